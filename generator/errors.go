@@ -1,0 +1,106 @@
+package generator
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tickflake/tickflake/strategies"
+)
+
+var (
+	// ErrClosed is returned by a [Generator] that was closed, and by its
+	// streams, for good.
+	ErrClosed = errors.New("generator is closed: make a new one")
+
+	// ErrExhausted is what a [LeadError] is, in the sense of [errors.Is], when
+	// the sequence ran out inside the clock's tick.
+	ErrExhausted = errors.New("sequence exhausted")
+
+	// ErrBehind is what a [LeadError] is, in the sense of [errors.Is], when the
+	// clock is behind the last ID issued.
+	ErrBehind = errors.New("clock is behind the last issued ID")
+)
+
+// ConfigError reports an option that [New] cannot work with.
+type ConfigError struct {
+	Option string // the option's name, such as "WithNode"
+	Err    error  // what is wrong with its value, with the numbers
+}
+
+func (e *ConfigError) Error() string { return e.Option + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong with the value.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// LeadError reports that the strategy rejected a call because the next free slot
+// lies ahead of the clock. It is [ErrExhausted] or [ErrBehind] by its cause.
+type LeadError struct {
+	Cause  strategies.Cause
+	Lead   time.Duration // how far the slot is ahead of the clock
+	Limit  time.Duration // the longest lead that the strategy accepts
+	Waited time.Duration // how long the call had waited by then
+}
+
+func (e *LeadError) Error() string {
+	waited := ""
+	if e.Waited > 0 {
+		waited = fmt.Sprintf(", after waiting %s", e.Waited)
+	}
+	if e.Cause == strategies.Exhausted {
+		return fmt.Sprintf("sequence exhausted: next free slot in %s (limit %s%s): retry in %[1]s, lower the rate, or choose a strategy that waits or borrows longer",
+			e.Lead, e.Limit, waited)
+	}
+	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): retry in %[1]s, or choose a strategy that waits or borrows longer",
+		e.Lead, e.Limit, waited)
+}
+
+// Is reports whether target is [ErrExhausted] or [ErrBehind], as the cause is.
+func (e *LeadError) Is(target error) bool {
+	return target == ErrExhausted && e.Cause == strategies.Exhausted ||
+		target == ErrBehind && e.Cause == strategies.Behind
+}
+
+// ContextError reports that the context ended before an ID could be issued. It
+// wraps the context's error, [context.Canceled] or [context.DeadlineExceeded],
+// and its cause.
+type ContextError struct {
+	Waited time.Duration // how long the call had waited: 0 if the context had ended before
+	Lead   time.Duration // how far the slot was ahead of the clock, 0 if that was not looked at
+	Err    error         // the context's error
+	Cause  error         // the context's cause
+}
+
+func (e *ContextError) Error() string {
+	if e.Lead == 0 {
+		return fmt.Sprintf("context had ended before an ID was issued: %s", e.Cause)
+	}
+	return fmt.Sprintf("context ended after %s of waiting for a slot %s ahead of the clock: %s", e.Waited, e.Lead, e.Cause)
+}
+
+// Unwrap returns the context's error and its cause.
+func (e *ContextError) Unwrap() []error { return []error{e.Err, e.Cause} }
+
+// EndOfTimeError reports that the layout's time field cannot hold the time of
+// another ID. No generator on this layout issues one again.
+type EndOfTimeError struct {
+	End time.Time // the first instant that the time field cannot hold
+}
+
+func (e *EndOfTimeError) Error() string {
+	return fmt.Sprintf("time field is used up: the layout ended at %s: move to a layout with a wider time field or a later epoch",
+		e.End.Format(time.RFC3339Nano))
+}
+
+// BatchSizeError reports a slice whose length [Generator.NextN] does not take.
+type BatchSizeError struct {
+	Size  int // the slice's length
+	Limit int // the longest: MaxBatch
+}
+
+func (e *BatchSizeError) Error() string {
+	return fmt.Sprintf("batch of %d IDs: give a slice of 1 to %d", e.Size, e.Limit)
+}
+
+// errNil is what is wrong with an option or argument that is nil.
+var errNil = errors.New("is nil")

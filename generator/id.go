@@ -1,0 +1,340 @@
+package generator
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// ID is a unique, time-ordered identifier of 63 bits: the top bit of the int64
+// is always clear, so an ID runs from 0 to 9223372036854775807 and is never
+// negative. What the bits mean is the business of a [Layout].
+//
+// Under one layout the order of IDs is the order of the instants stamped in
+// them, so <, ==, [cmp.Compare] and [slices.Sort] do what one hopes. The zero
+// ID is an ID like any other (the first slot of node 0 at the epoch). It does
+// not mean "absent"; use a pointer, or [database/sql.Null], for that.
+//
+// # Choosing a form
+//
+//   - A database: a BIGINT column, through [ID.Value] and [ID.Scan].
+//   - JSON: a string, "1541815603606036480", because JavaScript rounds
+//     numbers above 1<<53.
+//   - Text for programs: [ID.String], decimal. It sorts as text only among
+//     IDs of equal length.
+//   - Text that must sort, or be short, or be typed by people: [ID.Base32],
+//     [ID.Base58] and [ID.Base62], each of a fixed width.
+//   - Keys in an ordered store: [ID.Bytes], 8 bytes that sort like the ID.
+//
+// Each text form has one spelling per ID and its parser accepts no other, with
+// one exception for the sake of typists: [ParseBase32] forgives letter case and
+// look-alikes.
+//
+// # Negative values
+//
+// No generator issues a negative ID; only a conversion such as ID(-5) makes
+// one. It is a bug in the caller, and every method makes it visible without a
+// panic. Methods that can fail ([ID.AppendText], [ID.MarshalText],
+// [ID.MarshalJSON], [ID.AppendBinary], [ID.MarshalBinary] and [ID.Value])
+// return an error that wraps [ErrIDRange], so that nothing is stored that
+// cannot be read back. Methods that cannot fail write it: [ID.String] and
+// [ID.LogValue] with a minus sign, [ID.Bytes] and the three fixed-width forms
+// as the unsigned number with the same 64 bits. Whatever reads IDs refuses all
+// of these.
+type ID int64
+
+// The causes a [ParseError] wraps, for use with [errors.Is].
+var (
+	// ErrIDSyntax means that the text has a character that does not belong
+	// there, or is not written in the one accepted way ("007").
+	ErrIDSyntax = errors.New("malformed ID")
+
+	// ErrIDLength means that the text or the bytes are too short or too long
+	// for the form, whatever they hold.
+	ErrIDLength = errors.New("ID of the wrong length")
+
+	// ErrIDRange means a well-formed number outside 0 to 9223372036854775807.
+	ErrIDRange = errors.New("ID out of range")
+
+	// ErrIDType means a JSON or SQL value of a kind that holds no ID, such as
+	// a JSON object or an SQL NULL.
+	ErrIDType = errors.New("value of a type that holds no ID")
+)
+
+// ParseError says why something could not be read as an [ID]. Everything in
+// this package that reads an ID returns its failures as a *ParseError, and
+// then leaves the destination, if there is one, as it was.
+type ParseError struct {
+	// Form is what was expected: "decimal", "base32", "base58", "base62",
+	// "binary", "JSON" or "SQL".
+	Form string
+
+	// Text is what was found instead: the text, the raw bytes, or the SQL
+	// integer in decimal. Beyond 64 bytes it is cut and ends in "…", so the
+	// error stays small whatever the input. It is empty for an SQL value
+	// that is neither text nor an integer.
+	Text string
+
+	// Offset is the index of the byte in the input at which reading failed,
+	// counted from 0, or -1 if no single byte is to blame. It may lie beyond
+	// the cut in Text. For a JSON string it counts from behind the opening
+	// quote, after escapes are resolved.
+	Offset int
+
+	// Reason says what is wrong, with the numbers: "length 12, want 13".
+	Reason string
+
+	// Err is the cause: [ErrIDSyntax], [ErrIDLength], [ErrIDRange] or
+	// [ErrIDType].
+	Err error
+}
+
+// Error names the form, the offending text (quoted) and the reason, on one line
+// that is printable and short whatever the input:
+//
+//	decimal ID "12a": bad character "a" at offset 2
+func (e *ParseError) Error() string {
+	if e.Text == "" {
+		return e.Form + " ID: " + e.Reason
+	}
+	return e.Form + " ID " + strconv.Quote(e.Text) + ": " + e.Reason
+}
+
+// Unwrap returns e.Err.
+func (e *ParseError) Unwrap() error { return e.Err }
+
+// maxErrorText is how many bytes of an offending text an error keeps.
+const maxErrorText = 64
+
+// refuse builds a ParseError. It copies what it keeps of text: the error must
+// not hold on to the caller's buffer, and without the copy every conversion
+// from []byte on the way here would have to allocate.
+func refuse(form, text string, offset int, cause error, reason string) error {
+	kept := strings.Clone(text[:min(len(text), maxErrorText)])
+	if len(kept) < len(text) {
+		kept += "…"
+	}
+	return &ParseError{Form: form, Text: kept, Offset: offset, Reason: reason, Err: cause}
+}
+
+// refuseTooLarge builds the ParseError for a number beyond the largest ID.
+func refuseTooLarge(form, text string) error {
+	return refuse(form, text, -1, ErrIDRange, "exceeds "+strconv.FormatInt(math.MaxInt64, 10))
+}
+
+// ParseID reads the decimal form that [ID.String] writes: 1 to 19 ASCII digits
+// up to 9223372036854775807, and nothing else. A sign, a space, an underscore
+// and a leading zero (except in "0" itself) are refused, so that two texts are
+// equal exactly when their IDs are.
+//
+// The error is a [*ParseError] that wraps [ErrIDLength] (empty), [ErrIDSyntax]
+// or [ErrIDRange].
+func ParseID(s string) (ID, error) { return parseDecimal("decimal", s) }
+
+// parseDecimal is ParseID on behalf of the form that contains the digits.
+func parseDecimal(form, s string) (ID, error) {
+	if s == "" {
+		return 0, refuse(form, s, -1, ErrIDLength, "empty, want 1 to 19 digits")
+	}
+	id, err := decimalDigits.parse(form, s)
+	if err != nil {
+		return 0, err
+	}
+	if s[0] == '0' && len(s) > 1 {
+		return 0, refuse(form, s, 0, ErrIDSyntax, "leading zero")
+	}
+	return id, nil
+}
+
+// checkWritable returns an error for a negative ID; see the doc of [ID].
+func (id ID) checkWritable() error {
+	if id < 0 {
+		return fmt.Errorf("%w: %d is negative", ErrIDRange, int64(id))
+	}
+	return nil
+}
+
+// Int64 returns the ID as a plain integer.
+func (id ID) Int64() int64 { return int64(id) }
+
+// String returns the ID in decimal, without padding. [ParseID] reads it back.
+func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// LogValue implements [slog.LogValuer]: the decimal form as a string, because
+// log viewers written in JavaScript would round a number.
+func (id ID) LogValue() slog.Value { return slog.StringValue(id.String()) }
+
+// AppendText implements [encoding.TextAppender]: it appends the decimal form.
+// It fails, with [ErrIDRange], only for a negative ID, and then returns b as it
+// was.
+func (id ID) AppendText(b []byte) ([]byte, error) {
+	if err := id.checkWritable(); err != nil {
+		return b, err
+	}
+	return strconv.AppendInt(b, int64(id), 10), nil
+}
+
+// MarshalText implements [encoding.TextMarshaler] with the decimal form, which
+// also serves for keys of JSON objects and for XML. It fails, with
+// [ErrIDRange], only for a negative ID.
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts what
+// [ParseID] accepts, with the same errors.
+func (id *ID) UnmarshalText(text []byte) error {
+	v, err := ParseID(string(text))
+	if err != nil {
+		return err
+	}
+	*id = v
+	return nil
+}
+
+// MarshalJSON implements [json.Marshaler]: a JSON string with the decimal form,
+// because a JavaScript number keeps only 53 bits. It fails, with [ErrIDRange],
+// only for a negative ID.
+func (id ID) MarshalJSON() ([]byte, error) {
+	if err := id.checkWritable(); err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, len(`"9223372036854775807"`))
+	b = append(b, '"')
+	b = strconv.AppendInt(b, int64(id), 10)
+	return append(b, '"'), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It accepts a JSON string as
+// [ID.MarshalJSON] writes it and, from writers that have 64-bit integers, a
+// JSON number without sign, fraction or exponent; the digits are those of
+// [ParseID]. A JSON null changes nothing, as is the custom of [encoding/json].
+//
+// The error is a [*ParseError] that wraps [ErrIDLength] (an empty string),
+// [ErrIDSyntax], [ErrIDRange], or [ErrIDType] for a value of another kind.
+func (id *ID) UnmarshalJSON(data []byte) error {
+	text := data
+	switch {
+	case string(data) == "null":
+		return nil
+	case len(data) > 0 && (data[0] == '-' || '0' <= data[0] && data[0] <= '9'):
+	case len(data) > 1 && data[0] == '"' && data[len(data)-1] == '"':
+		text = data[1 : len(data)-1]
+		// No writer of digits escapes them, but one that did would be right.
+		if bytes.IndexByte(text, '\\') >= 0 {
+			var s string
+			if err := json.Unmarshal(data, &s); err != nil {
+				return refuse("JSON", string(text), -1, ErrIDSyntax, "not a JSON string")
+			}
+			text = []byte(s)
+		}
+	default:
+		return refuse("JSON", string(data), -1, ErrIDType, "want a string of digits or an integer")
+	}
+	v, err := parseDecimal("JSON", string(text))
+	if err != nil {
+		return err
+	}
+	*id = v
+	return nil
+}
+
+// Value implements [driver.Valuer]: an int64, for a column of type BIGINT. It
+// fails, with [ErrIDRange], only for a negative ID.
+func (id ID) Value() (driver.Value, error) {
+	if err := id.checkWritable(); err != nil {
+		return nil, err
+	}
+	return int64(id), nil
+}
+
+// Scan implements [database/sql.Scanner]. It accepts an int64, a uint64 (as
+// MySQL drivers deliver BIGINT UNSIGNED), and a string or []byte that [ParseID]
+// accepts. It refuses NULL: scan a column that may be NULL into a
+// [database/sql.Null] of ID.
+//
+// The error is a [*ParseError] that wraps [ErrIDRange], [ErrIDSyntax],
+// [ErrIDLength], or [ErrIDType] for NULL and for values of any other type.
+func (id *ID) Scan(src any) error {
+	var v ID
+	var err error
+	switch src := src.(type) {
+	case int64:
+		if src < 0 {
+			return refuse("SQL", strconv.FormatInt(src, 10), -1, ErrIDRange, "is negative")
+		}
+		v = ID(src)
+	case uint64:
+		if src > math.MaxInt64 {
+			return refuseTooLarge("SQL", strconv.FormatUint(src, 10))
+		}
+		v = ID(src)
+	case string:
+		v, err = parseDecimal("SQL", src)
+	case []byte:
+		v, err = parseDecimal("SQL", string(src))
+	case nil:
+		return refuse("SQL", "", -1, ErrIDType, "NULL; scan into sql.Null[ID] if the column may be NULL")
+	default:
+		return refuse("SQL", "", -1, ErrIDType, fmt.Sprintf("type %T, want int64, uint64, string or []byte", src))
+	}
+	if err != nil {
+		return err
+	}
+	*id = v
+	return nil
+}
+
+// Bytes returns the ID as 8 bytes, most significant first, so that the bytes
+// sort as the IDs do. [IDFromBytes] reads them back.
+func (id ID) Bytes() [8]byte {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(id))
+	return b
+}
+
+// IDFromBytes reads the 8 bytes that [ID.Bytes] writes.
+//
+// The error is a [*ParseError] that wraps [ErrIDLength] if there are not
+// exactly 8 bytes, or [ErrIDRange] if the top bit is set.
+func IDFromBytes(b []byte) (ID, error) {
+	if len(b) != 8 {
+		return 0, refuse("binary", string(b), -1, ErrIDLength, fmt.Sprintf("length %d, want 8", len(b)))
+	}
+	v := binary.BigEndian.Uint64(b)
+	if v > math.MaxInt64 {
+		return 0, refuseTooLarge("binary", string(b))
+	}
+	return ID(v), nil
+}
+
+// AppendBinary implements [encoding.BinaryAppender]: it appends the 8 bytes of
+// [ID.Bytes]. It fails, with [ErrIDRange], only for a negative ID, and then
+// returns b as it was.
+func (id ID) AppendBinary(b []byte) ([]byte, error) {
+	if err := id.checkWritable(); err != nil {
+		return b, err
+	}
+	return binary.BigEndian.AppendUint64(b, uint64(id)), nil
+}
+
+// MarshalBinary implements [encoding.BinaryMarshaler] with the 8 bytes of
+// [ID.Bytes]; [encoding/gob] uses it. It fails, with [ErrIDRange], only for a
+// negative ID.
+func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
+
+// UnmarshalBinary implements [encoding.BinaryUnmarshaler]. It accepts what
+// [IDFromBytes] accepts, with the same errors.
+func (id *ID) UnmarshalBinary(data []byte) error {
+	v, err := IDFromBytes(data)
+	if err != nil {
+		return err
+	}
+	*id = v
+	return nil
+}

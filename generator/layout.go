@@ -1,0 +1,282 @@
+package generator
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+	"time"
+)
+
+// Order says in which order a layout's fields follow the time field, which
+// always comes first so that IDs sort by time.
+type Order int
+
+const (
+	// TimeNodeSequence is time, node, sequence from high bits to low, as
+	// Twitter's Snowflake has it. Within one tick the IDs of one node stand
+	// together.
+	TimeNodeSequence Order = iota
+	// TimeSequenceNode is time, sequence, node from high bits to low, as
+	// Sonyflake has it. Within one tick the IDs of all nodes interleave.
+	TimeSequenceNode
+)
+
+// String returns the fields of the order, high bits first, joined by "|".
+func (o Order) String() string {
+	switch o {
+	case TimeNodeSequence:
+		return "time|node|sequence"
+	case TimeSequenceNode:
+		return "time|sequence|node"
+	}
+	return fmt.Sprintf("order %d", int(o))
+}
+
+// Part is a named share of the node field, such as a datacenter number.
+type Part struct {
+	// Name identifies the part in decoded IDs and in layout specs: a lower-case
+	// letter followed by lower-case letters, digits, "_" or "-", and none of
+	// the words time, node, sequence, tick and epoch.
+	Name string
+	// Bits is the width of the part, 1 to 62.
+	Bits int
+}
+
+// Layout says what the 63 usable bits of an ID mean. It is plain data: fill in
+// the fields, take a preset, or parse a spec with [ParseLayout]; then Validate
+// it. The order TimeNodeSequence with widths 41, 10 and 12 looks like this:
+//
+//	 63   62                  22   21      12   11          0
+//	+---+------------------------+------------+--------------+
+//	| 0 | time: ticks from epoch | node       | sequence     |
+//	+---+------------------------+------------+--------------+
+//	  1   41 bits                  10 bits      12 bits
+//
+// When the widths sum to less than 63, the unused bits are the highest ones and
+// stay 0. The 64th bit is the sign and is never set, so IDs sort the same as
+// signed and unsigned numbers and fit any database's signed 64-bit column.
+//
+// Once IDs have been issued under a layout, changing any field but Name breaks
+// their meaning, and may issue the same numbers again.
+//
+// Every method accepts every value: on a layout that does not validate, those
+// that return an error return a [*LayoutError], and the others say what they
+// return. A Layout is safe for concurrent use as long as nobody modifies it.
+type Layout struct {
+	// Name is for display only; "" for a layout without a name.
+	Name string
+	// Epoch is the instant of tick 0: from 1970-01-01T00:00:00Z to
+	// 2262-04-11T23:47:16.854775807Z.
+	Epoch time.Time
+	// Tick is the unit of the time field, 1ns to 1h.
+	Tick time.Duration
+	// TimeBits is the width of the time field, 1 to 62.
+	TimeBits int
+	// NodeBits is the width of the node field, 0 to 62; 0 leaves room for a
+	// single node, number 0.
+	NodeBits int
+	// SequenceBits is the width of the sequence field, 0 to 62; 0 leaves room
+	// for a single ID per node and tick.
+	SequenceBits int
+	// Order is the order of the fields; the zero value is TimeNodeSequence.
+	Order Order
+	// Parts optionally names shares of the node field, high bits first. Their
+	// widths must sum to NodeBits.
+	Parts []Part
+}
+
+// FieldError reports a number that does not fit its field of the layout.
+type FieldError struct {
+	// Field is "node", "sequence" or the name of a part of the node.
+	Field string
+	// Got is the number given.
+	Got int64
+	// Max is the largest number that fits; the smallest is always 0.
+	Max int64
+}
+
+// Error says which field, by how much the number misses it, and what to do.
+func (e *FieldError) Error() string {
+	if e.Got < 0 {
+		return fmt.Sprintf("%s %d is negative; give a number from 0 to %d", e.Field, e.Got, e.Max)
+	}
+	return fmt.Sprintf("%s %d needs %s, but the field has %s: it is %d more than %d, the largest that fits; give a number from 0 to %d, or choose a layout with a wider field",
+		e.Field, e.Got, bitsText(bits.Len64(uint64(e.Got))), bitsText(bits.Len64(uint64(e.Max))), e.Got-e.Max, e.Max, e.Max)
+}
+
+// PartsError reports a wrong count of node parts given to [Layout.Node].
+type PartsError struct {
+	// Got is how many numbers were given.
+	Got int
+	// Want names the parts that the layout has, high bits first.
+	Want []string
+}
+
+// Error says how many numbers were given and which are wanted.
+func (e *PartsError) Error() string {
+	if len(e.Want) == 0 {
+		return fmt.Sprintf("%d node numbers given, but the layout has no node bits; give none", e.Got)
+	}
+	return fmt.Sprintf("%d node numbers given, but the layout takes %d: %s (high bits first)",
+		e.Got, len(e.Want), strings.Join(e.Want, ", "))
+}
+
+// DecodeError reports a number that cannot be an ID of the layout.
+type DecodeError struct {
+	// ID is the number given.
+	ID ID
+	// Max is the largest ID of the layout that can be decoded; the smallest is
+	// always 0.
+	Max ID
+	// Reason says why the ID lies outside 0 to Max.
+	Reason string
+}
+
+// Error says why the ID is not one of the layout's and what to check.
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("ID %d cannot be decoded: %s; IDs of this layout run from 0 to %d: check the ID, or choose the layout it was made with",
+		int64(e.ID), e.Reason, int64(e.Max))
+}
+
+// Compose returns the ID that stamps node and sequence with the tick that
+// contains t. It serves tests, imports of old data and query bounds; it keeps
+// no state, so calling it twice with the same arguments gives the same ID. For
+// new, unique IDs use a [Generator].
+//
+// The error is a [*LayoutError] for an invalid layout, an [*InstantError] for t
+// before the epoch or from [Layout.End] on, and a [*FieldError] for a node or
+// sequence that is negative or too large.
+func (l Layout) Compose(t time.Time, node, sequence int64) (ID, error) {
+	if err := l.Validate(); err != nil {
+		return 0, err
+	}
+	tick, err := l.tickAt(t)
+	if err != nil {
+		return 0, err
+	}
+	if node < 0 || node > l.maxNode() {
+		return 0, &FieldError{Field: "node", Got: node, Max: l.maxNode()}
+	}
+	if sequence < 0 || sequence > l.maxSequence() {
+		return 0, &FieldError{Field: "sequence", Got: sequence, Max: l.maxSequence()}
+	}
+	return l.pack(tick, node, sequence), nil
+}
+
+// Decode takes an ID apart.
+//
+// The error is a [*LayoutError] for an invalid layout, and a [*DecodeError] for
+// an ID that is negative, has bits set above the layout's fields, or has a time
+// past the year 9999, where [Layout.End] stops. It cannot tell whether the ID
+// was made with another layout of the same width: such an ID decodes to
+// plausible nonsense.
+func (l Layout) Decode(id ID) (Decoded, error) {
+	if err := l.Validate(); err != nil {
+		return Decoded{}, err
+	}
+	width := l.timeShift() + l.TimeBits
+	if id < 0 {
+		return Decoded{}, l.decodeError(id, "it is negative")
+	}
+	if got := bits.Len64(uint64(id)); got > width {
+		return Decoded{}, l.decodeError(id, fmt.Sprintf("it takes %d bits, %d more than the layout's fields have", got, got-width))
+	}
+	t, ok := l.tickTime(uint64(id) >> l.timeShift())
+	if !ok {
+		return Decoded{}, l.decodeError(id, "its time lies past the year 9999")
+	}
+	d := Decoded{
+		ID:       id,
+		Time:     t,
+		Node:     int64(id) >> l.nodeShift() & l.maxNode(),
+		Sequence: int64(id) >> l.sequenceShift() & l.maxSequence(),
+	}
+	if len(l.Parts) > 0 {
+		d.Parts = make(map[string]int64, len(l.Parts))
+		rest := d.Node
+		for i := len(l.Parts) - 1; i >= 0; i-- {
+			d.Parts[l.Parts[i].Name] = rest & fieldMax(l.Parts[i].Bits)
+			rest >>= l.Parts[i].Bits
+		}
+	}
+	return d, nil
+}
+
+func (l Layout) decodeError(id ID, reason string) error {
+	last := l.tickOf(l.end().Add(-1))
+	return &DecodeError{ID: id, Max: l.pack(last, l.maxNode(), l.maxSequence()), Reason: reason}
+}
+
+// Node composes a node number from its parts, high bits first: for the Twitter
+// layout, Node(datacenter, worker). A layout that names no parts takes the node
+// number itself, and one without node bits takes nothing.
+//
+// The error is a [*LayoutError] for an invalid layout, a [*PartsError] for a
+// wrong count, and a [*FieldError] that names the part for a number that is
+// negative or too large.
+func (l Layout) Node(parts ...int64) (int64, error) {
+	if err := l.Validate(); err != nil {
+		return 0, err
+	}
+	named := l.Parts
+	if len(named) == 0 && l.NodeBits > 0 {
+		named = []Part{{Name: "node", Bits: l.NodeBits}}
+	}
+	if len(parts) != len(named) {
+		want := make([]string, len(named))
+		for i, p := range named {
+			want[i] = p.Name
+		}
+		return 0, &PartsError{Got: len(parts), Want: want}
+	}
+	var node int64
+	for i, p := range named {
+		if parts[i] < 0 || parts[i] > fieldMax(p.Bits) {
+			return 0, &FieldError{Field: p.Name, Got: parts[i], Max: fieldMax(p.Bits)}
+		}
+		node = node<<p.Bits | parts[i]
+	}
+	return node, nil
+}
+
+// pack joins field values that are known to be in range.
+func (l Layout) pack(tick uint64, node, sequence int64) ID {
+	return ID(int64(tick)<<l.timeShift() | node<<l.nodeShift() | sequence<<l.sequenceShift())
+}
+
+func (l Layout) timeShift() int { return l.NodeBits + l.SequenceBits }
+
+func (l Layout) nodeShift() int {
+	if l.Order == TimeSequenceNode {
+		return 0
+	}
+	return l.SequenceBits
+}
+
+func (l Layout) sequenceShift() int {
+	if l.Order == TimeSequenceNode {
+		return l.NodeBits
+	}
+	return 0
+}
+
+// maxTick returns the largest tick that fits the time field.
+func (l Layout) maxTick() uint64 { return uint64(fieldMax(l.TimeBits)) }
+
+// maxNode returns the largest node number.
+func (l Layout) maxNode() int64 { return fieldMax(l.NodeBits) }
+
+func (l Layout) maxSequence() int64 { return fieldMax(l.SequenceBits) }
+
+// fieldMax returns the largest number that a field of that many bits holds. It
+// bounds the shift, so that no width, however wrong, panics.
+func fieldMax(width int) int64 {
+	switch {
+	case width <= 0:
+		return 0
+	case width >= 63:
+		return math.MaxInt64
+	}
+	return 1<<width - 1
+}

@@ -1,0 +1,209 @@
+package generator
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// planTicks are the ticks that [Plan] tries, in order of preference: 1ms as
+// everybody has it, then the nearest ones first. Finer ticks than these gain
+// nothing, since clocks of several machines do not agree that closely; with
+// coarser ones a caller who finds a tick used up waits too long.
+var planTicks = []time.Duration{
+	time.Millisecond, 100 * time.Microsecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second,
+}
+
+// The bounds of what a Demand can ask for; anything above is a mistake.
+const (
+	maxPlanNodes = int64(1) << 62
+	maxPlanRate  = 1e15
+	maxPlanYears = 7000 // ends before the year 10000 whatever the epoch
+)
+
+// Demand is what a layout must have room for.
+type Demand struct {
+	// Nodes is the number of generators that issue IDs at once, 1 to 2^62.
+	Nodes int64
+	// RatePerNode is the peak number of IDs per second of one node, above 0 and
+	// up to 1e15. A node that briefly needs more than its tick holds waits for
+	// the next tick or borrows from it, so state the rate of a burst that shall
+	// not wait.
+	RatePerNode float64
+	// Years is how long the layout must last from its epoch, not from now, in
+	// years of 365.25 days, above 0 and up to 7000. With an epoch in the past add its age: a
+	// layout that must last 20 years from 2027 on an epoch of 2025 needs 22.
+	Years float64
+	// Epoch is the instant of tick 0; the zero value stands for the epoch of
+	// [DefaultLayout].
+	Epoch time.Time
+	// Bits is the number of bits that an ID may take, 1 to 63; 0 stands for 63.
+	// Take 53 for IDs that survive as a JavaScript number.
+	Bits int
+}
+
+// DemandError reports everything in a [Demand] that makes no sense.
+type DemandError struct {
+	// Problems holds at least one entry.
+	Problems []Problem
+}
+
+// Error lists all problems.
+func (e *DemandError) Error() string { return problemsText("demand", e.Problems) }
+
+// PlanError reports a [Demand] that no layout within its budget of bits meets.
+type PlanError struct {
+	// Demand is what was asked for, with its defaults filled in.
+	Demand Demand
+	// Tick is the one of the ticks tried that needs the fewest bits.
+	Tick time.Duration
+	// TimeBits, NodeBits and SequenceBits are what that tick needs per field.
+	TimeBits, NodeBits, SequenceBits int
+	// Bits is their sum, which is larger than Demand.Bits.
+	Bits int
+	// MaxNodes, MaxRatePerNode and MaxYears are the largest values that fit,
+	// each with the rest of the demand unchanged; 0 if none does.
+	MaxNodes       int64
+	MaxRatePerNode float64
+	MaxYears       float64
+}
+
+// Error says how many bits are needed and missing, and which reduction fits.
+func (e *PlanError) Error() string {
+	d := e.Demand
+	var ways []string
+	if e.MaxNodes > 0 {
+		ways = append(ways, fmt.Sprintf("at most %d nodes (%s fewer)", e.MaxNodes, factorText(float64(d.Nodes)/float64(e.MaxNodes))))
+	}
+	if e.MaxRatePerNode > 0 {
+		ways = append(ways, fmt.Sprintf("at most %s IDs/s per node (%s fewer)", plainNumber(e.MaxRatePerNode), factorText(d.RatePerNode/e.MaxRatePerNode)))
+	}
+	if e.MaxYears > 0 {
+		ways = append(ways, fmt.Sprintf("at most %s years (%s fewer)", floorYears(e.MaxYears), factorText(d.Years/e.MaxYears)))
+	}
+	if e.Bits <= maxBits {
+		ways = append(ways, fmt.Sprintf("a budget of %d bits", e.Bits))
+	}
+	advice := "no reduction of one of them alone fits; reduce several"
+	if len(ways) > 0 {
+		advice = "one of these fits: " + strings.Join(ways, ", or ")
+	}
+	return fmt.Sprintf("plan: %d nodes, %s IDs/s per node and %s years need %d bits, %d more than %d (%d time + %d node + %d sequence, with the best tick, %s); %s",
+		d.Nodes, plainNumber(d.RatePerNode), plainNumber(d.Years), e.Bits, e.Bits-d.Bits, d.Bits, e.TimeBits, e.NodeBits, e.SequenceBits, e.Tick, advice)
+}
+
+// Plan returns a layout, without a name, in the order TimeNodeSequence and with
+// unnamed node bits, that meets the demand.
+//
+// It takes a tick of 1ms if that fits, and otherwise the first that does of
+// 100µs, 10ms, 100ms and 1s. Node and sequence get no more bits than the demand
+// needs, and the time field gets all the others: a high bit that stays 0 makes
+// no ID longer, whereas a spare low bit makes every ID longer from the first
+// one on, and the lifetime is the one thing that cannot be extended later. A
+// time field never gets more than 62 bits.
+//
+// The error is a [*DemandError] for a demand that makes no sense (zero,
+// negative, not a number or absurdly large), and a [*PlanError] for one that
+// does not fit.
+func Plan(d Demand) (Layout, error) {
+	if d.Epoch.IsZero() {
+		d.Epoch = DefaultLayout().Epoch
+	}
+	if d.Bits == 0 {
+		d.Bits = maxBits
+	}
+	if err := d.validate(); err != nil {
+		return Layout{}, err
+	}
+	nodeBits := bits.Len64(uint64(d.Nodes - 1))
+	failed := &PlanError{Demand: d, NodeBits: nodeBits, Bits: math.MaxInt}
+	for _, tick := range planTicks {
+		timeBits, sequenceBits := d.timeBits(tick), d.sequenceBits(tick)
+		if need := timeBits + nodeBits + sequenceBits; need < failed.Bits {
+			failed.Tick, failed.TimeBits, failed.SequenceBits, failed.Bits = tick, timeBits, sequenceBits, need
+		}
+		if timeBits+nodeBits+sequenceBits <= d.Bits {
+			l := Layout{
+				Epoch: d.Epoch, Tick: tick,
+				TimeBits: min(d.Bits-nodeBits-sequenceBits, maxBits-1),
+				NodeBits: nodeBits, SequenceBits: sequenceBits,
+			}
+			return l, nil
+		}
+		if spare := d.Bits - timeBits - sequenceBits; spare >= 0 {
+			failed.MaxNodes = max(failed.MaxNodes, fieldMax(spare)+1)
+		}
+		if spare := d.Bits - timeBits - nodeBits; spare >= 0 {
+			failed.MaxRatePerNode = max(failed.MaxRatePerNode, idsPerSecond(spare, tick))
+		}
+		if spare := d.Bits - nodeBits - sequenceBits; spare >= 1 {
+			failed.MaxYears = max(failed.MaxYears, fieldYears(spare, tick))
+		}
+	}
+	return Layout{}, failed
+}
+
+// timeBits returns the least width of a time field that lasts long enough.
+func (d Demand) timeBits(tick time.Duration) int {
+	width := 1
+	for fieldYears(width, tick) < d.Years {
+		width++
+	}
+	return width
+}
+
+// sequenceBits returns the least width of a sequence field that keeps up.
+func (d Demand) sequenceBits(tick time.Duration) int {
+	width := 0
+	for idsPerSecond(width, tick) < d.RatePerNode {
+		width++
+	}
+	return width
+}
+
+// validate checks a demand whose defaults are filled in.
+func (d Demand) validate() error {
+	ps := Layout{Epoch: d.Epoch}.checkEpoch(nil)
+	for i := range ps {
+		ps[i].Field = "Epoch"
+	}
+	check := func(ok bool, field, got, limit, what string) {
+		if !ok {
+			ps = append(ps, Problem{field, got, limit, fmt.Sprintf("%s of %s makes no sense; give %s", what, got, limit)})
+		}
+	}
+	check(d.Nodes >= 1 && d.Nodes <= maxPlanNodes, "Nodes", strconv.FormatInt(d.Nodes, 10),
+		fmt.Sprintf("1 to %d", maxPlanNodes), "a number of nodes")
+	// Comparisons with NaN are false, so NaN fails these too.
+	check(d.RatePerNode > 0 && d.RatePerNode <= maxPlanRate, "RatePerNode", plainNumber(d.RatePerNode),
+		"a number of IDs per second above 0 and up to 1e15", "a rate per node")
+	check(d.Years > 0 && d.Years <= maxPlanYears, "Years", plainNumber(d.Years),
+		fmt.Sprintf("a number of years above 0 and up to %d", maxPlanYears), "a lifetime in years")
+	check(d.Bits >= 1 && d.Bits <= maxBits, "Bits", strconv.Itoa(d.Bits),
+		fmt.Sprintf("1 to %d, or 0 for %d", maxBits, maxBits), "a budget in bits")
+	if len(ps) > 0 {
+		return &DemandError{Problems: ps}
+	}
+	return nil
+}
+
+func plainNumber(f float64) string {
+	if math.Abs(f) > maxPlanRate {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+// factorText rounds up, so that a demand divided by it fits.
+func factorText(f float64) string {
+	return plainNumber(math.Ceil(f*100)/100) + "×"
+}
+
+// floorYears keeps four digits and rounds down, so that what it says fits.
+func floorYears(y float64) string {
+	scale := math.Pow10(3 - int(math.Floor(math.Log10(y))))
+	return plainNumber(math.Floor(y*scale) / scale)
+}

@@ -1,0 +1,327 @@
+package generator
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SpecError reports a layout spec that [ParseLayout] cannot take.
+type SpecError struct {
+	// Spec is the whole text.
+	Spec string
+	// Offset is the position of Item in Spec, in bytes.
+	Offset int
+	// Item is the comma-separated item at fault; "" when the fault lies with the
+	// spec as a whole.
+	Item string
+	// Reason says what is wrong and what is allowed; "" when Err says it all.
+	Reason string
+	// Err is the cause: a [*LayoutError], an error of the standard library for a
+	// number, duration or time that does not parse, or nil.
+	Err error
+}
+
+// Error says where the spec is wrong, what is wrong, and what is allowed.
+func (e *SpecError) Error() string {
+	text := "layout spec " + quoteStart(e.Spec)
+	if e.Item != "" {
+		text += fmt.Sprintf(", byte %d, %s", e.Offset, quoteStart(e.Item))
+	}
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *SpecError) Unwrap() error { return e.Err }
+
+// quoteStart quotes a text of any length without flooding a log.
+func quoteStart(s string) string {
+	const enough = 200
+	if len(s) <= enough {
+		return strconv.Quote(s)
+	}
+	return fmt.Sprintf("%q (%d bytes in all)", s[:enough], len(s))
+}
+
+// String returns the layout in the canonical form of a spec, with all fields in
+// bit order and without the name:
+//
+//	time=41,datacenter=5,worker=5,sequence=12,tick=1ms,epoch=2010-11-04T01:42:54.657Z
+//
+// For every valid layout [ParseLayout] turns it back into the same layout,
+// except that Name is empty and the epoch in UTC.
+func (l Layout) String() string {
+	var node strings.Builder
+	for _, p := range l.Parts {
+		fmt.Fprintf(&node, ",%s=%d", p.Name, p.Bits)
+	}
+	if len(l.Parts) == 0 {
+		fmt.Fprintf(&node, ",node=%d", l.NodeBits)
+	}
+	fields := fmt.Sprintf("time=%d%s,sequence=%d", l.TimeBits, &node, l.SequenceBits)
+	if l.Order == TimeSequenceNode {
+		fields = fmt.Sprintf("time=%d,sequence=%d%s", l.TimeBits, l.SequenceBits, &node)
+	}
+	return fmt.Sprintf("%s,tick=%s,epoch=%s", fields, l.Tick, instantText(l.Epoch))
+}
+
+// MarshalText returns the form of [Layout.String], so that layouts can stand in
+// JSON and other configuration files and serve as flags through
+// [flag.TextVar]. The error is a [*LayoutError] for an invalid layout, whose
+// text could not be read back.
+func (l Layout) MarshalText() ([]byte, error) {
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	return []byte(l.String()), nil
+}
+
+// UnmarshalText sets the layout to what [ParseLayout] makes of the text; it
+// takes every form that ParseLayout takes. On an error the layout is unchanged.
+func (l *Layout) UnmarshalText(text []byte) error {
+	parsed, err := ParseLayout(string(text))
+	if err != nil {
+		return err
+	}
+	*l = parsed
+	return nil
+}
+
+// ParseLayout reads a layout from a spec, a comma-separated text in one of three
+// forms:
+//
+//	twitter                      a preset, see Preset
+//	twitter,epoch=2020-01-01     a preset with another epoch or tick; has no name
+//	41/10/12                     widths of time, node and sequence
+//	41/10/12,tick=10ms           the same with a tick, an epoch or both
+//	time=41,datacenter=5,worker=5,sequence=12,tick=1ms,epoch=2010-11-04T01:42:54.657Z
+//
+// The last form lists the fields in bit order, high to low. A name other than
+// time, sequence, tick and epoch is a part of the node; node=10 is a node
+// without named parts, and no such item means no node bits. The time field comes
+// first; the node, all of its parts together, comes before or after sequence.
+//
+// tick is a duration such as 100us, 1ms or 1s, by default 1ms. epoch is an
+// instant in RFC 3339, a date (midnight UTC), or a count of milliseconds, not
+// seconds, since 1970-01-01T00:00:00Z; by default it is that of
+// [DefaultLayout]. tick and epoch may stand at any place but the first of the
+// two short forms. Spaces around items are ignored.
+//
+// The layout is validated. The error is always a [*SpecError], and wraps a
+// [*LayoutError] when the spec is well formed but the layout is not.
+func ParseLayout(spec string) (Layout, error) {
+	if items := strings.Count(spec, ",") + 1; items > maxSpecItems {
+		return Layout{}, &SpecError{Spec: spec, Reason: fmt.Sprintf("%d items; no layout has more than %d", items, maxSpecItems)}
+	}
+	p := specParser{spec: spec}
+	offset := 0
+	for text := range strings.SplitSeq(spec, ",") {
+		item := specItem{text: strings.TrimSpace(text), offset: offset}
+		item.offset += strings.Index(text, item.text)
+		key, value, _ := strings.Cut(item.text, "=")
+		item.key, item.value = strings.TrimSpace(key), strings.TrimSpace(value)
+		p.items = append(p.items, item)
+		offset += len(text) + 1
+	}
+	p.layout.Tick, p.layout.Epoch = time.Millisecond, DefaultLayout().Epoch
+
+	var err error
+	switch first := p.items[0].text; {
+	case strings.Contains(first, "="):
+		err = p.parseFields()
+	case strings.Contains(first, "/"):
+		err = p.parseWidths()
+	default:
+		err = p.parsePreset()
+	}
+	if err != nil {
+		return Layout{}, err
+	}
+	if err := p.layout.Validate(); err != nil {
+		return Layout{}, &SpecError{Spec: spec, Err: err}
+	}
+	return p.layout, nil
+}
+
+// maxSpecItems is the length of the longest valid spec: a part for every bit but
+// that of the time field, and time, sequence, tick and epoch.
+const maxSpecItems = maxBits - 1 + 4
+
+type specItem struct {
+	text       string
+	offset     int
+	key, value string // around the first "="
+}
+
+type specParser struct {
+	spec   string
+	items  []specItem
+	layout Layout
+}
+
+func (p *specParser) fail(item specItem, cause error, format string, args ...any) error {
+	return &SpecError{Spec: p.spec, Offset: item.offset, Item: item.text, Reason: fmt.Sprintf(format, args...), Err: cause}
+}
+
+func (p *specParser) parsePreset() error {
+	preset, ok := Preset(p.items[0].text)
+	if !ok {
+		names := make([]string, 0, len(Presets()))
+		for _, l := range Presets() {
+			names = append(names, l.Name)
+		}
+		return p.fail(p.items[0], nil, "not a preset (%s), nor widths like 41/10/12, nor fields like time=41,node=10,sequence=12",
+			strings.Join(names, ", "))
+	}
+	p.layout = preset
+	if len(p.items) > 1 {
+		p.layout.Name = "" // its IDs are no longer those the name stands for
+	}
+	return p.parseSettings(p.items[1:])
+}
+
+func (p *specParser) parseWidths() error {
+	widths := strings.Split(p.items[0].text, "/")
+	if len(widths) != 3 {
+		return p.fail(p.items[0], nil, "%d widths; give three: time/node/sequence, like 41/10/12", len(widths))
+	}
+	for i, field := range []*int{&p.layout.TimeBits, &p.layout.NodeBits, &p.layout.SequenceBits} {
+		var err error
+		if *field, err = p.width(p.items[0], widths[i]); err != nil {
+			return err
+		}
+	}
+	return p.parseSettings(p.items[1:])
+}
+
+// parseSettings reads what may follow a short form.
+func (p *specParser) parseSettings(items []specItem) error {
+	for i, item := range items {
+		if err := p.checkRepeated(item, items[:i]); err != nil {
+			return err
+		}
+		known, err := p.parseSetting(item)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return p.fail(item, nil, "only tick=... and epoch=... can follow a preset or widths; to name fields, list them all, like time=41,worker=10,sequence=12")
+		}
+	}
+	return nil
+}
+
+// parseSetting reads a tick or an epoch, and reports whether the item is one.
+func (p *specParser) parseSetting(item specItem) (bool, error) {
+	var err error
+	switch item.key {
+	case "tick":
+		if p.layout.Tick, err = time.ParseDuration(item.value); err != nil {
+			return true, p.fail(item, err, "the tick must be a duration from 1ns to 1h, like 1ms, 10ms or 1s")
+		}
+		return true, nil
+	case "epoch":
+		if p.layout.Epoch, err = parseEpoch(item.value); err != nil {
+			return true, p.fail(item, err, "the epoch must be an instant like 2025-01-01T00:00:00Z, a date like 2025-01-01 (UTC), or milliseconds since 1970 like 1735689600000")
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+func parseEpoch(s string) (time.Time, error) {
+	if s != "" && strings.Trim(s, "0123456789") == "" {
+		ms, err := strconv.ParseInt(s, 10, 64)
+		return time.UnixMilli(ms).UTC(), err
+	}
+	if t, err := time.Parse(time.DateOnly, s); err == nil {
+		return t, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	return t.UTC(), err
+}
+
+// parseFields reads the full form.
+func (p *specParser) parseFields() error {
+	l := &p.layout
+	var timeSeen, sequenceSeen, nodeSeen, nodeClosed bool
+	for i, item := range p.items {
+		if err := p.checkRepeated(item, p.items[:i]); err != nil {
+			return err
+		}
+		if setting, err := p.parseSetting(item); err != nil {
+			return err
+		} else if setting {
+			continue
+		}
+		if !strings.Contains(item.text, "=") {
+			return p.fail(item, nil, "not a field; give name=value, like node=10")
+		}
+		width, err := p.width(item, item.value)
+		if err != nil {
+			return err
+		}
+		switch item.key {
+		case "time":
+			if sequenceSeen || nodeSeen {
+				return p.fail(item, nil, "the time field must come first, or IDs do not sort by time; the orders are time, node, sequence and time, sequence, node")
+			}
+			timeSeen, l.TimeBits = true, width
+		case "sequence":
+			sequenceSeen, l.SequenceBits = true, width
+			nodeClosed = nodeSeen
+		default:
+			if nodeClosed {
+				return p.fail(item, nil, "the parts of the node must stand together, before or after sequence; the orders are time, node, sequence and time, sequence, node")
+			}
+			if item.key != "node" {
+				if msg := checkPartName(item.key); msg != "" {
+					return p.fail(item, nil, "%s", msg)
+				}
+				l.Parts = append(l.Parts, Part{Name: item.key, Bits: width})
+			}
+			// A second node item is fine only if it and the first are parts.
+			if nodeSeen && (item.key == "node" || len(l.Parts) == 1) {
+				return p.fail(item, nil, "node=... is a node without named parts and excludes them; name all parts or give node=... alone")
+			}
+			if sequenceSeen {
+				l.Order = TimeSequenceNode
+			}
+			nodeSeen = true
+			l.NodeBits += width
+		}
+	}
+	if !timeSeen || !sequenceSeen {
+		missing := "time"
+		if timeSeen {
+			missing = "sequence"
+		}
+		return &SpecError{Spec: p.spec, Reason: missing + "=... is missing; give at least time=... and sequence=..., like time=41,node=10,sequence=12"}
+	}
+	return nil
+}
+
+func (p *specParser) checkRepeated(item specItem, before []specItem) error {
+	if slices.ContainsFunc(before, func(b specItem) bool { return b.key == item.key }) {
+		return p.fail(item, nil, "%q occurs twice; give it once", item.key)
+	}
+	return nil
+}
+
+// width reads the width of a field. It bounds it only so far that sums cannot
+// overflow; Validate knows the real bounds and states them with the numbers.
+func (p *specParser) width(item specItem, s string) (int, error) {
+	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 16)
+	if err != nil {
+		return 0, p.fail(item, err, "a width must be a whole number of bits from 0 to %d", maxBits-1)
+	}
+	return int(n), nil
+}

@@ -1,0 +1,130 @@
+package generator
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// Clock tells a [Generator] what time it is. *monoclock.Clock is the default and
+// what production wants; the real and mock clocks of github.com/benbjohnson/clock
+// serve as well, and so does anything with this method.
+//
+// A Clock that reads the raw wall clock is a supported choice: the strategy then
+// decides what happens after a step back.
+//
+// A Clock that also has UnixNano() int64, nanoseconds since 1970, is read by it,
+// which is cheaper. A Clock that also has After(time.Duration) <-chan time.Time, as [time.After],
+// is waited for by it; a fake clock must have it, or the generator waits in real
+// time for a clock that stands still. All must be safe for use by several
+// goroutines at once.
+type Clock interface {
+	Now() time.Time
+}
+
+// Option configures a [Generator] in [New]. When an option is given twice, the
+// last one holds.
+type Option func(*config)
+
+type config struct {
+	layout   Layout
+	clock    Clock
+	strategy strategies.Strategy
+	start    strategies.SequenceStart
+
+	node   int64
+	parts  []int64 // WithNodeParts, or nil
+	option string  // the option that gave the node number
+}
+
+// WithLayout sets the layout of the IDs. The default is [DefaultLayout].
+func WithLayout(l Layout) Option { return func(c *config) { c.layout = l } }
+
+// WithNode sets the node number, from 0 to the layout's largest. The default is
+// 0, which serves a program that runs once; give every process that runs at the
+// same time a number of its own.
+//
+// The generator holds the number from its start to the end of the layout's time.
+// That makes its IDs unique within this process only: a new process with the
+// same number knows nothing of what this one issued. It repeats IDs if its clock
+// begins at or before the last tick issued here, as it does after a step back.
+func WithNode(n int64) Option {
+	return func(c *config) { c.node, c.parts, c.option = n, nil, "WithNode" }
+}
+
+// WithNodeParts sets the node number by its parts, high bits first, for layouts
+// that name them: WithNodeParts(datacenter, worker) for [Twitter]. It is
+// otherwise as [WithNode].
+func WithNodeParts(parts ...int64) Option {
+	return func(c *config) { c.parts, c.option = append([]int64{}, parts...), "WithNodeParts" }
+}
+
+// WithClock sets the clock. The default is monoclock.New().
+func WithClock(clock Clock) Option { return func(c *config) { c.clock = clock } }
+
+// WithStrategy sets what happens when the next free slot lies ahead of the
+// clock. The default is strategies.Default(): wait up to one second.
+func WithStrategy(s strategies.Strategy) Option { return func(c *config) { c.strategy = s } }
+
+// WithSequenceStart sets where the sequence of a new tick begins. The default is
+// strategies.StartZero().
+func WithSequenceStart(s strategies.SequenceStart) Option { return func(c *config) { c.start = s } }
+
+// configure applies opts to the defaults and checks the result at the clock's
+// time, which it returns along.
+func configure(opts []Option) (config, time.Time, error) {
+	c := config{
+		layout:   DefaultLayout(),
+		clock:    monoclock.New(),
+		strategy: strategies.Default(),
+	}
+	fail := func(option string, err error) (config, time.Time, error) {
+		return config{}, time.Time{}, &ConfigError{Option: option, Err: err}
+	}
+	for i, opt := range opts {
+		if opt == nil {
+			return fail("New", fmt.Errorf("option %d of %d %w", i+1, len(opts), errNil))
+		}
+		opt(&c)
+	}
+	if isNil(c.clock) {
+		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))
+	}
+	if isNil(c.strategy) {
+		return fail("WithStrategy", strategies.ErrNil)
+	}
+	if err := strategies.Validate(c.strategy); err != nil {
+		return fail("WithStrategy", err)
+	}
+	now := c.clock.Now()
+	if err := c.layout.ValidateAt(now); err != nil {
+		return fail("WithLayout", err)
+	}
+	if err := c.start.Validate(1 << c.layout.SequenceBits); err != nil {
+		return fail("WithSequenceStart", err)
+	}
+	if c.parts != nil {
+		node, err := c.layout.Node(c.parts...)
+		if err != nil {
+			return fail(c.option, err)
+		}
+		c.node = node
+	}
+	if c.node < 0 || c.node > c.layout.maxNode() {
+		return fail(c.option, &FieldError{Field: "node", Got: c.node, Max: c.layout.maxNode()})
+	}
+	return c, now, nil
+}
+
+// isNil reports whether v is nil or holds a nil pointer, which would fail only
+// at its first use.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}

@@ -1,0 +1,73 @@
+package generator
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Stats is what a [Generator] counted since it was made. Issued IDs are not
+// counted: a shared counter would cost as much as issuing the ID.
+type Stats struct {
+	// Waits is the number of reservations that waited; Waited is the time they
+	// waited, added up, in the clock's time.
+	Waits  uint64
+	Waited time.Duration
+	// BorrowedTicks is the number of ticks from which IDs were issued before
+	// the clock reached them.
+	BorrowedTicks uint64
+	// Rejections is the number of calls that the strategy rejected.
+	Rejections uint64
+	// Lead is how far the last ID issued is ahead of the clock now, or 0.
+	Lead time.Duration
+	// MaxLead is the largest lead that a call has met, borrowed or not.
+	MaxLead time.Duration
+	// Drift is the wall clock's time minus the generator's, if the clock tells
+	// it, as monoclock.Clock does.
+	Drift time.Duration
+}
+
+// Stats returns the counts so far. They are read one after the other, not at one
+// instant. It costs two clock reads, and the callers of Next nothing.
+func (g *Generator) Stats() Stats {
+	s := Stats{
+		Waits:         g.counters.waits.Load(),
+		Waited:        time.Duration(g.counters.waited.Load()),
+		BorrowedTicks: g.counters.borrowedTicks.Load(),
+		Rejections:    g.counters.rejections.Load(),
+		MaxLead:       time.Duration(g.counters.maxLead.Load()),
+	}
+	if free := g.free.Load(); free != sealed && free > 0 {
+		s.Lead = max(0, g.leadOf((free-1)>>g.seqBits, g.now()))
+	}
+	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {
+		s.Drift = d.Drift()
+	}
+	return s
+}
+
+// counters are written off the fast path only.
+type counters struct {
+	waits, rejections, borrowedTicks atomic.Uint64
+	waited                           atomic.Int64
+	maxLead                          atomic.Int64  // only grows
+	borrowedTick                     atomic.Uint64 // the latest tick that was borrowed; only grows
+}
+
+// borrowed notes that a slot of tick was issued, lead ahead of the clock. It
+// writes only once per tick: a borrow is on the fast path, and a second write to
+// a shared word for every ID would double its cost.
+func (c *counters) borrowed(tick uint64, lead time.Duration) {
+	if last := c.borrowedTick.Load(); tick > last && c.borrowedTick.CompareAndSwap(last, tick) {
+		c.borrowedTicks.Add(1)
+	}
+	c.lead(lead)
+}
+
+// lead notes the lead that a call has met.
+func (c *counters) lead(lead time.Duration) {
+	for seen := c.maxLead.Load(); int64(lead) > seen; seen = c.maxLead.Load() {
+		if c.maxLead.CompareAndSwap(seen, int64(lead)) {
+			return
+		}
+	}
+}

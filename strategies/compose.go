@@ -1,0 +1,125 @@
+package strategies
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Chain returns the strategy that asks each of its members in order and takes
+// the first decision that is not a rejection:
+//
+//	Chain(BorrowUpTo(time.Second), WaitUpTo(5*time.Second))
+//
+// borrows while the lead is at most 1 s, waits while it is at most 5 s, and
+// rejects the rest. A wait that follows a borrow in the chain lasts only until
+// the lead is short enough to borrow. When all reject, the largest limit is
+// reported.
+//
+// A Chain without members, or with a nil one, is refused by the generator's
+// constructor.
+func Chain(members ...Strategy) Strategy { return chain(members) }
+
+type chain []Strategy
+
+func (c chain) Decide(s Situation) Decision {
+	rejected := Decision{Action: ActionReject}
+	for _, member := range c {
+		d := member.Decide(s)
+		switch d.Action {
+		case ActionBorrow:
+			return d
+		case ActionWait:
+			if d.Wait <= 0 {
+				d.Wait = s.Lead
+			}
+			if borrow := c.borrowLimit(); borrow < s.Lead {
+				d.Wait = min(d.Wait, s.Lead-borrow)
+			}
+			return d
+		}
+		rejected.Limit = max(rejected.Limit, d.Limit)
+	}
+	return rejected
+}
+
+func (c chain) String() string {
+	members := make([]string, len(c))
+	for i, member := range c {
+		members[i] = text(member)
+		if _, nested := member.(perCause); nested {
+			members[i] = "(" + members[i] + ")"
+		}
+	}
+	return strings.Join(members, ",")
+}
+
+// borrowLimit is that of the members up to the first that may do something else
+// than borrow or reject: one that waits first must be asked first.
+func (c chain) borrowLimit() time.Duration {
+	var limit time.Duration
+	for _, member := range c {
+		limit = max(limit, BorrowLimit(member))
+		if b, ok := member.(bound); !ok || b.wait != 0 {
+			break
+		}
+	}
+	return limit
+}
+
+func (c chain) validate() error {
+	if len(c) == 0 {
+		return &CompositionError{Problem: "Chain has no members: give at least one strategy, or Reject()"}
+	}
+	for i, member := range c {
+		if err := Validate(member); err != nil {
+			return &CompositionError{Problem: fmt.Sprintf("Chain member %d of %d", i+1, len(c)), Err: err}
+		}
+	}
+	return nil
+}
+
+// PerCause returns the strategy that treats an exhausted sequence by one
+// strategy and a clock that is behind by another.
+//
+// A generator that has borrowed is behind its own last ID, so a strategy that
+// borrows when exhausted should borrow at least as far when behind; otherwise it
+// borrows one slot and then does what behind says.
+//
+// A nil member is refused by the generator's constructor.
+func PerCause(exhausted, behind Strategy) Strategy { return perCause{exhausted, behind} }
+
+type perCause struct{ exhausted, behind Strategy }
+
+func (p perCause) Decide(s Situation) Decision {
+	if s.Cause == Exhausted {
+		return p.exhausted.Decide(s)
+	}
+	return p.behind.Decide(s)
+}
+
+func (p perCause) String() string {
+	return "exhausted=" + text(p.exhausted) + "/behind=" + text(p.behind)
+}
+
+func (p perCause) borrowLimit() time.Duration {
+	return min(BorrowLimit(p.exhausted), BorrowLimit(p.behind))
+}
+
+func (p perCause) validate() error {
+	if err := Validate(p.exhausted); err != nil {
+		return &CompositionError{Problem: "PerCause for exhausted", Err: err}
+	}
+	if err := Validate(p.behind); err != nil {
+		return &CompositionError{Problem: "PerCause for behind", Err: err}
+	}
+	return nil
+}
+
+// text is s as a person reads it.
+func text(s Strategy) string {
+	if s, ok := s.(fmt.Stringer); ok {
+		return s.String()
+	}
+	return fmt.Sprintf("%T", s)
+}

@@ -1,0 +1,90 @@
+package strategies
+
+import (
+	"strings"
+	"time"
+)
+
+// Parse reads a strategy from a text, as a flag or a configuration file holds
+// it:
+//
+//	reject
+//	wait                                 as long as the context allows
+//	wait:5ms
+//	borrow:1s
+//	borrow:1s,wait:5s                    a chain: the first that does not reject
+//	exhausted=wait:1s/behind=reject      one per cause, in this order
+//	default, twitter, leaf, last-timestamp-plus-one
+//
+// Durations are written as [time.ParseDuration] reads them. The strategies of
+// this package print themselves in this form, except that a [PerCause] inside a
+// [Chain] or inside another PerCause cannot be read back. The error is a
+// [*ParseError].
+func Parse(s string) (Strategy, error) {
+	rest, ok := strings.CutPrefix(s, "exhausted=")
+	if !ok {
+		return parseChain(s)
+	}
+	exhausted, behind, ok := strings.Cut(rest, "/behind=")
+	if !ok {
+		return nil, &ParseError{Text: s, Problem: `"exhausted=…" must be followed by "/behind=…"`}
+	}
+	e, err := parseChain(exhausted)
+	if err != nil {
+		return nil, err
+	}
+	b, err := parseChain(behind)
+	if err != nil {
+		return nil, err
+	}
+	return PerCause(e, b), nil
+}
+
+func parseChain(s string) (Strategy, error) {
+	words := strings.Split(s, ",")
+	members := make([]Strategy, len(words))
+	for i, word := range words {
+		member, err := parseWord(word)
+		if err != nil {
+			return nil, err
+		}
+		members[i] = member
+	}
+	if len(members) == 1 {
+		return members[0], nil
+	}
+	return Chain(members...), nil
+}
+
+func parseWord(word string) (Strategy, error) {
+	switch word {
+	case "reject":
+		return Reject(), nil
+	case "wait":
+		return Wait(), nil
+	case "default":
+		return Default(), nil
+	case "twitter":
+		return Twitter(), nil
+	case "leaf":
+		return Leaf(), nil
+	case "last-timestamp-plus-one":
+		return LastTimestampPlusOne(), nil
+	}
+	name, limit, ok := strings.Cut(word, ":")
+	if !ok || name != "wait" && name != "borrow" {
+		return nil, &ParseError{Text: word, Problem: "not known: want reject, wait, wait:5ms, borrow:1s, default, twitter, leaf or last-timestamp-plus-one"}
+	}
+	d, err := time.ParseDuration(limit)
+	if err != nil {
+		return nil, &ParseError{Text: word, Problem: "want a duration after the colon, such as 5ms or 1s", Err: err}
+	}
+	strategy := WaitUpTo(d)
+	if name == "borrow" {
+		strategy = BorrowUpTo(d)
+	}
+	if err := Validate(strategy); err != nil {
+		return nil, &ParseError{Text: word, Problem: err.Error(), Err: err}
+	}
+	return strategy, nil
+}

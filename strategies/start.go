@@ -1,0 +1,59 @@
+package strategies
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// SequenceStart says where the sequence of a new tick begins. It changes the
+// low bits of IDs, never their order. The zero SequenceStart is [StartZero].
+//
+// A generator that issues less than one ID per tick issues nearly all of them
+// at the start of a sequence. With zero, all those IDs are even, and all of them
+// fall into one shard of id % n for every n up to the sequence's size that
+// is a power of two. A random start spreads them.
+type SequenceStart struct {
+	random bool
+	below  int64 // for random
+}
+
+// StartZero begins every tick's sequence at zero: the full capacity.
+func StartZero() SequenceStart { return SequenceStart{} }
+
+// StartRandom begins every tick's sequence at a random number from 0 up to, but
+// not including, below. Give the number of shards, or the sequence's size for an
+// even spread over all of it.
+//
+// The cost is capacity: of the n IDs that a tick can hold, n-below+1 are
+// certain, and n-(below-1)/2 come on average. With below equal to n a busy
+// generator loses half its ceiling. A tick that was borrowed, or entered while
+// IDs were being drawn from the tick before it in one go, begins at zero.
+//
+// Below must be from 1 to the number of IDs per tick; the generator's
+// constructor refuses anything else.
+func StartRandom(below int64) SequenceStart { return SequenceStart{random: true, below: below} }
+
+// Draw returns the number to begin a sequence with.
+func (s SequenceStart) Draw() uint64 {
+	if s.below <= 1 {
+		return 0 // StartZero, or a range of one number
+	}
+	return rand.Uint64N(uint64(s.below))
+}
+
+// Validate returns a [*StartError] unless the start fits a sequence of perTick
+// IDs per tick.
+func (s SequenceStart) Validate(perTick int64) error {
+	if s.random && (s.below < 1 || s.below > perTick) {
+		return &StartError{Below: s.below, PerTick: perTick}
+	}
+	return nil
+}
+
+// String returns "zero" or, for example, "random:100".
+func (s SequenceStart) String() string {
+	if !s.random {
+		return "zero"
+	}
+	return fmt.Sprintf("random:%d", s.below)
+}
