@@ -17,10 +17,11 @@ import (
 // is always clear, so an ID runs from 0 to 9223372036854775807 and is never
 // negative. What the bits mean is the business of a [Layout].
 //
-// Under one layout the order of IDs is the order of the instants stamped in
-// them, so <, ==, [cmp.Compare] and [slices.Sort] do what one hopes. The zero
-// ID is an ID like any other (the first slot of node 0 at the epoch). It does
-// not mean "absent"; use a pointer, or [database/sql.Null], for that.
+// Under one layout the order of IDs is the order of the ticks stamped in them
+// (within one tick, that of the lower bits), so <, [cmp.Compare] and
+// [slices.Sort] put IDs in order of time. The zero ID is an ID like any other:
+// the first slot of node 0 at the epoch. It does not mean "absent"; use a
+// pointer, or [database/sql.Null], for that.
 //
 // # Choosing a form
 //
@@ -68,9 +69,9 @@ var (
 	ErrIDType = errors.New("value of a type that holds no ID")
 )
 
-// ParseError says why something could not be read as an [ID]. Everything in
-// this package that reads an ID returns its failures as a *ParseError, and
-// then leaves the destination, if there is one, as it was.
+// ParseError says why something could not be read as an [ID]. Every function
+// and method that reads an ID from text, bytes, JSON or SQL returns its
+// failures as a *ParseError, and then leaves its receiver as it was.
 type ParseError struct {
 	// Form is what was expected: "decimal", "base32", "base58", "base62",
 	// "binary", "JSON" or "SQL".

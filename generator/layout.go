@@ -2,7 +2,6 @@ package generator
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"strings"
 	"time"
@@ -269,14 +268,6 @@ func (l Layout) maxNode() int64 { return fieldMax(l.NodeBits) }
 
 func (l Layout) maxSequence() int64 { return fieldMax(l.SequenceBits) }
 
-// fieldMax returns the largest number that a field of that many bits holds. It
-// bounds the shift, so that no width, however wrong, panics.
-func fieldMax(width int) int64 {
-	switch {
-	case width <= 0:
-		return 0
-	case width >= 63:
-		return math.MaxInt64
-	}
-	return 1<<width - 1
-}
+// fieldMax returns the largest number that a field of that many bits holds. A
+// shift by a negative width, which an unvalidated layout may have, would panic.
+func fieldMax(width int) int64 { return 1<<max(width, 0) - 1 }

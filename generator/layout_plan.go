@@ -10,11 +10,13 @@ import (
 )
 
 // planTicks are the ticks that [Plan] tries, in order of preference: 1ms as
-// everybody has it, then the nearest ones first. Finer ticks than these gain
-// nothing, since clocks of several machines do not agree that closely; with
-// coarser ones a caller who finds a tick used up waits too long.
+// everybody has it, then the nearest ones first, and of two equally near ones
+// the longer, which absorbs larger bursts and suffers less from a clock that
+// advances in steps. Still finer ticks would gain nothing, since the clocks of
+// several machines do not agree that closely; with still longer ones a caller
+// who finds a tick used up would wait too long.
 var planTicks = []time.Duration{
-	time.Millisecond, 100 * time.Microsecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second,
+	time.Millisecond, 10 * time.Millisecond, 100 * time.Microsecond, 100 * time.Millisecond, time.Second,
 }
 
 // The bounds of what a Demand can ask for; anything above is a mistake.
@@ -99,7 +101,7 @@ func (e *PlanError) Error() string {
 // unnamed node bits, that meets the demand.
 //
 // It takes a tick of 1ms if that fits, and otherwise the first that does of
-// 100µs, 10ms, 100ms and 1s. Node and sequence get no more bits than the demand
+// 10ms, 100µs, 100ms and 1s. Node and sequence get no more bits than the demand
 // needs, and the time field gets all the others: a high bit that stays 0 makes
 // no ID longer, whereas a spare low bit makes every ID longer from the first
 // one on, and the lifetime is the one thing that cannot be extended later. A

@@ -112,8 +112,8 @@ func (l *Layout) UnmarshalText(text []byte) error {
 // tick is a duration such as 100us, 1ms or 1s, by default 1ms. epoch is an
 // instant in RFC 3339, a date (midnight UTC), or a count of milliseconds, not
 // seconds, since 1970-01-01T00:00:00Z; by default it is that of
-// [DefaultLayout]. tick and epoch may stand at any place but the first of the
-// two short forms. Spaces around items are ignored.
+// [DefaultLayout]. In the last form tick and epoch may stand anywhere. Spaces
+// around items are ignored.
 //
 // The layout is validated. The error is always a [*SpecError], and wraps a
 // [*LayoutError] when the spec is well formed but the layout is not.

@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// wide is the default layout with a sequence that no run exhausts: 4,194,304
+// IDs per millisecond. It shows what an ID costs, where the default layout would
+// show its ceiling.
+func wide() generator.Layout {
+	l := generator.DefaultLayout()
+	l.NodeBits, l.SequenceBits = 0, 22
+	return l
+}
+
+func newGenerator(tb testing.TB, opts ...generator.Option) *generator.Generator {
+	g, err := generator.New(opts...)
+	require.NoError(tb, err)
+	return g
+}
+
+// work does something n times.
+type work func(n int)
+
+var start = time.Now()
+
+// floor is the least that an ID can cost: a clock read and an uncontended
+// compare-and-swap. The word depends on the clock's reading, as an ID does.
+func floor() work {
+	var word atomic.Uint64
+	return func(n int) {
+		for range n {
+			elapsed := time.Since(start)
+			old := word.Load()
+			word.CompareAndSwap(old, old+1+uint64(elapsed>>62))
+		}
+	}
+}
+
+// sharedFloor is the least that an ID can cost when several goroutines share a
+// word: a clock read and an atomic addition.
+func sharedFloor() work {
+	word := new(atomic.Uint64)
+	return func(n int) {
+		for range n {
+			elapsed := time.Since(start)
+			word.Add(1 + uint64(elapsed>>62))
+		}
+	}
+}
+
+func next(tb testing.TB, g *generator.Generator) work {
+	return func(n int) {
+		for range n {
+			if _, err := g.Next(); err != nil {
+				tb.Error(err)
+				return
+			}
+		}
+	}
+}
+
+func nextN(tb testing.TB, g *generator.Generator, size int) work {
+	ids := make([]generator.ID, size)
+	return func(n int) {
+		for ; n > 0; n -= size {
+			if _, err := g.NextN(ids); err != nil {
+				tb.Error(err)
+				return
+			}
+		}
+	}
+}
+
+func stream(tb testing.TB, g *generator.Generator) work {
+	s := g.Stream()
+	return func(n int) {
+		for range n {
+			if _, err := s.Next(); err != nil {
+				tb.Error(err)
+				return
+			}
+		}
+	}
+}
+
+// together runs the works at the same time, n between them.
+func together(works ...work) work {
+	return func(n int) {
+		var done sync.WaitGroup
+		for _, w := range works {
+			done.Go(func() { w(n / len(works)) })
+		}
+		done.Wait()
+	}
+}
+
+// times returns w as often as goroutines are to run it.
+func times(goroutines int, w work) []work {
+	works := make([]work, goroutines)
+	for i := range works {
+		works[i] = w
+	}
+	return works
+}

@@ -1,0 +1,61 @@
+package generator_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// An ID in a struct becomes a JSON string, which JavaScript reads without
+// rounding. A number from another writer is accepted too.
+func ExampleID_MarshalJSON() {
+	type order struct {
+		ID    generator.ID `json:"id"`
+		Items int          `json:"items"`
+	}
+	data, err := json.Marshal(order{ID: 1541815603606036480, Items: 3})
+	fmt.Println(string(data), err)
+
+	var got order
+	err = json.Unmarshal([]byte(`{"id": 1541815603606036480, "items": 3}`), &got)
+	fmt.Println(got.ID, err)
+	// Output:
+	// {"id":"1541815603606036480","items":3} <nil>
+	// 1541815603606036480 <nil>
+}
+
+// Two consecutive IDs in the forms that sort as text.
+func ExampleID_Base32() {
+	for _, id := range []generator.ID{1541815603606036480, 1541815603606036481} {
+		fmt.Println(id.Base32(), id.Base58(), id.Base62())
+	}
+	// Output:
+	// 1ASD13XH1F800 4aaW4SzAyQK 1ptWyK4WgZU
+	// 1ASD13XH1F801 4aaW4SzAyQL 1ptWyK4WgZV
+}
+
+// What a person typed: lower case, the letter l for 1 and the letter o for 0.
+func ExampleParseBase32() {
+	id, err := generator.ParseBase32("lasd13xhlf8oo")
+	fmt.Println(id, err)
+	fmt.Println(id.Base32())
+	// Output:
+	// 1541815603606036480 <nil>
+	// 1ASD13XH1F800
+}
+
+// The message is for people; a program asks for the cause and the offset.
+func ExampleParseError() {
+	_, err := generator.ParseID("1541815603606O36480")
+	fmt.Println(err)
+
+	var parse *generator.ParseError
+	if errors.As(err, &parse) {
+		fmt.Println(errors.Is(err, generator.ErrIDSyntax), parse.Offset)
+	}
+	// Output:
+	// decimal ID "1541815603606O36480": bad character "O" at offset 13
+	// true 13
+}

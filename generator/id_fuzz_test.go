@@ -1,0 +1,167 @@
+package generator_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+var canonicalDecimal = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
+
+// requireParseError checks that a refusal is typed, names a cause, and is small
+// even if the input is not.
+func requireParseError(t *testing.T, err error) {
+	t.Helper()
+	var parse *generator.ParseError
+	require.ErrorAs(t, err, &parse)
+	require.Contains(t, []error{
+		generator.ErrIDSyntax, generator.ErrIDLength, generator.ErrIDRange, generator.ErrIDType,
+	}, parse.Err)
+	require.Less(t, len(err.Error()), 512)
+}
+
+func FuzzParseID(f *testing.F) {
+	for _, s := range []string{"", "0", "00", "-1", "+1", "1_0", " 1", "1541815603606036480",
+		"9223372036854775807", "9223372036854775808", "18446744073709551616", "99999999999999999999"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n, _ := new(big.Int).SetString(s, 10)
+		good := canonicalDecimal.MatchString(s) && n.IsInt64()
+
+		id, err := generator.ParseID(s)
+		require.Equal(t, good, err == nil, "%v", err)
+		if err != nil {
+			require.Zero(t, id)
+			requireParseError(t, err)
+			return
+		}
+		require.Equal(t, n.Int64(), id.Int64())
+		require.Equal(t, s, id.String())
+
+		var again generator.ID
+		require.NoError(t, again.UnmarshalText([]byte(s)))
+		require.Equal(t, id, again)
+		b := id.Bytes()
+		require.NoError(t, again.UnmarshalBinary(b[:]))
+		require.Equal(t, id, again)
+		for _, form := range idForms {
+			again, err = form.parse(form.format(id))
+			require.NoError(t, err)
+			require.Equal(t, id, again)
+		}
+	})
+}
+
+func FuzzParseForms(f *testing.F) {
+	for _, form := range idForms {
+		for _, id := range []generator.ID{0, tweetID, largestID, -1, -1 << 63} {
+			f.Add(form.format(id))
+		}
+	}
+	f.Add("iasDI3xHlF8oO")
+	f.Add("1ASD-13XH-1F8")
+	lookalikes := strings.NewReplacer("I", "1", "L", "1", "O", "0")
+
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, form := range idForms {
+			id, err := form.parse(s)
+			if err != nil {
+				require.Zero(t, id)
+				requireParseError(t, err)
+				continue
+			}
+			require.GreaterOrEqual(t, id, generator.ID(0))
+			canonical := s
+			if form.name == "base32" {
+				canonical = lookalikes.Replace(strings.ToUpper(s))
+			}
+			require.Equal(t, canonical, form.format(id))
+			require.Equal(t, canonical, form.text(big.NewInt(int64(id))))
+		}
+	})
+}
+
+func FuzzIDJSON(f *testing.F) {
+	for _, s := range []string{`"1541815603606036480"`, `1541815603606036480`, `"9223372036854775808"`, `"007"`,
+		`"\u0031"`, `"\x"`, `"1`, `null`, `true`, `-1`, `1.0`, `1e3`, `{"id":1}`, `[1]`, ` 1 `, ``} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		direct := untouchedID
+		if err := direct.UnmarshalJSON(data); err != nil {
+			require.Equal(t, untouchedID, direct)
+			requireParseError(t, err)
+		} else {
+			require.True(t, json.Valid(data), "read from what is not JSON")
+		}
+
+		id := untouchedID
+		if err := json.Unmarshal(data, &id); err != nil {
+			require.Equal(t, untouchedID, id)
+			return
+		}
+		// A second opinion on what the document says.
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.UseNumber()
+		var value any
+		require.NoError(t, decoder.Decode(&value))
+		switch value := value.(type) {
+		case nil:
+			require.Equal(t, untouchedID, id)
+		case string:
+			require.Equal(t, value, id.String())
+		case json.Number:
+			require.Equal(t, value.String(), id.String())
+		default:
+			t.Fatalf("read an ID from a %T", value)
+		}
+
+		written, err := json.Marshal(id)
+		require.NoError(t, err)
+		require.JSONEq(t, `"`+id.String()+`"`, string(written))
+		var again generator.ID
+		require.NoError(t, json.Unmarshal(written, &again))
+		require.Equal(t, id, again)
+	})
+}
+
+func FuzzIDScan(f *testing.F) {
+	f.Add(int64(tweetID), uint64(tweetID), []byte("1541815603606036480"))
+	f.Add(int64(-1), uint64(1<<63), []byte("9223372036854775808"))
+	f.Add(int64(0), uint64(0), []byte(""))
+	f.Add(int64(1), uint64(1), []byte("-1"))
+
+	f.Fuzz(func(t *testing.T, n int64, u uint64, text []byte) {
+		for _, src := range []any{n, u, text, string(text)} {
+			id := untouchedID
+			if err := id.Scan(src); err != nil {
+				require.Equal(t, untouchedID, id)
+				requireParseError(t, err)
+				continue
+			}
+			value, err := id.Value()
+			require.NoError(t, err)
+			require.Equal(t, int64(id), value)
+
+			var again generator.ID
+			require.NoError(t, again.Scan(value))
+			require.Equal(t, id, again)
+			switch src.(type) {
+			case int64:
+				require.Equal(t, n, int64(id))
+			case uint64:
+				require.Equal(t, u, uint64(id))
+			default:
+				require.Equal(t, string(text), id.String())
+			}
+		}
+	})
+}

@@ -1,0 +1,337 @@
+package generator_test
+
+import (
+	"bytes"
+	"database/sql"
+	"database/sql/driver"
+	"encoding"
+	"encoding/gob"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+var (
+	_ fmt.Stringer               = generator.ID(0)
+	_ slog.LogValuer             = generator.ID(0)
+	_ encoding.TextAppender      = generator.ID(0)
+	_ encoding.TextMarshaler     = generator.ID(0)
+	_ encoding.TextUnmarshaler   = (*generator.ID)(nil)
+	_ encoding.BinaryAppender    = generator.ID(0)
+	_ encoding.BinaryMarshaler   = generator.ID(0)
+	_ encoding.BinaryUnmarshaler = (*generator.ID)(nil)
+	_ json.Marshaler             = generator.ID(0)
+	_ json.Unmarshaler           = (*generator.ID)(nil)
+	_ driver.Valuer              = generator.ID(0)
+	_ sql.Scanner                = (*generator.ID)(nil)
+)
+
+const (
+	largestID = generator.ID(math.MaxInt64)
+	tweetID   = generator.ID(1541815603606036480) // a public ID of Twitter's layout
+
+	// untouchedID is what a destination holds before a read that must fail.
+	untouchedID = generator.ID(4711)
+)
+
+// randomIDs returns n IDs of every magnitude, each followed by its neighbour.
+func randomIDs(n int) []generator.ID {
+	r := rand.New(rand.NewPCG(1, 2))
+	ids := []generator.ID{0, 1, tweetID, largestID - 1, largestID}
+	for len(ids) < n {
+		id := generator.ID(r.Int64() >> r.IntN(63))
+		ids = append(ids, id, id^1)
+	}
+	return ids
+}
+
+// requireRefused checks everything a caller may rely on in a ParseError.
+func requireRefused(t *testing.T, err error, form string, cause error, offset int) *generator.ParseError {
+	t.Helper()
+	var parse *generator.ParseError
+	require.ErrorAs(t, err, &parse)
+	require.ErrorIs(t, err, cause)
+	require.Equal(t, form, parse.Form)
+	require.Equal(t, offset, parse.Offset, err)
+	require.LessOrEqual(t, len(parse.Text), 64+len("…"))
+	require.Less(t, len(err.Error()), 512)
+	return parse
+}
+
+func TestParseIDAccepts(t *testing.T) {
+	for text, want := range map[string]generator.ID{
+		"0":                   0,
+		"7":                   7,
+		"10":                  10,
+		"1541815603606036480": tweetID,
+		"9223372036854775807": largestID,
+	} {
+		id, err := generator.ParseID(text)
+		require.NoError(t, err)
+		require.Equal(t, want, id)
+		require.Equal(t, text, id.String())
+	}
+	for _, id := range randomIDs(2000) {
+		got, err := generator.ParseID(id.String())
+		require.NoError(t, err)
+		require.Equal(t, id, got)
+		require.Equal(t, int64(id), got.Int64())
+	}
+}
+
+func TestParseIDRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		text   string
+		cause  error
+		offset int
+	}{
+		{"", generator.ErrIDLength, -1},
+		{"-1", generator.ErrIDSyntax, 0},
+		{"+1", generator.ErrIDSyntax, 0},
+		{" 1", generator.ErrIDSyntax, 0},
+		{"1 ", generator.ErrIDSyntax, 1},
+		{"1\n", generator.ErrIDSyntax, 1},
+		{"1_000", generator.ErrIDSyntax, 1},
+		{"1,000", generator.ErrIDSyntax, 1},
+		{"0x1F", generator.ErrIDSyntax, 1},
+		{"1e3", generator.ErrIDSyntax, 1},
+		{"12.0", generator.ErrIDSyntax, 2},
+		{"00", generator.ErrIDSyntax, 0},
+		{"007", generator.ErrIDSyntax, 0},
+		{strings.Repeat("0", 30), generator.ErrIDSyntax, 0},
+		{"١٢", generator.ErrIDSyntax, 0}, // digits, but not ASCII
+		{"99999999999999999999x", generator.ErrIDSyntax, 20},
+		{strings.Repeat("9", 1<<20), generator.ErrIDRange, -1},
+		{strings.Repeat("9", 1<<20) + "x", generator.ErrIDSyntax, 1 << 20},
+	} {
+		id, err := generator.ParseID(tc.text)
+		requireRefused(t, err, "decimal", tc.cause, tc.offset)
+		require.Zero(t, id)
+	}
+}
+
+func TestParseIDRefusesEveryBadByteEverywhere(t *testing.T) {
+	for pos := range len(tweetID.String()) {
+		for c := range 256 {
+			if '0' <= c && c <= '9' {
+				continue
+			}
+			text := []byte(tweetID.String())
+			text[pos] = byte(c)
+			_, err := generator.ParseID(string(text))
+			requireRefused(t, err, "decimal", generator.ErrIDSyntax, pos)
+		}
+	}
+}
+
+func TestParseIDRefusesTooLarge(t *testing.T) {
+	for _, n := range tooLargeNumbers() {
+		_, err := generator.ParseID(n.String())
+		requireRefused(t, err, "decimal", generator.ErrIDRange, -1)
+	}
+}
+
+func TestIDText(t *testing.T) {
+	for _, id := range randomIDs(200) {
+		text, err := id.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, id.String(), string(text))
+
+		text, err = id.AppendText([]byte("id="))
+		require.NoError(t, err)
+		require.Equal(t, "id="+id.String(), string(text))
+
+		var got generator.ID
+		require.NoError(t, got.UnmarshalText([]byte(id.String())))
+		require.Equal(t, id, got)
+	}
+	got := untouchedID
+	requireRefused(t, got.UnmarshalText([]byte("12a")), "decimal", generator.ErrIDSyntax, 2)
+	require.Equal(t, untouchedID, got)
+}
+
+func TestIDBinary(t *testing.T) {
+	require.Equal(t, [8]byte{0x15, 0x65, 0xa1, 0x1f, 0x62, 0x17, 0xa0, 0x00}, tweetID.Bytes())
+	ids := randomIDs(2000)
+	for i, id := range ids {
+		b := id.Bytes()
+		got, err := generator.IDFromBytes(b[:])
+		require.NoError(t, err)
+		require.Equal(t, id, got)
+
+		before := ids[max(i-1, 0)].Bytes()
+		require.Equal(t, ids[max(i-1, 0)] < id, bytes.Compare(before[:], b[:]) < 0)
+
+		appended, err := id.AppendBinary([]byte("id="))
+		require.NoError(t, err)
+		require.Equal(t, "id="+string(b[:]), string(appended))
+	}
+
+	var buf bytes.Buffer
+	require.NoError(t, gob.NewEncoder(&buf).Encode(tweetID))
+	var got generator.ID
+	require.NoError(t, gob.NewDecoder(&buf).Decode(&got))
+	require.Equal(t, tweetID, got)
+}
+
+func TestIDBinaryRefuses(t *testing.T) {
+	for n := range 100 {
+		got := untouchedID
+		if n != 8 {
+			requireRefused(t, got.UnmarshalBinary(make([]byte, n)), "binary", generator.ErrIDLength, -1)
+			require.Equal(t, untouchedID, got)
+		}
+	}
+	for _, first := range []byte{0x80, 0x81, 0xff} {
+		got := untouchedID
+		requireRefused(t, got.UnmarshalBinary([]byte{first, 0, 0, 0, 0, 0, 0, 1}), "binary", generator.ErrIDRange, -1)
+		require.Equal(t, untouchedID, got)
+	}
+}
+
+func TestIDLogValue(t *testing.T) {
+	var buf bytes.Buffer
+	slog.New(slog.NewJSONHandler(&buf, nil)).Info("issued", "id", tweetID)
+	require.Contains(t, buf.String(), `"id":"1541815603606036480"`)
+	require.Equal(t, slog.KindString, tweetID.LogValue().Kind())
+}
+
+func TestIDJSONRoundTrip(t *testing.T) {
+	type document struct {
+		ID       generator.ID            `json:"id"`
+		Parent   *generator.ID           `json:"parent"`
+		Quoted   generator.ID            `json:"quoted,string"`
+		Siblings []generator.ID          `json:"siblings"`
+		Names    map[generator.ID]string `json:"names"`
+	}
+	want := document{
+		ID:       tweetID,
+		Quoted:   largestID,
+		Siblings: []generator.ID{0, largestID},
+		Names:    map[generator.ID]string{tweetID: "tweet"},
+	}
+	data, err := json.Marshal(want)
+	require.NoError(t, err)
+	require.Equal(t, `{"id":"1541815603606036480","parent":null,"quoted":"9223372036854775807",`+
+		`"siblings":["0","9223372036854775807"],"names":{"1541815603606036480":"tweet"}}`, string(data))
+	var got document
+	require.NoError(t, json.Unmarshal(data, &got))
+	require.Equal(t, want, got)
+}
+
+func TestIDUnmarshalJSON(t *testing.T) {
+	for data, want := range map[string]generator.ID{
+		`"0"`:                   0,
+		`0`:                     0,
+		`"1541815603606036480"`: tweetID,
+		`1541815603606036480`:   tweetID,
+		` 9223372036854775807 `: largestID, // encoding/json strips the spaces
+		`"\u00312\u0033"`:       123,
+		`null`:                  untouchedID,
+	} {
+		got := untouchedID
+		require.NoError(t, json.Unmarshal([]byte(data), &got), data)
+		require.Equal(t, want, got, data)
+	}
+
+	for data, cause := range map[string]error{
+		`""`:                    generator.ErrIDLength,
+		`"-1"`:                  generator.ErrIDSyntax,
+		`-1`:                    generator.ErrIDSyntax,
+		`-0`:                    generator.ErrIDSyntax,
+		`1.0`:                   generator.ErrIDSyntax,
+		`0.5`:                   generator.ErrIDSyntax,
+		`1e3`:                   generator.ErrIDSyntax,
+		`1E+3`:                  generator.ErrIDSyntax,
+		`"1.0"`:                 generator.ErrIDSyntax,
+		`" 1"`:                  generator.ErrIDSyntax,
+		`"007"`:                 generator.ErrIDSyntax,
+		`"null"`:                generator.ErrIDSyntax,
+		`"1\n"`:                 generator.ErrIDSyntax,
+		`"1\""`:                 generator.ErrIDSyntax,
+		`9223372036854775808`:   generator.ErrIDRange,
+		`"9223372036854775808"`: generator.ErrIDRange,
+		`true`:                  generator.ErrIDType,
+		`false`:                 generator.ErrIDType,
+		`{}`:                    generator.ErrIDType,
+		`{"id":1}`:              generator.ErrIDType,
+		`[]`:                    generator.ErrIDType,
+		`[1]`:                   generator.ErrIDType,
+	} {
+		got := untouchedID
+		err := json.Unmarshal([]byte(data), &got)
+		require.ErrorIs(t, err, cause, data)
+		require.ErrorAs(t, err, new(*generator.ParseError), data)
+		require.Equal(t, untouchedID, got, data)
+	}
+
+	// A caller other than encoding/json may pass what is not JSON at all.
+	for _, data := range []string{``, `"`, `"12`, `12"`, `"\"`, `"\x"`, `nul`, `'1'`, ` 1`} {
+		got := untouchedID
+		require.ErrorAs(t, got.UnmarshalJSON([]byte(data)), new(*generator.ParseError), data)
+		require.Equal(t, untouchedID, got, data)
+	}
+}
+
+func TestIDScan(t *testing.T) {
+	for _, tc := range []struct {
+		src   any
+		want  generator.ID
+		cause error
+	}{
+		{src: int64(0), want: 0},
+		{src: int64(tweetID), want: tweetID},
+		{src: int64(math.MaxInt64), want: largestID},
+		{src: uint64(math.MaxInt64), want: largestID},
+		{src: "1541815603606036480", want: tweetID},
+		{src: []byte("1541815603606036480"), want: tweetID},
+		{src: int64(-1), cause: generator.ErrIDRange},
+		{src: int64(math.MinInt64), cause: generator.ErrIDRange},
+		{src: uint64(math.MaxInt64 + 1), cause: generator.ErrIDRange},
+		{src: uint64(math.MaxUint64), cause: generator.ErrIDRange},
+		{src: "9223372036854775808", cause: generator.ErrIDRange},
+		{src: "-1", cause: generator.ErrIDSyntax},
+		{src: []byte("1.0"), cause: generator.ErrIDSyntax},
+		{src: "", cause: generator.ErrIDLength},
+		{src: []byte(nil), cause: generator.ErrIDLength},
+		{src: nil, cause: generator.ErrIDType},
+		{src: 1.0, cause: generator.ErrIDType},
+		{src: true, cause: generator.ErrIDType},
+		{src: int32(1), cause: generator.ErrIDType},
+		{src: time.Unix(0, 0), cause: generator.ErrIDType},
+	} {
+		got := untouchedID
+		err := got.Scan(tc.src)
+		if tc.cause == nil {
+			require.NoError(t, err)
+			require.Equal(t, tc.want, got)
+			continue
+		}
+		require.ErrorIs(t, err, tc.cause, "%T %v", tc.src, tc.src)
+		require.ErrorAs(t, err, new(*generator.ParseError))
+		require.Equal(t, untouchedID, got)
+	}
+}
+
+func TestIDInDatabase(t *testing.T) {
+	value, err := driver.DefaultParameterConverter.ConvertValue(tweetID)
+	require.NoError(t, err)
+	require.Equal(t, int64(tweetID), value)
+
+	for _, want := range []sql.Null[generator.ID]{{}, {V: tweetID, Valid: true}} {
+		value, err := want.Value()
+		require.NoError(t, err)
+		var got sql.Null[generator.ID]
+		require.NoError(t, got.Scan(value))
+		require.Equal(t, want, got)
+	}
+}
