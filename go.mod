@@ -7,4 +7,7 @@ require (
 	golang.org/x/sync v0.24.0
 )
 
-require go.yaml.in/yaml/v3 v3.0.5 // indirect
+require (
+	github.com/benbjohnson/clock v1.3.5
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+)

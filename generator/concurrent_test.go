@@ -1,0 +1,231 @@
+package generator_test
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// wide holds 4,194,304 IDs per millisecond, so that callers contend for the word
+// and not for the clock.
+func wide() generator.Layout {
+	l := generator.DefaultLayout()
+	l.NodeBits, l.SequenceBits = 0, 22
+	return l
+}
+
+// 100 million IDs from 8 goroutines are all different, and ascend for each. They
+// are checked in rounds: within a round by merging, and from round to round
+// because every ID of a round is larger than all before it.
+func TestHundredMillion(t *testing.T) {
+	const goroutines = 8
+	rounds, perRound := 100, 1_000_000
+	if raceDetector || testing.Short() {
+		rounds = 2
+	}
+	g := newGenerator(t, generator.WithLayout(wide()))
+	ids := make([]generator.ID, perRound)
+	largest := generator.ID(-1)
+	for range rounds {
+		var group errgroup.Group
+		for i := range goroutines {
+			own := ids[i*perRound/goroutines : (i+1)*perRound/goroutines]
+			group.Go(func() error {
+				last := generator.ID(-1)
+				for j := range own {
+					id, err := g.Next()
+					if err != nil {
+						return err
+					}
+					if id <= last {
+						return fmt.Errorf("%d after %d", id, last)
+					}
+					own[j], last = id, id
+				}
+				return nil
+			})
+		}
+		require.NoError(t, group.Wait())
+		slices.Sort(ids)
+		require.Greater(t, ids[0], largest, "an ID of a round that is over comes again, or is overtaken")
+		for i := 1; i < len(ids); i++ {
+			if ids[i] == ids[i-1] {
+				t.Fatalf("%d twice", ids[i])
+			}
+		}
+		largest = ids[len(ids)-1]
+	}
+}
+
+// operation is one call in a recorded history: the logical times of its begin
+// and its return, and what it returned.
+type operation struct {
+	begin, end  int64
+	first, last generator.ID
+}
+
+// checkOrder fails unless each operation's IDs are larger, by less, than those of
+// every operation that had returned before it began.
+func checkOrder(t *testing.T, history []operation, less func(a, b generator.ID) bool) {
+	t.Helper()
+	byEnd := slices.Clone(history)
+	slices.SortFunc(byEnd, func(a, b operation) int { return int(a.end - b.end) })
+	slices.SortFunc(history, func(a, b operation) int { return int(a.begin - b.begin) })
+	ended, overlaps := 0, 0
+	largest := generator.ID(-1)
+	for _, op := range history {
+		for ; byEnd[ended].end < op.begin; ended++ {
+			largest = max(largest, byEnd[ended].last)
+		}
+		if largest >= 0 && !less(largest, op.first) {
+			t.Fatalf("%d was issued after %d had been returned", op.first, largest)
+		}
+		if op.end > op.begin+1 {
+			overlaps++
+		}
+	}
+	require.Positive(t, overlaps, "no two calls overlapped: the history shows nothing")
+}
+
+// record runs call on several goroutines at once and returns the history.
+func record(t *testing.T, goroutines, calls int, caller func() func() (first, last generator.ID, err error)) []operation {
+	t.Helper()
+	var now atomic.Int64
+	histories := make([][]operation, goroutines)
+	var group errgroup.Group
+	for i := range goroutines {
+		call := caller()
+		group.Go(func() error {
+			for range calls {
+				op := operation{begin: now.Add(1)}
+				var err error
+				if op.first, op.last, err = call(); err != nil {
+					return err
+				}
+				op.end = now.Add(1)
+				histories[i] = append(histories[i], op)
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	return slices.Concat(histories...)
+}
+
+// steppingClock is the machine's clock, stepped back by a millisecond or a few
+// at every so-manieth reading.
+type steppingClock struct {
+	readings, offset atomic.Int64
+}
+
+func (c *steppingClock) Now() time.Time {
+	if n := c.readings.Add(1); n%500 == 0 {
+		c.offset.Add(-int64(n%5) * int64(time.Millisecond))
+	} else if n%700 == 0 {
+		c.offset.Add(2 * int64(time.Millisecond))
+	}
+	return time.Now().Round(0).Add(time.Duration(c.offset.Load()))
+}
+
+func TestOrderOfHistory(t *testing.T) {
+	less := func(a, b generator.ID) bool { return a < b }
+	clocks := map[string][]generator.Option{
+		"steady":    nil,
+		"exhausted": {generator.WithLayout(generator.Sonyflake()), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
+		"stepping":  {generator.WithClock(&steppingClock{}), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
+		"waiting":   {generator.WithClock(&steppingClock{}), generator.WithStrategy(strategies.Wait())},
+	}
+	for name, opts := range clocks {
+		t.Run(name, func(t *testing.T) {
+			calls := 20_000
+			if name == "waiting" {
+				calls = 2_000
+			}
+			g := newGenerator(t, opts...)
+			t.Run("Next", func(t *testing.T) {
+				checkOrder(t, record(t, 4, calls, func() func() (a, b generator.ID, err error) {
+					return func() (a, b generator.ID, err error) { id, err := g.Next(); return id, id, err }
+				}), less)
+			})
+			t.Run("NextN", func(t *testing.T) {
+				checkOrder(t, record(t, 4, calls/10, func() func() (a, b generator.ID, err error) {
+					ids := make([]generator.ID, 10)
+					return func() (a, b generator.ID, err error) {
+						_, err = g.NextN(ids)
+						return ids[0], ids[len(ids)-1], err
+					}
+				}), less)
+			})
+			t.Run("Stream", func(t *testing.T) {
+				l := g.Layout()
+				// Order holds from tick to tick only.
+				tick := l.NodeBits + l.SequenceBits
+				history := record(t, 4, calls, func() func() (a, b generator.ID, err error) {
+					s, last := g.Stream(), generator.ID(-1)
+					return func() (a, b generator.ID, err error) {
+						id, err := s.Next()
+						if err == nil && id <= last {
+							err = fmt.Errorf("stream went from %d to %d", last, id)
+						}
+						last = id
+						return id, id, err
+					}
+				})
+				checkOrder(t, history, func(a, b generator.ID) bool { return a>>tick <= b>>tick })
+				seen := make(map[generator.ID]bool, len(history))
+				for _, op := range history {
+					require.False(t, seen[op.first], "%d twice", op.first)
+					seen[op.first] = true
+				}
+			})
+		})
+	}
+}
+
+// Calls, batches and streams draw on one word.
+func TestMixedCallersAreUnique(t *testing.T) {
+	g := newGenerator(t, generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+	const each = 50_000
+	found := make([][]generator.ID, 6)
+	var group errgroup.Group
+	for i := range found {
+		group.Go(func() error {
+			own := make([]generator.ID, 0, each+99)
+			s, batch := g.Stream(), make([]generator.ID, 99)
+			for len(own) < each {
+				var id generator.ID
+				var err error
+				switch i % 3 {
+				case 0:
+					id, err = g.Next()
+				case 1:
+					id, err = s.Next()
+				case 2:
+					_, err = g.NextN(batch)
+					own = append(own, batch[1:]...)
+					id = batch[0]
+				}
+				if err != nil {
+					return err
+				}
+				own = append(own, id)
+			}
+			found[i] = own
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	all := slices.Concat(found...)
+	slices.Sort(all)
+	for i := 1; i < len(all); i++ {
+		require.NotEqual(t, all[i-1], all[i])
+	}
+}

@@ -1,0 +1,133 @@
+package generator_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+func streamNext(t testing.TB, s *generator.Stream) generator.ID {
+	t.Helper()
+	id, err := s.Next()
+	require.NoError(t, err)
+	return id
+}
+
+// The gap between a stream's ID and the next one of Next shows how large its
+// block is.
+func TestStreamBlocks(t *testing.T) {
+	c := newHandClock()
+	g := newGenerator(t, generator.WithClock(c))
+	s := g.Stream()
+	left := func() int64 { // slots that the stream holds and has not issued
+		_, own := decode(t, g, streamNext(t, s))
+		_, next := decode(t, g, mustNext(t, g))
+		return next - own - 1
+	}
+	assert.EqualValues(t, 0, left(), "the first block is one slot")
+	for range 3 {
+		c.step(time.Millisecond)
+		assert.EqualValues(t, 1, left(), "one ID per tick drops one slot per tick")
+	}
+	var most int64
+	for range 200 {
+		most = max(most, left())
+	}
+	assert.EqualValues(t, 63, most, "a busy stream takes up to 64 at a time")
+	c.step(time.Millisecond)
+	left() // the first slot of a block by the use that the last one saw
+	c.step(time.Millisecond)
+	assert.EqualValues(t, 1, left(), "and one that has become slow does not")
+}
+
+func TestStreamBlockDiesWithItsTick(t *testing.T) {
+	for name, opts := range map[string][]generator.Option{
+		"wait":   nil,
+		"borrow": {generator.WithStrategy(strategies.BorrowUpTo(time.Second))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newHandClock()
+			g := newGenerator(t, append(opts, generator.WithClock(c))...)
+			s := g.Stream()
+			for range 10 {
+				streamNext(t, s)
+			}
+			c.step(time.Millisecond)
+			at, _ := decode(t, g, streamNext(t, s))
+			assert.Equal(t, time.Millisecond, at, "by the clock")
+			for range 10 {
+				streamNext(t, s)
+			}
+			c.step(time.Millisecond)
+			mustNext(t, g)
+			c.step(-time.Millisecond)
+			id := streamNext(t, s)
+			at, _ = decode(t, g, id)
+			assert.Equal(t, 2*time.Millisecond, at, "because another caller is in a later tick")
+		})
+	}
+}
+
+func TestStreamGoesOnThroughABorrow(t *testing.T) {
+	c := newHandClock()
+	g := newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()), generator.WithStrategy(strategies.BorrowUpTo(2*time.Millisecond)))
+	s := g.Stream()
+	for i := range 12 {
+		at, sequence := decode(t, g, streamNext(t, s))
+		assert.Equal(t, time.Duration(i/4)*time.Millisecond, at)
+		assert.EqualValues(t, i%4, sequence)
+	}
+	_, err := s.Next()
+	assert.ErrorIs(t, err, generator.ErrBehind)
+	c.step(time.Millisecond)
+	at, _ := decode(t, g, streamNext(t, s))
+	assert.Equal(t, 3*time.Millisecond, at)
+}
+
+func TestStreamBehind(t *testing.T) {
+	c := newHandClock()
+	g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.Reject()))
+	s := g.Stream()
+	for range 10 { // 5 slots of the last block left
+		streamNext(t, s)
+	}
+	c.step(-time.Second)
+	_, err := s.Next()
+	assert.ErrorIs(t, err, generator.ErrBehind, "a block ahead of the clock is not issued")
+	c.step(time.Second)
+	at, sequence := decode(t, g, streamNext(t, s))
+	assert.Zero(t, at)
+	assert.EqualValues(t, 10, sequence, "the block is used when the clock is back in its tick")
+}
+
+func TestAll(t *testing.T) {
+	g := newGenerator(t)
+	last := generator.ID(-1)
+	n := 0
+	for id, err := range g.All(context.Background()) {
+		require.NoError(t, err)
+		require.Greater(t, id, last)
+		last = id
+		if n++; n == 1000 {
+			break
+		}
+	}
+	assert.Equal(t, 1000, n)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var errs []error
+	for _, err := range g.All(ctx) {
+		errs = append(errs, err)
+		cancel()
+	}
+	require.Len(t, errs, 2)
+	assert.NoError(t, errs[0])
+	assert.ErrorIs(t, errs[1], context.Canceled)
+}

@@ -1,0 +1,165 @@
+package generator_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// inBubble runs test in a synctest bubble, where the machine's time passes while
+// every goroutine waits. A bubble begins in the year 2000, before any epoch.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		test(t)
+	})
+}
+
+func TestWaitsInTheMachinesTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		for _, step := range []time.Duration{time.Millisecond, 5 * time.Millisecond, time.Second, time.Hour} {
+			c := &wallClock{}
+			g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.WaitUpTo(step)))
+			last := mustNext(t, g)
+			c.step(-step)
+			before := time.Now()
+			assert.Equal(t, last+1, mustNext(t, g))
+			assert.Equal(t, step, time.Since(before))
+			assert.Equal(t, step, g.Stats().Waited)
+			assert.EqualValues(t, 1, g.Stats().Waits)
+		}
+	})
+}
+
+// Demand above the ceiling: every goroutine is served, and as many IDs come per
+// tick as the layout holds.
+func TestCeilingServesEveryone(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g := newGenerator(t, generator.WithClock(monoclock.New()), generator.WithLayout(narrow()))
+		const goroutines, each = 16, 25
+		before := time.Now()
+		var wg sync.WaitGroup
+		for range goroutines {
+			wg.Go(func() {
+				for range each {
+					_, err := g.Next()
+					assert.NoError(t, err)
+				}
+			})
+		}
+		wg.Wait()
+		assert.Equal(t, (goroutines*each/4-1)*time.Millisecond, time.Since(before))
+	})
+}
+
+func TestContextEndsAWait(t *testing.T) {
+	for name, step := range map[string]time.Duration{"long": time.Hour, "short": 1200 * time.Microsecond} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				c := &wallClock{}
+				g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.Wait()))
+				mustNext(t, g)
+				c.step(-step)
+				before := time.Now()
+				ctx, cancel := context.WithTimeoutCause(context.Background(), step/2, errors.New("no more time"))
+				defer cancel()
+				_, err := g.NextContext(ctx)
+				var ended *generator.ContextError
+				require.ErrorAs(t, err, &ended)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.ErrorContains(t, err, "no more time")
+				assert.Equal(t, step, ended.Lead)
+				assert.LessOrEqual(t, time.Since(before), step/2+2*time.Millisecond)
+				assert.Equal(t, time.Since(before), ended.Waited)
+			})
+		})
+	}
+}
+
+func TestContextEndsAWaitOnAFakeClock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := &neverClock{newHandClock()}
+		g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.Wait()))
+		mustNext(t, g)
+		c.step(-time.Hour)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		n, err := g.NextNContext(ctx, make([]generator.ID, 3))
+		assert.Zero(t, n)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// neverClock is a clock whose waits never end.
+type neverClock struct{ *handClock }
+
+func (*neverClock) After(time.Duration) <-chan time.Time { return make(chan time.Time) }
+
+func TestCloseEndsWaits(t *testing.T) {
+	for name, step := range map[string]time.Duration{"long": time.Hour, "short": 1200 * time.Microsecond} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				c := &wallClock{}
+				g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.Wait()))
+				mustNext(t, g)
+				c.step(-step)
+				before := time.Now()
+				var waiting sync.WaitGroup
+				for range 5 {
+					waiting.Go(func() {
+						_, err := g.Next()
+						assert.ErrorIs(t, err, generator.ErrClosed)
+					})
+				}
+				synctest.Wait()
+				require.NoError(t, g.Close())
+				waiting.Wait()
+				assert.LessOrEqual(t, time.Since(before), 2*time.Millisecond)
+			})
+		})
+	}
+}
+
+// The wait for a monoclock on a fake source is the source's.
+func TestWaitsOnASource(t *testing.T) {
+	s := &source{handClock: newHandClock()}
+	g := newGenerator(t, generator.WithClock(monoclock.New(monoclock.WithSource(s))), generator.WithLayout(narrow()))
+	for range 5 {
+		mustNext(t, g)
+	}
+	assert.Equal(t, []time.Duration{time.Millisecond}, s.waited())
+	s.step(-time.Second)
+	assert.EqualValues(t, 0, g.Stats().Drift, "the source's clocks move together here")
+}
+
+type source struct{ *handClock }
+
+func (s *source) Wall() time.Time        { return s.Now() }
+func (s *source) Elapsed() time.Duration { return s.Now().Sub(noon) }
+
+func TestAfterAWaitTheTurnIsFree(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := &wallClock{}
+		g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.WaitUpTo(time.Millisecond)))
+		mustNext(t, g)
+		for range 3 { // rejected, timed out, served: each after a wait for the turn
+			c.step(-time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Microsecond)
+			_, err := g.NextContext(ctx)
+			cancel()
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			time.Sleep(time.Millisecond)
+			mustNext(t, g)
+		}
+	})
+}
