@@ -1,0 +1,223 @@
+package chaos_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/monoclock"
+)
+
+// afterStepBack checks what a claim promises for a clock that has gone back by
+// step since the last ID: the next free slot is step ahead.
+func (w *world) afterStepBack(step time.Duration) {
+	w.Helper()
+	err, stall := w.next()
+	switch {
+	case !w.raw:
+		assert.NoError(w, err, "a monoclock is unaffected")
+		assert.Zero(w, stall)
+	case step > w.bends():
+		assert.ErrorIs(w, err, generator.ErrBehind)
+		assert.ErrorContains(w, err, "clock is "+step.String()+" behind")
+		assert.Zero(w, stall, "rejected at once")
+	case step > w.borrow:
+		assert.NoError(w, err)
+		assert.Equal(w, step-w.borrow, stall, "waits until the rest can be borrowed")
+	default:
+		assert.NoError(w, err)
+		assert.Zero(w, stall)
+	}
+	if w.raw {
+		assert.GreaterOrEqual(w, w.gen.Stats().MaxLead, step)
+	} else {
+		assert.Zero(w, w.gen.Stats().MaxLead)
+	}
+}
+
+// recovers lets the wall pass the last ID again, after which all is well.
+func (w *world) recovers(step time.Duration) {
+	w.Helper()
+	w.clock.Add(step)
+	w.served(3)
+	assert.LessOrEqual(w, w.gen.Stats().Lead, w.borrow)
+}
+
+var smallSteps = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond}
+var largeSteps = []time.Duration{time.Second, time.Hour, 365 * 24 * time.Hour}
+
+func stepBack(steps []time.Duration) func(w *world) {
+	return func(w *world) {
+		for _, step := range steps {
+			w.clock.Add(time.Second) // a new tick, whatever was borrowed in the last
+			w.served(1)
+			w.clock.step(-step)
+			w.afterStepBack(step)
+			w.recovers(step)
+		}
+	}
+}
+
+func TestF1_StepBackSmall(t *testing.T) { inEveryWorld(t, stepBack(smallSteps)) }
+func TestF2_StepBackLarge(t *testing.T) { inEveryWorld(t, stepBack(largeSteps)) }
+
+// A bad NTP server, then a good one.
+func TestF4_ForwardThenBack(t *testing.T) {
+	inEveryWorld(t, func(w *world) {
+		w.served(3)
+		w.clock.step(time.Hour)
+		w.served(1)
+		if !w.raw {
+			assert.Equal(w, time.Hour, w.gen.Stats().Drift)
+		}
+		w.clock.step(-time.Hour)
+		w.afterStepBack(time.Hour)
+		w.recovers(time.Hour)
+	})
+}
+
+// Many steps, also into the same range twice; whatever a call returns, no slot
+// comes back.
+func TestF5_RepeatedSteps(t *testing.T) {
+	inEveryWorld(t, func(w *world) {
+		for i := range 200 {
+			for range 5 {
+				w.next()
+			}
+			w.clock.step(-time.Duration(i%4) * time.Millisecond)
+			w.clock.Add(time.Duration(i%3) * time.Millisecond)
+		}
+		w.recovers(time.Second)
+		require.Greater(w, len(w.issued), 15)
+	})
+}
+
+// The clock stands still: its tick is used up, and then its strategy's patience.
+func TestF7_Freeze(t *testing.T) {
+	inEveryWorld(t, func(w *world) {
+		if !w.raw {
+			w.clock.freeze()
+			w.served(16)
+			assert.Zero(w, w.gen.Stats().MaxLead, "the wall may freeze as it likes")
+			return
+		}
+		w.clock.freeze()
+		ticks := min(1+int(w.borrow/time.Millisecond), 200)
+		w.served(16 * ticks)
+		if w.borrow < 200*time.Millisecond && !w.patient() {
+			err, _ := w.next()
+			assert.Error(w, err, "the tick is used up, and those that may be borrowed")
+		}
+		if w.borrow == 0 && w.patient() {
+			done := make(chan error, 1)
+			go func() { _, err := w.gen.Next(); done <- err }()
+			for range 20 { // each a wait for a tick that does not come
+				synctest.Wait()
+				require.Empty(w, done)
+				w.clock.Add(time.Millisecond)
+			}
+			w.clock.thaw()
+			w.clock.Add(2 * time.Millisecond)
+			synctest.Wait()
+			require.NoError(w, <-done)
+		}
+		w.clock.thaw()
+		w.recovers(w.borrow + time.Second)
+	})
+}
+
+// Demand above the ceiling: every tick is filled, and everyone is served.
+func TestF16_Exhaustion(t *testing.T) {
+	inEveryWorld(t, func(w *world) {
+		const callers, each = 8, 100
+		const ticks = callers * each / 16
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				for served := 0; served < each; {
+					id, err := w.gen.Next()
+					mu.Lock()
+					if err == nil {
+						served++
+						assert.False(w, w.issued[id], "%d twice", id)
+						w.issued[id] = true
+					} else {
+						w.checkError(err)
+					}
+					mu.Unlock()
+					if err != nil { // out of patience: come back in the next tick
+						<-w.clock.Mock.After(time.Millisecond)
+					}
+				}
+			})
+		}
+		for range ticks - 1 {
+			synctest.Wait()
+			w.clock.Add(time.Millisecond)
+		}
+		all.Wait() // a deadlock here is a caller that is still not served
+		assert.Len(w, w.issued, callers*each)
+		if w.borrow == 0 {
+			assert.Zero(w, w.gen.Stats().BorrowedTicks)
+		}
+	})
+}
+
+// The last slot of the last tick, and nothing after it.
+func TestF17_EndOfTime(t *testing.T) {
+	inEveryWorld(t, func(w *world) {
+		l := layout()
+		l.TimeBits = 3
+		l.Epoch = noon
+		var read generator.Clock = w.clock
+		if !w.raw {
+			read = monoclock.New(monoclock.WithSource(w.clock))
+		}
+		w.clock.Add(7 * time.Millisecond) // the last tick
+		gen, err := generator.New(generator.WithClock(read), generator.WithStrategy(w.strategy), generator.WithLayout(l))
+		require.NoError(w, err)
+		if !w.raw {
+			// A monoclock made late begins at the wall's time, as one made early
+			// would have reached it.
+			require.Equal(w, noon.Add(7*time.Millisecond), read.Now())
+		}
+		last := generator.ID(0)
+		for range 16 {
+			id, err := gen.Next()
+			require.NoError(w, err)
+			require.Greater(w, id, last)
+			last = id
+		}
+		for range 3 {
+			id, err := gen.Next()
+			assert.Zero(w, id)
+			var over *generator.EndOfTimeError
+			require.ErrorAs(w, err, &over)
+			assert.True(w, over.End.Equal(noon.Add(8*time.Millisecond)), over.End)
+			w.clock.Add(time.Hour)
+		}
+		_, err = generator.New(generator.WithClock(read), generator.WithLayout(l))
+		assert.ErrorAs(w, err, new(*generator.LayoutError), "nor does a new generator start")
+	})
+}
+
+// No battery, no network: the clock says 1970.
+func TestF18_BeforeEpoch(t *testing.T) {
+	inEveryWorld(t, func(w *world) {
+		w.clock.step(-56 * 365 * 24 * time.Hour)
+		var read generator.Clock = w.clock
+		if !w.raw {
+			read = monoclock.New(monoclock.WithSource(w.clock))
+		}
+		_, err := generator.New(generator.WithClock(read), generator.WithStrategy(w.strategy))
+		require.ErrorAs(w, err, new(*generator.LayoutError))
+		assert.ErrorContains(w, err, "2025-01-01T00:00:00Z")
+		assert.ErrorContains(w, err, "1970-06-15T12:00:00Z")
+	})
+}

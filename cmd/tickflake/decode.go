@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+const decodeHelp = `Take IDs apart: print the time, node, parts of the node and sequence of each.
+
+The IDs are the arguments or, without any, the lines of standard input; blanks
+around them and empty lines do not matter. An ID that cannot be decoded is
+reported on standard error with its line number or position, the rest goes on,
+and the exit code is 1.
+
+An ID does not tell which layout it was made with. Decoded with another one it
+gives plausible nonsense, so name the layout.
+
+With --format json each ID gives one object on a line of its own, with the fields
+id (a string), time, node, parts (an object by name) and sequence.`
+
+const decodeExamples = `  tickflake decode --layout twitter 1541815603606036480
+  tickflake decode --from base58 4aaW4SzAyQK
+  cut -d, -f1 orders.csv | tickflake decode --layout 41/10/12,epoch=2026-01-01
+  tickflake decode --layout discord --format json < ids.txt | jq -r .time`
+
+func newDecode(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "decode [ID...]",
+		Short:             "Take IDs apart",
+		Long:              decodeHelp,
+		Example:           decodeExamples,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	layout := layoutFlag(cmd)
+	format := formatFlag(cmd)
+	from := choiceFlag(cmd, "from", "`FORM` of the IDs given", formNames)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		d := &decoder{console: c, layout: *layout, parse: forms[*from].parse, json: *format == formatJSON}
+		if len(args) > 0 {
+			return d.args(args)
+		}
+		return d.lines(cmd.Context())
+	}
+	return cmd
+}
+
+// decoder decodes one ID after the other.
+type decoder struct {
+	*console
+	layout generator.Layout
+	parse  func(string) (generator.ID, error)
+	json   bool
+	bad    bool // whether an ID was reported as bad
+}
+
+func (d *decoder) args(ids []string) error {
+	for i, id := range ids {
+		if err := d.one(fmt.Sprintf("argument %d", i+1), strings.TrimSpace(id)); err != nil {
+			return err
+		}
+	}
+	return d.end()
+}
+
+// lines decodes the lines of the input.
+func (d *decoder) lines(ctx context.Context) error {
+	in := bufio.NewReaderSize(&input{ctx: ctx, r: d.in, before: d.out.Flush}, bufferSize)
+	for number := 1; ; number++ {
+		line, err := in.ReadSlice('\n')
+		place := fmt.Sprintf("line %d", number)
+		if err == bufio.ErrBufferFull {
+			for err == bufio.ErrBufferFull {
+				_, err = in.ReadSlice('\n')
+			}
+			if err := d.report(place, fmt.Errorf("longer than %d bytes, which no ID is", bufferSize)); err != nil {
+				return err
+			}
+		} else if text := strings.TrimSpace(string(line)); text != "" && (err == nil || err == io.EOF) {
+			if err := d.one(place, text); err != nil {
+				return err
+			}
+		}
+		var interrupted *interruption
+		switch {
+		case err == io.EOF:
+			return d.end()
+		case errors.As(err, &interrupted):
+			return fmt.Errorf("%w in line %d", interrupted, number)
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// one decodes the ID found at the place. Its error is one of writing; a bad ID
+// is reported, and is none.
+func (d *decoder) one(place, text string) error {
+	id, err := d.parse(text)
+	if err != nil {
+		return d.report(place, err)
+	}
+	decoded, err := d.layout.Decode(id)
+	if err != nil {
+		return d.report(place, err)
+	}
+	if !d.json {
+		_, err = fmt.Fprintln(d.out, decoded)
+		return err
+	}
+	object, err := decoded.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	_, err = d.out.Write(append(object, '\n'))
+	return err
+}
+
+// report says what is wrong with the ID at the place. At a terminal that comes
+// after the IDs before it.
+func (d *decoder) report(place string, problem error) error {
+	if err := d.out.Flush(); err != nil {
+		return err
+	}
+	d.bad = true
+	complain(d.err, fmt.Errorf("%s: %w", place, problem))
+	return nil
+}
+
+// end returns the error of a run that got through its input.
+func (d *decoder) end() error {
+	if d.bad {
+		return errReported
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+	// exitSignal plus the number of a signal is what shells report for it.
+	exitSignal = 128
+)
+
+// errReported is the end of a run whose failures have been printed one by one.
+var errReported = errors.New("some input was bad")
+
+// usageError is a command line that has to be changed before it can work.
+type usageError struct {
+	err error
+	// about is the command whose help to point to; nil for the one that failed.
+	about *cobra.Command
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+func (e *usageError) Unwrap() error { return e.err }
+
+// interruption is the end of a run that a signal stopped.
+type interruption struct{ signal syscall.Signal }
+
+func (e *interruption) Error() string {
+	if e.signal == syscall.SIGINT {
+		return "interrupted"
+	}
+	return e.signal.String()
+}
+
+// conclude prints err, if there is something to say, and returns the exit code.
+func conclude(stderr io.Writer, cmd *cobra.Command, err error) int {
+	var interrupted *interruption
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &interrupted):
+		complain(stderr, err)
+		return exitSignal + int(interrupted.signal)
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.Is(err, syscall.EPIPE):
+		// The reader, such as head, has all it wants.
+		return exitDone
+	case errors.As(err, &usage):
+		complain(stderr, err)
+		if usage.about != nil {
+			cmd = usage.about
+		}
+		fmt.Fprintf(stderr, "see '%s --help'\n", cmd.CommandPath())
+		return exitUsage
+	}
+	complain(stderr, err)
+	return exitFailed
+}
+
+func complain(stderr io.Writer, err error) {
+	fmt.Fprintf(stderr, "tickflake: %s\n", err)
+}
+
+// configError turns an error of [generator.New] into one that names the flag
+// in place of the option. Only the clock's time decides whether a layout that
+// parsed is good enough for New, so that is no usage error.
+func configError(err error) error {
+	var config *generator.ConfigError
+	if !errors.As(err, &config) {
+		return err
+	}
+	flag := strings.ToLower(strings.TrimPrefix(config.Option, "With"))
+	err = fmt.Errorf("--%s: %w", flag, config.Err)
+	if flag == "layout" {
+		return err
+	}
+	return &usageError{err: err}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+const (
+	formatText = "text"
+	formatJSON = "json"
+)
+
+// The flags are parsed as they are read, so that every bad value is a usage
+// error that names the flag.
+
+// layoutFlag adds --layout. The default is the library's.
+func layoutFlag(cmd *cobra.Command) *generator.Layout {
+	layout := generator.DefaultLayout()
+	cmd.Flags().Func("layout", "`NAME|SPEC` of the layout, see 'tickflake layout list' for the names and 'tickflake layout show --help' for specs (default \""+layout.Name+"\")",
+		func(s string) (err error) {
+			layout, err = generator.ParseLayout(s)
+			return err
+		})
+	completeFlag(cmd, "layout", layoutCompletions())
+	return &layout
+}
+
+func layoutCompletions() []cobra.Completion {
+	var names []cobra.Completion
+	for _, l := range generator.Presets() {
+		names = append(names, cobra.CompletionWithDesc(l.Name, l.String()))
+	}
+	return names
+}
+
+// strategyFlag adds --strategy. The default is the library's.
+func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
+	strategy := strategies.Default()
+	cmd.Flags().Func("strategy", "`SPEC` of what to do when IDs are asked for faster than the layout holds, or the clock is stepped back: "+
+		"reject, wait, wait:5ms, borrow:1s, a chain like borrow:1s,wait:5s, one per cause like exhausted=wait/behind=reject, or a name: default, twitter, leaf, last-timestamp-plus-one (default \""+fmt.Sprint(strategy)+"\")",
+		func(s string) (err error) {
+			strategy, err = strategies.Parse(s)
+			return err
+		})
+	completeFlag(cmd, "strategy", []cobra.Completion{
+		cobra.CompletionWithDesc("default", "wait up to a second"),
+		cobra.CompletionWithDesc("reject", "fail at once"),
+		cobra.CompletionWithDesc("wait", "wait as long as it takes"),
+		cobra.CompletionWithDesc("wait:5ms", "wait up to so long"),
+		cobra.CompletionWithDesc("borrow:1s", "issue IDs up to so far ahead of the clock"),
+		cobra.CompletionWithDesc("borrow:1s,wait:5s", "the first that does not reject"),
+		cobra.CompletionWithDesc("exhausted=wait/behind=reject", "one per cause"),
+		"twitter", "leaf", "last-timestamp-plus-one",
+	})
+	return &strategy
+}
+
+// choiceFlag adds a flag that takes one of a few words, the first of which is
+// the default.
+func choiceFlag(cmd *cobra.Command, name, usage string, choices []string) *string {
+	value := choices[0]
+	list := strings.Join(choices[:len(choices)-1], ", ") + " or " + choices[len(choices)-1]
+	cmd.Flags().Func(name, fmt.Sprintf("%s: %s (default %q)", usage, list, value), func(s string) error {
+		for _, choice := range choices {
+			if s == choice {
+				value = s
+				return nil
+			}
+		}
+		return fmt.Errorf("want %s, got %q", list, s)
+	})
+	completeFlag(cmd, name, choices)
+	return &value
+}
+
+// formatFlag adds the --format of commands that print either text or JSON.
+func formatFlag(cmd *cobra.Command) *string {
+	return choiceFlag(cmd, "format", "output `FORMAT`", []string{formatText, formatJSON})
+}
+
+// wholeNumber reads a flag's decimal number. The flag package's own numbers
+// take 010 for 8.
+func wholeNumber(s string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return 0, fmt.Errorf("%s is out of range, want a number of 64 bits", s)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("want a whole number, got %q", s)
+	}
+	return n, nil
+}
+
+// flagError words an error in a flag as the errors that a command finds later.
+func flagError(_ *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
+	}
+	return err
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, got %q", cmd.Name(), args[0])
+	}
+	return nil
+}
+
+// completeFlag lets the shell complete the value of a flag that was just added.
+func completeFlag(cmd *cobra.Command, name string, values []cobra.Completion) {
+	// It fails for a flag that does not exist, and for one completed twice.
+	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+const layoutHelp = `A layout says what the bits of an ID mean: the epoch and the unit of its time
+(the tick), the widths of time, node and sequence, and their order.`
+
+const layoutListHelp = `List the layouts that have a name, with the widths of their fields from the high
+bits to the low ones. One whose time field is over still serves to decode.`
+
+const layoutShowHelp = `Show a layout: its bits, its capacity, and its spec. A layout is given by one of
+
+  NAME                          a name of 'tickflake layout list'
+  NAME,epoch=2026-01-01         the same with another epoch, tick or both
+  41/10/12                      widths of time, node and sequence
+  41/10/12,tick=10ms            the same with an epoch, a tick or both
+  time=41,datacenter=5,worker=5,sequence=12,tick=1ms,epoch=2010-11-04T01:42:54.657Z
+
+The last form lists the fields from the high bits to the low ones. Other names
+than time and sequence are parts of the node, which also may come last. The tick
+is 1ms and the epoch 2025-01-01 unless given; an epoch is an instant, a date, or
+milliseconds since 1970.`
+
+const layoutPlanHelp = `Propose a layout for a number of nodes, a rate and a lifetime.
+
+Node and sequence get the bits that they need, and the time field all the others.
+When the demand does not fit, the error says what would, and the exit code is 1.`
+
+func newLayout(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "layout",
+		Short: "List, show and plan layouts: what the bits of an ID mean",
+		Long:  layoutHelp,
+		Example: `  tickflake layout list
+  tickflake layout show twitter
+  tickflake layout plan --nodes 100 --rate 10000 --years 30`,
+	}
+	cmd.AddCommand(newLayoutList(c), newLayoutShow(c), newLayoutPlan(c))
+	return cmd
+}
+
+func newLayoutList(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the layouts that have a name",
+		Long:  layoutListHelp,
+		Example: `  tickflake layout list
+  tickflake layout list --format json | jq -r 'select(.over | not).name'`,
+		Args: noArgs,
+	}
+	format := formatFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if *format == formatText {
+			return writeTable(c.out, generator.Presets(), time.Now())
+		}
+		for _, l := range generator.Presets() {
+			if err := writeJSON(c.out, l, time.Now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func newLayoutShow(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show NAME|SPEC",
+		Short: "Show a layout: its bits, capacity and spec",
+		Long:  layoutShowHelp,
+		Example: `  tickflake layout show twitter
+  tickflake layout show 41/10/12,epoch=2026-01-01
+  tickflake layout show time=39,sequence=8,machine=16,tick=10ms --format json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%d layouts given, want one: a name or a spec", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
+	}
+	format := formatFlag(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		l, err := generator.ParseLayout(args[0])
+		if err != nil {
+			return &usageError{err: err}
+		}
+		return writeLayout(c.out, l, *format)
+	}
+	return cmd
+}
+
+func newLayoutPlan(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plan --nodes N --rate R --years Y",
+		Short: "Propose a layout for a demand",
+		Long:  layoutPlanHelp,
+		Example: `  tickflake layout plan --nodes 100 --rate 10000 --years 30
+  tickflake layout plan --nodes 16 --rate 500 --years 50 --epoch 2026-01-01 --bits 53`,
+		Args: noArgs,
+	}
+	var demand generator.Demand
+	cmd.Flags().Func("nodes", "number `N` of generators that issue IDs at once", func(s string) (err error) {
+		demand.Nodes, err = wholeNumber(s)
+		return err
+	})
+	number := func(name, usage string, value *float64) {
+		cmd.Flags().Func(name, usage, func(s string) (err error) {
+			if *value, err = strconv.ParseFloat(s, 64); err != nil {
+				err = fmt.Errorf("want a number, got %q", s)
+			}
+			return err
+		})
+	}
+	number("rate", "peak rate `R` of one node, in IDs per second", &demand.RatePerNode)
+	number("years", "number `Y` of years that the layout must last from its epoch, not from now", &demand.Years)
+	cmd.Flags().Func("bits", "number `N` of bits that an ID may take, 53 if it must survive as a JavaScript number (default 63)", func(s string) error {
+		n, err := wholeNumber(s)
+		if err == nil && (n < 1 || n > 63) { // Plan takes 0 for the default
+			err = fmt.Errorf("want 1 to 63, got %d", n)
+		}
+		demand.Bits = int(n)
+		return err
+	})
+	cmd.Flags().Func("epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+generator.DefaultLayout().Epoch.Format(time.DateOnly)+")", func(s string) (err error) {
+		demand.Epoch, err = parseEpoch(s)
+		return err
+	})
+	cmd.Flags().SortFlags = false
+	format := formatFlag(cmd)
+	for _, name := range []string{"nodes", "rate", "years"} {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // no such flag
+		}
+	}
+	cmd.RunE = func(*cobra.Command, []string) error {
+		l, err := generator.Plan(demand)
+		var senseless *generator.DemandError
+		if errors.As(err, &senseless) {
+			return &usageError{err: err}
+		}
+		if err != nil {
+			return err
+		}
+		return writeLayout(c.out, l, *format)
+	}
+	return cmd
+}
+
+// writeLayout writes a layout in the format.
+func writeLayout(w io.Writer, l generator.Layout, format string) error {
+	if format == formatJSON {
+		return writeJSON(w, l, time.Now())
+	}
+	return writeDescription(w, l, time.Now())
+}
+
+// parseEpoch reads an instant in the forms that a layout spec takes. Of an error
+// it drops the spec, which the user did not write.
+func parseEpoch(s string) (time.Time, error) {
+	if strings.Contains(s, ",") {
+		return time.Time{}, errors.New("want one instant, like 2025-01-01T00:00:00Z or 2025-01-01")
+	}
+	l, err := generator.ParseLayout(generator.DefaultLayout().Name + ",epoch=" + s)
+	var spec *generator.SpecError
+	switch {
+	case !errors.As(err, &spec):
+		return l.Epoch, err
+	case spec.Reason != "":
+		return time.Time{}, errors.New(spec.Reason)
+	}
+	return time.Time{}, spec.Err
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// result is what a command line came to.
+type result struct {
+	code     int
+	out, err string
+}
+
+func (r result) lines() []string {
+	return strings.Split(strings.TrimSuffix(r.out, "\n"), "\n")
+}
+
+// tickflake runs a command line in this process, with nothing to read.
+func tickflake(args ...string) result { return tickflakeReading("", args...) }
+
+func tickflakeReading(input string, args ...string) result {
+	var out, err strings.Builder
+	// Cobra takes nil for "those of the process".
+	code := run(context.Background(), append([]string{}, args...), strings.NewReader(input), &out, &err)
+	return result{code, out.String(), err.String()}
+}
+
+// failingWriter fails with err after so many bytes.
+type failingWriter struct {
+	room int
+	err  error
+}
+
+func (w *failingWriter) Write(p []byte) (int, error) {
+	n := min(w.room, len(p))
+	w.room -= n
+	if n < len(p) {
+		return n, w.err
+	}
+	return n, nil
+}
+
+func TestExitCodes(t *testing.T) {
+	const plan = "layout plan --nodes 4 --rate 10 --years 5"
+	tests := []struct {
+		line string
+		code int
+		err  string // the whole of stderr; "*" at the end stands for anything on that line
+	}{
+		{"generate", 0, ""},
+		{"decode 5", 0, ""},
+		{"layout list", 0, ""},
+		{"layout show 41/10/12", 0, ""},
+		{plan, 0, ""},
+
+		{"generate --layout baidu", 1, `tickflake: --layout: layout "baidu": the time field, 28 bits of 1s from 2016-05-19T16:00:00Z, ended at 2024-11-20T13:24:16Z*`},
+		{"generate --layout twitter,epoch=2262-01-01", 1, `tickflake: --layout: layout: epoch 2262-01-01T00:00:00Z is *`},
+		{"generate --count 100000 --strategy reject --layout time=41,sequence=12,tick=1h", 1, `tickflake: sequence exhausted: *`},
+		{"decode x", 1, `tickflake: argument 1: decimal ID "x": bad character "x" at offset 0`},
+		{"layout plan --nodes 1000 --rate 1e6 --years 100 --bits 53", 1, `tickflake: plan: 1000 nodes, 1000000 IDs/s per node and 100 years need *`},
+
+		{"nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake\"\nsee 'tickflake --help'"},
+		{"genrate", 2, "tickflake: unknown command \"genrate\" for \"tickflake\"; did you mean generate?\nsee 'tickflake --help'"},
+		{"layout nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake layout\"\nsee 'tickflake layout --help'"},
+		{"completion nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake completion\"\nsee 'tickflake completion --help'"},
+		{"help nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake\"\nsee 'tickflake --help'"},
+		{"help layout nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake layout\"\nsee 'tickflake layout --help'"},
+		{"--nosuch", 2, "tickflake: unknown flag: --nosuch\nsee 'tickflake --help'"},
+		{"generate --nosuch", 2, "tickflake: unknown flag: --nosuch\nsee 'tickflake generate --help'"},
+		{"generate 5", 2, "tickflake: generate takes no arguments, got \"5\"\nsee 'tickflake generate --help'"},
+		{"generate --count", 2, "tickflake: flag needs an argument: --count\nsee 'tickflake generate --help'"},
+		{"generate --count 0", 2, "tickflake: --count: want at least 1, got 0\nsee 'tickflake generate --help'"},
+		{"generate --count -1", 2, "tickflake: --count: want at least 1, got -1\nsee 'tickflake generate --help'"},
+		{"generate --count 1.5", 2, "tickflake: --count: want a whole number, got \"1.5\"\nsee 'tickflake generate --help'"},
+		{"generate --count 9223372036854775808", 2, "tickflake: --count: 9223372036854775808 is out of range, want a number of 64 bits\nsee 'tickflake generate --help'"},
+		{"generate --node x", 2, "tickflake: --node: want a whole number, got \"x\"\nsee 'tickflake generate --help'"},
+		{"generate --node -1", 2, "tickflake: --node: node -1 is negative; give a number from 0 to 1023\nsee 'tickflake generate --help'"},
+		{"generate --node 1024", 2, "tickflake: --node: node 1024 needs 11 bits, but the field has 10 bits: it is 1 more than 1023*\nsee 'tickflake generate --help'"},
+		{"generate --node 128 --layout javascript", 2, "tickflake: --node: node 128 needs 8 bits, but the field has 7 bits*\nsee 'tickflake generate --help'"},
+		{"generate --layout nosuch", 2, "tickflake: --layout: layout spec \"nosuch\", byte 0, \"nosuch\": not a preset *\nsee 'tickflake generate --help'"},
+		{"generate --layout 37/20/16", 2, "tickflake: --layout: layout spec \"37/20/16\": layout: widths 37+20+16 sum to 73 bits; at most 63 fit*37 bits of 1ms last 4.36 years\nsee 'tickflake generate --help'"},
+		{"generate --strategy nosuch", 2, "tickflake: --strategy: strategy \"nosuch\": not known*\nsee 'tickflake generate --help'"},
+		{"generate --strategy wait:-1s", 2, "tickflake: --strategy: strategy \"wait:-1s\": *\nsee 'tickflake generate --help'"},
+		{"generate --format text", 2, "tickflake: --format: want dec, base32, base58, base62 or json, got \"text\"\nsee 'tickflake generate --help'"},
+		{"decode --format dec 5", 2, "tickflake: --format: want text or json, got \"dec\"\nsee 'tickflake decode --help'"},
+		{"decode --from json 5", 2, "tickflake: --from: want dec, base32, base58 or base62, got \"json\"\nsee 'tickflake decode --help'"},
+		{"decode --layout 37/20/16 5", 2, "tickflake: --layout: *sum to 73 bits*\nsee 'tickflake decode --help'"},
+		{"layout list twitter", 2, "tickflake: list takes no arguments, got \"twitter\"\nsee 'tickflake layout list --help'"},
+		{"layout show", 2, "tickflake: 0 layouts given, want one: a name or a spec\nsee 'tickflake layout show --help'"},
+		{"layout show twitter discord", 2, "tickflake: 2 layouts given, want one: a name or a spec\nsee 'tickflake layout show --help'"},
+		{"layout show 37/20/16", 2, "tickflake: layout spec \"37/20/16\": layout: widths 37+20+16 sum to 73 bits*\nsee 'tickflake layout show --help'"},
+		{"layout show twitter --format yaml", 2, "tickflake: --format: want text or json, got \"yaml\"\nsee 'tickflake layout show --help'"},
+		{"layout plan", 2, "tickflake: required flag(s) \"nodes\", \"rate\", \"years\" not set\nsee 'tickflake layout plan --help'"},
+		{"layout plan --nodes 0 --rate 10 --years 5", 2, "tickflake: demand: a number of nodes of 0 makes no sense*\nsee 'tickflake layout plan --help'"},
+		{plan + " --rate NaN", 2, "tickflake: demand: a rate per node of NaN makes no sense*\nsee 'tickflake layout plan --help'"},
+		{plan + " --years x", 2, "tickflake: --years: want a number, got \"x\"\nsee 'tickflake layout plan --help'"},
+		{plan + " --bits 0", 2, "tickflake: --bits: want 1 to 63, got 0\nsee 'tickflake layout plan --help'"},
+		{plan + " --bits 64", 2, "tickflake: --bits: want 1 to 63, got 64\nsee 'tickflake layout plan --help'"},
+		{plan + " --epoch soon", 2, "tickflake: --epoch: the epoch must be an instant like 2025-01-01T00:00:00Z, a date*\nsee 'tickflake layout plan --help'"},
+		{plan + " --epoch 1900-01-01", 2, "tickflake: --epoch: layout: epoch 1900-01-01T00:00:00Z is *\nsee 'tickflake layout plan --help'"},
+		{plan + " --epoch 2026-01-01,tick=1s", 2, "tickflake: --epoch: want one instant*\nsee 'tickflake layout plan --help'"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.line, func(t *testing.T) {
+			got := tickflake(strings.Fields(tt.line)...)
+			assert.Equal(t, tt.code, got.code)
+			if tt.err == "" {
+				assert.Empty(t, got.err)
+				assert.NotEmpty(t, got.out)
+				return
+			}
+			assert.Truef(t, matches(tt.err+"\n", got.err), "stderr is\n%s, want\n%s", got.err, tt.err)
+			if tt.code == exitUsage {
+				assert.Empty(t, got.out)
+			}
+		})
+	}
+}
+
+// matches reports whether text is the pattern, in which "*" stands for anything
+// without a line break.
+func matches(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	rest, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1:] {
+		at := strings.Index(rest, part)
+		if at < 0 || strings.Contains(rest[:at], "\n") {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return rest == ""
+}
+
+func TestInterruptedBeforeStart(t *testing.T) {
+	for signal, want := range map[syscall.Signal]result{
+		syscall.SIGINT:  {130, "", "tickflake: interrupted; 0 of 3 IDs written\n"},
+		syscall.SIGTERM: {143, "", "tickflake: terminated; 0 of 3 IDs written\n"},
+	} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(&interruption{signal: signal})
+		var out, err strings.Builder
+		code := run(ctx, []string{"generate", "--count", "3"}, strings.NewReader(""), &out, &err)
+		assert.Equal(t, want, result{code, out.String(), err.String()})
+	}
+}
+
+func TestWriteErrors(t *testing.T) {
+	lines := []string{
+		"generate --count 100000",
+		"generate --count 100000 --format json",
+		"decode 1 2 3",
+		"decode --format json 1 2 3",
+		"layout list",
+		"layout list --format json",
+		"layout show twitter",
+		"completion bash",
+		"--help",
+		"--version",
+	}
+	broken := errors.New("disk on fire")
+	for _, line := range lines {
+		t.Run(line, func(t *testing.T) {
+			for _, tt := range []struct {
+				cause error
+				code  int
+				err   string
+			}{
+				{broken, 1, "tickflake: disk on fire\n"},
+				{syscall.EPIPE, 0, ""},
+			} {
+				var err strings.Builder
+				code := run(context.Background(), strings.Fields(line), strings.NewReader(""), &failingWriter{10, tt.cause}, &err)
+				assert.Equal(t, tt.code, code)
+				assert.Equal(t, tt.err, err.String())
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan"} {
+		t.Run(line, func(t *testing.T) {
+			args := strings.Fields(line)
+			byFlag := tickflake(append(args, "--help")...)
+			assert.Equal(t, result{0, byFlag.out, ""}, byFlag)
+			assert.Contains(t, byFlag.out, "Usage:\n  tickflake "+line)
+			assert.Contains(t, byFlag.out, "Examples:\n  tickflake ")
+			assert.Contains(t, byFlag.out, "\nFlags:\n")
+			for _, l := range byFlag.lines() {
+				assert.LessOrEqualf(t, len(l), 85, "%q is too long for a terminal", l)
+			}
+			assert.Equal(t, byFlag, tickflake(append([]string{"help"}, args...)...))
+		})
+	}
+	for _, group := range []string{"", "layout", "completion"} {
+		args := strings.Fields(group)
+		assert.Equal(t, tickflake(append(args, "--help")...), tickflake(args...), "a bare group is a request for help")
+	}
+}
+
+func TestHelpStatesTheContract(t *testing.T) {
+	root := tickflake("--help").out
+	for _, want := range []string{"Exit codes:", "  0  ", "  1  ", "  2  ", "  130 143  "} {
+		assert.Contains(t, root, want)
+	}
+	generate := strings.Join(strings.Fields(tickflake("generate", "--help").out), " ")
+	for _, want := range []string{
+		"draws its node number at random",
+		"until node numbers come as grants, two runs that draw the same number in the same tick still issue the same IDs",
+	} {
+		assert.Contains(t, generate, want)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	got := tickflake("--version")
+	assert.Equal(t, 0, got.code)
+	assert.Regexp(t, `^tickflake version \S+ \(go\S+, \w+/\w+\)\n$`, got.out)
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		got := tickflake("completion", shell)
+		assert.Equal(t, 0, got.code)
+		assert.Contains(t, got.out, "tickflake")
+	}
+	tests := []struct {
+		line string
+		want []string
+	}{
+		{"generate --layout", []string{"tickflake", "twitter", "discord", "instagram", "sonyflake", "sonyflake-v1", "leaf", "baidu", "easyswoole", "javascript"}},
+		{"decode --layout", []string{"tickflake", "twitter", "discord", "instagram", "sonyflake", "sonyflake-v1", "leaf", "baidu", "easyswoole", "javascript"}},
+		{"layout show", []string{"tickflake", "twitter", "discord", "instagram", "sonyflake", "sonyflake-v1", "leaf", "baidu", "easyswoole", "javascript"}},
+		{"generate --strategy", []string{"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one"}},
+		{"generate --format", []string{"dec", "base32", "base58", "base62", "json"}},
+		{"decode --format", []string{"text", "json"}},
+		{"decode --from", []string{"dec", "base32", "base58", "base62"}},
+		{"layout list --format", []string{"text", "json"}},
+		{"layout plan --format", []string{"text", "json"}},
+		{"help layout", []string{"list", "plan", "show"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.line, func(t *testing.T) {
+			got := tickflake(append(append([]string{"__complete"}, strings.Fields(tt.line)...), "")...)
+			require.Equal(t, 0, got.code)
+			lines := got.lines()
+			assert.Equal(t, ":4", lines[len(lines)-1], "no file names")
+			var words []string
+			for _, l := range lines[:len(lines)-1] {
+				word, _, _ := strings.Cut(l, "\t")
+				words = append(words, word)
+			}
+			assert.Equal(t, tt.want, words)
+		})
+	}
+}
+
+// What the completion offers has to be something that the flag takes.
+func TestCompletedValuesAreAccepted(t *testing.T) {
+	for _, flag := range []string{"--strategy", "--format"} {
+		for _, line := range tickflake("__complete", "generate", flag, "").lines() {
+			value, _, _ := strings.Cut(line, "\t")
+			if strings.HasPrefix(value, ":") {
+				continue
+			}
+			got := tickflake("generate", flag, value)
+			assert.Equalf(t, 0, got.code, "%s %s: %s", flag, value, got.err)
+		}
+	}
+}

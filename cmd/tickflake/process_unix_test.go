@@ -1,0 +1,240 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// binary is the path of the command that TestMain builds; signals and closed
+// pipes need a process of its own.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "tickflake")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "tickflake")
+	if output, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s%s\n", output, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// process starts the command; the test must wait for it.
+func process(t *testing.T, stdin io.Reader, stdout io.Writer, args ...string) (*exec.Cmd, *strings.Builder) {
+	t.Helper()
+	var stderr strings.Builder
+	cmd := exec.Command(binary, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, &stderr
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // of a test that failed
+	return cmd, &stderr
+}
+
+// exitCode waits for the end; it is -1 if a signal killed the process.
+func exitCode(cmd *exec.Cmd) int {
+	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode()
+}
+
+// pipe returns a pipe whose ends are closed at the end of the test.
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+func TestSignalEndsGenerateWithCompleteLines(t *testing.T) {
+	for _, tt := range []struct {
+		signal syscall.Signal
+		code   int
+		word   string
+	}{{syscall.SIGINT, 130, "interrupted"}, {syscall.SIGTERM, 143, "terminated"}} {
+		for _, format := range []string{"dec", "json"} {
+			t.Run(tt.word+" "+format, func(t *testing.T) {
+				r, w := pipe(t)
+				cmd, stderr := process(t, nil, w, "generate", "--count", "1000000000000", "--node", "3", "--format", format)
+				w.Close()
+				out := bufio.NewReader(r)
+				first, err := out.ReadString('\n')
+				require.NoError(t, err)
+				require.NoError(t, cmd.Process.Signal(tt.signal))
+				rest, err := io.ReadAll(out)
+				require.NoError(t, err)
+				assert.Equal(t, tt.code, exitCode(cmd))
+
+				all := first + string(rest)
+				require.True(t, strings.HasSuffix(all, "\n"))
+				lines := strings.Split(strings.TrimSuffix(all, "\n"), "\n")
+				note := regexp.MustCompile(`^tickflake: (\w+); (\d+) of 1000000000000 IDs written\n$`).FindStringSubmatch(stderr.String())
+				require.Lenf(t, note, 3, "stderr is %q", stderr)
+				assert.Equal(t, tt.word, note[1])
+				assert.Equal(t, strconv.Itoa(len(lines)), note[2])
+				if format == "dec" {
+					last := generator.ID(-1)
+					for _, line := range lines {
+						id, err := generator.ParseID(line)
+						require.NoError(t, err)
+						require.Greater(t, id, last)
+						last = id
+					}
+				} else {
+					assert.Regexp(t, `^\{"id":.*"sequence":\d+\}$`, lines[len(lines)-1])
+				}
+			})
+		}
+	}
+}
+
+// A writer that is stuck in a full pipe cannot stop cleanly, but it can be killed.
+func TestSecondSignalKills(t *testing.T) {
+	r, w := pipe(t)
+	cmd, stderr := process(t, nil, w, "generate", "--count", "1000000000000")
+	w.Close()
+	_, err := r.Read(make([]byte, 1))
+	require.NoError(t, err)
+	ended := make(chan int)
+	go func() { ended <- exitCode(cmd) }()
+	// Nothing tells when the first signal has been noted, so there are more than
+	// two. They come slowly, for a flood can crash the runtime's own handler.
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		select {
+		case code := <-ended:
+			assert.Equal(t, -1, code)
+			assert.Equal(t, syscall.SIGINT, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
+			assert.Empty(t, stderr.String())
+			return
+		case <-again.C:
+		}
+	}
+}
+
+func TestSignalEndsDecodeThatWaitsForInput(t *testing.T) {
+	stdin, say := pipe(t)
+	r, w := pipe(t)
+	cmd, stderr := process(t, stdin, w, "decode")
+	w.Close()
+	_, err := io.WriteString(say, "7\n")
+	require.NoError(t, err)
+	out := bufio.NewReader(r)
+	line, err := out.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "7: 2025-01-01T00:00:00.000Z, node 0, sequence 7\n", line)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	assert.Equal(t, 130, exitCode(cmd))
+	assert.Equal(t, "tickflake: interrupted in line 2\n", stderr.String())
+}
+
+// As a shell starts it with "&" in a script.
+func TestIgnoredSignalStaysIgnored(t *testing.T) {
+	r, w := pipe(t)
+	cmd := exec.Command("/bin/sh", "-c", `trap "" INT; exec "$0" "$@"`,
+		binary, "generate", "--count", "3", "--layout", "41/10/0,tick=250ms")
+	cmd.Stdout = w
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	w.Close()
+	out := bufio.NewReader(r)
+	_, err := out.ReadString('\n')
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	rest, err := io.ReadAll(out)
+	require.NoError(t, err)
+	assert.Equal(t, 0, exitCode(cmd))
+	assert.Equal(t, 2, strings.Count(string(rest), "\n"))
+}
+
+func TestClosedPipeIsNoError(t *testing.T) {
+	endless := func() io.Reader { // as "yes 7"
+		r, w := io.Pipe()
+		t.Cleanup(func() { r.Close() })
+		go func() {
+			for {
+				if _, err := io.WriteString(w, "7\n"); err != nil {
+					return
+				}
+			}
+		}()
+		return r
+	}
+	for line, stdin := range map[string]io.Reader{
+		"generate --count 1000000000000":               nil,
+		"generate --count 1000000000000 --format json": nil,
+		"decode": endless(),
+	} {
+		t.Run(line, func(t *testing.T) {
+			r, w := pipe(t)
+			cmd := exec.Command(binary, strings.Fields(line)...)
+			var stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = w, &stderr
+			if stdin != nil {
+				in, say := pipe(t)
+				cmd.Stdin = in
+				go func() { _, _ = io.Copy(say, stdin) }()
+			}
+			require.NoError(t, cmd.Start())
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			w.Close()
+			_, err := bufio.NewReader(r).ReadString('\n')
+			require.NoError(t, err)
+			r.Close()
+			assert.Equal(t, 0, exitCode(cmd))
+			assert.Empty(t, stderr.String())
+		})
+	}
+}
+
+func TestPipeClosedFromTheStart(t *testing.T) {
+	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "--help", "completion bash"} {
+		t.Run(line, func(t *testing.T) {
+			r, w := pipe(t)
+			r.Close()
+			cmd, stderr := process(t, nil, w, strings.Fields(line)...)
+			assert.Equal(t, 0, exitCode(cmd))
+			assert.Empty(t, stderr.String())
+		})
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, line := range []string{"generate", "generate --count 1000000000000", "decode 7", "layout list"} {
+		t.Run(line, func(t *testing.T) {
+			cmd, stderr := process(t, nil, full, strings.Fields(line)...)
+			assert.Equal(t, 1, exitCode(cmd))
+			assert.Equal(t, "tickflake: write /dev/stdout: no space left on device\n", stderr.String())
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package strategies_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/strategies"
+)
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]strategies.Strategy{
+		"reject":                  strategies.Reject(),
+		"wait":                    strategies.Wait(),
+		"wait:5ms":                strategies.WaitUpTo(5 * ms),
+		"borrow:1m30s":            strategies.BorrowUpTo(90 * time.Second),
+		"borrow:1s,wait:5s":       strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second)),
+		"default":                 strategies.Default(),
+		"twitter":                 strategies.Twitter(),
+		"leaf":                    strategies.Leaf(),
+		"last-timestamp-plus-one": strategies.LastTimestampPlusOne(),
+		"exhausted=wait:1s/behind=borrow:1s,wait": strategies.PerCause(strategies.WaitUpTo(time.Second),
+			strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.Wait())),
+	} {
+		got, err := strategies.Parse(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+		again, err := strategies.Parse(fmt.Sprint(got))
+		require.NoError(t, err, "as printed: %s", got)
+		assert.Equal(t, want, again, "as printed: %s", got)
+	}
+	assert.Equal(t, "(exhausted=wait/behind=reject),strategies_test.waiter",
+		fmt.Sprint(strategies.Chain(strategies.Twitter(), waiter{})))
+}
+
+func TestParseRefuses(t *testing.T) {
+	for text, says := range map[string]string{
+		"":                            "want reject",
+		"Reject":                      "want reject",
+		"wait:":                       "duration",
+		"wait:5":                      "duration",
+		"borrow":                      "want reject",
+		"borrow:-1s":                  "negative limit -1s",
+		"sleep:5ms":                   "want reject",
+		"wait:5ms,":                   "want reject",
+		"wait, reject":                "want reject",
+		"exhausted=wait":              "/behind=",
+		"exhausted=/behind=wait":      "want reject",
+		"exhausted=wait/behind=":      "want reject",
+		"behind=wait/exhausted=wait":  "want reject",
+		strings.Repeat("wait", 1<<16): "want reject",
+	} {
+		_, err := strategies.Parse(text)
+		var parse *strategies.ParseError
+		require.ErrorAs(t, err, &parse, text)
+		assert.ErrorContains(t, err, says, text)
+		assert.Less(t, len(err.Error()), 300, "a long text is cut")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"reject", "borrow:1s,wait:5s", "exhausted=wait:1s/behind=reject", "wait:-1s", "leaf,,"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := strategies.Parse(text)
+		if err != nil {
+			assert.ErrorAs(t, err, new(*strategies.ParseError))
+			return
+		}
+		require.NoError(t, strategies.Validate(s))
+		printed := fmt.Sprint(s)
+		again, err := strategies.Parse(printed)
+		if strings.Contains(printed, "(") || strings.Count(printed, "exhausted=") > 1 {
+			return // nested, as "twitter,reject" is: not to be read back
+		}
+		require.NoError(t, err, printed)
+		assert.Equal(t, printed, fmt.Sprint(again))
+	})
+}

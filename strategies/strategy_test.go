@@ -1,0 +1,166 @@
+package strategies_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/strategies"
+)
+
+const ms = time.Millisecond
+
+func TestDecide(t *testing.T) {
+	var (
+		borrow = strategies.Decision{Action: strategies.ActionBorrow}
+		wait   = func(d time.Duration) strategies.Decision {
+			return strategies.Decision{Action: strategies.ActionWait, Wait: d}
+		}
+		reject = func(limit time.Duration) strategies.Decision {
+			return strategies.Decision{Action: strategies.ActionReject, Limit: limit}
+		}
+		exhausted = func(lead time.Duration) strategies.Situation {
+			return strategies.Situation{Cause: strategies.Exhausted, Lead: lead}
+		}
+		behind = func(lead, waited time.Duration) strategies.Situation {
+			return strategies.Situation{Cause: strategies.Behind, Lead: lead, Waited: waited}
+		}
+		chain = strategies.Chain(strategies.BorrowUpTo(10*ms), strategies.WaitUpTo(50*ms))
+	)
+	for _, tt := range []struct {
+		name      string
+		strategy  strategies.Strategy
+		situation strategies.Situation
+		want      strategies.Decision
+	}{
+		{"reject", strategies.Reject(), behind(1, 0), reject(0)},
+		{"reject exhausted", strategies.Reject(), exhausted(1), reject(0)},
+
+		{"wait", strategies.WaitUpTo(5 * ms), behind(3*ms, 0), wait(3 * ms)},
+		{"wait at the limit", strategies.WaitUpTo(5 * ms), behind(5*ms, 0), wait(5 * ms)},
+		{"wait beyond it", strategies.WaitUpTo(5 * ms), behind(5*ms+1, 0), reject(5 * ms)},
+		{"wait again", strategies.WaitUpTo(5 * ms), behind(2*ms, 3*ms), wait(2 * ms)},
+		{"wait too often", strategies.WaitUpTo(5 * ms), behind(2*ms, 3*ms+1), reject(5 * ms)},
+		{"wait 0", strategies.WaitUpTo(0), exhausted(1), reject(0)},
+		{"wait for ever", strategies.Wait(), behind(math.MaxInt64, 0), wait(math.MaxInt64)},
+		{"wait for ever, again", strategies.Wait(), behind(time.Hour, time.Hour), wait(time.Hour)},
+
+		{"borrow", strategies.BorrowUpTo(10 * ms), behind(10*ms, 0), borrow},
+		{"borrow beyond", strategies.BorrowUpTo(10 * ms), behind(10*ms+1, 0), reject(10 * ms)},
+		{"borrow after a wait", strategies.BorrowUpTo(10 * ms), behind(10*ms, time.Hour), borrow},
+
+		{"chain borrows", chain, exhausted(10 * ms), borrow},
+		{"chain waits until it can borrow", chain, exhausted(11 * ms), wait(1 * ms)},
+		{"chain at the limit", chain, behind(50*ms, 0), wait(40 * ms)},
+		{"chain rejects with the largest limit", chain, behind(51*ms, 0), reject(50 * ms)},
+		{"wait first, then borrow", strategies.Chain(strategies.WaitUpTo(5*ms), strategies.BorrowUpTo(time.Second)), behind(5*ms, 0), wait(5 * ms)},
+		{"borrow because a wait was too long", strategies.Chain(strategies.WaitUpTo(5*ms), strategies.BorrowUpTo(time.Second)), behind(6*ms, 0), borrow},
+		{"chain of chains", strategies.Chain(strategies.Reject(), chain), exhausted(12 * ms), wait(2 * ms)},
+		{"chain fills in a wait", strategies.Chain(strategies.BorrowUpTo(ms), waiter{}), behind(3*ms, 0), wait(2 * ms)},
+
+		{"per cause, exhausted", strategies.PerCause(strategies.WaitUpTo(ms), strategies.Reject()), exhausted(ms), wait(ms)},
+		{"per cause, behind", strategies.PerCause(strategies.WaitUpTo(ms), strategies.Reject()), behind(ms, 0), reject(0)},
+
+		{"default waits a second", strategies.Default(), behind(time.Second, 0), wait(time.Second)},
+		{"and no longer", strategies.Default(), behind(time.Second+1, 0), reject(time.Second)},
+		{"Twitter exhausted", strategies.Twitter(), exhausted(ms), wait(ms)},
+		{"Twitter behind", strategies.Twitter(), behind(1, 0), reject(0)},
+		{"Leaf exhausted", strategies.Leaf(), exhausted(ms), wait(ms)},
+		{"Leaf behind", strategies.Leaf(), behind(5*ms, 0), wait(5 * ms)},
+		{"Leaf far behind", strategies.Leaf(), behind(5*ms+1, 0), reject(5 * ms)},
+		{"last timestamp plus one", strategies.LastTimestampPlusOne(), behind(24*time.Hour, 0), borrow},
+		{"within its bound", strategies.LastTimestampPlusOne(), behind(24*time.Hour+1, 0), reject(24 * time.Hour)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.NoError(t, strategies.Validate(tt.strategy))
+			assert.Equal(t, tt.want, tt.strategy.Decide(tt.situation))
+		})
+	}
+}
+
+// waiter is a strategy from outside, which waits for the lead.
+type waiter struct{}
+
+func (waiter) Decide(strategies.Situation) strategies.Decision {
+	return strategies.Decision{Action: strategies.ActionWait}
+}
+
+// BorrowLimit must never promise a borrow that Decide would not make.
+func TestBorrowLimit(t *testing.T) {
+	borrow, longer, wait := strategies.BorrowUpTo(ms), strategies.BorrowUpTo(10*ms), strategies.WaitUpTo(5*ms)
+	for _, tt := range []struct {
+		strategy strategies.Strategy
+		want     time.Duration
+	}{
+		{strategies.Reject(), 0},
+		{wait, 0},
+		{borrow, ms},
+		{strategies.Chain(borrow, wait), ms},
+		{strategies.Chain(wait, borrow), 0},
+		{strategies.Chain(borrow, wait, longer), ms},
+		{strategies.Chain(borrow, longer), 10 * ms},
+		{strategies.Chain(strategies.Reject(), longer), 10 * ms},
+		{strategies.Chain(borrow, waiter{}, longer), ms},
+		{strategies.Chain(strategies.Chain(borrow, wait), longer), ms},
+		{strategies.Chain(strategies.PerCause(borrow, wait), longer), 0},
+		{strategies.PerCause(borrow, longer), ms},
+		{strategies.PerCause(wait, longer), 0},
+		{waiter{}, 0},
+	} {
+		limit := strategies.BorrowLimit(tt.strategy)
+		assert.Equal(t, tt.want, limit, "%v", tt.strategy)
+		for _, cause := range []strategies.Cause{strategies.Exhausted, strategies.Behind} {
+			for _, lead := range []time.Duration{1, limit / 2, limit} {
+				if lead == 0 || lead > limit {
+					continue
+				}
+				d := tt.strategy.Decide(strategies.Situation{Cause: cause, Lead: lead, Waited: time.Hour})
+				assert.Equal(t, strategies.ActionBorrow, d.Action, "%v at %s", tt.strategy, lead)
+			}
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	negative := strategies.WaitUpTo(-ms)
+	for name, tt := range map[string]struct {
+		strategy strategies.Strategy
+		says     string
+		is       error
+	}{
+		"nil":             {nil, "nil", strategies.ErrNil},
+		"negative wait":   {negative, "negative limit -1ms", nil},
+		"negative borrow": {strategies.BorrowUpTo(-1), "negative limit -1ns", nil},
+		"empty chain":     {strategies.Chain(), "no members", nil},
+		"nil in chain":    {strategies.Chain(strategies.Reject(), nil), "member 2 of 2", strategies.ErrNil},
+		"bad in chain":    {strategies.Chain(negative), "member 1 of 1", nil},
+		"bad in nested":   {strategies.Chain(strategies.Chain(negative)), "-1ms", nil},
+		"nil exhausted":   {strategies.PerCause(nil, strategies.Reject()), "exhausted", strategies.ErrNil},
+		"nil behind":      {strategies.PerCause(strategies.Reject(), nil), "behind", strategies.ErrNil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := strategies.Validate(tt.strategy)
+			require.ErrorContains(t, err, tt.says)
+			if tt.is != nil {
+				assert.ErrorIs(t, err, tt.is)
+				return
+			}
+			assert.True(t, errors.As(err, new(*strategies.LimitError)) || errors.As(err, new(*strategies.CompositionError)), "%T", err)
+		})
+	}
+	assert.NoError(t, strategies.Validate(waiter{}))
+}
+
+func TestStrings(t *testing.T) {
+	assert.Equal(t, "exhausted", strategies.Exhausted.String())
+	assert.Equal(t, "behind", strategies.Behind.String())
+	assert.Equal(t, "Cause(7)", strategies.Cause(7).String())
+	assert.Equal(t, "reject", strategies.ActionReject.String())
+	assert.Equal(t, "wait", strategies.ActionWait.String())
+	assert.Equal(t, "borrow", strategies.ActionBorrow.String())
+	assert.Equal(t, "Action(7)", strategies.Action(7).String())
+}
