@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,7 +35,7 @@ var start = time.Now()
 // floor is the least that an ID can cost: a clock read and an uncontended
 // compare-and-swap. The word depends on the clock's reading, as an ID does.
 func floor() work {
-	var word atomic.Uint64
+	word := new(paddedWord)
 	return func(n int) {
 		for range n {
 			elapsed := time.Since(start)
@@ -44,10 +45,17 @@ func floor() work {
 	}
 }
 
+// paddedWord is a word that shares its cache line with nothing.
+type paddedWord struct {
+	_ [128]byte
+	atomic.Uint64
+	_ [128]byte
+}
+
 // sharedFloor is the least that an ID can cost when several goroutines share a
 // word: a clock read and an atomic addition.
 func sharedFloor() work {
-	word := new(atomic.Uint64)
+	word := new(paddedWord)
 	return func(n int) {
 		for range n {
 			elapsed := time.Since(start)
@@ -91,12 +99,20 @@ func stream(tb testing.TB, g *generator.Generator) work {
 	}
 }
 
-// together runs the works at the same time, n between them.
+// together runs the works at the same time, n between them. None begins before
+// all are there, as far as there are processors.
 func together(works ...work) work {
 	return func(n int) {
 		var done sync.WaitGroup
+		var there atomic.Int64
+		wanted := int64(min(len(works), runtime.GOMAXPROCS(0)))
 		for _, w := range works {
-			done.Go(func() { w(n / len(works)) })
+			done.Go(func() {
+				there.Add(1)
+				for there.Load() < wanted {
+				}
+				w(n / len(works))
+			})
 		}
 		done.Wait()
 	}

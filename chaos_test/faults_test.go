@@ -17,7 +17,7 @@ import (
 // step since the last ID: the next free slot is step ahead.
 func (w *world) afterStepBack(step time.Duration) {
 	w.Helper()
-	err, stall := w.next()
+	stall, err := w.next()
 	switch {
 	case !w.raw:
 		assert.NoError(w, err, "a monoclock is unaffected")
@@ -110,7 +110,7 @@ func TestF7_Freeze(t *testing.T) {
 		ticks := min(1+int(w.borrow/time.Millisecond), 200)
 		w.served(16 * ticks)
 		if w.borrow < 200*time.Millisecond && !w.patient() {
-			err, _ := w.next()
+			_, err := w.next()
 			assert.Error(w, err, "the tick is used up, and those that may be borrowed")
 		}
 		if w.borrow == 0 && w.patient() {

@@ -162,8 +162,8 @@ func inEveryWorld(t *testing.T, scenario func(w *world)) {
 }
 
 // next makes one call, lets time pass for as long as it waits, and holds it to
-// the invariants. It returns the error and how long the call took.
-func (w *world) next() (err error, stall time.Duration) {
+// the invariants. It returns how long the call took, and its error.
+func (w *world) next() (stall time.Duration, err error) {
 	w.Helper()
 	var id generator.ID
 	done := make(chan struct{})
@@ -181,7 +181,7 @@ func (w *world) next() (err error, stall time.Duration) {
 			} else {
 				w.checkID(id)
 			}
-			return err, stall
+			return stall, err
 		default:
 			w.clock.mu.Lock()
 			asked := w.clock.asked
@@ -222,7 +222,7 @@ func (w *world) checkError(err error) {
 func (w *world) served(n int) {
 	w.Helper()
 	for range n {
-		err, stall := w.next()
+		stall, err := w.next()
 		require.NoError(w, err)
 		require.Zero(w, stall)
 	}

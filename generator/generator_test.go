@@ -205,7 +205,8 @@ func TestContextEndedBefore(t *testing.T) {
 			assert.Zero(t, ended.Waited)
 		})
 	}
-	_, err := g.NextContext(nil) //nolint:staticcheck // the point of the test
+	var none context.Context
+	_, err := g.NextContext(none)
 	assert.ErrorContains(t, err, "nil")
 }
 

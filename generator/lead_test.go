@@ -194,16 +194,16 @@ func TestClockBeforeEpochAtRunTime(t *testing.T) {
 }
 
 func TestStrategiesFromOutside(t *testing.T) {
-	run := func(t *testing.T, s deciding) (error, *handClock) {
+	run := func(t *testing.T, s deciding) (*handClock, error) {
 		c := newHandClock()
 		g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(s))
 		mustNext(t, g)
 		c.step(-time.Second)
 		_, err := g.Next()
-		return err, c
+		return c, err
 	}
 	t.Run("wait without a time waits for the lead", func(t *testing.T) {
-		err, c := run(t, func(strategies.Situation) strategies.Decision {
+		c, err := run(t, func(strategies.Situation) strategies.Decision {
 			return strategies.Decision{Action: strategies.ActionWait}
 		})
 		assert.NoError(t, err)
@@ -211,7 +211,7 @@ func TestStrategiesFromOutside(t *testing.T) {
 	})
 	t.Run("waits in steps", func(t *testing.T) {
 		var waited []time.Duration
-		err, c := run(t, func(s strategies.Situation) strategies.Decision {
+		c, err := run(t, func(s strategies.Situation) strategies.Decision {
 			waited = append(waited, s.Waited)
 			return strategies.Decision{Action: strategies.ActionWait, Wait: 400 * time.Millisecond}
 		})
@@ -220,7 +220,7 @@ func TestStrategiesFromOutside(t *testing.T) {
 		assert.Equal(t, []time.Duration{0, 400 * time.Millisecond, 800 * time.Millisecond}, waited)
 	})
 	t.Run("an unknown action rejects", func(t *testing.T) {
-		err, _ := run(t, func(strategies.Situation) strategies.Decision {
+		_, err := run(t, func(strategies.Situation) strategies.Decision {
 			return strategies.Decision{Action: 99, Limit: time.Minute}
 		})
 		assert.ErrorIs(t, err, generator.ErrBehind)

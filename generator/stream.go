@@ -21,7 +21,7 @@ import (
 //
 // What it costs: the rest of a block that dies is dropped. A block is twice what
 // the block before it came to, from 1 slot to a sixteenth of the tick's and at
-// most 64. So a stream that issues one ID now and then drops at most one slot
+// most 256. So a stream that issues one ID now and then drops at most one slot
 // with it, and no stream drops more than it issues, and one.
 type Stream struct {
 	g *Generator
@@ -41,7 +41,7 @@ type Stream struct {
 
 // Stream returns a new stream of IDs for one goroutine.
 func (g *Generator) Stream() *Stream {
-	return &Stream{g: g, largest: min(64, max(1, (g.sequence+1)/16))}
+	return &Stream{g: g, largest: min(256, max(1, (g.sequence+1)/16))}
 }
 
 // Next issues one ID, with the errors of [Generator.Next].
