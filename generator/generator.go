@@ -58,9 +58,8 @@ type Generator struct {
 	counters counters
 }
 
-// cacheLine is the distance at which two words do not disturb each other: two
-// 64-byte lines, for the adjacent-line prefetcher of x86 and the 128-byte lines
-// of some arm64 processors, would be safer; measured, one is as fast here.
+// cacheLine is the distance at which two words do not disturb each other on
+// most processors. Those with longer lines lose some speed, and nothing else.
 const cacheLine = 64
 
 // sealed is the value of free in a closed generator. Slots have at most 63 bits.
@@ -168,8 +167,10 @@ func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 // filled are valid even so. It takes one reservation per tick, so that IDs of
 // other callers come between those of different ticks only.
 //
-// The time that a strategy allows for waiting is for the whole call. A slice
-// that is empty or longer than [MaxBatch] is refused with a [*BatchSizeError].
+// The time that a strategy allows for waiting is for the whole call, so a batch
+// of more than a tick's IDs needs a strategy that waits long enough for all the
+// ticks it takes. A slice that is empty or longer than [MaxBatch] is refused with
+// a [*BatchSizeError].
 func (g *Generator) NextN(ids []ID) (int, error) {
 	return g.NextNContext(context.Background(), ids)
 }

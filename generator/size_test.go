@@ -8,6 +8,13 @@ import (
 )
 
 func TestGeneratorIsSmall(t *testing.T) {
-	t.Log(unsafe.Sizeof(Generator{}), unsafe.Offsetof(Generator{}.free), unsafe.Sizeof(Stream{}))
 	assert.LessOrEqual(t, unsafe.Sizeof(Generator{}), uintptr(512))
+}
+
+// A word that is written with every ID must not disturb the fields that are read
+// with every ID.
+func TestWordIsAlone(t *testing.T) {
+	var g Generator
+	assert.GreaterOrEqual(t, unsafe.Offsetof(g.free)-unsafe.Offsetof(g.turn)-unsafe.Sizeof(g.turn), uintptr(cacheLine))
+	assert.GreaterOrEqual(t, unsafe.Offsetof(g.counters)-unsafe.Offsetof(g.free), uintptr(cacheLine))
 }
