@@ -201,7 +201,7 @@ func (g *Generator) NextNContext(ctx context.Context, ids []ID) (int, error) {
 }
 
 // Layout returns the layout of the IDs, with which they can be decoded.
-func (g *Generator) Layout() Layout { return *g.layout }
+func (g *Generator) Layout() Layout { return g.layout.clone() }
 
 // Node returns the node number.
 func (g *Generator) Node() int64 { return g.node }

@@ -59,6 +59,16 @@ func TestNodeParts(t *testing.T) {
 	assert.EqualValues(t, 5, g.Node(), "the last option holds")
 }
 
+// What the caller does to its layout later is nothing to the generator.
+func TestLayoutIsCopied(t *testing.T) {
+	l := generator.Twitter()
+	g := newGenerator(t, generator.WithLayout(l))
+	l.Parts[0].Name = "changed"
+	assert.Equal(t, generator.Twitter(), g.Layout())
+	g.Layout().Parts[0].Name = "changed"
+	assert.Equal(t, generator.Twitter(), g.Layout())
+}
+
 func TestClocksOfOthersServe(t *testing.T) {
 	mock := clock.NewMock()
 	mock.Set(noon)

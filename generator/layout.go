@@ -3,6 +3,7 @@ package generator
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 )
@@ -136,6 +137,12 @@ type DecodeError struct {
 func (e *DecodeError) Error() string {
 	return fmt.Sprintf("ID %d cannot be decoded: %s; IDs of this layout run from 0 to %d: check the ID, or choose the layout it was made with",
 		int64(e.ID), e.Reason, int64(e.Max))
+}
+
+// clone returns a layout that shares nothing with l.
+func (l Layout) clone() Layout {
+	l.Parts = slices.Clone(l.Parts)
+	return l
 }
 
 // Compose returns the ID that stamps node and sequence with the tick that

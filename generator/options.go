@@ -41,7 +41,7 @@ type config struct {
 }
 
 // WithLayout sets the layout of the IDs. The default is [DefaultLayout].
-func WithLayout(l Layout) Option { return func(c *config) { c.layout = l } }
+func WithLayout(l Layout) Option { return func(c *config) { c.layout = l.clone() } }
 
 // WithNode sets the node number, from 0 to the layout's largest. The default is
 // 0, which serves a program that runs once; give every process that runs at the
