@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,34 +29,31 @@ type claim struct {
 	borrow   time.Duration
 }
 
-const week = 7 * 24 * time.Hour
+const forever = math.MaxInt64
 
+// claims are the rows of the README's table of strategies.
 var claims = []claim{
 	{"reject", strategies.Reject(), 0, 0},
 	{"wait", strategies.WaitUpTo(5 * time.Millisecond), 5 * time.Millisecond, 0},
-	{"wait-long", strategies.WaitUpTo(2 * time.Hour), 2 * time.Hour, 0},
-	{"borrow", strategies.BorrowUpTo(5 * time.Millisecond), 0, 5 * time.Millisecond},
-	{"borrow-long", strategies.BorrowUpTo(week), 0, week},
-	{"borrow-then-wait", strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(2*time.Hour)), 2 * time.Hour, time.Second},
+	{"wait-forever", strategies.Wait(), forever, 0},
+	{"borrow", strategies.BorrowUpTo(time.Second), 0, time.Second},
+	{"borrow-then-wait", strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second)), 5 * time.Second, time.Second},
 	{"default", strategies.Default(), time.Second, 0},
-	{"twitter", strategies.Twitter(), time.Millisecond, 0},
-	{"leaf", strategies.Leaf(), 5 * time.Millisecond, 0},
+	{"twitter", strategies.Twitter(), forever, 0},
+	{"leaf", strategies.Leaf(), forever, 0},
 	{"last-timestamp-plus-one", strategies.LastTimestampPlusOne(), 0, 24 * time.Hour},
 }
 
 // bends returns the lead of a clock that is behind up to which the strategy gives
 // an ID at all.
 func (c claim) bends() time.Duration {
-	if c.name == "twitter" {
+	switch c.name {
+	case "twitter":
 		return 0 // its wait is for an exhausted sequence
+	case "leaf":
+		return 5 * time.Millisecond // and so is the longer of its waits
 	}
 	return max(c.wait, c.borrow)
-}
-
-// patient reports whether the strategy waits for an exhausted sequence for as
-// long as it takes, or nearly.
-func (c claim) patient() bool {
-	return c.wait > time.Hour || c.name == "twitter" || c.name == "leaf"
 }
 
 // faultClock is a benbjohnson mock whose reading can be stepped and frozen while
@@ -66,7 +64,8 @@ type faultClock struct {
 
 	mu     sync.Mutex
 	offset time.Duration // of the wall
-	frozen *time.Time    // what the wall shows while it is frozen
+	frozen *time.Time    // the mock's time at which both clocks stand still
+	missed time.Duration // time that passed while they did
 	asked  time.Duration // of the last wait
 }
 
@@ -81,9 +80,9 @@ func (c *faultClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.frozen != nil {
-		return *c.frozen
+		now = *c.frozen
 	}
-	return now.Add(c.offset)
+	return now.Add(c.offset - c.missed)
 }
 
 // After must not hold mu while it calls the mock, which sleeps when it fires a
@@ -95,8 +94,17 @@ func (c *faultClock) After(d time.Duration) <-chan time.Time {
 	return c.Mock.After(d)
 }
 
-func (c *faultClock) Wall() time.Time        { return c.Now() }
-func (c *faultClock) Elapsed() time.Duration { return c.Mock.Now().Sub(noon) }
+func (c *faultClock) Wall() time.Time { return c.Now() }
+
+func (c *faultClock) Elapsed() time.Duration {
+	now := c.Mock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.frozen != nil {
+		now = *c.frozen
+	}
+	return now.Sub(noon) - c.missed
+}
 
 func (c *faultClock) step(d time.Duration) {
 	c.mu.Lock()
@@ -104,16 +112,20 @@ func (c *faultClock) step(d time.Duration) {
 	c.offset += d
 }
 
+// freeze stops both clocks while time passes for those who wait; thaw lets them
+// go on from where they stopped.
 func (c *faultClock) freeze() {
-	now := c.Now()
+	now := c.Mock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.frozen = &now
 }
 
 func (c *faultClock) thaw() {
+	now := c.Mock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.missed += now.Sub(*c.frozen)
 	c.frozen = nil
 }
 

@@ -37,7 +37,7 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 // lies ahead of the clock. It is [ErrExhausted] or [ErrBehind] by its cause.
 type LeadError struct {
 	Cause  strategies.Cause
-	Lead   time.Duration // how far the slot is ahead of the clock
+	Lead   time.Duration // from the clock's reading to the start of the slot's tick
 	Limit  time.Duration // the longest lead that the strategy accepts
 	Waited time.Duration // how long the call had waited by then
 }
@@ -47,12 +47,16 @@ func (e *LeadError) Error() string {
 	if e.Waited > 0 {
 		waited = fmt.Sprintf(", after waiting %s", e.Waited)
 	}
-	if e.Cause == strategies.Exhausted {
-		return fmt.Sprintf("sequence exhausted: next free slot in %s (limit %s%s): retry in %[1]s, lower the rate, or choose a strategy that waits or borrows longer",
-			e.Lead, e.Limit, waited)
+	retry := "retry"
+	if beyond := e.Lead - e.Limit; beyond > 0 {
+		retry = fmt.Sprintf("retry in %s", beyond)
 	}
-	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): retry in %[1]s, or choose a strategy that waits or borrows longer",
-		e.Lead, e.Limit, waited)
+	if e.Cause == strategies.Exhausted {
+		return fmt.Sprintf("sequence exhausted: next free slot in %s (limit %s%s): %s, lower the rate, or choose a strategy that waits or borrows longer",
+			e.Lead, e.Limit, waited, retry)
+	}
+	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, or IDs were borrowed ahead of it; %s, or choose a strategy that waits or borrows longer",
+		e.Lead, e.Limit, waited, retry)
 }
 
 // Is reports whether target is [ErrExhausted] or [ErrBehind], as the cause is.

@@ -32,7 +32,7 @@ type Generator struct {
 	epoch    int64     // Unix nanoseconds
 	tickNs   int64
 	perTick  divisor // divides by tickNs
-	lifetime uint64  // nanoseconds from the epoch to the end of the time field, at most 292 years
+	lifetime uint64  // nanoseconds from the epoch to issuingEnd
 	last     uint64  // the last slot of the time field
 	sequence uint64  // mask of the sequence in a slot
 	allowed  uint64  // ticks ahead of the clock that the strategy always borrows
@@ -93,7 +93,9 @@ func newAssembly(l Layout, node int64) assembly {
 //
 // It fails with a [*ConfigError] that names the option and the numbers when an
 // option is out of range or nil, when the layout is not valid, and when the
-// clock's time lies before the layout's epoch or after its end.
+// clock's time lies before the layout's epoch or after its end. Whatever the
+// layout, no generator issues IDs after April 11, 2262, where the nanoseconds
+// since 1970 no longer fit in 64 bits.
 func New(opts ...Option) (*Generator, error) {
 	c, now, err := configure(opts)
 	if err != nil {
@@ -105,7 +107,7 @@ func New(opts ...Option) (*Generator, error) {
 		epoch:    c.layout.Epoch.UnixNano(),
 		tickNs:   int64(c.layout.Tick),
 		perTick:  newDivisor(uint64(c.layout.Tick)),
-		lifetime: uint64(c.layout.End().Sub(c.layout.Epoch)),
+		lifetime: uint64(issuingEnd(c.layout).Sub(c.layout.Epoch)),
 		seqBits:  uint8(c.layout.SequenceBits),
 		sequence: 1<<c.layout.SequenceBits - 1,
 		start:    c.start,

@@ -97,15 +97,17 @@ func (e *PlanError) Error() string {
 		d.Nodes, plainNumber(d.RatePerNode), plainNumber(d.Years), e.Bits, e.Bits-d.Bits, d.Bits, e.TimeBits, e.NodeBits, e.SequenceBits, e.Tick, advice)
 }
 
+// planSequenceBits is the width up to which a sequence gets spare bits.
+const planSequenceBits = 12
+
 // Plan returns a layout, without a name, in the order TimeNodeSequence and with
 // unnamed node bits, that meets the demand.
 //
 // It takes a tick of 1ms if that fits, and otherwise the first that does of
-// 10ms, 100µs, 100ms and 1s. Node and sequence get no more bits than the demand
-// needs, and the time field gets all the others: a high bit that stays 0 makes
-// no ID longer, whereas a spare low bit makes every ID longer from the first
-// one on, and the lifetime is the one thing that cannot be extended later. A
-// time field never gets more than 62 bits.
+// 10ms, 100µs, 100ms and 1s. Spare bits go to the sequence first, until a tick
+// holds 4096 IDs, because a rate is an average and IDs come in bursts; then to
+// the time field, up to 62 bits, where a high bit that stays 0 costs nothing. The
+// node field gets what the demand needs.
 //
 // The error is a [*DemandError] for a demand that makes no sense (zero,
 // negative, not a number or absurdly large), and a [*PlanError] for one that
@@ -128,12 +130,12 @@ func Plan(d Demand) (Layout, error) {
 			failed.Tick, failed.TimeBits, failed.SequenceBits, failed.Bits = tick, timeBits, sequenceBits, need
 		}
 		if timeBits+nodeBits+sequenceBits <= d.Bits {
-			l := Layout{
+			sequenceBits = max(sequenceBits, min(planSequenceBits, d.Bits-timeBits-nodeBits))
+			return Layout{
 				Epoch: d.Epoch, Tick: tick,
 				TimeBits: min(d.Bits-nodeBits-sequenceBits, maxBits-1),
 				NodeBits: nodeBits, SequenceBits: sequenceBits,
-			}
-			return l, nil
+			}, nil
 		}
 		if spare := d.Bits - timeBits - sequenceBits; spare >= 0 {
 			failed.MaxNodes = max(failed.MaxNodes, fieldMax(spare)+1)

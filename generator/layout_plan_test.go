@@ -21,9 +21,11 @@ func TestPlan(t *testing.T) {
 		want   string // a layout spec
 	}{
 		{"Twitter's widths", generator.Demand{Nodes: 1024, RatePerNode: 4_096_000, Years: 69}, "41/10/12"},
-		{"spare bits go to time", generator.Demand{Nodes: 100, RatePerNode: 50_000, Years: 10}, "50/7/6"},
-		{"just one more node", generator.Demand{Nodes: 129, RatePerNode: 50_000, Years: 10}, "49/8/6"},
-		{"a single slow node", generator.Demand{Nodes: 1, RatePerNode: 0.1, Years: 1}, "62/0/0"},
+		{"spare bits go to the sequence, then to time", generator.Demand{Nodes: 100, RatePerNode: 50_000, Years: 10}, "44/7/12"},
+		{"just one more node", generator.Demand{Nodes: 129, RatePerNode: 50_000, Years: 10}, "43/8/12"},
+		{"a single slow node", generator.Demand{Nodes: 1, RatePerNode: 0.1, Years: 1}, "51/0/12"},
+		{"a sequence beyond 4096", generator.Demand{Nodes: 2, RatePerNode: 1e8, Years: 10}, "45/1/17"},
+		{"few bits to spare", generator.Demand{Nodes: 1 << 14, RatePerNode: 100_000, Years: 60}, "41/14/8"},
 		{"an epoch", generator.Demand{Nodes: 1024, RatePerNode: 4_096_000, Years: 69, Epoch: epoch}, "41/10/12,epoch=2030-06-01"},
 		{"a JavaScript number", generator.Demand{Nodes: 128, RatePerNode: 25_600, Years: 80, Bits: 53}, "38/7/8,tick=10ms"},
 		{"a finer tick", generator.Demand{Nodes: 1024, RatePerNode: 5_000_000, Years: 50}, "44/10/9,tick=100us"},

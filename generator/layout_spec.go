@@ -237,10 +237,19 @@ func (p *specParser) parseSetting(item specItem) (bool, error) {
 	return false, nil
 }
 
+// minEpochMillis is the least count above 0 that is believed to be milliseconds:
+// 2,000,000,000, in January 1970. Counts below are years, or Unix seconds up to
+// the year 2033.
+const minEpochMillis = 2_000_000_000
+
 func parseEpoch(s string) (time.Time, error) {
 	if s != "" && strings.Trim(s, "0123456789") == "" {
 		ms, err := strconv.ParseInt(s, 10, 64)
-		return time.UnixMilli(ms).UTC(), err
+		t := time.UnixMilli(ms).UTC()
+		if err == nil && ms > 0 && ms < minEpochMillis {
+			err = fmt.Errorf("%d milliseconds after 1970 is %s, which nobody has for an epoch: give milliseconds, not seconds, or a date", ms, t.Format(time.RFC3339))
+		}
+		return t, err
 	}
 	if t, err := time.Parse(time.DateOnly, s); err == nil {
 		return t, nil

@@ -76,6 +76,8 @@ func TestParseLayoutRefuses(t *testing.T) {
 		{"twitter,tick=1ms,tick=2ms", 17, "tick=2ms", `"tick" occurs twice`},
 		{"41/10/12,epoch=yesterday", 9, "epoch=yesterday", "the epoch must be an instant like 2025-01-01T00:00:00Z, a date like 2025-01-01 (UTC), or milliseconds since 1970"},
 		{"41/10/12,epoch=", 9, "epoch=", "the epoch must be"},
+		{"41/10/12,epoch=2026", 9, "epoch=2026", "nobody"},
+		{"41/10/12,epoch=1577836800", 9, "epoch=1577836800", "not seconds"},
 		{"41/10/12,epoch=99999999999999999999", 9, "epoch=99999999999999999999", "value out of range"},
 		{"41/22", 0, "41/22", "2 widths; give three: time/node/sequence"},
 		{"41/5/5/12", 0, "41/5/5/12", "4 widths; give three"},

@@ -19,11 +19,6 @@ func (borrower) Decide(strategies.Situation) strategies.Decision {
 	return strategies.Decision{Action: strategies.ActionBorrow}
 }
 
-// deciding is a strategy from outside that is a function.
-type deciding func(strategies.Situation) strategies.Decision
-
-func (f deciding) Decide(s strategies.Situation) strategies.Decision { return f(s) }
-
 func TestExhausted(t *testing.T) {
 	newNarrow := func(t *testing.T, s strategies.Strategy) (*generator.Generator, *handClock) {
 		c := newHandClock()
@@ -194,7 +189,7 @@ func TestClockBeforeEpochAtRunTime(t *testing.T) {
 }
 
 func TestStrategiesFromOutside(t *testing.T) {
-	run := func(t *testing.T, s deciding) (*handClock, error) {
+	run := func(t *testing.T, s strategies.Func) (*handClock, error) {
 		c := newHandClock()
 		g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(s))
 		mustNext(t, g)

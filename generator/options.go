@@ -93,15 +93,15 @@ func configure(opts []Option) (config, time.Time, error) {
 	if isNil(c.clock) {
 		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))
 	}
-	if isNil(c.strategy) {
-		return fail("WithStrategy", strategies.ErrNil)
-	}
 	if err := strategies.Validate(c.strategy); err != nil {
 		return fail("WithStrategy", err)
 	}
 	now := c.clock.Now()
 	if err := c.layout.ValidateAt(now); err != nil {
 		return fail("WithLayout", err)
+	}
+	if end := issuingEnd(c.layout); !now.Before(end) {
+		return fail("WithClock", &EndOfTimeError{End: end})
 	}
 	if err := c.start.Validate(1 << c.layout.SequenceBits); err != nil {
 		return fail("WithSequenceStart", err)
@@ -119,12 +119,21 @@ func configure(opts []Option) (config, time.Time, error) {
 	return c, now, nil
 }
 
-// isNil reports whether v is nil or holds a nil pointer, which would fail only
-// at its first use.
-func isNil(v any) bool {
-	if v == nil {
+// isNil reports whether c is nil or a nil pointer, which would fail only at its
+// first use.
+func isNil(c Clock) bool {
+	if c == nil {
 		return true
 	}
-	r := reflect.ValueOf(v)
-	return r.Kind() == reflect.Pointer && r.IsNil()
+	v := reflect.ValueOf(c)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// issuingEnd is the first instant for which a generator issues no IDs: the
+// layout's end, or the end of 64-bit nanoseconds since 1970 in the year 2262.
+func issuingEnd(l Layout) time.Time {
+	if end := l.End(); end.Before(maxEpoch) {
+		return end
+	}
+	return maxEpoch
 }

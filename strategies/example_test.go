@@ -42,5 +42,5 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// borrow:1s,wait:5s <nil>
-	// strategy "wait:-5ms": strategy wait:-5ms has the negative limit -5ms: it must be 0s or more
+	// strategy "wait:-5ms": the limit is negative: it must be 0s or more
 }

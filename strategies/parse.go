@@ -84,7 +84,7 @@ func parseWord(word string) (Strategy, error) {
 		strategy = BorrowUpTo(d)
 	}
 	if err := Validate(strategy); err != nil {
-		return nil, &ParseError{Text: word, Problem: err.Error(), Err: err}
+		return nil, &ParseError{Text: word, Problem: "the limit is negative: it must be 0s or more", Err: err}
 	}
 	return strategy, nil
 }

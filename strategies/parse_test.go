@@ -44,7 +44,7 @@ func TestParseRefuses(t *testing.T) {
 		"wait:":                       "duration",
 		"wait:5":                      "duration",
 		"borrow":                      "want reject",
-		"borrow:-1s":                  "negative limit -1s",
+		"borrow:-1s":                  "negative",
 		"sleep:5ms":                   "want reject",
 		"wait:5ms,":                   "want reject",
 		"wait, reject":                "want reject",

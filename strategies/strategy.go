@@ -24,6 +24,7 @@ package strategies
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 )
 
@@ -106,6 +107,12 @@ type Decision struct {
 type Strategy interface {
 	Decide(Situation) Decision
 }
+
+// Func is a function that serves as a [Strategy].
+type Func func(Situation) Decision
+
+// Decide returns f(s).
+func (f Func) Decide(s Situation) Decision { return f(s) }
 
 // Reject returns the strategy that rejects every call whose slot lies ahead of
 // the clock. The generator then issues at most one tick's worth of IDs per tick
@@ -191,6 +198,10 @@ func BorrowLimit(s Strategy) time.Duration {
 // package unless it is nil, for which it returns [ErrNil].
 func Validate(s Strategy) error {
 	if s == nil {
+		return ErrNil
+	}
+	// A nil pointer or function in s would fail only at its first decision.
+	if v := reflect.ValueOf(s); (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
 		return ErrNil
 	}
 	if s, ok := s.(bounded); ok {

@@ -133,6 +133,9 @@ func TestValidate(t *testing.T) {
 		is       error
 	}{
 		"nil":             {nil, "nil", strategies.ErrNil},
+		"nil function":    {strategies.Func(nil), "nil", strategies.ErrNil},
+		"nil pointer":     {(*waiter)(nil), "nil", strategies.ErrNil},
+		"nil func member": {strategies.PerCause(strategies.Reject(), strategies.Func(nil)), "behind", strategies.ErrNil},
 		"negative wait":   {negative, "negative limit -1ms", nil},
 		"negative borrow": {strategies.BorrowUpTo(-1), "negative limit -1ns", nil},
 		"empty chain":     {strategies.Chain(), "no members", nil},
