@@ -7,7 +7,7 @@
 //
 //	next = max(last slot + 1, first slot of the clock's tick)
 //
-// One atomic word holds the last slot. A clock that is stepped back, stands
+// One atomic word holds the next slot. A clock that is stepped back, stands
 // still or repeats itself changes only the second operand, so no slot is issued
 // twice. What it can do is leave the next slot ahead of the clock, and then a
 // strategy decides: wait, borrow from the future, or reject.

@@ -86,13 +86,13 @@ func (e *ContextError) Error() string {
 func (e *ContextError) Unwrap() []error { return []error{e.Err, e.Cause} }
 
 // EndOfTimeError reports that the layout's time field cannot hold the time of
-// another ID. No generator on this layout issues one again.
+// another ID: by the clock's reading, or because slots were borrowed to the end.
 type EndOfTimeError struct {
 	End time.Time // the first instant that the time field cannot hold
 }
 
 func (e *EndOfTimeError) Error() string {
-	return fmt.Sprintf("time field is used up: the layout ended at %s: move to a layout with a wider time field or a later epoch",
+	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: move to one with a wider time field or a later epoch, or set the clock right",
 		e.End.Format(time.RFC3339Nano))
 }
 

@@ -33,6 +33,7 @@ type Generator struct {
 	tickNs   int64
 	perTick  divisor // divides by tickNs
 	lifetime uint64  // nanoseconds from the epoch to issuingEnd
+	first    uint64  // the first slot that is this generator's
 	last     uint64  // the last slot of the time field
 	sequence uint64  // mask of the sequence in a slot
 	allowed  uint64  // ticks ahead of the clock that the strategy always borrows
@@ -65,8 +66,7 @@ const cacheLine = 64
 // sealed is the value of free in a closed generator. Slots have at most 63 bits.
 const sealed = math.MaxUint64
 
-// MaxBatch is the longest slice that [Generator.NextN] takes: 16,777,216 IDs, 4
-// seconds' worth at the default layout's ceiling.
+// MaxBatch is the longest slice that [Generator.NextN] takes: 16,777,216 IDs.
 const MaxBatch = 1 << 24
 
 // assembly puts IDs together from slots without branching on the field order.
@@ -121,16 +121,17 @@ func New(opts ...Option) (*Generator, error) {
 	g.after = afterOf(c.clock)
 	g.last = g.tick(int64(g.lifetime-1))<<g.seqBits | g.sequence
 	g.allowed = g.tick(int64(strategies.BorrowLimit(c.strategy)))
-	// Slots before this are not ours, even if the clock goes back before the
+	// Slots before the clock's tick are not ours, even if it goes back before the
 	// first call.
-	g.free.Store(g.tick(int64(now.Sub(c.layout.Epoch))) << g.seqBits)
+	g.first = g.tick(int64(now.Round(0).Sub(c.layout.Epoch))) << g.seqBits
+	g.free.Store(g.first)
 	return g, nil
 }
 
 // Next issues one ID. It is [Generator.NextContext] without a context: a call
 // that has to wait does so for as long as the strategy says.
 func (g *Generator) Next() (ID, error) {
-	slot, _, ok := g.take(1)
+	slot, _, ok := g.take(g.now(), 1)
 	if !ok {
 		var err error
 		if slot, _, err = g.acquire(&call{ctx: context.Background()}, 1); err != nil {
@@ -146,7 +147,8 @@ func (g *Generator) Next() (ID, error) {
 //   - [*LeadError]: the strategy rejected the call ([ErrExhausted], [ErrBehind]),
 //   - [*ContextError]: ctx ended, possibly before the call,
 //   - [*EndOfTimeError]: the time field is used up,
-//   - [ErrClosed].
+//   - [ErrClosed],
+//   - [*ConfigError]: ctx is nil.
 //
 // A call that finds its slot free does not wait and does not allocate. The end
 // of ctx is noticed at once in a long wait, and within 2 ms in a short one.
@@ -154,7 +156,7 @@ func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
 	}
-	slot, _, ok := g.take(1)
+	slot, _, ok := g.take(g.now(), 1)
 	if !ok {
 		var err error
 		if slot, _, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
@@ -169,9 +171,11 @@ func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 // filled are valid even so. It takes one reservation per tick, so that IDs of
 // other callers come between those of different ticks only.
 //
-// The time that a strategy allows for waiting is for the whole call, so a batch
-// of more than a tick's IDs needs a strategy that waits long enough for all the
-// ticks it takes. A slice that is empty or longer than [MaxBatch] is refused with
+// An ID costs about 1 ns while the tick lasts; beyond that, the layout's ceiling
+// holds. The time that a strategy allows for waiting is for the whole call, so a
+// batch of more than a tick's IDs needs a strategy that waits long enough for all
+// the ticks it takes: the default one, with the default layout, gets through 4
+// million. A slice that is empty or longer than [MaxBatch] is refused with
 // a [*BatchSizeError].
 func (g *Generator) NextN(ids []ID) (int, error) {
 	return g.NextNContext(context.Background(), ids)
@@ -182,12 +186,12 @@ func (g *Generator) NextNContext(ctx context.Context, ids []ID) (int, error) {
 	if len(ids) == 0 || len(ids) > MaxBatch {
 		return 0, &BatchSizeError{Size: len(ids), Limit: MaxBatch}
 	}
-	if err := ended(ctx); err != nil {
-		return 0, err
-	}
 	c := call{ctx: ctx}
 	for filled := 0; filled < len(ids); {
-		slot, end, ok := g.take(uint64(len(ids) - filled))
+		if err := ended(ctx); err != nil {
+			return filled, err
+		}
+		slot, end, ok := g.take(g.now(), uint64(len(ids)-filled))
 		if !ok {
 			var err error
 			if slot, end, err = g.acquire(&c, uint64(len(ids)-filled)); err != nil {
@@ -208,10 +212,10 @@ func (g *Generator) Layout() Layout { return g.layout.clone() }
 // Node returns the node number.
 func (g *Generator) Node() int64 { return g.node }
 
-// Close ends the generator for good: every later call returns [ErrClosed], calls
-// that are waiting return it at once, and streams stop. Calls that run at the
-// same time may still get their ID. Closing again does nothing. The error is
-// always nil.
+// Close ends the generator for good: later calls return [ErrClosed], those that
+// are waiting return it within 2 ms, and streams stop. Calls that run at the same
+// time may still get their ID. Closing again does nothing. The error is always
+// nil.
 func (g *Generator) Close() error {
 	if g.free.Swap(sealed) != sealed {
 		close(g.done)

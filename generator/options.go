@@ -16,10 +16,11 @@ import (
 // A Clock that reads the raw wall clock is a supported choice: the strategy then
 // decides what happens after a step back.
 //
-// A Clock that also has UnixNano() int64, nanoseconds since 1970, is read by it,
-// which is cheaper. A Clock that also has After(time.Duration) <-chan time.Time, as [time.After],
+// Times before 1970 count as 1970.
+//
+// A Clock that also has After(time.Duration) <-chan time.Time, as [time.After],
 // is waited for by it; a fake clock must have it, or the generator waits in real
-// time for a clock that stands still. All must be safe for use by several
+// time for a clock that stands still. A Clock must be safe for use by several
 // goroutines at once.
 type Clock interface {
 	Now() time.Time

@@ -8,18 +8,20 @@ import (
 // Stats is what a [Generator] counted since it was made. Issued IDs are not
 // counted: a shared counter would cost as much as issuing the ID.
 type Stats struct {
-	// Waits is the number of reservations that waited; Waited is the time they
-	// waited, added up, in the clock's time.
+	// Waits is the number of reservations that waited (a call makes one, a batch
+	// one per tick, a stream one per block); Waited is the time they waited,
+	// added up.
 	Waits  uint64
 	Waited time.Duration
-	// BorrowedTicks is the number of ticks from which IDs were issued before
-	// the clock reached them.
+	// BorrowedTicks is the number of ticks from which slots were reserved before
+	// the clock reached them. When several callers begin to borrow from
+	// different ticks in the same moment, not all may be counted.
 	BorrowedTicks uint64
 	// Rejections is the number of calls that the strategy rejected.
 	Rejections uint64
 	// Lead is how far the last ID issued is ahead of the clock now, or 0.
 	Lead time.Duration
-	// MaxLead is the largest lead that a call has met, borrowed or not.
+	// MaxLead is the largest lead that a reservation has met, borrowed or not.
 	MaxLead time.Duration
 	// Drift is the wall clock's time minus the generator's, if the clock tells
 	// it, as monoclock.Clock does.
@@ -53,14 +55,11 @@ type counters struct {
 	borrowedTick                     atomic.Uint64 // the latest tick that was borrowed; only grows
 }
 
-// borrowed notes that a slot of tick was issued, lead ahead of the clock. It
-// writes only once per tick: a borrow is on the fast path, and a second write to
-// a shared word for every ID would double its cost.
-func (c *counters) borrowed(tick uint64, lead time.Duration) {
+// borrow notes that a slot of tick was issued ahead of the clock.
+func (c *counters) borrow(tick uint64) {
 	if last := c.borrowedTick.Load(); tick > last && c.borrowedTick.CompareAndSwap(last, tick) {
 		c.borrowedTicks.Add(1)
 	}
-	c.lead(lead)
 }
 
 // lead notes the lead that a call has met.

@@ -70,11 +70,12 @@ func (s *Stream) issue(ctx context.Context) (ID, error) {
 // reserve replaces what is left of the block by a new one.
 func (s *Stream) reserve(ctx context.Context) error {
 	g := s.g
-	n := min(max(1, 2*(s.next-s.first)), s.largest)
-	slot, end, ok := g.take(n)
+	slot, end, ok := g.take(g.now(), min(max(1, 2*(s.next-s.first)), s.largest))
 	if !ok {
+		// A slot that a strategy grants for once may be the only one: one that
+		// borrows in its own way must be asked for each.
 		var err error
-		if slot, end, err = g.acquire(&call{ctx: ctx}, n); err != nil {
+		if slot, end, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
 			return err
 		}
 	}

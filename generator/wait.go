@@ -3,7 +3,10 @@ package generator
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
+
+	"github.com/benbjohnson/clock"
 
 	"github.com/tickflake/tickflake/monoclock"
 )
@@ -23,6 +26,10 @@ type call struct {
 // begins on a timer still ends on the thread.
 const fineWait = 1500 * time.Microsecond
 
+// coarseWait is the longest wait without a look at the clock, which may have been
+// stepped forward meanwhile.
+const coarseWait = 100 * time.Millisecond
+
 // wait waits for d or less, for a slot that is lead ahead, or until the context
 // ends or the generator is closed. Whatever the outcome, the caller looks at the
 // clock and the generator again. The error is that the context has ended.
@@ -35,14 +42,19 @@ func (c *call) wait(g *Generator, d, lead time.Duration) error {
 	if c.began.IsZero() {
 		c.began, c.before = time.Now(), c.waited
 	}
-	var over <-chan time.Time
 	switch {
 	case g.after != nil:
-		over = g.after(d)
+		begin := time.Now()
+		if c.until(g, g.after(d)) {
+			c.waited += d // in the clock's own time, whatever the machine's says
+		} else {
+			c.waited += min(d, time.Since(begin))
+		}
 	case d > fineWait:
-		timer := time.NewTimer(d - fineWait)
-		defer timer.Stop()
-		over = timer.C
+		c.release(g) // others may have less to wait for
+		timer := time.NewTimer(min(d-fineWait, coarseWait))
+		c.until(g, timer.C)
+		timer.Stop()
 	case c.turn:
 		nap(d)
 	default:
@@ -53,22 +65,25 @@ func (c *call) wait(g *Generator, d, lead time.Duration) error {
 		case <-g.done:
 		}
 	}
-	if over != nil {
-		select {
-		case <-over:
-		case <-c.ctx.Done():
-		case <-g.done:
-		}
-	}
-	if g.after != nil {
-		c.waited += d // in the clock's own time, whatever the machine's says
-	} else {
+	if g.after == nil {
 		c.waited = c.before + time.Since(c.began)
 	}
 	if err := c.ctx.Err(); err != nil {
 		return &ContextError{Waited: c.waited, Lead: lead, Err: err, Cause: context.Cause(c.ctx)}
 	}
 	return nil
+}
+
+// until waits until over sends, and reports that it did, or until the context
+// ends or the generator is closed.
+func (c *call) until(g *Generator, over <-chan time.Time) bool {
+	select {
+	case <-over:
+		return true
+	case <-c.ctx.Done():
+	case <-g.done:
+	}
+	return false
 }
 
 // leave ends the waiting for one reservation.
@@ -79,6 +94,11 @@ func (c *call) leave(g *Generator) {
 	g.counters.waits.Add(1)
 	g.counters.waited.Add(int64(c.waited - c.before))
 	c.began = time.Time{}
+	c.release(g)
+}
+
+// release lets the next caller have the turn.
+func (c *call) release(g *Generator) {
 	if c.turn {
 		c.turn = false
 		<-g.turn
@@ -99,14 +119,17 @@ func ended(ctx context.Context) error {
 // afterOf returns the clock's own way to wait, or nil where waiting in the
 // machine's time is right: for a clock that reads it, and for one that gives
 // no other way.
-func afterOf(clock Clock) func(time.Duration) <-chan time.Time {
-	if m, ok := clock.(*monoclock.Clock); ok {
+func afterOf(c Clock) func(time.Duration) <-chan time.Time {
+	if m, ok := c.(*monoclock.Clock); ok {
 		if m.Source() == nil {
 			return nil
 		}
 		return m.Source().After
 	}
-	if a, ok := clock.(interface {
+	if reflect.TypeOf(c) == reflect.TypeOf(clock.New()) {
+		return nil // its After is time.After, which is less precise
+	}
+	if a, ok := c.(interface {
 		After(time.Duration) <-chan time.Time
 	}); ok {
 		return a.After

@@ -75,6 +75,10 @@ type resync struct{ threshold, limit time.Duration }
 // costs one wall-clock read.
 const resyncInterval = time.Second
 
+// latest is the latest wall time that is believed, in Unix nanoseconds:
+// 2200-01-01.
+const latest = 7_258_118_400 * int64(time.Second)
+
 // Option configures a [Clock] in [New].
 type Option func(*Clock)
 
@@ -85,8 +89,8 @@ type Option func(*Clock)
 //
 // A difference beyond limit is not believed, so that a wild step of the wall
 // clock cannot drag IDs years ahead; it stays visible in [Clock.Drift]. Set
-// limit to the longest suspend you expect. A wall clock that is behind is never
-// followed.
+// limit to the longest suspend you expect. A wall clock that is behind, or beyond
+// the year 2200, is never followed.
 //
 // The option is off by default. A negative threshold counts as zero; with a
 // limit that is not above the threshold the Clock never catches up.
@@ -100,10 +104,9 @@ func WithSource(s Source) Option {
 	return func(c *Clock) { c.source = s }
 }
 
-// New returns a Clock that starts at the wall clock's reading of now.
-//
-// The reading must lie between the years 1678 and 2262, the range of
-// nanoseconds since 1970 in 64 bits, and so must every later one.
+// New returns a Clock that starts at the wall clock's reading of now. A reading
+// before 1970 counts as 1970, and one after 2200 as 2200, which leaves 62 years
+// until nanoseconds since 1970 no longer fit in 64 bits.
 func New(opts ...Option) *Clock {
 	c := &Clock{}
 	for _, opt := range opts {
@@ -113,7 +116,7 @@ func New(opts ...Option) *Clock {
 	}
 	c.start = time.Now()
 	wall, elapsed := c.read()
-	c.base = unixNano(wall) - elapsed
+	c.base = min(max(int64(wall.Sub(time.Unix(0, 0))), 0), latest) - elapsed
 	c.nextResync.Store(math.MaxInt64)
 	if c.resync.limit > c.resync.threshold {
 		c.nextResync.Store(elapsed + int64(resyncInterval))
@@ -179,10 +182,8 @@ func (c *Clock) catchUp(elapsed int64) {
 	// addition would count the same drift twice.
 	before := c.caughtUp.Load()
 	drift := c.Drift()
-	if drift > c.resync.threshold && drift <= c.resync.limit {
+	now := c.base + elapsed + before
+	if drift > c.resync.threshold && drift <= c.resync.limit && int64(drift) <= latest-now {
 		c.caughtUp.CompareAndSwap(before, before+int64(drift))
 	}
 }
-
-// unixNano is t.UnixNano, but saturates where that wraps.
-func unixNano(t time.Time) int64 { return int64(t.Sub(time.Unix(0, 0))) }

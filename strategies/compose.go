@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,7 +19,7 @@ import (
 //
 // A Chain without members, or with a nil one, is refused by the generator's
 // constructor.
-func Chain(members ...Strategy) Strategy { return chain(members) }
+func Chain(members ...Strategy) Strategy { return chain(slices.Clone(members)) }
 
 type chain []Strategy
 

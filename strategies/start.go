@@ -26,8 +26,8 @@ func StartZero() SequenceStart { return SequenceStart{} }
 //
 // The cost is capacity: of the n IDs that a tick can hold, n-below+1 are
 // certain, and n-(below-1)/2 come on average. With below equal to n a busy
-// generator loses half its ceiling. A tick that was borrowed, or entered while
-// IDs were being drawn from the tick before it in one go, begins at zero.
+// generator loses half its ceiling. A tick that is borrowed before the clock
+// reaches it begins at zero.
 //
 // Below must be from 1 to the number of IDs per tick; the generator's
 // constructor refuses anything else.

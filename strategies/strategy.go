@@ -121,7 +121,7 @@ func Reject() Strategy { return bound{} }
 
 // WaitUpTo returns the strategy that waits until the clock has caught up, if
 // that takes the call no longer than d in all, and rejects it otherwise. A call
-// that would have to wait longer is rejected at once, not after d.
+// whose lead is longer than that is rejected at once, not after d.
 //
 // IDs never carry a time that the clock has not reached. A negative d is refused
 // by the generator's constructor.
