@@ -22,9 +22,10 @@ import (
 //
 // On two cores cas, add and add-blind come out alike, within the noise of ±0.1:
 // what they all pay for is the cache line's way from core to core. Stepping
-// aside for a microsecond gains about a sixth, because one core then issues
-// several IDs before the line moves; it is bought with a spin whose right length
-// depends on the machine, so it was left out. The additions gain nothing
+// aside for a microsecond gained a sixth here, because one core then issues
+// several IDs before the line moves, but in the generator itself, where there is
+// more to do between two swaps, it gained nothing that could be told from noise,
+// and it is a spin whose right length depends on the machine. The additions gain nothing
 // that would pay for what they make of rejected calls.
 func BenchmarkAlternatives(b *testing.B) {
 	for _, goroutines := range []int{1, 2, 8, 64} {

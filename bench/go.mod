@@ -7,6 +7,9 @@ require (
 	github.com/tickflake/tickflake v0.0.0
 )
 
-require go.yaml.in/yaml/v3 v3.0.5 // indirect
+require (
+	github.com/benbjohnson/clock v1.3.5 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+)
 
 replace github.com/tickflake/tickflake => ../

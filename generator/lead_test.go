@@ -241,9 +241,22 @@ func TestRandomStart(t *testing.T) {
 	}
 	assert.Len(t, seen, 100, "each of 100 starts among 2000 draws")
 
+	for range 20 { // the first ID of all is drawn, too
+		_, sequence := decode(t, g, mustNext(t, newGenerator(t, generator.WithClock(c), generator.WithSequenceStart(strategies.StartRandom(4096)))))
+		seen[-sequence] = true
+	}
+	assert.Greater(t, len(seen), 110)
+
 	ids := make([]generator.ID, 4096)
 	_, err := g.NextN(ids)
 	require.NoError(t, err)
 	_, sequence := decode(t, g, ids[4095])
-	assert.Less(t, sequence, int64(4095), "a tick entered by carry begins at zero")
+	assert.Less(t, sequence, int64(4095), "a tick that is borrowed begins at zero")
+
+	c = newHandClock()
+	g = newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()), generator.WithSequenceStart(strategies.StartRandom(4)))
+	n, err := g.NextN(make([]generator.ID, 1000))
+	require.NoError(t, err)
+	assert.Equal(t, 1000, n)
+	assert.InDelta(t, 400, c.Now().Sub(noon).Milliseconds(), 80, "a tick of 4 that begins anywhere holds 2.5 on average")
 }

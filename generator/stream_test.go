@@ -106,6 +106,36 @@ func TestStreamBehind(t *testing.T) {
 	assert.EqualValues(t, 10, sequence, "the block is used when the clock is back in its tick")
 }
 
+// A block serves a whole borrow: no slot is lost while the clock is behind.
+func TestStreamKeepsItsBlockThroughABorrow(t *testing.T) {
+	c := newHandClock()
+	g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+	s := g.Stream()
+	for range 100 {
+		streamNext(t, s)
+	}
+	c.step(-time.Minute)
+	last := streamNext(t, s)
+	for range 500 {
+		id := streamNext(t, s)
+		require.Equal(t, last+1, id)
+		last = id
+	}
+}
+
+func TestStreamOnAnOwnBorrowLosesNoSlot(t *testing.T) {
+	c := newHandClock()
+	g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(borrower{}))
+	s := g.Stream()
+	last := streamNext(t, s)
+	c.step(-time.Minute)
+	for range 100 {
+		id := streamNext(t, s)
+		require.LessOrEqual(t, id, last+2, "at most the rest of the block that the step ended")
+		last = id
+	}
+}
+
 func TestAll(t *testing.T) {
 	g := newGenerator(t)
 	last := generator.ID(-1)

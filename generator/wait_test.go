@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -161,5 +162,145 @@ func TestAfterAWaitTheTurnIsFree(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			mustNext(t, g)
 		}
+	})
+}
+
+// A batch waits once per tick, and its waits add up.
+func TestNextNWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g := newGenerator(t, generator.WithLayout(narrow()), generator.WithStrategy(strategies.WaitUpTo(3*time.Millisecond)))
+		n, err := g.NextN(make([]generator.ID, 100))
+		assert.Equal(t, 16, n)
+		var lead *generator.LeadError
+		require.ErrorAs(t, err, &lead)
+		assert.Equal(t, 3*time.Millisecond, lead.Waited)
+		assert.Equal(t, 3*time.Millisecond, g.Stats().Waited)
+		assert.EqualValues(t, 3, g.Stats().Waits)
+		time.Sleep(time.Millisecond)
+		_, err = g.NextN(make([]generator.ID, 8))
+		assert.NoError(t, err)
+	})
+}
+
+func TestBatchAndStreamHeedTheirContext(t *testing.T) {
+	for _, step := range []time.Duration{500 * time.Millisecond, time.Hour} {
+		inBubble(t, func(t *testing.T) {
+			c := &wallClock{}
+			g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.WaitUpTo(2*time.Hour)))
+			mustNext(t, g)
+			c.step(-step)
+			for _, call := range []func(context.Context) error{
+				func(ctx context.Context) error { _, err := g.Stream().NextContext(ctx); return err },
+				func(ctx context.Context) error { _, err := g.NextNContext(ctx, make([]generator.ID, 2)); return err },
+			} {
+				before := time.Now()
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+				assert.ErrorIs(t, call(ctx), context.DeadlineExceeded)
+				assert.LessOrEqual(t, time.Since(before), 12*time.Millisecond)
+				cancel()
+			}
+		})
+	}
+}
+
+// A batch that never has to wait still ends with its context.
+func TestNextNStopsBetweenTicks(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	asked := 0
+	g := newGenerator(t, generator.WithClock(newHandClock()), generator.WithLayout(narrow()),
+		generator.WithStrategy(strategies.Func(func(strategies.Situation) strategies.Decision {
+			if asked++; asked == 3 {
+				cancel()
+			}
+			return strategies.Decision{Action: strategies.ActionBorrow}
+		})))
+	n, err := g.NextNContext(ctx, make([]generator.ID, 100))
+	assert.Equal(t, 16, n)
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+// The clock is stepped back while a caller sleeps for the next tick. It then has
+// long to wait, but must not keep others from sleeping for theirs.
+func TestLongWaitGivesUpTheTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := &wallClock{}
+		g := newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()), generator.WithStrategy(strategies.Wait()))
+		for range 4 {
+			mustNext(t, g)
+		}
+		var first sync.WaitGroup
+		first.Go(func() { mustNext(t, g) })
+		time.Sleep(500 * time.Microsecond) // it has the turn, and sleeps for the tick
+		c.step(-50 * time.Millisecond)
+		time.Sleep(2 * time.Millisecond) // and now for the step
+		c.step(50 * time.Millisecond)
+		before := time.Now()
+		for range 12 {
+			mustNext(t, g)
+		}
+		assert.LessOrEqual(t, time.Since(before), 4*time.Millisecond)
+		first.Wait()
+	})
+}
+
+// A wait for a clock that is far behind ends soon after it is set right.
+func TestLongWaitNoticesAStepForward(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := &wallClock{}
+		g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.Wait()))
+		mustNext(t, g)
+		c.step(-time.Hour)
+		time.AfterFunc(time.Second, func() { c.step(time.Hour) })
+		before := time.Now()
+		mustNext(t, g)
+		assert.LessOrEqual(t, time.Since(before), 1100*time.Millisecond)
+	})
+}
+
+// benbjohnson's real clock has an After, which is a timer: late, and not what the
+// wait is counted by.
+func TestRealClockIsWaitedForInTheMachinesTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g := newGenerator(t, generator.WithClock(clock.New()), generator.WithLayout(narrow()))
+		for range 5 {
+			mustNext(t, g)
+		}
+		assert.Equal(t, time.Millisecond, g.Stats().Waited)
+	})
+}
+
+func TestCancelledWaitOnAFakeClockCountsItsTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := &neverClock{newHandClock()}
+		g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.Wait()))
+		mustNext(t, g)
+		c.step(-time.Hour)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := g.NextContext(ctx)
+		var ended *generator.ContextError
+		require.ErrorAs(t, err, &ended)
+		assert.Equal(t, time.Second, ended.Waited)
+		assert.Equal(t, time.Second, g.Stats().Waited)
+	})
+}
+
+// nilClock is a clock whose way to wait is broken.
+type nilClock struct{ *handClock }
+
+func (*nilClock) After(time.Duration) <-chan time.Time { return nil }
+
+func TestAfterOfNilWaitsForTheContext(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := &nilClock{newHandClock()}
+		g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.Wait()))
+		mustNext(t, g)
+		c.step(-time.Hour)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := g.NextContext(ctx)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.EqualValues(t, 1, g.Stats().Waits)
 	})
 }

@@ -3,11 +3,13 @@ package monoclock_test
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/monoclock"
@@ -110,6 +112,70 @@ func TestResync(t *testing.T) {
 			assert.Equal(t, tt.drift-tt.caughtUp, c.Drift())
 		})
 	}
+}
+
+// With a threshold below zero a wall clock that is behind would pull it back.
+func TestResyncNeverGoesBack(t *testing.T) {
+	s := newSource()
+	c := monoclock.New(monoclock.WithSource(s), monoclock.WithResync(-time.Second, time.Hour))
+	s.step(-500 * time.Millisecond)
+	s.pass(time.Second)
+	assert.Equal(t, noon.Add(time.Second), c.Now())
+}
+
+// A wall clock that is centuries ahead is not believed, whatever the limit, and a
+// Clock made under it stays within its range.
+func TestWildWallClocks(t *testing.T) {
+	for _, year := range []int{2201, 2290, 9999} {
+		s := newSource()
+		c := monoclock.New(monoclock.WithSource(s), monoclock.WithResync(0, math.MaxInt64))
+		s.wall = time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		s.pass(time.Second)
+		assert.Equal(t, noon.Add(time.Second), c.Now())
+
+		c = monoclock.New(monoclock.WithSource(s))
+		before := c.Now()
+		assert.Equal(t, 2200, before.Year())
+		s.pass(50 * 365 * 24 * time.Hour)
+		assert.True(t, c.Now().After(before))
+	}
+	s := newSource()
+	s.wall = time.Time{}
+	assert.Equal(t, 1970, monoclock.New(monoclock.WithSource(s)).Now().Year())
+}
+
+// heldSource holds up the first look at the wall clock until it is let go.
+type heldSource struct {
+	*source
+	looks      atomic.Int64
+	held, free chan struct{}
+}
+
+func (s *heldSource) Wall() time.Time {
+	wall := s.source.Wall()
+	if s.looks.Add(1) == 2 { // the first is New's
+		close(s.held)
+		<-s.free
+	}
+	return wall
+}
+
+// A reader that is held up while it looks at the wall clock does not add a drift
+// that another has added meanwhile.
+func TestResyncAddsADriftOnce(t *testing.T) {
+	s := &heldSource{source: newSource(), held: make(chan struct{}), free: make(chan struct{})}
+	c := monoclock.New(monoclock.WithSource(s), monoclock.WithResync(0, time.Hour))
+	s.step(time.Minute)
+	s.pass(time.Second)
+	var slow errgroup.Group
+	slow.Go(func() error { c.Now(); return nil })
+	<-s.held
+	s.pass(time.Second)
+	c.Now()
+	assert.Equal(t, time.Minute, c.CaughtUp())
+	close(s.free)
+	require.NoError(t, slow.Wait())
+	assert.Equal(t, time.Minute, c.CaughtUp())
 }
 
 // One look per second, however many readings.

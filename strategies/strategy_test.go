@@ -45,6 +45,7 @@ func TestDecide(t *testing.T) {
 		{"wait beyond it", strategies.WaitUpTo(5 * ms), behind(5*ms+1, 0), reject(5 * ms)},
 		{"wait again", strategies.WaitUpTo(5 * ms), behind(2*ms, 3*ms), wait(2 * ms)},
 		{"wait too often", strategies.WaitUpTo(5 * ms), behind(2*ms, 3*ms+1), reject(5 * ms)},
+		{"wait with a lead beyond reckoning", strategies.WaitUpTo(5 * ms), behind(math.MaxInt64, ms), reject(5 * ms)},
 		{"wait 0", strategies.WaitUpTo(0), exhausted(1), reject(0)},
 		{"wait for ever", strategies.Wait(), behind(math.MaxInt64, 0), wait(math.MaxInt64)},
 		{"wait for ever, again", strategies.Wait(), behind(time.Hour, time.Hour), wait(time.Hour)},
