@@ -150,6 +150,7 @@ func TestOrderOfHistory(t *testing.T) {
 		"steady":    nil,
 		"exhausted": {generator.WithLayout(generator.Sonyflake()), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
 		"stepping":  {generator.WithClock(&steppingClock{}), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
+		"own":       {generator.WithClock(&steppingClock{}), generator.WithStrategy(borrower{})},
 		"waiting":   {generator.WithClock(&steppingClock{}), generator.WithStrategy(strategies.Wait())},
 	}
 	for name, opts := range clocks {

@@ -164,24 +164,30 @@ func TestFlickeringClockEndsEveryCall(t *testing.T) {
 	assert.Positive(t, served)
 }
 
-// A caller that is held up between its reading of the clock and its slot does not
-// count as borrowing.
-func TestNothingIsBorrowedFromAnEndlessSequence(t *testing.T) {
-	g := newGenerator(t, generator.WithLayout(wide()), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	var group errgroup.Group
-	for range 16 {
-		group.Go(func() error {
-			for range 100_000 {
-				if _, err := g.Next(); err != nil {
-					return err
-				}
+// A caller that is held up between its reading of the clock and its slot, which
+// another has taken meanwhile, neither borrows nor is rejected.
+func TestNoLeadOnAnEndlessSequence(t *testing.T) {
+	for name, strategy := range map[string]strategies.Strategy{
+		"borrow": strategies.BorrowUpTo(time.Hour), "reject": strategies.Reject(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGenerator(t, generator.WithLayout(wide()), generator.WithStrategy(strategy))
+			var group errgroup.Group
+			for range 16 {
+				group.Go(func() error {
+					for range 100_000 {
+						if _, err := g.Next(); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
 			}
-			return nil
+			require.NoError(t, group.Wait())
+			assert.Zero(t, g.Stats().BorrowedTicks)
+			assert.Zero(t, g.Stats().MaxLead)
 		})
 	}
-	require.NoError(t, group.Wait())
-	assert.Zero(t, g.Stats().BorrowedTicks)
-	assert.Zero(t, g.Stats().MaxLead)
 }
 
 // An embedded clock does not answer in place of what embeds it.
@@ -195,3 +201,37 @@ func TestEmbeddedClockIsReadByItsOwnNow(t *testing.T) {
 type tomorrow struct{ *monoclock.Clock }
 
 func (c tomorrow) Now() time.Time { return c.Clock.Now().Add(24 * time.Hour) }
+
+// racingClock runs hooks while it is being read: what others do after the
+// reader's time was taken, and before the reader knows it.
+type racingClock struct {
+	now   time.Time
+	hooks []func()
+}
+
+func (c *racingClock) Now() time.Time {
+	now := c.now
+	if len(c.hooks) > 0 {
+		hook := c.hooks[0]
+		c.hooks = c.hooks[1:]
+		hook()
+	}
+	return now
+}
+
+// Two times in a row, another caller enters a new tick between this caller's
+// reading of the clock and its look at the slot. The clock is not behind.
+func TestOvertakenTwiceIsNotBehind(t *testing.T) {
+	c := &racingClock{now: noon}
+	g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(strategies.Reject()))
+	overtake := func() {
+		c.now = c.now.Add(time.Millisecond)
+		hooks := c.hooks
+		c.hooks = nil
+		mustNext(t, g)
+		c.hooks = hooks
+	}
+	c.hooks = []func(){overtake, overtake}
+	at, _ := decode(t, g, mustNext(t, g))
+	assert.Equal(t, 2*time.Millisecond, at)
+}
