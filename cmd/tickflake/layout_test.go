@@ -156,7 +156,7 @@ spec          time=39,node=4,sequence=10,tick=1ms,epoch=2026-01-01T00:00:00Z
 
 	got := tickflake(strings.Fields("layout plan --nodes 10 --rate 1e6 --years 15 --format json")...)
 	assert.Equal(t, 0, got.code)
-	assert.Contains(t, got.out, `{"name":"","spec":"time=49,node=4,sequence=10,tick=1ms,epoch=2025-01-01T00:00:00Z",`)
+	assert.Contains(t, got.out, `{"name":"","spec":"time=47,node=4,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z",`)
 	assert.Contains(t, got.out, `"parts":[],`)
 
 	for _, epoch := range []string{"2026-01-01T00:00:00Z", "1767225600000", "2026-01-01T01:00:00+01:00"} {
