@@ -14,29 +14,30 @@ import (
 
 // BenchmarkCeiling asks for more IDs than the default layout holds, 4096 per
 // millisecond, and reports how near to that it comes and what it costs in
-// processor time. A round lasts a second; the better quarter of them counts, as
-// a machine that takes the processor away for a millisecond takes a tick with it.
+// processor time. A round fills 250 ticks; the better quarter of the rounds
+// counts, as a machine that takes the processor away for a millisecond takes a
+// tick with it. The first tick is not counted: a round may begin at its end.
 func BenchmarkCeiling(b *testing.B) {
-	const second = 4096 * 1000
+	const ticks, round = 250, 250 * 4096
 	for _, goroutines := range []int{1, 2, 8, 64} {
 		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
 			w := together(times(goroutines, next(b, newGenerator(b)))...)
-			var took, used []float64 // nanoseconds per ID
+			var took, used []float64 // nanoseconds
 			for b.Loop() {
 				cpu, begin := cpuTime(b), time.Now()
-				w(second)
-				took = append(took, float64(time.Since(begin))/second)
-				used = append(used, float64(cpuTime(b)-cpu)/second)
+				w(round)
+				took = append(took, float64(time.Since(begin)))
+				used = append(used, float64(cpuTime(b)-cpu))
 			}
 			slices.Sort(took)
 			slices.Sort(used)
-			perID, cpuPerID := took[len(took)/4], used[len(used)/4]
-			share, cores := 100*float64(time.Second)/second/perID, cpuPerID/perID
-			b.ReportMetric(cpuPerID, "cpu-ns/ID")
+			elapsed, cpu := took[len(took)/4], used[len(used)/4]
+			share, cores := 100*(ticks-1)*float64(time.Millisecond)/elapsed, cpu/elapsed
+			b.ReportMetric(cpu/round, "cpu-ns/ID")
 			b.ReportMetric(cores, "cores")
 			b.ReportMetric(share, "%ceiling")
 			b.ReportMetric(0, "ns/op")
-			if b.N < 3 {
+			if b.N < enoughRounds {
 				return // too few rounds to tell
 			}
 			if share < 99.5 {

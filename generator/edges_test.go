@@ -37,6 +37,7 @@ func TestStepBackBeforeTheFirstCall(t *testing.T) {
 		_, err := g.Next()
 		assert.ErrorIs(t, err, generator.ErrBehind)
 		assert.NotErrorIs(t, err, generator.ErrExhausted)
+		assert.Zero(t, g.Stats().Lead, "no ID was issued that could be ahead")
 	}
 }
 
@@ -88,6 +89,7 @@ func TestEndOfNanoseconds(t *testing.T) {
 		var over *generator.EndOfTimeError
 		require.ErrorAs(t, err, &over)
 		assert.Equal(t, 2262, over.End.Year())
+		assert.ErrorContains(t, err, "no generator issues IDs after 2262-04-11")
 		_, err = generator.New(generator.WithClock(c), generator.WithLayout(l))
 		assert.ErrorAs(t, err, new(*generator.EndOfTimeError))
 		assert.ErrorAs(t, err, new(*generator.ConfigError))

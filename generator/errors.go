@@ -87,11 +87,15 @@ func (e *ContextError) Unwrap() []error { return []error{e.Err, e.Cause} }
 
 // EndOfTimeError reports that the layout's time field cannot hold the time of
 // another ID: by the clock's reading, or because slots were borrowed to the end.
+// In the year 2262 all time fields end for a generator.
 type EndOfTimeError struct {
-	End time.Time // the first instant that the time field cannot hold
+	End time.Time // the first instant for which no ID can be issued
 }
 
 func (e *EndOfTimeError) Error() string {
+	if e.End.Equal(maxEpoch) {
+		return fmt.Sprintf("no generator issues IDs after %s, whatever its layout: set the clock right", e.End.Format(time.RFC3339Nano))
+	}
 	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: move to one with a wider time field or a later epoch, or set the clock right",
 		e.End.Format(time.RFC3339Nano))
 }

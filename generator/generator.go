@@ -151,7 +151,8 @@ func (g *Generator) Next() (ID, error) {
 //   - [*ConfigError]: ctx is nil.
 //
 // A call that finds its slot free does not wait and does not allocate. The end
-// of ctx is noticed at once in a long wait, and within 2 ms in a short one.
+// of ctx is noticed at once in a long wait, and after about 2 ms at most in a
+// short one.
 func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
@@ -175,7 +176,7 @@ func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 // holds. The time that a strategy allows for waiting is for the whole call, so a
 // batch of more than a tick's IDs needs a strategy that waits long enough for all
 // the ticks it takes: the default one, with the default layout, gets through 4
-// million. A slice that is empty or longer than [MaxBatch] is refused with
+// million at best, and on a busy machine through fewer. A slice that is empty or longer than [MaxBatch] is refused with
 // a [*BatchSizeError].
 func (g *Generator) NextN(ids []ID) (int, error) {
 	return g.NextNContext(context.Background(), ids)
@@ -213,7 +214,7 @@ func (g *Generator) Layout() Layout { return g.layout.clone() }
 func (g *Generator) Node() int64 { return g.node }
 
 // Close ends the generator for good: later calls return [ErrClosed], those that
-// are waiting return it within 2 ms, and streams stop. Calls that run at the same
+// are waiting return it within about 2 ms, and streams stop. Calls that run at the same
 // time may still get their ID. Closing again does nothing. The error is always
 // nil.
 func (g *Generator) Close() error {

@@ -87,7 +87,7 @@ func (g *Generator) acquire(c *call, n uint64) (slot, end uint64, err error) {
 			if wait <= 0 {
 				wait = s.Lead
 			}
-			if err := c.wait(g, wait, s.Lead); err != nil {
+			if err := c.wait(g, free, wait, s.Lead); err != nil {
 				return 0, 0, err
 			}
 		default:

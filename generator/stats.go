@@ -38,7 +38,7 @@ func (g *Generator) Stats() Stats {
 		Rejections:    g.counters.rejections.Load(),
 		MaxLead:       time.Duration(g.counters.maxLead.Load()),
 	}
-	if free := g.free.Load(); free != sealed && free > 0 {
+	if free := g.free.Load(); free != sealed && free != g.first {
 		s.Lead = max(0, g.leadOf((free-1)>>g.seqBits, g.now()))
 	}
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {

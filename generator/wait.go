@@ -19,6 +19,7 @@ type call struct {
 	began  time.Time     // when the present reservation began to wait, or zero
 	before time.Duration // waited before that
 	turn   bool          // holds g.turn
+	slept  uint64        // the slot that it slept for with the turn, plus 1, or 0
 }
 
 // fineWait is the longest wait that is slept on the thread. It is longer than
@@ -30,15 +31,17 @@ const fineWait = 1500 * time.Microsecond
 // stepped forward meanwhile.
 const coarseWait = 100 * time.Millisecond
 
-// wait waits for d or less, for a slot that is lead ahead, or until the context
+// wait waits for d or less, for slot, which is lead ahead, or until the context
 // ends or the generator is closed. Whatever the outcome, the caller looks at the
 // clock and the generator again. The error is that the context has ended.
 //
 // The machine's own time is waited for in two ways. A long wait is a timer. The
 // runtime rounds timers up to the next millisecond (golang/go issue 53824), so
 // the last stretch is slept on the thread, by one caller at a time: the others
-// queue for their turn, and find the tick begun when it comes.
-func (c *call) wait(g *Generator, d, lead time.Duration) error {
+// queue for their turn, and find the tick begun when it comes. If the sleep did
+// not bring the slot, because the clock stands still, the turn goes round, so that
+// each can see whether its own time is up.
+func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration) error {
 	if c.began.IsZero() {
 		c.began, c.before = time.Now(), c.waited
 	}
@@ -52,11 +55,14 @@ func (c *call) wait(g *Generator, d, lead time.Duration) error {
 		}
 	case d > fineWait:
 		c.release(g) // others may have less to wait for
-		timer := time.NewTimer(min(d-fineWait, coarseWait))
+		timer := time.NewTimer(min(max(d-fineWait, fineWait/4), coarseWait))
 		c.until(g, timer.C)
 		timer.Stop()
-	case c.turn:
+	case c.turn && c.slept != slot+1:
+		c.slept = slot + 1
 		nap(d)
+	case c.turn:
+		c.release(g)
 	default:
 		select {
 		case g.turn <- struct{}{}:
@@ -100,7 +106,7 @@ func (c *call) leave(g *Generator) {
 // release lets the next caller have the turn.
 func (c *call) release(g *Generator) {
 	if c.turn {
-		c.turn = false
+		c.turn, c.slept = false, 0
 		<-g.turn
 	}
 }

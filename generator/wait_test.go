@@ -244,6 +244,80 @@ func TestLongWaitGivesUpTheTurn(t *testing.T) {
 	})
 }
 
+// stopClock is the machine's clock until it is stopped.
+type stopClock struct {
+	mu      sync.Mutex
+	stopped time.Time
+}
+
+func (c *stopClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stopped.IsZero() {
+		return c.stopped
+	}
+	return time.Now().Round(0)
+}
+
+func (c *stopClock) stop() {
+	now := c.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = now
+}
+
+// The clock stops while a batch, which has waited before, queues behind callers
+// who have not. It must not have to wait for their time to be up.
+func TestQueueKeepsToTheBoundOfEach(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := &stopClock{}
+		const bound = 400 * time.Millisecond
+		g := newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()), generator.WithStrategy(strategies.WaitUpTo(bound)))
+		var all sync.WaitGroup
+		all.Go(func() {
+			before := time.Now()
+			_, err := g.NextN(make([]generator.ID, 1_000_000))
+			assert.ErrorIs(t, err, generator.ErrExhausted)
+			assert.LessOrEqual(t, time.Since(before), bound+20*time.Millisecond)
+		})
+		time.Sleep(300 * time.Millisecond)
+		for range 8 {
+			all.Go(func() {
+				for {
+					before := time.Now()
+					_, err := g.Next()
+					assert.LessOrEqual(t, time.Since(before), bound+20*time.Millisecond)
+					if err != nil {
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(30 * time.Millisecond)
+		c.stop()
+		all.Wait()
+	})
+}
+
+// A wait that is a hair too long for the thread is not a busy loop of timers.
+func TestWaitsOfAnyLengthSleep(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		asked := 0
+		c := &stopClock{}
+		g := newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()),
+			generator.WithStrategy(strategies.Func(func(strategies.Situation) strategies.Decision {
+				asked++
+				return strategies.Decision{Action: strategies.ActionWait, Wait: 1500*time.Microsecond + 1}
+			})))
+		c.stop()
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		_, err := g.NextNContext(ctx, make([]generator.ID, 5))
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Less(t, asked, 2000)
+	})
+}
+
 // A wait for a clock that is far behind ends soon after it is set right.
 func TestLongWaitNoticesAStepForward(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
