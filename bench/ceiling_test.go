@@ -14,11 +14,11 @@ import (
 
 // BenchmarkCeiling asks for more IDs than the default layout holds, 4096 per
 // millisecond, and reports how near to that it comes and what it costs in
-// processor time. A round fills 250 ticks; the better quarter of the rounds
+// processor time. A round fills 500 ticks; the better quarter of the rounds
 // counts, as a machine that takes the processor away for a millisecond takes a
 // tick with it. The first tick is not counted: a round may begin at its end.
 func BenchmarkCeiling(b *testing.B) {
-	const ticks, round = 250, 250 * 4096
+	const ticks, round = 500, 500 * 4096
 	for _, goroutines := range []int{1, 2, 8, 64} {
 		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
 			w := together(times(goroutines, next(b, newGenerator(b)))...)
