@@ -181,6 +181,7 @@ func (b bound) validate() error {
 // bounded is what the strategies of this package tell beyond their decisions.
 type bounded interface {
 	borrowLimit() time.Duration
+	limits(Cause) (wait, borrow time.Duration)
 	validate() error
 }
 
