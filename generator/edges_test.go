@@ -41,6 +41,19 @@ func TestStepBackBeforeTheFirstCall(t *testing.T) {
 	}
 }
 
+// The very first tick of a layout can be borrowed, and counts as any other.
+func TestBorrowOfTheFirstTick(t *testing.T) {
+	l := generator.DefaultLayout()
+	l.Epoch = noon
+	c := newHandClock()
+	g := newGenerator(t, generator.WithClock(c), generator.WithLayout(l), generator.WithStrategy(strategies.BorrowUpTo(time.Second)))
+	c.step(-time.Millisecond)
+	assert.Zero(t, mustNext(t, g))
+	assert.EqualValues(t, 1, mustNext(t, g))
+	assert.EqualValues(t, 1, g.Stats().BorrowedTicks)
+	assert.Equal(t, time.Millisecond, g.Stats().MaxLead)
+}
+
 // A generator that starts in the very first tick of its layout.
 func TestStartAtTheEpoch(t *testing.T) {
 	l := generator.DefaultLayout()

@@ -102,7 +102,7 @@ func (g *Generator) acquire(c *call, n uint64) (slot, end uint64, err error) {
 // word for every ID would double its cost. Before it writes it reads the clock
 // again, because now may be old where a caller was held up.
 func (g *Generator) noteBorrow(tick uint64, now int64) {
-	if tick <= g.counters.borrowedTick.Load() && int64(g.leadOf(tick, now)) <= g.counters.maxLead.Load() {
+	if tick < g.counters.borrowedEnd.Load() && int64(g.leadOf(tick, now)) <= g.counters.maxLead.Load() {
 		return
 	}
 	if lead := g.leadOf(tick, g.now()); lead > 0 {

@@ -52,12 +52,12 @@ type counters struct {
 	waits, rejections, borrowedTicks atomic.Uint64
 	waited                           atomic.Int64
 	maxLead                          atomic.Int64  // only grows
-	borrowedTick                     atomic.Uint64 // the latest tick that was borrowed; only grows
+	borrowedEnd                      atomic.Uint64 // the tick after the latest that was borrowed, or 0; only grows
 }
 
 // borrow notes that a slot of tick was issued ahead of the clock.
 func (c *counters) borrow(tick uint64) {
-	if last := c.borrowedTick.Load(); tick > last && c.borrowedTick.CompareAndSwap(last, tick) {
+	if end := c.borrowedEnd.Load(); tick >= end && c.borrowedEnd.CompareAndSwap(end, tick+1) {
 		c.borrowedTicks.Add(1)
 	}
 }
