@@ -1,0 +1,315 @@
+package simulation
+
+import (
+	"math"
+	"time"
+
+	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/internal/simulation/seam"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// The node number and its width; that IDs carry it is checked along.
+const (
+	node     = 1
+	nodeBits = 2
+)
+
+// freeWord is the name of the generator's one word.
+const freeWord = "free"
+
+// growing are the words of the generator and of monoclock.Clock that only grow.
+var growing = []string{freeWord, "maxLead", "borrowedTick", "caughtUp", "nextResync"}
+
+// checks is what a run knows of its calls. A slot is tick<<SequenceBits | sequence.
+type checks struct {
+	closed    bool   // Close has returned
+	cancelled []bool // by operation: its context has ended
+
+	allowed  uint64        // ticks that the strategy borrows in any case
+	patience time.Duration // the longest that the strategy waits in one call
+	first    uint64        // the first slot of the generator
+	lastTick uint64        // of the time field
+	lifetime int64         // of the layout, in nanoseconds
+
+	issued  map[uint64]issue // by slot
+	largest int64            // slot returned by a call other than a stream's, or -1
+	latest  int64            // tick returned by any call, or -1
+
+	waits, rejections uint64
+	waited            time.Duration
+
+	// What Stats must show: a MaxLead between the two, and no tick as borrowed
+	// that may not have been.
+	leadFloor, leadCeiling time.Duration
+	maybeBorrowed          map[uint64]bool
+	surelyBorrowed         map[uint64]bool
+}
+
+// issue is what is known of an ID.
+type issue struct {
+	onTime bool // its tick had begun by every reading of its call
+}
+
+// call is what is known of a caller's present call.
+type call struct {
+	kind      callKind
+	began     time.Duration // in true time
+	floor     int64         // the largest slot returned before it began, or -1
+	floorTick int64
+	closed    bool // the generator was closed before it began
+	cancelled bool // its context had ended before it began
+	cut       bool // a wait of it was cut short
+
+	// free is the generator's word as this caller has seen it last, if seenFree,
+	// and firstFree as it has seen it first.
+	free, firstFree uint64
+	seenFree        bool
+
+	waited   time.Duration // for all its waits
+	pending  bool          // the present reservation has waited
+	reserved uint64        // the slot after those of the last reservation, or 0
+	looks    []look
+	list     [1]core.ID
+}
+
+// block is what is known of a caller's stream.
+type block struct {
+	last            int64 // slot issued, or -1
+	left            int64 // slots that are reserved and not issued
+	issued, dropped int64 // slots
+}
+
+// look is a reading of the clock.
+type look struct {
+	reading int64  // nanoseconds since the epoch
+	free    uint64 // the word as seen before the reading
+	waited  time.Duration
+}
+
+type callKind uint8
+
+const (
+	single callKind = iota
+	batch
+	streamed
+)
+
+func (s *sim) prepareChecks() {
+	s.cancelled = make([]bool, len(s.Ops))
+	s.allowed = s.tickOf(int64(strategies.BorrowLimit(s.Strategy)))
+	s.patience = patience(s.Strategy)
+	s.first = s.tickOf(int64(s.Start)) << s.SequenceBits
+	s.lastTick = 1<<s.TimeBits - 1
+	s.lifetime = math.MaxInt64 - epoch.UnixNano()
+	if s.lastTick < uint64(s.lifetime/int64(s.Tick)) {
+		s.lifetime = int64(s.lastTick+1) * int64(s.Tick)
+	}
+	s.issued = map[uint64]issue{}
+	s.maybeBorrowed, s.surelyBorrowed = map[uint64]bool{}, map[uint64]bool{}
+	s.largest, s.latest = -1, -1
+}
+
+func (s *sim) tickOf(reading int64) uint64 { return uint64(max(reading, 0)) / uint64(s.Tick) }
+
+func (s *sim) leadOf(tick uint64, reading int64) time.Duration {
+	return time.Duration(int64(tick)*int64(s.Tick) - reading)
+}
+
+// begin notes that a call begins now.
+func (c *caller) begin(kind callKind) {
+	s := c.sim
+	c.call = call{
+		kind: kind, began: s.clock.Passed(), floor: s.largest, floorTick: s.latest,
+		closed: s.closed, cancelled: c.ctx != nil && c.ctx.err != nil,
+		looks: c.call.looks[:0],
+	}
+	if s.trace() {
+		s.tracef("caller %d: begins a call of %s", c.id, s.Ops[c.op])
+	}
+}
+
+// end1 is end for a call that returns one ID.
+func (c *caller) end1(id core.ID, err error) {
+	if err != nil {
+		if id != 0 {
+			c.sim.fail("ID with an error", "%d, %v", id, err)
+		}
+		c.end(nil, err)
+		return
+	}
+	c.call.list[0] = id
+	c.end(c.call.list[:], nil)
+}
+
+// end checks what a call returned.
+func (c *caller) end(ids []core.ID, err error) {
+	s, call := c.sim, &c.call
+	if c.late != nil && !c.late.Stop() {
+		s.fail("hang", "the end of the generator or of the context did not end a wait")
+	}
+	c.late = nil
+	s.progress = s.result.Steps
+	s.result.LongestStall = max(s.result.LongestStall, s.clock.Passed()-call.began)
+	c.endReservation()
+	if s.trace() {
+		s.tracef("caller %d: returns %s", c.id, s.idsText(ids, err))
+	}
+	if len(ids) > 0 {
+		switch {
+		case call.closed:
+			s.fail("issued after Close", "%s", s.idsText(ids, err))
+		case call.cancelled:
+			s.fail("issued after its context", "%s", s.idsText(ids, err))
+		case call.cut && call.kind != batch:
+			s.fail("issued after a wait that was cut short", "%s", s.idsText(ids, err))
+		case len(call.looks) == 0:
+			s.fail("clock not read", "%s", s.idsText(ids, err))
+		}
+	}
+	for _, id := range ids {
+		if s.over {
+			return
+		}
+		c.checkID(id)
+	}
+	// Only now, since they all return at once.
+	for _, id := range ids {
+		slot, tick := s.slotOf(id)
+		if call.kind == streamed {
+			c.issueOfBlock(slot)
+		} else {
+			s.largest = max(s.largest, int64(slot))
+		}
+		s.latest = max(s.latest, int64(tick))
+	}
+	s.result.Issued += len(ids)
+	if err != nil {
+		s.result.Errors++
+		c.checkError(err)
+	}
+}
+
+// issueOfBlock notes that the caller's stream has issued slot. It must not drop
+// more than it issues, and one.
+func (c *caller) issueOfBlock(slot uint64) {
+	b := &c.block
+	if c.call.reserved > 0 { // in this call
+		if b.left > 0 && c.sim.lives(b.last, c.call) {
+			c.sim.fail("dropped", "%d slots after %#x, whose tick has not ended", b.left, b.last)
+		}
+		b.dropped += b.left
+		b.left = int64(c.call.reserved - slot)
+	}
+	b.last = int64(slot)
+	b.left--
+	b.issued++
+	if b.left < 0 || b.dropped+b.left > b.issued+1 {
+		c.sim.fail("dropped", "a stream of %d IDs has dropped %d slots and holds %d", b.issued, b.dropped, b.left)
+	}
+}
+
+// lives reports whether the block of a stream whose last slot was issued should
+// have been issued from when a call began.
+func (s *sim) lives(last int64, call call) bool {
+	tick, reading := uint64(last)>>s.SequenceBits, call.looks[0].reading
+	return reading >= 0 && s.tickOf(reading) <= tick && tick <= s.tickOf(reading)+s.allowed &&
+		call.firstFree <= (tick+1)<<s.SequenceBits
+}
+
+// slotOf takes an ID apart.
+func (s *sim) slotOf(id core.ID) (slot, tick uint64) {
+	mask := uint64(1)<<s.SequenceBits - 1
+	tick = uint64(id) >> (s.SequenceBits + nodeBits)
+	return tick<<s.SequenceBits | uint64(id)&mask, tick
+}
+
+func (c *caller) checkID(id core.ID) {
+	s, call := c.sim, &c.call
+	slot, tick := s.slotOf(id)
+	text := s.idText(id)
+	if id < 0 || tick > s.lastTick {
+		s.fail("beyond the time field", "ID %d in tick %d, the last is %d", id, tick, s.lastTick)
+		return
+	}
+	if slot < s.first {
+		s.fail("before the start", "%s, but the generator begins with slot %#x", text, s.first)
+	}
+	if got := uint64(id) >> s.SequenceBits & (1<<nodeBits - 1); got != node {
+		s.fail("node", "ID %d has node %d, not %d", id, got, node)
+	}
+	if _, ok := s.issued[slot]; ok {
+		s.fail("duplicate", "%s was issued before", text)
+	}
+	if call.kind == streamed {
+		if int64(slot) <= c.block.last {
+			s.fail("order", "%s after slot %#x of the same stream", text, c.block.last)
+		}
+	} else {
+		if int64(slot) <= call.floor {
+			s.fail("order", "%s, but slot %#x was returned before this call began", text, call.floor)
+		}
+		call.floor = int64(slot) // within a batch
+	}
+	if int64(tick) < call.floorTick {
+		s.fail("order of ticks", "%s, but an ID of tick %d was returned before this call began", text, call.floorTick)
+	}
+	if s.over {
+		return
+	}
+
+	// The reading that the ID was judged by is the last, or the one before it if
+	// the borrow was looked at again; a batch may have any.
+	looks := call.looks
+	if call.kind != batch {
+		looks = looks[max(0, len(looks)-2):]
+	}
+	lowest, highest := looks[0].reading, looks[0].reading
+	ok := false
+	for _, l := range looks {
+		lowest, highest = min(lowest, l.reading), max(highest, l.reading)
+		ok = ok || s.mayIssue(l, tick)
+	}
+	onTime := lowest >= 0 && tick <= s.tickOf(lowest)
+	s.issued[slot] = issue{onTime}
+	if tick < s.tickOf(lowest) {
+		s.fail("stale", "%s, but the clock was read as %s, which is tick %d", text, time.Duration(lowest), s.tickOf(lowest))
+	}
+	if !ok {
+		s.fail("ahead", "%s is further ahead of the readings, %s to %s, than %s allows",
+			text, time.Duration(lowest), time.Duration(highest), s.strategyText())
+	}
+	// A borrow counts by the last reading, which is of after the reservation.
+	last := looks[len(looks)-1].reading
+	if s.leadOf(tick, last) > 0 || call.kind == batch && !onTime {
+		s.maybeBorrowed[tick] = true
+	}
+	lead := s.leadOf(tick, highest)
+	s.result.LargestLead = max(s.result.LargestLead, lead)
+	if call.kind != streamed { // a stream's block may have been reserved earlier
+		s.leadFloor = max(s.leadFloor, lead)
+		if lead > 0 {
+			s.surelyBorrowed[tick] = true
+		}
+	}
+}
+
+// sawFree notes what the caller has seen of the generator's word.
+func (c *caller) sawFree(a seam.Access) {
+	if !c.call.seenFree {
+		c.call.firstFree = a.Old
+	}
+	c.call.free, c.call.seenFree = a.New, true
+	if a.Op == seam.CompareAndSwap && !a.Failed {
+		c.endReservation()
+		c.call.reserved = a.New
+		c.noteLead(int64(c.sim.clock.Wall().Sub(epoch)))
+	}
+}
+
+func (c *caller) endReservation() {
+	if c.call.pending {
+		c.call.pending = false
+		c.sim.waits++
+	}
+}

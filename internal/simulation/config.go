@@ -1,0 +1,218 @@
+package simulation
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/internal/simulation/seam"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// Config is a program and all that decides how it runs. Two runs of equal
+// Configs are the same in every step. The zero Config runs nothing.
+type Config struct {
+	// Seed decides the schedule: who runs when, and how long readings take.
+	Seed uint64
+	// Callers is the number of callers, from 1 to MaxCallers; 0 counts as 1.
+	Callers int
+	// Schedule is how the next caller is picked.
+	Schedule Schedule
+	// Changes is, for [Priorities], how often a caller loses its priority.
+	Changes int
+	// Jitter is how far true time goes on in the course of a reading of the
+	// clock: by less than Jitter, drawn anew for one reading in two.
+	Jitter time.Duration
+
+	// Clock is what the generator reads; Threshold and Limit are those of
+	// monoclock.WithResync, for [Resync].
+	Clock            ClockKind
+	Threshold, Limit time.Duration
+	// Strategy is the generator's; nil is strategies.Default(). Its Decide must
+	// be pure: it is called for checks as well.
+	Strategy strategies.Strategy
+	// Tick is the layout's unit, and 0 counts as 1 ms. TimeBits and SequenceBits
+	// are the layout's widths; a TimeBits of 0 counts as 41. The epoch is at the
+	// beginning of the year 2026.
+	Tick                   time.Duration
+	TimeBits, SequenceBits int
+	// FirstSequence is where the sequence of a new tick begins, in place of a
+	// random start, which no seed would repeat.
+	FirstSequence uint64
+	// Start is where the wall stands at the start, counted from the epoch.
+	Start time.Duration
+
+	// Ops is the program.
+	Ops []Op
+	// Trace, if not nil, is written a numbered line for every step.
+	Trace io.Writer
+	// Core makes what runs in place of the generator: something deliberately
+	// broken, built from the words of package seam. Its words must be given to
+	// the Observer, and time must be read from the clock. It has only Next, so
+	// only IDs and faults can be run on it. Nil is the generator.
+	Core func(Env) Core
+}
+
+// Core is something that issues IDs of the layout in [Env].
+type Core interface {
+	Next() (core.ID, error)
+}
+
+// Env is what a [Core] is made from.
+type Env struct {
+	Clock    core.Clock // reads are points where others may come first
+	Observer seam.Observer
+	Layout   core.Layout
+	Node     int64
+}
+
+// MaxCallers is the largest number of callers.
+const MaxCallers = 64
+
+// Schedule is how the scheduler picks the caller that goes on.
+type Schedule uint8
+
+// The schedules. In all of them the faults of a program are a party of their own,
+// which is picked as a caller is.
+const (
+	// Uniform picks any that can run, each as likely. Long delays of one caller
+	// are rare.
+	Uniform Schedule = iota
+	// Sticky stays with the same seven times of eight, so that a caller gets
+	// far while another stands still.
+	Sticky
+	// Priorities gives each a random priority and runs the highest that can
+	// run; at Changes random steps that one becomes the lowest. It finds a bug
+	// which takes d such constraints, among n callers in k steps, with a
+	// probability of at least 1/(n·k^(d-1)): Burckhardt, Kothari, Musuvathi and
+	// Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of
+	// Finding Bugs", ASPLOS 2010.
+	Priorities
+)
+
+// ClockKind is what the generator reads.
+type ClockKind uint8
+
+// The clocks.
+const (
+	Raw    ClockKind = iota // the wall, whatever becomes of it
+	Mono                    // a monoclock.Clock
+	Resync                  // a monoclock.Clock with WithResync
+)
+
+// OpKind is what an [Op] does.
+type OpKind uint8
+
+// The operations. The callers' own are dealt to them in turn, in the order of the
+// program, and each caller does its share in that order. The rest are faults:
+// each happens at a moment that the scheduler picks, after the last caller's
+// operation before it in the program has begun, and after the faults before it.
+const (
+	IDs      OpKind = iota // N calls of Next
+	Batch                  // one call of NextN for N IDs
+	Stream                 // N calls of the caller's own stream
+	Contexts               // N calls of NextContext; their context is cancelled at some moment
+	Close                  // closes the generator
+
+	Pass    // D of true time passes at once
+	Step    // the wall jumps by D
+	Slew    // for D the wall runs at Rate times true time
+	Freeze  // for D the clock stands still
+	Coarse  // from now on the clock moves in multiples of D; 0 ends it
+	Suspend // the wall goes on by D, and monotonic time does not
+	Leap    // the wall repeats the second before the next whole one
+
+	cancel // ends the context of the operation N; made from Contexts
+)
+
+var opNames = [...]string{"ids", "batch", "stream", "contexts", "close", "pass", "step", "slew", "freeze", "coarse", "suspend", "leap", "cancel"}
+
+// Op is one operation of a program. What its fields mean depends on Kind.
+type Op struct {
+	Kind OpKind
+	N    int
+	D    time.Duration
+	Rate float64
+}
+
+// fault reports whether the operation is the clock's and not a caller's.
+func (o Op) fault() bool { return o.Kind >= Pass }
+
+// String returns, for example, "batch 5" or "step -3ms".
+func (o Op) String() string {
+	switch {
+	case int(o.Kind) >= len(opNames):
+		return fmt.Sprintf("op %d", o.Kind)
+	case o.Kind == Close || o.Kind == Leap:
+		return opNames[o.Kind]
+	case o.Kind == Slew:
+		return fmt.Sprintf("slew %g for %s", o.Rate, o.D)
+	case o.Kind < Close || o.Kind == cancel:
+		return fmt.Sprintf("%s %d", opNames[o.Kind], o.N)
+	}
+	return fmt.Sprintf("%s %s", opNames[o.Kind], o.D)
+}
+
+// maxIDs is the most that one operation may ask for.
+const maxIDs = 1 << 20
+
+func (c *Config) validate() error {
+	if c.Callers < 0 || c.Callers > MaxCallers {
+		return fmt.Errorf("%d callers: give 1 to %d", c.Callers, MaxCallers)
+	}
+	for i, op := range c.Ops {
+		switch {
+		case op.Kind >= cancel:
+			return fmt.Errorf("op %d is not known: kind %d", i, op.Kind)
+		case op.Kind < Close && (op.N < 1 || op.N > maxIDs):
+			return fmt.Errorf("op %d, %s: give 1 to %d IDs", i, op, maxIDs)
+		case op.Kind != IDs && !op.fault() && c.Core != nil:
+			return fmt.Errorf("op %d, %s: a Core can be run with ids and faults only", i, op)
+		}
+	}
+	return nil
+}
+
+// Result is what a run came to.
+type Result struct {
+	Config Config // as it was run
+	// Issued is the number of IDs, Errors that of calls that returned an error.
+	Issued, Errors int
+	// LongestStall is the longest true time that a call took. What its caller
+	// was held up by the others is part of it.
+	LongestStall time.Duration
+	// LargestLead is the furthest that an ID's tick lay ahead of the clock as its
+	// caller had read it last.
+	LargestLead time.Duration
+	// Steps is the number of points at which the scheduler had a choice.
+	Steps int
+	// Hash is of the whole schedule: every access and reading with its values.
+	Hash uint64
+	// Violations is what went wrong. A run ends at the first.
+	Violations []Violation
+	// Trace is how it came to that, if there are violations and Config.Trace is
+	// nil: the last lines of what that would have been written.
+	Trace []string
+	// Err is why the Config could not be run at all.
+	Err error
+}
+
+// Failed reports whether anything went wrong.
+func (r Result) Failed() bool { return len(r.Violations) > 0 || r.Err != nil }
+
+// Violation is something that must not happen.
+type Violation struct {
+	What   string // such as "duplicate"
+	Detail string // the numbers
+	Caller int    // or -1 if it is nobody's
+	Op     int    // the index in Config.Ops, or -1
+}
+
+// String returns one line that says what, who and where.
+func (v Violation) String() string {
+	if v.Caller < 0 {
+		return v.What + ": " + v.Detail
+	}
+	return fmt.Sprintf("%s: %s (caller %d, op %d)", v.What, v.Detail, v.Caller, v.Op)
+}

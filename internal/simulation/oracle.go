@@ -1,0 +1,141 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// What a strategy must have been told can be worked out from what the caller saw,
+// and what it decides can be asked again, because it is pure. So every wait,
+// borrow and rejection is held against the strategy to the nanosecond.
+
+// mayIssue reports whether a slot of tick may be issued by what a caller saw.
+func (s *sim) mayIssue(l look, tick uint64) bool {
+	if l.reading >= s.lifetime {
+		return false
+	}
+	if l.reading >= 0 && tick <= s.tickOf(l.reading)+s.allowed {
+		return true
+	}
+	sit, ok := s.situation(l)
+	return ok && l.free>>s.SequenceBits == tick && s.Strategy.Decide(sit).Action == strategies.ActionBorrow
+}
+
+// situation is what a strategy must be told by what a caller saw. It reports
+// false if there is nothing to decide, since a slot can be had.
+func (s *sim) situation(l look) (strategies.Situation, bool) {
+	tick, freeTick := s.tickOf(l.reading), l.free>>s.SequenceBits
+	if l.reading >= 0 && freeTick <= tick+s.allowed || l.free == math.MaxUint64 {
+		return strategies.Situation{}, false
+	}
+	sit := strategies.Situation{Cause: strategies.Behind, Lead: s.leadOf(freeTick, l.reading), Waited: l.waited}
+	if l.reading >= 0 && l.free != s.first && (l.free-1)>>s.SequenceBits == tick {
+		sit.Cause = strategies.Exhausted
+	}
+	return sit, true
+}
+
+// decided returns what the strategy must have been told last, and its decision.
+func (c *caller) decided() (strategies.Situation, strategies.Decision, bool) {
+	if len(c.call.looks) == 0 || !c.call.seenFree {
+		return strategies.Situation{}, strategies.Decision{}, false
+	}
+	sit, ok := c.sim.situation(c.call.looks[len(c.call.looks)-1])
+	if !ok {
+		return sit, strategies.Decision{}, false
+	}
+	c.sim.leadFloor = max(c.sim.leadFloor, sit.Lead)
+	return sit, c.sim.Strategy.Decide(sit), true
+}
+
+// checkWait checks a wait that begins.
+func (c *caller) checkWait(d time.Duration) {
+	s := c.sim
+	c.call.pending = true
+	sit, decision, ok := c.decided()
+	want := decision.Wait
+	if want <= 0 {
+		want = sit.Lead
+	}
+	if s.gen != nil && (!ok || decision.Action != strategies.ActionWait || d != want) {
+		s.fail("wait", "for %s, but the strategy says %s %s of %+v", d, decision.Action, want, sit)
+	}
+	if d > s.patience-c.call.waited {
+		s.fail("stall", "a call waits for %s after %s, but %s waits %s at most", d, c.call.waited, s.strategyText(), s.patience)
+	}
+}
+
+// noteLead notes how far what the caller has reserved, or would have to be given,
+// is ahead of a reading.
+func (c *caller) noteLead(reading int64) {
+	s := c.sim
+	if c.call.reserved > 0 {
+		s.leadCeiling = max(s.leadCeiling, s.leadOf((c.call.reserved-1)>>s.SequenceBits, reading))
+	}
+	if sit, ok := s.situation(look{reading: reading, free: c.call.free}); ok {
+		s.leadCeiling = max(s.leadCeiling, sit.Lead)
+	}
+}
+
+// patience is the longest that one call waits in all: for strategies of package
+// strategies, the longest lead that they do not reject, if they wait for it.
+// Others are held to their decisions only.
+func patience(s strategies.Strategy) time.Duration {
+	if _, ok := s.(strategies.Func); ok {
+		return math.MaxInt64
+	}
+	var longest time.Duration
+	for _, cause := range []strategies.Cause{strategies.Exhausted, strategies.Behind} {
+		var accepted time.Duration
+		for bit := time.Duration(1) << 62; bit > 0; bit >>= 1 {
+			if s.Decide(strategies.Situation{Cause: cause, Lead: accepted + bit}).Action != strategies.ActionReject {
+				accepted += bit
+			}
+		}
+		if s.Decide(strategies.Situation{Cause: cause, Lead: accepted}).Action == strategies.ActionWait {
+			longest = max(longest, accepted)
+		}
+	}
+	return longest
+}
+
+// checkError checks that an error is of a type that was promised, and true.
+func (c *caller) checkError(err error) {
+	s, call := c.sim, &c.call
+	var lead *core.LeadError
+	var ended *core.ContextError
+	var endOfTime *core.EndOfTimeError
+	switch {
+	case errors.As(err, &lead):
+		s.rejections++
+		sit, decision, ok := c.decided()
+		want := core.LeadError{Cause: sit.Cause, Lead: sit.Lead, Limit: decision.Limit, Waited: call.waited}
+		accepted := decision.Action == strategies.ActionBorrow || decision.Action == strategies.ActionWait
+		if lead.Lead <= 0 || s.gen != nil && (!ok || accepted || *lead != want) {
+			s.fail("rejection", "%+v, but the strategy says %s of %+v", *lead, decision.Action, sit)
+		}
+	case errors.As(err, &ended):
+		if c.ctx == nil || c.ctx.err == nil || !errors.Is(err, context.Canceled) {
+			s.fail("error", "the context has not ended: %v", err)
+		}
+	case errors.As(err, &endOfTime):
+		last := look{}
+		if len(call.looks) > 0 {
+			last = call.looks[len(call.looks)-1]
+		}
+		if last.reading < s.lifetime && last.free <= s.lastTick<<s.SequenceBits|(1<<s.SequenceBits-1) || last.free == math.MaxUint64 {
+			s.fail("error", "there is time left at %s: %v", time.Duration(last.reading), err)
+		}
+	case errors.Is(err, core.ErrClosed):
+		if !s.closed {
+			s.fail("error", "the generator is not closed: %v", err)
+		}
+	default:
+		s.fail("error", "of a type that was not promised: %v", err)
+	}
+}
