@@ -1,0 +1,317 @@
+package generatortest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// judge holds the calls of one script to what was promised. It is used by one
+// goroutine at a time.
+type judge[ID cmp.Ordered] struct {
+	subject *Subject[ID]
+	result  *Result
+	warped  bool // the clock does more than jump: bounds of causes that follow each other add up
+
+	step  int
+	calls int
+
+	// ids are all that were issued, and starts says where those of each step
+	// begin. While every ID is above all before it, none can be there twice;
+	// the first that is not makes the end look at all.
+	ids    []ID
+	starts []int
+	notes  []note
+	doubt  bool
+	most   ID
+}
+
+// note says in which call IDs were issued, and when: those from this index on, up
+// to that of the next note.
+type note struct {
+	index, call int
+	at          time.Duration
+	several     bool // all in that call; else, each in the next
+}
+
+// line is what callers were given by a process, and by those whose state it
+// started on.
+type line[ID cmp.Ordered] struct {
+	floor   ID   // the largest that Next or NextN returned
+	floors  bool // there is one
+	stream  ID   // the last of the stream, if streams
+	streams bool
+	start   time.Time // when the first process started: it may hold what was before for others'
+	top     time.Time // the latest tick of any ID
+	tops    bool
+	// unknown says that the process started on the state of another and has issued
+	// nothing yet. It may be bound by more than the IDs that this line has seen;
+	// its first ID, even if out of order, is what its later ones are judged by.
+	unknown bool
+}
+
+// call is one call of Next, of NextN or to a stream.
+type call struct {
+	began, ended time.Time     // the generator's clock
+	at           time.Duration // true time when it ended
+	stall        time.Duration
+	several      bool // a batch
+	stream       bool
+	shared       bool // others ran at the same time: time passed for all of them
+}
+
+func (j *judge[ID]) violate(kind Kind, at time.Duration, format string, args ...any) {
+	j.result.violate(Violation{Kind: kind, Step: j.step, Call: j.calls, At: at, Detail: fmt.Sprintf(format, args...)})
+}
+
+// begin notes that a step begins.
+func (j *judge[ID]) begin(step int) {
+	j.step = step
+	j.starts = append(j.starts, len(j.ids))
+}
+
+// returned judges a call that returned ids and err. The line is as it was when
+// the call began, except that other callers may have added to it; before is what
+// its floor was.
+func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, err error) {
+	j.calls++
+	if !c.shared {
+		j.stalled(before, c)
+	}
+	for _, id := range ids {
+		j.issued(l, &before, c, id)
+	}
+	if err != nil {
+		j.result.Errors++
+		j.failed(before, c, err)
+	} else if len(ids) == 0 {
+		j.violate(WrongError, c.at, "the call returned neither an ID nor an error")
+	}
+}
+
+// stalled judges how long a call took.
+func (j *judge[ID]) stalled(before line[ID], c call) {
+	j.result.LongestStall = max(j.result.LongestStall, c.stall)
+	if c.stall == 0 {
+		return
+	}
+	claim := j.subject.Claim
+	allowed, why := claim.patience(), "as claimed"
+	switch lead, cause := j.lead(before, c.began); {
+	case before.unknown || j.subject.Time == nil || c.several:
+	case cause == none && (j.subject.End.IsZero() || c.began.Before(j.subject.End)):
+		allowed, why = 0, "since its tick was free"
+	case cause == exhausted && !j.warped:
+		allowed, why = claim.Exhausted.Wait, "as claimed for a tick that is used up"
+	case cause == behind && !j.warped:
+		allowed, why = claim.Behind.Wait, fmt.Sprintf("since the clock was %s behind", lead)
+		if least := lead - j.subject.Tick; least > claim.Behind.reach() {
+			allowed, why = 0, fmt.Sprintf("since the clock was at least %s behind, further than a wait may help", least)
+		}
+	}
+	if c.stall > allowed {
+		j.violate(Stall, c.at, "the call took %s; at most %s, %s", c.stall, allowed, why)
+	}
+}
+
+// issued judges one ID.
+func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID) {
+	j.result.Issued++
+	if len(j.ids) > 0 && id <= j.most {
+		j.doubt = true
+	} else {
+		j.most = id
+	}
+	j.add(id, c.at, c.several)
+	ordered := j.inOrder(l, before, c, id)
+	if j.subject.Time != nil {
+		j.onTime(l, before, c, id, ordered)
+	}
+	l.unknown = false
+}
+
+// beside notes a call of a process that another has taken over from. It may fail
+// as it likes, and return anything but an ID that was issued before.
+func (j *judge[ID]) beside(at time.Duration, ids []ID) {
+	j.calls++
+	for _, id := range ids {
+		j.result.Issued++
+		j.doubt = true
+		j.add(id, at, false)
+	}
+}
+
+// add keeps an ID, and of where it came from what the notes do not say yet.
+func (j *judge[ID]) add(id ID, at time.Duration, several bool) {
+	i := len(j.ids)
+	j.ids = append(j.ids, id)
+	if len(j.notes) > 0 {
+		last := j.notes[len(j.notes)-1]
+		if last.at == at && last.several == several && last.callOf(i) == j.calls {
+			return
+		}
+	}
+	j.notes = append(j.notes, note{i, j.calls, at, several})
+}
+
+func (n note) callOf(index int) int {
+	if n.several {
+		return n.call
+	}
+	return n.call + index - n.index
+}
+
+// noteOf returns the note about the ID with this index.
+func (j *judge[ID]) noteOf(index int) note {
+	i, _ := slices.BinarySearchFunc(j.notes, index+1, func(n note, index int) int { return cmp.Compare(n.index, index) })
+	return j.notes[i-1]
+}
+
+// inOrder judges the order, and notes the ID for the calls to come. It reports
+// whether the ID is in order.
+func (j *judge[ID]) inOrder(l *line[ID], before *line[ID], c call, id ID) (ordered bool) {
+	if c.stream {
+		if ordered = !l.streams || id > l.stream; !ordered {
+			j.disorder(c, "%v is not above %v, which the stream had returned", id, l.stream)
+		}
+		l.stream, l.streams = id, true
+		return ordered
+	}
+	if ordered = !before.floors || id > before.floor; !ordered {
+		j.disorder(c, "%v is not above %v, which had been returned before the call began", id, before.floor)
+	}
+	if c.several { // the next of the batch comes after this one
+		before.floor, before.floors = id, true
+	}
+	if !l.floors || id > l.floor || l.unknown {
+		l.floor, l.floors = id, true
+	}
+	return ordered
+}
+
+// disorder notes an ID that is out of order.
+func (j *judge[ID]) disorder(c call, format string, args ...any) {
+	j.result.Disorder++
+	if !j.subject.Claim.Unordered {
+		j.violate(Disorder, c.at, format, args...)
+	}
+}
+
+// onTime judges the time that an ID carries, which was in order or not.
+func (j *judge[ID]) onTime(l *line[ID], before *line[ID], c call, id ID, ordered bool) {
+	s := j.subject
+	tick := s.Time(id)
+	if ordered && before.tops && tick.Before(before.top) {
+		j.disorder(c, "%v is of %s, an earlier tick than one that had been returned before the call began: %s", id, show(tick), show(before.top))
+	}
+	if !l.tops || tick.After(l.top) || l.unknown {
+		l.top, l.tops = tick, true
+	}
+	now := c.ended
+	if without := c.began.Add(c.stall); c.several && without.After(now) {
+		now = without // a leap second came between the first of the batch and the last
+	}
+	lead := tick.Sub(now)
+	j.result.LargestLead = max(j.result.LargestLead, lead)
+	if lead > s.Claim.ahead() {
+		j.violate(Lead, c.at, "%v is %s ahead of the clock; at most %s, as claimed", id, lead, s.Claim.ahead())
+	}
+	if s.Tick > 0 && !tick.Add(s.Tick).After(c.began) {
+		j.violate(Stale, c.at, "%v is of %s, but the call began at %s", id, show(tick), show(c.began))
+	}
+	if !s.End.IsZero() && !tick.Before(s.End) {
+		j.violate(EndOfTime, c.at, "%v is of %s, but time ends at %s", id, show(tick), show(s.End))
+	}
+	if !s.End.IsZero() && !c.began.Before(s.End) {
+		j.violate(EndOfTime, c.at, "%v was issued at %s, but time ends at %s", id, show(c.began), show(s.End))
+	}
+	if c.began.Before(s.Epoch) && c.ended.Before(s.Epoch) {
+		j.violate(EndOfTime, c.at, "%v was issued at %s, but time begins at %s", id, show(c.ended), show(s.Epoch))
+	}
+}
+
+// failed judges an error.
+func (j *judge[ID]) failed(before line[ID], c call, err error) {
+	s := j.subject
+	if s.CheckError != nil {
+		if wrong := s.CheckError(err); wrong != nil {
+			j.violate(WrongError, c.at, "%v: %v", wrong, err)
+		}
+	}
+	if c.shared || c.several || s.Time == nil || s.Tick <= 0 || before.unknown {
+		return
+	}
+	if !s.End.IsZero() && (!c.ended.Before(s.End) || before.tops && !before.top.Add(s.Tick).Before(s.End)) {
+		return // there is no time left to serve it
+	}
+	lead, cause := j.lead(before, c.ended)
+	bound := s.Claim.Exhausted
+	if cause == behind {
+		bound = s.Claim.Behind
+	}
+	// The lead is that of a slot after the last tick's: at least that of the slot
+	// the call failed to get.
+	if cause == none {
+		j.violate(Rejected, c.at, "the call failed though its tick was free: %v", err)
+	} else if lead <= bound.Borrow || lead <= bound.Wait-c.stall {
+		j.violate(Rejected, c.at, "the call failed though its slot was at most %s ahead, and a generator that %s serves it: %v", lead, bound, err)
+	}
+}
+
+type cause int
+
+const (
+	none cause = iota // the clock's tick is after that of every ID: it is free
+	exhausted
+	behind
+)
+
+// lead returns how far the first tick after that of every ID is ahead of now.
+func (j *judge[ID]) lead(l line[ID], now time.Time) (time.Duration, cause) {
+	if !l.tops {
+		if now.Before(l.start) {
+			return l.start.Sub(now), behind
+		}
+		return 0, none
+	}
+	lead := l.top.Add(j.subject.Tick).Sub(now)
+	switch {
+	case lead <= 0:
+		return lead, none
+	case now.Before(l.top):
+		return lead, behind
+	}
+	return lead, exhausted
+}
+
+// end looks for IDs that were issued twice.
+func (j *judge[ID]) end() {
+	if !j.doubt {
+		return
+	}
+	order := make([]int, len(j.ids))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(j.ids[a], j.ids[b]), cmp.Compare(a, b))
+	})
+	for i := 1; i < len(order); i++ {
+		first, again := order[i-1], order[i]
+		if j.ids[first] == j.ids[again] {
+			j.result.Duplicates++
+			was, is := j.noteOf(first), j.noteOf(again)
+			j.result.violate(Violation{Kind: Duplicate, Step: j.stepOf(again), Call: is.callOf(again), At: is.at,
+				Detail: fmt.Sprintf("%v was issued before, in step %d, call %d, %s in", j.ids[again], j.stepOf(first), was.callOf(first), was.at)})
+		}
+	}
+}
+
+// stepOf returns the step in which the ID with this index was issued.
+func (j *judge[ID]) stepOf(index int) int {
+	i, _ := slices.BinarySearch(j.starts, index+1)
+	return i - 1
+}
+
+func show(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

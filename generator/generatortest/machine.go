@@ -1,0 +1,282 @@
+package generatortest
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// machine runs a script.
+type machine[ID cmp.Ordered] struct {
+	judge   judge[ID]
+	world   world
+	callers int
+
+	proc      Process[ID]
+	line      *line[ID]
+	stream    func() (ID, error)
+	takeovers int
+	lost      bool // a call ended its goroutine
+}
+
+func (m *machine[ID]) run(script Script) {
+	m.judge.begin(0)
+	whole := false
+	defer func() { // even if a call ends this goroutine
+		m.judge.end()
+		switch {
+		case m.spins():
+			m.judge.violate(Stall, m.world.passed(), "a call read the clock %d times and did not end: it spins, or waits in steps too small for so long a time", patience)
+		case !whole || m.lost:
+			m.judge.violate(WrongError, m.world.passed(), "a call did not return: it ended its goroutine")
+		}
+	}()
+	if !m.start() {
+		whole = true
+		return
+	}
+	switch {
+	case m.proc.Restart == nil && script.has(Restart, Crash, Takeover):
+		m.judge.result.Skipped = "it keeps no state across a restart"
+		if m.proc.Close != nil {
+			_ = m.proc.Close() // not judged, since it does not apply
+		}
+	default:
+		if m.steps(script.Steps) {
+			m.judge.begin(len(script.Steps) + 1)
+			m.settle(script)
+		}
+		if !m.spins() && !m.lost { // one that was ended in a call may hold a lock
+			m.close()
+		}
+	}
+	whole = true
+}
+
+// steps carries out the steps, and reports whether it came to their end.
+func (m *machine[ID]) steps(steps []Step) bool {
+	for i, step := range steps {
+		m.judge.begin(i + 1)
+		if !m.do(step) {
+			return false
+		}
+	}
+	return true
+}
+
+// spins reports whether a call did nothing but read the clock, and was ended.
+func (m *machine[ID]) spins() bool {
+	select {
+	case <-m.world.spun():
+		return true
+	default:
+		return false
+	}
+}
+
+// start starts the first process, and reports whether to go on.
+func (m *machine[ID]) start() bool {
+	s := m.judge.subject
+	var err error
+	if v, ok := m.world.(*virtual); ok {
+		m.proc, err = s.New(v.clock)
+	} else {
+		m.proc, err = s.New(nil)
+	}
+	now := m.world.now()
+	excused := now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End)
+	switch {
+	case err != nil && !excused:
+		m.judge.violate(NoStart, 0, "at %s: %v", show(now), err)
+	case err == nil && m.proc.Next == nil:
+		m.judge.violate(NoStart, 0, "the process has no Next")
+	case err == nil:
+		m.line.start = m.now(&m.proc)
+		return true
+	}
+	return false
+}
+
+// close closes the process, once, and reports whether that went well.
+func (m *machine[ID]) close() bool {
+	if end := m.proc.Close; end != nil {
+		m.proc.Close = nil
+		m.world.allow(1)
+		if err := end(); err != nil {
+			m.judge.violate(NoStart, m.world.passed(), "close: %v", err)
+			return false
+		}
+	}
+	return true
+}
+
+// now is the time that a process goes by.
+func (m *machine[ID]) now(p *Process[ID]) time.Time {
+	if p.Now != nil {
+		return p.Now()
+	}
+	return m.world.now()
+}
+
+// do carries out a step, and reports whether to go on.
+func (m *machine[ID]) do(s Step) bool {
+	switch s.Do {
+	case IDs:
+		return m.ids(s.Count, s.Time)
+	case Batch:
+		return m.batch(s.Count)
+	case Stream:
+		return m.streamed(s.Count)
+	case Pass:
+		m.world.pass(s.Time)
+	case Restart, Crash:
+		if s.Do == Restart && !m.close() {
+			return false
+		}
+		next, ok := m.another()
+		if ok {
+			m.proc, m.stream, m.line.streams, m.line.unknown = next, nil, false, true
+		}
+		return ok
+	case Takeover:
+		return m.takeover(s.Time)
+	default:
+		m.world.fault(s)
+	}
+	return true
+}
+
+// another starts another process on the state of this one.
+func (m *machine[ID]) another() (Process[ID], bool) {
+	m.world.allow(1)
+	next, err := m.proc.Restart()
+	if err == nil && next.Next == nil {
+		err = fmt.Errorf("the process has no Next")
+	}
+	if err != nil {
+		m.judge.violate(NoStart, m.world.passed(), "restart at %s: %v", show(m.world.now()), err)
+	}
+	return next, err == nil
+}
+
+// rounds is into how many parts the IDs of several callers are divided when they
+// are spread over a time.
+const rounds = 100
+
+// ids makes n calls, spread over d, and reports whether to go on.
+func (m *machine[ID]) ids(n int, d time.Duration) bool {
+	if m.callers > 1 {
+		parts := 1
+		if d > 0 {
+			parts = min(n, rounds)
+		}
+		for i := range parts {
+			if !m.together(n*(i+1)/parts - n*i/parts) {
+				return false
+			}
+			m.world.pass(part(d, i+1, parts) - part(d, i, parts))
+		}
+		return true
+	}
+	each := d / time.Duration(n)
+	for range n {
+		m.next(&m.proc, m.line)
+		if each > 0 {
+			m.world.pass(each)
+		}
+	}
+	if d > 0 {
+		m.world.pass(d - each*time.Duration(n))
+	}
+	return true
+}
+
+// part is i of n parts of d. It does not overflow, however long d is.
+func part(d time.Duration, i, n int) time.Duration {
+	return d/time.Duration(n)*time.Duration(i) + d%time.Duration(n)*time.Duration(i)/time.Duration(n)
+}
+
+// next makes one call.
+func (m *machine[ID]) next(p *Process[ID], l *line[ID]) {
+	m.world.allow(1)
+	c := call{began: m.now(p)}
+	passed := m.world.passed()
+	id, err := p.Next()
+	m.returned(p, l, c, passed, id, err)
+}
+
+func (m *machine[ID]) returned(p *Process[ID], l *line[ID], c call, passed time.Duration, id ID, err error) {
+	c.at = m.world.passed()
+	c.stall = c.at - passed
+	c.ended = m.now(p)
+	m.judge.returned(l, *l, c, one(id, err), err)
+}
+
+// streamed makes n calls to the process's stream.
+func (m *machine[ID]) streamed(n int) bool {
+	if m.proc.Stream == nil {
+		return m.ids(n, 0)
+	}
+	if m.stream == nil {
+		m.stream = m.proc.Stream()
+	}
+	for range n {
+		m.world.allow(1)
+		c := call{began: m.now(&m.proc), stream: true}
+		passed := m.world.passed()
+		id, err := m.stream()
+		m.returned(&m.proc, m.line, c, passed, id, err)
+	}
+	return true
+}
+
+// batch makes one call for n IDs.
+func (m *machine[ID]) batch(n int) bool {
+	if m.proc.NextN == nil {
+		return m.ids(n, 0)
+	}
+	ids := make([]ID, n)
+	m.world.allow(1 + n/4096) // some thousand readings for each ID are plenty, beside one long wait
+	c := call{began: m.now(&m.proc), several: true}
+	passed := m.world.passed()
+	filled, err := m.proc.NextN(ids)
+	c.at = m.world.passed()
+	c.stall = c.at - passed
+	c.ended = m.now(&m.proc)
+	got := min(max(filled, 0), n)
+	m.judge.returned(m.line, *m.line, c, ids[:got], err)
+	if filled != got || err == nil && 0 < filled && filled < n { // of none, the judge has spoken
+		m.judge.violate(WrongError, c.at, "a batch of %d filled %d, with the error %v", n, filled, err)
+	}
+	return true
+}
+
+// settle ends the faults, lets the clock pass the last ID, and looks whether all
+// is well.
+func (m *machine[ID]) settle(script Script) {
+	s := m.judge.subject
+	m.world.calm()
+	m.next(&m.proc, m.line) // by a process that has just started, perhaps
+	wait := time.Second
+	if s.Time == nil || m.line.unknown {
+		wait += script.reach() + time.Minute
+	} else {
+		now := m.now(&m.proc)
+		wait += min(max(0, m.line.top.Sub(now), m.line.start.Sub(now)), MaxTime)
+	}
+	m.world.pass(wait)
+	for range 3 {
+		now := m.now(&m.proc)
+		if now.Before(s.Epoch) || !s.End.IsZero() && !now.Add(s.Tick).Before(s.End) {
+			return // nobody would be served
+		}
+		errors, passed := m.judge.result.Errors, m.world.passed()
+		m.next(&m.proc, m.line)
+		if m.judge.result.Errors > errors {
+			m.judge.violate(NoRecovery, m.world.passed(), "all faults had been over for %s, and the call failed", wait)
+		} else if stall := m.world.passed() - passed; stall > 0 {
+			m.judge.violate(NoRecovery, m.world.passed(), "all faults had been over for %s, and the call took %s", wait, stall)
+		}
+		m.world.pass(time.Second)
+	}
+}

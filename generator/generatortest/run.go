@@ -1,0 +1,133 @@
+package generatortest
+
+import (
+	"cmp"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Run puts a generator through scenarios, or the whole [Catalogue] if there are
+// none, and reports what it did. A Subject with SystemTime must be run by
+// [Test] instead, or inside a bubble of testing/synctest.
+func Run[ID cmp.Ordered](s Subject[ID], scenarios ...Scenario) Report {
+	if len(scenarios) == 0 {
+		scenarios = Catalogue()
+	}
+	r := Report{Subject: s.Name}
+	for _, scenario := range scenarios {
+		r.Results = append(r.Results, scenario.result(RunScript(s, scenario.Script)))
+	}
+	return r
+}
+
+func (s Scenario) result(r Result) Result {
+	r.Fault, r.Name = s.Fault, s.Name
+	return r
+}
+
+// Test puts a generator through the [Catalogue], each scenario as a subtest, and
+// fails where the generator does not keep what it claims:
+//
+//	go test -run 'TestMyGenerator/F5'
+func Test[ID cmp.Ordered](t *testing.T, s Subject[ID]) {
+	for _, scenario := range Catalogue() {
+		t.Run(scenario.Fault+"-"+scenario.Name, func(t *testing.T) { TestScript(t, s, scenario.Script) })
+	}
+}
+
+// TestScript runs one script as a test.
+func TestScript[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) {
+	t.Helper()
+	var r Result
+	if s.SystemTime {
+		synctest.Test(t, func(*testing.T) { r = RunScript(s, script) })
+	} else {
+		r = RunScript(s, script)
+	}
+	if r.Skipped != "" {
+		t.Skip("does not apply: " + r.Skipped)
+	}
+	for _, v := range r.Violations {
+		t.Error(v)
+	}
+	if r.Failed() {
+		t.Logf("in all: %s; the script:\n%s", r.Summary(), script)
+	}
+}
+
+// RunScript puts a generator through one script. A script that is not valid is
+// reported as one that does not apply, with the reason.
+//
+// With one caller the same script does the same every time. With several, it is
+// the Go scheduler that interleaves them. A script with a seed is one for the
+// simulation, and does not apply either.
+func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
+	r := Result{Name: "script", Script: script.Line()}
+	if r.Skipped = s.unfit(script); r.Skipped != "" {
+		return r
+	}
+	begin, _ := script.begin(s.End) // Validate has looked at the error
+	m := machine[ID]{
+		judge:   judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap)},
+		callers: max(1, script.Callers),
+		line:    &line[ID]{},
+	}
+	if s.SystemTime {
+		m.world = newBubble(begin)
+	} else {
+		m.world = newVirtual(begin)
+	}
+	// In a goroutine of its own, since a generator that spins ends it.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.run(script)
+	}()
+	<-done
+	return r
+}
+
+// unfit returns why a script cannot be run on the subject, or "".
+func (s *Subject[ID]) unfit(script Script) string {
+	if err := script.Validate(); err != nil {
+		return err.Error()
+	}
+	begin, _ := script.begin(s.End) // Validate has looked at the error
+	reach := script.reach()
+	switch {
+	case script.Begin != "" && script.Begin[0] == 'e' && s.End.IsZero():
+		return "it does not say when its time ends"
+	case begin.Add(-reach).Before(firstWall) || begin.Add(2*reach).After(lastWall): // settling goes as far again
+		return fmt.Sprintf("it begins at %s and goes %s from there, but clocks show %s to %s only", show(begin), reach, show(firstWall), show(lastWall))
+	case script.Seed != 0:
+		return "its callers are to be simulated, as tickflake chaos --script does"
+	case begin.Year() < 1990 && s.Epoch.IsZero():
+		return "it does not say when its time begins"
+	case begin.Year() < 1990 && !begin.Before(s.Epoch):
+		return "its time begins earlier"
+	case s.SystemTime && script.has(StepWall, Slew, Freeze, Coarse, Suspend, Leap, Takeover):
+		return "it reads the time package, which cannot be made to go wrong"
+	case s.SystemTime && !inBubble():
+		return "it reads the time package: run it by Test or TestScript, or in a bubble of testing/synctest"
+	case s.SystemTime && begin.Before(time.Now()):
+		return "it reads the time package, which cannot be set back"
+	}
+	return ""
+}
+
+// What clocks can show, and a little less: the wall of a clocktest.Virtual stands
+// still beyond.
+var (
+	firstWall = time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastWall  = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// inBubble reports whether it is called inside a bubble of testing/synctest.
+// Outside of one, Wait panics.
+func inBubble() (in bool) {
+	defer func() { in = recover() == nil }()
+	synctest.Wait()
+	return true
+}

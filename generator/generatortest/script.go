@@ -1,0 +1,279 @@
+package generatortest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Script is what happens to a generator and its clock, in order. Its text form,
+// which [ParseScript] reads and [Script.String] writes, is made to be read, saved
+// and sent along with a bug report:
+//
+//	# A server sets the clock back while the generator is busy.
+//	strategy borrow:1s
+//	clock raw
+//	ids 5000
+//	step -1s
+//	slew 0.5 for 2s
+//	ids 100 over 3s
+//
+// Steps stand on lines of their own or between semicolons; a # begins a comment.
+// The settings come first and may be left out:
+//
+//	strategy S        the strategy, as strategies.Parse reads it
+//	clock C           what the generator reads: raw, mono or resync
+//	begin T           the wall's time at the start: 2026-06-01T12:00:00Z, or end-5ms
+//	                  for a time before the generator's last
+//	callers N         who issue the IDs: N goroutines, 1 to 64
+//	seed N            the callers are simulated, interleaved as this seed says;
+//	                  without any steps, the seed makes those, too
+//
+// Strategy, clock and seed are for tickflake's own generator, which
+// `tickflake chaos --script` runs; others are built by their [Subject] as it
+// pleases.
+type Script struct {
+	Strategy string // or empty
+	Clock    string // or empty
+	Begin    string // or empty
+	Callers  int    // 0 counts as 1
+	Seed     uint64 // 0: not simulated
+	Steps    []Step
+}
+
+// Step is one step of a [Script].
+type Step struct {
+	Do    Action
+	Count int           // of IDs
+	Rate  float64       // of a slew
+	Time  time.Duration // how long, how far or how coarse, as Do says
+}
+
+// Action is what a [Step] does: the first word of its text.
+type Action string
+
+// The actions. N is [Step.Count], D is [Step.Time], R is [Step.Rate].
+const (
+	IDs      Action = "ids"      // N calls, one after the other, or spread over D if that is not 0
+	Batch    Action = "batch"    // one call for N IDs, if the generator has such a call
+	Stream   Action = "stream"   // N calls to a stream, if the generator has streams
+	Pass     Action = "pass"     // D passes, and nobody calls
+	StepWall Action = "step"     // the wall jumps by D
+	Slew     Action = "slew"     // for the next D the wall runs at rate R
+	Freeze   Action = "freeze"   // for the next D the clock stands still
+	Coarse   Action = "coarse"   // from now on the clock moves in multiples of D; 0s ends it
+	Suspend  Action = "suspend"  // the machine sleeps for D: the wall goes on, monotonic time does not
+	Leap     Action = "leap"     // the wall repeats the last second before the next whole one
+	Restart  Action = "restart"  // the process is closed, and another starts on its state
+	Crash    Action = "crash"    // as restart, but nothing is closed
+	Takeover Action = "takeover" // the process stops in the middle of a call for D, and another starts on its state meanwhile
+)
+
+// The settings' words.
+const (
+	strategyW = "strategy"
+	clockW    = "clock"
+	beginW    = "begin"
+	callersW  = "callers"
+	seedW     = "seed"
+)
+
+// What a script may ask for, so that none takes all memory or leaves the years
+// that clocks can show.
+const (
+	MaxIDs     = 20_000_000             // of all steps together
+	MaxTime    = 100 * 8766 * time.Hour // about a hundred years, of all steps together, as the wall goes
+	MaxFreeze  = 2 * time.Second        // of one freeze, or of a slew below a tenth
+	MaxCoarse  = time.Minute
+	MaxCallers = 64
+	MaxSteps   = 100_000
+	MaxRate    = 1000 // of a slew
+)
+
+// String returns the script's text, one step per line.
+func (s Script) String() string { return strings.Join(s.lines(), "\n") }
+
+// Line returns the script's text on one line.
+func (s Script) Line() string { return strings.Join(s.lines(), "; ") }
+
+func (s Script) lines() []string {
+	var lines []string
+	setting := func(name, value string) {
+		if value != "" {
+			lines = append(lines, name+" "+value)
+		}
+	}
+	setting(strategyW, s.Strategy)
+	setting(clockW, s.Clock)
+	setting(beginW, s.Begin)
+	if s.Callers != 0 {
+		setting(callersW, strconv.Itoa(s.Callers))
+	}
+	if s.Seed != 0 {
+		setting(seedW, strconv.FormatUint(s.Seed, 10))
+	}
+	for _, step := range s.Steps {
+		lines = append(lines, step.String())
+	}
+	return lines
+}
+
+// String returns the step's text.
+func (s Step) String() string {
+	switch s.Do {
+	case IDs:
+		if s.Time != 0 {
+			return fmt.Sprintf("%s %d over %s", s.Do, s.Count, s.Time)
+		}
+		return fmt.Sprintf("%s %d", s.Do, s.Count)
+	case Batch, Stream:
+		return fmt.Sprintf("%s %d", s.Do, s.Count)
+	case StepWall:
+		sign := "+"
+		if s.Time < 0 {
+			sign = "" // the duration has its own
+		}
+		return fmt.Sprintf("%s %s%s", s.Do, sign, s.Time)
+	case Slew:
+		return fmt.Sprintf("%s %s for %s", s.Do, strconv.FormatFloat(s.Rate, 'g', -1, 64), s.Time)
+	case Leap, Restart, Crash:
+		return string(s.Do)
+	}
+	return fmt.Sprintf("%s %s", s.Do, s.Time)
+}
+
+// has reports whether the script does any of actions.
+func (s Script) has(actions ...Action) bool {
+	for _, step := range s.Steps {
+		for _, action := range actions {
+			if step.Do == action {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Validate returns a [*ScriptError] for the first thing in the script that
+// cannot be done, or nil. It does not look at Strategy, which may be one that only
+// its Subject knows; [ParseScript] and [SubjectOf] do.
+func (s Script) Validate() error {
+	fail := func(line int, text, problem string) error {
+		return &ScriptError{Step: line, Text: text, Problem: problem}
+	}
+	if s.Callers < 0 || s.Callers > MaxCallers {
+		return fail(0, fmt.Sprintf("%s %d", callersW, s.Callers), fmt.Sprintf("want 1 to %d", MaxCallers))
+	}
+	if len(s.Steps) > MaxSteps {
+		words, problem := tooManySteps(len(s.Steps))
+		return fail(0, strings.Join(words, " "), problem)
+	}
+	if _, err := s.begin(time.Time{}); err != nil {
+		return fail(0, beginW+" "+s.Begin, err.Error())
+	}
+	if _, err := ParseClockKind(s.Clock); s.Clock != "" && err != nil {
+		return fail(0, clockW+" "+s.Clock, err.Error())
+	}
+	ids, total := 0, time.Duration(0) // neither can overflow: each step is within the bounds by itself
+	for i, step := range s.Steps {
+		if problem := step.problem(); problem != "" {
+			return fail(i+1, step.String(), problem)
+		}
+		if ids += step.Count; ids > MaxIDs {
+			return fail(i+1, step.String(), fmt.Sprintf("that makes %d IDs in all: at most %d", ids, MaxIDs))
+		}
+		if total += step.reach(); total > MaxTime {
+			return fail(i+1, step.String(), fmt.Sprintf("that makes %s in all, there and back: at most %s", total, MaxTime))
+		}
+	}
+	return nil
+}
+
+// reach is the furthest that the wall of a valid script goes from where it began.
+func (s Script) reach() (total time.Duration) {
+	for _, step := range s.Steps {
+		total += step.reach()
+	}
+	return total
+}
+
+// reach is the furthest that the wall goes by the step, which has no problem.
+func (s Step) reach() time.Duration {
+	switch s.Do {
+	case Coarse:
+		return 0
+	case Leap:
+		return time.Second
+	case Slew:
+		return time.Duration(float64(s.Time) * max(1, s.Rate))
+	}
+	return s.Time.Abs()
+}
+
+// problem returns what is wrong with the step on its own, or "".
+func (s Step) problem() string {
+	counts, lasts := false, true
+	switch s.Do {
+	case IDs, Batch, Stream:
+		if s.Count < 1 || s.Count > MaxIDs {
+			return fmt.Sprintf("want 1 to %d IDs", MaxIDs)
+		}
+		counts, lasts = true, s.Do == IDs
+	case Slew:
+		if !(s.Rate >= 0 && s.Rate <= MaxRate) { // NaN is neither
+			return fmt.Sprintf("want a rate from 0 to %d, such as 0.5", MaxRate)
+		}
+	case StepWall:
+	case Leap, Restart, Crash:
+		lasts = false
+	case Pass, Freeze, Coarse, Suspend, Takeover:
+	default:
+		return "not known: " + knownActions
+	}
+	longest := time.Duration(MaxTime)
+	switch {
+	case s.Count != 0 && !counts:
+		return fmt.Sprintf("it takes no number of IDs, but has %d", s.Count)
+	case s.Time != 0 && !lasts:
+		return fmt.Sprintf("it takes no time, but has %s", s.Time)
+	case s.Rate != 0 && s.Do != Slew:
+		return fmt.Sprintf("it takes no rate, but has %g", s.Rate)
+	case s.Do != StepWall && s.Time < 0:
+		return "the time is negative"
+	case s.Do == Freeze || s.Do == Slew && s.Rate < 0.1:
+		longest = MaxFreeze
+	case s.Do == Slew && s.Rate > 1:
+		longest = time.Duration(float64(MaxTime) / s.Rate)
+	case s.Do == Coarse:
+		longest = MaxCoarse
+	}
+	if s.Time.Abs() > longest {
+		return fmt.Sprintf("the time is longer than %s", longest)
+	}
+	return ""
+}
+
+const knownActions = "want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover"
+
+// ScriptError reports what is wrong with a [Script] or its text.
+type ScriptError struct {
+	Line    int    // of the text, from 1 on, or 0 if there is no text
+	Step    int    // from 1 on, or 0 for a setting
+	Text    string // the words at fault
+	Problem string // what is wrong with them, and what would be right
+}
+
+func (e *ScriptError) Error() string {
+	where := "script"
+	if e.Line > 0 {
+		where = fmt.Sprintf("script line %d", e.Line)
+	} else if e.Step > 0 {
+		where = fmt.Sprintf("script step %d", e.Step)
+	}
+	text := e.Text
+	if runes := []rune(text); len(runes) > 60 { // whole characters
+		text = string(runes[:60]) + "…"
+	}
+	return fmt.Sprintf("%s: %q: %s", where, text, e.Problem)
+}

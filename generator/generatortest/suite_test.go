@@ -1,0 +1,295 @@
+package generatortest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	gt "github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+func TestCatalogue(t *testing.T) {
+	names, faults := map[string]bool{}, map[string]bool{}
+	for _, s := range gt.Catalogue() {
+		assert.False(t, names[s.Name] || faults[s.Fault], s.Name)
+		names[s.Name], faults[s.Fault] = true, true
+		assert.NotEmpty(t, s.What)
+		for _, form := range []string{s.Script.Line(), s.Script.String()} {
+			again, err := gt.ParseScript(form)
+			require.NoError(t, err)
+			assert.Equal(t, s.Script, again)
+		}
+	}
+	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18} {
+		assert.True(t, faults[fmt.Sprintf("F%d", n)], n)
+	}
+
+	before := gt.Catalogue()[0].Script.Line()
+	mine := gt.Catalogue()
+	mine[0].Name, mine[0].Script.Steps[0].Count = "mine", 12345
+	assert.Equal(t, before, gt.Catalogue()[0].Script.Line())
+	assert.NotEqual(t, "mine", gt.Catalogue()[0].Name)
+}
+
+func TestRunIsTheCatalogue(t *testing.T) {
+	r := gt.Run(gt.Tickflake(strategies.Default(), gt.Raw))
+	require.Len(t, r.Results, len(gt.Catalogue()))
+	for i, s := range gt.Catalogue() {
+		assert.Equal(t, s.Fault+s.Name+s.Script.Line(), r.Results[i].Fault+r.Results[i].Name+r.Results[i].Script)
+	}
+	assert.False(t, r.Failed())
+	assert.Equal(t, "wait:1s on raw", r.Subject)
+}
+
+// With one caller, a script does the same every time.
+func TestTheSameEveryTime(t *testing.T) {
+	for _, s := range gt.Catalogue() {
+		if s.Script.Callers > 1 {
+			continue
+		}
+		subject := taped(gt.Claim{}, is(at(3, 0)), no, after(5, is(at(2, 0))), is(at(2, 0)), good, no)
+		assert.Equal(t, gt.Run(subject, s), gt.Run(subject, s))
+	}
+}
+
+func TestReportPrints(t *testing.T) {
+	r := gt.Run(taped(gt.Claim{}, is(at(0, 1)), is(at(0, 0)), is(at(0, 0)), no),
+		gt.Scenario{Fault: "F0", Name: "mine", Script: parse("ids 3; pass 1ms; ids 1")},
+		gt.Scenario{Fault: "F17", Name: "the-end", Script: parse("begin end-5ms; ids 1")},
+		gt.Scenario{Name: "quiet", Script: parse("pass 1s")})
+	const want = `   fault        IDs  errors  duplicates  disorder  stall  lead
+✗  F0 mine      7    1       1           2         0s     0s
+-  F17 the-end  -    -       -           -         -      -  does not apply: it does not say when its time ends
+✗  quiet        3    1       1           2         0s     0s
+`
+	text := r.String()
+	assert.True(t, strings.HasPrefix(text, want), text)
+	assert.Contains(t, text, `
+tape under F0 mine: 2 disorder, 1 duplicate, 1 rejected; the first:
+  disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 2, 0s in)
+  disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 3, 0s in)
+  rejected: the call failed though its tick was free: no (step 3, call 4, 1ms in)
+  duplicate: 0.0 was issued before, in step 1, call 2, 0s in (step 1, call 3, 0s in)
+  script: ids 3; pass 1ms; ids 1
+`)
+	assert.True(t, r.Failed())
+	assert.Equal(t, "2 disorder, 1 duplicate, 1 rejected", r.Results[0].Summary())
+	assert.Empty(t, r.Results[1].Summary())
+
+	fine := gt.Run(taped(gt.Claim{}), gt.Scenario{Name: "quiet", Script: parse("pass 1s")}, gt.Scenario{Name: "none", Script: parse("crash; seed 1; fly"[:5])})
+	assert.Equal(t, "   fault  IDs  errors  duplicates  disorder  stall  lead\n✓  quiet  4    0       0           0         0s     0s\n✓  none   4    0       0           0         0s     0s\n", fine.String())
+	assert.False(t, fine.Failed())
+
+	text2, err := json.Marshal(r)
+	require.NoError(t, err)
+	var again gt.Report
+	require.NoError(t, json.Unmarshal(text2, &again))
+	assert.Equal(t, r, again)
+	assert.Contains(t, string(text2), `{"kind":"duplicate","step":1,"call":3,"atNs":0,"detail":"0.0 was`)
+	assert.Contains(t, string(text2), `"longestStallNs":0,"largestLeadNs":0,`)
+	assert.NotContains(t, string(text2), `"violated":null`)
+}
+
+func TestBoundPrints(t *testing.T) {
+	for want, b := range map[string]gt.Bound{
+		"rejects": {}, "waits up to 5ms": wait(5 * ms), "borrows forever": borrow(forever),
+		"waits forever, borrows up to 1s": {Wait: forever, Borrow: time.Second},
+	} {
+		assert.Equal(t, want, b.String())
+	}
+}
+
+// system is a generator that reads package time and sleeps.
+func system() gt.Subject[int64] {
+	return gt.Subject[int64]{
+		Name: "system",
+		New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+			if clock != nil {
+				panic("it needs no clock")
+			}
+			var word atomic.Int64
+			process := gt.Process[int64]{Next: func() (int64, error) {
+				for {
+					was, now := word.Load(), time.Now().UnixMilli()
+					next := max(was+1, now<<4)
+					if next>>4 > now {
+						time.Sleep(time.Until(time.UnixMilli(now + 1)))
+					} else if word.CompareAndSwap(was, next) {
+						return next, nil
+					}
+				}
+			}}
+			process.Restart = func() (gt.Process[int64], error) { return process, nil }
+			return process, nil
+		},
+		Claim:      claim(wait(ms), wait(0)),
+		Time:       func(id int64) time.Time { return time.UnixMilli(id >> 4) },
+		Tick:       ms,
+		Epoch:      time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC),
+		SystemTime: true,
+	}
+}
+
+func TestSystemTime(t *testing.T) {
+	for _, scenario := range gt.Catalogue() {
+		var r gt.Result
+		synctest.Test(t, func(*testing.T) { r = gt.Run(system(), scenario).Results[0] })
+		switch r.Fault {
+		case "F12", "F16":
+			assert.True(t, r.OK(), r)
+			assert.Positive(t, r.Issued)
+		case "F17":
+			assert.Equal(t, "it does not say when its time ends", r.Skipped)
+		case "F18":
+			assert.Equal(t, "it reads the time package, which cannot be set back", r.Skipped)
+		default:
+			assert.Equal(t, "it reads the time package, which cannot be made to go wrong", r.Skipped, r.Name)
+		}
+	}
+	t.Run("begins in the past", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := gt.RunScript(system(), parse("begin 1970-01-01T00:00:00Z; ids 5"))
+			assert.Equal(t, "it reads the time package, which cannot be set back", r.Skipped)
+			r = gt.RunScript(system(), parse("begin 2026-01-01T00:00:00Z; ids 17; pass 5s; ids 2 over 1s; batch 2; stream 2"))
+			assert.Empty(t, lines(r))
+			assert.Equal(t, ms, r.LongestStall)
+			assert.Equal(t, time.Date(2026, 1, 1, 0, 0, 10, int(ms), time.UTC), time.Now().UTC().Round(0))
+		})
+	})
+	const where = "it reads the time package: run it by Test or TestScript, or in a bubble of testing/synctest"
+	assert.Equal(t, where, gt.RunScript(system(), parse("begin 2149-01-01T00:00:00Z; ids 1")).Skipped)
+	t.Run("all", func(t *testing.T) { gt.Test(t, system()) })
+	ran := false
+	s := system()
+	start := s.New
+	s.New = func(c *clocktest.Virtual) (gt.Process[int64], error) { ran = true; return start(c) }
+	t.Run("one", func(t *testing.T) { gt.TestScript(t, s, parse("ids 100")) })
+	assert.True(t, ran)
+}
+
+func TestTickflake(t *testing.T) {
+	small := generator.DefaultLayout()
+	small.SequenceBits = 4
+	for name, c := range map[string]struct {
+		opts []generator.Option
+		want generator.Layout
+	}{
+		"by default": {nil, small},
+		"sonyflake":  {[]generator.Option{generator.WithLayout(generator.Sonyflake())}, generator.Sonyflake()},
+		"over":       {[]generator.Option{generator.WithLayout(generator.Baidu())}, generator.Baidu()},
+		"javascript": {[]generator.Option{generator.WithLayout(generator.JavaScript())}, generator.JavaScript()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := gt.Tickflake(strategies.Reject(), gt.Raw, c.opts...)
+			assert.Equal(t, c.want.Tick, s.Tick)
+			assert.Equal(t, c.want.Epoch, s.Epoch)
+			assert.Equal(t, c.want.End(), s.End)
+			clock := clocktest.NewVirtual(c.want.Epoch.Add(time.Hour))
+			p, err := s.New(clock)
+			require.NoError(t, err)
+			for range 5 {
+				id, err := p.Next()
+				require.NoError(t, err)
+				d, err := c.want.Decode(id)
+				require.NoError(t, err)
+				assert.Equal(t, d.Time, s.Time(id))
+				assert.Equal(t, int64(7), d.Node)
+				clock.Advance(c.want.Tick)
+			}
+			r := gt.RunScript(s, parse("begin end-1s; ids 5; pass 2s; ids 1"))
+			assert.Empty(t, lines(r))
+			assert.Equal(t, 5, r.Issued)
+		})
+	}
+	r := gt.RunScript(gt.Tickflake(strategies.Reject(), gt.Raw, generator.WithNode(-1)), parse("ids 1"))
+	require.Len(t, r.Violations, 1)
+	assert.Equal(t, gt.NoStart, r.Violations[0].Kind)
+	assert.Contains(t, r.Violations[0].Detail, "WithNode: ")
+	assert.Equal(t, gt.Claim{Exhausted: wait(time.Second), Behind: borrow(time.Minute)},
+		gt.Tickflake(strategies.PerCause(strategies.WaitUpTo(time.Second), strategies.BorrowUpTo(time.Minute)), gt.Raw).Claim)
+}
+
+// The clocks differ in what a step, and what a suspend, does to their readings.
+func TestTickflakeClocks(t *testing.T) {
+	for kind, want := range map[gt.ClockKind][2]time.Duration{
+		gt.Raw: {-time.Minute, time.Hour}, gt.Mono: {0, 0}, gt.Resync: {0, time.Hour},
+	} {
+		var got [2]time.Duration
+		for i, fault := range []func(*clocktest.Virtual){
+			func(c *clocktest.Virtual) { c.Step(-time.Minute) },
+			func(c *clocktest.Virtual) { c.Suspend(time.Hour) },
+		} {
+			clock := clocktest.NewVirtual(noon)
+			p, err := gt.Tickflake(strategies.Default(), kind).New(clock)
+			require.NoError(t, err)
+			fault(clock)
+			clock.Advance(time.Minute)
+			_, err = p.Next() // a monoclock resyncs when it is read
+			require.NoError(t, err)
+			clock.Advance(time.Minute)
+			p.Now()
+			got[i] = p.Now().Sub(noon) - 2*time.Minute
+			require.NoError(t, p.Close())
+			_, err = p.Next()
+			assert.ErrorIs(t, err, generator.ErrClosed)
+		}
+		assert.Equal(t, want, got, kind)
+		again, err := gt.ParseClockKind(string(kind))
+		require.NoError(t, err)
+		assert.Equal(t, kind, again)
+	}
+}
+
+func TestTickflakeErrors(t *testing.T) {
+	check := gt.Tickflake(strategies.Default(), gt.Raw).CheckError
+	assert.NoError(t, check(&generator.EndOfTimeError{End: noon}))
+	assert.NoError(t, check(fmt.Errorf("x: %w", &generator.LeadError{Cause: strategies.Behind, Lead: ms})))
+	assert.EqualError(t, check(errNo), "the error is of type *errors.errorString")
+	assert.EqualError(t, check(&generator.LeadError{Cause: strategies.Behind}), "the error's lead is 0s")
+	assert.EqualError(t, check(&generator.LeadError{Cause: 99, Lead: ms}), "the error has no cause, or two")
+	assert.EqualError(t, check(mute{&generator.LeadError{Cause: strategies.Behind, Lead: ms}}), "the error does not say by how much")
+}
+
+// mute is an error that hides its text.
+type mute struct{ error }
+
+func (mute) Error() string   { return "lead" }
+func (m mute) Unwrap() error { return m.error }
+
+func TestSubjectOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"ids 1": "wait:1s on raw", "strategy reject; clock mono": "reject on mono", "clock resync": "wait:1s on resync",
+	} {
+		s, err := gt.SubjectOf(parse(text))
+		require.NoError(t, err)
+		assert.Equal(t, want, s.Name)
+	}
+	for _, s := range []gt.Script{{Strategy: "fly"}, {Clock: "sun"}} {
+		_, err := gt.SubjectOf(s)
+		assert.Error(t, err)
+	}
+}
+
+func BenchmarkSuite(b *testing.B) {
+	subject := gt.Tickflake(strategies.Default(), gt.Raw)
+	script := parse("ids 40000; step -3ms; ids 40000 over 1s; batch 100; stream 10000; step -1ms; ids 10000")
+	issued := 0
+	for b.Loop() {
+		r := gt.RunScript(subject, script)
+		if r.Failed() {
+			b.Fatal(r)
+		}
+		issued += r.Issued
+	}
+	b.ReportMetric(float64(issued)/b.Elapsed().Seconds(), "IDs/s")
+}

@@ -1,0 +1,135 @@
+package generatortest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// ClockKind is what a tickflake generator reads.
+type ClockKind string
+
+const (
+	// Raw is the wall clock: every step reaches the strategy.
+	Raw ClockKind = "raw"
+	// Mono is a monoclock, which no step reaches.
+	Mono ClockKind = "mono"
+	// Resync is a monoclock that catches up with the wall after a suspend, as
+	// monoclock.WithResync(time.Second, 24*time.Hour) does.
+	Resync ClockKind = "resync"
+)
+
+// ClockKinds are all of them.
+var ClockKinds = []ClockKind{Raw, Mono, Resync}
+
+// ParseClockKind reads a ClockKind.
+func ParseClockKind(text string) (ClockKind, error) {
+	for _, kind := range ClockKinds {
+		if text == string(kind) {
+			return kind, nil
+		}
+	}
+	return "", fmt.Errorf("clock %q: want raw, mono or resync", text)
+}
+
+// Tickflake returns the [Subject] that is tickflake's own generator with a
+// strategy on a clock, and with options. Its claim is what [strategies.Limits]
+// says. Its layout is the default one with 4 bits of sequence, so that 16 IDs use
+// up a tick, unless the options give another.
+func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) Subject[generator.ID] {
+	layout := generator.DefaultLayout()
+	layout.SequenceBits = 4
+	opts = append([]generator.Option{generator.WithStrategy(s), generator.WithLayout(layout), generator.WithNode(7)}, opts...)
+	start := func(clock generator.Clock) (*generator.Generator, error) {
+		return generator.New(append(opts[:len(opts):len(opts)], generator.WithClock(clock))...)
+	}
+	// Ask a generator, since the options may give another layout, perhaps one
+	// whose time is over or has not begun. If they are wrong, New says so when it
+	// is called.
+	gen, err := start(clocktest.NewVirtual(noon))
+	for year := firstWall.Year(); err != nil && year < lastWall.Year(); year++ {
+		gen, err = start(clocktest.NewVirtual(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)))
+	}
+	if err == nil {
+		layout = gen.Layout()
+	}
+	claim := func(cause strategies.Cause) Bound {
+		wait, borrow := strategies.Limits(s, cause)
+		return Bound{Wait: wait, Borrow: borrow}
+	}
+	epoch, tick, shift := layout.Epoch, layout.Tick, layout.NodeBits+layout.SequenceBits
+	return Subject[generator.ID]{
+		Name: fmt.Sprintf("%v on %s", s, kind),
+		New: func(fault *clocktest.Virtual) (Process[generator.ID], error) {
+			var clock generator.Clock = fault
+			switch kind {
+			case Mono:
+				clock = monoclock.New(monoclock.WithSource(fault))
+			case Resync:
+				clock = monoclock.New(monoclock.WithSource(fault), monoclock.WithResync(time.Second, 24*time.Hour))
+			}
+			gen, err := start(clock)
+			if err != nil {
+				return Process[generator.ID]{}, err
+			}
+			return Process[generator.ID]{
+				Next:   gen.Next,
+				NextN:  gen.NextN,
+				Stream: func() func() (generator.ID, error) { return gen.Stream().Next },
+				Now:    clock.Now,
+				Close:  gen.Close,
+			}, nil
+		},
+		Claim: Claim{Exhausted: claim(strategies.Exhausted), Behind: claim(strategies.Behind)},
+		// As Layout.Decode does, without its checks.
+		Time:       func(id generator.ID) time.Time { return epoch.Add(time.Duration(id>>shift) * tick) },
+		Tick:       tick,
+		Epoch:      epoch,
+		End:        layout.End(),
+		CheckError: checkTickflakeError,
+	}
+}
+
+// checkTickflakeError returns what is wrong with an error of a tickflake
+// generator that has not been closed.
+func checkTickflakeError(err error) error {
+	var lead *generator.LeadError
+	var end *generator.EndOfTimeError
+	switch {
+	case errors.As(err, &end):
+		return nil
+	case !errors.As(err, &lead):
+		return fmt.Errorf("the error is of type %T", err)
+	case lead.Lead <= 0:
+		return fmt.Errorf("the error's lead is %s", lead.Lead)
+	case errors.Is(err, generator.ErrBehind) == errors.Is(err, generator.ErrExhausted):
+		return errors.New("the error has no cause, or two")
+	case !strings.Contains(err.Error(), lead.Lead.String()):
+		return errors.New("the error does not say by how much")
+	}
+	return nil
+}
+
+// SubjectOf returns the tickflake generator that a script asks for: with its
+// strategy, or the default one, on its clock, or the raw wall.
+func SubjectOf(s Script) (Subject[generator.ID], error) {
+	strategy, kind := strategies.Default(), Raw
+	var err error
+	if s.Strategy != "" {
+		if strategy, err = strategies.Parse(s.Strategy); err != nil {
+			return Subject[generator.ID]{}, err
+		}
+	}
+	if s.Clock != "" {
+		if kind, err = ParseClockKind(s.Clock); err != nil {
+			return Subject[generator.ID]{}, err
+		}
+	}
+	return Tickflake(strategy, kind), nil
+}

@@ -1,0 +1,145 @@
+package generatortest
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+)
+
+// world is the time that a script runs in.
+type world interface {
+	now() time.Time        // the wall
+	passed() time.Duration // true time since the script began
+	pass(d time.Duration)  // lets true time pass
+	fault(s Step)          // what a step does to the clock
+	calm()                 // ends all faults
+	meet(on bool)          // several callers are about to run, or have run
+	allow(calls int)       // so many calls may read the clock from now on
+	spun() <-chan struct{} // closed when a call did nothing but read the clock, and was ended
+
+	// hold holds the next caller to read the clock, after so many readings more,
+	// until it is woken, which may be done more than once.
+	hold(skip int) (parked <-chan struct{}, wake func())
+}
+
+// virtual is a world whose clock is handed to the generator.
+type virtual struct {
+	clock *clocktest.Virtual
+
+	reads atomic.Int64  // how often the clock may yet be read
+	spin  chan struct{} // closed when it was read more often than that
+	once  sync.Once     // closes it
+	crowd atomic.Bool
+	turn  atomic.Uint64 // counts the crowd's readings
+	park  atomic.Pointer[parking]
+}
+
+// parking holds one caller.
+type parking struct {
+	skip         atomic.Int64  // readings until then
+	parked, wake chan struct{} // closed when it is held, and when it may go on
+}
+
+// patience is how often a call may read the clock. One that reads it more often
+// does not wait, it spins, or it would outlast the patience of whoever runs the
+// script. It must cover a clock that stands still for MaxFreeze, looked at once
+// per resolution.
+const patience = 1 << 22
+
+// resolution is that of the clocks in a script. With a finer one, a generator
+// that waits for what is left of its tick would do so a billion times while a
+// clock stands still a nanosecond before the tick's end.
+const resolution = time.Microsecond
+
+func newVirtual(begin time.Time) *virtual {
+	w := &virtual{clock: clocktest.NewVirtual(begin), spin: make(chan struct{})}
+	w.clock.AutoAdvance(true)
+	w.clock.Coarse(resolution)
+	w.allow(1)
+	w.clock.OnRead(w.read)
+	return w
+}
+
+// read is called by whoever is about to read the clock. It ends the goroutine of
+// one who spins: there is no other way out of code that is not ours.
+func (w *virtual) read() {
+	if w.reads.Add(-1) < 0 {
+		w.once.Do(func() { close(w.spin) })
+		runtime.Goexit()
+	}
+	// One reading in four, in a pattern that never repeats: with every fourth, calls
+	// of four readings would always meet at the same.
+	if w.crowd.Load() && w.turn.Add(1)*0x9E3779B97F4A7C15>>62 == 0 {
+		runtime.Gosched() // callers meet even on one processor
+	}
+	if p := w.park.Load(); p != nil {
+		if p.skip.Add(-1) == -1 {
+			w.park.Store(nil) // the others read it as ever
+			close(p.parked)
+			<-p.wake
+		}
+	}
+}
+
+func (w *virtual) allow(calls int)       { w.reads.Store(patience * int64(calls)) }
+func (w *virtual) spun() <-chan struct{} { return w.spin }
+func (w *virtual) meet(on bool)          { w.crowd.Store(on) }
+
+func (w *virtual) hold(skip int) (parked <-chan struct{}, wake func()) {
+	p := &parking{parked: make(chan struct{}), wake: make(chan struct{})}
+	p.skip.Store(int64(skip))
+	w.park.Store(p)
+	return p.parked, sync.OnceFunc(func() { w.park.Store(nil); close(p.wake) })
+}
+
+func (w *virtual) now() time.Time        { return w.clock.Wall() }
+func (w *virtual) passed() time.Duration { return w.clock.Passed() }
+func (w *virtual) pass(d time.Duration)  { w.clock.Advance(d) }
+
+func (w *virtual) fault(s Step) {
+	switch s.Do {
+	case StepWall:
+		w.clock.Step(s.Time)
+	case Slew:
+		w.clock.Slew(s.Rate, s.Time)
+	case Freeze:
+		w.clock.Freeze(s.Time)
+	case Coarse:
+		w.clock.Coarse(max(s.Time, resolution))
+	case Suspend:
+		w.clock.Suspend(s.Time)
+	case Leap:
+		w.clock.LeapSecond()
+	}
+}
+
+func (w *virtual) calm() {
+	w.clock.Freeze(0)
+	w.clock.Slew(1, 0)
+	w.clock.Coarse(resolution)
+	w.clock.Advance(time.Second) // a leap second that is still due
+}
+
+// bubble is the world of the time package inside a bubble of testing/synctest,
+// where time passes when all wait.
+type bubble struct{ began time.Time }
+
+func newBubble(begin time.Time) bubble {
+	time.Sleep(time.Until(begin))
+	return bubble{time.Now()}
+}
+
+func (b bubble) now() time.Time        { return time.Now().Round(0) }
+func (b bubble) passed() time.Duration { return time.Since(b.began) }
+func (b bubble) pass(d time.Duration)  { time.Sleep(d) }
+func (b bubble) fault(Step)            {}
+func (b bubble) calm()                 {}
+func (b bubble) allow(int)             {}
+func (b bubble) spun() <-chan struct{} { return nil }
+func (b bubble) meet(bool)             {}
+func (b bubble) hold(int) (<-chan struct{}, func()) {
+	return nil, func() {}
+}
