@@ -1,13 +1,14 @@
-// Package chaos runs the generator through clock faults: steps back and forward,
-// freezes, exhaustion, a clock before the epoch and one past the end of time.
-// Every fault meets every strategy, on the raw wall clock and on a monoclock, and
-// no call may return an ID twice, return one out of order, outlast its strategy's
-// bound, or fail with an error that does not say by how much.
+// Package chaos puts the generator through the fault catalogue: clocks that are
+// stepped, slewed, frozen, coarse, suspended or wrong from the start, processes
+// that restart, and demand beyond the layout's ceiling. Every fault meets every
+// strategy, on the raw wall clock and on monoclocks, at fixed sizes, and at random
+// ones in random order.
 //
-// The folder looks at the library from outside. It holds tests only; run one
-// fault, or one fault with one strategy, by name:
+// The folder holds tests only, and looks at the library from outside. What it uses
+// can be imported: generator/generatortest, the suite, and monoclock/clocktest, the
+// clocks. README.md says how to put a generator of your own through it.
 //
 //	go test ./chaos_test
-//	go test ./chaos_test -run 'F4'
-//	go test ./chaos_test -run 'F5/raw/borrow'
+//	go test ./chaos_test -run 'F5/borrow'
+//	go test ./chaos_test -run 'F5/borrow/raw' -v
 package chaos

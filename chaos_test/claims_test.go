@@ -1,0 +1,88 @@
+package chaos_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// claim is a strategy and what it promises.
+type claim struct {
+	name     string
+	strategy strategies.Strategy
+	generatortest.Claim
+}
+
+// always claims the same whatever the cause.
+func always(wait, borrow time.Duration) generatortest.Claim {
+	b := generatortest.Bound{Wait: wait, Borrow: borrow}
+	return generatortest.Claim{Exhausted: b, Behind: b}
+}
+
+// claims are those of the table, and of compositions that users make.
+var claims = append(table[:len(table):len(table)],
+	claim{"wait-then-borrow", strategies.Chain(strategies.WaitUpTo(2*time.Millisecond), strategies.BorrowUpTo(2*time.Second)), always(2*time.Millisecond, 2*time.Second)},
+	claim{"wait-when-exhausted-borrow-when-behind", strategies.PerCause(strategies.WaitUpTo(time.Second), strategies.BorrowUpTo(time.Minute)), generatortest.Claim{
+		Exhausted: generatortest.Bound{Wait: time.Second},
+		Behind:    generatortest.Bound{Borrow: time.Minute},
+	}},
+	claim{"of-ones-own", strategies.Func(borrowEvenMilliseconds), always(3*time.Millisecond, 10*time.Millisecond)},
+)
+
+// table holds the rows of the README's table of strategies. What they promise
+// stands here by hand, so that a strategy which decides otherwise is found out.
+var table = []claim{
+	{"reject", strategies.Reject(), always(0, 0)},
+	{"wait", strategies.WaitUpTo(5 * time.Millisecond), always(5*time.Millisecond, 0)},
+	{"wait-forever", strategies.Wait(), always(generatortest.Forever, 0)},
+	{"borrow", strategies.BorrowUpTo(time.Second), always(0, time.Second)},
+	{"borrow-then-wait", strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second)), always(5*time.Second, time.Second)},
+	{"default", strategies.Default(), always(time.Second, 0)},
+	{"twitter", strategies.Twitter(), generatortest.Claim{Exhausted: generatortest.Bound{Wait: generatortest.Forever}}},
+	{"leaf", strategies.Leaf(), generatortest.Claim{
+		Exhausted: generatortest.Bound{Wait: generatortest.Forever},
+		Behind:    generatortest.Bound{Wait: 5 * time.Millisecond},
+	}},
+	{"last-timestamp-plus-one", strategies.LastTimestampPlusOne(), always(0, 24*time.Hour)},
+}
+
+// borrowEvenMilliseconds is a strategy that tickflake knows nothing about: it waits
+// a little where the lead is odd.
+func borrowEvenMilliseconds(s strategies.Situation) strategies.Decision {
+	switch {
+	case s.Lead > 10*time.Millisecond:
+		return strategies.Decision{Action: strategies.ActionReject, Limit: 10 * time.Millisecond}
+	case s.Lead/time.Millisecond%2 == 1 && s.Lead+s.Waited <= 3*time.Millisecond:
+		return strategies.Decision{Action: strategies.ActionWait, Wait: s.Lead / 2}
+	}
+	return strategies.Decision{Action: strategies.ActionBorrow}
+}
+
+// wait is the longest that a call may take, and borrow the furthest that an ID
+// may be ahead of the clock.
+func (c claim) wait() time.Duration   { return max(c.Exhausted.Wait, c.Behind.Wait) }
+func (c claim) borrow() time.Duration { return max(c.Exhausted.Borrow, c.Behind.Borrow) }
+
+// bends is the lead of a clock that is behind up to which there is an ID at all.
+func (c claim) bends() time.Duration { return max(c.Behind.Wait, c.Behind.Borrow) }
+
+// subject is the generator with the claim's strategy.
+func (c claim) subject(kind generatortest.ClockKind, opts ...generator.Option) generatortest.Subject[generator.ID] {
+	s := generatortest.Tickflake(c.strategy, kind, opts...)
+	s.Name = c.name + " on " + string(kind)
+	s.Claim = c.Claim
+	return s
+}
+
+func TestLimitsAreTheClaims(t *testing.T) {
+	for _, c := range claims {
+		if c.name != "of-ones-own" { // nothing can be known of it
+			assert.Equal(t, c.Claim, generatortest.Tickflake(c.strategy, generatortest.Raw).Claim, c.name)
+		}
+	}
+}

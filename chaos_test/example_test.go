@@ -1,0 +1,58 @@
+package chaos_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+)
+
+func Example() {
+	naive := generatortest.Subject[int64]{
+		Name: "naive",
+		New: func(clock *clocktest.Virtual) (generatortest.Process[int64], error) {
+			var last, count int64 // milliseconds and a counter, as many programs have it
+			return generatortest.Process[int64]{Next: func() (int64, error) {
+				if now := clock.Now().UnixMilli(); now != last {
+					last, count = now, 0
+				}
+				count++
+				return last<<12 | count, nil
+			}}, nil
+		},
+		Time: func(id int64) time.Time { return time.UnixMilli(id >> 12) },
+		Tick: time.Millisecond,
+	}
+	for _, fault := range generatortest.Catalogue()[:5] {
+		result := generatortest.Run(naive, fault).Results[0]
+		fmt.Println(fault.Fault, fault.Name, "failed:", result.Failed(), "duplicates:", result.Duplicates)
+	}
+	// Output:
+	// F1 step-back-small failed: true duplicates: 36
+	// F2 step-back-large failed: true duplicates: 500
+	// F3 step-forward failed: false duplicates: 0
+	// F4 forward-then-back failed: true duplicates: 50
+	// F5 repeated-steps failed: true duplicates: 303
+}
+
+// What README.md shows is what Example runs.
+func TestReadmeShowsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	source, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	_, body, _ := strings.Cut(string(source), "func Example() {\n")
+	body, _, _ = strings.Cut(body, "}\n\n")
+	code, output, found := strings.Cut(strings.ReplaceAll("\n"+body, "\n\t", "\n"), "// Output:\n")
+	require.True(t, found)
+	assert.Contains(t, string(readme), "```go"+code+"```")
+	assert.LessOrEqual(t, strings.Count(code, "\n"), 22)
+	assert.Contains(t, string(readme), strings.ReplaceAll("\n"+output, "\n// ", "\n    "))
+}

@@ -1,0 +1,173 @@
+package chaos_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// faults draws scripts: any sequence of calls and faults of any size, with small
+// ones more often than large ones, as that is where ticks begin and end.
+func faults(actions ...generatortest.Action) *rapid.Generator[generatortest.Script] {
+	span := func(longest time.Duration) *rapid.Generator[time.Duration] {
+		return rapid.OneOf(
+			rapid.Map(rapid.IntRange(1, 20), func(n int) time.Duration { return time.Duration(n) * time.Millisecond }),
+			rapid.Map(rapid.IntRange(1, 3000), func(n int) time.Duration { return time.Duration(n) * time.Microsecond }),
+			rapid.Map(rapid.Int64Range(1, int64(longest/time.Second)), func(n int64) time.Duration { return time.Duration(n) * time.Second }),
+		)
+	}
+	step := rapid.Custom(func(t *rapid.T) generatortest.Step {
+		s := generatortest.Step{Do: rapid.SampledFrom(actions).Draw(t, "action")}
+		switch s.Do {
+		case generatortest.IDs:
+			s.Count = rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 400)).Draw(t, "count")
+			if rapid.Bool().Draw(t, "spread") {
+				s.Time = span(5*time.Second).Draw(t, "over")
+			}
+		case generatortest.Batch, generatortest.Stream:
+			s.Count = rapid.IntRange(1, 100).Draw(t, "count")
+		case generatortest.StepWall:
+			s.Time = span(48*time.Hour).Draw(t, "by") * time.Duration(1-2*rapid.IntRange(0, 1).Draw(t, "back"))
+		case generatortest.Slew:
+			s.Rate = rapid.SampledFrom([]float64{0.5, 0.9, 0.999, 1.001, 1.1, 2}).Draw(t, "rate")
+			s.Time = span(10*time.Second).Draw(t, "for")
+		case generatortest.Freeze:
+			s.Time = rapid.SampledFrom([]time.Duration{1, 3, 20, 100}).Draw(t, "for") * time.Millisecond
+		case generatortest.Coarse:
+			s.Time = rapid.SampledFrom([]time.Duration{0, 500 * time.Microsecond, 10 * time.Millisecond, 15_600 * time.Microsecond}).Draw(t, "to")
+		case generatortest.Pass, generatortest.Suspend, generatortest.Takeover:
+			s.Time = span(time.Hour).Draw(t, "for")
+		}
+		return s
+	})
+	return rapid.Map(rapid.SliceOfN(step, 1, 40), func(steps []generatortest.Step) generatortest.Script {
+		return generatortest.Script{Steps: steps}
+	})
+}
+
+// inProcess are the actions that a generator without a store must bear.
+var inProcess = []generatortest.Action{
+	generatortest.IDs, generatortest.IDs, generatortest.IDs, generatortest.Batch, generatortest.Stream, generatortest.Pass,
+	generatortest.StepWall, generatortest.StepWall, generatortest.Slew, generatortest.Freeze, generatortest.Coarse,
+	generatortest.Suspend, generatortest.Leap,
+}
+
+// across are those for a generator that keeps its state across a restart.
+var across = append(inProcess[:len(inProcess):len(inProcess)],
+	generatortest.Restart, generatortest.Crash, generatortest.Takeover)
+
+// TestAnyScript puts every strategy through faults of any size in any order. What
+// it finds it shrinks to a script that `tickflake chaos --script` replays.
+func TestAnyScript(t *testing.T) {
+	for _, c := range claims {
+		t.Run(c.name, func(t *testing.T) {
+			for _, kind := range generatortest.ClockKinds {
+				t.Run(string(kind), func(t *testing.T) {
+					subject := c.subject(kind)
+					rapid.Check(t, func(t *rapid.T) {
+						script := faults(inProcess...).Draw(t, "script")
+						script.Clock = string(kind)
+						if s, ok := c.strategy.(fmt.Stringer); ok {
+							script.Strategy = s.String()
+						}
+						mustHold(t, generatortest.RunScript(subject, script), script)
+					})
+				})
+			}
+		})
+	}
+}
+
+func TestAnyScriptOnTheControl(t *testing.T) {
+	subject := mutantSubject("control", waits, func(clock *clocktest.Virtual, kept *state) issuer { return newControl(clock, kept) })
+	rapid.Check(t, func(t *rapid.T) {
+		script := faults(across...).Draw(t, "script")
+		mustHold(t, generatortest.RunScript(subject, script), script)
+	})
+}
+
+// mustHold fails with what was violated, and the script to replay it.
+func mustHold(t rapid.TB, r generatortest.Result, script generatortest.Script) {
+	if r.Skipped != "" {
+		t.Fatalf("does not apply: %s\n%s", r.Skipped, script)
+	}
+	if r.Failed() {
+		t.Fatalf("%s\nreplay this with tickflake chaos --script FILE:\n\n%s\n", r.Violations[0], script)
+	}
+}
+
+// TestShrinking breaks the generator and looks at what is left of the script.
+func TestShrinking(t *testing.T) {
+	subject := mutantSubject("M4", waits, newM4)
+	found := &finding{TB: t}
+	rapid.Check(found, func(t *rapid.T) {
+		script := faults(inProcess...).Draw(t, "script")
+		r := generatortest.RunScript(subject, script)
+		if r.Duplicates > 0 {
+			found.script = script
+			t.Fatalf("%d duplicates", r.Duplicates)
+		}
+	})
+	require.True(t, found.failed, "the mutant was not caught")
+	t.Logf("shrunk to: %s", found.script.Line())
+	assert.LessOrEqual(t, len(found.script.Steps), 4, found.script.Line())
+	again, err := generatortest.ParseScript(found.script.String())
+	require.NoError(t, err)
+	assert.Positive(t, generatortest.RunScript(subject, again).Duplicates, "it can be replayed")
+}
+
+// finding takes what rapid would fail with.
+type finding struct {
+	rapid.TB
+	script generatortest.Script
+	failed bool
+}
+
+func (f *finding) Helper()                 {}
+func (f *finding) Errorf(string, ...any)   { f.failed = true }
+func (f *finding) Fatalf(string, ...any)   { f.failed = true }
+func (f *finding) Fail()                   { f.failed = true }
+func (f *finding) FailNow()                { f.failed = true }
+func (f *finding) Logf(s string, a ...any) {}
+func (f *finding) Failed() bool            { return f.failed }
+
+// TestScriptsReplay runs what is saved once more, and expects the same in every
+// figure: for the generator, and for one that fails.
+func TestScriptsReplay(t *testing.T) {
+	for _, scenario := range generatortest.Catalogue() {
+		if scenario.Script.Callers > 1 {
+			continue // the Go scheduler decides
+		}
+		saved := scenario.Script.String()
+		again, err := generatortest.ParseScript(saved)
+		require.NoError(t, err, scenario.Fault)
+		for _, kind := range generatortest.ClockKinds {
+			subject := table[0].subject(kind)
+			assert.Equal(t, generatortest.RunScript(subject, scenario.Script), generatortest.RunScript(subject, again), "%s on %s", scenario.Fault, kind)
+		}
+		broken := mutantSubject("M4", waits, newM4)
+		assert.Equal(t, generatortest.RunScript(broken, scenario.Script), generatortest.RunScript(broken, again), scenario.Fault)
+	}
+}
+
+// Texts of strategies of one's own cannot be read back, and a script without one
+// is for whoever has them.
+func TestScriptsOfClaimsParse(t *testing.T) {
+	for _, c := range claims {
+		s, ok := c.strategy.(fmt.Stringer)
+		if !ok || strings.Contains(s.String(), "(") {
+			continue
+		}
+		_, err := strategies.Parse(s.String())
+		assert.NoError(t, err, c.name)
+	}
+}
