@@ -50,7 +50,12 @@ func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
 			strategy, err = strategies.Parse(s)
 			return err
 		})
-	completeFlag(cmd, "strategy", []cobra.Completion{
+	completeFlag(cmd, "strategy", strategyCompletions())
+	return &strategy
+}
+
+func strategyCompletions() []cobra.Completion {
+	return []cobra.Completion{
 		cobra.CompletionWithDesc("default", "wait up to a second"),
 		cobra.CompletionWithDesc("reject", "fail at once"),
 		cobra.CompletionWithDesc("wait", "wait as long as it takes"),
@@ -59,8 +64,7 @@ func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
 		cobra.CompletionWithDesc("borrow:1s,wait:5s", "the first that does not reject"),
 		cobra.CompletionWithDesc("exhausted=wait/behind=reject", "one per cause"),
 		"twitter", "leaf", "last-timestamp-plus-one",
-	})
-	return &strategy
+	}
 }
 
 // choiceFlag adds a flag that takes one of a few words, the first of which is

@@ -74,7 +74,7 @@ func newGenerate(c *console) *cobra.Command {
 		if err != nil {
 			return configError(err)
 		}
-		bar := newBar(c.screen, count)
+		bar := newBar(c.screen, count, "IDs")
 		defer bar.Clear() // for whatever is to be said on that line
 		return generate(cmd.Context(), gen, count, c.out, lineOf(gen.Layout(), *format), bar)
 	}

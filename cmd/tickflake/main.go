@@ -1,9 +1,11 @@
-// Command tickflake issues 64-bit, time-ordered unique IDs, takes IDs apart, and
-// explains and plans the layouts of their bits.
+// Command tickflake issues 64-bit, time-ordered unique IDs, takes IDs apart,
+// explains and plans the layouts of their bits, and puts its own generator through
+// clock faults.
 //
 //	tickflake generate --count 3
 //	tickflake decode --layout twitter 1541815603606036480
 //	tickflake layout plan --nodes 100 --rate 10000 --years 30
+//	tickflake chaos --strategy borrow:1s
 //
 // It is the library's generator package at a shell: to fill a column of test
 // data, to look at an ID from a log, to settle on widths before the first ID is

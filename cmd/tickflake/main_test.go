@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
 // result is what a command line came to.
@@ -58,12 +60,16 @@ func TestExitCodes(t *testing.T) {
 		{"layout list", 0, ""},
 		{"layout show 41/10/12", 0, ""},
 		{plan, 0, ""},
+		{"chaos --fault F1", 0, ""},
+		{"chaos list", 0, ""},
 
 		{"generate --layout baidu", 1, `tickflake: --layout: layout "baidu": the time field, 28 bits of 1s from 2016-05-19T16:00:00Z, ended at 2024-11-20T13:24:16Z*`},
 		{"generate --layout twitter,epoch=2262-01-01", 1, `tickflake: --layout: layout: epoch 2262-01-01T00:00:00Z is *`},
 		{"generate --count 100000 --strategy reject --layout time=41,sequence=12,tick=1h", 1, `tickflake: sequence exhausted: *`},
 		{"decode x", 1, `tickflake: argument 1: decimal ID "x": bad character "x" at offset 0`},
 		{"layout plan --nodes 1000 --rate 1e6 --years 100 --bits 53", 1, `tickflake: plan: 1000 nodes, 1000000 IDs/s per node and 100 years need *`},
+
+		{"chaos --script /nosuch/file", 1, "tickflake: open /nosuch/file: no such file or directory"},
 
 		{"nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake\"\nsee 'tickflake --help'"},
 		{"genrate", 2, "tickflake: unknown command \"genrate\" for \"tickflake\"; did you mean generate?\nsee 'tickflake --help'"},
@@ -105,6 +111,31 @@ func TestExitCodes(t *testing.T) {
 		{plan + " --epoch soon", 2, "tickflake: --epoch: the epoch must be an instant like 2025-01-01T00:00:00Z, a date*\nsee 'tickflake layout plan --help'"},
 		{plan + " --epoch 1900-01-01", 2, "tickflake: --epoch: layout: epoch 1900-01-01T00:00:00Z is *\nsee 'tickflake layout plan --help'"},
 		{plan + " --epoch 2026-01-01,tick=1s", 2, "tickflake: --epoch: want one instant*\nsee 'tickflake layout plan --help'"},
+		{"chaos nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake chaos\"\nsee 'tickflake chaos --help'"},
+		{"chaos lsit", 2, "tickflake: unknown command \"lsit\" for \"tickflake chaos\"; did you mean list?\nsee 'tickflake chaos --help'"},
+		{"chaos --strategy nosuch", 2, "tickflake: --strategy: strategy \"nosuch\": not known*\nsee 'tickflake chaos --help'"},
+		{"chaos --clock wall", 2, "tickflake: --clock: want raw, mono, resync or all, got \"wall\"\nsee 'tickflake chaos --help'"},
+		{"chaos --fault F99", 2, "tickflake: --fault: want F1, F2, F3, *, F17 or F18, got \"F99\"\nsee 'tickflake chaos --help'"},
+		{"chaos --format xml", 2, "tickflake: --format: want table, json or junit, got \"xml\"\nsee 'tickflake chaos --help'"},
+		{"chaos --seeds 0", 2, "tickflake: --seeds: want at least 1, got 0\nsee 'tickflake chaos --help'"},
+		{"chaos --seeds x", 2, "tickflake: --seeds: want a whole number, got \"x\"\nsee 'tickflake chaos --help'"},
+		{"chaos --seeds 5 --from 0", 2, "tickflake: --from: want at least 1, got 0\nsee 'tickflake chaos --help'"},
+		{"chaos --seeds 5 --parallel 0", 2, "tickflake: --parallel: want at least 1, got 0\nsee 'tickflake chaos --help'"},
+		{"chaos --seeds 5 --parallel 4097", 2, "tickflake: --parallel: want at most 4096, got 4097\nsee 'tickflake chaos --help'"},
+		{"chaos --from 5", 2, "tickflake: --from needs --seeds\nsee 'tickflake chaos --help'"},
+		{"chaos --parallel 5", 2, "tickflake: --parallel needs --seeds\nsee 'tickflake chaos --help'"},
+		{"chaos --trace", 2, "tickflake: --trace needs --seeds 1, or a --script with a seed\nsee 'tickflake chaos --help'"},
+		{"chaos --trace --seeds 2", 2, "tickflake: --trace needs --seeds 1, or a --script with a seed\nsee 'tickflake chaos --help'"},
+		{"chaos --trace --seeds 1 --format json", 2, "tickflake: --trace does not go with --format json\nsee 'tickflake chaos --help'"},
+		{"chaos --seeds 5 --strategy wait", 2, "tickflake: --strategy does not go with --seeds\nsee 'tickflake chaos --help'"},
+		{"chaos --seeds 5 --clock raw", 2, "tickflake: --clock does not go with --seeds\nsee 'tickflake chaos --help'"},
+		{"chaos --seeds 5 --fault F1", 2, "tickflake: --fault does not go with --seeds\nsee 'tickflake chaos --help'"},
+		{"chaos --script - --fault F1", 2, "tickflake: --fault does not go with --script\nsee 'tickflake chaos --help'"},
+		{"chaos --script - --seeds 5", 2, "tickflake: --seeds does not go with --script\nsee 'tickflake chaos --help'"},
+		{"chaos --script - --from 5", 2, "tickflake: --from does not go with --script\nsee 'tickflake chaos --help'"},
+		{"chaos --script - --parallel 5", 2, "tickflake: --parallel does not go with --script\nsee 'tickflake chaos --help'"},
+		{"chaos list F99", 2, "tickflake: want F1, F2, F3, *, F17 or F18, got \"F99\"\nsee 'tickflake chaos list --help'"},
+		{"chaos list --format junit", 2, "tickflake: --format: want table or json, got \"junit\"\nsee 'tickflake chaos list --help'"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {
@@ -163,6 +194,13 @@ func TestWriteErrors(t *testing.T) {
 		"layout list",
 		"layout list --format json",
 		"layout show twitter",
+		"chaos",
+		"chaos --format json",
+		"chaos --format junit",
+		"chaos --seeds 1 --trace",
+		"chaos list",
+		"chaos list F5",
+		"chaos list --format json",
 		"completion bash",
 		"--help",
 		"--version",
@@ -188,7 +226,7 @@ func TestWriteErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan"} {
+	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan", "chaos", "chaos list"} {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Fields(line)
 			byFlag := tickflake(append(args, "--help")...)
@@ -205,6 +243,18 @@ func TestHelp(t *testing.T) {
 	for _, group := range []string{"", "layout", "completion"} {
 		args := strings.Fields(group)
 		assert.Equal(t, tickflake(append(args, "--help")...), tickflake(args...), "a bare group is a request for help")
+	}
+}
+
+// A command that only holds others cannot be run by itself; chaos can.
+func TestUsageShowsWhatCanBeRun(t *testing.T) {
+	for line, want := range map[string]string{
+		"":           "\nUsage:\n  tickflake COMMAND\n\n",
+		"layout":     "\nUsage:\n  tickflake layout COMMAND\n\n",
+		"chaos":      "\nUsage:\n  tickflake chaos [flags]\n  tickflake chaos COMMAND\n\n",
+		"chaos list": "\nUsage:\n  tickflake chaos list [FAULT...] [flags]\n\n",
+	} {
+		assert.Contains(t, tickflake(append(strings.Fields(line), "--help")...).out, want)
 	}
 }
 
@@ -247,6 +297,12 @@ func TestCompletion(t *testing.T) {
 		{"decode --from", []string{"dec", "base32", "base58", "base62"}},
 		{"layout list --format", []string{"text", "json"}},
 		{"layout plan --format", []string{"text", "json"}},
+		{"chaos --strategy", []string{"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one", "all"}},
+		{"chaos --clock", []string{"raw", "mono", "resync", "all"}},
+		{"chaos --format", []string{"table", "json", "junit"}},
+		{"chaos list --format", []string{"table", "json"}},
+		{"chaos list", faultsOf(generatortest.Catalogue())},
+		{"chaos --fault", faultsOf(generatortest.Catalogue())},
 		{"help layout", []string{"list", "plan", "show"}},
 	}
 	for _, tt := range tests {
@@ -265,16 +321,30 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+func faultsOf(list []generatortest.Scenario) []string {
+	var faults []string
+	for _, s := range list {
+		faults = append(faults, s.Fault)
+	}
+	return faults
+}
+
 // What the completion offers has to be something that the flag takes.
 func TestCompletedValuesAreAccepted(t *testing.T) {
-	for _, flag := range []string{"--strategy", "--format"} {
-		for _, line := range tickflake("__complete", "generate", flag, "").lines() {
-			value, _, _ := strings.Cut(line, "\t")
-			if strings.HasPrefix(value, ":") {
-				continue
+	for command, flags := range map[string][]string{
+		"generate":         {"--strategy", "--format"},
+		"chaos --fault F1": {"--strategy", "--clock", "--fault", "--format"},
+	} {
+		for _, flag := range flags {
+			words := append(strings.Fields(command), flag)
+			for _, line := range tickflake(append(append([]string{"__complete"}, words...), "")...).lines() {
+				value, _, _ := strings.Cut(line, "\t")
+				if strings.HasPrefix(value, ":") {
+					continue
+				}
+				got := tickflake(append(words, value)...)
+				assert.Equalf(t, 0, got.code, "%s %s: %s", flag, value, got.err)
 			}
-			got := tickflake("generate", flag, value)
-			assert.Equalf(t, 0, got.code, "%s %s: %s", flag, value, got.err)
 		}
 	}
 }

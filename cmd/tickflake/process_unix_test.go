@@ -213,7 +213,7 @@ func TestClosedPipeIsNoError(t *testing.T) {
 }
 
 func TestPipeClosedFromTheStart(t *testing.T) {
-	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "--help", "completion bash"} {
+	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "chaos --fault F1", "chaos list", "--help", "completion bash"} {
 		t.Run(line, func(t *testing.T) {
 			r, w := pipe(t)
 			r.Close()
@@ -230,7 +230,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close()
-	for _, line := range []string{"generate", "generate --count 1000000000000", "decode 7", "layout list"} {
+	for _, line := range []string{"generate", "generate --count 1000000000000", "decode 7", "layout list", "chaos --fault F1", "chaos list"} {
 		t.Run(line, func(t *testing.T) {
 			cmd, stderr := process(t, nil, full, strings.Fields(line)...)
 			assert.Equal(t, 1, exitCode(cmd))

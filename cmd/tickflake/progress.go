@@ -31,20 +31,20 @@ func terminal(w io.Writer) *os.File {
 	return nil
 }
 
-// newBar returns a bar that shows on the screen how much of count is done, or
-// nothing if there is no screen.
-func newBar(screen *os.File, count int64) *progressbar.ProgressBar {
+// newBar returns a bar that shows on the screen how many of count things are
+// done, or nothing if there is no screen.
+func newBar(screen *os.File, count int64, things string) *progressbar.ProgressBar {
 	if screen == nil {
 		return progressbar.NewOptions64(count, progressbar.OptionSetVisibility(false))
 	}
 	return progressbar.NewOptions64(count,
 		progressbar.OptionSetWriter(&lateWriter{screen, time.Now().Add(barDelay)}),
-		progressbar.OptionSetWidth(barWidth(screen, count)),
+		progressbar.OptionSetWidth(barWidth(screen, count, things)),
 		progressbar.OptionSetTheme(progressbar.ThemeASCII),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionShowCount(),
 		progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString("IDs"),
+		progressbar.OptionSetItsString(things),
 		progressbar.OptionClearOnFinish(),
 	)
 }
@@ -52,8 +52,8 @@ func newBar(screen *os.File, count int64) *progressbar.ProgressBar {
 // barWidth is what the figures around the bar leave of the line, within reason:
 //
 //	100% [===>...] (2000/4000, 4000000 IDs/s) [1h10m10s:1h10m10s]
-func barWidth(screen *os.File, count int64) int {
-	figures := 46 + 2*len(strconv.FormatInt(count, 10))
+func barWidth(screen *os.File, count int64, things string) int {
+	figures := 43 + len(things) + 2*len(strconv.FormatInt(count, 10))
 	columns, _, err := term.GetSize(int(screen.Fd()))
 	if err != nil || columns == 0 {
 		columns = 80

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -84,17 +85,56 @@ func TestProgress(t *testing.T) {
 }
 
 func TestProgressIsWipedOffBeforeTheNote(t *testing.T) {
-	terminal, screen := pseudoTerminal(t, 80)
-	cmd := exec.Command(binary, "generate", "--layout", "41/10/0", "--count", "1000000000000")
-	cmd.Stderr = terminal
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	terminal.Close()
-	shown := bufio.NewReader(screen)
-	_, err := shown.ReadString('%')
-	require.NoError(t, err)
-	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	rest, _ := io.ReadAll(shown)
-	assert.Equal(t, 130, exitCode(cmd))
-	assert.Regexp(t, `\r +\rtickflake: interrupted; \d+ of 1000000000000 IDs written\r\n$`, string(rest))
+	script := filepath.Join(t.TempDir(), "long.txt")
+	require.NoError(t, os.WriteFile(script, []byte("ids 600000"), 0o600))
+	for line, things := range map[string]string{
+		"generate --layout 41/10/0 --count 1000000000000":     "IDs",
+		"chaos --seeds 1000000000000":                         "seeds",
+		"chaos --strategy all --clock all --script " + script: "runs",
+	} {
+		t.Run(things, func(t *testing.T) {
+			terminal, screen := pseudoTerminal(t, 80)
+			cmd := exec.Command(binary, strings.Fields(line)...)
+			cmd.Stderr = terminal
+			require.NoError(t, cmd.Start())
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			terminal.Close()
+			shown := bufio.NewReader(screen)
+			_, err := shown.ReadString('%')
+			require.NoError(t, err)
+			frame, err := shown.ReadString('\r')
+			require.NoError(t, err)
+			assert.Contains(t, frame, " "+things+"/")
+			assert.Less(t, len(frame), 80)
+			require.NoError(t, cmd.Process.Signal(os.Interrupt))
+			rest, _ := io.ReadAll(shown)
+			assert.Equal(t, 130, exitCode(cmd))
+			assert.Regexp(t, `\r +\rtickflake: interrupted; \d+ of (1000000000000|27) `+things+` (written|done)\r\n$`, string(rest))
+		})
+	}
+}
+
+// What is said about the speed stands on a line of its own, and so do reports.
+func TestProgressOfChaos(t *testing.T) {
+	for _, tt := range []struct{ args, things, end string }{
+		{"--strategy all --clock all", "runs", ""},
+		{"--seeds 20000 --parallel 1", "seeds", `20000 seeds in [\d.]+s: [\d,]+ seeds/s\r\n`},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			t.Parallel()
+			terminal, screen := pseudoTerminal(t, 80)
+			cmd := exec.Command(binary, append([]string{"chaos"}, strings.Fields(tt.args)...)...)
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, terminal
+			require.NoError(t, cmd.Start())
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			terminal.Close()
+			read, _ := io.ReadAll(screen)
+			assert.Equal(t, 0, exitCode(cmd))
+			assert.Regexp(t, `% \[[=>.]+\] \(\d+/\d+, \d+ `+tt.things+`/s\)`, string(read))
+			assert.Regexp(t, `\r +\r`+tt.end+`$`, string(read))
+			assert.NotContains(t, out.String(), "%")
+			assert.True(t, strings.Contains(out.String(), "✓"))
+		})
+	}
 }

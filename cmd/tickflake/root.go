@@ -10,22 +10,27 @@ import (
 )
 
 const rootHelp = `tickflake issues 64-bit unique IDs that sort by time (the Snowflake family),
-takes IDs apart, and explains and plans layouts: what the bits of an ID mean.
+takes IDs apart, explains and plans layouts: what the bits of an ID mean, and
+puts its own generator through clock faults.
 
 Exit codes:
   0        all done, or the reader of the output wanted no more (as "| head")
-  1        some input was bad, or IDs could not be issued or written
+  1        some input was bad, IDs could not be issued or written, or chaos found
+           that the generator broke a promise
   2        usage error: unknown command or flag, or a bad value of one
   130 143  stopped by SIGINT (Ctrl-C) or SIGTERM; the lines written are complete`
 
 const rootExamples = `  tickflake generate --count 3
   tickflake decode --layout twitter 1541815603606036480
-  tickflake layout list`
+  tickflake layout list
+  tickflake chaos --strategy borrow:1s`
 
-// usageTemplate differs from cobra's own in that it shows a command with
-// subcommands as one that needs a subcommand, and wraps what flags say.
+// usageTemplate differs from cobra's own in that it shows a command that only
+// holds others as one that needs one of them, and wraps what flags say.
 const usageTemplate = `Usage:
-  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
+  {{if not (index .Annotations "group")}}{{.UseLine}}{{end}}
+{{- if .HasAvailableSubCommands}}{{if not (index .Annotations "group")}}
+  {{end}}{{.CommandPath}} COMMAND{{end}}
 {{- if .HasExample}}
 
 Examples:
@@ -58,7 +63,7 @@ func newRoot(c *console, started *bool) *cobra.Command {
 	root.SetErr(c.err)
 	root.SetUsageTemplate(usageTemplate)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c))
+	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newChaos(c))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -66,9 +71,13 @@ func newRoot(c *console, started *bool) *cobra.Command {
 	return root
 }
 
+// annotationGroup marks, for the template, a command that only holds others.
+const annotationGroup = "group"
+
 // prepare walks the tree for what all commands have in common.
 func prepare(cmd *cobra.Command, started *bool) {
-	if cmd.HasSubCommands() {
+	if cmd.HasSubCommands() && cmd.RunE == nil {
+		cmd.Annotations = map[string]string{annotationGroup: "yes"}
 		cmd.Args = cobra.ArbitraryArgs // or cobra words the error of a wrong one
 		cmd.RunE = runGroup
 	}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// reportWriter writes reports one by one.
+type reportWriter interface {
+	write(report) error
+	end() error
+}
+
+// writer returns the one that --format asks for. A seeded run is the same each
+// time in all that is written about it.
+func (k *chaos) writer(seeded bool) reportWriter {
+	switch *k.format {
+	case formatJSON:
+		return jsonReports{k.out}
+	case formatJUnit:
+		return &junitReports{w: k.out, timed: !seeded}
+	}
+	return &tableReports{w: k.out}
+}
+
+// tableReports writes a table for each report, and below it what was broken.
+type tableReports struct {
+	w                   *bufio.Writer
+	kept, broken, apart int // scenarios so far; those apart did not apply
+}
+
+func (t *tableReports) write(r report) error {
+	if t.kept+t.broken+t.apart > 0 {
+		fmt.Fprintln(t.w)
+	}
+	fmt.Fprintf(t.w, "%s\n\n", r.Subject)
+	table := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
+	// A tab writer aligns a column anew below a line without it, hence the widths.
+	const line = "%s\t%s\t%8s\t%8s\t%10s\t%8s\t%10s\t%10s\n"
+	fmt.Fprintf(table, line, "", "SCENARIO", "IDS", "ERRORS", "DUPLICATES", "DISORDER", "STALL", "LEAD")
+	for _, o := range r.Results {
+		scenario := o.Name
+		if o.Fault != "" {
+			scenario = fmt.Sprintf("%-3s %s", o.Fault, o.Name)
+		}
+		mark := "✓"
+		switch {
+		case o.Skipped != "":
+			t.apart++
+			fmt.Fprintf(table, "-\t%s\tdoes not apply: %s\n", scenario, o.Skipped)
+			continue
+		case o.Failed():
+			t.broken++
+			mark = "✗"
+		default:
+			t.kept++
+		}
+		count := func(n int) string { return numberText(float64(n)) }
+		fmt.Fprintf(table, line, mark, scenario, count(o.Issued), count(o.Errors), count(o.Duplicates), count(o.Disorder), o.LongestStall, o.LargestLead)
+	}
+	table.Flush()
+	for _, o := range r.Results {
+		if o.Failed() {
+			fmt.Fprintf(t.w, "\n✗ %s\n%s  script: %s\n", o.headline(), o.details(), o.Script)
+		}
+	}
+	return t.w.Flush()
+}
+
+func (t *tableReports) end() error {
+	if t.kept+t.broken+t.apart == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(t.w, "\n%d ✓, %d ✗, %d -\n", t.kept, t.broken, t.apart)
+	return err
+}
+
+// title is the fault, if there is one, and the name.
+func (o outcome) title() string { return strings.TrimSpace(o.Fault + " " + o.Name) }
+
+// headline says what was broken and how often, and whether details has it all.
+func (o outcome) headline() string {
+	all := 0
+	for _, n := range o.Violated {
+		all += n
+	}
+	text := o.title() + ": " + o.Summary()
+	if shown := len(o.Violations); shown < all {
+		text += fmt.Sprintf("; the first %d:", shown)
+	}
+	return text
+}
+
+// details lists what was broken, one violation per line.
+func (o outcome) details() string {
+	var b strings.Builder
+	for _, v := range o.Violations {
+		text := v.String()
+		if o.simulated {
+			text = fmt.Sprintf("%s: %s", v.Kind, v.Detail)
+		}
+		fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
+	}
+	return b.String()
+}
+
+// jsonReports writes each report as one object on one line.
+type jsonReports struct{ w *bufio.Writer }
+
+func (j jsonReports) write(r report) error {
+	if err := json.NewEncoder(j.w).Encode(r); err != nil {
+		return err
+	}
+	return j.w.Flush()
+}
+
+func (j jsonReports) end() error { return nil }
+
+// junitReports collects the reports, for a JUnit file begins with their number.
+type junitReports struct {
+	w     io.Writer
+	timed bool
+	all   junitSuites
+}
+
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Errors   int          `xml:"errors,attr"`
+	Skipped  int          `xml:"skipped,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Time     string      `xml:"time,attr,omitempty"` // in seconds
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Time    string        `xml:"time,attr,omitempty"`
+	Skipped *junitNote    `xml:"skipped"`
+	Failure *junitFailure `xml:"failure"`
+}
+
+type junitNote struct {
+	Message string `xml:"message,attr"`
+}
+
+type junitFailure struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"`
+	Text    string `xml:",chardata"`
+}
+
+func (j *junitReports) write(r report) error {
+	s := junitSuite{Name: r.Subject}
+	seconds := 0.0
+	for _, o := range r.Results {
+		c := junitCase{Class: r.Subject, Name: o.title(), Time: j.time(o.took.Seconds())}
+		switch {
+		case o.Skipped != "":
+			s.Skipped++
+			c.Skipped = &junitNote{"does not apply: " + o.Skipped}
+		case o.Failed():
+			s.Failures++
+			c.Failure = &junitFailure{
+				Message: o.headline(), Type: string(o.Violations[0].Kind),
+				Text: fmt.Sprintf("%sscript:\n%s\n", o.details(), o.Script),
+			}
+		}
+		s.Tests++
+		seconds += o.took.Seconds()
+		s.Cases = append(s.Cases, c)
+	}
+	s.Time = j.time(seconds)
+	j.all.Tests += s.Tests
+	j.all.Failures += s.Failures
+	j.all.Skipped += s.Skipped
+	j.all.Suites = append(j.all.Suites, s)
+	return nil
+}
+
+func (j *junitReports) time(seconds float64) string {
+	if !j.timed {
+		return ""
+	}
+	return strconv.FormatFloat(seconds, 'f', 3, 64)
+}
+
+func (j *junitReports) end() error {
+	j.all.Name = "tickflake chaos"
+	if _, err := io.WriteString(j.w, xml.Header); err != nil {
+		return err
+	}
+	encoder := xml.NewEncoder(j.w)
+	encoder.Indent("", "  ")
+	if err := encoder.Encode(j.all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(j.w, "\n")
+	return err
+}
