@@ -7,4 +7,6 @@
 //
 //	go test ./bench -run '^$' -bench Targets
 //	go test ./bench -run '^$' -bench . -count 10 | tee new.txt   # for benchstat
+//
+// Package peers beside it puts other generators through the fault catalogue.
 package bench

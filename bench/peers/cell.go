@@ -1,0 +1,171 @@
+package peers
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tickflake/tickflake/generator/generatortest"
+)
+
+// askedFor is the variable that tells a process to run one script and end.
+const askedFor = "TICKFLAKE_PEERS_CELL"
+
+// answerMark begins the line with the answer, which is among those of package
+// testing.
+const answerMark = "peers-cell: "
+
+// request is what a process is asked to run.
+type request struct {
+	Peer   string `json:"peer"`
+	Script string `json:"script"`
+}
+
+// Serve runs a script and ends the process, if the process was started for that.
+// Every program and every test that calls [Run] must call it first of all, in main
+// or TestMain: Run starts the same program again for the scripts that need a
+// process of their own.
+func Serve() {
+	asked := os.Getenv(askedFor)
+	if asked == "" {
+		return
+	}
+	var r request
+	if err := json.Unmarshal([]byte(asked), &r); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	// A bubble needs a test around it.
+	testing.Main(func(string, string) (bool, error) { return true, nil },
+		[]testing.InternalTest{{Name: "cell", F: r.serve}}, nil, nil)
+}
+
+func (r request) serve(t *testing.T) {
+	script, err := generatortest.ParseScript(r.Script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range List() {
+		if p.Name != r.Peer || p.run == nil {
+			continue
+		}
+		var l life
+		if p.Driven == ByBubble {
+			synctest.Test(t, func(*testing.T) { l = p.run(script) })
+		} else {
+			l = p.run(script)
+		}
+		answer, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%s%s\n", answerMark, answer)
+		return
+	}
+	t.Fatalf("no peer %q", r.Peer)
+}
+
+// silence is the error of a process that gave no answer within the limit.
+type silence struct {
+	limit, used time.Duration // used is processor time
+}
+
+// Error tells a loop from a wait. A process that waits uses next to nothing; one
+// that spins, whatever others leave it.
+func (s *silence) Error() string {
+	verb := "hangs"
+	if s.used > s.limit/10 {
+		verb = "spins"
+	}
+	return fmt.Sprintf("%s: no answer within %s of real time, of which it computed for %s", verb, s.limit, s.used.Round(10*time.Millisecond))
+}
+
+// ask runs a script in a process of its own, for at most limit of real time.
+func (p Peer) ask(script string, limit time.Duration) (life, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return life{}, err
+	}
+	asked, err := json.Marshal(request{Peer: p.Name, Script: script})
+	if err != nil {
+		return life{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program)
+	// A program with the race detector would sleep for a second before it ends.
+	cmd.Env = append(os.Environ(), askedFor+"="+string(asked), "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
+	cmd.WaitDelay = time.Second
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	for line := range strings.Lines(string(out)) {
+		if answer, found := strings.CutPrefix(line, answerMark); found {
+			var l life
+			err := json.Unmarshal([]byte(answer), &l)
+			return l, err
+		}
+	}
+	switch {
+	case ctx.Err() != nil && cmd.ProcessState != nil:
+		return life{}, &silence{limit: limit, used: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	case err == nil:
+		err = errors.New("no answer")
+	}
+	said := strings.Join(strings.Fields(stderr.String()+" "+string(out)), " ")
+	return life{}, fmt.Errorf("the process ended without an answer: %w: %s", err, said[:min(len(said), 300)])
+}
+
+// lives runs two processes, one after the other, and judges their IDs together.
+func (p Peer) lives(v Variant, limit time.Duration) (life, error) {
+	all, err := p.ask(v.Script, limit)
+	if err != nil {
+		return life{}, err
+	}
+	second, err := p.ask(v.Second, limit)
+	if err != nil {
+		return life{}, err
+	}
+	r, next := &all.Result, second.Result
+	r.Script += "; and another process: " + next.Script
+	r.Skipped = cmp.Or(r.Skipped, next.Skipped)
+	r.Issued += next.Issued
+	r.Errors += next.Errors
+	r.Duplicates += next.Duplicates
+	r.Disorder += next.Disorder
+	r.LongestStall = max(r.LongestStall, next.LongestStall)
+	r.LargestLead = max(r.LargestLead, next.LargestLead)
+	violated := map[generatortest.Kind]int{}
+	for _, one := range []generatortest.Result{*r, next} {
+		for kind, n := range one.Violated {
+			violated[kind] += n
+		}
+	}
+	r.Violations = append(r.Violations, next.Violations...)
+
+	issued := make(map[string]int, len(all.IDs))
+	for i, id := range all.IDs {
+		issued[id] = i + 1
+	}
+	for i, id := range second.IDs {
+		if number, again := issued[id]; again {
+			r.Duplicates++
+			violated[generatortest.Duplicate]++
+			r.Violations = append(r.Violations, generatortest.Violation{Kind: generatortest.Duplicate, Step: 1, Call: i + 1,
+				Detail: fmt.Sprintf("%s was issued by the process before, as the ID number %d", id, number)})
+		}
+	}
+	r.Violated = violated
+	r.Violations = r.Violations[:min(len(r.Violations), generatortest.MaxViolations)]
+	all.IDs = append(all.IDs, second.IDs...)
+	return all, nil
+}

@@ -1,0 +1,188 @@
+package peers
+
+import (
+	"fmt"
+	"math/rand"
+	"net"
+	"time"
+
+	gofrs "github.com/gofrs/uuid/v5"
+	google "github.com/google/uuid"
+	"github.com/oklog/ulid/v2"
+	"github.com/rs/xid"
+	"github.com/segmentio/ksuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// List returns the peers, in the order of the report.
+func List() []Peer {
+	list := []Peer{
+		ourselves(generatortest.Raw), ourselves(generatortest.Mono),
+		bwmarrinSnowflake(), sonyflakeV1(), googleV7(),
+		gofrsV7(), gofrsV1(), oklogULID(), rsXID(), mongoObjectID(), segmentioKSUID(),
+	}
+	return append(list, absent...)
+}
+
+type (
+	subject = generatortest.Subject[string]
+	process = generatortest.Process[string]
+)
+
+var (
+	unordered = generatortest.Claim{Unordered: true}
+	runsAhead = generatortest.Claim{
+		Exhausted: generatortest.Bound{Borrow: generatortest.Forever},
+		Behind:    generatortest.Bound{Borrow: generatortest.Forever},
+	}
+	in1970 = time.Unix(0, 0).UTC()
+)
+
+// issues is a process whose IDs are texts.
+func issues[T fmt.Stringer](next func() (T, error)) (process, error) {
+	return process{Next: func() (string, error) {
+		id, err := next()
+		return id.String(), err
+	}}, nil
+}
+
+// timeOf is the time of an ID that is a text.
+func timeOf[T any](parse func(string) (T, error), of func(T) time.Time) func(string) time.Time {
+	return func(id string) time.Time {
+		parsed, err := parse(id)
+		if err != nil {
+			return time.Time{}
+		}
+		return of(parsed)
+	}
+}
+
+var uuidTime = timeOf(google.Parse, func(u google.UUID) time.Time { return time.Unix(u.Time().UnixTime()) })
+
+// ourselves is tickflake with its default strategy and a node number given by
+// hand.
+func ourselves(kind generatortest.ClockKind) Peer {
+	s := generatortest.Tickflake(strategies.Default(), kind)
+	return peer(Peer{
+		Name:   fmt.Sprintf("tickflake, %s clock", kind),
+		Driven: ByClock,
+		How:    "generator.WithClock",
+		Remark: "with 16 IDs per millisecond instead of 4096, so that every fault meets used-up ticks",
+		Claim: fmt.Sprintf("exhausted: %s; behind: %s. Uniqueness across a restart is not promised, as the README says: the node number is given by hand",
+			s.Claim.Exhausted, s.Claim.Behind),
+		restarts: true,
+	}, s)
+}
+
+// gofrsV7 promises, at NewV7, strictly increasing UUIDs of one generator, also
+// when the clock goes back, by going ahead of the clock without a limit.
+func gofrsV7() Peer {
+	return peer(Peer{
+		Name: "gofrs/uuid v7", Module: "github.com/gofrs/uuid/v5", Driven: ByClock,
+		How:    "uuid.WithEpochFunc, for uuid.NewGenWithOptions",
+		Claim:  "runs ahead of the clock without a limit, exhausted or behind (NewV7)",
+		symbol: gofrs.NewGenWithOptions, restarts: true,
+	}, subject{
+		Claim: runsAhead, Tick: time.Millisecond, Time: uuidTime, Epoch: in1970,
+		New: func(clock *clocktest.Virtual) (process, error) {
+			return issues(gofrs.NewGenWithOptions(gofrs.WithEpochFunc(clock.Now)).NewV7)
+		},
+	})
+}
+
+// gofrsV1 promises no order: a UUID of version 1 begins with the low bits of its
+// time. Its time has a unit of 100 ns, which no call can use up on a clock that
+// moves.
+func gofrsV1() Peer {
+	address := func() (net.HardwareAddr, error) { return net.HardwareAddr{2, 0, 0, 0, 0, 7}, nil }
+	return peer(Peer{
+		Name: "gofrs/uuid v1", Module: "github.com/gofrs/uuid/v5", Driven: ByClock,
+		How:    "uuid.WithEpochFunc, for uuid.NewGenWithOptions",
+		Claim:  "nothing on waiting, or on clocks (NewV1)",
+		Remark: "F12 has duplicates in some runs only: of two random starts among 2^14, with thousands of UUIDs each in one instant of 100 ns. On a clock that moves no caller is as fast",
+		symbol: gofrs.NewGenWithOptions, restarts: true,
+	}, subject{
+		Claim: unordered, Tick: 100 * time.Nanosecond, Time: uuidTime, Epoch: time.Date(1582, 10, 15, 0, 0, 0, 0, time.UTC),
+		New: func(clock *clocktest.Virtual) (process, error) {
+			return issues(gofrs.NewGenWithOptions(gofrs.WithEpochFunc(clock.Now), gofrs.WithHWAddrFunc(address)).NewV1)
+		},
+	})
+}
+
+// oklogULID is driven as ulid.Make works: New with the time and a locked source
+// of monotonic entropy. Monotonic promises ascending entropy for calls of the same
+// millisecond, and the README that milliseconds ascend.
+func oklogULID() Peer {
+	return peer(Peer{
+		Name: "oklog/ulid", Module: "github.com/oklog/ulid/v2", Driven: ByCall,
+		How:    "ulid.New(ms, entropy), with a LockedMonotonicReader as ulid.Make has one",
+		Claim:  "an error if the entropy of a millisecond runs out (Monotonic)",
+		Remark: "promises order while the clock does not go back (README), to which it is not held here: see where its IDs were out of order",
+		symbol: ulid.Monotonic, restarts: true,
+	}, subject{
+		Claim: unordered, Tick: time.Millisecond, Time: timeOf(ulid.ParseStrict, ulid.ULID.Timestamp), Epoch: in1970,
+		New: func(clock *clocktest.Virtual) (process, error) {
+			entropy := &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.New(rand.NewSource(rand.Int63())), 0)}
+			return issues(func() (ulid.ULID, error) { return ulid.New(ulid.Timestamp(clock.Now()), entropy) })
+		},
+	})
+}
+
+// rsXID is driven as xid.New works, which is NewWithTime(time.Now()). Its package
+// documentation says K-ordered, which is no order within its second.
+func rsXID() Peer {
+	return peer(Peer{
+		Name: "rs/xid", Module: "github.com/rs/xid", Driven: ByCall,
+		How:     "xid.NewWithTime, as xid.New calls it; machine, process and counter are package variables",
+		Claim:   "unique for 16,777,216 IDs per second, host and process (package documentation)",
+		Instead: map[string]Variant{"F11": stepped, "F12": burst},
+		symbol:  xid.NewWithTime,
+	}, subject{
+		Claim: unordered, Tick: time.Second, Time: timeOf(xid.FromString, xid.ID.Time),
+		Epoch: in1970, End: in1970.Add(1 << 32 * time.Second),
+		New: func(clock *clocktest.Virtual) (process, error) {
+			return issues(func() (xid.ID, error) { return xid.NewWithTime(clock.Now()), nil })
+		},
+	})
+}
+
+// mongoObjectID is driven as bson.NewObjectID works, which is
+// NewObjectIDFromTimestamp(time.Now()).
+func mongoObjectID() Peer {
+	return peer(Peer{
+		Name: "MongoDB ObjectID", Module: "go.mongodb.org/mongo-driver/v2", Driven: ByCall,
+		How:     "bson.NewObjectIDFromTimestamp, as bson.NewObjectID calls it; process and counter are package variables",
+		Claim:   "nothing on waiting, or on clocks (NewObjectID)",
+		Instead: map[string]Variant{"F11": stepped, "F12": burst},
+		symbol:  bson.NewObjectIDFromTimestamp,
+	}, subject{
+		Claim: unordered, Tick: time.Second, Time: timeOf(bson.ObjectIDFromHex, bson.ObjectID.Timestamp),
+		Epoch: in1970, End: in1970.Add(1 << 32 * time.Second),
+		New: func(clock *clocktest.Virtual) (process, error) {
+			return process{Next: func() (string, error) { return bson.NewObjectIDFromTimestamp(clock.Now()).Hex(), nil }}, nil
+		},
+	})
+}
+
+// segmentioKSUID is driven as ksuid.NewRandom works, which is
+// NewRandomWithTime(time.Now()). Its README says "loosely sorted by generation
+// time. This is not a strong guarantee".
+func segmentioKSUID() Peer {
+	epoch := time.Unix(1_400_000_000, 0).UTC()
+	return peer(Peer{
+		Name: "segmentio/ksuid", Module: "github.com/segmentio/ksuid", Driven: ByCall,
+		How:    "ksuid.NewRandomWithTime, as ksuid.NewRandom calls it; it keeps no state, so a restart changes nothing",
+		Claim:  "lasts about 136 years (epochStamp)",
+		symbol: ksuid.NewRandomWithTime, restarts: true,
+	}, subject{
+		Claim: unordered, Tick: time.Second, Time: timeOf(ksuid.Parse, ksuid.KSUID.Time),
+		Epoch: epoch, End: epoch.Add(1 << 32 * time.Second),
+		New: func(clock *clocktest.Virtual) (process, error) {
+			return issues(func() (ksuid.KSUID, error) { return ksuid.NewRandomWithTime(clock.Now()) })
+		},
+	})
+}

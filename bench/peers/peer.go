@@ -1,0 +1,126 @@
+package peers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+)
+
+// Peer is a generator of the list.
+type Peer struct {
+	Name   string `json:"name"`
+	Module string `json:"module,omitempty"` // its path, or empty for this one
+	Driven Driven `json:"driven"`
+	How    string `json:"how"`             // where the time comes in, and in which function that was read
+	Claim  string `json:"claim,omitempty"` // what its documentation promises, other than order
+	Remark string `json:"remark,omitempty"`
+	// Ordered says that its documentation promises the order of the IDs of one
+	// generator, whatever the clock does. Another that is started on the same node
+	// number begins anew.
+	Ordered bool `json:"ordered"`
+	// Instead are the faults for which it is given other scripts.
+	Instead map[string]Variant `json:"instead,omitempty"`
+
+	// symbol is a function of the module, from which its version can be told.
+	symbol any
+	// restarts says that a new generator is a new process.
+	restarts bool
+	ends     bool // it is known when its time ends
+	// run puts the peer through a script. It must be in a bubble if the peer is
+	// driven by one.
+	run func(generatortest.Script) life
+}
+
+// Driven is how a [Peer] gets its time.
+type Driven string
+
+// The ways in which a peer gets its time.
+const (
+	ByClock  Driven = "supplied clock"
+	ByCall   Driven = "time per call"
+	ByBubble Driven = "synctest"
+	ByNone   Driven = "not run"
+)
+
+// life is what came of running a script.
+type life struct {
+	Result generatortest.Result `json:"result"`
+	IDs    []string             `json:"ids"` // in the order in which they were issued
+}
+
+// peer makes a Peer of a subject.
+func peer[ID cmp.Ordered](p Peer, s generatortest.Subject[ID]) Peer {
+	s.Name = p.Name
+	s.SystemTime = p.Driven == ByBubble
+	p.Ordered = !s.Claim.Unordered
+	p.ends = !s.End.IsZero()
+	p.run = func(script generatortest.Script) (l life) {
+		var mu sync.Mutex // guards the IDs
+		var process func(*clocktest.Virtual) (generatortest.Process[ID], error)
+		process = func(clock *clocktest.Virtual) (generatortest.Process[ID], error) {
+			started, err := s.New(clock)
+			next := started.Next
+			started.Next = func() (ID, error) {
+				id, err := next()
+				if err == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					l.IDs = append(l.IDs, fmt.Sprint(id))
+				}
+				return id, err
+			}
+			if p.restarts {
+				started.Restart = func() (generatortest.Process[ID], error) { return process(clock) }
+			}
+			return started, err
+		}
+		subject := s
+		subject.New = process
+		// The suite expects the order to go on after a restart, which nobody
+		// promised.
+		subject.Claim.Unordered = s.Claim.Unordered || slices.ContainsFunc(script.Steps, func(s generatortest.Step) bool {
+			return s.Do == generatortest.Restart || s.Do == generatortest.Crash
+		})
+		l.Result = generatortest.RunScript(subject, script)
+		return l
+	}
+	return p
+}
+
+// Variant is what a [Peer] is put through in place of a script of the catalogue.
+type Variant struct {
+	Script string `json:"script"`
+	// Second is what another process is put through, which starts on what the first
+	// one leaves behind: nothing. It is empty if one process does it all.
+	Second string `json:"second,omitempty"`
+	Note   string `json:"note"` // what is different
+}
+
+var (
+	stepped = Variant{"begin 2026-06-01T12:00:00Z; ids 2000 over 2s", "begin 2026-06-01T12:00:01Z; ids 2000 over 2s",
+		"two real processes; the wall was stepped back by 1 s in between"}
+	burst = Variant{"begin 2026-06-01T12:00:00Z; ids 1000", "begin 2026-06-01T12:00:00Z; ids 1000",
+		"two real processes, started at the same instant; 1000 IDs each"}
+	alone = Variant{"ids 10000; pass 1ms; ids 6000 over 20ms", "",
+		"one caller: with several there is no answer, because it sleeps while it holds a mutex, and a bubble's time does not pass while others wait for one"}
+	gentleEnd = Variant{"begin end-20ms; ids 100; pass 10ms; ids 100; stream 10; pass 9ms; ids 100; pass 2ms; ids 10; pass 1h; ids 3", "",
+		"with fewer IDs than use up a tick, where it spins"}
+	young = Variant{"begin 2000-01-02T00:00:00Z; ids 50; pass 1s; ids 50", "",
+		"in the year 2000, where a bubble begins"}
+)
+
+// excuse says why a fault does not apply, where there is more to say than the
+// suite knows.
+func (p Peer) excuse(fault string) string {
+	switch {
+	case fault == "F13" && !p.restarts && p.Driven != ByBubble:
+		return "its state is in package variables, so that two processes cannot be stopped and woken side by side"
+	case fault == "F17" && !p.ends:
+		return "its time ends after 2262, where the clock's time ends"
+	}
+	return ""
+}
