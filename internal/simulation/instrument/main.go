@@ -37,7 +37,7 @@ var packages = []string{"monoclock", "generator"}
 var roots = []string{
 	"New", "WithResync", "WithSource", "Now", "CaughtUp", "Drift",
 	"WithLayout", "WithNode", "WithClock", "WithStrategy", "WithSequenceStart",
-	"Next", "NextContext", "NextN", "Stream", "Stats", "Close",
+	"Next", "NextContext", "NextN", "Stream", "Stats", "Close", "ErrClosed",
 	"Error", "Unwrap", "Is", "UnixNano",
 }
 
