@@ -85,7 +85,7 @@ func TestSearchFindsTheLowest(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, found := Search(ctx, unlockedProgram, 1, 1<<40, 2, nil)
+	_, found := Search(ctx, unlockedProgram, 1, 1<<30, 2, nil)
 	assert.False(t, found)
 }
 
