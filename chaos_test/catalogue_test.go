@@ -10,6 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -38,21 +39,50 @@ var faultOfTest = regexp.MustCompile(`^Test(F\d+)_`)
 // everyStrategy runs the fault that the test is named after.
 func everyStrategy(t *testing.T) {
 	fault := faultOfTest.FindStringSubmatch(t.Name())[1]
-	scenario := scenarioOf(t, fault)
+	onEveryStrategy(t, scenarioOf(t, fault).Script)
+}
+
+// onEveryStrategy runs a script. If it fails, the script that is printed says for
+// which strategy and clock it is, so that `tickflake chaos --script` replays it.
+func onEveryStrategy(t *testing.T, script generatortest.Script) {
 	for _, c := range claims {
 		t.Run(c.name, func(t *testing.T) {
 			for _, kind := range generatortest.ClockKinds {
 				t.Run(string(kind), func(t *testing.T) {
-					generatortest.TestScript(t, c.subject(kind), scenario.Script)
+					generatortest.TestScript(t, c.subject(kind), c.script(script, kind))
 				})
 			}
-			// Random starts change what a tick holds, and nothing else.
+			// Random starts change what a tick holds, and nothing else. The command line
+			// knows none, so that the script names no strategy.
 			t.Run("random-start", func(t *testing.T) {
 				s := c.subject(generatortest.Raw, generator.WithSequenceStart(strategies.StartRandom(16)))
-				generatortest.TestScript(t, s, scenario.Script)
+				generatortest.TestScript(t, s, script)
 			})
 		})
 	}
+}
+
+// TestF5_AmongCallers has the wall step back in the middle of calls of several
+// callers, each of which makes calls, batches and a stream of its own.
+func TestF5_AmongCallers(t *testing.T) {
+	script := amongCallers(t)
+	onEveryStrategy(t, script)
+	t.Run("control", func(t *testing.T) {
+		generatortest.TestScript(t, mutantSubject("control", waits, func(clock *clocktest.Virtual, kept *state) issuer { return newControl(clock, kept) }), script)
+	})
+}
+
+func amongCallers(t *testing.T) generatortest.Script {
+	text := "callers 8; ids 300 over 20ms; "
+	for i := range 60 {
+		text += fmt.Sprintf("step -%dms at read %d; ids %d; pass %dms; ", i%5+1, i*7%40+1, 20+i%30, i%4)
+	}
+	for _, far := range []string{"1s", "30s", "10m"} {
+		text += fmt.Sprintf("pass 20m; ids 1200 over 12m; step -%s at read 9; ids 100 over 1m; step -%s at read 3; step +%s at read 20; ids 100 over 1m; ", far, far, far)
+	}
+	script, err := generatortest.ParseScript(text + "pass 20m; ids 50")
+	require.NoError(t, err)
+	return script
 }
 
 func scenarioOf(t *testing.T, fault string) generatortest.Scenario {

@@ -1,10 +1,12 @@
 package chaos_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
@@ -77,6 +79,36 @@ func (c claim) subject(kind generatortest.ClockKind, opts ...generator.Option) g
 	s.Name = c.name + " on " + string(kind)
 	s.Claim = c.Claim
 	return s
+}
+
+// script is a script that says for which strategy and clock it is, if the strategy
+// has a text that can be read back.
+func (c claim) script(s generatortest.Script, kind generatortest.ClockKind) generatortest.Script {
+	if text := fmt.Sprint(c.strategy); parses(text) {
+		s.Strategy, s.Clock = text, string(kind)
+	}
+	return s
+}
+
+func parses(strategy string) bool {
+	_, err := strategies.Parse(strategy)
+	return err == nil
+}
+
+// Only a strategy of one's own is one that the command line cannot have.
+func TestScriptsOfClaims(t *testing.T) {
+	for _, c := range claims {
+		s := c.script(generatortest.Script{Steps: []generatortest.Step{{Do: generatortest.IDs, Count: 1}}}, generatortest.Mono)
+		again, err := generatortest.ParseScript(s.String())
+		require.NoError(t, err, c.name)
+		assert.Equal(t, s, again)
+		assert.Equal(t, c.name == "of-ones-own", s.Strategy == "", c.name)
+		if s.Strategy != "" {
+			subject, err := generatortest.SubjectOf(s)
+			require.NoError(t, err)
+			assert.Equal(t, c.Claim, subject.Claim, c.name)
+		}
+	}
 }
 
 func TestLimitsAreTheClaims(t *testing.T) {

@@ -1,13 +1,16 @@
 package generator_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -240,5 +243,97 @@ func TestMixedCallersAreUnique(t *testing.T) {
 	slices.Sort(all)
 	for i := 1; i < len(all); i++ {
 		require.NotEqual(t, all[i-1], all[i])
+	}
+}
+
+// stillClock stands still, and is read in no time.
+type stillClock struct{}
+
+func (stillClock) Now() time.Time { return noon }
+
+// Two close the generator at the same moment. It is closed for each of them when
+// its own Close returns, also for the one who came second. There is little time
+// for one to come between the other's steps, hence the many rounds.
+func TestCloseTwiceAtOnce(t *testing.T) {
+	const closers, rounds = 2, 10_000
+	generators, batches := make([]*generator.Generator, rounds), 5
+	if raceDetector { // which slows down the steps, so that they meet more often
+		batches = 1
+	}
+	for range batches {
+		for i := range generators {
+			generators[i] = newGenerator(t, generator.WithLayout(wide()), generator.WithClock(stillClock{}))
+		}
+		var arrived atomic.Int64
+		var group errgroup.Group
+		for range closers {
+			group.Go(func() error {
+				for i, g := range generators {
+					arrived.Add(1)
+					for spins := 1; arrived.Load() < int64(closers*(i+1)); spins++ {
+						if spins%1000 == 0 { // the other may need this core
+							runtime.Gosched()
+						}
+					}
+					if err := g.Close(); err != nil {
+						return err
+					}
+					if id, err := g.Next(); id != 0 || !errors.Is(err, generator.ErrClosed) {
+						arrived.Add(closers * rounds) // the other need not wait
+						return fmt.Errorf("Next after Close: %d, %v", id, err)
+					}
+				}
+				return nil
+			})
+		}
+		require.NoError(t, group.Wait())
+	}
+}
+
+// Several close the generator while others draw on it in every way. Once any
+// Close has returned, nobody gets an ID, and before that everybody gets one or
+// ErrClosed.
+func TestCloseAmongCallers(t *testing.T) {
+	for range 20 {
+		g := newGenerator(t, generator.WithLayout(wide()))
+		var closed atomic.Bool
+		var group, begun sync.WaitGroup
+		call := func(next func() (generator.ID, error)) {
+			begun.Add(1)
+			group.Go(func() {
+				for first := true; ; first = false {
+					over := closed.Load()
+					id, err := next()
+					if first {
+						begun.Done()
+					}
+					if err != nil {
+						assert.ErrorIs(t, err, generator.ErrClosed)
+						assert.Zero(t, id)
+						return
+					}
+					if !assert.False(t, over, "%d was issued after a Close had returned", id) {
+						return
+					}
+				}
+			})
+		}
+		call(g.Next)
+		call(g.Stream().Next)
+		ids := make([]generator.ID, 2)
+		call(func() (generator.ID, error) {
+			if _, err := g.NextN(ids); err != nil {
+				return 0, err // one may have been filled before
+			}
+			return ids[0], nil
+		})
+		begun.Wait()
+		for range 4 {
+			group.Go(func() {
+				assert.NoError(t, g.Close())
+				closed.Store(true)
+			})
+		}
+		group.Wait()
 	}
 }

@@ -136,6 +136,39 @@ func TestStreamOnAnOwnBorrowLosesNoSlot(t *testing.T) {
 	}
 }
 
+// A strategy that borrows in its own way is asked for each slot, and what it
+// grants is one: a longer block would take slots that it has not granted, and lose
+// them, as the block is not issued while the clock is behind its tick.
+func TestStreamTakesOneSlotOfAnOwnBorrow(t *testing.T) {
+	for name, step := range map[string]time.Duration{"behind": -time.Minute, "exhausted": 0} {
+		t.Run(name, func(t *testing.T) {
+			c, asked := newHandClock(), 0
+			g := newGenerator(t, generator.WithClock(c),
+				generator.WithStrategy(strategies.Func(func(strategies.Situation) strategies.Decision {
+					asked++
+					return strategies.Decision{Action: strategies.ActionBorrow}
+				})))
+			s := g.Stream()
+			for range 1000 { // until its blocks are long
+				streamNext(t, s)
+			}
+			c.step(step)
+			last := mustNext(t, g)
+			for asked == 0 { // until the tick is used up
+				last = mustNext(t, g)
+			}
+			before := asked
+			for range 100 {
+				own := streamNext(t, s)
+				require.Equal(t, last+1, own, "nothing was skipped")
+				last = mustNext(t, g)
+				require.Equal(t, own+1, last, "the stream took one slot")
+			}
+			assert.Equal(t, 200, asked-before, "and asked for it")
+		})
+	}
+}
+
 func TestAll(t *testing.T) {
 	g := newGenerator(t)
 	last := generator.ID(-1)

@@ -29,7 +29,12 @@ func TestDecide(t *testing.T) {
 		behind = func(lead, waited time.Duration) strategies.Situation {
 			return strategies.Situation{Cause: strategies.Behind, Lead: lead, Waited: waited}
 		}
-		chain = strategies.Chain(strategies.BorrowUpTo(10*ms), strategies.WaitUpTo(50*ms))
+		waited = func(s strategies.Situation, d time.Duration) strategies.Situation {
+			s.Waited = d
+			return s
+		}
+		chain    = strategies.Chain(strategies.BorrowUpTo(10*ms), strategies.WaitUpTo(50*ms))
+		perCause = strategies.PerCause(strategies.WaitUpTo(5*ms), strategies.WaitUpTo(9*ms))
 	)
 	for _, tt := range []struct {
 		name      string
@@ -58,6 +63,10 @@ func TestDecide(t *testing.T) {
 		{"chain waits until it can borrow", chain, exhausted(11 * ms), wait(1 * ms)},
 		{"chain at the limit", chain, behind(50*ms, 0), wait(40 * ms)},
 		{"chain rejects with the largest limit", chain, behind(51*ms, 0), reject(50 * ms)},
+		{"which may be the first", strategies.Chain(strategies.WaitUpTo(50*ms), strategies.BorrowUpTo(10*ms)), behind(51*ms, 0), reject(50 * ms)},
+		{"or in the middle", strategies.Chain(strategies.Reject(), strategies.BorrowUpTo(20*ms), strategies.WaitUpTo(5*ms)), exhausted(21 * ms), reject(20 * ms)},
+		{"or that of a chain in it", strategies.Chain(chain, strategies.Reject()), behind(51*ms, 0), reject(50 * ms)},
+		{"chain counts what was waited", chain, behind(20*ms, 40*ms), reject(50 * ms)},
 		{"wait first, then borrow", strategies.Chain(strategies.WaitUpTo(5*ms), strategies.BorrowUpTo(time.Second)), behind(5*ms, 0), wait(5 * ms)},
 		{"borrow because a wait was too long", strategies.Chain(strategies.WaitUpTo(5*ms), strategies.BorrowUpTo(time.Second)), behind(6*ms, 0), borrow},
 		{"chain of chains", strategies.Chain(strategies.Reject(), chain), exhausted(12 * ms), wait(2 * ms)},
@@ -65,6 +74,10 @@ func TestDecide(t *testing.T) {
 
 		{"per cause, exhausted", strategies.PerCause(strategies.WaitUpTo(ms), strategies.Reject()), exhausted(ms), wait(ms)},
 		{"per cause, behind", strategies.PerCause(strategies.WaitUpTo(ms), strategies.Reject()), behind(ms, 0), reject(0)},
+		{"per cause, exhausted again", perCause, waited(exhausted(2*ms), 3*ms), wait(2 * ms)},
+		{"per cause, exhausted too often", perCause, waited(exhausted(2*ms), 3*ms+1), reject(5 * ms)},
+		{"per cause, behind again", perCause, behind(2*ms, 7*ms), wait(2 * ms)},
+		{"per cause, behind too often", perCause, behind(2*ms, 7*ms+1), reject(9 * ms)},
 
 		{"default waits a second", strategies.Default(), behind(time.Second, 0), wait(time.Second)},
 		{"and no longer", strategies.Default(), behind(time.Second+1, 0), reject(time.Second)},

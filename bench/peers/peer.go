@@ -105,8 +105,6 @@ var (
 		"two real processes; the wall was stepped back by 1 s in between"}
 	burst = Variant{"begin 2026-06-01T12:00:00Z; ids 1000", "begin 2026-06-01T12:00:00Z; ids 1000",
 		"two real processes, started at the same instant; 1000 IDs each"}
-	alone = Variant{"ids 10000; pass 1ms; ids 6000 over 20ms", "",
-		"one caller: with several there is no answer, because it sleeps while it holds a mutex, and a bubble's time does not pass while others wait for one"}
 	gentleEnd = Variant{"begin end-20ms; ids 100; pass 10ms; ids 100; stream 10; pass 9ms; ids 100; pass 2ms; ids 10; pass 1h; ids 3", "",
 		"with fewer IDs than use up a tick, where it spins"}
 	young = Variant{"begin 2000-01-02T00:00:00Z; ids 50; pass 1s; ids 50", "",

@@ -26,7 +26,7 @@ func (r Report) Markdown() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\n✓ kept what was promised; ✗ did not, and how often, by the kinds of package generatortest; – could not be run, which says nothing about the peer.\n\n")
+	b.WriteString("\n✓ none of it went wrong; ✗ what went wrong, and how often, by the kinds of package generatortest, whether the peer promises better or not; – could not be run, which says nothing about the peer.\n\n")
 	for _, s := range catalogue {
 		fmt.Fprintf(&b, "- %s %s: %s\n", s.Fault, s.Name, s.What)
 	}
@@ -68,6 +68,9 @@ func (p PeerReport) details() string {
 		b.WriteString("- not run: this report does not include it\n")
 	}
 	fmt.Fprintf(&b, "- time: %s\n", p.How)
+	if p.Driven == ByBubble {
+		b.WriteString("- run with one caller, in time that does not go wrong\n")
+	}
 	if p.Claim != "" {
 		fmt.Fprintf(&b, "- promised: %s\n", p.Claim)
 	}

@@ -190,10 +190,15 @@ func (k *chaos) clockFlag(cmd *cobra.Command) {
 }
 
 func (k *chaos) faultFlag(cmd *cobra.Command) {
-	cmd.Flags().Func("fault", "only the scenarios of `FAULT`, such as F5; may be repeated (default all)", func(s string) error {
-		fault, err := knownFault(s)
-		k.faults = append(k.faults, fault)
-		return err
+	cmd.Flags().Func("fault", "only the scenarios of `FAULT`, such as F5, leap-second or F5,F9; may be repeated (default all)", func(s string) error {
+		for name := range strings.SplitSeq(s, ",") {
+			fault, err := knownFault(name)
+			if err != nil {
+				return err
+			}
+			k.faults = append(k.faults, fault)
+		}
+		return nil
 	})
 	completeFlag(cmd, "fault", faultCompletions())
 }
@@ -274,11 +279,11 @@ func title(s namedStrategy, clock generatortest.ClockKind) string {
 	return fmt.Sprintf("%s on %s", s.name, clock)
 }
 
-// knownFault returns the catalogue's spelling of a fault.
+// knownFault returns the fault with a number or a name.
 func knownFault(s string) (string, error) {
 	var known []string
 	for _, scenario := range generatortest.Catalogue() {
-		if strings.EqualFold(s, scenario.Fault) {
+		if strings.EqualFold(s, scenario.Fault) || strings.EqualFold(s, scenario.Name) {
 			return scenario.Fault, nil
 		}
 		if !slices.Contains(known, scenario.Fault) {

@@ -35,7 +35,8 @@ and goes on with its steps:
   batch 100         one call for so many IDs
   stream 100        so many calls to a stream
   pass 5ms          time passes, and nobody calls
-  step -1s          the wall jumps
+  step -1s          the wall jumps; with "at read 2" it does so as the generator
+                    reads its clock for the second time from then on, 1 to 1000
   slew 0.5 for 2s   the wall runs at that rate for a while
   freeze 3ms        the clock stands still for a while
   coarse 15.6ms     from now on the clock moves in such steps; 0s ends it

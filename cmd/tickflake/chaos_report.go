@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
 // reportWriter writes reports one by one.
@@ -42,8 +44,8 @@ func (t *tableReports) write(r report) error {
 	fmt.Fprintf(t.w, "%s\n\n", r.Subject)
 	table := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
 	// A tab writer aligns a column anew below a line without it, hence the widths.
-	const line = "%s\t%s\t%8s\t%8s\t%10s\t%8s\t%10s\t%10s\n"
-	fmt.Fprintf(table, line, "", "SCENARIO", "IDS", "ERRORS", "DUPLICATES", "DISORDER", "STALL", "LEAD")
+	const line = "%s\t%s\t%9s\t%8s\t%10s\t%8s\t%10s\t%10s%s\n"
+	fmt.Fprintf(table, line, "", "SCENARIO", "IDS", "ERRORS", "DUPLICATES", "DISORDER", "STALL", "LEAD", "")
 	for _, o := range r.Results {
 		scenario := o.Name
 		if o.Fault != "" {
@@ -61,8 +63,12 @@ func (t *tableReports) write(r report) error {
 		default:
 			t.kept++
 		}
+		note := ""
+		if o.Note != "" { // an empty column would leave blanks at the end of the line
+			note = "\t" + o.Note
+		}
 		count := func(n int) string { return numberText(float64(n)) }
-		fmt.Fprintf(table, line, mark, scenario, count(o.Issued), count(o.Errors), count(o.Duplicates), count(o.Disorder), o.LongestStall, o.LargestLead)
+		fmt.Fprintf(table, line, mark, scenario, count(o.Issued), count(o.Errors), count(o.Duplicates), count(o.Disorder), o.LongestStall, o.LargestLead, note)
 	}
 	table.Flush()
 	for _, o := range r.Results {
@@ -91,8 +97,8 @@ func (o outcome) headline() string {
 		all += n
 	}
 	text := o.title() + ": " + o.Summary()
-	if shown := len(o.Violations); shown < all {
-		text += fmt.Sprintf("; the first %d:", shown)
+	if len(o.Violations) < all {
+		text += fmt.Sprintf("; the first %d of each:", generatortest.MaxViolations)
 	}
 	return text
 }
@@ -153,11 +159,12 @@ type junitCase struct {
 	Class   string        `xml:"classname,attr"`
 	Name    string        `xml:"name,attr"`
 	Time    string        `xml:"time,attr,omitempty"`
-	Skipped *junitNote    `xml:"skipped"`
+	Skipped *junitSkipped `xml:"skipped"`
 	Failure *junitFailure `xml:"failure"`
+	Note    string        `xml:"system-out,omitempty"`
 }
 
-type junitNote struct {
+type junitSkipped struct {
 	Message string `xml:"message,attr"`
 }
 
@@ -171,11 +178,11 @@ func (j *junitReports) write(r report) error {
 	s := junitSuite{Name: r.Subject}
 	seconds := 0.0
 	for _, o := range r.Results {
-		c := junitCase{Class: r.Subject, Name: o.title(), Time: j.time(o.took.Seconds())}
+		c := junitCase{Class: r.Subject, Name: o.title(), Time: j.time(o.took.Seconds()), Note: o.Note}
 		switch {
 		case o.Skipped != "":
 			s.Skipped++
-			c.Skipped = &junitNote{"does not apply: " + o.Skipped}
+			c.Skipped = &junitSkipped{"does not apply: " + o.Skipped}
 		case o.Failed():
 			s.Failures++
 			c.Failure = &junitFailure{

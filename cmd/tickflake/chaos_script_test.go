@@ -21,8 +21,8 @@ func TestChaosScript(t *testing.T) {
 	const script = "ids 20; step -1s; ids 5"
 	assert.Equal(t, result{0, `reject on raw
 
-   SCENARIO             IDS    ERRORS  DUPLICATES  DISORDER       STALL        LEAD
-✓  standard input        19        10           0         0          0s          0s
+   SCENARIO              IDS    ERRORS  DUPLICATES  DISORDER       STALL        LEAD
+✓  standard input         19        10           0         0          0s          0s
 
 1 ✓, 0 ✗, 0 -
 `, ""}, tickflakeReading("strategy reject;"+script, "chaos", "--script", "-"))
@@ -75,7 +75,7 @@ func TestChaosBadScripts(t *testing.T) {
 		{"too many IDs", file("ids 20000000\nids 1"), "*script.txt: script line 2: \"ids 1\": that makes 20000001 IDs in all: at most 20000000"},
 		{"empty", file("# nothing\n"), "*script.txt: script: there are no steps in it"},
 		{"only settings", file("strategy wait"), "*script.txt: script: there are no steps in it"},
-		{"restart", file("ids 5; restart; ids 5"), "*script.txt was not run: it keeps no state across a restart"},
+		{"restart", file("ids 5; restart; ids 5"), "*script.txt was not run: it keeps no state across a restart (Process.Restart)"},
 		{"simulated restart", file("seed 3; ids 5; restart; ids 5"), "*script.txt: script step 2: \"restart\": the simulation has one process only; leave out the seed, or the step"},
 		{"simulated before the epoch", file("seed 3; begin 2001-01-01T00:00:00Z; ids 5"), "*script.txt was not run: *"},
 		{"seed and settings alone", file("seed 3; clock raw"), "*script.txt: script: without steps the seed decides all: leave out the other settings, or add steps"},

@@ -24,9 +24,14 @@ func (k *chaos) search(ctx context.Context) error {
 	n := int(min(k.seeds, math.MaxInt)) // an int may have 32 bits
 	bar := newBar(k.screen, int64(n), "seeds")
 	began, done := time.Now(), 0
-	r, failed := simulation.Search(ctx, k.program, uint64(k.from), n, int(min(k.parallel, k.seeds)), func(ended int) {
-		_ = bar.Add(ended - done) // a bar that cannot be drawn is no reason to stop
-		done = ended
+	var all generatortest.Result // of all seeds together
+	r, failed := simulation.Search(ctx, k.program, uint64(k.from), n, int(min(k.parallel, k.seeds)), func(r simulation.Result) {
+		_ = bar.Add(1) // a bar that cannot be drawn is no reason to stop
+		done++
+		all.Issued += r.Issued
+		all.Errors += r.Errors
+		all.LongestStall = max(all.LongestStall, r.LongestStall)
+		all.LargestLead = max(all.LargestLead, r.LargestLead)
 	})
 	took := time.Since(began)
 	_ = bar.Clear() // for whatever is to be said on that line
@@ -34,7 +39,8 @@ func (k *chaos) search(ctx context.Context) error {
 		return fmt.Errorf("%w; %d of %d seeds done", err, done, n)
 	}
 	last := uint64(k.from) + uint64(n) - 1
-	o := outcome{Result: generatortest.Result{Name: fmt.Sprintf("seeds %d to %d", k.from, last)}}
+	all.Name = fmt.Sprintf("seeds %d to %d", k.from, last)
+	o := outcome{Result: all}
 	if failed {
 		o = seedOutcome(r)
 	}
@@ -96,7 +102,7 @@ type seedReports struct{ w *bufio.Writer }
 func (s seedReports) write(r report) error {
 	for _, o := range r.Results {
 		if !o.Failed() {
-			fmt.Fprintf(s.w, "✓ %s: all promises kept\n", o.Name)
+			fmt.Fprintf(s.w, "✓ %s: all promises kept, %s IDs and %s errors\n", o.Name, numberText(float64(o.Issued)), numberText(float64(o.Errors)))
 			continue
 		}
 		fmt.Fprintf(s.w, "✗ %s\n%s\nIts script, which you may save and replay with 'tickflake chaos --script FILE':\n\n%s\n\n"+

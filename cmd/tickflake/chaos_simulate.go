@@ -67,6 +67,9 @@ func simulationOf(script generatortest.Script, strategy strategies.Strategy) (c 
 		return c, nil, err
 	}
 	for i, step := range script.Steps {
+		if step.Do == generatortest.StepWall && step.Count > 0 {
+			return c, nil, fmt.Errorf("script step %d: %q: the simulation steps the wall between operations only, as its callers read the clock in an order of the seed's; leave out the seed, or %q", i+1, step, fmt.Sprintf("at read %d", step.Count))
+		}
 		ops, ok := operations(step, c.Callers)
 		if !ok {
 			return c, nil, fmt.Errorf("script step %d: %q: the simulation has one process only; leave out the seed, or the step", i+1, step)

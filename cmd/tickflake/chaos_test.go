@@ -61,22 +61,25 @@ func TestChaosTable(t *testing.T) {
 	var b strings.Builder
 	table := &tableReports{w: bufio.NewWriter(&b)}
 	v := generatortest.Violation{Kind: generatortest.Duplicate, Step: 2, Call: 71, At: 5 * time.Millisecond, Detail: "7 was issued before"}
+	d := generatortest.Violation{Kind: generatortest.Disorder, Step: 2, Call: 72, At: 5 * time.Millisecond, Detail: "6 after 7"}
 	require.NoError(t, table.write(report{"reject on raw", []outcome{
 		{Result: generatortest.Result{Fault: "F4", Name: "forward-then-back", Issued: 52, Errors: 223}},
 		{Result: generatortest.Result{Fault: "F11", Name: "restart-after-step-back", Skipped: "it keeps no state across a restart"}},
+		{Result: generatortest.Result{Fault: "F17", Name: "end-of-time", Issued: 1, LargestLead: time.Millisecond, Note: "it refused to start, as it may: too late"}},
 		{Result: generatortest.Result{Fault: "F16", Name: "exhaustion", Issued: 1_060_004, Duplicates: 1, LongestStall: 1500 * time.Microsecond, LargestLead: time.Hour,
 			Violated: map[generatortest.Kind]int{"duplicate": 1}, Violations: []generatortest.Violation{v}, Script: "ids 70; ids 1"}},
 	}}))
 	require.NoError(t, table.write(report{"wait on mono", []outcome{
-		{Result: generatortest.Result{Name: "my.txt", Issued: 3, Disorder: 11, Violated: map[generatortest.Kind]int{"duplicate": 2, "disorder": 11}, Violations: []generatortest.Violation{v, v}, Script: "seed 3; ids 3"}, simulated: true},
+		{Result: generatortest.Result{Name: "my.txt", Issued: 3, Disorder: 11, Violated: map[generatortest.Kind]int{"duplicate": 2, "disorder": 11}, Violations: []generatortest.Violation{v, v, d, d, d}, Script: "seed 3; ids 3"}, simulated: true},
 	}}))
 	require.NoError(t, table.end())
 	require.NoError(t, table.w.Flush())
 	assert.Equal(t, `reject on raw
 
-   SCENARIO                          IDS    ERRORS  DUPLICATES  DISORDER       STALL        LEAD
-✓  F4  forward-then-back              52       223           0         0          0s          0s
+   SCENARIO                           IDS    ERRORS  DUPLICATES  DISORDER       STALL        LEAD
+✓  F4  forward-then-back               52       223           0         0          0s          0s
 -  F11 restart-after-step-back  does not apply: it keeps no state across a restart
+✓  F17 end-of-time                      1         0           0         0          0s         1ms  it refused to start, as it may: too late
 ✗  F16 exhaustion               1,060,004         0           1         0       1.5ms      1h0m0s
 
 ✗ F16 exhaustion: 1 duplicate
@@ -85,15 +88,18 @@ func TestChaosTable(t *testing.T) {
 
 wait on mono
 
-   SCENARIO       IDS    ERRORS  DUPLICATES  DISORDER       STALL        LEAD
-✗  my.txt           3         0           0        11          0s          0s
+   SCENARIO        IDS    ERRORS  DUPLICATES  DISORDER       STALL        LEAD
+✗  my.txt            3         0           0        11          0s          0s
 
-✗ my.txt: 11 disorder, 2 duplicate; the first 2:
+✗ my.txt: 11 disorder, 2 duplicate; the first 3 of each:
   duplicate: 7 was issued before
   duplicate: 7 was issued before
+  disorder: 6 after 7
+  disorder: 6 after 7
+  disorder: 6 after 7
   script: seed 3; ids 3
 
-1 ✓, 2 ✗, 1 -
+2 ✓, 2 ✗, 1 -
 `, b.String())
 }
 
@@ -104,11 +110,12 @@ func TestChaosCatalogue(t *testing.T) {
 
    SCENARIO  +IDS    ERRORS  DUPLICATES  DISORDER       STALL        LEAD
 ✓  F4  forward-then-back .*
--  F11 restart-after-step-back  does not apply: it keeps no state across a restart
+-  F11 restart-after-step-back  does not apply: it keeps no state across a restart .*
 ✓  F17 end-of-time .*
 
 2 ✓, 0 ✗, 1 -
 $`, got.out)
+	assert.NotRegexp(t, `(?m) $`, got.out, "blanks at the end of a line")
 }
 
 func TestChaosViolation(t *testing.T) {
@@ -119,14 +126,15 @@ func TestChaosViolation(t *testing.T) {
 
    SCENARIO .*
 ✗  F7  freeze  .*
-✓  F18 before-epoch  .*
+✓  F18 before-epoch  .* it refused to start, as it may: .*\S
 
-✗ F7 freeze: .*\d+ stall; the first 10:
-(  stall: the call took .* \(step \d+, call \d+, .* in\)
-){10}  script: strategy wait:1s; clock raw; ids 100; freeze .*
+✗ F7 freeze: .*\d+ stall; the first 3 of each:
+(  \S+: .* \(step \d+, call \d+, .* in\)
+)+  script: strategy wait:1s; clock raw; ids 100; freeze .*
 
 1 ✓, 1 ✗, 0 -
 $`, got.out)
+	assert.NotRegexp(t, `(?m) $`, got.out, "blanks at the end of a line")
 }
 
 // A script as a report prints it does the same again, on the same generator.
@@ -163,7 +171,7 @@ func reports(t *testing.T, r result) []generatortest.Report {
 
 // The three formats say the same.
 func TestChaosFormatsAgree(t *testing.T) {
-	args := []string{"--strategy", "all", "--clock", "raw", "--clock", "mono", "--fault", "F2", "--fault", "F7", "--fault", "F12"}
+	args := []string{"--strategy", "all", "--clock", "raw", "--clock", "mono", "--fault", "F2", "--fault", "F7", "--fault", "F12", "--fault", "F18"}
 	in := func(format string) result {
 		r := chaosWith(proud, context.Background(), "", append(args, "--format", format)...)
 		assert.Equal(t, 1, r.code, format)
@@ -179,14 +187,14 @@ func TestChaosFormatsAgree(t *testing.T) {
 
 	require.Len(t, list, 2*len(presetStrategies))
 	require.Len(t, doc.Suites, len(list))
-	tests, failures, skipped := 0, 0, 0
+	tests, failures, skipped, notes := 0, 0, 0, 0
 	for i, r := range list {
 		suite := doc.Suites[i]
 		assert.Equal(t, r.Subject, suite.Name)
 		assert.Contains(t, table.out, r.Subject+"\n\n")
 		assert.Regexp(t, `^\d+\.\d{3}$`, suite.Time)
-		require.Len(t, r.Results, 3)
-		require.Len(t, suite.Cases, 3)
+		require.Len(t, r.Results, 4)
+		require.Len(t, suite.Cases, 4)
 		counts := [2]int{}
 		for j, res := range r.Results {
 			c := suite.Cases[j]
@@ -195,6 +203,11 @@ func TestChaosFormatsAgree(t *testing.T) {
 			assert.Equal(t, r.Subject, c.Class)
 			assert.Equal(t, res.Failed(), c.Failure != nil)
 			assert.Equal(t, res.Skipped != "", c.Skipped != nil)
+			assert.Equal(t, res.Note, c.Note)
+			if res.Note != "" {
+				notes++
+				assert.Contains(t, table.out, "  "+res.Note+"\n")
+			}
 			switch {
 			case res.Failed():
 				counts[0]++
@@ -212,7 +225,7 @@ func TestChaosFormatsAgree(t *testing.T) {
 				assert.Contains(t, table.out, c.Skipped.Message)
 			}
 		}
-		assert.Equal(t, [3]int{3, counts[0], counts[1]}, [3]int{suite.Tests, suite.Failures, suite.Skipped})
+		assert.Equal(t, [3]int{4, counts[0], counts[1]}, [3]int{suite.Tests, suite.Failures, suite.Skipped})
 		failures, skipped = failures+counts[0], skipped+counts[1]
 	}
 	assert.Equal(t, [3]int{tests, failures, skipped}, [3]int{doc.Tests, doc.Failures, doc.Skipped})
@@ -220,6 +233,7 @@ func TestChaosFormatsAgree(t *testing.T) {
 	assert.Contains(t, table.out, fmt.Sprintf("\n%d ✓, %d ✗, %d -\n", tests-failures-skipped, failures, skipped))
 	assert.Positive(t, failures)
 	assert.Positive(t, skipped)
+	assert.Positive(t, notes)
 }
 
 func TestChaosRunsWhatItIsAskedFor(t *testing.T) {

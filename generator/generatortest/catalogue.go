@@ -1,6 +1,7 @@
 package generatortest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -29,19 +30,25 @@ var catalogue = []Scenario{
 	scenario("F1", "step-back-small", "the wall steps back by 1 to 5 ms, as NTP does",
 		"ids 50 over 10ms; step -1ms; ids 50 over 10ms; ids 50; pass 20ms; ids 50 over 10ms; step -2ms; ids 50 over 5ms; ids 50; pass 20ms; "+
 			"stream 9; step -5ms; stream 9; batch 40; pass 20ms; ids 50 over 10ms; step -5ms; ids 50 over 5ms; step -3ms; ids 1"),
-	scenario("F2", "step-back-large", "the wall steps back by 1 s, 1 h, 1 year, 2 years",
-		"ids 1000 over 2s; step -1s; ids 1000 over 1s; batch 20; pass 2s; ids 50; step -1h; ids 50 over 50ms; step +1h; ids 50 over 50ms; "+
+	// What a step goes back into has been used: the IDs before it were spread over
+	// that time, and those after it come at the same milliseconds.
+	scenario("F2", "step-back-large", "the wall steps back by 1 s, 30 s, 10 min, 1 h, 1 year, 2 years",
+		"ids 1000 over 2s; step -1s; ids 1000 over 1s; batch 20; pass 2s; ids 600 over 1m; step -30s; ids 400 over 40s; batch 20; pass 1m; "+
+			"ids 1200 over 12m; step -10m; ids 1000 over 5m; stream 20; pass 10m; ids 50; step -1h; ids 50 over 50ms; step +1h; ids 50 over 50ms; "+
 			"step -1h; ids 50 over 50ms; pass 2h; stream 20; step -8760h; ids 50; step -8760h; ids 50; pass 1s; ids 50"),
 	scenario("F3", "step-forward", "the wall steps ahead by 1 h",
-		"ids 50; step +1h; ids 50; stream 20; pass 1s; ids 500 over 1s; step +1h; batch 50; ids 50"),
+		"ids 50; step +1h; ids 50; stream 20; pass 1s; ids 500 over 1s; step +1h; batch 50; ids 50; pass 1s; batch 5000; pass 10s; step +1h; batch 5000"),
 	scenario("F4", "forward-then-back", "the wall steps ahead by 1 h and back again: a bad NTP server, then a good one",
-		"ids 50; step +1h; ids 50; stream 20; step -1h; ids 50; batch 50; pass 2s; ids 50; pass 2h; ids 50"),
+		"ids 50; step +1h; ids 50; stream 20; step -1h; ids 50; batch 50; pass 2s; ids 50; pass 2h; ids 50; "+
+			// The same, in the middle of calls.
+			"ids 50 over 50ms; step +1h at read 2; ids 50 over 50ms; step -1h at read 2; ids 50 over 50ms; pass 2h; ids 20 over 20ms; "+
+			"step +1h at read 1; step -1h at read 2; ids 20 over 20ms; step +1h at read 3; step -1h at read 4; batch 50; stream 20; pass 2h; ids 50"),
 	scenario("F5", "repeated-steps", "the wall steps back many times in a row, also into the same range twice",
 		repeatedSteps()),
 	scenario("F6", "slew", "the wall runs at half speed, then at double",
 		"ids 100; slew 0.5 for 2s; ids 4000 over 2s; ids 200; slew 2 for 2s; stream 100; ids 4000 over 2s; slew 0.5 for 1s; step -3ms; ids 2000 over 2s"),
 	scenario("F7", "freeze", "the clock stands still for a while",
-		"ids 100; freeze 3ms; ids 5000; batch 100; pass 1s; freeze 20ms; ids 5000 over 15ms; pass 1s; freeze 200ms; stream 3000; pass 2s; ids 10"),
+		"ids 100; freeze 3ms; ids 5000; batch 100; pass 1s; freeze 3ms; batch 5000; pass 1s; freeze 20ms; ids 5000 over 15ms; pass 1s; freeze 200ms; stream 3000; pass 2s; ids 10"),
 	scenario("F8", "coarse-clock", "the clock moves every 15.6 ms only, or every second",
 		"coarse 15.6ms; ids 5000 over 1s; ids 100; batch 100; stream 100; coarse 1s; ids 200 over 5s; step -1s; ids 100 over 3s"),
 	scenario("F9", "suspend", "monotonic time stops while the wall goes on",
@@ -70,7 +77,9 @@ func scenario(fault, name, what, text string) Scenario {
 	return Scenario{Fault: fault, Name: name, What: what, Script: script}
 }
 
-// repeatedSteps goes back by 0 to 7 ms every few IDs, more than it goes on.
+// repeatedSteps goes back by 0 to 7 ms every few IDs, more than it goes on: between
+// calls, and then in the middle of them, at their first, second or third reading of
+// the clock. Then it goes back far, twice into what has been used.
 func repeatedSteps() string {
 	var text string
 	for i := range 200 {
@@ -78,5 +87,15 @@ func repeatedSteps() string {
 		text += []string{"step -1ms; ", "step -2ms; ", "pass 3ms; ", "step -7ms; ", "step +1ms; ", "step -300us; ", "pass 1ms; "}[i%7]
 	}
 	text += "pass 1s; " + strings.Repeat("ids 3; step -5ms; ids 16; pass 6ms; ", 8)
-	return text + "pass 2s; ids 50; step -200ms; ids 10; step -200ms; ids 10; pass 200ms; ids 10; pass 200ms; ids 50"
+	text += "pass 2s; ids 50; step -200ms; ids 10; step -200ms; ids 10; pass 200ms; ids 10; pass 200ms; ids 50; pass 2s; "
+	for i := range 200 {
+		text += fmt.Sprintf("step -%dms at read %d; ", []int{1, 2, 5, 1, 3}[i%5], i%3+1)
+		text += []string{"ids 5 over 5ms; ", "ids 1; ", "stream 3; ", "batch 7; ", "ids 20; ", "ids 4 over 2ms; "}[i%6]
+		text += []string{"pass 3ms; ", "pass 1ms; ", "", "pass 2ms; "}[i%4]
+	}
+	for _, far := range []string{"30s", "10m"} {
+		text += "pass 20m; ids 1200 over 12m; " + strings.Repeat("step -"+far+"; ids 100 over 1m; ", 2) +
+			"pass 20m; ids 1200 over 12m; " + strings.Repeat("step -"+far+" at read 2; ids 100 over 1m; ", 2)
+	}
+	return text + "pass 20m; ids 50"
 }

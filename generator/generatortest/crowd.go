@@ -9,8 +9,9 @@ import (
 // crowd is several callers at work. The lock guards the judge and the line, too.
 type crowd[ID cmp.Ordered] struct {
 	*machine[ID]
+	jumps   int64 // there had been when they began
 	mu      sync.Mutex
-	left    int  // calls to be made
+	left    int  // IDs to be asked for
 	running int  // callers
 	over    bool // nobody listens any longer
 	// done is closed when the last caller is, and gone when one was ended by the
@@ -19,14 +20,24 @@ type crowd[ID cmp.Ordered] struct {
 	lost       bool
 }
 
-// together makes n calls by all callers at once, and reports whether to go on.
+// few is how many IDs a caller of several asks for in a batch.
+const few = 3
+
+// together asks for n IDs by all callers at once, and reports whether to go on.
 func (m *machine[ID]) together(n int) bool {
-	m.world.allow(m.callers)
+	if m.proc.Stream != nil {
+		for i := range m.callers {
+			if !m.open(streamOf(i)) {
+				return false
+			}
+		}
+	}
+	m.world.allow(1)
 	m.world.meet(true)
 	defer m.world.meet(false)
-	c := &crowd[ID]{machine: m, left: n, running: m.callers, done: make(chan struct{}), gone: make(chan struct{})}
-	for range m.callers {
-		go c.call()
+	c := &crowd[ID]{machine: m, jumps: m.world.jumps(), left: n, running: m.callers, done: make(chan struct{}), gone: make(chan struct{})}
+	for i := range m.callers {
+		go c.call(i)
 	}
 	select {
 	case <-c.done:
@@ -39,8 +50,12 @@ func (m *machine[ID]) together(n int) bool {
 	return !m.lost && !m.spins()
 }
 
-// call makes calls as long as there are any left to make.
-func (c *crowd[ID]) call() {
+// streamOf is the number of a caller's own stream. That of single calls is 1.
+func streamOf(caller int) int { return caller + 2 }
+
+// call makes calls as long as there are any IDs left to ask for: in turn for one, for
+// a few in a batch, and to a stream of the caller's own.
+func (c *crowd[ID]) call(caller int) {
 	calling := false
 	defer func() { // even if a call ends this goroutine
 		c.mu.Lock()
@@ -53,30 +68,63 @@ func (c *crowd[ID]) call() {
 			close(c.done)
 		}
 	}()
-	for {
+	for turn := caller; ; turn++ {
+		this, want := call{shared: true}, 1
+		switch turn % 3 {
+		case 1:
+			if this.several = c.proc.NextN != nil; this.several {
+				want = few
+			}
+		case 2:
+			if c.proc.Stream != nil {
+				this.stream = streamOf(caller)
+			}
+		}
 		c.mu.Lock()
 		if c.left == 0 {
 			c.mu.Unlock()
 			return
 		}
-		c.left--
+		want = min(want, c.left)
+		c.left -= want
 		before := *c.line
 		c.mu.Unlock()
 
 		calling = true
-		this := call{began: c.now(&c.proc), shared: true}
-		id, err := c.proc.Next()
+		this.began = c.now(&c.proc)
+		ids, filled, err := c.ask(this, want)
 		this.ended = c.now(&c.proc)
 		calling = false
 
 		c.mu.Lock()
 		if !c.over {
-			c.world.allow(c.callers) // as long as calls return, nobody waits for one that spins
+			// Readings are counted for all callers together: while calls of others
+			// return, one that spins goes on. They run out of calls before long.
+			c.world.allow(1)
 			this.at = c.world.passed()
-			c.judge.returned(c.line, before, this, one(id, err), err)
+			// One that began after a jump may meet an ID of a call that did not, and
+			// has not returned yet.
+			this.jumped = c.world.jumps() > c.jumps
+			c.judge.batch(c.line, before, this, ids, filled, err)
 		}
 		c.mu.Unlock()
 	}
+}
+
+// ask makes a call.
+func (c *crowd[ID]) ask(this call, want int) (ids []ID, filled int, err error) {
+	if this.several {
+		ids = make([]ID, want)
+		filled, err = c.proc.NextN(ids)
+		return ids, filled, err
+	}
+	next := c.proc.Next
+	if this.stream > 0 {
+		next = c.streams[this.stream]
+	}
+	id, err := next()
+	ids = one(id, err)
+	return ids, len(ids), err
 }
 
 // takeover stops the process in the middle of a call for d. Meanwhile another
@@ -117,7 +165,7 @@ func (m *machine[ID]) takeover(d time.Duration) bool {
 	m.world.pass(d)
 	next, ok := m.another()
 	if ok {
-		m.proc, m.line, m.stream = next, &line[ID]{unknown: true}, nil
+		m.proc, m.line, m.streams = next, &line[ID]{unknown: true}, nil
 		for range each {
 			m.next(&m.proc, m.line)
 		}

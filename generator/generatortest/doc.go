@@ -23,9 +23,9 @@
 //		generatortest.Test(t, generatortest.Subject[int64]{
 //			Name: "mine",
 //			New: func(clock *clocktest.Virtual) (generatortest.Process[int64], error) {
-//				return generatortest.Process[int64]{Next: mine.New(clock.Now).Next}, nil
+//				return generatortest.Process[int64]{Next: mine.New(clock.Now, clock.Sleep).Next}, nil
 //			},
-//			Claim: generatortest.Claim{Exhausted: generatortest.Bound{Wait: 5 * time.Millisecond}},
+//			Claim: generatortest.Claim{Exhausted: generatortest.Bound{Wait: generatortest.Forever}},
 //			Time:  func(id int64) time.Time { return mine.Epoch.Add(time.Duration(id>>22) * time.Millisecond) },
 //			Tick:  time.Millisecond,
 //			Epoch: mine.Epoch,
@@ -67,29 +67,43 @@
 //     the last tick, a call takes no time at all. If it was within, the bound is
 //     what is claimed for Exhausted. If it was behind, the bound is what is claimed
 //     for Behind, and it is none where the next tick was too far for the claim to
-//     serve, for then a wait helps nobody. Without Time, for batches, in scripts
+//     serve, for then a wait helps nobody. Without Time or Tick, for batches, in scripts
 //     with slew, freeze, coarse or leap, and until a process that was started on
 //     another's state has issued an ID, the bound is the larger of the two. Calls of
 //     several callers at once are not measured.
 //   - [Lead]: an ID's tick begins further after the clock's reading, taken when the
-//     call ended, than is claimed for any cause. This needs Time.
+//     call ended, than is claimed for the cause at that reading; if the clock was past
+//     the last tick, an ID is not ahead at all. This needs Time. Without Tick, for
+//     batches, streams and several callers at once, and in the other cases of Stall,
+//     the bound is the larger of the two.
 //   - [Stale]: an ID's tick had ended when its call began. This needs Time and Tick.
 //   - [Rejected]: a call failed though the clock was past the last tick, or though
 //     the next tick was no further than the claim for its cause serves. It needs
-//     Time and Tick. Batches, several callers at once, a process that has not issued
-//     an ID since it was started on another's state, and calls at the end of time
-//     are not judged.
+//     Time and Tick. Of batches, only those are judged that issued nothing though the
+//     clock was past the last tick. Of several callers' calls, only those of a
+//     generator that waits Forever for a tick that is used up, and never runs ahead
+//     then, and neither batches nor scripts with leap. A process that has not issued an ID since it
+//     was started on another's state, and calls before Epoch or at End are not judged.
 //   - [WrongError]: CheckError does not accept an error; a call returned neither an
 //     ID nor an error; a batch was not filled and said nothing; a call ended its
 //     goroutine.
 //   - [EndOfTime]: an ID is for a time that is not before End, or was issued when the
 //     clock was not, or while the clock was before Epoch.
-//   - [NoStart]: New, Restart or Close failed. New may, while the clock is before
-//     Epoch or not before End.
+//   - [NoStart]: New, Restart or Close failed, or Stream returned nil. New may fail
+//     while the clock is before Epoch or not before End, in a script that begins then.
 //   - [NoRecovery]: after the last step all faults end, and enough time passes for
 //     the clock to be a second past the last tick. (Without Time: for as long as all
 //     steps together, and a minute.) Then three calls, a second apart, must be
 //     served at once.
+//
+// A call in the middle of which the wall jumped ("step -2ms at read 2") is held to
+// none of Lead, Stale and Rejected, and for Stall to the larger bound: it cannot be
+// known which side of the jump its clock was on. It is held to all else. Of several
+// callers, that is so for all calls until each has returned its last of the step, for
+// an ID from before the jump may still be on its way.
+//
+// The calls that NoRecovery is about, and one right after the last step, are up to
+// four that the script does not have; they count as the others do.
 //
 // After a takeover, the calls of the process that was stopped may fail as they like,
 // but return no ID that was issued before.
@@ -98,7 +112,9 @@
 //
 // With one caller, a script does the same every time: nothing depends on real time
 // or on the scheduler. With several callers (the setting callers, as in F16), it is
-// the Go scheduler that interleaves them, and a race may need some runs to show. For
+// the Go scheduler that interleaves them, and a race may need some runs to show. Each
+// caller makes calls of Next, batches of three and calls to a stream of its own in
+// turn, as far as the Process has them. For
 // the core of tickflake's own generator there is a simulation that interleaves
 // callers by a seed: tickflake chaos --seeds. Scripts with a seed are for it, and
 // are not run here.
@@ -115,8 +131,16 @@
 //     who wait for the lock stay behind as blocked goroutines.
 //   - A call that spins without reading the clock, or waits for something other than
 //     the clock for good, hangs the script. The timeout of go test shows where.
+//   - Of several callers, one that spins is ended when the others have made all their
+//     calls: readings are counted for all together, and whoever returns begins the
+//     count anew.
 //   - A goroutine of the generator's own that reads the clock counts as the caller. It
-//     may be the one that a takeover stops.
+//     may be the one that a takeover stops. One that waits by the clock is not
+//     supported: a wait moves the clock at once, so that it would drive time on for
+//     ever, as fast as it can.
+//   - The catalogue asks for about 10,000 IDs of one tick at the most. A sequence that
+//     holds more is never used up by it, and what becomes of a generator then is not
+//     seen. A script of one's own may ask for more.
 //   - A takeover stops a call where it reads the clock, with the locks that it holds
 //     there. A Restart, or a call of the process it starts, that needs one of them
 //     waits for good. A call that reads the clock less often than twice is not

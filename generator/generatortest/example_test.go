@@ -41,7 +41,7 @@ func Example() {
 	// Output:
 	// F1 step-back-small failed by [disorder duplicate]
 	// F2 step-back-large failed by [disorder duplicate]
-	// F3 step-forward failed by []
+	// F3 step-forward failed by [lead]
 	// F4 forward-then-back failed by [disorder duplicate]
 	// F5 repeated-steps failed by [disorder duplicate]
 }

@@ -13,6 +13,7 @@ type judge[ID cmp.Ordered] struct {
 	subject *Subject[ID]
 	result  *Result
 	warped  bool // the clock does more than jump: bounds of causes that follow each other add up
+	leaps   bool // the wall may go back as time passes, even while others wait
 
 	step  int
 	calls int
@@ -38,12 +39,11 @@ type note struct {
 // line is what callers were given by a process, and by those whose state it
 // started on.
 type line[ID cmp.Ordered] struct {
-	floor   ID   // the largest that Next or NextN returned
-	floors  bool // there is one
-	stream  ID   // the last of the stream, if streams
-	streams bool
-	start   time.Time // when the first process started: it may hold what was before for others'
-	top     time.Time // the latest tick of any ID
+	floor   ID         // the largest that Next or NextN returned
+	floors  bool       // there is one
+	streams map[int]ID // the last of each stream
+	start   time.Time  // when the first process started: it may hold what was before for others'
+	top     time.Time  // the latest tick of any ID
 	tops    bool
 	// unknown says that the process started on the state of another and has issued
 	// nothing yet. It may be bound by more than the IDs that this line has seen;
@@ -57,8 +57,9 @@ type call struct {
 	at           time.Duration // true time when it ended
 	stall        time.Duration
 	several      bool // a batch
-	stream       bool
+	stream       int  // the number of the stream, or 0
 	shared       bool // others ran at the same time: time passed for all of them
+	jumped       bool // the wall jumped in the middle of it
 }
 
 func (j *judge[ID]) violate(kind Kind, at time.Duration, format string, args ...any) {
@@ -84,11 +85,23 @@ func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, err
 	}
 	if err != nil {
 		j.result.Errors++
-		j.failed(before, c, err)
+		j.failed(before, c, len(ids) > 0, err)
 	} else if len(ids) == 0 {
 		j.violate(WrongError, c.at, "the call returned neither an ID nor an error")
 	}
 }
+
+// batch judges a call that was to fill ids.
+func (j *judge[ID]) batch(l *line[ID], before line[ID], c call, ids []ID, filled int, err error) {
+	got := min(max(filled, 0), len(ids))
+	j.returned(l, before, c, ids[:got], err)
+	if filled != got || err == nil && 0 < filled && filled < len(ids) { // of none, it has been said
+		j.violate(WrongError, c.at, "a batch of %d filled %d, with the error %v", len(ids), filled, err)
+	}
+}
+
+// timed reports whether it is known which tick an ID is of.
+func (j *judge[ID]) timed() bool { return j.subject.Time != nil && j.subject.Tick > 0 }
 
 // stalled judges how long a call took.
 func (j *judge[ID]) stalled(before line[ID], c call) {
@@ -99,14 +112,16 @@ func (j *judge[ID]) stalled(before line[ID], c call) {
 	claim := j.subject.Claim
 	allowed, why := claim.patience(), "as claimed"
 	switch lead, cause := j.lead(before, c.began); {
-	case before.unknown || j.subject.Time == nil || c.several:
+	case before.unknown || !j.timed() || c.several || c.jumped:
 	case cause == none && (j.subject.End.IsZero() || c.began.Before(j.subject.End)):
 		allowed, why = 0, "since its tick was free"
 	case cause == exhausted && !j.warped:
 		allowed, why = claim.Exhausted.Wait, "as claimed for a tick that is used up"
 	case cause == behind && !j.warped:
 		allowed, why = claim.Behind.Wait, fmt.Sprintf("since the clock was %s behind", lead)
-		if least := lead - j.subject.Tick; least > claim.Behind.reach() {
+		if least := lead - j.subject.Tick; claim.Behind.reach() == 0 {
+			why = "since the clock was behind, where no wait is claimed"
+		} else if least > claim.Behind.reach() {
 			allowed, why = 0, fmt.Sprintf("since the clock was at least %s behind, further than a wait may help", least)
 		}
 	}
@@ -171,11 +186,15 @@ func (j *judge[ID]) noteOf(index int) note {
 // inOrder judges the order, and notes the ID for the calls to come. It reports
 // whether the ID is in order.
 func (j *judge[ID]) inOrder(l *line[ID], before *line[ID], c call, id ID) (ordered bool) {
-	if c.stream {
-		if ordered = !l.streams || id > l.stream; !ordered {
-			j.disorder(c, "%v is not above %v, which the stream had returned", id, l.stream)
+	if c.stream > 0 {
+		last, any := l.streams[c.stream]
+		if ordered = !any || id > last; !ordered {
+			j.disorder(c, "%v is not above %v, which the stream had returned", id, last)
 		}
-		l.stream, l.streams = id, true
+		if l.streams == nil {
+			l.streams = map[int]ID{}
+		}
+		l.streams[c.stream] = id
 		return ordered
 	}
 	if ordered = !before.floors || id > before.floor; !ordered {
@@ -214,32 +233,49 @@ func (j *judge[ID]) onTime(l *line[ID], before *line[ID], c call, id ID, ordered
 	}
 	lead := tick.Sub(now)
 	j.result.LargestLead = max(j.result.LargestLead, lead)
-	if lead > s.Claim.ahead() {
-		j.violate(Lead, c.at, "%v is %s ahead of the clock; at most %s, as claimed", id, lead, s.Claim.ahead())
+	if allowed, why := j.ahead(before, c); lead > allowed && !c.jumped {
+		j.violate(Lead, c.at, "%v is %s ahead of the clock; at most %s, %s", id, lead, allowed, why)
 	}
-	if s.Tick > 0 && !tick.Add(s.Tick).After(c.began) {
+	if s.Tick > 0 && !tick.Add(s.Tick).After(c.began) && !c.jumped {
 		j.violate(Stale, c.at, "%v is of %s, but the call began at %s", id, show(tick), show(c.began))
 	}
 	if !s.End.IsZero() && !tick.Before(s.End) {
 		j.violate(EndOfTime, c.at, "%v is of %s, but time ends at %s", id, show(tick), show(s.End))
 	}
-	if !s.End.IsZero() && !c.began.Before(s.End) {
+	if !s.End.IsZero() && !c.began.Before(s.End) && !c.jumped {
 		j.violate(EndOfTime, c.at, "%v was issued at %s, but time ends at %s", id, show(c.began), show(s.End))
 	}
-	if c.began.Before(s.Epoch) && c.ended.Before(s.Epoch) {
+	if c.began.Before(s.Epoch) && c.ended.Before(s.Epoch) && !c.jumped {
 		j.violate(EndOfTime, c.at, "%v was issued at %s, but time begins at %s", id, show(c.ended), show(s.Epoch))
 	}
 }
 
+// ahead is how far an ID of a call may be ahead of the clock.
+func (j *judge[ID]) ahead(before *line[ID], c call) (allowed time.Duration, why string) {
+	claim := j.subject.Claim
+	if before.unknown || !j.timed() || c.several || c.stream > 0 || c.shared || j.warped {
+		return claim.ahead(), "as claimed"
+	}
+	// By the clock at the end, since one that waits may borrow the rest. If the tick
+	// was free then, there was nothing to borrow.
+	switch _, cause := j.lead(*before, c.ended); cause {
+	case exhausted:
+		return claim.Exhausted.Borrow, "as claimed for a tick that is used up"
+	case behind:
+		return claim.Behind.Borrow, "as claimed for a clock that is behind"
+	}
+	return 0, "since its tick was free"
+}
+
 // failed judges an error.
-func (j *judge[ID]) failed(before line[ID], c call, err error) {
+func (j *judge[ID]) failed(before line[ID], c call, filled bool, err error) {
 	s := j.subject
 	if s.CheckError != nil {
 		if wrong := s.CheckError(err); wrong != nil {
 			j.violate(WrongError, c.at, "%v: %v", wrong, err)
 		}
 	}
-	if c.shared || c.several || s.Time == nil || s.Tick <= 0 || before.unknown {
+	if !j.timed() || before.unknown || c.jumped || c.ended.Before(s.Epoch) {
 		return
 	}
 	if !s.End.IsZero() && (!c.ended.Before(s.End) || before.tops && !before.top.Add(s.Tick).Before(s.End)) {
@@ -249,6 +285,19 @@ func (j *judge[ID]) failed(before line[ID], c call, err error) {
 	bound := s.Claim.Exhausted
 	if cause == behind {
 		bound = s.Claim.Behind
+	}
+	switch {
+	case c.shared:
+		// Others take what is free, and time passes for all. Who waits for as long
+		// as it takes need not fail even so, unless the others have run ahead, or
+		// waited until a leap second.
+		_, began := j.lead(before, c.began)
+		if !c.several && !j.leaps && began != behind && s.Claim.Exhausted.Wait == Forever && s.Claim.Exhausted.Borrow == 0 {
+			j.violate(Rejected, c.at, "the call failed among others, though the generator %s for a tick that is used up: %v", s.Claim.Exhausted, err)
+		}
+		return
+	case c.several && (filled || cause != none):
+		return
 	}
 	// The lead is that of a slot after the last tick's: at least that of the slot
 	// the call failed to get.

@@ -79,8 +79,8 @@ func TestJudge(t *testing.T) {
 			"disorder: 1.14 is of 2026-06-01T12:00:00.001000Z, an earlier tick than one that had been returned before the call began: 2026-06-01T12:00:00.002000Z (step 3, call 2, 2ms in)",
 			"disorder: 1.15 is of 2026-06-01T12:00:00.001000Z, an earlier tick than one that had been returned before the call began: 2026-06-01T12:00:00.002000Z (step 3, call 3, 2ms in)",
 		}},
-		{name: "the first after a restart stands for all", script: "pass 5ms; ids 1; crash; ids 2", claim: claim(borrow(2*ms), borrow(2*ms)), tape: []answer{is(at(7, 0)), is(at(5, 0)), is(at(5, 1))}, want: []string{
-			"disorder: 5.0 is not above 7.0, which had been returned before the call began (step 4, call 2, 5ms in)",
+		{name: "the first after a restart stands for all", script: "pass 5ms; ids 2; crash; ids 2", claim: claim(borrow(2*ms), borrow(2*ms)), tape: []answer{is(at(5, 0)), is(at(7, 0)), is(at(5, 1)), is(at(5, 2))}, want: []string{
+			"disorder: 5.1 is not above 7.0, which had been returned before the call began (step 4, call 3, 5ms in)",
 		}},
 		{name: "the first tick after a restart stands for all", script: "pass 5ms; stream 1; crash; stream 2", claim: claim(borrow(2*ms), borrow(2*ms)), tape: []answer{is(at(7, 0)), is(at(5, 0)), is(at(5, 1))}, want: []string{
 			"disorder: 5.0 is of 2026-06-01T12:00:00.005000Z, an earlier tick than one that had been returned before the call began: 2026-06-01T12:00:00.007000Z (step 4, call 2, 5ms in)",
@@ -112,6 +112,9 @@ func TestJudge(t *testing.T) {
 		{name: "behind, wait for too long", script: "pass 5ms; ids 1; step -4ms; ids 1", claim: claim(wait(9*ms), wait(5*ms)), tape: []answer{is(at(5, 0)), after(5*ms+1, is(at(6, 0)))}, want: []string{
 			"stall: the call took 5.000001ms; at most 5ms, since the clock was 5ms behind (step 4, call 2, 10.000001ms in)",
 		}},
+		{name: "behind, waits though none is claimed", script: "pass 5ms; ids 1; step -2ms; ids 1", claim: claim(wait(9*ms), wait(0)), tape: []answer{is(at(5, 0)), after(3*ms, is(at(6, 0)))}, want: []string{
+			"stall: the call took 3ms; at most 0s, since the clock was behind, where no wait is claimed (step 4, call 2, 8ms in)",
+		}},
 		{name: "behind in a frozen clock, the bounds add up", script: "pass 5ms; ids 1; step -1ms; freeze 5ms; ids 1", claim: claim(wait(9*ms), wait(2*ms)), tape: []answer{is(at(5, 0)), after(7*ms, is(at(6, 0)))}},
 		{name: "behind by what a wait may help", script: "pass 9ms; ids 1; step -5ms; ids 1", claim: claim(wait(0), wait(5*ms)), tape: []answer{is(at(9, 0)), after(5*ms, is(at(9, 1)))}},
 		{name: "behind by more than a wait may help", script: "pass 9ms; ids 1; step -5001us; ids 1", claim: claim(wait(0), wait(5*ms)), tape: []answer{is(at(9, 0)), after(5*ms, no)}, want: []string{
@@ -135,21 +138,37 @@ func TestJudge(t *testing.T) {
 		}},
 
 		// Leads.
-		{name: "ahead by no more than claimed", script: "ids 2", claim: claim(borrow(3*ms), borrow(ms)), tape: []answer{is(at(3, 0)), is(at(3, 15))}},
-		{name: "ahead by more, for either cause", script: "ids 1", claim: claim(borrow(ms), borrow(3*ms)), tape: []answer{is(at(4, 0))}, want: []string{
+		{name: "exhausted, ahead as claimed", script: "ids 2", claim: claim(borrow(3*ms), wait(9*ms)), tape: []answer{is(at(0, 0)), is(at(3, 0))}},
+		{name: "exhausted, ahead by more", script: "ids 2", claim: claim(borrow(3*ms), borrow(9*ms)), tape: []answer{is(at(0, 0)), is(at(4, 0))}, want: []string{
+			"lead: 4.0 is 4ms ahead of the clock; at most 3ms, as claimed for a tick that is used up (step 1, call 2, 0s in)",
+		}},
+		{name: "behind, ahead as claimed", script: "pass 5ms; ids 1; step -3ms; ids 1", claim: claim(wait(9*ms), borrow(3*ms)), tape: []answer{is(at(5, 0)), is(at(5, 1))}},
+		{name: "behind, ahead by more", script: "pass 5ms; ids 1; step -3ms; ids 1", claim: claim(borrow(9*ms), borrow(2*ms)), tape: []answer{is(at(5, 0)), is(at(5, 1))}, want: []string{
+			"lead: 5.1 is 3ms ahead of the clock; at most 2ms, as claimed for a clock that is behind (step 4, call 2, 5ms in)",
+		}},
+		{name: "ahead though its tick was free", script: "pass 999us; ids 1", claim: claim(borrow(9*ms), borrow(9*ms)), tape: []answer{is(at(1, 0))}, want: []string{
+			"lead: 1.0 is 1µs ahead of the clock; at most 0s, since its tick was free (step 2, call 1, 999µs in)",
+		}},
+		{name: "batch ahead for either cause", script: "batch 2", claim: claim(borrow(ms), borrow(3*ms)), tape: []answer{is(at(3, 0)), is(at(4, 0))}, want: []string{
 			"lead: 4.0 is 4ms ahead of the clock; at most 3ms, as claimed (step 1, call 1, 0s in)",
 		}},
-		{name: "ahead by nothing", script: "pass 999us; ids 1", tape: []answer{is(at(1, 0))}, want: []string{
-			"lead: 1.0 is 1µs ahead of the clock; at most 0s, as claimed (step 2, call 1, 999µs in)",
+		{name: "stream ahead for either cause", script: "stream 2", claim: claim(borrow(ms), borrow(3*ms)), tape: []answer{is(at(3, 0)), is(at(4, 0))}, want: []string{
+			"lead: 4.0 is 4ms ahead of the clock; at most 3ms, as claimed (step 1, call 2, 0s in)",
+		}},
+		{name: "ahead in a frozen clock for either cause", script: "freeze 2s; ids 2", claim: claim(borrow(ms), borrow(3*ms)), tape: []answer{is(at(3, 0)), is(at(4, 0))}, want: []string{
+			"lead: 4.0 is 4ms ahead of the clock; at most 3ms, as claimed (step 2, call 2, 0s in)",
+		}},
+		{name: "ahead after a restart for either cause", script: "ids 1; crash; ids 1; crash; ids 1", claim: claim(borrow(ms), borrow(3*ms)), tape: []answer{is(at(0, 0)), is(at(3, 0)), is(at(4, 0))}, want: []string{
+			"lead: 4.0 is 4ms ahead of the clock; at most 3ms, as claimed (step 5, call 3, 0s in)",
 		}},
 		{name: "lead is measured at the end of the call", script: "ids 2", claim: claim(wait(ms), wait(0)), tape: []answer{is(at(0, 0)), after(ms, is(at(1, 0)))}},
 		{name: "lead in the year 9999", script: "ids 1", claim: claim(borrow(ms), borrow(ms)), tape: []answer{is(at(0, 1))}, with: func(s *subject) { s.Time = func(tid) time.Time { return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) } }, want: []string{
-			"lead: 0.1 is 2562047h47m16.854775807s ahead of the clock; at most 1ms, as claimed (step 1, call 1, 0s in)",
-			"lead: 1000.0 is 2562047h47m16.854775807s ahead of the clock; at most 1ms, as claimed (step 2, call 2, 1s in)",
-			"lead: 3155760002000.0 is 2562047h47m16.854775807s ahead of the clock; at most 1ms, as claimed (step 2, call 3, 876600h0m2s in)",
-			"lead: 3155760003000.0 is 2562047h47m16.854775807s ahead of the clock; at most 1ms, as claimed (step 2, call 4, 876600h0m3s in)",
-			"lead: 3155760004000.0 is 2562047h47m16.854775807s ahead of the clock; at most 1ms, as claimed (step 2, call 5, 876600h0m4s in)",
+			"lead: 0.1 is 2562047h47m16.854775807s ahead of the clock; at most 0s, since its tick was free (step 1, call 1, 0s in)",
+			"lead: 1000.0 is 2562047h47m16.854775807s ahead of the clock; at most 1ms, as claimed for a clock that is behind (step 2, call 2, 1s in)",
+			"lead: 3155760002000.0 is 2562047h47m16.854775807s ahead of the clock; at most 1ms, as claimed for a clock that is behind (step 2, call 3, 876600h0m2s in)",
 		}},
+		{name: "Time without Tick", script: "ids 2", claim: claim(wait(ms), wait(0)), tape: []answer{is(at(0, 0)), after(ms, is(at(1, 0)))}, with: func(s *subject) { s.Tick = 0 }},
+		{name: "Next refuses before the epoch", script: "begin 2020-01-01T00:00:00Z; ids 2", tape: []answer{no, no, no}, with: func(s *subject) { s.Epoch = time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC) }},
 		{name: "batch over a leap second", script: "pass 998ms; leap; batch 2", claim: claim(wait(10*ms), wait(10*ms)), tape: []answer{after(ms, is(at(999, 0))), after(ms, is(at(1000, 0)))}},
 		{name: "call over a leap second", script: "pass 998ms; leap; ids 1", claim: claim(wait(10*ms), wait(10*ms)), tape: []answer{after(2*ms, is(at(1000, 0)))}, want: []string{
 			"stall: the call took 2ms; at most 0s, since its tick was free (step 3, call 1, 1s in)",
@@ -195,7 +214,11 @@ func TestJudge(t *testing.T) {
 			"rejected: the call failed though its slot was at most 3ms ahead, and a generator that borrows up to 3ms serves it: no (step 4, call 2, 5ms in)",
 		}},
 		{name: "behind by a microsecond", script: "pass 5ms; ids 1; step -1us; ids 1", claim: claim(wait(9*ms), wait(0)), tape: []answer{is(at(5, 0)), no}},
-		{name: "batch may fail", script: "batch 2; pass 1ms; batch 2", tape: []answer{is(at(0, 0)), no, no}},
+		{name: "batch may fail in part", script: "batch 2", tape: []answer{is(at(0, 0)), no}},
+		{name: "batch may fail where its tick is used up", script: "ids 1; batch 2", claim: claim(wait(9*ms), wait(9*ms)), tape: []answer{is(at(0, 0)), no}},
+		{name: "batch fails as a whole though its tick was free", script: "ids 1; pass 1ms; batch 2", tape: []answer{is(at(0, 0)), no}, want: []string{
+			"rejected: the call failed though its tick was free: no (step 3, call 2, 1ms in)",
+		}},
 		{name: "a process that has just started may fail", script: "ids 1; pass 1ms; crash; ids 2", tape: []answer{is(at(0, 0)), no, no}},
 		{name: "a process that has issued may not", script: "ids 1; pass 1ms; crash; ids 1; pass 1ms; ids 1", tape: []answer{is(at(0, 0)), is(at(1, 0)), no}, want: []string{
 			"rejected: the call failed though its tick was free: no (step 6, call 3, 2ms in)",
@@ -234,12 +257,12 @@ func TestJudge(t *testing.T) {
 		{name: "batch of too many and an error", script: "batch 2", with: func(s *subject) { batches(s, 3, errNo) }, want: []string{
 			"wrong-error: a batch of 2 filled 3, with the error no (step 1, call 1, 0s in)",
 		}},
-		{name: "batch of none and an error", script: "batch 2", with: func(s *subject) { batches(s, 0, errNo) }},
+		{name: "batch of none and an error", script: "ids 1; batch 2", with: func(s *subject) { batches(s, 0, errNo) }},
 
 		// The end of time.
 		{name: "last tick", script: "begin end-1us; ids 1", tape: []answer{is(at(1, 0)), no}, with: func(s *subject) { s.End = noon.Add(2 * ms) }},
-		{name: "ID for the end", script: "begin end-1us; ids 1", claim: claim(borrow(ms), wait(0)), tape: []answer{is(at(2, 0)), no}, with: func(s *subject) { s.End = noon.Add(2 * ms) }, want: []string{
-			"end-of-time: 2.0 is of 2026-06-01T12:00:00.002000Z, but time ends at 2026-06-01T12:00:00.002000Z (step 1, call 1, 0s in)",
+		{name: "ID for the end", script: "begin end-1us; ids 2", claim: claim(borrow(ms), wait(0)), tape: []answer{is(at(1, 0)), is(at(2, 0)), no}, with: func(s *subject) { s.End = noon.Add(2 * ms) }, want: []string{
+			"end-of-time: 2.0 is of 2026-06-01T12:00:00.002000Z, but time ends at 2026-06-01T12:00:00.002000Z (step 1, call 2, 0s in)",
 		}},
 		{name: "ID at the end", script: "begin end+0s; ids 1", claim: claim(wait(0), wait(0)), tape: []answer{is(at(1, 0)), no}, with: func(s *subject) { s.End = noon.Add(2 * ms); s.Tick = 0 }, want: []string{
 			"end-of-time: 1.0 was issued at 2026-06-01T12:00:00.002000Z, but time ends at 2026-06-01T12:00:00.002000Z (step 1, call 1, 0s in)",

@@ -14,9 +14,10 @@ type machine[ID cmp.Ordered] struct {
 
 	proc      Process[ID]
 	line      *line[ID]
-	stream    func() (ID, error)
+	streams   map[int]func() (ID, error) // of proc, by their numbers
 	takeovers int
 	lost      bool // a call ended its goroutine
+	begins    bool // the script says when it begins
 }
 
 func (m *machine[ID]) run(script Script) {
@@ -37,7 +38,7 @@ func (m *machine[ID]) run(script Script) {
 	}
 	switch {
 	case m.proc.Restart == nil && script.has(Restart, Crash, Takeover):
-		m.judge.result.Skipped = "it keeps no state across a restart"
+		m.judge.result.Skipped = "it keeps no state across a restart (Process.Restart)"
 		if m.proc.Close != nil {
 			_ = m.proc.Close() // not judged, since it does not apply
 		}
@@ -77,6 +78,10 @@ func (m *machine[ID]) spins() bool {
 // start starts the first process, and reports whether to go on.
 func (m *machine[ID]) start() bool {
 	s := m.judge.subject
+	if s.New == nil {
+		m.judge.violate(NoStart, 0, "the Subject has no New")
+		return false
+	}
 	var err error
 	if v, ok := m.world.(*virtual); ok {
 		m.proc, err = s.New(v.clock)
@@ -84,13 +89,16 @@ func (m *machine[ID]) start() bool {
 		m.proc, err = s.New(nil)
 	}
 	now := m.world.now()
-	excused := now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End)
+	// A script that begins at another time than all others does so to see that.
+	excused := m.begins && (now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End))
 	switch {
 	case err != nil && !excused:
 		m.judge.violate(NoStart, 0, "at %s: %v", show(now), err)
 	case err == nil && m.proc.Next == nil:
 		m.judge.violate(NoStart, 0, "the process has no Next")
-	case err == nil:
+	case err != nil:
+		m.judge.result.Note = "it refused to start, as it may: " + err.Error()
+	default:
 		m.line.start = m.now(&m.proc)
 		return true
 	}
@@ -110,8 +118,11 @@ func (m *machine[ID]) close() bool {
 	return true
 }
 
-// now is the time that a process goes by.
+// now is the time that a process goes by. It is the judge who looks: the reading is
+// none of a call's.
 func (m *machine[ID]) now(p *Process[ID]) time.Time {
+	m.world.quiet(true)
+	defer m.world.quiet(false)
 	if p.Now != nil {
 		return p.Now()
 	}
@@ -135,7 +146,7 @@ func (m *machine[ID]) do(s Step) bool {
 		}
 		next, ok := m.another()
 		if ok {
-			m.proc, m.stream, m.line.streams, m.line.unknown = next, nil, false, true
+			m.proc, m.streams, m.line.streams, m.line.unknown = next, nil, nil, true
 		}
 		return ok
 	case Takeover:
@@ -198,35 +209,65 @@ func part(d time.Duration, i, n int) time.Duration {
 
 // next makes one call.
 func (m *machine[ID]) next(p *Process[ID], l *line[ID]) {
-	m.world.allow(1)
-	c := call{began: m.now(p)}
-	passed := m.world.passed()
+	w := m.begin(p, call{})
 	id, err := p.Next()
-	m.returned(p, l, c, passed, id, err)
+	m.judge.returned(l, *l, m.ended(p, w), one(id, err), err)
 }
 
-func (m *machine[ID]) returned(p *Process[ID], l *line[ID], c call, passed time.Duration, id ID, err error) {
-	c.at = m.world.passed()
-	c.stall = c.at - passed
-	c.ended = m.now(p)
-	m.judge.returned(l, *l, c, one(id, err), err)
+// watched is a call that is under way, and the only one.
+type watched struct {
+	call
+	passed time.Duration // when it began
+	jumps  int64         // that there had been
+}
+
+func (m *machine[ID]) begin(p *Process[ID], c call) watched {
+	m.world.allow(1)
+	c.began = m.now(p)
+	return watched{c, m.world.passed(), m.world.jumps()}
+}
+
+func (m *machine[ID]) ended(p *Process[ID], w watched) call {
+	w.at = m.world.passed()
+	w.stall = w.at - w.passed
+	w.ended = m.now(p)
+	w.jumped = m.world.jumps() > w.jumps
+	return w.call
 }
 
 // streamed makes n calls to the process's stream.
 func (m *machine[ID]) streamed(n int) bool {
+	const number = 1
 	if m.proc.Stream == nil {
 		return m.ids(n, 0)
 	}
-	if m.stream == nil {
-		m.stream = m.proc.Stream()
+	if !m.open(number) {
+		return false
 	}
 	for range n {
-		m.world.allow(1)
-		c := call{began: m.now(&m.proc), stream: true}
-		passed := m.world.passed()
-		id, err := m.stream()
-		m.returned(&m.proc, m.line, c, passed, id, err)
+		w := m.begin(&m.proc, call{stream: number})
+		id, err := m.streams[number]()
+		m.judge.returned(m.line, *m.line, m.ended(&m.proc, w), one(id, err), err)
 	}
+	return true
+}
+
+// open starts the process's stream with this number, unless there is one. It
+// reports whether to go on.
+func (m *machine[ID]) open(number int) bool {
+	if m.streams[number] != nil {
+		return true
+	}
+	m.world.allow(1)
+	stream := m.proc.Stream()
+	if stream == nil {
+		m.judge.violate(NoStart, m.world.passed(), "Stream returned nil")
+		return false
+	}
+	if m.streams == nil {
+		m.streams = map[int]func() (ID, error){}
+	}
+	m.streams[number] = stream
 	return true
 }
 
@@ -236,18 +277,10 @@ func (m *machine[ID]) batch(n int) bool {
 		return m.ids(n, 0)
 	}
 	ids := make([]ID, n)
+	w := m.begin(&m.proc, call{several: true})
 	m.world.allow(1 + n/4096) // some thousand readings for each ID are plenty, beside one long wait
-	c := call{began: m.now(&m.proc), several: true}
-	passed := m.world.passed()
 	filled, err := m.proc.NextN(ids)
-	c.at = m.world.passed()
-	c.stall = c.at - passed
-	c.ended = m.now(&m.proc)
-	got := min(max(filled, 0), n)
-	m.judge.returned(m.line, *m.line, c, ids[:got], err)
-	if filled != got || err == nil && 0 < filled && filled < n { // of none, the judge has spoken
-		m.judge.violate(WrongError, c.at, "a batch of %d filled %d, with the error %v", n, filled, err)
-	}
+	m.judge.batch(m.line, *m.line, m.ended(&m.proc, w), ids, filled, err)
 	return true
 }
 

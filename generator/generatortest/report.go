@@ -22,8 +22,10 @@ type Result struct {
 	Script string `json:"script"`
 	// Skipped says why the script does not apply, and is empty if it ran.
 	Skipped string `json:"skipped,omitempty"`
+	// Note says what is not seen from the figures.
+	Note string `json:"note,omitempty"`
 
-	Issued     int `json:"issued"`
+	Issued     int `json:"issued"`     // with those of up to four calls at the end, which show whether all is well
 	Errors     int `json:"errors"`     // calls that failed
 	Duplicates int `json:"duplicates"` // IDs that had been issued before
 	Disorder   int `json:"disorder"`   // IDs not above one that was returned before their call began
@@ -34,13 +36,13 @@ type Result struct {
 	LargestLead time.Duration `json:"largestLeadNs"`
 
 	// Violations are the first things that should not have been, at most
-	// MaxViolations. Violated counts all of them, by their kind.
+	// MaxViolations of each kind. Violated counts all of them, by their kind.
 	Violations []Violation  `json:"violations,omitempty"`
 	Violated   map[Kind]int `json:"violated,omitempty"`
 }
 
-// MaxViolations is how many violations a [Result] describes.
-const MaxViolations = 10
+// MaxViolations is how many violations of a kind a [Result] describes.
+const MaxViolations = 3
 
 // Kind is what sort of promise was broken.
 type Kind string
@@ -55,7 +57,7 @@ const (
 	Rejected   Kind = "rejected"    // a call failed that should have been served
 	WrongError Kind = "wrong-error" // an error is not the one that was promised
 	EndOfTime  Kind = "end-of-time" // an ID was issued before Epoch, or for a time not before End
-	NoStart    Kind = "no-start"    // a process did not start, or could not be closed
+	NoStart    Kind = "no-start"    // a process or a stream did not start, or could not be closed
 	NoRecovery Kind = "no-recovery" // the faults were over, and calls still not served at once
 )
 
@@ -93,7 +95,7 @@ func (r *Result) violate(v Violation) {
 		r.Violated = map[Kind]int{}
 	}
 	r.Violated[v.Kind]++
-	if len(r.Violations) < MaxViolations {
+	if r.Violated[v.Kind] <= MaxViolations {
 		r.Violations = append(r.Violations, v)
 	}
 }
@@ -128,7 +130,11 @@ func (r Report) String() string {
 			}
 			fmt.Fprintf(&below, "  script: %s\n", res.Script)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", mark, title, res.Issued, res.Errors, res.Duplicates, res.Disorder, res.LongestStall, res.LargestLead)
+		note := "" // without one, there is no cell for it, whose padding would be trailing blanks
+		if res.Note != "" {
+			note = "\t" + res.Note
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s%s\n", mark, title, res.Issued, res.Errors, res.Duplicates, res.Disorder, res.LongestStall, res.LargestLead, note)
 	}
 	w.Flush()
 	return b.String() + below.String()

@@ -70,8 +70,9 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	}
 	begin, _ := script.begin(s.End) // Validate has looked at the error
 	m := machine[ID]{
-		judge:   judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap)},
-		callers: max(1, script.Callers),
+		judge:   judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap)},
+		callers: s.callers(script),
+		begins:  script.Begin != "",
 		line:    &line[ID]{},
 	}
 	if s.SystemTime {
@@ -89,6 +90,14 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	return r
 }
 
+// callers is how many issue the IDs.
+func (s *Subject[ID]) callers(script Script) int {
+	if s.SystemTime {
+		return 1
+	}
+	return max(1, script.Callers)
+}
+
 // unfit returns why a script cannot be run on the subject, or "".
 func (s *Subject[ID]) unfit(script Script) string {
 	if err := script.Validate(); err != nil {
@@ -98,13 +107,13 @@ func (s *Subject[ID]) unfit(script Script) string {
 	reach := script.reach()
 	switch {
 	case script.Begin != "" && script.Begin[0] == 'e' && s.End.IsZero():
-		return "it does not say when its time ends"
+		return "it does not say when its time ends (Subject.End)"
 	case begin.Add(-reach).Before(firstWall) || begin.Add(2*reach).After(lastWall): // settling goes as far again
 		return fmt.Sprintf("it begins at %s and goes %s from there, but clocks show %s to %s only", show(begin), reach, show(firstWall), show(lastWall))
 	case script.Seed != 0:
 		return "its callers are to be simulated, as tickflake chaos --script does"
 	case begin.Year() < 1990 && s.Epoch.IsZero():
-		return "it does not say when its time begins"
+		return "it does not say when its time begins (Subject.Epoch)"
 	case begin.Year() < 1990 && !begin.Before(s.Epoch):
 		return "its time begins earlier"
 	case s.SystemTime && script.has(StepWall, Slew, Freeze, Coarse, Suspend, Leap, Takeover):

@@ -25,7 +25,7 @@ func TestResultCounts(t *testing.T) {
 	assert.Equal(t, 8*ms, r.LargestLead)
 	assert.Equal(t, "script", r.Name)
 	assert.Equal(t, "ids 7", r.Script)
-	assert.Equal(t, map[gt.Kind]int{gt.Duplicate: 1, gt.Rejected: 2}, r.Violated)
+	assert.Equal(t, map[gt.Kind]int{gt.Duplicate: 1, gt.Lead: 1, gt.Rejected: 2}, r.Violated)
 
 	r = gt.RunScript(taped(gt.Claim{}, is(at(5, 0)), after(9*ms, is(at(4, 0)))), parse("pass 5ms; ids 1; pass 1s; batch 1"))
 	assert.Equal(t, 1, r.Disorder, "by its sequence and by its tick, but it is one ID")
@@ -180,12 +180,17 @@ func TestNewMayRefuse(t *testing.T) {
 	}
 }
 
+func TestNothingToStart(t *testing.T) {
+	r := gt.RunScript(gt.Subject[int64]{}, parse("ids 1"))
+	assert.Equal(t, []string{"no-start: the Subject has no New (step 0, call 0, 0s in)"}, lines(r))
+}
+
 func TestSkips(t *testing.T) {
 	s := taped(gt.Claim{})
 	s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
 		return gt.Process[tid]{Next: (&tape{clock: clock}).Next, Close: func() error { return errNo }}, nil
 	}
-	const keeps = "it keeps no state across a restart"
+	const keeps = "it keeps no state across a restart (Process.Restart)"
 	check := func(text, want string) {
 		t.Helper()
 		r := gt.RunScript(s, parse(text))
@@ -197,8 +202,8 @@ func TestSkips(t *testing.T) {
 	for _, text := range []string{"restart", "crash", "takeover 1s"} {
 		check("ids 1; "+text, keeps)
 	}
-	check("begin end-5ms; ids 1", "it does not say when its time ends")
-	check("begin 1989-12-31T00:00:00Z; ids 1", "it does not say when its time begins")
+	check("begin end-5ms; ids 1", "it does not say when its time ends (Subject.End)")
+	check("begin 1989-12-31T00:00:00Z; ids 1", "it does not say when its time begins (Subject.Epoch)")
 	s.Epoch = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 	check("begin 1970-01-01T00:00:00Z; ids 1", "its time begins earlier")
 	check("seed 5; ids 1", "its callers are to be simulated, as tickflake chaos --script does")

@@ -26,9 +26,19 @@ import (
 //	clock C           what the generator reads: raw, mono or resync
 //	begin T           the wall's time at the start: 2026-06-01T12:00:00Z, or end-5ms
 //	                  for a time before the generator's last
-//	callers N         who issue the IDs: N goroutines, 1 to 64
+//	callers N         who issue the IDs: N goroutines, 1 to 64, by calls, batches and
+//	                  streams in turn
 //	seed N            the callers are simulated, interleaved as this seed says;
 //	                  without any steps, the seed makes those, too
+//
+// A step of the wall may wait until the clock is read, as in
+//
+//	step -2ms at read 2
+//
+// so that it comes in the middle of a call: the second reading of the clock from
+// then on is the first to show it, if there is one before the script's end. Only
+// readings by the generator count, which a generator on a monoclock makes, too. With
+// several callers, it is any of theirs.
 //
 // Strategy, clock and seed are for tickflake's own generator, which
 // `tickflake chaos --script` runs; others are built by their [Subject] as it
@@ -45,7 +55,7 @@ type Script struct {
 // Step is one step of a [Script].
 type Step struct {
 	Do    Action
-	Count int           // of IDs
+	Count int           // of IDs, or which reading of the clock a step of the wall waits for
 	Rate  float64       // of a slew
 	Time  time.Duration // how long, how far or how coarse, as Do says
 }
@@ -55,11 +65,11 @@ type Action string
 
 // The actions. N is [Step.Count], D is [Step.Time], R is [Step.Rate].
 const (
-	IDs      Action = "ids"      // N calls, one after the other, or spread over D if that is not 0
+	IDs      Action = "ids"      // N IDs, one after the other, or spread over D if that is not 0
 	Batch    Action = "batch"    // one call for N IDs, if the generator has such a call
 	Stream   Action = "stream"   // N calls to a stream, if the generator has streams
 	Pass     Action = "pass"     // D passes, and nobody calls
-	StepWall Action = "step"     // the wall jumps by D
+	StepWall Action = "step"     // the wall jumps by D, at once or, if N is not 0, as the clock is read for the Nth time
 	Slew     Action = "slew"     // for the next D the wall runs at rate R
 	Freeze   Action = "freeze"   // for the next D the clock stands still
 	Coarse   Action = "coarse"   // from now on the clock moves in multiples of D; 0s ends it
@@ -83,6 +93,8 @@ const (
 // that clocks can show.
 const (
 	MaxIDs     = 20_000_000             // of all steps together
+	MaxBatch   = 1 << 20                // of one batch, so that it meets no limit that a generator may have on its own
+	MaxRead    = 1000                   // the reading that a step of the wall may wait for
 	MaxTime    = 100 * 8766 * time.Hour // about a hundred years, of all steps together, as the wall goes
 	MaxFreeze  = 2 * time.Second        // of one freeze, or of a slew below a tenth
 	MaxCoarse  = time.Minute
@@ -134,6 +146,9 @@ func (s Step) String() string {
 		if s.Time < 0 {
 			sign = "" // the duration has its own
 		}
+		if s.Count != 0 {
+			return fmt.Sprintf("%s %s%s at read %d", s.Do, sign, s.Time, s.Count)
+		}
 		return fmt.Sprintf("%s %s%s", s.Do, sign, s.Time)
 	case Slew:
 		return fmt.Sprintf("%s %s for %s", s.Do, strconv.FormatFloat(s.Rate, 'g', -1, 64), s.Time)
@@ -180,7 +195,10 @@ func (s Script) Validate() error {
 		if problem := step.problem(); problem != "" {
 			return fail(i+1, step.String(), problem)
 		}
-		if ids += step.Count; ids > MaxIDs {
+		if step.Do != StepWall { // whose count is of readings
+			ids += step.Count
+		}
+		if ids > MaxIDs {
 			return fail(i+1, step.String(), fmt.Sprintf("that makes %d IDs in all: at most %d", ids, MaxIDs))
 		}
 		if total += step.reach(); total > MaxTime {
@@ -216,8 +234,12 @@ func (s Step) problem() string {
 	counts, lasts := false, true
 	switch s.Do {
 	case IDs, Batch, Stream:
-		if s.Count < 1 || s.Count > MaxIDs {
-			return fmt.Sprintf("want 1 to %d IDs", MaxIDs)
+		most := MaxIDs
+		if s.Do == Batch {
+			most = MaxBatch
+		}
+		if s.Count < 1 || s.Count > most {
+			return fmt.Sprintf("want 1 to %d IDs", most)
 		}
 		counts, lasts = true, s.Do == IDs
 	case Slew:
@@ -225,6 +247,10 @@ func (s Step) problem() string {
 			return fmt.Sprintf("want a rate from 0 to %d, such as 0.5", MaxRate)
 		}
 	case StepWall:
+		if s.Count < 0 || s.Count > MaxRead {
+			return fmt.Sprintf("want reading 1 to %d", MaxRead)
+		}
+		counts = true
 	case Leap, Restart, Crash:
 		lasts = false
 	case Pass, Freeze, Coarse, Suspend, Takeover:

@@ -170,7 +170,22 @@ func parseStep(words []string) (Step, string) {
 			return s, fmt.Sprintf("want nothing after %s", s.Do)
 		}
 		return s, ""
-	case Pass, StepWall, Freeze, Coarse, Suspend, Takeover:
+	case StepWall:
+
+		if len(args) != 1 && !(len(args) == 4 && args[1] == "at" && args[2] == "read") {
+			return s, "want a time, such as step -2ms or step -2ms at read 2"
+		}
+		if len(args) == 4 {
+			n, err := strconv.Atoi(args[3])
+			if err != nil || n < 1 { // 0 would be at once
+				return s, fmt.Sprintf("want reading 1 to %d", MaxRead)
+			}
+			s.Count = n
+		}
+		var problem string
+		s.Time, problem = parseTime(args[0])
+		return s, problem
+	case Pass, Freeze, Coarse, Suspend, Takeover:
 		if len(args) != 1 {
 			return s, fmt.Sprintf("want a time, such as %s 5ms", s.Do)
 		}

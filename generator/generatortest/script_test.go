@@ -29,6 +29,9 @@ func TestParseScript(t *testing.T) {
 		"step -1h":                     {steps(gt.Step{Do: gt.StepWall, Time: -time.Hour}), "step -1h0m0s"},
 		"step +1ns":                    {steps(gt.Step{Do: gt.StepWall, Time: 1}), ""},
 		"step 1ms":                     {steps(gt.Step{Do: gt.StepWall, Time: ms}), "step +1ms"},
+		"step -2ms at read 2":          {steps(gt.Step{Do: gt.StepWall, Time: -2 * ms, Count: 2}), ""},
+		"step 1h at read +1000":        {steps(gt.Step{Do: gt.StepWall, Time: time.Hour, Count: gt.MaxRead}), "step +1h0m0s at read 1000"},
+		"batch 1048576":                {steps(gt.Step{Do: gt.Batch, Count: gt.MaxBatch}), ""},
 		"slew 0.5 for 2s":              {steps(gt.Step{Do: gt.Slew, Rate: 0.5, Time: 2 * time.Second}), ""},
 		"slew 1e3 for 1s":              {steps(gt.Step{Do: gt.Slew, Rate: 1000, Time: time.Second}), "slew 1000 for 1s"},
 		"slew 0.000001 for 2s":         {steps(gt.Step{Do: gt.Slew, Rate: 1e-6, Time: 2 * time.Second}), "slew 1e-06 for 2s"},
@@ -105,6 +108,18 @@ func TestParseScriptRefuses(t *testing.T) {
 		"batch":                               `script line 1: "batch": want a number, such as batch 100`,
 		"batch 5 over 1s":                     `script line 1: "batch 5 over 1s": want a number, such as batch 100`,
 		"stream x":                            `script line 1: "stream x": want a whole number of IDs`,
+		"batch 1048577":                       `script line 1: "batch 1048577": want 1 to 1048576 IDs`,
+		"step":                                `script line 1: "step": want a time, such as step -2ms or step -2ms at read 2`,
+		"step -2ms at read":                   `script line 1: "step -2ms at read": want a time, such as step -2ms or step -2ms at read 2`,
+		"step -2ms at read 2 3":               `script line 1: "step -2ms at read 2 3": want a time, such as step -2ms or step -2ms at read 2`,
+		"step -2ms in read 2":                 `script line 1: "step -2ms in read 2": want a time, such as step -2ms or step -2ms at read 2`,
+		"step -2ms at call 2":                 `script line 1: "step -2ms at call 2": want a time, such as step -2ms or step -2ms at read 2`,
+		"step x at read 2":                    `script line 1: "step x at read 2": ` + aTime,
+		"step -2ms at read x":                 `script line 1: "step -2ms at read x": want reading 1 to 1000`,
+		"step -2ms at read 0":                 `script line 1: "step -2ms at read 0": want reading 1 to 1000`,
+		"step -2ms at read -1":                `script line 1: "step -2ms at read -1": want reading 1 to 1000`,
+		"step -2ms at read 1001":              `script line 1: "step -2ms at read 1001": want reading 1 to 1000`,
+		"pass 1s at read 2":                   `script line 1: "pass 1s at read 2": want a time, such as pass 5ms`,
 		"pass":                                `script line 1: "pass": want a time, such as pass 5ms`,
 		"pass 1s 2s":                          `script line 1: "pass 1s 2s": want a time, such as pass 5ms`,
 		"pass 5":                              `script line 1: "pass 5": ` + aTime,
@@ -195,6 +210,10 @@ func TestValidate(t *testing.T) {
 		"rate of another":          {steps(gt.Step{Do: gt.Pass, Rate: 1}), `script step 1: "pass 0s": it takes no rate, but has 1`},
 		"no rate of another":       {steps(gt.Step{Do: gt.Pass, Rate: math.NaN()}), `script step 1: "pass 0s": it takes no rate, but has NaN`},
 		"count of another":         {steps(gt.Step{Do: gt.Leap, Count: math.MinInt}, gt.Step{Do: gt.IDs, Count: gt.MaxIDs}), `script step 1: "leap": it takes no number of IDs, but has -9223372036854775808`},
+		"readings are no IDs":      {steps(gt.Step{Do: gt.IDs, Count: gt.MaxIDs}, gt.Step{Do: gt.StepWall, Count: gt.MaxRead}), ""},
+		"reading too late":         {steps(gt.Step{Do: gt.StepWall, Time: 1, Count: gt.MaxRead + 1}), `script step 1: "step +1ns at read 1001": want reading 1 to 1000`},
+		"reading before the first": {steps(gt.Step{Do: gt.StepWall, Time: 1, Count: math.MinInt}), `script step 1: "step +1ns at read -9223372036854775808": want reading 1 to 1000`},
+		"batch too large":          {steps(gt.Step{Do: gt.Batch, Count: gt.MaxBatch + 1}), `script step 1: "batch 1048577": want 1 to 1048576 IDs`},
 		"time of a leap":           {steps(gt.Step{Do: gt.Pass, Time: gt.MaxTime}, gt.Step{Do: gt.Leap, Time: longest}), `script step 2: "leap": it takes no time, but has 2562047h47m16.854775807s`},
 		"time of a crash":          {steps(gt.Step{Do: gt.Crash, Time: -1}), `script step 1: "crash": it takes no time, but has -1ns`},
 		"time of a batch":          {steps(gt.Step{Do: gt.Batch, Count: 1, Time: 1}), `script step 1: "batch 1": it takes no time, but has 1ns`},
@@ -224,6 +243,8 @@ func FuzzParseScript(f *testing.F) {
 		f.Add(s.Script.String())
 	}
 	f.Add("strategy borrow:1s\nclock mono\nbegin end-5ms\ncallers 3\nseed 9\nslew 0.5 for 1s; leap; coarse 0s # x")
+	f.Add("step -2ms at read 2; step +0s at read 1000; step -0s at read 1; callers 2")
+	f.Add("step 5ms at read 1; ids 3")
 	f.Add("callers 1; step -0s; slew -0 for 1us")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := gt.ParseScript(text)

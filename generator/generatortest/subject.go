@@ -9,7 +9,8 @@ import (
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
-// Forever is a [Bound] that is none.
+// Forever is the time in a [Bound] of who waits, or runs ahead, for as long as it
+// takes.
 const Forever = time.Duration(math.MaxInt64)
 
 // Subject is a generator that is put through the faults. Only Name and New must
@@ -20,10 +21,12 @@ const Forever = time.Duration(math.MaxInt64)
 type Subject[ID cmp.Ordered] struct {
 	// Name is what reports call it.
 	Name string
-	// New starts a process with a generator that reads and waits for the clock
-	// it is given, and for no other. It is called once for each script, and may
-	// refuse with an error a clock that is before Epoch or not before End; at
-	// any other time an error is a violation.
+	// New starts a process with a generator that reads the clock it is given, and
+	// waits by its Sleep or After: by no other clock, and not by spinning. Only its
+	// calls may wait, not a goroutine of its own: each wait moves the clock at once.
+	// New is called once for each script. In a script that begins before Epoch or
+	// not before End it may refuse with an error; at any other time an error is a
+	// violation.
 	//
 	// Its functions must be safe for use by several goroutines at once.
 	New func(clock *clocktest.Virtual) (Process[ID], error)
@@ -31,7 +34,8 @@ type Subject[ID cmp.Ordered] struct {
 	// waits and never runs ahead of its clock.
 	Claim Claim
 	// Time returns the time that an ID carries: the start of its tick. Without
-	// it, leads and rejections are not judged.
+	// it, leads and rejections are not judged. The catalogue asks for about 10,000
+	// IDs of one tick at the most, so that a wider sequence is never used up.
 	Time func(ID) time.Time
 	// Tick is the unit of Time.
 	Tick time.Duration
@@ -47,9 +51,9 @@ type Subject[ID cmp.Ordered] struct {
 	// in which the clock goes wrong do not apply.
 	//
 	// The bubble's time passes only when all its goroutines wait, and not for a
-	// mutex. So a script with one caller never ends if a call reads the time over
-	// and over without a sleep, and one with several (F16 has) if a call sleeps
-	// while it holds a mutex that another call waits for.
+	// mutex. So its scripts are run with one caller, for several would wait for
+	// good where one sleeps and holds a mutex; and a script never ends if a call
+	// reads the time over and over without a sleep.
 	SystemTime bool
 }
 
@@ -62,7 +66,7 @@ type Process[ID cmp.Ordered] struct {
 	NextN func([]ID) (int, error)
 	// Stream starts a stream of IDs for one goroutine, whose IDs ascend and are
 	// unique, but which keeps the order among other callers' from tick to tick
-	// only. Without it, streams are calls of Next.
+	// only. It must not return nil. Without Stream, streams are calls of Next.
 	Stream func() func() (ID, error)
 	// Now is the time that the generator goes by, for one that does not go by
 	// the wall's.
@@ -87,6 +91,16 @@ type Claim struct {
 
 // Bound says how long a call may wait, and how far ahead of the clock its ID may
 // be. A call whose next free slot is no further ahead than either must be served.
+//
+// A generator that waits for the next tick when the tick's IDs are used up, and
+// fails while the clock is behind, claims
+//
+//	Claim{Exhausted: Bound{Wait: Forever}}
+//
+// since a clock that stands still (F7, F8) makes it wait for longer than a tick.
+// One that sleeps until the clock has caught up, however long that takes, claims
+// Wait: Forever for Behind as well; one that goes on from its last timestamp,
+// Borrow: Forever for both.
 type Bound struct {
 	Wait   time.Duration
 	Borrow time.Duration

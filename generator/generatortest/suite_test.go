@@ -69,7 +69,7 @@ func TestReportPrints(t *testing.T) {
 		gt.Scenario{Name: "quiet", Script: parse("pass 1s")})
 	const want = `   fault        IDs  errors  duplicates  disorder  stall  lead
 ✗  F0 mine      7    1       1           2         0s     0s
--  F17 the-end  -    -       -           -         -      -  does not apply: it does not say when its time ends
+-  F17 the-end  -    -       -           -         -      -  does not apply: it does not say when its time ends (Subject.End)
 ✗  quiet        3    1       1           2         0s     0s
 `
 	text := r.String()
@@ -149,7 +149,7 @@ func TestSystemTime(t *testing.T) {
 			assert.True(t, r.OK(), r)
 			assert.Positive(t, r.Issued)
 		case "F17":
-			assert.Equal(t, "it does not say when its time ends", r.Skipped)
+			assert.Equal(t, "it does not say when its time ends (Subject.End)", r.Skipped)
 		case "F18":
 			assert.Equal(t, "it reads the time package, which cannot be set back", r.Skipped)
 		default:

@@ -18,6 +18,8 @@ type world interface {
 	calm()                 // ends all faults
 	meet(on bool)          // several callers are about to run, or have run
 	allow(calls int)       // so many calls may read the clock from now on
+	jumps() int64          // how often the wall has jumped by a reading
+	quiet(on bool)         // the judge is about to read the clock, or has read it
 	spun() <-chan struct{} // closed when a call did nothing but read the clock, and was ended
 
 	// hold holds the next caller to read the clock, after so many readings more,
@@ -35,6 +37,18 @@ type virtual struct {
 	crowd atomic.Bool
 	turn  atomic.Uint64 // counts the crowd's readings
 	park  atomic.Pointer[parking]
+
+	judging atomic.Int32 // how many readings by the judge are under way
+	jumped  atomic.Int64
+	due     atomic.Bool // there are jumps that wait for their reading
+	mu      sync.Mutex
+	waiting []jump // guarded by mu
+}
+
+// jump is a step of the wall that waits for its reading: the last of so many.
+type jump struct {
+	by       time.Duration
+	readings int
 }
 
 // parking holds one caller.
@@ -70,10 +84,16 @@ func (w *virtual) read() {
 		w.once.Do(func() { close(w.spin) })
 		runtime.Goexit()
 	}
+	if w.judging.Load() > 0 {
+		return // of a crowd, perhaps a call's reading too, and then the next counts
+	}
 	// One reading in four, in a pattern that never repeats: with every fourth, calls
 	// of four readings would always meet at the same.
 	if w.crowd.Load() && w.turn.Add(1)*0x9E3779B97F4A7C15>>62 == 0 {
 		runtime.Gosched() // callers meet even on one processor
+	}
+	if w.due.Load() {
+		w.jump()
 	}
 	if p := w.park.Load(); p != nil {
 		if p.skip.Add(-1) == -1 {
@@ -84,7 +104,35 @@ func (w *virtual) read() {
 	}
 }
 
+// jump counts a reading for the jumps that wait for it, and carries out those whose
+// turn it is. A jump is counted before the wall shows it, so that no call that saw
+// it ends with the count it began with.
+func (w *virtual) jump() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	later := w.waiting[:0]
+	for _, j := range w.waiting {
+		if j.readings--; j.readings > 0 {
+			later = append(later, j)
+			continue
+		}
+		w.jumped.Add(1)
+		w.clock.Step(j.by)
+	}
+	w.waiting = later
+	w.due.Store(len(later) > 0)
+}
+
+func (w *virtual) quiet(on bool) {
+	if on {
+		w.judging.Add(1)
+	} else {
+		w.judging.Add(-1)
+	}
+}
+
 func (w *virtual) allow(calls int)       { w.reads.Store(patience * int64(calls)) }
+func (w *virtual) jumps() int64          { return w.jumped.Load() }
 func (w *virtual) spun() <-chan struct{} { return w.spin }
 func (w *virtual) meet(on bool)          { w.crowd.Store(on) }
 
@@ -102,6 +150,13 @@ func (w *virtual) pass(d time.Duration)  { w.clock.Advance(d) }
 func (w *virtual) fault(s Step) {
 	switch s.Do {
 	case StepWall:
+		if s.Count > 0 {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.waiting = append(w.waiting, jump{s.Time, s.Count})
+			w.due.Store(true)
+			return
+		}
 		w.clock.Step(s.Time)
 	case Slew:
 		w.clock.Slew(s.Rate, s.Time)
@@ -117,6 +172,10 @@ func (w *virtual) fault(s Step) {
 }
 
 func (w *virtual) calm() {
+	w.mu.Lock()
+	w.waiting = nil
+	w.due.Store(false)
+	w.mu.Unlock()
 	w.clock.Freeze(0)
 	w.clock.Slew(1, 0)
 	w.clock.Coarse(resolution)
@@ -138,6 +197,8 @@ func (b bubble) pass(d time.Duration)  { time.Sleep(d) }
 func (b bubble) fault(Step)            {}
 func (b bubble) calm()                 {}
 func (b bubble) allow(int)             {}
+func (b bubble) jumps() int64          { return 0 }
+func (b bubble) quiet(bool)            {}
 func (b bubble) spun() <-chan struct{} { return nil }
 func (b bubble) meet(bool)             {}
 func (b bubble) hold(int) (<-chan struct{}, func()) {

@@ -10,13 +10,12 @@ import (
 // false if none does, or if ctx ends first.
 //
 // The answer does not depend on parallel. Seeds above one that has failed are not
-// begun, so progress need not reach n; it is called with the number of programs
-// that have ended, by one goroutine at a time, and may be nil.
-func Search(ctx context.Context, program func(seed uint64) Config, from uint64, n, parallel int, progress func(ended int)) (Result, bool) {
+// begun. Every program that has ended is passed to ended, in any order, by one
+// goroutine at a time; it may be nil.
+func Search(ctx context.Context, program func(seed uint64) Config, from uint64, n, parallel int, ended func(Result)) (Result, bool) {
 	var (
 		mu     sync.Mutex
 		begun  int
-		ended  int
 		failed = n // the lowest index that failed
 		lowest Result
 		group  sync.WaitGroup
@@ -34,9 +33,8 @@ func Search(ctx context.Context, program func(seed uint64) Config, from uint64, 
 				if result.Failed() && i < failed {
 					failed, lowest = i, result
 				}
-				ended++
-				if progress != nil {
-					progress(ended)
+				if ended != nil {
+					ended(result)
 				}
 			}
 		})

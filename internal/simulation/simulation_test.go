@@ -71,12 +71,12 @@ func TestSeedRepeats(t *testing.T) {
 func TestSearchFindsTheLowest(t *testing.T) {
 	var first Result
 	for _, parallel := range []int{1, 2, 8} {
-		last := 0
-		result, found := Search(t.Context(), unlockedProgram, 1, 5000, parallel, func(ended int) {
-			assert.Equal(t, last+1, ended)
-			last = ended
-		})
+		ended := map[uint64]bool{}
+		result, found := Search(t.Context(), unlockedProgram, 1, 5000, parallel, func(r Result) { ended[r.Config.Seed] = true })
 		require.True(t, found)
+		for seed := range result.Config.Seed {
+			assert.True(t, ended[seed+1], "those up to the lowest were run")
+		}
 		result.Config.Core, result.Config.Strategy = nil, nil // functions do not compare
 		if parallel == 1 {
 			first = result
@@ -124,7 +124,7 @@ func wordProgram(seed uint64, swap func(word *seam.Uint64, last, next uint64) bo
 	c.Core = func(e Env) Core {
 		w := &sharedWord{env: e, swap: swap}
 		w.last.Store(w.tick()<<e.Layout.SequenceBits - 1)
-		w.last.Observe("last", e.Observer)
+		w.last.Observe("word", e.Observer)
 		return w
 	}
 	return c

@@ -1,0 +1,217 @@
+package generatortest_test
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	gt "github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+)
+
+// counter counts up, for calls, batches and streams, and may get them wrong.
+type counter struct {
+	clock   *clocktest.Virtual // which is read, for that is where callers meet
+	mu      sync.Mutex
+	last    int64
+	batches []int         // their sizes
+	streams map[int]int   // calls of each
+	batch   func([]int64) // what it does to a full one
+	stream  func(n int, id int64) int64
+	fill    func(n int) (int, error)
+}
+
+func (c *counter) Next() (int64, error) {
+	c.clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	return c.last, nil
+}
+
+func (c *counter) NextN(ids []int64) (int, error) {
+	c.clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.batches = append(c.batches, len(ids))
+	for i := range ids {
+		c.last++
+		ids[i] = c.last
+	}
+	if c.batch != nil {
+		c.batch(ids)
+	}
+	if c.fill != nil {
+		return c.fill(len(ids))
+	}
+	return len(ids), nil
+}
+
+func (c *counter) Stream() func() (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.streams == nil {
+		c.streams = map[int]int{}
+	}
+	n := len(c.streams)
+	c.streams[n] = 0
+	return func() (int64, error) {
+		c.clock.Now()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.streams[n]++
+		c.last++
+		id := c.last
+		if c.stream != nil {
+			id = c.stream(c.streams[n], id)
+		}
+		return id, nil
+	}
+}
+
+func (c *counter) subject() gt.Subject[int64] {
+	return gt.Subject[int64]{Name: "counter", New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+		c.clock = clock
+		return gt.Process[int64]{Next: c.Next, NextN: c.NextN, Stream: c.Stream}, nil
+	}}
+}
+
+// Several callers use all that the process has, and ask for as many IDs as the
+// script says.
+func TestCallersUseAllCalls(t *testing.T) {
+	c := &counter{}
+	r := gt.RunScript(c.subject(), parse("callers 4; ids 500; ids 500; ids 400 over 1s"))
+	assert.Empty(t, lines(r))
+	assert.Equal(t, 1400+4, r.Issued)
+	assert.EqualValues(t, 1400+4, c.last, "and no more")
+	assert.Greater(t, len(c.batches), 50)
+	assert.LessOrEqual(t, slices.Max(c.batches), 3)
+	assert.Contains(t, c.batches, 3)
+	assert.Len(t, c.streams, 4, "each caller has one, and keeps it")
+	for n, calls := range c.streams {
+		assert.Positive(t, calls, n)
+	}
+	c = &counter{}
+	gt.RunScript(c.subject(), parse("callers 4; ids 500; stream 3; stream 3"))
+	assert.Len(t, c.streams, 4+1, "that of single calls is another")
+
+	bare := (&counter{}).subject()
+	start := bare.New
+	bare.New = func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+		p, err := start(clock)
+		p.NextN, p.Stream = nil, nil
+		return p, err
+	}
+	r = gt.RunScript(bare, parse("callers 4; ids 500"))
+	assert.Empty(t, lines(r))
+	assert.Equal(t, 500+4, r.Issued, "by Next alone")
+}
+
+// What batches and streams return among others is judged.
+func TestCallersAreJudgedInAllCalls(t *testing.T) {
+	script := parse("callers 3; ids 600")
+	r := gt.RunScript((&counter{batch: slices.Reverse[[]int64]}).subject(), script)
+	assert.Greater(t, r.Violated[gt.Disorder], 50, "batches that descend")
+
+	// The first of a stream is far ahead, which only the stream's own next shows.
+	r = gt.RunScript((&counter{stream: func(n int, id int64) int64 {
+		if n == 1 {
+			return id + 1_000_000
+		}
+		return id
+	}}).subject(), script)
+	assert.Equal(t, map[gt.Kind]int{gt.Disorder: r.Disorder}, r.Violated)
+	assert.Positive(t, r.Disorder, "streams that descend, each once")
+	assert.Contains(t, lines(r)[0], "which the stream had returned")
+
+	// One stream is below another, and below the calls; but each ascends.
+	r = gt.RunScript((&counter{stream: func(n int, id int64) int64 { return id - 1_000_000 }}).subject(), script)
+	assert.Empty(t, lines(r))
+
+	r = gt.RunScript((&counter{fill: func(n int) (int, error) { return n - 1, nil }}).subject(), script)
+	assert.Greater(t, r.Violated[gt.WrongError], 50, "batches that are not full")
+	r = gt.RunScript((&counter{fill: func(n int) (int, error) { return 0, nil }}).subject(), script)
+	assert.Contains(t, lines(r)[0], "neither an ID nor an error")
+}
+
+// Of several callers, who waits as long as it takes must not fail, if others cannot
+// make it do so.
+func TestCallersMustBeServed(t *testing.T) {
+	for name, c := range map[string]struct {
+		claim  gt.Claim
+		script string
+		want   int // of those among others, and of the four after the script
+	}{
+		"waits":                {claim(wait(forever), wait(0)), "callers 3; ids 20", 20 + 4},
+		"waits for a while":    {claim(wait(time.Hour), wait(0)), "callers 3; ids 20", 4},
+		"others may run ahead": {claim(gt.Bound{Wait: forever, Borrow: ms}, wait(0)), "callers 3; ids 20", 4},
+		"a leap second":        {claim(wait(forever), wait(0)), "callers 3; leap; ids 20", 4},
+		"the clock is behind":  {claim(wait(forever), wait(0)), "callers 3; step -1h; ids 20", 3},
+	} {
+		s := taped(c.claim)
+		s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
+			return gt.Process[tid]{
+				Next:   func() (tid, error) { return 0, errNo },
+				Stream: func() func() (tid, error) { return func() (tid, error) { return 0, errNo } },
+			}, nil
+		}
+		r := gt.RunScript(s, parse(c.script))
+		assert.Equal(t, c.want, r.Violated[gt.Rejected], name)
+		assert.Len(t, r.Violated, 2, "and that it does not recover")
+	}
+	s := taped(claim(wait(forever), wait(0)))
+	s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
+		tp := &tape{clock: clock}
+		var mu sync.Mutex
+		return gt.Process[tid]{
+			Next:  func() (tid, error) { mu.Lock(); defer mu.Unlock(); return tp.Next() },
+			NextN: func([]tid) (int, error) { return 0, errNo },
+		}, nil
+	}
+	assert.Empty(t, lines(gt.RunScript(s, parse("callers 3; ids 12; pass 1ms; ids 12"))), "a batch among others may fail as a whole")
+}
+
+// A call that spins is ended soon after the others have made theirs, however many
+// callers there are.
+func TestSpinnerAmongOthers(t *testing.T) {
+	var readings atomic.Int64
+	s := gt.Subject[int64]{New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+		var n atomic.Int64
+		return gt.Process[int64]{Next: func() (int64, error) {
+			id := n.Add(1)
+			for id == 1 {
+				clock.Now()
+				readings.Add(1)
+			}
+			return id, nil
+		}}, nil
+	}}
+	r := gt.RunScript(s, parse("callers 16; ids 100"))
+	assert.Equal(t, map[gt.Kind]int{gt.Stall: 1}, r.Violated)
+	assert.GreaterOrEqual(t, readings.Load(), int64(4_000_000))
+	assert.Less(t, readings.Load(), int64(5*4_194_304), "not as many for each caller")
+}
+
+// A process must not return nil for a stream.
+func TestNoStream(t *testing.T) {
+	for _, script := range []string{"ids 1; stream 2; ids 5", "callers 3; ids 1; ids 5"} {
+		s := (&counter{}).subject()
+		start := s.New
+		closed := false
+		s.New = func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+			p, err := start(clock)
+			p.Stream = func() func() (int64, error) { return nil }
+			p.Close = func() error { closed = true; return nil }
+			return p, err
+		}
+		r := gt.RunScript(s, parse(script))
+		assert.Equal(t, map[gt.Kind]int{gt.NoStart: 1}, r.Violated, script)
+		assert.Contains(t, lines(r)[0], "no-start: Stream returned nil (step ")
+		assert.LessOrEqual(t, r.Issued, 1, "the script ends there")
+		assert.True(t, closed)
+	}
+}
