@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
 )
 
 // wide is the default layout with a sequence that no run exhausts: 4,194,304
@@ -24,6 +27,16 @@ func wide() generator.Layout {
 func newGenerator(tb testing.TB, opts ...generator.Option) *generator.Generator {
 	g, err := generator.New(opts...)
 	require.NoError(tb, err)
+	return g
+}
+
+// newLeased returns a generator under a lease that is extended as it goes on, of a
+// store in memory.
+func newLeased(tb testing.TB, layout generator.Layout) *generator.Generator {
+	keeper, err := lease.Claim(tb.Context(), leasetest.NewMemory(), lease.WithLayout(layout), lease.WithWindow(time.Second), lease.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(tb, err)
+	g := newGenerator(tb, generator.WithLease(keeper))
+	tb.Cleanup(func() { require.NoError(tb, g.Close()) })
 	return g
 }
 

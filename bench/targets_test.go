@@ -19,6 +19,10 @@ func BenchmarkTargets(b *testing.B) {
 	b.Run("nextN-1024", func(b *testing.B) {
 		atMost(b, 2, "ns/ID", interleave(b, 1<<18, nextN(b, newGenerator(b, layout), 1024))[0])
 	})
+	b.Run("lease", func(b *testing.B) {
+		leased, plain := next(b, newLeased(b, wide())), next(b, newGenerator(b, layout))
+		atMost(b, 1.03, "×without", ratio(b, leased, plain, 1<<14))
+	})
 	for _, goroutines := range []int{2, 8, 64} {
 		b.Run(fmt.Sprintf("shared-%d", goroutines), func(b *testing.B) {
 			nexts := times(goroutines, next(b, newGenerator(b, layout)))

@@ -33,38 +33,31 @@ type Generator struct {
 	tickNs   int64
 	perTick  divisor // divides by tickNs
 	lifetime uint64  // nanoseconds from the epoch to issuingEnd
-	first    uint64  // the first slot that is this generator's
 	last     uint64  // the last slot of the time field
 	sequence uint64  // mask of the sequence in a slot
 	allowed  uint64  // ticks ahead of the clock that the strategy always borrows
-	ids      assembly
 	seqBits  uint8
 	start    strategies.SequenceStart
 	strategy strategies.Strategy
 	layout   *Layout
-	node     int64
+	lease    Lease                                // or nil
 	after    func(time.Duration) <-chan time.Time // how to wait for a clock that is not the machine's, or nil
 
 	done chan struct{} // closed by Close, to wake those who wait
 	turn chan struct{} // capacity 1: held by the one caller that sleeps for the next tick
 
-	_ [cacheLine]byte
-	// free is the first slot that is not issued: tick<<seqBits | sequence. It
-	// only grows, and a slot belongs to whoever moved free past it. That one
-	// fact is why no slot is issued twice and why IDs come in order. Sealed, it
-	// is above every slot, and stays so.
-	free atomic.Uint64
-	_    [cacheLine - 8]byte
+	// tenure is the node number that is held now, with its word. It moves from a
+	// tenure to that one's next, after it was sealed, and never back.
+	tenure atomic.Pointer[tenure]
+	news   news // of grants
 
+	_        [cacheLine]byte
 	counters counters
 }
 
 // cacheLine is the distance at which two words do not disturb each other on
 // most processors. Those with longer lines lose some speed, and nothing else.
 const cacheLine = 64
-
-// sealed is the value of free in a closed generator. Slots have at most 63 bits.
-const sealed = math.MaxUint64
 
 // MaxBatch is the longest slice that [Generator.NextN] takes: 16,777,216 IDs.
 const MaxBatch = 1 << 24
@@ -113,32 +106,50 @@ func New(opts ...Option) (*Generator, error) {
 		start:    c.start,
 		strategy: c.strategy,
 		layout:   &c.layout,
-		node:     c.node,
-		ids:      newAssembly(c.layout, c.node),
+		lease:    c.lease,
 		done:     make(chan struct{}),
 		turn:     make(chan struct{}, 1),
 	}
 	g.after = afterOf(c.clock)
 	g.last = g.tick(int64(g.lifetime-1))<<g.seqBits | g.sequence
+	if g.last == sealed-1 {
+		// The slot after the last would look sealed: do without the last tick.
+		g.lifetime = g.last >> g.seqBits * uint64(g.tickNs)
+		g.last -= g.sequence + 1
+	}
 	g.allowed = g.tick(int64(strategies.BorrowLimit(c.strategy)))
+	grant := Grant{Node: c.node, Limit: math.MaxUint64, Renew: math.MaxUint64}
+	if g.lease != nil {
+		h := &holder{g: g}
+		h.mu.Lock() // until there is something to hold
+		defer h.mu.Unlock()
+		if grant, err = g.lease.Bind(h); err != nil {
+			return nil, &ConfigError{Option: "WithLease", Err: err}
+		}
+	}
 	// Slots before the clock's tick are not ours, even if it goes back before the
 	// first call.
-	g.first = g.tick(int64(now.Round(0).Sub(c.layout.Epoch))) << g.seqBits
-	g.free.Store(g.first)
+	first := max(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))), grant.Floor)
+	t := g.newTenure(grant)
+	t.first = g.slotOf(first)
+	t.begin.Store(t.first)
+	t.free.Store(t.first)
+	g.tenure.Store(t)
 	return g, nil
 }
 
 // Next issues one ID. It is [Generator.NextContext] without a context: a call
 // that has to wait does so for as long as the strategy says.
 func (g *Generator) Next() (ID, error) {
-	slot, _, ok := g.take(g.now(), 1)
+	t := g.tenure.Load()
+	slot, _, ok := g.take(t, g.now(), 1)
 	if !ok {
 		var err error
-		if slot, _, err = g.acquire(&call{ctx: context.Background()}, 1); err != nil {
+		if t, slot, _, err = g.acquire(&call{ctx: context.Background()}, 1); err != nil {
 			return 0, err
 		}
 	}
-	return g.ids.id(slot), nil
+	return t.ids.id(slot), nil
 }
 
 // NextContext issues one ID, or gives up when ctx ends. An ID is returned only
@@ -146,6 +157,7 @@ func (g *Generator) Next() (ID, error) {
 //
 //   - [*LeadError]: the strategy rejected the call ([ErrExhausted], [ErrBehind]),
 //   - [*ContextError]: ctx ended, possibly before the call,
+//   - [*GrantError]: the generator's lease granted no time beyond the last ID,
 //   - [*EndOfTimeError]: the time field is used up,
 //   - [ErrClosed],
 //   - [*ConfigError]: ctx is nil.
@@ -153,18 +165,23 @@ func (g *Generator) Next() (ID, error) {
 // A call that finds its slot free does not wait and does not allocate. The end
 // of ctx is noticed at once in a long wait, and after about 2 ms at most in a
 // short one.
+//
+// For a grant that a store does not give, a call waits as long as its strategy may
+// wait for anything (so not at all if it is one of your own), or, if ctx has a
+// deadline, until that.
 func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
 	}
-	slot, _, ok := g.take(g.now(), 1)
+	t := g.tenure.Load()
+	slot, _, ok := g.take(t, g.now(), 1)
 	if !ok {
 		var err error
-		if slot, _, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
+		if t, slot, _, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
 			return 0, err
 		}
 	}
-	return g.ids.id(slot), nil
+	return t.ids.id(slot), nil
 }
 
 // NextN fills ids, in ascending order, and returns how many it filled: all of
@@ -192,15 +209,16 @@ func (g *Generator) NextNContext(ctx context.Context, ids []ID) (int, error) {
 		if err := ended(ctx); err != nil {
 			return filled, err
 		}
-		slot, end, ok := g.take(g.now(), uint64(len(ids)-filled))
+		t := g.tenure.Load()
+		slot, end, ok := g.take(t, g.now(), uint64(len(ids)-filled))
 		if !ok {
 			var err error
-			if slot, end, err = g.acquire(&c, uint64(len(ids)-filled)); err != nil {
+			if t, slot, end, err = g.acquire(&c, uint64(len(ids)-filled)); err != nil {
 				return filled, err
 			}
 		}
 		for ; slot < end; slot++ {
-			ids[filled] = g.ids.id(slot)
+			ids[filled] = t.ids.id(slot)
 			filled++
 		}
 	}
@@ -210,16 +228,23 @@ func (g *Generator) NextNContext(ctx context.Context, ids []ID) (int, error) {
 // Layout returns the layout of the IDs, with which they can be decoded.
 func (g *Generator) Layout() Layout { return g.layout.clone() }
 
-// Node returns the node number.
-func (g *Generator) Node() int64 { return g.node }
+// Node returns the node number of the IDs that are issued now. Under a lease it
+// may change; each ID carries the one it was issued with.
+func (g *Generator) Node() int64 { return g.tenure.Load().node }
 
-// Close ends the generator for good: later calls return [ErrClosed], those that
-// are waiting return it within about 2 ms, and streams stop. Calls that run at the same
-// time may still get their ID. Closing again does nothing. The error is always
-// nil.
-func (g *Generator) Close() error {
-	if g.free.Swap(sealed) != sealed {
-		close(g.done)
+// Close is [Generator.CloseContext] without a context of its own: the lease, if
+// there is one, bounds how long its store is waited for.
+func (g *Generator) Close() error { return g.CloseContext(context.Background()) }
+
+// CloseContext ends the generator for good: later calls return [ErrClosed], those
+// that are waiting return it within about 2 ms, and streams stop. Calls that run at
+// the same time may still get their ID. Then it gives the lease back, if there is
+// one, and returns the error of that: the node number then stays taken for a while
+// longer, and nothing else is amiss. Closing again does nothing and returns nil.
+func (g *Generator) CloseContext(ctx context.Context) error {
+	end, first := g.seal()
+	if !first || g.lease == nil {
+		return nil
 	}
-	return nil
+	return g.lease.Release(ctx, end)
 }

@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -38,11 +39,17 @@ type config struct {
 
 	node   int64
 	parts  []int64 // WithNodeParts, or nil
-	option string  // the option that gave the node number
+	option string  // the option that gave the node number, or empty
+
+	lease               Lease
+	leased              bool // WithLease was given
+	ownLayout, ownClock bool // WithLayout and WithClock were
 }
 
 // WithLayout sets the layout of the IDs. The default is [DefaultLayout].
-func WithLayout(l Layout) Option { return func(c *config) { c.layout = l.clone() } }
+func WithLayout(l Layout) Option {
+	return func(c *config) { c.layout, c.ownLayout = l.clone(), true }
+}
 
 // WithNode sets the node number, from 0 to the layout's largest. The default is
 // 0, which serves a program that runs once; give every process that runs at the
@@ -64,7 +71,17 @@ func WithNodeParts(parts ...int64) Option {
 }
 
 // WithClock sets the clock. The default is monoclock.New().
-func WithClock(clock Clock) Option { return func(c *config) { c.clock = clock } }
+func WithClock(clock Clock) Option {
+	return func(c *config) { c.clock, c.ownClock = clock, true }
+}
+
+// WithLease has the generator issue IDs with the node numbers and in the times that
+// l grants, so that they are unique across restarts and machines whatever any clock
+// says. *lease.Keeper is the one to give. Its layout and clock are the generator's, so
+// [WithNode] and [WithClock] cannot be combined with it, nor a layout that differs.
+//
+// Closing the generator gives the lease back.
+func WithLease(l Lease) Option { return func(c *config) { c.lease, c.leased = l, true } }
 
 // WithStrategy sets what happens when the next free slot lies ahead of the
 // clock. The default is strategies.Default(): wait up to one second.
@@ -90,6 +107,11 @@ func configure(opts []Option) (config, time.Time, error) {
 			return fail("New", fmt.Errorf("option %d of %d %w", i+1, len(opts), errNil))
 		}
 		opt(&c)
+	}
+	if c.leased {
+		if option, err := c.adopt(); err != nil {
+			return fail(option, err)
+		}
 	}
 	if isNil(c.clock) {
 		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))
@@ -120,9 +142,29 @@ func configure(opts []Option) (config, time.Time, error) {
 	return c, now, nil
 }
 
+// adopt takes over what the lease decides, and returns the option that is at odds
+// with it.
+func (c *config) adopt() (option string, err error) {
+	if isNil(c.lease) {
+		return "WithLease", fmt.Errorf("lease %w: give one, such as that of lease.Claim", errNil)
+	}
+	if c.option != "" {
+		return c.option, errors.New("the lease grants the node number: leave the option out, or choose the number where the lease is claimed")
+	}
+	layout := c.lease.Layout()
+	if c.ownLayout && layout.String() != c.layout.String() {
+		return "WithLayout", fmt.Errorf("the lease is for the layout %s: leave the option out, or claim a lease for %s", layout, c.layout)
+	}
+	if c.ownClock {
+		return "WithClock", errors.New("the lease goes by a clock of its own: leave the option out, or give the clock to the lease, as by lease.WithClock")
+	}
+	c.layout, c.clock = layout, c.lease.Clock()
+	return "", nil
+}
+
 // isNil reports whether c is nil or a nil pointer, which would fail only at its
 // first use.
-func isNil(c Clock) bool {
+func isNil(c any) bool {
 	if c == nil {
 		return true
 	}

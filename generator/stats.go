@@ -23,6 +23,10 @@ type Stats struct {
 	Lead time.Duration
 	// MaxLead is the largest lead that a reservation has met, borrowed or not.
 	MaxLead time.Duration
+	// Granted is how far the clock is from the end of what may be issued: by the
+	// lease's grant, or else by the layout's time field. It is below zero past that
+	// end.
+	Granted time.Duration
 	// Drift is the wall clock's time minus the generator's, if the clock tells
 	// it, as monoclock.Clock does.
 	Drift time.Duration
@@ -38,9 +42,11 @@ func (g *Generator) Stats() Stats {
 		Rejections:    g.counters.rejections.Load(),
 		MaxLead:       time.Duration(g.counters.maxLead.Load()),
 	}
-	if free := g.free.Load(); free != sealed && free != g.first {
-		s.Lead = max(0, g.leadOf((free-1)>>g.seqBits, g.now()))
+	now, t := g.now(), g.tenure.Load()
+	if free := t.free.Load(); free < sealed && free != t.first {
+		s.Lead = max(0, g.leadOf((free-1)>>g.seqBits, now))
 	}
+	s.Granted = g.leadOf(t.limit.Load()>>g.seqBits+1, now)
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {
 		s.Drift = d.Drift()
 	}

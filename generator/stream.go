@@ -25,6 +25,7 @@ import (
 // with it, and no stream drops more than it issues, and one.
 type Stream struct {
 	g *Generator
+	t *tenure // that the block was taken in
 	// The block: slots from first up to end, of which those from next on are not
 	// issued. It lives while the clock reads from nanoseconds or up to span
 	// later, and no caller was given a slot at tickEnd or after.
@@ -57,29 +58,30 @@ func (s *Stream) NextContext(ctx context.Context) (ID, error) {
 }
 
 func (s *Stream) issue(ctx context.Context) (ID, error) {
-	if s.next == s.end || uint64(s.g.now())-s.from >= s.span || s.g.free.Load() > s.tickEnd {
+	if s.next == s.end || uint64(s.g.now())-s.from >= s.span || s.t.free.Load() > s.tickEnd {
 		if err := s.reserve(ctx); err != nil {
 			return 0, err
 		}
 	}
 	slot := s.next
 	s.next++
-	return s.g.ids.id(slot), nil
+	return s.t.ids.id(slot), nil
 }
 
 // reserve replaces what is left of the block by a new one.
 func (s *Stream) reserve(ctx context.Context) error {
 	g := s.g
-	slot, end, ok := g.take(g.now(), min(max(1, 2*(s.next-s.first)), s.largest))
+	t := g.tenure.Load()
+	slot, end, ok := g.take(t, g.now(), min(max(1, 2*(s.next-s.first)), s.largest))
 	if !ok {
 		// A slot that a strategy grants for once may be the only one: one that
 		// borrows in its own way must be asked for each.
 		var err error
-		if slot, end, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
+		if t, slot, end, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
 			return err
 		}
 	}
-	s.first, s.next, s.end = slot, slot, end
+	s.t, s.first, s.next, s.end = t, slot, slot, end
 	s.tickEnd = (slot | g.sequence) + 1
 	// The clock's part is what take checks: the block may be issued from as far
 	// before its tick as the strategy always borrows.

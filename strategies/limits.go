@@ -16,6 +16,17 @@ func Limits(s Strategy, cause Cause) (wait, borrow time.Duration) {
 	return math.MaxInt64, math.MaxInt64
 }
 
+// WaitLimit returns the longest time that s makes a call wait for any cause. It is
+// zero for a [Strategy] made outside this package.
+func WaitLimit(s Strategy) time.Duration {
+	if _, ok := s.(bounded); !ok {
+		return 0
+	}
+	exhausted, _ := Limits(s, Exhausted)
+	behind, _ := Limits(s, Behind)
+	return max(exhausted, behind)
+}
+
 func (b bound) limits(Cause) (wait, borrow time.Duration) { return b.wait, b.borrow }
 
 func (c chain) limits(cause Cause) (wait, borrow time.Duration) {

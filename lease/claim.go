@@ -1,0 +1,229 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// candidate is a cell that may be claimed.
+type candidate struct {
+	cell  Cell
+	limit uint64 // of its record, or 0
+	owner string
+}
+
+// triesPerClaim bounds the round trips of one claim: it lists, and then tries cells
+// until one is not taken by another meanwhile.
+const triesPerClaim = 4
+
+// claim takes one free cell.
+func (k *Keeper) claim(ctx context.Context) error {
+	if err := k.layout.ValidateAt(k.clock.Now()); err != nil {
+		return &OptionError{"WithClock", err}
+	}
+	cells, err := k.list(ctx)
+	if err != nil {
+		return err
+	}
+	records, err := k.records(cells)
+	if err != nil {
+		return err
+	}
+	for i, cell := range cells {
+		if floor, ok := k.tries[records[i].Write]; ok { // one of unknown outcome has landed
+			if unlock, err := k.lock(ctx, cell.Node); err == nil {
+				k.hold(cell, floor, records[i], unlock)
+				return nil
+			}
+		}
+	}
+	if err := k.checkFleet(ctx, cells, records); err != nil {
+		return err
+	}
+	free, full := k.choose(cells, records)
+	tries := 0
+	for _, c := range free {
+		if tries == triesPerClaim {
+			return k.storeError("swap", c.cell.Node, fmt.Errorf("%w, %d times: many claim at once", ErrConflict, tries))
+		}
+		unlock, err := k.lock(ctx, c.cell.Node)
+		switch {
+		case errors.Is(err, ErrLocked) && k.pinned():
+			return &HeldError{Node: c.cell.Node, Owner: c.owner, Err: err}
+		case errors.Is(err, ErrLocked):
+			full.Held++
+			continue
+		case err != nil:
+			return k.storeError("lock", c.cell.Node, err)
+		}
+		tries++
+		if err := k.take(ctx, c, unlock); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	if full.Held == 0 && len(free) == 0 {
+		return &EndOfTimeError{End: k.layout.End()}
+	}
+	return full
+}
+
+// take tries to make the cell c ours.
+func (k *Keeper) take(ctx context.Context, c candidate, unlock func()) error {
+	floor := max(k.tick(), c.limit)
+	r := k.record(min(floor+k.window, k.maxLimit()))
+	cell, err := k.swap(ctx, c.cell, r)
+	if err == nil {
+		k.hold(cell, floor, r, unlock)
+		return nil
+	}
+	if !errors.Is(err, ErrConflict) {
+		// It may have landed. If it does so later, a listing will show it, and what
+		// it granted is ours even then.
+		k.tries[r.Write] = floor
+		if now, is, readErr := k.read(ctx, c.cell.Node); readErr == nil && is.Write == r.Write {
+			k.hold(now, floor, r, unlock)
+			return nil
+		}
+	}
+	unlock()
+	return err
+}
+
+// hold notes that a cell is ours.
+func (k *Keeper) hold(cell Cell, floor uint64, r record, unlock func()) {
+	clear(k.tries)
+	clear(k.seen)
+	k.held = &holding{cell: cell, floor: floor, limit: r.Limit, writes: map[string]bool{}, unlock: unlock}
+	k.written()
+	k.counters.claims.Add(1)
+	k.log.Info("lease: claimed", "node", cell.Node, "from", k.time(floor), "until", k.time(r.Limit))
+	if k.holder == nil {
+		k.used = k.grant()
+		k.show(k.used)
+	}
+}
+
+// written notes that the store has been written, and when that is due again.
+func (k *Keeper) written() {
+	k.due = k.elapsed() + k.span(0, k.window)/3
+	k.recovered()
+}
+
+// records reads the cells, and sees to it that they are this fleet's.
+func (k *Keeper) records(cells []Cell) ([]record, error) {
+	records := make([]record, len(cells))
+	for i, cell := range cells {
+		r, err := decode(cell)
+		if err == nil {
+			err = r.fits(cell.Node, k.layout, k.spec)
+		}
+		if err != nil {
+			return nil, err
+		}
+		records[i] = r
+	}
+	return records, nil
+}
+
+// choose returns the cells that may be claimed, the best first, and what to say if
+// none of them will do. Cells whose limit is past come first, since IDs can be issued
+// at once; those whose limit is far ahead, left by a clock that ran fast, come last.
+func (k *Keeper) choose(cells []Cell, records []record) ([]candidate, *NoFreeNodeError) {
+	now := k.tick()
+	full := &NoFreeNodeError{Nodes: k.nodes()}
+	var ready, ahead []candidate
+	var soonest, latest uint64
+	exists := make(map[int64]bool, len(cells))
+	for i, cell := range cells {
+		r := records[i]
+		exists[cell.Node] = true
+		c := candidate{cell: cell, limit: r.Limit, owner: r.Owner}
+		switch {
+		case k.pinned() && cell.Node != k.node, r.Limit >= k.maxLimit(): // nothing to be had
+		case !k.pinned() && !k.isFree(cell, r, now):
+			full.Held++
+			if soonest == 0 || r.Limit < soonest {
+				soonest = r.Limit
+			}
+			latest = max(latest, r.Limit)
+		case r.Limit > now:
+			ahead = append(ahead, c)
+		default:
+			ready = append(ready, c)
+		}
+	}
+	if full.Held > 0 {
+		full.Soonest, full.Latest = k.time(soonest), k.time(latest)
+	}
+	if k.locker != nil {
+		// Those that exist before new ones, to keep the store small.
+		slices.SortFunc(ready, func(a, b candidate) int { return cmp.Compare(a.cell.Node, b.cell.Node) })
+	}
+	ready = append(ready, k.fresh(exists)...)
+	if k.locker == nil {
+		// Processes that start in the same moment should not all try the same.
+		k.rng.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
+	}
+	slices.SortStableFunc(ahead, func(a, b candidate) int { return cmp.Compare(a.limit, b.limit) })
+	return append(ready, ahead...), full
+}
+
+// isFree reports whether a cell may be claimed. Where that is a guess, a wrong one
+// costs the other side its cell, and nobody an ID.
+func (k *Keeper) isFree(cell Cell, r record, now uint64) bool {
+	if k.locker != nil || r.Holder == "" {
+		return true // of a Locker, the lock will tell
+	}
+	if r.Limit+r.Window < now {
+		return true // past by a grace
+	}
+	s, ok := k.seen[cell.Node]
+	if !ok || s.version != cell.Version {
+		k.seen[cell.Node] = sighting{version: cell.Version, since: k.elapsed()}
+		return false
+	}
+	return k.elapsed()-s.since >= 2*k.span(0, max(r.Window, k.window))
+}
+
+// fresh returns node numbers that have no cell yet: the lowest, of a Locker, and
+// others from some number on. They are as many as may be claimed at the same time.
+func (k *Keeper) fresh(exists map[int64]bool) (cells []candidate) {
+	if k.pinned() {
+		if !exists[k.node] {
+			cells = append(cells, candidate{cell: Cell{Node: k.node}})
+		}
+		return cells
+	}
+	first := int64(0)
+	most := 4096
+	if k.locker == nil {
+		first, most = k.rng.Int64N(k.nodes()), 64
+	}
+	for i := int64(0); i < k.nodes() && len(cells) < most; i++ {
+		if node := (first + i) % k.nodes(); !exists[node] {
+			cells = append(cells, candidate{cell: Cell{Node: node}})
+		}
+	}
+	return cells
+}
+
+// mayPass reports whether waiting may help against err.
+func (k *Keeper) mayPass(err error) bool {
+	var full *NoFreeNodeError
+	var held *HeldError
+	var store *StoreError
+	return errors.As(err, &full) || errors.As(err, &held) || errors.As(err, &store)
+}
+
+// ended adds to err that ctx has ended.
+func ended(err error, ctx context.Context) error {
+	var full *NoFreeNodeError
+	if errors.As(err, &full) && full.Err == nil {
+		full.Err = context.Cause(ctx)
+		return full
+	}
+	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+}

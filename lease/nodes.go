@@ -1,0 +1,129 @@
+package lease
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// NodeSource gives the node number of this process for [WithNode], for those who
+// have one without asking a store. The error names what it was read from. A number
+// that the layout does not have is refused by [Claim].
+//
+// Whatever the source, let a store keep the floor, if only a directory: it makes
+// restarts safe, and two processes with the same number in one store never issue the
+// same ID. Without a store in common, the odds given with each source are those of
+// duplicates.
+type NodeSource func(generator.Layout) (int64, error)
+
+// NodeNumber is the source of a number that is known: from a flag, say. Two
+// processes collide if somebody gives them the same.
+func NodeNumber(n int64) NodeSource {
+	return func(generator.Layout) (int64, error) { return n, nil }
+}
+
+// NodeFromEnv reads the number, in decimal, from an environment variable. Two
+// processes collide if somebody gives them the same, as a copied unit file or a
+// deployment with two replicas does.
+func NodeFromEnv(name string) NodeSource {
+	return func(generator.Layout) (int64, error) {
+		text, ok := os.LookupEnv(name)
+		if !ok {
+			return 0, fmt.Errorf("environment variable %s is not set: want a node number", name)
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("environment variable %s is %.40q: want a node number", name, text)
+		}
+		return n, nil
+	}
+}
+
+// NodeFromStatefulSet is the ordinal of a pod in a Kubernetes StatefulSet: the 7 of
+// the host name "name-7". Kubernetes gives it to one pod at a time, unless a pod is
+// deleted by force while its node cannot be reached: then two run until that comes
+// back. Pods of two StatefulSets have the same ordinals.
+func NodeFromStatefulSet() NodeSource {
+	return func(generator.Layout) (int64, error) {
+		host, err := os.Hostname()
+		if err != nil {
+			return 0, fmt.Errorf("host name: %w", err)
+		}
+		return ordinal(host)
+	}
+}
+
+func ordinal(host string) (int64, error) {
+	host, _, _ = strings.Cut(host, ".")
+	name, digits, ok := lastCut(host, "-")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || name == "" || err != nil || n < 0 || digits[0] == '+' {
+		return 0, fmt.Errorf("host name %q: want that of a StatefulSet's pod, such as web-7", host)
+	}
+	return n, nil
+}
+
+func lastCut(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// NodeFromPrivateIPv4 is made of the low bits of the host's private IPv4 address
+// (RFC 1918), as many as a node number has. Hosts of one subnet that is no larger
+// than that, a /22 for 10 bits, never collide; among n hosts spread over more, two
+// collide with a probability of about 1-exp(-n²/2N) for N node numbers: 4.8% for 10
+// hosts, 70% for 50, with N = 1024. Processes on one host always do, and so do
+// containers behind addresses of their own hosts' bridges.
+func NodeFromPrivateIPv4() NodeSource {
+	return func(layout generator.Layout) (int64, error) {
+		addresses, err := net.InterfaceAddrs()
+		if err != nil {
+			return 0, fmt.Errorf("network interfaces: %w", err)
+		}
+		return lowBits(addresses, layout.NodeBits)
+	}
+}
+
+// lowBits takes the first private address, in the order of the interfaces.
+func lowBits(addresses []net.Addr, nodeBits int) (int64, error) {
+	for _, address := range addresses {
+		prefix, err := netip.ParsePrefix(address.String())
+		if err != nil {
+			continue
+		}
+		if ip := prefix.Addr().Unmap(); ip.Is4() && ip.IsPrivate() {
+			b := ip.As4()
+			n := int64(b[0])<<24 | int64(b[1])<<16 | int64(b[2])<<8 | int64(b[3])
+			return n & (1<<nodeBits - 1), nil
+		}
+	}
+	return 0, fmt.Errorf("none of the host's %d addresses is a private IPv4 one (10/8, 172.16/12, 192.168/16): choose the node number in another way", len(addresses))
+}
+
+// NodeFromHostName is a hash of the host name. Among n hosts, two collide with a
+// probability of about 1-exp(-n²/2N) for N node numbers: 4.8% for 10 hosts, 70% for
+// 50, with N = 1024. Processes on one host always do.
+func NodeFromHostName() NodeSource {
+	return func(layout generator.Layout) (int64, error) {
+		host, err := os.Hostname()
+		if err != nil {
+			return 0, fmt.Errorf("host name: %w", err)
+		}
+		return hashed(host, layout.NodeBits), nil
+	}
+}
+
+func hashed(host string, nodeBits int) int64 {
+	h := fnv.New64a()
+	h.Write([]byte(host))
+	sum := h.Sum64()
+	return int64((sum ^ sum>>32) & (1<<nodeBits - 1)) // the low bits of FNV alone are poor
+}

@@ -1,0 +1,265 @@
+package lease
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"reflect"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/monoclock"
+)
+
+// DefaultWindow is how much time is granted at once, unless [WithWindow] says
+// otherwise. It is extended when a third of it is used, so a store that is away for
+// 20 seconds is not noticed; a full fleet of 1,024 nodes writes 103 times a second;
+// and a node number whose process crashed rests for 30 seconds, while its successor
+// takes another.
+const DefaultWindow = 30 * time.Second
+
+// DefaultLocalWindow is the same for a [Locker]: it has no network that fails, and
+// may have one node number only, with which a process that crashed wants to begin
+// again at once.
+const DefaultLocalWindow = 3 * time.Second
+
+// DefaultTimeout bounds every operation of the store, unless [WithTimeout] says
+// otherwise.
+const DefaultTimeout = 2 * time.Second
+
+// DefaultFleetLimit is how far the clock may be from the fleet's before [Claim]
+// says so, unless [WithFleetCheck] says otherwise.
+const DefaultFleetLimit = time.Minute
+
+// Option configures a [Keeper] in [Claim]. When an option is given twice, the last
+// one holds.
+type Option func(*config)
+
+type config struct {
+	store  Store
+	locker Locker // the store, if it is one
+	layout generator.Layout
+	spec   string // the layout's text
+	clock  generator.Clock
+	period time.Duration // the window
+	window uint64        // the same in ticks
+	limit  time.Duration // of one operation
+
+	source  NodeSource // or nil
+	node    int64      // what it gave
+	owner   string
+	log     *slog.Logger
+	polling bool
+	skew    time.Duration
+	strict  bool
+
+	began   time.Time // what elapsed counts from
+	elapsed func() time.Duration
+	after   func(time.Duration) <-chan time.Time
+}
+
+// WithLayout sets the layout of the IDs; ticks and node numbers are counted by it.
+// The default is generator.DefaultLayout. All processes of a fleet must have the
+// same.
+func WithLayout(l generator.Layout) Option { return func(c *config) { c.layout = l } }
+
+// WithClock sets the clock, which the generator then takes over. The default is
+// monoclock.New(). No clock can break uniqueness; it decides what IDs say.
+func WithClock(clock generator.Clock) Option { return func(c *config) { c.clock = clock } }
+
+// WithWindow sets how much time is granted at once: at least 6 ticks. The store is
+// written once per third of it; it may be away for two thirds without anybody
+// noticing; and after a crash, what was left of the grant is never issued. The
+// default is [DefaultWindow], or [DefaultLocalWindow] for a [Locker].
+func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d } }
+
+// WithTimeout bounds each operation of the store: [DefaultTimeout] by default.
+func WithTimeout(d time.Duration) Option { return func(c *config) { c.limit = d } }
+
+// WithNode claims the node number that source gives, in place of any that is free.
+// On a [Locker] it fails while another living process holds that number. On other
+// stores it takes the number over, and the one who held it ends with a
+// [*HeldError] when its grant is used up: the last to start wins, and no ID is
+// issued twice even so.
+func WithNode(source NodeSource) Option {
+	return func(c *config) {
+		if source == nil {
+			source = func(generator.Layout) (int64, error) { return 0, errNil }
+		}
+		c.source = source
+	}
+}
+
+// WithOwner sets the text by which people see who holds a node number, of at most
+// 200 bytes. The default is the host's name and the process's number.
+func WithOwner(owner string) Option { return func(c *config) { c.owner = owner } }
+
+// WithLogger sets who is told of what happens to the lease. The default is
+// slog.Default().
+func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
+
+// WithFleetCheck sets how far the clock may be from those of the others, as far as
+// their grants tell, before [Claim] warns of it or, if strict, fails with a
+// [*SkewError]. The default is [DefaultFleetLimit], and not strict.
+func WithFleetCheck(limit time.Duration, strict bool) Option {
+	return func(c *config) { c.skew, c.strict = limit, strict }
+}
+
+// WithPolling makes a Keeper without a goroutine: it does what is due when it is
+// polled, and when the generator comes to the end of its grant, within the call that
+// does. It is meant for tests in virtual time, where nothing may happen by itself.
+func WithPolling() Option { return func(c *config) { c.polling = true } }
+
+var errNil = errors.New("is nil")
+
+func configure(store Store, options []Option) (config, error) {
+	c := config{store: store, layout: generator.DefaultLayout(), clock: monoclock.New(),
+		limit: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
+	fail := func(option string, err error) (config, error) { return config{}, &OptionError{option, err} }
+	if isNil(store) {
+		return fail("Claim", fmt.Errorf("store %w", errNil))
+	}
+	c.locker, _ = store.(Locker)
+	for i, option := range options {
+		if option == nil {
+			return fail("Claim", fmt.Errorf("option %d of %d %w", i+1, len(options), errNil))
+		}
+		option(&c)
+	}
+	if isNil(c.clock) {
+		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))
+	}
+	if c.log == nil {
+		return fail("WithLogger", fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", errNil))
+	}
+	if err := c.layout.ValidateAt(c.clock.Now()); err != nil {
+		return fail("WithLayout", err)
+	}
+	c.spec = c.layout.String()
+	if c.period == 0 {
+		c.period = DefaultWindow
+		if c.locker != nil {
+			c.period = DefaultLocalWindow
+		}
+		c.period = max(c.period, 6*c.layout.Tick)
+	}
+	if c.period < 6*c.layout.Tick || c.period > maxWindow {
+		return fail("WithWindow", fmt.Errorf("window of %s: want %s to %s", c.period, 6*c.layout.Tick, maxWindow))
+	}
+	c.window = uint64(c.period / c.layout.Tick)
+	if c.limit <= 0 {
+		return fail("WithTimeout", fmt.Errorf("timeout of %s: want more than none", c.limit))
+	}
+	if c.skew < 0 {
+		return fail("WithFleetCheck", fmt.Errorf("limit of %s: want none below zero", c.skew))
+	}
+	if len(c.owner) > maxOwner {
+		return fail("WithOwner", fmt.Errorf("%d bytes: want at most %d", len(c.owner), maxOwner))
+	}
+	if c.source != nil {
+		node, err := c.source(c.layout)
+		if err == nil && (node < 0 || node > c.nodes()-1) {
+			err = &generator.FieldError{Field: "node", Got: node, Max: c.nodes() - 1}
+		}
+		if err != nil {
+			return fail("WithNode", err)
+		}
+		c.node = node
+	}
+	c.timing()
+	return c, nil
+}
+
+const (
+	maxWindow = 366 * 24 * time.Hour
+	maxOwner  = 200
+)
+
+// timing finds out how to wait for the clock, and what monotonic time to go by. A
+// clock that has no time of its own is waited for in the machine's.
+func (c *config) timing() {
+	c.began = time.Now()
+	c.elapsed = func() time.Duration { return time.Since(c.began) }
+	c.after = time.After
+	var source any = c.clock
+	if m, ok := c.clock.(*monoclock.Clock); ok {
+		source = m.Source()
+	}
+	if reflect.TypeOf(source) == reflect.TypeOf(clock.New()) {
+		return // the machine's own
+	}
+	if s, ok := source.(interface {
+		After(time.Duration) <-chan time.Time
+	}); ok && !isNil(source) {
+		c.after = s.After
+	}
+	if s, ok := source.(interface{ Elapsed() time.Duration }); ok && !isNil(source) {
+		c.elapsed = s.Elapsed
+	}
+}
+
+// pinned reports whether only one node number will do.
+func (c *config) pinned() bool { return c.source != nil }
+
+// nodes is how many node numbers there are.
+func (c *config) nodes() int64 { return 1 << c.layout.NodeBits }
+
+// maxLimit is the tick at which the layout's time ends.
+func (c *config) maxLimit() uint64 { return 1 << c.layout.TimeBits }
+
+// tick is the clock's.
+func (c *config) tick() uint64 {
+	return uint64(max(c.clock.Now().Sub(c.layout.Epoch), 0) / c.layout.Tick)
+}
+
+// span is the time from one tick to another, as far as it can be told, and below
+// zero if the second is the earlier one.
+func (c *config) span(from, to uint64) time.Duration {
+	if to < from {
+		return -c.span(to, from)
+	}
+	if ticks := to - from; ticks <= uint64(math.MaxInt64/c.layout.Tick) {
+		return time.Duration(ticks) * c.layout.Tick
+	}
+	return math.MaxInt64
+}
+
+// time is when tick begins, or the latest time that 64-bit nanoseconds can tell.
+func (c *config) time(tick uint64) time.Time {
+	latest := time.Unix(0, math.MaxInt64)
+	if span := c.span(0, tick); span < latest.Sub(c.layout.Epoch) {
+		return c.layout.Epoch.Add(span).UTC()
+	}
+	return latest.UTC()
+}
+
+// self names this process for people.
+func self() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%.150s, process %d", host, os.Getpid())
+}
+
+// randomToken draws what no other process has. A copy of this one's memory draws
+// another, since the operating system is asked.
+func randomToken() string {
+	var b [12]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+func isNil(x any) bool {
+	if x == nil {
+		return true
+	}
+	v := reflect.ValueOf(x)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
