@@ -113,6 +113,9 @@ func (e *RecordError) Error() string {
 // Unwrap returns the cause.
 func (e *RecordError) Unwrap() error { return e.Err }
 
+// Is reports whether target is [ErrDamaged].
+func (e *RecordError) Is(target error) bool { return target == ErrDamaged }
+
 // LayoutMismatchError reports a store whose cells are for IDs of another layout.
 // The two would share node numbers and not their meaning.
 type LayoutMismatchError struct {

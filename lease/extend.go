@@ -112,8 +112,8 @@ func (k *Keeper) lock(ctx context.Context, node int64) (unlock func(), err error
 }
 
 func (k *Keeper) storeError(op string, node int64, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, ErrDamaged) {
+		return err // the store does answer, and asking again does not mend it
 	}
 	if !errors.Is(err, ErrConflict) {
 		k.counters.failures.Add(1)

@@ -13,6 +13,7 @@ import (
 //     instant between call and return. A Read that begins after a Swap returned
 //     sees that Swap or a later one, whichever process made it.
 //   - Swap is durable: once it has returned nil, no crash of any machine undoes it.
+//     Nor does one undo what List or Read has shown.
 //
 // A Store that loses an acknowledged Swap, as a database with asynchronous
 // replication may in a failover, can make two processes issue the same IDs. Each
@@ -25,7 +26,8 @@ import (
 // To try out a Store of your own, put it through leasetest.TestStore.
 type Store interface {
 	// List returns all cells, in any order. It may be out of date: what it shows
-	// only guides which cell to try.
+	// only guides which cell to try. If the store itself finds that a cell is
+	// damaged, the error wraps [ErrDamaged], and comes with the cells that are not.
 	List(ctx context.Context) ([]Cell, error)
 
 	// Read returns the cell of a node number, or one with Version 0 and no Value if
@@ -56,6 +58,10 @@ const MaxValue = 1024
 // ErrConflict is wrapped by the error of a Swap that found another version than it
 // was given, and changed nothing.
 var ErrConflict = errors.New("cell was changed by another process")
+
+// ErrDamaged is wrapped by the error for a cell that cannot be read as it was
+// written.
+var ErrDamaged = errors.New("cell is damaged")
 
 // Locker is a [Store] that knows whether the process that holds a cell is alive,
 // as one on the same host can. A process locks a cell before it claims it, and

@@ -1,0 +1,233 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	defaultWait = 60 * time.Second
+	keptOutput  = 64 << 10 // bytes of what a process has printed last
+)
+
+// Config says how to run a process.
+type Config struct {
+	Path string   // of the binary, see Find
+	Args []string // without the name of the binary
+	Env  []string // in addition to the test's own, "KEY=value"
+	Dir  string   // in which it runs, or "" for the test's
+
+	// User is whose rights it has if the test runs as root, or "" for root. If there
+	// is no such user, it is nobody. A test that does not run as root ignores it.
+	User string
+
+	// Ready returns nil once the server is ready, and an error until then. It is
+	// called again and again, with a context of a few seconds. Run ignores it; with
+	// nil, a process is ready at once.
+	Ready func(context.Context) error
+
+	// Wait is how long the process has to become ready or, with Run, to end. 0 is a
+	// minute.
+	Wait time.Duration
+}
+
+// Process is a server that runs for a test. Kill and Start may be called from any
+// goroutine, one at a time.
+type Process struct {
+	config Config
+	output output
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd     // nil if it does not run
+	ended chan struct{} // closed when cmd has been waited for
+	err   error         // of that
+}
+
+// Start runs a server until the test ends, and returns when it is ready. If it does
+// not become so, the test fails at once.
+func Start(t testing.TB, c Config) *Process {
+	t.Helper()
+	p := &Process{config: c}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			t.Errorf("stop %s: %v", c.Path, err)
+		}
+		if t.Failed() {
+			t.Logf("%s has printed:\n%s", c.Path, p.Output())
+		}
+	})
+	if err := p.start(false); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Run runs a command and returns what it has printed when it has ended. If it fails,
+// or takes too long, the test fails at once.
+func Run(t testing.TB, c Config) string {
+	t.Helper()
+	p := &Process{config: c}
+	if err := p.launch(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.NewTimer(c.wait())
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		if p.err != nil {
+			t.Fatalf("%s: %v\n%s", strings.Join(p.cmd.Args, " "), p.err, p.Output())
+		}
+	case <-timer.C:
+		err := p.Kill()
+		t.Fatalf("%s has not ended after %v (killed: %v)\n%s", c.Path, c.wait(), err, p.Output())
+	}
+	return p.Output()
+}
+
+// Start starts the process again, which does not run, with the same arguments, and
+// returns when it is ready. If the process ends before, it is started once more: its
+// predecessor's remains may have been in its way.
+func (p *Process) Start() error { return p.start(true) }
+
+// Kill ends the process, and those that it has started, with SIGKILL. It returns when
+// the process has gone. If it does not run, Kill does nothing.
+func (p *Process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return nil
+	}
+	if err := kill(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill %s: %w", p.config.Path, err)
+	}
+	<-p.ended
+	p.cmd = nil
+	return nil
+}
+
+// PID returns the process's id, or 0 if it does not run.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
+// Output returns the last 64 kB of what the process has printed, in all of its runs,
+// on its standard output and error.
+func (p *Process) Output() string { return p.output.String() }
+
+func (c Config) wait() time.Duration {
+	if c.Wait <= 0 {
+		return defaultWait
+	}
+	return c.Wait
+}
+
+func (p *Process) start(again bool) error {
+	deadline := time.Now().Add(p.config.wait())
+	for {
+		if err := p.launch(); err != nil {
+			return err
+		}
+		err := p.ready(deadline)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			again = again && time.Now().Before(deadline)
+		default:
+			again = false
+		}
+		if stop := p.Kill(); stop != nil {
+			err = errors.Join(err, stop)
+		}
+		if !again {
+			return fmt.Errorf("%s: %w\n%s", p.config.Path, err, p.Output())
+		}
+		time.Sleep(poll)
+	}
+}
+
+const poll = 20 * time.Millisecond
+
+// ready waits for the server to be so.
+func (p *Process) ready(deadline time.Time) error {
+	var err error
+	for time.Now().Before(deadline) {
+		if p.config.Ready == nil {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		err = p.config.Ready(ctx)
+		cancel()
+		select {
+		case <-p.ended: // so whoever is ready is another
+			return fmt.Errorf("has ended before it was ready: %w", errors.Join(p.err, err))
+		default:
+		}
+		if err == nil {
+			return nil
+		}
+		time.Sleep(poll)
+	}
+	return fmt.Errorf("is not ready after %v: %w", p.config.wait(), err)
+}
+
+// launch starts the process and does not wait for it.
+func (p *Process) launch() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil {
+		return fmt.Errorf("%s runs already, as process %d", p.config.Path, p.cmd.Process.Pid)
+	}
+	cmd := exec.Command(p.config.Path, p.config.Args...)
+	cmd.Dir = p.config.Dir
+	cmd.Env = append(os.Environ(), p.config.Env...)
+	cmd.Stdout, cmd.Stderr = &p.output, &p.output
+	cmd.WaitDelay = time.Second // for a child that outlives it and has its output
+	if err := isolate(cmd, p.config.User); err != nil {
+		return fmt.Errorf("run %s as user %q: %w", p.config.Path, p.config.User, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.config.Path, err)
+	}
+	p.cmd, p.ended = cmd, make(chan struct{})
+	go func(ended chan struct{}) {
+		p.err = cmd.Wait() // read only after ended is closed
+		close(ended)
+	}(p.ended)
+	return nil
+}
+
+// output keeps the end of what is written to it.
+type output struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kept = append(o.kept, b...)
+	if len(o.kept) > 2*keptOutput {
+		o.kept = append([]byte(nil), o.kept[len(o.kept)-keptOutput:]...)
+	}
+	return len(b), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.kept[max(0, len(o.kept)-keptOutput):])
+}

@@ -1,0 +1,41 @@
+package servertest
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// dieWithTest has a process killed when the test is, as by go test's timeout.
+func dieWithTest(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+// descendants returns the ids of the processes that a process has started, and of
+// those that they have.
+func descendants(pid int) []int {
+	parents := make(map[int][]int)
+	entries, _ := os.ReadDir("/proc") // without it, none are found
+	for _, entry := range entries {
+		child, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + entry.Name() + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		// The name, in brackets, may hold anything. Then follow the state and the parent.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) < 2 {
+			continue
+		}
+		if parent, err := strconv.Atoi(fields[1]); err == nil {
+			parents[parent] = append(parents[parent], child)
+		}
+	}
+	found := parents[pid]
+	for i := 0; i < len(found); i++ {
+		found = append(found, parents[found[i]]...)
+	}
+	return found
+}

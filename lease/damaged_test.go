@@ -1,0 +1,52 @@
+package lease_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+// A damaged cell may be the only record of what was issued. It stops whoever starts,
+// at once even with a deadline to wait for, and is left as it is.
+func TestDamagedCellStopsClaims(t *testing.T) {
+	path := t.TempDir()
+	require.NoError(t, os.Chmod(path, 0o700))
+	store, err := directory.Open(path)
+	require.NoError(t, err)
+	clock := clocktest.NewVirtual(noon)
+	k, err := lease.Claim(t.Context(), store, lease.WithClock(clock), lease.WithPolling()) // makes cell 0
+	require.NoError(t, err)
+	file := filepath.Join(path, "0000000.cell")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, text[:len(text)/2], 0o600))
+	damaged, err := os.ReadFile(file)
+	require.NoError(t, err)
+
+	_, err = lease.Claim(t.Context(), store, lease.WithClock(clock), lease.WithPolling())
+	require.ErrorIs(t, err, lease.ErrDamaged)
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, damaged, after)
+	var notReleased *lease.ReleaseError
+	require.ErrorAs(t, k.Close(), &notReleased)
+}
+
+func TestStrangeValueStopsClaims(t *testing.T) {
+	store := leasetest.NewMemory()
+	_, err := store.Swap(t.Context(), lease.Cell{Node: 3}, []byte("somebody else's"))
+	require.NoError(t, err)
+	_, err = lease.Claim(t.Context(), store)
+	var record *lease.RecordError
+	require.ErrorAs(t, err, &record)
+	require.ErrorIs(t, err, lease.ErrDamaged)
+	assert.EqualValues(t, 3, record.Node)
+}

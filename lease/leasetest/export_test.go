@@ -1,0 +1,6 @@
+package leasetest
+
+import "time"
+
+// SetPatience sets how long the suites wait for what does not come.
+func SetPatience(d time.Duration) { patience, recovery = d, d }

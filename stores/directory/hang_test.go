@@ -1,0 +1,225 @@
+package directory
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/lease"
+)
+
+// A disk that hangs holds up nobody for longer than their context, and what it writes
+// when it is back is conditional.
+func TestDiskHangs(t *testing.T) {
+	d := realDisk
+	hung, back := make(chan struct{}), make(chan struct{})
+	d.sync = func(f *os.File) error {
+		close(hung)
+		<-back
+		return f.Sync()
+	}
+	path := filepath.Join(t.TempDir(), "state")
+	s, err := open(path, d)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		<-hung
+		cancel(fmt.Errorf("the test is impatient"))
+	}()
+	_, err = s.Swap(ctx, lease.Cell{Node: 7}, []byte("value"))
+	require.ErrorIs(t, err, context.Canceled)
+	assert.EqualError(t, err, "the disk has not answered: context canceled: the test is impatient")
+
+	// It has the cell's lock until it is done.
+	other, err := Open(path)
+	require.NoError(t, err)
+	short, cancelShort := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancelShort()
+	_, err = other.Swap(short, lease.Cell{Node: 7}, []byte("other"))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	close(back)
+	cell, err := other.Swap(t.Context(), lease.Cell{Node: 7}, []byte("other"))
+	require.NoError(t, err, "the first one ended with its context")
+	is, err := s.Read(t.Context(), 7)
+	require.NoError(t, err)
+	assert.Equal(t, cell, is)
+}
+
+// newStore returns a Store on a disk whose syncs take no time, and what counts them.
+func newStore(tb testing.TB) (s *Store, syncs *int) {
+	syncs = new(int)
+	d := realDisk
+	d.sync = func(*os.File) error { *syncs++; return nil }
+	d.syncDir = func(string) error { *syncs++; return nil }
+	s, err := open(filepath.Join(tb.TempDir(), "state"), d)
+	require.NoError(tb, err)
+	return s, syncs
+}
+
+// What a start costs is counted in syncs: the rest takes no time worth mentioning.
+func TestSyncs(t *testing.T) {
+	s, syncs := newStore(t)
+	assert.Equal(t, 1, *syncs, "to make a directory")
+	took := func(want int, what string, do func() error) {
+		t.Helper()
+		*syncs = 0
+		require.NoError(t, do())
+		assert.Equal(t, want, *syncs, what)
+	}
+	var cell lease.Cell
+	swap := func() (err error) {
+		cell, err = s.Swap(t.Context(), cell, []byte("value"))
+		return err
+	}
+	list := func() error { _, err := s.List(t.Context()); return err }
+	read := func() error { _, err := s.Read(t.Context(), 0); return err }
+	took(0, "an empty list", list)
+	took(2, "the first swap", swap)
+	took(2, "a swap", swap)
+	took(0, "its own list", list)
+	took(0, "its own cell", read)
+	took(0, "to start again", func() (err error) { s, err = open(s.path, s.disk); return err })
+	took(1, "a list of what others have written", list)
+	took(0, "a cell from the list", read)
+	took(2, "a swap", swap)
+}
+
+// The names of directories are on the disk before anything in them is, whoever has
+// made them.
+func TestSyncsOfParents(t *testing.T) {
+	var synced []string
+	d := realDisk
+	d.syncDir = func(path string) error {
+		synced = append(synced, path)
+		return nil
+	}
+	root := t.TempDir()
+	path := filepath.Join(root, "a", "b", "state")
+	s, err := open(path, d)
+	require.NoError(t, err)
+	assert.Equal(t, []string{root, filepath.Join(root, "a"), filepath.Join(root, "a", "b")}, synced)
+
+	// Whoever made it may have been killed before its name was synced.
+	synced = nil
+	_, err = open(path, d)
+	require.NoError(t, err)
+	assert.Equal(t, []string{filepath.Join(root, "a", "b")}, synced)
+	_, err = s.Swap(t.Context(), lease.Cell{Node: 7}, nil)
+	require.NoError(t, err)
+	synced = nil
+	_, err = open(path, d)
+	require.NoError(t, err)
+	assert.Empty(t, synced)
+
+	d.syncDir = func(string) error { return syscall.EIO }
+	for _, path := range []string{filepath.Join(root, "c"), filepath.Join(root, "d", "state")} {
+		_, err = open(path, d)
+		assert.ErrorIs(t, err, syscall.EIO)
+	}
+	d.syncDir = func(string) error { return syscall.EACCES }
+	_, err = open(filepath.Join(root, "c"), d)
+	assert.NoError(t, err, "a parent that we may not open was synced by who made the directory")
+	_, err = open(filepath.Join(root, "e"), d)
+	assert.ErrorIs(t, err, syscall.EACCES, "which are we")
+}
+
+// Nothing waits on for a lock when its caller has gone.
+func TestNoWaitIsLeft(t *testing.T) {
+	s, _ := newStore(t)
+	unlock, err := tryLock(s.file(7, swapFile))
+	require.NoError(t, err)
+	defer unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = s.Swap(ctx, lease.Cell{Node: 7}, nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Eventually(t, func() bool {
+		stacks := make([]byte, 1<<20)
+		return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "waitLock")
+	}, 10*time.Second, time.Millisecond)
+}
+
+// Whatever becomes of an operation, it leaves no file open.
+func TestNoFileIsLeftOpen(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skipf("open files are listed in /proc on Linux, and this is %s", runtime.GOOS)
+	}
+	s, _ := newStore(t)
+	for way := range ways {
+		for step := range 7 {
+			f := &failing{step: never, way: way, err: errStep}
+			s.disk = f.disk()
+			f.step = step + 1
+			_, _ = s.Swap(t.Context(), lease.Cell{Node: 7}, []byte("value"))
+			_, _ = s.List(t.Context())
+			unlock, err := s.TryLock(t.Context(), 7)
+			require.NoError(t, err)
+			_, err = s.TryLock(t.Context(), 7)
+			require.ErrorIs(t, err, lease.ErrLocked)
+			unlock()
+		}
+	}
+	fds, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, fd := range fds {
+		name, _ := os.Readlink("/proc/self/fd/" + fd.Name())
+		assert.NotContains(t, name, s.path)
+	}
+}
+
+func BenchmarkSwap(b *testing.B) {
+	s, err := Open(filepath.Join(b.TempDir(), "state"))
+	require.NoError(b, err)
+	benchmark(b, s)
+}
+
+func BenchmarkSwapWithoutSync(b *testing.B) {
+	s, _ := newStore(b)
+	benchmark(b, s)
+}
+
+func benchmark(b *testing.B, s *Store) {
+	cell := lease.Cell{Node: 7}
+	var err error
+	for b.Loop() {
+		if cell, err = s.Swap(b.Context(), cell, []byte("about as long as a real value is, with an owner and a limit in it")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkStart is what a process does until it has a node number: open, list, lock,
+// swap.
+func BenchmarkStart(b *testing.B) {
+	for _, cells := range []int{0, 1000} {
+		b.Run(fmt.Sprint("cells=", cells), func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "state")
+			s, err := Open(path)
+			require.NoError(b, err)
+			for node := range cells {
+				require.NoError(b, os.WriteFile(s.file(int64(node), cellFile), encode(lease.Cell{Node: int64(node), Version: 1, Value: []byte("a value")}), 0o600))
+			}
+			old := lease.Cell{Node: int64(cells)}
+			for b.Loop() {
+				s, err := Open(path)
+				require.NoError(b, err)
+				_, err = s.List(b.Context())
+				require.NoError(b, err)
+				unlock, err := s.TryLock(b.Context(), old.Node)
+				require.NoError(b, err)
+				old, err = s.Swap(b.Context(), old, []byte("value"))
+				require.NoError(b, err)
+				unlock()
+			}
+		})
+	}
+}

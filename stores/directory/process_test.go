@@ -1,0 +1,212 @@
+//go:build unix
+
+package directory_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+// The test binary is also a process that counts up the number in the cell of node 7,
+// and prints every number that Swap has acknowledged, until it is killed.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("DIRECTORY_TEST_COUNT"); path != "" {
+		fmt.Println("error", count(path))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func count(path string) error {
+	s, err := directory.Open(path)
+	if err != nil {
+		return err
+	}
+	if os.Getenv("DIRECTORY_TEST_LOCK") != "" {
+		if _, err := s.TryLock(context.Background(), 7); err != nil {
+			return err
+		}
+		fmt.Println("locked")
+	}
+	for {
+		cell, err := s.Read(context.Background(), 7)
+		if err != nil {
+			return err
+		}
+		n := 0
+		if cell.Version > 0 {
+			if n, err = strconv.Atoi(string(cell.Value)); err != nil {
+				return err
+			}
+		}
+		next, err := s.Swap(context.Background(), cell, []byte(strconv.Itoa(n+1)))
+		if errors.Is(err, lease.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println("did", string(next.Value))
+	}
+}
+
+// child is such a process.
+type child struct {
+	*exec.Cmd
+	lines *bufio.Scanner
+}
+
+func start(t *testing.T, path string, env ...string) *child {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	c := &child{Cmd: exec.Command(self)}
+	c.Env = append(append(os.Environ(), "DIRECTORY_TEST_COUNT="+path), env...)
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	c.lines = bufio.NewScanner(out)
+	require.NoError(t, c.Start())
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return c
+}
+
+// next returns what the child has acknowledged next, or false when it has ended.
+func (c *child) next(t *testing.T) (int, bool) {
+	t.Helper()
+	for c.lines.Scan() {
+		word, rest, _ := strings.Cut(c.lines.Text(), " ")
+		switch word {
+		case "locked":
+			return 0, true
+		case "did":
+			if n, err := strconv.Atoi(rest); err == nil {
+				return n, true
+			}
+			return 0, false // the line was cut off
+		default:
+			t.Fatalf("the child says: %s", c.lines.Text())
+		}
+	}
+	return 0, false
+}
+
+// Two processes count up one number and are killed at any moment, again and again.
+// Every number is acknowledged to one of them at most, and none is lost.
+func TestKilledProcesses(t *testing.T) {
+	lives := 60
+	if testing.Short() {
+		lives = 10
+	}
+	path := filepath.Join(t.TempDir(), "state")
+	s, err := directory.Open(path)
+	require.NoError(t, err)
+	seen := make(map[int]bool)
+	highest := 0
+	note := func(n int) {
+		require.False(t, seen[n], "%d was acknowledged twice", n)
+		seen[n] = true
+		highest = max(highest, n)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range lives {
+		children := []*child{start(t, path), start(t, path)}
+		for _, c := range children {
+			if n, ok := c.next(t); ok {
+				note(n)
+			}
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(8 * time.Millisecond)))) // the moment, not a wait for anything
+		for _, c := range children {
+			require.NoError(t, c.Process.Signal(syscall.SIGKILL))
+		}
+		for _, c := range children {
+			for n, ok := c.next(t); ok; n, ok = c.next(t) {
+				note(n)
+			}
+			_ = c.Wait()
+		}
+		cell, err := s.Read(t.Context(), 7)
+		require.NoError(t, err)
+		n, err := strconv.Atoi(string(cell.Value))
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, n, highest, "an acknowledged write was lost")
+		require.EqualValues(t, n, cell.Version)
+	}
+	t.Logf("%d writes acknowledged in %d lives of two processes", len(seen), lives)
+	_, err = directory.Open(path)
+	require.NoError(t, err)
+	temps, err := filepath.Glob(filepath.Join(path, "*.tmp"))
+	require.NoError(t, err)
+	assert.Empty(t, temps)
+}
+
+// The lock of another process holds while it is stopped, and ends when it is killed.
+func TestLockOfAnotherProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	s, err := directory.Open(path)
+	require.NoError(t, err)
+	c := start(t, path, "DIRECTORY_TEST_LOCK=1")
+	_, ok := c.next(t)
+	require.True(t, ok)
+	_, err = s.TryLock(t.Context(), 7)
+	assert.ErrorIs(t, err, lease.ErrLocked)
+
+	require.NoError(t, c.Process.Signal(syscall.SIGSTOP))
+	_, err = s.TryLock(t.Context(), 7)
+	assert.ErrorIs(t, err, lease.ErrLocked)
+	// Wherever it was stopped, the others can go on.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = s.Read(ctx, 7)
+	assert.NoError(t, err)
+	_, err = s.List(ctx)
+	assert.NoError(t, err)
+	_, err = s.Swap(ctx, lease.Cell{Node: 8}, []byte("another"))
+	assert.NoError(t, err)
+
+	require.NoError(t, c.Process.Kill())
+	_ = c.Wait()
+	unlock, err := s.TryLock(t.Context(), 7)
+	require.NoError(t, err)
+	unlock()
+}
+
+// A Swap that waits for another process does so no longer than its context.
+func TestSwapOfAStoppedProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	s, err := directory.Open(path)
+	require.NoError(t, err)
+	f, err := os.OpenFile(filepath.Join(path, "0000007.swap"), os.O_RDWR|os.O_CREATE, 0o600)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = s.Swap(ctx, lease.Cell{Node: 7}, []byte("value"))
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	is, err := s.Read(t.Context(), 7)
+	require.NoError(t, err)
+	assert.Zero(t, is.Version)
+	require.NoError(t, f.Close())
+	_, err = s.Swap(t.Context(), lease.Cell{Node: 7}, []byte("value"))
+	assert.NoError(t, err)
+}

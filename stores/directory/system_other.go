@@ -1,0 +1,23 @@
+//go:build !darwin && !dragonfly && !freebsd && !linux && !netbsd && !openbsd && !windows
+
+package directory
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+const (
+	supported = false // so Open makes no Store, and nothing of the rest is called
+	checkMode = false
+	readLocks = false
+)
+
+func lockFile(*os.File) error   { return errors.ErrUnsupported }
+func unlockFile(*os.File) error { return errors.ErrUnsupported }
+
+func rename(from, to string) error { return os.Rename(from, to) }
+func syncDir(string) error         { return errors.ErrUnsupported }
+
+func ownedByUs(fs.FileInfo) (owner string, mine bool) { return "", false }
