@@ -1,0 +1,320 @@
+package mysql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores/mysql"
+	"github.com/tickflake/tickflake/stores/sqlstore"
+)
+
+func TestConformance(t *testing.T) {
+	s := start(t)
+	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		return s.open(t, s.addr, namespace)
+	})
+}
+
+// The suite again, with a pool of the caller's that is set up in another way, and
+// a server that is lax.
+func TestConformanceOfNew(t *testing.T) {
+	s := start(t, "--sql-mode=", "--transaction-isolation=SERIALIZABLE", "--character-set-server=latin1", "--default-storage-engine=MyISAM")
+	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		config := s.config()
+		config.ClientFoundRows, config.InterpolateParams, config.ParseTime = true, false, true
+		store, err := mysql.New(pool(t, config), namespace)
+		require.NoError(t, err)
+		require.NoError(t, store.Close(), "which leaves the caller's pool open")
+		return store
+	})
+}
+
+func TestFaults(t *testing.T) {
+	s := start(t)
+	leasetest.TestServer(t, leasetest.Server{Addr: s.addr, Open: s.open, Kill: s.Kill, Start: s.Start})
+}
+
+// works writes a cell twice, and looks at it.
+func works(t *testing.T, store lease.Store) {
+	t.Helper()
+	cell := lease.Cell{Node: 1}
+	for _, value := range []string{"one", "two"} {
+		var err error
+		cell, err = store.Swap(within(t), cell, []byte(value))
+		require.NoError(t, err)
+		is, err := store.Read(within(t), 1)
+		require.NoError(t, err)
+		assert.Equal(t, cell, is)
+	}
+	cells, err := store.List(within(t))
+	require.NoError(t, err)
+	assert.Equal(t, []lease.Cell{cell}, cells)
+}
+
+func TestServer(t *testing.T) {
+	s := start(t)
+	t.Run("schema made on demand, by many at once", func(t *testing.T) {
+		stores := make([]*mysql.Store, 8)
+		for i := range stores {
+			stores[i] = open(t, s.url())
+			cells, err := stores[i].List(within(t))
+			require.NoError(t, err)
+			assert.Empty(t, cells)
+			cell, err := stores[i].Read(within(t), 5)
+			require.NoError(t, err)
+			assert.Equal(t, lease.Cell{Node: 5}, cell)
+			_, err = stores[i].Swap(within(t), lease.Cell{Node: 5, Version: 7}, nil)
+			require.ErrorIs(t, err, lease.ErrConflict)
+		}
+		var tables int
+		require.NoError(t, s.root.QueryRow("SELECT count(*) FROM information_schema.tables WHERE table_name = 'tickflake_cells'").Scan(&tables))
+		assert.Zero(t, tables, "nothing but a write makes the table")
+		var wg sync.WaitGroup
+		errs := make([]error, len(stores))
+		for i, store := range stores {
+			wg.Go(func() { _, errs[i] = store.Swap(within(t), lease.Cell{Node: int64(i)}, []byte("v")) })
+		}
+		wg.Wait()
+		require.NoError(t, errors.Join(errs...))
+		cells, err := stores[0].List(within(t))
+		require.NoError(t, err)
+		assert.Len(t, cells, len(stores))
+	})
+	t.Run("schema by a DBA", func(t *testing.T) {
+		s.exec(t, "CREATE DATABASE dba", fmt.Sprintf("CREATE USER poor IDENTIFIED BY '%s'", password),
+			"GRANT SELECT, INSERT, UPDATE ON dba.* TO poor")
+		store := open(t, strings.Replace(strings.Replace(s.url(), "//ids", "//poor", 1), "/ops", "/dba", 1))
+		_, err := store.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+		refused, ok := errors.AsType[*sqlstore.SchemaError](err)
+		require.True(t, ok, "%v", err)
+		assert.Contains(t, err.Error(), "denied")
+		assert.Equal(t, store.Schema(), refused.Schema)
+		conn, err := s.root.Conn(within(t))
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		for _, statement := range []string{"USE dba", store.Schema(), store.Schema()} { // as printed
+			_, err = conn.ExecContext(within(t), statement)
+			require.NoError(t, err)
+		}
+		works(t, store)
+	})
+	t.Run("another name", func(t *testing.T) {
+		works(t, open(t, s.url("table=ops.other")))
+		var n int
+		require.NoError(t, s.root.QueryRow("SELECT count(*) FROM ops.other WHERE updated_at <= now(6)").Scan(&n))
+		assert.Equal(t, 1, n)
+	})
+	t.Run("socket", func(t *testing.T) {
+		works(t, open(t, strings.Replace(s.url("namespace=socket", "socket="+s.socket), s.addr, "", 1)))
+	})
+	t.Run("names that differ in case", func(t *testing.T) {
+		works(t, open(t, s.url("namespace=Fleet")))
+		works(t, open(t, s.url("namespace=fleet")))
+		works(t, open(t, s.url("namespace=FLEET")))
+	})
+	t.Run("autocommit off", func(t *testing.T) { testAutocommitOff(t, s) })
+	t.Run("read-only", func(t *testing.T) { testReadOnly(t, s) })
+	t.Run("warnings", func(t *testing.T) { testWarnings(t, s) })
+	t.Run("round trips", func(t *testing.T) { testRoundTrips(t, s, 2) })
+	t.Run("password is not shown", func(t *testing.T) { testPasswordIsNotShown(t, s) })
+}
+
+// A session that never commits writes nothing, and says so.
+func testAutocommitOff(t *testing.T, s *server) {
+	good, bad := open(t, s.url("namespace=auto")), open(t, s.url("namespace=auto", "autocommit=0"))
+	cell, err := good.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+	require.NoError(t, err)
+	_, err = bad.Swap(within(t), cell, []byte("w"))
+	assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
+	assert.NotErrorIs(t, err, lease.ErrConflict)
+	_, err = bad.Swap(within(t), lease.Cell{Node: 2}, []byte("w"))
+	assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
+	_, err = bad.Read(within(t), 1)
+	assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
+	warnings, err := bad.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(warnings, "\n"), "autocommit")
+	cells, err := good.List(within(t))
+	require.NoError(t, err)
+	assert.Equal(t, []lease.Cell{cell}, cells)
+	_, err = good.Swap(within(t), cell, []byte("w"))
+	require.NoError(t, err, "and holds no lock")
+}
+
+func testReadOnly(t *testing.T, s *server) {
+	store := open(t, s.url("namespace=readonly"))
+	cell, err := store.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+	require.NoError(t, err)
+	s.exec(t, "SET GLOBAL read_only = 1")
+	defer s.exec(t, "SET GLOBAL read_only = 0")
+	_, err = store.Read(within(t), 1)
+	assert.ErrorIs(t, err, sqlstore.ErrNotPrimary)
+	_, err = open(t, s.url("table=missing")).Read(within(t), 1)
+	assert.ErrorIs(t, err, sqlstore.ErrNotPrimary, "the table may not have come yet")
+	_, err = store.Swap(within(t), cell, nil)
+	assert.ErrorContains(t, err, "read-only")
+	assert.NotErrorIs(t, err, lease.ErrConflict)
+	_, err = store.Swap(within(t), lease.Cell{Node: 1, Version: 5}, nil)
+	assert.Error(t, err)
+	warnings, err := store.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(warnings, "\n"), "read-only")
+}
+
+func testWarnings(t *testing.T, s *server) {
+	store := open(t, s.url())
+	warnings, err := store.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Empty(t, warnings)
+	s.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 2", "CREATE TABLE ops.loose LIKE ops.tickflake_cells", "ALTER TABLE ops.loose ENGINE=MyISAM")
+	defer s.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	for _, table := range []string{"loose", "ops.loose"} {
+		warnings, err = open(t, s.url("table="+table)).Warnings(within(t))
+		require.NoError(t, err)
+		require.Len(t, warnings, 2)
+		assert.Contains(t, warnings[0], "innodb_flush_log_at_trx_commit is 2")
+		assert.Contains(t, warnings[1], "MyISAM")
+	}
+}
+
+// With a binary log that is synced, what shows is safe.
+func TestBinaryLog(t *testing.T) {
+	s := start(t, "--log-bin=bin", "--sync-binlog=1", "--binlog-format=STATEMENT")
+	testRoundTrips(t, s, 1)
+	s.exec(t, "SET GLOBAL sync_binlog = 0")
+	warnings, err := open(t, s.url()).Warnings(within(t))
+	require.NoError(t, err)
+	require.Len(t, warnings, 1)
+	assert.Contains(t, warnings[0], "sync_binlog is 0")
+}
+
+func testRoundTrips(t *testing.T, s *server, ofRead int64) {
+	for _, interpolate := range []bool{true, false} {
+		db, n := s.counted(t, interpolate)
+		store, err := mysql.New(db, fmt.Sprint("trips_", interpolate), sqlstore.Table(fmt.Sprint("trips_", interpolate)))
+		require.NoError(t, err)
+		cell, err := store.Read(within(t), 1)
+		require.NoError(t, err)
+		took := func(what string, want int64, f func() error) {
+			before := n.Load()
+			require.NoError(t, f())
+			took := n.Load() - before
+			t.Logf("interpolateParams=%v: %s: %d round trips", interpolate, what, took)
+			if interpolate {
+				assert.Equal(t, want, took)
+			}
+		}
+		swap := func() (err error) {
+			cell, err = store.Swap(within(t), cell, []byte("v"))
+			return err
+		}
+		took("Swap that makes the table", 3, swap)
+		took("Swap", 1, swap)
+		took("Swap that conflicts", 2, func() error {
+			_, err := store.Swap(within(t), lease.Cell{Node: 1, Version: 1}, nil)
+			require.ErrorIs(t, err, lease.ErrConflict)
+			return nil
+		})
+		took("Swap that finds a cell", 1, func() error {
+			_, err := store.Swap(within(t), lease.Cell{Node: 1}, nil)
+			require.ErrorIs(t, err, lease.ErrConflict)
+			return nil
+		})
+		took("Read", ofRead, func() error { _, err := store.Read(within(t), 1); return err })
+		took("List", 1, func() error { _, err := store.List(within(t)); return err })
+		took("Warnings", 2, func() error { _, err := store.Warnings(within(t)); return err })
+	}
+}
+
+func testPasswordIsNotShown(t *testing.T, s *server) {
+	for rawURL, want := range map[string]string{
+		strings.Replace(s.url(), "s3cret", "wr0ng", 1):     "Access denied",
+		strings.Replace(s.url(), "/ops", "/missing", 1):    "denied",
+		strings.Replace(s.url(), "//ids", "//who", 1):      "Access denied",
+		strings.Replace(s.url(), s.addr, "127.0.0.1:1", 1): "refused",
+		s.url("tls=true"):           "TLS",
+		s.url("no_such_variable=1"): "no_such_variable",
+	} {
+		_, err := open(t, rawURL).Read(within(t), 1)
+		require.ErrorContains(t, err, want)
+		text := fmt.Sprintf("%v %+v %q", err, err, err)
+		for _, part := range []string{"s3cret", "wr0ng", "%3A%3F"} {
+			assert.NotContains(t, text, part)
+		}
+	}
+}
+
+func TestOpenOfBadURLs(t *testing.T) {
+	for rawURL, want := range map[string]string{
+		"postgres://u:s3cret@h/d":                        "begins with mysql://",
+		"u:s3cret@tcp(h)/d":                              "begins with mysql://",
+		"mysql://u:s3cret@tcp(h:1)/d":                    "",
+		"mysql://u:s3cret@(h)/d":                         "host",
+		"mysql://u:s3cret@h:x/d":                         "malformed",
+		"mysql://u:s3/cret@h/d":                          "percent-encode",
+		"mysql://u:1/s3cret@h/d":                         "percent-encode",
+		"mysql://u:s3cret@h":                             "no database",
+		"mysql://u:s3cret@h/":                            "no database",
+		"mysql://u:s3cret@/d":                            "no host",
+		"mysql:///d":                                     "no host",
+		"mysql://u:s3cret@h/d?socket=/run/s":             "a host and a socket",
+		"mysql://u:s3cret@h/d?tls=nonsense":              "nonsense",
+		"mysql://u:s3cret@h/d?timeout=nonsense":          "nonsense",
+		"mysql://u:s3cret@h/d?interpolateParams=10":      "invalid bool value",
+		"mysql://u:s3cret@h/d?namespace=a.b":             "holds '.'",
+		"mysql://u:s3cret@h/d?table=a.b.c":               "letters",
+		"mysql://u:s3cret@h/d?loc=Europe/Nowhere":        "Nowhere",
+		"mysql://u:s3cret@h/d?collation=big5_chinese_ci": "does not take",
+	} {
+		store, err := mysql.Open(t.Context(), rawURL)
+		require.Nil(t, store, rawURL)
+		bad, ok := errors.AsType[*sqlstore.URLError](err)
+		require.True(t, ok, "%s: %v", rawURL, err)
+		assert.Contains(t, bad.Error(), want, rawURL)
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			text := fmt.Sprintf("%v %+v %#v", e, e, e)
+			assert.NotContains(t, text, "s3", rawURL)
+			assert.NotContains(t, text, "cret", rawURL)
+		}
+	}
+	for _, rawURL := range []string{"mysql://h/d", "mysql://u@[::1]:3307/d?tls=true", "mysql://u:p@h/d?loc=Europe/Berlin&charset=utf8mb4,utf8"} {
+		require.NotNil(t, open(t, rawURL), rawURL)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := mysql.Open(ended, "mysql://h/d")
+	assert.ErrorIs(t, err, context.Canceled)
+	_, err = mysql.New(new(sql.DB), "a b")
+	_, ok := errors.AsType[*lease.NamespaceError](err)
+	assert.True(t, ok)
+}
+
+func BenchmarkStore(b *testing.B) {
+	s := start(b)
+	store := open(b, s.url())
+	cell, err := store.Swap(within(b), lease.Cell{Node: 1}, []byte("v"))
+	require.NoError(b, err)
+	b.Run("Swap", func(b *testing.B) {
+		for b.Loop() {
+			if cell, err = store.Swap(context.Background(), cell, []byte("v")); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Read", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := store.Read(context.Background(), 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

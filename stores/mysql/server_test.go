@@ -1,0 +1,143 @@
+package mysql_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/require"
+	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/mysql"
+)
+
+// password is hard to hide, and hard to put into a URL.
+const password = "s3cret/@:?#&% x"
+
+// server is a private MariaDB.
+type server struct {
+	*servertest.Process
+	addr   string // host:port
+	socket string
+	root   *sql.DB // of the superuser's
+}
+
+func start(t testing.TB, settings ...string) *server {
+	t.Helper()
+	install := servertest.Find(t, "mariadb-install-db", "mariadb-server")
+	bin := servertest.Find(t, "mariadbd", "mariadb-server", "/usr/sbin")
+	dir, port := servertest.Dir(t, "mysql"), servertest.Port(t)
+	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), socket: filepath.Join(dir, "s")}
+	data := "--datadir=" + filepath.Join(dir, "data")
+	servertest.Run(t, servertest.Config{Path: install, Dir: dir, User: "mysql",
+		Args: []string{"--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db"}})
+
+	config := driver.NewConfig()
+	config.Net, config.Addr, config.User, config.Logger = "unix", s.socket, "root", &driver.NopLogger{}
+	connector, err := driver.NewConnector(config)
+	require.NoError(t, err)
+	s.root = sql.OpenDB(connector)
+	t.Cleanup(func() { _ = s.root.Close() })
+
+	s.Process = servertest.Start(t, servertest.Config{Path: bin, Dir: dir, User: "mysql",
+		Args: append([]string{"--no-defaults", data, "--socket=" + s.socket, "--bind-address=127.0.0.1",
+			"--port=" + strconv.Itoa(port), "--pid-file=" + filepath.Join(dir, "pid")}, settings...),
+		Ready: s.root.PingContext})
+	s.exec(t, "CREATE DATABASE ops", fmt.Sprintf("CREATE USER ids IDENTIFIED BY '%s'", password),
+		"GRANT CREATE, SELECT, INSERT, UPDATE ON ops.* TO ids")
+	return s
+}
+
+func (s *server) exec(t testing.TB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		_, err := s.root.Exec(statement)
+		require.NoError(t, err, statement)
+	}
+}
+
+func (s *server) url(params ...string) string {
+	u := url.URL{Scheme: "mysql", User: url.UserPassword("ids", password), Host: s.addr, Path: "/ops",
+		RawQuery: strings.Join(params, "&")}
+	return u.String()
+}
+
+func open(t testing.TB, rawURL string) *mysql.Store {
+	t.Helper()
+	store, err := mysql.Open(context.Background(), rawURL)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+func (s *server) open(t testing.TB, addr, namespace string) lease.Store {
+	other := *s
+	other.addr = addr
+	return open(t, other.url("namespace="+namespace))
+}
+
+// config returns a driver's configuration as a caller of New has it.
+func (s *server) config() *driver.Config {
+	config := driver.NewConfig()
+	config.Net, config.Addr, config.User, config.Passwd, config.DBName = "tcp", s.addr, "ids", password, "ops"
+	return config
+}
+
+func pool(t testing.TB, config *driver.Config) *sql.DB {
+	t.Helper()
+	connector, err := driver.NewConnector(config)
+	require.NoError(t, err)
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// trips counts round trips: reads from a connection after a write.
+type trips struct {
+	net.Conn
+	wrote *atomic.Bool
+	n     *atomic.Int64
+}
+
+func (c trips) Write(b []byte) (int, error) {
+	c.wrote.Store(true)
+	return c.Conn.Write(b)
+}
+
+func (c trips) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.wrote.Swap(false) {
+		c.n.Add(1)
+	}
+	return n, err
+}
+
+// counted returns a pool of one connection, and the count of its round trips.
+func (s *server) counted(t testing.TB, interpolate bool) (*sql.DB, *atomic.Int64) {
+	t.Helper()
+	config := s.config()
+	config.InterpolateParams = interpolate
+	n := new(atomic.Int64)
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return trips{conn, new(atomic.Bool), n}, err
+	}
+	db := pool(t, config)
+	db.SetMaxOpenConns(1)
+	return db, n
+}
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,359 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores/postgres"
+	"github.com/tickflake/tickflake/stores/sqlstore"
+)
+
+func TestConformance(t *testing.T) {
+	s := start(t)
+	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		return s.open(t, s.addr, namespace)
+	})
+}
+
+// The suite again, with a pool of the caller's that is set up in another way.
+func TestConformanceOfNew(t *testing.T) {
+	s := start(t, "default_transaction_isolation=serializable", "synchronous_commit=off")
+	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		pool, err := pgxpool.New(within(t), s.url("postgres", "postgres"))
+		require.NoError(t, err)
+		t.Cleanup(pool.Close)
+		db := stdlib.OpenDBFromPool(pool)
+		t.Cleanup(func() { _ = db.Close() })
+		store, err := postgres.New(db, namespace)
+		require.NoError(t, err)
+		require.NoError(t, store.Close(), "which leaves the caller's pool open")
+		return store
+	})
+}
+
+func TestFaults(t *testing.T) {
+	s := start(t)
+	leasetest.TestServer(t, leasetest.Server{Addr: s.addr, Open: s.open, Kill: s.Kill, Start: s.Start})
+}
+
+func TestSchema(t *testing.T) {
+	s := start(t)
+	t.Run("made on demand, by many at once", func(t *testing.T) {
+		admin := s.database(t, "demand")
+		_, err := admin.Exec("GRANT CREATE ON SCHEMA public TO demand")
+		require.NoError(t, err)
+		stores := make([]*postgres.Store, 8)
+		for i := range stores {
+			stores[i] = open(t, s.url("demand", "demand"))
+			cells, err := stores[i].List(within(t))
+			require.NoError(t, err)
+			assert.Empty(t, cells)
+			cell, err := stores[i].Read(within(t), 5)
+			require.NoError(t, err)
+			assert.Equal(t, lease.Cell{Node: 5}, cell)
+			_, err = stores[i].Swap(within(t), lease.Cell{Node: 5, Version: 7}, nil)
+			require.ErrorIs(t, err, lease.ErrConflict)
+		}
+		var exists bool
+		require.NoError(t, admin.QueryRow("SELECT to_regclass('tickflake_cells') IS NOT NULL").Scan(&exists))
+		assert.False(t, exists, "nothing but a write makes the table")
+		var wg sync.WaitGroup
+		errs := make([]error, len(stores))
+		for i, store := range stores {
+			wg.Go(func() { _, errs[i] = store.Swap(within(t), lease.Cell{Node: int64(i)}, []byte("v")) })
+		}
+		wg.Wait()
+		require.NoError(t, errors.Join(errs...))
+		cells, err := stores[0].List(within(t))
+		require.NoError(t, err)
+		assert.Len(t, cells, len(stores))
+	})
+	t.Run("by a DBA", func(t *testing.T) {
+		admin := s.database(t, "dba")
+		store := open(t, s.url("dba", "dba"))
+		_, err := store.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+		refused, ok := errors.AsType[*sqlstore.SchemaError](err)
+		require.True(t, ok, "%v", err)
+		assert.Contains(t, err.Error(), "permission denied")
+		assert.Equal(t, store.Schema(), refused.Schema)
+
+		_, err = admin.Exec(store.Schema()) // as printed
+		require.NoError(t, err)
+		_, err = admin.Exec(store.Schema())
+		require.NoError(t, err, "again")
+		_, err = store.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+		assert.ErrorContains(t, err, "permission denied")
+		assert.NotErrorIs(t, err, lease.ErrConflict)
+		_, err = admin.Exec("GRANT SELECT, INSERT, UPDATE ON tickflake_cells TO dba")
+		require.NoError(t, err)
+		works(t, store)
+	})
+	t.Run("another name", func(t *testing.T) {
+		admin := s.database(t, "other")
+		_, err := admin.Exec("CREATE SCHEMA ops AUTHORIZATION other")
+		require.NoError(t, err)
+		works(t, open(t, s.url("other", "other", "table=ops.cells")))
+		var n int
+		require.NoError(t, admin.QueryRow("SELECT count(*) FROM ops.cells WHERE updated_at <= now()").Scan(&n))
+		assert.Equal(t, 1, n)
+	})
+}
+
+// works writes a cell twice, and looks at it.
+func works(t *testing.T, store lease.Store) {
+	t.Helper()
+	cell := lease.Cell{Node: 1}
+	for _, value := range []string{"one", "two"} {
+		var err error
+		cell, err = store.Swap(within(t), cell, []byte(value))
+		require.NoError(t, err)
+		is, err := store.Read(within(t), 1)
+		require.NoError(t, err)
+		assert.Equal(t, cell, is)
+	}
+	cells, err := store.List(within(t))
+	require.NoError(t, err)
+	assert.Equal(t, []lease.Cell{cell}, cells)
+}
+
+// A role with synchronous_commit off gets durable writes from us, and no others.
+func TestDurableInSpiteOfTheRole(t *testing.T) {
+	s := start(t, "wal_writer_delay=10s", "autovacuum=off")
+	admin := s.admin(t)
+	s.exec(t, "ALTER ROLE postgres SET synchronous_commit = off")
+	store := open(t, s.url("postgres", "postgres"))
+	cell, err := store.Swap(within(t), lease.Cell{Node: 1}, []byte("made"))
+	require.NoError(t, err)
+	s.exec(t, `CREATE TABLE seen (level text)`,
+		`CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO seen VALUES (TG_OP || ' ' || current_setting('synchronous_commit')); RETURN NULL; END $$`,
+		`CREATE CONSTRAINT TRIGGER see AFTER INSERT OR UPDATE ON tickflake_cells
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()`) // which runs in the commit
+
+	// synced tells whether all that was written so far has been synced.
+	synced := func() (is bool) {
+		require.NoError(t, admin.QueryRow("SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()").Scan(&is))
+		return is
+	}
+	const rounds = 30
+	ours, others := 0, 0
+	for i := range rounds {
+		cell, err = store.Swap(within(t), cell, []byte("ours"))
+		require.NoError(t, err)
+		if synced() {
+			ours++
+		}
+		_, err = store.Swap(within(t), lease.Cell{Node: 100 + int64(i)}, nil)
+		require.NoError(t, err)
+		s.exec(t, "UPDATE tickflake_cells SET value = 'another''s' WHERE node = 100")
+		if synced() {
+			others++
+		}
+	}
+	t.Logf("synced on return: %d of %d Swaps, %d of %d other writes of the same role", ours, rounds, others, rounds)
+	assert.GreaterOrEqual(t, ours, rounds-2, "but for what the server writes for itself")
+	assert.Less(t, others, rounds/2)
+
+	rows, err := admin.Query("SELECT level, count(*) FROM seen GROUP BY level ORDER BY level")
+	require.NoError(t, err)
+	defer func() { _ = rows.Close() }()
+	var seen []string
+	for rows.Next() {
+		var level string
+		var n int
+		require.NoError(t, rows.Scan(&level, &n))
+		seen = append(seen, fmt.Sprint(n, " ", level))
+	}
+	require.NoError(t, rows.Err())
+	t.Log("synchronous_commit in the commits: ", seen)
+	for _, want := range []string{"30 INSERT on", "30 UPDATE off", "30 UPDATE on"} {
+		assert.Contains(t, seen, want)
+	}
+}
+
+// A stronger setting is left as it is.
+func TestStrongerSettingStays(t *testing.T) {
+	s := start(t)
+	store := open(t, s.url("postgres", "postgres", "synchronous_commit=remote_apply"))
+	cell, err := store.Swap(within(t), lease.Cell{Node: 1}, nil)
+	require.NoError(t, err)
+	s.exec(t, `CREATE TABLE seen (level text)`,
+		`CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$`,
+		`CREATE TRIGGER see AFTER UPDATE ON tickflake_cells EXECUTE FUNCTION see()`)
+	_, err = store.Swap(within(t), cell, nil)
+	require.NoError(t, err)
+	var level string
+	require.NoError(t, s.admin(t).QueryRow("SELECT level FROM seen").Scan(&level))
+	assert.Equal(t, "remote_apply", level)
+}
+
+func TestStandbyIsNotAsked(t *testing.T) {
+	s := start(t)
+	store := open(t, s.url("postgres", "postgres"))
+	cell, err := store.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+	require.NoError(t, err)
+	warnings, err := store.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Empty(t, warnings)
+	s.exec(t, "ALTER TABLE tickflake_cells SET UNLOGGED", "CHECKPOINT")
+	warnings, err = store.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(warnings, "\n"), "unlogged")
+	s.exec(t, "ALTER TABLE tickflake_cells SET LOGGED", "CHECKPOINT")
+
+	require.NoError(t, s.Kill())
+	signal := filepath.Join(s.data, "standby.signal")
+	require.NoError(t, os.WriteFile(signal, nil, 0o644))
+	require.NoError(t, s.Start())
+	standby := open(t, s.url("postgres", "postgres"))
+	_, err = standby.Read(within(t), 1)
+	assert.ErrorIs(t, err, sqlstore.ErrNotPrimary)
+	_, err = open(t, s.url("postgres", "postgres", "table=missing")).Read(within(t), 1)
+	assert.ErrorIs(t, err, sqlstore.ErrNotPrimary, "the table may not have come yet")
+	_, err = standby.Swap(within(t), cell, []byte("w"))
+	assert.ErrorContains(t, err, "read-only")
+	assert.NotErrorIs(t, err, lease.ErrConflict)
+	warnings, err = standby.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(warnings, "\n"), "standby")
+	both := open(t, strings.Replace(s.url("postgres", "postgres", "host="+strings.Replace(s.addr, ":", ",localhost&port=", 1)), s.addr, "", 1))
+	_, err = both.Read(within(t), 1)
+	assert.ErrorContains(t, err, "server is in standby mode", "of several hosts, the primary is looked for")
+
+	require.NoError(t, s.Kill())
+	require.NoError(t, os.Remove(signal))
+	require.NoError(t, s.Start())
+	is, err := open(t, s.url("postgres", "postgres")).Read(within(t), 1)
+	require.NoError(t, err)
+	assert.Equal(t, cell, is)
+}
+
+func TestRoundTrips(t *testing.T) {
+	s := start(t)
+	for mode, name := range map[pgx.QueryExecMode]string{pgx.QueryExecModeExec: "as Open", pgx.QueryExecModeCacheStatement: "pgx's default"} {
+		t.Run(name, func(t *testing.T) {
+			db, n := s.counted(t, mode)
+			store, err := postgres.New(db, "trips")
+			require.NoError(t, err)
+			cell, err := store.Read(within(t), 1)
+			require.NoError(t, err)
+			took := func(what string, want int64, f func() error) {
+				before := n.Load()
+				require.NoError(t, f())
+				took := n.Load() - before
+				t.Logf("%s: %d round trips", what, took)
+				if mode == pgx.QueryExecModeExec {
+					assert.Equal(t, want, took)
+				}
+			}
+			swap := func() (err error) {
+				cell, err = store.Swap(within(t), cell, []byte("v"))
+				return err
+			}
+			if cell.Version == 0 {
+				took("Swap that makes the table", 3, swap)
+			}
+			for range 2 {
+				took("Swap", 1, swap)
+				took("Swap that conflicts", 1, func() error {
+					_, err := store.Swap(within(t), lease.Cell{Node: 1, Version: 1}, nil)
+					require.ErrorIs(t, err, lease.ErrConflict)
+					return nil
+				})
+				took("Read", 1, func() error { _, err := store.Read(within(t), 1); return err })
+				took("List", 1, func() error { _, err := store.List(within(t)); return err })
+				took("Warnings", 1, func() error { _, err := store.Warnings(within(t)); return err })
+			}
+		})
+	}
+}
+
+func TestOpenOfBadURLs(t *testing.T) {
+	for rawURL, want := range map[string]string{
+		"mysql://u:s3cret@h/d":                              "begins with postgres:// or postgresql://",
+		"postgres://u:s3cret@h:99999/d":                     "port",
+		"postgres://u:s3cret@h:x/d":                         "malformed",
+		"postgres://u:s3cret%@h/d":                          "malformed",
+		"postgres://u:s3/cret@h/d":                          "percent-encode",
+		"postgres://u:1/s3cret@h/d":                         "percent-encode",
+		"postgres://u:s3cret@h/d?sslmode=nonsense":          "sslmode",
+		"postgres://u@h/d?password=s3cret&sslmode=nonsense": "does not take it",
+		"postgres://u:s3cret@h/d?connect_timeout=s3cret":    "withheld",
+		"postgres://u:s3cret@h/d?sslrootcert=/missing/file": "missing",
+		"postgres://u:s3cret@h/d?namespace=a.b":             "holds '.'",
+		"postgres://u:s3cret@h/d?target_session_attrs=any1": "target_session_attrs",
+	} {
+		store, err := postgres.Open(t.Context(), rawURL)
+		require.Nil(t, store, rawURL)
+		bad, ok := errors.AsType[*sqlstore.URLError](err)
+		require.True(t, ok, "%s: %v", rawURL, err)
+		assert.Contains(t, bad.Error(), want, rawURL)
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			text := fmt.Sprintf("%v %+v %#v", e, e, e)
+			assert.NotContains(t, text, "s3", rawURL)
+			assert.NotContains(t, text, "cret", rawURL)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := postgres.Open(ended, "postgres://h/d")
+	assert.ErrorIs(t, err, context.Canceled)
+	_, err = postgres.New(new(sql.DB), "a b")
+	_, ok := errors.AsType[*lease.NamespaceError](err)
+	assert.True(t, ok)
+}
+
+func TestPasswordIsNotShown(t *testing.T) {
+	s := start(t)
+	wrong := strings.Replace(s.url("postgres", "postgres"), "s3cret", "wr0ng", 1)
+	for rawURL, want := range map[string]string{
+		wrong:                        "password authentication failed",
+		s.url("postgres", "missing"): "does not exist",
+		s.url("nobody", "postgres"):  "password authentication failed",
+		strings.Replace(s.url("postgres", "postgres"), s.addr, "127.0.0.1:1", 1):                "refused",
+		strings.Replace(s.url("postgres", "postgres"), "sslmode=disable", "sslmode=require", 1): "TLS",
+	} {
+		_, err := open(t, rawURL).Read(within(t), 1)
+		require.ErrorContains(t, err, want)
+		text := fmt.Sprintf("%v %+v %q", err, err, err)
+		for _, part := range []string{"s3cret", "wr0ng", "%3A%3F"} {
+			assert.NotContains(t, text, part)
+		}
+	}
+}
+
+func BenchmarkStore(b *testing.B) {
+	s := start(b)
+	store := open(b, s.url("postgres", "postgres"))
+	cell, err := store.Swap(within(b), lease.Cell{Node: 1}, []byte("v"))
+	require.NoError(b, err)
+	b.Run("Swap", func(b *testing.B) {
+		for b.Loop() {
+			if cell, err = store.Swap(context.Background(), cell, []byte("v")); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Read", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := store.Read(context.Background(), 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,156 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/postgres"
+)
+
+// password is hard to hide, and hard to put into a URL.
+const password = "s3cret/@:?#&% x"
+
+// server is a private PostgreSQL, as a distribution sets it up but for the port.
+type server struct {
+	*servertest.Process
+	addr string // host:port
+	data string // the directory
+}
+
+func start(t testing.TB, settings ...string) *server {
+	t.Helper()
+	const bins = "/usr/lib/postgresql/*/bin"
+	initdb := servertest.Find(t, "initdb", "postgresql", bins)
+	bin := servertest.Find(t, "postgres", "postgresql", bins)
+	dir, port := servertest.Dir(t, "postgres"), servertest.Port(t)
+	file := filepath.Join(dir, "password")
+	require.NoError(t, os.WriteFile(file, []byte(password+"\n"), 0o644))
+	data := filepath.Join(dir, "data")
+	servertest.Run(t, servertest.Config{Path: initdb, Dir: dir, User: "postgres",
+		Args: []string{"-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", file, "-E", "UTF8", "--no-sync"}})
+
+	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), data: data}
+	args := []string{"-D", data, "-k", dir, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1"}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	s.Process = servertest.Start(t, servertest.Config{Path: bin, Dir: dir, User: "postgres", Args: args,
+		Ready: func(ctx context.Context) error {
+			conn, err := pgx.Connect(ctx, s.url("postgres", "postgres"))
+			if err != nil {
+				return err
+			}
+			return conn.Close(ctx)
+		}})
+	return s
+}
+
+func (s *server) url(user, database string, params ...string) string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: s.addr, Path: database,
+		RawQuery: strings.Join(append(params, "sslmode=disable"), "&")}
+	return u.String()
+}
+
+// admin returns a pool of the superuser's.
+func (s *server) admin(t testing.TB) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", s.url("postgres", "postgres"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func (s *server) exec(t testing.TB, statements ...string) {
+	t.Helper()
+	db := s.admin(t)
+	for _, statement := range statements {
+		_, err := db.Exec(statement)
+		require.NoError(t, err, statement)
+	}
+}
+
+// database makes one with a user that owns nothing in it, and may do nothing but connect.
+func (s *server) database(t testing.TB, name string) *sql.DB {
+	t.Helper()
+	s.exec(t, "CREATE DATABASE "+name, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, password))
+	db, err := sql.Open("pgx", s.url("postgres", name))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	_, err = db.Exec("REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO " + name)
+	require.NoError(t, err)
+	return db
+}
+
+func open(t testing.TB, rawURL string) *postgres.Store {
+	t.Helper()
+	store, err := postgres.Open(context.Background(), rawURL)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+func (s *server) open(t testing.TB, addr, namespace string) lease.Store {
+	other := *s
+	other.addr = addr
+	return open(t, other.url("postgres", "postgres", "namespace="+namespace))
+}
+
+// trips counts round trips: reads from a connection after a write.
+type trips struct {
+	net.Conn
+	wrote *atomic.Bool
+	n     *atomic.Int64
+}
+
+func (c trips) Write(b []byte) (int, error) {
+	c.wrote.Store(true)
+	return c.Conn.Write(b)
+}
+
+func (c trips) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.wrote.Swap(false) {
+		c.n.Add(1)
+	}
+	return n, err
+}
+
+// counted returns a pool of one connection, set up as Open does it, or as pgx
+// does by itself, and the count of its round trips.
+func (s *server) counted(t testing.TB, mode pgx.QueryExecMode) (*sql.DB, *atomic.Int64) {
+	t.Helper()
+	config, err := pgx.ParseConfig(s.url("postgres", "postgres"))
+	require.NoError(t, err)
+	config.DefaultQueryExecMode = mode
+	n := new(atomic.Int64)
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return trips{conn, new(atomic.Bool), n}, err
+	}
+	never := stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })
+	db := stdlib.OpenDB(*config, never)
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	return db, n
+}
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,327 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores/redis"
+)
+
+func TestConformance(t *testing.T) {
+	s := start(t)
+	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		return s.open(t, s.addr, namespace)
+	})
+}
+
+// A cluster of one server, with a client that would rather ask replicas.
+func TestConformanceOfCluster(t *testing.T) {
+	s := start(t, "--cluster-enabled", "yes")
+	admin := s.admin(t)
+	require.NoError(t, admin.ClusterAddSlotsRange(within(t), 0, 16383).Err())
+	require.Eventually(t, func() bool {
+		info, err := admin.ClusterInfo(within(t)).Result()
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	}, 20*time.Second, 10*time.Millisecond)
+	client := func(t testing.TB) *driver.ClusterClient {
+		client := driver.NewClusterClient(&driver.ClusterOptions{Addrs: []string{s.addr}, Password: password, ReadOnly: true})
+		t.Cleanup(func() { _ = client.Close() })
+		return client
+	}
+	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		store, err := redis.New(client(t), namespace)
+		require.NoError(t, err)
+		return store
+	})
+	store, err := redis.New(client(t), "replicas", redis.Replicas(1))
+	require.NoError(t, err)
+	_, err = store.Swap(within(t), lease.Cell{Node: 1}, nil)
+	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
+	warnings, err := store.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(warnings, "\n"), "has 0 replicas, and 1 are to confirm")
+}
+
+func TestFaults(t *testing.T) {
+	s := start(t)
+	leasetest.TestServer(t, leasetest.Server{Addr: s.addr, Open: s.open, Kill: s.Kill, Start: s.Start})
+}
+
+// A client that retries by default does not retry our writes.
+func TestFaultsOfClientThatRetries(t *testing.T) {
+	s := start(t)
+	leasetest.TestServer(t, leasetest.Server{Addr: s.addr, Open: s.openNew, Kill: s.Kill, Start: s.Start})
+}
+
+func TestReplicas(t *testing.T) {
+	s := start(t)
+	lonely := open(t, s.url("replicas=1"))
+	_, err := lonely.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+	require.ErrorIs(t, err, redis.ErrReplicas)
+	assert.NotErrorIs(t, err, lease.ErrConflict)
+	_, err = lonely.Read(within(t), 1)
+	require.ErrorIs(t, err, redis.ErrReplicas, "it is not safe yet")
+	cell, err := open(t, s.url()).Read(within(t), 1)
+	require.NoError(t, err)
+	assert.Equal(t, "v", string(cell.Value), "but written")
+	_, err = lonely.Swap(within(t), lease.Cell{Node: 1}, []byte("w"))
+	require.ErrorIs(t, err, lease.ErrConflict, "which is known without replicas")
+
+	replica := start(t, "--replicaof", s.host+" "+s.port)
+	admin := s.admin(t)
+	require.Eventually(t, func() bool { return admin.Wait(within(t), 1, time.Second).Val() == 1 }, 20*time.Second, time.Millisecond)
+	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		return open(t, s.url("replicas=1", "namespace="+namespace))
+	})
+
+	is, err := lonely.Read(within(t), 1)
+	require.NoError(t, err)
+	assert.Equal(t, cell, is)
+	beside := open(t, replica.url())
+	cells, err := beside.List(within(t))
+	require.NoError(t, err)
+	assert.Equal(t, []lease.Cell{cell}, cells, "it has got the cell")
+	_, err = beside.Read(within(t), 1)
+	assert.ErrorContains(t, err, "READONLY", "but is not asked for it")
+	_, err = beside.Swap(within(t), cell, nil)
+	assert.ErrorContains(t, err, "READONLY")
+	assert.NotErrorIs(t, err, lease.ErrConflict)
+	warnings, err := beside.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(warnings, "\n"), `role is "slave"`)
+	warnings, err = open(t, s.url()).Warnings(within(t))
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(warnings, "\n"), "has 1 replicas, and no write waits for them")
+	warnings, err = lonely.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Empty(t, warnings)
+
+	// A primary that misses the replicas it needs may have been replaced.
+	require.NoError(t, admin.ConfigSet(within(t), "min-replicas-to-write", "2").Err())
+	_, err = lonely.Read(within(t), 1)
+	assert.ErrorContains(t, err, "NOREPLICAS")
+}
+
+func TestWarnings(t *testing.T) {
+	s := start(t)
+	store := open(t, s.url())
+	warnings, err := store.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Empty(t, warnings)
+	admin := s.admin(t)
+	for _, set := range [][2]string{{"maxmemory-policy", "allkeys-lru"}, {"appendfsync", "everysec"}, {"appendonly", "no"}} {
+		require.NoError(t, admin.ConfigSet(within(t), set[0], set[1]).Err())
+		warnings, err = store.Warnings(within(t))
+		require.NoError(t, err)
+		assert.Contains(t, strings.Join(warnings, "\n"), set[0]+" is "+set[1])
+	}
+	// The rights that the package's doc lists, and no others.
+	require.NoError(t, admin.Do(within(t), "acl", "setuser", "poor", "on", ">"+password, "~tickflake:*",
+		"+eval", "+hget", "+hset", "+hdel", "+hgetall", "+ping").Err())
+	poor := open(t, strings.Replace(s.url(), "//default", "//poor", 1))
+	cell, err := poor.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+	require.NoError(t, err)
+	is, err := poor.Read(within(t), 1)
+	require.NoError(t, err)
+	assert.Equal(t, cell, is)
+	cells, err := poor.List(within(t))
+	require.NoError(t, err)
+	assert.Equal(t, []lease.Cell{cell}, cells)
+	warnings, err = poor.Warnings(within(t))
+	require.NoError(t, err)
+	assert.Len(t, warnings, 5, "what is not told is unknown: %q", warnings)
+
+	require.NoError(t, s.Kill())
+	_, err = store.Warnings(within(t))
+	_, ok := errors.AsType[*redis.Error](err)
+	assert.True(t, ok, "%v", err)
+}
+
+// What somebody else has left under our key is neither taken for a cell nor overwritten.
+func TestForeignData(t *testing.T) {
+	s := start(t)
+	admin, ctx := s.admin(t), within(t)
+	key := func(namespace string) string { return "tickflake:{" + namespace + "}" }
+	for i, bad := range []string{"", "x", "5", "5x v", "-5 v", " v", "0 v", "99999999999999999999 v"} {
+		namespace := fmt.Sprint("bad", i)
+		require.NoError(t, admin.HSet(ctx, key(namespace), "1", bad).Err())
+		store := open(t, s.url("namespace="+namespace))
+		_, err := store.Read(ctx, 1)
+		_, ok := errors.AsType[*redis.CellError](err)
+		assert.True(t, ok, "%q: %v", bad, err)
+		_, err = store.List(ctx)
+		assert.ErrorContains(t, err, `field "1" holds no cell`)
+		for _, version := range []uint64{0, 5} {
+			_, err = store.Swap(ctx, lease.Cell{Node: 1, Version: version}, nil)
+			assert.Error(t, err)
+		}
+		assert.Equal(t, bad, admin.HGet(ctx, key(namespace), "1").Val())
+	}
+	require.NoError(t, admin.Set(ctx, key("string"), "v", 0).Err())
+	store := open(t, s.url("namespace=string"))
+	_, err := store.Swap(ctx, lease.Cell{Node: 1}, nil)
+	assert.ErrorContains(t, err, "WRONGTYPE")
+	assert.NotErrorIs(t, err, lease.ErrConflict)
+	assert.Equal(t, "v", admin.Get(ctx, key("string")).Val())
+	for _, node := range []int64{-1, 1 << 22} {
+		_, err = store.Swap(ctx, lease.Cell{Node: node}, nil)
+		_, ok := errors.AsType[*redis.ValueError](err)
+		assert.True(t, ok, "%v", err)
+	}
+	for _, value := range []string{"\xff", strings.Repeat("v", lease.MaxValue+1)} {
+		_, err = store.Swap(ctx, lease.Cell{Node: 1}, []byte(value))
+		_, ok := errors.AsType[*redis.ValueError](err)
+		assert.True(t, ok, "%v", err)
+	}
+}
+
+func TestRoundTrips(t *testing.T) {
+	s := start(t)
+	client, n := s.counted(t)
+	for _, replicas := range []int{0, 1} {
+		if replicas == 1 {
+			start(t, "--replicaof", s.host+" "+s.port)
+			require.Eventually(t, func() bool { return client.Wait(within(t), 1, time.Second).Val() == 1 }, 20*time.Second, time.Millisecond)
+		}
+		store, err := redis.New(client, fmt.Sprint("trips", replicas), redis.Replicas(replicas))
+		require.NoError(t, err)
+		cell, err := store.Read(within(t), 1)
+		require.NoError(t, err)
+		took := func(what string, want int64, f func() error) {
+			before := n.Load()
+			require.NoError(t, f())
+			t.Logf("%d replicas: %s: %d round trips", replicas, what, n.Load()-before)
+			assert.LessOrEqual(t, n.Load()-before, want)
+		}
+		_, err = store.Warnings(within(t)) // the client has another connection for pipelines
+		require.NoError(t, err)
+		for range 2 {
+			took("Swap", 1, func() (err error) {
+				cell, err = store.Swap(within(t), cell, []byte("v"))
+				return err
+			})
+			took("Swap that conflicts", 1, func() error {
+				_, err := store.Swap(within(t), lease.Cell{Node: 1, Version: 1}, nil)
+				require.ErrorIs(t, err, lease.ErrConflict)
+				return nil
+			})
+			took("Read", 1, func() error { _, err := store.Read(within(t), 1); return err })
+			took("List", 1, func() error { _, err := store.List(within(t)); return err })
+			took("Warnings", 2, func() error { _, err := store.Warnings(within(t)); return err })
+		}
+	}
+}
+
+func TestOpenOfBadURLs(t *testing.T) {
+	for rawURL, want := range map[string]string{
+		"":                                           "begins with redis:// or rediss://",
+		"unix://u:s3cret@/run/redis":                 "begins with redis:// or rediss://",
+		"redis:u:s3cret@h":                           "begins with redis:// or rediss://",
+		"redis://u:s3cret@h:x":                       "malformed",
+		"redis://u:s3cret%@h":                        "malformed",
+		"redis://u:s3/cret@h":                        "percent-encode",
+		"redis://u:1/s3cret@h":                       "percent-encode",
+		"redis://u:1#s3cret":                         "percent-encode",
+		"redis://s3cret@h":                           "a user and no password",
+		"redis://":                                   "no host",
+		"redis://u:cret@h/cret":                      "withheld",
+		"redis://u:s3cret@h/x":                       "database number",
+		"redis://u:s3cret@h/0/1":                     "invalid URL path",
+		"redis://u:s3cret@h?nonsense=1":              "nonsense",
+		"redis://u:s3cret@h?a;b":                     "parameters are malformed",
+		"redis://u:s3cret@h?namespace=a.b":           "holds '.'",
+		"redis://u:s3cret@h?namespace=":              "its length is 0",
+		"redis://u:s3cret@h?namespace=a&namespace=b": "twice",
+		"redis://u:s3cret@h?replicas=-1":             "replicas",
+		"redis://u:s3cret@h?replicas=101":            "replicas",
+		"redis://u:s3cret@h?replicas=x":              "replicas",
+	} {
+		store, err := redis.Open(t.Context(), rawURL)
+		require.Nil(t, store, rawURL)
+		bad, ok := errors.AsType[*redis.URLError](err)
+		require.True(t, ok, "%s: %v", rawURL, err)
+		assert.Contains(t, bad.Error(), want, rawURL)
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			text := fmt.Sprintf("%v %+v %#v", e, e, e)
+			assert.NotContains(t, text, "s3", rawURL)
+			if want != "withheld" {
+				assert.NotContains(t, text, "cret", rawURL)
+			}
+		}
+	}
+	for _, rawURL := range []string{"redis://h", "rediss://:p@h:1/2?read_timeout=5&replicas=3&namespace=A-b", "redis://[::1]:1"} {
+		require.NotNil(t, open(t, rawURL))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := redis.Open(ended, "redis://h")
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func TestNewOfBadThings(t *testing.T) {
+	client := driver.NewClient(&driver.Options{})
+	defer func() { _ = client.Close() }()
+	_, err := redis.New(client, "a b")
+	_, ok := errors.AsType[*lease.NamespaceError](err)
+	assert.True(t, ok)
+	_, err = redis.New(client, "a", redis.Replicas(-1))
+	assert.Error(t, err)
+	_, err = redis.New(nil, "a")
+	assert.Error(t, err)
+	_, err = redis.New((*driver.Client)(nil), "a")
+	assert.Error(t, err)
+	ring := driver.NewRing(&driver.RingOptions{})
+	defer func() { _ = ring.Close() }()
+	_, err = redis.New(ring, "a")
+	assert.ErrorContains(t, err, "Ring")
+}
+
+func TestPasswordIsNotShown(t *testing.T) {
+	s := start(t)
+	for rawURL, want := range map[string]string{
+		strings.Replace(s.url(), "s3cret", "wr0ng", 1):     "WRONGPASS",
+		strings.Replace(s.url(), s.addr, "127.0.0.1:1", 1): "refused",
+		strings.Replace(s.url(), "redis:", "rediss:", 1):   "",
+		strings.Replace(s.url(), "/0", "/99", 1):           "out of range",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // one of them never answers
+		_, err := open(t, rawURL).Read(ctx, 1)
+		cancel()
+		require.Error(t, err)
+		text := fmt.Sprintf("%v %+v %q", err, err, err)
+		assert.Contains(t, text, want)
+		for _, part := range []string{"s3cret", "wr0ng", "%3A%3F"} {
+			assert.NotContains(t, text, part)
+		}
+	}
+}
+
+func BenchmarkStore(b *testing.B) {
+	s := start(b)
+	store := open(b, s.url())
+	cell, err := store.Swap(within(b), lease.Cell{Node: 1}, []byte("v"))
+	require.NoError(b, err)
+	b.Run("Swap", func(b *testing.B) {
+		for b.Loop() {
+			if cell, err = store.Swap(context.Background(), cell, []byte("v")); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Read", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := store.Read(context.Background(), 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

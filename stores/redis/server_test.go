@@ -1,0 +1,129 @@
+package redis_test
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/redis"
+)
+
+// password is hard to hide, and hard to put into a URL.
+const password = "s3cret/@:?#&%x"
+
+// server is a private Redis.
+type server struct {
+	*servertest.Process
+	host, port string
+	addr       string
+}
+
+// start runs one that syncs each write, unless the settings say otherwise.
+func start(t testing.TB, settings ...string) *server {
+	t.Helper()
+	bin := servertest.Find(t, "redis-server", "redis-server")
+	dir, port := servertest.Dir(t, ""), strconv.Itoa(servertest.Port(t))
+	s := &server{host: "127.0.0.1", port: port, addr: "127.0.0.1:" + port}
+	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "yes",
+		"--appendfsync", "always", "--requirepass", password, "--masterauth", password, "--repl-diskless-sync-delay", "0"}, settings...)
+	client := driver.NewClient(&driver.Options{Addr: s.addr, Password: password})
+	t.Cleanup(func() { _ = client.Close() })
+	s.Process = servertest.Start(t, servertest.Config{Path: bin, Args: args, Dir: dir,
+		Ready: func(ctx context.Context) error { return client.Ping(ctx).Err() }})
+	return s
+}
+
+func (s *server) options() *driver.Options {
+	return &driver.Options{Addr: s.addr, Password: password}
+}
+
+// admin returns a client of the default user's.
+func (s *server) admin(t testing.TB) *driver.Client {
+	client := driver.NewClient(s.options())
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func (s *server) url(params ...string) string {
+	u := url.URL{Scheme: "redis", User: url.UserPassword("default", password), Host: s.addr, Path: "/0",
+		RawQuery: strings.Join(params, "&")}
+	return u.String()
+}
+
+func open(t testing.TB, rawURL string) *redis.Store {
+	t.Helper()
+	store, err := redis.Open(context.Background(), rawURL)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, store.Close())
+		require.NoError(t, store.Close(), "again")
+	})
+	return store
+}
+
+func (s *server) open(t testing.TB, addr, namespace string) lease.Store {
+	other := *s
+	other.addr = addr
+	return open(t, other.url("namespace="+namespace))
+}
+
+// openNew is open by New, with a client as it is by default, which retries commands.
+func (s *server) openNew(t testing.TB, addr, namespace string) lease.Store {
+	options := s.options()
+	options.Addr = addr
+	client := driver.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	store, err := redis.New(client, namespace)
+	require.NoError(t, err)
+	require.NoError(t, store.Close(), "which leaves the caller's client open")
+	return store
+}
+
+// trips counts round trips: reads from a connection after a write.
+type trips struct {
+	net.Conn
+	wrote *atomic.Bool
+	n     *atomic.Int64
+}
+
+func (c trips) Write(b []byte) (int, error) {
+	c.wrote.Store(true)
+	return c.Conn.Write(b)
+}
+
+func (c trips) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.wrote.Swap(false) {
+		c.n.Add(1)
+	}
+	return n, err
+}
+
+// counted returns a client with one connection, and the count of its round trips.
+func (s *server) counted(t testing.TB) (*driver.Client, *atomic.Int64) {
+	n := new(atomic.Int64)
+	options := s.options()
+	options.PoolSize = 1
+	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return trips{conn, new(atomic.Bool), n}, err
+	}
+	client := driver.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client, n
+}
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

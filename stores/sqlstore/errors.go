@@ -1,0 +1,115 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotPrimary is wrapped by the error of a Read that was answered by a
+	// standby, or by a server that is read-only, as replicas are.
+	ErrNotPrimary = errors.New("server is a standby or read-only, and what it says may be out of date: connect to the primary")
+
+	// ErrAutocommit is wrapped by the error of a Read or Swap on a connection to
+	// MySQL or MariaDB whose autocommit is off. Nothing was written.
+	ErrAutocommit = errors.New("autocommit is off on this connection, so that nothing would be committed: switch it on in the driver's options or the server's settings")
+)
+
+// What the statements say of the session they run in.
+const (
+	stateGood         = ""
+	stateNotPrimary   = "not primary"
+	stateNoAutocommit = "no autocommit"
+	stateUnsynced     = "unsynced" // a write may show before it is synced
+)
+
+func stateError(state string) error {
+	switch state {
+	case stateGood, stateUnsynced:
+		return nil
+	case stateNoAutocommit:
+		return ErrAutocommit
+	default:
+		return ErrNotPrimary
+	}
+}
+
+// Error is what List, Read, Swap and Warnings return. It wraps its cause:
+// [lease.ErrConflict], [ErrNotPrimary], [ErrAutocommit], a [*ValueError], a
+// [*SchemaError], the context's error, or what the driver returned.
+type Error struct {
+	Op        string // what was to be done
+	Namespace string
+	Table     string
+	Err       error
+}
+
+func (s *Store) fail(op string, err error) error {
+	return &Error{Op: op, Namespace: s.namespace, Table: s.table, Err: err}
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("cannot %s in namespace %s, table %s: %s", e.Op, e.Namespace, e.Table, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ValueError reports a cell that a Swap was to write and no store takes. Nothing was
+// sent.
+type ValueError struct {
+	Problem string // what is wrong with it, with the limit
+}
+
+func (e *ValueError) Error() string { return e.Problem }
+
+// TableError reports a name that [Table] does not take.
+type TableError struct {
+	Name string
+}
+
+func (e *TableError) Error() string {
+	name := e.Name
+	if len(name) > 130 {
+		name = name[:130] + "…"
+	}
+	return fmt.Sprintf("table %q: want up to 63 ASCII letters, digits and underscores, not beginning with a digit, with the name of a schema and a dot before it or not", name)
+}
+
+// SchemaError reports that the table is missing and cannot be made. It wraps what
+// the server said to that.
+type SchemaError struct {
+	Table  string
+	Schema string // the statement for a DBA to run
+	Err    error
+}
+
+func (e *SchemaError) Error() string {
+	return fmt.Sprintf("table %s is missing, and making it failed: %s; have a user run this who may:\n%s", e.Table, e.Err, e.Schema)
+}
+
+// Unwrap returns what the server said.
+func (e *SchemaError) Unwrap() error { return e.Err }
+
+// URLError reports a URL that names no store. Its text holds no part of the URL but
+// the scheme, for where the password begins and ends in a URL that is wrong is
+// anybody's guess.
+type URLError struct {
+	Scheme  string // "postgres" or so; empty if the URL has none that was known
+	Problem string
+	Err     error // what the option's value was refused with, or nil
+}
+
+func (e *URLError) Error() string {
+	text := "store URL: " + e.Problem
+	if e.Scheme != "" {
+		text = e.Scheme + " " + text
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause, or nil.
+func (e *URLError) Unwrap() error { return e.Err }

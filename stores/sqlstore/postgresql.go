@@ -1,0 +1,99 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// PostgreSQL returns the dialect of PostgreSQL 9.5 and later. The driver must take
+// parameters as $1, and its errors must have a method SQLState() string, as those of
+// pgx and lib/pq do.
+//
+// # What to set
+//
+// Each write is committed with synchronous_commit = on even where the database, role
+// or session has it off; where it is on or remote_apply, it is left at that. The rest
+// is the server's:
+//
+//   - fsync and full_page_writes on, as they are by default.
+//   - If a standby may be promoted: synchronous_standby_names must name it, or one of
+//     those that may be. With asynchronous replication, the last writes before a
+//     failover are lost. With a manager such as Patroni: synchronous_mode on.
+//   - After a failover, the old primary must be stopped for good before a standby is
+//     promoted (fencing), or it goes on taking writes.
+func PostgreSQL() Dialect {
+	// In one statement with the write, since SET LOCAL would need a transaction of
+	// four round trips. The setting lasts until the statement's own commit is done.
+	const durable = `WITH durable AS (
+  SELECT CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply') THEN 'kept'
+    ELSE set_config('synchronous_commit', 'on', true) END AS level)
+`
+	const state = `CASE WHEN pg_is_in_recovery() THEN '` + stateNotPrimary + `' ELSE '' END`
+	return Dialect{
+		schema: `CREATE TABLE IF NOT EXISTS TABLE_NAME (
+  namespace  varchar(48) COLLATE "C" NOT NULL,
+  node       integer NOT NULL,
+  version    bigint NOT NULL,
+  value      text NOT NULL,
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (namespace, node)
+)`,
+		list: `SELECT node, version, value FROM TABLE_NAME WHERE namespace = $1 ORDER BY node`,
+		read: `SELECT ` + state + `, c.version, c.value
+FROM (SELECT 1) AS here LEFT JOIN TABLE_NAME AS c ON c.namespace = $1 AND c.node = $2`,
+		insert: durable + `INSERT INTO TABLE_NAME (namespace, node, version, value)
+SELECT $1::text, $2::integer, $3::bigint, $4::text FROM durable WHERE durable.level IS NOT NULL
+ON CONFLICT DO NOTHING`,
+		update: durable + `UPDATE TABLE_NAME AS c SET version = $1, value = $2, updated_at = now() FROM durable
+WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.node = $4 AND c.version = $5`,
+		state:     `SELECT ` + state,
+		noTable:   func(err error) bool { return sqlState(err) == "42P01" },
+		duplicate: func(error) bool { return false },
+		rolledBack: func(err error) bool {
+			state := sqlState(err)
+			return state == "40001" || state == "40P01" // serialization failure, deadlock
+		},
+		warnings: postgresWarnings,
+	}
+}
+
+func sqlState(err error) string {
+	if e, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		return e.SQLState()
+	}
+	return ""
+}
+
+func postgresWarnings(ctx context.Context, db *sql.DB, table string) ([]string, error) {
+	var recovery, unlogged bool
+	var fsync, fullPages, standbys string
+	var replicas int
+	err := db.QueryRowContext(ctx, `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
+  current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication),
+  COALESCE((SELECT relpersistence <> 'p' FROM pg_class WHERE oid = to_regclass($1::text)), false)`, table).
+		Scan(&recovery, &fsync, &fullPages, &standbys, &replicas, &unlogged)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	if recovery {
+		found = append(found, "the server is a standby: connect to the primary")
+	}
+	for _, setting := range [][2]string{{"fsync", fsync}, {"full_page_writes", fullPages}} {
+		if setting[1] != "on" {
+			found = append(found, fmt.Sprintf("%s is %s: a crash of the machine can lose or damage everything; set it to on", setting[0], setting[1]))
+		}
+	}
+	if replicas > 0 && standbys == "" {
+		found = append(found, fmt.Sprintf("the server has %d replicas and none of them is synchronous: a failover loses the last writes; set synchronous_standby_names", replicas))
+	}
+	if unlogged {
+		found = append(found, fmt.Sprintf("table %s is unlogged or temporary: a crash empties it; ALTER TABLE … SET LOGGED", table))
+	}
+	return found, nil
+}
