@@ -33,7 +33,8 @@ type opener = func(t testing.TB, namespace string) lease.Store
 // up to t.Cleanup, and calls t.Fatal if it fails.
 //
 // The values in it are UTF-8 text with everything but U+0000, which the text of some
-// databases does not take. It takes a few thousand writes.
+// databases does not take. It takes a few thousand writes. In the end generators are
+// restarted on the store, in virtual time, with the wall stepped back by up to a year.
 func TestStore(t *testing.T, open func(t testing.TB, namespace string) lease.Store) {
 	for _, check := range checks {
 		t.Run(check.name, func(t *testing.T) { check.run(t, open) })
@@ -61,6 +62,7 @@ var checks = []struct {
 	{"context ends during", testEndsDuring},
 	{"locks", testLocks},
 	{"locks in a race", testLockRace},
+	{"restart", testRestart},
 }
 
 // fresh returns the name of a namespace that nobody has used, with room for more
