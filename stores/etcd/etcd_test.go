@@ -1,0 +1,259 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+)
+
+func TestStore(t *testing.T) {
+	_, addr := startServer(t)
+	t.Run("Open", func(t *testing.T) {
+		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+			return openStore(t, addr, namespace)
+		})
+	})
+	t.Run("New", func(t *testing.T) {
+		client := newClient(t, addr)
+		defer client.Close() //nolint:errcheck // the test has ended
+		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+			s, err := New(client, namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		})
+	})
+}
+
+func TestServer(t *testing.T) {
+	server, addr := startServer(t)
+	leasetest.TestServer(t, leasetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
+}
+
+func TestServerNew(t *testing.T) {
+	server, addr := startServer(t)
+	leasetest.TestServer(t, leasetest.Server{
+		Addr: addr, Kill: server.Kill, Start: server.Start,
+		Open: func(t testing.TB, addr, namespace string) lease.Store {
+			client := newClient(t, addr) // with the driver's default of 100 attempts
+			t.Cleanup(func() { _ = client.Close() })
+			s, err := New(client, namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	})
+}
+
+// A key that was deleted has no version of before, and names that are no cell's are
+// passed over.
+func TestByHand(t *testing.T) {
+	_, addr := startServer(t)
+	client := newClient(t, addr)
+	defer client.Close() //nolint:errcheck // the test has ended
+	s, ctx := openStore(t, addr, "byhand"), limited(t)
+	first, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Delete(ctx, "/byhand/0000005"); err != nil {
+		t.Fatal(err)
+	}
+	if cell, err := s.Read(ctx, 5); err != nil || cell.Version != 0 {
+		t.Errorf("Read of a deleted cell: %v, %v", cell, err)
+	}
+	if _, err := s.Swap(ctx, first, []byte("late")); !errors.Is(err, lease.ErrConflict) {
+		t.Errorf("Swap of a deleted cell: %v, want a conflict", err)
+	}
+	if again, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("again")); err != nil || again.Version <= first.Version {
+		t.Errorf("Swap of a deleted cell: %v, %v", again, err)
+	}
+	for _, name := range []string{"", "x", "5", "00000005", "9999999", "０００００05"} {
+		if _, err := client.Put(ctx, "/byhand/"+name, "not a cell"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if cells, err := s.List(ctx); err != nil || len(cells) != 1 {
+		t.Errorf("List: %v, %v; want one cell", cells, err)
+	}
+}
+
+// More cells than one request of List asks for.
+func TestListPages(t *testing.T) {
+	_, addr := startServer(t)
+	client := newClient(t, addr)
+	defer client.Close() //nolint:errcheck // the test has ended
+	s, ctx := openStore(t, addr, "pages"), limited(t)
+	const cells = page + 2
+	for begin := int64(0); begin < cells; begin += 100 {
+		var puts []clientv3.Op
+		for node := begin; node < min(begin+100, cells); node++ {
+			puts = append(puts, clientv3.OpPut("/pages/"+key(node), "value"))
+		}
+		if _, err := client.Txn(ctx).Then(puts...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := s.List(ctx)
+	if err != nil || len(list) != cells {
+		t.Fatalf("List: %d cells, %v; want %d", len(list), err, cells)
+	}
+	for i, cell := range list {
+		if cell.Node != int64(i) {
+			t.Fatalf("cell %d is of node %d", i, cell.Node)
+		}
+	}
+}
+
+// flaky applies each transaction, and then says that it was cut off, as a proxy does
+// that ends a stream.
+type flaky struct {
+	pb.UnimplementedKVServer
+	code codes.Code
+	txns atomic.Int64
+}
+
+func (f *flaky) Txn(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) {
+	if f.txns.Add(1) == 1 {
+		return nil, status.Error(f.code, "cut off")
+	}
+	// A second attempt finds the version that the first has made.
+	return &pb.TxnResponse{Header: &pb.ResponseHeader{}, Succeeded: false}, nil
+}
+
+func TestWriteIsNotRepeated(t *testing.T) {
+	for _, code := range []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Unknown, codes.Internal, codes.ResourceExhausted} {
+		t.Run(code.String(), func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := grpc.NewServer()
+			defer server.Stop()
+			kv := &flaky{code: code}
+			pb.RegisterKVServer(server, kv)
+			go server.Serve(listener) //nolint:errcheck // Stop ends it
+
+			client := newClient(t, listener.Addr().String())
+			defer client.Close() //nolint:errcheck // the test has ended
+			given, err := New(client, "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, s := range map[string]lease.Store{"New": given, "Open": openStore(t, listener.Addr().String(), "x")} {
+				kv.txns.Store(0)
+				_, err := s.Swap(limited(t), lease.Cell{Node: 1, Version: 7}, []byte("value"))
+				if err == nil || errors.Is(err, lease.ErrConflict) {
+					t.Errorf("%s: Swap: %v, want an unknown outcome", name, err)
+				}
+				if n := kv.txns.Load(); n != 1 {
+					t.Errorf("%s: %d transactions were sent", name, n)
+				}
+			}
+		})
+	}
+}
+
+func TestAuth(t *testing.T) {
+	_, addr := startServer(t)
+	client := newClient(t, addr)
+	defer client.Close() //nolint:errcheck // the test has ended
+	ctx := limited(t)
+	const password = "p@ss/wo:rd%?#"
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, user := range []string{"root", "flake"} {
+		_, err := client.UserAdd(ctx, user, password)
+		must(err)
+	}
+	_, err := client.UserGrantRole(ctx, "root", "root")
+	must(err)
+	_, err = client.RoleAdd(ctx, "leases")
+	must(err)
+	// As the package's doc says.
+	_, err = client.RoleGrantPermission(ctx, "leases", "/fleet/", clientv3.GetPrefixRangeEnd("/fleet/"), clientv3.PermissionType(clientv3.PermReadWrite))
+	must(err)
+	_, err = client.UserGrantRole(ctx, "flake", "leases")
+	must(err)
+	_, err = client.AuthEnable(ctx)
+	must(err)
+
+	s := openURL(t, "etcd://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=fleet")
+	cell, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("mine"))
+	must(err)
+	if is, err := s.Read(ctx, 1); err != nil || is.Version != cell.Version {
+		t.Errorf("Read: %v, %v", is, err)
+	}
+	if list, err := s.List(ctx); err != nil || len(list) != 1 {
+		t.Errorf("List: %v, %v", list, err)
+	}
+	other := openURL(t, "etcd://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=other")
+	if _, err := other.Swap(ctx, lease.Cell{Node: 1}, nil); err == nil || errors.Is(err, lease.ErrConflict) || strings.Contains(err.Error(), password) {
+		t.Errorf("Swap without the right: %v", err)
+	}
+	_, err = Open(ctx, "etcd://flake:wrong-secret@"+addr)
+	var failed *OpenError
+	if !errors.As(err, &failed) || strings.Contains(err.Error(), "wrong-secret") {
+		t.Errorf("Open with a wrong password: %v", err)
+	}
+}
+
+// Open with a user logs in, and gives up when its context ends.
+func TestOpenEnds(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // the test has ended
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	_, err = Open(ctx, "etcd://flake:secret@"+silent.Addr().String())
+	if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "secret") || time.Since(begin) > 5*time.Second {
+		t.Errorf("Open returned after %v: %v", time.Since(begin), err)
+	}
+}
+
+func BenchmarkSwap(b *testing.B) {
+	_, addr := startServer(b)
+	s, ctx := openStore(b, addr, "bench"), context.Background()
+	cell := lease.Cell{Node: 1}
+	for b.Loop() {
+		var err error
+		if cell, err = s.Swap(ctx, cell, []byte("value")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	_, addr := startServer(b)
+	s, ctx := openStore(b, addr, "bench"), context.Background()
+	if _, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("value")); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Read(ctx, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

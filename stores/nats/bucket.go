@@ -1,0 +1,212 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ConfigError reports a bucket that exists but could lose cells, or show old ones.
+// It is left as it is.
+type ConfigError struct {
+	Bucket   string
+	Problems []string // each with what is wanted
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("bucket %s is not fit for leases: %s; change it with \"nats stream edit KV_%s\", or take another namespace",
+		e.Bucket, strings.Join(e.Problems, "; "), e.Bucket)
+}
+
+// bucket is the key-value bucket of a namespace.
+type bucket struct {
+	client   jetstream.JetStream
+	stream   jetstream.Stream
+	kv       jetstream.KeyValue
+	name     string
+	prefix   string // of its subjects
+	publish  string // before prefix in what is published
+	replicas int
+}
+
+// find returns the bucket of the namespace. If there is none, it makes one, or
+// returns nil if it shall not.
+func (s *Store) find(ctx context.Context, create bool) (*bucket, error) {
+	s.mu.Lock()
+	b := s.bucket
+	s.mu.Unlock()
+	if b != nil {
+		return b, ctx.Err()
+	}
+	// One at a time: a cluster that is asked at the same moment to make the same
+	// stream leaves some requests without an answer, and servers that have not heard
+	// of the new stream deny it. For those of other processes, ask again.
+	select {
+	case s.finding <- struct{}{}:
+		defer func() { <-s.finding }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	for wait := firstWait; ; wait *= 2 {
+		attempt, cancel := context.WithTimeout(ctx, time.Second)
+		b, err := s.look(attempt, create)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, jetstream.ErrStreamNotFound) && !errors.Is(err, jetstream.ErrBucketNotFound) {
+			return b, err
+		}
+		if ended := pause(ctx, wait); ended != nil {
+			return nil, fmt.Errorf("%w: %w", ended, err)
+		}
+	}
+}
+
+// look is one attempt of find.
+func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
+	name := "KV_" + s.namespace
+	stream, err := s.client.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if !create {
+			return nil, nil
+		}
+		if stream, err = s.client.CreateStream(ctx, s.config()); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			stream, err = s.client.Stream(ctx, name) // somebody else was faster
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bucket %s: %w", s.namespace, err)
+	}
+	config := stream.CachedInfo().Config
+	if problems := unfit(config); len(problems) > 0 {
+		return nil, &ConfigError{Bucket: s.namespace, Problems: problems}
+	}
+	kv, err := s.client.KeyValue(ctx, s.namespace)
+	if err != nil {
+		return nil, fmt.Errorf("bucket %s: %w", s.namespace, err)
+	}
+	b := &bucket{
+		client: s.client, stream: stream, kv: kv, name: s.namespace,
+		prefix:   "$KV." + s.namespace + ".",
+		replicas: config.Replicas,
+	}
+	// A key-value client of another JetStream domain or account publishes with the
+	// prefix of its API, as this does for confirm.
+	switch o := s.client.Options(); {
+	case o.Domain != "":
+		b.publish = "$JS." + o.Domain + ".API."
+	case o.APIPrefix != "" && strings.TrimSuffix(o.APIPrefix, ".") != "$JS.API":
+		b.publish = strings.TrimSuffix(o.APIPrefix, ".") + "."
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bucket = b
+	return b, nil
+}
+
+// config is that of a bucket as "nats kv add" makes one, but without direct reads,
+// which replicas would answer that may lag behind.
+func (s *Store) config() jetstream.StreamConfig {
+	replicas := s.replicas
+	if replicas == 0 {
+		replicas = 1
+		if s.client.Conn().ConnectedClusterName() != "" {
+			replicas = 3
+		}
+	}
+	return jetstream.StreamConfig{
+		Name:              "KV_" + s.namespace,
+		Description:       "Node number leases of tickflake. Deleting it makes duplicate IDs possible.",
+		Subjects:          []string{"$KV." + s.namespace + ".>"},
+		Storage:           jetstream.FileStorage,
+		Replicas:          replicas,
+		Discard:           jetstream.DiscardNew,
+		MaxMsgsPerSubject: 1,
+		MaxMsgs:           -1,
+		MaxBytes:          -1,
+		MaxMsgSize:        -1,
+		MaxConsumers:      -1,
+		Duplicates:        2 * time.Minute,
+		AllowRollup:       true,
+		DenyDelete:        true,
+	}
+}
+
+// unfit returns what is wrong with a bucket for the promises of a Store.
+func unfit(c jetstream.StreamConfig) []string {
+	var problems []string
+	check := func(bad bool, problem string) {
+		if bad {
+			problems = append(problems, problem)
+		}
+	}
+	check(c.Storage != jetstream.FileStorage, "it is kept in memory, want file storage (only a new bucket can have that)")
+	check(c.MaxMsgsPerSubject != 1, "its history is not 1 (--max-msgs-per-subject=1)")
+	check(c.MaxAge != 0, "its values expire (--max-age=0)")
+	check(c.MaxMsgs > 0 && c.Discard != jetstream.DiscardNew, "old values make room for new ones (--discard=new)")
+	check(c.MaxBytes > 0 && c.Discard != jetstream.DiscardNew, "old values make room for new ones (--discard=new)")
+	check(c.AllowDirect || c.MirrorDirect, "replicas that lag behind answer reads (--no-allow-direct)")
+	check(c.Retention != jetstream.LimitsPolicy, "values go when they are consumed, want retention by limits")
+	check(c.PersistMode == jetstream.AsyncPersistMode, "writes are acknowledged before they are on file, want the default persistence mode")
+	check(c.NoAck, "writes are not acknowledged (--ack)")
+	check(c.Mirror != nil || len(c.Sources) > 0, "it is a copy of another, which lags behind")
+	return problems
+}
+
+// entry is the last message of a key.
+type entry struct {
+	revision uint64 // 0: there is none
+	value    []byte
+	deleted  bool
+}
+
+// get returns what the bucket's leader has for a cell.
+func (b *bucket) get(ctx context.Context, node int64) (entry, error) {
+	message, err := b.stream.GetLastMsgForSubject(ctx, b.prefix+key(node))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return entry{deleted: true}, nil
+	}
+	if err != nil {
+		return entry{}, err
+	}
+	return entry{
+		revision: message.Sequence,
+		value:    message.Data,
+		deleted:  message.Header.Get("KV-Operation") != "" || message.Header.Get("Nats-Marker-Reason") != "",
+	}, nil
+}
+
+// confirm returns nil if a cell still has a revision now. A leader that was deposed,
+// or has not caught up, may have answered get; but it cannot commit a write. So
+// write to a key beside the cells, on the condition that the cell's is unchanged.
+func (b *bucket) confirm(ctx context.Context, node int64, revision uint64) error {
+	if b.replicas < 2 {
+		return nil
+	}
+	_, err := b.client.PublishMsg(ctx, natsgo.NewMsg(b.publish+b.prefix+"confirm"),
+		jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+key(node)),
+		jetstream.WithExpectStream("KV_"+b.name),
+		jetstream.WithRetryAttempts(0))
+	return err
+}
+
+// put writes a cell if its revision still is the given one. The driver sends it again
+// only if no server has taken it (nats.ErrNoResponders), so a conflict is never with
+// a first attempt of its own.
+func (b *bucket) put(ctx context.Context, node int64, revision uint64, value []byte) (uint64, error) {
+	if tooLarge(revision) {
+		return 0, errVersion
+	}
+	for wait := firstWait; ; wait *= 2 {
+		next, err := b.kv.Update(ctx, key(node), value, revision)
+		if !isBusy(err) {
+			return next, err
+		}
+		if err := pause(ctx, wait); err != nil {
+			return 0, err
+		}
+	}
+}

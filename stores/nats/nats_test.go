@@ -1,0 +1,297 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+)
+
+func TestStore(t *testing.T) {
+	_, addr := startServer(t)
+	t.Run("Open", func(t *testing.T) {
+		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+			return openStore(t, addr, namespace)
+		})
+	})
+	t.Run("New", func(t *testing.T) {
+		client := newClient(t, addr)
+		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+			s, err := New(client, namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		})
+	})
+}
+
+func TestServer(t *testing.T) {
+	server, addr := startServer(t)
+	leasetest.TestServer(t, leasetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
+}
+
+func TestServerNew(t *testing.T) {
+	server, addr := startServer(t)
+	leasetest.TestServer(t, leasetest.Server{
+		Addr: addr, Kill: server.Kill, Start: server.Start,
+		Open: func(t testing.TB, addr, namespace string) lease.Store {
+			s, err := New(newClient(t, addr), namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	})
+}
+
+// Three servers, with clients of each.
+func TestCluster(t *testing.T) {
+	processes, addrs := startCluster(t)
+	n := 0
+	open := func(t testing.TB, namespace string) lease.Store {
+		n++
+		return openStore(t, addrs[n%3], namespace)
+	}
+	t.Run("replicas", func(t *testing.T) {
+		s := open(t, "replicas").(*Store)
+		if _, err := s.Swap(limited(t), lease.Cell{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if s.bucket.replicas != 3 {
+			t.Errorf("the bucket has %d replicas", s.bucket.replicas)
+		}
+	})
+	leasetest.TestStore(t, open)
+	t.Run("killed", func(t *testing.T) {
+		s := openURL(t, "nats://"+strings.Join(addrs, ",")+"?namespace=killed")
+		cell, err := s.Swap(limited(t), lease.Cell{Node: 1}, []byte("0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, process := range processes {
+			if err := process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			is := eventually(t, func(ctx context.Context) (lease.Cell, error) { return s.Read(ctx, 1) })
+			if is.Version != cell.Version {
+				t.Fatalf("after %d kills the cell is %v, want %v", i+1, is, cell)
+			}
+			if err := process.Start(); err != nil {
+				t.Fatal(err)
+			}
+			cell = eventually(t, func(ctx context.Context) (lease.Cell, error) {
+				is, err := s.Read(ctx, 1)
+				if err != nil {
+					return is, err
+				}
+				return s.Swap(ctx, is, []byte{'1' + byte(i)})
+			})
+		}
+	})
+}
+
+func eventually(t *testing.T, f func(context.Context) (lease.Cell, error)) lease.Cell {
+	t.Helper()
+	for begin := time.Now(); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		cell, err := f(ctx)
+		cancel()
+		if err == nil {
+			return cell
+		}
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("not even after a minute: %v", err)
+		}
+	}
+}
+
+// A leader that does not know the latest write must not answer a Read. Here get is
+// made to have answered before a Swap.
+func TestConfirm(t *testing.T) {
+	_, addr := startServer(t)
+	s, ctx := openStore(t, addr, "confirm").(*Store), limited(t)
+	first, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.bucket.replicas = 3
+	if err := s.bucket.confirm(ctx, 1, first.Version); err != nil {
+		t.Errorf("confirm of the latest: %v", err)
+	}
+	if err := s.bucket.confirm(ctx, 2, 0); err != nil {
+		t.Errorf("confirm of none: %v", err)
+	}
+	second, err := s.Swap(ctx, first, []byte("second"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, old := range []uint64{0, first.Version, second.Version + 1} {
+		if err := s.bucket.confirm(ctx, 1, old); !isConflict(err) {
+			t.Errorf("confirm of revision %d: %v, want a conflict", old, err)
+		}
+	}
+	if is, err := s.Read(ctx, 1); err != nil || is.Version != second.Version {
+		t.Errorf("Read: %v, %v", is, err)
+	}
+	if list, err := s.List(ctx); err != nil || len(list) != 1 {
+		t.Errorf("List: %v, %v; want the cell alone", list, err)
+	}
+}
+
+// A key that was deleted has no version of before.
+func TestDeleted(t *testing.T) {
+	_, addr := startServer(t)
+	kvs := newClient(t, addr)
+	for name, remove := range map[string]func(jetstream.KeyValue, context.Context) error{
+		"delete": func(kv jetstream.KeyValue, ctx context.Context) error { return kv.Delete(ctx, "0000005") },
+		"purge":  func(kv jetstream.KeyValue, ctx context.Context) error { return kv.Purge(ctx, "0000005") },
+	} {
+		s, ctx := openStore(t, addr, name), limited(t)
+		first, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("first"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kv, err := kvs.KeyValue(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := remove(kv, ctx); err != nil {
+			t.Fatal(err)
+		}
+		if cell, err := s.Read(ctx, 5); err != nil || cell.Version != 0 {
+			t.Errorf("%s: Read: %v, %v", name, cell, err)
+		}
+		if list, err := s.List(ctx); err != nil || len(list) != 0 {
+			t.Errorf("%s: List: %v, %v", name, list, err)
+		}
+		if _, err := s.Swap(ctx, first, []byte("late")); !errors.Is(err, lease.ErrConflict) {
+			t.Errorf("%s: Swap: %v, want a conflict", name, err)
+		}
+		again, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("again"))
+		if err != nil || again.Version <= first.Version {
+			t.Errorf("%s: Swap of none: %v, %v", name, again, err)
+		}
+		if _, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("twice")); !errors.Is(err, lease.ErrConflict) {
+			t.Errorf("%s: Swap of none: %v, want a conflict", name, err)
+		}
+	}
+}
+
+// Buckets that would lose cells, or show old ones, are refused and left alone.
+func TestUnfitBucket(t *testing.T) {
+	_, addr := startServer(t)
+	client := newClient(t, addr)
+	for name, change := range map[string]func(*jetstream.StreamConfig){
+		"memory":  func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"history": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
+		"age":     func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"count":   func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 10, jetstream.DiscardOld },
+		"bytes":   func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 1000, jetstream.DiscardOld },
+		"direct":  func(c *jetstream.StreamConfig) { c.AllowDirect = true },
+		"work":    func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
+		"async":   func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+		"noack":   func(c *jetstream.StreamConfig) { c.NoAck = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := limited(t)
+			config := (&Store{client: client, namespace: name}).config()
+			change(&config)
+			made, err := client.CreateStream(ctx, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := openStore(t, addr, name)
+			_, err1 := s.List(ctx)
+			_, err2 := s.Read(ctx, 1)
+			_, err3 := s.Swap(ctx, lease.Cell{Node: 1}, nil)
+			for _, err := range []error{err1, err2, err3} {
+				var bad *ConfigError
+				if !errors.As(err, &bad) || len(bad.Problems) != 1 {
+					t.Errorf("%v, want a *ConfigError with one problem", err)
+				}
+			}
+			if info, err := made.Info(ctx); err != nil || info.State.Msgs != 0 {
+				t.Errorf("the bucket has changed: %v, %v", info, err)
+			}
+		})
+	}
+	t.Run("kv add", func(t *testing.T) {
+		if _, err := client.CreateKeyValue(limited(t), jetstream.KeyValueConfig{Bucket: "added"}); err != nil {
+			t.Fatal(err)
+		}
+		var bad *ConfigError
+		if _, err := openStore(t, addr, "added").List(limited(t)); !errors.As(err, &bad) {
+			t.Errorf("%v, want a *ConfigError", err)
+		}
+	})
+	t.Run("fit", func(t *testing.T) {
+		config := (&Store{client: client, namespace: "fit"}).config()
+		config.MaxBytes, config.Description = 1<<20, "made by hand"
+		if _, err := client.CreateStream(limited(t), config); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openStore(t, addr, "fit").Swap(limited(t), lease.Cell{Node: 1}, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The rights in the package's doc are enough, and needed.
+func TestRights(t *testing.T) {
+	_, addr := startServer(t, userEnv+"=flake:p@ss/wo:rd%?#")
+	url := "nats://flake:p%40ss%2Fwo%3Ard%25%3F%23@" + addr
+	s, ctx := openURL(t, url+"?namespace=fleet"), limited(t)
+	cell, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("mine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is, err := s.Read(ctx, 1); err != nil || is.Version != cell.Version {
+		t.Errorf("Read: %v, %v", is, err)
+	}
+	if list, err := s.List(ctx); err != nil || len(list) != 1 {
+		t.Errorf("List: %v, %v", list, err)
+	}
+	brief, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if _, err := openURL(t, url+"?namespace=other").Swap(brief, cell, nil); !errors.Is(err, natsgo.ErrPermissionViolation) || errors.Is(err, lease.ErrConflict) {
+		t.Errorf("Swap without the right: %v", err)
+	}
+	_, err = Open(ctx, "nats://flake:wrong-secret@"+addr)
+	var failed *OpenError
+	if !errors.As(err, &failed) || strings.Contains(err.Error(), "wrong-secret") {
+		t.Errorf("Open with a wrong password: %v", err)
+	}
+}
+
+func BenchmarkSwap(b *testing.B) {
+	_, addr := startServer(b)
+	s, ctx := openStore(b, addr, "bench"), context.Background()
+	cell := lease.Cell{Node: 1}
+	for b.Loop() {
+		var err error
+		if cell, err = s.Swap(ctx, cell, []byte("value")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	_, addr := startServer(b)
+	s, ctx := openStore(b, addr, "bench"), context.Background()
+	if _, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("value")); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Read(ctx, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,12 @@
+module github.com/tickflake/tickflake/stores/zookeeper
+
+go 1.26.0
+
+require github.com/tickflake/tickflake v0.0.0
+
+require (
+	github.com/benbjohnson/clock v1.3.5 // indirect
+	github.com/go-zookeeper/zk v1.0.4
+)
+
+replace github.com/tickflake/tickflake => ../../

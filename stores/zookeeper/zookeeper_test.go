@@ -1,0 +1,211 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+)
+
+func TestStore(t *testing.T) {
+	_, addr := startServer(t)
+	t.Run("Open", func(t *testing.T) {
+		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+			return openStore(t, addr, namespace)
+		})
+	})
+	t.Run("New", func(t *testing.T) {
+		conn := newConn(t, addr)
+		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+			s, err := New(conn, namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		})
+	})
+	t.Run("chroot", func(t *testing.T) {
+		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+			return openURL(t, "zk://"+addr+"/some/where/"+namespace+"?namespace=x")
+		})
+	})
+}
+
+func TestServer(t *testing.T) {
+	server, addr := startServer(t)
+	leasetest.TestServer(t, leasetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
+}
+
+// Names that are no cell's are passed over, and versions that no cell can have are a
+// conflict, not the driver's "any version".
+func TestByHand(t *testing.T) {
+	_, addr := startServer(t)
+	conn := newConn(t, addr)
+	s, ctx := openStore(t, addr, "byhand"), limited(t)
+	first, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"x", "5", "00000005", "9999999"} {
+		if _, err := conn.Create("/byhand/"+name, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if cells, err := s.List(ctx); err != nil || len(cells) != 1 {
+		t.Errorf("List: %v, %v; want one cell", cells, err)
+	}
+	for _, wrong := range []uint64{math.MaxUint32, math.MaxUint32 + 1, math.MaxUint32 + 2, math.MaxUint64, math.MaxInt64} {
+		if _, err := s.Swap(ctx, lease.Cell{Node: 5, Version: wrong}, nil); !errors.Is(err, lease.ErrConflict) {
+			t.Errorf("Swap of version %d: %v, want a conflict", wrong, err)
+		}
+	}
+	if err := conn.Delete("/byhand/0000005", -1); err != nil {
+		t.Fatal(err)
+	}
+	if cell, err := s.Read(ctx, 5); err != nil || cell.Version != 0 {
+		t.Errorf("Read of a deleted cell: %v, %v", cell, err)
+	}
+	if _, err := s.Swap(ctx, first, []byte("late")); !errors.Is(err, lease.ErrConflict) {
+		t.Errorf("Swap of a deleted cell: %v, want a conflict", err)
+	}
+}
+
+// A session that the server has ended, because it has not heard from the client for
+// too long, is followed by another.
+func TestExpired(t *testing.T) {
+	_, addr := startServer(t)
+	proxy := leasetest.NewProxy(t, addr)
+	s, ctx := openStore(t, proxy.Addr(), "expired").(*Store), limited(t)
+	cell, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The end of the session takes this with it.
+	if _, err := s.conn.Create("/ephemeral", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	session := s.conn.SessionID()
+	proxy.Refuse()
+	proxy.Cut()
+	beside := newConn(t, addr)
+	for there := true; there; {
+		if there, _, err = beside.Exists("/ephemeral"); err != nil || ctx.Err() != nil {
+			t.Fatal("the session does not expire", err)
+		}
+	}
+	if _, err := s.Read(ctx, 1); err == nil {
+		t.Error("Read without a server succeeded")
+	}
+	proxy.Resume()
+	for {
+		is, err := s.Read(ctx, 1)
+		if ctx.Err() != nil {
+			t.Fatalf("the Store has not recovered: %v", err)
+		}
+		if err == nil {
+			if is.Version != cell.Version || s.conn.SessionID() == session {
+				t.Errorf("Read: %v, want %v; session %x after %x", is, cell, s.conn.SessionID(), session)
+			}
+			break
+		}
+	}
+	if _, err := s.Swap(ctx, cell, []byte("after")); err != nil {
+		t.Error(err)
+	}
+}
+
+// With a user, znodes are that user's alone.
+func TestAuth(t *testing.T) {
+	_, addr := startServer(t)
+	ctx := limited(t)
+	s := openURL(t, "zk://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=fleet")
+	cell, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("mine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is, err := s.Read(ctx, 1); err != nil || is.Version != cell.Version {
+		t.Errorf("Read: %v, %v", is, err)
+	}
+	for _, url := range []string{"zk://" + addr, "zk://flake:wrong-secret@" + addr} {
+		other := openURL(t, url+"?namespace=fleet")
+		_, err1 := other.List(ctx)
+		_, err2 := other.Read(ctx, 1)
+		_, err3 := other.Swap(ctx, cell, nil)
+		for _, err := range []error{err1, err2, err3} {
+			if !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, lease.ErrConflict) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%v, want zk.ErrNoAuth", err)
+			}
+		}
+	}
+}
+
+// Open with a user logs in, and gives up when its context ends.
+func TestOpenEnds(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // the test has ended
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	_, err = Open(ctx, "zk://flake:secret@"+silent.Addr().String())
+	if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "secret") || time.Since(begin) > 10*time.Second {
+		t.Errorf("Open returned after %v: %v", time.Since(begin), err)
+	}
+}
+
+// A round begins with the server after the last good one, and ends with it, so that the
+// driver waits only once all have been tried.
+func TestServers(t *testing.T) {
+	var h servers
+	if err := h.Init([]string{"a", "b", "c"}); err != nil || h.Len() != 3 {
+		t.Fatal(err, h.Len())
+	}
+	want := func(host string, round bool) {
+		t.Helper()
+		if h, r := h.Next(); h != host || r != round {
+			t.Errorf("Next: %s, %v; want %s, %v", h, r, host, round)
+		}
+	}
+	want("a", false)
+	want("b", false)
+	h.Connected()
+	want("c", false)
+	want("a", false)
+	want("b", true)
+	want("c", false)
+}
+
+func BenchmarkSwap(b *testing.B) {
+	_, addr := startServer(b)
+	s, ctx := openStore(b, addr, "bench"), context.Background()
+	cell := lease.Cell{Node: 1}
+	for b.Loop() {
+		var err error
+		if cell, err = s.Swap(ctx, cell, []byte("value")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	_, addr := startServer(b)
+	s, ctx := openStore(b, addr, "bench"), context.Background()
+	if _, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("value")); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Read(ctx, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
