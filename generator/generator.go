@@ -112,11 +112,6 @@ func New(opts ...Option) (*Generator, error) {
 	}
 	g.after = afterOf(c.clock)
 	g.last = g.tick(int64(g.lifetime-1))<<g.seqBits | g.sequence
-	if g.last == sealed-1 {
-		// The slot after the last would look sealed: do without the last tick.
-		g.lifetime = g.last >> g.seqBits * uint64(g.tickNs)
-		g.last -= g.sequence + 1
-	}
 	g.allowed = g.tick(int64(strategies.BorrowLimit(c.strategy)))
 	grant := Grant{Node: c.node, Limit: math.MaxUint64, Renew: math.MaxUint64}
 	if g.lease != nil {
@@ -131,9 +126,8 @@ func New(opts ...Option) (*Generator, error) {
 	// first call.
 	first := max(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))), grant.Floor)
 	t := g.newTenure(grant)
-	t.first = g.slotOf(first)
-	t.begin.Store(t.first)
-	t.free.Store(t.first)
+	t.begin.Store(g.slotOf(first))
+	t.free.Store(g.slotOf(first))
 	g.tenure.Store(t)
 	return g, nil
 }

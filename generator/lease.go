@@ -155,15 +155,18 @@ func (c *call) waitFor(g *Generator, news <-chan struct{}, d time.Duration) {
 	if after == nil {
 		after = time.After
 	}
-	over := after(d)
+	begin, over := time.Now(), false
 	select {
-	case <-over:
-		if g.after != nil {
-			c.waited += d
-		}
+	case <-after(d):
+		over = true
 	case <-news:
 	case <-c.ctx.Done():
 	case <-g.done:
+	}
+	if over {
+		c.waited += d // in the clock's own time, whatever the machine's says
+	} else {
+		c.waited += min(d, time.Since(begin))
 	}
 	if g.after == nil {
 		c.waited = c.before + time.Since(c.began)

@@ -173,10 +173,16 @@ func isNil(c any) bool {
 }
 
 // issuingEnd is the first instant for which a generator issues no IDs: the
-// layout's end, or the end of 64-bit nanoseconds since 1970 in the year 2262.
+// layout's end, or the end of 64-bit nanoseconds since 1970 in the year 2262. A layout
+// whose slots take all 63 bits does without its last tick, for the slot after that
+// would look sealed.
 func issuingEnd(l Layout) time.Time {
-	if end := l.End(); end.Before(maxEpoch) {
-		return end
+	end := l.End()
+	switch {
+	case end.After(maxEpoch):
+		return maxEpoch
+	case l.TimeBits+l.SequenceBits == 63:
+		return end.Add(-l.Tick)
 	}
-	return maxEpoch
+	return end
 }

@@ -19,7 +19,8 @@ type Stats struct {
 	BorrowedTicks uint64
 	// Rejections is the number of calls that the strategy rejected.
 	Rejections uint64
-	// Lead is how far the last ID issued is ahead of the clock now, or 0.
+	// Lead is how far the last ID issued is ahead of the clock now, or 0. It is that of
+	// the present node number, and 0 before its first ID.
 	Lead time.Duration
 	// MaxLead is the largest lead that a reservation has met, borrowed or not.
 	MaxLead time.Duration
@@ -43,7 +44,7 @@ func (g *Generator) Stats() Stats {
 		MaxLead:       time.Duration(g.counters.maxLead.Load()),
 	}
 	now, t := g.now(), g.tenure.Load()
-	if free := t.free.Load(); free < sealed && free != t.first {
+	if free := t.free.Load(); free < sealed && free != t.begin.Load() {
 		s.Lead = max(0, g.leadOf((free-1)>>g.seqBits, now))
 	}
 	s.Granted = g.leadOf(t.limit.Load()>>g.seqBits+1, now)

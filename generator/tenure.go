@@ -37,7 +37,6 @@ type tenure struct {
 	ids   assembly
 	node  int64
 	floor uint64 // the first slot that is granted
-	first uint64 // where free began, if nothing came before it; else no slot
 	ended bool   // the tenure after the last, in which nothing is issued
 }
 
@@ -45,7 +44,7 @@ type tenure struct {
 const sealed = 1 << 63
 
 func (g *Generator) newTenure(grant Grant) *tenure {
-	t := &tenure{ids: newAssembly(*g.layout, grant.Node), node: grant.Node, floor: g.slotOf(grant.Floor), first: math.MaxUint64}
+	t := &tenure{ids: newAssembly(*g.layout, grant.Node), node: grant.Node, floor: g.slotOf(grant.Floor)}
 	t.begin.Store(math.MaxUint64)
 	t.limit.Store(g.lastBefore(grant.Limit))
 	t.last.Store(min(g.lastBefore(grant.Renew), t.limit.Load()))

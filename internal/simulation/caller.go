@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
@@ -20,6 +21,12 @@ type caller struct {
 
 	state    state
 	deadline time.Duration // of one asleep, in true time
+	awaits   func() bool   // of one blocked
+	idle     bool          // blocked, but the run need not wait for what it does
+
+	granting *core.Grant // is passing on a grant of the lease
+	limit    uint64      // of a tenure, as seen last
+	ending   bool        // it is this one that ends the generator
 
 	stream *core.Stream
 	block  block          // of stream
@@ -34,6 +41,7 @@ type state uint8
 const (
 	running state = iota
 	asleep
+	blocked
 	done
 )
 
@@ -83,7 +91,7 @@ func (c *caller) do(op Op) {
 			c.end1(id, err)
 		}
 	case Contexts:
-		c.ctx = &cancelContext{done: make(chan struct{})}
+		c.ctx = &cancelContext{done: make(chan struct{}), deadline: s.Deadlines}
 		if s.cancelled[c.op] {
 			c.ctx.cancel()
 		}
@@ -94,14 +102,36 @@ func (c *caller) do(op Op) {
 		}
 		c.ctx = nil
 	case Close:
+		c.call = call{} // no waits of the call before
 		if err := s.gen.Close(); err != nil {
 			s.fail("close", "error %v", err)
 		}
-		s.closed = true
-		if s.trace() {
-			s.tracef("caller %d: has closed the generator", c.id)
-		}
+		c.hasClosed()
+	case Seal:
+		c.call = call{}
+		s.lease.seal()
+		c.hasClosed()
 	}
+}
+
+// hasClosed notes that the generator was closed, by whomever.
+func (c *caller) hasClosed() {
+	s := c.sim
+	s.closed = true
+	if !s.sealed {
+		s.fail("close", "slots can still be taken")
+	}
+	if s.trace() {
+		s.tracef("%s: has closed the generator", c)
+	}
+}
+
+// String returns what c is called in a trace.
+func (c *caller) String() string {
+	if c.sim.lease != nil && c.sim.lease.party == c {
+		return "lease"
+	}
+	return fmt.Sprintf("caller %d", c.id)
 }
 
 // pause lets others run until the scheduler comes back to c.
@@ -113,11 +143,25 @@ func (c *caller) pause() {
 }
 
 // cut reports whether a wait of c ends before its time.
-func (c *caller) cut() bool { return c.sim.closed || c.ctx != nil && c.ctx.err != nil }
+func (c *caller) cut() bool { return c.sim.done || c.ctx != nil && c.ctx.err != nil }
+
+// told reports whether c waits for a grant, and there was one.
+func (c *caller) told() bool {
+	asking := &c.call.asking
+	return asking.listens && asking.heard != c.sim.tells
+}
 
 // ready reports whether c can run.
 func (c *caller) ready() bool {
-	return c.state == running || c.state == asleep && (c.cut() || c.deadline <= c.sim.clock.Passed())
+	switch c.state {
+	case running:
+		return true
+	case asleep:
+		return c.cut() || c.told() || c.deadline <= c.sim.clock.Passed()
+	case blocked:
+		return c.awaits()
+	}
+	return false
 }
 
 // shortest is how long a wait takes at least. No sleep is shorter on a machine,
@@ -126,25 +170,25 @@ func (c *caller) ready() bool {
 const shortest = 20 * time.Microsecond
 
 // sleep is the clock's After. It returns once the wait is over, so that the
-// select which follows has one case that is ready: time has sent, or the context
-// or the generator has ended.
+// select which follows has one case that is ready: time has sent, or there was a
+// grant, or the context or the generator has ended.
 func (c *caller) sleep(d time.Duration) <-chan time.Time {
 	s := c.sim
 	over := make(chan time.Time, 1)
 	s.note(uint64(d))
 	if s.trace() {
-		s.tracef("caller %d: waits for %s", c.id, d)
+		s.tracef("%s: waits for %s", c, d)
 	}
 	c.checkWait(d)
-	if !c.cut() {
+	if !c.cut() && !c.told() {
 		c.state, c.deadline = asleep, s.clock.Passed()+max(d, shortest)
 		if s.next = s.pick(); s.next != c || s.over {
 			c.pause()
 		}
 		c.state = running
 	}
-	if c.cut() {
-		c.call.cut = true
+	if c.cut() || c.told() {
+		c.call.cut = c.call.cut || c.cut()
 		if c.late != nil {
 			c.late.Stop()
 		}
@@ -160,8 +204,9 @@ func (c *caller) sleep(d time.Duration) <-chan time.Time {
 
 // cancelContext is a context without the locks and goroutines of package context.
 type cancelContext struct {
-	done chan struct{}
-	err  error
+	done     chan struct{}
+	err      error
+	deadline bool // it says that it has one
 }
 
 func (c *cancelContext) cancel() {
@@ -171,7 +216,7 @@ func (c *cancelContext) cancel() {
 	}
 }
 
-func (c *cancelContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (c *cancelContext) Deadline() (time.Time, bool) { return time.Time{}, c.deadline }
 func (c *cancelContext) Done() <-chan struct{}       { return c.done }
 func (c *cancelContext) Err() error                  { return c.err }
 func (c *cancelContext) Value(any) any               { return nil }

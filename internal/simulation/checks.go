@@ -5,21 +5,14 @@ import (
 	"time"
 
 	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
-	"github.com/tickflake/tickflake/internal/simulation/seam"
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// The node number and its width; that IDs carry it is checked along.
+// The width of the node field, and the largest node number.
 const (
-	node     = 1
 	nodeBits = 2
+	maxNode  = 1<<nodeBits - 1
 )
-
-// freeWord is the name of the generator's one word.
-const freeWord = "free"
-
-// growing are the words of the generator and of monoclock.Clock that only grow.
-var growing = []string{freeWord, "maxLead", "borrowedTick", "caughtUp", "nextResync"}
 
 // checks is what a run knows of its calls. A slot is tick<<SequenceBits | sequence.
 type checks struct {
@@ -28,12 +21,15 @@ type checks struct {
 
 	allowed  uint64        // ticks that the strategy borrows in any case
 	patience time.Duration // the longest that the strategy waits in one call
-	first    uint64        // the first slot of the generator
-	lastTick uint64        // of the time field
-	lifetime int64         // of the layout, in nanoseconds
+	// grantPatience is the longest that a call waits for a grant, without a deadline.
+	grantPatience time.Duration
+	first         uint64 // the first slot of the generator
+	lastTick      uint64 // of the time field
+	lifetime      int64  // of the layout, in nanoseconds
 
 	issued  map[uint64]issue // by slot
 	largest int64            // slot returned by a call other than a stream's, or -1
+	highest int64            // ID returned by one, or -1
 	latest  int64            // tick returned by any call, or -1
 
 	waits, rejections uint64
@@ -56,21 +52,38 @@ type call struct {
 	kind      callKind
 	began     time.Duration // in true time
 	floor     int64         // the largest slot returned before it began, or -1
+	floorID   int64
 	floorTick int64
-	closed    bool // the generator was closed before it began
-	cancelled bool // its context had ended before it began
-	cut       bool // a wait of it was cut short
+	present   uint64 // the tenure
+	closed    bool   // the generator was closed before it began
+	cancelled bool   // its context had ended before it began
+	cut       bool   // a wait of it was cut short
 
 	// free is the generator's word as this caller has seen it last, if seenFree,
-	// and firstFree as it has seen it first.
+	// and firstFree as it has seen it first; begin and last are those of the tenure.
 	free, firstFree uint64
+	begin, last     uint64
 	seenFree        bool
 
-	waited   time.Duration // for all its waits
-	pending  bool          // the present reservation has waited
-	reserved uint64        // the slot after those of the last reservation, or 0
-	looks    []look
-	list     [1]core.ID
+	waited       time.Duration // for all its waits
+	pending      bool          // the present reservation has waited
+	reserved     uint64        // the slot after those of the last reservation, or 0
+	reservations []reservation
+	looks        []look
+	list         [1]core.ID
+
+	asking, asked asking // since the last reading, and up to it
+	refused       error  // as the lease said it
+}
+
+// asking is what a caller does about a grant between two readings of the clock.
+type asking struct {
+	listens bool // for the news of a grant
+	heard   int  // how many there were before
+	asked   bool // has called Need
+	looked  bool // has looked at limit after that
+	limit   uint64
+	tenure  int // whose limit that is
 }
 
 // block is what is known of a caller's stream.
@@ -78,12 +91,15 @@ type block struct {
 	last            int64 // slot issued, or -1
 	left            int64 // slots that are reserved and not issued
 	issued, dropped int64 // slots
+	held            reservation
+	id              core.ID // issued last
 }
 
 // look is a reading of the clock.
 type look struct {
 	reading int64  // nanoseconds since the epoch
 	free    uint64 // the word as seen before the reading
+	begin   uint64 // of its tenure
 	waited  time.Duration
 }
 
@@ -99,15 +115,19 @@ func (s *sim) prepareChecks() {
 	s.cancelled = make([]bool, len(s.Ops))
 	s.allowed = s.tickOf(int64(strategies.BorrowLimit(s.Strategy)))
 	s.patience = patience(s.Strategy)
+	s.grantPatience = strategies.WaitLimit(s.Strategy)
 	s.first = s.tickOf(int64(s.Start)) << s.SequenceBits
 	s.lastTick = 1<<s.TimeBits - 1
+	if s.TimeBits+s.SequenceBits == 63 {
+		s.lastTick-- // there is no room for a slot after it
+	}
 	s.lifetime = math.MaxInt64 - epoch.UnixNano()
 	if s.lastTick < uint64(s.lifetime/int64(s.Tick)) {
 		s.lifetime = int64(s.lastTick+1) * int64(s.Tick)
 	}
 	s.issued = map[uint64]issue{}
 	s.maybeBorrowed, s.surelyBorrowed = map[uint64]bool{}, map[uint64]bool{}
-	s.largest, s.latest = -1, -1
+	s.largest, s.highest, s.latest = -1, -1, -1
 }
 
 func (s *sim) tickOf(reading int64) uint64 { return uint64(max(reading, 0)) / uint64(s.Tick) }
@@ -120,12 +140,12 @@ func (s *sim) leadOf(tick uint64, reading int64) time.Duration {
 func (c *caller) begin(kind callKind) {
 	s := c.sim
 	c.call = call{
-		kind: kind, began: s.clock.Passed(), floor: s.largest, floorTick: s.latest,
-		closed: s.closed, cancelled: c.ctx != nil && c.ctx.err != nil,
-		looks: c.call.looks[:0],
+		kind: kind, began: s.clock.Passed(), floor: s.largest, floorID: s.highest, floorTick: s.latest, present: s.present,
+		closed: s.closed || s.sealed, cancelled: c.ctx != nil && c.ctx.err != nil,
+		looks: c.call.looks[:0], reservations: c.call.reservations[:0],
 	}
 	if s.trace() {
-		s.tracef("caller %d: begins a call of %s", c.id, s.Ops[c.op])
+		s.tracef("%s: begins a call of %s", c, s.Ops[c.op])
 	}
 }
 
@@ -153,7 +173,7 @@ func (c *caller) end(ids []core.ID, err error) {
 	s.result.LongestStall = max(s.result.LongestStall, s.clock.Passed()-call.began)
 	c.endReservation()
 	if s.trace() {
-		s.tracef("caller %d: returns %s", c.id, s.idsText(ids, err))
+		s.tracef("%s: returns %s", c, s.idsText(ids, err))
 	}
 	if len(ids) > 0 {
 		switch {
@@ -178,7 +198,9 @@ func (c *caller) end(ids []core.ID, err error) {
 		slot, tick := s.slotOf(id)
 		if call.kind == streamed {
 			c.issueOfBlock(slot)
+			c.block.id = id
 		} else {
+			s.highest = max(s.highest, int64(id))
 			s.largest = max(s.largest, int64(slot))
 		}
 		s.latest = max(s.latest, int64(tick))
@@ -200,6 +222,9 @@ func (c *caller) issueOfBlock(slot uint64) {
 		}
 		b.dropped += b.left
 		b.left = int64(c.call.reserved - slot)
+		if n := len(c.call.reservations); n > 0 { // none of a Core
+			b.held = c.call.reservations[n-1]
+		}
 	}
 	b.last = int64(slot)
 	b.left--
@@ -220,8 +245,20 @@ func (s *sim) lives(last int64, call call) bool {
 // slotOf takes an ID apart.
 func (s *sim) slotOf(id core.ID) (slot, tick uint64) {
 	mask := uint64(1)<<s.SequenceBits - 1
-	tick = uint64(id) >> (s.SequenceBits + nodeBits)
+	width := s.layout.NodeBits
+	tick = uint64(id) >> (s.SequenceBits + width)
+	if s.Order == core.TimeSequenceNode {
+		return uint64(id) >> width, tick
+	}
 	return tick<<s.SequenceBits | uint64(id)&mask, tick
+}
+
+// nodeOf returns an ID's node number.
+func (s *sim) nodeOf(id core.ID) int64 {
+	if s.Order == core.TimeNodeSequence {
+		id >>= s.SequenceBits
+	}
+	return int64(id) & (1<<s.layout.NodeBits - 1)
 }
 
 func (c *caller) checkID(id core.ID) {
@@ -235,21 +272,31 @@ func (c *caller) checkID(id core.ID) {
 	if slot < s.first {
 		s.fail("before the start", "%s, but the generator begins with slot %#x", text, s.first)
 	}
-	if got := uint64(id) >> s.SequenceBits & (1<<nodeBits - 1); got != node {
-		s.fail("node", "ID %d has node %d, not %d", id, got, node)
+	node := s.nodeOf(id)
+	if s.lease == nil && node != s.node {
+		s.fail("node", "ID %d has node %d, not %d", id, node, s.node)
+	}
+	if s.lease != nil && !s.lease.granted(node, tick) {
+		s.fail("not granted", "%s of node %d, of grants %+v", text, node, s.lease.all)
+	}
+	if s.sealed && tick >= s.end {
+		s.fail("after the end", "%s, but the generator ended with tick %d", text, s.end)
+	}
+	if s.gen != nil {
+		c.checkReserved(id, slot, node)
 	}
 	if _, ok := s.issued[slot]; ok {
 		s.fail("duplicate", "%s was issued before", text)
 	}
 	if call.kind == streamed {
-		if int64(slot) <= c.block.last {
-			s.fail("order", "%s after slot %#x of the same stream", text, c.block.last)
+		if int64(slot) <= c.block.last || c.block.last >= 0 && id <= c.block.id {
+			s.fail("order", "%s after slot %#x of the same stream, IDs %d and %d", text, c.block.last, id, c.block.id)
 		}
 	} else {
-		if int64(slot) <= call.floor {
-			s.fail("order", "%s, but slot %#x was returned before this call began", text, call.floor)
+		if int64(slot) <= call.floor || int64(id) <= call.floorID {
+			s.fail("order", "%s, but slot %#x was returned before this call began, IDs %d and %d", text, call.floor, id, call.floorID)
 		}
-		call.floor = int64(slot) // within a batch
+		call.floor, call.floorID = int64(slot), int64(id) // within a batch
 	}
 	if int64(tick) < call.floorTick {
 		s.fail("order of ticks", "%s, but an ID of tick %d was returned before this call began", text, call.floorTick)
@@ -291,19 +338,6 @@ func (c *caller) checkID(id core.ID) {
 		if lead > 0 {
 			s.surelyBorrowed[tick] = true
 		}
-	}
-}
-
-// sawFree notes what the caller has seen of the generator's word.
-func (c *caller) sawFree(a seam.Access) {
-	if !c.call.seenFree {
-		c.call.firstFree = a.Old
-	}
-	c.call.free, c.call.seenFree = a.New, true
-	if a.Op == seam.CompareAndSwap && !a.Failed {
-		c.endReservation()
-		c.call.reserved = a.New
-		c.noteLead(int64(c.sim.clock.Wall().Sub(epoch)))
 	}
 }
 

@@ -117,22 +117,23 @@ func (s *sim) sawSource(what string, reading time.Duration) {
 	}
 	s.note(uint64(reading))
 	if s.trace() {
-		s.tracef("caller %d: reads %s %s", s.current.id, what, reading)
+		s.tracef("%s: reads %s %s", s.current, what, reading)
 	}
 }
 
 // read takes note of what a caller's reading of its clock returned.
 func (s *sim) read(now time.Time) {
 	c := s.current
-	if c == nil || c.dead {
+	if c == nil || c.dead || c.granting != nil {
 		return
 	}
 	reading := int64(now.Sub(epoch))
 	s.note(uint64(reading))
-	c.call.looks = append(c.call.looks, look{reading: reading, free: c.call.free, waited: c.call.waited})
+	c.call.looks = append(c.call.looks, look{reading: reading, free: c.call.free, begin: c.call.begin, waited: c.call.waited})
+	c.call.asked, c.call.asking = c.call.asking, asking{}
 	c.noteLead(reading)
 	if s.trace() {
-		s.tracef("caller %d: reads clock %s", c.id, since(now))
+		s.tracef("%s: reads clock %s", c, since(now))
 	}
 }
 

@@ -37,11 +37,22 @@ type Config struct {
 	// beginning of the year 2026.
 	Tick                   time.Duration
 	TimeBits, SequenceBits int
+	// Order is the layout's. Nodeless leaves out its node field, which has two bits
+	// else.
+	Order    core.Order
+	Nodeless bool
 	// FirstSequence is where the sequence of a new tick begins, in place of a
 	// random start, which no seed would repeat.
 	FirstSequence uint64
 	// Start is where the wall stands at the start, counted from the epoch.
 	Start time.Duration
+
+	// Lease is who grants node numbers and time, if anybody; Term is about how many
+	// ticks, from 1 on. Deadlines gives contexts a deadline, which is when they are
+	// cancelled: calls wait that long for a grant.
+	Lease     LeaseKind
+	Term      int
+	Deadlines bool
 
 	// Ops is the program.
 	Ops []Op
@@ -101,19 +112,35 @@ const (
 	Resync                  // a monoclock.Clock with WithResync
 )
 
+// LeaseKind is how a simulated lease answers a generator that needs a grant: by a
+// draw of the seed, with an extension, with another node number, or not at all.
+type LeaseKind uint8
+
+// The leases. Each also does the program's own operations, as a party of its own.
+const (
+	NoLease LeaseKind = iota
+	Asked             // answers by its own party, while callers go on
+	Inline            // answers in the call that needs it, unless it grants already
+)
+
 // OpKind is what an [Op] does.
 type OpKind uint8
 
 // The operations. The callers' own are dealt to them in turn, in the order of the
 // program, and each caller does its share in that order. The rest are faults:
 // each happens at a moment that the scheduler picks, after the last caller's
-// operation before it in the program has begun, and after the faults before it.
+// operation before it in the program has begun, and after the faults before it. The
+// lease's operations begin likewise, and others come in between as in any call.
 const (
 	IDs      OpKind = iota // N calls of Next
 	Batch                  // one call of NextN for N IDs
 	Stream                 // N calls of the caller's own stream
 	Contexts               // N calls of NextContext; their context is cancelled at some moment
 	Close                  // closes the generator
+	Seal                   // closes it as its lease does when that is closed
+
+	Extend // the lease grants N more ticks of the node number that is held
+	Move   // the lease grants node number N from D after the first unused tick on
 
 	Pass    // D of true time passes at once
 	Step    // the wall jumps by D
@@ -126,7 +153,7 @@ const (
 	cancel // ends the context of the operation N; made from Contexts
 )
 
-var opNames = [...]string{"ids", "batch", "stream", "contexts", "close", "pass", "step", "slew", "freeze", "coarse", "suspend", "leap", "cancel"}
+var opNames = [...]string{"ids", "batch", "stream", "contexts", "close", "seal", "extend", "move", "pass", "step", "slew", "freeze", "coarse", "suspend", "leap", "cancel"}
 
 // Op is one operation of a program. What its fields mean depends on Kind.
 type Op struct {
@@ -136,6 +163,9 @@ type Op struct {
 	Rate float64
 }
 
+// lease reports whether the operation is the lease's and not a caller's.
+func (o Op) lease() bool { return o.Kind == Extend || o.Kind == Move }
+
 // fault reports whether the operation is the clock's and not a caller's.
 func (o Op) fault() bool { return o.Kind >= Pass }
 
@@ -144,11 +174,13 @@ func (o Op) String() string {
 	switch {
 	case int(o.Kind) >= len(opNames):
 		return fmt.Sprintf("op %d", o.Kind)
-	case o.Kind == Close || o.Kind == Leap:
+	case o.Kind == Close || o.Kind == Seal || o.Kind == Leap:
 		return opNames[o.Kind]
 	case o.Kind == Slew:
 		return fmt.Sprintf("slew %g for %s", o.Rate, o.D)
-	case o.Kind < Close || o.Kind == cancel:
+	case o.Kind == Move:
+		return fmt.Sprintf("move to node %d after %s", o.N, o.D)
+	case o.Kind < Close || o.Kind == Extend || o.Kind == cancel:
 		return fmt.Sprintf("%s %d", opNames[o.Kind], o.N)
 	}
 	return fmt.Sprintf("%s %s", opNames[o.Kind], o.D)
@@ -161,6 +193,9 @@ func (c *Config) validate() error {
 	if c.Callers < 0 || c.Callers > MaxCallers {
 		return fmt.Errorf("%d callers: give 1 to %d", c.Callers, MaxCallers)
 	}
+	if c.Lease != NoLease && (c.Lease > Inline || c.Core != nil || c.Nodeless || c.Term < 1 || c.Term > maxIDs) {
+		return fmt.Errorf("lease %d of %d ticks: give one that is known, 1 to %d ticks, a node field, and no Core", c.Lease, c.Term, maxIDs)
+	}
 	for i, op := range c.Ops {
 		switch {
 		case op.Kind >= cancel:
@@ -169,6 +204,10 @@ func (c *Config) validate() error {
 			return fmt.Errorf("op %d, %s: give 1 to %d IDs", i, op, maxIDs)
 		case op.Kind != IDs && !op.fault() && c.Core != nil:
 			return fmt.Errorf("op %d, %s: a Core can be run with ids and faults only", i, op)
+		case (op.Kind == Seal || op.lease()) && c.Lease == NoLease:
+			return fmt.Errorf("op %d, %s: there is no lease to do it", i, op)
+		case op.lease() && (op.N < 0 || op.N > maxIDs || op.Kind == Move && op.N > maxNode):
+			return fmt.Errorf("op %d, %s: give 0 to %d ticks, or a node number up to %d", i, op, maxIDs, maxNode)
 		}
 	}
 	return nil

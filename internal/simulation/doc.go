@@ -9,7 +9,7 @@
 // # How
 //
 // The package runs copies of monoclock and generator, in core, that differ from
-// the originals in three names: sync/atomic, time.Since and
+// the originals in four names: sync/atomic, sync.Mutex, time.Since and
 // strategies.SequenceStart are replaced by those of package seam. The copies are
 // written by the program in instrument; a test fails when they are out of date.
 // After a change to the originals, run
@@ -44,11 +44,22 @@
 // was seen, and everyone has been served: a run that does not end, a caller that
 // hangs and a panic are violations, too.
 //
+// In a third of the programs node numbers and time are granted by a simulated lease
+// (see [LeaseKind]), which extends, changes and refuses grants while callers go on.
+// Then every ID lies in a grant of its node number, was reserved under it and after
+// the generator had gone on to it, and IDs as whole numbers come in order over the
+// change. A report that nothing is granted is true, and comes no earlier than it
+// should; nobody waits for a grant that is there; the lease is asked in time; and of
+// all who close the generator, one is told the end, after which nothing is issued.
+// Of the generator's words: a tenure is opened after the one before was sealed, at the
+// first tick that is free; and no slot is reserved beyond what is open.
+//
 // # What it does not see
 //
 // Reorderings of plain memory between atomic operations: the callers share no
 // plain memory, which the race detector watches over. Waiting in the machine's
 // own time, and the queue of those who do: a simulated clock brings its own wait.
+// What a lease does while its generator is being made.
 // Random sequence starts: the simulated start is always the same number.
 package simulation
 

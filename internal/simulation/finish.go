@@ -14,9 +14,17 @@ import (
 
 // finish checks what can be told at the end of a run only.
 func (s *sim) finish() {
+	defer func() {
+		if p := recover(); p != nil {
+			s.fail("panic", "%v at%s", p, where())
+		}
+	}()
 	s.checkSlots()
 	if s.gen != nil {
 		s.checkStats()
+	}
+	if s.lease != nil {
+		s.checkLease()
 	}
 	s.checkResync()
 	if s.gen != nil && !s.over {
@@ -35,21 +43,26 @@ func (s *sim) heal() {
 // a call is served at once, or told that the generator has ended.
 func (s *sim) checkServed() {
 	s.heal()
+	if l := s.lease; l != nil && !l.lost { // the last that it has to wait for
+		l.holder.Grant(l.grant(l.held.Node, l.held.Limit, math.MaxUint64))
+	}
 	now := int64(s.reader.Now().Sub(epoch))
 	for range 2 { // a leap second may set the wall back once more
 		before := now
-		lead := max(s.gen.Stats().Lead, s.leadOf(s.first>>s.SequenceBits, now), 0)
+		lead := max(s.gen.Stats().Lead, s.leadOf(s.tenures[s.present-1].free&^sealed>>s.SequenceBits, now), 0)
 		s.clock.Advance(lead + 2*s.Tick)
 		if now = int64(s.reader.Now().Sub(epoch)); now-before > int64(lead) {
 			break
 		}
 	}
 	_, err := s.gen.Next()
+	lost := s.lease != nil && s.lease.lost
 	switch {
 	case s.closed:
 		if !errors.Is(err, core.ErrClosed) {
 			s.fail("not served", "a call after Close returns %v", err)
 		}
+	case lost && errors.Is(err, core.ErrLost): // the grant was used up
 	case err != nil && now >= 0 && now < s.lifetime-2*int64(s.Tick):
 		s.fail("not served", "a call at %s, with no fault and nobody ahead, returns %v", time.Duration(now), err)
 	}
@@ -103,10 +116,15 @@ func (s *sim) checkStats() {
 		drift := s.clock.Wall().Sub(r.Clock.Now())
 		expect(s.gen.Stats().Drift == drift, "the drift is %s", drift)
 	}
+	t := s.tenures[s.present-1]
+	now := int64(s.reader.Now().Sub(epoch))
+	granted := s.leadOf(t.limit>>s.SequenceBits+1, now)
+	expect(s.gen.Stats().Granted == granted, "granted for %s", granted)
 	if s.closed {
 		expect(stats.Lead == 0, "closed")
+	} else if t.free == t.begin {
+		expect(stats.Lead == 0, "no ID of this node number was issued")
 	} else if last := s.largest; last >= 0 && !slices.ContainsFunc(s.Ops, func(op Op) bool { return op.Kind == Stream }) {
-		now := int64(s.reader.Now().Sub(epoch))
 		lead := max(0, s.leadOf(uint64(last)>>s.SequenceBits, now))
 		expect(s.gen.Stats().Lead == lead, "the lead is %s", lead)
 	}

@@ -30,11 +30,11 @@ func (s *sim) mayIssue(l look, tick uint64) bool {
 // false if there is nothing to decide, since a slot can be had.
 func (s *sim) situation(l look) (strategies.Situation, bool) {
 	tick, freeTick := s.tickOf(l.reading), l.free>>s.SequenceBits
-	if l.reading >= 0 && freeTick <= tick+s.allowed || l.free == math.MaxUint64 {
+	if l.reading >= 0 && freeTick <= tick+s.allowed || l.free >= sealed {
 		return strategies.Situation{}, false
 	}
 	sit := strategies.Situation{Cause: strategies.Behind, Lead: s.leadOf(freeTick, l.reading), Waited: l.waited}
-	if l.reading >= 0 && l.free != s.first && (l.free-1)>>s.SequenceBits == tick {
+	if l.reading >= 0 && l.free != l.begin && (l.free-1)>>s.SequenceBits == tick {
 		sit.Cause = strategies.Exhausted
 	}
 	return sit, true
@@ -45,9 +45,10 @@ func (c *caller) decided() (strategies.Situation, strategies.Decision, bool) {
 	if len(c.call.looks) == 0 || !c.call.seenFree {
 		return strategies.Situation{}, strategies.Decision{}, false
 	}
-	sit, ok := c.sim.situation(c.call.looks[len(c.call.looks)-1])
-	if !ok {
-		return sit, strategies.Decision{}, false
+	look := c.call.looks[len(c.call.looks)-1]
+	sit, ok := c.sim.situation(look)
+	if !ok || c.sim.wanted(look) > c.call.last>>c.sim.SequenceBits {
+		return sit, strategies.Decision{}, false // the strategy is not asked for what is not granted
 	}
 	c.sim.leadFloor = max(c.sim.leadFloor, sit.Lead)
 	return sit, c.sim.Strategy.Decide(sit), true
@@ -57,6 +58,10 @@ func (c *caller) decided() (strategies.Situation, strategies.Decision, bool) {
 func (c *caller) checkWait(d time.Duration) {
 	s := c.sim
 	c.call.pending = true
+	if c.call.asking.listens {
+		c.checkGrantWait(d)
+		return
+	}
 	sit, decision, ok := c.decided()
 	want := decision.Wait
 	if want <= 0 {
@@ -77,7 +82,7 @@ func (c *caller) noteLead(reading int64) {
 	if c.call.reserved > 0 {
 		s.leadCeiling = max(s.leadCeiling, s.leadOf((c.call.reserved-1)>>s.SequenceBits, reading))
 	}
-	if sit, ok := s.situation(look{reading: reading, free: c.call.free}); ok {
+	if sit, ok := s.situation(look{reading: reading, free: c.call.free, begin: c.call.begin}); ok {
 		s.leadCeiling = max(s.leadCeiling, sit.Lead)
 	}
 }
@@ -110,7 +115,10 @@ func (c *caller) checkError(err error) {
 	var lead *core.LeadError
 	var ended *core.ContextError
 	var endOfTime *core.EndOfTimeError
+	var grant *core.GrantError
 	switch {
+	case errors.As(err, &grant):
+		c.checkGrantError(grant)
 	case errors.As(err, &lead):
 		s.rejections++
 		sit, decision, ok := c.decided()
@@ -128,11 +136,11 @@ func (c *caller) checkError(err error) {
 		if len(call.looks) > 0 {
 			last = call.looks[len(call.looks)-1]
 		}
-		if last.reading < s.lifetime && last.free <= s.lastTick<<s.SequenceBits|(1<<s.SequenceBits-1) || last.free == math.MaxUint64 {
+		if last.reading < s.lifetime && last.free <= s.lastTick<<s.SequenceBits|(1<<s.SequenceBits-1) || last.free >= sealed {
 			s.fail("error", "there is time left at %s: %v", time.Duration(last.reading), err)
 		}
 	case errors.Is(err, core.ErrClosed):
-		if !s.closed {
+		if !s.sealed {
 			s.fail("error", "the generator is not closed: %v", err)
 		}
 	default:

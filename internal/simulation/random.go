@@ -60,6 +60,7 @@ func Random(seed uint64) Config {
 		i := r.IntN(len(c.Ops))
 		c.Ops = append(c.Ops[:i:i], append([]Op{{Kind: Close}}, c.Ops[i:]...)...)
 	}
+	vary(&c)
 	return c
 }
 

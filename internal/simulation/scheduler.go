@@ -3,7 +3,6 @@ package simulation
 import (
 	"fmt"
 	"io"
-	"iter"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
@@ -11,9 +10,7 @@ import (
 	"time"
 
 	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
-	"github.com/tickflake/tickflake/internal/simulation/seam"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 // maxSteps is where a run counts as stuck: so many steps without the end of a
@@ -64,35 +61,47 @@ type sim struct {
 	reader  reader
 	gen     *core.Generator // nil for a Core
 	broken  Core
-	callers []*caller
-	current *caller // who runs, or nil outside of callers
-	next    *caller // who goes on, when current yields
-	over    bool    // ends the run
+	layout  core.Layout
+	node    int64     // that the generator begins with
+	lease   *lease    // or nil
+	callers []*caller // and the lease's party, if there is one
+	current *caller   // who runs, or nil outside of callers
+	next    *caller   // who goes on, when current yields
+	over    bool      // ends the run
 
 	events  []event // the faults
 	event   int     // the next of them
+	errands []event // the lease's operations
+	errand  int     // the next of them
 	started []bool  // by operation
-	urgency []int   // by party: the callers, then the faults
+	urgency []int   // by party: the callers, the lease's, then the faults
 	lowest  int     // the lowest urgency given
 	changes []int   // steps at which the most urgent loses it
 	// progress is the step at which a call ended last.
 	progress int
 	lines    int // traced
 
+	words
 	checks
 	result Result
 }
 
 type event struct {
 	op    Op
+	index int // of op in the program
 	after int // the operation that must have begun, or -1
+}
+
+// due reports whether the first of some events can happen.
+func (s *sim) due(events []event) bool {
+	return len(events) > 0 && (events[0].after < 0 || s.started[events[0].after])
 }
 
 func run(c Config) (result Result) {
 	if err := c.validate(); err != nil {
 		return Result{Config: c, Err: err}
 	}
-	s := &sim{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0x7469636b666c616b)), result: Result{Config: c}}
+	s := &sim{Config: c, words: words{watched: map[string]int{}}, rng: rand.New(rand.NewPCG(c.Seed, 0x7469636b666c616b)), result: Result{Config: c}}
 	if err := s.prepare(); err != nil {
 		return Result{Config: c, Err: err}
 	}
@@ -116,72 +125,6 @@ func run(c Config) (result Result) {
 	return s.result
 }
 
-// prepare makes the clock, the generator and the callers.
-func (s *sim) prepare() error {
-	s.Callers = max(s.Callers, 1)
-	if s.Tick == 0 {
-		s.Tick = time.Millisecond
-	}
-	if s.TimeBits == 0 {
-		s.TimeBits = 41
-	}
-	if s.Strategy == nil {
-		s.Strategy = strategies.Default()
-	}
-	s.clock = clocktest.NewVirtual(epoch.Add(s.Start))
-	s.reader = s.newReader()
-	layout := core.Layout{Epoch: epoch, Tick: s.Tick, TimeBits: s.TimeBits, NodeBits: nodeBits, SequenceBits: s.SequenceBits}
-	if err := layout.ValidateAt(s.clock.Wall()); err != nil {
-		return err
-	}
-	if s.Core != nil {
-		s.broken = s.Core(Env{Clock: s.reader, Observer: s, Layout: layout, Node: node})
-	} else {
-		gen, err := core.New(core.WithLayout(layout), core.WithNode(node), core.WithClock(s.reader),
-			core.WithStrategy(s.Strategy), core.WithSequenceStart(seam.SequenceStart(s.FirstSequence)))
-		if err != nil {
-			return err
-		}
-		s.gen = gen
-		gen.Observe(s)
-	}
-	if err := strategies.Validate(s.Strategy); err != nil {
-		return err
-	}
-	s.prepareChecks()
-
-	s.started = make([]bool, len(s.Ops))
-	shares := make([][]int, s.Callers)
-	turn, last, calls := 0, -1, 0
-	for i, op := range s.Ops {
-		if op.fault() {
-			s.events = append(s.events, event{op, last})
-			continue
-		}
-		shares[turn] = append(shares[turn], i)
-		turn, last = (turn+1)%s.Callers, i
-		if op.Kind < Close && op.Kind != Batch {
-			calls += op.N - 1
-		}
-		calls++
-		if op.Kind == Contexts {
-			s.events = append(s.events, event{Op{Kind: cancel, N: i}, i})
-		}
-	}
-	for i := range s.Callers {
-		c := &caller{sim: s, id: i, ops: shares[i]}
-		c.resume, c.stop = iter.Pull(c.run)
-		s.callers = append(s.callers, c)
-	}
-	s.urgency = s.rng.Perm(s.Callers + 1)
-	if s.Schedule == Priorities {
-		for range s.Changes {
-			s.changes = append(s.changes, s.rng.IntN(stepsPerCall*max(calls, 1)))
-		}
-	}
-	return nil
-}
-
 // Before is where a caller may be overtaken: every access to a word begins here.
 func (s *sim) Before() {
 	c := s.current
@@ -200,16 +143,32 @@ func (s *sim) Before() {
 	}
 }
 
+// Await lets others run until ready reports true, and whoever runs is picked again.
+func (s *sim) Await(ready func() bool) {
+	c := s.current
+	if c == nil {
+		panic("a wait for what nobody will do")
+	}
+	c.state, c.awaits = blocked, ready
+	if !s.over {
+		s.next = s.pick()
+	}
+	if s.next != c || s.over {
+		c.pause()
+	}
+	c.state = running
+}
+
 // pick returns who goes on, or nil when all are done. Faults that are picked
 // happen at once.
 func (s *sim) pick() *caller {
-	faults := s.Callers
+	faults := len(s.callers)
 	for {
-		var ready [MaxCallers + 1]int
+		var ready [MaxCallers + 2]int
 		n, alive := 0, false
 		for i, c := range s.callers {
 			if c.state != done {
-				alive = true
+				alive = alive || !c.idle
 				if c.ready() {
 					ready[n] = i
 					n++
@@ -219,12 +178,14 @@ func (s *sim) pick() *caller {
 		if !alive {
 			return nil
 		}
-		if s.event < len(s.events) && (s.events[s.event].after < 0 || s.started[s.events[s.event].after]) {
+		if s.due(s.events[s.event:]) {
 			ready[n] = faults
 			n++
 		}
 		if n == 0 {
-			s.wakeNext()
+			if !s.wakeNext() {
+				return nil
+			}
 			continue
 		}
 		if i := s.choose(ready[:n]); i != faults {
@@ -269,18 +230,24 @@ func (s *sim) choose(ready []int) int {
 	return ready[s.rng.IntN(len(ready))]
 }
 
-// wakeNext lets true time pass until the first of those who sleep is due.
-func (s *sim) wakeNext() {
+// wakeNext lets true time pass until the first of those who sleep is due. It
+// reports false if nobody sleeps, so that all wait for each other.
+func (s *sim) wakeNext() bool {
 	first := time.Duration(-1)
 	for _, c := range s.callers {
 		if c.state == asleep && (first < 0 || c.deadline < first) {
 			first = c.deadline
 		}
 	}
+	if first < 0 {
+		s.fail("deadlock", "nobody can go on")
+		return false
+	}
 	if s.trace() {
 		s.tracef("all wait: time goes on to %s", first)
 	}
 	s.pass(first - s.clock.Passed())
+	return true
 }
 
 // happen carries out a fault.
@@ -312,35 +279,6 @@ func (s *sim) happen(op Op) {
 		}
 		s.cancelled[op.N] = true
 	}
-}
-
-// After takes note of an access that a word has had.
-func (s *sim) After(a seam.Access) {
-	c := s.current
-	if c == nil || c.dead {
-		return
-	}
-	s.note(uint64(c.id)<<8 | uint64(a.Op))
-	s.note(a.New)
-	if a.Word == freeWord {
-		c.sawFree(a)
-	}
-	if a.New < a.Old && slices.Contains(growing, a.Word) {
-		s.fail("word goes back", "%s", accessText(a))
-	}
-	if s.trace() {
-		s.tracef("caller %d: %s", c.id, accessText(a))
-	}
-}
-
-func accessText(a seam.Access) string {
-	switch {
-	case a.Op == seam.Load:
-		return fmt.Sprintf("load %s = %#x", a.Word, a.Old)
-	case a.Failed:
-		return fmt.Sprintf("%s %s fails: it is %#x", a.Op, a.Word, a.Old)
-	}
-	return fmt.Sprintf("%s %s: %#x becomes %#x", a.Op, a.Word, a.Old, a.New)
 }
 
 // note adds a number to the schedule's hash.
@@ -387,11 +325,16 @@ func (c *caller) guard() {
 		return
 	}
 	c.dead = true
+	c.sim.fail("panic", "%v at%s", p, where())
+}
+
+// where returns the functions of the simulation that are on the stack.
+func where() string {
 	where := ""
 	for line := range strings.Lines(string(debug.Stack())) {
 		if at, _, ok := strings.Cut(line, " +0x"); ok && strings.Contains(at, "/simulation/") {
 			where += " " + at[strings.Index(at, "/simulation/")+len("/simulation/"):]
 		}
 	}
-	c.sim.fail("panic", "%v at%s", p, where)
+	return where
 }

@@ -116,6 +116,7 @@ func (w *sharedWord) Next() (core.ID, error) {
 func wordProgram(seed uint64, swap func(word *seam.Uint64, last, next uint64) bool) Config {
 	c := Random(seed)
 	c.Strategy, c.FirstSequence, c.TimeBits, c.Start = strategies.LastTimestampPlusOne(), 0, 41, 100*time.Hour
+	c.Lease, c.Order, c.Nodeless, c.SequenceBits = NoLease, core.TimeNodeSequence, false, min(c.SequenceBits, 7)
 	for i, op := range c.Ops {
 		if !op.fault() {
 			c.Ops[i] = Op{Kind: IDs, N: max(op.N, 1)}

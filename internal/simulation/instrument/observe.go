@@ -20,7 +20,11 @@ func (p *pkg) observe(out io.Writer, decl ast.Decl) (words int) {
 		for _, id := range field.Names {
 			if isWord(field.Type) {
 				words++
-				fmt.Fprintf(out, "x.%s.Observe(%q, o)\n", id.Name, id.Name)
+				word := id.Name
+				if isLock(field.Type) {
+					word = name // all locks are called mu
+				}
+				fmt.Fprintf(out, "x.%s.Observe(%q, o)\n", id.Name, word)
 			} else if t, ok := field.Type.(*ast.Ident); ok && p.hasWords(t.Name) {
 				fmt.Fprintf(out, "x.%s.Observe(o)\n", id.Name)
 			}
@@ -49,12 +53,20 @@ func (p *pkg) hasWords(name string) bool {
 }
 
 func isWord(t ast.Expr) bool {
+	if generic, ok := t.(*ast.IndexExpr); ok { // a pointer, of whatever type
+		t = generic.X
+	}
 	s, ok := t.(*ast.SelectorExpr)
 	if !ok || s.Sel.Name == "SequenceStart" || s.Sel.Name == "Since" {
 		return false
 	}
 	x, ok := s.X.(*ast.Ident)
 	return ok && x.Name == "seam"
+}
+
+func isLock(t ast.Expr) bool {
+	s, ok := t.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "Mutex"
 }
 
 // structOf returns the name and fields of a struct's declaration, or nothing.

@@ -21,16 +21,19 @@ const (
 	Swap
 	Add
 	CompareAndSwap
+	Or
+	Lock
 )
 
 // String returns the verb for a trace.
 func (o Op) String() string {
-	return [...]string{"load", "store", "swap", "add", "compare-and-swap"}[o]
+	return [...]string{"load", "store", "swap", "add", "compare-and-swap", "or", "lock"}[o]
 }
 
 // Access is one access to a word, after the fact.
 type Access struct {
 	Word     string // the field's name
+	Number   int    // of the word among those of its name, as Watch gave it
 	Op       Op
 	Old, New uint64 // before and after; Int64 shows its bits
 	Failed   bool   // a compare-and-swap that found another value than it expected
@@ -38,8 +41,13 @@ type Access struct {
 
 // Observer sees the accesses to the words that were given it by Observe.
 type Observer interface {
+	// Watch tells of a word that is observed from now on, and of its value. It
+	// returns the word's number among those of its name.
+	Watch(word string, value uint64) int
 	Before()      // the access is about to happen, and others may come first
 	After(Access) // it has happened
+	// Await lets others run until ready reports true.
+	Await(ready func() bool)
 }
 
 // Uint64 is a 64-bit word with the methods of atomic.Uint64. The zero word is
@@ -47,11 +55,17 @@ type Observer interface {
 type Uint64 struct {
 	value    uint64
 	name     string
+	number   int
 	observer Observer
 }
 
 // Observe has o see every access from now on, under the word's name.
-func (w *Uint64) Observe(name string, o Observer) { w.name, w.observer = name, o }
+func (w *Uint64) Observe(name string, o Observer) {
+	if w.observer != o {
+		w.name, w.observer = name, o
+		w.number = o.Watch(name, w.value)
+	}
+}
 
 func (w *Uint64) access(op Op, change func(old uint64) (uint64, bool)) (old, now uint64, done bool) {
 	if w.observer != nil {
@@ -64,7 +78,7 @@ func (w *Uint64) access(op Op, change func(old uint64) (uint64, bool)) (old, now
 		now = old
 	}
 	if w.observer != nil {
-		w.observer.After(Access{Word: w.name, Op: op, Old: old, New: now, Failed: !done})
+		w.observer.After(Access{Word: w.name, Number: w.number, Op: op, Old: old, New: now, Failed: !done})
 	}
 	return old, now, done
 }
@@ -96,6 +110,12 @@ func (w *Uint64) Add(v uint64) uint64 {
 func (w *Uint64) CompareAndSwap(from, to uint64) bool {
 	_, _, done := w.access(CompareAndSwap, func(old uint64) (uint64, bool) { return to, old == from })
 	return done
+}
+
+// Or is as that of atomic.Uint64.
+func (w *Uint64) Or(mask uint64) uint64 {
+	old, _, _ := w.access(Or, func(old uint64) (uint64, bool) { return old | mask, true })
+	return old
 }
 
 // Int64 is a 64-bit word with the methods of atomic.Int64.

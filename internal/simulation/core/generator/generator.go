@@ -17,38 +17,34 @@ type Generator struct {
 	tickNs   int64
 	perTick  divisor
 	lifetime uint64
-	first    uint64
 	last     uint64
 	sequence uint64
 	allowed  uint64
-	ids      assembly
 	seqBits  uint8
 	start    seam.SequenceStart
 	strategy strategies.Strategy
 	layout   *Layout
-	node     int64
+	lease    Lease
 	after    func(time.Duration) <-chan time.Time
 
 	done chan struct{}
 	turn chan struct{}
 
-	_ [cacheLine]byte
+	tenure seam.Pointer[tenure]
+	news   news
 
-	free seam.Uint64
-	_    [cacheLine - 8]byte
-
+	_        [cacheLine]byte
 	counters counters
 }
 
 // Observe has o see every access to x's words from now on.
 func (x *Generator) Observe(o seam.Observer) {
-	x.free.Observe("free", o)
+	x.tenure.Observe("tenure", o)
+	x.news.Observe(o)
 	x.counters.Observe(o)
 }
 
 const cacheLine = 64
-
-const sealed = math.MaxUint64
 
 const MaxBatch = 1 << 24
 
@@ -87,43 +83,56 @@ func New(opts ...Option) (*Generator, error) {
 		start:    c.start,
 		strategy: c.strategy,
 		layout:   &c.layout,
-		node:     c.node,
-		ids:      newAssembly(c.layout, c.node),
+		lease:    c.lease,
 		done:     make(chan struct{}),
 		turn:     make(chan struct{}, 1),
 	}
 	g.after = afterOf(c.clock)
 	g.last = g.tick(int64(g.lifetime-1))<<g.seqBits | g.sequence
 	g.allowed = g.tick(int64(strategies.BorrowLimit(c.strategy)))
+	grant := Grant{Node: c.node, Limit: math.MaxUint64, Renew: math.MaxUint64}
+	if g.lease != nil {
+		h := &holder{g: g}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if grant, err = g.lease.Bind(h); err != nil {
+			return nil, &ConfigError{Option: "WithLease", Err: err}
+		}
+	}
 
-	g.first = g.tick(int64(now.Round(0).Sub(c.layout.Epoch))) << g.seqBits
-	g.free.Store(g.first)
+	first := max(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))), grant.Floor)
+	t := g.newTenure(grant)
+	t.begin.Store(g.slotOf(first))
+	t.free.Store(g.slotOf(first))
+	g.tenure.Store(t)
 	return g, nil
 }
 
 func (g *Generator) Next() (ID, error) {
-	slot, _, ok := g.take(g.now(), 1)
+	t := g.tenure.Load()
+	slot, _, ok := g.take(t, g.now(), 1)
 	if !ok {
 		var err error
-		if slot, _, err = g.acquire(&call{ctx: context.Background()}, 1); err != nil {
+		if t, slot, _, err = g.acquire(&call{ctx: context.Background()}, 1); err != nil {
 			return 0, err
 		}
 	}
-	return g.ids.id(slot), nil
+	return t.ids.id(slot), nil
 }
 
 func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
 	}
-	slot, _, ok := g.take(g.now(), 1)
+	t := g.tenure.Load()
+	slot, _, ok := g.take(t, g.now(), 1)
 	if !ok {
 		var err error
-		if slot, _, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
+		if t, slot, _, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
 			return 0, err
 		}
 	}
-	return g.ids.id(slot), nil
+	return t.ids.id(slot), nil
 }
 
 func (g *Generator) NextN(ids []ID) (int, error) {
@@ -139,15 +148,16 @@ func (g *Generator) NextNContext(ctx context.Context, ids []ID) (int, error) {
 		if err := ended(ctx); err != nil {
 			return filled, err
 		}
-		slot, end, ok := g.take(g.now(), uint64(len(ids)-filled))
+		t := g.tenure.Load()
+		slot, end, ok := g.take(t, g.now(), uint64(len(ids)-filled))
 		if !ok {
 			var err error
-			if slot, end, err = g.acquire(&c, uint64(len(ids)-filled)); err != nil {
+			if t, slot, end, err = g.acquire(&c, uint64(len(ids)-filled)); err != nil {
 				return filled, err
 			}
 		}
 		for ; slot < end; slot++ {
-			ids[filled] = g.ids.id(slot)
+			ids[filled] = t.ids.id(slot)
 			filled++
 		}
 	}
@@ -156,11 +166,14 @@ func (g *Generator) NextNContext(ctx context.Context, ids []ID) (int, error) {
 
 func (g *Generator) Layout() Layout { return g.layout.clone() }
 
-func (g *Generator) Node() int64 { return g.node }
+func (g *Generator) Node() int64 { return g.tenure.Load().node }
 
-func (g *Generator) Close() error {
-	if g.free.Swap(sealed) != sealed {
-		close(g.done)
+func (g *Generator) Close() error { return g.CloseContext(context.Background()) }
+
+func (g *Generator) CloseContext(ctx context.Context) error {
+	end, first := g.seal()
+	if !first || g.lease == nil {
+		return nil
 	}
-	return nil
+	return g.lease.Release(ctx, end)
 }

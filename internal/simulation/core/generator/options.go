@@ -3,6 +3,7 @@
 package generator
 
 import (
+	"errors"
 	"fmt"
 	"github.com/tickflake/tickflake/internal/simulation/core/monoclock"
 	"github.com/tickflake/tickflake/internal/simulation/seam"
@@ -26,15 +27,25 @@ type config struct {
 	node   int64
 	parts  []int64
 	option string
+
+	lease               Lease
+	leased              bool
+	ownLayout, ownClock bool
 }
 
-func WithLayout(l Layout) Option { return func(c *config) { c.layout = l.clone() } }
+func WithLayout(l Layout) Option {
+	return func(c *config) { c.layout, c.ownLayout = l.clone(), true }
+}
 
 func WithNode(n int64) Option {
 	return func(c *config) { c.node, c.parts, c.option = n, nil, "WithNode" }
 }
 
-func WithClock(clock Clock) Option { return func(c *config) { c.clock = clock } }
+func WithClock(clock Clock) Option {
+	return func(c *config) { c.clock, c.ownClock = clock, true }
+}
+
+func WithLease(l Lease) Option { return func(c *config) { c.lease, c.leased = l, true } }
 
 func WithStrategy(s strategies.Strategy) Option { return func(c *config) { c.strategy = s } }
 
@@ -54,6 +65,11 @@ func configure(opts []Option) (config, time.Time, error) {
 			return fail("New", fmt.Errorf("option %d of %d %w", i+1, len(opts), errNil))
 		}
 		opt(&c)
+	}
+	if c.leased {
+		if option, err := c.adopt(); err != nil {
+			return fail(option, err)
+		}
 	}
 	if isNil(c.clock) {
 		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))
@@ -84,7 +100,25 @@ func configure(opts []Option) (config, time.Time, error) {
 	return c, now, nil
 }
 
-func isNil(c Clock) bool {
+func (c *config) adopt() (option string, err error) {
+	if isNil(c.lease) {
+		return "WithLease", fmt.Errorf("lease %w: give one, such as that of lease.Claim", errNil)
+	}
+	if c.option != "" {
+		return c.option, errors.New("the lease grants the node number: leave the option out, or choose the number where the lease is claimed")
+	}
+	layout := c.lease.Layout()
+	if c.ownLayout && layout.String() != c.layout.String() {
+		return "WithLayout", fmt.Errorf("the lease is for the layout %s: leave the option out, or claim a lease for %s", layout, c.layout)
+	}
+	if c.ownClock {
+		return "WithClock", errors.New("the lease goes by a clock of its own: leave the option out, or give the clock to the lease, as by lease.WithClock")
+	}
+	c.layout, c.clock = layout, c.lease.Clock()
+	return "", nil
+}
+
+func isNil(c any) bool {
 	if c == nil {
 		return true
 	}
@@ -93,8 +127,12 @@ func isNil(c Clock) bool {
 }
 
 func issuingEnd(l Layout) time.Time {
-	if end := l.End(); end.Before(maxEpoch) {
-		return end
+	end := l.End()
+	switch {
+	case end.After(maxEpoch):
+		return maxEpoch
+	case l.TimeBits+l.SequenceBits == 63:
+		return end.Add(-l.Tick)
 	}
-	return maxEpoch
+	return end
 }

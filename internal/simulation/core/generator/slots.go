@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-func (g *Generator) take(now int64, n uint64) (slot, end uint64, ok bool) {
+func (g *Generator) take(t *tenure, now int64, n uint64) (slot, end uint64, ok bool) {
 	if uint64(now) >= g.lifetime {
 		return 0, 0, false
 	}
 	tick := g.perTick.quotient(uint64(now))
 	for {
-		free := g.free.Load()
+		free := t.free.Load()
 		slot := free
 		if fresh := tick << (g.seqBits & 63); fresh >= free {
 			slot = fresh + g.start.Draw()
 		}
 		slotTick := slot >> (g.seqBits & 63)
-		if slotTick > tick+g.allowed || slot > g.last {
+		if slotTick > tick+g.allowed || slot > t.last.Load() {
 			return 0, 0, false
 		}
 		end := slot + n
 		if tickEnd := (slot | g.sequence) + 1; end > tickEnd {
 			end = tickEnd
 		}
-		if g.free.CompareAndSwap(free, end) {
+		if t.free.CompareAndSwap(free, end) {
 			if slotTick > tick {
 				g.noteBorrow(slotTick, now)
 			}
@@ -37,36 +37,47 @@ func (g *Generator) take(now int64, n uint64) (slot, end uint64, ok bool) {
 	}
 }
 
-func (g *Generator) acquire(c *call, n uint64) (slot, end uint64, err error) {
+func (g *Generator) acquire(c *call, n uint64) (t *tenure, slot, end uint64, err error) {
 	defer c.leave(g)
 	for {
+		t := g.tenure.Load()
 
-		free := g.free.Load()
-		if free == sealed {
-			return 0, 0, ErrClosed
+		free := t.free.Load()
+		if free >= sealed {
+			if t.ended {
+				return nil, 0, 0, ErrClosed
+			}
+			g.succeed(t)
+			continue
 		}
 		now := g.now()
 		if free > g.last || now >= int64(g.lifetime) {
-			return 0, 0, &EndOfTimeError{End: issuingEnd(*g.layout)}
+			return nil, 0, 0, &EndOfTimeError{End: g.layout.Epoch.Add(time.Duration(g.lifetime)).UTC()}
 		}
-		if slot, end, ok := g.take(now, n); ok {
-			return slot, end, nil
+		if slot, end, ok := g.take(t, now, n); ok {
+			return t, slot, end, nil
 		}
 		tick, freeTick := g.tick(now), free>>g.seqBits
+		if last := t.last.Load(); max(tick, freeTick) > last>>g.seqBits {
+			if err := c.pass(g, t, last); err != nil {
+				return nil, 0, 0, err
+			}
+			continue
+		}
 		if now >= 0 && freeTick <= tick+g.allowed {
 			continue
 		}
 		s := strategies.Situation{Cause: strategies.Behind, Lead: g.leadOf(freeTick, now), Waited: c.waited}
-		if now >= 0 && free != g.first && (free-1)>>g.seqBits == tick {
+		if now >= 0 && free != t.begin.Load() && (free-1)>>g.seqBits == tick {
 			s.Cause = strategies.Exhausted
 		}
 		g.counters.lead(s.Lead)
 		switch d := g.strategy.Decide(s); d.Action {
 		case strategies.ActionBorrow:
 			end := min(free+n, (free|g.sequence)+1)
-			if g.free.CompareAndSwap(free, end) {
+			if t.free.CompareAndSwap(free, end) {
 				g.counters.borrow(freeTick)
-				return free, end, nil
+				return t, free, end, nil
 			}
 		case strategies.ActionWait:
 			wait := d.Wait
@@ -74,11 +85,11 @@ func (g *Generator) acquire(c *call, n uint64) (slot, end uint64, err error) {
 				wait = s.Lead
 			}
 			if err := c.wait(g, free, wait, s.Lead); err != nil {
-				return 0, 0, err
+				return nil, 0, 0, err
 			}
 		default:
 			g.counters.rejections.Add(1)
-			return 0, 0, &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: d.Limit, Waited: c.waited}
+			return nil, 0, 0, &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: d.Limit, Waited: c.waited}
 		}
 	}
 }

@@ -19,6 +19,8 @@ type Stats struct {
 
 	MaxLead time.Duration
 
+	Granted time.Duration
+
 	Drift time.Duration
 }
 
@@ -30,9 +32,11 @@ func (g *Generator) Stats() Stats {
 		Rejections:    g.counters.rejections.Load(),
 		MaxLead:       time.Duration(g.counters.maxLead.Load()),
 	}
-	if free := g.free.Load(); free != sealed && free != g.first {
-		s.Lead = max(0, g.leadOf((free-1)>>g.seqBits, g.now()))
+	now, t := g.now(), g.tenure.Load()
+	if free := t.free.Load(); free < sealed && free != t.begin.Load() {
+		s.Lead = max(0, g.leadOf((free-1)>>g.seqBits, now))
 	}
+	s.Granted = g.leadOf(t.limit.Load()>>g.seqBits+1, now)
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {
 		s.Drift = d.Drift()
 	}

@@ -8,6 +8,7 @@ import (
 
 type Stream struct {
 	g *Generator
+	t *tenure
 
 	first, next, end uint64
 	from, span       uint64
@@ -32,27 +33,28 @@ func (s *Stream) NextContext(ctx context.Context) (ID, error) {
 }
 
 func (s *Stream) issue(ctx context.Context) (ID, error) {
-	if s.next == s.end || uint64(s.g.now())-s.from >= s.span || s.g.free.Load() > s.tickEnd {
+	if s.next == s.end || uint64(s.g.now())-s.from >= s.span || s.t.free.Load() > s.tickEnd {
 		if err := s.reserve(ctx); err != nil {
 			return 0, err
 		}
 	}
 	slot := s.next
 	s.next++
-	return s.g.ids.id(slot), nil
+	return s.t.ids.id(slot), nil
 }
 
 func (s *Stream) reserve(ctx context.Context) error {
 	g := s.g
-	slot, end, ok := g.take(g.now(), min(max(1, 2*(s.next-s.first)), s.largest))
+	t := g.tenure.Load()
+	slot, end, ok := g.take(t, g.now(), min(max(1, 2*(s.next-s.first)), s.largest))
 	if !ok {
 
 		var err error
-		if slot, end, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
+		if t, slot, end, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
 			return err
 		}
 	}
-	s.first, s.next, s.end = slot, slot, end
+	s.t, s.first, s.next, s.end = t, slot, slot, end
 	s.tickEnd = (slot | g.sequence) + 1
 
 	tick := slot >> g.seqBits

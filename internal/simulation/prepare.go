@@ -1,0 +1,111 @@
+package simulation
+
+import (
+	"iter"
+	"time"
+
+	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/internal/simulation/seam"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// prepare makes the clock, the generator and the callers.
+func (s *sim) prepare() error {
+	s.Callers = max(s.Callers, 1)
+	if s.Tick == 0 {
+		s.Tick = time.Millisecond
+	}
+	if s.TimeBits == 0 {
+		s.TimeBits = 41
+	}
+	if s.Strategy == nil {
+		s.Strategy = strategies.Default()
+	}
+	s.clock = clocktest.NewVirtual(epoch.Add(s.Start))
+	s.reader = s.newReader()
+	s.layout = core.Layout{Epoch: epoch, Tick: s.Tick, TimeBits: s.TimeBits, NodeBits: nodeBits, SequenceBits: s.SequenceBits, Order: s.Order}
+	s.node = 1
+	if s.Nodeless {
+		s.layout.NodeBits, s.node = 0, 0
+	}
+	if err := s.layout.ValidateAt(s.clock.Wall()); err != nil {
+		return err
+	}
+	if err := strategies.Validate(s.Strategy); err != nil {
+		return err
+	}
+	s.prepareChecks()
+	if err := s.prepareGenerator(); err != nil {
+		return err
+	}
+
+	s.started = make([]bool, len(s.Ops))
+	shares := make([][]int, s.Callers)
+	turn, last, calls := 0, -1, 0
+	for i, op := range s.Ops {
+		if op.fault() {
+			s.events = append(s.events, event{op, i, last})
+			continue
+		}
+		if op.lease() {
+			s.errands = append(s.errands, event{op, i, last})
+			continue
+		}
+		shares[turn] = append(shares[turn], i)
+		turn, last = (turn+1)%s.Callers, i
+		if op.Kind < Close && op.Kind != Batch {
+			calls += op.N - 1
+		}
+		calls++
+		if op.Kind == Contexts {
+			s.events = append(s.events, event{Op{Kind: cancel, N: i}, i, i})
+		}
+	}
+	for i := range s.Callers {
+		c := &caller{sim: s, id: i, ops: shares[i]}
+		c.resume, c.stop = iter.Pull(c.run)
+		s.callers = append(s.callers, c)
+	}
+	if s.lease != nil {
+		c := &caller{sim: s, id: s.Callers, op: -1}
+		c.resume, c.stop = iter.Pull(c.lend)
+		s.lease.party, s.callers = c, append(s.callers, c)
+	}
+	s.urgency = s.rng.Perm(len(s.callers) + 1)
+	if s.Schedule == Priorities {
+		for range s.Changes {
+			s.changes = append(s.changes, s.rng.IntN(stepsPerCall*max(calls, 1)))
+		}
+	}
+	return nil
+}
+
+// prepareGenerator makes what issues the IDs.
+func (s *sim) prepareGenerator() error {
+	if s.Core != nil {
+		s.broken = s.Core(Env{Clock: s.reader, Observer: s, Layout: s.layout, Node: s.node})
+		return nil
+	}
+	opts := []core.Option{core.WithStrategy(s.Strategy), core.WithSequenceStart(seam.SequenceStart(s.FirstSequence))}
+	if s.Lease != NoLease {
+		s.lease = &lease{sim: s}
+		opts = append(opts, core.WithLease(s.lease))
+	} else {
+		opts = append(opts, core.WithLayout(s.layout), core.WithNode(s.node), core.WithClock(s.reader))
+	}
+	gen, err := core.New(opts...)
+	if err != nil {
+		return err
+	}
+	s.gen = gen
+	s.coming = tenure{node: s.node}
+	if l := s.lease; l != nil {
+		l.renewed = true
+		s.first = max(s.first, min(l.held.Floor, s.lastTick+1)<<s.SequenceBits)
+		l.watch()
+	}
+	s.coming.begin = s.first
+	gen.Observe(s)
+	return nil
+}

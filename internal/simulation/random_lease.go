@@ -1,0 +1,59 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// vary gives a third of the programs a lease, and a few another layout. It draws
+// from numbers of its own, so that the others are what they are without it.
+func vary(c *Config) {
+	r := rand.New(rand.NewPCG(c.Seed, 0x6c65617365))
+	switch r.IntN(24) {
+	case 0, 1:
+		nearWideEnd(r, c)
+		return
+	case 2, 3, 4:
+		c.Order = core.TimeSequenceNode
+	}
+	if r.IntN(3) != 0 {
+		return
+	}
+	c.Lease = pick(r, Asked, Asked, Inline)
+	c.Term = pick(r, 1, 2, 3, 5, 20, 200)
+	c.Deadlines = r.IntN(2) == 0
+	for i, op := range c.Ops {
+		if op.Kind == Close && r.IntN(2) == 0 {
+			c.Ops[i].Kind = Seal
+		}
+	}
+	moves := pick(r, 0, 1, 1, 2, 3, 6)
+	for range moves + r.IntN(3) {
+		op := Op{Kind: Extend, N: pick(r, 0, 1, 2, c.Term)}
+		if moves > 0 {
+			moves--
+			op = Op{Kind: Move, N: r.IntN(maxNode + 1), D: pick(r, 0, 0, 0, -ms, ms, 3*ms, -5*ms, 50*ms)}
+		}
+		c.Ops = slices.Insert(c.Ops, r.IntN(len(c.Ops)+1), op)
+	}
+}
+
+// nearWideEnd has a program run at the end of a layout that has all bits of an ID
+// but for the node number's, where the word has hardly room for the seal.
+func nearWideEnd(r *rand.Rand, c *Config) {
+	c.TimeBits, c.SequenceBits, c.Nodeless = 41, 22, true
+	c.FirstSequence = 1<<22 - 1 - r.Uint64N(6)
+	c.Start = time.Duration(1<<41)*ms - pick(r, ms, 2*ms, 3*ms, 10*ms) - time.Duration(1+r.IntN(1000))*us
+	if r.IntN(2) == 0 {
+		c.Strategy = strategies.BorrowUpTo(10 * ms)
+	}
+	for i, op := range c.Ops {
+		if op.Kind == Stream { // its blocks are long, and what is left of the last tick is short
+			c.Ops[i].Kind = IDs
+		}
+	}
+}
