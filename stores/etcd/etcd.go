@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 // Store is a [lease.Store] on etcd. It is safe for use by several goroutines at once.
@@ -49,6 +50,12 @@ func New(client *clientv3.Client, namespace string) (*Store, error) {
 	}, nil
 }
 
+var urlFormat = remote.Format{
+	Package: "etcd",
+	Plain:   remote.Scheme{Name: "etcd", Port: "2379"},
+	TLS:     remote.Scheme{Name: "etcds", Port: "2379"},
+}
+
 // Open returns a Store on the etcd at a URL,
 //
 //	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
@@ -64,23 +71,28 @@ func New(client *clientv3.Client, namespace string) (*Store, error) {
 // The error is a [*URLError], a [*lease.NamespaceError] or the driver's. Close the
 // Store when it is no longer used.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
-	t, err := parseURL(rawURL, "2379", []string{"etcd", "etcds"}, tlsOptions...)
+	u, err := urlFormat.Parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	if t.path != "" {
-		return nil, badURL("a path after the host; want none, and the namespace as ?namespace=NAME")
+	if u.Path != "" {
+		return nil, u.Refuse("a path after the host; want none, and the namespace as ?namespace=NAME", nil)
 	}
-	if (t.user == "") != (t.password == "") {
-		return nil, badURL("a user without a password, or a password without a user")
+	if (u.User == "") != (u.Password == "") {
+		return nil, u.Refuse("a user without a password, or a password without a user", nil)
+	}
+	tlsConfig, err := u.TLSConfig()
+	if err != nil {
+		return nil, err
 	}
 	// The client lives as long as this context, so it must outlive ctx, and end with
 	// it only while New is waiting.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
 	config := clientv3.Config{
 		Context:  alive,
-		Username: t.user,
-		Password: t.password,
+		Username: u.User,
+		Password: u.Password,
+		TLS:      tlsConfig,
 		// A connection whose other end is gone without a word is given up after 13 s.
 		// More often than every 10 s gRPC does not ask.
 		DialKeepAliveTime:    10 * time.Second,
@@ -90,18 +102,11 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 		Logger:          zap.NewNop(), // what matters is in the errors
 	}
 	web := "http://"
-	if t.scheme == "etcds" {
+	if tlsConfig != nil {
 		web = "https://"
-		config.TLS, err = t.tlsConfig()
-	} else {
-		err = t.plain("etcds")
 	}
-	for _, host := range t.hosts {
+	for _, host := range u.Hosts {
 		config.Endpoints = append(config.Endpoints, web+host)
-	}
-	if err != nil {
-		end()
-		return nil, err
 	}
 	stop := context.AfterFunc(ctx, end)
 	client, err := clientv3.New(config)
@@ -113,9 +118,9 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return nil, &OpenError{Hosts: strings.Join(t.hosts, ","), Err: err}
+		return nil, &OpenError{Hosts: strings.Join(u.Hosts, ","), Err: err}
 	}
-	s, err := New(client, t.namespace)
+	s, err := New(client, u.Namespace)
 	if err != nil {
 		end()
 		return nil, errors.Join(err, client.Close())
@@ -157,7 +162,7 @@ func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 			return nil, s.failed(ctx, "list", -1, err)
 		}
 		for _, kv := range resp.Kvs {
-			if node, ok := nodeOf(string(kv.Key[len(s.prefix):])); ok {
+			if node, ok := remote.NodeOf(string(kv.Key[len(s.prefix):])); ok {
 				cells = append(cells, lease.Cell{Node: node, Version: uint64(kv.ModRevision), Value: kv.Value})
 			}
 		}
@@ -171,10 +176,10 @@ func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 // Read returns the cell of a node number, in one round trip. It is linearizable: the
 // server confirms with a majority that it is up to date.
 func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
-	if err := errors.Join(checkNode(node), ctx.Err()); err != nil {
+	if err := errors.Join(remote.CheckNode(node), ctx.Err()); err != nil {
 		return lease.Cell{}, s.failed(ctx, "read", node, err)
 	}
-	resp, err := s.kv.Get(ctx, s.prefix+key(node))
+	resp, err := s.kv.Get(ctx, s.prefix+remote.Key(node))
 	if err != nil {
 		return lease.Cell{}, s.failed(ctx, "read", node, err)
 	}
@@ -188,10 +193,10 @@ func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 // trip. The version is the key's ModRevision, which etcd counts for all keys
 // together, so that it never comes again, not even if the key is deleted.
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
-	if err := errors.Join(checkNode(old.Node), ctx.Err()); err != nil {
+	if err := errors.Join(remote.CheckNode(old.Node), ctx.Err()); err != nil {
 		return lease.Cell{}, s.failed(ctx, "swap", old.Node, err)
 	}
-	name := s.prefix + key(old.Node)
+	name := s.prefix + remote.Key(old.Node)
 	// A version beyond int64 turns negative here, and no revision is.
 	same := clientv3.Compare(clientv3.ModRevision(name), "=", int64(old.Version))
 	resp, err := s.kv.Txn(ctx).If(same).Then(clientv3.OpPut(name, string(value))).Commit()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 func TestStore(t *testing.T) {
@@ -103,7 +104,7 @@ func TestListPages(t *testing.T) {
 	for begin := int64(0); begin < cells; begin += 100 {
 		var puts []clientv3.Op
 		for node := begin; node < min(begin+100, cells); node++ {
-			puts = append(puts, clientv3.OpPut("/pages/"+key(node), "value"))
+			puts = append(puts, clientv3.OpPut("/pages/"+remote.Key(node), "value"))
 		}
 		if _, err := client.Txn(ctx).Then(puts...).Commit(); err != nil {
 			t.Fatal(err)

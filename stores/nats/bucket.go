@@ -9,6 +9,8 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 // ConfigError reports a bucket that exists but could lose cells, or show old ones.
@@ -165,7 +167,7 @@ type entry struct {
 
 // get returns what the bucket's leader has for a cell.
 func (b *bucket) get(ctx context.Context, node int64) (entry, error) {
-	message, err := b.stream.GetLastMsgForSubject(ctx, b.prefix+key(node))
+	message, err := b.stream.GetLastMsgForSubject(ctx, b.prefix+remote.Key(node))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return entry{deleted: true}, nil
 	}
@@ -187,7 +189,7 @@ func (b *bucket) confirm(ctx context.Context, node int64, revision uint64) error
 		return nil
 	}
 	_, err := b.client.PublishMsg(ctx, natsgo.NewMsg(b.publish+b.prefix+"confirm"),
-		jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+key(node)),
+		jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+remote.Key(node)),
 		jetstream.WithExpectStream("KV_"+b.name),
 		jetstream.WithRetryAttempts(0))
 	return err
@@ -201,7 +203,7 @@ func (b *bucket) put(ctx context.Context, node int64, revision uint64, value []b
 		return 0, errVersion
 	}
 	for wait := firstWait; ; wait *= 2 {
-		next, err := b.kv.Update(ctx, key(node), value, revision)
+		next, err := b.kv.Update(ctx, remote.Key(node), value, revision)
 		if !isBusy(err) {
 			return next, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 // Store is a [lease.Store] on a JetStream key-value bucket. It is safe for use by
@@ -51,6 +52,13 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 	}, nil
 }
 
+var urlFormat = remote.Format{
+	Package: "nats",
+	Plain:   remote.Scheme{Name: "nats", Port: "4222"},
+	TLS:     remote.Scheme{Name: "tls", Port: "4222"},
+	Options: []string{"replicas", "creds", "nkey"},
+}
+
 // Open connects to the NATS server at a URL,
 //
 //	nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
@@ -72,33 +80,33 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 // [*lease.NamespaceError] or an [*OpenError]. A connection that is lost later comes
 // back by itself. Close the Store when it is no longer used.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
-	t, err := parseURL(rawURL, "4222", []string{"nats", "tls"}, append([]string{"replicas", "creds", "nkey"}, tlsOptions...)...)
+	u, err := urlFormat.Parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	if t.path != "" {
-		return nil, badURL("a path after the host; want none, and the namespace as ?namespace=NAME")
+	if u.Path != "" {
+		return nil, u.Refuse("a path after the host; want none, and the namespace as ?namespace=NAME", nil)
 	}
 	replicas := 0
-	if text, ok := t.options["replicas"]; ok {
+	if text, ok := u.Options["replicas"]; ok {
 		if replicas, err = strconv.Atoi(text); err != nil || replicas < 1 || replicas > 5 {
-			return nil, badURL("option replicas is not 1 to 5")
+			return nil, u.Refuse("option replicas is not 1 to 5", nil)
 		}
 	}
-	options, err := connectOptions(t)
+	options, err := connectOptions(u)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := connect(ctx, t, options)
+	conn, err := connect(ctx, u, options)
 	if err != nil {
-		return nil, &OpenError{Hosts: strings.Join(t.hosts, ","), Err: err}
+		return nil, &OpenError{Hosts: strings.Join(u.Hosts, ","), Err: err}
 	}
 	client, err := jetstream.New(conn)
 	if err != nil {
 		conn.Close()
-		return nil, &OpenError{Hosts: strings.Join(t.hosts, ","), Err: err}
+		return nil, &OpenError{Hosts: strings.Join(u.Hosts, ","), Err: err}
 	}
-	s, err := New(client, t.namespace)
+	s, err := New(client, u.Namespace)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -108,7 +116,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	return s, nil
 }
 
-func connectOptions(t target) ([]natsgo.Option, error) {
+func connectOptions(u *remote.URL) ([]natsgo.Option, error) {
 	options := []natsgo.Option{
 		natsgo.Name("tickflake"),
 		natsgo.MaxReconnects(-1),
@@ -123,40 +131,37 @@ func connectOptions(t target) ([]natsgo.Option, error) {
 		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}),
 	}
 	switch {
-	case t.password != "":
-		options = append(options, natsgo.UserInfo(t.user, t.password))
-	case t.user != "":
-		options = append(options, natsgo.Token(t.user))
+	case u.Password != "":
+		options = append(options, natsgo.UserInfo(u.User, u.Password))
+	case u.User != "":
+		options = append(options, natsgo.Token(u.User))
 	}
-	if file := t.options["creds"]; file != "" {
+	if file := u.Options["creds"]; file != "" {
 		options = append(options, natsgo.UserCredentials(file))
 	}
-	if file := t.options["nkey"]; file != "" {
+	if file := u.Options["nkey"]; file != "" {
 		nkey, err := natsgo.NkeyOptionFromSeed(file)
 		if err != nil {
-			return nil, &URLError{Problem: "option nkey", Err: err}
+			return nil, u.Refuse("option nkey", err)
 		}
 		options = append(options, nkey)
 	}
-	if t.scheme != "tls" {
-		return options, t.plain("tls")
-	}
-	config, err := t.tlsConfig()
-	if err != nil {
-		return nil, err
+	config, err := u.TLSConfig()
+	if config == nil || err != nil {
+		return options, err
 	}
 	return append(options, natsgo.Secure(config)), nil
 }
 
 // connect is nats.Connect with a context, which that does not take. It is bounded by
 // a timeout per server as well, so that the goroutine ends by itself.
-func connect(ctx context.Context, t target, options []natsgo.Option) (*natsgo.Conn, error) {
+func connect(ctx context.Context, u *remote.URL, options []natsgo.Option) (*natsgo.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	servers := make([]string, len(t.hosts))
-	for i, host := range t.hosts {
-		servers[i] = t.scheme + "://" + host
+	servers := make([]string, len(u.Hosts))
+	for i, host := range u.Hosts {
+		servers[i] = u.Scheme + "://" + host
 	}
 	type result struct {
 		conn *natsgo.Conn
@@ -229,7 +234,7 @@ func (s *Store) list(ctx context.Context) ([]lease.Cell, error) {
 			case entry == nil: // all that there was at the beginning
 				return cells, nil
 			}
-			if node, ok := nodeOf(entry.Key()); ok {
+			if node, ok := remote.NodeOf(entry.Key()); ok {
 				cells = append(cells, lease.Cell{Node: node, Version: entry.Revision(), Value: bytes.Clone(entry.Value())})
 			}
 		case <-ctx.Done():
@@ -242,7 +247,7 @@ func (s *Store) list(ctx context.Context) ([]lease.Cell, error) {
 // answers, and if there are several replicas, a majority confirms by a write that
 // the answer is the latest. That is two round trips, with one replica one.
 func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
-	if err := errors.Join(checkNode(node), ctx.Err()); err != nil {
+	if err := errors.Join(remote.CheckNode(node), ctx.Err()); err != nil {
 		return lease.Cell{}, s.failed(ctx, "read", node, err)
 	}
 	outer := ctx
@@ -278,7 +283,7 @@ func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 // trip; the first one in a namespace makes the bucket. The version is the message's
 // sequence in the bucket's stream, which never comes again while the bucket exists.
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
-	if err := errors.Join(checkNode(old.Node), ctx.Err()); err != nil {
+	if err := errors.Join(remote.CheckNode(old.Node), ctx.Err()); err != nil {
 		return lease.Cell{}, s.failed(ctx, "swap", old.Node, err)
 	}
 	outer := ctx

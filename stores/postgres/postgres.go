@@ -4,14 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/internal/remote"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -68,7 +67,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	}
 	config, err := pgx.ParseConfig(source.URL.String())
 	if err != nil {
-		return nil, &sqlstore.URLError{Scheme: source.URL.Scheme, Problem: "pgx does not take it", Err: harmless(err, source.URL)}
+		return nil, &sqlstore.URLError{Scheme: source.URL.Scheme, Problem: "pgx does not take it", Err: remote.Harmless(err, source.URL)}
 	}
 	query := source.URL.Query()
 	if !query.Has("default_query_exec_mode") {
@@ -100,23 +99,6 @@ func severalHosts(config *pgx.ConnConfig) bool {
 		}
 	}
 	return false
-}
-
-// harmless returns an error with the text of err, unless that may show a password.
-// It never wraps err, for pgx's holds the whole URL.
-func harmless(err error, u *url.URL) error {
-	query := u.Query()
-	secrets := []string{query.Get("password"), query.Get("sslpassword")}
-	if u.User != nil {
-		password, _ := u.User.Password()
-		secrets = append(secrets, password)
-	}
-	for _, secret := range secrets {
-		if secret != "" && (strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), url.QueryEscape(secret))) {
-			return errors.New("its message is withheld, since it may show the password")
-		}
-	}
-	return errors.New(err.Error())
 }
 
 // Close closes what Open has opened, and waits for statements that run. A Store that

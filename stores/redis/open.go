@@ -3,14 +3,11 @@ package redis
 import (
 	"context"
 	"errors"
-	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 
 	driver "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 // Open returns a Store in the server of a URL of the form
@@ -34,17 +31,13 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	source, err := parseURL(rawURL)
+	u, replicas, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	opt, err := driver.ParseURL(source.url.String())
+	opt, err := driver.ParseURL(u.URL.String())
 	if err != nil {
-		problem := err.Error()
-		if password, _ := source.url.User.Password(); password != "" && strings.Contains(problem, password) {
-			problem = "its message is withheld, since it may show the password"
-		}
-		return nil, &URLError{Scheme: source.url.Scheme, Problem: "the driver does not take it", Err: errors.New(problem)}
+		return nil, u.Refuse("the driver does not take it", remote.Harmless(err, u.URL))
 	}
 	opt.ContextTimeoutEnabled = true
 	if opt.PoolSize == 0 {
@@ -57,7 +50,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
 	client := driver.NewClient(opt)
-	s, err := New(client, source.namespace, Replicas(source.replicas))
+	s, err := New(client, u.Namespace, Replicas(replicas))
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -65,66 +58,25 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	return s, nil
 }
 
-type source struct {
-	url       *url.URL // without the parameters below
-	namespace string
-	replicas  int
-}
-
-func parseURL(rawURL string) (*source, error) {
-	scheme, rest, ok := strings.Cut(rawURL, "://")
-	if !ok || scheme != "redis" && scheme != "rediss" {
-		return nil, &URLError{Problem: "want one that begins with redis:// or rediss://"}
-	}
-	fail := func(problem string, err error) (*source, error) {
-		return nil, &URLError{Scheme: scheme, Problem: problem, Err: err}
-	}
-	const encode = "percent-encode what is neither letter nor digit in user, password and values, as %40 for @"
-	// What url.Parse says quotes the URL, and the password with it.
-	u, err := url.Parse(rawURL)
+// parseURL returns the URL without the parameters of this package, and the replicas.
+func parseURL(rawURL string) (u *remote.DriverURL, replicas int, err error) {
+	u, err = remote.ParseDriverURL(rawURL, []string{"redis", "rediss"}, "replicas")
 	if err != nil {
-		return fail("it is malformed; "+encode, nil)
+		return nil, 0, err
 	}
-	// With a / ? or # in the password, the host may be taken to end before it, and all
-	// that follows to be something that can be shown.
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 && strings.ContainsAny(rest[end:], "@#") {
-		return fail("it has a @ or # after the host; "+encode, nil)
+	if u.URL.Hostname() == "" {
+		return nil, 0, u.Refuse("it names no host", nil)
 	}
-	params, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return fail("its parameters are malformed; "+encode, nil)
+	if _, ok := u.URL.User.Password(); !ok && u.URL.User.Username() != "" {
+		// Written redis://password@host, as in some manuals, it is taken for a user
+		// without a password, and the server would be asked without either.
+		return nil, 0, u.Refuse("it has a user and no password; want user:password@host, or :password@host", nil)
 	}
-	if u.Hostname() == "" {
-		return fail("it names no host", nil)
-	}
-	if u.User != nil && u.User.Username() != "" {
-		if _, ok := u.User.Password(); !ok {
-			// Written redis://password@host, as in some manuals, it is taken for a user
-			// without a password, and the server would be asked without either.
-			return fail("it has a user and no password; want user:password@host, or :password@host", nil)
+	if text, ok := u.Own["replicas"]; ok {
+		replicas, err = strconv.Atoi(text)
+		if err != nil || replicas < 0 || replicas > 100 {
+			return nil, 0, u.Refuse("the parameter replicas cannot be used: want 0 to 100", nil)
 		}
 	}
-	s := &source{url: u, namespace: lease.DefaultNamespace}
-	for name := range params {
-		if len(params[name]) > 1 && slices.Contains([]string{"namespace", "replicas"}, name) {
-			return fail("it has the parameter "+name+" twice", nil)
-		}
-	}
-	if params.Has("namespace") {
-		s.namespace = params.Get("namespace")
-		if err := lease.CheckNamespace(s.namespace); err != nil {
-			return fail("the parameter namespace cannot be used", err)
-		}
-	}
-	if params.Has("replicas") {
-		n, err := strconv.Atoi(params.Get("replicas"))
-		if err != nil || n < 0 || n > 100 {
-			return fail("the parameter replicas cannot be used: want 0 to 100", nil)
-		}
-		s.replicas = n
-	}
-	params.Del("namespace")
-	params.Del("replicas")
-	u.RawQuery = params.Encode()
-	return s, nil
+	return u, replicas, nil
 }

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	driver "github.com/redis/go-redis/v9"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 // Store is a [lease.Store] in a hash of a Redis server. It is safe for use by several
@@ -175,7 +175,7 @@ const lastVersion = 1<<63 - 1
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
 	op := fmt.Sprintf("swap the cell of node %d", old.Node)
 	cell := lease.Cell{Node: old.Node, Value: append([]byte(nil), value...)}
-	if err := checkCell(cell); err != nil {
+	if err := remote.CheckCell(cell, true); err != nil {
 		return lease.Cell{}, s.fail(op, err)
 	}
 	if old.Version > lastVersion-versionStep {
@@ -194,21 +194,6 @@ func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.C
 		return lease.Cell{}, s.fail(op, err)
 	}
 	return cell, nil
-}
-
-func checkCell(cell lease.Cell) error {
-	problem := ""
-	switch {
-	case cell.Node < 0 || cell.Node >= 1<<22:
-		problem = "node number is not from 0 to 2²²-1"
-	case len(cell.Value) > lease.MaxValue:
-		problem = fmt.Sprintf("value has %d bytes, more than %d", len(cell.Value), lease.MaxValue)
-	case !utf8.Valid(cell.Value):
-		problem = "value is not UTF-8 text"
-	default:
-		return nil
-	}
-	return &ValueError{Problem: problem}
 }
 
 // once is a command that the client does not send again after a failure.

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
+
+	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 var (
@@ -56,12 +58,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // ValueError reports a cell that a Swap was to write and no store takes. Nothing was
-// sent.
-type ValueError struct {
-	Problem string // what is wrong with it, with the limit
-}
-
-func (e *ValueError) Error() string { return e.Problem }
+// sent. Its field Problem says what is wrong with it, with the limit.
+type ValueError = remote.ValueError
 
 // TableError reports a name that [Table] does not take.
 type TableError struct {
@@ -93,23 +91,6 @@ func (e *SchemaError) Unwrap() error { return e.Err }
 
 // URLError reports a URL that names no store. Its text holds no part of the URL but
 // the scheme, for where the password begins and ends in a URL that is wrong is
-// anybody's guess.
-type URLError struct {
-	Scheme  string // "postgres" or so; empty if the URL has none that was known
-	Problem string
-	Err     error // what the option's value was refused with, or nil
-}
-
-func (e *URLError) Error() string {
-	text := "store URL: " + e.Problem
-	if e.Scheme != "" {
-		text = e.Scheme + " " + text
-	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Unwrap returns the cause, or nil.
-func (e *URLError) Unwrap() error { return e.Err }
+// anybody's guess. Its fields are Scheme, "postgres" or so, empty if the URL has none
+// that is known; Problem; and Err, what a parameter was refused with, or nil.
+type URLError = remote.URLError

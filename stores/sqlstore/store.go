@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 // DefaultTable is the name of the table if [Table] gives no other.
@@ -188,7 +188,7 @@ const lastVersion = 1<<63 - 1 // of a BIGINT
 // that none of it was sent, or the server that it was rolled back.
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
 	cell := lease.Cell{Node: old.Node, Value: append([]byte(nil), value...)}
-	if err := checkCell(cell); err != nil {
+	if err := remote.CheckCell(cell, false); err != nil {
 		return lease.Cell{}, s.fail(fmt.Sprintf("swap the cell of node %d", old.Node), err)
 	}
 	if old.Version > lastVersion-versionStep {
@@ -213,21 +213,6 @@ func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.C
 		return lease.Cell{}, s.fail(fmt.Sprintf("swap the cell of node %d", old.Node), err)
 	}
 	return cell, nil
-}
-
-func checkCell(cell lease.Cell) error {
-	problem := ""
-	switch {
-	case cell.Node < 0 || cell.Node >= 1<<22:
-		problem = "node number is not from 0 to 2²²-1"
-	case len(cell.Value) > lease.MaxValue:
-		problem = fmt.Sprintf("value has %d bytes, more than %d", len(cell.Value), lease.MaxValue)
-	case !utf8.Valid(cell.Value) || strings.ContainsRune(string(cell.Value), 0):
-		problem = "value is not UTF-8 text without U+0000"
-	default:
-		return nil
-	}
-	return &ValueError{Problem: problem}
 }
 
 // write reports whether it has written the cell. If not, and without an error, the

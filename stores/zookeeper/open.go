@@ -8,12 +8,20 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 // sessionTime is how long a server that does not answer is waited for: the driver
 // gives up a connection after two thirds of it. Nothing that is stored depends on the
 // session.
 const sessionTime = 6 * time.Second
+
+var urlFormat = remote.Format{
+	Package: "zookeeper",
+	Plain:   remote.Scheme{Name: "zk", Port: "2181"},
+	TLS:     remote.Scheme{Name: "zks", Port: "2281"},
+}
 
 // Open returns a Store on the ZooKeeper servers at a URL,
 //
@@ -31,52 +39,47 @@ const sessionTime = 6 * time.Second
 // error is a [*URLError], a [*lease.NamespaceError] or an [*OpenError]. Close the Store
 // when it is no longer used.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
-	port := "2181"
-	if strings.HasPrefix(strings.ToLower(rawURL), "zks://") {
-		port = "2281"
-	}
-	t, err := parseURL(rawURL, port, []string{"zk", "zks"}, tlsOptions...)
+	u, err := urlFormat.Parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	if strings.Contains(t.path+"/", "//") || strings.Contains(t.path+"/", "/./") || strings.Contains(t.path+"/", "/../") {
-		return nil, badURL("bad path after the host; want the chroot, like /a/b")
+	if path := u.Path + "/"; strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") {
+		return nil, u.Refuse("bad path after the host; want the chroot, like /a/b", nil)
+	}
+	config, err := u.TLSConfig()
+	if err != nil {
+		return nil, err
 	}
 	dial := net.DialTimeout
-	if t.scheme == "zks" {
-		config, err := t.tlsConfig()
-		if err != nil {
-			return nil, err
-		}
+	if config != nil {
 		dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
 			return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, addr, config)
 		}
-	} else if err := t.plain("zks"); err != nil {
-		return nil, err
 	}
-	if (t.user == "") != (t.password == "") {
-		return nil, badURL("a user without a password, or a password without a user")
+	if (u.User == "") != (u.Password == "") {
+		return nil, u.Refuse("a user without a password, or a password without a user", nil)
 	}
+	hosts := strings.Join(u.Hosts, ",")
 	if err := ctx.Err(); err != nil {
-		return nil, &OpenError{Hosts: hostList(t), Err: err}
+		return nil, &OpenError{Hosts: hosts, Err: err}
 	}
-	conn, _, err := zk.Connect(t.hosts, sessionTime, zk.WithDialer(dial), zk.WithHostProvider(&servers{}),
+	conn, _, err := zk.Connect(u.Hosts, sessionTime, zk.WithDialer(dial), zk.WithHostProvider(&servers{}),
 		zk.WithLogger(unspoken{}), zk.WithLogInfo(false))
 	if err != nil {
-		return nil, &OpenError{Hosts: hostList(t), Err: err}
+		return nil, &OpenError{Hosts: hosts, Err: err}
 	}
 	var acl []zk.ACL
-	if t.user != "" {
+	if u.User != "" {
 		acl = zk.AuthACL(zk.PermAll)
 		_, err := await(ctx, func() (struct{}, error) {
-			return struct{}{}, conn.AddAuth("digest", []byte(t.user+":"+t.password))
+			return struct{}{}, conn.AddAuth("digest", []byte(u.User+":"+u.Password))
 		})
 		if err != nil {
 			conn.Close()
-			return nil, &OpenError{Hosts: hostList(t), Err: err}
+			return nil, &OpenError{Hosts: hosts, Err: err}
 		}
 	}
-	s, err := newStore(conn, t.path, t.namespace, acl)
+	s, err := newStore(conn, u.Path, u.Namespace, acl)
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 // Store is a [lease.Store] on ZooKeeper. It is safe for use by several goroutines at
@@ -105,7 +105,7 @@ func (s *Store) list(ctx context.Context) ([]lease.Cell, error) {
 		})
 	}
 	for _, name := range names {
-		if node, ok := nodeOf(name); ok && ctx.Err() == nil {
+		if node, ok := remote.NodeOf(name); ok && ctx.Err() == nil {
 			work <- node
 		}
 	}
@@ -133,7 +133,7 @@ func (s *Store) get(node int64) (lease.Cell, error) {
 // The driver's Sync would be no substitute: a leader answers it alone, even one that
 // has been deposed and does not yet know.
 func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
-	if err := checkNode(node); err != nil {
+	if err := remote.CheckNode(node); err != nil {
 		return lease.Cell{}, s.failed(ctx, "read", node, err)
 	}
 	cell, err := await(ctx, func() (lease.Cell, error) {
@@ -164,7 +164,7 @@ func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 // The driver sends each write at most once, so a conflict is never with a first
 // attempt of its own.
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
-	if err := checkNode(old.Node); err != nil {
+	if err := remote.CheckNode(old.Node); err != nil {
 		return lease.Cell{}, s.failed(ctx, "swap", old.Node, err)
 	}
 	value = bytes.Clone(value) // the driver may read it after we have returned
@@ -214,7 +214,7 @@ func (s *Store) create(ctx context.Context, name string, value []byte) error {
 // errDeleted is not zk.ErrNoNode, which Swap takes for a conflict.
 var errDeleted = errors.New("the znode above it was deleted as soon as it was made")
 
-func (s *Store) path(node int64) string { return s.root + "/" + key(node) }
+func (s *Store) path(node int64) string { return s.root + "/" + remote.Key(node) }
 
 func version(stat *zk.Stat) uint64 { return uint64(uint32(stat.Version)) + 1 }
 
@@ -283,5 +283,3 @@ func (h *servers) Connected() {
 	defer h.mu.Unlock()
 	h.last = (h.next + len(h.hosts) - 1) % len(h.hosts)
 }
-
-func hostList(t target) string { return strings.Join(t.hosts, ",") }
