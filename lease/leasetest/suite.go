@@ -33,8 +33,9 @@ type opener = func(t testing.TB, namespace string) lease.Store
 // up to t.Cleanup, and calls t.Fatal if it fails.
 //
 // The values in it are UTF-8 text with everything but U+0000, which the text of some
-// databases does not take. It takes a few thousand writes. In the end generators are
-// restarted on the store, in virtual time, with the wall stepped back by up to a year.
+// databases does not take. It takes a few thousand writes. In the end generators issue
+// IDs on the store: they are restarted, in virtual time, with the wall stepped back by
+// up to a year; and several processes run beside each other, in real time.
 func TestStore(t *testing.T, open func(t testing.TB, namespace string) lease.Store) {
 	for _, check := range checks {
 		t.Run(check.name, func(t *testing.T) { check.run(t, open) })
@@ -63,6 +64,7 @@ var checks = []struct {
 	{"locks", testLocks},
 	{"locks in a race", testLockRace},
 	{"restart", testRestart},
+	{"fleet", testFleet},
 }
 
 // fresh returns the name of a namespace that nobody has used, with room for more
