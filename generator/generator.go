@@ -42,6 +42,7 @@ type Generator struct {
 	layout   *Layout
 	lease    Lease                                // or nil
 	after    func(time.Duration) <-chan time.Time // how to wait for a clock that is not the machine's, or nil
+	elapsed  func() time.Duration                 // by what a wait that was cut short is measured
 
 	done chan struct{} // closed by Close, to wake those who wait
 	turn chan struct{} // capacity 1: held by the one caller that sleeps for the next tick
@@ -110,7 +111,7 @@ func New(opts ...Option) (*Generator, error) {
 		done:     make(chan struct{}),
 		turn:     make(chan struct{}, 1),
 	}
-	g.after = afterOf(c.clock)
+	g.after, g.elapsed = afterOf(c.clock), elapsedOf(c.clock)
 	g.last = g.tick(int64(g.lifetime-1))<<g.seqBits | g.sequence
 	g.allowed = g.tick(int64(strategies.BorrowLimit(c.strategy)))
 	grant := Grant{Node: c.node, Limit: math.MaxUint64, Renew: math.MaxUint64}

@@ -155,7 +155,7 @@ func (c *call) waitFor(g *Generator, news <-chan struct{}, d time.Duration) {
 	if after == nil {
 		after = time.After
 	}
-	begin, over := time.Now(), false
+	begin, over := g.elapsed(), false
 	select {
 	case <-after(d):
 		over = true
@@ -166,7 +166,7 @@ func (c *call) waitFor(g *Generator, news <-chan struct{}, d time.Duration) {
 	if over {
 		c.waited += d // in the clock's own time, whatever the machine's says
 	} else {
-		c.waited += min(d, time.Since(begin))
+		c.waited += min(d, g.elapsed()-begin)
 	}
 	if g.after == nil {
 		c.waited = c.before + time.Since(c.began)

@@ -47,11 +47,11 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration) error {
 	}
 	switch {
 	case g.after != nil:
-		begin := time.Now()
+		begin := g.elapsed()
 		if c.until(g, g.after(d)) {
 			c.waited += d // in the clock's own time, whatever the machine's says
 		} else {
-			c.waited += min(d, time.Since(begin))
+			c.waited += min(d, g.elapsed()-begin)
 		}
 	case d > fineWait:
 		c.release(g) // others may have less to wait for
@@ -141,4 +141,19 @@ func afterOf(c Clock) func(time.Duration) <-chan time.Time {
 		return a.After
 	}
 	return nil
+}
+
+// elapsedOf returns the monotonic time in which a wait that was cut short is
+// measured: the clock's own where it is waited for in that, and the machine's for a
+// clock that tells none.
+func elapsedOf(c Clock) func() time.Duration {
+	var source any = c
+	if m, ok := c.(*monoclock.Clock); ok {
+		source = m.Source()
+	}
+	if e, ok := source.(interface{ Elapsed() time.Duration }); ok && afterOf(c) != nil {
+		return e.Elapsed
+	}
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 )
 
@@ -13,6 +14,8 @@ type candidate struct {
 	cell  Cell
 	limit uint64 // of its record, or 0
 	owner string
+	// guess: its holder may be alive, and its clock behind ours.
+	guess bool
 }
 
 // triesPerClaim bounds the round trips of one claim: it lists, and then tries cells
@@ -60,9 +63,14 @@ func (k *Keeper) claim(ctx context.Context) error {
 			return k.storeError("lock", c.cell.Node, err)
 		}
 		tries++
-		if err := k.take(ctx, c, unlock); !errors.Is(err, ErrConflict) {
+		err = k.take(ctx, c, unlock)
+		switch {
+		case !errors.Is(err, ErrConflict):
 			return err
+		case k.pinned():
+			return &HeldError{Node: c.cell.Node, Owner: c.owner, Err: err}
 		}
+		full.Held++ // by whoever was faster
 	}
 	if full.Held == 0 && len(free) == 0 {
 		return &EndOfTimeError{End: k.layout.End()}
@@ -73,7 +81,7 @@ func (k *Keeper) claim(ctx context.Context) error {
 // take tries to make the cell c ours.
 func (k *Keeper) take(ctx context.Context, c candidate, unlock func()) error {
 	floor := max(k.tick(), c.limit)
-	r := k.record(min(floor+k.window, k.maxLimit()))
+	r := k.record(min(max(floor, k.front())+k.window, k.maxLimit()))
 	cell, err := k.swap(ctx, c.cell, r)
 	if err == nil {
 		k.hold(cell, floor, r, unlock)
@@ -96,6 +104,7 @@ func (k *Keeper) take(ctx context.Context, c candidate, unlock func()) error {
 func (k *Keeper) hold(cell Cell, floor uint64, r record, unlock func()) {
 	clear(k.tries)
 	clear(k.seen)
+	k.warned = false
 	k.held = &holding{cell: cell, floor: floor, limit: r.Limit, writes: map[string]bool{}, unlock: unlock}
 	k.written()
 	k.counters.claims.Add(1)
@@ -140,10 +149,11 @@ func (k *Keeper) choose(cells []Cell, records []record) ([]candidate, *NoFreeNod
 	for i, cell := range cells {
 		r := records[i]
 		exists[cell.Node] = true
-		c := candidate{cell: cell, limit: r.Limit, owner: r.Owner}
+		free, guess := k.isFree(cell, r, now)
+		c := candidate{cell: cell, limit: r.Limit, owner: r.Owner, guess: guess}
 		switch {
 		case k.pinned() && cell.Node != k.node, r.Limit >= k.maxLimit(): // nothing to be had
-		case !k.pinned() && !k.isFree(cell, r, now):
+		case !k.pinned() && !free:
 			full.Held++
 			if soonest == 0 || r.Limit < soonest {
 				soonest = r.Limit
@@ -166,26 +176,35 @@ func (k *Keeper) choose(cells []Cell, records []record) ([]candidate, *NoFreeNod
 	if k.locker == nil {
 		// Processes that start in the same moment should not all try the same.
 		k.rng.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
+		slices.SortStableFunc(ready, func(a, b candidate) int { return cmp.Compare(btoi(a.guess), btoi(b.guess)) })
 	}
 	slices.SortStableFunc(ahead, func(a, b candidate) int { return cmp.Compare(a.limit, b.limit) })
 	return append(ready, ahead...), full
 }
 
-// isFree reports whether a cell may be claimed. Where that is a guess, a wrong one
-// costs the other side its cell, and nobody an ID.
-func (k *Keeper) isFree(cell Cell, r record, now uint64) bool {
+// isFree reports whether a cell may be claimed, and whether that is a guess. A wrong
+// one costs the other side its cell, and nobody an ID.
+func (k *Keeper) isFree(cell Cell, r record, now uint64) (free, guess bool) {
 	if k.locker != nil || r.Holder == "" {
-		return true // of a Locker, the lock will tell
-	}
-	if r.Limit+r.Window < now {
-		return true // past by a grace
+		return true, false // of a Locker, the lock will tell
 	}
 	s, ok := k.seen[cell.Node]
 	if !ok || s.version != cell.Version {
-		k.seen[cell.Node] = sighting{version: cell.Version, since: k.elapsed()}
-		return false
+		s = sighting{version: cell.Version, since: k.elapsed()}
+		k.seen[cell.Node] = s
 	}
-	return k.elapsed()-s.since >= 2*k.span(0, max(r.Window, k.window))
+	if k.elapsed()-s.since >= 2*k.span(0, max(r.Window, k.window)) {
+		return true, false
+	}
+	past := r.Limit+r.Window < now // by a grace
+	return past, past
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // fresh returns node numbers that have no cell yet: the lowest, of a Locker, and
@@ -212,6 +231,9 @@ func (k *Keeper) fresh(exists map[int64]bool) (cells []candidate) {
 
 // mayPass reports whether waiting may help against err.
 func (k *Keeper) mayPass(err error) bool {
+	if errors.Is(err, fs.ErrPermission) {
+		return false
+	}
 	var full *NoFreeNodeError
 	var held *HeldError
 	var store *StoreError

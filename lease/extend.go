@@ -15,19 +15,18 @@ func (k *Keeper) extend(ctx context.Context) error {
 	h := k.held
 	r := k.record(max(h.limit, min(k.front()+k.window, k.maxLimit())))
 	cell, err := k.swap(ctx, h.cell, r)
-	switch {
-	case err == nil:
+	if err == nil {
 		k.extended(cell, r.Limit)
 		return nil
-	case !errors.Is(err, ErrConflict):
+	}
+	if !errors.Is(err, ErrConflict) {
 		h.writes[r.Write] = true
-		return err
 	}
-	now, is, err := k.read(ctx, h.cell.Node)
-	if err != nil {
-		return err // the next swap will come to the same
-	}
-	if h.writes[is.Write] { // one of unknown outcome has landed
+	now, is, readErr := k.read(ctx, h.cell.Node)
+	switch {
+	case readErr != nil || now.Version == h.cell.Version:
+		return err // nothing has landed yet, as far as anybody knows
+	case h.writes[is.Write]: // one of unknown outcome has
 		k.extended(now, is.Limit)
 		return nil
 	}

@@ -15,7 +15,10 @@ func (k *Keeper) checkFleet(ctx context.Context, cells []Cell, records []record)
 		return nil
 	}
 	if !k.strict || k.holder != nil || k.used.Limit > 0 { // an error is for the first claim
-		k.log.Warn("lease: " + skew.Error())
+		if !k.warned { // and not again at each try
+			k.log.Warn("lease: " + skew.Error())
+		}
+		k.warned = true
 		return nil
 	}
 	// A fleet that stopped as a whole looks as one whose clocks are behind ours.

@@ -33,7 +33,7 @@ type Keeper struct {
 
 	token  string
 	holder generator.Holder // nil until a generator is bound
-	sealed bool // to be closed: no generator may be bound any longer
+	sealed bool             // to be closed: no generator may be bound any longer
 	closed bool
 
 	held *holding // the cell that is ours in the store, or nil
@@ -43,6 +43,8 @@ type Keeper struct {
 
 	tries map[string]uint64  // the floors of claims of unknown outcome, by their writes
 	seen  map[int64]sighting // cells of others
+	// warned that the clock is far from the fleet's, since the last claim.
+	warned bool
 
 	due      time.Duration // elapsed time from which on to write again
 	retry    time.Duration // elapsed time before which the store is left alone
@@ -189,7 +191,7 @@ func (k *Keeper) dueIn() time.Duration {
 	}
 	in, front := k.due-k.elapsed(), k.front()
 	if k.grant() != k.used { // go over to it in time
-		in = min(in, max(k.span(front, min(k.held.floor, k.used.Limit)), time.Millisecond))
+		in = min(in, max(k.span(front+1, min(k.held.floor, k.used.Limit)), time.Millisecond))
 	}
 	if limit := k.held.limit; limit < k.maxLimit() {
 		in = min(in, k.span(front, limit-min(limit, k.window/3*2)))
@@ -215,9 +217,9 @@ func (k *Keeper) publish() {
 		return
 	}
 	grant := k.grant()
-	front := k.front()
+	soon := k.front() + 1 // a tick early, or a call could come between
 	follows := grant.Node == k.used.Node && grant.Floor <= k.used.Limit
-	if !follows && k.holder != nil && front < grant.Floor && front < k.used.Limit {
+	if !follows && k.holder != nil && soon < grant.Floor && soon < k.used.Limit {
 		return
 	}
 	if grant != k.used {

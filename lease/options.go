@@ -172,8 +172,21 @@ func configure(store Store, options []Option) (config, error) {
 		}
 		c.node = node
 	}
+	if n := c.longest(); n > MaxValue {
+		return fail("WithOwner", fmt.Errorf("with it and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, MaxValue))
+	}
 	c.timing()
 	return c, nil
+}
+
+// longest is the length of the longest record that is written. Characters of the
+// owner's name may take more bytes than they are.
+func (c *config) longest() int {
+	const token = "0123456789abcdef01234567"
+	return len(record{
+		Holder: token, Owner: c.owner, Limit: math.MaxUint64, Until: timeFormat,
+		Window: math.MaxUint64, Write: token, Layout: c.spec,
+	}.encode())
 }
 
 const (
@@ -207,8 +220,8 @@ func (c *config) timing() {
 // pinned reports whether only one node number will do.
 func (c *config) pinned() bool { return c.source != nil }
 
-// nodes is how many node numbers there are.
-func (c *config) nodes() int64 { return 1 << c.layout.NodeBits }
+// nodes is how many node numbers there are: no more than a Store keeps cells for.
+func (c *config) nodes() int64 { return 1 << min(c.layout.NodeBits, 22) }
 
 // maxLimit is the tick at which the layout's time ends.
 func (c *config) maxLimit() uint64 { return 1 << c.layout.TimeBits }

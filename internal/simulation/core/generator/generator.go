@@ -26,6 +26,7 @@ type Generator struct {
 	layout   *Layout
 	lease    Lease
 	after    func(time.Duration) <-chan time.Time
+	elapsed  func() time.Duration
 
 	done chan struct{}
 	turn chan struct{}
@@ -87,7 +88,7 @@ func New(opts ...Option) (*Generator, error) {
 		done:     make(chan struct{}),
 		turn:     make(chan struct{}, 1),
 	}
-	g.after = afterOf(c.clock)
+	g.after, g.elapsed = afterOf(c.clock), elapsedOf(c.clock)
 	g.last = g.tick(int64(g.lifetime-1))<<g.seqBits | g.sequence
 	g.allowed = g.tick(int64(strategies.BorrowLimit(c.strategy)))
 	grant := Grant{Node: c.node, Limit: math.MaxUint64, Renew: math.MaxUint64}

@@ -123,7 +123,7 @@ func (c *call) waitFor(g *Generator, news <-chan struct{}, d time.Duration) {
 	if after == nil {
 		after = time.After
 	}
-	begin, over := time.Now(), false
+	begin, over := g.elapsed(), false
 	select {
 	case <-after(d):
 		over = true
@@ -134,7 +134,7 @@ func (c *call) waitFor(g *Generator, news <-chan struct{}, d time.Duration) {
 	if over {
 		c.waited += d
 	} else {
-		c.waited += min(d, seam.Since(begin))
+		c.waited += min(d, g.elapsed()-begin)
 	}
 	if g.after == nil {
 		c.waited = c.before + seam.Since(c.began)

@@ -32,11 +32,11 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration) error {
 	}
 	switch {
 	case g.after != nil:
-		begin := time.Now()
+		begin := g.elapsed()
 		if c.until(g, g.after(d)) {
 			c.waited += d
 		} else {
-			c.waited += min(d, seam.Since(begin))
+			c.waited += min(d, g.elapsed()-begin)
 		}
 	case d > fineWait:
 		c.release(g)
@@ -118,4 +118,16 @@ func afterOf(c Clock) func(time.Duration) <-chan time.Time {
 		return a.After
 	}
 	return nil
+}
+
+func elapsedOf(c Clock) func() time.Duration {
+	var source any = c
+	if m, ok := c.(*monoclock.Clock); ok {
+		source = m.Source()
+	}
+	if e, ok := source.(interface{ Elapsed() time.Duration }); ok && afterOf(c) != nil {
+		return e.Elapsed
+	}
+	began := time.Now()
+	return func() time.Duration { return seam.Since(began) }
 }

@@ -1,0 +1,279 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// checks is what a run knows that no process does.
+type checks struct {
+	ids     map[generator.ID]struct{} // all that were issued
+	granted [][]span                  // by node number: who was granted which ticks, ascending
+	stamped []uint64                  // by node number: the tick after the latest that an ID was issued in
+
+	failures  []failure
+	keepGoing bool // past the first failure, to see others
+}
+
+// span is a range of ticks of a node number that the store says a process has.
+type span struct {
+	from, to uint64
+	owner    *process
+}
+
+// failure is a broken promise.
+type failure struct {
+	What   string
+	Detail string
+}
+
+func (v failure) String() string { return v.What + ": " + v.Detail }
+
+// fail notes a broken promise, and ends the run.
+func (f *fleet) fail(what, format string, args ...any) {
+	if slices.ContainsFunc(f.failures, func(v failure) bool { return v.What == what }) {
+		return
+	}
+	v := failure{what, fmt.Sprintf(format, args...)}
+	f.failures = append(f.failures, v)
+	f.tracef("FAILURE: %s", v)
+	f.over = !f.keepGoing
+}
+
+// landed is told of each write that takes effect. What it adds to the limit is
+// granted to the writer; what it takes away must have been the writer's, and nothing
+// of it used.
+func (f *fleet) landed(p *process, node int64, from, to uint64) {
+	spans := f.granted[node]
+	switch {
+	case to > from && len(spans) > 0 && spans[len(spans)-1].owner == p && spans[len(spans)-1].to == from:
+		spans[len(spans)-1].to = to
+	case to > from:
+		spans = append(spans, span{from, to, p})
+	}
+	for len(spans) > 0 && spans[len(spans)-1].to > to {
+		last := &spans[len(spans)-1]
+		if last.owner != p {
+			f.fail("limit lowered into another's ticks", "%s sets node %d from %s to %s, but %s has the ticks up to %s",
+				p.name, node, f.tickText(from), f.tickText(to), last.owner.name, f.tickText(last.to))
+		}
+		if last.to = to; last.from >= to {
+			spans = spans[:len(spans)-1]
+		}
+	}
+	f.granted[node] = spans
+	if to > 1<<f.layout.TimeBits {
+		f.fail("limit beyond the end", "%s sets node %d to %s", p.name, node, f.tickText(to))
+	}
+	if to < f.stamped[node] {
+		f.fail("limit below an ID", "%s sets node %d to %s, but there is an ID of tick %s", p.name, node, f.tickText(to), f.tickText(f.stamped[node]-1))
+	}
+}
+
+// owns reports whether p has the ticks of node from from up to to.
+func (f *fleet) owns(p *process, node int64, from, to uint64) bool {
+	spans := f.granted[node]
+	for i := len(spans) - 1; i >= 0 && spans[i].to > from; i-- {
+		if spans[i].from <= from && spans[i].owner == p {
+			return to <= spans[i].to
+		}
+	}
+	return false
+}
+
+// gets is told of each grant that a generator gets.
+func (f *fleet) gets(p *process, g generator.Grant) {
+	f.grants++
+	if g.Floor < g.Limit && !f.owns(p, g.Node, g.Floor, g.Limit) {
+		f.fail("grant without a write", "%s goes by a grant of node %d, %s to %s, that the store does not bear out: %s",
+			p.name, g.Node, f.tickText(g.Floor), f.tickText(g.Limit), f.spansText(g.Node))
+	}
+	if f.trace != nil {
+		f.tracef("%s: is granted node %d, %s to %s", p.name, g.Node, f.tickText(g.Floor), f.tickText(g.Limit))
+	}
+}
+
+func (f *fleet) spansText(node int64) (text string) {
+	for _, s := range f.granted[node][max(0, len(f.granted[node])-4):] {
+		text += fmt.Sprintf("[%d, %d) is %s's, ", s.from, s.to, s.owner.name)
+	}
+	return text
+}
+
+// issued is told of each ID that a call returned.
+func (f *fleet) issued(t *thread, id generator.ID) {
+	p := t.p
+	tick := uint64(id) >> (f.layout.NodeBits + f.layout.SequenceBits)
+	var node int64
+	if f.layout.Order == generator.TimeSequenceNode {
+		node = int64(id) & (f.numbers() - 1)
+	} else {
+		node = int64(id) >> f.layout.SequenceBits & (f.numbers() - 1)
+	}
+	f.note(uint64(id))
+	f.issues++
+	if f.trace != nil {
+		t.tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
+	}
+	if _, ok := f.ids[id]; ok {
+		f.fail("duplicate", "%s issues tick %s of node %d, ID %d, a second time", p.name, f.tickText(tick), node, id)
+	}
+	f.ids[id] = struct{}{}
+	f.stamped[node] = max(f.stamped[node], tick+1)
+	if limit := f.store.cells[node].limit; tick >= limit {
+		f.fail("ID beyond the limit", "%s issues tick %s of node %d, whose limit is %s", p.name, f.tickText(tick), node, f.tickText(limit))
+	}
+	if !f.owns(p, node, tick, tick+1) {
+		f.fail("ID without a grant", "%s issues tick %s of node %d: %s", p.name, f.tickText(tick), node, f.spansText(node))
+	}
+	if p.first == 0 {
+		p.first = f.now
+	}
+	p.last, p.tick = f.now, max(p.tick, tick)
+	p.excuse = ""
+	if t.kind == streamed {
+		if id <= t.latest {
+			f.fail("order of a stream", "%s issues %d after %d", p.name, id, t.latest)
+		}
+		t.latest = id
+		if tick < t.floorTick {
+			f.fail("order of ticks", "%s issues tick %d, after an ID of tick %d was returned", p.name, tick, t.floorTick)
+		}
+		return
+	}
+	if id <= t.floor {
+		f.fail("order", "%s issues %d, after %d was returned", p.name, id, t.floor)
+	}
+	t.floor = id // within a batch
+	p.largest = max(p.largest, id)
+}
+
+// refused is told of each error that a call returned.
+func (f *fleet) refused(t *thread, err error) {
+	p := t.p
+	f.refusals++
+	f.note(uint64(len(fmt.Sprintf("%T", err))))
+	if f.trace != nil {
+		t.tracef("fails: %v", withoutWait(err))
+	}
+	var none *generator.GrantError
+	var lead *generator.LeadError
+	var end *generator.EndOfTimeError
+	var ended *generator.ContextError
+	switch {
+	case errors.As(err, &none):
+		f.grantErrors++
+		p.excuse = ""
+		if f.endsEarly() && (f.onlyEnd(p) || f.scarce() || errors.As(p.k.Err(), new(*EndOfTimeError))) {
+			p.excuse = "time is over"
+		}
+		if next := p.holder.Tick(); !slices.ContainsFunc(t.looks[:], func(l look) bool { return max(l.tick, next) >= l.limit }) {
+			f.fail("error while there is time", "%s: %v, but it has up to %s, IDs are at %s, and the clock is at %s",
+				p.name, err, f.tickText(t.looks[0].limit), f.tickText(next), f.tickText(t.looks[0].tick))
+		}
+		if !f.holdsOther(p) && none.Past > 0 && f.calm && f.now > max(f.calmSince, p.started, p.lost)+f.bound() && p.excuse == "" {
+			f.fail("error in the calm", "%s: %v", p.name, err)
+		}
+	case errors.As(err, &lead):
+		if lead.Lead > lead.Limit {
+			p.excuse = "its clock is behind"
+		}
+	case errors.As(err, &end):
+		p.excuse = "time is over"
+	case errors.As(err, &ended), errors.Is(err, generator.ErrClosed):
+	default:
+		f.fail("error", "%s: %T %v", p.name, err, err)
+	}
+	if t.late && !errors.Is(err, generator.ErrClosed) && !errors.As(err, &ended) {
+		f.fail("close", "%s was closed, and fails with %v", p.name, err)
+	}
+}
+
+// onlyEnd reports whether the limits of the cells that p may claim are at the end
+// of time.
+func (f *fleet) onlyEnd(p *process) bool {
+	for node := range f.numbers() {
+		if f.store.cells[node].limit < p.k.maxLimit() && (!p.k.pinned() || p.k.node == node) {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutWait returns err without the time that a call has waited: where the end of a
+// context cut it short, that is the machine's.
+func withoutWait(err error) error {
+	switch e := err.(type) {
+	case *generator.GrantError:
+		c := *e
+		c.Waited = 0
+		return &c
+	case *generator.ContextError:
+		c := *e
+		c.Waited = 0
+		return &c
+	}
+	return err
+}
+
+// holdsOther reports whether another process holds, or has taken, the number that p
+// must have.
+func (f *fleet) holdsOther(p *process) bool {
+	if p.gen != nil && p.k.held == nil && errors.As(p.k.Err(), new(*HeldError)) {
+		return true
+	}
+	return slices.ContainsFunc(f.all, func(o *process) bool {
+		return o != p && !o.dead && o.k != nil && o.k.held != nil && o.k.held.cell.Node == p.node
+	})
+}
+
+// scarce reports whether there are more processes than numbers that have time left.
+func (f *fleet) scarce() bool {
+	n := 0
+	for _, cell := range f.store.cells {
+		if cell.limit < 1<<f.layout.TimeBits {
+			n++
+		}
+	}
+	return n < f.alive()
+}
+
+// bound is within what time everybody who can issues again once the faults are over:
+// five windows. A request that was lost times out within one. A process that gave up
+// then is started anew within half a one. The number of one who died is free two
+// windows after it was first looked at. The rest is for what the strategy may wait.
+func (f *fleet) bound() int64 { return 5 * f.longest }
+
+// checkLiveness makes sure that everybody who can has issued an ID within d, or within
+// the bound if it lost its number meanwhile. It does so to one who needs a number, and
+// whose clock is more than two windows ahead, and so takes it for dead.
+func (f *fleet) checkLiveness(d int64) {
+	for _, p := range f.all {
+		since := f.now - d
+		if p.lost > since {
+			since = f.now - f.bound()
+		}
+		switch {
+		case p.dead, p.closing, p.started > f.now-f.bound():
+		case p.last > since:
+			f.live++
+		case p.node >= 0 && f.holdsOther(p):
+			f.excused["another has its number"]++
+		case p.excuse != "":
+			f.excused[p.excuse]++
+		case f.endsEarly() && f.scarce():
+			f.excused["too few numbers have time left"]++
+		default:
+			state := "has no lease"
+			if p.k != nil && p.gen != nil {
+				state = fmt.Sprintf("has node %d up to %s, clock at %s, error %v", p.k.used.Node, f.tickText(p.k.used.Limit), f.tickText(p.k.front()), p.k.Err())
+			}
+			f.fail("liveness", "%s has issued nothing since %s (the faults were over at %s): it %s; last error %v",
+				p.name, time.Duration(p.last), time.Duration(f.calmSince), state, p.err)
+		}
+	}
+}

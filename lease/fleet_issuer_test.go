@@ -1,0 +1,154 @@
+package lease
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// issuer is what a thread knows of its calls.
+type issuer struct {
+	kind    callKind
+	calling bool // is within a call of the generator
+	closed  bool // a Close has returned
+	late    bool // it had when the present call began
+	ctx     context.Context
+
+	needing bool // has asked for a grant, and has not read the clock since
+	inNeed  bool
+	grants  int // those that had come by then
+
+	looks     [2]look      // the latest readings of the clock
+	floor     generator.ID // the largest ID that was returned before the call
+	floorTick uint64
+	latest    generator.ID // of the stream
+	batch     [64]generator.ID
+}
+
+// look is a reading of the clock, and the end of what was granted by then.
+type look struct{ tick, limit uint64 }
+
+type callKind uint8
+
+const (
+	single callKind = iota
+	batched
+	streamed
+	bounded
+)
+
+// looked notes a reading of the clock that the generator makes.
+func (t *thread) looked() {
+	if !t.calling || t.inNeed {
+		return
+	}
+	t.needing = false
+	t.looks[1] = t.looks[0]
+	t.looks[0] = look{t.p.k.tickAt(t.p.m.wall()), t.p.limit}
+}
+
+// tickAt is the tick of a machine's reading.
+func (k *Keeper) tickAt(wall int64) uint64 {
+	return uint64(max(fleetStart.Add(time.Duration(wall)).Sub(k.layout.Epoch), 0) / k.layout.Tick)
+}
+
+// issue is what a thread that issues IDs does.
+func (p *process) issue(t *thread) {
+	f := p.f
+	var stream *generator.Stream
+	for round := 0; ; round++ {
+		if f.calm {
+			t.pass(f.between(1, f.period/4))
+		} else if round > 0 && !f.often(f.pBurst) {
+			t.pass(f.between(1, f.think))
+		}
+		if f.issues > f.most && !f.calm {
+			t.pass(f.period)
+		}
+		t.kind = f.calls[f.rng.IntN(len(f.calls))]
+		t.floor, t.floorTick = p.largest, p.tick
+		if f.mutant != nil && f.mutant.check != nil && !f.mutant.check(p, t) {
+			continue
+		}
+		t.late, t.calling = t.closed, true
+		ids := t.batch[:1]
+		n := 0
+		var err error
+		switch t.kind {
+		case single:
+			ids[0], err = p.gen.Next()
+		case batched:
+			ids = t.batch[:1+f.rng.IntN(f.batch)]
+			n, err = p.gen.NextN(ids)
+			ids = ids[:n]
+		case streamed:
+			if stream == nil {
+				stream = p.gen.Stream()
+			}
+			ids[0], err = stream.Next()
+		case bounded:
+			ids[0], err = p.bounded(t)
+		}
+		t.calling, t.needing = false, false
+		if err != nil && t.kind != batched {
+			ids = nil
+		}
+		for _, id := range ids {
+			if t.late {
+				f.fail("close", "%s was closed, and issues %d", p.name, id)
+			}
+			f.issued(t, id)
+		}
+		if err != nil {
+			p.err = err
+			f.refused(t, err)
+			t.pass(f.between(f.period/64+1, f.period/8+2)) // as a caller who tries again does
+		}
+		if f.over {
+			return
+		}
+	}
+}
+
+// bounded issues one ID with a context that ends after some time.
+func (p *process) bounded(t *thread) (generator.ID, error) {
+	f := p.f
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	t.ctx = ctx
+	defer func() { t.ctx = nil }()
+	patience := 2 * f.longest
+	if !f.calm || f.often(256) {
+		patience = f.between(0, f.period)
+	}
+	f.at(patience, func() { t.cancelled(ctx, cancel) })
+	return p.gen.NextContext(ctx)
+}
+
+// cancelled ends a call's context.
+func (t *thread) cancelled(ctx context.Context, cancel func()) {
+	cancel()
+	if t.ctx == ctx {
+		t.cutShort()
+	}
+}
+
+// traceHandler writes what a keeper logs to the trace.
+type traceHandler struct{ p *process }
+
+func (h traceHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h traceHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h traceHandler) WithGroup(string) slog.Handler            { return h }
+func (h traceHandler) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	b.WriteString(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		b.WriteString(", " + a.String())
+		return true
+	})
+	h.p.f.tracef("%s: %s", h.p.name, b.String())
+	return nil
+}

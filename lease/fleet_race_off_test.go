@@ -1,0 +1,6 @@
+//go:build !race
+
+package lease
+
+// fleetDefault is how many seeds TestFleet runs unless it is told.
+const fleetDefault = 1500
