@@ -3,9 +3,11 @@ package chaos_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
@@ -44,21 +46,70 @@ func everyStrategy(t *testing.T) {
 
 // onEveryStrategy runs a script. If it fails, the script that is printed says for
 // which strategy and clock it is, so that `tickflake chaos --script` replays it.
+//
+// Where processes end, only a generator under a lease is safe, so it is that which
+// runs on every clock, and with its cells in files, too. Elsewhere a lease must make
+// no difference, and one clock will do.
 func onEveryStrategy(t *testing.T, script generatortest.Script) {
+	random := generator.WithSequenceStart(strategies.StartRandom(16))
 	for _, c := range claims {
 		t.Run(c.name, func(t *testing.T) {
-			for _, kind := range generatortest.ClockKinds {
-				t.Run(string(kind), func(t *testing.T) {
-					generatortest.TestScript(t, c.subject(kind), c.script(script, kind))
+			subject := c.subject
+			if endsProcesses(script) {
+				subject = c.leased
+				if !raceDetector || c.name == "default" {
+					t.Run("directory", func(t *testing.T) {
+						mustRun(t, c.leasedIn(t, generatortest.Raw), script)
+					})
+				}
+			} else {
+				t.Run("leased", func(t *testing.T) {
+					mustRun(t, c.leased(generatortest.Raw), c.script(script, generatortest.Raw))
 				})
+			}
+			for _, kind := range clocksOf(script) {
+				t.Run(string(kind), func(t *testing.T) {
+					mustRun(t, subject(kind), c.script(script, kind))
+				})
+			}
+			if len(clocksOf(script)) == 1 {
+				return
 			}
 			// Random starts change what a tick holds, and nothing else. The command line
 			// knows none, so that the script names no strategy.
 			t.Run("random-start", func(t *testing.T) {
-				s := c.subject(generatortest.Raw, generator.WithSequenceStart(strategies.StartRandom(16)))
-				generatortest.TestScript(t, s, script)
+				mustRun(t, subject(generatortest.Raw, random), script)
 			})
 		})
+	}
+}
+
+// clocksOf are the clocks to run a script on: all, unless the race detector is on, and
+// there is one caller. Its goroutines take turns, whichever clock it is.
+func clocksOf(script generatortest.Script) []generatortest.ClockKind {
+	if raceDetector && script.Callers <= 1 {
+		return []generatortest.ClockKind{generatortest.Raw}
+	}
+	return generatortest.ClockKinds
+}
+
+// mustRun runs a script as a test, which must apply.
+func mustRun(t *testing.T, s generatortest.Subject[generator.ID], script generatortest.Script) {
+	t.Cleanup(func() { assert.False(t, t.Skipped(), "the fault does not apply") })
+	generatortest.TestScript(t, s, script)
+}
+
+func endsProcesses(script generatortest.Script) bool {
+	return slices.ContainsFunc(script.Steps, func(s generatortest.Step) bool {
+		return s.Do == generatortest.Restart || s.Do == generatortest.Crash || s.Do == generatortest.Takeover
+	})
+}
+
+// Without a lease there is nothing that a process could leave to the next.
+func TestNoLeaseNoRestart(t *testing.T) {
+	for _, fault := range []string{"F11", "F12", "F13"} {
+		r := generatortest.RunScript(table[0].subject(generatortest.Raw), scenarioOf(t, fault).Script)
+		assert.Equal(t, "it keeps no state across a restart (Process.Restart)", r.Skipped, fault)
 	}
 }
 

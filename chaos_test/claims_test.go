@@ -10,6 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -77,6 +78,24 @@ func (c claim) bends() time.Duration { return max(c.Behind.Wait, c.Behind.Borrow
 func (c claim) subject(kind generatortest.ClockKind, opts ...generator.Option) generatortest.Subject[generator.ID] {
 	s := generatortest.Tickflake(c.strategy, kind, opts...)
 	s.Name = c.name + " on " + string(kind)
+	s.Claim = c.Claim
+	return s
+}
+
+// leased is the same under a lease, whose cells are in memory.
+func (c claim) leased(kind generatortest.ClockKind, opts ...generator.Option) generatortest.Subject[generator.ID] {
+	return c.under(leasetest.Leased{Clock: kind, Options: opts})
+}
+
+// leasedIn is the same, with the cells in files.
+func (c claim) leasedIn(t testing.TB, kind generatortest.ClockKind) generatortest.Subject[generator.ID] {
+	return c.under(leasetest.Leased{Clock: kind, Stores: inDirectory(t)})
+}
+
+func (c claim) under(l leasetest.Leased) generatortest.Subject[generator.ID] {
+	l.Strategy = c.strategy
+	s := l.Subject()
+	s.Name = c.name + " on " + string(l.Clock) + " under a lease"
 	s.Claim = c.Claim
 	return s
 }

@@ -165,20 +165,20 @@ func (m *m4) Next() (int64, error) {
 // m5 looks whether its lease of 5 s still runs, and then takes its time to use it.
 type m5 struct {
 	control
-	lease *lease
+	lease *fiveSeconds
 }
 
-type lease struct {
+type fiveSeconds struct {
 	mu     sync.Mutex
 	holder *m5
 	end    int64
 }
 
-var leases sync.Map // of states: *state to *lease
+var leases sync.Map // of states: *state to *fiveSeconds
 
 func newM5(clock *clocktest.Virtual, kept *state) issuer {
-	l, _ := leases.LoadOrStore(kept, &lease{})
-	return &m5{control: control{clock: clock, kept: kept}, lease: l.(*lease)}
+	l, _ := leases.LoadOrStore(kept, &fiveSeconds{})
+	return &m5{control: control{clock: clock, kept: kept}, lease: l.(*fiveSeconds)}
 }
 
 func (m *m5) Next() (int64, error) {

@@ -68,11 +68,29 @@ var across = append(inProcess[:len(inProcess):len(inProcess)],
 func TestAnyScript(t *testing.T) {
 	for _, c := range claims {
 		t.Run(c.name, func(t *testing.T) {
-			for _, kind := range generatortest.ClockKinds {
+			for _, kind := range clocksOf(generatortest.Script{}) {
 				t.Run(string(kind), func(t *testing.T) {
 					subject := c.subject(kind)
 					rapid.Check(t, func(t *rapid.T) {
 						script := c.script(faults(inProcess...).Draw(t, "script"), kind)
+						mustHold(t, generatortest.RunScript(subject, script), script)
+					})
+				})
+			}
+		})
+	}
+}
+
+// TestAnyScriptUnderALease does so with processes that end, die and are taken over
+// from, whenever that may be.
+func TestAnyScriptUnderALease(t *testing.T) {
+	for _, c := range claims {
+		t.Run(c.name, func(t *testing.T) {
+			for _, kind := range clocksOf(generatortest.Script{}) {
+				t.Run(string(kind), func(t *testing.T) {
+					subject := c.leased(kind)
+					rapid.Check(t, func(t *rapid.T) {
+						script := c.script(faults(across...).Draw(t, "script"), kind)
 						mustHold(t, generatortest.RunScript(subject, script), script)
 					})
 				})
@@ -117,7 +135,7 @@ func mustHold(t rapid.TB, r generatortest.Result, script generatortest.Script) {
 	if r.Failed() {
 		how := "replay this with generatortest.TestScript"
 		if script.Strategy != "" {
-			how = "replay this with tickflake chaos --script FILE"
+			how = "replay this with tickflake chaos --script FILE (and --no-lease, if the test has none)"
 		}
 		t.Fatalf("%s\n%s:\n\n%s\n", r.Violations[0], how, script)
 	}

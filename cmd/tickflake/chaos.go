@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/internal/simulation"
+	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -24,6 +25,11 @@ its clock. The promises are: no ID twice, each ID above all that were returned
 before its call began, no stall and no lead beyond what the strategy allows, and
 the right error. What was broken is listed below the table, with the script that
 shows it.
+
+The generator is under a lease, which keeps in memory what a process leaves to the
+next: 3 seconds at a time are granted, and the processes of a script share a node
+number. With --no-lease its node number is given by hand, it keeps nothing, and the
+scenarios in which processes end do not apply.
 
 --script replays a script, which is what 'tickflake chaos list F5' prints and what
 a failure ends with. It says itself which strategy and clock it is for (default
@@ -45,6 +51,7 @@ const chaosExamples = `  tickflake chaos
   tickflake chaos --strategy borrow:1s,wait:5s --strategy reject --clock all
   tickflake chaos --strategy all --clock all --format junit > chaos.xml
   tickflake chaos --fault F5 --fault F9 --clock raw
+  tickflake chaos --fault F11,F12,F13 --strategy all --clock all
   tickflake chaos list F5 > f5.txt; tickflake chaos --script f5.txt --strategy wait
   echo 'strategy reject; ids 20; step -1s; ids 5' | tickflake chaos --script -
   tickflake chaos --seeds 100000
@@ -69,7 +76,9 @@ var presetStrategies = []string{
 // chaos is the command. What it puts to the test can be replaced in tests.
 type chaos struct {
 	*console
-	subject func(strategies.Strategy, generatortest.ClockKind) generatortest.Subject[generator.ID]
+	// subject is under a lease, and unleased is not.
+	subject, unleased func(strategies.Strategy, generatortest.ClockKind) generatortest.Subject[generator.ID]
+
 	program func(seed uint64) simulation.Config
 	// simulate runs a script with a seed and with steps.
 	simulate func(simulation.Config) simulation.Result
@@ -80,7 +89,7 @@ type chaos struct {
 	faults                []string
 	script                string
 	seeds, from, parallel int64
-	trace                 bool
+	trace, noLease        bool
 }
 
 // namedStrategy is a strategy and what the command line calls it. It is none
@@ -97,6 +106,9 @@ func realChaos(c *console) *chaos {
 	return &chaos{
 		console: c,
 		subject: func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[generator.ID] {
+			return leasetest.Leased{Strategy: s, Clock: clock}.Subject()
+		},
+		unleased: func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[generator.ID] {
 			return generatortest.Tickflake(s, clock)
 		},
 		program:  simulation.Random,
@@ -133,6 +145,7 @@ func (k *chaos) command() *cobra.Command {
 	k.strategyFlag(cmd)
 	k.clockFlag(cmd)
 	k.faultFlag(cmd)
+	cmd.Flags().BoolVar(&k.noLease, "no-lease", false, "give the node number by hand, so that nothing survives a restart")
 	cmd.Flags().StringVar(&k.script, "script", "", "replay the script in `FILE`, - for standard input")
 	k.seedFlags(cmd)
 	k.format = choiceFlag(cmd, "format", "output `FORMAT`", []string{formatTable, formatJSON, formatJUnit})
@@ -240,7 +253,7 @@ func (k *chaos) check(cmd *cobra.Command) error {
 	if err := clash("script", "fault", "seeds", "from", "parallel"); err != nil {
 		return err
 	}
-	if err := clash("seeds", "strategy", "clock", "fault"); err != nil {
+	if err := clash("seeds", "strategy", "clock", "fault", "no-lease"); err != nil {
 		return err
 	}
 	for _, flag := range []string{"from", "parallel"} {
@@ -272,32 +285,14 @@ func (k *chaos) chosen(strategy namedStrategy, clocks ...generatortest.ClockKind
 
 // title names a generator for people: as its strategy was given, and what that
 // means if it was a name.
-func title(s namedStrategy, clock generatortest.ClockKind) string {
+func (k *chaos) title(s namedStrategy, clock generatortest.ClockKind) string {
+	text := s.name
 	if spec := fmt.Sprint(s.strategy); spec != s.name {
-		return fmt.Sprintf("%s (%s) on %s", s.name, spec, clock)
+		text += fmt.Sprintf(" (%s)", spec)
 	}
-	return fmt.Sprintf("%s on %s", s.name, clock)
-}
-
-// knownFault returns the fault with a number or a name.
-func knownFault(s string) (string, error) {
-	var known []string
-	for _, scenario := range generatortest.Catalogue() {
-		if strings.EqualFold(s, scenario.Fault) || strings.EqualFold(s, scenario.Name) {
-			return scenario.Fault, nil
-		}
-		if !slices.Contains(known, scenario.Fault) {
-			known = append(known, scenario.Fault)
-		}
+	text += " on " + string(clock)
+	if k.noLease {
+		text += ", no lease"
 	}
-	last := len(known) - 1
-	return "", fmt.Errorf("want %s or %s, got %q", strings.Join(known[:last], ", "), known[last], s)
-}
-
-func faultCompletions() []cobra.Completion {
-	var faults []cobra.Completion
-	for _, scenario := range generatortest.Catalogue() {
-		faults = append(faults, cobra.CompletionWithDesc(scenario.Fault, scenario.What))
-	}
-	return faults
+	return text
 }

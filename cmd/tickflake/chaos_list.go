@@ -2,10 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -14,7 +17,8 @@ import (
 )
 
 const chaosListHelp = `List the scenarios that 'tickflake chaos' runs: the fault, its name, and what
-happens.
+happens. Those with a note in parentheses it does not run: they are tests, which
+need the sources of tickflake.
 
 With faults as arguments it prints their scripts, each of which 'tickflake chaos
 --script' takes; --scripts prints those of all. A script is a text of steps, on
@@ -51,7 +55,10 @@ type scenarioJSON struct {
 	Fault  string `json:"fault"`
 	Name   string `json:"name"`
 	What   string `json:"what"`
-	Script string `json:"script"`
+	Script string `json:"script,omitempty"`
+	Run    string `json:"run,omitempty"` // what runs it, if it is no script
+
+	lines string // of the script
 }
 
 func newChaosList(c *console) *cobra.Command {
@@ -66,6 +73,10 @@ func newChaosList(c *console) *cobra.Command {
   tickflake chaos list --format json | jq -r .fault`,
 		Args: func(_ *cobra.Command, args []string) error {
 			for _, arg := range args {
+				if e, ok := elsewhereOf(arg); ok {
+					chosen = append(chosen, e.Fault)
+					continue
+				}
 				fault, err := knownFault(arg)
 				if err != nil {
 					return err
@@ -74,12 +85,12 @@ func newChaosList(c *console) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: cobra.FixedCompletions(faultCompletions(), cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: cobra.FixedCompletions(listedCompletions(), cobra.ShellCompDirectiveNoFileComp),
 	}
 	scripts := cmd.Flags().Bool("scripts", false, "print the scripts of all")
 	format := choiceFlag(cmd, "format", "output `FORMAT`", []string{formatTable, formatJSON})
 	cmd.RunE = func(*cobra.Command, []string) error {
-		list := scenarios(chosen)
+		list := listed(chosen)
 		switch {
 		case *format == formatJSON:
 			return writeScenariosJSON(c.out, list)
@@ -99,31 +110,61 @@ func scenarios(faults []string) []generatortest.Scenario {
 	})
 }
 
-func writeScenarios(w io.Writer, list []generatortest.Scenario) error {
+// listed returns the same, and those that are no scripts, by their numbers.
+func listed(faults []string) []scenarioJSON {
+	var list []scenarioJSON
+	for _, s := range scenarios(faults) {
+		list = append(list, scenarioJSON{Fault: s.Fault, Name: s.Name, What: s.What, Script: s.Script.Line(), lines: s.Script.String()})
+	}
+	for _, e := range elsewhere {
+		if len(faults) == 0 || slices.Contains(faults, e.Fault) {
+			list = append(list, e)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b scenarioJSON) int { return cmp.Compare(a.number(), b.number()) })
+	return list
+}
+
+// number is the 5 of F5.
+func (s scenarioJSON) number() int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(s.Fault, "F"))
+	return n
+}
+
+func writeScenarios(w io.Writer, list []scenarioJSON) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", s.Fault, s.Name, s.What)
+		note := ""
+		if s.Run != "" {
+			note = fmt.Sprintf(" (%s)", s.Run)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s%s\n", s.Fault, s.Name, s.What, note)
 	}
 	return t.Flush()
 }
 
-func writeScenariosJSON(w io.Writer, list []generatortest.Scenario) error {
+func writeScenariosJSON(w io.Writer, list []scenarioJSON) error {
 	encoder := json.NewEncoder(w)
 	for _, s := range list {
-		if err := encoder.Encode(scenarioJSON{s.Fault, s.Name, s.What, s.Script.Line()}); err != nil {
+		if err := encoder.Encode(s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeScripts writes the scripts, each below a comment that says what it is.
-func writeScripts(w *bufio.Writer, list []generatortest.Scenario) error {
+// writeScripts writes the scripts, each below a comment that says what it is. What is
+// no script is the comment alone.
+func writeScripts(w *bufio.Writer, list []scenarioJSON) error {
 	for i, s := range list {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		if _, err := fmt.Fprintf(w, "# %s %s: %s\n%s\n", s.Fault, s.Name, s.What, s.Script); err != nil {
+		text := s.lines
+		if s.Run != "" {
+			text = "# It is no script; in the sources of tickflake, run: " + s.Run
+		}
+		if _, err := fmt.Fprintf(w, "# %s %s: %s\n%s\n", s.Fault, s.Name, s.What, text); err != nil {
 			return err
 		}
 	}

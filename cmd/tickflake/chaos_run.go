@@ -46,7 +46,7 @@ func (k *chaos) catalogue(ctx context.Context) error {
 	var suites []suite
 	for _, strategy := range chosen {
 		for _, clock := range clocks {
-			s := suite{subject: title(strategy, clock)}
+			s := suite{subject: k.title(strategy, clock)}
 			for _, scenario := range list {
 				s.trials = append(s.trials, k.trial(strategy, clock, scenario))
 			}
@@ -62,7 +62,11 @@ func (k *chaos) trial(strategy namedStrategy, clock generatortest.ClockKind, sce
 	scenario.Script.Strategy, scenario.Script.Clock = fmt.Sprint(strategy.strategy), string(clock)
 	return func(io.Writer) outcome {
 		began := time.Now()
-		r := generatortest.Run(k.subject(strategy.strategy, clock), scenario)
+		subject := k.subject
+		if k.noLease {
+			subject = k.unleased
+		}
+		r := generatortest.Run(subject(strategy.strategy, clock), scenario)
 		return outcome{Result: r.Results[0], took: time.Since(began)}
 	}
 }
@@ -78,6 +82,8 @@ func (k *chaos) replay(ctx context.Context) error {
 		return k.replaySeed(ctx, name, script)
 	case len(script.Steps) == 0:
 		return fmt.Errorf("%s: script: there are no steps in it", name)
+	case script.Seed != 0 && k.noLease:
+		return &usageError{err: errors.New("--no-lease does not go with a script that has a seed: the simulation has one process only, without a lease")}
 	case script.Seed == 0 && k.trace:
 		return &usageError{err: errors.New("--trace needs a script with a seed, which is simulated")}
 	}
@@ -108,7 +114,7 @@ func (k *chaos) replay(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			suites = append(suites, suite{title(strategy, clock), []trial{t}})
+			suites = append(suites, suite{k.title(strategy, clock), []trial{t}})
 		}
 	}
 	return k.runScript(ctx, suites, script.Seed != 0)

@@ -75,7 +75,7 @@ func TestChaosBadScripts(t *testing.T) {
 		{"too many IDs", file("ids 20000000\nids 1"), "*script.txt: script line 2: \"ids 1\": that makes 20000001 IDs in all: at most 20000000"},
 		{"empty", file("# nothing\n"), "*script.txt: script: there are no steps in it"},
 		{"only settings", file("strategy wait"), "*script.txt: script: there are no steps in it"},
-		{"restart", file("ids 5; restart; ids 5"), "*script.txt was not run: it keeps no state across a restart (Process.Restart)"},
+		{"beyond all clocks", file("begin 2150-01-01T00:00:00Z; step +490905h; ids 1"), "*script.txt was not run: it begins at 2150-01-01*, but clocks show 1678-*"},
 		{"simulated restart", file("seed 3; ids 5; restart; ids 5"), "*script.txt: script step 2: \"restart\": the simulation has one process only; leave out the seed, or the step"},
 		{"simulated before the epoch", file("seed 3; begin 2001-01-01T00:00:00Z; ids 5"), "*script.txt was not run: *"},
 		{"seed and settings alone", file("seed 3; clock raw"), "*script.txt: script: without steps the seed decides all: leave out the other settings, or add steps"},

@@ -56,9 +56,12 @@ var catalogue = []Scenario{
 	scenario("F10", "leap-second", "the wall repeats one second",
 		"pass 1500ms; leap; ids 3000 over 3s; ids 200; leap; pass 990ms; stream 500; ids 2000 over 20ms; ids 500"),
 	scenario("F11", "restart-after-step-back", "the process ends, the wall steps back by 1 s or 1 h, the process starts again",
-		"ids 100; step -1s; restart; ids 100; pass 5s; ids 100; step -1h; restart; ids 100; ids 5000 over 4s; step -3500ms; crash; ids 3000 over 4s; step -5ms; crash; ids 100"),
+		"ids 100; step -1s; restart; ids 100; pass 5s; ids 100; step -1h; restart; ids 100; ids 5000 over 4s; step -3500ms; crash; ids 3000 over 4s; step -5ms; crash; ids 100; "+
+			"pass 2h; ids 1000 over 10s; step -5ms; restart; ids 20; step -5s; restart; ids 1000 over 10s; step -8s; crash; ids 1000 over 1m"),
 	scenario("F12", "crash-after-burst", "the process is killed in a burst and starts again at once",
-		"ids 5000; crash; ids 5000; pass 100ms; ids 5000 over 1s; crash; ids 5000 over 1s; restart; ids 100"),
+		"ids 5000; crash; ids 5000; pass 100ms; ids 5000 over 1s; crash; ids 5000 over 1s; restart; ids 100; "+
+			// A minute on, one that keeps out of what the dead had reserved is at work again.
+			"pass 1m; ids 1000 over 10s; crash; ids 2000 over 20s; crash; ids 100; pass 1m; batch 200; crash; batch 200; ids 1000 over 1m"),
 	scenario("F13", "pause-and-takeover", "the process stops in the middle of a call, another takes its node number, the first wakes up and goes on",
 		"ids 100; takeover 10s; ids 100; takeover 1m; ids 100; takeover 1h; ids 100; takeover 3s; ids 100 over 10s"),
 	scenario("F16", "exhaustion", "many callers ask for more than the layout holds",

@@ -92,8 +92,9 @@
 //   - [NoStart]: New, Restart or Close failed, or Stream returned nil. New may fail
 //     while the clock is before Epoch or not before End, in a script that begins then.
 //   - [NoRecovery]: after the last step all faults end, and enough time passes for
-//     the clock to be a second past the last tick. (Without Time: for as long as all
-//     steps together, and a minute.) Then three calls, a second apart, must be
+//     the clock to be a second past the last tick. (Without Time, or if the last
+//     process has issued nothing and was started on another's state: for as long as
+//     all steps together, a minute, and Reserve for each start.) Then three calls, a second apart, must be
 //     served at once.
 //
 // A call in the middle of which the wall jumped ("step -2ms at read 2") is held to

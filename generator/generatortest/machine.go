@@ -16,6 +16,7 @@ type machine[ID cmp.Ordered] struct {
 	line      *line[ID]
 	streams   map[int]func() (ID, error) // of proc, by their numbers
 	takeovers int
+	starts    int  // of processes on the state of another
 	lost      bool // a call ended its goroutine
 	begins    bool // the script says when it begins
 }
@@ -160,6 +161,7 @@ func (m *machine[ID]) do(s Step) bool {
 // another starts another process on the state of this one.
 func (m *machine[ID]) another() (Process[ID], bool) {
 	m.world.allow(1)
+	m.starts++
 	next, err := m.proc.Restart()
 	if err == nil && next.Next == nil {
 		err = fmt.Errorf("the process has no Next")
@@ -292,7 +294,7 @@ func (m *machine[ID]) settle(script Script) {
 	m.next(&m.proc, m.line) // by a process that has just started, perhaps
 	wait := time.Second
 	if s.Time == nil || m.line.unknown {
-		wait += script.reach() + time.Minute
+		wait += script.reach() + time.Minute + m.reserved()
 	} else {
 		now := m.now(&m.proc)
 		wait += min(max(0, m.line.top.Sub(now), m.line.start.Sub(now)), MaxTime)
@@ -312,4 +314,10 @@ func (m *machine[ID]) settle(script Script) {
 		}
 		m.world.pass(time.Second)
 	}
+}
+
+// reserved is how much time all processes together may have reserved and left.
+func (m *machine[ID]) reserved() time.Duration {
+	starts := time.Duration(max(1, m.starts))
+	return starts * min(m.judge.subject.Reserve, MaxTime/starts)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	gt "github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
 // One that refuses to start has done nothing, which the report says.
@@ -50,5 +51,39 @@ func TestCallersAheadForEitherCause(t *testing.T) {
 		}, parse("callers 3; ids 12"))
 		assert.Zero(t, r.Violated[gt.Lead], lines(r))
 		assert.Equal(t, 3*ms, r.LargestLead)
+	}
+}
+
+// A process that starts on another's state may leave out what that had reserved, as
+// long as it says how much.
+func TestReserve(t *testing.T) {
+	for reserve, want := range map[time.Duration]int{0: 3, 5 * time.Minute: 3, 10 * time.Minute: 0, gt.Forever: 0} {
+		var start func(clock *clocktest.Virtual, floor time.Time) gt.Process[int64]
+		start = func(clock *clocktest.Virtual, floor time.Time) gt.Process[int64] {
+			last := floor.UnixMicro()
+			return gt.Process[int64]{
+				Next: func() (int64, error) {
+					now := clock.Now().UnixMicro()
+					if now <= last {
+						return 0, errNo
+					}
+					last = now
+					return now, nil
+				},
+				Restart: func() (gt.Process[int64], error) { return start(clock, floor.Add(10*time.Minute)), nil },
+			}
+		}
+		s := gt.Subject[int64]{
+			Name: "reserves",
+			New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+				return start(clock, clock.Now().Add(-1)), nil
+			},
+			Time:    func(id int64) time.Time { return time.UnixMicro(id) },
+			Tick:    time.Microsecond,
+			Reserve: reserve,
+		}
+		r := gt.RunScript(s, parse("ids 10 over 10s; crash; ids 1; crash; ids 1; crash; ids 1"))
+		assert.Equal(t, want, r.Violated[gt.NoRecovery], reserve)
+		assert.Zero(t, r.Duplicates)
 	}
 }

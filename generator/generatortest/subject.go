@@ -42,6 +42,10 @@ type Subject[ID cmp.Ordered] struct {
 	// Epoch is the first time that IDs can carry and End the first that they
 	// cannot. Without them, F18 and F17 do not apply.
 	Epoch, End time.Time
+	// Reserve is how much time a process may reserve beyond its last ID, for one
+	// that starts on its state to leave out: the window of a lease. The script's end
+	// gives each process that was started so much longer until it must serve.
+	Reserve time.Duration
 	// CheckError returns what is wrong with an error of Next, or nil: that it is
 	// not of the type that callers were promised, or does not say by how much.
 	CheckError func(error) error

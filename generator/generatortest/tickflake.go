@@ -38,10 +38,25 @@ func ParseClockKind(text string) (ClockKind, error) {
 	return "", fmt.Errorf("clock %q: want raw, mono or resync", text)
 }
 
+// Of returns the clock of this kind that a process sees which is started now on the
+// faulty clock: the fault itself, or a new monoclock that goes by it.
+func (k ClockKind) Of(fault *clocktest.Virtual) generator.Clock {
+	switch k {
+	case Mono:
+		return monoclock.New(monoclock.WithSource(fault))
+	case Resync:
+		return monoclock.New(monoclock.WithSource(fault), monoclock.WithResync(time.Second, 24*time.Hour))
+	}
+	return fault
+}
+
 // Tickflake returns the [Subject] that is tickflake's own generator with a
 // strategy on a clock, and with options. Its claim is what [strategies.Limits]
 // says. Its layout is the default one with 4 bits of sequence, so that 16 IDs use
 // up a tick, unless the options give another.
+//
+// Its node number is given by hand, so it keeps nothing across a restart. For one
+// under a lease, which does, see package lease/leasetest.
 func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) Subject[generator.ID] {
 	layout := generator.DefaultLayout()
 	layout.SequenceBits = 4
@@ -64,16 +79,14 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 		return Bound{Wait: wait, Borrow: borrow}
 	}
 	epoch, tick, shift := layout.Epoch, layout.Tick, layout.NodeBits+layout.SequenceBits
+	end := layout.End()
+	if layout.TimeBits+layout.SequenceBits == 63 {
+		end = end.Add(-tick) // of such a layout the last tick is not issued
+	}
 	return Subject[generator.ID]{
 		Name: fmt.Sprintf("%v on %s", s, kind),
 		New: func(fault *clocktest.Virtual) (Process[generator.ID], error) {
-			var clock generator.Clock = fault
-			switch kind {
-			case Mono:
-				clock = monoclock.New(monoclock.WithSource(fault))
-			case Resync:
-				clock = monoclock.New(monoclock.WithSource(fault), monoclock.WithResync(time.Second, 24*time.Hour))
-			}
+			clock := kind.Of(fault)
 			gen, err := start(clock)
 			if err != nil {
 				return Process[generator.ID]{}, err
@@ -91,7 +104,7 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 		Time:       func(id generator.ID) time.Time { return epoch.Add(time.Duration(id>>shift) * tick) },
 		Tick:       tick,
 		Epoch:      epoch,
-		End:        layout.End(),
+		End:        end,
 		CheckError: checkTickflakeError,
 	}
 }

@@ -1,0 +1,117 @@
+package chaos_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+)
+
+// double makes a keeper a copy of another, as far as it can be seen from outside: it
+// answers the claim of the copy with what came of the original's, and writes nothing.
+// From then on both go to the same store. The copy has a token of its own, which a real
+// one does not; none of what is tested here looks at it.
+type double struct {
+	*leasetest.Memory
+	after   lease.Cell // the original's claim
+	claimed atomic.Bool
+}
+
+func (d *double) List(ctx context.Context) ([]lease.Cell, error) {
+	if d.claimed.Load() {
+		return d.Memory.List(ctx)
+	}
+	return nil, nil // the store as the original found it
+}
+
+func (d *double) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
+	if d.claimed.CompareAndSwap(false, true) {
+		return d.after, nil
+	}
+	return d.Memory.Swap(ctx, old, value)
+}
+
+// TestF19_SnapshotClone restores a virtual machine's snapshot beside its original. It is
+// the documented limit of what a lease can do: both issue the same IDs, but only in
+// what was granted when the snapshot was taken, and the first to extend that makes the
+// other find out, and go on with another node number.
+func TestF19_SnapshotClone(t *testing.T) {
+	for _, c := range table {
+		t.Run(c.name, func(t *testing.T) {
+			for _, first := range []string{"the original extends first", "the copy extends first"} {
+				t.Run(first, func(t *testing.T) {
+					snapshotClone(t, c, first == "the copy extends first")
+				})
+			}
+		})
+	}
+}
+
+// twin is the original or its copy.
+type twin struct {
+	keeper *lease.Keeper
+	gen    *generator.Generator
+	issued map[generator.ID]bool
+}
+
+func snapshotClone(t *testing.T, c claim, copyFirst bool) {
+	const window = 9 * time.Second // a third is 3 s
+	clock := clocktest.NewVirtual(noon)
+	clock.AutoAdvance(true)
+	cells := leasetest.NewMemory()
+	claimBy := func(store lease.Store) twin {
+		keeper, err := claimPolled(store, clock, lease.WithWindow(window))
+		require.NoError(t, err)
+		gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(c.strategy))
+		require.NoError(t, err)
+		return twin{keeper, gen, map[generator.ID]bool{}}
+	}
+	original := claimBy(cells.Client())
+	node := original.keeper.Node()
+	copied := claimBy(&double{Memory: cells.Client(), after: cells.Peek(node)})
+	require.Equal(t, node, copied.keeper.Node())
+	floor, limit := original.keeper.Granted()
+	copiedFloor, copiedLimit := copied.keeper.Granted()
+	require.Equal(t, [2]time.Time{floor, limit}, [2]time.Time{copiedFloor, copiedLimit})
+
+	twins := []*twin{&original, &copied}
+	if copyFirst {
+		twins[0], twins[1] = twins[1], twins[0]
+	}
+	var lastTwice time.Time
+	twice := 0
+	for clock.Wall().Before(noon.Add(5 * window)) {
+		for i, tw := range twins {
+			tw.keeper.Poll(t.Context())
+			for range 2 {
+				id, err := tw.gen.Next()
+				require.NoError(t, err, "both are served all the time")
+				require.False(t, tw.issued[id], "the same twin issued %d twice", id)
+				tw.issued[id] = true
+				if twins[1-i].issued[id] {
+					twice++
+					lastTwice = tickOf(t, id)
+				}
+			}
+		}
+		clock.Advance(10 * time.Millisecond)
+	}
+	assert.Positive(t, twice, "the copy is none: nothing came twice")
+	assert.True(t, lastTwice.Before(limit), "%s was issued twice, and the grant ended at %s", lastTwice, limit)
+	// By then the one who came second had found out, and it had gone over to another
+	// number as soon as that had a tick: at the end of a third of the window.
+	assert.LessOrEqual(t, lastTwice.Sub(floor), window/3+50*time.Millisecond)
+	assert.Zero(t, twins[0].keeper.Stats().Conflicts)
+	assert.EqualValues(t, 1, twins[1].keeper.Stats().Conflicts, "found out once")
+	assert.Equal(t, node, twins[0].keeper.Node())
+	assert.NotEqual(t, node, twins[1].keeper.Node())
+	t.Logf("%d IDs came twice, the last %s after the snapshot", twice, lastTwice.Sub(floor))
+}

@@ -1,0 +1,118 @@
+package chaos_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+)
+
+// inPlace is M10, a store that writes its file in place, and takes one that it cannot
+// read for none, as a program that wants to start does. Like a disk, it stops writing
+// after so many bytes if its process is killed then.
+type inPlace struct {
+	path   string
+	killed int // after so many bytes of the next write; none is -1
+}
+
+var errKilled = errors.New("the process was killed in the middle of a write")
+
+func (s *inPlace) List(ctx context.Context) ([]lease.Cell, error) {
+	cell, err := s.Read(ctx, 9)
+	if cell.Version == 0 {
+		return nil, err
+	}
+	return []lease.Cell{cell}, err
+}
+
+func (s *inPlace) Read(_ context.Context, node int64) (lease.Cell, error) {
+	data, _ := os.ReadFile(s.path)
+	version, value, _ := bytes.Cut(data, []byte("\n"))
+	n, err := strconv.ParseUint(string(version), 10, 64)
+	if err != nil {
+		return lease.Cell{Node: node}, nil // there is none yet
+	}
+	return lease.Cell{Node: node, Version: n, Value: value}, nil
+}
+
+func (s *inPlace) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
+	is, _ := s.Read(ctx, old.Node)
+	if is.Version != old.Version {
+		return lease.Cell{}, lease.ErrConflict
+	}
+	data := fmt.Appendf(nil, "%d\n%s", old.Version+1, value)
+	err := error(nil)
+	if s.killed >= 0 && s.killed < len(data) {
+		data, err = data[:s.killed], errKilled
+	}
+	if err := os.WriteFile(s.path, data, 0o600); err != nil {
+		return lease.Cell{}, err
+	}
+	return lease.Cell{Node: old.Node, Version: old.Version + 1, Value: value}, err
+}
+
+// crashes is what became of processes that were killed in the middle of a write, and of
+// those that came after them.
+type crashes struct {
+	lower   int // began below what had been granted
+	twice   int // issued an ID that had been issued
+	refused int // did not start
+}
+
+// crashAtEachByte kills a process as its extension has written so many bytes, for every
+// number of them, and starts another, whose clock stands where that of the first began.
+// dies has the write of an extension stop there, and leaves what a dead process does.
+func crashAtEachByte(t *testing.T, each int, open func(dir string) lease.Store, dies func(u *user, dir string, bytes int)) (c crashes) {
+	for bytes := 0; bytes < 1000; bytes += each {
+		dir := filepath.Join(t.TempDir(), "state")
+		first, err := beginOn(open(dir))
+		require.NoError(t, err)
+		issued := map[generator.ID]bool{}
+		first.issueInto(t, issued, 20)
+		_, was := first.keeper.Granted()
+		first.clock.Advance(grant / 2)
+		dies(first, dir, bytes)
+		_, limit := first.keeper.Granted()
+		next, err := beginOn(open(dir))
+		if err != nil {
+			c.refused++
+		} else {
+			if floor, _ := next.keeper.Granted(); floor.Before(limit) {
+				c.lower++
+			}
+			c.twice += next.issueInto(t, issued, 20)
+			require.NoError(t, next.gen.Close())
+		}
+		if limit.After(was) { // it was written as a whole
+			require.Greater(t, bytes, 200)
+			return c
+		}
+	}
+	require.Fail(t, "no extension was ever written as a whole")
+	return c
+}
+
+// M10 has lost its floor after a crash between the emptying of its file and the writing.
+func TestF20_TornState_M10IsCaught(t *testing.T) {
+	var store *inPlace
+	c := crashAtEachByte(t, 1, func(dir string) lease.Store {
+		store = &inPlace{path: dir, killed: -1}
+		return store
+	}, func(u *user, _ string, bytes int) {
+		store.killed = bytes
+		u.keeper.Poll(t.Context())
+	})
+	t.Logf("M10: caught by F20 as %d floors that were lower, %d IDs issued twice; %d processes did not start", c.lower, c.twice, c.refused)
+	assert.Positive(t, c.lower)
+	assert.Positive(t, c.twice)
+}

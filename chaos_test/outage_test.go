@@ -1,0 +1,303 @@
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+)
+
+// bubbleClock is the time of a synctest bubble, counted from noon. It waits by timers,
+// while the machine's own clock would have the generator sleep on its thread.
+type bubbleClock struct{ began time.Time }
+
+func (b bubbleClock) Now() time.Time                         { return noon.Add(time.Since(b.began)) }
+func (b bubbleClock) Elapsed() time.Duration                 { return time.Since(b.began) }
+func (b bubbleClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// outage is a generator under a lease, with the keeper's goroutine at work, and a store
+// of which the test says how well it is.
+type outage struct {
+	*testing.T
+	claim
+	clock  bubbleClock
+	keeper *lease.Keeper
+	gen    *generator.Generator
+	store  *leasetest.Memory
+
+	mu    sync.Mutex
+	fault func(context.Context, leasetest.Op) leasetest.Fault // or nil
+
+	issued map[generator.ID]bool
+	last   generator.ID
+}
+
+// onEveryOutage runs a scenario as a subtest for every strategy of the table.
+func onEveryOutage(t *testing.T, scenario func(o *outage)) {
+	for _, c := range table {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := &outage{T: t, claim: c, clock: bubbleClock{time.Now()}, store: leasetest.NewMemory(), issued: map[generator.ID]bool{}}
+				o.store.Before = func(ctx context.Context, op leasetest.Op) leasetest.Fault {
+					o.mu.Lock()
+					fault := o.fault
+					o.mu.Unlock()
+					if fault == nil {
+						return leasetest.None
+					}
+					return fault(ctx, op)
+				}
+				var err error
+				o.keeper, err = lease.Claim(t.Context(), o.store, lease.WithClock(o.clock), lease.WithLayout(layout()), silent)
+				require.NoError(t, err)
+				o.gen, err = generator.New(generator.WithLease(o.keeper), generator.WithStrategy(c.strategy))
+				require.NoError(t, err)
+				defer func() { require.NoError(t, o.gen.Close()) }()
+				scenario(o)
+			})
+		})
+	}
+}
+
+func (o *outage) set(fault func(context.Context, leasetest.Op) leasetest.Fault) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fault = fault
+}
+
+// next makes a call and holds it to its bound. A strategy that waits forever would
+// wait for the store, too, and is given a context that ends.
+func (o *outage) next() error {
+	o.Helper()
+	bound, began := o.wait(), time.Now()
+	ctx := context.Background()
+	if bound == generatortest.Forever {
+		bound = 50 * time.Millisecond
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, bound)
+		defer cancel()
+	}
+	id, err := o.gen.NextContext(ctx)
+	require.LessOrEqual(o, time.Since(began), bound, "the call outlasted its bound")
+	if err == nil {
+		require.False(o, o.issued[id], "%d twice", id)
+		require.Greater(o, id, o.last, "out of order")
+		o.issued[id], o.last = true, id
+	}
+	return err
+}
+
+// every makes a call every 100 ms for a while, all of which must be served.
+func (o *outage) every(while time.Duration) {
+	o.Helper()
+	for began := time.Now(); time.Since(began) < while; time.Sleep(100 * time.Millisecond) {
+		require.NoError(o, o.next(), "%s in", time.Since(began))
+	}
+}
+
+// recovers looks how long it takes until a call is served.
+func (o *outage) recovers(within time.Duration) {
+	o.Helper()
+	began := time.Now()
+	for o.next() != nil {
+		require.Less(o, time.Since(began), within, "it does not recover")
+		time.Sleep(10 * time.Millisecond)
+	}
+	o.every(time.Minute)
+	assert.NoError(o, o.keeper.Err())
+}
+
+// unhurried is long enough for some extensions, and ends when none is under way: those
+// come every 10 s.
+const unhurried = 63 * time.Second
+
+// untilTheLimit has a store away for two minutes: all calls are served until the end of
+// what was granted, at least two thirds of a window on, and all fail from then on.
+func (o *outage) untilTheLimit(why error) {
+	o.Helper()
+	began := time.Now()
+	_, limit := o.keeper.Granted()
+	require.GreaterOrEqual(o, limit.Sub(o.clock.Now()), lease.DefaultWindow*2/3-time.Second)
+	failed := 0
+	for time.Since(began) < 2*time.Minute {
+		err := o.next()
+		switch now := o.clock.Now(); {
+		case err == nil:
+			require.True(o, now.Before(limit) || !tickOf(o, o.last).After(limit), "nothing was granted for %s", now)
+		default:
+			failed++
+			var none *generator.GrantError
+			require.ErrorAs(o, err, &none)
+			require.False(o, now.Before(limit), "there is time until %s, and it is %s", limit, now)
+			assert.ErrorIs(o, err, generator.ErrNotGranted)
+			assert.NotErrorIs(o, err, generator.ErrLost)
+			assert.ErrorIs(o, err, why)
+			assert.ErrorAs(o, err, new(*lease.StoreError))
+			assert.True(o, none.Limit.Equal(limit), "%s, not %s", none.Limit, limit)
+			assert.Contains(o, err.Error(), none.Past.String())
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	require.Positive(o, failed)
+	_, still := o.keeper.Granted()
+	assert.Equal(o, limit, still)
+}
+
+// The store cannot be reached.
+func TestF15_StoreOutage_Away(t *testing.T) {
+	onEveryOutage(t, func(o *outage) {
+		for range 2 { // it bears a second one as well as the first
+			o.every(unhurried)
+			o.set(func(context.Context, leasetest.Op) leasetest.Fault { return leasetest.Unavailable })
+			o.untilTheLimit(leasetest.ErrFault)
+			o.set(nil)
+			o.recovers(1100 * time.Millisecond) // it asks at least once a second
+		}
+	})
+}
+
+// The store does not answer: each operation lasts until its time is up.
+func TestF15_StoreOutage_Hangs(t *testing.T) {
+	onEveryOutage(t, func(o *outage) {
+		o.every(unhurried)
+		o.set(func(ctx context.Context, _ leasetest.Op) leasetest.Fault { <-ctx.Done(); return leasetest.None })
+		o.untilTheLimit(context.DeadlineExceeded)
+		o.set(nil)
+		o.recovers(lease.DefaultTimeout + 1100*time.Millisecond)
+	})
+}
+
+// The store is slow, but answers in time: nobody notices.
+func TestF15_StoreOutage_Slow(t *testing.T) {
+	onEveryOutage(t, func(o *outage) {
+		o.set(func(context.Context, leasetest.Op) leasetest.Fault {
+			time.Sleep(lease.DefaultTimeout - 100*time.Millisecond)
+			return leasetest.None
+		})
+		o.every(5 * time.Minute)
+		assert.NoError(o, o.keeper.Err())
+		assert.Positive(o, o.keeper.Stats().Extensions)
+	})
+}
+
+// Every other write takes effect, and its answer is lost: the next one finds that, and
+// the keeper reads whose it was.
+func TestF15_StoreOutage_UnknownOutcome(t *testing.T) {
+	onEveryOutage(t, func(o *outage) {
+		swaps := 0
+		o.set(func(_ context.Context, op leasetest.Op) leasetest.Fault {
+			if op.Kind == leasetest.OpSwap {
+				if swaps++; swaps%2 == 1 {
+					return leasetest.ReplyLost
+				}
+			}
+			return leasetest.None
+		})
+		o.every(5 * time.Minute)
+		o.set(nil)
+		o.recovers(time.Millisecond)
+		assert.Greater(o, swaps, 10)
+		assert.Zero(o, o.keeper.Stats().Conflicts)
+		assert.EqualValues(o, 1, o.keeper.Stats().Claims, "it never lost its node number")
+	})
+}
+
+// The answers are lost, and the writes arrive when all is over, the latest first.
+func TestF15_StoreOutage_LateWrites(t *testing.T) {
+	onEveryOutage(t, func(o *outage) {
+		o.every(unhurried)
+		o.set(func(context.Context, leasetest.Op) leasetest.Fault { return leasetest.Delayed })
+		o.untilTheLimit(leasetest.ErrFault)
+		late := len(o.store.Late())
+		require.Greater(o, late, 10)
+		landed := 0
+		for i := late - 1; i >= 0; i-- {
+			if o.store.Deliver(i) {
+				landed++
+			}
+		}
+		assert.Equal(o, 1, landed, "all but one are of no effect")
+		o.set(nil)
+		o.recovers(1100 * time.Millisecond)
+	})
+}
+
+// Three processes on four node numbers, while each operation of the store goes wrong in
+// any way, every other time, for ten minutes. Whoever fails does so with the typed error.
+func TestF15_StoreOutage_AllAtOnce(t *testing.T) {
+	for _, c := range table {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { allAtOnce(t, c) })
+		})
+	}
+}
+
+func allAtOnce(t *testing.T, c claim) {
+	random := rand.New(rand.NewPCG(15, 15))
+	var mu sync.Mutex // of random
+	draw := func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.IntN(n)
+	}
+	narrow := layout()
+	narrow.NodeBits = 2
+	cells, clock := leasetest.NewMemory(), bubbleClock{time.Now()}
+	var crew []*outage
+	issued := map[generator.ID]bool{}
+	for range 3 {
+		o := &outage{T: t, claim: c, clock: clock, store: cells.Client(), issued: issued}
+		var err error
+		o.keeper, err = lease.Claim(t.Context(), o.store, lease.WithClock(clock), lease.WithLayout(narrow), lease.WithWindow(3*time.Second), silent)
+		require.NoError(t, err)
+		o.gen, err = generator.New(generator.WithLease(o.keeper), generator.WithStrategy(c.strategy))
+		require.NoError(t, err)
+		crew = append(crew, o)
+	}
+	served, failed := 0, 0
+	for began := time.Now(); time.Since(began) < 10*time.Minute; {
+		for _, o := range crew {
+			if draw(3) == 0 {
+				o.store.Heal()
+				o.store.Fail(leasetest.Fault(draw(4)), 1+draw(60))
+			}
+			err := o.next()
+			if err == nil {
+				served++
+				continue
+			}
+			failed++
+			var none *generator.GrantError
+			require.True(t, errors.As(err, &none), err)
+		}
+		if late := len(cells.Late()); late > 0 && draw(2) == 0 {
+			if i := draw(late); draw(3) == 0 {
+				cells.Drop(i)
+			} else {
+				cells.Deliver(i)
+			}
+		}
+		time.Sleep(time.Second)
+	}
+	t.Logf("%d calls served, %d failed", served, failed)
+	assert.Positive(t, failed)
+	for _, o := range crew {
+		o.store.Heal()
+	}
+	time.Sleep(20 * time.Second) // two windows, until the numbers that were lost are free, and more
+	for _, o := range crew {
+		o.every(time.Minute)
+		require.NoError(t, o.gen.Close())
+	}
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package chaos_test
+
+// raceDetector says that calls take ten times as long.
+const raceDetector = true

@@ -1,0 +1,303 @@
+package chaos_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// cellPath is the file of the tenth node number.
+const cellPath = "0000009.cell"
+
+// state is what a directory holds: the modes and contents of its cells.
+func stateOf(t *testing.T, dir string) map[string]string {
+	state := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".cell") {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		text := info.Mode().String()
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += " " + string(data)
+		}
+		state[filepath.Base(path)] = text
+		return nil
+	}))
+	return state
+}
+
+// damages are what can become of the file of a cell, with a text of the error that a
+// person needs to see what is wrong.
+func damages() map[string]struct {
+	do   func(t *testing.T, path string, data []byte)
+	says string
+} {
+	write := func(change func(data []byte) string) func(*testing.T, string, []byte) {
+		return func(t *testing.T, path string, data []byte) {
+			require.NoError(t, os.WriteFile(path, []byte(change(data)), 0o600))
+		}
+	}
+	return map[string]struct {
+		do   func(t *testing.T, path string, data []byte)
+		says string
+	}{
+		"empty":   {write(func([]byte) string { return "" }), "it is empty"},
+		"garbage": {write(func([]byte) string { return "\x00\xff\x17 what is this?\n" }), "it is not a cell of tickflake"},
+		"zeros":   {write(func(data []byte) string { return strings.Repeat("\x00", len(data)) }), "it is not a cell of tickflake"},
+		"wrong version": {write(func(data []byte) string {
+			return strings.Replace(string(data), "tickflake-cell 1", "tickflake-cell 2", 1)
+		}), "its format is 2"},
+		"a lower limit, edited": {write(func(data []byte) string {
+			return strings.Replace(string(data), `"limit":4`, `"limit":3`, 1)
+		}), "its checksum does not match"},
+		"another's cell": {write(func(data []byte) string { return strings.Replace(string(data), "node=9", "node=8", 1) }), "it is the cell of node 8"},
+		"twice as long":  {write(func(data []byte) string { return string(data) + string(data) }), "its checksum does not match"},
+		"a directory": {func(t *testing.T, path string, _ []byte) {
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, os.Mkdir(path, 0o700))
+		}, "it is no regular file"},
+	}
+}
+
+// A cell that is not as it was written stops who claims it, with an error that says
+// which file and why, and nothing overwrites it. It stops nobody from using up what was
+// granted. Put right, it serves again, from no lower a floor.
+func TestF20_TornState(t *testing.T) {
+	for name, damage := range damages() {
+		t.Run(name, func(t *testing.T) {
+			torn(t, damage.says, damage.do)
+		})
+	}
+	t.Run("truncated", func(t *testing.T) {
+		dir, _ := used(t)
+		data, err := os.ReadFile(filepath.Join(dir, cellPath))
+		require.NoError(t, err)
+		for n := range data {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, cellPath), data[:n], 0o600))
+			refused(t, dir, "")
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, cellPath), data, 0o600))
+		begins(t, dir).end(t)
+	})
+}
+
+func torn(t *testing.T, says string, damage func(t *testing.T, path string, data []byte)) {
+	dir, first := used(t)
+	path := filepath.Join(dir, cellPath)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	damage(t, path, data)
+	require.NotEqual(t, map[string]string{cellPath: "-rw------- " + string(data)}, stateOf(t, dir), "it is not damaged")
+
+	// A process that has a grant uses it up, and says why there is no further one.
+	before := stateOf(t, dir)
+	_, limit := first.keeper.Granted()
+	for first.clock.Wall().Before(limit) {
+		first.keeper.Poll(t.Context())
+		first.issue(t, 1)
+		first.clock.Advance(100 * time.Millisecond)
+	}
+	_, err = first.gen.Next()
+	require.ErrorIs(t, err, generator.ErrNotGranted)
+	damaged(t, err, says)
+	assert.Equal(t, before, stateOf(t, dir))
+
+	// It finds it put right by itself.
+	require.NoError(t, os.RemoveAll(path))
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	for range 100 {
+		first.clock.Advance(20 * time.Millisecond)
+		first.keeper.Poll(t.Context())
+	}
+	first.issue(t, 1)
+	first.crash()
+
+	// One that starts on it does not.
+	data, err = os.ReadFile(path)
+	require.NoError(t, err)
+	damage(t, path, data)
+	refused(t, dir, says)
+	require.NoError(t, os.RemoveAll(path))
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	_, limit = first.keeper.Granted()
+	next := begins(t, dir)
+	floor, _ := next.keeper.Granted()
+	assert.False(t, floor.Before(limit), "it begins at %s, below %s", floor, limit)
+	next.end(t)
+}
+
+// user is a process on a directory.
+type user struct {
+	clock  *clocktest.Virtual
+	store  lease.Store
+	keeper *lease.Keeper
+	gen    *generator.Generator
+	last   generator.ID
+}
+
+// used returns a directory, and the process that has issued IDs on it and goes on.
+func used(t *testing.T) (dir string, u *user) {
+	dir = filepath.Join(t.TempDir(), "state")
+	u = begins(t, dir)
+	u.issue(t, 20)
+	return dir, u
+}
+
+// begins starts a process on a directory.
+func begins(t *testing.T, dir string) *user {
+	t.Helper()
+	u, err := begin(dir)
+	require.NoError(t, err)
+	return u
+}
+
+func begin(dir string) (*user, error) {
+	store, err := openFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	return beginOn(store)
+}
+
+// beginOn starts a process on a store. Its clock stands at noon.
+func beginOn(store lease.Store) (*user, error) {
+	u := &user{clock: clocktest.NewVirtual(noon), store: store}
+	u.clock.AutoAdvance(true)
+	var err error
+	u.keeper, err = claimPolled(u.store, u.clock, tenth, lease.WithWindow(grant))
+	if err != nil {
+		u.crash()
+		return nil, err
+	}
+	u.gen, err = generator.New(generator.WithLease(u.keeper), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+	return u, err
+}
+
+func (u *user) issue(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		id, err := u.gen.Next()
+		require.NoError(t, err)
+		require.Greater(t, id, u.last)
+		u.last = id
+	}
+}
+
+// issueInto issues n IDs, and returns how many of them had been issued before.
+func (u *user) issueInto(t *testing.T, issued map[generator.ID]bool, n int) (twice int) {
+	t.Helper()
+	for range n {
+		id, err := u.gen.Next()
+		require.NoError(t, err)
+		if issued[id] {
+			twice++
+		}
+		issued[id] = true
+	}
+	return twice
+}
+
+// crash ends the process as kill -9 does.
+func (u *user) crash() {
+	if files, ok := u.store.(*files); ok {
+		files.Crash()
+	}
+}
+
+func (u *user) end(t *testing.T) {
+	t.Helper()
+	u.issue(t, 1)
+	require.NoError(t, u.gen.Close())
+}
+
+// damaged checks an error about a cell that cannot be read.
+func damaged(t *testing.T, err error, says string) {
+	t.Helper()
+	var corrupt *directory.CorruptError
+	require.ErrorAs(t, err, &corrupt)
+	assert.EqualValues(t, 9, corrupt.Node)
+	assert.Equal(t, cellPath, filepath.Base(corrupt.Path))
+	assert.Contains(t, corrupt.Problem, says)
+	assert.ErrorContains(t, err, corrupt.Path)
+	assert.ErrorContains(t, err, corrupt.Problem)
+}
+
+// refused checks that nobody can claim, by that node number or by any, and that nothing
+// changes.
+func refused(t *testing.T, dir, says string) {
+	t.Helper()
+	before := stateOf(t, dir)
+	_, err := begin(dir)
+	damaged(t, err, says)
+	store, err := openFiles(dir)
+	require.NoError(t, err)
+	_, err = claimPolled(store, clocktest.NewVirtual(noon))
+	damaged(t, err, says)
+	require.True(t, maps.Equal(before, stateOf(t, dir)), "it was overwritten")
+}
+
+// A directory that cannot hold state is refused, and left as it is.
+func TestF20_TornState_Directory(t *testing.T) {
+	refuse := func(t *testing.T, dir, says string) {
+		t.Helper()
+		_, err := openFiles(dir)
+		var unfit *directory.DirectoryError
+		require.ErrorAs(t, err, &unfit)
+		assert.ErrorContains(t, err, says)
+		assert.Contains(t, dir, unfit.Path)
+	}
+	t.Run("others may write", func(t *testing.T) {
+		dir, first := used(t)
+		first.end(t)
+		before := stateOf(t, dir)
+		require.NoError(t, os.Chmod(dir, 0o777))
+		refuse(t, dir, "its mode is 0777")
+		assert.Equal(t, before, stateOf(t, dir))
+	})
+	t.Run("a file", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "file")
+		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
+		refuse(t, path, "is not a directory")
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, "mine", string(data))
+	})
+	t.Run("below a file", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "file")
+		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
+		refuse(t, filepath.Join(path, "state"), "not a directory")
+	})
+	t.Run("no name", func(t *testing.T) { refuse(t, "", "has no name") })
+	// It is a new directory then, as on the first day; but not while it is in use.
+	t.Run("removed while in use", func(t *testing.T) {
+		dir, first := used(t)
+		require.NoError(t, os.RemoveAll(dir))
+		_, limit := first.keeper.Granted()
+		first.clock.Advance(limit.Sub(first.clock.Wall()))
+		_, err := first.gen.Next()
+		require.ErrorIs(t, err, generator.ErrNotGranted)
+		assert.ErrorContains(t, err, dir)
+		assert.NoDirExists(t, dir)
+	})
+}

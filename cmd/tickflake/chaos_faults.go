@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/generator/generatortest"
+)
+
+// elsewhere are the faults that are no scripts, since there is more to them than one
+// generator and its clock. The tests of chaos_test run them.
+var elsewhere = []scenarioJSON{
+	{Fault: "F14", Name: "skewed-fleet", What: "many processes, with clocks hours apart, claim node numbers and die", Run: runOf("F14")},
+	{Fault: "F15", Name: "store-outage", What: "the store of the leases is away, slow, loses answers, or gets writes late", Run: runOf("F15")},
+	{Fault: "F19", Name: "snapshot-clone", What: "a virtual machine's snapshot is restored beside its original", Run: runOf("F19")},
+	{Fault: "F20", Name: "torn-state", What: "the state directory is damaged, full or read-only", Run: runOf("F20")},
+}
+
+func runOf(fault string) string { return "go test ./chaos_test -run " + fault + "_" }
+
+// elsewhereOf returns the fault with a number or a name, if it is no script.
+func elsewhereOf(s string) (scenarioJSON, bool) {
+	i := slices.IndexFunc(elsewhere, func(e scenarioJSON) bool { return strings.EqualFold(s, e.Fault) || strings.EqualFold(s, e.Name) })
+	if i < 0 {
+		return scenarioJSON{}, false
+	}
+	return elsewhere[i], true
+}
+
+// knownFault returns the fault with a number or a name.
+func knownFault(s string) (string, error) {
+	var known []string
+	for _, scenario := range generatortest.Catalogue() {
+		if strings.EqualFold(s, scenario.Fault) || strings.EqualFold(s, scenario.Name) {
+			return scenario.Fault, nil
+		}
+		if !slices.Contains(known, scenario.Fault) {
+			known = append(known, scenario.Fault)
+		}
+	}
+	if e, ok := elsewhereOf(s); ok {
+		return "", fmt.Errorf("%s is no script: in the sources of tickflake, run '%s'", e.Fault, e.Run)
+	}
+	last := len(known) - 1
+	return "", fmt.Errorf("want %s or %s, got %q", strings.Join(known[:last], ", "), known[last], s)
+}
+
+func faultCompletions() []cobra.Completion {
+	var faults []cobra.Completion
+	for _, scenario := range generatortest.Catalogue() {
+		faults = append(faults, cobra.CompletionWithDesc(scenario.Fault, scenario.What))
+	}
+	return faults
+}
+
+func listedCompletions() []cobra.Completion {
+	var faults []cobra.Completion
+	for _, s := range listed(nil) {
+		faults = append(faults, cobra.CompletionWithDesc(s.Fault, s.What))
+	}
+	return faults
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package generatortest_test
+
+const raceDetector = true

@@ -1,0 +1,150 @@
+package leasetest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// Leased describes tickflake's own generator under a lease, as package
+// generatortest puts it through the faults: what it issued survives the end of its
+// process, so that scripts with restart, crash and takeover apply to it.
+//
+// Each process has a Keeper and a Store of its own, on the cells that the one before
+// left behind. All want the same node number, so that each begins where the grant
+// of the one before ends, and no other number hides it if one does not. The keeper
+// has no goroutine: it does what is due before and after each call, and within one
+// that comes to the end of its grant.
+type Leased struct {
+	// Strategy and Clock are the generator's. A zero Clock is the raw wall.
+	Strategy strategies.Strategy
+	Clock    generatortest.ClockKind
+
+	// Stores begins a script: it makes a place for cells, with none in it, and
+	// returns what opens it, once for each process. nil keeps them in a [Memory].
+	//
+	// A process that starts may find the one before alive, or dead and its cell still
+	// locked, if it was opened in the same process of the operating system. So if the
+	// Store has a method Crash(), that is called first: it frees what the Store has
+	// locked, as the end of its process would.
+	Stores func() (open func() (lease.Store, error), err error)
+
+	// Window is how much time is granted at once, by default
+	// lease.DefaultLocalWindow, which is shorter than most scripts.
+	Window time.Duration
+	// Layout is that of the IDs, by default one of 16 per tick, as that of
+	// generatortest.Tickflake.
+	Layout generator.Layout
+	// Options are further ones for the generator.
+	Options []generator.Option
+}
+
+// Subject returns the generator, with the claim that its strategy makes. Its errors
+// must be those of a generator that has a grant: where the store is well, there is
+// no reason for another.
+func (l Leased) Subject() generatortest.Subject[generator.ID] {
+	if l.Clock == "" {
+		l.Clock = generatortest.Raw
+	}
+	if l.Window == 0 {
+		l.Window = lease.DefaultLocalWindow
+	}
+	if l.Layout.Tick == 0 {
+		l.Layout = generator.DefaultLayout()
+		l.Layout.SequenceBits = 4
+	}
+	if l.Stores == nil {
+		l.Stores = inMemory
+	}
+	options := append([]generator.Option{generator.WithLayout(l.Layout), generator.WithNode(0)}, l.Options...)
+	s := generatortest.Tickflake(l.Strategy, l.Clock, options...)
+	s.Name += " under a lease"
+	s.Reserve = l.Window
+	s.New = func(fault *clocktest.Virtual) (generatortest.Process[generator.ID], error) {
+		open, err := l.Stores()
+		if err != nil {
+			return generatortest.Process[generator.ID]{}, err
+		}
+		return l.start(fault, open)
+	}
+	return s
+}
+
+func inMemory() (open func() (lease.Store, error), err error) {
+	cells := NewMemory()
+	return func() (lease.Store, error) { return cells.Client(), nil }, nil
+}
+
+// start starts a process.
+func (l Leased) start(fault *clocktest.Virtual, open func() (lease.Store, error)) (generatortest.Process[generator.ID], error) {
+	fail := func(err error) (generatortest.Process[generator.ID], error) {
+		return generatortest.Process[generator.ID]{}, err
+	}
+	clock := l.Clock.Of(fault)
+	store, err := open()
+	if err != nil {
+		return fail(err)
+	}
+	keeper, err := lease.Claim(context.Background(), store,
+		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(l.Window), lease.WithNode(lease.NodeNumber(0)),
+		lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return fail(fmt.Errorf("claim: %w", err))
+	}
+	options := append([]generator.Option{generator.WithStrategy(l.Strategy)}, l.Options...)
+	gen, err := generator.New(append(options, generator.WithLease(keeper))...)
+	if err != nil {
+		return fail(err)
+	}
+	p := &polled{fault: fault, keeper: keeper}
+	return generatortest.Process[generator.ID]{
+		Next: kept(p, gen.Next),
+		NextN: func(ids []generator.ID) (int, error) {
+			return kept(p, func() (int, error) { return gen.NextN(ids) })()
+		},
+		Stream: func() func() (generator.ID, error) { return kept(p, gen.Stream().Next) },
+		Now:    clock.Now,
+		Close:  gen.Close,
+		Restart: func() (generatortest.Process[generator.ID], error) {
+			if s, ok := store.(interface{ Crash() }); ok {
+				s.Crash()
+			}
+			return l.start(fault, open)
+		},
+	}, nil
+}
+
+// polled does the work of a keeper's goroutine.
+type polled struct {
+	fault  *clocktest.Virtual
+	keeper *lease.Keeper
+	due    atomic.Int64 // true time when the goroutine would wake up
+}
+
+func (p *polled) poll() {
+	next := p.keeper.Poll(context.Background())
+	p.due.Store(int64(p.fault.Passed() + next))
+}
+
+// kept is a call, with the keeper at work. Before the call it does what came due
+// while nobody called. After it, it looks again, though nothing may be due: that
+// gives a takeover readings of the clock at which to stop the process in the midst
+// of its keeper's work.
+func kept[T any](p *polled, call func() (T, error)) func() (T, error) {
+	return func() (T, error) {
+		if int64(p.fault.Passed()) >= p.due.Load() {
+			p.poll()
+		}
+		result, err := call()
+		p.poll()
+		return result, err
+	}
+}

@@ -1,0 +1,76 @@
+package leasetest_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// crashing is a Store whose locks the test has to free.
+type crashing struct {
+	leasetest.LockingMemory
+	crashes *int
+}
+
+func (c crashing) Crash() {
+	*c.crashes++
+	c.LockingMemory.Crash()
+}
+
+func script(t *testing.T, text string) generatortest.Script {
+	t.Helper()
+	s, err := generatortest.ParseScript(text)
+	require.NoError(t, err)
+	return s
+}
+
+func TestLeased(t *testing.T) {
+	s := leasetest.Leased{Strategy: strategies.WaitUpTo(5 * time.Millisecond)}.Subject()
+	assert.Equal(t, "wait:5ms on raw under a lease", s.Name)
+	assert.Equal(t, lease.DefaultLocalWindow, s.Reserve)
+	bound := generatortest.Bound{Wait: 5 * time.Millisecond}
+	assert.Equal(t, generatortest.Claim{Exhausted: bound, Behind: bound}, s.Claim)
+
+	r := generatortest.RunScript(s, script(t, "ids 100; step -1s; crash; ids 10; pass 5s; ids 10; takeover 1m; ids 10; restart; ids 10"))
+	assert.True(t, r.OK(), "%v", r)
+	assert.GreaterOrEqual(t, r.Errors, 10, "the first 10 after the crash begin 4 s ahead of the clock")
+	assert.GreaterOrEqual(t, r.Issued, 130)
+}
+
+// On a store with locks, a process that starts must find the one before dead.
+func TestLeasedOnLocks(t *testing.T) {
+	crashes := 0
+	l := leasetest.Leased{Strategy: strategies.Default(), Clock: generatortest.Mono, Window: time.Second, Stores: func() (func() (lease.Store, error), error) {
+		cells := leasetest.NewMemory()
+		return func() (lease.Store, error) { return crashing{cells.Client().Locking(), &crashes}, nil }, nil
+	}}
+	s := l.Subject()
+	assert.Equal(t, "wait:1s on mono under a lease", s.Name)
+	assert.Equal(t, time.Second, s.Reserve)
+	r := generatortest.RunScript(s, script(t, "ids 10; crash; pass 2s; ids 10; takeover 3s; ids 10"))
+	assert.True(t, r.OK(), "%v", r)
+	assert.Equal(t, 2, crashes)
+}
+
+func TestLeasedWithoutStore(t *testing.T) {
+	none := errors.New("no disk")
+	for _, stores := range []func() (func() (lease.Store, error), error){
+		func() (func() (lease.Store, error), error) { return nil, none },
+		func() (func() (lease.Store, error), error) {
+			return func() (lease.Store, error) { return nil, none }, nil
+		},
+	} {
+		r := generatortest.RunScript(leasetest.Leased{Strategy: strategies.Default(), Stores: stores}.Subject(), script(t, "ids 1"))
+		require.Len(t, r.Violations, 1)
+		assert.Equal(t, generatortest.NoStart, r.Violations[0].Kind)
+		assert.Contains(t, r.Violations[0].Detail, "no disk")
+	}
+}
