@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 )
 
 const (
@@ -71,20 +72,32 @@ func conclude(stderr io.Writer, cmd *cobra.Command, err error) int {
 	return exitFailed
 }
 
+// complain writes an error, which may quote what another process wrote to a store.
 func complain(stderr io.Writer, err error) {
-	fmt.Fprintf(stderr, "tickflake: %s\n", err)
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = visible(strings.ReplaceAll(line, "\t", "  "))
+	}
+	fmt.Fprintf(stderr, "tickflake: %s\n", strings.Join(lines, "\n"))
 }
 
-// configError turns an error of [generator.New] into one that names the flag
-// in place of the option. Only the clock's time decides whether a layout that
-// parsed is good enough for New, so that is no usage error.
+// configError turns an error of [generator.New] or [lease.Claim] into one that names
+// the flag in place of the option. Only the clock's time decides whether a layout
+// that parsed is good enough for them, so that is no usage error.
 func configError(err error) error {
 	var config *generator.ConfigError
-	if !errors.As(err, &config) {
+	var claim *lease.OptionError
+	option := ""
+	switch {
+	case errors.As(err, &config):
+		option, err = config.Option, config.Err
+	case errors.As(err, &claim):
+		option, err = claim.Option, claim.Err
+	default:
 		return err
 	}
-	flag := strings.ToLower(strings.TrimPrefix(config.Option, "With"))
-	err = fmt.Errorf("--%s: %w", flag, config.Err)
+	flag := strings.ToLower(strings.TrimPrefix(option, "With"))
+	err = fmt.Errorf("--%s: %w", flag, err)
 	if flag == "layout" {
 		return err
 	}

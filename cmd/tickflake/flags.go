@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -88,6 +89,25 @@ func choiceFlag(cmd *cobra.Command, name, usage string, choices []string) *strin
 // formatFlag adds the --format of commands that print either text or JSON.
 func formatFlag(cmd *cobra.Command) *string {
 	return choiceFlag(cmd, "format", "output `FORMAT`", []string{formatText, formatJSON})
+}
+
+// durationFlag adds a flag that takes a time above zero. Its value is the default.
+func durationFlag(cmd *cobra.Command, name, usage string, value *time.Duration) {
+	if *value > 0 {
+		usage += fmt.Sprintf(" (default %s)", *value)
+	}
+	cmd.Flags().Func(name, usage, func(s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return fmt.Errorf("want a duration such as 500ms or 5s, got %q", s)
+		}
+		if d <= 0 {
+			return fmt.Errorf("want more than 0s, got %s", d)
+		}
+		*value = d
+		return nil
+	})
+	completeFlag(cmd, name, nil)
 }
 
 // wholeNumber reads a flag's decimal number. The flag package's own numbers

@@ -14,35 +14,62 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/strategies"
 )
 
 const generateHelp = `Issue IDs and print one per line, in ascending order.
 
-Node numbers: the IDs of one run are all different. Two runs are told apart by
-their node numbers alone; with the same number they issue the same IDs if they
-run at the same moment, if one starts in the tick in which the other ended (as in
-a shell loop; most ticks last 1ms, some 1s), or if the clock is stepped back between
-them. So a run draws its node number at random from the layout's range unless
---node gives one. That makes a collision unlikely, not impossible: until node
-numbers come as grants, two runs that draw the same number in the same tick still
-issue the same IDs, and of the 1024 numbers of the default layout one pair of
-runs in 1024 draws the same. To be sure, give runs different numbers, or ask one
-run for all the IDs.
+No two runs issue the same ID: not at the same time, not one after the other,
+not after a crash, and not if the clock is set back between them. For that, each
+run claims a node number together with a range of time, which it notes in a store
+before it issues an ID, and which no other run ever gets. Runs at the same time
+get different node numbers. A run that ends, by a signal too, gives its number
+back; that of a run that was killed is free as soon as the time that it was
+granted is over.
+
+With --node the run takes that number, and waits for it up to --timeout. On one
+host it fails while another run has it. In a store that hosts share it takes the
+number over, and the other run ends when it has used up its grant.
+
+With --no-state nothing is noted. The node number is then drawn at random unless
+--node gives one, and two runs with the same number issue the same IDs if they run at
+the same moment, if one starts in the tick in which the other ended, or if the clock
+is set back between them.
+
+` + storesHelp + `
 
 Large counts stream: memory use does not grow with --count. When the output goes
 to a file or a pipe and you watch at a terminal, a long run shows its progress.`
 
 const generateExamples = `  tickflake generate
-  tickflake generate --count 100000000 --node 7 > ids.txt
+  tickflake generate --count 100000000 > ids.txt
   tickflake generate --count 5 --layout sonyflake --format base58
   tickflake generate --layout 41/10/12,epoch=2026-01-01 --format json
+  tickflake generate --store etcd://10.0.0.1:2379 --namespace orders --node 7
   tickflake generate --count 100000 --strategy reject`
+
+// noStateWarning says what is not guaranteed without a store.
+const noStateWarning = "--no-state: nothing keeps other runs, now or later, from issuing the same IDs; give each run a --node of its own, and never set the clock back"
 
 // maxBatch is the longest batch; longer ones gain nothing.
 const maxBatch = 4096
 
 // flushEvery is how long a finished line may be held back while others follow.
 const flushEvery = 100 * time.Millisecond
+
+// issue is the command generate, with its flags.
+type issue struct {
+	*console
+	place    *place
+	noState  bool
+	count    int64
+	node     int64 // if given
+	window   time.Duration
+	layout   *generator.Layout
+	strategy *strategies.Strategy
+	format   *string
+}
 
 func newGenerate(c *console) *cobra.Command {
 	cmd := &cobra.Command{
@@ -52,33 +79,77 @@ func newGenerate(c *console) *cobra.Command {
 		Example: generateExamples,
 		Args:    noArgs,
 	}
-	count, node := int64(1), int64(0)
+	g := &issue{console: c, count: 1}
 	cmd.Flags().Func("count", "number `N` of IDs, at least 1 (default 1)", func(s string) (err error) {
-		if count, err = wholeNumber(s); err == nil && count < 1 {
-			err = fmt.Errorf("want at least 1, got %d", count)
+		if g.count, err = wholeNumber(s); err == nil && g.count < 1 {
+			err = fmt.Errorf("want at least 1, got %d", g.count)
 		}
 		return err
 	})
-	cmd.Flags().Func("node", "node number `N`, from 0 to the layout's largest; runs at the same time must not share one (default drawn at random)", func(s string) (err error) {
-		node, err = wholeNumber(s)
+	cmd.Flags().Func("node", "node number `N`, from 0 to the layout's largest (default any that is free)", func(s string) (err error) {
+		g.node, err = wholeNumber(s)
 		return err
 	})
-	layout := layoutFlag(cmd)
-	strategy := strategyFlag(cmd)
-	format := choiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), formatJSON))
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if !cmd.Flags().Changed("node") {
-			node = rand.Int64N(layout.Capacity().Nodes)
-		}
-		gen, err := generator.New(generator.WithLayout(*layout), generator.WithNode(node), generator.WithStrategy(*strategy))
-		if err != nil {
-			return configError(err)
-		}
-		bar := newBar(c.screen, count, "IDs")
-		defer bar.Clear() // for whatever is to be said on that line
-		return generate(cmd.Context(), gen, count, c.out, lineOf(gen.Layout(), *format), bar)
-	}
+	g.place = placeFlags(cmd)
+	cmd.Flags().BoolVar(&g.noState, "no-state", false, "keep no state: IDs may repeat those of other runs")
+	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` to be granted at once: a run that was killed leaves up to so much of its node number's time unused, and one with --node may have to wait for it (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &g.window)
+	g.layout = layoutFlag(cmd)
+	g.strategy = strategyFlag(cmd)
+	g.format = choiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), formatJSON))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return g.run(cmd) }
 	return cmd
+}
+
+func (g *issue) run(cmd *cobra.Command) error {
+	if err := g.check(cmd); err != nil {
+		return err
+	}
+	pinned := cmd.Flags().Changed("node")
+	if !pinned {
+		g.node = rand.Int64N(g.layout.Capacity().Nodes)
+	}
+	// This one is good enough without state, and otherwise shows that the options are
+	// right before anything is claimed with them.
+	gen, err := generator.New(generator.WithLayout(*g.layout), generator.WithNode(g.node), generator.WithStrategy(*g.strategy))
+	if err != nil {
+		return configError(err)
+	}
+	var ids issuer = gen
+	if g.noState {
+		newWarnings(g.console).Warn(noStateWarning)
+	} else {
+		options := []lease.Option{lease.WithLogger(newWarnings(g.console))}
+		if pinned {
+			options = append(options, lease.WithNode(lease.NodeNumber(g.node)))
+		}
+		if g.window > 0 {
+			options = append(options, lease.WithWindow(g.window))
+		}
+		leased, err := g.place.claim(cmd.Context(), *g.layout, *g.strategy, options...)
+		switch {
+		case isA[*interruption](err):
+			return cutShort(err, g.out, 0, g.count)
+		case err != nil:
+			return err
+		}
+		defer leased.Close()
+		ids = leased
+	}
+	bar := newBar(g.screen, g.count, "IDs")
+	defer bar.Clear() // for whatever is to be said on that line
+	return generate(cmd.Context(), ids, g.count, g.out, lineOf(*g.layout, *g.format), bar)
+}
+
+// check returns an error if flags contradict each other.
+func (g *issue) check(cmd *cobra.Command) error {
+	if g.noState {
+		for _, name := range []string{"store", "state", "namespace", "window", "timeout"} {
+			if cmd.Flags().Changed(name) {
+				return &usageError{err: fmt.Errorf("--%s does not go with --no-state", name)}
+			}
+		}
+	}
+	return g.place.check()
 }
 
 // lineOf returns how to write an ID in the format.
@@ -97,8 +168,14 @@ func lineOf(layout generator.Layout, format string) func(generator.ID) (string, 
 	return func(id generator.ID) (string, error) { return text(id), nil }
 }
 
+// issuer is what generate needs of a generator.
+type issuer interface {
+	Layout() generator.Layout
+	NextNContext(ctx context.Context, ids []generator.ID) (int, error)
+}
+
 // generate issues count IDs and writes a line for each.
-func generate(ctx context.Context, gen *generator.Generator, count int64, out *bufio.Writer,
+func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer,
 	line func(generator.ID) (string, error), bar *progressbar.ProgressBar,
 ) error {
 	// A batch of no more than a tick's IDs waits for at most one tick, so that

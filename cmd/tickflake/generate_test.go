@@ -109,23 +109,27 @@ func TestGenerateJSONIsWhatDecodePrints(t *testing.T) {
 	assert.Equal(t, generated, decoded)
 }
 
-func TestNodeIsDrawnFromTheWholeRange(t *testing.T) {
+func TestNodeIsDrawnFromTheWholeRangeWithoutState(t *testing.T) {
+	drawn := func(args ...string) int64 {
+		got := tickflake(append([]string{"generate", "--format", "json", "--no-state"}, args...)...)
+		assert.Equal(t, "tickflake: warning: "+noStateWarning+"\n", got.err)
+		got.err = ""
+		return records(t, got)[0].Node
+	}
 	seen := map[int64]bool{}
 	for range 64 {
-		r := records(t, tickflake("generate", "--format", "json", "--layout", "41/1/12"))
-		seen[r[0].Node] = true
+		seen[drawn("--layout", "41/1/12")] = true
 	}
 	assert.Equal(t, map[int64]bool{0: true, 1: true}, seen)
 
 	seen = map[int64]bool{}
 	for range 64 {
-		r := records(t, tickflake("generate", "--format", "json"))
-		seen[r[0].Node] = true
+		seen[drawn()] = true
 	}
 	assert.Greater(t, len(seen), 32, "64 of 1024 numbers drawn at random hardly repeat")
 
-	r := records(t, tickflake("generate", "--format", "json", "--layout", "41/0/12"))
-	assert.Zero(t, r[0].Node, "the only node there is")
+	assert.Zero(t, drawn("--layout", "41/0/12"), "the only node there is")
+	assert.Equal(t, int64(7), drawn("--node", "7"))
 }
 
 func TestNodeZeroCanBeGiven(t *testing.T) {
@@ -145,12 +149,13 @@ func TestStrategyJudgesIDsOneByOne(t *testing.T) {
 
 func TestStrategyIsObeyed(t *testing.T) {
 	const hour = "time=41,sequence=2,tick=1h"
-	got := tickflake("generate", "--layout", hour, "--count", "10", "--strategy", "reject")
+	// The second run begins after the IDs of the first only if they share their state.
+	got := tickflake("generate", "--layout", hour, "--count", "10", "--strategy", "reject", "--state", t.TempDir())
 	assert.Equal(t, 1, got.code)
 	assert.Len(t, got.lines(), 4, "what the tick holds is written")
 	assert.Truef(t, matches("tickflake: sequence exhausted: *; 4 of 10 IDs written\n", got.err), got.err)
 
-	got = tickflake("generate", "--layout", hour, "--count", "10", "--strategy", "borrow:3h")
+	got = tickflake("generate", "--layout", hour, "--count", "10", "--strategy", "borrow:3h", "--state", t.TempDir())
 	assert.Equal(t, result{0, got.out, ""}, got)
 	assert.Len(t, got.lines(), 10)
 }
@@ -160,10 +165,11 @@ func TestGenerateFlushesBeforeItWaits(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	reader, writer := io.Pipe()
+	state := t.TempDir()
 	var stderr strings.Builder
 	code := make(chan int)
 	go func() {
-		c := run(ctx, strings.Fields("generate --layout time=41,sequence=1,tick=1h --count 9 --strategy wait"), strings.NewReader(""), writer, &stderr)
+		c := run(ctx, strings.Fields("generate --layout time=41,sequence=1,tick=1h --count 9 --strategy wait --state "+state), strings.NewReader(""), writer, &stderr)
 		writer.Close()
 		code <- c
 	}()

@@ -60,14 +60,22 @@ func TestExitCodes(t *testing.T) {
 		{"layout list", 0, ""},
 		{"layout show 41/10/12", 0, ""},
 		{plan, 0, ""},
+		{"lease list --timeout 1m", 0, ""},
+		{"lease list --layout javascript", 0, ""},
 		{"chaos --fault F1", 0, ""},
 		{"chaos list", 0, ""},
 
 		{"generate --layout baidu", 1, `tickflake: --layout: layout "baidu": the time field, 28 bits of 1s from 2016-05-19T16:00:00Z, ended at 2024-11-20T13:24:16Z*`},
 		{"generate --layout twitter,epoch=2262-01-01", 1, `tickflake: --layout: layout: epoch 2262-01-01T00:00:00Z is *`},
-		{"generate --count 100000 --strategy reject --layout time=41,sequence=12,tick=1h", 1, `tickflake: sequence exhausted: *`},
+		{"generate --count 100000 --strategy reject --layout time=41,sequence=12,tick=1h --state STATE", 1, `tickflake: sequence exhausted: *`},
 		{"decode x", 1, `tickflake: argument 1: decimal ID "x": bad character "x" at offset 0`},
 		{"layout plan --nodes 1000 --rate 1e6 --years 100 --bits 53", 1, `tickflake: plan: 1000 nodes, 1000000 IDs/s per node and 100 years need *`},
+
+		{"lease list --state /nosuch/dir", 1, "tickflake: no node number was ever claimed here: there is no directory /nosuch/dir"},
+		{"lease show 7 --layout javascript,epoch=2001-01-01", 1, "tickflake: no node number was ever claimed here: there is no directory */node7-sequence8-tick10ms-epoch20010101T000000Z"},
+		{"lease release 7 --layout javascript,epoch=2001-01-01", 1, "tickflake: no node number was ever claimed here: there is no directory *"},
+		{"generate --state /dev/null", 1, "tickflake: state directory \"/dev/null\": is not a directory (--state names another directory, --store another store, and --no-state does without)"},
+		{"lease list --state /dev/null", 1, "tickflake: state directory \"/dev/null\": is not a directory"},
 
 		{"chaos --script /nosuch/file", 1, "tickflake: open /nosuch/file: no such file or directory"},
 
@@ -89,6 +97,27 @@ func TestExitCodes(t *testing.T) {
 		{"generate --node -1", 2, "tickflake: --node: node -1 is negative; give a number from 0 to 1023\nsee 'tickflake generate --help'"},
 		{"generate --node 1024", 2, "tickflake: --node: node 1024 needs 11 bits, but the field has 10 bits: it is 1 more than 1023*\nsee 'tickflake generate --help'"},
 		{"generate --node 128 --layout javascript", 2, "tickflake: --node: node 128 needs 8 bits, but the field has 7 bits*\nsee 'tickflake generate --help'"},
+		{"generate --no-state --state x", 2, "tickflake: --state does not go with --no-state\nsee 'tickflake generate --help'"},
+		{"generate --no-state --store file:x", 2, "tickflake: --store does not go with --no-state\nsee 'tickflake generate --help'"},
+		{"generate --no-state --namespace x", 2, "tickflake: --namespace does not go with --no-state\nsee 'tickflake generate --help'"},
+		{"generate --no-state --window 1s", 2, "tickflake: --window does not go with --no-state\nsee 'tickflake generate --help'"},
+		{"generate --no-state --timeout 1s", 2, "tickflake: --timeout does not go with --no-state\nsee 'tickflake generate --help'"},
+		{"generate --state x --store file:y", 2, "tickflake: --state does not go with --store: they name two stores\nsee 'tickflake generate --help'"},
+		{"generate --window 5ms", 2, "tickflake: --window: window of 5ms: want 6ms to 8784h0m0s\nsee 'tickflake generate --help'"},
+		{"generate --window 0s", 2, "tickflake: --window: want more than 0s, got 0s\nsee 'tickflake generate --help'"},
+		{"generate --timeout 5", 2, "tickflake: --timeout: want a duration such as 500ms or 5s, got \"5\"\nsee 'tickflake generate --help'"},
+		{"generate --namespace a.b", 2, "tickflake: --namespace: namespace \"a.b\": it holds '.'; want *\nsee 'tickflake generate --help'"},
+		{"generate --store nosuch://x", 2, "tickflake: --store: unknown scheme \"nosuch\"; want file:DIR or a URL that begins with etcd://, *, tls://\nsee 'tickflake generate --help'"},
+		{"generate --store mysql://host", 2, "tickflake: --store: mysql store URL: it names no database*\nsee 'tickflake generate --help'"},
+		{"lease list x", 2, "tickflake: list takes no arguments, got \"x\"\nsee 'tickflake lease list --help'"},
+		{"lease show", 2, "tickflake: 0 node numbers given, want one\nsee 'tickflake lease show --help'"},
+		{"lease show x", 2, "tickflake: want a whole number, got \"x\"\nsee 'tickflake lease show --help'"},
+		{"lease show -- -1", 2, "tickflake: want 0 to 4194303, got -1\nsee 'tickflake lease show --help'"},
+		{"lease show 4194304", 2, "tickflake: want 0 to 4194303, got 4194304\nsee 'tickflake lease show --help'"},
+		{"lease release 1 2", 2, "tickflake: 2 node numbers given, want one\nsee 'tickflake lease release --help'"},
+		{"lease list --layout twitter --state x", 2, "tickflake: --layout does not go with --store or --state*\nsee 'tickflake lease list --help'"},
+		{"lease list --store redis://h?namespace=a --namespace b", 2, "tickflake: --namespace does not go with a --store that has ?namespace= in its URL\nsee 'tickflake lease list --help'"},
+		{"lease nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake lease\"\nsee 'tickflake lease --help'"},
 		{"generate --layout nosuch", 2, "tickflake: --layout: layout spec \"nosuch\", byte 0, \"nosuch\": not a preset *\nsee 'tickflake generate --help'"},
 		{"generate --layout 37/20/16", 2, "tickflake: --layout: layout spec \"37/20/16\": layout: widths 37+20+16 sum to 73 bits; at most 63 fit*37 bits of 1ms last 4.36 years\nsee 'tickflake generate --help'"},
 		{"generate --strategy nosuch", 2, "tickflake: --strategy: strategy \"nosuch\": not known*\nsee 'tickflake generate --help'"},
@@ -139,7 +168,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {
-			got := tickflake(strings.Fields(tt.line)...)
+			got := tickflake(strings.Fields(strings.ReplaceAll(tt.line, "STATE", t.TempDir()))...)
 			assert.Equal(t, tt.code, got.code)
 			if tt.err == "" {
 				assert.Empty(t, got.err)
@@ -186,6 +215,8 @@ func TestInterruptedBeforeStart(t *testing.T) {
 }
 
 func TestWriteErrors(t *testing.T) {
+	state := t.TempDir()
+	require.Zero(t, tickflake("generate", "--node", "3", "--state", state).code)
 	lines := []string{
 		"generate --count 100000",
 		"generate --count 100000 --format json",
@@ -194,6 +225,10 @@ func TestWriteErrors(t *testing.T) {
 		"layout list",
 		"layout list --format json",
 		"layout show twitter",
+		"lease list --state " + state,
+		"lease list --format json --state " + state,
+		"lease show 3 --state " + state,
+		"lease release 3 --state " + state,
 		"chaos",
 		"chaos --format json",
 		"chaos --format junit",
@@ -226,7 +261,7 @@ func TestWriteErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan", "chaos", "chaos list"} {
+	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan", "lease", "lease list", "lease show", "lease release", "chaos", "chaos list"} {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Fields(line)
 			byFlag := tickflake(append(args, "--help")...)
@@ -240,7 +275,7 @@ func TestHelp(t *testing.T) {
 			assert.Equal(t, byFlag, tickflake(append([]string{"help"}, args...)...))
 		})
 	}
-	for _, group := range []string{"", "layout", "completion"} {
+	for _, group := range []string{"", "layout", "lease", "completion"} {
 		args := strings.Fields(group)
 		assert.Equal(t, tickflake(append(args, "--help")...), tickflake(args...), "a bare group is a request for help")
 	}
@@ -265,8 +300,9 @@ func TestHelpStatesTheContract(t *testing.T) {
 	}
 	generate := strings.Join(strings.Fields(tickflake("generate", "--help").out), " ")
 	for _, want := range []string{
-		"draws its node number at random",
-		"until node numbers come as grants, two runs that draw the same number in the same tick still issue the same IDs",
+		"No two runs issue the same ID: not at the same time, not one after the other, not after a crash, and not if the clock is set back between them.",
+		"With --no-state nothing is noted. The node number is then drawn at random unless --node gives one, and two runs with the same number issue the same IDs",
+		"each layout has a directory of its own",
 	} {
 		assert.Contains(t, generate, want)
 	}
@@ -295,6 +331,10 @@ func TestCompletion(t *testing.T) {
 		{"generate --format", []string{"dec", "base32", "base58", "base62", "json"}},
 		{"decode --format", []string{"text", "json"}},
 		{"decode --from", []string{"dec", "base32", "base58", "base62"}},
+		{"generate --namespace", nil},
+		{"generate --window", nil},
+		{"lease show", nil},
+		{"lease list --format", []string{"text", "json"}},
 		{"layout list --format", []string{"text", "json"}},
 		{"layout plan --format", []string{"text", "json"}},
 		{"chaos --strategy", []string{"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one", "all"}},

@@ -4,11 +4,9 @@ package main
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,27 +19,6 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 )
-
-// binary is the path of the command that TestMain builds; signals and closed
-// pipes need a process of its own.
-var binary string
-
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "tickflake")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "tickflake")
-	if output, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s%s\n", output, err)
-		return 1
-	}
-	return m.Run()
-}
 
 // process starts the command; the test must wait for it.
 func process(t *testing.T, stdin io.Reader, stdout io.Writer, args ...string) (*exec.Cmd, *strings.Builder) {
@@ -213,7 +190,7 @@ func TestClosedPipeIsNoError(t *testing.T) {
 }
 
 func TestPipeClosedFromTheStart(t *testing.T) {
-	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "chaos --fault F1", "chaos list", "--help", "completion bash"} {
+	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "lease list", "chaos --fault F1", "chaos list", "--help", "completion bash"} {
 		t.Run(line, func(t *testing.T) {
 			r, w := pipe(t)
 			r.Close()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -137,4 +138,9 @@ func TestProgressOfChaos(t *testing.T) {
 			assert.True(t, strings.Contains(out.String(), "✓"))
 		})
 	}
+}
+
+// takeTerminal makes the terminal at standard input that from which signals come.
+func takeTerminal(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 }

@@ -63,7 +63,7 @@ func newRoot(c *console, started *bool) *cobra.Command {
 	root.SetErr(c.err)
 	root.SetUsageTemplate(usageTemplate)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newChaos(c))
+	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newChaos(c))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
