@@ -11,6 +11,7 @@ require (
 require (
 	github.com/benbjohnson/clock v1.3.5 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 )
 
 replace github.com/tickflake/tickflake => ../
