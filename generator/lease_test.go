@@ -73,7 +73,7 @@ func grant(node int64, floor, limit int64) generator.Grant {
 }
 
 func TestNoonTick(t *testing.T) {
-	assert.EqualValues(t, noonTick, noon.Sub(narrow().Epoch)/time.Millisecond)
+	assert.EqualValues(t, int64(noonTick), noon.Sub(narrow().Epoch)/time.Millisecond)
 }
 
 func TestLeaseOptions(t *testing.T) {

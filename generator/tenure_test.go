@@ -138,10 +138,10 @@ func TestCloseReleases(t *testing.T) {
 	t.Run("sealed by the lease", func(t *testing.T) {
 		g, l, _ := leased(t, 100)
 		mustNext(t, g)
-		assert.EqualValues(t, noonTick+1, l.holder.Tick())
+		assert.EqualValues(t, int64(noonTick+1), l.holder.Tick())
 		end, first := l.holder.Seal()
 		assert.True(t, first)
-		assert.EqualValues(t, noonTick+1, end)
+		assert.EqualValues(t, int64(noonTick+1), end)
 		_, err := g.Next()
 		require.ErrorIs(t, err, generator.ErrClosed)
 		require.NoError(t, g.Close())

@@ -61,7 +61,7 @@ func (m *machine) start() {
 		return
 	}
 	m.started++
-	p := &process{f: f, m: m, name: fmt.Sprintf("%d.%d", m.id, m.started), started: f.now, node: -1, timeout: f.between(f.period/20, f.period), local: f.often(512)}
+	p := &process{f: f, m: m, name: fmt.Sprintf("%d.%d", m.id, m.started), started: f.now, node: -1, largest: -1, timeout: f.between(f.period/20, f.period), local: f.often(512)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	m.p = p
 	f.all = append(f.all, p)

@@ -152,7 +152,7 @@ type unwind struct{}
 // spawn starts a thread of p.
 func (f *fleet) spawn(p *process, name string, body func(*thread)) *thread {
 	f.threads++
-	t := &thread{f: f, p: p, id: f.threads, name: name}
+	t := &thread{f: f, p: p, id: f.threads, name: name, issuer: issuer{latest: -1}}
 	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
 		defer t.guard()
