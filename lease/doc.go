@@ -31,5 +31,6 @@
 // The store must be linearizable and durable, as [Store] says; and the memory of a
 // process must not be copied or rolled back, as by a fork or by restoring a VM's
 // snapshot beside its original. Such a copy issues the same IDs until its next
-// extension, a third of a window at most, finds out.
+// extension finds out: for a third of a window at most while the store answers, and
+// until the end of the grant if it does not.
 package lease

@@ -54,7 +54,7 @@ func (e *StoreError) Unwrap() error { return e.Err }
 type NoFreeNodeError struct {
 	Held    int       // node numbers that are held
 	Nodes   int64     // node numbers that the layout has
-	Soonest time.Time // the earliest end of a grant among them, or zero if none is known
+	Soonest time.Time // the earliest end of a grant among them, or zero if none is known; it is free a window later
 	Latest  time.Time // the latest
 	Err     error     // the context's error if it ended the wait for one, or nil
 }
@@ -63,7 +63,7 @@ func (e *NoFreeNodeError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no free node number: %d of %d are held", e.Held, e.Nodes)
 	if !e.Soonest.IsZero() {
-		fmt.Fprintf(&b, ", until %s (the first) to %s (the last), unless they are extended", e.Soonest.UTC().Format(time.RFC3339), e.Latest.UTC().Format(time.RFC3339))
+		fmt.Fprintf(&b, ", until %s (the first) to %s (the last) and a window longer, unless they are extended", e.Soonest.UTC().Format(time.RFC3339), e.Latest.UTC().Format(time.RFC3339))
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.Err)

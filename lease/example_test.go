@@ -19,12 +19,12 @@ import (
 
 // The body of this example stands in the README.
 func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
 	store, err := directory.Open("ids") // a directory that outlasts the process
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
 	keeper, err := lease.Claim(ctx, store)
 	if err != nil {
 		log.Fatal(err)

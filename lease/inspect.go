@@ -43,7 +43,8 @@ type Holding struct {
 	Limit time.Time
 	// Ahead is how far the holder's clock is ahead of ours, as far as Limit tells: to
 	// a sixth of Window, if its IDs do not run ahead of its clock. It is 0 unless the
-	// number is Held.
+	// number is Held and, unless a [Locker] knows that its holder lives, Limit is still
+	// to come: one that is late may be dead, and its clock as right as ours.
 	Ahead  time.Duration
 	Window time.Duration    // the last holder's
 	Layout generator.Layout // of the IDs
@@ -209,7 +210,7 @@ func inspect(ctx context.Context, store Store, cell Cell, now func() time.Time) 
 	} else if r.Limit < math.MaxUint64-r.Window && c.time(r.Limit+r.Window).Before(now()) {
 		h.State = Abandoned
 	}
-	if h.State == Held {
+	if _, alive := store.(Locker); h.State == Held && (alive || h.Limit.After(now())) {
 		h.Ahead = c.time(r.clock()).Sub(now())
 	}
 	return h, nil

@@ -249,7 +249,7 @@ func (k *Keeper) failed(err error) time.Duration {
 	k.setErr(err)
 	if k.failures++; k.failures == 1 {
 		k.since = k.clock.Now()
-		k.log.Warn("lease: no further grant", "node", k.used.Node, "until", k.time(k.used.Limit), "err", err)
+		k.log.Warn("lease: not extended yet", "node", k.used.Node, "good until", k.time(k.used.Limit), "err", err)
 	}
 	pause := k.pause()
 	if k.failures < 10 {

@@ -20,7 +20,7 @@ import (
 // DefaultWindow is how much time is granted at once, unless [WithWindow] says
 // otherwise. It is extended when a third of it is used, so a store that is away for
 // 20 seconds is not noticed; a full fleet of 1,024 nodes writes 103 times a second;
-// and a node number whose process crashed rests for 30 seconds, while its successor
+// and a node number whose process crashed rests for up to a minute, while its successor
 // takes another.
 const DefaultWindow = 30 * time.Second
 

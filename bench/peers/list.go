@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -21,7 +22,7 @@ import (
 // List returns the peers, in the order of the report.
 func List() []Peer {
 	list := []Peer{
-		ourselves(generatortest.Raw), ourselves(generatortest.Mono),
+		leased(), ourselves(generatortest.Raw), ourselves(generatortest.Mono),
 		bwmarrinSnowflake(), sonyflakeV1(), googleV7(),
 		gofrsV7(), gofrsV1(), oklogULID(), rsXID(), mongoObjectID(), segmentioKSUID(),
 	}
@@ -68,13 +69,26 @@ var uuidTime = timeOf(google.Parse, func(u google.UUID) time.Time { return time.
 func ourselves(kind generatortest.ClockKind) Peer {
 	s := generatortest.Tickflake(strategies.Default(), kind)
 	return peer(Peer{
-		Name:   fmt.Sprintf("tickflake, %s clock", kind),
+		Name:   fmt.Sprintf("tickflake, %s clock, node by hand", kind),
 		Driven: ByClock,
 		How:    "generator.WithClock",
 		Remark: "with 16 IDs per millisecond instead of 4096, so that every fault meets used-up ticks",
 		Claim: fmt.Sprintf("exhausted: %s; behind: %s. Uniqueness across a restart is not promised, as the README says: the node number is given by hand",
 			s.Claim.Exhausted, s.Claim.Behind),
 		restarts: true,
+	}, s)
+}
+
+// leased is tickflake as its README has it: a monoclock, and a node number that is
+// granted. It borrows what a crash leaves ahead of the clock.
+func leased() Peer {
+	s := leasetest.Leased{Strategy: strategies.BorrowUpTo(24 * time.Hour), Clock: generatortest.Mono}.Subject()
+	return peer(Peer{
+		Name:   "tickflake, under a lease",
+		Driven: ByClock,
+		How:    "lease.WithClock",
+		Remark: "with 16 IDs per millisecond instead of 4096, so that every fault meets used-up ticks",
+		Claim:  fmt.Sprintf("exhausted: %s; behind: %s", s.Claim.Exhausted, s.Claim.Behind),
 	}, s)
 }
 

@@ -32,7 +32,7 @@ func TestList(t *testing.T) {
 		names = append(names, p.Name)
 	}
 	assert.Equal(t, []string{
-		"tickflake, raw clock", "tickflake, mono clock",
+		"tickflake, under a lease", "tickflake, raw clock, node by hand", "tickflake, mono clock, node by hand",
 		"bwmarrin/snowflake", "sony/sonyflake", "google/uuid v7",
 		"gofrs/uuid v7", "gofrs/uuid v1", "oklog/ulid", "rs/xid", "MongoDB ObjectID", "segmentio/ksuid",
 		"sony/sonyflake v2", "mustafaturan/monoflake", "yitter/idgenerator-go", "godruoyi/go-snowflake", "muyo/sno",
@@ -100,7 +100,12 @@ func TestReportFindsWhatIsKnown(t *testing.T) {
 		assert.Zero(t, result(t, report, "oklog/ulid", fault).Disorder, "%s: the clock does not go back, and that is promised", fault)
 	}
 
-	for _, mine := range []string{"tickflake, raw clock", "tickflake, mono clock"} {
+	for _, s := range generatortest.Catalogue() {
+		r := result(t, report, "tickflake, under a lease", s.Fault)
+		assert.True(t, r.OK(), "%s: %v", s.Fault, r.Violations)
+		assert.Empty(t, r.Skipped, s.Fault)
+	}
+	for _, mine := range []string{"tickflake, raw clock, node by hand", "tickflake, mono clock, node by hand"} {
 		for _, s := range generatortest.Catalogue() {
 			r := result(t, report, mine, s.Fault)
 			switch s.Fault {

@@ -26,7 +26,7 @@ run claims a node number together with a range of time, which it notes in a stor
 before it issues an ID, and which no other run ever gets. Runs at the same time
 get different node numbers. A run that ends, by a signal too, gives its number
 back; that of a run that was killed is free as soon as the time that it was
-granted is over.
+granted is over, and, in a store that hosts share, one window more.
 
 With --node the run takes that number, and waits for it up to --timeout. On one
 host it fails while another run has it. In a store that hosts share it takes the

@@ -24,14 +24,15 @@ const leaseHelp = `Show who holds which node number, and give back those of proc
 A node number is
 
   held       by a process. In a directory, it is one that is alive; elsewhere, one
-             that was so until a moment ago, as far as UNTIL tells
+             that may be so until one window after UNTIL
   released   given back, free for the next process
   abandoned  by a process that ended without that, or a machine that is gone; free
   damaged    unreadable: nobody can claim it, and nothing overwrites it
 
 UNTIL is the end of the time that was granted to the last holder. The next one begins
 there, whatever its clock says. CLOCK is how far the holder's clock is ahead of ours,
-by what it was granted: it can only be told to a sixth of the holder's window.
+by what it was granted: it can only be told to a sixth of the holder's window, and not
+at all (-) once UNTIL is past.
 
 ` + storesHelp
 
@@ -46,7 +47,7 @@ others are listed.`
 
 const leaseReleaseHelp = `Give a node number back in the place of its holder, which is gone.
 
-That is hardly ever needed: a number is free as soon as its time is over, and in a
+That is hardly ever needed: a number is free one window after UNTIL, and in a
 directory as soon as its process has ended. It is safe even if the holder is alive
 after all: the next one begins where the time granted to the holder ends, and the
 holder goes on to another number when it finds out. In a directory, the number of a

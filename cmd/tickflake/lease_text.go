@@ -41,7 +41,7 @@ func writeHoldings(w io.Writer, all []lease.Holding, format string, now time.Tim
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NODE\tSTATE\tOWNER\tUNTIL\tCLOCK")
 	for _, h := range all {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", h.Node, h.State, ownerText(h), untilText(h, now), clockText(h))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", h.Node, h.State, ownerText(h), untilText(h, now), clockText(h, now))
 	}
 	return t.Flush()
 }
@@ -56,7 +56,7 @@ func writeHoldingJSON(w io.Writer, h lease.Holding, now time.Time) error {
 		object.Window = h.Window
 		object.Layout = h.Layout.String()
 	}
-	if h.State == lease.Held {
+	if clockKnown(h, now) {
 		object.Ahead = &h.Ahead
 	}
 	return json.NewEncoder(w).Encode(object)
@@ -75,7 +75,7 @@ func writeHolding(w io.Writer, h lease.Holding, format string, now time.Time) er
 		layout = h.Layout.Name + ", " + layout
 	}
 	_, err := fmt.Fprintf(w, "node    %d\nstate   %s\nowner   %s\nuntil   %s\nclock   %s\nwindow  %s\nlayout  %s\n",
-		h.Node, h.State, ownerText(h), untilText(h, now), clockText(h), h.Window, layout)
+		h.Node, h.State, ownerText(h), untilText(h, now), clockText(h, now), h.Window, layout)
 	return err
 }
 
@@ -99,10 +99,15 @@ func untilText(h lease.Holding, now time.Time) string {
 	return fmt.Sprintf("%s (%s)", h.Limit.UTC().Format(untilFormat), distance)
 }
 
+// clockKnown reports whether anything is known of the holder's clock.
+func clockKnown(h lease.Holding, now time.Time) bool {
+	return h.State == lease.Held && (h.Ahead != 0 || h.Limit.After(now))
+}
+
 // clockText tells how far the holder's clock is ahead of ours, and how well that is
 // known.
-func clockText(h lease.Holding) string {
-	if h.State != lease.Held {
+func clockText(h lease.Holding, now time.Time) string {
+	if !clockKnown(h, now) {
 		return "-"
 	}
 	known := h.Window / 6

@@ -201,7 +201,7 @@ func killOne(rng *rand.Rand, all *printed, state, name string) (code int, err er
 	}
 	// IDs that run ahead of the clock are what the next process would issue again, if
 	// it went by the clock.
-	strategy := []string{"borrow:2s,wait:1s", "borrow:5s,wait:1s"}[rng.IntN(2)]
+	strategy := []string{"borrow:2s,wait:10s", "borrow:5s,wait:10s"}[rng.IntN(2)]
 	args := []string{"generate", "--layout", killLayout, "--window", "40ms", "--count", count, "--strategy", strategy, "--state", state}
 	cmd := exec.Command(binary, args...)
 	var stderr strings.Builder
