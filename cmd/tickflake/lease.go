@@ -31,8 +31,8 @@ A node number is
 
 UNTIL is the end of the time that was granted to the last holder. The next one begins
 there, whatever its clock says. CLOCK is how far the holder's clock is ahead of ours,
-by what it was granted: it can only be told to a sixth of the holder's window, and not
-at all (-) once UNTIL is past.
+by what it was granted: it can only be told to a sixth of the holder's window, and
+not at all (-) once UNTIL is past.
 
 ` + storesHelp
 
