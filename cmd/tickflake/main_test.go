@@ -341,7 +341,7 @@ func TestCompletion(t *testing.T) {
 		{"chaos --clock", []string{"raw", "mono", "resync", "all"}},
 		{"chaos --format", []string{"table", "json", "junit"}},
 		{"chaos list --format", []string{"table", "json"}},
-		{"chaos list", faultsOf(generatortest.Catalogue())},
+		{"chaos list", strings.Fields("F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 F15 F16 F17 F18 F19 F20")},
 		{"chaos --fault", faultsOf(generatortest.Catalogue())},
 		{"help layout", []string{"list", "plan", "show"}},
 	}
