@@ -116,6 +116,7 @@ func newKeeper(store Store, options []Option) (*Keeper, error) {
 // claimFirst claims a node number, and waits for one as long as ctx's deadline
 // allows.
 func (k *Keeper) claimFirst(ctx context.Context) error {
+	var before error
 	for {
 		k.mu.Lock()
 		err := k.claim(ctx)
@@ -123,6 +124,10 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err == nil || !k.mayPass(err) {
 			return err
 		}
+		if before != nil && ctx.Err() != nil {
+			return ended(before, ctx) // which says more than that the last try was cut off
+		}
+		before = err
 		if _, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
 			return err
 		}
