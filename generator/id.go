@@ -25,7 +25,8 @@ import (
 //
 // # Choosing a form
 //
-//   - A database: a BIGINT column, through [ID.Value] and [ID.Scan].
+//   - A database: a BIGINT column, through [ID.Value] and [ID.Scan]; in MongoDB a
+//     64-bit integer, through [ID.MarshalBSONValue].
 //   - JSON: a string, "1541815603606036480", because JavaScript rounds
 //     numbers above 1<<53.
 //   - Text for programs: [ID.String], decimal. It sorts as text only among
@@ -74,7 +75,7 @@ var (
 // failures as a *ParseError, and then leaves its receiver as it was.
 type ParseError struct {
 	// Form is what was expected: "decimal", "base32", "base58", "base62",
-	// "binary", "JSON" or "SQL".
+	// "binary", "JSON", "SQL" or "BSON".
 	Form string
 
 	// Text is what was found instead: the text, the raw bytes, or the SQL

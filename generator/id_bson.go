@@ -1,0 +1,55 @@
+package generator
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+)
+
+// The types of BSON that hold an ID, by https://bsonspec.org/spec.html.
+const (
+	bsonInt32 = 0x10
+	bsonInt64 = 0x12
+	bsonNull  = 0x0a
+)
+
+// MarshalBSONValue implements the ValueMarshaler of MongoDB's driver, version 2: a
+// 64-bit integer, as large as it may be. It fails, with [ErrIDRange], only for a
+// negative ID.
+func (id ID) MarshalBSONValue() (typ byte, data []byte, err error) {
+	if err := id.checkWritable(); err != nil {
+		return 0, nil, err
+	}
+	return bsonInt64, binary.LittleEndian.AppendUint64(nil, uint64(id)), nil
+}
+
+// UnmarshalBSONValue implements the ValueUnmarshaler of MongoDB's driver, version 2. It
+// accepts an integer of 64 or 32 bits. It refuses a null: read a field that may be null
+// into a *ID.
+//
+// The error is a [*ParseError] that wraps [ErrIDRange], [ErrIDLength], or [ErrIDType] for
+// values of any other type.
+func (id *ID) UnmarshalBSONValue(typ byte, data []byte) error {
+	var v int64
+	switch typ {
+	case bsonInt64:
+		if len(data) != 8 {
+			return refuse("BSON", string(data), -1, ErrIDLength, fmt.Sprintf("length %d, want 8", len(data)))
+		}
+		v = int64(binary.LittleEndian.Uint64(data))
+	case bsonInt32:
+		if len(data) != 4 {
+			return refuse("BSON", string(data), -1, ErrIDLength, fmt.Sprintf("length %d, want 4", len(data)))
+		}
+		v = int64(int32(binary.LittleEndian.Uint32(data)))
+	case bsonNull:
+		return refuse("BSON", "", -1, ErrIDType, "null; read into a *ID if the field may be null")
+	default:
+		return refuse("BSON", "", -1, ErrIDType, fmt.Sprintf("type 0x%02x, want an integer of 64 or 32 bits", typ))
+	}
+	if v < 0 {
+		return refuse("BSON", strconv.FormatInt(v, 10), -1, ErrIDRange, "is negative")
+	}
+	*id = ID(v)
+	return nil
+}
