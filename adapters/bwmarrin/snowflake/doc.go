@@ -1,0 +1,38 @@
+// Package snowflake has the names of github.com/bwmarrin/snowflake, and issues its
+// IDs by tickflake. A program changes over by its import path:
+//
+//	import "github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
+//
+// IDs keep their type, their bits and all of their text forms, so those that were
+// stored or handed out before stay what they were. docs/migrate/bwmarrin.md has the
+// steps: how to get past the old IDs, how to run both packages side by side, and how
+// to go back.
+//
+// # What is better
+//
+//   - A full millisecond is waited for asleep, and not in a loop that keeps a
+//     processor busy.
+//   - [NewNode], called again with the same number, goes on where the process's other
+//     IDs of that number stopped. It does not repeat them, even if the clock was stepped
+//     back in between.
+//   - [NewLeasedNode] issues IDs that are unique across restarts and processes, whatever
+//     any clock does. It takes a second line, which claims the lease; do not leave it
+//     out because the first was enough. A node number that was given to [NewNode] by
+//     hand remembers nothing over a restart.
+//   - [Node.GenerateContext] returns an error in place of waiting or panicking, and
+//     [Node.Generator] is the way to everything else that tickflake has.
+//
+// # What is different
+//
+//   - NewNode fails if the layout that [Epoch], [NodeBits] and [StepBits] describe
+//     cannot work: if they leave no bits for the time, or if the epoch is before 1970 or
+//     still to come.
+//   - [ParseBase32] and [ParseBase58] refuse a text that is empty, holds a character from
+//     outside the alphabet, or stands for more than 64 bits. The original reads many of
+//     those as some other number.
+//   - [ID.Base32] and [ID.Base58] write a negative number as the unsigned one with the
+//     same 64 bits, where the original panics.
+//   - [ID.Time], [ID.Node] and [ID.Step] go by the present values of Epoch, NodeBits and
+//     StepBits, and not by those of the last call of NewNode.
+//   - [Node.Generate] panics when no ID can ever be issued again: see there.
+package snowflake

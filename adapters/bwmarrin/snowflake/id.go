@@ -1,0 +1,139 @@
+package snowflake
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// ID is a Snowflake ID. Its forms are those of the original package. Those of
+// generator.ID, to which it converts, are others: the two have different alphabets for
+// base 32 and base 58, and cannot read each other's.
+type ID int64
+
+// Int64 returns the ID as a plain integer.
+func (f ID) Int64() int64 { return int64(f) }
+
+// ParseInt64 returns the ID that [ID.Int64] shows.
+func ParseInt64(id int64) ID { return ID(id) }
+
+// String returns the ID in decimal.
+func (f ID) String() string { return strconv.FormatInt(int64(f), 10) }
+
+// ParseString reads what [ID.String] writes. It takes a sign and leading zeros, too. The
+// error is a [*strconv.NumError].
+func ParseString(id string) (ID, error) { return parse(id, 10) }
+
+// Base2 returns the ID in binary digits.
+func (f ID) Base2() string { return strconv.FormatInt(int64(f), 2) }
+
+// ParseBase2 reads what [ID.Base2] writes. The error is a [*strconv.NumError].
+func ParseBase2(id string) (ID, error) { return parse(id, 2) }
+
+// Base36 returns the ID in digits and lower-case letters.
+func (f ID) Base36() string { return strconv.FormatInt(int64(f), 36) }
+
+// ParseBase36 reads what [ID.Base36] writes, and upper-case letters. The error is a
+// [*strconv.NumError].
+func ParseBase36(id string) (ID, error) { return parse(id, 36) }
+
+func parse(text string, base int) (ID, error) {
+	n, err := strconv.ParseInt(text, base, 64)
+	return ID(n), err
+}
+
+// ErrInvalidBase32 is returned by [ParseBase32] for a text that it cannot read.
+var ErrInvalidBase32 = errors.New("invalid base 32: want 1 to 13 characters of ybndrfg8ejkmcpqxot1uwisza345h769, 64 bits at most")
+
+// Base32 returns the ID in the alphabet of z-base-32, without padding: at most 13
+// characters. They do not sort as the IDs do.
+func (f ID) Base32() string { return zBase32.format(uint64(f)) }
+
+// ParseBase32 reads what [ID.Base32] writes. The error is [ErrInvalidBase32], and the
+// ID -1 then.
+func ParseBase32(b []byte) (ID, error) {
+	n, ok := zBase32.parse(b)
+	if !ok {
+		return -1, ErrInvalidBase32
+	}
+	return ID(n), nil
+}
+
+// ErrInvalidBase58 is returned by [ParseBase58] for a text that it cannot read.
+var ErrInvalidBase58 = errors.New("invalid base 58: want 1 to 11 digits and letters but for 0, O, I and l, 64 bits at most")
+
+// Base58 returns the ID in the alphabet that Flickr uses, lower case before upper case,
+// without padding: at most 11 characters.
+func (f ID) Base58() string { return flickr58.format(uint64(f)) }
+
+// ParseBase58 reads what [ID.Base58] writes. The error is [ErrInvalidBase58], and the
+// ID -1 then.
+func ParseBase58(b []byte) (ID, error) {
+	n, ok := flickr58.parse(b)
+	if !ok {
+		return -1, ErrInvalidBase58
+	}
+	return ID(n), nil
+}
+
+// Base64 returns the decimal digits in standard base 64, with padding. It is the longest
+// of all forms.
+func (f ID) Base64() string { return base64.StdEncoding.EncodeToString(f.Bytes()) }
+
+// ParseBase64 reads what [ID.Base64] writes. The error is a base64.CorruptInputError or
+// a [*strconv.NumError].
+func ParseBase64(id string) (ID, error) {
+	b, err := base64.StdEncoding.DecodeString(id)
+	if err != nil {
+		return -1, err
+	}
+	return ParseBytes(b)
+}
+
+// Bytes returns the decimal digits of [ID.String].
+func (f ID) Bytes() []byte { return []byte(f.String()) }
+
+// ParseBytes reads what [ID.Bytes] writes, as [ParseString] does.
+func ParseBytes(id []byte) (ID, error) { return ParseString(string(id)) }
+
+// IntBytes returns the ID as 8 bytes, most significant first.
+func (f ID) IntBytes() [8]byte {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(f))
+	return b
+}
+
+// ParseIntBytes reads what [ID.IntBytes] returns.
+func ParseIntBytes(id [8]byte) ID { return ID(binary.BigEndian.Uint64(id[:])) }
+
+// JSONSyntaxError reports a JSON value that is not a string with an ID.
+type JSONSyntaxError struct{ original []byte }
+
+// Error shows the value, as far as it is short.
+func (j JSONSyntaxError) Error() string {
+	return fmt.Sprintf("invalid snowflake ID %.64q: want a JSON string of decimal digits", j.original)
+}
+
+// MarshalJSON returns the decimal digits as a JSON string, because a JavaScript number
+// keeps only 53 bits.
+func (f ID) MarshalJSON() ([]byte, error) {
+	return strconv.AppendQuote(nil, f.String()), nil
+}
+
+// UnmarshalJSON reads what [ID.MarshalJSON] writes. It refuses numbers and null. The error
+// is a [JSONSyntaxError], or a [*strconv.NumError] for a string that holds no number; f is
+// then as it was.
+func (f *ID) UnmarshalJSON(b []byte) error {
+	last := len(b) - 1
+	if last < 2 || b[0] != '"' || b[last] != '"' {
+		return JSONSyntaxError{b}
+	}
+	id, err := ParseBytes(b[1:last])
+	if err != nil {
+		return err
+	}
+	*f = id
+	return nil
+}

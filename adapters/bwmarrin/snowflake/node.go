@@ -1,0 +1,129 @@
+package snowflake
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// Node issues IDs. Make one with [NewNode] or [NewLeasedNode]; it may be used by several
+// goroutines at once.
+type Node struct {
+	gen    *generator.Generator
+	leased bool
+}
+
+// maxLead is how far the IDs of a leased node may run ahead of a clock that was stepped
+// back before it was made.
+const maxLead = time.Hour
+
+// patient waits for as long as it takes, since Generate has no other way to say no. A
+// clock that is behind where the lease begins is not waited for, up to maxLead: a lease
+// makes that safe, and a service that starts again after a crash cannot pause.
+func patient() strategies.Strategy {
+	return strategies.PerCause(strategies.Wait(),
+		strategies.Chain(strategies.BorrowUpTo(maxLead), strategies.Wait()))
+}
+
+// byHand is what the generator of a node number is found by.
+type byHand struct {
+	epoch              int64
+	nodeBits, stepBits uint8
+	node               int64
+}
+
+var (
+	sharedMu sync.Mutex
+	shared   = map[byHand]*generator.Generator{}
+)
+
+// NewNode returns a node with a number of the caller's choice, 0 to 1023 unless
+// [NodeBits] was changed. Give every process that runs at the same time a number of its
+// own, and see to it that a process which starts again does so with a clock later than
+// the last ID: nothing here remembers that one. [NewLeasedNode] needs neither.
+//
+// All nodes of one number in the process share what has been issued.
+//
+// The error is a [*generator.ConfigError] for a number that is out of range, and for a
+// layout with which no IDs can be issued now.
+func NewNode(node int64) (*Node, error) {
+	key := byHand{Epoch, NodeBits, StepBits, node}
+	sharedMu.Lock()
+	defer sharedMu.Unlock()
+	gen := shared[key]
+	if gen == nil {
+		var err error
+		gen, err = generator.New(generator.WithLayout(Layout()), generator.WithNode(node), generator.WithStrategy(patient()))
+		if err != nil {
+			return nil, err
+		}
+		shared[key] = gen
+	}
+	return &Node{gen: gen}, nil
+}
+
+// NewLeasedNode returns a node whose number and time are granted by a store, so that its
+// IDs are unique whatever any clock does, across restarts and all processes that use the
+// store:
+//
+//	keeper, err := lease.Claim(ctx, store, lease.WithLayout(snowflake.Layout()))
+//	…
+//	node, err := snowflake.NewLeasedNode(keeper)
+//	…
+//	defer node.Close()
+//
+// If the clock was stepped back before the process started again, so that it is behind
+// the grant, IDs begin where the grant does, at most an hour ahead of the clock.
+//
+// The error is a [*generator.ConfigError], such as for a lease of another layout than
+// [Layout].
+func NewLeasedNode(l generator.Lease) (*Node, error) {
+	gen, err := generator.New(generator.WithLease(l), generator.WithLayout(Layout()), generator.WithStrategy(patient()))
+	if err != nil {
+		return nil, err
+	}
+	return &Node{gen: gen, leased: true}, nil
+}
+
+// Generate issues one ID. It waits for whatever can pass: as long as the present
+// millisecond is full; as long as the store of the lease grants no time, which is noticed
+// only when it has been away for two thirds of the lease's window; and as long as the
+// clock is more than an hour behind the lease. [Node.GenerateContext] is for callers that
+// cannot wait so long.
+//
+// It panics with an error when waiting is in vain, because any number that it could
+// return would be one that is in use: after [Node.Close]; after the end of the layout's
+// time, which is in the year 2080 by default; and when the lease is lost for good, because
+// another process claimed the very node number that lease.WithNode asked for.
+func (n *Node) Generate() ID {
+	id, err := n.gen.Next()
+	if err != nil {
+		panic(fmt.Errorf("snowflake: no ID can be issued any more: %w", err))
+	}
+	return ID(id)
+}
+
+// GenerateContext issues one ID, or gives up when ctx ends. The errors are those of
+// [generator.Generator.NextContext], and the ID is 0 then.
+func (n *Node) GenerateContext(ctx context.Context) (ID, error) {
+	id, err := n.gen.NextContext(ctx)
+	return ID(id), err
+}
+
+// Generator returns the generator behind the node: for its counts, for many IDs at once,
+// and for IDs of type generator.ID. Do not close it; close the node.
+func (n *Node) Generator() *generator.Generator { return n.gen }
+
+// Close gives the lease back and ends the node, whose [Node.Generate] panics from then
+// on. Its error is that of [generator.Generator.Close]. A node without a lease has nothing
+// to give back: Close does nothing, and the node goes on.
+func (n *Node) Close() error {
+	if !n.leased {
+		return nil
+	}
+	return n.gen.Close()
+}
