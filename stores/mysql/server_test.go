@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
+	servers "github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores/mysql"
@@ -33,25 +33,21 @@ type server struct {
 
 func start(t testing.TB, settings ...string) *server {
 	t.Helper()
-	install := servertest.Find(t, "mariadb-install-db", "mariadb-server")
-	bin := servertest.Find(t, "mariadbd", "mariadb-server", "/usr/sbin")
-	dir, port := servertest.Dir(t, "mysql"), servertest.Port(t)
-	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), socket: filepath.Join(dir, "s")}
-	data := "--datadir=" + filepath.Join(dir, "data")
-	servertest.Run(t, servertest.Config{Path: install, Dir: dir, User: "mysql",
-		Args: []string{"--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db"}})
+	dir, port := servertest.Dir(t, ""), servertest.Port(t)
+	config, socket, err := servers.MariaDB(t.Context(), dir, port)
+	servertest.Need(t, err)
+	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), socket: socket}
 
-	config := driver.NewConfig()
-	config.Net, config.Addr, config.User, config.Logger = "unix", s.socket, "root", &driver.NopLogger{}
-	connector, err := driver.NewConnector(config)
+	root := driver.NewConfig()
+	root.Net, root.Addr, root.User, root.Logger = "unix", s.socket, "root", &driver.NopLogger{}
+	connector, err := driver.NewConnector(root)
 	require.NoError(t, err)
 	s.root = sql.OpenDB(connector)
 	t.Cleanup(func() { _ = s.root.Close() })
 
-	s.Process = servertest.Start(t, servertest.Config{Path: bin, Dir: dir, User: "mysql",
-		Args: append([]string{"--no-defaults", data, "--socket=" + s.socket, "--bind-address=127.0.0.1",
-			"--port=" + strconv.Itoa(port), "--pid-file=" + filepath.Join(dir, "pid")}, settings...),
-		Ready: s.root.PingContext})
+	config.Args = append(config.Args, settings...)
+	config.Ready = s.root.PingContext
+	s.Process = servertest.Start(t, config)
 	s.exec(t, "CREATE DATABASE ops", fmt.Sprintf("CREATE USER ids IDENTIFIED BY '%s'", password),
 		"GRANT CREATE, SELECT, INSERT, UPDATE ON ops.* TO ids")
 	return s

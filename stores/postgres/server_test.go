@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
+	servers "github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores/postgres"
@@ -34,29 +34,21 @@ type server struct {
 
 func start(t testing.TB, settings ...string) *server {
 	t.Helper()
-	const bins = "/usr/lib/postgresql/*/bin"
-	initdb := servertest.Find(t, "initdb", "postgresql", bins)
-	bin := servertest.Find(t, "postgres", "postgresql", bins)
-	dir, port := servertest.Dir(t, "postgres"), servertest.Port(t)
-	file := filepath.Join(dir, "password")
-	require.NoError(t, os.WriteFile(file, []byte(password+"\n"), 0o644))
-	data := filepath.Join(dir, "data")
-	servertest.Run(t, servertest.Config{Path: initdb, Dir: dir, User: "postgres",
-		Args: []string{"-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", file, "-E", "UTF8", "--no-sync"}})
-
-	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), data: data}
-	args := []string{"-D", data, "-k", dir, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1"}
+	dir, port := servertest.Dir(t, ""), servertest.Port(t)
+	config, err := servers.PostgreSQL(t.Context(), dir, port, password)
+	servertest.Need(t, err)
 	for _, setting := range settings {
-		args = append(args, "-c", setting)
+		config.Args = append(config.Args, "-c", setting)
 	}
-	s.Process = servertest.Start(t, servertest.Config{Path: bin, Dir: dir, User: "postgres", Args: args,
-		Ready: func(ctx context.Context) error {
-			conn, err := pgx.Connect(ctx, s.url("postgres", "postgres"))
-			if err != nil {
-				return err
-			}
-			return conn.Close(ctx)
-		}})
+	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), data: filepath.Join(dir, "data")}
+	config.Ready = func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, s.url("postgres", "postgres"))
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	}
+	s.Process = servertest.Start(t, config)
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+	servers "github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores/redis"
@@ -30,15 +31,17 @@ type server struct {
 // start runs one that syncs each write, unless the settings say otherwise.
 func start(t testing.TB, settings ...string) *server {
 	t.Helper()
-	bin := servertest.Find(t, "redis-server", "redis-server")
-	dir, port := servertest.Dir(t, ""), strconv.Itoa(servertest.Port(t))
-	s := &server{host: "127.0.0.1", port: port, addr: "127.0.0.1:" + port}
-	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "yes",
-		"--appendfsync", "always", "--requirepass", password, "--masterauth", password, "--repl-diskless-sync-delay", "0"}, settings...)
+	dir, port := servertest.Dir(t, ""), servertest.Port(t)
+	config, err := servers.Redis(dir, port)
+	servertest.Need(t, err)
+	config.Args = append(append(config.Args, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
+		"--requirepass", password, "--masterauth", password, "--repl-diskless-sync-delay", "0"), settings...)
+	s := &server{host: "127.0.0.1", port: strconv.Itoa(port)}
+	s.addr = net.JoinHostPort(s.host, s.port)
 	client := driver.NewClient(&driver.Options{Addr: s.addr, Password: password})
 	t.Cleanup(func() { _ = client.Close() })
-	s.Process = servertest.Start(t, servertest.Config{Path: bin, Args: args, Dir: dir,
-		Ready: func(ctx context.Context) error { return client.Ping(ctx).Err() }})
+	config.Ready = func(ctx context.Context) error { return client.Ping(ctx).Err() }
+	s.Process = servertest.Start(t, config)
 	return s
 }
 

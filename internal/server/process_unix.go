@@ -1,6 +1,6 @@
 //go:build unix
 
-package servertest
+package server
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 // isolate gives a command its own process group, and another user's rights.
 func isolate(cmd *exec.Cmd, name string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	dieWithTest(cmd.SysProcAttr)
+	dieWithUs(cmd.SysProcAttr)
 	uid, gid, ok, err := account(name)
 	if ok {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
@@ -56,12 +56,13 @@ func account(name string) (uid, gid uint32, ok bool, err error) {
 // kill kills a process, its group, and those of its children that have left the
 // group, as those of PostgreSQL do.
 func kill(p *os.Process) error {
-	err := p.Signal(syscall.SIGSTOP) // so that it has no more children
-	children := descendants(p.Pid)
-	if err == nil {
-		_ = syscall.Kill(-p.Pid, syscall.SIGKILL)
-		err = p.Kill()
+	// Stopped, it has no more children. If it has ended, its id may be another's.
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
 	}
+	children := descendants(p.Pid)
+	_ = syscall.Kill(-p.Pid, syscall.SIGKILL)
+	err := p.Kill()
 	for _, pid := range children {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}

@@ -1,10 +1,10 @@
 //go:build unix && !linux
 
-package servertest
+package server
 
 import "syscall"
 
-func dieWithTest(*syscall.SysProcAttr) {}
+func dieWithUs(*syscall.SysProcAttr) {}
 
 // Those in the process's group are killed with it; the others are not found.
 func descendants(int) []int { return nil }

@@ -1,4 +1,4 @@
-package servertest
+package server
 
 import (
 	"os"
@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// dieWithTest has a process killed when the test is, as by go test's timeout.
-func dieWithTest(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+// dieWithUs has a process killed when we are, as by go test's timeout.
+func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // descendants returns the ids of the processes that a process has started, and of
 // those that they have.

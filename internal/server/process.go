@@ -1,4 +1,4 @@
-package servertest
+package server
 
 import (
 	"context"
@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -17,15 +15,18 @@ const (
 	keptOutput  = 64 << 10 // bytes of what a process has printed last
 )
 
+// quitWait is how long a process may take to end when it is asked to.
+var quitWait = 10 * time.Second
+
 // Config says how to run a process.
 type Config struct {
 	Path string   // of the binary, see Find
 	Args []string // without the name of the binary
-	Env  []string // in addition to the test's own, "KEY=value"
-	Dir  string   // in which it runs, or "" for the test's
+	Env  []string // in addition to our own, "KEY=value"
+	Dir  string   // in which it runs, or "" for ours
 
-	// User is whose rights it has if the test runs as root, or "" for root. If there
-	// is no such user, it is nobody. A test that does not run as root ignores it.
+	// User is whose rights it has if we are root, or "" for root. If there is no such
+	// user, it is nobody. If we are not root, it is ignored.
 	User string
 
 	// Ready returns nil once the server is ready, and an error until then. It is
@@ -36,9 +37,13 @@ type Config struct {
 	// Wait is how long the process has to become ready or, with Run, to end. 0 is a
 	// minute.
 	Wait time.Duration
+
+	// Quit is the signal by which Stop has the process end at once and leave nothing
+	// behind, or nil if killing it does that.
+	Quit os.Signal
 }
 
-// Process is a server that runs for a test. Kill and Start may be called from any
+// Process is a server that runs. Start, Stop and Kill may be called from any
 // goroutine, one at a time.
 type Process struct {
 	config Config
@@ -50,51 +55,62 @@ type Process struct {
 	err   error         // of that
 }
 
-// Start runs a server until the test ends, and returns when it is ready. If it does
-// not become so, the test fails at once.
-func Start(t testing.TB, c Config) *Process {
-	t.Helper()
+// Start runs a server, and returns when it is ready. If it does not become so, or ctx
+// ends before, it is killed, and the error has what it printed. Later, ctx is no longer
+// looked at: the caller stops the process.
+func Start(ctx context.Context, c Config) (*Process, error) {
 	p := &Process{config: c}
-	t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			t.Errorf("stop %s: %v", c.Path, err)
-		}
-		if t.Failed() {
-			t.Logf("%s has printed:\n%s", c.Path, p.Output())
-		}
-	})
-	if err := p.start(false); err != nil {
-		t.Fatal(err)
+	if err := p.start(ctx, false); err != nil {
+		return nil, err
 	}
-	return p
+	return p, nil
 }
 
 // Run runs a command and returns what it has printed when it has ended. If it fails,
-// or takes too long, the test fails at once.
-func Run(t testing.TB, c Config) string {
-	t.Helper()
+// or takes too long, or ctx ends before, it is killed, and the error has what it
+// printed.
+func Run(ctx context.Context, c Config) (string, error) {
 	p := &Process{config: c}
 	if err := p.launch(); err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	timer := time.NewTimer(c.wait())
-	defer timer.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, c.wait(), fmt.Errorf("has not ended after %v", c.wait()))
+	defer cancel()
+	var err error
 	select {
 	case <-p.ended:
-		if p.err != nil {
-			t.Fatalf("%s: %v\n%s", strings.Join(p.cmd.Args, " "), p.err, p.Output())
-		}
-	case <-timer.C:
-		err := p.Kill()
-		t.Fatalf("%s has not ended after %v (killed: %v)\n%s", c.Path, c.wait(), err, p.Output())
+		err = p.err
+	case <-ctx.Done():
+		err = errors.Join(context.Cause(ctx), p.Kill())
 	}
-	return p.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", c.Path, err, p.Output())
+	}
+	return p.Output(), nil
 }
 
 // Start starts the process again, which does not run, with the same arguments, and
 // returns when it is ready. If the process ends before, it is started once more: its
 // predecessor's remains may have been in its way.
-func (p *Process) Start() error { return p.start(true) }
+func (p *Process) Start() error { return p.start(context.Background(), true) }
+
+// Stop ends the process, by the signal that it was configured with, and by Kill if there
+// is none or the process still runs after ten seconds. It returns when the process has
+// gone. If it does not run, Stop does nothing.
+func (p *Process) Stop() error {
+	p.mu.Lock()
+	cmd, ended := p.cmd, p.ended
+	p.mu.Unlock()
+	if cmd != nil && p.config.Quit != nil && cmd.Process.Signal(p.config.Quit) == nil {
+		timer := time.NewTimer(quitWait)
+		defer timer.Stop()
+		select {
+		case <-ended:
+		case <-timer.C:
+		}
+	}
+	return p.Kill()
+}
 
 // Kill ends the process, and those that it has started, with SIGKILL. It returns when
 // the process has gone. If it does not run, Kill does nothing.
@@ -133,19 +149,21 @@ func (c Config) wait() time.Duration {
 	return c.Wait
 }
 
-func (p *Process) start(again bool) error {
-	deadline := time.Now().Add(p.config.wait())
+func (p *Process) start(ctx context.Context, again bool) error {
+	wait := p.config.wait()
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("is not ready after %v", wait))
+	defer cancel()
 	for {
 		if err := p.launch(); err != nil {
 			return err
 		}
-		err := p.ready(deadline)
+		err := p.ready(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-p.ended:
-			again = again && time.Now().Before(deadline)
+			again = again && ctx.Err() == nil
 		default:
 			again = false
 		}
@@ -162,14 +180,13 @@ func (p *Process) start(again bool) error {
 const poll = 20 * time.Millisecond
 
 // ready waits for the server to be so.
-func (p *Process) ready(deadline time.Time) error {
-	var err error
-	for time.Now().Before(deadline) {
-		if p.config.Ready == nil {
-			return nil
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		err = p.config.Ready(ctx)
+func (p *Process) ready(ctx context.Context) error {
+	if p.config.Ready == nil {
+		return nil
+	}
+	for {
+		try, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := p.config.Ready(try)
 		cancel()
 		select {
 		case <-p.ended: // so whoever is ready is another
@@ -179,9 +196,11 @@ func (p *Process) ready(deadline time.Time) error {
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
 		time.Sleep(poll)
 	}
-	return fmt.Errorf("is not ready after %v: %w", p.config.wait(), err)
 }
 
 // launch starts the process and does not wait for it.

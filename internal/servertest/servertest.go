@@ -1,0 +1,92 @@
+package servertest
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/tickflake/tickflake/internal/server"
+)
+
+// RequireEnv is the environment variable that, if it is "1", makes a missing server
+// a failure.
+const RequireEnv = "TICKFLAKE_REQUIRE_SERVERS"
+
+// Config and Process are those of package server.
+type (
+	Config  = server.Config
+	Process = server.Process
+)
+
+// Need fails the test if there is an error; but if that is a [*server.MissingError],
+// the test is skipped, unless [RequireEnv] is set.
+func Need(t testing.TB, err error) {
+	t.Helper()
+	var missing *server.MissingError
+	switch {
+	case err == nil:
+	case !errors.As(err, &missing):
+		t.Fatal(err)
+	case os.Getenv(RequireEnv) == "1":
+		t.Fatalf("%v (%s is set)", err, RequireEnv)
+	default:
+		t.Skip(err)
+	}
+}
+
+// Find is [server.Find], and skips the test, as Need does, if there is no such binary.
+func Find(t testing.TB, name, debianPackage string, dirs ...string) string {
+	t.Helper()
+	path, err := server.Find(name, debianPackage, dirs...)
+	Need(t, err)
+	return path
+}
+
+// Port is [server.Port].
+func Port(t testing.TB) int {
+	t.Helper()
+	port, err := server.Port()
+	Need(t, err)
+	return port
+}
+
+// Dir is [server.Dir], where the system wants temporary directories. It is removed when
+// the test ends.
+func Dir(t testing.TB, user string) string {
+	t.Helper()
+	// That of t.TempDir is in one that only its owner may enter, and its path may be
+	// too long for that of a Unix socket.
+	dir, err := server.Dir("", user)
+	Need(t, err)
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove the temporary directory: %v", err)
+		}
+	})
+	return dir
+}
+
+// Start runs a server until the test ends, and returns when it is ready. If it does
+// not become so, the test fails at once.
+func Start(t testing.TB, c Config) *Process {
+	t.Helper()
+	p, err := server.Start(t.Context(), c)
+	Need(t, err)
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Errorf("stop %s: %v", c.Path, err)
+		}
+		if t.Failed() {
+			t.Logf("%s has printed:\n%s", c.Path, p.Output())
+		}
+	})
+	return p
+}
+
+// Run is [server.Run]. If the command fails, so does the test, at once.
+func Run(t testing.TB, c Config) string {
+	t.Helper()
+	out, err := server.Run(t.Context(), c)
+	Need(t, err)
+	return out
+}
