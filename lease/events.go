@@ -20,6 +20,9 @@ type Stats struct {
 	// end of its grant is from the clock: below zero past it.
 	Node      int64
 	Remaining time.Duration
+	// Window is how much time is granted at once: in the ordinary course, Remaining
+	// stays above two thirds of it.
+	Window time.Duration
 }
 
 // counters only grow, but for skew, which is set.
@@ -41,5 +44,6 @@ func (k *Keeper) Stats() Stats {
 		Skew:       time.Duration(k.counters.skew.Load()),
 		Node:       k.Node(),
 		Remaining:  limit.Sub(k.clock.Now()),
+		Window:     k.period,
 	}
 }

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+// open opens the store, claims a node number, and reports everything there is. close
+// gives the number back and ends the reports.
+func open(ctx context.Context, dir string, meters metric.MeterProvider, tracers trace.TracerProvider) (ids *oteltickflake.CountedGenerator, close func(context.Context) error, err error) {
+	report := []oteltickflake.Option{
+		oteltickflake.WithMeterProvider(meters), oteltickflake.WithTracerProvider(tracers),
+		oteltickflake.WithNamespace("example"),
+	}
+	store, err := directory.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	keeper, err := lease.Claim(ctx, oteltickflake.Wrap(store, report...))
+	if err != nil {
+		return nil, nil, err
+	}
+	gen, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		return nil, nil, errors.Join(err, keeper.Close())
+	}
+	observed, err := oteltickflake.Observe(gen, report...)
+	if err != nil {
+		return nil, nil, errors.Join(err, gen.Close())
+	}
+	kept, err := oteltickflake.ObserveKeeper(keeper, report...)
+	if err != nil {
+		return nil, nil, errors.Join(err, gen.Close())
+	}
+	ids, err = oteltickflake.CountIDs(gen, report...) // leave it out unless you want the rate
+	if err != nil {
+		return nil, nil, errors.Join(err, gen.Close())
+	}
+	return ids, func(ctx context.Context) error {
+		return errors.Join(gen.CloseContext(ctx), observed.Unregister(), kept.Unregister(), ids.Unregister())
+	}, nil
+}
+
+// issue issues n IDs.
+func issue(ctx context.Context, ids *oteltickflake.CountedGenerator, n int) error {
+	batch := make([]generator.ID, min(n, generator.MaxBatch))
+	for ; n > 0; n -= len(batch) {
+		if _, err := ids.NextNContext(ctx, batch[:min(n, len(batch))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package oteltickflake_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+// The body of this example stands in README.md.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	fleet := oteltickflake.WithNamespace("orders")
+	store, err := directory.Open("ids")
+	if err != nil {
+		log.Fatal(err)
+	}
+	keeper, err := lease.Claim(ctx, oteltickflake.Wrap(store, fleet)) // latency and spans
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close()
+
+	metrics, err := oteltickflake.Observe(gen, fleet) // waits, lead, drift, …
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer metrics.Unregister()
+	grants, err := oteltickflake.ObserveKeeper(keeper, fleet) // what is left of the grant, conflicts, …
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer grants.Unregister()
+
+	id, err := gen.Next() // as ever
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(id)
+}
+
+func ExampleCountIDs() {
+	gen, err := generator.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	ids, err := oteltickflake.CountIDs(gen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ids.Unregister()
+	id, err := ids.Next() // and not gen.Next()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(id > 0)
+	// Output: true
+}
+
+func TestReadmeShowsTheExamples(t *testing.T) {
+	source, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	shown := func(from, to string) string {
+		_, body, ok := strings.Cut(string(source), from)
+		require.True(t, ok)
+		body, _, ok = strings.Cut(body, to)
+		require.True(t, ok)
+		return strings.ReplaceAll(body, "\n\t", "\n")
+	}
+	assert.Contains(t, string(readme), shown("func Example() {", "\n}\n"))
+	assert.Contains(t, string(readme), shown("	}\n	ids, err", "\n	if err != nil {\n		log.Fatal(err)\n	}\n	fmt.Println(id > 0)"))
+
+	t.Chdir(t.TempDir())
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	os.Stdout, err = os.Open(os.DevNull)
+	require.NoError(t, err)
+	Example() // its output differs from run to run
+}

@@ -1,0 +1,121 @@
+package oteltickflake_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	oteltickflake "github.com/tickflake/tickflake/otel"
+)
+
+func TestNil(t *testing.T) {
+	_, err := oteltickflake.Observe(nil)
+	assert.ErrorContains(t, err, "generator is nil")
+	_, err = oteltickflake.ObserveKeeper(nil)
+	assert.ErrorContains(t, err, "keeper is nil")
+	_, err = oteltickflake.CountIDs(nil)
+	assert.ErrorContains(t, err, "generator is nil")
+	for _, store := range []lease.Store{nil, (*leasetest.Memory)(nil)} {
+		var refused *lease.OptionError
+		_, err = lease.Claim(t.Context(), oteltickflake.Wrap(store))
+		assert.ErrorAs(t, err, &refused)
+	}
+}
+
+// global are the providers that all have who set none. OpenTelemetry passes those that
+// were asked for before on to the first that is set, so they are set once.
+var global struct {
+	sync.Once
+	m     metrics
+	spans traces
+}
+
+// Without options, and with those that are nil, the global providers are told, even if
+// they are set later.
+func TestGlobalProviders(t *testing.T) {
+	gen, err := generator.New()
+	require.NoError(t, err)
+	for _, options := range [][]oteltickflake.Option{
+		nil,
+		{nil, oteltickflake.WithMeterProvider(nil), oteltickflake.WithTracerProvider(nil), oteltickflake.WithAttributes()},
+		{oteltickflake.WithMeterProvider((*sdkmetric.MeterProvider)(nil)), oteltickflake.WithTracerProvider((*sdktrace.TracerProvider)(nil))},
+	} {
+		observed, err := oteltickflake.Observe(gen, options...)
+		require.NoError(t, err)
+		ids, err := oteltickflake.CountIDs(gen, options...)
+		require.NoError(t, err)
+		store := oteltickflake.Wrap(leasetest.NewMemory(), options...)
+		global.Do(func() {
+			global.m, global.spans = newMetrics(t), newTraces()
+			otel.SetMeterProvider(global.m)
+			otel.SetTracerProvider(global.spans)
+		})
+		m, spans := global.m, global.spans
+		m.t = t
+		spans.Reset()
+		_, err = ids.Next()
+		require.NoError(t, err)
+		_, err = store.List(t.Context())
+		require.NoError(t, err)
+		assert.Len(t, m.values(), 10)
+		assert.Equal(t, 1.0, m.values()["tickflake.generator.ids"])
+		assert.Contains(t, m.collect(), duration)
+		assert.Len(t, spans.Ended(), 1)
+		require.NoError(t, observed.Unregister())
+		require.NoError(t, ids.Unregister())
+		assert.Empty(t, m.values())
+	}
+}
+
+var errBroken = errors.New("no more instruments")
+
+// failing makes no instruments.
+type failing struct{ noop.MeterProvider }
+
+func (failing) Meter(string, ...metric.MeterOption) metric.Meter { return failingMeter{} }
+
+type failingMeter struct{ noop.Meter }
+
+func (failingMeter) Int64ObservableCounter(string, ...metric.Int64ObservableCounterOption) (metric.Int64ObservableCounter, error) {
+	return nil, errBroken
+}
+
+func (failingMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	return nil, errBroken
+}
+
+func TestProviderFails(t *testing.T) {
+	gen, err := generator.New()
+	require.NoError(t, err)
+	keeper, err := lease.Claim(t.Context(), leasetest.NewMemory())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, keeper.Close()) }()
+	meters := oteltickflake.WithMeterProvider(failing{})
+	_, err = oteltickflake.Observe(gen, meters)
+	assert.ErrorIs(t, err, errBroken)
+	_, err = oteltickflake.ObserveKeeper(keeper, meters)
+	assert.ErrorIs(t, err, errBroken)
+	_, err = oteltickflake.CountIDs(gen, meters)
+	assert.ErrorIs(t, err, errBroken)
+
+	var told error
+	handler := otel.GetErrorHandler()
+	defer otel.SetErrorHandler(handler)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told = err }))
+	store := oteltickflake.Wrap(leasetest.NewMemory(), meters)
+	assert.ErrorIs(t, told, errBroken)
+	_, err = store.List(context.Background())
+	require.NoError(t, err, "the store works all the same")
+}

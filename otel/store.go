@@ -1,0 +1,129 @@
+package oteltickflake
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tickflake/tickflake/lease"
+)
+
+// Wrap returns a store that does what the one given does, and reports each operation: its
+// time in the histogram tickflake.store.operation.duration, and a span. It is a
+// [lease.Locker] if the store is one. Give it to [lease.Claim], and keep the store itself
+// to close it.
+//
+// A keeper extends its grant by itself, so those spans are the roots of their traces.
+// Those of a claim or a release are children of the span in their context.
+//
+// A store that is nil is returned as it is, for lease.Claim to say so. What the meter
+// provider has to say goes to [otel.Handle], and nothing is measured then.
+func Wrap(store lease.Store, options ...Option) lease.Store {
+	if isNil(store) {
+		return store
+	}
+	c := configure(options)
+	duration, err := c.meters.Meter(scope).Float64Histogram("tickflake.store.operation.duration",
+		metric.WithUnit("s"), metric.WithDescription("Time that operations of the store took."),
+		metric.WithExplicitBucketBoundaries(boundaries...))
+	if err != nil {
+		otel.Handle(err)
+		duration = noop.Float64Histogram{}
+	}
+	w := &wrapper{Store: store, config: c, duration: duration, tracer: c.tracers.Tracer(scope)}
+	if locker, ok := store.(lease.Locker); ok {
+		return &lockerWrapper{wrapper: w, locker: locker}
+	}
+	return w
+}
+
+// boundaries reach from a local disk to lease.DefaultTimeout, in seconds.
+var boundaries = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5}
+
+type wrapper struct {
+	lease.Store
+	config
+	duration metric.Float64Histogram
+	tracer   trace.Tracer
+}
+
+func (w *wrapper) List(ctx context.Context) (cells []lease.Cell, err error) {
+	ctx, done := w.begin(ctx, "list")
+	cells, err = w.Store.List(ctx)
+	done(err)
+	return cells, err
+}
+
+func (w *wrapper) Read(ctx context.Context, node int64) (cell lease.Cell, err error) {
+	ctx, done := w.begin(ctx, "read", NodeKey.Int64(node))
+	cell, err = w.Store.Read(ctx, node)
+	done(err)
+	return cell, err
+}
+
+func (w *wrapper) Swap(ctx context.Context, old lease.Cell, value []byte) (cell lease.Cell, err error) {
+	ctx, done := w.begin(ctx, "swap", NodeKey.Int64(old.Node))
+	cell, err = w.Store.Swap(ctx, old, value)
+	done(err)
+	return cell, err
+}
+
+type lockerWrapper struct {
+	*wrapper
+	locker lease.Locker
+}
+
+func (w *lockerWrapper) TryLock(ctx context.Context, node int64) (unlock func(), err error) {
+	ctx, done := w.begin(ctx, "lock", NodeKey.Int64(node))
+	unlock, err = w.locker.TryLock(ctx, node)
+	done(err)
+	return unlock, err
+}
+
+// begin begins an operation, which done ends.
+func (w *wrapper) begin(ctx context.Context, operation string, about ...attribute.KeyValue) (_ context.Context, done func(error)) {
+	op := OperationKey.String(operation)
+	ctx, span := w.tracer.Start(ctx, "tickflake.store "+operation,
+		trace.WithAttributes(append(about, op)...), trace.WithAttributes(w.attributes...))
+	begin := time.Now()
+	return ctx, func(err error) {
+		took := time.Since(begin)
+		what := outcome(ctx, err)
+		w.duration.Record(ctx, seconds(took), w.set(op, OutcomeKey.String(what)))
+		span.SetAttributes(OutcomeKey.String(what))
+		switch what {
+		case "ok", "conflict", "locked": // the store has done its work
+		default:
+			span.RecordError(err)
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.End()
+	}
+}
+
+// outcome is the value of [OutcomeKey].
+func outcome(ctx context.Context, err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, lease.ErrConflict):
+		return "conflict"
+	case errors.Is(err, lease.ErrLocked):
+		return "locked"
+	case errors.Is(err, lease.ErrDamaged):
+		return "damaged"
+	// Of a driver that does not wrap it, the context tells.
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled):
+		return "canceled"
+	}
+	return "error"
+}

@@ -1,0 +1,227 @@
+package oteltickflake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	oteltickflake "github.com/tickflake/tickflake/otel"
+)
+
+const duration = "tickflake.store.operation.duration"
+
+// traces keeps the spans that have ended.
+type traces struct {
+	*sdktrace.TracerProvider
+	*tracetest.SpanRecorder
+}
+
+func newTraces() traces {
+	spans := tracetest.NewSpanRecorder()
+	return traces{sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)), spans}
+}
+
+func (t traces) last() sdktrace.ReadOnlySpan { return t.Ended()[len(t.Ended())-1] }
+
+// A store that is wrapped keeps what it promises.
+func TestWrappedStore(t *testing.T) {
+	cells := map[string]*leasetest.Memory{}
+	open := func(namespace string) *leasetest.Memory {
+		if cells[namespace] == nil {
+			cells[namespace] = leasetest.NewMemory()
+		}
+		return cells[namespace].Client()
+	}
+	m, spans := newMetrics(t), newTraces()
+	wrap := func(store lease.Store) lease.Store {
+		return oteltickflake.Wrap(store, oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans))
+	}
+	t.Run("store", func(t *testing.T) {
+		leasetest.TestStore(t, func(_ testing.TB, namespace string) lease.Store {
+			store := wrap(open(namespace))
+			require.NotImplements(t, (*lease.Locker)(nil), store)
+			return store
+		})
+	})
+	clear(cells)
+	t.Run("locker", func(t *testing.T) {
+		leasetest.TestStore(t, func(_ testing.TB, namespace string) lease.Store {
+			store := wrap(open(namespace).Locking())
+			require.Implements(t, (*lease.Locker)(nil), store)
+			return store
+		})
+	})
+}
+
+// broken answers every operation with err, after took.
+type broken struct {
+	err  error
+	took time.Duration
+}
+
+func (b broken) answer(ctx context.Context) error {
+	select {
+	case <-time.After(b.took):
+		return b.err
+	case <-ctx.Done():
+		return errors.New("connection closed") // as some drivers say it
+	}
+}
+
+func (b broken) List(ctx context.Context) ([]lease.Cell, error) { return nil, b.answer(ctx) }
+
+func (b broken) Read(ctx context.Context, node int64) (lease.Cell, error) {
+	return lease.Cell{Node: node}, b.answer(ctx)
+}
+
+func (b broken) Swap(ctx context.Context, old lease.Cell, _ []byte) (lease.Cell, error) {
+	return old, b.answer(ctx)
+}
+
+func (b broken) TryLock(ctx context.Context, _ int64) (func(), error) {
+	return func() {}, b.answer(ctx)
+}
+
+// Every operation is reported with its time and outcome, however it ends.
+func TestOutcomes(t *testing.T) {
+	cause := errors.New("disk on fire")
+	for _, c := range []struct {
+		err     error
+		limit   time.Duration // of the context
+		outcome string
+		failed  bool
+	}{
+		{nil, 0, "ok", false},
+		{fmt.Errorf("swap: %w", lease.ErrConflict), 0, "conflict", false},
+		{fmt.Errorf("lock: %w", lease.ErrLocked), 0, "locked", false},
+		{&lease.RecordError{Node: 5, Problem: "it is torn"}, 0, "damaged", true},
+		{fmt.Errorf("dial: %w", context.DeadlineExceeded), 0, "timeout", true},
+		{fmt.Errorf("dial: %w", context.Canceled), 0, "canceled", true},
+		{cause, 100 * time.Millisecond, "timeout", true},
+		{cause, -1, "canceled", true},
+		{cause, 0, "error", true},
+	} {
+		t.Run(c.outcome, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, spans := newMetrics(t), newTraces()
+				name := attribute.String("which", "the one")
+				store := oteltickflake.Wrap(broken{c.err, 300 * time.Millisecond},
+					oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans), oteltickflake.WithAttributes(name)).(lease.Locker)
+				took, ctx := 0.3, t.Context()
+				switch {
+				case c.limit > 0:
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.limit)
+					defer cancel()
+					took = 0.1
+				case c.limit < 0:
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithCancel(ctx)
+					cancel()
+					took = 0
+				}
+				for operation, do := range map[string]func() error{
+					"list": func() error { _, err := store.List(ctx); return err },
+					"read": func() error { _, err := store.Read(ctx, 5); return err },
+					"swap": func() error { _, err := store.Swap(ctx, lease.Cell{Node: 5}, nil); return err },
+					"lock": func() error { _, err := store.TryLock(ctx, 5); return err },
+				} {
+					if c.limit > 0 { // each has its time
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(t.Context(), c.limit)
+						defer cancel()
+					}
+					err := do()
+					require.Equal(t, c.err == nil, err == nil)
+					attributes := []attribute.KeyValue{name,
+						oteltickflake.OperationKey.String(operation), oteltickflake.OutcomeKey.String(c.outcome)}
+					point := histogram(t, m, attributes...)
+					assert.EqualValues(t, 1, point.Count)
+					assert.InDelta(t, took, point.Sum, 1e-9)
+					assert.Less(t, point.Bounds[0], 0.001, "a local disk")
+					assert.Greater(t, point.Bounds[len(point.Bounds)-1], lease.DefaultTimeout.Seconds())
+					assert.Less(t, point.Bounds[len(point.Bounds)-1], 60.0)
+
+					span := spans.last()
+					if operation != "list" {
+						attributes = append(attributes, oteltickflake.NodeKey.Int64(5))
+					}
+					assert.ElementsMatch(t, attributes, span.Attributes())
+					assert.Equal(t, "tickflake.store "+operation, span.Name())
+					assert.InDelta(t, took, span.EndTime().Sub(span.StartTime()).Seconds(), 1e-9)
+					status := sdktrace.Status{}
+					if c.failed {
+						status = sdktrace.Status{Code: codes.Error, Description: err.Error()}
+					}
+					assert.Equal(t, status, span.Status())
+					assert.Len(t, span.Events(), map[bool]int{true: 1}[c.failed], "the error")
+				}
+				assert.Len(t, spans.Ended(), 4)
+			})
+		})
+	}
+}
+
+// histogram returns what was recorded with the attributes.
+func histogram(t *testing.T, m metrics, attributes ...attribute.KeyValue) metricdata.HistogramDataPoint[float64] {
+	t.Helper()
+	set := attribute.NewSet(attributes...)
+	one := m.collect()[duration]
+	require.IsType(t, metricdata.Histogram[float64]{}, one.Data)
+	for _, p := range one.Data.(metricdata.Histogram[float64]).DataPoints {
+		if p.Attributes.Equals(&set) {
+			return p
+		}
+	}
+	require.Failf(t, "nothing recorded", "with %v", attributes)
+	return metricdata.HistogramDataPoint[float64]{}
+}
+
+// The spans of a claim and of a release belong to whoever asked for them, and those of
+// an extension to nobody.
+func TestParents(t *testing.T) {
+	m, spans, clock := newMetrics(t), newTraces(), clocktest.NewVirtual(noon)
+	store := oteltickflake.Wrap(leasetest.NewMemory(), oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans))
+	ctx, start := spans.Tracer("test").Start(t.Context(), "start the service")
+	k, err := lease.Claim(ctx, store, lease.WithClock(clock), lease.WithPolling())
+	require.NoError(t, err)
+	gen, err := generator.New(generator.WithLease(k))
+	require.NoError(t, err)
+	names := func() (names []string) {
+		for _, span := range spans.Ended() {
+			names = append(names, span.Name())
+		}
+		spans.Reset()
+		return names
+	}
+	for _, span := range spans.Ended() {
+		assert.Equal(t, start.SpanContext().SpanID(), span.Parent().SpanID())
+	}
+	assert.Equal(t, []string{"tickflake.store list", "tickflake.store swap"}, names())
+
+	clock.Advance(25 * time.Second) // past the tick from which on a call has it extended
+	_, err = gen.Next()
+	require.NoError(t, err)
+	require.NotEmpty(t, spans.Ended())
+	assert.False(t, spans.last().Parent().IsValid())
+	assert.Equal(t, []string{"tickflake.store swap"}, names())
+
+	require.NoError(t, gen.CloseContext(ctx))
+	assert.Equal(t, start.SpanContext().TraceID(), spans.last().Parent().TraceID())
+	assert.Equal(t, []string{"tickflake.store swap"}, names())
+}
