@@ -1,0 +1,245 @@
+package migrate_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"log"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/examples/migrate"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+func Example_autoIncrement() {
+	ctx := context.Background()
+	store, err := directory.Open("order-ids") // or postgres.Open, mysql.Open, …
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	last := generator.ID(2147483647) // SELECT max(id) FROM orders
+	keeper, err := migrate.LeaseAfter(ctx, store, generator.DefaultLayout(), last)
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close()
+
+	id, err := gen.Next()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(id > last)
+	// Output: true
+}
+
+// frontEndOrder is an order for a front end that takes the ID for a number.
+type frontEndOrder struct {
+	ID   int64  `json:"id"` // not generator.ID, which is a string in JSON
+	Item string `json:"item"`
+}
+
+func Example_javaScript() {
+	gen, err := generator.New(generator.WithLayout(generator.JavaScript()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	id, err := gen.Next()
+	if err != nil {
+		log.Fatal(err)
+	}
+	text, err := json.Marshal(frontEndOrder{ID: id.Int64(), Item: "pen"})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	var read map[string]any // numbers are float64, as in JavaScript
+	if err := json.Unmarshal(text, &read); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(int64(read["id"].(float64)) == id.Int64())
+	// Output: true
+}
+
+// insertOrder takes the place of an INSERT that left the ID to the database.
+func insertOrder(ctx context.Context, db *sql.DB, gen *generator.Generator, item string) (generator.ID, error) {
+	id, err := gen.Next()
+	if err != nil {
+		return 0, err
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO orders (id, item) VALUES ($1, $2)", id, item)
+	return id, err
+}
+
+// Whatever a database has counted to, IDs begin above it soon after the epoch.
+func TestCountedIDsAreSmall(t *testing.T) {
+	for _, layout := range []generator.Layout{generator.DefaultLayout(), generator.JavaScript()} {
+		for last, after := range map[int64]time.Duration{1<<31 - 1: 11 * time.Minute, 1 << 40: 94 * time.Hour} {
+			lowest, err := layout.Min(layout.Epoch.Add(after))
+			require.NoError(t, err)
+			assert.Greater(t, lowest.Int64(), last, layout.Name)
+			_, err = migrate.StartAfter(layout, generator.ID(last), 0)
+			assert.NoError(t, err)
+		}
+	}
+	last, err := generator.JavaScript().Max(generator.JavaScript().End().Add(-time.Second))
+	require.NoError(t, err)
+	assert.LessOrEqual(t, last.Int64(), int64(1<<53-1))
+}
+
+func generatorOf(t *testing.T) *generator.Generator {
+	t.Helper()
+	keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), generator.DefaultLayout(), 0)
+	require.NoError(t, err)
+	gen, err := generator.New(generator.WithLease(keeper))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = gen.Close() })
+	return gen
+}
+
+func ids(t *testing.T, db *sql.DB) (all []int64) {
+	t.Helper()
+	rows, err := db.Query("SELECT id FROM orders ORDER BY id")
+	require.NoError(t, err)
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id int64
+		require.NoError(t, rows.Scan(&id))
+		all = append(all, id)
+	}
+	require.NoError(t, rows.Err())
+	return all
+}
+
+func TestPostgreSQL(t *testing.T) {
+	db, gen := postgreSQL(t), generatorOf(t)
+	counted := func() (id int64) {
+		t.Helper()
+		require.NoError(t, db.QueryRow("INSERT INTO orders (item) VALUES ('ink') RETURNING id").Scan(&id))
+		return id
+	}
+	execute(t, db, "postgres/before.sql")
+	_, err := db.Exec("ALTER TABLE orders ALTER COLUMN id RESTART WITH 4709")
+	require.NoError(t, err)
+	require.EqualValues(t, 4709, counted())
+	_, err = db.Exec("INSERT INTO order_lines VALUES (4709, 3)")
+	require.NoError(t, err)
+
+	// Too wide, and not the writer's to give.
+	_, err = db.Exec("INSERT INTO orders (id, item) OVERRIDING SYSTEM VALUE VALUES (2147483648, 'pen')")
+	require.ErrorContains(t, err, "out of range")
+	execute(t, db, "postgres/widen.sql")
+	_, err = insertOrder(t.Context(), db, gen, "pen")
+	require.ErrorContains(t, err, "non-DEFAULT value")
+	execute(t, db, "postgres/open.sql")
+	var id int64
+	err = db.QueryRow("INSERT INTO orders (item) VALUES ('ink') RETURNING id").Scan(&id)
+	require.ErrorContains(t, err, "cached plan must not change result type") // and not again
+	first, err := insertOrder(t.Context(), db, gen, "pen")
+	require.NoError(t, err)
+
+	// Side by side: the database goes on counting where it was, and the IDs are larger.
+	assert.EqualValues(t, 4710, counted())
+	second, err := insertOrder(t.Context(), db, gen, "pen")
+	require.NoError(t, err)
+	assert.EqualValues(t, 4711, counted())
+	assert.Equal(t, []int64{4709, 4710, 4711, first.Int64(), second.Int64()}, ids(t, db))
+	_, err = db.Exec("INSERT INTO order_lines VALUES ($1, 5)", second)
+	require.NoError(t, err)
+	_, err = db.Exec("INSERT INTO order_lines VALUES ($1, 5)", second+1)
+	require.ErrorContains(t, err, "foreign key")
+
+	// Done, and back.
+	execute(t, db, "postgres/done.sql")
+	_, err = db.Exec("INSERT INTO orders (item) VALUES ('ink')")
+	require.ErrorContains(t, err, "null value", "an old writer goes unnoticed")
+	execute(t, db, "postgres/back.sql")
+	assert.EqualValues(t, 4712, counted())
+	assert.Len(t, ids(t, db), 6)
+}
+
+func TestMariaDB(t *testing.T) {
+	db, gen := mariaDB(t), generatorOf(t)
+	counted := func() int64 {
+		t.Helper()
+		result, err := db.Exec("INSERT INTO orders (item) VALUES ('ink')")
+		require.NoError(t, err)
+		id, err := result.LastInsertId()
+		require.NoError(t, err)
+		return id
+	}
+	insert := func(id generator.ID) error {
+		_, err := db.Exec("INSERT INTO orders (id, item) VALUES (?, 'pen')", id)
+		return err
+	}
+	next := func() generator.ID {
+		t.Helper()
+		id, err := gen.Next()
+		require.NoError(t, err)
+		return id
+	}
+	execute(t, db, "mysql/before.sql")
+	require.EqualValues(t, 1, counted())
+	_, err := db.Exec("INSERT INTO order_lines VALUES (1, 3)")
+	require.NoError(t, err)
+
+	// A column that is too narrow refuses IDs, but in the mode that is not strict it stores
+	// another number without an error.
+	require.ErrorContains(t, insert(next()), "Out of range")
+	conn, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	_, err = conn.ExecContext(t.Context(), "SET sql_mode = ''")
+	require.NoError(t, err)
+	_, err = conn.ExecContext(t.Context(), "INSERT INTO orders (id, item) VALUES (?, 'pen')", next())
+	require.NoError(t, err)
+	require.Equal(t, []int64{1, 1<<31 - 1}, ids(t, db))
+	_, err = conn.ExecContext(t.Context(), "DELETE FROM orders WHERE id > 1")
+	require.NoError(t, err)
+	_, err = conn.ExecContext(t.Context(), "SET sql_mode = DEFAULT")
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+
+	execute(t, db, "mysql/widen.sql")
+	_, err = db.Exec("ALTER TABLE orders AUTO_INCREMENT = 2")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, counted())
+	first := next()
+	require.NoError(t, insert(first))
+
+	// Side by side: the database goes on counting from the new ID. What it counts to is an
+	// ID that might still be issued, and the primary key is what keeps the two apart.
+	require.Equal(t, first.Int64()+1, counted())
+	require.ErrorContains(t, insert(first+1), "Duplicate")
+	second := next()
+	for second <= first+1 {
+		second = next()
+	}
+	require.NoError(t, insert(second))
+	assert.Equal(t, []int64{1, 2, first.Int64(), first.Int64() + 1, second.Int64()}, ids(t, db))
+	_, err = db.Exec("INSERT INTO order_lines VALUES (?, 5)", second)
+	require.NoError(t, err)
+	_, err = db.Exec("INSERT INTO order_lines VALUES (?, 5)", second+1)
+	require.ErrorContains(t, err, "foreign key")
+
+	// Done, and back: the count goes on above all IDs.
+	execute(t, db, "mysql/done.sql")
+	_, err = db.Exec("INSERT INTO orders (item) VALUES ('ink')")
+	require.ErrorContains(t, err, "default value", "an old writer goes unnoticed")
+	execute(t, db, "mysql/back.sql")
+	assert.Equal(t, second.Int64()+1, counted())
+	all := ids(t, db)
+	assert.True(t, slices.IsSorted(all))
+	assert.Len(t, all, 6)
+}

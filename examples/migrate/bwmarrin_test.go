@@ -1,0 +1,237 @@
+package migrate_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	bwmarrin "github.com/bwmarrin/snowflake"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
+	"github.com/tickflake/tickflake/examples/migrate"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+func Example_bwmarrin() {
+	old, err := bwmarrin.NewNode(1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	last := snowflake.ID(old.Generate())
+	ctx := context.Background()
+
+	store, err := directory.Open("bwmarrin-ids") // or etcd.Open, postgres.Open, …
+	if err != nil {
+		log.Fatal(err)
+	}
+	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.Layout(), generator.ID(last))
+	if err != nil {
+		log.Fatal(err)
+	}
+	node, err := snowflake.NewLeasedNode(keeper)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer node.Close() // gives the node number back
+
+	id := node.Generate()
+	fmt.Println(id > last)
+	// Output: true
+}
+
+func Example_bwmarrinTypes() {
+	id := snowflake.ID(1541815603606036480)
+
+	own := generator.ID(id)   // for tickflake's own functions
+	back := snowflake.ID(own) // and back
+	fmt.Println(id.Base58(), own.Base58(), back == id)
+
+	read, err := snowflake.ParseBase58([]byte(own.Base58())) // the wrong parser
+	fmt.Println(read == id, err)
+	// Output:
+	// 4zzv4rZaYpj 4aaW4SzAyQK true
+	// false <nil>
+}
+
+func Example_bwmarrinEpoch() {
+	defer func(epoch int64) { snowflake.Epoch = epoch }(snowflake.Epoch)
+	last := snowflake.ID(2_300_000_000_000_000_000) // of the year 2028
+
+	moved, err := migrate.EpochAbove(snowflake.Layout(), generator.ID(last), time.Now())
+	if err != nil {
+		log.Fatal(err)
+	}
+	snowflake.Epoch = moved.Epoch.UnixMilli()
+
+	node, err := snowflake.NewNode(1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	id := node.Generate()
+	fmt.Println(id > last, time.Since(time.UnixMilli(id.Time())) < time.Minute)
+	// Output: true true
+}
+
+// bubble runs f at midnight of 2000-01-01 by every clock, which is where each bubble
+// begins: the second one sees the time of the first again, as a process does that starts
+// after its clock was stepped back.
+func bubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+
+// inThe90s sets layouts whose epoch is before that.
+func inThe90s(t *testing.T) {
+	epoch, nodeBits, stepBits := bwmarrin.Epoch, bwmarrin.NodeBits, bwmarrin.StepBits
+	t.Cleanup(func() { setLayouts(epoch, nodeBits, stepBits) })
+	setLayouts(time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli(), 10, 12)
+}
+
+// What the move is for: the old package, and the new one without a lease, repeat IDs
+// after a restart with a clock that was stepped back. Under a lease, they do not repeat.
+func TestRestartAfterAStepBack(t *testing.T) {
+	inThe90s(t)
+	store := leasetest.NewMemory()
+	var old, fresh [2][]int64
+	for life := range 2 {
+		bubble(t, func(t *testing.T) {
+			theirs, err := bwmarrin.NewNode(1)
+			require.NoError(t, err)
+			keeper, err := lease.Claim(t.Context(), store.Client(),
+				lease.WithLayout(snowflake.Layout()), lease.WithNode(lease.NodeNumber(1)))
+			require.NoError(t, err)
+			ours, err := snowflake.NewLeasedNode(keeper)
+			require.NoError(t, err)
+			for range 100 {
+				time.Sleep(10 * time.Millisecond)
+				old[life] = append(old[life], theirs.Generate().Int64())
+				fresh[life] = append(fresh[life], ours.Generate().Int64())
+			}
+			if life == 0 {
+				_ = keeper.CloseContext(cancelled()) // it crashes, and gives nothing back
+			} else {
+				require.NoError(t, ours.Close())
+			}
+		})
+	}
+	assert.Equal(t, old[0], old[1], "the original no longer repeats IDs: say so in the guide")
+	assert.Empty(t, common(fresh[0], fresh[1]))
+	assert.Greater(t, fresh[1][0], fresh[0][99])
+}
+
+func cancelled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func common[T comparable](a, b []T) (both []T) {
+	for _, x := range a {
+		if slices.Contains(b, x) {
+			both = append(both, x)
+		}
+	}
+	return both
+}
+
+// The clock of the old host was ahead, and that of the new one is right.
+func TestOldClockWasAhead(t *testing.T) {
+	inThe90s(t)
+	for _, ahead := range []time.Duration{0, time.Millisecond, 10 * time.Second, 3 * time.Hour} {
+		var last snowflake.ID
+		bubble(t, func(t *testing.T) {
+			time.Sleep(ahead)
+			old, err := bwmarrin.NewNode(1)
+			require.NoError(t, err)
+			for range 4096 {
+				last = snowflake.ID(old.Generate())
+			}
+		})
+		bubble(t, func(t *testing.T) {
+			layout := snowflake.Layout()
+			began := time.Now()
+			keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, generator.ID(last))
+			if ahead > 10*time.Second-time.Millisecond {
+				require.ErrorContains(t, err, "ahead of the clock (limit 10s)")
+				layout, err = migrate.EpochAbove(layout, generator.ID(last), time.Now())
+				require.NoError(t, err)
+				assert.Greater(t, layout.Epoch, snowflake.Layout().Epoch.Add(-ahead-2*time.Minute))
+				keeper, err = migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, generator.ID(last))
+				require.NoError(t, err)
+				assert.Zero(t, time.Since(began))
+			} else {
+				require.NoError(t, err)
+				assert.Equal(t, ahead+time.Millisecond, time.Since(began))
+			}
+			gen, err := generator.New(generator.WithLease(keeper))
+			require.NoError(t, err)
+			id, err := gen.Next()
+			require.NoError(t, err)
+			assert.Greater(t, id, generator.ID(last), "%s", ahead)
+			require.NoError(t, gen.Close())
+		})
+	}
+}
+
+// Old processes with the numbers 0 to 3, and new ones beside them.
+func TestSideBySide(t *testing.T) {
+	store, layout := leasetest.NewMemory(), snowflake.Layout()
+	until := time.Now().AddDate(0, 1, 0)
+	for node := range int64(4) {
+		require.NoError(t, migrate.Reserve(t.Context(), store.Client(), layout, node, until))
+	}
+	const processes, each = 4, 3000
+	ids := make([][]int64, 2*processes)
+	var group sync.WaitGroup
+	for i := range processes {
+		group.Go(func() {
+			old, err := bwmarrin.NewNode(int64(i))
+			if !assert.NoError(t, err) {
+				return
+			}
+			for range each {
+				ids[i] = append(ids[i], old.Generate().Int64())
+			}
+		})
+		group.Go(func() {
+			keeper, err := lease.Claim(t.Context(), store.Client(), lease.WithLayout(layout))
+			if !assert.NoError(t, err) {
+				return
+			}
+			node, err := snowflake.NewLeasedNode(keeper)
+			if !assert.NoError(t, err) {
+				return
+			}
+			for range each {
+				ids[processes+i] = append(ids[processes+i], node.Generate().Int64())
+			}
+			assert.NoError(t, node.Close())
+		})
+	}
+	group.Wait()
+	all := slices.Concat(ids...)
+	require.Len(t, all, 2*processes*each)
+	slices.Sort(all)
+	assert.Len(t, slices.Compact(all), 2*processes*each)
+
+	// Back again: the old package takes the new IDs apart, and issues larger ones.
+	newest := all[len(all)-1]
+	_, err := migrate.StartAfter(layout, generator.ID(newest), time.Second)
+	require.NoError(t, err)
+	again, err := bwmarrin.NewNode(0)
+	require.NoError(t, err)
+	assert.Greater(t, again.Generate().Int64(), newest)
+	for _, id := range ids[processes] {
+		read := bwmarrin.ID(id)
+		parts, err := layout.Decode(generator.ID(id))
+		require.NoError(t, err)
+		require.Equal(t, []int64{parts.Time.UnixMilli(), parts.Node, parts.Sequence}, []int64{read.Time(), read.Node(), read.Step()})
+	}
+}

@@ -1,0 +1,28 @@
+package migrate
+
+import (
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+)
+
+// SonyflakeLayout is the layout of a sony/sonyflake of version 1 whose settings have this
+// StartTime, or the zero one.
+func SonyflakeLayout(start time.Time) generator.Layout {
+	layout := generator.SonyflakeV1()
+	if !start.IsZero() {
+		layout.Name = ""
+		layout.Epoch = start.UTC().Truncate(layout.Tick) // it counts whole ticks since 1970
+	}
+	return layout
+}
+
+// MachineIDSource has a lease take the number that the MachineID function of the old
+// settings gives.
+func MachineIDSource(machineID func() (uint16, error)) lease.NodeSource {
+	return func(generator.Layout) (int64, error) {
+		n, err := machineID()
+		return int64(n), err
+	}
+}

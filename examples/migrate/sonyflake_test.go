@@ -1,0 +1,219 @@
+package migrate_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"testing"
+	"time"
+
+	"github.com/sony/sonyflake"
+	sonyflake2 "github.com/sony/sonyflake/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tickflake/tickflake/examples/migrate"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+func Example_sonyflake() {
+	settings := sonyflake.Settings{MachineID: func() (uint16, error) { return 7, nil }}
+	old, err := sonyflake.New(settings)
+	if err != nil {
+		log.Fatal(err)
+	}
+	last, err := old.NextID()
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+
+	store, err := directory.Open("sonyflake-ids") // or etcd.Open, postgres.Open, …
+	if err != nil {
+		log.Fatal(err)
+	}
+	layout := migrate.SonyflakeLayout(settings.StartTime)
+	keeper, err := migrate.LeaseAfter(ctx, store, layout, generator.ID(last))
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close() // gives the machine number back
+
+	id, err := gen.Next()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(uint64(id) > last)
+	// Output: true
+}
+
+func Example_sonyflakeMachineID() {
+	ctx := context.Background()
+	settings := sonyflake.Settings{MachineID: func() (uint16, error) { return 7, nil }}
+	store, err := directory.Open("sonyflake-machines")
+	if err != nil {
+		log.Fatal(err)
+	}
+	layout := migrate.SonyflakeLayout(settings.StartTime)
+	last := uint64(0)
+
+	keeper, err := migrate.LeaseAfter(ctx, store, layout, generator.ID(last),
+		lease.WithNode(migrate.MachineIDSource(settings.MachineID)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(keeper.Node(), keeper.Close())
+	// Output: 7 <nil>
+}
+
+func Example_sonyflakeOtherLayout() {
+	last := uint64(629_145_600_000_000_000) // the largest there is
+	now := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
+
+	layout, err := migrate.EpochAbove(generator.DefaultLayout(), generator.ID(last), now)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(layout) // a text for generator.ParseLayout: keep it
+	// Output: time=41,node=10,sequence=12,tick=1ms,epoch=2021-11-29T21:19:00Z
+}
+
+// IDs of the old package, whatever its settings, are taken apart as it does, and new ones
+// are larger.
+func TestSonyflakeIDs(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		machine := rapid.Uint16().Draw(rt, "machine")
+		settings := sonyflake.Settings{MachineID: func() (uint16, error) { return machine, nil }}
+		if rapid.Bool().Draw(rt, "own start") {
+			settings.StartTime = time.Unix(0, rapid.Int64Range(1, time.Now().UnixNano()-1e9).Draw(rt, "start"))
+		}
+		layout := migrate.SonyflakeLayout(settings.StartTime)
+		old, err := sonyflake.New(settings)
+		require.NoError(rt, err)
+		before := time.Now()
+		var last uint64
+		for range rapid.SampledFrom([]int{1, 3, 300}).Draw(rt, "IDs") { // a tick has 256
+			last, err = old.NextID()
+			require.NoError(rt, err)
+			parts, err := layout.Decode(generator.ID(last))
+			require.NoError(rt, err)
+			want := sonyflake.Decompose(last)
+			require.Equal(rt, []uint64{want["time"], want["sequence"], want["machine-id"]},
+				[]uint64{uint64(parts.Time.Sub(layout.Epoch) / layout.Tick), uint64(parts.Sequence), uint64(parts.Node)})
+			require.WithinRange(rt, parts.Time, before.Truncate(layout.Tick), time.Now().Add(layout.Tick))
+			require.Zero(rt, parts.Time.UnixNano()%int64(layout.Tick))
+			require.EqualValues(rt, machine, parts.Node)
+		}
+		keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, generator.ID(last))
+		require.NoError(rt, err)
+		gen, err := generator.New(generator.WithLease(keeper))
+		require.NoError(rt, err)
+		id, err := gen.Next()
+		require.NoError(rt, err)
+		assert.Greater(rt, uint64(id), last)
+		require.NoError(rt, gen.Close())
+
+		// Back again: the old package takes the new ID apart.
+		parts, err := layout.Decode(id)
+		require.NoError(rt, err)
+		want := sonyflake.Decompose(uint64(id))
+		assert.Equal(rt, []uint64{want["sequence"], want["machine-id"]}, []uint64{uint64(parts.Sequence), uint64(parts.Node)})
+		assert.Equal(rt, parts.Time, layout.Epoch.Add(sonyflake.ElapsedTime(uint64(id))))
+	})
+}
+
+func TestSonyflakeVersion2(t *testing.T) {
+	old, err := sonyflake2.New(sonyflake2.Settings{MachineID: func() (int, error) { return 4711, nil }})
+	require.NoError(t, err)
+	id, err := old.NextID()
+	require.NoError(t, err)
+	parts, err := generator.Sonyflake().Decode(generator.ID(id))
+	require.NoError(t, err)
+	assert.EqualValues(t, 4711, parts.Node)
+	assert.WithinDuration(t, time.Now(), parts.Time, time.Minute)
+}
+
+// Where the old settings have no MachineID, the number is that of a lease's source.
+func TestSonyflakeDefaultMachineID(t *testing.T) {
+	old, theirErr := sonyflake.New(sonyflake.Settings{})
+	keeper, ourErr := lease.Claim(t.Context(), leasetest.NewMemory(),
+		lease.WithLayout(generator.SonyflakeV1()), lease.WithNode(lease.NodeFromPrivateIPv4()))
+	if theirErr != nil {
+		require.ErrorIs(t, theirErr, sonyflake.ErrNoPrivateAddress)
+		require.ErrorContains(t, ourErr, "private IPv4")
+		return
+	}
+	require.NoError(t, ourErr)
+	id, err := old.NextID()
+	require.NoError(t, err)
+	assert.EqualValues(t, sonyflake.MachineID(id), keeper.Node())
+	require.NoError(t, keeper.Close())
+}
+
+// The old package counts on when its clock is stepped back, so its last ID is ahead of the
+// clock by as much, and by more as its sequences run out.
+func TestSonyflakeAheadOfItsClock(t *testing.T) {
+	start := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+	layout := migrate.SonyflakeLayout(start)
+	var old *sonyflake.Sonyflake
+	bubble(t, func(t *testing.T) {
+		time.Sleep(5 * time.Second)
+		var err error
+		old, err = sonyflake.New(sonyflake.Settings{StartTime: start, MachineID: func() (uint16, error) { return 65535, nil }})
+		require.NoError(t, err)
+		_, err = old.NextID()
+		require.NoError(t, err)
+	})
+	bubble(t, func(t *testing.T) { // its clock goes back five seconds
+		midnight := time.Now()
+		var last uint64
+		for range 200 {
+			var err error
+			last, err = old.NextID()
+			require.NoError(t, err)
+		}
+		parts, err := layout.Decode(generator.ID(last))
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Second, parts.Time.Sub(midnight))
+
+		keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, generator.ID(last),
+			lease.WithNode(lease.NodeNumber(0)))
+		require.NoError(t, err)
+		gen, err := generator.New(generator.WithLease(keeper))
+		require.NoError(t, err)
+		id, err := gen.Next()
+		require.NoError(t, err)
+		assert.Greater(t, uint64(id), last)
+		require.NoError(t, gen.Close())
+	})
+}
+
+// Plain Next under the default layout would issue smaller IDs than the old ones.
+func TestDefaultLayoutIsBelowSonyflakes(t *testing.T) {
+	now := time.Now()
+	old, err := generator.SonyflakeV1().Min(now)
+	require.NoError(t, err)
+	lowest, err := generator.DefaultLayout().Min(now)
+	require.NoError(t, err)
+	require.Less(t, lowest, old)
+
+	layout, err := migrate.EpochAbove(generator.DefaultLayout(), old, now)
+	require.NoError(t, err)
+	lowest, err = layout.Min(now)
+	require.NoError(t, err)
+	assert.Greater(t, lowest, old)
+	// They stay above, too: an hour counts for more in the new layout.
+	later, err := generator.SonyflakeV1().Max(now.Add(time.Hour))
+	require.NoError(t, err)
+	lowest, err = layout.Min(now.Add(time.Hour))
+	require.NoError(t, err)
+	assert.Greater(t, lowest, later)
+}
