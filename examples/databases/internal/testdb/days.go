@@ -1,0 +1,55 @@
+package testdb
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// Day is the one that tests of time ranges ask for.
+var Day = time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)
+
+// Around returns IDs of the default layout from the nodes at both ends of their range:
+// those that lie closest to the bounds of the day, just inside, and just outside.
+func Around(t testing.TB, day time.Time) (inside, outside []generator.ID) {
+	t.Helper()
+	next := day.AddDate(0, 0, 1)
+	for _, edge := range []struct {
+		instant time.Time
+		ids     *[]generator.ID
+	}{
+		{day.Add(-time.Millisecond), &outside},
+		{day, &inside},
+		{next.Add(-time.Millisecond), &inside},
+		{next, &outside},
+	} {
+		for _, slot := range [][2]int64{{0, 0}, {0, 4095}, {1023, 0}, {1023, 4095}} {
+			id, err := generator.DefaultLayout().Compose(edge.instant, slot[0], slot[1])
+			require.NoError(t, err)
+			*edge.ids = append(*edge.ids, id)
+		}
+	}
+	return inside, outside
+}
+
+// PerHour is how many IDs Month returns for an hour.
+const PerHour = 20
+
+// Month returns PerHour IDs for each of the hours of 30 days, of which Day is one: enough
+// for a database's planner to prefer an index to reading all of them.
+func Month(t testing.TB) []generator.ID {
+	t.Helper()
+	var ids []generator.ID
+	for hour := range 30 * 24 {
+		for i := range PerHour {
+			instant := Day.AddDate(0, 0, -15).Add(time.Duration(hour)*time.Hour + time.Duration(i+1)*time.Minute)
+			id, err := generator.DefaultLayout().Compose(instant, int64(i%7), 0)
+			require.NoError(t, err)
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,152 @@
+package javascript_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
+	"github.com/tickflake/tickflake/examples/databases/javascript"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/servertest"
+)
+
+// node runs a script and reads the JSON that it prints into result.
+func node(t *testing.T, result any, input any, script string, args ...string) {
+	t.Helper()
+	stdin, err := json.Marshal(input)
+	require.NoError(t, err)
+	command := exec.CommandContext(t.Context(), servertest.Find(t, "node", "nodejs"), append([]string{script}, args...)...)
+	var stdout, stderr bytes.Buffer
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(stdin), &stdout, &stderr
+	require.NoError(t, command.Run(), "%s", &stderr)
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), result), "%s", &stdout)
+}
+
+// answered is what page.mjs prints: the type of the ID that it was given, and how the
+// order was received that it sent back.
+type answered struct {
+	Type   string
+	Status int
+	Body   string
+}
+
+func TestStringsSurvive(t *testing.T) {
+	gen := testdb.IDs(t, generator.WithNode(1023))
+	server := httptest.NewServer(javascript.Handler(gen))
+	defer server.Close()
+	before, err := gen.Next()
+	require.NoError(t, err)
+	var got answered
+	node(t, &got, nil, "testdata/page.mjs", server.URL+"/orders?customer=ada", server.URL+"/orders")
+	assert.Equal(t, "string", got.Type)
+	require.Equal(t, http.StatusOK, got.Status, got.Body)
+	var order javascript.Order
+	require.NoError(t, json.Unmarshal([]byte(got.Body), &order))
+	after, err := gen.Next()
+	require.NoError(t, err)
+	assert.True(t, before < order.ID && order.ID < after, "%v", order)
+	assert.Equal(t, "ada", order.Customer)
+}
+
+// The same page, with an ID that is a number in JSON: it sends back that of another order.
+func TestNumbersDoNot(t *testing.T) {
+	id, err := generator.DefaultLayout().Compose(testdb.Day, 5, 1)
+	require.NoError(t, err)
+	got, order := numbered(t, id)
+	assert.Equal(t, http.StatusOK, got.Status, "and nobody notices")
+	assert.NotEqual(t, id, order.ID)
+	assert.InDelta(t, id.Int64(), order.ID.Int64(), 1024)
+}
+
+func TestNumbersOf53BitsSurvive(t *testing.T) {
+	layout := generator.JavaScript()
+	largest, err := layout.Compose(layout.End().Add(-layout.Tick), 127, 255)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1<<53-1, largest)
+	fresh, err := testdb.IDs(t, generator.WithLayout(layout), generator.WithNode(127)).Next()
+	require.NoError(t, err)
+	for _, id := range []generator.ID{fresh, largest} {
+		got, order := numbered(t, id)
+		require.Equal(t, http.StatusOK, got.Status, got.Body)
+		assert.Equal(t, id, order.ID)
+	}
+}
+
+// numbered runs the page with an ID that is a number.
+func numbered(t *testing.T, id generator.ID) (got answered, order javascript.Order) {
+	mux := http.NewServeMux()
+	mux.Handle("/orders/", javascript.Handler(testdb.IDs(t)))
+	mux.HandleFunc("POST /numbered", func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(javascript.Numbered{ID: id.Int64(), Customer: "ada"})
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	node(t, &got, nil, "testdata/page.mjs", server.URL+"/numbered", server.URL+"/orders")
+	assert.Equal(t, "number", got.Type)
+	require.NoError(t, json.Unmarshal([]byte(got.Body), &order), got.Body)
+	return got, order
+}
+
+func TestDecode(t *testing.T) {
+	layout := generator.DefaultLayout()
+	var ids []generator.ID
+	for _, instant := range []time.Time{layout.Epoch, layout.Epoch.Add(time.Millisecond), testdb.Day,
+		testdb.Day.Add(123456789 * time.Millisecond), layout.End().Add(-time.Millisecond)} {
+		for _, slot := range [][2]int64{{1023, 4095}, {0, 0}, {5, 1}, {1023, 0}, {0, 4095}} {
+			id, err := layout.Compose(instant, slot[0], slot[1])
+			require.NoError(t, err)
+			ids = append(ids, id)
+		}
+	}
+	fresh := make([]generator.ID, 100)
+	_, err := testdb.IDs(t).NextN(fresh)
+	require.NoError(t, err)
+	ids = append(ids, fresh...)
+	numbers := make([]int64, len(ids))
+	for i, id := range ids {
+		numbers[i] = id.Int64()
+	}
+
+	var got struct {
+		Decoded []struct {
+			ID             generator.ID
+			Time           time.Time
+			Node, Sequence int64
+		}
+		Sorted  []generator.ID
+		Numbers []struct {
+			ID    string
+			Exact bool
+		}
+	}
+	node(t, &got, map[string]any{"strings": ids, "numbers": numbers}, "testdata/ids.mjs")
+	require.Len(t, got.Decoded, len(ids))
+	require.Len(t, got.Numbers, len(ids))
+	distinct := make(map[string]bool)
+	for i, id := range ids {
+		want, err := layout.Decode(id)
+		require.NoError(t, err)
+		decoded := got.Decoded[i]
+		assert.Equal(t, id, decoded.ID)
+		assert.True(t, want.Time.Equal(decoded.Time), "%v: %v", want, decoded)
+		assert.Equal(t, want.Node, decoded.Node)
+		assert.Equal(t, want.Sequence, decoded.Sequence)
+		assert.Equal(t, id < 1<<53, got.Numbers[i].Exact, "%v", id)
+		if i >= len(ids)-len(fresh) {
+			distinct[got.Numbers[i].ID] = true
+		}
+	}
+	t.Logf("%d IDs in a row are %d JavaScript numbers", len(fresh), len(distinct))
+	assert.Less(t, len(distinct), len(fresh)/2)
+	slices.Sort(ids)
+	assert.Equal(t, ids, got.Sorted)
+}

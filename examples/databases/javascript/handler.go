@@ -1,0 +1,59 @@
+// Package javascript serves orders as JSON to browsers.
+package javascript
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// Order is an order in JSON. Its ID is a string there, because of its type.
+type Order struct {
+	ID       generator.ID `json:"id"`
+	Customer string       `json:"customer"`
+}
+
+// Numbered is an order whose ID is a number in JSON. Use it only with IDs of a layout of 53
+// bits, such as [generator.JavaScript].
+type Numbered struct {
+	ID       int64  `json:"id"`
+	Customer string `json:"customer"`
+}
+
+// Handler returns a handler of POST /orders, which answers with a new order, and of
+// PUT /orders/ID, which answers with the order that was sent.
+func Handler(gen *generator.Generator) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
+		id, err := gen.NextContext(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		answer(w, Order{ID: id, Customer: r.FormValue("customer")})
+	})
+	mux.HandleFunc("PUT /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
+		id, err := generator.ParseID(r.PathValue("id"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		var order Order
+		if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if order.ID != id {
+			http.Error(w, "this is order "+order.ID.String(), http.StatusConflict)
+			return
+		}
+		answer(w, order)
+	})
+	return mux
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // the client has gone
+}

@@ -1,0 +1,7 @@
+// What a page does with an order: it fetches it, and sends it back.
+// Usage: node page.mjs URL-OF-A-NEW-ORDER URL-OF-ORDERS
+
+const [create, orders] = process.argv.slice(2)
+const order = await (await fetch(create, { method: 'POST' })).json()
+const answer = await fetch(`${orders}/${order.id}`, { method: 'PUT', body: JSON.stringify(order) })
+console.log(JSON.stringify({ type: typeof order.id, status: answer.status, body: await answer.text() }))

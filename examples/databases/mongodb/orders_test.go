@@ -1,0 +1,92 @@
+package mongodb_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
+	"github.com/tickflake/tickflake/examples/databases/mongodb"
+	"github.com/tickflake/tickflake/generator"
+)
+
+// Debian has no MongoDB, so what is tested is what would be sent to one.
+func TestRoundTrip(t *testing.T) {
+	first, err := testdb.IDs(t).Next()
+	require.NoError(t, err)
+	for _, id := range []generator.ID{first, 0, 1, 1 << 31, math.MaxInt64} {
+		for _, replaces := range []*generator.ID{nil, &first} {
+			order := mongodb.Order{ID: id, Customer: "ada", Replaces: replaces}
+			data, err := bson.Marshal(order)
+			require.NoError(t, err)
+			value := bson.Raw(data).Lookup("_id")
+			assert.Equal(t, bson.TypeInt64, value.Type, "small or large")
+			assert.Equal(t, id.Int64(), value.Int64())
+			_, err = bson.Raw(data).LookupErr("replaces")
+			assert.Equal(t, replaces == nil, err != nil)
+
+			var got mongodb.Order
+			require.NoError(t, bson.Unmarshal(data, &got))
+			assert.Equal(t, order, got)
+		}
+	}
+	var got mongodb.Order
+	require.NoError(t, bson.UnmarshalExtJSON([]byte(`{"_id": {"$numberLong": "1541815603606036480"}}`), true, &got))
+	assert.Equal(t, generator.ID(1541815603606036480), got.ID)
+	assert.Error(t, bson.UnmarshalExtJSON([]byte(`{"_id": "1541815603606036480"}`), true, &got), "a string is no ID")
+}
+
+// What is no ID is refused, both ways: nothing is stored that cannot be read back, and
+// nothing rounded, or left 0, is taken for an ID.
+func TestRefuses(t *testing.T) {
+	_, err := bson.Marshal(mongodb.Order{ID: -1})
+	assert.ErrorIs(t, err, generator.ErrIDRange)
+	for _, value := range []any{int64(-1), 1541815603606036480.0, true, nil, "1541815603606036480"} {
+		data, err := bson.Marshal(bson.M{"_id": value})
+		require.NoError(t, err)
+		var got mongodb.Order
+		assert.Error(t, bson.Unmarshal(data, &got), "%v", value)
+	}
+}
+
+// IDs in lists, in documents without a type, and as keys.
+func TestElsewhere(t *testing.T) {
+	type box struct {
+		List []generator.ID
+		Keys map[generator.ID]string
+	}
+	want := box{List: []generator.ID{1, math.MaxInt64}, Keys: map[generator.ID]string{1541815603606036480: "key"}}
+	data, err := bson.Marshal(want)
+	require.NoError(t, err)
+	assert.Equal(t, "key", bson.Raw(data).Lookup("keys", "1541815603606036480").StringValue())
+	var got box
+	require.NoError(t, bson.Unmarshal(data, &got))
+	assert.Equal(t, want, got)
+
+	data, err = bson.Marshal(bson.M{"_id": generator.ID(7)})
+	require.NoError(t, err)
+	assert.Equal(t, bson.TypeInt64, bson.Raw(data).Lookup("_id").Type)
+}
+
+func TestBetween(t *testing.T) {
+	filter, err := mongodb.Between(generator.DefaultLayout(), testdb.Day, testdb.Day.AddDate(0, 0, 1))
+	require.NoError(t, err)
+	data, err := bson.Marshal(filter)
+	require.NoError(t, err)
+	lo, hi := bson.Raw(data).Lookup("_id", "$gte"), bson.Raw(data).Lookup("_id", "$lte")
+	// Integers, for MongoDB compares no integer with a string.
+	require.Equal(t, bson.TypeInt64, lo.Type)
+	require.Equal(t, bson.TypeInt64, hi.Type)
+	inside, outside := testdb.Around(t, testdb.Day)
+	for _, id := range inside {
+		assert.True(t, lo.Int64() <= id.Int64() && id.Int64() <= hi.Int64(), "%v", id)
+	}
+	for _, id := range outside {
+		assert.False(t, lo.Int64() <= id.Int64() && id.Int64() <= hi.Int64(), "%v", id)
+	}
+	_, err = mongodb.Between(generator.DefaultLayout(), testdb.Day, testdb.Day)
+	assert.Error(t, err)
+}

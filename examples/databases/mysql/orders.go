@@ -1,0 +1,79 @@
+// Package mysql keeps orders in MySQL or MariaDB, through database/sql with
+// github.com/go-sql-driver/mysql.
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	_ "embed" // of the schema
+	"strings"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // sql.Open("mysql", "user:password@tcp(…)/…")
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// Schema makes the table.
+//
+//go:embed schema.sql
+var Schema string
+
+// Order is a row.
+type Order struct {
+	ID       generator.ID
+	Customer string
+	Replaces sql.Null[generator.ID]
+}
+
+// Insert keeps an order under a new ID, which it sets.
+func Insert(ctx context.Context, db *sql.DB, gen *generator.Generator, order *Order) error {
+	id, err := gen.NextContext(ctx)
+	if err != nil {
+		return err
+	}
+	order.ID = id
+	_, err = db.ExecContext(ctx, "INSERT INTO orders (id, customer, replaces) VALUES (?, ?, ?)",
+		order.ID, order.Customer, order.Replaces)
+	return err
+}
+
+// Import keeps an order per customer in one statement, and returns their IDs. A statement
+// has 65,535 parameters at most, so it is for up to 32,767 customers.
+func Import(ctx context.Context, db *sql.DB, gen *generator.Generator, customers []string) ([]generator.ID, error) {
+	ids := make([]generator.ID, len(customers))
+	if _, err := gen.NextNContext(ctx, ids); err != nil {
+		return nil, err
+	}
+	args := make([]any, 0, 2*len(ids))
+	for i, id := range ids {
+		args = append(args, id, customers[i])
+	}
+	rows := strings.Repeat(", (?, ?)", len(ids))[2:]
+	_, err := db.ExecContext(ctx, "INSERT INTO orders (id, customer) VALUES "+rows, args...)
+	return ids, err
+}
+
+// Between returns the orders that were made from one instant up to, not including,
+// another, in order of time.
+func Between(ctx context.Context, db *sql.DB, layout generator.Layout, from, to time.Time) ([]Order, error) {
+	lo, hi, err := layout.Between(from, to)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx,
+		"SELECT id, customer, replaces FROM orders WHERE id BETWEEN ? AND ? ORDER BY id", lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var orders []Order
+	for rows.Next() {
+		var order Order
+		if err := rows.Scan(&order.ID, &order.Customer, &order.Replaces); err != nil {
+			return nil, err
+		}
+		orders = append(orders, order)
+	}
+	return orders, rows.Err()
+}

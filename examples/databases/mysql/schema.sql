@@ -1,0 +1,5 @@
+CREATE TABLE orders (
+  id       BIGINT NOT NULL PRIMARY KEY,
+  customer VARCHAR(100) NOT NULL,
+  replaces BIGINT NULL REFERENCES orders (id)
+)

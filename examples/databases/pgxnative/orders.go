@@ -1,0 +1,97 @@
+// Package pgxnative keeps orders in PostgreSQL, with pgx and without database/sql.
+package pgxnative
+
+import (
+	"context"
+	_ "embed" // of the schema
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// Schema makes the table.
+//
+//go:embed schema.sql
+var Schema string
+
+// Order is a row.
+type Order struct {
+	ID       generator.ID
+	Customer string
+	Replaces *generator.ID // nil for NULL
+}
+
+// Open connects to the database.
+func Open(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		// Where pgx does not ask the server for the types of parameters, as behind a
+		// pooler (default_query_exec_mode=exec), it has to be told those of slices.
+		conn.TypeMap().RegisterDefaultPgType([]generator.ID(nil), "_int8")
+		return nil
+	}
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// Insert keeps an order, and returns its ID.
+func Insert(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customer string) (generator.ID, error) {
+	id, err := gen.NextContext(ctx)
+	if err != nil {
+		return 0, err
+	}
+	_, err = db.Exec(ctx, "INSERT INTO orders (id, customer) VALUES ($1, $2)", id, customer)
+	return id, err
+}
+
+// InsertBatch keeps an order per customer in one round trip, and returns their IDs.
+func InsertBatch(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customers []string) ([]generator.ID, error) {
+	ids := make([]generator.ID, len(customers))
+	if _, err := gen.NextNContext(ctx, ids); err != nil {
+		return nil, err
+	}
+	batch := new(pgx.Batch)
+	for i, id := range ids {
+		batch.Queue("INSERT INTO orders (id, customer) VALUES ($1, $2)", id, customers[i])
+	}
+	return ids, db.SendBatch(ctx, batch).Close()
+}
+
+// Import keeps an order per customer, however many, and returns their IDs.
+func Import(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customers []string) ([]generator.ID, error) {
+	ids := make([]generator.ID, len(customers))
+	if _, err := gen.NextNContext(ctx, ids); err != nil {
+		return nil, err
+	}
+	_, err := db.CopyFrom(ctx, pgx.Identifier{"orders"}, []string{"id", "customer"},
+		pgx.CopyFromSlice(len(ids), func(i int) ([]any, error) { return []any{ids[i], customers[i]}, nil }))
+	return ids, err
+}
+
+// Between returns the orders that were made from one instant up to, not including,
+// another, in order of time.
+func Between(ctx context.Context, db *pgxpool.Pool, layout generator.Layout, from, to time.Time) ([]Order, error) {
+	lo, hi, err := layout.Between(from, to)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.Query(ctx, "SELECT id, customer, replaces FROM orders WHERE id BETWEEN $1 AND $2 ORDER BY id", lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Order])
+}
+
+// Get returns the orders of these IDs that there are.
+func Get(ctx context.Context, db *pgxpool.Pool, ids ...generator.ID) ([]Order, error) {
+	rows, err := db.Query(ctx, "SELECT id, customer, replaces FROM orders WHERE id = ANY($1) ORDER BY id", ids)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Order])
+}

@@ -1,0 +1,73 @@
+// Package pgxsql keeps orders in PostgreSQL, through database/sql with pgx as its driver.
+package pgxsql
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // sql.Open("pgx", "postgres://…")
+
+	"github.com/tickflake/tickflake/generator"
+)
+
+// Schema makes the table.
+const Schema = `CREATE TABLE orders (
+  id       BIGINT PRIMARY KEY,
+  customer TEXT NOT NULL,
+  replaces BIGINT REFERENCES orders
+)`
+
+// Order is a row.
+type Order struct {
+	ID       generator.ID
+	Customer string
+	Replaces sql.Null[generator.ID]
+}
+
+// Insert keeps an order under a new ID, which it sets.
+func Insert(ctx context.Context, db *sql.DB, gen *generator.Generator, order *Order) error {
+	id, err := gen.NextContext(ctx)
+	if err != nil {
+		return err
+	}
+	order.ID = id
+	_, err = db.ExecContext(ctx, "INSERT INTO orders (id, customer, replaces) VALUES ($1, $2, $3)",
+		order.ID, order.Customer, order.Replaces)
+	return err
+}
+
+// Import keeps an order per customer in one statement, and returns their IDs.
+func Import(ctx context.Context, db *sql.DB, gen *generator.Generator, customers []string) ([]generator.ID, error) {
+	ids := make([]generator.ID, len(customers))
+	if _, err := gen.NextNContext(ctx, ids); err != nil {
+		return nil, err
+	}
+	_, err := db.ExecContext(ctx, "INSERT INTO orders (id, customer) SELECT * FROM unnest($1::bigint[], $2::text[])",
+		ids, customers)
+	return ids, err
+}
+
+// Between returns the orders that were made from one instant up to, not including,
+// another, in order of time.
+func Between(ctx context.Context, db *sql.DB, layout generator.Layout, from, to time.Time) ([]Order, error) {
+	lo, hi, err := layout.Between(from, to)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx,
+		"SELECT id, customer, replaces FROM orders WHERE id BETWEEN $1 AND $2 ORDER BY id", lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var orders []Order
+	for rows.Next() {
+		var order Order
+		if err := rows.Scan(&order.ID, &order.Customer, &order.Replaces); err != nil {
+			return nil, err
+		}
+		orders = append(orders, order)
+	}
+	return orders, rows.Err()
+}

@@ -1,0 +1,5 @@
+CREATE TABLE orders (
+  id       BIGINT PRIMARY KEY,
+  customer TEXT NOT NULL,
+  replaces BIGINT REFERENCES orders
+);
