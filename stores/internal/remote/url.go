@@ -57,6 +57,8 @@ type Scheme struct {
 	Port string // of hosts that have none
 }
 
+const badHost = "bad host; want HOST or HOST:PORT, or several with commas between"
+
 // URL is one that [Format.Parse] has taken apart.
 type URL struct {
 	Scheme         string
@@ -110,10 +112,14 @@ func (f *Format) Parse(rawURL string) (*URL, error) {
 	for host := range strings.SplitSeq(authority, ",") {
 		h, err := url.Parse("tcp://" + host)
 		if err != nil || h.Host != host || h.Hostname() == "" || strings.Contains(h.Hostname(), ":") && host[0] != '[' {
-			return bad("bad host; want HOST or HOST:PORT, or several with commas between")
+			return bad(badHost)
 		}
 		if h.Port() == "" {
 			host = net.JoinHostPort(h.Hostname(), schemes[known].Port)
+		}
+		// url.Parse takes h] for a host, and the dialer would not.
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			return bad(badHost)
 		}
 		u.Hosts = append(u.Hosts, host)
 	}

@@ -52,6 +52,7 @@ func TestParseOfBadOnes(t *testing.T) {
 		"x://u:s3cret@":                         "bad host",
 		"x://u:s3cret@h1,,h2":                   "bad host",
 		"x://u:s3cret@h:port":                   "bad host",
+		"x://u:s3cret@h]":                       "bad host",
 		"x://u:s3cret@h:1:2":                    "bad host",
 		"x://u:s3cret h":                        "bad host",
 		"x://u:s3cret@h\x00":                    "bad host",
