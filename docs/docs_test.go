@@ -1,0 +1,176 @@
+// Package docs holds the project's pages to what they speak of.
+package docs
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// pages returns the Markdown files of the repository, by their paths from its root.
+func pages(t *testing.T) []string {
+	var found []string
+	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata"):
+			return fs.SkipDir
+		case strings.HasSuffix(path, ".md"):
+			found = append(found, path)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Contains(t, found, "README.md")
+	require.Contains(t, found, "docs/operate.md")
+	return found
+}
+
+func read(t *testing.T, page string) string {
+	text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(page)))
+	require.NoError(t, err)
+	return string(text)
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```.*?^```")
+	indent  = regexp.MustCompile("(?m)^    .*$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	anchor  = regexp.MustCompile(`<a id="([^"]+)">`)
+	noSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors returns what can be linked to in a page, as GitHub makes it of headings.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		slug := noSlug.ReplaceAllString(strings.ToLower(h[1]), "")
+		found[strings.ReplaceAll(slug, " ", "-")] = true
+	}
+	for _, a := range anchor.FindAllStringSubmatch(text, -1) {
+		found[a[1]] = true
+	}
+	return found
+}
+
+// TestLinks follows every link from one page of the repository to another.
+func TestLinks(t *testing.T) {
+	followed := 0
+	for _, page := range pages(t) {
+		text := read(t, page)
+		plain := indent.ReplaceAllString(fence.ReplaceAllString(text, ""), "")
+		for _, l := range link.FindAllStringSubmatch(plain, -1) {
+			target := l[1]
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			followed++
+			path, part, _ := strings.Cut(target, "#")
+			to := page
+			if path != "" {
+				to = filepath.ToSlash(filepath.Join(filepath.Dir(page), path))
+				_, err := os.Stat(filepath.Join("..", to))
+				if !assert.NoError(t, err, "%s: link to %s", page, target) {
+					continue
+				}
+			}
+			if part != "" && strings.HasSuffix(to, ".md") {
+				assert.Contains(t, anchors(read(t, to)), part, "%s: link to %s", page, target)
+			}
+		}
+	}
+	assert.Greater(t, followed, 50)
+}
+
+// exported returns the names that callers can meet of a package of the repository:
+// error types, error values, and the fields of Stats.
+func exported(t *testing.T, dir string) (failures, stats []string) {
+	set := token.NewFileSet()
+	var files []*ast.File
+	paths, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+	require.NoError(t, err)
+	for _, path := range paths {
+		if !strings.HasSuffix(path, "_test.go") {
+			file, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+			require.NoError(t, err)
+			files = append(files, file)
+		}
+	}
+	p, err := doc.NewFromFiles(set, files, dir)
+	require.NoError(t, err)
+	for _, v := range p.Vars {
+		for _, name := range v.Names {
+			if strings.HasPrefix(name, "Err") {
+				failures = append(failures, p.Name+"."+name)
+			}
+		}
+	}
+	for _, typ := range p.Types {
+		if strings.HasSuffix(typ.Name, "Error") {
+			failures = append(failures, "*"+p.Name+"."+typ.Name)
+		}
+		if typ.Name != "Stats" {
+			continue
+		}
+		for _, field := range typ.Decl.Specs[0].(*ast.TypeSpec).Type.(*ast.StructType).Fields.List {
+			for _, name := range field.Names {
+				stats = append(stats, name.Name)
+			}
+		}
+	}
+	return failures, stats
+}
+
+// TestOperate looks for every error and every figure in the page that says what to
+// do about them.
+func TestOperate(t *testing.T) {
+	page := read(t, "docs/operate.md")
+	for _, dir := range []string{"generator", "lease", "stores/directory", "strategies"} {
+		failures, stats := exported(t, dir)
+		require.NotEmpty(t, failures, dir)
+		for _, name := range failures {
+			_, short, _ := strings.Cut(name, ".")
+			if !strings.Contains(page, "`"+name+"`") && !strings.Contains(page, "`"+short+"`") {
+				t.Errorf("docs/operate.md says nothing of %s", name)
+			}
+		}
+		if dir == "generator" || dir == "lease" {
+			require.NotEmpty(t, stats, dir)
+		}
+		for _, name := range stats {
+			if !strings.Contains(page, "`"+name+"`") {
+				t.Errorf("docs/operate.md says nothing of the figure %s of %s", name, dir)
+			}
+		}
+	}
+}
+
+// TestGoBlocks parses the Go in the pages.
+func TestGoBlocks(t *testing.T) {
+	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```")
+	parsed := 0
+	for _, page := range pages(t) {
+		for _, b := range block.FindAllStringSubmatch(read(t, page), -1) {
+			parsed++
+			_, whole := parser.ParseFile(token.NewFileSet(), page, b[1], 0)
+			_, decls := parser.ParseFile(token.NewFileSet(), page, "package p\n"+b[1], 0)
+			_, body := parser.ParseFile(token.NewFileSet(), page, "package p\nfunc f() {\n"+b[1]+"\n}", 0)
+			if whole != nil && decls != nil && body != nil {
+				t.Errorf("%s: %v in\n%s", page, body, b[1])
+			}
+		}
+	}
+	assert.Greater(t, parsed, 5)
+}
