@@ -109,6 +109,7 @@ func TestFloorAheadOfTheClock(t *testing.T) {
 	for _, s := range []strategies.Strategy{strategies.Reject(), strategies.BorrowUpTo(5 * time.Millisecond), strategies.WaitUpTo(5 * time.Millisecond)} {
 		l := &handLease{layout: narrow(), clock: newHandClock(), first: grant(1, 5, 9)}
 		g := newGenerator(t, generator.WithLease(l), generator.WithStrategy(s))
+		assert.Equal(t, 5*time.Millisecond, g.Stats().Lead, "that of the ID to come")
 		id, err := g.Next()
 		if s == strategies.Reject() {
 			var lead *generator.LeadError

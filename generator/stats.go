@@ -19,8 +19,10 @@ type Stats struct {
 	BorrowedTicks uint64
 	// Rejections is the number of calls that the strategy rejected.
 	Rejections uint64
-	// Lead is how far the last ID issued is ahead of the clock now, or 0. It is that of
-	// the present node number, and 0 before its first ID.
+	// Lead is how far the last ID issued is ahead of the clock now, or 0. Before the
+	// first ID with the present node number, it is that of the ID to come: above 0 after
+	// a restart on a grant that begins ahead of the clock, so that the strategy has to
+	// decide.
 	Lead time.Duration
 	// MaxLead is the largest lead that a reservation has met, borrowed or not.
 	MaxLead time.Duration
@@ -44,8 +46,12 @@ func (g *Generator) Stats() Stats {
 		MaxLead:       time.Duration(g.counters.maxLead.Load()),
 	}
 	now, t := g.now(), g.tenure.Load()
-	if free := t.free.Load(); free < sealed && free != t.begin.Load() {
-		s.Lead = max(0, g.leadOf((free-1)>>g.seqBits, now))
+	if free := t.free.Load(); free < sealed {
+		last := free
+		if free != t.begin.Load() {
+			last--
+		}
+		s.Lead = max(0, g.leadOf(last>>g.seqBits, now))
 	}
 	s.Granted = g.leadOf(t.limit.Load()>>g.seqBits+1, now)
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {

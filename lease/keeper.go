@@ -305,9 +305,10 @@ func (k *Keeper) Granted() (floor, limit time.Time) {
 	return k.time(k.shown.Floor), k.time(k.shown.Limit)
 }
 
-// Err returns why there is no further grant at the moment, or nil: the last error of
-// the store, or a [*HeldError] if the node number of [WithNode] was taken, or
-// [ErrClosed].
+// Err returns why the grant was not extended when that was due last, or nil: the last
+// error of the store, or a [*HeldError] if the node number of [WithNode] was taken, or
+// [ErrClosed]. What was granted before, up to the limit that [Keeper.Granted] tells, can
+// be used up all the same.
 func (k *Keeper) Err() error {
 	k.state.Lock()
 	defer k.state.Unlock()

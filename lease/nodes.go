@@ -48,7 +48,9 @@ func NodeFromEnv(name string) NodeSource {
 // NodeFromStatefulSet is the ordinal of a pod in a Kubernetes StatefulSet: the 7 of
 // the host name "name-7". Kubernetes gives it to one pod at a time, unless a pod is
 // deleted by force while its node cannot be reached: then two run until that comes
-// back. Pods of two StatefulSets have the same ordinals.
+// back. Pods of two StatefulSets have the same ordinals. A pod with hostNetwork has the
+// host name of its machine: hand it its ordinal by an environment variable, from the
+// label apps.kubernetes.io/pod-index, and use [NodeFromEnv].
 func NodeFromStatefulSet() NodeSource {
 	return func(generator.Layout) (int64, error) {
 		host, err := os.Hostname()

@@ -87,6 +87,11 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.limit = d 
 // stores it takes the number over, and the one who held it ends with a
 // [*HeldError] when its grant is used up: the last to start wins, and no ID is
 // issued twice even so.
+//
+// After a crash the number begins where the grant of the process that crashed ended, up
+// to a window ahead of the clock, and so a window further on with each crash in a row.
+// Until the clock gets there, or the holder closes in good order, the strategy decides
+// for every call; any number that is free has no such wait.
 func WithNode(source NodeSource) Option {
 	return func(c *config) {
 		if source == nil {
