@@ -1,0 +1,98 @@
+// Command fleet shows a fleet of workers at work: three processes on one etcd. It kills
+// one of them as a crash would, starts another in its place, and ends all of them in
+// good order.
+//
+// It fails if two living workers ever had the same node number, or an ID came twice.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/etcd"
+)
+
+func main() {
+	worker := flag.String("worker", "", "`path` of the program that is a worker")
+	ids := flag.Int("ids", 200, "number of IDs that each worker is to issue before something happens to it")
+	timeout := flag.Duration("timeout", 2*time.Minute, "time after which to give up")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, *timeout)
+	defer cancel()
+	if err := run(ctx, *worker, *ids); err != nil {
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, worker string, ids int) (err error) {
+	dir, err := os.MkdirTemp("", "fleet-etcd")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	server, addr, err := startEtcd(dir)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	storeURL := "etcd://" + addr
+	fmt.Println("etcd serves on", addr)
+
+	f := newFleet(worker, storeURL)
+	defer f.killAll()
+	if err := f.live(ctx, ids); err != nil {
+		return err
+	}
+	if err := printNodes(ctx, storeURL); err != nil {
+		return err
+	}
+	fmt.Printf("%d IDs by %d processes, none twice\n", len(f.issued), len(f.workers))
+	return nil
+}
+
+// live is what happens to the fleet.
+func (f *fleet) live(ctx context.Context, ids int) error {
+	for range 3 {
+		if err := f.start(); err != nil {
+			return err
+		}
+	}
+	if err := f.work(ctx, ids); err != nil {
+		return err
+	}
+	if err := f.kill(ctx, f.workers[1]); err != nil {
+		return err
+	}
+	if err := f.start(); err != nil {
+		return err
+	}
+	if err := f.work(ctx, ids); err != nil {
+		return err
+	}
+	return f.endAll(ctx)
+}
+
+// printNodes shows what the store tells about the node numbers, as the command
+// "tickflake lease list" does.
+func printNodes(ctx context.Context, storeURL string) (err error) {
+	store, err := etcd.Open(ctx, storeURL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	holdings, err := lease.Inspect(ctx, store)
+	for _, h := range holdings {
+		fmt.Printf("node %d: %s, limit %s\n", h.Node, h.State, h.Limit.Format(time.RFC3339))
+	}
+	return err
+}

@@ -1,0 +1,59 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/examples/internal/etcdtest"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
+	"github.com/tickflake/tickflake/lease"
+)
+
+func TestMain(m *testing.M) {
+	etcdtest.Main()
+	os.Exit(m.Run())
+}
+
+// When etcd is away for too long, the service says that it is not ready, refuses
+// requests, and is not to be restarted; when etcd is back, it goes on by itself.
+func TestEtcdAway(t *testing.T) {
+	server, storeURL := etcdtest.Start(t)
+	p := start(t, exampletest.Build(t, "./httpservice"), "--store", storeURL, "--window", "2s", "--request-timeout", "100ms")
+	before := p.ids(t, 5)
+
+	require.NoError(t, server.Kill())
+	becomes := func(want int) {
+		exampletest.Until(t, func() error {
+			status, _, a := p.do(t, "GET", "/readyz", "")
+			if status != want {
+				return fmt.Errorf("/readyz answers %d: %+v", status, a)
+			}
+			return nil
+		})
+	}
+	becomes(http.StatusServiceUnavailable)
+	status, header, a := p.do(t, "POST", "/id", "")
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Equal(t, "1", header.Get("Retry-After"))
+	assert.Equal(t, "the store of node numbers has granted no time", a.Error)
+	status, _, _ = p.do(t, "GET", "/livez", "")
+	assert.Equal(t, http.StatusOK, status)
+
+	require.NoError(t, server.Start())
+	becomes(http.StatusOK)
+	assert.Greater(t, p.ids(t, 5)[0], before[4])
+	p.Signal(os.Interrupt)
+	assert.Equal(t, 0, p.Wait())
+	held, err := etcdtest.Inspect(t.Context(), storeURL)
+	require.NoError(t, err)
+	for _, h := range held {
+		assert.Equal(t, lease.Released, h.State, "node %d", h.Node)
+	}
+}

@@ -1,0 +1,150 @@
+// Command httpservice answers HTTP requests with IDs.
+//
+//	POST /id                  {"id":"283563419238400000"}
+//	POST /ids  {"count":2}    {"ids":["283563419238400001","283563419238400002"]}
+//	GET  /readyz              200 if it can issue IDs, 503 if not
+//	GET  /livez               503 if only a restart can help, or else 200
+//
+// IDs come from POST, because the answer to a GET may be kept by a proxy and given to
+// two callers. They are strings, because JavaScript rounds large numbers.
+//
+// Where node numbers are kept is said by --store, or by $TICKFLAKE_STORE where the URL
+// holds a password, which the command line of a process would show to everybody:
+// file:DIR for any number of processes on one host, or etcd:// or etcds:// as package
+// stores/etcd has them.
+//
+// On SIGTERM or an interrupt it takes no more requests, ends those it has, gives its
+// node number back, and exits with 0.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+type settings struct {
+	listen         string
+	store          string
+	node           string
+	owner          string
+	strategy       string
+	window         time.Duration
+	claimTimeout   time.Duration
+	requestTimeout time.Duration
+	grace          time.Duration
+	batchLimit     int
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`address` to serve on")
+	flag.StringVar(&s.store, "store", "", "`URL` of the store of node numbers: file:DIR, etcd://HOST:PORT or etcds://HOST:PORT (default $TICKFLAKE_STORE)")
+	flag.StringVar(&s.node, "node", "any", "node `number`, or any, or statefulset: the ordinal at the end of the host name")
+	flag.StringVar(&s.owner, "owner", "", "`name` by which people see who holds the node number (default host name and process id)")
+	flag.StringVar(&s.strategy, "strategy", "default", "what to do when the next ID is ahead of the clock, a `strategy` of package strategies, such as borrow:30s,wait:1s")
+	flag.DurationVar(&s.window, "window", 0, "time that is granted at once; the store may be away for two thirds of it (default 30s, in a directory 3s)")
+	flag.DurationVar(&s.claimTimeout, "claim-timeout", 30*time.Second, "time to wait for the store and a node number at start")
+	flag.DurationVar(&s.requestTimeout, "request-timeout", 2*time.Second, "time that a request may wait for its IDs")
+	flag.DurationVar(&s.grace, "grace", 15*time.Second, fmt.Sprintf("time that requests have to end after SIGTERM; giving the node number back has %s more", releaseTimeout))
+	flag.IntVar(&s.batchLimit, "batch-limit", 1000, "most IDs in one answer")
+	flag.Parse()
+	if s.store == "" {
+		s.store = os.Getenv("TICKFLAKE_STORE")
+	}
+	if flag.NArg() > 0 || s.batchLimit < 1 || s.batchLimit > generator.MaxBatch {
+		fmt.Fprintf(os.Stderr, "httpservice: want no arguments but flags, and a batch limit of 1 to %d\n", generator.MaxBatch)
+		os.Exit(2)
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := run(ctx, s); err != nil {
+		slog.Error("httpservice failed", "err", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, s settings) (err error) {
+	strategy, err := strategies.Parse(s.strategy)
+	if err != nil {
+		return fmt.Errorf("--strategy: %w", err)
+	}
+	claiming, cancel := context.WithTimeout(ctx, s.claimTimeout)
+	defer cancel()
+	store, closeStore, err := openStore(claiming, s.store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+
+	options, err := leaseOptions(s)
+	if err != nil {
+		return err
+	}
+	keeper, err := lease.Claim(claiming, store, options...)
+	if err != nil {
+		return err
+	}
+	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategy))
+	if err != nil {
+		return errors.Join(err, keeper.Close())
+	}
+	// The node number is given back whatever happens from here on, and last of all.
+	defer func() {
+		release, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+		defer cancel()
+		err = errors.Join(err, gen.CloseContext(release))
+	}()
+
+	return serve(ctx, s, &service{gen: gen, keeper: keeper, strategy: strategy, batchLimit: s.batchLimit, timeout: s.requestTimeout})
+}
+
+// releaseTimeout is how long giving the node number back may take. Without that it
+// stays taken for a while, which does no harm but to the supply of numbers.
+const releaseTimeout = 5 * time.Second
+
+// serve answers requests until ctx ends, and then ends those that are under way.
+func serve(ctx context.Context, s settings, service *service) error {
+	listener, err := net.Listen("tcp", s.listen)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler:           service.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	slog.Info("serving", "address", listener.Addr().String(), "node", service.gen.Node())
+
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	slog.Info("shutting down", "grace", s.grace)
+	ending, cancel := context.WithTimeout(context.Background(), s.grace)
+	defer cancel()
+	if err := server.Shutdown(ending); err != nil {
+		err = fmt.Errorf("requests have not ended within %s, and were cut off: %w", s.grace, err)
+		return errors.Join(err, server.Close())
+	}
+	return nil
+}

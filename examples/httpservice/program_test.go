@@ -1,0 +1,284 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+// program is the service, as a process.
+type program struct {
+	*exampletest.Program
+	addr string
+}
+
+func start(t *testing.T, path string, args ...string) program {
+	t.Helper()
+	p := exampletest.Start(t, path, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
+	return program{p, p.Await(`serving address=(\S+)`)[1]}
+}
+
+func (p program) do(t *testing.T, method, path, body string) (int, http.Header, answer) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.addr+path, strings.NewReader(body))
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close() //nolint:errcheck // it was only read
+	return res.StatusCode, res.Header, read(t, res)
+}
+
+// ids asks for n IDs.
+func (p program) ids(t *testing.T, n int) []generator.ID {
+	t.Helper()
+	status, _, a := p.do(t, "POST", "/ids", fmt.Sprintf(`{"count":%d}`, n))
+	require.Equal(t, http.StatusOK, status, "%+v", a)
+	return parse(t, a.IDs)
+}
+
+func parse(t *testing.T, texts []string) []generator.ID {
+	t.Helper()
+	ids := make([]generator.ID, len(texts))
+	for i, text := range texts {
+		id, err := generator.ParseID(text)
+		require.NoError(t, err)
+		ids[i] = id
+	}
+	return ids
+}
+
+// state returns what a directory tells about its only node number.
+func state(t *testing.T, dir string) lease.State {
+	t.Helper()
+	store, err := directory.Open(dir)
+	require.NoError(t, err)
+	holdings, err := lease.Inspect(t.Context(), store)
+	require.NoError(t, err)
+	require.Len(t, holdings, 1)
+	return holdings[0].State
+}
+
+// Many clients, a restart in good order, and one after a crash.
+func TestService(t *testing.T) {
+	path, dir := exampletest.Build(t, "./httpservice"), t.TempDir()
+	seen := make(map[generator.ID]bool)
+	last := generator.ID(0)
+	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL, syscall.SIGTERM} {
+		// It borrows, or else it would not be ready at once after the crash.
+		p := start(t, path, "--store", "file:"+dir, "--node", "7", "--owner", "somebody", "--strategy", "borrow:1m")
+		status, _, ready := p.do(t, "GET", "/readyz", "")
+		require.Equal(t, http.StatusOK, status)
+		require.True(t, ready.Ready)
+		require.EqualValues(t, 7, ready.Node)
+		status, _, live := p.do(t, "GET", "/livez", "")
+		require.Equal(t, http.StatusOK, status)
+		require.True(t, live.Live)
+		require.Greater(t, p.ids(t, 1)[0], last, "it went back when it was restarted")
+
+		answers := make([][]generator.ID, 8)
+		var clients sync.WaitGroup
+		for i := range answers {
+			clients.Go(func() {
+				for n := range 10 {
+					answers[i] = append(answers[i], p.ids(t, 1+n)...)
+				}
+			})
+		}
+		clients.Wait()
+		require.False(t, t.Failed())
+		for _, ids := range answers {
+			for _, id := range ids {
+				require.False(t, seen[id], "ID %d came twice", id)
+				seen[id] = true
+				last = max(last, id)
+			}
+		}
+
+		require.Equal(t, lease.Held, state(t, dir))
+		p.Signal(end)
+		if end == syscall.SIGKILL {
+			assert.Equal(t, -1, p.Wait())
+			assert.Equal(t, lease.Abandoned, state(t, dir))
+			continue
+		}
+		assert.Equal(t, 0, p.Wait())
+		assert.Equal(t, lease.Released, state(t, dir))
+	}
+}
+
+// After a crash, a process with any number takes another and is ready at once. One that
+// has to have the same number is not, unless it borrows.
+func TestAfterCrash(t *testing.T) {
+	path := exampletest.Build(t, "./httpservice")
+	for _, c := range []struct {
+		node, strategy string
+		ready          int
+	}{
+		{"any", "default", http.StatusOK},
+		{"7", "default", http.StatusServiceUnavailable},
+		{"7", "borrow:2h", http.StatusOK},
+	} {
+		args := []string{"--store", "file:" + t.TempDir(), "--window", "1h", "--node", c.node, "--strategy", c.strategy}
+		p := start(t, path, args...)
+		before := p.ids(t, 1)
+		p.Signal(syscall.SIGKILL)
+		p.Wait()
+
+		p = start(t, path, args...)
+		status, _, _ := p.do(t, "GET", "/readyz", "")
+		assert.Equal(t, c.ready, status, "%+v", c)
+		status, header, a := p.do(t, "POST", "/id", "")
+		assert.Equal(t, c.ready, status, "%+v", c)
+		if status == http.StatusOK {
+			assert.Greater(t, parse(t, []string{a.ID})[0], before[0])
+		} else {
+			seconds, err := strconv.Atoi(header.Get("Retry-After"))
+			require.NoError(t, err)
+			assert.Greater(t, seconds, 1)
+			assert.Contains(t, a.Error, "clock is")
+		}
+		status, _, _ = p.do(t, "GET", "/livez", "")
+		assert.Equal(t, http.StatusOK, status)
+	}
+}
+
+// hold sends a request of which the body is missing, and returns when it has reached
+// the handler, which waits for the body.
+func hold(t *testing.T, addr, body string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "POST /ids HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", addr, len(body))
+	require.NoError(t, err)
+	r := bufio.NewReader(conn)
+	for _, want := range []string{"HTTP/1.1 100 Continue\r\n", "\r\n"} {
+		line, err := r.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, want, line)
+	}
+	return conn, r
+}
+
+// refused waits until the service takes no new connection.
+func refused(t *testing.T, addr string) {
+	t.Helper()
+	exampletest.Until(t, func() error {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return nil
+		}
+		return fmt.Errorf("it still listens (%v)", conn.Close())
+	})
+}
+
+// A request that is under way on SIGTERM gets its IDs, and only then is the node
+// number given back.
+func TestRequestsEndBeforeTheService(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+dir, "--grace", "1m")
+	const body = `{"count":3}`
+	conn, r := hold(t, p.addr, body)
+	p.Signal(syscall.SIGTERM)
+	refused(t, p.addr)
+	require.Equal(t, lease.Held, state(t, dir))
+
+	_, err := fmt.Fprint(conn, body)
+	require.NoError(t, err)
+	res, err := http.ReadResponse(r, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Len(t, parse(t, read(t, res).IDs), 3)
+	assert.Equal(t, 0, p.Wait())
+	assert.Equal(t, lease.Released, state(t, dir))
+}
+
+// One that does not end is cut off, and the node number is given back even so.
+func TestGrace(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+dir, "--grace", "50ms")
+	hold(t, p.addr, `{"count":3}`)
+	p.Signal(syscall.SIGTERM)
+	assert.Equal(t, 1, p.Wait())
+	assert.Contains(t, p.Stderr(), "requests have not ended within 50ms")
+	assert.Equal(t, lease.Released, state(t, dir))
+}
+
+// Who does not want to wait for that sends the signal again.
+func TestSecondSignal(t *testing.T) {
+	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+t.TempDir(), "--grace", "1h")
+	hold(t, p.addr, `{"count":3}`)
+	p.Signal(os.Interrupt)
+	refused(t, p.addr)
+	exampletest.Until(t, func() error {
+		p.Signal(os.Interrupt)
+		if p.Ended() {
+			return nil
+		}
+		return errors.New("it still runs")
+	})
+	assert.Equal(t, -1, p.Wait())
+}
+
+func TestWrongCalls(t *testing.T) {
+	path := exampletest.Build(t, "./httpservice")
+	dir := "file:" + t.TempDir()
+	for _, c := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{1, "must begin with file:", nil},
+		{1, "must begin with file:", []string{"--store", "ectd://me:secret@10.0.0.1"}},
+		{1, "etcd", []string{"--store", "etcd://me:secret@"}},
+		{1, "", []string{"--store", "file:"}},
+		{1, "want a number, any or statefulset", []string{"--store", dir, "--node", "first"}},
+		{1, "WithNode", []string{"--store", dir, "--node", "1024"}},
+		{1, "WithWindow", []string{"--store", dir, "--window", "-1s"}},
+		{1, "--strategy", []string{"--store", dir, "--strategy", "hope"}},
+		{1, "listen", []string{"--store", dir, "--listen", "127.0.0.1:x"}},
+		{2, "-no-such-flag", []string{"--no-such-flag"}},
+		{2, "no arguments", []string{"--store", dir, "more"}},
+		{2, "batch limit", []string{"--store", dir, "--batch-limit", "0"}},
+	} {
+		p := exampletest.Start(t, path, c.args...)
+		assert.Equal(t, c.code, p.Wait(), "%s", c.args)
+		assert.Contains(t, p.Stderr(), c.says, "%s", c.args)
+		assert.NotContains(t, p.Stderr(), "secret")
+	}
+}
+
+// The commands of the README.
+func TestREADME(t *testing.T) {
+	addr := "127.0.0.1:" + strconv.Itoa(servertest.Port(t))
+	servertest.Find(t, "curl", "curl")
+	out := exampletest.RunREADME(t, "An HTTP service", "127.0.0.1:8080", addr)
+	assert.Regexp(t, `\{"id":"\d+"\}\n`, out)
+	assert.Regexp(t, `\{"ids":\["\d+","\d+","\d+"\]\}\n`, out)
+	assert.Contains(t, out, `{"ready":true,"node":0,"granted":"`)
+	assert.Contains(t, out, "lease: released node=0")
+}
+
+func TestREADMEMakesAnImage(t *testing.T) {
+	out := exampletest.RunREADME(t, "Kubernetes")
+	assert.Regexp(t, `(?m)^Dockerfile\nhttpservice$`, out)
+}

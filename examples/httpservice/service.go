@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// service answers requests. It is safe for any number of them at once, since a
+// generator is.
+type service struct {
+	gen        *generator.Generator
+	keeper     *lease.Keeper       // of gen
+	strategy   strategies.Strategy // of gen
+	batchLimit int
+	timeout    time.Duration // of the wait for IDs
+}
+
+func (s *service) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /id", s.one)
+	mux.HandleFunc("POST /ids", s.batch)
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /livez", s.live)
+	return mux
+}
+
+func (s *service) one(w http.ResponseWriter, r *http.Request) {
+	// The context ends the wait when the client hangs up, too.
+	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
+	defer cancel()
+	id, err := s.gen.NextContext(ctx)
+	if err != nil {
+		refuse(w, r, err)
+		return
+	}
+	reply(w, http.StatusOK, struct {
+		ID generator.ID `json:"id"`
+	}{id})
+}
+
+func (s *service) batch(w http.ResponseWriter, r *http.Request) {
+	var ask struct {
+		Count int `json:"count"`
+	}
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1024)).Decode(&ask)
+	if err == nil && (ask.Count < 1 || ask.Count > s.batchLimit) {
+		err = fmt.Errorf("count is %d", ask.Count)
+	}
+	if err != nil {
+		problem(w, http.StatusBadRequest, fmt.Sprintf(`want {"count":N} with N from 1 to %d: %v`, s.batchLimit, err))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
+	defer cancel()
+	ids := make([]generator.ID, ask.Count)
+	// It is all of them or none: those of a batch that was cut short are dropped.
+	if _, err := s.gen.NextNContext(ctx, ids); err != nil {
+		refuse(w, r, err)
+		return
+	}
+	reply(w, http.StatusOK, struct {
+		IDs []generator.ID `json:"ids"`
+	}{ids})
+}
+
+// ready tells a load balancer whether IDs can be issued. That is so as long as the
+// grant lasts, whether or not the store can be reached at the moment. It is not yet so
+// after a crash, if this process goes on with the node number of the one that crashed:
+// that one's grant ends ahead of the clock, by up to a window, and the next ID must
+// come after it.
+func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
+	stats := s.gen.Stats()
+	wait, borrow := strategies.Limits(s.strategy, strategies.Behind)
+	ready := stats.Granted > 0 && stats.Lead <= max(min(wait, s.timeout), borrow)
+	status := http.StatusOK
+	if !ready {
+		status = http.StatusServiceUnavailable
+	}
+	reply(w, status, struct {
+		Ready   bool   `json:"ready"`
+		Node    int64  `json:"node"`
+		Granted string `json:"granted"` // how long it can go on without the store
+		Lead    string `json:"lead"`    // how far the next ID is ahead of the clock
+	}{ready, s.gen.Node(), stats.Granted.Round(time.Millisecond).String(), stats.Lead.Round(time.Millisecond).String()})
+}
+
+// live fails if nothing but a restart can help: if the node number that this process
+// had to have was taken by another. A store that is away is no such case. The service
+// recovers by itself, and a new process could not even begin.
+func (s *service) live(w http.ResponseWriter, _ *http.Request) {
+	if err := s.keeper.Err(); errors.Is(err, generator.ErrLost) && s.gen.Stats().Granted <= 0 {
+		slog.Error("to be restarted", "err", err)
+		problem(w, http.StatusServiceUnavailable, "the lease is lost for good")
+		return
+	}
+	reply(w, http.StatusOK, struct {
+		Live bool `json:"live"`
+	}{true})
+}
+
+// refuse says why there is no ID, unless the client has gone.
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		slog.Info("client has gone", "err", err)
+		return
+	}
+	status, after, message := explain(err)
+	if status == http.StatusInternalServerError {
+		slog.Error("no ID", "err", err)
+	}
+	if after > 0 {
+		seconds := math.Ceil(after.Seconds())
+		w.Header().Set("Retry-After", strconv.FormatFloat(seconds, 'f', 0, 64))
+	}
+	problem(w, status, message)
+}
+
+// explain returns the answer to a request that the generator has failed, and when it
+// makes sense to ask again; 0 if it does not. The text is for strangers, so it does
+// not quote the error of a store, which has the addresses of its servers.
+func explain(err error) (status int, after time.Duration, message string) {
+	var lead *generator.LeadError
+	switch {
+	case errors.As(err, &lead): // too many at once, or the clock is behind
+		return http.StatusServiceUnavailable, max(lead.Lead-lead.Limit, time.Second), lead.Error()
+	case errors.Is(err, generator.ErrNotGranted): // the lease asks the store once a second
+		return http.StatusServiceUnavailable, time.Second, "the store of node numbers has granted no time"
+	case errors.Is(err, generator.ErrClosed): // shutting down; another replica goes on
+		return http.StatusServiceUnavailable, time.Second, "shutting down"
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable, time.Second, "no ID in time"
+	}
+	return http.StatusInternalServerError, 0, "cannot issue IDs" // such as the end of the layout's time
+}
+
+func problem(w http.ResponseWriter, status int, message string) {
+	reply(w, status, struct {
+		Error string `json:"error"`
+	}{message})
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		slog.Info("client has gone", "err", err)
+	}
+}

@@ -1,0 +1,178 @@
+package exampletest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what must come. It is long: it only ends
+// tests that have failed.
+const patience = 60 * time.Second
+
+// Build builds the program of a package of this module, such as "./httpservice", and
+// returns its path. If the test looks for data races, so does the program.
+func Build(t testing.TB, pkg string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
+	args := []string{"build", "-o", path}
+	if race {
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, pkg)...)
+	cmd.Dir = Root()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+	}
+	return path
+}
+
+// Root returns the directory of this module.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// Program is a program that runs for a test.
+type Program struct {
+	t              testing.TB
+	cmd            *exec.Cmd
+	ended          chan struct{} // closed when it has ended
+	stdout, stderr output
+}
+
+// Start starts a program. If it still runs when the test ends, it is killed; if the
+// test has failed, what the program has printed is shown.
+func Start(t testing.TB, path string, args ...string) *Program {
+	t.Helper()
+	p := &Program{t: t, cmd: exec.Command(path, args...), ended: make(chan struct{})}
+	p.stdout.changed, p.stderr.changed = make(chan struct{}), make(chan struct{})
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", path, err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // ProcessState tells
+	}()
+	t.Cleanup(func() {
+		p.Signal(os.Kill)
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%s has printed:\n%s\n%s", path, p.Stdout(), p.Stderr())
+		}
+	})
+	return p
+}
+
+// Signal sends a signal to the program, or nothing if it has ended.
+func (p *Program) Signal(sig os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Errorf("signal %v to %s: %v", sig, p.cmd.Path, err)
+	}
+}
+
+// Wait waits until the program has ended, and returns its exit code, or -1 if a
+// signal has ended it.
+func (p *Program) Wait() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.t.Fatalf("%s has not ended after %v", p.cmd.Path, patience)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Ended reports whether the program has ended.
+func (p *Program) Ended() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Await waits until the program has printed something that matches pattern on its
+// standard error, and returns the match and its groups.
+func (p *Program) Await(pattern string) []string {
+	p.t.Helper()
+	re := regexp.MustCompile(pattern)
+	timeout := time.After(patience)
+	for {
+		text, changed := p.stderr.read()
+		if match := re.FindStringSubmatch(text); match != nil {
+			return match
+		}
+		select {
+		case <-changed:
+		case <-p.ended:
+			if match := re.FindStringSubmatch(p.Stderr()); match != nil {
+				return match
+			}
+			p.t.Fatalf("%s has ended with code %d, and printed nothing that matches %s", p.cmd.Path, p.cmd.ProcessState.ExitCode(), pattern)
+		case <-timeout:
+			p.t.Fatalf("%s has printed nothing in %v that matches %s", p.cmd.Path, patience, pattern)
+		}
+	}
+}
+
+// Stdout returns what the program has printed so far on its standard output.
+func (p *Program) Stdout() string {
+	text, _ := p.stdout.read()
+	return text
+}
+
+// Stderr returns what the program has printed so far on its standard error.
+func (p *Program) Stderr() string {
+	text, _ := p.stderr.read()
+	return text
+}
+
+// output keeps what is written to it.
+type output struct {
+	mu      sync.Mutex
+	text    strings.Builder
+	changed chan struct{} // closed when the text grows, and then replaced
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.changed)
+	o.changed = make(chan struct{})
+	return o.text.Write(b)
+}
+
+func (o *output) read() (text string, changed <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String(), o.changed
+}
+
+// Until calls try until it returns nil, and fails the test with its last error if
+// that takes too long.
+func Until(t testing.TB, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still after %v: %v", patience, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,157 @@
+package kubernetes
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tickflake/tickflake/strategies"
+)
+
+func each(t *testing.T, check func(*testing.T, manifest)) {
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) { check(t, load(t, file)) })
+	}
+}
+
+// Whatever one part of a file names, another one has.
+func TestNamesFit(t *testing.T) {
+	each(t, func(t *testing.T, m manifest) {
+		selector, pod := m.pods()
+		assert.Subset(t, pod.Labels, selector.MatchLabels)
+		require.Len(t, pod.Spec.Containers, 1)
+		ports := make(map[string]int32)
+		for _, port := range m.container().Ports {
+			ports[port.Name] = port.ContainerPort
+		}
+
+		headless := ""
+		for _, service := range m.services {
+			assert.Subset(t, pod.Labels, service.Spec.Selector, "service %s", service.Name)
+			for _, port := range service.Spec.Ports {
+				assert.Contains(t, ports, port.TargetPort.StrVal, "service %s", service.Name)
+			}
+			if service.Spec.ClusterIP == corev1.ClusterIPNone {
+				headless = service.Name
+			}
+		}
+		if m.statefulSet != nil {
+			assert.NotEmpty(t, headless)
+			assert.Equal(t, headless, m.statefulSet.Spec.ServiceName)
+		}
+		for name, probe := range probes(m) {
+			require.NotNil(t, probe, name)
+			assert.Contains(t, ports, probe.HTTPGet.Port.StrVal, name)
+		}
+		_, listen, ok := strings.Cut(argument(m, "listen"), ":")
+		require.True(t, ok)
+		assert.Equal(t, listen, strconv.Itoa(int(ports["http"])))
+	})
+}
+
+func probes(m manifest) map[string]*corev1.Probe {
+	c := m.container()
+	return map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe, "liveness": c.LivenessProbe}
+}
+
+// argument returns the value of a flag, or "".
+func argument(m manifest, name string) string {
+	for _, arg := range m.container().Args {
+		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// A pod has the time that it takes to start and to end.
+func TestTimesFit(t *testing.T) {
+	help := help(t)
+	match := regexp.MustCompile(`giving the node number back has (\S+) more`).FindStringSubmatch(help)
+	require.NotNil(t, match)
+	release, err := time.ParseDuration(match[1])
+	require.NoError(t, err)
+	each(t, func(t *testing.T, m manifest) {
+		c := m.container()
+		claim, err := time.ParseDuration(defaultOf(t, help, "claim-timeout"))
+		require.NoError(t, err)
+		startup := time.Duration(c.StartupProbe.PeriodSeconds*c.StartupProbe.FailureThreshold) * time.Second
+		assert.Greater(t, startup, claim)
+
+		grace, err := time.ParseDuration(argument(m, "grace"))
+		require.NoError(t, err)
+		_, pod := m.pods()
+		before := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
+		assert.Greater(t, time.Duration(*pod.Spec.TerminationGracePeriodSeconds)*time.Second, before+grace+release)
+	})
+}
+
+// build builds the service.
+func build(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "httpservice")
+	cmd := exec.Command("go", "build", "-o", path, "./httpservice")
+	cmd.Dir = ".."
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+// help is what the service prints about its flags.
+func help(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command(build(t), "--help").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+func defaultOf(t *testing.T, help, name string) string {
+	t.Helper()
+	match := regexp.MustCompile(`(?m)^  -` + name + `\b.*\n.*\(default "?([^")]+)"?\)$`).FindStringSubmatch(help)
+	require.NotNil(t, match, "no default of --%s in:\n%s", name, help)
+	return match[1]
+}
+
+// All that the comments and the service say of flags is so.
+func TestFlagsExist(t *testing.T) {
+	help := help(t)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		names := regexp.MustCompile(`--([a-z][a-z-]*)`).FindAllStringSubmatch(string(text), -1)
+		require.NotEmpty(t, names)
+		for _, name := range names {
+			assert.Regexp(t, `(?m)^  -`+name[1]+`\b`, help, file)
+		}
+		for _, strategy := range regexp.MustCompile(`--strategy=(\S+)`).FindAllStringSubmatch(string(text), -1) {
+			_, err := strategies.Parse(strategy[1])
+			assert.NoError(t, err)
+		}
+	}
+	assert.Contains(t, help, "$TICKFLAKE_STORE")
+}
+
+// The README makes the image and the secret that the manifests want.
+func TestREADME(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	each(t, func(t *testing.T, m manifest) {
+		c := m.container()
+		assert.Contains(t, string(text), "docker build -t "+c.Image+" ")
+		for _, env := range c.Env {
+			if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
+				ref := env.ValueFrom.SecretKeyRef
+				assert.Contains(t, string(text), "kubectl create secret generic "+ref.Name+" --from-literal="+ref.Key+"=")
+			}
+		}
+	})
+}
