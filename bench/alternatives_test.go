@@ -1,10 +1,12 @@
-package bench
+package main
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/tickflake/tickflake/bench/cases"
 	"github.com/tickflake/tickflake/generator"
 )
 
@@ -29,7 +31,7 @@ import (
 // that would pay for what they make of rejected calls.
 func BenchmarkAlternatives(b *testing.B) {
 	for _, goroutines := range []int{1, 2, 8, 64} {
-		floors := together(times(goroutines, sharedFloor())...)
+		floors := loop(b, cases.SharedFloor(), goroutines)
 		for _, way := range []struct {
 			name string
 			next func(*core) uint64
@@ -41,22 +43,25 @@ func BenchmarkAlternatives(b *testing.B) {
 		} {
 			b.Run(fmt.Sprintf("%s/%d", way.name, goroutines), func(b *testing.B) {
 				c := &core{base: start.Sub(generator.DefaultLayout().Epoch)}
-				nexts := together(times(goroutines, func(n int) {
+				nexts := cases.Together(slices.Repeat([]cases.Loop{func(n int) error {
 					for range n {
 						way.next(c)
 					}
-				})...)
-				b.ReportMetric(ratio(b, nexts, floors, 1<<19), "×floor")
+					return nil
+				}}, goroutines)...)
+				b.ReportMetric(ratio(b, nexts, floors), "×floor")
 				b.ReportMetric(0, "ns/op")
 			})
 		}
 	}
 }
 
+var start = time.Now()
+
 // core is the bare state of a generator with ticks of 1 ms.
 type core struct {
 	base time.Duration
-	free paddedWord
+	free cases.Word
 }
 
 const sequenceBits = 22

@@ -1,39 +1,48 @@
-//go:build unix
-
-package bench
+package main
 
 import (
 	"fmt"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/bench/cases"
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/generator"
 )
 
 // BenchmarkCeiling asks for more IDs than the default layout holds, 4096 per
 // millisecond, and reports how near to that it comes and what it costs in
-// processor time. A round fills 500 ticks; the better quarter of the rounds
-// counts, as a machine that takes the processor away for a millisecond takes a
-// tick with it. The first tick is not counted: a round may begin at its end.
+// processor time. A round fills 500 ticks, once the one that it finds is used up; the
+// better quarter of the rounds counts, as a machine that takes the processor away for a
+// millisecond takes a tick with it.
 func BenchmarkCeiling(b *testing.B) {
-	const ticks, round = 500, 500 * 4096
+	if _, told := measure.CPUTime(); !told {
+		b.Skip("this system does not tell the processor time of a process")
+	}
+	c := cases.Next("ceiling", generator.DefaultLayout())
+	const ticks = 500
+	round := ticks * c.Limit.IDs
 	for _, goroutines := range []int{1, 2, 8, 64} {
 		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
-			w := together(times(goroutines, next(b, newGenerator(b)))...)
+			l := loop(b, c, goroutines)
 			var took, used []float64 // nanoseconds
 			for b.Loop() {
-				cpu, begin := cpuTime(b), time.Now()
-				w(round)
+				require.NoError(b, l(c.Limit.LeadIn(goroutines)))
+				before, _ := measure.CPUTime()
+				begin := time.Now()
+				require.NoError(b, l(round))
 				took = append(took, float64(time.Since(begin)))
-				used = append(used, float64(cpuTime(b)-cpu))
+				after, _ := measure.CPUTime()
+				used = append(used, float64(after-before))
 			}
 			slices.Sort(took)
 			slices.Sort(used)
 			elapsed, cpu := took[len(took)/4], used[len(used)/4]
-			share, cores := 100*(ticks-1)*float64(time.Millisecond)/elapsed, cpu/elapsed
-			b.ReportMetric(cpu/round, "cpu-ns/ID")
+			share, cores := 100*ticks*float64(c.Limit.Per)/elapsed, cpu/elapsed
+			b.ReportMetric(cpu/float64(round), "cpu-ns/ID")
 			b.ReportMetric(cores, "cores")
 			b.ReportMetric(share, "%ceiling")
 			b.ReportMetric(0, "ns/op")
@@ -48,11 +57,4 @@ func BenchmarkCeiling(b *testing.B) {
 			}
 		})
 	}
-}
-
-// cpuTime is the processor time that this process has used.
-func cpuTime(tb testing.TB) time.Duration {
-	var usage syscall.Rusage
-	require.NoError(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -1,81 +1,80 @@
-package bench
+package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/bench/cases"
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/results"
 )
 
 // BenchmarkTargets holds the library to its speed: every case fails when it
 // misses its target, unless it ran for too few rounds to tell.
 func BenchmarkTargets(b *testing.B) {
-	layout := generator.WithLayout(wide())
 	b.Run("next", func(b *testing.B) {
-		atMost(b, 1.25, "×floor", ratio(b, next(b, newGenerator(b, layout)), floor(), 1<<14))
+		atMost(b, 1.25, "×floor", ratio(b, loop(b, next(), 1), loop(b, cases.Floor(), 1)))
 	})
 	b.Run("nextN-1024", func(b *testing.B) {
-		atMost(b, 2, "ns/ID", interleave(b, 1<<18, nextN(b, newGenerator(b, layout), 1024))[0])
+		bulk := interleave(b, measure.Work{Do: loop(b, cases.NextN(1024), 1), Unit: 1024})[0]
+		slices.Sort(bulk) // a disturbance can only slow it down, so the fast quarter counts
+		atMost(b, 2, "ns/ID", bulk[len(bulk)/4])
 	})
 	b.Run("lease", func(b *testing.B) {
-		leased, plain := next(b, newLeased(b, wide())), next(b, newGenerator(b, layout))
-		atMost(b, 1.03, "×without", ratio(b, leased, plain, 1<<14))
+		leased := cases.Leased("lease", cases.Wide())
+		atMost(b, 1.03, "×without", ratio(b, loop(b, leased, 1), loop(b, next(), 1)))
 	})
 	for _, goroutines := range []int{2, 8, 64} {
 		b.Run(fmt.Sprintf("shared-%d", goroutines), func(b *testing.B) {
-			nexts := times(goroutines, next(b, newGenerator(b, layout)))
-			floors := times(goroutines, sharedFloor())
-			atMost(b, 1.15, "×floor", ratio(b, together(nexts...), together(floors...), 1<<19))
+			atMost(b, 1.15, "×floor", ratio(b, loop(b, next(), goroutines), loop(b, cases.SharedFloor(), goroutines)))
 		})
 	}
 	b.Run("streams-2", func(b *testing.B) {
-		one, two := streamsOf(b, newGenerator(b, layout), 1), streamsOf(b, newGenerator(b, layout), 2)
-		oneFloor, twoFloors := together(floor()), together(floor(), floor())
-		t := interleave(b, 1<<19, one, two, oneFloor, twoFloors)
+		floors := cases.Together(loop(b, cases.Floor(), 1), loop(b, cases.Floor(), 1))
+		t := interleave(b,
+			measure.Work{Do: loop(b, cases.Stream(), 1)}, measure.Work{Do: loop(b, cases.Stream(), 2)},
+			measure.Work{Do: loop(b, cases.Floor(), 1)}, measure.Work{Do: floors})
 		// Two cores of a virtual machine are not always twice one: what two floors
 		// that share nothing reach is what there is to reach.
-		machine := t[2] / t[3]
+		machine := median(measure.Ratios(t[2], t[3]))
 		b.ReportMetric(machine, "×machine")
-		atLeast(b, 1.8*machine/2, "×one", t[0]/t[1])
+		atLeast(b, 1.8*machine/2, "×one", median(measure.Ratios(t[0], t[1])))
 	})
 }
 
-// ratio returns how the time that subject takes stands to that which base takes,
-// for n each.
-func ratio(b *testing.B, subject, base work, n int) float64 {
-	t := interleave(b, n, subject, base)
-	return t[0] / t[1]
+// ratio returns how the time that subject takes stands to that which base takes: the
+// median over the rounds.
+func ratio(b *testing.B, subject, base cases.Loop) float64 {
+	t := interleave(b, measure.Work{Do: subject}, measure.Work{Do: base})
+	return median(measure.Ratios(t[0], t[1]))
 }
 
-// interleave runs the works in turn, n each, in every round, so that a
-// disturbance meets them all, and returns the time per operation of each. As a
-// disturbance can only slow them down, it is that of the fast quarter of the
-// rounds.
-func interleave(b *testing.B, n int, works ...work) []float64 {
-	for _, w := range works {
-		w(n) // warm up
+// interleave measures the works in turn, in random order, in every round, and returns
+// the nanoseconds per operation of each, by round.
+func interleave(b *testing.B, works ...measure.Work) [][]float64 {
+	bench := measure.NewBench(works)
+	for i := range works {
+		bench.Calibrate(b.Context(), i, 5*time.Millisecond)
 	}
-	rounds := make([][]float64, len(works))
 	for b.Loop() {
-		for i, w := range works {
-			rounds[i] = append(rounds[i], nanoseconds(w, n))
+		for _, i := range rand.Perm(len(works)) {
+			bench.Measure(i)
 		}
 	}
-	times := make([]float64, len(works))
-	for i, r := range rounds {
-		slices.Sort(r)
-		times[i] = r[len(r)/4]
+	var wall [][]float64
+	for _, s := range bench.Samples() {
+		require.NoError(b, s.Err)
+		wall = append(wall, s.Wall)
 	}
-	return times
+	return wall
 }
 
-func nanoseconds(w work, n int) float64 {
-	begin := time.Now()
-	w(n)
-	return float64(time.Since(begin)) / float64(n)
-}
+func median(samples []float64) float64 { return results.Cell{Samples: samples}.Median() }
 
 // enoughRounds is how many rounds make a result that can fail.
 const enoughRounds = 10

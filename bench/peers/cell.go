@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,13 +29,20 @@ const answerMark = "peers-cell: "
 type request struct {
 	Peer   string `json:"peer"`
 	Script string `json:"script"`
+	Keep   bool   `json:"keep"` // the IDs
 }
+
+// served tells that the program calls Serve, so that it can be started again.
+var served atomic.Bool
 
 // Serve runs a script and ends the process, if the process was started for that.
 // Every program and every test that calls [Run] must call it first of all, in main
 // or TestMain: Run starts the same program again for the scripts that need a
 // process of their own.
+//
+// Without it, peers that need a process of their own are skipped.
 func Serve() {
+	served.Store(true)
 	asked := os.Getenv(askedFor)
 	if asked == "" {
 		return
@@ -55,14 +63,14 @@ func (r request) serve(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range List() {
-		if p.Name != r.Peer || p.run == nil {
+		if p.Name != r.Peer {
 			continue
 		}
 		var l life
 		if p.Driven == ByBubble {
-			synctest.Test(t, func(*testing.T) { l = p.run(script) })
+			synctest.Test(t, func(*testing.T) { l = p.run(script, r.Keep) })
 		} else {
-			l = p.run(script)
+			l = p.run(script, r.Keep)
 		}
 		answer, err := json.Marshal(l)
 		if err != nil {
@@ -89,17 +97,24 @@ func (s *silence) Error() string {
 	return fmt.Sprintf("%s: no answer within %s of real time, of which it computed for %s", verb, s.limit, s.used.Round(10*time.Millisecond))
 }
 
-// ask runs a script in a process of its own, for at most limit of real time.
-func (p Peer) ask(script string, limit time.Duration) (life, error) {
+// errNotServed is the error of a program that cannot be started again.
+var errNotServed = errors.New("it needs a process of its own, and this program does not begin with peers.Serve")
+
+// ask runs a script in a process of its own, for at most limit of real time, and
+// keeps its IDs if it is told to.
+func (p Peer) ask(ctx context.Context, script string, keep bool, limit time.Duration) (life, error) {
+	if !served.Load() {
+		return life{}, errNotServed
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return life{}, err
 	}
-	asked, err := json.Marshal(request{Peer: p.Name, Script: script})
+	asked, err := json.Marshal(request{Peer: p.Name, Script: script, Keep: keep})
 	if err != nil {
 		return life{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program)
 	// A program with the race detector would sleep for a second before it ends.
@@ -125,19 +140,31 @@ func (p Peer) ask(script string, limit time.Duration) (life, error) {
 	return life{}, fmt.Errorf("the process ended without an answer: %w: %s", err, said[:min(len(said), 300)])
 }
 
+// unfit says why a script would not be run in a bubble either, or is empty if that is all
+// that it lacks here.
+func (p Peer) unfit(script generatortest.Script) string {
+	plain := generatortest.Script{Steps: []generatortest.Step{{Do: generatortest.IDs, Count: 1}}}
+	lacking := p.run(plain, false).Result.Skipped
+	if reason := p.run(script, false).Result.Skipped; reason != lacking {
+		return reason
+	}
+	return ""
+}
+
 // lives runs two processes, one after the other, and judges their IDs together.
-func (p Peer) lives(v Variant, limit time.Duration) (life, error) {
-	all, err := p.ask(v.Script, limit)
+func (p Peer) lives(ctx context.Context, v Variant, limit time.Duration) (life, error) {
+	all, err := p.ask(ctx, v.Script, true, limit)
 	if err != nil {
 		return life{}, err
 	}
-	second, err := p.ask(v.Second, limit)
+	second, err := p.ask(ctx, v.Second, true, limit)
 	if err != nil {
 		return life{}, err
 	}
 	r, next := &all.Result, second.Result
 	r.Script += "; and another process: " + next.Script
 	r.Skipped = cmp.Or(r.Skipped, next.Skipped)
+	all.Waited += second.Waited
 	r.Issued += next.Issued
 	r.Errors += next.Errors
 	r.Duplicates += next.Duplicates
@@ -153,8 +180,16 @@ func (p Peer) lives(v Variant, limit time.Duration) (life, error) {
 	r.Violations = append(r.Violations, next.Violations...)
 
 	issued := make(map[string]int, len(all.IDs))
+	var last string
 	for i, id := range all.IDs {
 		issued[id] = i + 1
+		if above(id, last) {
+			last = id
+		}
+	}
+	// Which is counted as the suite counts it for processes that it starts itself.
+	if len(second.IDs) > 0 && !above(second.IDs[0], last) {
+		r.Disorder++
 	}
 	for i, id := range second.IDs {
 		if number, again := issued[id]; again {
@@ -168,4 +203,12 @@ func (p Peer) lives(v Variant, limit time.Duration) (life, error) {
 	r.Violations = r.Violations[:min(len(r.Violations), generatortest.MaxViolations)]
 	all.IDs = append(all.IDs, second.IDs...)
 	return all, nil
+}
+
+// above compares the texts of IDs. Those of numbers are longer when they are larger.
+func above(a, b string) bool {
+	if len(a) != len(b) {
+		return len(a) > len(b)
+	}
+	return a > b
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"net"
+	"strconv"
 	"time"
 
 	gofrs "github.com/gofrs/uuid/v5"
@@ -14,19 +15,16 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 // List returns the peers, in the order of the report.
 func List() []Peer {
 	list := []Peer{
-		leased(), ourselves(generatortest.Raw), ourselves(generatortest.Mono),
-		bwmarrinSnowflake(), sonyflakeV1(), googleV7(),
-		gofrsV7(), gofrsV1(), oklogULID(), rsXID(), mongoObjectID(), segmentioKSUID(),
+		bwmarrinSnowflake(), sonyflakeV1(), sonyflakeV2(), godruoyiSnowflake(), mustafaturanMonoflake(), yitterIdgenerator(),
 	}
-	return append(list, absent...)
+	list = append(list, muyoSno()...)
+	return append(list, googleV7(), gofrsV7(), gofrsV1(), oklogULID(), rsXID(), mongoObjectID(), segmentioKSUID())
 }
 
 type (
@@ -62,35 +60,26 @@ func timeOf[T any](parse func(string) (T, error), of func(T) time.Time) func(str
 	}
 }
 
+// lowOf is the lowest byte of an ID that is a text.
+func lowOf[T any](parse func(string) (T, error), of func(T) byte) func(string) (byte, error) {
+	return func(id string) (byte, error) {
+		parsed, err := parse(id)
+		if err != nil {
+			return 0, err
+		}
+		return of(parsed), nil
+	}
+}
+
+// lowest is the lowest byte of an ID that is a number.
+func lowest(id string) (byte, error) {
+	number, err := strconv.ParseUint(id, 10, 64)
+	return byte(number), err
+}
+
+var uuidLow = lowOf(google.Parse, func(u google.UUID) byte { return u[15] })
+
 var uuidTime = timeOf(google.Parse, func(u google.UUID) time.Time { return time.Unix(u.Time().UnixTime()) })
-
-// ourselves is tickflake with its default strategy and a node number given by
-// hand.
-func ourselves(kind generatortest.ClockKind) Peer {
-	s := generatortest.Tickflake(strategies.Default(), kind)
-	return peer(Peer{
-		Name:   fmt.Sprintf("tickflake, %s clock, node by hand", kind),
-		Driven: ByClock,
-		How:    "generator.WithClock",
-		Remark: "with 16 IDs per millisecond instead of 4096, so that every fault meets used-up ticks",
-		Claim: fmt.Sprintf("exhausted: %s; behind: %s. Uniqueness across a restart is not promised, as the README says: the node number is given by hand",
-			s.Claim.Exhausted, s.Claim.Behind),
-		restarts: true,
-	}, s)
-}
-
-// leased is tickflake as its README has it: a monoclock, and a node number that is
-// granted. It borrows what a crash leaves ahead of the clock.
-func leased() Peer {
-	s := leasetest.Leased{Strategy: strategies.BorrowUpTo(24 * time.Hour), Clock: generatortest.Mono}.Subject()
-	return peer(Peer{
-		Name:   "tickflake, under a lease",
-		Driven: ByClock,
-		How:    "lease.WithClock",
-		Remark: "with 16 IDs per millisecond instead of 4096, so that every fault meets used-up ticks",
-		Claim:  fmt.Sprintf("exhausted: %s; behind: %s", s.Claim.Exhausted, s.Claim.Behind),
-	}, s)
-}
 
 // gofrsV7 promises, at NewV7, strictly increasing UUIDs of one generator, also
 // when the clock goes back, by going ahead of the clock without a limit.
@@ -99,7 +88,7 @@ func gofrsV7() Peer {
 		Name: "gofrs/uuid v7", Module: "github.com/gofrs/uuid/v5", Driven: ByClock,
 		How:    "uuid.WithEpochFunc, for uuid.NewGenWithOptions",
 		Claim:  "runs ahead of the clock without a limit, exhausted or behind (NewV7)",
-		symbol: gofrs.NewGenWithOptions, restarts: true,
+		symbol: gofrs.NewGenWithOptions, restarts: true, low: uuidLow,
 	}, subject{
 		Claim: runsAhead, Tick: time.Millisecond, Time: uuidTime, Epoch: in1970,
 		New: func(clock *clocktest.Virtual) (process, error) {
@@ -118,7 +107,7 @@ func gofrsV1() Peer {
 		How:    "uuid.WithEpochFunc, for uuid.NewGenWithOptions",
 		Claim:  "nothing on waiting, or on clocks (NewV1)",
 		Remark: "F12 has duplicates in some runs only: of two random starts among 2^14, with thousands of UUIDs each in one instant of 100 ns. On a clock that moves no caller is as fast",
-		symbol: gofrs.NewGenWithOptions, restarts: true,
+		symbol: gofrs.NewGenWithOptions, restarts: true, low: uuidLow,
 	}, subject{
 		Claim: unordered, Tick: 100 * time.Nanosecond, Time: uuidTime, Epoch: time.Date(1582, 10, 15, 0, 0, 0, 0, time.UTC),
 		New: func(clock *clocktest.Virtual) (process, error) {
@@ -137,6 +126,7 @@ func oklogULID() Peer {
 		Claim:  "an error if the entropy of a millisecond runs out (Monotonic)",
 		Remark: "promises order while the clock does not go back (README), to which it is not held here: see where its IDs were out of order",
 		symbol: ulid.Monotonic, restarts: true,
+		low: lowOf(ulid.ParseStrict, func(u ulid.ULID) byte { return u[15] }),
 	}, subject{
 		Claim: unordered, Tick: time.Millisecond, Time: timeOf(ulid.ParseStrict, ulid.ULID.Timestamp), Epoch: in1970,
 		New: func(clock *clocktest.Virtual) (process, error) {
@@ -154,7 +144,9 @@ func rsXID() Peer {
 		How:     "xid.NewWithTime, as xid.New calls it; machine, process and counter are package variables",
 		Claim:   "unique for 16,777,216 IDs per second, host and process (package documentation)",
 		Instead: map[string]Variant{"F11": stepped, "F12": burst},
+		Ceiling: 1 << 24,
 		symbol:  xid.NewWithTime,
+		low:     lowOf(xid.FromString, func(x xid.ID) byte { return x[11] }),
 	}, subject{
 		Claim: unordered, Tick: time.Second, Time: timeOf(xid.FromString, xid.ID.Time),
 		Epoch: in1970, End: in1970.Add(1 << 32 * time.Second),
@@ -172,7 +164,9 @@ func mongoObjectID() Peer {
 		How:     "bson.NewObjectIDFromTimestamp, as bson.NewObjectID calls it; process and counter are package variables",
 		Claim:   "nothing on waiting, or on clocks (NewObjectID)",
 		Instead: map[string]Variant{"F11": stepped, "F12": burst},
+		Ceiling: 1 << 24,
 		symbol:  bson.NewObjectIDFromTimestamp,
+		low:     lowOf(bson.ObjectIDFromHex, func(o bson.ObjectID) byte { return o[11] }),
 	}, subject{
 		Claim: unordered, Tick: time.Second, Time: timeOf(bson.ObjectIDFromHex, bson.ObjectID.Timestamp),
 		Epoch: in1970, End: in1970.Add(1 << 32 * time.Second),
@@ -192,6 +186,7 @@ func segmentioKSUID() Peer {
 		How:    "ksuid.NewRandomWithTime, as ksuid.NewRandom calls it; it keeps no state, so a restart changes nothing",
 		Claim:  "lasts about 136 years (epochStamp)",
 		symbol: ksuid.NewRandomWithTime, restarts: true,
+		low: lowOf(ksuid.Parse, func(k ksuid.KSUID) byte { return k[19] }),
 	}, subject{
 		Claim: unordered, Tick: time.Second, Time: timeOf(ksuid.Parse, ksuid.KSUID.Time),
 		Epoch: epoch, End: epoch.Add(1 << 32 * time.Second),

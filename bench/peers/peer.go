@@ -2,37 +2,45 @@ package peers
 
 import (
 	"cmp"
-	"fmt"
+	"math"
 	"slices"
-	"sync"
+	"time"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
 // Peer is a generator of the list.
 type Peer struct {
-	Name   string `json:"name"`
-	Module string `json:"module,omitempty"` // its path, or empty for this one
-	Driven Driven `json:"driven"`
-	How    string `json:"how"`             // where the time comes in, and in which function that was read
-	Claim  string `json:"claim,omitempty"` // what its documentation promises, other than order
-	Remark string `json:"remark,omitempty"`
+	Name   string
+	Module string // its path, or empty for this one
+	Driven Driven
+	How    string // where the time comes in, and in which function that was read
+	Claim  string // what its documentation promises, other than order
+	Remark string
 	// Ordered says that its documentation promises the order of the IDs of one
 	// generator, whatever the clock does. Another that is started on the same node
 	// number begins anew.
-	Ordered bool `json:"ordered"`
+	Ordered bool
 	// Instead are the faults for which it is given other scripts.
-	Instead map[string]Variant `json:"instead,omitempty"`
+	Instead map[string]Variant
+
+	// Integers says that its IDs are integers of 64 bits.
+	Integers bool
+	// Tick is the unit of the time in its IDs, and Ceiling how many IDs its format
+	// allows one generator in a second, or 0 if that is more than can be asked for.
+	Tick    time.Duration
+	Ceiling float64
 
 	// symbol is a function of the module, from which its version can be told.
 	symbol any
 	// restarts says that a new generator is a new process.
 	restarts bool
 	ends     bool // it is known when its time ends
-	// run puts the peer through a script. It must be in a bubble if the peer is
-	// driven by one.
-	run func(generatortest.Script) life
+	// low returns the lowest byte of an ID, by which programs choose a shard.
+	low func(id string) (byte, error)
+	// run puts the peer through a script, and keeps the IDs if it is told to. It must
+	// be in a bubble if the peer is driven by one.
+	run func(script generatortest.Script, keep bool) life
 }
 
 // Driven is how a [Peer] gets its time.
@@ -43,61 +51,40 @@ const (
 	ByClock  Driven = "supplied clock"
 	ByCall   Driven = "time per call"
 	ByBubble Driven = "synctest"
-	ByNone   Driven = "not run"
 )
-
-// life is what came of running a script.
-type life struct {
-	Result generatortest.Result `json:"result"`
-	IDs    []string             `json:"ids"` // in the order in which they were issued
-}
 
 // peer makes a Peer of a subject.
 func peer[ID cmp.Ordered](p Peer, s generatortest.Subject[ID]) Peer {
 	s.Name = p.Name
 	s.SystemTime = p.Driven == ByBubble
 	p.Ordered = !s.Claim.Unordered
+	p.Tick = s.Tick
 	p.ends = !s.End.IsZero()
-	p.run = func(script generatortest.Script) (l life) {
-		var mu sync.Mutex // guards the IDs
-		var process func(*clocktest.Virtual) (generatortest.Process[ID], error)
-		process = func(clock *clocktest.Virtual) (generatortest.Process[ID], error) {
-			started, err := s.New(clock)
-			next := started.Next
-			started.Next = func() (ID, error) {
-				id, err := next()
-				if err == nil {
-					mu.Lock()
-					defer mu.Unlock()
-					l.IDs = append(l.IDs, fmt.Sprint(id))
-				}
-				return id, err
-			}
-			if p.restarts {
-				started.Restart = func() (generatortest.Process[ID], error) { return process(clock) }
-			}
-			return started, err
-		}
+	p.run = func(script generatortest.Script, keep bool) life {
+		w := watch[ID]{new: s.New, tick: s.Tick, perTick: p.perTick(), renew: p.restarts, keep: keep}
 		subject := s
-		subject.New = process
+		subject.New = w.start
 		// The suite expects the order to go on after a restart, which nobody
 		// promised.
 		subject.Claim.Unordered = s.Claim.Unordered || slices.ContainsFunc(script.Steps, func(s generatortest.Step) bool {
 			return s.Do == generatortest.Restart || s.Do == generatortest.Crash
 		})
-		l.Result = generatortest.RunScript(subject, script)
-		return l
+		w.life.Result = generatortest.RunScript(subject, script)
+		return w.life
 	}
 	return p
 }
 
+// perTick is how many IDs a tick of the peer holds, or 0 if there is no such number.
+func (p Peer) perTick() int { return int(math.Round(p.Ceiling * p.Tick.Seconds())) }
+
 // Variant is what a [Peer] is put through in place of a script of the catalogue.
 type Variant struct {
-	Script string `json:"script"`
+	Script string
 	// Second is what another process is put through, which starts on what the first
 	// one leaves behind: nothing. It is empty if one process does it all.
-	Second string `json:"second,omitempty"`
-	Note   string `json:"note"` // what is different
+	Second string
+	Note   string // what is different
 }
 
 var (

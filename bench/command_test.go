@@ -1,0 +1,178 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/bench/measure"
+)
+
+func TestRunWritesTheReport(t *testing.T) {
+	sections := []measure.Section{fake("one"), fake("two")}
+	got := bench(t, sections, "--seed", "7")
+	require.Equal(t, exitDone, got.code, got.err)
+	r := got.report(t)
+	assert.Equal(t, "go run ./bench --seed 7", r.Command)
+	assert.EqualValues(t, 7, r.Seed)
+	assert.False(t, r.Interrupted || r.Quick)
+	assert.Positive(t, r.Seconds)
+	assert.NotEmpty(t, r.Machine.Go)
+	require.Len(t, r.Sections, 2)
+	assert.Equal(t, "Section one", r.Sections[0].Title)
+	assert.Equal(t, "go run ./bench --only one --seed 7", r.Sections[0].Command)
+	assert.EqualValues(t, 40, r.Sections[0].Tables[0].Rows[0].Cells[0].Samples[2], "the full budget")
+
+	for _, name := range []string{"index.html", "report.md", "charts/one-chart.svg", "charts/two-chart.svg"} {
+		text, err := os.ReadFile(filepath.Join(got.folder, name))
+		require.NoError(t, err)
+		assert.NotEmpty(t, text)
+	}
+	assert.Contains(t, got.out, "All 2 targets met.")
+	assert.Contains(t, got.out, "one was measured.")
+	assert.Contains(t, got.out, filepath.Join("bench", "report", "index.html")+"\n")
+	assert.Equal(t, "1/2 one: Section one (about 1m20s left)\n2/2 two: Section two (about 40s left)\n", got.err)
+}
+
+func TestFlags(t *testing.T) {
+	sections := []measure.Section{fake("one"), fake("two"), fake("three")}
+	got := bench(t, sections, "--quick", "--only", "three,one", "--seed", "9")
+	require.Equal(t, exitDone, got.code, got.err)
+	r := got.report(t)
+	require.Len(t, r.Sections, 2, "in the order of the report")
+	assert.Equal(t, "one", r.Sections[0].ID)
+	assert.Equal(t, "go run ./bench --quick --only three --seed 9", r.Sections[1].Command)
+	assert.Equal(t, "go run ./bench --quick --only three,one --seed 9", r.Command)
+	assert.EqualValues(t, 1, r.Sections[0].Tables[0].Rows[0].Cells[0].Samples[2], "the quick budget")
+	assert.True(t, r.Quick)
+
+	out := filepath.Join(t.TempDir(), "some", "where")
+	got = bench(t, sections, "--out", out)
+	require.Equal(t, exitDone, got.code, got.err)
+	assert.FileExists(t, filepath.Join(out, "index.html"))
+	assert.NoFileExists(t, filepath.Join(got.folder, "index.html"))
+}
+
+// The seed makes the order again, whichever other sections there are.
+func TestSeed(t *testing.T) {
+	order := func(args ...string) []float64 {
+		r := bench(t, []measure.Section{fake("one"), fake("two")}, args...).report(t)
+		return r.Sections[len(r.Sections)-1].Tables[0].Rows[0].Cells[0].Samples[:2]
+	}
+	assert.Equal(t, order("--seed", "5"), order("--seed", "5", "--only", "two"))
+	assert.NotEqual(t, order("--seed", "5"), order("--seed", "6"))
+	assert.NotEqual(t, order(), order(), "without a seed, each run has its own")
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, args := range [][]string{
+		{"--nope"}, {"--seed", "x"}, {"--seed", "-1"}, {"--only", "four"}, {"--only", ""}, {"--only", "one,"}, {"word"}, {"compare"}, {"compare", "a"}, {"compare", "a", "b", "c"},
+		{"--quick", "--update-readme"}, {"--only", "one", "--update-readme"},
+	} {
+		got := bench(t, []measure.Section{fake("one")}, args...)
+		assert.Equal(t, exitUsage, got.code, "%v: %s", args, got.err)
+		assert.Contains(t, got.err, "--help", "%v", args)
+		assert.Empty(t, got.out, "%v", args)
+		assert.NoFileExists(t, filepath.Join(got.folder, "report.json"), "%v", args)
+	}
+	got := bench(t, []measure.Section{fake("one"), fake("two")}, "--only", "four")
+	assert.Contains(t, got.err, `no section "four"; there are one, two`)
+}
+
+func TestHelpIsComplete(t *testing.T) {
+	got := bench(t, sections(), "--help")
+	assert.Equal(t, exitDone, got.code)
+	for _, id := range []string{"cost", "ceiling", "scaling", "latency", "faults", "waste", "ways", "index"} {
+		assert.Contains(t, got.out, id)
+	}
+	assert.Contains(t, got.out, "130 143")
+	assert.Contains(t, got.out, "--update-readme")
+}
+
+func TestCompare(t *testing.T) {
+	before := bench(t, []measure.Section{fake("one")}, "--seed", "1")
+	after := bench(t, []measure.Section{fake("one")}, "--seed", "2", "--quick")
+	a, b := filepath.Join(before.folder, "report.json"), filepath.Join(after.folder, "report.json")
+	got := bench(t, nil, "compare", a, b)
+	require.Equal(t, exitDone, got.code, got.err)
+	assert.Contains(t, got.out, "warning: the run after was a quick one")
+	assert.Contains(t, got.out, "Table of one")
+	assert.Contains(t, got.out, "not tested (n=3)")
+
+	require.NoError(t, os.WriteFile(b, []byte("{"), 0o600))
+	for _, args := range [][]string{{"compare", a, b}, {"compare", b, a}, {"compare", a, a + "x"}} {
+		got = bench(t, nil, args...)
+		assert.Equal(t, exitFailed, got.code)
+		assert.Contains(t, got.err, "report.json")
+		assert.Equal(t, 1, strings.Count(got.err, "\n"))
+	}
+}
+
+func TestOutsideOfTheRepository(t *testing.T) {
+	got := benchIn(t, t.Context(), t.TempDir(), []measure.Section{fake("one")})
+	assert.Equal(t, exitFailed, got.code)
+	assert.Contains(t, got.err, "--out")
+	got = benchIn(t, t.Context(), t.TempDir(), []measure.Section{fake("one")}, "--out", "here")
+	assert.Equal(t, exitDone, got.code, got.err)
+	assert.Contains(t, got.out, filepath.Join("here", "index.html"))
+}
+
+func TestRepositoryIsFoundFromBelow(t *testing.T) {
+	root := clone(t)
+	t.Chdir(filepath.Join(root, "bench", "sub"))
+	got, err := repository()
+	require.NoError(t, err)
+	assert.Equal(t, root, got, "and not the module of the benchmark")
+}
+
+func TestOutputThatCannotBeWrittenIsFoundFirst(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	got := bench(t, []measure.Section{fake("one")}, "--out", filepath.Join(file, "x"))
+	assert.Equal(t, exitFailed, got.code)
+	assert.NotContains(t, got.err, "1/1", "nothing was measured")
+
+	if os.Geteuid() == 0 {
+		t.Log("a directory without the right to write is not tried: root has it anyway")
+		return
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "charts"), 0o500))
+	got = bench(t, []measure.Section{fake("one")}, "--out", dir)
+	assert.Equal(t, exitFailed, got.code)
+	assert.NotContains(t, got.err, "1/1", "nothing was measured")
+}
+
+// What cannot be written at the end does not cost the summary.
+func TestSummaryOfWhatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "report.md", "x"), 0o755))
+	got := bench(t, []measure.Section{fake("one")}, "--out", dir)
+	assert.Equal(t, exitFailed, got.code)
+	assert.Contains(t, got.err, "report.md")
+	assert.Contains(t, got.out, "All 1 target met.")
+	assert.Contains(t, got.out, "report.json")
+	assert.NotContains(t, got.out, "index.html")
+}
+
+// --out may name a folder that has other things in it, under any name.
+func TestOutLeavesOthersFilesAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a [b")
+	theirs := filepath.Join(dir, "charts", "logo.svg")
+	require.NoError(t, os.MkdirAll(filepath.Dir(theirs), 0o755))
+	require.NoError(t, os.WriteFile(theirs, []byte(`<svg xmlns="http://www.w3.org/2000/svg" id="logo" width="1"></svg>`), 0o600))
+	for range 2 {
+		got := bench(t, []measure.Section{fake("one"), fake("two")}, "--out", dir)
+		require.Equal(t, exitDone, got.code, got.err)
+		assert.FileExists(t, theirs)
+		assert.FileExists(t, filepath.Join(dir, "charts", "two-chart.svg"))
+	}
+	got := bench(t, []measure.Section{fake("one")}, "--out", dir)
+	require.Equal(t, exitDone, got.code, got.err)
+	assert.FileExists(t, theirs)
+	assert.NoFileExists(t, filepath.Join(dir, "charts", "two-chart.svg"), "of a run before")
+}

@@ -1,0 +1,77 @@
+package indexes
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/tickflake/tickflake/bench/servers"
+)
+
+// engine is what differs between the servers.
+type engine struct {
+	kind        servers.Kind
+	id          string // in those of tables and charts
+	column      func(key) string
+	placeholder func(n int) string // of the parameter with the number, from 1
+	setUp       []string
+	// logQuery asks for the position in the log of all changes, in bytes, and splitQuery
+	// for the number of pages split in all tables; it is empty if none tells.
+	logQuery, splitQuery string
+	size                 func(ctx context.Context, db *sql.DB, table string) (size, error)
+	about                string
+}
+
+// size is what a table takes at the end.
+type size struct {
+	index  float64 // bytes of the primary key's index, or below 0 if that is the table itself
+	whole  float64 // bytes of the table with its index
+	splits float64 // page splits that the index tells of, or below 0 if it does not
+}
+
+func engines() []engine {
+	return []engine{{
+		kind: servers.PostgreSQL, id: "postgresql",
+		column:      func(k key) string { return k.postgres },
+		placeholder: func(n int) string { return fmt.Sprint("$", n) },
+		logQuery:    "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint",
+		size:        sizeInPostgreSQL,
+		about:       "PostgreSQL keeps rows in the order in which they come, and the index beside them. UUIDs have its type uuid.",
+	}, {
+		kind: servers.MariaDB, id: "mariadb",
+		column:      func(k key) string { return k.maria },
+		placeholder: func(int) string { return "?" },
+		setUp:       []string{"SET GLOBAL innodb_monitor_enable = 'index_page_splits'"},
+		logQuery:    "SELECT CAST(VARIABLE_VALUE AS unsigned) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_LSN_CURRENT'",
+		splitQuery:  "SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'index_page_splits'",
+		size:        sizeInMariaDB,
+		about:       "MariaDB's InnoDB keeps rows inside the index of their primary key, which is the table. UUIDs have the type BINARY(16), as is usual: MariaDB's own type UUID stores the bytes in another order.",
+	}}
+}
+
+// sizeInPostgreSQL counts splits by the pages: nothing was deleted, so each page but
+// the first of its level came from a split.
+func sizeInPostgreSQL(ctx context.Context, db *sql.DB, table string) (size, error) {
+	s := size{splits: -1}
+	err := db.QueryRowContext(ctx, "SELECT pg_relation_size($1::text || '_pkey'), pg_total_relation_size($1::text)", table).Scan(&s.index, &s.whole)
+	if err != nil {
+		return size{}, err
+	}
+	// The extension is in a package of its own on some systems.
+	if _, err := db.ExecContext(ctx, "CREATE EXTENSION IF NOT EXISTS pgstattuple"); err != nil {
+		return s, ctx.Err()
+	}
+	var leaves, inner, levels float64 // levels above the leaves
+	err = db.QueryRowContext(ctx, "SELECT leaf_pages, internal_pages, tree_level FROM pgstatindex($1::text || '_pkey')", table).Scan(&leaves, &inner, &levels)
+	s.splits = max(leaves-1, 0) + inner - levels
+	return s, err
+}
+
+func sizeInMariaDB(ctx context.Context, db *sql.DB, table string) (size, error) {
+	s := size{index: -1, splits: -1}
+	if _, err := db.ExecContext(ctx, "ANALYZE TABLE "+table); err != nil {
+		return size{}, err
+	}
+	return s, db.QueryRowContext(ctx, "SELECT stat_value * @@innodb_page_size FROM mysql.innodb_index_stats "+
+		"WHERE database_name = 'bench' AND table_name = ? AND index_name = 'PRIMARY' AND stat_name = 'size'", table).Scan(&s.whole)
+}

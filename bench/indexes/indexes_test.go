@@ -1,0 +1,212 @@
+package indexes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/servers"
+)
+
+func quick(t *testing.T) *measure.Run {
+	return &measure.Run{Quick: true, Budget: time.Millisecond, Rand: rand.New(rand.NewPCG(1, 2)),
+		Progress: func(done, of int, what string) {
+			assert.LessOrEqual(t, done, of)
+			assert.NotEmpty(t, what)
+		}}
+}
+
+// server runs one of a kind until the test ends. If it is not installed, the test is
+// skipped, or fails if that is asked for.
+func server(t *testing.T, kind servers.Kind) *servers.Server {
+	if testing.Short() {
+		t.Skip("it runs a server")
+	}
+	started, stop := servers.Start(t.Context(), servers.Wanted{Kind: kind})
+	t.Cleanup(func() { require.NoError(t, stop()) })
+	if err := started[0].Err; err != nil && strings.Contains(err.Error(), "is not installed") && os.Getenv("TICKFLAKE_REQUIRE_SERVERS") != "1" {
+		t.Skip(err)
+	}
+	require.NoError(t, started[0].Err)
+	return started[0]
+}
+
+// On real servers, where they are installed.
+func TestBothEngines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs two servers")
+	}
+	// With no time at all: each table gets as much as is the least.
+	p := plan{rows: 20_000, batches: 1, least: 5}
+	section := measureIndexes(t.Context(), quick(t), p)
+	require.NoError(t, section.Check())
+	notes := strings.Join(section.Notes, "\n")
+	if os.Getenv("TICKFLAKE_REQUIRE_SERVERS") == "1" {
+		require.NotContains(t, notes, "does not run here")
+	}
+	if section.Skipped != "" {
+		t.Skip(section.Skipped, notes)
+	}
+	assert.NotContains(t, notes, "did not get to the end")
+	for _, e := range engines() {
+		table := section.Table("index-" + e.id)
+		if table == nil {
+			assert.Contains(t, notes, string(e.kind)+" does not run here")
+			continue
+		}
+		assert.Contains(t, notes, fmt.Sprintf("In the time that there was, %s got 5,000 rows into each table, and not 20,000.", e.kind))
+		assert.Contains(t, table.Title, "5,000 rows")
+		require.Len(t, table.Rows, 4)
+		for _, row := range table.Rows {
+			assert.Len(t, row.Cells[0].Samples, 5, row.Name)
+			assert.Len(t, row.Cells[1].Samples, 1, row.Name)
+			for _, c := range []string{"whole", "log", "splits"} {
+				assert.Greater(t, table.Cell(row.Name, c).Median(), 0.0, "%s %s", row.Name, c)
+			}
+			assert.GreaterOrEqual(t, table.Cell(row.Name, "whole").Median(), 108.0, "of key and payload alone")
+		}
+		least := "index"
+		if e.kind == servers.MariaDB {
+			least = "splits" // its tables grow by extents, which hides much at this size
+		}
+		ours := table.Cell(oursName, least).Median()
+		assert.InEpsilon(t, ours, table.Cell(autoName, least).Median(), 0.05, "both are 8 bytes, in order")
+		assert.Greater(t, table.Cell(sortedName, least).Median(), ours, "16 bytes are more than 8")
+		assert.Greater(t, table.Cell(randomName, least).Median(), table.Cell(sortedName, least).Median(), "pages that are split at random are emptier")
+
+		growth := section.Table("index-growth-" + e.id)
+		require.Len(t, growth.Columns, 3, "two chunks each, and the rest")
+		assert.Equal(t, []float64{2000, 4000, 5000}, []float64{growth.Columns[0].X, growth.Columns[1].X, growth.Columns[2].X})
+	}
+	assert.NotEmpty(t, section.Verdict)
+}
+
+// What is full takes no more rows, though there is time.
+func TestTablesGetWhatIsPlanned(t *testing.T) {
+	for _, e := range engines() {
+		t.Run(string(e.kind), func(t *testing.T) {
+			one := &trial{engine: e, server: server(t, e.kind)}
+			run := quick(t)
+			run.Budget = time.Hour
+			require.NoError(t, one.run(t.Context(), run, time.Now(), plan{rows: 4000, batches: 2, least: 1}))
+			db, err := one.server.SQL(nil)
+			require.NoError(t, err)
+			defer func() { _ = db.Close() }()
+			for _, s := range one.tables {
+				var rows int
+				require.NoError(t, db.QueryRow("SELECT COUNT(*) FROM "+s.table).Scan(&rows))
+				assert.Equal(t, 4000, rows, s.name)
+				assert.Equal(t, 4000, s.rows, s.name)
+			}
+		})
+	}
+}
+
+// The pages of an index tell how often one was split: PostgreSQL's log agrees.
+func TestSplitsInPostgreSQL(t *testing.T) {
+	s := server(t, servers.PostgreSQL)
+	db, err := s.SQL(nil)
+	require.NoError(t, err)
+	defer func() { _ = db.Close() }()
+	if _, err := db.Exec("CREATE EXTENSION pg_walinspect"); err != nil {
+		t.Skip("PostgreSQL before 15, or without its contrib modules: ", err)
+	}
+	all, err := keys()
+	require.NoError(t, err)
+	for _, k := range all {
+		table := &subject{engine: engines()[0], key: k, db: db}
+		require.NoError(t, table.open(t.Context()))
+		var from string
+		require.NoError(t, db.QueryRow("SELECT pg_current_wal_insert_lsn()::text").Scan(&from))
+		require.NoError(t, table.chunk(t.Context(), rand.New(rand.NewPCG(1, 2)), 20))
+		require.NoError(t, table.weigh(t.Context()))
+		_, err := db.Exec("SELECT pg_switch_wal()") // which also writes it
+		require.NoError(t, err)
+		var splits int
+		require.NoError(t, db.QueryRow(`SELECT COUNT(*) FROM pg_get_wal_records_info($1::pg_lsn, pg_current_wal_flush_lsn())
+			WHERE resource_manager = 'Btree' AND record_type LIKE 'SPLIT%'
+			AND block_ref LIKE '%/' || pg_relation_filenode($2::text || '_pkey') || ' %'`, from, table.table).Scan(&splits))
+		assert.EqualValues(t, splits, table.size.splits, k.name)
+		assert.Greater(t, splits, 20, k.name)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	s := server(t, servers.PostgreSQL)
+	ctx, cancel := context.WithCancel(t.Context())
+	one := &trial{engine: engines()[0], server: s}
+	run := quick(t)
+	run.Budget = time.Hour
+	run.Progress = func(_, _ int, what string) {
+		if !strings.HasPrefix(what, "round 1:") && !strings.HasPrefix(what, "round 2:") {
+			cancel()
+		}
+	}
+	p := plan{rows: 1_000_000, batches: 5, least: 5}
+	one.err = one.run(ctx, run, time.Now(), p)
+	require.ErrorIs(t, one.err, context.Canceled)
+	section := report(p, []*trial{one})
+	require.NoError(t, section.Check())
+	assert.GreaterOrEqual(t, len(section.Tables[0].Rows[0].Cells[0].Samples), 2, "what there was")
+}
+
+func TestNoServers(t *testing.T) {
+	p := planOf(quick(t))
+	var trials []*trial
+	for _, e := range engines() {
+		err := errors.New("it is not installed")
+		trials = append(trials, &trial{engine: e, server: &servers.Server{Kind: e.kind, Err: err}, err: err})
+	}
+	section := report(p, trials)
+	require.NoError(t, section.Check())
+	assert.NotEmpty(t, section.Skipped)
+	assert.Equal(t, []string{"PostgreSQL does not run here: it is not installed.", "MariaDB does not run here: it is not installed."}, section.Notes)
+}
+
+// What the verdict says follows from the cells.
+func TestVerdict(t *testing.T) {
+	made := func(name string, group results.Group, rate, index float64) *subject {
+		s := &subject{key: key{name: name, group: group}, rows: 6000, size: size{index: index * 6000, whole: index * 6000, splits: 6 * index}}
+		for i := range 6 {
+			s.rates = append(s.rates, rate+float64(i))
+			s.logged = append(s.logged, 200)
+		}
+		return s
+	}
+	one := &trial{engine: engine{kind: "SQL"}, tables: []*subject{
+		made(oursName, results.Ours, 1000, 20), made(autoName, results.Peers, 2000, 20),
+		made(sortedName, results.Peers, 1000, 30), made(randomName, results.Peers, 500, 50),
+	}}
+	text := strings.Join(one.verdict(), "\n")
+	assert.Contains(t, text, "1,003 rows per second with tickflake IDs; auto-increment: 100% faster, UUIDv7: no clear difference, UUIDv4: 50% slower.")
+	assert.Contains(t, text, "20 bytes per row with tickflake IDs; auto-increment: the same, UUIDv7: 1.50×, UUIDv4: 2.50×.")
+	assert.Contains(t, text, "an auto-increment does as well or better")
+
+	one.tables[0], one.tables[1] = made(oursName, results.Ours, 2000, 20), made(autoName, results.Peers, 1000, 20)
+	assert.NotContains(t, strings.Join(one.verdict(), "\n"), "as well or better")
+
+	one.tables[0], one.tables[1] = made(oursName, results.Ours, 1000, 20), made(autoName, results.Peers, 1000, 21)
+	assert.NotContains(t, strings.Join(one.verdict(), "\n"), "as well or better", "it is larger")
+
+	// Of three rounds nothing can be told, and a size may not be known.
+	one.tables[1] = made(autoName, results.Peers, 400, 20)
+	one.tables[3].size = size{}
+	for _, s := range one.tables {
+		s.rates, s.logged = s.rates[:3], s.logged[:3]
+	}
+	text = strings.Join(one.verdict(), "\n")
+	assert.Contains(t, text, "auto-increment: too few rounds to tell")
+	assert.Contains(t, text, "UUIDv4: not measured")
+	assert.NotContains(t, text, "as well or better")
+	assert.NotContains(t, text, "NaN")
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/load"
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"github.com/tickflake/tickflake/bench/results"
+)
+
+// inspection is the machine as it was before the run. What the system does not tell is
+// left empty.
+type inspection struct {
+	results.Machine
+	before cpu.TimesStat
+}
+
+// inspect looks at the machine.
+func inspect() inspection {
+	m := inspection{Machine: results.Machine{
+		Cores: runtime.GOMAXPROCS(0),
+		OS:    runtime.GOOS + " (" + runtime.GOARCH + ")",
+		Go:    runtime.Version(),
+		CPU:   "unknown processor",
+	}}
+	if all, err := cpu.Info(); err == nil && len(all) > 0 && all[0].ModelName != "" {
+		m.CPU = strings.Join(strings.Fields(all[0].ModelName), " ")
+	}
+	if memory, err := mem.VirtualMemory(); err == nil {
+		m.MemoryBytes = memory.Total
+	}
+	if h, err := host.Info(); err == nil {
+		m.OS = fmt.Sprintf("%s %s (%s)", h.Platform, h.PlatformVersion, runtime.GOARCH)
+		m.Kernel = h.KernelVersion
+		if h.VirtualizationRole == "guest" {
+			m.Virtual = h.VirtualizationSystem
+		}
+	}
+	if l, err := load.Avg(); err == nil {
+		m.LoadBefore = [3]float64{l.Load1, l.Load5, l.Load15}
+	}
+	// Linux has it here; other systems do not tell.
+	if source, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource"); err == nil {
+		m.ClockSource = strings.TrimSpace(string(source))
+	}
+	m.before = processorTimes()
+	return m
+}
+
+// processorTimes is what the processors, all together, have done so far.
+func processorTimes() cpu.TimesStat {
+	all, err := cpu.Times(false)
+	if err != nil || len(all) == 0 {
+		return cpu.TimesStat{}
+	}
+	return all[0]
+}
+
+// end returns the machine with what happened to it since [inspect].
+func (m inspection) end() results.Machine {
+	m.Steal = stolen(m.before, processorTimes())
+	return m.Machine
+}
+
+// stolen is the share of the processors' time between two readings, in percent, that a
+// hypervisor gave to others.
+func stolen(before, after cpu.TimesStat) float64 {
+	all := total(after) - total(before)
+	if all <= 0 {
+		return 0
+	}
+	return 100 * max(after.Steal-before.Steal, 0) / all
+}
+
+// total is all of the time, in which that of guests is within that of users.
+func total(t cpu.TimesStat) float64 {
+	return t.User + t.Nice + t.System + t.Idle + t.Iowait + t.Irq + t.Softirq + t.Steal
+}

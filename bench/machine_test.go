@@ -1,0 +1,27 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/stretchr/testify/assert"
+)
+
+func TestInspect(t *testing.T) {
+	m := inspect().end()
+	assert.Equal(t, runtime.Version(), m.Go)
+	assert.Equal(t, runtime.GOMAXPROCS(0), m.Cores)
+	assert.NotEmpty(t, m.CPU)
+	assert.Contains(t, m.OS, runtime.GOARCH)
+	assert.GreaterOrEqual(t, m.Steal, 0.0)
+	assert.LessOrEqual(t, m.Steal, 100.0)
+}
+
+func TestStolen(t *testing.T) {
+	before := cpu.TimesStat{User: 100, Idle: 100, Steal: 10}
+	assert.InDelta(t, 5, stolen(before, cpu.TimesStat{User: 150, Idle: 145, Steal: 15}), 1e-9)
+	assert.Zero(t, stolen(before, before), "no time passed")
+	assert.Zero(t, stolen(before, cpu.TimesStat{User: 150, Idle: 145, Steal: 5}), "a counter that went back")
+	assert.Zero(t, stolen(cpu.TimesStat{}, cpu.TimesStat{}), "a system that does not tell")
+}

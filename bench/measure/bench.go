@@ -1,0 +1,215 @@
+package measure
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+// Work is something that can be done many times in a row.
+type Work struct {
+	Name string
+	// Do does it n times.
+	Do func(n int) error
+	// Unit is what n is a multiple of, always: 0 stands for 1.
+	Unit int
+	// LeadIn is how often at least it is done, unmeasured, before each measurement.
+	// It uses up what has gathered while others had their turn, such as the rest of
+	// a tick.
+	LeadIn int
+}
+
+// Samples is what was measured of a [Work], with one sample per round.
+type Samples struct {
+	Wall   []float64 // nanoseconds that it takes, each time
+	CPU    []float64 // nanoseconds of processor time, of all threads; empty where the system does not tell
+	Allocs []float64 // allocations, each time
+	Bytes  []float64 // that these allocate, each time
+	Err    error     // why there are no more samples, if it has failed
+}
+
+// Bench measures works in batches, which take about equally long.
+type Bench struct {
+	subjects []*subject
+	meter    meter
+}
+
+// meter is where times come from.
+type meter struct {
+	now func() time.Time
+	cpu func() (time.Duration, bool)
+}
+
+var realMeter = meter{time.Now, CPUTime}
+
+type subject struct {
+	Work
+	batch   int           // times
+	target  time.Duration // that a batch is to take; 0 if any will do
+	samples Samples
+}
+
+// most is how often work is done in a batch that takes no time.
+const most = 1 << 26
+
+// Interleave measures works side by side until run.Budget is used up, and in at least
+// so many rounds. In each, every work does one batch, which takes about as long as
+// batch says. What it returns has whole rounds only, in which the samples of different
+// works are pairs, except that a work that fails is left out from then on.
+func Interleave(ctx context.Context, run *Run, batch time.Duration, least int, works []Work) []Samples {
+	began := run.time()
+	b := NewBench(works)
+	names := make([]string, len(works))
+	for i, w := range works {
+		names[i] = w.Name
+		run.tell(run.time().Sub(began), "warming up: "+w.Name)
+		b.Calibrate(ctx, i, batch)
+	}
+	run.Rounds(ctx, began, least, names, b.Measure)
+	return b.Samples()
+}
+
+// NewBench returns a Bench of works, whose batches are one [Work.Unit] each until
+// [Bench.Calibrate] changes that.
+func NewBench(works []Work) *Bench {
+	b := &Bench{meter: realMeter}
+	for _, w := range works {
+		w.Unit = max(w.Unit, 1)
+		b.subjects = append(b.subjects, &subject{Work: w, batch: w.Unit})
+	}
+	return b
+}
+
+// Calibrate warms a work up, and chooses its batch to take about as long as target
+// says, or a Unit if that takes longer.
+func (b *Bench) Calibrate(ctx context.Context, work int, target time.Duration) {
+	s := b.subjects[work]
+	s.target = target
+	for ctx.Err() == nil {
+		wall, _, err := b.batch(s)
+		if s.samples.Err = err; err != nil {
+			return
+		}
+		factor := s.factor(wall)
+		s.lengthen(factor)
+		if factor < 2 || s.batch > most {
+			return
+		}
+	}
+}
+
+// factor is by how much a batch that took so long should be longer, up to 10.
+func (s *subject) factor(wall time.Duration) float64 {
+	if wall <= 0 {
+		return 10
+	}
+	return min(10, float64(s.target)/float64(wall))
+}
+
+func (s *subject) lengthen(factor float64) {
+	s.batch = max(1, int(float64(s.batch)*factor+0.5)/s.Unit) * s.Unit
+}
+
+// Measure measures a batch of one work. If that turns out to be far too short, because
+// the machine was busy while it was chosen, it is lengthened and measured again.
+func (b *Bench) Measure(work int) {
+	s := b.subjects[work]
+	if s.samples.Err != nil {
+		return
+	}
+	for {
+		m := b.measure(s)
+		if s.samples.Err = m.err; m.err != nil {
+			return
+		}
+		if factor := s.factor(m.wall); s.target > 0 && factor > 4 && s.batch <= most {
+			s.lengthen(factor)
+			continue
+		}
+		s.keep(m)
+		return
+	}
+}
+
+// measured is what one batch took.
+type measured struct {
+	wall, cpu     time.Duration // cpu is below zero if the system does not tell
+	allocs, bytes uint64        // with the lead-in
+	err           error
+}
+
+func (b *Bench) measure(s *subject) (m measured) {
+	// What another work leaves behind is not to be collected on this one's time.
+	runtime.GC()
+	// The memory is looked at before the lead-in, which must be followed by the batch
+	// at once.
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m.wall, m.cpu, m.err = b.batch(s)
+	runtime.ReadMemStats(&after)
+	m.allocs, m.bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
+	return m
+}
+
+// keep makes samples of what the last batch took.
+func (s *subject) keep(m measured) {
+	n := float64(s.batch)
+	s.samples.Wall = append(s.samples.Wall, float64(m.wall)/n)
+	if m.cpu >= 0 {
+		s.samples.CPU = append(s.samples.CPU, float64(m.cpu)/n)
+	}
+	n += float64(s.leadIn())
+	s.samples.Allocs = append(s.samples.Allocs, float64(m.allocs)/n)
+	s.samples.Bytes = append(s.samples.Bytes, float64(m.bytes)/n)
+}
+
+// batch does a batch after its lead-in. Its processor time is below zero if the system
+// does not tell.
+func (b *Bench) batch(s *subject) (wall, cpu time.Duration, err error) {
+	if err := s.Do(s.leadIn()); err != nil {
+		return 0, 0, err
+	}
+	used, told := b.meter.cpu()
+	begin := b.meter.now()
+	err = s.Do(s.batch)
+	wall = b.meter.now().Sub(begin)
+	if !told {
+		return wall, -1, err
+	}
+	now, _ := b.meter.cpu()
+	return wall, now - used, err
+}
+
+// leadIn is the number of unmeasured times before a batch: a sixteenth of it, to warm
+// the caches, if the work does not ask for more.
+func (s *subject) leadIn() int {
+	n := max(s.LeadIn, s.batch/16)
+	return (n + s.Unit - 1) / s.Unit * s.Unit
+}
+
+// Samples returns what was measured, in the order of the works: of those that have
+// not failed, as many samples each.
+func (b *Bench) Samples() []Samples {
+	rounds := -1
+	for _, s := range b.subjects {
+		if n := len(s.samples.Wall); s.samples.Err == nil && (rounds < 0 || n < rounds) {
+			rounds = n
+		}
+	}
+	all := make([]Samples, len(b.subjects))
+	for i, s := range b.subjects {
+		all[i] = s.samples
+		if s.samples.Err == nil {
+			all[i] = s.samples.first(rounds)
+		}
+	}
+	return all
+}
+
+// first returns the samples of the first rounds.
+func (s Samples) first(rounds int) Samples {
+	for _, of := range []*[]float64{&s.Wall, &s.CPU, &s.Allocs, &s.Bytes} {
+		*of = (*of)[:min(rounds, len(*of))]
+	}
+	return s
+}

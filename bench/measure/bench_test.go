@@ -1,0 +1,200 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// newBench returns a Bench on a fake clock.
+func newBench(f *fake, works ...Work) *Bench {
+	b := NewBench(works)
+	b.meter = meter{f.now, f.cpu}
+	return b
+}
+
+// taking is work that takes so long each time.
+func taking(f *fake, each time.Duration) Work {
+	return Work{Name: each.String(), Do: func(n int) error {
+		f.pass(time.Duration(n) * each)
+		return nil
+	}}
+}
+
+func TestCalibrateChoosesBatchesOfTheTarget(t *testing.T) {
+	const target = 5 * time.Millisecond
+	for _, test := range []struct {
+		each time.Duration
+		unit int
+		want int
+	}{
+		{40, 0, 125_000},
+		{40, 1024, 122 * 1024}, // 124,928
+		{39_000, 256, 256},     // which is longer than the target
+		{time.Second, 1, 1},
+		{3 * time.Millisecond, 1, 2},
+	} {
+		f := &fake{}
+		w := taking(f, test.each)
+		w.Unit = test.unit
+		b := newBench(f, w)
+		b.Calibrate(t.Context(), 0, target)
+		assert.Equal(t, test.want, b.subjects[0].batch, "%v, in units of %d", test.each, test.unit)
+	}
+}
+
+func TestCalibrateEndsForWorkThatTakesNoTime(t *testing.T) {
+	f := &fake{}
+	b := newBench(f, taking(f, 0))
+	b.Calibrate(t.Context(), 0, time.Millisecond)
+	assert.Positive(t, b.subjects[0].batch)
+}
+
+func TestBatchesThatAreTooShortAreLengthened(t *testing.T) {
+	f := &fake{}
+	busy := true
+	var asked []int
+	b := newBench(f, Work{Do: func(n int) error {
+		asked = append(asked, n)
+		f.pass(time.Duration(n) * time.Microsecond)
+		if busy {
+			f.pass(5 * time.Millisecond)
+		}
+		return nil
+	}})
+	b.Calibrate(t.Context(), 0, 5*time.Millisecond)
+	require.Equal(t, 1, b.subjects[0].batch, "the machine was busy")
+	busy, asked = false, nil
+	b.Measure(0)
+	assert.Equal(t, []int{0, 1, 0, 10, 6, 100, 62, 1000, 312, 5000}, asked, "each after its lead-in")
+	assert.Equal(t, []float64{1000}, b.Samples()[0].Wall, "there is one sample")
+	busy = true
+	b.Measure(0)
+	assert.Equal(t, 5000, b.subjects[0].batch, "it is not shortened")
+}
+
+func TestBatchesAreWholeUnitsAfterALeadIn(t *testing.T) {
+	f := &fake{}
+	var asked []int
+	b := newBench(f, Work{Unit: 10, LeadIn: 25, Do: func(n int) error {
+		asked = append(asked, n)
+		f.pass(time.Duration(n) * time.Microsecond)
+		return nil
+	}})
+	b.Calibrate(t.Context(), 0, 100*time.Microsecond)
+	asked = nil
+	b.Measure(0)
+	assert.Equal(t, []int{30, 100}, asked)
+	s := b.Samples()[0]
+	assert.Equal(t, []float64{1000}, s.Wall, "the lead-in is not counted")
+	assert.Equal(t, []float64{500}, s.CPU)
+}
+
+func TestCPUIsLeftOutWhereTheSystemDoesNotTell(t *testing.T) {
+	f := &fake{}
+	b := newBench(f, taking(f, time.Microsecond))
+	b.meter.cpu = func() (time.Duration, bool) { return 0, false }
+	b.Measure(0)
+	assert.Len(t, b.Samples()[0].Wall, 1)
+	assert.Empty(t, b.Samples()[0].CPU)
+}
+
+var sink []byte
+
+func TestAllocationsAreCountedForEachTime(t *testing.T) {
+	f := &fake{}
+	b := newBench(f, Work{Unit: 1000, Do: func(n int) error {
+		f.pass(time.Millisecond)
+		for range n {
+			sink = make([]byte, 64)
+		}
+		return nil
+	}})
+	b.Measure(0)
+	s := b.Samples()[0]
+	assert.InDelta(t, 1, s.Allocs[0], 0.1)
+	assert.InDelta(t, 64, s.Bytes[0], 8)
+}
+
+func TestWorkThatFailsIsLeftOutFromThenOn(t *testing.T) {
+	f := &fake{}
+	failed := errors.New("failed")
+	calls := 0
+	b := newBench(f, taking(f, time.Microsecond), Work{Do: func(int) error {
+		f.pass(time.Microsecond)
+		if calls++; calls > 4 { // lead-in and batch, twice
+			return failed
+		}
+		return nil
+	}})
+	for range 4 {
+		b.Measure(0)
+		b.Measure(1)
+	}
+	s := b.Samples()
+	assert.Len(t, s[0].Wall, 4)
+	assert.Len(t, s[1].Wall, 2)
+	assert.ErrorIs(t, s[1].Err, failed)
+	assert.Equal(t, 5, calls, "it is not tried again")
+}
+
+func TestSamplesAreOfWholeRounds(t *testing.T) {
+	f := &fake{}
+	b := newBench(f, taking(f, time.Microsecond), taking(f, time.Millisecond))
+	b.Measure(0)
+	b.Measure(1)
+	b.Measure(1)
+	s := b.Samples()
+	assert.Len(t, s[0].Wall, 1)
+	assert.Len(t, s[1].Wall, 1)
+}
+
+// Interleave is on the real clock here: only counts are looked at.
+func TestInterleave(t *testing.T) {
+	run, _ := newRun(&fake{}, 0)
+	run.now = nil
+	counts := make([]int, 3)
+	works := make([]Work, 3)
+	for i := range works {
+		works[i] = Work{Name: string(rune('a' + i)), Do: func(n int) error {
+			counts[i] += n
+			return nil
+		}}
+	}
+	works[2].Unit = 7
+	samples := Interleave(t.Context(), run, time.Microsecond, 3, works)
+	require.Len(t, samples, 3)
+	for i, s := range samples {
+		assert.Len(t, s.Wall, 3)
+		assert.Len(t, s.Allocs, 3)
+		assert.Positive(t, counts[i])
+		assert.NoError(t, s.Err)
+	}
+	assert.Zero(t, counts[2]%7)
+}
+
+func TestInterleaveOfNothingLeftToDo(t *testing.T) {
+	run, _ := newRun(&fake{}, time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	samples := Interleave(ctx, run, time.Microsecond, 3, []Work{{Do: func(int) error { return errors.New("it ran") }}})
+	assert.Equal(t, []Samples{{}}, samples)
+}
+
+func TestRatios(t *testing.T) {
+	assert.Equal(t, []float64{2, 0.5}, Ratios([]float64{4, 5, 6}, []float64{2, 10}))
+	assert.Equal(t, []float64{2, 4}, Each([]float64{1, 2}, func(x float64) float64 { return 2 * x }))
+}
+
+func TestCPUTimeGoesUp(t *testing.T) {
+	before, told := CPUTime()
+	if !told {
+		t.Skip("this system does not tell the processor time of a process")
+	}
+	for now := before; now <= before; now, _ = CPUTime() {
+	}
+}

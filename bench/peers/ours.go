@@ -1,0 +1,53 @@
+package peers
+
+import (
+	"fmt"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// Setting is what a strategy of tickflake works with.
+type Setting string
+
+// The settings.
+const (
+	Leased Setting = "lease"     // a monoclock, and a node number that is granted, with its cells in memory
+	Mono   Setting = "monoclock" // a monoclock, and a node number given by hand
+	Raw    Setting = "raw clock" // the wall clock, and a node number given by hand
+)
+
+// Tickflake returns tickflake with a strategy, which the name says, in the default
+// layout.
+func Tickflake(name string, s strategies.Strategy, in Setting) Peer {
+	layout := generator.DefaultLayout()
+	p := Peer{Name: fmt.Sprintf("tickflake %s, %s", name, in), Driven: ByClock, Ceiling: layout.Capacity().IDsPerSecond}
+	var run generatortest.Subject[generator.ID]
+	switch in {
+	case Leased:
+		p.How = "lease.WithClock; the lease's cells are in memory"
+		run = leasetest.Leased{Strategy: s, Clock: generatortest.Mono, Layout: layout}.Subject()
+	default:
+		p.How = "generator.WithClock"
+		p.Remark = "the node number is given by hand, with which uniqueness across a restart is not promised (README)"
+		p.restarts = true
+		kind := generatortest.Mono
+		if in == Raw {
+			kind = generatortest.Raw
+		}
+		run = generatortest.Tickflake(s, kind, generator.WithLayout(layout))
+	}
+	p.Claim = fmt.Sprintf("exhausted: %s; behind: %s", run.Claim.Exhausted, run.Claim.Behind)
+	p.low, p.Integers = lowest, true
+	return peer(p, run)
+}
+
+// Starting returns tickflake with a sequence start, which waits when a tick is used
+// up, and whose node number is given by hand.
+func Starting(start strategies.SequenceStart) Peer {
+	p := Peer{Name: fmt.Sprintf("tickflake, start %s", start), Driven: ByClock, How: "generator.WithClock", low: lowest, Integers: true}
+	return peer(p, generatortest.Tickflake(strategies.Wait(), generatortest.Mono,
+		generator.WithLayout(generator.DefaultLayout()), generator.WithSequenceStart(start)))
+}

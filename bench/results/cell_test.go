@@ -1,0 +1,160 @@
+package results
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSummaryOfFewSamplesIsTheirRange(t *testing.T) {
+	c := Cell{Samples: []float64{5, 1, 3}}
+	s, ok := c.Summary()
+	require.True(t, ok)
+	assert.Equal(t, Summary{Median: 3, Lo: 1, Hi: 5, N: 3, Whole: true}, s)
+	assert.Equal(t, []float64{5, 1, 3}, c.Samples, "the samples must stay in order")
+}
+
+func TestSummaryOfNothing(t *testing.T) {
+	_, ok := Cell{}.Summary()
+	assert.False(t, ok)
+	assert.True(t, math.IsNaN(Cell{}.Median()))
+	assert.True(t, math.IsNaN(Summary{Median: 0, Lo: -1, Hi: 1}.Spread()))
+}
+
+// An interval of 95% has the true median in 19 of 20 cases, or more.
+func TestIntervalCoversTheMedian(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{6, 7, 10, 25} {
+		const runs = 4000
+		covered := 0
+		for range runs {
+			var c Cell
+			for range n {
+				c.Samples = append(c.Samples, random.ExpFloat64())
+			}
+			s, _ := c.Summary()
+			require.False(t, s.Whole)
+			sorted := slices.Sorted(slices.Values(c.Samples))
+			require.InDelta(t, (sorted[(n-1)/2]+sorted[n/2])/2, s.Median, 1e-12)
+			if s.Lo <= math.Ln2 && math.Ln2 <= s.Hi {
+				covered++
+			}
+		}
+		assert.GreaterOrEqual(t, float64(covered)/runs, 0.94, "%d samples", n)
+		assert.LessOrEqual(t, float64(covered)/runs, 0.998, "%d samples: the interval is too wide to say anything", n)
+	}
+}
+
+func TestNoiseLeavesCountsOut(t *testing.T) {
+	r := &Report{Sections: []Section{{Tables: []Table{{Rows: []Row{{Cells: []Cell{
+		{Samples: []float64{99, 100, 101}}, // ±1%
+		{Samples: []float64{90, 100, 101}}, // ±10%
+		{Samples: []float64{7, 7, 7}},      // a count
+		{Samples: []float64{5}},            // once
+		{Text: "–"},
+		{Samples: []float64{50, 100, 100}}, // ±50%
+	}}}}}}}}
+	n := r.Noise()
+	assert.Equal(t, 3, n.Cells)
+	assert.InDelta(t, 0.10, n.Typical, 1e-9)
+	assert.InDelta(t, 0.50, n.Most, 1e-9)
+	assert.Zero(t, new(Report).Noise())
+}
+
+func TestMargin(t *testing.T) {
+	for _, test := range []struct {
+		want string
+		cell Cell
+	}{
+		{"", Cell{}},
+		{"", Cell{Text: "said", Samples: []float64{1, 2}}},
+		{"", Cell{Samples: []float64{3, 3, 3}}},
+		{"±0.0%", Cell{Samples: []float64{3, 3, 3, 3, 3, 3, 3, 3, 9}}}, // one outlier does not move the interval
+		{"±0.0%", Cell{Samples: []float64{0, 0, 0, 0, 0, 0, 0, 0, 1}}},
+		{"±10%", Cell{Samples: []float64{90, 100, 105}}},
+		{"-1…2", Cell{Samples: []float64{-1, 0, 2}}},
+		{"±>999%", Cell{Samples: []float64{1, 1, 100}}},
+	} {
+		assert.Equal(t, test.want, test.cell.Margin(), "%v", test.cell)
+	}
+}
+
+func TestDifferenceOfKnownSamples(t *testing.T) {
+	low := Cell{Samples: []float64{1, 2, 3, 4, 5}}
+	high := Cell{Samples: []float64{10, 6, 8, 9, 7}}
+	d, ok := high.Against(low)
+	require.True(t, ok)
+	// All of 252 ways to part ten samples into five and five are alike, and two of
+	// them are as extreme.
+	assert.InDelta(t, 2.0/252, d.P, 1e-9)
+	assert.True(t, d.Significant())
+	assert.Equal(t, "2.67× (p=0.008 n=5)", d.String())
+	assert.Equal(t, "+166.7%", d.Percent())
+
+	d, _ = Cell{Samples: []float64{1, 3, 5, 4, 2}}.Against(low)
+	assert.False(t, d.Significant())
+	assert.Equal(t, "~ (p=1.000 n=5)", d.String())
+
+	// Three and three can be parted in 20 ways only: no difference is significant.
+	d, _ = Cell{Samples: []float64{100, 101, 102}}.Against(Cell{Samples: []float64{1, 2, 3}})
+	assert.Equal(t, "~ (n=3, too few)", d.String())
+
+	d, _ = Cell{Samples: []float64{6, 7, 8, 9, 10, 11}}.Against(low)
+	assert.Equal(t, 11, d.N1+d.N2)
+	assert.Contains(t, d.String(), "n=5+6")
+
+	_, ok = low.Against(Cell{Text: "none"})
+	assert.False(t, ok)
+}
+
+// Whether there are enough samples is what the test itself says of the clearest
+// difference that there can be.
+func TestTestable(t *testing.T) {
+	for n1 := 1; n1 <= 9; n1++ {
+		for n2 := 1; n2 <= 9; n2++ {
+			var low, high Cell
+			for i := range n1 {
+				low.Samples = append(low.Samples, float64(i))
+			}
+			for i := range n2 {
+				high.Samples = append(high.Samples, float64(100+i))
+			}
+			d, _ := high.Against(low)
+			assert.Equal(t, d.Significant(), d.Testable(), "%d and %d: p=%v", n1, n2, d.P)
+		}
+	}
+	assert.True(t, Difference{N1: 500, N2: 400}.Testable())
+}
+
+// Of cells that are alike, the test calls one in twenty different, at most.
+func TestSignificanceIsRareByChance(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	const runs = 4000
+	found := 0
+	for range runs {
+		var a, b Cell
+		for range 8 {
+			a.Samples = append(a.Samples, random.NormFloat64())
+			b.Samples = append(b.Samples, random.NormFloat64())
+		}
+		if d, _ := a.Against(b); d.Significant() {
+			found++
+		}
+	}
+	share := float64(found) / runs
+	assert.Less(t, share, 0.06)
+	assert.Greater(t, share, 0.02, "a test that finds nothing finds no difference either")
+}
+
+func TestFigure(t *testing.T) {
+	for want, v := range map[string]float64{
+		"0": 0, "12": 12, "4,096": 4096, "-1,234,567": -1234567, "33.12": 33.1249, "1.250": 1.25000001, "0.03312": 0.033121,
+		"244.1": 244.13, "38,500": 38499.7, "999.5": 999.49999, "1e-05": 1e-5, "99.97": 99.971, "?": math.NaN(), "9.999": 9.9990001, "10.00": 9.99999, "1,000": 999.99,
+	} {
+		assert.Equal(t, want, Figure(v), "%v", v)
+	}
+}

@@ -1,0 +1,120 @@
+// Package speed has the sections of the report that are about time: what an ID costs,
+// what it costs at the ceiling of its format, how that scales with goroutines, and how
+// late an ID is when it is asked for at a fixed rate.
+package speed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tickflake/tickflake/bench/cases"
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/results"
+)
+
+// Sections returns the sections, in the order of the report.
+func Sections() []measure.Section {
+	return []measure.Section{costSection(), ceilingSection(), scalingSection(), latencySection()}
+}
+
+// opened is a case whose source is open, or could not be opened.
+type opened struct {
+	cases.Case
+	source cases.Source
+	err    error
+}
+
+// open opens the sources of all cases. The caller closes them.
+func open(ctx context.Context, list []cases.Case) []opened {
+	all := make([]opened, len(list))
+	for i, c := range list {
+		all[i] = opened{Case: c}
+		all[i].source, all[i].err = c.Open(ctx)
+	}
+	return all
+}
+
+// closeAll closes the sources, and returns what went wrong as notes.
+func closeAll(all []opened) []string {
+	var notes []string
+	for _, o := range all {
+		if o.err != nil || o.source.Close == nil {
+			continue
+		}
+		if err := o.source.Close(); err != nil {
+			notes = append(notes, fmt.Sprintf("%s could not be closed: %v.", o.Name, err))
+		}
+	}
+	return notes
+}
+
+// work is that of so many goroutines, which share the source. If that could not be
+// opened, it fails.
+func (o opened) work(goroutines int) measure.Work {
+	w := measure.Work{Name: o.Name, Unit: o.Unit, LeadIn: o.Limit.LeadIn(goroutines)}
+	if goroutines > 1 {
+		w.Name = fmt.Sprintf("%s, %d goroutines", o.Name, goroutines)
+	}
+	if o.Limit.Binds() {
+		w.Unit = o.Limit.IDs // whole ticks
+	}
+	if o.err != nil {
+		w.Do = func(int) error { return o.err }
+		return w
+	}
+	w.Do = cases.Together(o.source.Loops(goroutines)...)
+	return w
+}
+
+// row begins the row of a case.
+func (o opened) row() results.Row {
+	return results.Row{Name: o.Name, Group: o.Group, Note: o.Note}
+}
+
+// cell shows samples, or why there are none.
+func cell(samples []float64, err error) results.Cell {
+	if len(samples) == 0 && err != nil {
+		return results.Cell{Text: "failed"}
+	}
+	return results.Cell{Samples: samples}
+}
+
+// cpuCell shows samples of processor time, which not every system tells.
+func cpuCell(samples []float64, s measure.Samples) results.Cell {
+	if len(s.Wall) > 0 && len(s.CPU) == 0 {
+		return results.Cell{Text: "not measured"}
+	}
+	return cell(samples, s.Err)
+}
+
+// failures are notes on the works that failed.
+func failures(works []measure.Work, samples []measure.Samples) []string {
+	var notes []string
+	for i, s := range samples {
+		if s.Err != nil {
+			notes = append(notes, fmt.Sprintf("%s failed after %d rounds: %v.", works[i].Name, len(s.Wall), s.Err))
+		}
+	}
+	return notes
+}
+
+// short writes a figure for a sentence, with three digits.
+func short(v float64) string {
+	if v >= 1000 {
+		return results.Figure(v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+// times writes a ratio: "1.23×".
+func times(x float64) string { return short(x) + "×" }
+
+// list writes words as a sentence has them: "a, b and c".
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}

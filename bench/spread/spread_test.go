@@ -1,0 +1,254 @@
+package spread
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/peers"
+	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/generator"
+)
+
+func TestMain(m *testing.M) {
+	peers.Serve()
+	os.Exit(m.Run())
+}
+
+func TestWasted(t *testing.T) {
+	const perTick = 10
+	for name, tt := range map[string]struct {
+		slots []slot
+		want  waste
+	}{
+		"none":              {nil, waste{}},
+		"one tick":          {[]slot{11, 12, 13}, waste{}},
+		"no whole tick":     {[]slot{19, 20}, waste{}},
+		"a whole one":       {[]slot{19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30}, waste{ticks: 1}},
+		"in any order":      {[]slot{30, 25, 20, 21, 29, 22, 23, 24, 26, 27, 19, 28}, waste{ticks: 1}},
+		"start":             {[]slot{19, 24, 25, 26, 27, 28, 29, 30}, waste{ticks: 1, start: 0.4}},
+		"end":               {[]slot{19, 20, 21, 22, 30}, waste{ticks: 1, end: 0.7}},
+		"between":           {[]slot{19, 20, 22, 23, 24, 26, 27, 28, 29, 30}, waste{ticks: 1, between: 0.2}},
+		"all of it, skip 1": {[]slot{5, 22, 24, 25, 28, 30}, waste{ticks: 2, skipped: 0.5, start: 0.2, between: 0.3, end: 0.1}},
+		"nobody there":      {[]slot{5, 30}, waste{ticks: 2, skipped: 1}},
+		"skip at the end":   {[]slot{9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 50}, waste{ticks: 4, skipped: 0.75}},
+	} {
+		got := wasted(slices.Clone(tt.slots), perTick)
+		for _, pair := range [][2]float64{{tt.want.skipped, got.skipped}, {tt.want.start, got.start}, {tt.want.between, got.between}, {tt.want.end, got.end}} {
+			assert.InDelta(t, pair[0], pair[1], 1e-12, name)
+		}
+		assert.Equal(t, tt.want.ticks, got.ticks, name)
+		var issued float64
+		for _, s := range tt.slots {
+			if got.ticks > 0 && s/perTick > slices.Min(tt.slots)/perTick && s/perTick < slices.Max(tt.slots)/perTick {
+				issued++
+			}
+		}
+		if got.ticks > 0 {
+			assert.InDelta(t, 1-issued/float64(perTick*got.ticks), got.all(), 1e-12, name)
+		}
+	}
+}
+
+func TestSpreadOf(t *testing.T) {
+	even := bytes.Repeat([]byte{0, 2, 4, 6, 8, 10, 12, 14}, 128)
+	all := make([]byte, 1024)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	s := spreadOf(all, 16)
+	assert.Zero(t, s.chi2)
+	assert.InDelta(t, 1, s.p, 1e-12)
+	assert.Equal(t, 1.0/16, s.most())
+
+	// All even: each of 1024 is off by 512 from the 512 expected.
+	s = spreadOf(even, 2)
+	assert.InDelta(t, 1024, s.chi2, 1e-9)
+	assert.Less(t, s.p, 1e-6)
+	assert.Equal(t, []float64{1, 0}, s.shares)
+	assert.InDelta(t, 1024, spreadOf(even, 16).chi2, 1e-9)
+
+	// 60 of 100 are even: chi-square is 4 with one degree of freedom, and p 0.0455.
+	s = spreadOf(append(bytes.Repeat([]byte{0}, 60), bytes.Repeat([]byte{1}, 40)...), 2)
+	assert.InDelta(t, 4, s.chi2, 1e-9)
+	assert.InDelta(t, 0.0455, s.p, 1e-4)
+	assert.Equal(t, 1.0, spreadOf(nil, 2).p)
+}
+
+// What the generators issue is read right: each slot once, and none left out between
+// those of one caller.
+func TestBusy(t *testing.T) {
+	all, err := openAll()
+	require.NoError(t, err)
+	defer closeAll(all)
+	require.Len(t, all, len(starts)+5)
+	for _, b := range all {
+		for range 2 {
+			slots, err := b.issue(nil, fewest)
+			require.NoError(t, err, b.name)
+			w := wasted(slots, b.perTick)
+			assert.GreaterOrEqual(t, w.ticks, fewest, b.name)
+			assert.Len(t, slices.Compact(slices.Clone(slots)), len(slots), "%s issued twice", b.name)
+			if !strings.Contains(b.name, "streams") {
+				assert.Zero(t, w.between, b.name)
+			}
+			if b.starts == 0 {
+				assert.Zero(t, w.start, b.name)
+			}
+		}
+	}
+	layout := generator.DefaultLayout()
+	gen, err := generator.New(generator.WithNode(5))
+	require.NoError(t, err)
+	for range 5000 {
+		id, err := gen.Next()
+		require.NoError(t, err)
+		d, err := layout.Decode(id)
+		require.NoError(t, err)
+		require.Equal(t, slot(d.Time.Sub(layout.Epoch)/time.Millisecond)*perTick+slot(d.Sequence), slotOf(int64(id)))
+	}
+}
+
+func TestIssueFails(t *testing.T) {
+	no := errors.New("no")
+	calls := 0
+	slots, err := until(nil, 10, 5, func() (slot, error) {
+		if calls++; calls > 3 {
+			return 0, no
+		}
+		return slot(calls), nil
+	})
+	assert.ErrorIs(t, err, no)
+	assert.Equal(t, []slot{1, 2, 3}, slots)
+}
+
+func run(progress func(done, of int, what string)) *measure.Run {
+	return &measure.Run{Quick: true, Budget: 500 * time.Millisecond, Rand: rand.New(rand.NewPCG(1, 2)), Progress: progress}
+}
+
+func TestSection(t *testing.T) {
+	told := 0
+	s := Sections()[0].Measure(t.Context(), run(func(done, of int, what string) {
+		told++
+		assert.LessOrEqual(t, done, of)
+		assert.NotEmpty(t, what)
+	}))
+	require.NoError(t, s.Check())
+	assert.Positive(t, told)
+	assert.Empty(t, s.Notes)
+	require.Len(t, s.Charts, 2)
+
+	chances, busy := s.Table("waste-chances"), s.Table("waste-busy")
+	cell := func(t *results.Table, row, column string) results.Cell {
+		r := slices.IndexFunc(t.Rows, func(r results.Row) bool { return r.Name == row })
+		return t.Rows[r].Cells[slices.IndexFunc(t.Columns, func(c results.Column) bool { return c.ID == column })]
+	}
+	for _, r := range chances.Rows {
+		for _, c := range r.Cells {
+			require.Len(t, c.Samples, 1, r.Name)
+		}
+	}
+	// Those that begin each tick at zero, and those that end in the machine's number.
+	for _, name := range []string{"tickflake, start zero", "bwmarrin/snowflake", "sony/sonyflake"} {
+		assert.Less(t, cell(chances, name, "p-2").Samples[0], 1e-6, name)
+		assert.Less(t, cell(chances, name, "p-16").Samples[0], 1e-6, name)
+		assert.Equal(t, 100.0, cell(chances, name, "most").Samples[0], name)
+		assert.Equal(t, results.Bad, cell(chances, name, "p-16").Mark)
+	}
+	shares := s.Table("waste-residues")
+	assert.Equal(t, 100.0, cell(shares, "tickflake, start zero", "r0").Samples[0], "all are even")
+	assert.Equal(t, 100.0, cell(shares, "sony/sonyflake", "r7").Samples[0], "its machine is number 7")
+	for i := range shards {
+		two, sixteen := cell(shares, "tickflake, start random:2", shares.Columns[i].ID), cell(shares, "tickflake, start random:16", shares.Columns[i].ID)
+		assert.Equal(t, i < 2, two.Samples[0] > 0, "residue %d", i)
+		assert.Positive(t, sixteen.Samples[0], "residue %d", i)
+	}
+	assert.Equal(t, 1.0, cell(chances, "rs/xid", "p-16").Samples[0], "it counts")
+
+	for _, r := range busy.Rows {
+		for _, c := range r.Cells {
+			assert.GreaterOrEqual(t, len(c.Samples), least, r.Name)
+		}
+	}
+	verdict := strings.Join(s.Verdict, "\n")
+	assert.Contains(t, verdict, "all IDs fall into one of 16 shards: tickflake, start zero, bwmarrin/snowflake, sony/sonyflake, sony/sonyflake v2, godruoyi/go-snowflake, mustafaturan/monoflake, yitter/idgenerator-go, ")
+	assert.Contains(t, verdict, "unevenly, beyond chance: tickflake, start random:2")
+	assert.Regexp(t, `evenly \(p ≥ 0.01\): .*rs/xid, MongoDB ObjectID`, verdict)
+	assert.Contains(t, verdict, "Asked without a pause, these leave unused")
+	assert.Contains(t, verdict, "below 16, ")
+}
+
+// What a random start costs is known, if not to the digit.
+func TestExpected(t *testing.T) {
+	assert.Zero(t, expected(0))
+	assert.InDelta(t, 7.5/4096, expected(16), 1e-12)
+	assert.InDelta(t, 0.49988, expected(4096), 1e-5)
+	b, err := ours("random", 4096, next)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.close()) }()
+	slots, err := b.issue(nil, 40)
+	require.NoError(t, err)
+	// 40 starts are 0.5 on average, give or take 0.046. Six of those are beyond chance.
+	assert.InDelta(t, expected(4096), wasted(slots, perTick).start, 0.3)
+}
+
+func TestVerdictOfKnown(t *testing.T) {
+	w := func(name string, starts int64, all ...waste) worn {
+		return worn{busy{name: name, group: results.Ours, starts: starts}, all}
+	}
+	got := verdict([]line{{name: "nobody"}}, []worn{
+		w("a", 0, waste{ticks: 9, end: 0.1}, waste{ticks: 9, end: 0.3}, waste{ticks: 9, end: 0.2}),
+		w("b", 0, waste{ticks: 9, skipped: 0.25}),
+		w("c", 16, waste{ticks: 9, start: 0.002}),
+		w("none", 0),
+	})
+	assert.Equal(t, []string{
+		"Asked without a pause, these leave unused, in ticks that got IDs: a 20%, b 0%. The least: b.",
+		"Ticks that got no ID, because the caller was not running, or woke up too late: b 25%.",
+		"What a random start costs a busy generator, of the slots in ticks that got IDs: below 16, 0.2% (0.18% expected).",
+	}, got)
+}
+
+// A generator that fails ends the rounds, with what was measured by then.
+func TestGeneratorFails(t *testing.T) {
+	no := errors.New("no")
+	calls := 0
+	all := []busy{{name: "fails", tick: time.Millisecond, perTick: 10, issue: func(into []slot, _ int) ([]slot, error) {
+		if calls++; calls > 3 {
+			return into, no
+		}
+		return append(into, 9, 11, 12, 20), nil
+	}}}
+	long := run(nil)
+	long.Budget = time.Hour
+	out, err := wastes(t.Context(), long, time.Now(), all)
+	assert.ErrorIs(t, err, no)
+	assert.ErrorContains(t, err, "fails: ")
+	assert.Equal(t, []waste{{ticks: 1, start: 0.1, end: 0.7}, {ticks: 1, start: 0.1, end: 0.7}}, out[0].rounds)
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	s := Sections()[0].Measure(ctx, run(func(int, int, string) {
+		if calls++; calls == 3 {
+			cancel()
+		}
+	}))
+	require.NoError(t, s.Check())
+	chances := s.Table("waste-chances")
+	assert.NotEmpty(t, chances.Rows[0].Cells[0].Samples)
+	assert.Empty(t, chances.Rows[len(chances.Rows)-1].Cells[0].Samples)
+	assert.Empty(t, s.Table("waste-busy").Rows[0].Cells[0].Samples)
+	assert.NotContains(t, strings.Join(s.Verdict, " "), "Asked without a pause")
+}

@@ -1,0 +1,241 @@
+package ways
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/generator"
+)
+
+func quick(t *testing.T, budget time.Duration) *measure.Run {
+	return &measure.Run{Quick: true, Budget: budget, Rand: rand.New(rand.NewPCG(1, 2)),
+		Progress: func(done, of int, what string) {
+			assert.LessOrEqual(t, done, of)
+			assert.NotEmpty(t, what)
+		}}
+}
+
+// On real servers, where they are installed.
+func TestAllWays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs six servers")
+	}
+	section := Sections()[0].Measure(t.Context(), quick(t, time.Second)) // so it does the least
+	require.NoError(t, section.Check())
+	if os.Getenv("TICKFLAKE_REQUIRE_SERVERS") == "1" {
+		require.Empty(t, section.Skipped, section.Notes)
+		require.NotContains(t, strings.Join(section.Notes, "\n"), "does not run here")
+	}
+	if section.Skipped != "" {
+		t.Skip(section.Skipped, section.Notes)
+	}
+	table := section.Table("ways")
+	require.Len(t, table.Rows, len(list()))
+	for _, row := range table.Rows {
+		if len(row.Cells[0].Samples) == 0 {
+			assert.Contains(t, row.Note, "is not installed", row.Name)
+			continue
+		}
+		for i := range 3 {
+			assert.GreaterOrEqual(t, len(row.Cells[i].Samples), 2, row.Name)
+			assert.Greater(t, row.Cells[i].Median(), 0.0, row.Name)
+		}
+		if row.Group != results.Floor {
+			assert.Contains(t, row.Cells[3].Text, "none of ", row.Name)
+			assert.Equal(t, results.Good, row.Cells[3].Mark, row.Name)
+		}
+	}
+	assert.Contains(t, strings.Join(section.Verdict, "\n"), "issued an ID twice")
+	for _, note := range section.Notes {
+		assert.NotContains(t, note, "failed")
+	}
+}
+
+// pretend is servers of which none is asked.
+func pretend() running {
+	r := make(running, len(wanted))
+	for i, w := range wanted {
+		r[i] = &servers.Server{Kind: w.Kind, Version: "1.0"}
+	}
+	return r
+}
+
+func fake(name string, next func(client int) func(context.Context) (int64, error)) way {
+	return way{name: name, group: results.Peers, needs: []place{postgres},
+		open: func(_ context.Context, _ running, number int) (client, error) {
+			return client{next: next(number), close: func() error { return nil }}, nil
+		}}
+}
+
+// good counts, for all clients.
+func good() way {
+	w, _ := counting()
+	return w
+}
+
+func counting() (way, *atomic.Int64) {
+	last := new(atomic.Int64)
+	return fake("good", func(int) func(context.Context) (int64, error) {
+		return func(context.Context) (int64, error) { return last.Add(1), nil }
+	}), last
+}
+
+// Each client counts by itself, so that the second repeats the first.
+func TestRepeatedIDsAreFound(t *testing.T) {
+	bad := fake("bad", func(int) func(context.Context) (int64, error) {
+		var last atomic.Int64
+		return func(context.Context) (int64, error) { return last.Add(1), nil }
+	})
+	good, last := counting()
+	section := measureOn(t.Context(), quick(t, 10*time.Millisecond), time.Now(), pretend(), []way{good, bad})
+	section.Tables[0].Base = "" // tickflake is not among them
+	require.NoError(t, section.Check())
+	cell := section.Tables[0].Cell("bad", "twice")
+	assert.Equal(t, results.Bad, cell.Mark)
+	assert.Regexp(t, `^[\d,]+ of [\d,]+$`, cell.Text)
+	cell = section.Tables[0].Cell("good", "twice")
+	assert.Equal(t, results.Good, cell.Mark)
+	assert.Equal(t, "none of "+results.Figure(float64(last.Load())), cell.Text, "all are looked at")
+	verdict := section.Verdict[len(section.Verdict)-1]
+	assert.Contains(t, verdict, "bad issued")
+	assert.NotContains(t, verdict, "good")
+}
+
+func TestRepeats(t *testing.T) {
+	assert.Zero(t, repeats(nil))
+	assert.Zero(t, repeats([]int64{3, 1, 2}))
+	assert.Equal(t, 3, repeats([]int64{5, 1, 5, 2, 1, 5}))
+}
+
+func TestWaysThatFail(t *testing.T) {
+	broken := errors.New("disk full")
+	var calls atomic.Int64
+	soon := fake("fails soon", func(int) func(context.Context) (int64, error) {
+		return func(context.Context) (int64, error) {
+			if n := calls.Add(1); n < 5 {
+				return n, nil
+			}
+			return 0, broken
+		}
+	})
+	never := good()
+	never.name = "cannot be opened"
+	never.open = func(context.Context, running, int) (client, error) { return client{}, broken }
+	missing := good()
+	missing.name, missing.needs = "has no server", []place{zooKeeper}
+	r := pretend()
+	r[zooKeeper].Err = errors.New("zookeeper is not installed")
+
+	section := measureOn(t.Context(), quick(t, 10*time.Millisecond), time.Now(), r, []way{good(), soon, never, missing})
+	table, notes := section.Tables[0], strings.Join(section.Notes, "\n")
+	assert.NotEmpty(t, table.Cell("good", "1").Samples)
+	for _, name := range []string{"fails soon", "cannot be opened", "has no server"} {
+		assert.Empty(t, table.Cell(name, "1").Samples, name)
+		assert.Contains(t, table.Row(name).Note, "not measured", name)
+	}
+	assert.Contains(t, notes, "fails soon failed: disk full.")
+	assert.Contains(t, notes, "cannot be opened failed: open client 1: disk full.")
+	assert.Contains(t, notes, "ZooKeeper does not run here, so its ways are not measured: zookeeper is not installed.")
+	assert.NotContains(t, notes, "has no server failed")
+}
+
+func TestNoServers(t *testing.T) {
+	r := pretend()
+	for _, s := range r {
+		s.Err = errors.New("it is not installed")
+	}
+	section := measureOn(t.Context(), quick(t, time.Minute), time.Now(), r, list())
+	require.NoError(t, section.Check())
+	assert.NotEmpty(t, section.Skipped)
+	assert.Empty(t, section.Tables)
+	assert.Contains(t, section.Notes, "MariaDB does not run here, so its ways are not measured: it is not installed.")
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls atomic.Int64
+	stops := fake("stops", func(int) func(context.Context) (int64, error) {
+		return func(ctx context.Context) (int64, error) {
+			n := calls.Add(1)
+			if n == 400_000 {
+				cancel()
+			}
+			return n, ctx.Err()
+		}
+	})
+	run := quick(t, time.Hour)
+	section := measureOn(ctx, run, time.Now(), pretend(), []way{good(), stops})
+	assert.NotEmpty(t, section.Tables[0].Cell("stops", "1").Samples, "what there was")
+	assert.NotContains(t, section.Tables[0].Row("stops").Note, "not measured")
+}
+
+// A way beats tickflake if more than chance says so.
+func TestFasterPeers(t *testing.T) {
+	table := func(ours, theirs []float64) *results.Table {
+		return &results.Table{Columns: []results.Column{{ID: "1"}}, Rows: []results.Row{
+			{Name: aloneName, Group: results.Ours, Cells: []results.Cell{{Samples: ours}}},
+			{Name: "counter", Group: results.Peers, Cells: []results.Cell{{Samples: theirs}}},
+		}}
+	}
+	for _, test := range []struct {
+		ours, theirs []float64
+		want         string
+	}{
+		{[]float64{5, 6, 7, 8, 9}, []float64{1, 2, 3, 4, 4.5}, "Faster than tickflake's 7 µs: counter (3 µs)."},
+		{[]float64{5, 6, 7, 8, 9}, []float64{4, 5.5, 6.5, 7.5, 9.5}, "may show that by chance: counter (6.500 µs)."},
+		{[]float64{5, 6}, []float64{1, 2}, "may show that by chance: counter (1.500 µs)."},
+		{[]float64{5, 6, 7, 8, 9}, []float64{11, 12, 13, 14, 15}, "No other way makes IDs faster"},
+		{[]float64{5, 6, 7, 8, 9}, nil, "No other way makes IDs faster"},
+	} {
+		got := fasterPeers(table(test.ours, test.theirs))
+		require.Len(t, got, 1)
+		assert.Contains(t, got[0], test.want)
+	}
+	assert.Empty(t, fasterPeers(table(nil, []float64{1})))
+}
+
+// A generator at its ceiling takes what the ceiling says, and not less because a slice
+// begins with the rest of a tick.
+func TestSlicesAreWholeTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tick = 1 << 12
+		require.EqualValues(t, tick, 1<<generator.DefaultLayout().SequenceBits)
+		s := &subject{way: fake("capped", func(int) func(context.Context) (int64, error) {
+			n := int64(0)
+			return func(context.Context) (int64, error) {
+				if n++; n%tick == 0 {
+					time.Sleep(time.Millisecond) // virtual
+				}
+				return n, nil
+			}
+		})}
+		for _, run := range []*measure.Run{quick(t, time.Millisecond), {Budget: time.Millisecond, Rand: rand.New(rand.NewPCG(1, 2))}} {
+			s.open(t.Context(), pretend())
+			measureAll(t.Context(), run, time.Now(), []*subject{s})
+			for _, clients := range clientCounts {
+				require.NotEmpty(t, s.perID[clients])
+				for _, us := range s.perID[clients] {
+					assert.InEpsilon(t, 1000.0/tick, us, 1e-9)
+				}
+			}
+		}
+	})
+}
+
+func TestPublished(t *testing.T) {
+	assert.Equal(t, "944.3 µs (10,000 in 9,443 ms)", total(10_000, 9443*time.Millisecond))
+	assert.Equal(t, "0.2500 µs (somebody: 4,000,000/s)", rate("somebody", 4e6))
+}
