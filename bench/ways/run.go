@@ -11,9 +11,6 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 )
 
-// leadIn is how many IDs a client makes at most, unmeasured, before a slice.
-const leadIn = 10_000
-
 // clientCounts are those that are measured.
 var clientCounts = []int{1, 2}
 
@@ -64,17 +61,12 @@ func (s *subject) measure(ctx context.Context, clients int, box time.Duration, m
 		return
 	}
 	runtime.GC() // what others have left is not this one's
-	using := s.clients[:clients]
-	// Nor is what it has left itself: the rest of a tick or of a segment.
-	for _, slice := range together(ctx, using, box/8, leadIn) {
-		s.ids = append(s.ids, slice.ids...)
-	}
 	wait, rate := 0.0, 0.0
-	for _, slice := range together(ctx, using, box, most) {
+	for _, slice := range together(ctx, s.clients[:clients], box, most) {
 		if slice.err != nil && ctx.Err() == nil {
 			s.err = slice.err
 		}
-		s.ids = append(s.ids, slice.ids...)
+		s.ids = append(append(s.ids, slice.lead...), slice.ids...)
 		wait += slice.perID() / float64(clients)
 		rate += 1e6 / slice.perID()
 	}

@@ -141,6 +141,7 @@ func TestReadmeLinksWhatItClaims(t *testing.T) {
 	assert.Contains(t, text, r.Machine.CPU)
 	assert.Contains(t, text, "A peer wins nowhere in this table. ([chart](docs/results.md#chart-cost))")
 	assert.Contains(t, text, "5 of 8 peers did. ([table](docs/results.md#table-faults))")
+	assert.Contains(t, text, "> The hypervisor took 2.5% of the processors' time", "what the reader has to know before the figures")
 }
 
 func TestText(t *testing.T) {

@@ -15,6 +15,11 @@ func Readme(r *results.Report, file string) string {
 	m.line("%s\n", generated)
 	m.line("%s\n", escaped(machineLine(r)))
 	m.line("**%s**\n", headline(r))
+	for _, n := range notices(r) {
+		if !strings.HasPrefix(n, skippedNotice) { // each stands at its section
+			m.line("> %s\n", escaped(n))
+		}
+	}
 	m.targets(file)
 	for _, s := range r.Sections {
 		m.line("**[%s](%s#%s)**\n", escaped(s.Title), file, s.ID)
