@@ -81,6 +81,12 @@ func (k *Keeper) claim(ctx context.Context) error {
 // take tries to make the cell c ours.
 func (k *Keeper) take(ctx context.Context, c candidate, unlock func()) error {
 	floor := max(k.tick(), c.limit)
+	if floor >= k.maxLimit() {
+		// The clock has gone past the end since it was looked at last. Nothing would be
+		// granted, and all the time that the cell has left be lost.
+		unlock()
+		return &EndOfTimeError{End: k.layout.End()}
+	}
 	r := k.record(min(max(floor, k.front())+k.window, k.maxLimit()))
 	cell, err := k.swap(ctx, c.cell, r)
 	if err == nil {

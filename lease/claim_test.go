@@ -347,3 +347,23 @@ func TestClaimsOnAStoreThatFails(t *testing.T) {
 		nodes[k.Node()] = true
 	}
 }
+
+// A clock that goes past the end of time while a claim is under way gets nothing, and
+// takes nothing from the node number.
+func TestClockGoesPastTheEndWithinAClaim(t *testing.T) {
+	layout := generator.DefaultLayout()
+	memory := leasetest.NewMemory()
+	clock := clocktest.NewVirtual(noon)
+	tried := 0
+	memory.After = func(context.Context, leasetest.Op) {
+		if tried++; tried == 1 {
+			clock.Step(layout.End().Sub(noon) + time.Minute)
+		}
+	}
+	_, err := lease.Claim(t.Context(), memory, quiet(clock, lease.WithLayout(layout))...)
+	var over *lease.EndOfTimeError
+	require.ErrorAs(t, err, &over)
+	cells, err := memory.List(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, cells, "nothing was written")
+}
