@@ -11,7 +11,8 @@ import (
 var tail = quantiles[3]
 
 // tailTarget compares the tail of Next with that of the empty loop, slice by slice, at
-// one rate.
+// one rate. On a machine whose stalls make up the empty loop's tail, it says that Next
+// adds none of its own, and nothing of what a call takes: the cost section does that.
 func tailTarget(lines []*line) results.Target {
 	t := results.Target{ID: "latency-tail", Text: "p99.9 at 1 million IDs per second: at most 2× that of the empty loop", Unit: "×", Want: 2, AtMost: true}
 	var next, empty *line

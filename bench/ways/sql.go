@@ -67,7 +67,7 @@ func mariaWays() []way {
 		open:      inSegments(maria, 0, update("segments")),
 	}, {
 		name: "MariaDB segments, doubled while used up quickly", group: results.Peers, needs: needs,
-		note:      "as Leaf does it: from 1000 up to a million, the next prefetched",
+		note:      "as Leaf does it: from 1000 up to 512,000, the next prefetched",
 		published: rate("CosId SegmentChainId, M1 laptop", 127e6),
 		setUp:     statements(maria, table("growing")...),
 		open:      inSegments(maria, 1_000_000, update("growing")),

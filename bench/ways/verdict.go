@@ -97,7 +97,7 @@ func shortest(table *results.Table) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("Numbers that are counted stay short: the greatest that any other way made here has %s digits, those of tickflake %s. "+
-		"And where a row is inserted anyway, an auto-increment adds next to nothing to that; but the ID is known only afterwards.",
+		"And where a row is inserted anyway, the time of an auto-increment here is that of the insert, which is paid in any case; but the ID is known only afterwards.",
 		results.Figure(theirs), results.Figure(ours))}
 }
 
