@@ -68,6 +68,7 @@ func (c costs) peersVerdict() []string {
 		return nil
 	}
 	var out, faster, alike []string
+	few := 0 // rounds, if they are too few for all
 	for _, row := range c.table.Rows {
 		if wall, _ := c.ratios(row.Name, nextName); row.Group == results.Peers && len(wall) > 0 {
 			text := fmt.Sprintf("%s (%s the time)", row.Name, times(c.against(row.Name, nextName)))
@@ -75,6 +76,10 @@ func (c costs) peersVerdict() []string {
 			case -1:
 				faster = append(faster, text)
 			case 0:
+				if s, _ := (results.Cell{Samples: wall}).Summary(); s.Whole {
+					few = len(wall)
+					continue
+				}
 				alike = append(alike, text)
 			}
 		}
@@ -85,7 +90,11 @@ func (c costs) peersVerdict() []string {
 	if len(alike) > 0 {
 		out = append(out, fmt.Sprintf("Not to be told from Next by these rounds: %s.", list(alike)))
 	}
-	if len(faster)+len(alike) == 0 {
+	if few > 0 {
+		out = append(out, fmt.Sprintf("Which peers are faster or slower than Next cannot be told from %d rounds. The fastest by their medians is %s with %s ns, %s the time.",
+			few, peer, short(c.ns(peer)), times(c.against(peer, nextName))))
+	}
+	if len(faster)+len(alike)+few == 0 {
 		out = append(out, fmt.Sprintf("No peer is as fast as Next. The fastest is %s with %s ns, %s the time.",
 			peer, short(c.ns(peer)), times(c.against(peer, nextName))))
 	}

@@ -52,10 +52,22 @@ type frontEndOrder struct {
 }
 
 func Example_javaScript() {
-	gen, err := generator.New(generator.WithLayout(generator.JavaScript()))
+	ctx := context.Background()
+	store, err := directory.Open("short-order-ids")
 	if err != nil {
 		log.Fatal(err)
 	}
+	last := generator.ID(2147483647)
+	keeper, err := migrate.LeaseAfter(ctx, store, generator.JavaScript(), last)
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close()
+
 	id, err := gen.Next()
 	if err != nil {
 		log.Fatal(err)

@@ -123,7 +123,8 @@ func (s *sim) checkStats() {
 	if s.closed {
 		expect(stats.Lead == 0, "closed")
 	} else if t.free == t.begin {
-		expect(stats.Lead == 0, "no ID of this node number was issued")
+		lead := max(0, s.leadOf(t.begin>>s.SequenceBits, now))
+		expect(s.gen.Stats().Lead == lead, "no ID of this node number was issued, and the lead of the first is %s", lead)
 	} else if last := s.largest; last >= 0 && !slices.ContainsFunc(s.Ops, func(op Op) bool { return op.Kind == Stream }) {
 		lead := max(0, s.leadOf(uint64(last)>>s.SequenceBits, now))
 		expect(s.gen.Stats().Lead == lead, "the lead is %s", lead)

@@ -44,7 +44,7 @@ func (e *LeadError) Error() string {
 		return fmt.Sprintf("sequence exhausted: next free slot in %s (limit %s%s): %s, lower the rate, or choose a strategy that waits or borrows longer",
 			e.Lead, e.Limit, waited, retry)
 	}
-	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, or IDs were borrowed ahead of it; %s, or choose a strategy that waits or borrows longer",
+	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins where that of a process that crashed ended; %s, or choose a strategy that waits or borrows longer",
 		e.Lead, e.Limit, waited, retry)
 }
 

@@ -33,8 +33,12 @@ func (g *Generator) Stats() Stats {
 		MaxLead:       time.Duration(g.counters.maxLead.Load()),
 	}
 	now, t := g.now(), g.tenure.Load()
-	if free := t.free.Load(); free < sealed && free != t.begin.Load() {
-		s.Lead = max(0, g.leadOf((free-1)>>g.seqBits, now))
+	if free := t.free.Load(); free < sealed {
+		last := free
+		if free != t.begin.Load() {
+			last--
+		}
+		s.Lead = max(0, g.leadOf(last>>g.seqBits, now))
 	}
 	s.Granted = g.leadOf(t.limit.Load()>>g.seqBits+1, now)
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {
