@@ -9,6 +9,7 @@ const about = `Each fault of the catalogue is a script: calls, and what happens 
 	`Every strategy of tickflake is put through all of them in the default layout (4,096 IDs per millisecond): on a raw wall clock, on a monoclock, and on a monoclock under a lease. ` +
 	`Other generators are, as far as they can be driven. One that takes a clock, or a time per call, is handed a virtual clock; ` +
 	`one that reads package time runs in a bubble of testing/synctest, where time is virtual but never wrong, or in real processes started one after the other. ` +
+	`In F11 and F12 the next process goes on with the node number of the one that ended, and under a lease begins where the time ended that was granted to that, so calls wait or fail until its clock is there; a process that may take any number takes another, and no call does. ` +
 	`All time is virtual, so the figures are the same on every machine, and one run is enough. ` +
 	`What each is held to is its own documentation, which the last table quotes in short. The tables of quantities do not care what was promised. ` +
 	`IDs lost to waiting is the virtual time for which calls waited, not counting the first tick of each (in which others have used up the IDs, so that none is lost), times the IDs per second that the format holds: ` +
