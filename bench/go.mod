@@ -9,12 +9,9 @@ require (
 	github.com/chromedp/chromedp v0.23.0
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/go-zookeeper/zk v1.0.4
-	github.com/godruoyi/go-snowflake v0.0.2
 	github.com/gofrs/uuid/v5 v5.5.1
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/mustafaturan/monoflake v1.2.0
-	github.com/muyo/sno v1.2.1
 	github.com/oklog/ulid/v2 v2.1.2
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/rs/xid v1.6.0
@@ -22,7 +19,6 @@ require (
 	github.com/segmentio/ksuid v1.0.4
 	github.com/shirou/gopsutil/v4 v4.26.10
 	github.com/sony/sonyflake v1.2.0
-	github.com/sony/sonyflake/v2 v2.2.0
 	github.com/spf13/cobra v1.10.2
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
@@ -30,7 +26,6 @@ require (
 	github.com/tickflake/tickflake/stores/postgres v0.0.0
 	github.com/tickflake/tickflake/stores/redis v0.0.0
 	github.com/tickflake/tickflake/stores/zookeeper v0.0.0
-	github.com/yitter/idgenerator-go v1.3.3
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/term v0.44.0

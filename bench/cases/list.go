@@ -34,5 +34,5 @@ func Strategy(name string, s strategies.Strategy) Case {
 
 // All lists every case once, but for the floors.
 func All() []Case {
-	return append(append(Ours(), Fleet(), Yitter()), Peers()...)
+	return append(append(Ours(), Fleet()), Peers()...)
 }

@@ -12,14 +12,12 @@ import (
 )
 
 // Peers are the other generators, in settings in which a loop measures what an ID costs,
-// or else the ceiling of their format: all but [Yitter].
+// or else the ceiling of their format.
 func Peers() []Case {
-	list := []Case{
-		Bwmarrin(), BwmarrinWide(), Sonyflake(), SonyflakeV2(), SonyflakeV2Wide(), Godruoyi(),
-		Monoflake(), MonoflakeWide(), Yitter12(), YitterWide(),
+	return []Case{
+		Bwmarrin(), BwmarrinWide(), Sonyflake(),
+		XID(), ObjectID(), ULID(), KSUID(), GoogleV4(), GoogleV7(), GofrsV7(),
 	}
-	list = append(list, Sno()...)
-	return append(list, XID(), ObjectID(), ULID(), KSUID(), GoogleV4(), GoogleV7(), GofrsV7())
 }
 
 // Bwmarrin calls Generate of bwmarrin/snowflake, as it is imported.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	godruoyi "github.com/godruoyi/go-snowflake"
 	gofrs "github.com/gofrs/uuid/v5"
 	google "github.com/google/uuid"
 	"github.com/oklog/ulid/v2"
@@ -25,24 +24,6 @@ func global(name string, bits int, loop Loop, issue func() (ID, error)) Case {
 
 // counter24 is a counter of 24 bits beside a time in seconds.
 var counter24 = Limit{IDs: 1 << 24, Per: time.Second, Repeats: true}
-
-// Godruoyi calls snowflake.NextID of godruoyi/go-snowflake, as it is imported. It does
-// not use the last of the 4096 numbers of its sequence.
-func Godruoyi() Case {
-	c := global("godruoyi/go-snowflake", 64, func(n int) error {
-		for range n {
-			if _, err := godruoyi.NextID(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, func() (ID, error) {
-		id, err := godruoyi.NextID()
-		return idOfInt(id), err
-	})
-	c.Limit = Limit{IDs: int(godruoyi.MaxSequence), Per: time.Millisecond}
-	return c
-}
 
 // XID calls xid.New.
 func XID() Case {

@@ -14,8 +14,7 @@
 // its loop. Each bubble is in a process of its own, which is ended when it has not
 // answered within a limit of real time, and the processor time it used tells a
 // spin from a wait. A cell in which a peer could not be driven says nothing about
-// the peer. muyo/sno is a peer on linux/amd64 only: elsewhere it does not read package
-// time. Where a script of the catalogue cannot be run as it is, but something
+// the peer. Where a script of the catalogue cannot be run as it is, but something
 // like it can, [Peer] has it under Instead, and the report says what is different.
 //
 // A restart is a new generator with the same settings, which is what users make

@@ -20,11 +20,9 @@ import (
 
 // List returns the peers, in the order of the report.
 func List() []Peer {
-	list := []Peer{
-		bwmarrinSnowflake(), sonyflakeV1(), sonyflakeV2(), godruoyiSnowflake(), mustafaturanMonoflake(), yitterIdgenerator(),
+	return []Peer{
+		bwmarrinSnowflake(), sonySonyflake(), googleV7(), gofrsV7(), gofrsV1(), oklogULID(), rsXID(), mongoObjectID(), segmentioKSUID(),
 	}
-	list = append(list, muyoSno()...)
-	return append(list, googleV7(), gofrsV7(), gofrsV1(), oklogULID(), rsXID(), mongoObjectID(), segmentioKSUID())
 }
 
 type (

@@ -15,13 +15,13 @@ func ceilingSection() measure.Section {
 	return measure.Section{ID: "ceiling", Title: "At the ceiling", Full: 14 * time.Second, Quick: 3 * time.Second, Measure: measureCeiling}
 }
 
-const aboutCeiling = `1 to 64 goroutines ask for IDs without a pause, which is for more than the format of these IDs has room for: 4,096 per millisecond, 4,095 for godruoyi/go-snowflake, or 256 per 10 ms for sony/sonyflake. So all reach about the same share of their ceiling, and differ in what the waiting costs. Each batch is whole ticks, about 50 ms of them (25 ms in a quick run), and begins when the tick that it finds is used up. CPU time is that of the process, as the system counts it; cores are CPU time by time that passed. A processor that is taken away for a millisecond takes a tick with it, from whichever case is running.`
+const aboutCeiling = `1 to 64 goroutines ask for IDs without a pause, which is for more than the format of these IDs has room for: 4,096 per millisecond, or 256 per 10 ms for sony/sonyflake. So all reach about the same share of their ceiling, and differ in what the waiting costs. Each batch is whole ticks, about 50 ms of them (25 ms in a quick run), and begins when the tick that it finds is used up. CPU time is that of the process, as the system counts it; cores are CPU time by time that passed. A processor that is taken away for a millisecond takes a tick with it, from whichever case is running.`
 
 const ceilingName = "Next, default layout"
 
 func measureCeiling(ctx context.Context, run *measure.Run) results.Section {
 	bwmarrin := cases.Bwmarrin()
-	list := []cases.Case{cases.Next(ceilingName, generator.DefaultLayout()), bwmarrin, cases.Godruoyi(), cases.SonyflakeV2()}
+	list := []cases.Case{cases.Next(ceilingName, generator.DefaultLayout()), bwmarrin, cases.Sonyflake()}
 	batch := 50 * time.Millisecond
 	if run.Quick {
 		batch /= 2

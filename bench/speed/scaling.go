@@ -15,15 +15,14 @@ func scalingSection() measure.Section {
 	return measure.Section{ID: "scaling", Title: "Scaling", Full: 16 * time.Second, Quick: 3 * time.Second, Measure: measureScaling}
 }
 
-const aboutScaling = `1 to 64 goroutines issue IDs without a pause, in batches of about 8 ms (4 ms in a quick run) that they share out; the figures are millions of IDs per second of all together. Next is called on one generator by all. Streams are one per goroutine, of one generator. With a generator each, every goroutine has its own, with its own node number, up to 64. The floor is what one shared word allows: one clock read and one atomic addition, all on one cache line. The layouts have sequences that are never used up. Peers are called as they are, but those that have the width of a sequence in their names. More goroutines than cores add no work that can be done at once, but more callers to hold up. At 24 bits of a counter per second, rs/xid and ObjectIDs repeat beyond 16.8 million IDs per second; at 16 bits per 4 ms, muyo/sno waits beyond 16.4 million.`
+const aboutScaling = `1 to 64 goroutines issue IDs without a pause, in batches of about 8 ms (4 ms in a quick run) that they share out; the figures are millions of IDs per second of all together. Next is called on one generator by all. Streams are one per goroutine, of one generator. With a generator each, every goroutine has its own, with its own node number, up to 64. The floor is what one shared word allows: one clock read and one atomic addition, all on one cache line. The layouts have sequences that are never used up. Peers are called as they are, but those that have the width of a sequence in their names. More goroutines than cores add no work that can be done at once, but more callers to hold up. At 24 bits of a counter per second, rs/xid and ObjectIDs repeat beyond 16.8 million IDs per second.`
 
 func measureScaling(ctx context.Context, run *measure.Run) results.Section {
 	next, floor := cases.Next(nextName, cases.Wide()), cases.SharedFloor()
 	list := []cases.Case{
 		floor, next, cases.Stream(), cases.Fleet(),
-		cases.BwmarrinWide(), cases.SonyflakeV2Wide(), cases.XID(), cases.ObjectID(), cases.GoogleV7(),
+		cases.BwmarrinWide(), cases.XID(), cases.ObjectID(), cases.GoogleV7(),
 	}
-	list = append(list, cases.Sno()...)
 	batch := 8 * time.Millisecond // in which a goroutine that is late to begin makes little difference
 	if run.Quick {
 		batch /= 2
