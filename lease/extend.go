@@ -50,11 +50,18 @@ func (k *Keeper) lost(ctx context.Context, is record) error {
 	node := h.cell.Node
 	k.counters.conflicts.Add(1)
 	by := "another process took it"
-	if is.Holder == k.token {
+	switch is.Holder {
+	case k.token:
 		by = "a copy of this process's memory wrote to it: a snapshot was restored beside its original"
 		k.token = k.random()
+	case "":
+		by = "another process took it and gave it back, or an operator released it"
 	}
-	k.log.Warn("lease: lost, "+by, "node", node, "holder", is.Owner, "ours until", k.time(h.limit))
+	attrs := []any{"node", node, "ours until", k.time(h.limit)}
+	if is.Owner != "" {
+		attrs = append(attrs, "holder", is.Owner)
+	}
+	k.log.Warn("lease: lost, "+by, attrs...)
 	h.unlock()
 	k.held = nil
 	if k.pinned() {

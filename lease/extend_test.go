@@ -1,7 +1,9 @@
 package lease_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -102,6 +104,31 @@ func TestPinnedIsLostForGood(t *testing.T) {
 		require.Equal(t, "the successor", held.Owner)
 	})
 	require.Equal(t, before, trips(store))
+}
+
+// The log says who took a number, or that nobody has it now.
+func TestLossIsLogged(t *testing.T) {
+	for name, test := range map[string]struct {
+		release bool
+		want    string
+	}{
+		"taken":          {false, `another process took it" node=5 "ours until"=2029-06-01T12:00:30.000Z holder="the successor"`},
+		"and given back": {true, `another process took it and gave it back, or an operator released it" node=5 "ours until"=2029-06-01T12:00:30.000Z` + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktest.NewVirtual(noon)
+			memory := leasetest.NewMemory()
+			var log bytes.Buffer
+			k := claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)), lease.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			successor := claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)), lease.WithOwner("the successor"))
+			if test.release {
+				require.NoError(t, successor.Close())
+			}
+			clock.Advance(15 * time.Second)
+			k.Poll(t.Context())
+			require.Contains(t, log.String(), test.want)
+		})
+	}
 }
 
 // IDs that run ahead of the clock find more granted before they come to the end.
