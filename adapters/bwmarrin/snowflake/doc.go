@@ -25,8 +25,12 @@
 // # What is different
 //
 //   - NewNode fails if the layout that [Epoch], [NodeBits] and [StepBits] describe
-//     cannot work: if they leave no bits for the time, or if the epoch is before 1970 or
-//     still to come.
+//     cannot work: if they leave no bits for the time, if the epoch is before 1970 or
+//     still to come, or if its time is over, where the original wraps around and goes on.
+//   - Nodes with the same number, layout and epoch share what a process remembers of
+//     them. In a bubble of testing/synctest that has two consequences. Its time begins in
+//     the year 2000, before the default Epoch: set one before that. And a node belongs
+//     to the bubble that it was made in: give each test a number of its own.
 //   - [ParseBase32] and [ParseBase58] refuse a text that is empty, holds a character from
 //     outside the alphabet, or stands for more than 64 bits. The original reads many of
 //     those as some other number.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -137,4 +138,20 @@ func TestCloseWithoutLease(t *testing.T) {
 	require.NoError(t, node.Close())
 	assert.Greater(t, node.Generate(), id)
 	assert.Greater(t, newNode(t, 9).Generate(), id)
+}
+
+// In a bubble, whose time begins in 2000, a node works that is of the bubble, with an
+// epoch before that.
+func TestInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := snowflake.NewNode(901)
+		assert.ErrorContains(t, err, "epoch")
+		layout(t, time.Unix(0, 0), 10, 1)
+		node := newNode(t, 901)
+		begin := time.Now()
+		for range 10 { // a millisecond has two
+			node.Generate()
+		}
+		assert.Equal(t, 4*time.Millisecond, time.Since(begin).Truncate(time.Millisecond))
+	})
 }
