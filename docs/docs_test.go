@@ -137,7 +137,7 @@ func exported(t *testing.T, dir string) (failures, stats []string) {
 // do about them.
 func TestOperate(t *testing.T) {
 	page := read(t, "docs/operate.md")
-	for _, dir := range []string{"generator", "lease", "stores/directory", "strategies"} {
+	for _, dir := range []string{"generator", "lease", "strategies", "stores/directory", "stores/etcd", "stores/nats", "stores/redis", "stores/sqlstore", "stores/zookeeper"} {
 		failures, stats := exported(t, dir)
 		require.NotEmpty(t, failures, dir)
 		for _, name := range failures {

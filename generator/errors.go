@@ -96,18 +96,18 @@ func (e *EndOfTimeError) Error() string {
 	if e.End.Equal(maxEpoch) {
 		return fmt.Sprintf("no generator issues IDs after %s, whatever its layout: set the clock right", e.End.Format(time.RFC3339Nano))
 	}
-	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: move to one with a wider time field or a later epoch, or set the clock right",
+	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: set the clock right, or move to another layout, whose IDs may repeat the numbers of these, so to one above them or for a new table",
 		e.End.Format(time.RFC3339Nano))
 }
 
-// BatchSizeError reports a slice whose length [Generator.NextN] does not take.
+// BatchSizeError reports a slice that is too long for [Generator.NextN].
 type BatchSizeError struct {
 	Size  int // the slice's length
 	Limit int // the longest: MaxBatch
 }
 
 func (e *BatchSizeError) Error() string {
-	return fmt.Sprintf("batch of %d IDs: give a slice of 1 to %d", e.Size, e.Limit)
+	return fmt.Sprintf("batch of %d IDs: give a slice of at most %d", e.Size, e.Limit)
 }
 
 // errNil is what is wrong with an option or argument that is nil.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -20,18 +21,28 @@ func Example() {
 	}
 	defer gen.Close()
 
-	id, err := gen.Next()
+	first, err := gen.Next()
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("decimal:", id)
-	fmt.Println("base 32:", id.Base32())
+	second, err := gen.Next()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("in order:", first < second)
 
-	parts, err := gen.Layout().Decode(id)
+	parts, err := gen.Layout().Decode(second)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("issued: ", parts.Time.Format(time.RFC3339Nano), "on node", parts.Node)
+	fmt.Println("issued on node", parts.Node, "just now:", time.Since(parts.Time) < time.Minute)
+
+	read, err := generator.ParseBase32(second.Base32()) // as in a URL
+	fmt.Println("read back:", read == second, err)
+	// Output:
+	// in order: true
+	// issued on node 7 just now: true
+	// read back: true <nil>
 }
 
 // Twitter's layout, on datacenter 11, worker 26, for a service that would rather
@@ -49,7 +60,6 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	fmt.Println(gen.Node())
-
 	// Output: 378
 }
 
@@ -117,4 +127,33 @@ func ExampleGenerator_Stream() {
 	b, err := stream.Next()
 	fmt.Println(a < b, err)
 	// Output: true <nil>
+}
+
+// The error of a call that the strategy rejected says why, and by how much. The
+// generator counts such calls.
+func ExampleLeadError() {
+	clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
+	gen, err := generator.New(
+		generator.WithClock(clock), // a raw wall clock
+		generator.WithStrategy(strategies.WaitUpTo(5*time.Millisecond)),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := gen.Next(); err != nil {
+		log.Fatal(err)
+	}
+
+	clock.Step(-time.Second)
+	_, err = gen.Next()
+	var lead *generator.LeadError
+	if errors.As(err, &lead) {
+		fmt.Println(lead.Cause, "by", lead.Lead, "with a limit of", lead.Limit)
+	}
+	fmt.Println(errors.Is(err, generator.ErrBehind), errors.Is(err, generator.ErrExhausted))
+	fmt.Println("rejected:", gen.Stats().Rejections)
+	// Output:
+	// behind by 1s with a limit of 5ms
+	// true false
+	// rejected: 1
 }

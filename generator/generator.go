@@ -10,7 +10,8 @@ import (
 )
 
 // Generator issues IDs. Make one with [New] and share it: its methods are safe
-// for use by any number of goroutines, and one is enough for a process.
+// for use by any number of goroutines, and one is enough for a process. The zero
+// Generator is not usable.
 //
 // The methods that issue IDs are doors to the same core, and differ in what the
 // caller has at hand:
@@ -83,7 +84,7 @@ func newAssembly(l Layout, node int64) assembly {
 }
 
 // New returns a generator. Without options it issues IDs of [DefaultLayout] on
-// node 0, timed by a monoclock.Clock, and waits up to a second when it has to.
+// node 0, timed by a [monoclock.Clock], and waits up to a second when it has to.
 //
 // It fails with a [*ConfigError] that names the option and the numbers when an
 // option is out of range or nil, when the layout is not valid, and when the
@@ -188,15 +189,16 @@ func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 // holds. The time that a strategy allows for waiting is for the whole call, so a
 // batch of more than a tick's IDs needs a strategy that waits long enough for all
 // the ticks it takes: the default one, with the default layout, gets through 4
-// million at best, and on a busy machine through fewer. A slice that is empty or longer than [MaxBatch] is refused with
-// a [*BatchSizeError].
+// million at best, and on a busy machine through fewer. A slice that is longer than
+// [MaxBatch] is refused with a [*BatchSizeError]; an empty one asks for nothing, and
+// nothing is done.
 func (g *Generator) NextN(ids []ID) (int, error) {
 	return g.NextNContext(context.Background(), ids)
 }
 
 // NextNContext is [Generator.NextN], but gives up when ctx ends.
 func (g *Generator) NextNContext(ctx context.Context, ids []ID) (int, error) {
-	if len(ids) == 0 || len(ids) > MaxBatch {
+	if len(ids) > MaxBatch {
 		return 0, &BatchSizeError{Size: len(ids), Limit: MaxBatch}
 	}
 	c := call{ctx: ctx}
@@ -235,8 +237,12 @@ func (g *Generator) Close() error { return g.CloseContext(context.Background()) 
 // that are waiting return it within about 2 ms, and streams stop. Calls that run at
 // the same time may still get their ID. Then it gives the lease back, if there is
 // one, and returns the error of that: the node number then stays taken for a while
-// longer, and nothing else is amiss. Closing again does nothing and returns nil.
+// longer, and nothing else is amiss. Closing again does nothing and returns nil. A ctx
+// that is nil counts as [context.Background]: what must end can end.
 func (g *Generator) CloseContext(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	end, first := g.seal()
 	if !first || g.lease == nil {
 		return nil

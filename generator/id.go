@@ -15,7 +15,8 @@ import (
 
 // ID is a unique, time-ordered identifier of 63 bits: the top bit of the int64
 // is always clear, so an ID runs from 0 to 9223372036854775807 and is never
-// negative. What the bits mean is the business of a [Layout].
+// negative. What the bits mean is the business of a [Layout]: [Layout.Decode] tells
+// when an ID was issued, and by which node.
 //
 // Under one layout the order of IDs is the order of the ticks stamped in them
 // (within one tick, that of the lower bits), so <, [cmp.Compare] and
@@ -26,9 +27,11 @@ import (
 // # Choosing a form
 //
 //   - A database: a BIGINT column, through [ID.Value] and [ID.Scan]; in MongoDB a
-//     64-bit integer, through [ID.MarshalBSONValue].
+//     64-bit integer, through [ID.MarshalBSONValue], which version 1 of its driver
+//     does not use.
 //   - JSON: a string, "1541815603606036480", because JavaScript rounds
-//     numbers above 1<<53.
+//     numbers above 1<<53. For a field that may be null, use a *ID: a
+//     [database/sql.Null] of ID becomes {"V":"1541815603606036480","Valid":true}.
 //   - Text for programs: [ID.String], decimal. It sorts as text only among
 //     IDs of equal length.
 //   - Text that must sort, or be short, or be typed by people: [ID.Base32],

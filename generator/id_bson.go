@@ -16,6 +16,10 @@ const (
 // MarshalBSONValue implements the ValueMarshaler of MongoDB's driver, version 2: a
 // 64-bit integer, as large as it may be. It fails, with [ErrIDRange], only for a
 // negative ID.
+//
+// Version 1 of the driver does not use this method, nor [ID.UnmarshalBSONValue]: in its
+// interfaces the type is not a byte. It takes an ID for a plain int64, writes a
+// negative one, and reads null and false as 0 and true as 1.
 func (id ID) MarshalBSONValue() (typ byte, data []byte, err error) {
 	if err := id.checkWritable(); err != nil {
 		return 0, nil, err
@@ -25,7 +29,8 @@ func (id ID) MarshalBSONValue() (typ byte, data []byte, err error) {
 
 // UnmarshalBSONValue implements the ValueUnmarshaler of MongoDB's driver, version 2. It
 // accepts an integer of 64 or 32 bits. It refuses a null: read a field that may be null
-// into a *ID.
+// into a *ID. Version 1 of the driver does not use this method: see
+// [ID.MarshalBSONValue].
 //
 // The error is a [*ParseError] that wraps [ErrIDRange], [ErrIDLength], or [ErrIDType] for
 // values of any other type.

@@ -1,6 +1,7 @@
 package generator_test
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,4 +59,20 @@ func ExampleParseError() {
 	// Output:
 	// decimal ID "1541815603606O36480": bad character "O" at offset 13
 	// true 13
+}
+
+// A column that may be NULL is scanned into a sql.Null, any other into an ID.
+func ExampleID_Scan() {
+	var parent sql.Null[generator.ID]
+	for _, column := range []any{int64(1541815603606036480), nil} {
+		err := parent.Scan(column)
+		fmt.Println(parent.V, parent.Valid, err)
+	}
+
+	var id generator.ID
+	fmt.Println(errors.Is(id.Scan(nil), generator.ErrIDType))
+	// Output:
+	// 1541815603606036480 true <nil>
+	// 0 false <nil>
+	// true
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,5 +164,48 @@ func FuzzIDScan(f *testing.F) {
 				require.Equal(t, string(text), id.String())
 			}
 		}
+	})
+}
+
+func FuzzIDBSON(f *testing.F) {
+	for _, id := range []generator.ID{0, 1, tweetID, largestID} {
+		typ, data, err := id.MarshalBSONValue()
+		require.NoError(f, err)
+		f.Add(typ, data)
+	}
+	f.Add(byte(0x10), []byte{1, 2, 0, 0})
+	f.Add(byte(0x10), []byte{0, 0, 0, 0x80})
+	f.Add(byte(0x12), []byte{0, 0, 0, 0, 0, 0, 0, 0x80})
+	f.Add(byte(0x12), []byte{1, 2, 0, 0})
+	f.Add(byte(0x0a), []byte(nil))
+	f.Add(byte(0x08), []byte{1})
+	f.Add(byte(0x01), []byte{0, 0, 0, 0, 0, 0, 0xf0, 0x3f})
+
+	widths := map[byte]int{0x10: 4, 0x12: 8} // of the integers of BSON
+	f.Fuzz(func(t *testing.T, typ byte, data []byte) {
+		width := widths[typ]
+		negative := len(data) > 0 && data[len(data)-1] >= 0x80
+		good := width > 0 && len(data) == width && !negative
+
+		id := untouchedID
+		err := id.UnmarshalBSONValue(typ, data)
+		require.Equal(t, good, err == nil, "%v", err)
+		if err != nil {
+			require.Equal(t, untouchedID, id)
+			requireParseError(t, err)
+			return
+		}
+		// A second reading: little-endian.
+		bigEndian := slices.Clone(data)
+		slices.Reverse(bigEndian)
+		require.Equal(t, new(big.Int).SetBytes(bigEndian).String(), id.String())
+
+		typ, data, err = id.MarshalBSONValue()
+		require.NoError(t, err)
+		require.Equal(t, byte(0x12), typ)
+		require.Len(t, data, 8)
+		again := untouchedID
+		require.NoError(t, again.UnmarshalBSONValue(typ, data))
+		require.Equal(t, id, again)
 	})
 }

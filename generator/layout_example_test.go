@@ -69,3 +69,38 @@ func ExamplePlan() {
 	// until 2112
 	// plan: 1000 nodes, 20000 IDs/s per node and 80 years need 56 bits, 3 more than 53 (38 time + 10 node + 8 sequence, with the best tick, 10ms); one of these fits: at most 128 nodes (7.82× fewer), or at most 3200 IDs/s per node (6.25× fewer), or at most 13.93 years (5.75× fewer), or a budget of 56 bits
 }
+
+// A row of a table that had no such IDs gets the one that was not issued when it was
+// made. Who imports sees to it that node and sequence are not given twice.
+func ExampleLayout_Compose() {
+	made := time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC)
+	layout := generator.DefaultLayout()
+	id, err := layout.Compose(made, 1023, 5)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d, err := layout.Decode(id)
+	fmt.Println(d, err)
+
+	_, err = layout.Compose(made, 1024, 5)
+	fmt.Println(err)
+	// Output:
+	// 153795900215390213: 2026-03-01T09:30:00.000Z, node 1023, sequence 5 <nil>
+	// node 1024 needs 11 bits, but the field has 10 bits: it is 1 more than 1023, the largest that fits; give a number from 0 to 1023, or choose a layout with a wider field
+}
+
+// A layout by the name that a configuration file has for it.
+func ExamplePreset() {
+	for _, name := range []string{"discord", "discrod"} {
+		layout, ok := generator.Preset(name)
+		if !ok {
+			fmt.Println("no preset is called", name)
+			continue
+		}
+		fmt.Println(layout)
+	}
+	// Output:
+	// time=41,worker=5,process=5,sequence=12,tick=1ms,epoch=2015-01-01T00:00:00Z
+	// no preset is called discrod
+}

@@ -101,7 +101,7 @@ func (l Layout) ValidateAt(now time.Time) error {
 	}
 	if !now.Before(end) {
 		return &LayoutError{Name: l.Name, Problems: []Problem{{"time", instantText(now), "before " + instantText(end),
-			fmt.Sprintf("the time field, %d bits of %s from %s, ended at %s, %s before now, %s; existing IDs still decode, but to issue new ones set the clock right or choose a later epoch, more time bits or a longer tick",
+			fmt.Sprintf("the time field, %d bits of %s from %s, ended at %s, %s before now, %s; existing IDs still decode, but to issue new ones set the clock right, or choose a later epoch, more time bits or a longer tick for a new table: in the old one, that repeats numbers",
 				l.TimeBits, l.Tick, epoch, instantText(end), spanText(now, end), instantText(now))}}}
 	}
 	return nil

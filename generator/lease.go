@@ -16,6 +16,9 @@ import (
 //
 // Ticks are counted from the layout's epoch on. A Limit beyond the layout's time is
 // the end of that.
+//
+// Grants are made by package lease. Fields may be added in a minor version; do not
+// make one elsewhere.
 type Grant struct {
 	Node         int64
 	Floor, Limit uint64
@@ -24,8 +27,9 @@ type Grant struct {
 	Renew uint64
 }
 
-// Lease grants node numbers and ticks to a [Generator]. *lease.Keeper is one; there
-// should be little reason to write another.
+// Lease grants node numbers and ticks to a [Generator]. It is implemented by package
+// lease, as [*github.com/tickflake/tickflake/lease.Keeper]. Methods may be added in a
+// minor version; do not implement it elsewhere.
 //
 // A Lease is bound to one generator. Its methods must be safe for use by several
 // goroutines at once.
@@ -49,6 +53,9 @@ type Lease interface {
 
 // Holder is what a [Lease] sees of its generator. Its methods are safe for use by
 // several goroutines at once; Grant has one caller at a time.
+//
+// It is implemented by this package, for package lease. Methods may be added in a
+// minor version; do not implement it elsewhere.
 type Holder interface {
 	// Grant extends what the generator holds, if it is the same node number and
 	// begins within, or else has it go on with the new node number at once. IDs keep
@@ -77,7 +84,8 @@ type GrantError struct {
 	Past   time.Duration // from Limit to the clock's reading: below zero if IDs ran ahead of the clock
 	Waited time.Duration // how long the call had waited
 	Err    error         // why the lease has no further grant, or nil if it did not say
-	// Context is the error of the call's context if it ended the wait, or nil.
+	// Context is the error of the call's context if it ended the wait, with its cause,
+	// or nil.
 	Context error
 }
 
@@ -140,7 +148,7 @@ func (c *call) pass(g *Generator, t *tenure, last uint64) error {
 	}
 	c.waitFor(g, news, min(patience-c.waited, coarseWait))
 	if err := c.ctx.Err(); err != nil {
-		return c.notGranted(g, t, limit, context.Cause(c.ctx))
+		return c.notGranted(g, t, limit, errorOf(c.ctx))
 	}
 	return nil
 }
@@ -171,6 +179,15 @@ func (c *call) waitFor(g *Generator, news <-chan struct{}, d time.Duration) {
 	if g.after == nil {
 		c.waited = c.before + time.Since(c.began)
 	}
+}
+
+// errorOf returns the error of a context that has ended, with its cause.
+func errorOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 func (c *call) notGranted(g *Generator, t *tenure, limit uint64, ended error) error {

@@ -215,6 +215,7 @@ func TestWaitForAGrant(t *testing.T) {
 		"borrow":       {strategies.BorrowUpTo(time.Hour), 0},
 		"wait":         {strategies.WaitUpTo(250 * time.Millisecond), 250 * time.Millisecond},
 		"one of yours": {strategies.Func(strategies.Wait().Decide), 0},
+		"in a chain":   {strategies.Chain(strategies.Func(strategies.Wait().Decide)), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, _, clock := leased(t, 1, generator.WithStrategy(c.strategy))
@@ -261,12 +262,14 @@ func TestDeadlineWaitsForAGrant(t *testing.T) {
 
 	l.first.Node = 3
 	g = newGenerator(t, generator.WithLease(l), generator.WithStrategy(strategies.Reject()))
-	short, cancelShort := context.WithTimeout(t.Context(), time.Millisecond)
+	cause := errors.New("no more time")
+	short, cancelShort := context.WithTimeoutCause(t.Context(), time.Millisecond, cause)
 	defer cancelShort()
 	_, err := g.NextContext(short)
 	var end *generator.GrantError
 	require.ErrorAs(t, err, &end)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorIs(t, err, cause)
 
 	group.Go(func() error {
 		_, err := g.NextContext(ctx)

@@ -10,7 +10,7 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Clock tells a [Generator] what time it is. *monoclock.Clock is the default and
+// Clock tells a [Generator] what time it is. [*monoclock.Clock] is the default and
 // what production wants; the real and mock clocks of github.com/benbjohnson/clock
 // serve as well, and so does anything with this method.
 //
@@ -70,25 +70,26 @@ func WithNodeParts(parts ...int64) Option {
 	return func(c *config) { c.parts, c.option = append([]int64{}, parts...), "WithNodeParts" }
 }
 
-// WithClock sets the clock. The default is monoclock.New().
+// WithClock sets the clock. The default is [monoclock.New].
 func WithClock(clock Clock) Option {
 	return func(c *config) { c.clock, c.ownClock = clock, true }
 }
 
 // WithLease has the generator issue IDs with the node numbers and in the times that
 // l grants, so that they are unique across restarts and machines whatever any clock
-// says. *lease.Keeper is the one to give. Its layout and clock are the generator's, so
-// [WithNode] and [WithClock] cannot be combined with it, nor a layout that differs.
+// says. [*github.com/tickflake/tickflake/lease.Keeper] is the one to give. Its layout and
+// clock are the generator's, so [WithNode] and [WithClock] cannot be combined with it,
+// nor a layout that differs.
 //
 // Closing the generator gives the lease back.
 func WithLease(l Lease) Option { return func(c *config) { c.lease, c.leased = l, true } }
 
 // WithStrategy sets what happens when the next free slot lies ahead of the
-// clock. The default is strategies.Default(): wait up to one second.
+// clock. The default is [strategies.Default]: wait up to one second.
 func WithStrategy(s strategies.Strategy) Option { return func(c *config) { c.strategy = s } }
 
 // WithSequenceStart sets where the sequence of a new tick begins. The default is
-// strategies.StartZero().
+// [strategies.StartZero].
 func WithSequenceStart(s strategies.SequenceStart) Option { return func(c *config) { c.start = s } }
 
 // configure applies opts to the defaults and checks the result at the clock's

@@ -31,7 +31,7 @@ type Stats struct {
 	// end.
 	Granted time.Duration
 	// Drift is the wall clock's time minus the generator's, if the clock tells
-	// it, as monoclock.Clock does.
+	// it, as [monoclock.Clock] does.
 	Drift time.Duration
 }
 

@@ -7,8 +7,8 @@ import (
 
 // Stream issues IDs to one goroutine from small blocks that it reserves, so that
 // goroutines on different cores do not contend for one word with every ID. Get
-// one from [Generator.Stream]; a Stream must not be used by two goroutines at
-// the same time, and needs no closing.
+// one from [Generator.Stream]; the zero Stream is not usable. A Stream must not be
+// used by two goroutines at the same time, and needs no closing.
 //
 // What it keeps: IDs are unique among all that the generator issues, and those
 // of one Stream ascend. The clock is read for every ID, so its time is as true as

@@ -131,7 +131,7 @@ func (k *Keeper) written() {
 func (k *Keeper) records(cells []Cell) ([]record, error) {
 	records := make([]record, len(cells))
 	for i, cell := range cells {
-		r, err := decode(cell)
+		r, err := k.decode(cell)
 		if err == nil {
 			err = r.fits(cell.Node, k.layout, k.spec)
 		}
@@ -250,8 +250,17 @@ func (k *Keeper) mayPass(err error) bool {
 func ended(err error, ctx context.Context) error {
 	var full *NoFreeNodeError
 	if errors.As(err, &full) && full.Err == nil {
-		full.Err = context.Cause(ctx)
+		full.Err = errorOf(ctx)
 		return full
 	}
-	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	return fmt.Errorf("%w: %w", errorOf(ctx), err)
+}
+
+// errorOf returns the error of a context that has ended, with its cause.
+func errorOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -116,6 +117,29 @@ func TestClaimGivesUpWithItsContext(t *testing.T) {
 	var failed *lease.StoreError
 	require.ErrorAs(t, err, &failed)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A cause does not hide that it was the context.
+func TestClaimGivesUpWithItsContextsCause(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := leasetest.NewMemory()
+	_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, small(0))...)
+	require.NoError(t, err)
+	cause := errors.New("the deploy was stopped")
+	for name, fault := range map[string]leasetest.Fault{"full": leasetest.None, "away": leasetest.Unavailable} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ctx, stop := context.WithTimeout(ctx, time.Hour)
+		store := memory.Client()
+		store.Before = func(context.Context, leasetest.Op) leasetest.Fault { return fault }
+		store.After = func(context.Context, leasetest.Op) { cancel(cause) }
+		if fault == leasetest.Unavailable {
+			cancel(cause)
+		}
+		_, err = lease.Claim(ctx, store, quiet(clock, small(0))...)
+		require.ErrorIs(t, err, context.Canceled, name)
+		require.ErrorIs(t, err, cause, name)
+		stop()
+	}
 }
 
 // Two who start in the same moment with the number that both must have: the one who

@@ -36,6 +36,21 @@ func TestDamagedCellStopsClaims(t *testing.T) {
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Equal(t, damaged, after)
+
+	holding, err := lease.InspectNode(t.Context(), store, 0)
+	require.NoError(t, err)
+	assert.Equal(t, lease.Damaged, holding.State)
+	assert.ErrorIs(t, holding.Err, lease.ErrDamaged)
+	_, err = lease.Inspect(t.Context(), store)
+	require.ErrorIs(t, err, lease.ErrDamaged)
+	assert.NotContains(t, err.Error(), "does not answer")
+	err = lease.ForceRelease(t.Context(), store, 0)
+	require.ErrorIs(t, err, lease.ErrDamaged)
+	assert.NotContains(t, err.Error(), "does not answer")
+	before := k.Stats().Failures
+	clock.Advance(lease.DefaultLocalWindow / 2)
+	k.Poll(t.Context())
+	assert.Greater(t, k.Stats().Failures, before, "the store answers, but not with what was asked for")
 	var notReleased *lease.ReleaseError
 	require.ErrorAs(t, k.Close(), &notReleased)
 }
@@ -49,4 +64,19 @@ func TestStrangeValueStopsClaims(t *testing.T) {
 	require.ErrorAs(t, err, &record)
 	require.ErrorIs(t, err, lease.ErrDamaged)
 	assert.EqualValues(t, 3, record.Node)
+}
+
+// What others did to a cell that is held counts as a failure when it cannot be read.
+func TestStrangeValueIsAFailure(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := leasetest.NewMemory()
+	k, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithNode(lease.NodeNumber(3)))...)
+	require.NoError(t, err)
+	cell, err := memory.Read(t.Context(), 3)
+	require.NoError(t, err)
+	_, err = memory.Swap(t.Context(), cell, []byte("somebody else's"))
+	require.NoError(t, err)
+	clock.Advance(lease.DefaultWindow / 2)
+	k.Poll(t.Context())
+	assert.EqualValues(t, 1, k.Stats().Failures)
 }

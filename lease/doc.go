@@ -17,14 +17,15 @@
 //
 // What can go wrong is that time is not granted: the store is away for longer than
 // the grant lasts, or all node numbers are held. Then generators return a
-// generator.GrantError, and go on by themselves when there is a grant.
+// [generator.GrantError], and go on by themselves when there is a grant.
 //
 // # Stores
 //
-// Package stores/directory keeps cells in plain files, for any number of processes
-// on one host. The modules below stores/ keep them in etcd, ZooKeeper, PostgreSQL,
-// MySQL and MariaDB, Redis and NATS JetStream. Package lease/leasetest has a
-// conformance suite for others, and a store in memory for tests.
+// Package [github.com/tickflake/tickflake/stores/directory] keeps cells in plain files,
+// for any number of processes on one host. The modules below stores/ keep them in etcd,
+// ZooKeeper, PostgreSQL, MySQL and MariaDB, Redis and NATS JetStream. Package
+// [github.com/tickflake/tickflake/lease/leasetest] has a conformance suite for
+// others, and a store in memory for tests.
 //
 // # What it rests on
 //

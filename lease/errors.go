@@ -12,7 +12,7 @@ import (
 // ErrClosed is returned for a [Keeper] that was closed, for good.
 var ErrClosed = errors.New("lease is closed: claim a new one")
 
-// ErrBound is returned by generator.New for a [Keeper] that another generator
+// ErrBound is returned by [generator.New] for a [Keeper] that another generator
 // issues IDs under.
 var ErrBound = errors.New("lease is bound to another generator: claim one for each")
 
@@ -56,7 +56,7 @@ type NoFreeNodeError struct {
 	Nodes   int64     // node numbers that the layout has
 	Soonest time.Time // the earliest end of a grant among them, or zero if none is known; it is free a window later
 	Latest  time.Time // the latest
-	Err     error     // the context's error if it ended the wait for one, or nil
+	Err     error     // the context's error, with its cause, if it ended the wait for one, or nil
 }
 
 func (e *NoFreeNodeError) Error() string {
@@ -148,7 +148,7 @@ func (e *SkewError) Error() string {
 type EndOfTimeError struct{ End time.Time }
 
 func (e *EndOfTimeError) Error() string {
-	return fmt.Sprintf("no node number has time left before %s, the end of the layout: set the clock right, or move to a layout with a wider time field or a later epoch", e.End.Format(time.RFC3339))
+	return fmt.Sprintf("no node number has time left before %s, the end of the layout: set the clock right, or move to another layout, whose IDs may repeat the numbers of these, so to one above them or for a new table", e.End.Format(time.RFC3339))
 }
 
 // ReleaseError reports that a lease could not be given back. Its node number stays
@@ -165,3 +165,26 @@ func (e *ReleaseError) Error() string {
 
 // Unwrap returns the cause.
 func (e *ReleaseError) Unwrap() error { return e.Err }
+
+// URLError reports a URL that names no store, to a package under stores. It shows no
+// part of the URL but the scheme, for where the password begins and ends in a URL that
+// is wrong is anybody's guess.
+type URLError struct {
+	Scheme  string // such as "postgres"; empty if it is none that the store knows
+	Problem string // what is wrong, and what is wanted
+	Err     error  // the cause, such as a [*NamespaceError], or a certificate file that cannot be read; or nil
+}
+
+func (e *URLError) Error() string {
+	text := "store URL: " + e.Problem
+	if e.Scheme != "" {
+		text = e.Scheme + " " + text
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause, or nil.
+func (e *URLError) Unwrap() error { return e.Err }

@@ -11,10 +11,12 @@ type Stats struct {
 	Extensions uint64 // grants extended
 	Conflicts  uint64 // node numbers lost to other processes
 	Releases   uint64 // node numbers given back
-	Failures   uint64 // operations of the store that failed
+	Failures   uint64 // operations of the store that failed, and cells that could not be read
 	// Skew is how far this process's clock was ahead of the fleet's at the last
 	// claim, as far as the others' grants tell: to about a third of a window. It is 0
-	// if there were no others.
+	// if there were no others. Processes that crashed look as if their clocks were
+	// behind, so a skew above zero shows a third of a window after the claim only, by
+	// those that have written meanwhile.
 	Skew time.Duration
 	// Node is the node number that IDs are issued with, and Remaining how far the
 	// end of its grant is from the clock: below zero past it.

@@ -96,8 +96,17 @@ func (k *Keeper) read(ctx context.Context, node int64) (Cell, record, error) {
 	if err != nil || cell.Version == 0 {
 		return cell, record{}, k.storeError("read", node, err)
 	}
-	r, err := decode(cell)
+	r, err := k.decode(cell)
 	return cell, r, err
+}
+
+// decode reads the record of a cell, and counts one that cannot be read.
+func (k *Keeper) decode(cell Cell) (record, error) {
+	r, err := decode(cell)
+	if err != nil {
+		k.counters.failures.Add(1)
+	}
+	return r, err
 }
 
 func (k *Keeper) swap(ctx context.Context, old Cell, r record) (Cell, error) {
@@ -118,11 +127,14 @@ func (k *Keeper) lock(ctx context.Context, node int64) (unlock func(), err error
 }
 
 func (k *Keeper) storeError(op string, node int64, err error) error {
-	if err == nil || errors.Is(err, ErrDamaged) {
-		return err // the store does answer, and asking again does not mend it
+	if err == nil {
+		return nil
 	}
 	if !errors.Is(err, ErrConflict) {
 		k.counters.failures.Add(1)
+	}
+	if errors.Is(err, ErrDamaged) {
+		return err // the store does answer, and asking again does not mend it
 	}
 	return &StoreError{Op: op, Node: node, Since: k.since, Err: err}
 }

@@ -48,15 +48,15 @@ type Holding struct {
 	Ahead  time.Duration
 	Window time.Duration    // the last holder's
 	Layout generator.Layout // of the IDs
-	Err    error            // why the cell is Damaged: a [*RecordError]
+	Err    error            // why the cell is Damaged: it wraps [ErrDamaged]
 }
 
 // Inspect returns what a store tells about every node number that was ever claimed,
 // by node number. It writes nothing.
 //
 // A cell whose content is not a record does not hide the others. Of a store that
-// cannot list some cells, the others are returned along with its error, as a
-// [*StoreError].
+// cannot list some cells, the others are returned along with its error: a
+// [*StoreError], or one that wraps [ErrDamaged].
 //
 // On a [Locker] a number is Held if its holder is alive; to find out, Inspect locks
 // and at once unlocks the cells that were not given back, one after the other. That
@@ -65,13 +65,22 @@ type Holding struct {
 // finds it held, and tries again if its context has a deadline. On other stores a
 // number counts as Held until its Limit is past by a Window; nobody can tell sooner.
 func Inspect(ctx context.Context, store Store) ([]Holding, error) {
+	if err := checkArguments("Inspect", ctx, store); err != nil {
+		return nil, err
+	}
 	return inspectAll(ctx, store, time.Now)
 }
 
 // InspectNode is [Inspect] for one node number. The error is a [*NeverClaimedError]
 // if it has no cell, or a [*StoreError].
 func InspectNode(ctx context.Context, store Store, node int64) (Holding, error) {
+	if err := checkArguments("InspectNode", ctx, store); err != nil {
+		return Holding{}, err
+	}
 	cell, err := readCell(ctx, store, node)
+	if errors.Is(err, ErrDamaged) {
+		return Holding{Node: node, State: Damaged, Err: err}, nil
+	}
 	if err != nil {
 		return Holding{}, err
 	}
@@ -92,10 +101,14 @@ func InspectNode(ctx context.Context, store Store, node int64) (Holding, error) 
 //   - [*NeverClaimedError]: the number has no cell,
 //   - [*HeldError]: the store is a [Locker], and the holder is alive,
 //   - [*ChangedError]: the cell was written meanwhile, so somebody is alive,
-//   - [*RecordError]: the cell is damaged; it is left as it is,
+//   - [*RecordError], or an error of the store that wraps [ErrDamaged]: the cell is
+//     damaged; it is left as it is,
 //   - [*StoreError]: the store failed. If it was in a swap, the number may have
 //     been given back; calling again tells.
 func ForceRelease(ctx context.Context, store Store, node int64) error {
+	if err := checkArguments("ForceRelease", ctx, store); err != nil {
+		return err
+	}
 	cell, err := readCell(ctx, store, node)
 	if err != nil {
 		return err
@@ -151,6 +164,8 @@ func (e *ChangedError) Unwrap() error { return e.Err }
 func readCell(ctx context.Context, store Store, node int64) (Cell, error) {
 	cell, err := store.Read(ctx, node)
 	switch {
+	case errors.Is(err, ErrDamaged): // the store has answered
+		return Cell{}, err
 	case err != nil:
 		return Cell{}, &StoreError{Op: "read", Node: node, Err: err}
 	case cell.Version == 0:
@@ -161,7 +176,7 @@ func readCell(ctx context.Context, store Store, node int64) (Cell, error) {
 
 func inspectAll(ctx context.Context, store Store, now func() time.Time) ([]Holding, error) {
 	cells, err := store.List(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrDamaged) {
 		err = &StoreError{Op: "list", Node: -1, Err: err}
 	}
 	cells = slices.SortedFunc(slices.Values(cells), func(a, b Cell) int { return cmp.Compare(a.Node, b.Node) })

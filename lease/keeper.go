@@ -14,7 +14,7 @@ import (
 // and releases it in the end. Make one with [Claim] and give it to the generator
 // that is to issue IDs under it; closing that closes the Keeper.
 //
-// It is a generator.Lease, whose methods are for the generator. The rest is safe for
+// It is a [generator.Lease], whose methods are for the generator. The rest is safe for
 // use by several goroutines at once. A Keeper owns one goroutine, which ends with
 // it, unless it was made [WithPolling].
 type Keeper struct {
@@ -45,6 +45,11 @@ type Keeper struct {
 	seen  map[int64]sighting // cells of others
 	// warned that the clock is far from the fleet's, since the last claim.
 	warned bool
+	// doubted are the versions of the cells at the last claim, if by them our clock was
+	// ahead of the fleet's, until it is known which of their holders live: at livingBy,
+	// by which they have all written again.
+	doubted  map[int64]uint64
+	livingBy time.Duration
 
 	due      time.Duration // elapsed time from which on to write again
 	retry    time.Duration // elapsed time before which the store is left alone
@@ -75,19 +80,24 @@ type sighting struct {
 
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
 // claim, not the Keeper. If no node number is free, or the store does not answer,
-// Claim fails at once, or, if ctx has a deadline, tries again until then.
+// Claim fails at once, or, if ctx has a deadline, tries again until then: the error
+// then wraps that of ctx as well.
 //
 // The error is
 //
 //   - [*NoFreeNodeError]: all node numbers are held,
 //   - [*HeldError]: that of [WithNode] is held by another living process,
 //   - [*StoreError]: the store failed,
-//   - [*LayoutMismatchError], [*RecordError]: the store's cells are not this fleet's,
-//     or damaged,
+//   - [*LayoutMismatchError]: the store's cells are not this fleet's,
+//   - [*RecordError], or an error of the store that wraps [ErrDamaged]: a cell is
+//     damaged,
 //   - [*SkewError]: the clock is far from the fleet's, and [WithFleetCheck] is strict,
 //   - [*EndOfTimeError]: no node number has time left in the layout,
 //   - [*OptionError]: an option is out of range or nil.
 func Claim(ctx context.Context, store Store, options ...Option) (*Keeper, error) {
+	if err := checkArguments("Claim", ctx, store); err != nil {
+		return nil, err
+	}
 	k, err := newKeeper(store, options)
 	if err != nil {
 		return nil, err
@@ -160,8 +170,12 @@ func (k *Keeper) start() {
 
 // Poll does what is due: it extends the grant, or claims another node number, or
 // nothing. It returns how long nothing will be due, unless IDs run ahead of the
-// clock meanwhile. A Keeper does so by itself, unless it was made [WithPolling].
+// clock meanwhile. A Keeper does so by itself, unless it was made [WithPolling]. A ctx
+// that is nil counts as [context.Background].
 func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -180,6 +194,9 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 		err = k.extend(ctx)
 	}
 	k.publish()
+	if err == nil && k.doubted != nil && k.elapsed() >= k.livingBy {
+		k.checkDoubted(ctx)
+	}
 	if ctx.Err() != nil { // the store is not to blame
 		return k.pause()
 	}
@@ -315,7 +332,7 @@ func (k *Keeper) Err() error {
 	return k.err
 }
 
-// Bind is for generator.New.
+// Bind is for [generator.New].
 func (k *Keeper) Bind(h generator.Holder) (generator.Grant, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

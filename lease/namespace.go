@@ -2,17 +2,18 @@ package lease
 
 import "fmt"
 
-// DefaultNamespace is the namespace of a store that was given no other.
+// DefaultNamespace is the namespace of a store that was given no other: one of 1 to 48
+// characters, as [CheckNamespace] says.
 const DefaultNamespace = "tickflake"
 
-// MaxNamespace is the length in bytes of the longest namespace.
-const MaxNamespace = 48
+// maxNamespace is the length in bytes of the longest namespace.
+const maxNamespace = 48
 
 // CheckNamespace returns a [*NamespaceError] unless name can name a namespace, that
 // is, the cells of one fleet in a store that several share: 1 to 48 ASCII letters,
 // digits, hyphens and underscores, which every engine takes as they are.
 func CheckNamespace(name string) error {
-	if len(name) == 0 || len(name) > MaxNamespace {
+	if len(name) == 0 || len(name) > maxNamespace {
 		return &NamespaceError{Name: name, Problem: fmt.Sprintf("its length is %d", len(name))}
 	}
 	for _, r := range name {
@@ -33,8 +34,8 @@ type NamespaceError struct {
 
 func (e *NamespaceError) Error() string {
 	name := e.Name
-	if len(name) > MaxNamespace {
-		name = name[:MaxNamespace] + "…"
+	if len(name) > maxNamespace {
+		name = name[:maxNamespace] + "…"
 	}
-	return fmt.Sprintf("namespace %q: %s; want 1 to %d ASCII letters, digits, hyphens and underscores", name, e.Problem, MaxNamespace)
+	return fmt.Sprintf("namespace %q: %s; want 1 to %d ASCII letters, digits, hyphens and underscores", name, e.Problem, maxNamespace)
 }

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -65,12 +66,12 @@ type config struct {
 }
 
 // WithLayout sets the layout of the IDs; ticks and node numbers are counted by it.
-// The default is generator.DefaultLayout. All processes of a fleet must have the
+// The default is [generator.DefaultLayout]. All processes of a fleet must have the
 // same.
 func WithLayout(l generator.Layout) Option { return func(c *config) { c.layout = l } }
 
 // WithClock sets the clock, which the generator then takes over. The default is
-// monoclock.New(). No clock can break uniqueness; it decides what IDs say.
+// [monoclock.New]. No clock can break uniqueness; it decides what IDs say.
 func WithClock(clock generator.Clock) Option { return func(c *config) { c.clock = clock } }
 
 // WithWindow sets how much time is granted at once: at least 6 ticks. The store is
@@ -106,12 +107,14 @@ func WithNode(source NodeSource) Option {
 func WithOwner(owner string) Option { return func(c *config) { c.owner = owner } }
 
 // WithLogger sets who is told of what happens to the lease. The default is
-// slog.Default().
+// [slog.Default].
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // WithFleetCheck sets how far the clock may be from those of the others, as far as
 // their grants tell, before [Claim] warns of it or, if strict, fails with a
-// [*SkewError]. The default is [DefaultFleetLimit], and not strict.
+// [*SkewError]. The default is [DefaultFleetLimit], and not strict; math.MaxInt64
+// switches it off. Of a clock that is ahead of others that may as well have crashed
+// it warns with the first extension, when those that live have written again.
 func WithFleetCheck(limit time.Duration, strict bool) Option {
 	return func(c *config) { c.skew, c.strict = limit, strict }
 }
@@ -123,13 +126,21 @@ func WithPolling() Option { return func(c *config) { c.polling = true } }
 
 var errNil = errors.New("is nil")
 
+// checkArguments returns an error if an argument of the function is nil.
+func checkArguments(function string, ctx context.Context, store Store) error {
+	switch {
+	case ctx == nil:
+		return &OptionError{function, fmt.Errorf("context %w: give context.Background() if there is none", errNil)}
+	case isNil(store):
+		return &OptionError{function, fmt.Errorf("store %w", errNil)}
+	}
+	return nil
+}
+
 func configure(store Store, options []Option) (config, error) {
 	c := config{store: store, layout: generator.DefaultLayout(), clock: monoclock.New(),
 		limit: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
 	fail := func(option string, err error) (config, error) { return config{}, &OptionError{option, err} }
-	if isNil(store) {
-		return fail("Claim", fmt.Errorf("store %w", errNil))
-	}
 	c.locker, _ = store.(Locker)
 	for i, option := range options {
 		if option == nil {

@@ -14,7 +14,8 @@ import (
 // program that closes its generator need not close the Keeper.
 func (k *Keeper) Close() error { return k.CloseContext(context.Background()) }
 
-// CloseContext is [Keeper.Close], but stops waiting for the store when ctx ends.
+// CloseContext is [Keeper.Close], but stops waiting for the store when ctx ends. A ctx
+// that is nil counts as [context.Background]: what must end can end.
 func (k *Keeper) CloseContext(ctx context.Context) error {
 	k.cancel() // whatever it waits for
 	k.mu.Lock()
@@ -36,6 +37,9 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 // again, so a late one does no harm. One that is not sealed is sealed first: everybody
 // else calls Close.
 func (k *Keeper) Release(ctx context.Context, end uint64) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	k.cancel()
 	if k.finished != nil {
 		<-k.finished

@@ -23,7 +23,8 @@ import (
 // must return soon after it has ended. They must be safe for use by several
 // goroutines at once. An error's text must hold no password.
 //
-// To try out a Store of your own, put it through leasetest.TestStore.
+// To try out a Store of your own, put it through
+// [github.com/tickflake/tickflake/lease/leasetest.TestStore].
 type Store interface {
 	// List returns all cells, in any order. It may be out of date: what it shows
 	// only guides which cell to try. If the store itself finds that a cell is

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
 func Example() {
@@ -23,4 +24,20 @@ func ExampleWithResync() {
 	clock := monoclock.New(monoclock.WithResync(100*time.Millisecond, 24*time.Hour))
 	fmt.Println(clock.CaughtUp())
 	// Output: 0s
+}
+
+// A test sees what the Clock makes of a wall clock that is set back.
+func ExampleWithSource() {
+	machine := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
+	clock := monoclock.New(monoclock.WithSource(machine))
+
+	machine.Step(-time.Hour)
+	machine.Advance(time.Second)
+	fmt.Println("clock:", clock.Now().Format(time.TimeOnly))
+	fmt.Println("wall: ", machine.Wall().Format(time.TimeOnly))
+	fmt.Println("drift:", clock.Drift())
+	// Output:
+	// clock: 12:00:01
+	// wall:  11:00:01
+	// drift: -1h0m0s
 }

@@ -16,16 +16,27 @@ func Limits(s Strategy, cause Cause) (wait, borrow time.Duration) {
 	return math.MaxInt64, math.MaxInt64
 }
 
-// WaitLimit returns the longest time that s makes a call wait for any cause. It is
-// zero for a [Strategy] made outside this package.
+// WaitLimit returns the longest time that s makes a call wait for any cause, as far as
+// the strategies of this package tell: one made outside of it counts for nothing, also
+// in a [Chain] or [PerCause].
 func WaitLimit(s Strategy) time.Duration {
-	if _, ok := s.(bounded); !ok {
-		return 0
+	if s, ok := s.(bounded); ok {
+		return s.waitLimit()
 	}
-	exhausted, _ := Limits(s, Exhausted)
-	behind, _ := Limits(s, Behind)
-	return max(exhausted, behind)
+	return 0
 }
+
+func (b bound) waitLimit() time.Duration { return b.wait }
+
+func (c chain) waitLimit() time.Duration {
+	var limit time.Duration
+	for _, member := range c {
+		limit = max(limit, WaitLimit(member))
+	}
+	return limit
+}
+
+func (p perCause) waitLimit() time.Duration { return max(WaitLimit(p.exhausted), WaitLimit(p.behind)) }
 
 func (b bound) limits(Cause) (wait, borrow time.Duration) { return b.wait, b.borrow }
 

@@ -11,6 +11,29 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
+// What a call waits for under a lease does not grow by what is not known.
+func TestWaitLimit(t *testing.T) {
+	unknown := strategies.Func(strategies.Wait().Decide)
+	for _, c := range []struct {
+		strategy strategies.Strategy
+		want     time.Duration
+	}{
+		{strategies.Reject(), 0},
+		{strategies.WaitUpTo(5 * ms), 5 * ms},
+		{strategies.BorrowUpTo(ms), 0},
+		{strategies.Chain(strategies.BorrowUpTo(ms), strategies.WaitUpTo(2*ms), strategies.WaitUpTo(ms)), 2 * ms},
+		{strategies.PerCause(strategies.WaitUpTo(ms), strategies.WaitUpTo(3*ms)), 3 * ms},
+		{unknown, 0},
+		{strategies.Chain(unknown), 0},
+		{strategies.Chain(strategies.WaitUpTo(ms), unknown), ms},
+		{strategies.PerCause(unknown, strategies.WaitUpTo(ms)), ms},
+		{strategies.PerCause(strategies.WaitUpTo(ms), strategies.Chain(unknown)), ms},
+		{nil, 0},
+	} {
+		assert.Equal(t, c.want, strategies.WaitLimit(c.strategy), fmt.Sprint(c.strategy))
+	}
+}
+
 func TestLimits(t *testing.T) {
 	const forever = time.Duration(math.MaxInt64)
 	type limits struct{ wait, borrow time.Duration }

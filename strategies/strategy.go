@@ -103,7 +103,9 @@ type Decision struct {
 // Decide must be a pure function, safe for use by several goroutines at once.
 // The strategies of this package also tell the generator, once and in advance,
 // how far they borrow in any situation, and so borrow at full speed; a Strategy
-// of your own is asked for every borrowed ID.
+// of your own is asked for every borrowed ID. And they tell how long they wait, which
+// is how long a call waits for a lease's next grant ([WaitLimit]): with a Strategy of
+// your own it fails at once if its context has no deadline.
 type Strategy interface {
 	Decide(Situation) Decision
 }
@@ -181,6 +183,7 @@ func (b bound) validate() error {
 // bounded is what the strategies of this package tell beyond their decisions.
 type bounded interface {
 	borrowLimit() time.Duration
+	waitLimit() time.Duration
 	limits(Cause) (wait, borrow time.Duration)
 	validate() error
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/tickflake/tickflake/stores/nats"
 	"github.com/tickflake/tickflake/stores/postgres"
 	"github.com/tickflake/tickflake/stores/redis"
-	"github.com/tickflake/tickflake/stores/sqlstore"
 	"github.com/tickflake/tickflake/stores/zookeeper"
 )
 
@@ -276,9 +274,7 @@ func layoutDirectory(l generator.Layout) string {
 
 // storeURLError turns the complaint of a store about its URL into one about the flag.
 func storeURLError(err error) error {
-	is := []bool{isA[*etcd.URLError](err), isA[*zookeeper.URLError](err), isA[*nats.URLError](err),
-		isA[*redis.URLError](err), isA[*sqlstore.URLError](err), isA[*lease.NamespaceError](err)}
-	if slices.Contains(is, true) {
+	if isA[*lease.URLError](err) {
 		return &usageError{err: fmt.Errorf("--store: %w", err)}
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/strategies"
 )
 
 // naive is a generator as they are often written: it counts within a millisecond
@@ -74,4 +75,21 @@ func ExampleParseScript() {
 	_, err := generatortest.ParseScript("ids 100\nslew 0.5")
 	fmt.Println(err)
 	// Output: script line 2: "slew 0.5": want a rate and a time, such as slew 0.5 for 2s
+}
+
+// What a step back of half a second costs with one strategy on two clocks. The options
+// of a service can be given as well.
+func ExampleTickflake() {
+	script, err := generatortest.ParseScript("ids 10; step -500ms; ids 10 over 1s")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, clock := range []generatortest.ClockKind{generatortest.Raw, generatortest.Mono} {
+		subject := generatortest.Tickflake(strategies.WaitUpTo(time.Second), clock)
+		r := generatortest.RunScript(subject, script)
+		fmt.Printf("%s: as promised: %v, longest stall %v\n", subject.Name, r.OK(), r.LongestStall)
+	}
+	// Output:
+	// wait:1s on raw: as promised: true, longest stall 500ms
+	// wait:1s on mono: as promised: true, longest stall 0s
 }

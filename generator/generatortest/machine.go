@@ -297,7 +297,7 @@ func (m *machine[ID]) settle(script Script) {
 		wait += script.reach() + time.Minute + m.reserved()
 	} else {
 		now := m.now(&m.proc)
-		wait += min(max(0, m.line.top.Sub(now), m.line.start.Sub(now)), MaxTime)
+		wait += min(max(0, m.line.top.Sub(now), m.line.start.Sub(now)), maxTime)
 	}
 	m.world.pass(wait)
 	for range 3 {
@@ -319,5 +319,5 @@ func (m *machine[ID]) settle(script Script) {
 // reserved is how much time all processes together may have reserved and left.
 func (m *machine[ID]) reserved() time.Duration {
 	starts := time.Duration(max(1, m.starts))
-	return starts * min(m.judge.subject.Reserve, MaxTime/starts)
+	return starts * min(m.judge.subject.Reserve, maxTime/starts)
 }

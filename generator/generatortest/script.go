@@ -40,6 +40,12 @@ import (
 // readings by the generator count, which a generator on a monoclock makes, too. With
 // several callers, it is any of theirs.
 //
+// A script has at most 100,000 steps and 64 callers. It asks for at most 20,000,000
+// IDs in all, and 1,048,576 in one batch; and for 876,600 hours, about a hundred
+// years, of all its steps. A freeze, or a slew at a rate below 0.1, lasts 2s at most;
+// no slew is faster than 1000, no clock coarser than 1m, and no step of the wall
+// waits for more than 1000 readings.
+//
 // Strategy, clock and seed are for tickflake's own generator, which
 // `tickflake chaos --script` runs; others are built by their [Subject] as it
 // pleases.
@@ -92,15 +98,15 @@ const (
 // What a script may ask for, so that none takes all memory or leaves the years
 // that clocks can show.
 const (
-	MaxIDs     = 20_000_000             // of all steps together
-	MaxBatch   = 1 << 20                // of one batch, so that it meets no limit that a generator may have on its own
-	MaxRead    = 1000                   // the reading that a step of the wall may wait for
-	MaxTime    = 100 * 8766 * time.Hour // about a hundred years, of all steps together, as the wall goes
-	MaxFreeze  = 2 * time.Second        // of one freeze, or of a slew below a tenth
-	MaxCoarse  = time.Minute
-	MaxCallers = 64
-	MaxSteps   = 100_000
-	MaxRate    = 1000 // of a slew
+	maxIDs     = 20_000_000             // of all steps together
+	maxBatch   = 1 << 20                // of one batch, so that it meets no limit that a generator may have on its own
+	maxRead    = 1000                   // the reading that a step of the wall may wait for
+	maxTime    = 100 * 8766 * time.Hour // about a hundred years, of all steps together, as the wall goes
+	maxFreeze  = 2 * time.Second        // of one freeze, or of a slew below a tenth
+	maxCoarse  = time.Minute
+	maxCallers = 64
+	maxSteps   = 100_000
+	maxRate    = 1000 // of a slew
 )
 
 // String returns the script's text, one step per line.
@@ -177,10 +183,10 @@ func (s Script) Validate() error {
 	fail := func(line int, text, problem string) error {
 		return &ScriptError{Step: line, Text: text, Problem: problem}
 	}
-	if s.Callers < 0 || s.Callers > MaxCallers {
-		return fail(0, fmt.Sprintf("%s %d", callersW, s.Callers), fmt.Sprintf("want 1 to %d", MaxCallers))
+	if s.Callers < 0 || s.Callers > maxCallers {
+		return fail(0, fmt.Sprintf("%s %d", callersW, s.Callers), fmt.Sprintf("want 1 to %d", maxCallers))
 	}
-	if len(s.Steps) > MaxSteps {
+	if len(s.Steps) > maxSteps {
 		words, problem := tooManySteps(len(s.Steps))
 		return fail(0, strings.Join(words, " "), problem)
 	}
@@ -198,11 +204,11 @@ func (s Script) Validate() error {
 		if step.Do != StepWall { // whose count is of readings
 			ids += step.Count
 		}
-		if ids > MaxIDs {
-			return fail(i+1, step.String(), fmt.Sprintf("that makes %d IDs in all: at most %d", ids, MaxIDs))
+		if ids > maxIDs {
+			return fail(i+1, step.String(), fmt.Sprintf("that makes %d IDs in all: at most %d", ids, maxIDs))
 		}
-		if total += step.reach(); total > MaxTime {
-			return fail(i+1, step.String(), fmt.Sprintf("that makes %s in all, there and back: at most %s", total, MaxTime))
+		if total += step.reach(); total > maxTime {
+			return fail(i+1, step.String(), fmt.Sprintf("that makes %s in all, there and back: at most %s", total, maxTime))
 		}
 	}
 	return nil
@@ -234,21 +240,21 @@ func (s Step) problem() string {
 	counts, lasts := false, true
 	switch s.Do {
 	case IDs, Batch, Stream:
-		most := MaxIDs
+		most := maxIDs
 		if s.Do == Batch {
-			most = MaxBatch
+			most = maxBatch
 		}
 		if s.Count < 1 || s.Count > most {
 			return fmt.Sprintf("want 1 to %d IDs", most)
 		}
 		counts, lasts = true, s.Do == IDs
 	case Slew:
-		if !(s.Rate >= 0 && s.Rate <= MaxRate) { // NaN is neither
-			return fmt.Sprintf("want a rate from 0 to %d, such as 0.5", MaxRate)
+		if !(s.Rate >= 0 && s.Rate <= maxRate) { // NaN is neither
+			return fmt.Sprintf("want a rate from 0 to %d, such as 0.5", maxRate)
 		}
 	case StepWall:
-		if s.Count < 0 || s.Count > MaxRead {
-			return fmt.Sprintf("want reading 1 to %d", MaxRead)
+		if s.Count < 0 || s.Count > maxRead {
+			return fmt.Sprintf("want reading 1 to %d", maxRead)
 		}
 		counts = true
 	case Leap, Restart, Crash:
@@ -257,7 +263,7 @@ func (s Step) problem() string {
 	default:
 		return "not known: " + knownActions
 	}
-	longest := time.Duration(MaxTime)
+	longest := time.Duration(maxTime)
 	switch {
 	case s.Count != 0 && !counts:
 		return fmt.Sprintf("it takes no number of IDs, but has %d", s.Count)
@@ -268,11 +274,11 @@ func (s Step) problem() string {
 	case s.Do != StepWall && s.Time < 0:
 		return "the time is negative"
 	case s.Do == Freeze || s.Do == Slew && s.Rate < 0.1:
-		longest = MaxFreeze
+		longest = maxFreeze
 	case s.Do == Slew && s.Rate > 1:
-		longest = time.Duration(float64(MaxTime) / s.Rate)
+		longest = time.Duration(float64(maxTime) / s.Rate)
 	case s.Do == Coarse:
-		longest = MaxCoarse
+		longest = maxCoarse
 	}
 	if s.Time.Abs() > longest {
 		return fmt.Sprintf("the time is longer than %s", longest)

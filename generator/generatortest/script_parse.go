@@ -38,8 +38,8 @@ func ParseScript(text string) (Script, error) {
 			} else {
 				var step Step
 				step, problem = parseStep(words)
-				if len(s.Steps) == MaxSteps { // the rest need not be looked at
-					words, problem = tooManySteps(MaxSteps + 1)
+				if len(s.Steps) == maxSteps { // the rest need not be looked at
+					words, problem = tooManySteps(maxSteps + 1)
 				}
 				s.Steps = append(s.Steps, step)
 				lines = append(lines, i+1)
@@ -58,7 +58,7 @@ func ParseScript(text string) (Script, error) {
 }
 
 func tooManySteps(n int) (words []string, problem string) {
-	return []string{strconv.Itoa(n), "steps"}, fmt.Sprintf("want at most %d", MaxSteps)
+	return []string{strconv.Itoa(n), "steps"}, fmt.Sprintf("want at most %d", maxSteps)
 }
 
 func isSetting(word string) bool {
@@ -89,8 +89,8 @@ func (s *Script) set(name, value string) string {
 			return err.Error()
 		}
 	case callersW:
-		if s.Callers, err = strconv.Atoi(value); err != nil || s.Callers < 1 || s.Callers > MaxCallers {
-			return fmt.Sprintf("want 1 to %d", MaxCallers)
+		if s.Callers, err = strconv.Atoi(value); err != nil || s.Callers < 1 || s.Callers > maxCallers {
+			return fmt.Sprintf("want 1 to %d", maxCallers)
 		}
 	case seedW:
 		if s.Seed, err = strconv.ParseUint(value, 10, 64); err != nil || s.Seed == 0 {
@@ -110,8 +110,8 @@ func (s Script) begin(end time.Time) (time.Time, error) {
 	}
 	if before, ok := strings.CutPrefix(s.Begin, "end"); ok {
 		d, err := time.ParseDuration(before)
-		if err != nil || d.Abs() > MaxTime {
-			return time.Time{}, fmt.Errorf("want a time after end, such as end-5ms, of at most %s", MaxTime)
+		if err != nil || d.Abs() > maxTime {
+			return time.Time{}, fmt.Errorf("want a time after end, such as end-5ms, of at most %s", maxTime)
 		}
 		return end.Add(d), nil
 	}
@@ -178,7 +178,7 @@ func parseStep(words []string) (Step, string) {
 		if len(args) == 4 {
 			n, err := strconv.Atoi(args[3])
 			if err != nil || n < 1 { // 0 would be at once
-				return s, fmt.Sprintf("want reading 1 to %d", MaxRead)
+				return s, fmt.Sprintf("want reading 1 to %d", maxRead)
 			}
 			s.Count = n
 		}

@@ -20,15 +20,16 @@ const (
 	Raw ClockKind = "raw"
 	// Mono is a monoclock, which no step reaches.
 	Mono ClockKind = "mono"
-	// Resync is a monoclock that catches up with the wall after a suspend, as
-	// monoclock.WithResync(time.Second, 24*time.Hour) does.
+	// Resync is a monoclock that catches up with the wall after a suspend, by
+	// [monoclock.WithResync] with a threshold of a second and a limit of a day.
 	Resync ClockKind = "resync"
 )
 
 // ClockKinds are all of them.
 var ClockKinds = []ClockKind{Raw, Mono, Resync}
 
-// ParseClockKind reads a ClockKind.
+// ParseClockKind reads a [ClockKind]. The error for any other text quotes it and says
+// which there are; it has no type of its own and wraps nothing.
 func ParseClockKind(text string) (ClockKind, error) {
 	for _, kind := range ClockKinds {
 		if text == string(kind) {
@@ -56,7 +57,8 @@ func (k ClockKind) Of(fault *clocktest.Virtual) generator.Clock {
 // up a tick, unless the options give another.
 //
 // Its node number is given by hand, so it keeps nothing across a restart. For one
-// under a lease, which does, see package lease/leasetest.
+// under a lease, which does, see
+// [github.com/tickflake/tickflake/lease/leasetest.Leased].
 func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) Subject[generator.ID] {
 	layout := generator.DefaultLayout()
 	layout.SequenceBits = 4
@@ -130,7 +132,9 @@ func checkTickflakeError(err error) error {
 }
 
 // SubjectOf returns the tickflake generator that a script asks for: with its
-// strategy, or the default one, on its clock, or the raw wall.
+// strategy, or the default one, on its clock, or the raw wall. The error is that of
+// [strategies.Parse] for the strategy, a [*strategies.ParseError], or that of
+// [ParseClockKind] for the clock.
 func SubjectOf(s Script) (Subject[generator.ID], error) {
 	strategy, kind := strategies.Default(), Raw
 	var err error

@@ -59,7 +59,7 @@ type parking struct {
 
 // patience is how often a call may read the clock. One that reads it more often
 // does not wait, it spins, or it would outlast the patience of whoever runs the
-// script. It must cover a clock that stands still for MaxFreeze, looked at once
+// script. It must cover a clock that stands still for maxFreeze, looked at once
 // per resolution.
 const patience = 1 << 22
 

@@ -1,9 +1,9 @@
-// Package leasetest tests a lease.Store, and stands in for one in the tests of
+// Package leasetest tests a [lease.Store], and stands in for one in the tests of
 // programs that hold a lease.
 //
 // # To try out a Store
 //
-// [TestStore] checks what every lease.Store promises, with nothing going wrong.
+// [TestStore] checks what every [lease.Store] promises, with nothing going wrong.
 // [TestServer] checks what is left of it when the server behind the Store is
 // killed, answers late, or loses the connection in the middle of a write. A Store
 // of your own needs both:

@@ -80,7 +80,7 @@ const (
 
 	// ReplyLost does what was asked and returns an error: the connection was cut
 	// between the server and the client. The outcome of a Swap that found another
-	// version is lost as well, so the error wraps no lease.ErrConflict.
+	// version is lost as well, so the error wraps no [lease.ErrConflict].
 	ReplyLost
 
 	// Delayed does nothing yet and returns an error. A Swap stays on its way until

@@ -10,7 +10,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 )
 
-// Server is the server behind a [lease.Store], for TestServer.
+// Server is the server behind a [lease.Store], for [TestServer].
 type Server struct {
 	// Addr is where it listens, "host:port". It is the same after each Start.
 	Addr string
@@ -43,7 +43,7 @@ var recovery = 60 * time.Second // a variable for our own tests
 // that serves somebody else is killed under them.
 //
 // Whatever a Store does about a lost connection, by itself or by its driver, such as
-// to send a write again, it must not return lease.ErrConflict for a write that was
+// to send a write again, it must not return [lease.ErrConflict] for a write that was
 // its own. And a client must recover when the server does, without being made anew.
 func TestServer(t *testing.T, s Server) {
 	for _, check := range []struct {

@@ -38,10 +38,10 @@ type Leased struct {
 	Stores func() (open func() (lease.Store, error), err error)
 
 	// Window is how much time is granted at once, by default
-	// lease.DefaultLocalWindow, which is shorter than most scripts.
+	// [lease.DefaultLocalWindow], which is shorter than most scripts.
 	Window time.Duration
 	// Layout is that of the IDs, by default one of 16 per tick, as that of
-	// generatortest.Tickflake.
+	// [generatortest.Tickflake].
 	Layout generator.Layout
 	// Options are further ones for the generator.
 	Options []generator.Option

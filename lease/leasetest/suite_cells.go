@@ -247,7 +247,11 @@ func testNamespaces(t *testing.T, open opener) {
 	for i, name := range names {
 		names[i] = root + name
 	}
-	names = append(names, root+strings.Repeat("m", lease.MaxNamespace-len(root)), root+strings.Repeat("m", lease.MaxNamespace-1-len(root)))
+	longest := root
+	for lease.CheckNamespace(longest+"m") == nil {
+		longest += "m"
+	}
+	names = append(names, longest, longest[:len(longest)-1])
 	cells := make([]lease.Cell, len(names))
 	for i, name := range names {
 		c := client{t, open(t, name)}

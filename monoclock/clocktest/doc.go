@@ -62,6 +62,7 @@
 // millisecond whenever the test moves the time, so it is for short scenarios.
 // (Inside a testing/synctest bubble that millisecond is free.)
 //
-// Either is a generator.Clock, as which it is a raw wall clock, and a
-// monoclock.Source, from which a monoclock.Clock reads the monotonic time.
+// Either is a [github.com/tickflake/tickflake/generator.Clock], as which it is a raw wall
+// clock, and a [github.com/tickflake/tickflake/monoclock.Source], from which a
+// [github.com/tickflake/tickflake/monoclock.Clock] reads the monotonic time.
 package clocktest

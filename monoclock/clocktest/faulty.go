@@ -102,8 +102,8 @@ func (c *faulty) LeapSecond() {
 // other faults stay as they are. The reboot itself takes no time; Suspend for as
 // long as it should.
 //
-// What ran before is gone too: make a new monoclock.Clock and a new generator. An
-// old one would see its monotonic time go back.
+// What ran before is gone too: make a new [github.com/tickflake/tickflake/monoclock.Clock] and
+// a new generator. An old one would see its monotonic time go back.
 //
 // On a [Mock] it stops every Timer, Ticker and AfterFunc; a Reset would start them
 // again. Contexts made by WithTimeout and WithDeadline end nevertheless.
@@ -124,8 +124,9 @@ func (c *faulty) Wall() time.Time {
 	return c.shown()
 }
 
-// Now is the same as Wall, under the name that a generator.Clock has: a generator
-// on this clock reads a raw wall clock.
+// Now is the same as Wall, under the name that a
+// [github.com/tickflake/tickflake/generator.Clock] has: a generator on this clock reads
+// a raw wall clock.
 func (c *faulty) Now() time.Time {
 	c.look()
 	return c.shown()

@@ -7,7 +7,7 @@ import "time"
 // [NewVirtual]; the zero Virtual stands at the year 1970.
 //
 // It serves as the clock of a generator, which then reads a raw wall clock, and as
-// the source of a monoclock.Clock.
+// the source of a [github.com/tickflake/tickflake/monoclock.Clock].
 //
 // A Virtual is safe for use by several goroutines at once. A reading takes a few
 // nanoseconds and allocates nothing.

@@ -49,7 +49,7 @@ func (e *DirectoryError) Unwrap() error { return e.Err }
 // is unknown whether the value was written, but the cell is the old one or the new
 // one.
 type FileError struct {
-	Op   string // open, read, lock, write, sync, rename or "sync directory"
+	Op   string // open, read, lock, create, write, sync, close, rename or "sync directory"
 	Path string
 	Err  error // the system's error
 }
@@ -92,21 +92,3 @@ func (e *NotSupportedError) Error() string {
 
 // Unwrap returns [errors.ErrUnsupported].
 func (e *NotSupportedError) Unwrap() error { return errors.ErrUnsupported }
-
-// NodeError reports a node number that no cell can have.
-type NodeError struct {
-	Node int64
-}
-
-func (e *NodeError) Error() string {
-	return fmt.Sprintf("node number %d: want 0 to %d", e.Node, maxNode)
-}
-
-// ValueError reports a value that is too long for a cell.
-type ValueError struct {
-	Length, Max int // in bytes
-}
-
-func (e *ValueError) Error() string {
-	return fmt.Sprintf("value of %d bytes: want at most %d", e.Length, e.Max)
-}

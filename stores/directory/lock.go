@@ -12,8 +12,9 @@ import (
 )
 
 // TryLock locks the cell of a node number from 0 to 2²²-1, or returns an error that
-// wraps [lease.ErrLocked]. The lock ends with unlock or with the process. It is the
-// Store's, not the goroutine's.
+// wraps [lease.ErrLocked] if it is locked. Other errors are a [*FileError], or wrap the
+// context's if that had ended before. The lock ends with unlock or with the process. It
+// is the Store's, not the goroutine's.
 func (s *Store) TryLock(ctx context.Context, node int64) (unlock func(), err error) {
 	if err := checkNode(node); err != nil {
 		return nil, err

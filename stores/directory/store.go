@@ -44,7 +44,7 @@ type Store struct {
 
 var _ lease.Locker = (*Store)(nil)
 
-// Path returns the directory, as it was given to Open.
+// Path returns the absolute path of the directory.
 func (s *Store) Path() string { return s.path }
 
 // List returns all cells, by node number.
@@ -82,7 +82,8 @@ func (s *Store) list(ctx context.Context) ([]lease.Cell, error) {
 }
 
 // Read returns the cell of a node number from 0 to 2²²-1, or one with Version 0. The
-// error of one that is not as it was written is a [*CorruptError].
+// error of one that is not as it was written is a [*CorruptError]; others are a
+// [*FileError], a [*DirectoryError] if the directory is gone, or wrap the context's.
 func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 	if err := checkNode(node); err != nil {
 		return lease.Cell{}, err
@@ -103,15 +104,15 @@ func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 // the new one is on the disk. If another process writes the same cell, it waits; a
 // lock by TryLock does not keep it waiting.
 //
-// Its error wraps [lease.ErrConflict], or is a [*CorruptError], with nothing changed;
-// a [*FileError], of a full disk for one; a [*NodeError] or a [*ValueError]; or wraps
-// the context's error.
+// Its error wraps [lease.ErrConflict], or is a [*CorruptError] or a [*DirectoryError],
+// with nothing changed; is a [*FileError], of a full disk for one; or wraps the
+// context's. A node number or value that no cell can have is an error, too.
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
 	if err := checkNode(old.Node); err != nil {
 		return lease.Cell{}, err
 	}
 	if len(value) > lease.MaxValue {
-		return lease.Cell{}, &ValueError{Length: len(value), Max: lease.MaxValue}
+		return lease.Cell{}, fmt.Errorf("value of %d bytes: want at most %d", len(value), lease.MaxValue)
 	}
 	next := lease.Cell{Node: old.Node, Version: old.Version + 1, Value: slices.Clone(value)}
 	return await(ctx, func(ctx context.Context) (lease.Cell, error) {
@@ -292,7 +293,7 @@ func nodeOf(name, kind string) (node int64, ok bool) {
 
 func checkNode(node int64) error {
 	if node < 0 || node > maxNode {
-		return &NodeError{Node: node}
+		return fmt.Errorf("node number %d: want 0 to %d", node, maxNode)
 	}
 	return nil
 }

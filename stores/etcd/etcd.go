@@ -29,8 +29,9 @@ type Store struct {
 var _ lease.Store = (*Store)(nil)
 
 // New returns a Store that uses a client of the caller's, who closes it when no
-// Store uses it any more. It keeps the cells of a namespace, which fleets that share
-// an etcd tell apart by; the error of a bad name is a [*lease.NamespaceError].
+// Store uses it any more. It keeps the cells of a namespace, by which fleets that share
+// an etcd are told apart; the error of a bad name is a [*lease.NamespaceError], and a
+// nil client is an error, too.
 //
 // The client's settings decide on TLS and credentials. What was put around its field
 // KV, such as a prefix for all keys, is passed by.
@@ -51,9 +52,8 @@ func New(client *clientv3.Client, namespace string) (*Store, error) {
 }
 
 var urlFormat = remote.Format{
-	Package: "etcd",
-	Plain:   remote.Scheme{Name: "etcd", Port: "2379"},
-	TLS:     remote.Scheme{Name: "etcds", Port: "2379"},
+	Plain: remote.Scheme{Name: "etcd", Port: "2379"},
+	TLS:   remote.Scheme{Name: "etcds", Port: "2379"},
 }
 
 // Open returns a Store on the etcd at a URL,
@@ -68,8 +68,8 @@ var urlFormat = remote.Format{
 //
 // Only if the URL has a user does Open wait for the server, until ctx ends, to log
 // in. Otherwise a server that cannot be reached is reported by the Store's methods.
-// The error is a [*URLError], a [*lease.NamespaceError] or the driver's. Close the
-// Store when it is no longer used.
+// The error is a [*lease.URLError] or an [*OpenError]. Close the Store when it is no
+// longer used.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	u, err := urlFormat.Parse(rawURL)
 	if err != nil {
@@ -142,14 +142,15 @@ func (e *OpenError) Error() string {
 // Unwrap returns the driver's reason.
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// Close ends what [Open] opened. It does nothing to a client given to [New].
+// Close ends what [Open] opened, and returns the driver's error. It does nothing to a
+// client given to [New].
 func (s *Store) Close() error { return s.close() }
 
 // page is how many cells one request of List asks for.
 const page = 4096
 
 // List returns all cells as they are at one instant, up to 4,096 of them in one
-// round trip.
+// round trip. Its error wraps the driver's or the context's.
 func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 	var cells []lease.Cell
 	from, end := s.prefix, clientv3.GetPrefixRangeEnd(s.prefix)
@@ -174,7 +175,8 @@ func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 }
 
 // Read returns the cell of a node number, in one round trip. It is linearizable: the
-// server confirms with a majority that it is up to date.
+// server confirms with a majority that it is up to date. Its error wraps the driver's
+// or the context's, or says that no cell can have that node number.
 func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 	if err := errors.Join(remote.CheckNode(node), ctx.Err()); err != nil {
 		return lease.Cell{}, s.failed(ctx, "read", node, err)
@@ -192,6 +194,10 @@ func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 // Swap replaces the value of a cell if its version still is old.Version, in one round
 // trip. The version is the key's ModRevision, which etcd counts for all keys
 // together, so that it never comes again, not even if the key is deleted.
+//
+// Its error wraps [lease.ErrConflict] if it found another version and changed nothing.
+// After any other, which wraps the driver's or the context's, it is not known whether
+// the value was, or will be, written.
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
 	if err := errors.Join(remote.CheckNode(old.Node), ctx.Err()); err != nil {
 		return lease.Cell{}, s.failed(ctx, "swap", old.Node, err)

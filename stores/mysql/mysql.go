@@ -12,11 +12,12 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/internal/remote"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-// Store is a [lease.Store] in a table of a MySQL or MariaDB database. It is safe for
-// use by several goroutines at once.
+// Store is a [lease.Store] in a table of a MySQL or MariaDB database. Its methods are
+// those of [sqlstore.Store], and Close. It is safe for use by several goroutines at once.
 type Store struct {
 	*sqlstore.Store
 	opened *sql.DB // nil if New was given it
@@ -25,8 +26,8 @@ type Store struct {
 var _ lease.Store = (*Store)(nil)
 
 // New returns a Store of the cells of a namespace, in the database behind db. It
-// sends nothing; the first use does. The errors are a [*lease.NamespaceError] and
-// a [*sqlstore.TableError].
+// sends nothing; the first use does. The error is a [*lease.NamespaceError] or a
+// [*sqlstore.TableError]; a nil db or option is an error, too.
 //
 // The connections must lead to the primary, with autocommit on and the character set
 // utf8mb4, the driver's default. Its option interpolateParams saves each operation a
@@ -65,31 +66,36 @@ func number(err error) uint16 {
 // first use. At most four connections are opened, and one is kept, for up to three
 // minutes. The driver's messages to standard error are switched off.
 //
-// The error is a [*sqlstore.URLError], or that of ctx if it has ended. It never
-// holds the password.
+// The error is a [*lease.URLError], or that of ctx if it has ended. It never holds the
+// password.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	source, err := sqlstore.ParseURL(rawURL, "mysql")
+	u, err := remote.ParseDriverURL(rawURL, []string{"mysql"}, "table")
 	if err != nil {
 		return nil, err
 	}
-	config, err := configOf(source.URL)
+	config, err := configOf(u)
 	if err != nil {
 		return nil, err
 	}
 	connector, err := driver.NewConnector(config)
 	if err != nil {
-		return nil, &sqlstore.URLError{Scheme: "mysql", Problem: "the driver does not take it", Err: err}
+		return nil, u.Refuse("the driver does not take it", err)
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(1) // a fleet of a thousand should not hold thousands
 	db.SetConnMaxIdleTime(3 * time.Minute)
-	s, err := New(db, source.Namespace, source.Options...)
+	var opts []sqlstore.Option
+	if table, ok := u.Own["table"]; ok {
+		opts = append(opts, sqlstore.WithTable(table))
+	}
+	s, err := New(db, u.Namespace, opts...)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		_ = db.Close() // nothing was opened yet
+		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
 	s.opened = db
 	return s, nil
@@ -98,9 +104,10 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 // configOf returns the driver's configuration. The driver only parses the parameters,
 // and the address that a certificate must be for; so its errors cannot show a
 // password, and one with special characters needs no second encoding.
-func configOf(u *url.URL) (*driver.Config, error) {
+func configOf(source *remote.DriverURL) (*driver.Config, error) {
+	u := source.URL
 	fail := func(problem string, err error) (*driver.Config, error) {
-		return nil, &sqlstore.URLError{Scheme: "mysql", Problem: problem, Err: err}
+		return nil, source.Refuse(problem, err)
 	}
 	var socket string
 	params := []string{"interpolateParams=true"} // the last one counts
@@ -145,8 +152,9 @@ func configOf(u *url.URL) (*driver.Config, error) {
 	return config, nil
 }
 
-// Close closes what Open has opened, and waits for statements that run. A Store that
-// New returned keeps the caller's connections open. It may be called more than once.
+// Close closes what Open has opened, waits for statements that run, and returns the
+// driver's error. A Store that New returned keeps the caller's connections open. It may
+// be called more than once.
 func (s *Store) Close() error {
 	if s.opened == nil {
 		return nil

@@ -22,6 +22,16 @@ func TestConformance(t *testing.T) {
 	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
 		return s.open(t, s.addr, namespace)
 	})
+	t.Run("Example", func(t *testing.T) {
+		storeURL := s.url("namespace=example")
+		id, err := issue(within(t), storeURL)
+		require.NoError(t, err)
+		assert.NotZero(t, id)
+		holdings, err := lease.Inspect(within(t), open(t, storeURL))
+		require.NoError(t, err)
+		require.Len(t, holdings, 1)
+		assert.Equal(t, lease.Released, holdings[0].State)
+	})
 }
 
 // The suite again, with a pool of the caller's that is set up in another way, and
@@ -200,7 +210,7 @@ func TestBinaryLog(t *testing.T) {
 func testRoundTrips(t *testing.T, s *server, ofRead int64) {
 	for _, interpolate := range []bool{true, false} {
 		db, n := s.counted(t, interpolate)
-		store, err := mysql.New(db, fmt.Sprint("trips_", interpolate), sqlstore.Table(fmt.Sprint("trips_", interpolate)))
+		store, err := mysql.New(db, fmt.Sprint("trips_", interpolate), sqlstore.WithTable(fmt.Sprint("trips_", interpolate)))
 		require.NoError(t, err)
 		cell, err := store.Read(within(t), 1)
 		require.NoError(t, err)
@@ -271,13 +281,15 @@ func TestOpenOfBadURLs(t *testing.T) {
 		"mysql://u:s3cret@h/d?timeout=nonsense":          "nonsense",
 		"mysql://u:s3cret@h/d?interpolateParams=10":      "invalid bool value",
 		"mysql://u:s3cret@h/d?namespace=a.b":             "holds '.'",
-		"mysql://u:s3cret@h/d?table=a.b.c":               "letters",
+		"mysql://u:s3cret@h/d?table=a.b.c":               "the parameter table cannot be used: table \"a.b.c\": want",
+		"mysql://u:s3cret@h/d?table=":                    "the parameter table cannot be used: ",
+		"mysql://u:s3cret@h/d?table=a&table=b":           "twice",
 		"mysql://u:s3cret@h/d?loc=Europe/Nowhere":        "Nowhere",
 		"mysql://u:s3cret@h/d?collation=big5_chinese_ci": "does not take",
 	} {
 		store, err := mysql.Open(t.Context(), rawURL)
 		require.Nil(t, store, rawURL)
-		bad, ok := errors.AsType[*sqlstore.URLError](err)
+		bad, ok := errors.AsType[*lease.URLError](err)
 		require.True(t, ok, "%s: %v", rawURL, err)
 		assert.Contains(t, bad.Error(), want, rawURL)
 		for e := err; e != nil; e = errors.Unwrap(e) {

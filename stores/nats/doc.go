@@ -9,7 +9,7 @@
 // of at most 1 KiB. Each extension of a lease is one publish with an expected
 // revision. The first Swap makes the bucket if there is none. One that exists is
 // used if it keeps each cell's last value for ever and its leader answers reads; else
-// each method returns a [*ConfigError], and nothing is changed. Note that
+// the error of each method wraps a [*ConfigError], and nothing is changed. Note that
 // "nats kv add" makes buckets with direct reads, which are refused: give
 // "nats stream edit KV_NAMESPACE --no-allow-direct", or let the Store make it.
 //

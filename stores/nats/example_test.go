@@ -15,24 +15,30 @@ import (
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	store, err := nats.Open(ctx, "nats://127.0.0.1:4222?namespace=orders")
+	id, err := issue(ctx, "nats://127.0.0.1:4222?namespace=orders")
 	if err != nil {
-		log.Fatal(err)
+		log.Print(err)
+		return
+	}
+	fmt.Println(id)
+}
+
+// issue issues one ID. A service opens the store and makes the generator once, and
+// closes them when it ends.
+func issue(ctx context.Context, storeURL string) (generator.ID, error) {
+	store, err := nats.Open(ctx, storeURL)
+	if err != nil {
+		return 0, err
 	}
 	defer store.Close()
 	keeper, err := lease.Claim(ctx, store)
 	if err != nil {
-		log.Fatal(err)
+		return 0, err
 	}
 	gen, err := generator.New(generator.WithLease(keeper))
 	if err != nil {
-		log.Fatal(err)
+		return 0, err
 	}
 	defer gen.Close() // gives the node number back, before the store is closed
-
-	id, err := gen.Next()
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(id)
+	return gen.Next()
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
-// Store is a [lease.Store] on a JetStream key-value bucket. It is safe for use by
-// several goroutines at once.
+// Store is a [lease.Store] on a JetStream key-value bucket. A method whose connection
+// is lost returns at once, with an error that says so. It is safe for use by several
+// goroutines at once.
 type Store struct {
 	client    jetstream.JetStream
 	namespace string
@@ -35,7 +36,8 @@ var _ lease.Store = (*Store)(nil)
 
 // New returns a Store that uses a client of the caller's, who closes its connection
 // when no Store uses it any more. The cells of a namespace are a bucket of that name;
-// the error of a bad name is a [*lease.NamespaceError].
+// the error of a bad name is a [*lease.NamespaceError], and a nil client is an error,
+// too.
 //
 // The connection's settings decide on TLS and credentials.
 func New(client jetstream.JetStream, namespace string) (*Store, error) {
@@ -53,7 +55,6 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 }
 
 var urlFormat = remote.Format{
-	Package: "nats",
 	Plain:   remote.Scheme{Name: "nats", Port: "4222"},
 	TLS:     remote.Scheme{Name: "tls", Port: "4222"},
 	Options: []string{"replicas", "creds", "nkey"},
@@ -76,9 +77,9 @@ var urlFormat = remote.Format{
 //
 // of which the last two lines need tls://.
 //
-// It waits for the connection, until ctx ends. The error is a [*URLError], a
-// [*lease.NamespaceError] or an [*OpenError]. A connection that is lost later comes
-// back by itself. Close the Store when it is no longer used.
+// It waits for the connection, until ctx ends. The error is a [*lease.URLError] or an
+// [*OpenError]. A connection that is lost later comes back by itself. Close the Store
+// when it is no longer used.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	u, err := urlFormat.Parse(rawURL)
 	if err != nil {
@@ -199,11 +200,12 @@ func (e *OpenError) Error() string {
 // Unwrap returns the driver's reason.
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// Close ends what [Open] opened. It does nothing to a client given to [New].
+// Close ends what [Open] opened. It does nothing to a client given to [New], and
+// returns nil.
 func (s *Store) Close() error { return s.close() }
 
 // List returns all cells, or none if there is no bucket. In a cluster it may be out of
-// date.
+// date. Its error wraps a [*ConfigError], the driver's or the context's.
 func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 	cells, err := s.list(ctx)
 	if err != nil {
@@ -245,7 +247,9 @@ func (s *Store) list(ctx context.Context) ([]lease.Cell, error) {
 
 // Read returns the cell of a node number. It is linearizable: the bucket's leader
 // answers, and if there are several replicas, a majority confirms by a write that
-// the answer is the latest. That is two round trips, with one replica one.
+// the answer is the latest. That is two round trips, with one replica one. Its error
+// wraps a [*ConfigError], the driver's or the context's, or says that no cell can have
+// that node number.
 func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 	if err := errors.Join(remote.CheckNode(node), ctx.Err()); err != nil {
 		return lease.Cell{}, s.failed(ctx, "read", node, err)
@@ -282,6 +286,10 @@ func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 // Swap replaces the value of a cell if its version still is old.Version, in one round
 // trip; the first one in a namespace makes the bucket. The version is the message's
 // sequence in the bucket's stream, which never comes again while the bucket exists.
+//
+// Its error wraps [lease.ErrConflict] if it found another version, or a [*ConfigError],
+// and nothing was changed. After any other, which wraps the driver's or the context's,
+// it is not known whether the value was, or will be, written.
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
 	if err := errors.Join(remote.CheckNode(old.Node), ctx.Err()); err != nil {
 		return lease.Cell{}, s.failed(ctx, "swap", old.Node, err)

@@ -11,41 +11,44 @@ import (
 	"github.com/tickflake/tickflake/stores/postgres"
 )
 
-// A process of a fleet that issues IDs.
+// Each process of the fleet does the same, and gets a node number of its own.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	store, err := postgres.Open(ctx, "postgres://ids@db.example:5432/ops?sslmode=verify-full&namespace=orders")
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer func() { _ = store.Close() }()
-
-	// Once, where somebody reads it: the settings with which the server can lose writes.
-	warnings, err := store.Warnings(ctx)
-	for _, warning := range warnings {
-		log.Print(warning)
-	}
-	if err != nil {
-		log.Print(err)
-	}
-
-	keeper, err := lease.Claim(ctx, store)
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	gen, err := generator.New(generator.WithLease(keeper))
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer func() { _ = gen.Close() }() // which releases the lease
-	id, err := gen.Next()
+	id, err := issue(ctx, "postgres://ids@db.example:5432/ops?sslmode=verify-full&namespace=orders")
 	if err != nil {
 		log.Print(err)
 		return
 	}
 	fmt.Println(id)
+}
+
+// issue issues one ID. A service opens the store and makes the generator once, and
+// closes them when it ends.
+func issue(ctx context.Context, storeURL string) (generator.ID, error) {
+	store, err := postgres.Open(ctx, storeURL)
+	if err != nil {
+		return 0, err
+	}
+	defer store.Close()
+
+	// Once, where somebody reads it: the settings with which the server can lose writes.
+	warnings, err := store.Warnings(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, warning := range warnings {
+		log.Print(warning)
+	}
+
+	keeper, err := lease.Claim(ctx, store)
+	if err != nil {
+		return 0, err
+	}
+	gen, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		return 0, err
+	}
+	defer gen.Close() // gives the node number back, before the store is closed
+	return gen.Next()
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,8 +13,8 @@ import (
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-// Store is a [lease.Store] in a table of a PostgreSQL database. It is safe for use by
-// several goroutines at once.
+// Store is a [lease.Store] in a table of a PostgreSQL database. Its methods are those of
+// [sqlstore.Store], and Close. It is safe for use by several goroutines at once.
 type Store struct {
 	*sqlstore.Store
 	opened *sql.DB // nil if New was given it
@@ -25,7 +24,8 @@ var _ lease.Store = (*Store)(nil)
 
 // New returns a Store of the cells of a namespace, in the database behind db. Of a
 // pgxpool.Pool, pgx's stdlib.OpenDBFromPool makes one. It sends nothing; the first
-// use does. The errors are a [*lease.NamespaceError] and a [*sqlstore.TableError].
+// use does. The error is a [*lease.NamespaceError] or a [*sqlstore.TableError]; a nil db
+// or option is an error, too.
 //
 // The connections must lead to the primary. With pgx's default settings, each
 // statement takes a second round trip when a connection first sends it.
@@ -55,21 +55,21 @@ func New(db *sql.DB, namespace string, opts ...sqlstore.Option) (*Store, error) 
 // first use. At most four connections are opened, and one is kept, for up to ten
 // minutes.
 //
-// The error is a [*sqlstore.URLError], or that of ctx if it has ended. It never
-// holds the password.
+// The error is a [*lease.URLError], or that of ctx if it has ended. It never holds the
+// password.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	source, err := sqlstore.ParseURL(rawURL, "postgres", "postgresql")
+	u, err := remote.ParseDriverURL(rawURL, []string{"postgres", "postgresql"}, "table")
 	if err != nil {
 		return nil, err
 	}
-	config, err := pgx.ParseConfig(source.URL.String())
+	config, err := pgx.ParseConfig(u.URL.String())
 	if err != nil {
-		return nil, &sqlstore.URLError{Scheme: source.URL.Scheme, Problem: "pgx does not take it", Err: remote.Harmless(err, source.URL)}
+		return nil, u.Refuse("pgx does not take it", remote.Harmless(err, u.URL))
 	}
-	query := source.URL.Query()
+	query := u.URL.Query()
 	if !query.Has("default_query_exec_mode") {
 		// Neither a round trip for preparing nor prepared statements, which get
 		// lost behind a pooling proxy.
@@ -83,9 +83,14 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(1) // a fleet of a thousand should not hold thousands
 	db.SetConnMaxIdleTime(10 * time.Minute)
-	s, err := New(db, source.Namespace, source.Options...)
+	var opts []sqlstore.Option
+	if table, ok := u.Own["table"]; ok {
+		opts = append(opts, sqlstore.WithTable(table))
+	}
+	s, err := New(db, u.Namespace, opts...)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		_ = db.Close() // nothing was opened yet
+		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
 	s.opened = db
 	return s, nil
@@ -101,8 +106,9 @@ func severalHosts(config *pgx.ConnConfig) bool {
 	return false
 }
 
-// Close closes what Open has opened, and waits for statements that run. A Store that
-// New returned keeps the caller's connections open. It may be called more than once.
+// Close closes what Open has opened, waits for statements that run, and returns the
+// driver's error. A Store that New returned keeps the caller's connections open. It may
+// be called more than once.
 func (s *Store) Close() error {
 	if s.opened == nil {
 		return nil

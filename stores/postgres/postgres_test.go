@@ -27,6 +27,16 @@ func TestConformance(t *testing.T) {
 	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
 		return s.open(t, s.addr, namespace)
 	})
+	t.Run("Example", func(t *testing.T) {
+		storeURL := s.url("postgres", "postgres", "namespace=example")
+		id, err := issue(within(t), storeURL)
+		require.NoError(t, err)
+		assert.NotZero(t, id)
+		holdings, err := lease.Inspect(within(t), open(t, storeURL))
+		require.NoError(t, err)
+		require.Len(t, holdings, 1)
+		assert.Equal(t, lease.Released, holdings[0].State)
+	})
 }
 
 // The suite again, with a pool of the caller's that is set up in another way.
@@ -296,11 +306,12 @@ func TestOpenOfBadURLs(t *testing.T) {
 		"postgres://u:s3cret@h/d?connect_timeout=s3cret":    "withheld",
 		"postgres://u:s3cret@h/d?sslrootcert=/missing/file": "missing",
 		"postgres://u:s3cret@h/d?namespace=a.b":             "holds '.'",
+		"postgres://u:s3cret@h/d?table=a%3Bdrop":            "the parameter table cannot be used: table \"a;drop\": want",
 		"postgres://u:s3cret@h/d?target_session_attrs=any1": "target_session_attrs",
 	} {
 		store, err := postgres.Open(t.Context(), rawURL)
 		require.Nil(t, store, rawURL)
-		bad, ok := errors.AsType[*sqlstore.URLError](err)
+		bad, ok := errors.AsType[*lease.URLError](err)
 		require.True(t, ok, "%s: %v", rawURL, err)
 		assert.Contains(t, bad.Error(), want, rawURL)
 		for e := err; e != nil; e = errors.Unwrap(e) {

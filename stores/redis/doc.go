@@ -17,7 +17,7 @@
 //     the process loses all since the last snapshot.
 //   - maxmemory-policy noeviction, as it is by default, if there is a maxmemory. Any
 //     allkeys-… policy may throw the cells away.
-//   - With replicas: the option [Replicas], or the URL's parameter replicas, makes each
+//   - With replicas: the option [WithReplicas], or the URL's parameter replicas, makes each
 //     operation wait until that many have received what it has written or read (the
 //     command WAIT). That makes a loss rare, not impossible: a replica that has not got it may be
 //     promoted, and what it has received is in its memory, and on its disk only as its own
@@ -38,6 +38,6 @@
 // Redis 5 or later. Each operation is one command and one round trip. The cells are
 // the fields of the hash tickflake:{NAMESPACE}, which in a cluster lies on one shard. An
 // ACL must permit EVAL, HGET, HSET and HDEL for reading and writing, and HGETALL, on
-// that key; WAIT for [Replicas]; PING for Warnings, and CONFIG GET and INFO for it to
+// that key; WAIT for [WithReplicas]; PING for Warnings, and CONFIG GET and INFO for it to
 // find anything.
 package redis

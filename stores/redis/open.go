@@ -16,7 +16,7 @@ import (
 //
 //	namespace=NAME   the namespace, 1 to 48 ASCII letters, digits, hyphens and
 //	                 underscores; without it, lease.DefaultNamespace
-//	replicas=N       as Replicas
+//	replicas=N       as WithReplicas
 //
 // All others are those of the driver's ParseURL: dial_timeout, read_timeout and so on.
 // For Sentinel or a cluster, make the client and use [New].
@@ -25,7 +25,7 @@ import (
 // first use. At most four connections are opened, and one is kept, unless the URL says
 // otherwise.
 //
-// The error is a [*URLError], or that of ctx if it has ended. It never holds the
+// The error is a [*lease.URLError], or that of ctx if it has ended. It never holds the
 // password.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if err := ctx.Err(); err != nil {
@@ -50,7 +50,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
 	client := driver.NewClient(opt)
-	s, err := New(client, u.Namespace, Replicas(replicas))
+	s, err := New(client, u.Namespace, WithReplicas(replicas))
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}

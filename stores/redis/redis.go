@@ -30,14 +30,14 @@ var _ lease.Store = (*Store)(nil)
 // Option is an option of [New].
 type Option func(*Store) error
 
-// Replicas makes each Swap wait until n replicas, 0 to 100, have received it, and each
-// Read until they have received what it returns, for at most a second. If fewer have by
-// then, the error wraps [ErrReplicas]. Any other n makes New return an error. The
-// default is 0.
-func Replicas(n int) Option {
+// WithReplicas makes each Swap wait until n replicas, 0 to 100, have received it, and
+// each Read until they have received what it returns, for at most a second. If fewer
+// have by then, the error wraps [ErrReplicas]. Any other n makes New return an error that
+// says so. The default is 0.
+func WithReplicas(n int) Option {
 	return func(s *Store) error {
 		if n < 0 || n > 100 {
-			return fmt.Errorf("redis.Replicas(%d): want 0 to 100", n)
+			return fmt.Errorf("redis.WithReplicas(%d): want 0 to 100", n)
 		}
 		s.replicas = n
 		return nil
@@ -45,9 +45,11 @@ func Replicas(n int) Option {
 }
 
 // New returns a Store of the cells of a namespace, in the server behind client: one
-// server, one under Sentinel, or a cluster. It sends nothing; the first use does. The
-// errors are a [*lease.NamespaceError] and those of the options; and a [driver.Ring] is
-// refused, for it would look for the cells on another server when theirs is down.
+// server, one under Sentinel, or a cluster. It sends nothing; the first use does.
+//
+// The error of a bad name is a [*lease.NamespaceError]; a nil client or option, and a
+// number of replicas that cannot be, are errors, too. So is a [driver.Ring], for it
+// would look for the cells on another server when theirs is down.
 //
 // The client's retries are not used for writes, since one that was applied the first
 // time would then report a conflict. Reads go to the primary even if the client
@@ -65,7 +67,10 @@ func New(client driver.UniversalClient, namespace string, opts ...Option) (*Stor
 		return nil, err
 	}
 	s := &Store{client: client, namespace: namespace, key: "tickflake:{" + namespace + "}"}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("redis.New: option %d of %d is nil", i+1, len(opts))
+		}
 		if err := opt(s); err != nil {
 			return nil, err
 		}
@@ -73,8 +78,8 @@ func New(client driver.UniversalClient, namespace string, opts ...Option) (*Stor
 	return s, nil
 }
 
-// Close closes what Open has opened. A Store that New returned leaves the
-// caller's client open. It may be called more than once.
+// Close closes what Open has opened, and returns the driver's error. A Store that New
+// returned leaves the caller's client open. It may be called more than once.
 func (s *Store) Close() error {
 	if !s.opened {
 		return nil
@@ -105,7 +110,8 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1`
 )
 
-// List returns all cells of the namespace, in one round trip. Its error is an [*Error].
+// List returns all cells of the namespace, in one round trip. Its error wraps a
+// [*CellError] if one of them is none, the driver's or the context's.
 func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 	fields, err := within(ctx, func() (map[string]string, error) {
 		return s.client.HGetAll(ctx, s.key).Result()
@@ -124,9 +130,9 @@ func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 	return cells, nil
 }
 
-// Read returns the cell of a node number, in one round trip. Its error is an [*Error],
-// which wraps a [*CellError] if what is kept is no cell, and [ErrReplicas] if too few
-// replicas have received it.
+// Read returns the cell of a node number, in one round trip. Its error wraps a
+// [*CellError] if what is kept is no cell, [ErrReplicas] if too few replicas have received
+// it, the driver's or the context's.
 func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 	field := strconv.FormatInt(node, 10)
 	text, err := within(ctx, func() (string, error) {
@@ -168,10 +174,13 @@ const versionStep = 1 << 32
 
 const lastVersion = 1<<63 - 1
 
-// Swap replaces the value of a cell, in one round trip. Its error is an [*Error],
-// which wraps [lease.ErrConflict] if the cell has another version, [ErrReplicas] if too
-// few replicas have received it, and a [*ValueError], with nothing sent, if the node
-// number or the value is none that a cell may have. The command is sent once.
+// Swap replaces the value of a cell, in one round trip. The command is sent once.
+//
+// Its error wraps [lease.ErrConflict] if the cell has another version, and nothing was
+// changed; [ErrReplicas] if it was written and too few replicas have received it. A node
+// number or value that no cell may have is an error, with nothing sent. After any
+// other, which wraps the driver's or the context's, it is not known whether the value
+// was, or will be, written.
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
 	op := fmt.Sprintf("swap the cell of node %d", old.Node)
 	cell := lease.Cell{Node: old.Node, Value: append([]byte(nil), value...)}

@@ -21,6 +21,16 @@ func TestConformance(t *testing.T) {
 	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
 		return s.open(t, s.addr, namespace)
 	})
+	t.Run("Example", func(t *testing.T) {
+		storeURL := s.url("namespace=example")
+		id, err := issue(within(t), storeURL)
+		require.NoError(t, err)
+		assert.NotZero(t, id)
+		holdings, err := lease.Inspect(within(t), open(t, storeURL))
+		require.NoError(t, err)
+		require.Len(t, holdings, 1)
+		assert.Equal(t, lease.Released, holdings[0].State)
+	})
 }
 
 // A cluster of one server, with a client that would rather ask replicas.
@@ -42,7 +52,7 @@ func TestConformanceOfCluster(t *testing.T) {
 		require.NoError(t, err)
 		return store
 	})
-	store, err := redis.New(client(t), "replicas", redis.Replicas(1))
+	store, err := redis.New(client(t), "replicas", redis.WithReplicas(1))
 	require.NoError(t, err)
 	_, err = store.Swap(within(t), lease.Cell{Node: 1}, nil)
 	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
@@ -142,8 +152,7 @@ func TestWarnings(t *testing.T) {
 
 	require.NoError(t, s.Kill())
 	_, err = store.Warnings(within(t))
-	_, ok := errors.AsType[*redis.Error](err)
-	assert.True(t, ok, "%v", err)
+	assert.ErrorContains(t, err, "cannot look at the server's settings in the hash tickflake:{tickflake}: ")
 }
 
 // What somebody else has left under our key is neither taken for a cell nor overwritten.
@@ -174,13 +183,11 @@ func TestForeignData(t *testing.T) {
 	assert.Equal(t, "v", admin.Get(ctx, key("string")).Val())
 	for _, node := range []int64{-1, 1 << 22} {
 		_, err = store.Swap(ctx, lease.Cell{Node: node}, nil)
-		_, ok := errors.AsType[*redis.ValueError](err)
-		assert.True(t, ok, "%v", err)
+		assert.ErrorContains(t, err, "in the hash tickflake:{string}: node number is not from 0")
 	}
 	for _, value := range []string{"\xff", strings.Repeat("v", lease.MaxValue+1)} {
 		_, err = store.Swap(ctx, lease.Cell{Node: 1}, []byte(value))
-		_, ok := errors.AsType[*redis.ValueError](err)
-		assert.True(t, ok, "%v", err)
+		assert.ErrorContains(t, err, "in the hash tickflake:{string}: value ")
 	}
 }
 
@@ -192,7 +199,7 @@ func TestRoundTrips(t *testing.T) {
 			start(t, "--replicaof", s.host+" "+s.port)
 			require.Eventually(t, func() bool { return client.Wait(within(t), 1, time.Second).Val() == 1 }, 20*time.Second, time.Millisecond)
 		}
-		store, err := redis.New(client, fmt.Sprint("trips", replicas), redis.Replicas(replicas))
+		store, err := redis.New(client, fmt.Sprint("trips", replicas), redis.WithReplicas(replicas))
 		require.NoError(t, err)
 		cell, err := store.Read(within(t), 1)
 		require.NoError(t, err)
@@ -240,7 +247,7 @@ func TestOpenOfBadURLs(t *testing.T) {
 	} {
 		store, err := redis.Open(t.Context(), rawURL)
 		require.Nil(t, store, rawURL)
-		bad, ok := errors.AsType[*redis.URLError](err)
+		bad, ok := errors.AsType[*lease.URLError](err)
 		require.True(t, ok, "%s: %v", rawURL, err)
 		assert.Contains(t, bad.Error(), want, rawURL)
 		for e := err; e != nil; e = errors.Unwrap(e) {
@@ -266,8 +273,12 @@ func TestNewOfBadThings(t *testing.T) {
 	_, err := redis.New(client, "a b")
 	_, ok := errors.AsType[*lease.NamespaceError](err)
 	assert.True(t, ok)
-	_, err = redis.New(client, "a", redis.Replicas(-1))
-	assert.Error(t, err)
+	for _, n := range []int{-1, 101} {
+		_, err = redis.New(client, "a", redis.WithReplicas(n))
+		assert.EqualError(t, err, fmt.Sprintf("redis.WithReplicas(%d): want 0 to 100", n))
+	}
+	_, err = redis.New(client, "a", redis.WithReplicas(1), nil)
+	assert.EqualError(t, err, "redis.New: option 2 of 2 is nil")
 	_, err = redis.New(nil, "a")
 	assert.Error(t, err)
 	_, err = redis.New((*driver.Client)(nil), "a")

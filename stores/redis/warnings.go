@@ -15,7 +15,8 @@ import (
 // not, is unknown, and a sentence says so. None is no proof, for nobody can see from
 // inside what a disk does, or what takes over when the server fails.
 //
-// Its error, that of a server that does not answer, is an [*Error].
+// Its error is that of a server that does not answer, and wraps the driver's or the
+// context's.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	found, err := within(ctx, func() ([]string, error) { return s.warnings(ctx) })
 	if err != nil {
@@ -86,7 +87,7 @@ func (s *Store) replication(info *driver.StringCmd) []string {
 	case n < s.replicas:
 		return []string{fmt.Sprintf("the server has %d replicas, and %d are to confirm each write: no write can succeed", n, s.replicas)}
 	case n > 0 && s.replicas == 0:
-		return []string{fmt.Sprintf("the server has %d replicas, and no write waits for them: a failover loses the last writes; use the option Replicas", n)}
+		return []string{fmt.Sprintf("the server has %d replicas, and no write waits for them: a failover loses the last writes; use the option WithReplicas, or replicas in the URL", n)}
 	}
 	return nil
 }

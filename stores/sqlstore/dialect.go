@@ -36,8 +36,8 @@ func (d Dialect) withTable(table string) Dialect {
 // Warnings asks the server, in one to three round trips, for settings with which an
 // acknowledged write can be lost, and returns a sentence on each that it finds: what
 // it is, what it leads to, what to set. None is no proof, for nobody can see from
-// inside what a disk does, or what takes over when the server fails. Its error is an
-// [*Error].
+// inside what a disk does, or what takes over when the server fails. Its error wraps
+// the driver's or the context's.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	found, err := s.dialect.warnings(ctx, s.db, s.table)
 	if err != nil {

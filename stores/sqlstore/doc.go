@@ -12,7 +12,7 @@
 // or a MySQL server that is read-only; a proxy in front of them must send it to the
 // primary, all the same.
 //
-// One table, tickflake_cells unless [Table] says otherwise, with one row for each
+// One table, tickflake_cells unless [WithTable] says otherwise, with one row for each
 // node number ever claimed. No row is ever deleted, and none must be: a row that is
 // gone takes along what was promised to be issued never again. The table is made by
 // the first write if it is missing, for which the user needs the right to create it;

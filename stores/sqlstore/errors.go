@@ -3,8 +3,6 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
-
-	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 var (
@@ -36,32 +34,12 @@ func stateError(state string) error {
 	}
 }
 
-// Error is what List, Read, Swap and Warnings return. It wraps its cause:
-// [lease.ErrConflict], [ErrNotPrimary], [ErrAutocommit], a [*ValueError], a
-// [*SchemaError], the context's error, or what the driver returned.
-type Error struct {
-	Op        string // what was to be done
-	Namespace string
-	Table     string
-	Err       error
-}
-
+// fail returns the error of an operation.
 func (s *Store) fail(op string, err error) error {
-	return &Error{Op: op, Namespace: s.namespace, Table: s.table, Err: err}
+	return fmt.Errorf("cannot %s in namespace %s, table %s: %w", op, s.namespace, s.table, err)
 }
 
-func (e *Error) Error() string {
-	return fmt.Sprintf("cannot %s in namespace %s, table %s: %s", e.Op, e.Namespace, e.Table, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// ValueError reports a cell that a Swap was to write and no store takes. Nothing was
-// sent. Its field Problem says what is wrong with it, with the limit.
-type ValueError = remote.ValueError
-
-// TableError reports a name that [Table] does not take.
+// TableError reports a name that [WithTable] does not take.
 type TableError struct {
 	Name string
 }
@@ -88,9 +66,3 @@ func (e *SchemaError) Error() string {
 
 // Unwrap returns what the server said.
 func (e *SchemaError) Unwrap() error { return e.Err }
-
-// URLError reports a URL that names no store. Its text holds no part of the URL but
-// the scheme, for where the password begins and ends in a URL that is wrong is
-// anybody's guess. Its fields are Scheme, "postgres" or so, empty if the URL has none
-// that is known; Problem; and Err, what a parameter was refused with, or nil.
-type URLError = remote.URLError

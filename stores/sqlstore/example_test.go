@@ -3,27 +3,47 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-// With a driver that neither stores/postgres nor stores/mysql is for.
+// With a driver for MySQL that is not the one of stores/mysql.
 func ExampleNew() {
-	var db *sql.DB // sql.Open("another driver", …)
-	store, err := sqlstore.New(db, sqlstore.PostgreSQL(), "orders")
+	db, err := sql.Open("anotherdriver", "ids@db.example/ops")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	warnings, err := store.Warnings(context.Background())
-	fmt.Println(warnings, err)
-	// Output: sqlstore.New: no database, or a Dialect that PostgreSQL or MySQL did not return
+	defer db.Close()
+	dialect := sqlstore.MySQL(func(err error) uint16 {
+		var e *serverError // as the driver's type for errors of the server is called
+		if errors.As(err, &e) {
+			return e.Number
+		}
+		return 0
+	})
+	store, err := sqlstore.New(db, dialect, "orders")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// By the server's error 1146, the table is missing, so there is no cell.
+	cells, err := store.List(context.Background())
+	fmt.Println(len(cells), err)
+	// Output: 0 <nil>
 }
 
 // For a DBA who lets no program make a table.
 func ExampleStore_Schema() {
-	store, err := sqlstore.New(sql.OpenDB(fakeServer(nil)), sqlstore.MySQL(nil), "orders", sqlstore.Table("ops.cells"))
+	db, err := sql.Open("anotherdriver", "ids@db.example/ops")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	store, err := sqlstore.New(db, sqlstore.MySQL(nil), "orders", sqlstore.WithTable("ops.cells"))
 	if err != nil {
 		fmt.Println(err)
 		return

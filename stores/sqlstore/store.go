@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
-// DefaultTable is the name of the table if [Table] gives no other.
+// DefaultTable is the name of the table if [WithTable] gives no other.
 const DefaultTable = "tickflake_cells"
 
 // Store is a [lease.Store] in a table of a database. It keeps nothing but the
@@ -28,11 +29,11 @@ var _ lease.Store = (*Store)(nil)
 // Option is an option of [New].
 type Option func(*Store) error
 
-// Table keeps the cells in a table of another name than [DefaultTable]. The name is
+// WithTable keeps the cells in a table of another name than [DefaultTable]. The name is
 // made of ASCII letters, digits and underscores, begins with no digit, and may have
 // that of a schema (MySQL: of a database) and a dot before it. Any other makes New
 // return a [*TableError].
-func Table(name string) Option {
+func WithTable(name string) Option {
 	return func(s *Store) error {
 		s.table = name
 		return checkTable(name)
@@ -58,16 +59,20 @@ func checkTable(name string) error {
 // sends nothing; the first use does. The caller closes db, once the Store is no
 // longer used.
 //
-// The errors are a [*lease.NamespaceError] and those of the options.
+// The error is a [*lease.NamespaceError] or a [*TableError]; a nil db or option, and a
+// Dialect that was not returned by [PostgreSQL] or [MySQL], are errors, too.
 func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store, error) {
 	if db == nil || dialect.read == "" {
-		return nil, fmt.Errorf("sqlstore.New: no database, or a Dialect that PostgreSQL or MySQL did not return")
+		return nil, errors.New("sqlstore.New: no database, or a Dialect that PostgreSQL or MySQL did not return")
 	}
 	if err := lease.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
 	s := &Store{db: db, namespace: namespace, table: DefaultTable}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("sqlstore.New: option %d of %d is nil", i+1, len(opts))
+		}
 		if err := opt(s); err != nil {
 			return nil, err
 		}
@@ -81,7 +86,7 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 
 // List returns all cells of the namespace, in the order of their node numbers, in
-// one round trip. Its error is an [*Error].
+// one round trip. Its error wraps the driver's or the context's.
 func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 	cells, err := s.list(ctx)
 	if err != nil && s.dialect.noTable(err) {
@@ -120,9 +125,9 @@ func (s *Store) listOnce(ctx context.Context) ([]lease.Cell, error) {
 }
 
 // Read returns the cell of a node number, in one round trip, or two with MySQL and
-// MariaDB unless the binary log is on and synced. Its error is an [*Error], which wraps
-// [ErrNotPrimary] if the answer may be out of date, and [ErrAutocommit] if it may be
-// that of an old transaction.
+// MariaDB unless the binary log is on and synced. Its error wraps [ErrNotPrimary] if the
+// answer may be out of date, [ErrAutocommit] if it may be that of an old transaction,
+// the driver's or the context's.
 func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 	cell, err := s.read(ctx, node)
 	if err != nil {
@@ -180,12 +185,15 @@ const versionStep = 1 << 32
 const lastVersion = 1<<63 - 1 // of a BIGINT
 
 // Swap replaces the value of a cell, in one round trip; in three if the table must
-// be made first; and with MySQL in two if it finds another version. Its error is an [*Error], which wraps [lease.ErrConflict] if the
-// cell has another version, and a [*ValueError], with nothing sent, if the node
-// number or the value is none that a cell may have.
+// be made first; and with MySQL in two if it finds another version. It is one
+// statement, committed by itself. It is sent again only if the driver says that none of
+// it was sent, or the server that it was rolled back.
 //
-// It is one statement, committed by itself. It is sent again only if the driver says
-// that none of it was sent, or the server that it was rolled back.
+// Its error wraps [lease.ErrConflict] if the cell has another version, a [*SchemaError]
+// if there is no table and it cannot be made, or [ErrAutocommit], and nothing was
+// changed. A node number or value that no cell may have is an error, with nothing sent.
+// After any other, which wraps the driver's or the context's, it is not known whether
+// the value was, or will be, written.
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
 	cell := lease.Cell{Node: old.Node, Value: append([]byte(nil), value...)}
 	if err := remote.CheckCell(cell, false); err != nil {

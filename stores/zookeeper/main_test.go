@@ -13,6 +13,9 @@ import (
 	"github.com/tickflake/tickflake/lease"
 )
 
+// StartServer is for package zookeeper_test, whose example is run on a server.
+var StartServer = startServer
+
 // startServer runs ZooKeeper until the test ends, and returns its address.
 func startServer(t testing.TB) (*servertest.Process, string) {
 	t.Helper()

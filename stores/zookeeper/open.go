@@ -18,9 +18,8 @@ import (
 const sessionTime = 6 * time.Second
 
 var urlFormat = remote.Format{
-	Package: "zookeeper",
-	Plain:   remote.Scheme{Name: "zk", Port: "2181"},
-	TLS:     remote.Scheme{Name: "zks", Port: "2281"},
+	Plain: remote.Scheme{Name: "zk", Port: "2181"},
+	TLS:   remote.Scheme{Name: "zks", Port: "2281"},
 }
 
 // Open returns a Store on the ZooKeeper servers at a URL,
@@ -36,8 +35,8 @@ var urlFormat = remote.Format{
 //
 // Only if the URL has a user does Open wait for a server, until ctx ends, to log in.
 // Otherwise servers that cannot be reached are reported by the Store's methods. The
-// error is a [*URLError], a [*lease.NamespaceError] or an [*OpenError]. Close the Store
-// when it is no longer used.
+// error is a [*lease.URLError] or an [*OpenError]. Close the Store when it is no longer
+// used.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	u, err := urlFormat.Parse(rawURL)
 	if err != nil {

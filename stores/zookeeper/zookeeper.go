@@ -29,7 +29,8 @@ var _ lease.Store = (*Store)(nil)
 
 // New returns a Store that uses a connection of the caller's, who closes it when no
 // Store uses it any more. It keeps the cells of a namespace in the znodes
-// /NAMESPACE/NODE; the error of a bad name is a [*lease.NamespaceError].
+// /NAMESPACE/NODE; the error of a bad name is a [*lease.NamespaceError], and a nil
+// connection is an error, too.
 //
 // The znodes that it makes have the given access rights, or are open to all if there
 // are none.
@@ -60,11 +61,13 @@ func newStore(conn *zk.Conn, chroot, namespace string, acl []zk.ACL) (*Store, er
 	}, nil
 }
 
-// Close ends what [Open] opened. It does nothing to a connection given to [New].
+// Close ends what [Open] opened. It does nothing to a connection given to [New], and
+// returns nil.
 func (s *Store) Close() error { return s.close() }
 
 // List returns all cells: one request for their names, and then one for each, of
-// which up to 64 are on their way at a time. It may be out of date.
+// which up to 64 are on their way at a time. It may be out of date. Its error wraps the
+// driver's or the context's.
 func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 	cells, err := await(ctx, func() ([]lease.Cell, error) { return s.list(ctx) })
 	if err != nil {
@@ -128,7 +131,8 @@ func (s *Store) get(node int64) (lease.Cell, error) {
 
 // Read returns the cell of a node number, in two round trips. It is linearizable: it
 // first writes to the znode of the namespace, which takes a majority of the servers,
-// and then reads from a server that has seen this write.
+// and then reads from a server that has seen this write. Its error wraps the driver's
+// or the context's, or says that no cell can have that node number.
 //
 // The driver's Sync would be no substitute: a leader answers it alone, even one that
 // has been deposed and does not yet know.
@@ -161,8 +165,10 @@ func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 // znode's data version plus one. It begins again if the znode is deleted, so cells
 // must not be.
 //
-// The driver sends each write at most once, so a conflict is never with a first
-// attempt of its own.
+// Its error wraps [lease.ErrConflict] if it found another version and changed nothing;
+// the driver sends each write at most once, so that is never with a first attempt of
+// its own. After any other, which wraps the driver's or the context's, it is not known
+// whether the value was, or will be, written.
 func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
 	if err := remote.CheckNode(old.Node); err != nil {
 		return lease.Cell{}, s.failed(ctx, "swap", old.Node, err)

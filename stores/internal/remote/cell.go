@@ -36,8 +36,8 @@ func NodeOf(name string) (node int64, ok bool) {
 	return node, len(name) == 7 && node < maxNode
 }
 
-// CheckCell returns a [*ValueError] for a cell that no Swap may write. Not every
-// server keeps U+0000 in a text; zero says that it does.
+// CheckCell returns an error for a cell that no Swap may write. Not every server keeps
+// U+0000 in a text; zero says that it does.
 func CheckCell(cell lease.Cell, zero bool) error {
 	text := "UTF-8 text"
 	if !zero {
@@ -45,41 +45,24 @@ func CheckCell(cell lease.Cell, zero bool) error {
 	}
 	switch {
 	case cell.Node < 0 || cell.Node >= maxNode:
-		return &ValueError{Problem: "node number is not from 0 to 2²²-1"}
+		return errors.New("node number is not from 0 to 2²²-1")
 	case len(cell.Value) > lease.MaxValue:
-		return &ValueError{Problem: fmt.Sprintf("value has %d bytes, more than %d", len(cell.Value), lease.MaxValue)}
+		return fmt.Errorf("value has %d bytes, more than %d", len(cell.Value), lease.MaxValue)
 	case !utf8.Valid(cell.Value) || !zero && bytes.IndexByte(cell.Value, 0) >= 0:
-		return &ValueError{Problem: "value is not " + text}
+		return errors.New("value is not " + text)
 	}
 	return nil
 }
 
-// ValueError reports a cell that a Swap was to write and no store takes.
-type ValueError struct {
-	Problem string // what is wrong with it, with the limit
-}
-
-func (e *ValueError) Error() string { return e.Problem }
-
-// Error reports an operation on the cells of a namespace that failed.
-type Error struct {
-	Package   string // "etcd" or so
-	Op        string // "list", "read" or "swap"
-	Namespace string
-	Node      int64 // the node number of the cell; -1 if Op is "list"
-	Err       error // the cause, with no password in it
-}
-
-func (e *Error) Error() string {
+// Failed returns the error of an operation on the cells of a namespace: list, read or
+// swap. It wraps err. A list has no node number.
+func Failed(store, op, namespace string, node int64, err error) error {
 	what := "cells"
-	if e.Op != "list" {
-		what = fmt.Sprintf("cell %d", e.Node)
+	if op != "list" {
+		what = fmt.Sprintf("cell %d", node)
 	}
-	return fmt.Sprintf("%s: %s %s of namespace %q: %v", e.Package, e.Op, what, e.Namespace, e.Err)
+	return fmt.Errorf("%s: %s %s of namespace %q: %w", store, op, what, namespace, err)
 }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
 
 // Because returns err, and makes it wrap ended, the error of the operation's context,
 // or nil: a driver may say in its own words that the context has ended. A conflict

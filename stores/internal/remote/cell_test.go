@@ -42,8 +42,6 @@ func TestCheckCell(t *testing.T) {
 	} {
 		cell := lease.Cell{Node: c.node, Value: []byte(c.value)}
 		err := remote.CheckCell(cell, false)
-		_, ok := errors.AsType[*remote.ValueError](err)
-		assert.True(t, ok)
 		assert.EqualError(t, err, c.want)
 		if strings.Contains(c.value, "\x00") {
 			assert.NoError(t, remote.CheckCell(cell, true))
@@ -54,11 +52,11 @@ func TestCheckCell(t *testing.T) {
 	assert.NoError(t, remote.CheckCell(lease.Cell{Node: 1<<22 - 1, Value: []byte("ä")}, false))
 }
 
-func TestError(t *testing.T) {
-	conflict := &remote.Error{Package: "pack", Op: "swap", Namespace: "n", Node: 7, Err: lease.ErrConflict}
+func TestFailed(t *testing.T) {
+	conflict := remote.Failed("pack", "swap", "n", 7, lease.ErrConflict)
 	assert.EqualError(t, conflict, `pack: swap cell 7 of namespace "n": `+lease.ErrConflict.Error())
 	assert.ErrorIs(t, conflict, lease.ErrConflict)
-	assert.EqualError(t, &remote.Error{Package: "pack", Op: "list", Namespace: "n", Node: -1, Err: errors.New("why")},
+	assert.EqualError(t, remote.Failed("pack", "list", "n", -1, errors.New("why")),
 		`pack: list cells of namespace "n": why`)
 }
 

@@ -2,6 +2,9 @@
 // taken apart, their errors, and what a cell may be.
 //
 // No error of it has a password in its text, in a field or in a cause.
+//
+// The stores that use it are modules of their own, which may be older than this one, so
+// within a major version its API only grows.
 package remote
 
 import (
@@ -15,38 +18,10 @@ import (
 	"github.com/tickflake/tickflake/lease"
 )
 
-// URLError reports a URL that names no store. Its text holds no part of the URL but
-// the scheme, for where the password begins and ends in a URL that is wrong is
-// anybody's guess.
-type URLError struct {
-	Package string // "etcd" or so, if its errors begin with that, and not with the scheme
-	Scheme  string // "postgres" or so; empty if the URL has none that was known
-	Problem string // what is wrong, and what is wanted
-	Err     error  // the cause, such as a certificate file that cannot be read; may be nil
-}
-
-func (e *URLError) Error() string {
-	text := "store URL: " + e.Problem
-	switch {
-	case e.Package != "":
-		text = e.Package + ": " + text
-	case e.Scheme != "":
-		text = e.Scheme + " " + text
-	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Unwrap returns the cause, or nil.
-func (e *URLError) Unwrap() error { return e.Err }
-
 // Format is the form of the URLs of a store whose driver takes none:
 //
 //	SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PATH][?OPTION=VALUE&…]
 type Format struct {
-	Package    string
 	Plain, TLS Scheme
 	Options    []string // the known ones, beside namespace and those of TLS
 }
@@ -71,13 +46,13 @@ type URL struct {
 	format *Format
 }
 
-// Refuse returns the error of a URL that a store does not take.
+// Refuse returns the [*lease.URLError] of a URL that a store does not take.
 func (u *URL) Refuse(problem string, err error) error {
-	return &URLError{Package: u.format.Package, Scheme: u.Scheme, Problem: problem, Err: err}
+	return &lease.URLError{Scheme: u.Scheme, Problem: problem, Err: err}
 }
 
-// Parse takes a URL with one or more hosts apart. The error is a [*URLError] or a
-// [*lease.NamespaceError].
+// Parse takes a URL with one or more hosts apart. The error is a [*lease.URLError],
+// which wraps that of the namespace.
 //
 // url.Parse is given only the parts that hold no password, since its errors repeat
 // what it was given, and it takes no list of hosts.
@@ -146,7 +121,7 @@ func (f *Format) Parse(rawURL string) (*URL, error) {
 		}
 	}
 	if err := lease.CheckNamespace(u.Namespace); err != nil {
-		return nil, err
+		return nil, u.Refuse("option namespace", err)
 	}
 	return u, nil
 }
@@ -158,21 +133,21 @@ type DriverURL struct {
 	Own       map[string]string // the store's own parameters that are given
 }
 
-// Refuse returns the error of a URL that a store does not take.
+// Refuse returns the [*lease.URLError] of a URL that a store does not take.
 func (u *DriverURL) Refuse(problem string, err error) error {
-	return &URLError{Scheme: u.URL.Scheme, Problem: problem, Err: err}
+	return &lease.URLError{Scheme: u.URL.Scheme, Problem: problem, Err: err}
 }
 
 // ParseDriverURL takes a URL apart whose scheme is one of those given. It takes the
 // parameter namespace and the store's own ones out, and leaves the rest as it was, for
-// the driver. The error is a [*URLError], which wraps that of the namespace.
+// the driver. The error is a [*lease.URLError], which wraps that of the namespace.
 func ParseDriverURL(rawURL string, schemes []string, own ...string) (*DriverURL, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok || !slices.Contains(schemes, scheme) {
-		return nil, &URLError{Problem: fmt.Sprintf("want one that begins with %s://", strings.Join(schemes, ":// or "))}
+		return nil, &lease.URLError{Problem: fmt.Sprintf("want one that begins with %s://", strings.Join(schemes, ":// or "))}
 	}
 	fail := func(problem string, err error) (*DriverURL, error) {
-		return nil, &URLError{Scheme: scheme, Problem: problem, Err: err}
+		return nil, &lease.URLError{Scheme: scheme, Problem: problem, Err: err}
 	}
 	const encode = "percent-encode what is neither letter nor digit in user, password and values, as %40 for @"
 	// What url.Parse says quotes the URL, and the password with it.

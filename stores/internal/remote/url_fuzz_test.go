@@ -62,9 +62,8 @@ func FuzzParseURL(f *testing.F) {
 }
 
 func typed(t *testing.T, text string, err error) {
-	var bad *remote.URLError
-	var name *lease.NamespaceError
-	if err != nil && !errors.As(err, &bad) && !errors.As(err, &name) {
+	var bad *lease.URLError
+	if err != nil && !errors.As(err, &bad) {
 		t.Errorf("%q: %T: %v", text, err, err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 )
 
 var format = remote.Format{
-	Package: "pack",
 	Plain:   remote.Scheme{Name: "x", Port: "99"},
 	TLS:     remote.Scheme{Name: "xs", Port: "100"},
 	Options: []string{"own"},
@@ -41,7 +40,7 @@ func TestParseOfBadOnes(t *testing.T) {
 	t.Chdir(t.TempDir()) // whose random name may look like a password
 	require.NoError(t, os.WriteFile("empty.pem", nil, 0o600))
 	for rawURL, want := range map[string]string{
-		"":                                      "pack: store URL: unknown scheme, want x:// or xs://",
+		"":                                      "store URL: unknown scheme, want x:// or xs://",
 		"x":                                     "unknown scheme",
 		"x:":                                    "unknown scheme",
 		"x:/":                                   "unknown scheme",
@@ -69,7 +68,7 @@ func TestParseOfBadOnes(t *testing.T) {
 		"x://u:s3cret@h?a=s3cret":               "unknown option; there are namespace, own, cacert, cert, key",
 		"x://u:s3cret@h?s3cret=1":               "unknown option",
 		"x://u:s3cret@h?namespace=a&namespace=": "an option is given twice",
-		"x://u:s3cret@h?namespace=":             "its length is 0",
+		"x://u:s3cret@h?namespace=":             "x store URL: option namespace: namespace \"\": its length is 0",
 		"x://u:s3cret@h?namespace=a/b":          "holds '/'",
 		"x://u:s3cret@h?namespace=" + strings.Repeat("n", 49): "its length is 49",
 		"x://u:s3cret@h?cacert=/none":                         "option cacert needs the scheme xs://",
@@ -83,9 +82,7 @@ func TestParseOfBadOnes(t *testing.T) {
 		if err == nil {
 			_, err = u.TLSConfig()
 		}
-		if _, name := errors.AsType[*lease.NamespaceError](err); !name {
-			isURLError(t, err, rawURL)
-		}
+		isURLError(t, err, rawURL)
 		require.ErrorContains(t, err, want, rawURL)
 		hides(t, err, rawURL)
 	}
@@ -145,7 +142,7 @@ func TestParseDriverURLOfBadOnes(t *testing.T) {
 
 func isURLError(t *testing.T, err error, rawURL string) {
 	t.Helper()
-	_, ok := errors.AsType[*remote.URLError](err)
+	_, ok := errors.AsType[*lease.URLError](err)
 	require.True(t, ok, "%s: %v", rawURL, err)
 }
 

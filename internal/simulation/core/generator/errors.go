@@ -77,7 +77,7 @@ func (e *EndOfTimeError) Error() string {
 	if e.End.Equal(maxEpoch) {
 		return fmt.Sprintf("no generator issues IDs after %s, whatever its layout: set the clock right", e.End.Format(time.RFC3339Nano))
 	}
-	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: move to one with a wider time field or a later epoch, or set the clock right",
+	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: set the clock right, or move to another layout, whose IDs may repeat the numbers of these, so to one above them or for a new table",
 		e.End.Format(time.RFC3339Nano))
 }
 
@@ -87,7 +87,7 @@ type BatchSizeError struct {
 }
 
 func (e *BatchSizeError) Error() string {
-	return fmt.Sprintf("batch of %d IDs: give a slice of 1 to %d", e.Size, e.Limit)
+	return fmt.Sprintf("batch of %d IDs: give a slice of at most %d", e.Size, e.Limit)
 }
 
 var errNil = errors.New("is nil")

@@ -141,7 +141,7 @@ func (g *Generator) NextN(ids []ID) (int, error) {
 }
 
 func (g *Generator) NextNContext(ctx context.Context, ids []ID) (int, error) {
-	if len(ids) == 0 || len(ids) > MaxBatch {
+	if len(ids) > MaxBatch {
 		return 0, &BatchSizeError{Size: len(ids), Limit: MaxBatch}
 	}
 	c := call{ctx: ctx}
@@ -172,6 +172,9 @@ func (g *Generator) Node() int64 { return g.tenure.Load().node }
 func (g *Generator) Close() error { return g.CloseContext(context.Background()) }
 
 func (g *Generator) CloseContext(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	end, first := g.seal()
 	if !first || g.lease == nil {
 		return nil

@@ -109,7 +109,7 @@ func (c *call) pass(g *Generator, t *tenure, last uint64) error {
 	}
 	c.waitFor(g, news, min(patience-c.waited, coarseWait))
 	if err := c.ctx.Err(); err != nil {
-		return c.notGranted(g, t, limit, context.Cause(c.ctx))
+		return c.notGranted(g, t, limit, errorOf(c.ctx))
 	}
 	return nil
 }
@@ -139,6 +139,14 @@ func (c *call) waitFor(g *Generator, news <-chan struct{}, d time.Duration) {
 	if g.after == nil {
 		c.waited = c.before + seam.Since(c.began)
 	}
+}
+
+func errorOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 func (c *call) notGranted(g *Generator, t *tenure, limit uint64, ended error) error {

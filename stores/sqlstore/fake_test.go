@@ -1,0 +1,67 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// fake returns a database that answers each query with one row, or an error for nil.
+func fake(row []driver.Value) *sql.DB { return sql.OpenDB(fakeServer(row)) }
+
+type fakeServer []driver.Value
+
+func (f fakeServer) Connect(context.Context) (driver.Conn, error) { return fakeConn(f), nil }
+func (f fakeServer) Driver() driver.Driver                        { return nil }
+
+type fakeConn []driver.Value
+
+var errFake = errors.New("nothing was to be sent")
+
+func (fakeConn) Prepare(string) (driver.Stmt, error) { return nil, errFake }
+func (fakeConn) Close() error                        { return nil }
+func (fakeConn) Begin() (driver.Tx, error)           { return nil, errFake }
+func (f fakeConn) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	if f == nil {
+		return nil, errFake
+	}
+	return &fakeRows{row: f}, nil
+}
+
+type fakeRows struct {
+	row  []driver.Value
+	done bool
+}
+
+func (r *fakeRows) Columns() []string { return make([]string, len(r.row)) }
+func (r *fakeRows) Close() error      { return nil }
+func (r *fakeRows) Next(dest []driver.Value) error {
+	if r.done {
+		return io.EOF
+	}
+	r.done = true
+	copy(dest, r.row)
+	return nil
+}
+
+// emptyServer is the driver of a MySQL without tables.
+type emptyServer struct{ driver.Conn }
+
+func init() { sql.Register("anotherdriver", emptyServer{fakeConn{}}) }
+
+func (s emptyServer) Open(string) (driver.Conn, error) { return s, nil }
+
+func (emptyServer) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	return nil, &serverError{Number: 1146, Message: "no such table"}
+}
+
+// serverError is an error of the server as drivers have it.
+type serverError struct {
+	Number  uint16
+	Message string
+}
+
+func (e *serverError) Error() string { return fmt.Sprintf("error %d: %s", e.Number, e.Message) }
