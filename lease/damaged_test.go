@@ -79,4 +79,5 @@ func TestStrangeValueIsAFailure(t *testing.T) {
 	clock.Advance(lease.DefaultWindow / 2)
 	k.Poll(t.Context())
 	assert.EqualValues(t, 1, k.Stats().Failures)
+	assert.ErrorIs(t, k.Err(), lease.ErrDamaged)
 }

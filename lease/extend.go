@@ -24,6 +24,8 @@ func (k *Keeper) extend(ctx context.Context) error {
 	}
 	now, is, readErr := k.read(ctx, h.cell.Node)
 	switch {
+	case errors.Is(readErr, ErrDamaged):
+		return readErr // which nobody mends but people
 	case readErr != nil || now.Version == h.cell.Version:
 		return err // nothing has landed yet, as far as anybody knows
 	case h.writes[is.Write]: // one of unknown outcome has

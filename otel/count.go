@@ -11,9 +11,9 @@ import (
 )
 
 // CountedGenerator issues the IDs of a generator and counts them. Make one with
-// [CountIDs]. Its methods are safe for use by several goroutines at once, and are those
-// of [generator.Generator], except that IDs of a [generator.Stream] and those that are
-// issued past it are not counted.
+// [CountIDs]. Its methods are safe for use by several goroutines at once. It has the four
+// of [generator.Generator] that return IDs; what else there is, [CountedGenerator.Generator]
+// has. IDs that are issued past it, as by a [generator.Stream], are not counted.
 type CountedGenerator struct {
 	gen          *generator.Generator
 	registration metric.Registration
@@ -29,6 +29,9 @@ type CountedGenerator struct {
 // It costs each call an atomic addition to a word that all callers share: on two cores,
 // an ID takes about 15% longer, and more where more cores contend. A NextN pays it once
 // for the whole slice. BenchmarkCounted tells what it is on your machine.
+//
+// As with [Observe], do so once for each generator, and share what it returns, or
+// Unregister before doing so again.
 //
 // The error is that gen is nil, or comes from the provider.
 func CountIDs(gen *generator.Generator, options ...Option) (*CountedGenerator, error) {
@@ -80,6 +83,10 @@ func (g *CountedGenerator) NextNContext(ctx context.Context, ids []generator.ID)
 	}
 	return n, err
 }
+
+// Generator returns the generator that issues the IDs: for its counts, its layout, and to
+// close it. IDs that it issues by itself are not counted.
+func (g *CountedGenerator) Generator() *generator.Generator { return g.gen }
 
 // Unregister ends the reports, and not the generator.
 func (g *CountedGenerator) Unregister() error { return g.registration.Unregister() }

@@ -17,7 +17,7 @@ type meter struct {
 	errs []error
 }
 
-func newMeter(c config) *meter { return &meter{Meter: c.meters.Meter(scope)} }
+func newMeter(c config) *meter { return &meter{Meter: c.meter()} }
 
 // counter makes a counter of things, whose unit is a word in braces.
 func (m *meter) counter(name, unit, description string) metric.Int64ObservableCounter {

@@ -15,6 +15,10 @@ import (
 // generator is closed, or its last values go on being reported, and so does the end of
 // its grant.
 //
+// Observe a generator once, or Unregister before doing so again: observed twice with the
+// same attributes, its counters are reported doubled, and go backwards when one of the
+// two ends.
+//
 // The error is that gen is nil, or comes from the provider.
 func Observe(gen *generator.Generator, options ...Option) (metric.Registration, error) {
 	if gen == nil {
@@ -49,6 +53,8 @@ func Observe(gen *generator.Generator, options ...Option) (metric.Registration, 
 // never waits for the store. When the keeper is closed, what it holds is not reported any
 // longer, and what it counted is, until Unregister ends it.
 //
+// As with [Observe], do so once for each keeper, or Unregister before doing so again.
+//
 // The error is that keeper is nil, or comes from the provider.
 func ObserveKeeper(keeper *lease.Keeper, options ...Option) (metric.Registration, error) {
 	if keeper == nil {
@@ -60,8 +66,8 @@ func ObserveKeeper(keeper *lease.Keeper, options ...Option) (metric.Registration
 	extensions := m.counter("tickflake.lease.extensions", "{extension}", "Grants extended.")
 	conflicts := m.counter("tickflake.lease.conflicts", "{conflict}", "Node numbers lost to other processes.")
 	releases := m.counter("tickflake.lease.releases", "{release}", "Node numbers given back.")
-	failures := m.counter("tickflake.lease.failures", "{failure}", "Operations of the store that failed.")
-	skew := m.span("tickflake.lease.skew", "How far the clock was ahead of the fleet's at the last claim.")
+	failures := m.counter("tickflake.lease.failures", "{failure}", "Operations of the store that failed, and cells that could not be read.")
+	skew := m.span("tickflake.lease.skew", "How far the clock was ahead of the fleet's at the last claim, once others that are alive confirm it; below 0, behind.")
 	remaining := m.span("tickflake.lease.remaining", "From the clock to the end of the grant.")
 	window := m.span("tickflake.lease.window", "How much time is granted at once.")
 	return m.register(func(o metric.Observer) {

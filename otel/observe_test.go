@@ -104,7 +104,7 @@ func claim(t *testing.T, store lease.Store, clock *clocktest.Virtual, options ..
 func TestObserveKeeper(t *testing.T) {
 	m, store, clock := newMetrics(t), leasetest.NewMemory(), clocktest.NewVirtual(noon)
 	other := claim(t, store.Client(), clock, lease.WithNode(lease.NodeNumber(3)))
-	clock.Step(20 * time.Second) // of this process's clock, as far as the fleet can tell
+	clock.Step(-20 * time.Second) // of this process's clock, as far as the fleet can tell
 	k := claim(t, store, clock)
 	metrics, err := oteltickflake.ObserveKeeper(k, oteltickflake.WithMeterProvider(m))
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestObserveKeeper(t *testing.T) {
 		"tickflake.lease.remaining":  30,
 		"tickflake.lease.window":     30,
 	}
-	require.InDelta(t, 20, fresh["tickflake.lease.skew"], 10)
+	require.InDelta(t, -20, fresh["tickflake.lease.skew"], 10)
 	assert.Equal(t, fresh, m.values())
 
 	clock.Advance(10 * time.Second)
@@ -205,7 +205,34 @@ func TestCountIDs(t *testing.T) {
 	_, err = ids.Next()
 	require.ErrorIs(t, err, generator.ErrBehind)
 	assert.Equal(t, 8.0, issued())
+
+	// The generator is there for the rest, and what it issues by itself is not counted.
+	require.Same(t, gen, ids.Generator())
+	_, err = ids.Generator().NextContext(t.Context())
+	require.ErrorIs(t, err, generator.ErrBehind)
+	assert.EqualValues(t, 3, ids.Generator().Stats().Rejections)
+	assert.Equal(t, 8.0, issued())
 	m.end(ids)
+}
+
+// One that is observed twice counts twice, until one of the two ends: what the docs of
+// Observe warn of.
+func TestObserveTwice(t *testing.T) {
+	m := newMetrics(t)
+	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithStrategy(strategies.Reject()))
+	require.NoError(t, err)
+	_, err = gen.NextN(make([]generator.ID, 5))
+	require.ErrorIs(t, err, generator.ErrExhausted)
+	rejections := func() float64 { return m.values()["tickflake.generator.rejections"] }
+	first, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
+	require.NoError(t, err)
+	assert.Equal(t, 1.0, rejections())
+	second, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
+	require.NoError(t, err)
+	assert.Equal(t, 2.0, rejections())
+	require.NoError(t, first.Unregister())
+	assert.Equal(t, 1.0, rejections())
+	m.end(second)
 }
 
 // Two generators in one process do not get mixed up if they have names.

@@ -3,15 +3,13 @@ package oteltickflake
 import (
 	"errors"
 	"reflect"
+	"slices"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 )
-
-// scope names the instrumentation: the package's import path.
-const scope = "github.com/tickflake/tickflake/otel"
 
 // The attributes that metrics and spans have, besides those of [WithAttributes].
 const (
@@ -23,7 +21,8 @@ const (
 
 	// OutcomeKey is what came of an operation of a store: ok, conflict or locked (it
 	// answered that another process was first), damaged (it cannot read a cell), timeout,
-	// canceled, or error.
+	// canceled, or error. Of the last four, which have failed, the attribute error.type of
+	// OpenTelemetry's conventions says so as well, with _OTHER for error.
 	OutcomeKey = attribute.Key("tickflake.store.outcome")
 
 	// NodeKey is the node number of the cell that a span is about. Metrics do not have it.
@@ -50,7 +49,8 @@ func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) 
 // WithAttributes adds attributes to all metrics and spans. A process that has several
 // generators must give each its own, or their numbers get mixed up. Each set of values
 // is a time series of its own, so keep them few: the node number, which changes, is a
-// metric and no attribute for that reason.
+// metric and no attribute for that reason. Where an operation has an attribute of its own
+// by the same key, that one counts.
 func WithAttributes(attributes ...attribute.KeyValue) Option {
 	return func(c *config) { c.attributes = append(c.attributes, attributes...) }
 }
@@ -76,8 +76,13 @@ func configure(options []Option) config {
 }
 
 // set returns the attributes of a measurement.
-func (c config) set(more ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(append(more, c.attributes...)...))
+func (c config) set(own ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(c.with(own...))
+}
+
+// with returns the attributes of the options and our own, which win.
+func (c config) with(own ...attribute.KeyValue) attribute.Set {
+	return attribute.NewSet(slices.Concat(c.attributes, own)...) // of two with one key, the last stays
 }
 
 var errNil = errors.New("is nil")

@@ -23,6 +23,9 @@ import (
 // A keeper extends its grant by itself, so those spans are the roots of their traces.
 // Those of a claim or a release are children of the span in their context.
 //
+// If an operation of the store panics, it is reported as one that failed, and the panic
+// goes on.
+//
 // A store that is nil is returned as it is, for lease.Claim to say so. What the meter
 // provider has to say goes to [otel.Handle], and nothing is measured then.
 func Wrap(store lease.Store, options ...Option) lease.Store {
@@ -30,14 +33,14 @@ func Wrap(store lease.Store, options ...Option) lease.Store {
 		return store
 	}
 	c := configure(options)
-	duration, err := c.meters.Meter(scope).Float64Histogram("tickflake.store.operation.duration",
+	duration, err := c.meter().Float64Histogram("tickflake.store.operation.duration",
 		metric.WithUnit("s"), metric.WithDescription("Time that operations of the store took."),
 		metric.WithExplicitBucketBoundaries(boundaries...))
 	if err != nil {
 		otel.Handle(err)
 		duration = noop.Float64Histogram{}
 	}
-	w := &wrapper{Store: store, config: c, duration: duration, tracer: c.tracers.Tracer(scope)}
+	w := &wrapper{Store: store, config: c, duration: duration, tracer: c.tracer()}
 	if locker, ok := store.(lease.Locker); ok {
 		return &lockerWrapper{wrapper: w, locker: locker}
 	}
@@ -56,23 +59,23 @@ type wrapper struct {
 
 func (w *wrapper) List(ctx context.Context) (cells []lease.Cell, err error) {
 	ctx, done := w.begin(ctx, "list")
-	cells, err = w.Store.List(ctx)
-	done(err)
-	return cells, err
+	err = errPanicked // and what it is if the store panics
+	defer func() { done(err) }()
+	return w.Store.List(ctx)
 }
 
 func (w *wrapper) Read(ctx context.Context, node int64) (cell lease.Cell, err error) {
 	ctx, done := w.begin(ctx, "read", NodeKey.Int64(node))
-	cell, err = w.Store.Read(ctx, node)
-	done(err)
-	return cell, err
+	err = errPanicked
+	defer func() { done(err) }()
+	return w.Store.Read(ctx, node)
 }
 
 func (w *wrapper) Swap(ctx context.Context, old lease.Cell, value []byte) (cell lease.Cell, err error) {
 	ctx, done := w.begin(ctx, "swap", NodeKey.Int64(old.Node))
-	cell, err = w.Store.Swap(ctx, old, value)
-	done(err)
-	return cell, err
+	err = errPanicked
+	defer func() { done(err) }()
+	return w.Store.Swap(ctx, old, value)
 }
 
 type lockerWrapper struct {
@@ -82,29 +85,31 @@ type lockerWrapper struct {
 
 func (w *lockerWrapper) TryLock(ctx context.Context, node int64) (unlock func(), err error) {
 	ctx, done := w.begin(ctx, "lock", NodeKey.Int64(node))
-	unlock, err = w.locker.TryLock(ctx, node)
-	done(err)
-	return unlock, err
+	err = errPanicked
+	defer func() { done(err) }()
+	return w.locker.TryLock(ctx, node)
 }
+
+// errPanicked stands for what a store said that did not return.
+var errPanicked = errors.New("the store panicked, or ended its goroutine")
 
 // begin begins an operation, which done ends.
 func (w *wrapper) begin(ctx context.Context, operation string, about ...attribute.KeyValue) (_ context.Context, done func(error)) {
 	op := OperationKey.String(operation)
-	ctx, span := w.tracer.Start(ctx, "tickflake.store "+operation,
-		trace.WithAttributes(append(about, op)...), trace.WithAttributes(w.attributes...))
+	set := w.with(append(about, op)...)
+	ctx, span := w.tracer.Start(ctx, "tickflake.store "+operation, trace.WithAttributes(set.ToSlice()...))
 	begin := time.Now()
 	return ctx, func(err error) {
 		took := time.Since(begin)
-		what := outcome(ctx, err)
-		w.duration.Record(ctx, seconds(took), w.set(op, OutcomeKey.String(what)))
-		span.SetAttributes(OutcomeKey.String(what))
-		switch what {
-		case "ok", "conflict", "locked": // the store has done its work
-		default:
+		came := []attribute.KeyValue{OutcomeKey.String(outcome(ctx, err))}
+		if kind := errorType(came[0].Value.AsString()); kind != "" {
+			came = append(came, errorTypeKey.String(kind))
 			span.RecordError(err)
 			span.SetStatus(codes.Error, err.Error())
 		}
+		span.SetAttributes(came...)
 		span.End()
+		w.duration.Record(ctx, seconds(took), w.set(append(came, op)...))
 	}
 }
 
@@ -119,6 +124,8 @@ func outcome(ctx context.Context, err error) string {
 		return "locked"
 	case errors.Is(err, lease.ErrDamaged):
 		return "damaged"
+	case errors.Is(err, errPanicked):
+		return "error" // also if the context has ended
 	// Of a driver that does not wrap it, the context tells.
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "timeout"
@@ -126,4 +133,21 @@ func outcome(ctx context.Context, err error) string {
 		return "canceled"
 	}
 	return "error"
+}
+
+// errorTypeKey is the attribute by which OpenTelemetry's conventions know a failure,
+// whatever library it comes from. They recommend it beside one of the library's own,
+// such as [OutcomeKey], and only on what failed.
+const errorTypeKey = attribute.Key("error.type")
+
+// errorType is the value of errorTypeKey for an outcome, or "" if the operation did not
+// fail.
+func errorType(outcome string) string {
+	switch outcome {
+	case "ok", "conflict", "locked": // the store has done its work
+		return ""
+	case "error":
+		return "_OTHER" // as the conventions call what has no kind
+	}
+	return outcome
 }

@@ -104,17 +104,17 @@ func TestOutcomes(t *testing.T) {
 		err     error
 		limit   time.Duration // of the context
 		outcome string
-		failed  bool
+		failed  string // the error.type
 	}{
-		{nil, 0, "ok", false},
-		{fmt.Errorf("swap: %w", lease.ErrConflict), 0, "conflict", false},
-		{fmt.Errorf("lock: %w", lease.ErrLocked), 0, "locked", false},
-		{&lease.RecordError{Node: 5, Problem: "it is torn"}, 0, "damaged", true},
-		{fmt.Errorf("dial: %w", context.DeadlineExceeded), 0, "timeout", true},
-		{fmt.Errorf("dial: %w", context.Canceled), 0, "canceled", true},
-		{cause, 100 * time.Millisecond, "timeout", true},
-		{cause, -1, "canceled", true},
-		{cause, 0, "error", true},
+		{nil, 0, "ok", ""},
+		{fmt.Errorf("swap: %w", lease.ErrConflict), 0, "conflict", ""},
+		{fmt.Errorf("lock: %w", lease.ErrLocked), 0, "locked", ""},
+		{&lease.RecordError{Node: 5, Problem: "it is torn"}, 0, "damaged", "damaged"},
+		{fmt.Errorf("dial: %w", context.DeadlineExceeded), 0, "timeout", "timeout"},
+		{fmt.Errorf("dial: %w", context.Canceled), 0, "canceled", "canceled"},
+		{cause, 100 * time.Millisecond, "timeout", "timeout"},
+		{cause, -1, "canceled", "canceled"},
+		{cause, 0, "error", "_OTHER"},
 	} {
 		t.Run(c.outcome, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -150,6 +150,9 @@ func TestOutcomes(t *testing.T) {
 					require.Equal(t, c.err == nil, err == nil)
 					attributes := []attribute.KeyValue{name,
 						oteltickflake.OperationKey.String(operation), oteltickflake.OutcomeKey.String(c.outcome)}
+					if c.failed != "" {
+						attributes = append(attributes, attribute.String("error.type", c.failed))
+					}
 					point := histogram(t, m, attributes...)
 					assert.EqualValues(t, 1, point.Count)
 					assert.InDelta(t, took, point.Sum, 1e-9)
@@ -165,17 +168,79 @@ func TestOutcomes(t *testing.T) {
 					assert.Equal(t, "tickflake.store "+operation, span.Name())
 					assert.InDelta(t, took, span.EndTime().Sub(span.StartTime()).Seconds(), 1e-9)
 					status := sdktrace.Status{}
-					if c.failed {
+					if c.failed != "" {
 						status = sdktrace.Status{Code: codes.Error, Description: err.Error()}
 					}
 					assert.Equal(t, status, span.Status())
-					assert.Len(t, span.Events(), map[bool]int{true: 1}[c.failed], "the error")
+					assert.Len(t, span.Events(), map[bool]int{true: 1}[c.failed != ""], "the error")
 				}
 				assert.Len(t, spans.Ended(), 4)
 			})
 		})
 	}
 }
+
+// panicking panics in every operation.
+type panicking struct{}
+
+func (panicking) List(context.Context) ([]lease.Cell, error)              { panic("list") }
+func (panicking) Read(context.Context, int64) (lease.Cell, error)         { panic("read") }
+func (panicking) TryLock(context.Context, int64) (unlock func(), _ error) { panic("lock") }
+func (panicking) Swap(context.Context, lease.Cell, []byte) (lease.Cell, error) {
+	panic("swap")
+}
+
+// A panic of the store goes on, and has failed, also if the context has ended.
+func TestPanics(t *testing.T) {
+	m, spans := newMetrics(t), newTraces()
+	store := oteltickflake.Wrap(panicking{}, oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans)).(lease.Locker)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for operation, do := range map[string]func(){
+		"list": func() { _, _ = store.List(t.Context()) },
+		"read": func() { _, _ = store.Read(t.Context(), 5) },
+		"swap": func() { _, _ = store.Swap(over, lease.Cell{Node: 5}, nil) },
+		"lock": func() { _, _ = store.TryLock(over, 5) },
+	} {
+		spans.Reset()
+		assert.PanicsWithValue(t, operation, do)
+		attributes := []attribute.KeyValue{oteltickflake.OperationKey.String(operation),
+			oteltickflake.OutcomeKey.String("error"), attribute.String("error.type", "_OTHER")}
+		assert.EqualValues(t, 1, histogram(t, m, attributes...).Count)
+		require.Len(t, spans.Ended(), 1, operation)
+		assert.Subset(t, spans.last().Attributes(), attributes)
+		assert.Equal(t, codes.Error, spans.last().Status().Code)
+		assert.Contains(t, spans.last().Status().Description, "panicked")
+	}
+}
+
+// Attributes of the options do not replace those of an operation, in metrics as in spans.
+func TestOwnAttributesWin(t *testing.T) {
+	m, spans, sampled := newMetrics(t), newTraces(), &sampler{}
+	spans.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans.SpanRecorder), sdktrace.WithSampler(sampled))
+	name := attribute.String("which", "the one")
+	store := oteltickflake.Wrap(broken{err: errors.New("disk on fire")},
+		oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans),
+		oteltickflake.WithAttributes(name, oteltickflake.OperationKey.String("mine"), oteltickflake.OutcomeKey.String("mine"), attribute.String("error.type", "mine")))
+	_, err := store.List(t.Context())
+	require.Error(t, err)
+	want := []attribute.KeyValue{name, oteltickflake.OperationKey.String("list"),
+		oteltickflake.OutcomeKey.String("error"), attribute.String("error.type", "_OTHER")}
+	assert.EqualValues(t, 1, histogram(t, m, want...).Count)
+	assert.ElementsMatch(t, want, spans.last().Attributes())
+	assert.Contains(t, sampled.saw, want[1], "a sampler goes by what is there at the start")
+	assert.NotContains(t, sampled.saw, oteltickflake.OperationKey.String("mine"))
+}
+
+// sampler samples all, and keeps what it saw last.
+type sampler struct{ saw []attribute.KeyValue }
+
+func (s *sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	s.saw = p.Attributes
+	return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample}
+}
+
+func (*sampler) Description() string { return "all" }
 
 // histogram returns what was recorded with the attributes.
 func histogram(t *testing.T, m metrics, attributes ...attribute.KeyValue) metricdata.HistogramDataPoint[float64] {

@@ -1,0 +1,110 @@
+package oteltickflake_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	oteltickflake "github.com/tickflake/tickflake/otel"
+)
+
+func ExampleObserve() {
+	// What your service has set up, and exports; without the option, the global one.
+	reader := sdkmetric.NewManualReader()
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+
+	gen, err := generator.New(generator.WithNode(7))
+	if err != nil {
+		log.Fatal(err)
+	}
+	metrics, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(meters), oteltickflake.WithNamespace("orders"))
+	if err != nil {
+		log.Print(err) // IDs are issued all the same
+	} else {
+		defer metrics.Unregister()
+	}
+
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &all); err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		fmt.Println(m.Name)
+	}
+	// Unordered output:
+	// tickflake.generator.waits
+	// tickflake.generator.wait_time
+	// tickflake.generator.borrowed_ticks
+	// tickflake.generator.rejections
+	// tickflake.generator.lead
+	// tickflake.generator.max_lead
+	// tickflake.generator.granted
+	// tickflake.generator.drift
+	// tickflake.generator.node
+}
+
+func ExampleObserveKeeper() {
+	reader := sdkmetric.NewManualReader()
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+
+	store := leasetest.NewMemory() // yours is one that processes share
+	keeper, err := lease.Claim(context.Background(), store, lease.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer keeper.Close()
+	grants, err := oteltickflake.ObserveKeeper(keeper, oteltickflake.WithMeterProvider(meters), oteltickflake.WithNamespace("orders"))
+	if err != nil {
+		log.Print(err)
+	} else {
+		defer grants.Unregister()
+	}
+
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &all); err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if window, ok := m.Data.(metricdata.Gauge[float64]); ok && m.Name == "tickflake.lease.window" {
+			fmt.Println(m.Name, window.DataPoints[0].Value, m.Unit)
+		}
+	}
+	// Output: tickflake.lease.window 30 s
+}
+
+func ExampleWrap() {
+	// What your service has set up, and exports; without the option, the global one.
+	spans := tracetest.NewSpanRecorder()
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+
+	store := leasetest.NewMemory() // yours is one that processes share
+	reported := oteltickflake.Wrap(store, oteltickflake.WithTracerProvider(tracers), oteltickflake.WithNamespace("orders"))
+	keeper, err := lease.Claim(context.Background(), reported, lease.WithNode(lease.NodeNumber(7)), lease.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := keeper.Close(); err != nil {
+		log.Fatal(err)
+	}
+
+	for _, span := range spans.Ended() {
+		fmt.Print(span.Name(), ":")
+		for _, a := range span.Attributes() {
+			fmt.Printf(" %s=%s", a.Key, a.Value.String())
+		}
+		fmt.Println()
+	}
+	// Output:
+	// tickflake.store list: tickflake.namespace=orders tickflake.store.operation=list tickflake.store.outcome=ok
+	// tickflake.store swap: tickflake.namespace=orders tickflake.node=7 tickflake.store.operation=swap tickflake.store.outcome=ok
+	// tickflake.store swap: tickflake.namespace=orders tickflake.node=7 tickflake.store.operation=swap tickflake.store.outcome=ok
+}
