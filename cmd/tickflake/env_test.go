@@ -33,5 +33,6 @@ func testMain(m *testing.M) int {
 			return 1
 		}
 	}
+	os.Unsetenv(storeVariable)
 	return m.Run()
 }

@@ -148,6 +148,7 @@ func (g *issue) check(cmd *cobra.Command) error {
 				return &usageError{err: fmt.Errorf("--%s does not go with --no-state", name)}
 			}
 		}
+		return nil
 	}
 	return g.place.check()
 }

@@ -84,10 +84,13 @@ func (l *leases) flags(cmd *cobra.Command) {
 }
 
 func (l *leases) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("layout") && !l.place.isDefault() {
-		return &usageError{err: errors.New("--layout does not go with --store or --state: it chooses among the per-user state directories, and a store knows its layout")}
+	if err := l.place.check(); err != nil {
+		return err
 	}
-	return l.place.check()
+	if cmd.Flags().Changed("layout") && !l.place.isDefault() {
+		return &usageError{err: errors.New("--layout does not go with a store or --state: it chooses among the per-user state directories, and a store knows its layout")}
+	}
+	return nil
 }
 
 // with opens the store for f, which --timeout bounds.

@@ -115,7 +115,7 @@ func TestExitCodes(t *testing.T) {
 		{"lease show -- -1", 2, "tickflake: want 0 to 4194303, got -1\nsee 'tickflake lease show --help'"},
 		{"lease show 4194304", 2, "tickflake: want 0 to 4194303, got 4194304\nsee 'tickflake lease show --help'"},
 		{"lease release 1 2", 2, "tickflake: 2 node numbers given, want one\nsee 'tickflake lease release --help'"},
-		{"lease list --layout twitter --state x", 2, "tickflake: --layout does not go with --store or --state*\nsee 'tickflake lease list --help'"},
+		{"lease list --layout twitter --state x", 2, "tickflake: --layout does not go with a store or --state*\nsee 'tickflake lease list --help'"},
 		{"lease list --store redis://h?namespace=a --namespace b", 2, "tickflake: --namespace does not go with a --store that has ?namespace= in its URL\nsee 'tickflake lease list --help'"},
 		{"lease nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake lease\"\nsee 'tickflake lease --help'"},
 		{"generate --layout nosuch", 2, "tickflake: --layout: layout spec \"nosuch\", byte 0, \"nosuch\": not a preset *\nsee 'tickflake generate --help'"},

@@ -23,8 +23,13 @@ import (
 	"github.com/tickflake/tickflake/stores/zookeeper"
 )
 
+// storeVariable is the environment's variable that stands in for --store: a password in
+// it is not in the list of processes.
+const storeVariable = "TICKFLAKE_STORE"
+
 const storesHelp = `Stores: node numbers are kept in the per-user state directory unless --state names
-another, or --store gives the URL of a store that several machines share:
+another, or --store, or else $` + storeVariable + `, gives the URL of a store that several
+machines share:
 
   file:DIR                       as --state DIR: for the processes of one host
   etcd://HOST:PORT               etcds:// with TLS
@@ -120,7 +125,7 @@ type place struct {
 // placeFlags adds the flags that say where node numbers are kept.
 func placeFlags(cmd *cobra.Command) *place {
 	p := &place{timeout: defaultTimeout}
-	cmd.Flags().Func("store", "`URL` of the store that keeps node numbers: file:DIR, etcd://, zk://, postgres://, mysql://, redis:// or nats://, see above (default the per-user state directory)", p.setURL)
+	cmd.Flags().Func("store", "`URL` of the store that keeps node numbers: file:DIR, etcd://, zk://, postgres://, mysql://, redis:// or nats://, see above (default $"+storeVariable+", or else the per-user state directory)", p.setURL)
 	cmd.Flags().Func("state", "directory `DIR` that keeps node numbers, short for --store file:DIR", func(s string) error {
 		if p.dir = s; s == "" {
 			return errors.New("want the name of a directory")
@@ -177,8 +182,14 @@ func (p *place) setURL(s string) error {
 	return nil
 }
 
-// check returns an error if flags contradict each other.
+// check returns an error if flags contradict each other, and takes the store from the
+// environment if they name none.
 func (p *place) check() error {
+	if rawURL := os.Getenv(storeVariable); p.isDefault() && rawURL != "" {
+		if err := p.setURL(rawURL); err != nil {
+			return &usageError{err: fmt.Errorf("$%s: %w", storeVariable, err)}
+		}
+	}
 	if p.dir != "" && p.scheme != "" {
 		return &usageError{err: errors.New("--state does not go with --store: they name two stores")}
 	}

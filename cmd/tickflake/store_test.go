@@ -55,6 +55,27 @@ func TestDirectoryOfPlace(t *testing.T) {
 	}
 }
 
+// The environment names the store where no flag does.
+func TestStoreOfTheEnvironment(t *testing.T) {
+	t.Setenv(storeVariable, "etcd://h?namespace=orders")
+	p, err := placeOf()
+	require.NoError(t, err)
+	assert.Equal(t, "etcd://h?namespace=orders", p.fullURL())
+	p, err = placeOf("--store", "redis://r")
+	require.NoError(t, err)
+	assert.Equal(t, "redis://r", p.fullURL())
+	p, err = placeOf("--state", "a")
+	require.NoError(t, err)
+	assert.True(t, p.isDirectory())
+	_, err = placeOf("--namespace", "other")
+	assert.ErrorContains(t, err, "--namespace does not go with")
+
+	t.Setenv(storeVariable, "oracle://me:secret@h")
+	_, err = placeOf()
+	assert.ErrorContains(t, err, `$TICKFLAKE_STORE: unknown scheme "oracle"`)
+	assert.NotContains(t, err.Error(), "secret")
+}
+
 func TestURLOfPlace(t *testing.T) {
 	for _, tt := range []struct{ url, namespace, want string }{
 		{"etcd://h", "", "etcd://h"},
