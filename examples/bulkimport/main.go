@@ -4,6 +4,10 @@
 // The IDs come in batches, from NextN, which costs about a nanosecond per ID. The
 // output appears when all of it is written; a run that is interrupted or fails leaves
 // none, and can simply be run again: the IDs that it had taken are never issued again.
+// Until then it is beside the output, with ".part" at the end of its name. One that is
+// killed (kill -9) leaves that file, and the next run says so.
+//
+// Nothing is ever overwritten: the output must not exist.
 package main
 
 import (
@@ -11,10 +15,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -25,7 +29,7 @@ import (
 
 func main() {
 	in := flag.String("in", "", "CSV `file` to read, with a header; /dev/stdin for a pipe")
-	out := flag.String("out", "", "CSV `file` to write")
+	out := flag.String("out", "", "CSV `file` to write, which must not exist")
 	state := flag.String("state", "", "`directory` that keeps node numbers; it must outlast this program")
 	flag.Parse()
 	if *in == "" || *out == "" || *state == "" || flag.NArg() > 0 {
@@ -41,6 +45,9 @@ func main() {
 }
 
 func run(ctx context.Context, in, out, state string) (err error) {
+	if err := absent(out); err != nil {
+		return err
+	}
 	store, err := directory.Open(state)
 	if err != nil {
 		return err
@@ -79,21 +86,43 @@ func convert(ctx context.Context, gen *generator.Generator, in, out string) (did
 	stop := context.AfterFunc(ctx, func() { _ = from.Close() })
 	defer stop()
 
-	to, err := os.CreateTemp(filepath.Dir(out), ".bulkimport-*")
+	part := out + ".part"
+	to, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return did, fmt.Errorf("%s exists: another import writes it, or was killed; remove it if none does", part)
+	}
 	if err != nil {
 		return did, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.Remove(to.Name()))
+			err = errors.Join(err, os.Remove(part))
 		}
 	}()
 	did, err = addIDs(ctx, gen, from, to)
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted after %d rows: %w", did.rows, context.Cause(ctx))
 	}
+	if err == nil {
+		err = to.Sync() // or a power failure could leave a whole name for half of a file
+	}
 	if err = errors.Join(err, to.Close()); err != nil {
 		return did, err
 	}
-	return did, os.Rename(to.Name(), out)
+	if err := absent(out); err != nil { // somebody else may have made it meanwhile
+		return did, err
+	}
+	return did, os.Rename(part, out)
+}
+
+// absent returns an error if there is a file of that name, of whatever kind: a rename
+// would replace it, were it a device or a link.
+func absent(path string) error {
+	switch info, err := os.Lstat(path); {
+	case err == nil:
+		return fmt.Errorf("%s exists (%s), and would be replaced: choose another name, or remove it", path, info.Mode())
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return nil
 }

@@ -73,10 +73,103 @@ func TestImport(t *testing.T) {
 		require.Regexp(t, fmt.Sprintf(`^%d rows in .* rows/s; of it .* ns per ID\n$`, n), p.Stdout())
 		last = imported(t, out, n, last)
 		released(t, state)
+		require.NoError(t, os.Remove(out))
 	}
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, left, 3)
+	assert.Len(t, left, 2)
+}
+
+// What the output's name already names stays as it is: a file, a link, wherever it leads,
+// and a pipe, as a device would.
+func TestNothingIsReplaced(t *testing.T) {
+	path, dir := exampletest.Build(t, "./bulkimport"), t.TempDir()
+	in, state := filepath.Join(dir, "in.csv"), filepath.Join(dir, "state")
+	people(t, in, 3)
+	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	link, dangling := filepath.Join(dir, "link"), filepath.Join(dir, "dangling")
+	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	require.NoError(t, os.Symlink(file, link))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "nowhere"), dangling))
+	for _, out := range []string{file, pipe, link, dangling, in} {
+		before, err := os.Lstat(out)
+		require.NoError(t, err)
+		p := exampletest.Start(t, path, "--in", in, "--out", out, "--state", state)
+		assert.Equal(t, 1, p.Wait(), out)
+		assert.Contains(t, p.Stderr(), "exists", out)
+		after, err := os.Lstat(out)
+		require.NoError(t, err)
+		assert.True(t, os.SameFile(before, after), out)
+		assert.Equal(t, before.Mode(), after.Mode(), out)
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "precious", string(text))
+	assert.NoDirExists(t, state, "it fails before it takes a node number")
+}
+
+// An output that appears while the import runs stays, too, and one that is whole has the
+// mode of any new file.
+func TestOutputAppears(t *testing.T) {
+	path, dir := exampletest.Build(t, "./bulkimport"), t.TempDir()
+	in, out, state := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out.csv"), filepath.Join(dir, "state")
+	require.NoError(t, syscall.Mkfifo(in, 0o600))
+	for _, meanwhile := range []bool{true, false} {
+		p := exampletest.Start(t, path, "--in", in, "--out", out, "--state", state)
+		pipe, err := os.OpenFile(in, os.O_WRONLY, 0) // returns when the program has opened it
+		require.NoError(t, err)
+		if meanwhile {
+			require.NoError(t, os.WriteFile(out, []byte("precious"), 0o600))
+		}
+		_, err = pipe.WriteString("name\nada\n")
+		require.NoError(t, err)
+		require.NoError(t, pipe.Close())
+		if meanwhile {
+			assert.Equal(t, 1, p.Wait())
+			assert.Contains(t, p.Stderr(), "exists")
+			text, err := os.ReadFile(out)
+			require.NoError(t, err)
+			assert.Equal(t, "precious", string(text))
+			assert.NoFileExists(t, out+".part")
+			require.NoError(t, os.Remove(out))
+			continue
+		}
+		assert.Equal(t, 0, p.Wait())
+		usual, err := os.Create(filepath.Join(dir, "usual"))
+		require.NoError(t, err)
+		require.NoError(t, usual.Close())
+		want, err := os.Stat(usual.Name())
+		require.NoError(t, err)
+		got, err := os.Stat(out)
+		require.NoError(t, err)
+		assert.Equal(t, want.Mode(), got.Mode())
+	}
+}
+
+// One that is killed leaves what it has written, and the next one says so.
+func TestKilled(t *testing.T) {
+	path, dir := exampletest.Build(t, "./bulkimport"), t.TempDir()
+	in, out, state := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out.csv"), filepath.Join(dir, "state")
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	p := exampletest.Start(t, path, "--in", pipe, "--out", out, "--state", state)
+	rows, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer rows.Close() //nolint:errcheck // what it tells is of no interest
+	exampletest.Until(t, func() error { _, err := os.Stat(out + ".part"); return err })
+	p.Signal(os.Kill)
+	require.Equal(t, -1, p.Wait())
+	require.NoFileExists(t, out)
+
+	people(t, in, 3)
+	p = exampletest.Start(t, path, "--in", in, "--out", out, "--state", state)
+	assert.Equal(t, 1, p.Wait())
+	assert.Contains(t, p.Stderr(), "out.csv.part exists: another import writes it, or was killed")
+	require.NoError(t, os.Remove(out+".part"))
+	p = exampletest.Start(t, path, "--in", in, "--out", out, "--state", state)
+	require.Equal(t, 0, p.Wait())
+	imported(t, out, 3, 0)
 }
 
 // An interrupt ends an import that waits for more rows, and leaves nothing behind.

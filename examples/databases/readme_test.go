@@ -6,10 +6,30 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
 )
+
+// The page says since when IDs have 19 digits, and which of the texts sort.
+func TestDecimalTextSortsWrongly(t *testing.T) {
+	layout := generator.DefaultLayout()
+	longer, err := layout.Decode(1_000_000_000_000_000_000)
+	require.NoError(t, err)
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	assert.Contains(t, string(readme), "begin on "+longer.Time.Format(time.DateOnly))
+
+	before, err := layout.Max(longer.Time.Add(-time.Minute))
+	require.NoError(t, err)
+	after, err := layout.Min(longer.Time.Add(time.Minute))
+	require.NoError(t, err)
+	assert.Greater(t, before.String(), after.String())
+	assert.Less(t, before.Base32(), after.Base32())
+}
 
 var link = regexp.MustCompile(`\]\(([^):#]+)\)`)
 

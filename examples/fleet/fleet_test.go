@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,8 +20,18 @@ import (
 	"github.com/tickflake/tickflake/generator"
 )
 
-// The commands of the README: three workers, of which one is killed.
+// The command of the README, and of the project's: three workers, of which one is killed.
 func TestREADME(t *testing.T) {
+	shown := make(map[string]string)
+	for _, name := range []string{"README.md", "../README.md"} {
+		text, err := os.ReadFile(filepath.Join(exampletest.Root(), name))
+		require.NoError(t, err)
+		shown[name] = string(text)
+	}
+	command, err := exampletest.Commands(shown["README.md"], "A fleet on etcd")
+	require.NoError(t, err)
+	assert.Contains(t, shown["../README.md"], "`"+strings.TrimSpace(command)+"`")
+
 	out := exampletest.RunREADME(t, "A fleet on etcd")
 	assert.Regexp(t, `(?m)^worker 2 was killed, and had node \d+$`, out)
 	assert.Regexp(t, `(?m)^\d{4,} IDs by 4 processes, none twice$`, out)
@@ -102,7 +114,13 @@ func TestFaultyWorkers(t *testing.T) {
 }
 
 func TestNoWorker(t *testing.T) {
-	p := exampletest.Start(t, exampletest.Build(t, "./fleet"), "--worker", "no/such/program")
+	path := exampletest.Build(t, "./fleet")
+	p := exampletest.Start(t, path, "--worker", "no/such/program")
 	assert.Equal(t, 1, p.Wait())
 	assert.Contains(t, p.Stderr(), "start worker 1")
+
+	t.Setenv("PATH", t.TempDir()) // without go
+	p = exampletest.Start(t, path)
+	assert.Equal(t, 1, p.Wait())
+	assert.Contains(t, p.Stderr(), "build a worker (or say with --worker where one is)")
 }

@@ -11,7 +11,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -20,7 +22,7 @@ import (
 )
 
 func main() {
-	worker := flag.String("worker", "", "`path` of the program that is a worker")
+	worker := flag.String("worker", "", "`path` of the program that is a worker (default: built from ./worker, which takes a clone of the repository, and go)")
 	ids := flag.Int("ids", 200, "number of IDs that each worker is to issue before something happens to it")
 	timeout := flag.Duration("timeout", 2*time.Minute, "time after which to give up")
 	flag.Parse()
@@ -35,11 +37,16 @@ func main() {
 }
 
 func run(ctx context.Context, worker string, ids int) (err error) {
-	dir, err := os.MkdirTemp("", "fleet-etcd")
+	dir, err := os.MkdirTemp("", "fleet")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if worker == "" {
+		if worker, err = buildWorker(ctx, dir); err != nil {
+			return err
+		}
+	}
 	server, addr, err := startEtcd(dir)
 	if err != nil {
 		return err
@@ -58,6 +65,16 @@ func run(ctx context.Context, worker string, ids int) (err error) {
 	}
 	fmt.Printf("%d IDs by %d processes, none twice\n", len(f.issued), len(f.workers))
 	return nil
+}
+
+// buildWorker builds the program that is a worker, in dir, and returns its path.
+func buildWorker(ctx context.Context, dir string) (path string, err error) {
+	path = filepath.Join(dir, "worker")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/tickflake/tickflake/examples/fleet/worker").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build a worker (or say with --worker where one is): %w\n%s", err, out)
+	}
+	return path, nil
 }
 
 // live is what happens to the fleet.

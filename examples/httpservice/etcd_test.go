@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/examples/internal/etcdtest"
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/etcd"
 )
 
 func TestMain(m *testing.M) {
@@ -56,4 +58,24 @@ func TestEtcdAway(t *testing.T) {
 	for _, h := range held {
 		assert.Equal(t, lease.Released, h.State, "node %d", h.Node)
 	}
+}
+
+// ahead is a clock that is an hour ahead.
+type ahead struct{}
+
+func (ahead) Now() time.Time { return time.Now().Add(time.Hour) }
+
+// A clock that is far from that of the others who live keeps the service from starting.
+func TestClockFarFromTheFleet(t *testing.T) {
+	_, storeURL := etcdtest.Start(t)
+	store, err := etcd.Open(t.Context(), storeURL)
+	require.NoError(t, err)
+	defer store.Close() //nolint:errcheck // the test is over
+	other, err := lease.Claim(t.Context(), store, lease.WithClock(ahead{}), lease.WithWindow(2*time.Second))
+	require.NoError(t, err)
+	defer other.Close() //nolint:errcheck // the same
+
+	p := exampletest.Start(t, exampletest.Build(t, "./httpservice"), "--listen", "127.0.0.1:0", "--store", storeURL, "--window", "2s")
+	assert.Equal(t, 1, p.Wait())
+	assert.Regexp(t, `clock is .*behind`, p.Stderr())
 }

@@ -118,6 +118,9 @@ func run(ctx context.Context, s settings) (err error) {
 // stays taken for a while, which does no harm but to the supply of numbers.
 const releaseTimeout = 5 * time.Second
 
+// readTimeout is how long a request may take to come, with its body.
+const readTimeout = 10 * time.Second
+
 // serve answers requests until ctx ends, and then ends those that are under way.
 func serve(ctx context.Context, s settings, service *service) error {
 	listener, err := net.Listen("tcp", s.listen)
@@ -127,8 +130,12 @@ func serve(ctx context.Context, s settings, service *service) error {
 	server := &http.Server{
 		Handler:           service.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
+		ReadTimeout:       readTimeout,
+		// Or a client that never reads its answers would keep its connection for ever,
+		// and the end of the process would wait for it.
+		WriteTimeout:   s.requestTimeout + readTimeout,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: 16 << 10, // no request here needs more
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -221,6 +223,40 @@ func TestGrace(t *testing.T) {
 	assert.Equal(t, 1, p.Wait())
 	assert.Contains(t, p.Stderr(), "requests have not ended within 50ms")
 	assert.Equal(t, lease.Released, state(t, dir))
+}
+
+// A client that never reads its answers is cut off in time, and the service ends well.
+func TestClientThatNeverReads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a client has 10 seconds to read an answer, and the test is longer (-short)")
+	}
+	dir := t.TempDir()
+	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+dir, "--request-timeout", "100ms", "--grace", "45s")
+	conn, err := net.Dial("tcp", p.addr)
+	require.NoError(t, err)
+	defer conn.Close() //nolint:errcheck // what it tells is of no interest
+	const body = `{"count":1000}`
+	requests := strings.Repeat(fmt.Sprintf("POST /ids HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", p.addr, len(body), body), 1000)
+	for err == nil { // until the service reads no more, because its answers are not taken
+		require.NoError(t, conn.SetWriteDeadline(time.Now().Add(2*time.Second)))
+		_, err = io.WriteString(conn, requests)
+	}
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	p.Signal(syscall.SIGTERM)
+	assert.Equal(t, 0, p.Wait())
+	assert.NotContains(t, p.Stderr(), "cut off")
+	assert.Equal(t, lease.Released, state(t, dir))
+}
+
+func TestLongHeader(t *testing.T) {
+	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+t.TempDir())
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+p.addr+"/id", nil)
+	require.NoError(t, err)
+	req.Header.Set("X-Long", strings.Repeat("x", 32<<10))
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close() //nolint:errcheck // it is of no interest
+	assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, res.StatusCode)
 }
 
 // Who does not want to wait for that sends the signal again.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"net/http"
@@ -55,10 +56,10 @@ func (s *service) batch(w http.ResponseWriter, r *http.Request) {
 	}
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1024)).Decode(&ask)
 	if err == nil && (ask.Count < 1 || ask.Count > s.batchLimit) {
-		err = fmt.Errorf("count is %d", ask.Count)
+		err = fmt.Errorf("%w: count is %d", errBadCount, ask.Count)
 	}
 	if err != nil {
-		problem(w, http.StatusBadRequest, fmt.Sprintf(`want {"count":N} with N from 1 to %d: %v`, s.batchLimit, err))
+		problem(w, http.StatusBadRequest, fmt.Sprintf(`want {"count":N} with N from 1 to %d: %s`, s.batchLimit, complaint(err)))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
@@ -72,6 +73,24 @@ func (s *service) batch(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, struct {
 		IDs []generator.ID `json:"ids"`
 	}{ids})
+}
+
+var errBadCount = errors.New("out of range")
+
+// complaint returns what is wrong with the body of a request. It quotes only errors about
+// what is in it: one of the connection has the addresses at both ends.
+func complaint(err error) string {
+	var (
+		syntax *json.SyntaxError
+		kind   *json.UnmarshalTypeError
+		long   *http.MaxBytesError
+	)
+	if errors.Is(err, errBadCount) || errors.As(err, &syntax) || errors.As(err, &kind) || errors.As(err, &long) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return err.Error()
+	}
+	slog.Info("request did not come", "err", err)
+	return "the body did not come"
 }
 
 // ready tells a load balancer whether IDs can be issued. That is so as long as the

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -306,6 +308,29 @@ func TestExplain(t *testing.T) {
 		assert.Equal(t, c.after, after, "%T", c.err)
 		assert.NotEmpty(t, message, "%T", c.err)
 	}
+}
+
+// A body that does not come is no reason to tell who is connected to whom.
+func TestSlowBody(t *testing.T) {
+	gen, err := generator.New()
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer((&service{gen: gen, batchLimit: 100, timeout: time.Minute}).handler())
+	server.Config.ReadTimeout = 2 * time.Second
+	server.Start()
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close() //nolint:errcheck // what it tells is of no interest
+	_, err = io.WriteString(conn, "POST /ids HTTP/1.1\r\nHost: ids\r\nContent-Length: 11\r\nExpect: 100-continue\r\n\r\n{")
+	require.NoError(t, err)
+	r := bufio.NewReader(conn)
+	res, err := http.ReadResponse(r, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusContinue, res.StatusCode)
+	res, err = http.ReadResponse(r, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, res.StatusCode)
+	assert.Equal(t, `want {"count":N} with N from 1 to 100: the body did not come`, read(t, res).Error)
 }
 
 // What the store says is not for the client.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores/directory"
@@ -34,6 +35,11 @@ func openStore(ctx context.Context, rawURL string) (store lease.Store, closeStor
 // leaseOptions says what to claim.
 func leaseOptions(s settings) ([]lease.Option, error) {
 	var options []lease.Option
+	if !strings.HasPrefix(s.store, "file:") {
+		// Beside others on other hosts, a clock that is far from theirs is to be set right
+		// before it makes IDs: it would move its node number's time ahead, or sort before.
+		options = append(options, lease.WithFleetCheck(time.Minute, true))
+	}
 	if s.window != 0 {
 		options = append(options, lease.WithWindow(s.window))
 	}

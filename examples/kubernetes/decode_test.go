@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -18,6 +19,7 @@ var files = []string{"statefulset.yaml", "deployment.yaml"}
 // manifest is what a file holds.
 type manifest struct {
 	services    []corev1.Service
+	budget      *policyv1.PodDisruptionBudget
 	statefulSet *appsv1.StatefulSet // or
 	deployment  *appsv1.Deployment
 }
@@ -36,6 +38,9 @@ func decode(text []byte) (m manifest, err error) {
 		case "v1 Service":
 			m.services = append(m.services, corev1.Service{})
 			into = &m.services[len(m.services)-1]
+		case "policy/v1 PodDisruptionBudget":
+			m.budget = new(policyv1.PodDisruptionBudget)
+			into = m.budget
 		case "apps/v1 StatefulSet":
 			m.statefulSet = new(appsv1.StatefulSet)
 			into = m.statefulSet
@@ -90,6 +95,9 @@ func TestDecodeRefuses(t *testing.T) {
 			"  selector: {app: ids}\n":            "  selector: {app: ids}\n  selector: {app: ids}\n",
 			"terminationGracePeriodSeconds: 35":   "terminationGracePeriodSeconds: 35s",
 			"apiVersion: apps/v1":                 "apiVersion: apps/v1beta1",
+			"apiVersion: policy/v1":               "apiVersion: policy/v1beta1",
+			"  maxUnavailable: 1\n  selector":     "  maxUnavailable: 1\n  selectors",
+			"whenUnsatisfiable: ScheduleAnyway":   "whenUnsatisfied: ScheduleAnyway",
 			"sleep: {seconds: 5}":                 "sleep: 5",
 			"          ports:\n":                  "         ports:\n",
 			"readOnlyRootFilesystem: true":        "readOnlyRootFilesystem: 1",

@@ -58,6 +58,22 @@ func TestNamesFit(t *testing.T) {
 	})
 }
 
+// What happens to one machine, or is done to it, does not take all pods away.
+func TestOneMachineIsNotAll(t *testing.T) {
+	each(t, func(t *testing.T, m manifest) {
+		_, pod := m.pods()
+		require.NotNil(t, m.budget)
+		assert.Subset(t, pod.Labels, m.budget.Spec.Selector.MatchLabels)
+		assert.NotEmpty(t, m.budget.Spec.Selector.MatchLabels)
+		assert.Equal(t, 1, m.budget.Spec.MaxUnavailable.IntValue())
+		require.Len(t, pod.Spec.TopologySpreadConstraints, 1)
+		spread := pod.Spec.TopologySpreadConstraints[0]
+		assert.Equal(t, corev1.LabelHostname, spread.TopologyKey)
+		assert.Equal(t, m.budget.Spec.Selector.MatchLabels, spread.LabelSelector.MatchLabels)
+		assert.EqualValues(t, 1, spread.MaxSkew)
+	})
+}
+
 func probes(m manifest) map[string]*corev1.Probe {
 	c := m.container()
 	return map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe, "liveness": c.LivenessProbe}

@@ -223,7 +223,7 @@ func TestSideBySide(t *testing.T) {
 
 	// Back again: the old package takes the new IDs apart, and issues larger ones.
 	newest := all[len(all)-1]
-	_, err := migrate.StartAfter(layout, generator.ID(newest), time.Second)
+	_, err := migrate.StartAfter(t.Context(), layout, generator.ID(newest), time.Second)
 	require.NoError(t, err)
 	again, err := bwmarrin.NewNode(0)
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 
 // StartAfter returns a clock that is past last, the largest of the old IDs, as layout
 // reads it. IDs that are issued by this clock are larger, since it never goes back. If the
-// clock is behind, StartAfter waits for it, up to patience.
-func StartAfter(layout generator.Layout, last generator.ID, patience time.Duration) (*monoclock.Clock, error) {
+// clock is behind, StartAfter waits for it, up to patience and until ctx ends.
+func StartAfter(ctx context.Context, layout generator.Layout, last generator.ID, patience time.Duration) (*monoclock.Clock, error) {
 	newest, err := layout.Decode(last)
 	if err != nil {
 		return nil, fmt.Errorf("largest old ID: %w", err)
@@ -23,18 +23,33 @@ func StartAfter(layout generator.Layout, last generator.ID, patience time.Durati
 	if ahead > patience {
 		return nil, fmt.Errorf("largest old ID is %s ahead of the clock (limit %s): set the clock right, or move the epoch", ahead, patience)
 	}
-	time.Sleep(ahead)
+	if ahead > 0 {
+		select {
+		case <-time.After(ahead):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("largest old ID is %s ahead of the clock, waiting for it: %w", ahead, ctx.Err())
+		}
+	}
 	return clock, nil
 }
 
-// LeaseAfter claims a lease for IDs that are larger than last, the largest of the old ones.
+// LeaseAfter claims a lease for IDs that are larger than last, the largest of the old
+// ones. It fails with a *ReservedError if the node number is one that was left to the old
+// generators.
 func LeaseAfter(ctx context.Context, store lease.Store, layout generator.Layout, last generator.ID, options ...lease.Option) (*lease.Keeper, error) {
-	clock, err := StartAfter(layout, last, 10*time.Second)
+	clock, err := StartAfter(ctx, layout, last, 10*time.Second)
 	if err != nil {
 		return nil, err
 	}
 	options = append([]lease.Option{lease.WithLayout(layout), lease.WithClock(clock)}, options...)
-	return lease.Claim(ctx, store, options...)
+	keeper, err := lease.Claim(ctx, store, options...)
+	if err != nil {
+		return nil, err
+	}
+	if err := notReserved(keeper, clock); err != nil {
+		return nil, err
+	}
+	return keeper, nil
 }
 
 // EpochAbove moves the epoch of layout back, if need be, so that every ID from now on is

@@ -148,10 +148,10 @@ func TestStartAfterHoldsAtEachStart(t *testing.T) {
 	})
 	for range 2 {
 		bubble(t, func(t *testing.T) {
-			_, err := migrate.StartAfter(layout, last, 3*time.Second)
+			_, err := migrate.StartAfter(t.Context(), layout, last, 3*time.Second)
 			require.ErrorContains(t, err, "3.001s ahead")
 			began := time.Now()
-			clock, err := migrate.StartAfter(layout, last, 3001*time.Millisecond)
+			clock, err := migrate.StartAfter(t.Context(), layout, last, 3001*time.Millisecond)
 			require.NoError(t, err)
 			assert.Equal(t, 3001*time.Millisecond, time.Since(began))
 			gen, err := generator.New(generator.WithLayout(layout), generator.WithClock(clock))
@@ -161,7 +161,7 @@ func TestStartAfterHoldsAtEachStart(t *testing.T) {
 			assert.Greater(t, id, last)
 		})
 	}
-	_, err := migrate.StartAfter(layout, -1, time.Second)
+	_, err := migrate.StartAfter(t.Context(), layout, -1, time.Second)
 	assert.Error(t, err)
 }
 
@@ -200,4 +200,64 @@ func TestReserve(t *testing.T) {
 			assert.ErrorIs(t, err, generator.ErrBehind, name)
 		}
 	}
+}
+
+// A reserved number is not kept by WithNode: the claim says so, in place of every call after
+// it, and leaves the reservation as it was. So it is when no other number is left.
+func TestReservedNumberIsNotKept(t *testing.T) {
+	layout := generator.DefaultLayout()
+	layout.NodeBits, layout.SequenceBits = 1, 21
+	until := time.Now().AddDate(0, 6, 0).Truncate(time.Second)
+	store := leasetest.NewMemory()
+	for node := range int64(2) {
+		require.NoError(t, migrate.Reserve(t.Context(), store.Client(), layout, node, until))
+	}
+	for name, options := range map[string][]lease.Option{
+		"WithNode": {lease.WithNode(lease.NodeNumber(1))},
+		"any":      nil,
+	} {
+		for range 2 { // the first claim does not move the date
+			keeper, err := migrate.LeaseAfter(t.Context(), store.Client(), layout, 0, options...)
+			require.Nil(t, keeper, name)
+			var reserved *migrate.ReservedError
+			require.ErrorAs(t, err, &reserved, name)
+			require.ErrorContains(t, err, "cannot be kept by WithNode: choose one or the other")
+			assert.True(t, until.Equal(reserved.From), "%s: %s", name, reserved.From)
+			assert.Less(t, reserved.Ahead, time.Until(until)+time.Minute)
+		}
+	}
+	holdings, err := lease.Inspect(t.Context(), store)
+	require.NoError(t, err)
+	require.Len(t, holdings, 2)
+	for _, h := range holdings {
+		assert.Equal(t, lease.Released, h.State, "given back")
+	}
+
+	// What is left of a crash is no reservation.
+	store = leasetest.NewMemory()
+	pinned := lease.WithNode(lease.NodeNumber(1))
+	crashed, err := migrate.LeaseAfter(t.Context(), store.Client(), layout, 0, pinned)
+	require.NoError(t, err)
+	_ = crashed.CloseContext(cancelled())
+	keeper, err := migrate.LeaseAfter(t.Context(), store.Client(), layout, 0, pinned)
+	require.NoError(t, err)
+	require.NoError(t, keeper.Close())
+}
+
+// The wait for the clock ends with the context.
+func TestLeaseAfterEndsWithItsContext(t *testing.T) {
+	inThe90s(t)
+	bubble(t, func(t *testing.T) {
+		layout := generator.DefaultLayout()
+		layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+		last, err := layout.Max(time.Now().Add(5 * time.Second))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err = migrate.LeaseAfter(ctx, leasetest.NewMemory(), layout, last)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, "5.001s ahead of the clock")
+		assert.Equal(t, 100*time.Millisecond, time.Since(began))
+	})
 }

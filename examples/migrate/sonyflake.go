@@ -19,8 +19,8 @@ func SonyflakeLayout(start time.Time) generator.Layout {
 }
 
 // MachineIDSource has a lease take the number that the MachineID function of the old
-// settings gives.
-func MachineIDSource(machineID func() (uint16, error)) lease.NodeSource {
+// settings gives: a uint16 in version 1 of sonyflake, an int in version 2.
+func MachineIDSource[N uint16 | int](machineID func() (N, error)) lease.NodeSource {
 	return func(generator.Layout) (int64, error) {
 		n, err := machineID()
 		return int64(n), err

@@ -129,18 +129,6 @@ func TestSonyflakeIDs(t *testing.T) {
 	})
 }
 
-// An ID of version 2, put together by hand from what its documentation says of its
-// default layout: 39 bits of 10 ms since 2025-01-01, 8 of sequence, 16 of machine.
-func TestSonyflakeVersion2(t *testing.T) {
-	at := time.Date(2026, 11, 21, 12, 0, 0, 30_000_000, time.UTC)
-	units := at.Sub(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)) / (10 * time.Millisecond)
-	parts, err := generator.Sonyflake().Decode(generator.ID(units)<<24 | 200<<16 | 4711)
-	require.NoError(t, err)
-	assert.Equal(t, at, parts.Time)
-	assert.EqualValues(t, 200, parts.Sequence)
-	assert.EqualValues(t, 4711, parts.Node)
-}
-
 // Where the old settings have no MachineID, the number is that of a lease's source.
 func TestSonyflakeDefaultMachineID(t *testing.T) {
 	old, theirErr := sonyflake.New(sonyflake.Settings{})

@@ -18,6 +18,12 @@ import (
 // The field's tag should say autoIncrement:false, or GORM makes the column one that the
 // database counts up. With Select, select the primary key too: GORM leaves out of the
 // statement what is not selected.
+//
+// After an upsert that met a row by another unique key, with clause.OnConflict, the row
+// has the ID that it had, and the struct the one that was made for a new row: no row has
+// that. Read the row by that key before you use its ID, and before you create what refers
+// to it. With clause.Returning{}, PostgreSQL and MariaDB set the struct to the row at once,
+// unless the clause says DoNothing.
 type Plugin struct{ gen *generator.Generator }
 
 // New returns a plugin that takes IDs from a generator.

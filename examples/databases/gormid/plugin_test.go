@@ -34,6 +34,7 @@ func testPlugin(t *testing.T, dialect gorm.Dialector) {
 	t.Run("create", func(t *testing.T) { create(t, db, gen) })
 	t.Run("maps", func(t *testing.T) { maps(t, db) })
 	t.Run("other keys are left alone", func(t *testing.T) { otherKeys(t, db) })
+	t.Run("upsert", func(t *testing.T) { upsert(t, db) })
 	t.Run("between", func(t *testing.T) { between(t, db) })
 	t.Run("failures", func(t *testing.T) { failures(t, db) })
 	t.Run("before the transaction", func(t *testing.T) {
@@ -112,6 +113,16 @@ func create(t *testing.T, db *gorm.DB, gen *generator.Generator) {
 	fresh(order.ID)
 	err = db.Transaction(func(tx *gorm.DB) error { return tx.Create(&gormid.Line{OrderID: order.ID}).Error })
 	require.NoError(t, err)
+	// A transaction that is tried again with the same struct has the same ID.
+	order = gormid.Order{Customer: "kim"}
+	require.ErrorIs(t, db.Transaction(func(tx *gorm.DB) error {
+		require.NoError(t, tx.Create(&order).Error)
+		return assert.AnError
+	}), assert.AnError)
+	before := order.ID
+	require.NoError(t, db.Transaction(func(tx *gorm.DB) error { return tx.Create(&order).Error }))
+	assert.Equal(t, before, order.ID)
+	fresh(order.ID)
 	order = gormid.Order{Customer: "jon"}
 	require.NoError(t, db.Select("ID", "Customer").Create(&order).Error)
 	fresh(order.ID)
@@ -147,6 +158,41 @@ func otherKeys(t *testing.T, db *gorm.DB) {
 	require.NoError(t, db.Create(&p).Error)
 	assert.Equal(t, pair{TagID: 3}, p)
 	require.NoError(t, db.Table("counteds").Create(map[string]any{"id": 5}).Error, "without a model")
+}
+
+// tag is a row with another unique key than the primary one.
+type tag struct {
+	ID    generator.ID `gorm:"primaryKey;autoIncrement:false"`
+	Name  string       `gorm:"uniqueIndex;size:50"`
+	Count int
+}
+
+// An upsert that meets a row by another unique key leaves the row its ID, and the struct one
+// that no row has. RETURNING brings the row's.
+func upsert(t *testing.T, db *gorm.DB) {
+	require.NoError(t, db.AutoMigrate(&tag{}))
+	first := tag{Name: "x", Count: 1}
+	require.NoError(t, db.Create(&first).Error)
+	name := []clause.Column{{Name: "name"}}
+	for what, conflict := range map[string]clause.OnConflict{
+		"DoNothing": {Columns: name, DoNothing: true},
+		"DoUpdates": {Columns: name, DoUpdates: clause.AssignmentColumns([]string{"count"})},
+		"UpdateAll": {Columns: name, UpdateAll: true},
+	} {
+		again := tag{Name: "x", Count: 2}
+		require.NoError(t, db.Clauses(conflict).Create(&again).Error, what)
+		var found int64
+		require.NoError(t, db.Model(&tag{}).Where("id", again.ID).Count(&found).Error)
+		assert.Zero(t, found, "%s: no row has the struct's ID", what)
+		var row tag
+		require.NoError(t, db.First(&row, "name = ?", "x").Error)
+		assert.Equal(t, first.ID, row.ID, what)
+		if !conflict.DoNothing { // of which PostgreSQL returns nothing
+			again = tag{Name: "x", Count: 2}
+			require.NoError(t, db.Clauses(conflict, clause.Returning{}).Create(&again).Error, what)
+			assert.Equal(t, first.ID, again.ID, what)
+		}
+	}
 }
 
 func between(t *testing.T, db *gorm.DB) {

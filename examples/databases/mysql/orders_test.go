@@ -2,8 +2,10 @@ package mysql_test
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 
+	driver "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -37,12 +39,27 @@ func orders(t *testing.T, db *sql.DB, gen *generator.Generator) {
 	require.NoError(t, err)
 	assert.Equal(t, []mysql.Order{first, second, {ID: ids[0], Customer: "bob"}, {ID: ids[1], Customer: "cyd"}}, got[len(got)-4:])
 
+	second.Replaces.V = second.ID + 1
+	var refused *driver.MySQLError
+	require.ErrorAs(t, mysql.Insert(ctx, db, gen, &second), &refused, "there is no such order")
+	assert.EqualValues(t, 1452, refused.Number)
 	second.Replaces.V = -5
 	err = mysql.Insert(ctx, db, gen, &second)
 	assert.ErrorIs(t, err, generator.ErrIDRange, "no negative ID gets in")
 	var plain generator.ID
 	err = db.QueryRow("SELECT replaces FROM orders WHERE id = ?", first.ID).Scan(&plain)
 	assert.ErrorIs(t, err, generator.ErrIDType, "NULL is no ID")
+}
+
+// MySQL before 9.0 takes a REFERENCES that stands with its column for a comment. (MariaDB
+// does not, so that it could not tell.)
+func TestForeignKeyIsOneOnMySQLToo(t *testing.T) {
+	for line := range strings.Lines(mysql.Schema) {
+		if strings.Contains(line, "REFERENCES") {
+			assert.Regexp(t, `^\s*FOREIGN KEY `, line)
+		}
+	}
+	assert.Contains(t, mysql.Schema, "REFERENCES")
 }
 
 // A table that has BIGINT UNSIGNED, as that of an older service may, will do.

@@ -1,5 +1,6 @@
 CREATE TABLE orders (
   id       BIGINT NOT NULL PRIMARY KEY,
   customer VARCHAR(100) NOT NULL,
-  replaces BIGINT NULL REFERENCES orders (id)
+  replaces BIGINT NULL,
+  FOREIGN KEY (replaces) REFERENCES orders (id)
 )

@@ -1,0 +1,1 @@
+ALTER TABLE orders ALTER COLUMN id SET DEFAULT nextval('orders_id_seq');
