@@ -27,11 +27,7 @@ func (k *Keeper) claim(ctx context.Context) error {
 	if err := k.layout.ValidateAt(k.clock.Now()); err != nil {
 		return &OptionError{"WithClock", err}
 	}
-	cells, err := k.list(ctx)
-	if err != nil {
-		return err
-	}
-	records, err := k.records(cells)
+	cells, records, err := k.listAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,7 +39,7 @@ func (k *Keeper) claim(ctx context.Context) error {
 			}
 		}
 	}
-	if err := k.checkFleet(ctx, cells, records); err != nil {
+	if cells, records, err = k.checkFleet(ctx, cells, records); err != nil {
 		return err
 	}
 	free, full := k.choose(cells, records)
@@ -110,7 +106,6 @@ func (k *Keeper) take(ctx context.Context, c candidate, unlock func()) error {
 func (k *Keeper) hold(cell Cell, floor uint64, r record, unlock func()) {
 	clear(k.tries)
 	clear(k.seen)
-	k.warned = false
 	k.held = &holding{cell: cell, floor: floor, limit: r.Limit, writes: map[string]bool{}, unlock: unlock}
 	k.written()
 	k.counters.claims.Add(1)
@@ -125,6 +120,16 @@ func (k *Keeper) hold(cell Cell, floor uint64, r record, unlock func()) {
 func (k *Keeper) written() {
 	k.due = k.elapsed() + k.span(0, k.window)/3
 	k.recovered()
+}
+
+// listAll lists the cells, and what is in them.
+func (k *Keeper) listAll(ctx context.Context) ([]Cell, []record, error) {
+	cells, err := k.list(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	records, err := k.records(cells)
+	return cells, records, err
 }
 
 // records reads the cells, and sees to it that they are this fleet's.

@@ -68,7 +68,7 @@ func (e *NoFreeNodeError) Error() string {
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
-	b.WriteString(": wait with a context that has a later deadline, end processes, or use a layout with more node bits")
+	b.WriteString(": wait with a context that has a later deadline, end processes, or stop the whole fleet and move it to a layout with more node bits")
 	return b.String()
 }
 
@@ -124,7 +124,7 @@ type LayoutMismatchError struct {
 }
 
 func (e *LayoutMismatchError) Error() string {
-	return fmt.Sprintf("store holds cells for the layout %s (node number %d), and not for %s: use that layout, or another namespace", e.Theirs, e.Node, e.Ours)
+	return fmt.Sprintf("store holds cells for the layout %s (node number %d), and not for %s: use that layout, or, for IDs that meet none of those, another namespace", e.Theirs, e.Node, e.Ours)
 }
 
 // SkewError reports that this process's clock is far from the fleet's.

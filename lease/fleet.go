@@ -9,72 +9,87 @@ import (
 
 // checkFleet compares our clock with those of the others, as far as the cells they
 // hold tell: a holder keeps its limit between two thirds and a whole of its window
-// ahead of its clock. It returns the error to fail with.
+// ahead of its clock. It returns the cells to choose from, which are newer if it had to
+// wait, and the error to fail with.
 //
-// What crashed some time ago, one process or the whole fleet, looks as if its clock were
-// behind ours. Those who live write again within a third of their window: only their
-// word counts for a clock that is ahead. An error, for the first claim only, waits for
-// that; a warning comes with the first extension.
-func (k *Keeper) checkFleet(ctx context.Context, cells []Cell, records []record) error {
-	k.doubted = nil
-	skew, far := k.skewOf(records)
-	switch {
-	case far != nil && k.strict && k.holder == nil && k.used.Limit == 0:
+// What crashed, one process or the whole fleet, may leave a limit that is far from all
+// clocks. Those who live write again within a third of their window, and only their
+// word counts: an error, for the first claim only, waits for that, and a warning comes
+// when it is there.
+func (k *Keeper) checkFleet(ctx context.Context, cells []Cell, records []record) ([]Cell, []record, error) {
+	k.doubt = doubt{}
+	skew, far := k.skewOf(cells, records)
+	if far != nil && k.strict && k.holder == nil && k.used.Limit == 0 && !(skew > 0 && (far.Nodes < leastFleet || k.locker != nil)) {
 		select {
 		case <-k.after(k.period / 2):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", errorOf(ctx), far)
+			return nil, nil, fmt.Errorf("%w: whether the others live could not be waited for: %w", errorOf(ctx), far)
 		}
-		far, err := k.checkLiving(ctx, versionsOf(cells))
+		before := versionsOf(cells)
+		var err error
+		if cells, records, err = k.listAll(ctx); err != nil {
+			return nil, nil, err
+		}
+		skew, far, _ = k.skewOfLiving(before, cells, records)
+		k.counters.skew.Store(int64(skew))
 		if far != nil {
-			return far
+			return nil, nil, far
 		}
-		return err
-	case skew > k.span(0, k.window)/3:
-		k.doubted, k.livingBy = versionsOf(cells), k.elapsed()+k.span(0, k.window)/3
+		return cells, records, nil
+	}
+	if skew.Abs() > k.span(0, k.window)/3 {
+		longest := k.window
+		for _, r := range records {
+			longest = max(longest, r.Window)
+		}
+		third := k.span(0, longest) / 3
+		k.doubt = doubt{versions: versionsOf(cells), again: third, due: k.elapsed() + third}
 		skew = 0
-	case far != nil:
-		k.warnOf(far)
 	}
 	k.counters.skew.Store(int64(skew))
-	return nil
+	return cells, records, nil
 }
 
-// checkDoubted compares our clock with those of the holders that have written since
-// the claim that found ours to be ahead.
-func (k *Keeper) checkDoubted(ctx context.Context) {
-	far, err := k.checkLiving(ctx, k.doubted)
-	if err != nil {
-		return // at the next extension, then
-	}
-	k.doubted = nil
-	if far != nil {
-		k.warnOf(far)
-	}
+// leastFleet is how many others must agree that our clock is ahead for a first claim to
+// wait for signs of their life. One or two may just have crashed some time ago, and on a
+// [Locker]'s single host all of them have.
+const leastFleet = 3
+
+// doubt is that the clock may be far from the fleet's, until it is known which of those
+// live by whose cells it is.
+type doubt struct {
+	versions map[int64]uint64 // of the cells at the claim; nil if there is no doubt
+	due      time.Duration    // when all who live should have written again, in elapsed time
+	again    time.Duration    // how long after that it is asked again
+	asked    int
 }
 
-// checkLiving compares our clock with those of the holders whose cells have other
-// versions by now.
-func (k *Keeper) checkLiving(ctx context.Context, versions map[int64]uint64) (far *SkewError, err error) {
-	cells, err := k.list(ctx)
-	if err != nil {
-		return nil, err
+// settle compares our clock with those of the holders that have written since the claim.
+// It keeps extensions waiting for no longer than one that fails, and asks a few times at
+// most.
+func (k *Keeper) settle(ctx context.Context) {
+	d := &k.doubt
+	if d.versions == nil || k.elapsed() < d.due {
+		return
 	}
-	cells = slices.DeleteFunc(cells, func(c Cell) bool { return versions[c.Node] == c.Version })
-	records, err := k.records(cells)
-	if err != nil {
-		return nil, err
+	d.due += d.again
+	d.asked++
+	bounded, cancel := context.WithTimeout(ctx, k.pause())
+	defer cancel()
+	cells, records, err := k.listAll(bounded)
+	living := 0
+	if err == nil {
+		var skew time.Duration
+		var far *SkewError
+		skew, far, living = k.skewOfLiving(d.versions, cells, records)
+		k.counters.skew.Store(int64(skew))
+		if far != nil {
+			k.log.Warn("lease: " + far.Error())
+		}
 	}
-	skew, far := k.skewOf(records)
-	k.counters.skew.Store(int64(skew))
-	return far, nil
-}
-
-func (k *Keeper) warnOf(far *SkewError) {
-	if !k.warned { // and not again at each try
-		k.log.Warn("lease: " + far.Error())
+	if living > 0 || d.asked == 3 {
+		k.doubt = doubt{}
 	}
-	k.warned = true
 }
 
 func versionsOf(cells []Cell) map[int64]uint64 {
@@ -85,21 +100,42 @@ func versionsOf(cells []Cell) map[int64]uint64 {
 	return versions
 }
 
-// skewOf returns how far our clock is ahead of that of most holders, and an error if
-// it is too far from it.
-func (k *Keeper) skewOf(records []record) (time.Duration, *SkewError) {
-	var clocks []uint64
-	for _, r := range records {
-		if r.Holder != "" && r.Holder != k.token && r.Limit < k.maxLimit() {
-			clocks = append(clocks, r.clock())
+// skewOfLiving is skewOf those who have written since the cells had these versions, and
+// how many they are.
+func (k *Keeper) skewOfLiving(versions map[int64]uint64, cells []Cell, records []record) (skew time.Duration, far *SkewError, living int) {
+	var wrote []Cell
+	var theirs []record
+	for i, cell := range cells {
+		if versions[cell.Node] != cell.Version && k.tells(cell, records[i]) {
+			wrote, theirs = append(wrote, cell), append(theirs, records[i])
 		}
 	}
-	theirs, nodes := commonest(clocks, k.window)
+	skew, far = k.skewOf(wrote, theirs)
+	return skew, far, len(wrote)
+}
+
+// tells reports whether a cell tells of the clock of another process.
+func (k *Keeper) tells(cell Cell, r record) bool {
+	return r.Holder != "" && r.Holder != k.token && r.Limit < k.maxLimit() && !(k.pinned() && cell.Node == k.node)
+}
+
+// skewOf returns how far our clock is ahead of that of most holders, and an error if
+// it is too far from it.
+func (k *Keeper) skewOf(cells []Cell, records []record) (time.Duration, *SkewError) {
+	var clocks []uint64
+	window := k.window
+	for i, r := range records {
+		if k.tells(cells[i], r) {
+			clocks = append(clocks, r.clock())
+			window = max(window, r.Window)
+		}
+	}
+	theirs, nodes := commonest(clocks, window)
 	if nodes == 0 {
 		return 0, nil
 	}
 	skew := k.span(theirs, k.tick())
-	if skew.Abs()-k.span(0, k.window)/6 <= k.skew {
+	if skew.Abs()-k.span(0, window)/6 <= k.skew {
 		return skew, nil
 	}
 	return skew, &SkewError{Skew: skew, Limit: k.skew, Nodes: nodes}

@@ -1,7 +1,9 @@
 package lease
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -39,17 +41,12 @@ type Keeper struct {
 	held *holding // the cell that is ours in the store, or nil
 	// used is the grant that the generator issues under. It is held's, but for the
 	// time between losing one cell and going over to the next.
-	used generator.Grant
+	used  generator.Grant
+	ended generator.Grant // of which it was said that it ended
 
 	tries map[string]uint64  // the floors of claims of unknown outcome, by their writes
 	seen  map[int64]sighting // cells of others
-	// warned that the clock is far from the fleet's, since the last claim.
-	warned bool
-	// doubted are the versions of the cells at the last claim, if by them our clock was
-	// ahead of the fleet's, until it is known which of their holders live: at livingBy,
-	// by which they have all written again.
-	doubted  map[int64]uint64
-	livingBy time.Duration
+	doubt doubt
 
 	due      time.Duration // elapsed time from which on to write again
 	retry    time.Duration // elapsed time before which the store is left alone
@@ -141,7 +138,11 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if _, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
 			return err
 		}
-		k.log.Info("lease: waiting for a node number", "err", err)
+		if isStore := new(StoreError); errors.As(err, &isStore) {
+			k.log.Warn("lease: store does not answer, trying on", "err", err)
+		} else {
+			k.log.Info("lease: waiting for a node number", "err", err)
+		}
 		select {
 		case <-k.after(k.pause()):
 		case <-ctx.Done():
@@ -194,8 +195,9 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 		err = k.extend(ctx)
 	}
 	k.publish()
-	if err == nil && k.doubted != nil && k.elapsed() >= k.livingBy {
-		k.checkDoubted(ctx)
+	k.noteEnd(err)
+	if err == nil && k.held != nil && k.dueIn() > 0 {
+		k.settle(ctx)
 	}
 	if ctx.Err() != nil { // the store is not to blame
 		return k.pause()
@@ -279,6 +281,15 @@ func (k *Keeper) failed(err error) time.Duration {
 	}
 	k.retry = k.elapsed() + pause
 	return pause
+}
+
+// noteEnd says once that nothing is left of the grant: calls fail from now on.
+func (k *Keeper) noteEnd(err error) {
+	if k.ended == k.used || k.tick() < k.used.Limit {
+		return
+	}
+	k.ended = k.used
+	k.log.Error("lease: grant ended", "node", k.used.Node, "at", k.time(k.used.Limit), "err", cmp.Or(err, k.Err()))
 }
 
 // recovered notes that the store has answered.

@@ -111,10 +111,14 @@ func WithOwner(owner string) Option { return func(c *config) { c.owner = owner }
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // WithFleetCheck sets how far the clock may be from those of the others, as far as
-// their grants tell, before [Claim] warns of it or, if strict, fails with a
-// [*SkewError]. The default is [DefaultFleetLimit], and not strict; math.MaxInt64
-// switches it off. Of a clock that is ahead of others that may as well have crashed
-// it warns with the first extension, when those that live have written again.
+// their grants tell, before the Keeper warns of it or, if strict, [Claim] fails with a
+// [*SkewError]. The default is [DefaultFleetLimit], and not strict; with math.MaxInt64,
+// no clock is too far.
+//
+// Grants of processes that crashed tell nothing, so only those count that are extended
+// meanwhile. A warning comes when they were, some thirds of a window after the claim. A
+// strict Claim waits for half a window if the clock looks wrong, by at least 3 others if
+// it looks ahead; if its context ends meanwhile, it fails. Give it that time.
 func WithFleetCheck(limit time.Duration, strict bool) Option {
 	return func(c *config) { c.skew, c.strict = limit, strict }
 }

@@ -1,0 +1,56 @@
+package lease_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+)
+
+// That calls fail from now on is said once for each grant that ends, with the reason.
+func TestEndOfAGrantIsLogged(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := leasetest.NewMemory()
+	store := memory.Client()
+	away := true
+	store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
+		if away && op.Kind == leasetest.OpSwap && op.Node == 5 && clock.Wall().After(noon) {
+			return leasetest.Unavailable
+		}
+		return leasetest.None
+	}
+	var log bytes.Buffer
+	k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(5)), logTo(&log))
+	ended := func() int { return bytes.Count(log.Bytes(), []byte(`level=ERROR msg="lease: grant ended" node=5 at=`)) }
+	live := func(d time.Duration) {
+		for ; d > 0; d -= time.Second {
+			clock.Advance(time.Second)
+			k.Poll(t.Context())
+		}
+	}
+	live(lease.DefaultWindow - time.Second)
+	require.Zero(t, ended(), "%s", log.String())
+	live(time.Minute)
+	require.Equal(t, 1, ended(), "%s", log.String())
+	require.Contains(t, log.String(), "store does not answer")
+
+	away = false
+	live(time.Minute)
+	away = true
+	live(time.Minute)
+	require.Equal(t, 2, ended())
+
+	// One that is lost for good ends as well.
+	away = false
+	live(time.Minute)
+	claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)), lease.WithOwner("the successor"))
+	live(time.Minute)
+	require.Equal(t, 3, ended())
+	require.Regexp(t, `grant ended" .* err="node number 5 is held by the successor`, log.String())
+}
