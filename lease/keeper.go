@@ -138,9 +138,12 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if _, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
 			return err
 		}
-		if isStore := new(StoreError); errors.As(err, &isStore) {
+		var store *StoreError
+		switch {
+		case ctx.Err() != nil: // it is not tried again
+		case errors.As(err, &store):
 			k.log.Warn("lease: store does not answer, trying on", "err", err)
-		} else {
+		default:
 			k.log.Info("lease: waiting for a node number", "err", err)
 		}
 		select {

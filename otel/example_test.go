@@ -86,6 +86,7 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 		return strings.ReplaceAll(body, "\n\t", "\n")
 	}
 	assert.Contains(t, string(readme), shown("func Example() {", "\n}\n"))
+	assert.Contains(t, string(readme), "import "+shown("tickflake/lease\"\n\t", "\n"))
 	assert.Contains(t, string(readme), shown("	}\n	ids, err", "\n	if err != nil {\n		log.Fatal(err)\n	}\n	fmt.Println(id > 0)"))
 
 	t.Chdir(t.TempDir())

@@ -56,8 +56,9 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 }
 
 // WithNamespace adds the attribute tickflake.namespace, by which the dashboard and the
-// alerts tell one fleet from another: the store's namespace, say.
-func WithNamespace(name string) Option { return WithAttributes(NamespaceKey.String(name)) }
+// alerts tell one fleet from another: the store's namespace, say. What is not UTF-8 in it
+// becomes U+FFFD, since exporters would refuse it.
+func WithNamespace(name string) Option { return WithAttributes(NamespaceKey.String(valid(name))) }
 
 func configure(options []Option) config {
 	var c config

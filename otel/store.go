@@ -3,7 +3,9 @@ package oteltickflake
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -104,6 +106,7 @@ func (w *wrapper) begin(ctx context.Context, operation string, about ...attribut
 		came := []attribute.KeyValue{OutcomeKey.String(outcome(ctx, err))}
 		if kind := errorType(came[0].Value.AsString()); kind != "" {
 			came = append(came, errorTypeKey.String(kind))
+			err = exportable(err)
 			span.RecordError(err)
 			span.SetStatus(codes.Error, err.Error())
 		}
@@ -112,6 +115,18 @@ func (w *wrapper) begin(ctx context.Context, operation string, about ...attribut
 		w.duration.Record(ctx, seconds(took), w.set(append(came, op)...))
 	}
 }
+
+// exportable returns err, or, if its text is not UTF-8, one whose text is: OTLP would
+// refuse the whole batch of spans. A driver may cite the bytes that it was sent.
+func exportable(err error) error {
+	if text := err.Error(); !utf8.ValidString(text) {
+		return errors.New(valid(text))
+	}
+	return err
+}
+
+// valid returns text with U+FFFD in place of what is not UTF-8.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // outcome is the value of [OutcomeKey].
 func outcome(ctx context.Context, err error) string {

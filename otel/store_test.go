@@ -180,6 +180,26 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// What is not UTF-8, in the error of a store or the namespace, does not reach an exporter,
+// which would refuse all that it was given with it.
+func TestOnlyUTF8(t *testing.T) {
+	m, spans := newMetrics(t), newTraces()
+	cause := errors.New("no such key: \xff\xfe, \u00fc")
+	store := oteltickflake.Wrap(broken{err: cause}, oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans),
+		oteltickflake.WithNamespace("or\xc3ders"))
+	_, err := store.List(t.Context())
+	assert.Equal(t, cause, err, "the caller gets it as it is")
+
+	span, want := spans.last(), "no such key: \uFFFD, \u00fc"
+	assert.Equal(t, sdktrace.Status{Code: codes.Error, Description: want}, span.Status())
+	require.Len(t, span.Events(), 1)
+	assert.Contains(t, span.Events()[0].Attributes, attribute.String("exception.message", want))
+	namespace := oteltickflake.NamespaceKey.String("or\uFFFDders")
+	assert.Contains(t, span.Attributes(), namespace)
+	assert.EqualValues(t, 1, histogram(t, m, namespace, oteltickflake.OperationKey.String("list"),
+		oteltickflake.OutcomeKey.String("error"), attribute.String("error.type", "_OTHER")).Count)
+}
+
 // panicking panics in every operation.
 type panicking struct{}
 

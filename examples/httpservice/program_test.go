@@ -312,6 +312,7 @@ func TestREADME(t *testing.T) {
 	assert.Regexp(t, `\{"ids":\["\d+","\d+","\d+"\]\}\n`, out)
 	assert.Contains(t, out, `{"ready":true,"node":0,"granted":"`)
 	assert.Contains(t, out, "lease: released node=0")
+	assert.NotContains(t, out, "curl: (7)", "as if it had failed, while it waits for the service")
 }
 
 func TestREADMEMakesAnImage(t *testing.T) {

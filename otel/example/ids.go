@@ -4,27 +4,21 @@ import (
 	"context"
 	"errors"
 
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
-// open opens the store, claims a node number, and reports everything there is. close
-// gives the number back and ends the reports.
-func open(ctx context.Context, dir string, meters metric.MeterProvider, tracers trace.TracerProvider) (ids *oteltickflake.CountedGenerator, close func(context.Context) error, err error) {
-	report := []oteltickflake.Option{
-		oteltickflake.WithMeterProvider(meters), oteltickflake.WithTracerProvider(tracers),
-		oteltickflake.WithNamespace("example"),
-	}
+// open opens the store, claims a node number, and reports everything there is to the
+// global providers. close gives the number back and ends the reports.
+func open(ctx context.Context, dir string) (ids *oteltickflake.CountedGenerator, close func(context.Context) error, err error) {
+	fleet := oteltickflake.WithNamespace("example")
 	store, err := directory.Open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	keeper, err := lease.Claim(ctx, oteltickflake.Wrap(store, report...))
+	keeper, err := lease.Claim(ctx, oteltickflake.Wrap(store, fleet))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -32,15 +26,15 @@ func open(ctx context.Context, dir string, meters metric.MeterProvider, tracers 
 	if err != nil {
 		return nil, nil, errors.Join(err, keeper.Close())
 	}
-	observed, err := oteltickflake.Observe(gen, report...)
+	observed, err := oteltickflake.Observe(gen, fleet)
 	if err != nil {
 		return nil, nil, errors.Join(err, gen.Close())
 	}
-	kept, err := oteltickflake.ObserveKeeper(keeper, report...)
+	kept, err := oteltickflake.ObserveKeeper(keeper, fleet)
 	if err != nil {
 		return nil, nil, errors.Join(err, gen.Close())
 	}
-	ids, err = oteltickflake.CountIDs(gen, report...) // leave it out unless you want the rate
+	ids, err = oteltickflake.CountIDs(gen, fleet) // leave it out unless you want the rate
 	if err != nil {
 		return nil, nil, errors.Join(err, gen.Close())
 	}

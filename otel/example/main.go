@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel"
 	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -62,6 +63,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
 	defer end(&err, meters.Shutdown)
+	otel.SetMeterProvider(meters) // without it, only those report that are given meters
 	tracers := sdktrace.NewTracerProvider()
 	if *traces {
 		printer, err := stdouttrace.New(stdouttrace.WithWriter(out), stdouttrace.WithPrettyPrint())
@@ -71,8 +73,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		tracers.RegisterSpanProcessor(sdktrace.NewSimpleSpanProcessor(printer))
 	}
 	defer end(&err, tracers.Shutdown)
+	otel.SetTracerProvider(tracers)
 
-	ids, closeIDs, err := open(ctx, *store, meters, tracers)
+	ids, closeIDs, err := open(ctx, *store)
 	if err != nil {
 		return err
 	}

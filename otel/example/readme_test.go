@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -90,14 +91,19 @@ func TestReadmeNames(t *testing.T) {
 	}
 }
 
-// The table of alerts has those that there are.
+// The table of alerts has those that there are, each with a link to where the alert's own
+// leads.
 func TestReadmeListsTheAlerts(t *testing.T) {
+	page, err := url.Parse("https://github.com/tickflake/tickflake/blob/main/otel/README.md")
+	require.NoError(t, err)
 	var listed, there []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(Tickflake\\w+)` \\| (\\w+) \\|").FindAllStringSubmatch(readme(t), -1) {
-		listed = append(listed, fmt.Sprintf("%s, %s", row[1], row[2]))
+	for _, row := range regexp.MustCompile("(?m)^\\| \\[`(Tickflake\\w+)`\\]\\(([^)]+)\\) \\| (\\w+) \\|").FindAllStringSubmatch(readme(t), -1) {
+		target, err := page.Parse(row[2])
+		require.NoError(t, err)
+		listed = append(listed, fmt.Sprintf("%s, %s, %s", row[1], target, row[3]))
 	}
 	for _, r := range readAlerts(t) {
-		there = append(there, fmt.Sprintf("%s, %s", r.Alert, r.Labels.Severity))
+		there = append(there, fmt.Sprintf("%s, %s, %s", r.Alert, r.Annotations.Runbook, r.Labels.Severity))
 	}
 	assert.Equal(t, there, listed)
 }

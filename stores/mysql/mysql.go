@@ -67,7 +67,7 @@ func number(err error) uint16 {
 // minutes. The driver's messages to standard error are switched off.
 //
 // The error is a [*lease.URLError], or that of ctx if it has ended. It never holds the
-// password.
+// password, nor any of what the driver repeats of the URL.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	}
 	connector, err := driver.NewConnector(config)
 	if err != nil {
-		return nil, u.Refuse("the driver does not take it", err)
+		return nil, u.Refuse("the driver does not take it", remote.Withhold(err, err.Error()))
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(4)
@@ -102,8 +102,8 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 }
 
 // configOf returns the driver's configuration. The driver only parses the parameters,
-// and the address that a certificate must be for; so its errors cannot show a
-// password, and one with special characters needs no second encoding.
+// and the address that a certificate must be for; so a password with special characters
+// needs no second encoding.
 func configOf(source *remote.DriverURL) (*driver.Config, error) {
 	u := source.URL
 	fail := func(problem string, err error) (*driver.Config, error) {
@@ -113,9 +113,12 @@ func configOf(source *remote.DriverURL) (*driver.Config, error) {
 	params := []string{"interpolateParams=true"} // the last one counts
 	for param := range strings.SplitSeq(u.RawQuery, "&") {
 		name, value, _ := strings.Cut(param, "=")
-		if name == "socket" {
+		switch {
+		case name == "socket":
 			socket, _ = url.QueryUnescape(value)
-		} else if param != "" {
+		case name == "strict":
+			return fail("it has the parameter strict, which the driver has no longer", nil) // and panics at
+		case param != "":
 			params = append(params, strings.ReplaceAll(param, "/", "%2F"))
 		}
 	}
@@ -140,7 +143,7 @@ func configOf(source *remote.DriverURL) (*driver.Config, error) {
 	}
 	config, err := driver.ParseDSN(address + "/?" + strings.Join(params, "&"))
 	if err != nil {
-		return fail("the driver does not take its parameters", err)
+		return fail("the driver does not take its parameters", remote.Withhold(err, culprit(params), words...))
 	}
 	if socket != "" {
 		config.Net, config.Addr = "unix", socket
@@ -150,6 +153,26 @@ func configOf(source *remote.DriverURL) (*driver.Config, error) {
 	config.DBName = database
 	config.Logger = &driver.NopLogger{}
 	return config, nil
+}
+
+// words are the names of the driver's parameters that it may object to.
+var words = []string{
+	"allowAllFiles", "allowCleartextPasswords", "allowFallbackToPlaintext", "allowNativePasswords",
+	"allowOldPasswords", "checkConnLiveness", "clientFoundRows", "collation", "columnsWithAlias", "compress",
+	"interpolateParams", "loc", "maxAllowedPacket", "multiStatements", "parseTime", "readTimeout",
+	"rejectReadOnly", "serverPubKey", "timeout", "timeTruncate", "tls", "writeTimeout",
+}
+
+// culprit returns the name of the parameter that the driver does not take, which most
+// of its messages do not tell.
+func culprit(params []string) string {
+	for _, param := range params {
+		if _, err := driver.ParseDSN("/?interpolateParams=true&" + param); err != nil {
+			name, _, _ := strings.Cut(param, "=")
+			return name
+		}
+	}
+	return ""
 }
 
 // Close closes what Open has opened, waits for statements that run, and returns the

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,7 +57,7 @@ func New(db *sql.DB, namespace string, opts ...sqlstore.Option) (*Store, error) 
 // minutes.
 //
 // The error is a [*lease.URLError], or that of ctx if it has ended. It never holds the
-// password.
+// password, nor any of what pgx repeats of the URL.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	}
 	config, err := pgx.ParseConfig(u.URL.String())
 	if err != nil {
-		return nil, u.Refuse("pgx does not take it", remote.Harmless(err, u.URL))
+		return nil, u.Refuse("pgx does not take it", withhold(err))
 	}
 	query := u.URL.Query()
 	if !query.Has("default_query_exec_mode") {
@@ -94,6 +95,16 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	}
 	s.opened = db
 	return s, nil
+}
+
+// withhold returns what may be shown of pgx's error. Its message begins with the whole
+// URL, between backquotes, with the password left out only where it is expected.
+func withhold(err error) error {
+	_, message, _ := strings.Cut(err.Error(), "`: ")
+	return remote.Withhold(err, message, "port", "connect_timeout", "target_session_attrs", "service",
+		"sslmode", "sslcertmode", "sslnegotiation", "sslrootcert", "CA file", "sslcert", "sslkey", "sslpassword", "TLS",
+		"channel_binding", "require_auth", "min_protocol_version", "max_protocol_version",
+		"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity")
 }
 
 // Fallbacks has the same host, too, without TLS.

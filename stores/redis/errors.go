@@ -3,6 +3,8 @@ package redis
 import (
 	"errors"
 	"fmt"
+
+	"github.com/tickflake/tickflake/lease"
 )
 
 // ErrReplicas is wrapped by the error of a Swap that was written, or of a Read of what
@@ -15,7 +17,7 @@ func (s *Store) fail(op string, err error) error {
 }
 
 // CellError reports a field of the hash that this package has not written. It is left
-// as it is.
+// as it is. It is a [lease.ErrDamaged].
 type CellError struct {
 	Field string
 }
@@ -27,3 +29,6 @@ func (e *CellError) Error() string {
 	}
 	return fmt.Sprintf("field %q holds no cell: find out who has written it, and use another namespace or delete the field", field)
 }
+
+// Is reports whether target is [lease.ErrDamaged].
+func (e *CellError) Is(target error) bool { return target == lease.ErrDamaged }

@@ -26,7 +26,7 @@ import (
 // otherwise.
 //
 // The error is a [*lease.URLError], or that of ctx if it has ended. It never holds the
-// password.
+// password, nor any of what the driver repeats of the URL.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	}
 	opt, err := driver.ParseURL(u.URL.String())
 	if err != nil {
-		return nil, u.Refuse("the driver does not take it", remote.Harmless(err, u.URL))
+		return nil, u.Refuse("the driver does not take it", remote.Withhold(err, err.Error(), words...))
 	}
 	opt.ContextTimeoutEnabled = true
 	if opt.PoolSize == 0 {
@@ -56,6 +56,16 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	}
 	s.opened = true
 	return s, nil
+}
+
+// words of the driver's messages that may be shown.
+var words = []string{
+	"database number", "URL path", "unexpected option",
+	"protocol", "max_retries", "min_retry_backoff", "max_retry_backoff",
+	"dial_timeout", "read_timeout", "write_timeout", "pool_fifo", "pool_size", "pool_timeout",
+	"min_idle_conns", "max_idle_conns", "max_active_conns", "max_concurrent_dials",
+	"pipeline_pool_size", "pipeline_read_buffer_size", "pipeline_write_buffer_size",
+	"conn_max_idle_time", "idle_timeout", "conn_max_lifetime", "max_conn_age", "conn_max_lifetime_jitter", "skip_verify",
 }
 
 // parseURL returns the URL without the parameters of this package, and the replicas.

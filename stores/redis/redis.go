@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,8 +112,9 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1`
 )
 
-// List returns all cells of the namespace, in one round trip. Its error wraps a
-// [*CellError] if one of them is none, the driver's or the context's.
+// List returns all cells of the namespace, in one round trip. Its error wraps the
+// driver's or the context's; or a [*CellError] for each field that is no cell, and then
+// comes with the cells of the others.
 func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 	fields, err := within(ctx, func() (map[string]string, error) {
 		return s.client.HGetAll(ctx, s.key).Result()
@@ -120,12 +123,17 @@ func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 		return nil, s.fail("list the cells", err)
 	}
 	cells := make([]lease.Cell, 0, len(fields))
-	for field, text := range fields {
-		cell, err := parse(field, text)
+	var damaged []error
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		cell, err := parse(field, fields[field])
 		if err != nil {
-			return nil, s.fail("list the cells", err)
+			damaged = append(damaged, err)
+			continue
 		}
 		cells = append(cells, cell)
+	}
+	if len(damaged) > 0 {
+		return cells, s.fail("list the cells", errors.Join(damaged...))
 	}
 	return cells, nil
 }
@@ -161,7 +169,9 @@ func parse(field, text string) (lease.Cell, error) {
 	var err1, err2 error
 	cell.Node, err1 = strconv.ParseInt(field, 10, 64)
 	cell.Version, err2 = strconv.ParseUint(version, 10, 63)
-	if !ok || err1 != nil || err2 != nil || cell.Version == 0 {
+	// No two fields may be the same cell, as 7 and 07 would be.
+	canonical := remote.CheckNode(cell.Node) == nil && field == strconv.FormatInt(cell.Node, 10)
+	if !ok || err1 != nil || err2 != nil || cell.Version == 0 || !canonical {
 		return lease.Cell{}, &CellError{Field: field}
 	}
 	cell.Value = []byte(value)

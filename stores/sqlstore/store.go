@@ -86,14 +86,15 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 
 // List returns all cells of the namespace, in the order of their node numbers, in
-// one round trip. Its error wraps the driver's or the context's.
+// one round trip. Its error wraps the driver's or the context's; or [lease.ErrDamaged] for
+// each row that is no cell, and then comes with the cells of the others.
 func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
 	cells, err := s.list(ctx)
 	if err != nil && s.dialect.noTable(err) {
 		return nil, nil // the first Swap makes it
 	}
 	if err != nil {
-		return nil, s.fail("list the cells", err)
+		return cells, s.fail("list the cells", err)
 	}
 	return cells, nil
 }
@@ -114,20 +115,38 @@ func (s *Store) listOnce(ctx context.Context) ([]lease.Cell, error) {
 	}
 	defer rows.Close()
 	var cells []lease.Cell
+	var damaged []error
 	for rows.Next() {
 		var cell lease.Cell
-		if err := rows.Scan(&cell.Node, &cell.Version, &cell.Value); err != nil {
+		var version int64
+		if err := rows.Scan(&cell.Node, &version, &cell.Value); err != nil {
 			return nil, err
 		}
+		if err := checkRow(cell.Node, version); err != nil {
+			damaged = append(damaged, err)
+			continue
+		}
+		cell.Version = uint64(version)
 		cells = append(cells, cell)
 	}
-	return cells, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return cells, errors.Join(damaged...)
+}
+
+// checkRow returns an error for a row that no Swap has written.
+func checkRow(node, version int64) error {
+	if version <= 0 || remote.CheckNode(node) != nil {
+		return fmt.Errorf("%w: the row of node %d has the version %d; restore it, or use another namespace", lease.ErrDamaged, node, version)
+	}
+	return nil
 }
 
 // Read returns the cell of a node number, in one round trip, or two with MySQL and
 // MariaDB unless the binary log is on and synced. Its error wraps [ErrNotPrimary] if the
 // answer may be out of date, [ErrAutocommit] if it may be that of an old transaction,
-// the driver's or the context's.
+// [lease.ErrDamaged] if the row is no cell, the driver's or the context's.
 func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
 	cell, err := s.read(ctx, node)
 	if err != nil {
@@ -165,17 +184,20 @@ func (s *Store) read(ctx context.Context, node int64) (lease.Cell, error) {
 // readOnce returns a cell, and what the session is like.
 func (s *Store) readOnce(ctx context.Context, node int64) (lease.Cell, string, error) {
 	var state string
-	var version sql.Null[uint64]
+	var version sql.Null[int64]
 	var value []byte
 	err := s.again(func() error {
 		return s.db.QueryRowContext(ctx, s.dialect.read, s.namespace, node).Scan(&state, &version, &value)
 	})
 	if err != nil && s.dialect.noTable(err) {
 		// No table, no cell; unless this is a replica to which the table has not come.
-		version.V, value = 0, nil
+		version, value = sql.Null[int64]{}, nil
 		err = s.db.QueryRowContext(ctx, s.dialect.state).Scan(&state)
 	}
-	return lease.Cell{Node: node, Version: version.V, Value: value}, state, err
+	if err == nil && version.Valid {
+		err = checkRow(node, version.V)
+	}
+	return lease.Cell{Node: node, Version: uint64(version.V), Value: value}, state, err
 }
 
 // versionStep is the greatest step from one version of a cell to the next. Random

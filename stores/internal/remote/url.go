@@ -191,16 +191,3 @@ func ParseDriverURL(rawURL string, schemes []string, own ...string) (*DriverURL,
 	}
 	return u, nil
 }
-
-// Harmless returns an error with the text of a driver's, unless that may show a
-// password of the URL. It never wraps err, which may hold all of it.
-func Harmless(err error, u *url.URL) error {
-	query := u.Query()
-	password, _ := u.User.Password()
-	for _, secret := range []string{password, query.Get("password"), query.Get("sslpassword")} {
-		if secret != "" && (strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), url.QueryEscape(secret))) {
-			return errors.New("its message is withheld, since it may show the password")
-		}
-	}
-	return errors.New(err.Error())
-}

@@ -3,7 +3,7 @@ package remote_test
 import (
 	"errors"
 	"fmt"
-	"net/url"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -157,17 +157,22 @@ func hides(t *testing.T, err error, rawURL string) {
 	}
 }
 
-func TestHarmless(t *testing.T) {
-	for rawURL, secret := range map[string]string{
-		"x://u:s3%2Fcret@h": "s3/cret", "x://:s3%2Fcret@h": "s3%2Fcret",
-		"x://h?password=s3cret": "s3cret", "x://h?sslpassword=s3cret": "s3cret",
+func TestWithhold(t *testing.T) {
+	const always = "its message is withheld, since it may show a password"
+	for message, want := range map[string]string{
+		"":                              always,
+		"bad s3cret":                    always,
+		"bad sslmodes, my_sslmode":      always,
+		"bad sslmode s3cret (CA files)": always + "; it is about: sslmode",
+		"CA file of sslmode: s3cret":    always + "; it is about: sslmode, CA file",
 	} {
-		u, err := url.Parse(rawURL)
-		require.NoError(t, err)
-		assert.ErrorContains(t, remote.Harmless(errors.New("bad "+secret+"!"), u), "withheld")
-		cause := errors.New("bad port")
-		err = remote.Harmless(cause, u)
-		assert.EqualError(t, err, "bad port")
+		cause := errors.New(message)
+		err := remote.Withhold(cause, message, "sslmode", "CA file")
+		assert.EqualError(t, err, want)
 		assert.NotErrorIs(t, err, cause)
+	}
+	for cause, want := range map[error]string{fs.ErrNotExist: "does not exist", fs.ErrPermission: "may not be read"} {
+		err := remote.Withhold(&fs.PathError{Op: "open", Path: "s3cret", Err: cause}, "open s3cret")
+		assert.EqualError(t, err, always+"; a file that the URL names "+want)
 	}
 }
