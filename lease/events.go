@@ -14,9 +14,9 @@ type Stats struct {
 	Failures   uint64 // operations of the store that failed, and cells that could not be read
 	// Skew is how far this process's clock was ahead of the fleet's at the last
 	// claim, as far as the others' grants tell: to about a third of a window. It is 0
-	// if there were no others. Processes that crashed look as if their clocks were
-	// behind, so a skew above zero shows a third of a window after the claim only, by
-	// those that have written meanwhile.
+	// if there were no others. What processes left that crashed can be far from any clock,
+	// so a skew of more than a third of a window shows only when others have extended
+	// their grants since the claim: some thirds of a window later.
 	Skew time.Duration
 	// Node is the node number that IDs are issued with, and Remaining how far the
 	// end of its grant is from the clock: below zero past it.
