@@ -166,9 +166,12 @@ func (e *ReleaseError) Error() string {
 // Unwrap returns the cause.
 func (e *ReleaseError) Unwrap() error { return e.Err }
 
-// URLError reports a URL that names no store, to a package under stores. It shows no
-// part of the URL but the scheme, for where the password begins and ends in a URL that
-// is wrong is anybody's guess.
+// URLError reports a URL that names no store, to a package under stores. Where the
+// password begins and ends in a URL that is wrong is anybody's guess. So, of the URL,
+// neither the text nor any cause shows more than the scheme, the names of options that
+// the store or its driver knows, and, if that is what is wrong, the value of the options
+// namespace and table, and of those that name a file to NATS, etcd and ZooKeeper (cacert,
+// cert, key, creds, nkey). What a driver says of a URL is withheld, but for such names.
 type URLError struct {
 	Scheme  string // such as "postgres"; empty if it is none that the store knows
 	Problem string // what is wrong, and what is wanted

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -9,6 +10,21 @@ import (
 
 	"github.com/tickflake/tickflake/stores/internal/remote"
 )
+
+// why returns an error with which a request has ended, and makes it wrap the end of the
+// context if that is what ended it. The driver would return the context's error alone; only gRPC's
+// tells what was waited for, such as a connection that is refused.
+func why(ctx context.Context, err error) error {
+	code := status.Code(err)
+	if code != codes.DeadlineExceeded && code != codes.Canceled || ctx.Err() == nil {
+		return err
+	}
+	message := status.Convert(err).Message()
+	if message == ctx.Err().Error() {
+		return err
+	}
+	return fmt.Errorf("%w: %s", ctx.Err(), message) // not %w twice: the driver would take gRPC's out
+}
 
 func (s *Store) failed(ctx context.Context, op string, node int64, err error) error {
 	// Both gRPC and the server, which is told the deadline, say in their own words that
@@ -18,5 +34,5 @@ func (s *Store) failed(ctx context.Context, op string, node int64, err error) er
 		status.Code(err) == codes.DeadlineExceeded {
 		ended = context.DeadlineExceeded
 	}
-	return remote.Failed("etcd", op, s.namespace, node, remote.Because(ended, err))
+	return remote.Failed(remote.At("etcd", s.endpoints()...), op, s.namespace, node, remote.Because(ended, err))
 }

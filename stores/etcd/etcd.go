@@ -23,6 +23,7 @@ type Store struct {
 	kv        clientv3.KV
 	namespace string
 	prefix    string
+	endpoints func() []string
 	close     func() error
 }
 
@@ -46,8 +47,9 @@ func New(client *clientv3.Client, namespace string) (*Store, error) {
 		kv:        clientv3.NewKVFromKVClient(once{clientv3.RetryKVClient(client)}, client),
 		namespace: namespace,
 		// The slash ends the name, so that no namespace is the beginning of another.
-		prefix: "/" + namespace + "/",
-		close:  func() error { return nil },
+		prefix:    "/" + namespace + "/",
+		endpoints: client.Endpoints,
+		close:     func() error { return nil },
 	}, nil
 }
 
@@ -227,6 +229,7 @@ func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.C
 type once struct{ pb.KVClient }
 
 func (c once) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
+	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// The driver does not go on once the context has ended.
@@ -235,5 +238,11 @@ func (c once) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOptio
 			cancel()
 		}
 	})
-	return c.KVClient.Txn(ctx, in, append(opts[:len(opts):len(opts)], stop)...)
+	resp, err := c.KVClient.Txn(ctx, in, append(opts[:len(opts):len(opts)], stop)...)
+	return resp, why(outer, err)
+}
+
+func (c once) Range(ctx context.Context, in *pb.RangeRequest, opts ...grpc.CallOption) (*pb.RangeResponse, error) {
+	resp, err := c.KVClient.Range(ctx, in, opts...)
+	return resp, why(ctx, err)
 }

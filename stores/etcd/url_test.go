@@ -1,10 +1,14 @@
 package etcd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/tickflake/tickflake/lease"
 )
@@ -43,11 +47,42 @@ func TestBadArguments(t *testing.T) {
 	// Nothing listens there, and nothing is asked.
 	s := openOffline(t)
 	for _, node := range []int64{-1, 1 << 22, 1 << 62, -1 << 63} {
-		if _, err := s.Read(limited(t), node); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("etcd: read cell %d of", node)) {
+		if _, err := s.Read(limited(t), node); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("etcd at 127.0.0.1:1: read cell %d of", node)) {
 			t.Errorf("Read(%d): %v", node, err)
 		}
 		if _, err := s.Swap(limited(t), lease.Cell{Node: node}, nil); err == nil || errors.Is(err, lease.ErrConflict) {
 			t.Errorf("Swap(%d): %v", node, err)
+		}
+	}
+}
+
+// The message says what was asked, and why nobody answered.
+func TestDownIsNamed(t *testing.T) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://127.0.0.1:1", "localhost:2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close() //nolint:errcheck // the test has ended
+	given, err := New(client, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Store{given, openURL(t, "etcd://127.0.0.1:1,localhost:2"), openURL(t, "etcds://127.0.0.1:1,localhost:2")} {
+		for op, do := range map[string]func(context.Context) error{
+			"list cells": func(ctx context.Context) error { _, err := s.List(ctx); return err },
+			"swap cell":  func(ctx context.Context) error { _, err := s.Swap(ctx, lease.Cell{}, nil); return err },
+		} {
+			ctx, cancel := context.WithTimeout(limited(t), 300*time.Millisecond)
+			err := do(ctx)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"etcd at 127.0.0.1:1,localhost:2: " + op, "refused"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q", err, want)
+				}
+			}
 		}
 	}
 }

@@ -138,7 +138,11 @@ func connectOptions(u *remote.URL) ([]natsgo.Option, error) {
 		options = append(options, natsgo.Token(u.User))
 	}
 	if file := u.Options["creds"]; file != "" {
-		options = append(options, natsgo.UserCredentials(file))
+		creds := natsgo.UserCredentials(file)
+		if err := tryCredentials(creds); err != nil {
+			return nil, u.Refuse("option creds", err)
+		}
+		options = append(options, creds)
 	}
 	if file := u.Options["nkey"]; file != "" {
 		nkey, err := natsgo.NkeyOptionFromSeed(file)
@@ -152,6 +156,19 @@ func connectOptions(u *remote.URL) ([]natsgo.Option, error) {
 		return options, err
 	}
 	return append(options, natsgo.Secure(config)), nil
+}
+
+// tryCredentials reads the file as the driver does when it connects.
+func tryCredentials(creds natsgo.Option) error {
+	var options natsgo.Options
+	if err := creds(&options); err != nil {
+		return err
+	}
+	if _, err := options.UserJWT(); err != nil {
+		return err
+	}
+	_, err := options.SignatureCB([]byte("nonce"))
+	return err
 }
 
 // connect is nats.Connect with a context, which that does not take. It is bounded by

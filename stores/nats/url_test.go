@@ -3,6 +3,8 @@ package nats
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,16 +13,22 @@ import (
 
 // The rest of what is no URL is tried out in package remote.
 func TestBadURL(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.creds")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for rawURL, want := range map[string]string{
-		"etcd://u:SECRET@h":            "store URL: unknown scheme, want nats:// or tls://",
-		"nats://u:SECRET@h/path":       "a path after the host",
-		"nats://u:SECRET@h?x=SECRET":   "there are namespace, replicas, creds, nkey, cacert, cert, key",
-		"nats://u:SECRET@h?cert=/none": "needs the scheme tls://",
-		"tls://u:SECRET@h?cert=/none":  "options cert and key",
-		"nats://u:SECRET@h?replicas=0": "option replicas is not 1 to 5",
-		"nats://u:SECRET@h?replicas=6": "option replicas is not 1 to 5",
-		"nats://u:SECRET@h?replicas=x": "option replicas is not 1 to 5",
-		"nats://u:SECRET@h?nkey=/none": "option nkey",
+		"etcd://u:SECRET@h":                "store URL: unknown scheme, want nats:// or tls://",
+		"nats://u:SECRET@h/path":           "a path after the host",
+		"nats://u:SECRET@h?x=SECRET":       "there are namespace, replicas, creds, nkey, cacert, cert, key",
+		"nats://u:SECRET@h?cert=/none":     "needs the scheme tls://",
+		"tls://u:SECRET@h?cert=/none":      "options cert and key",
+		"nats://u:SECRET@h?replicas=0":     "option replicas is not 1 to 5",
+		"nats://u:SECRET@h?replicas=6":     "option replicas is not 1 to 5",
+		"nats://u:SECRET@h?replicas=x":     "option replicas is not 1 to 5",
+		"nats://u:SECRET@h?nkey=/none":     "option nkey",
+		"nats://u:SECRET@h?creds=/none":    "option creds: nats: open /none: ",
+		"nats://u:SECRET@h?creds=" + empty: "option creds: unable to extract key pair",
 	} {
 		_, err := Open(limited(t), rawURL)
 		bad, ok := errors.AsType[*lease.URLError](err)

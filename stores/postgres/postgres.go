@@ -102,7 +102,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 func withhold(err error) error {
 	_, message, _ := strings.Cut(err.Error(), "`: ")
 	return remote.Withhold(err, message, "port", "connect_timeout", "target_session_attrs", "service",
-		"sslmode", "sslcertmode", "sslnegotiation", "sslrootcert", "CA file", "sslcert", "sslkey", "sslpassword", "TLS",
+		"sslmode", "sslcertmode", "sslnegotiation", "sslrootcert", "CA", "sslcert", "sslkey", "sslpassword", "cert", "key", "TLS",
 		"channel_binding", "require_auth", "min_protocol_version", "max_protocol_version",
 		"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity")
 }

@@ -9,15 +9,16 @@ import (
 	"io"
 )
 
-// fake returns a database that answers each query with one row, or an error for nil.
-func fake(row []driver.Value) *sql.DB { return sql.OpenDB(fakeServer(row)) }
+// fake returns a database that answers each query with the same rows, or an error if
+// there are none.
+func fake(rows ...[]driver.Value) *sql.DB { return sql.OpenDB(fakeServer(rows)) }
 
-type fakeServer []driver.Value
+type fakeServer [][]driver.Value
 
 func (f fakeServer) Connect(context.Context) (driver.Conn, error) { return fakeConn(f), nil }
 func (f fakeServer) Driver() driver.Driver                        { return nil }
 
-type fakeConn []driver.Value
+type fakeConn [][]driver.Value
 
 var errFake = errors.New("nothing was to be sent")
 
@@ -28,22 +29,22 @@ func (f fakeConn) QueryContext(context.Context, string, []driver.NamedValue) (dr
 	if f == nil {
 		return nil, errFake
 	}
-	return &fakeRows{row: f}, nil
+	return &fakeRows{rows: f, columns: len(f[0])}, nil
 }
 
 type fakeRows struct {
-	row  []driver.Value
-	done bool
+	rows    [][]driver.Value // that are left
+	columns int
 }
 
-func (r *fakeRows) Columns() []string { return make([]string, len(r.row)) }
+func (r *fakeRows) Columns() []string { return make([]string, r.columns) }
 func (r *fakeRows) Close() error      { return nil }
 func (r *fakeRows) Next(dest []driver.Value) error {
-	if r.done {
+	if len(r.rows) == 0 {
 		return io.EOF
 	}
-	r.done = true
-	copy(dest, r.row)
+	copy(dest, r.rows[0])
+	r.rows = r.rows[1:]
 	return nil
 }
 

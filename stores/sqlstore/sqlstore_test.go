@@ -14,7 +14,7 @@ import (
 )
 
 func TestNewOfBadThings(t *testing.T) {
-	db := fake(nil)
+	db := fake()
 	_, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a b")
 	_, ok := errors.AsType[*lease.NamespaceError](err)
 	assert.True(t, ok, "%v", err)
@@ -39,7 +39,7 @@ func TestNewOfBadThings(t *testing.T) {
 
 // What cannot be a cell is refused before anything is sent.
 func TestSwapOfNoCell(t *testing.T) {
-	s, err := sqlstore.New(fake(nil), sqlstore.PostgreSQL(), "a")
+	s, err := sqlstore.New(fake(), sqlstore.PostgreSQL(), "a")
 	require.NoError(t, err)
 	for _, c := range []struct {
 		node  int64
@@ -51,6 +51,28 @@ func TestSwapOfNoCell(t *testing.T) {
 	}
 	_, err = s.Swap(t.Context(), lease.Cell{Node: 1, Version: 1<<64 - 1}, nil)
 	assert.ErrorIs(t, err, lease.ErrConflict)
+}
+
+// A row that is no cell hides no other.
+func TestDamagedRows(t *testing.T) {
+	s, err := sqlstore.New(fake([]driver.Value{int64(3), int64(5), "v"}, []driver.Value{int64(4), int64(-5), "v"}, []driver.Value{int64(5), int64(0), "v"},
+		[]driver.Value{int64(-6), int64(1), "v"}, []driver.Value{int64(1 << 22), int64(1), "v"}, []driver.Value{int64(7), int64(1), "w"}), sqlstore.PostgreSQL(), "a")
+	require.NoError(t, err)
+	cells, err := s.List(t.Context())
+	require.ErrorIs(t, err, lease.ErrDamaged)
+	for _, node := range []int{4, 5, -6, 1 << 22} {
+		assert.ErrorContains(t, err, fmt.Sprintf("the row of node %d has the version", node))
+	}
+	assert.Equal(t, []lease.Cell{{Node: 3, Version: 5, Value: []byte("v")}, {Node: 7, Version: 1, Value: []byte("w")}}, cells)
+
+	for _, version := range []int64{-5, 0} {
+		s, err = sqlstore.New(fake([]driver.Value{"", version, "v"}), sqlstore.PostgreSQL(), "a")
+		require.NoError(t, err)
+		holding, err := lease.InspectNode(t.Context(), s, 4)
+		require.NoError(t, err)
+		assert.Equal(t, lease.Damaged, holding.State)
+		assert.ErrorIs(t, holding.Err, lease.ErrDamaged)
+	}
 }
 
 // What the server says of itself, and an answer that makes no sense, are no answer.

@@ -49,11 +49,13 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dial := net.DialTimeout
-	if config != nil {
-		dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
-			return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, addr, config)
+	dialed := new(dials)
+	dial := func(network, addr string, timeout time.Duration) (conn net.Conn, err error) {
+		defer func() { dialed.note(err) }()
+		if config == nil {
+			return net.DialTimeout(network, addr, timeout)
 		}
+		return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, addr, config)
 	}
 	if (u.User == "") != (u.Password == "") {
 		return nil, u.Refuse("a user without a password, or a password without a user", nil)
@@ -75,7 +77,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 		})
 		if err != nil {
 			conn.Close()
-			return nil, &OpenError{Hosts: hosts, Err: err}
+			return nil, &OpenError{Hosts: hosts, Err: dialed.add(err)}
 		}
 	}
 	s, err := newStore(conn, u.Path, u.Namespace, acl)
@@ -83,6 +85,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 		conn.Close()
 		return nil, err
 	}
+	s.servers, s.dialed = func() []string { return u.Hosts }, dialed
 	s.close = func() error { conn.Close(); return nil }
 	return s, nil
 }

@@ -1,10 +1,14 @@
 package zookeeper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/tickflake/tickflake/lease"
 )
@@ -45,11 +49,37 @@ func TestBadArguments(t *testing.T) {
 	// Nothing listens there, and nothing is asked.
 	s := openOffline(t)
 	for _, node := range []int64{-1, 1 << 22, 1 << 62, -1 << 63} {
-		if _, err := s.Read(limited(t), node); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("zookeeper: read cell %d of", node)) {
+		if _, err := s.Read(limited(t), node); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("zookeeper at 127.0.0.1:1: read cell %d of", node)) {
 			t.Errorf("Read(%d): %v", node, err)
 		}
 		if _, err := s.Swap(limited(t), lease.Cell{Node: node}, nil); err == nil || errors.Is(err, lease.ErrConflict) {
 			t.Errorf("Swap(%d): %v", node, err)
 		}
+	}
+}
+
+// The message says what was asked, and why nobody answered.
+func TestDownIsNamed(t *testing.T) {
+	for _, rawURL := range []string{"zk://127.0.0.1:1,localhost:2", "zks://127.0.0.1:1,localhost:2/x"} {
+		s := openURL(t, rawURL)
+		ctx, cancel := context.WithTimeout(limited(t), 300*time.Millisecond)
+		_, err := lease.Inspect(ctx, s)
+		cancel()
+		failed, ok := errors.AsType[*lease.StoreError](err)
+		if !ok || !errors.Is(failed, context.DeadlineExceeded) && !errors.Is(failed, zk.ErrNoServer) {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"zookeeper at 127.0.0.1:1,localhost:2: list cells", "refused"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(limited(t), 300*time.Millisecond)
+	defer cancel()
+	_, err := Open(ctx, "zk://u:SECRET@127.0.0.1:1")
+	if failed, ok := errors.AsType[*OpenError](err); !ok ||
+		failed.Hosts != "127.0.0.1:1" || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "SECRET") {
+		t.Errorf("Open: %v", err)
 	}
 }

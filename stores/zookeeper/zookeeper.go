@@ -22,6 +22,8 @@ type Store struct {
 	namespace string
 	root      string // the znode above the cells
 	acl       []zk.ACL
+	servers   func() []string // for messages
+	dialed    *dials
 	close     func() error
 }
 
@@ -57,6 +59,8 @@ func newStore(conn *zk.Conn, chroot, namespace string, acl []zk.ACL) (*Store, er
 		namespace: namespace,
 		root:      chroot + "/" + namespace,
 		acl:       acl,
+		servers:   func() []string { return []string{conn.Server()} },
+		dialed:    new(dials),
 		close:     func() error { return nil },
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tickflake/tickflake/lease"
@@ -55,13 +56,32 @@ func CheckCell(cell lease.Cell, zero bool) error {
 }
 
 // Failed returns the error of an operation on the cells of a namespace: list, read or
-// swap. It wraps err. A list has no node number.
+// swap. It wraps err. A list has no node number. The store is its name, and where its
+// servers are, as [At] returns it.
 func Failed(store, op, namespace string, node int64, err error) error {
 	what := "cells"
 	if op != "list" {
 		what = fmt.Sprintf("cell %d", node)
 	}
 	return fmt.Errorf("%s: %s %s of namespace %q: %w", store, op, what, namespace, err)
+}
+
+// At returns the name of a store, and where its servers are if that is known. They are
+// HOST:PORT each, or URLs, of which only that is shown.
+func At(store string, servers ...string) string {
+	var hosts []string
+	for _, server := range servers {
+		if _, rest, ok := strings.Cut(server, "://"); ok {
+			server = rest
+		}
+		if server = server[strings.LastIndex(server, "@")+1:]; server != "" {
+			hosts = append(hosts, server)
+		}
+	}
+	if len(hosts) == 0 {
+		return store
+	}
+	return store + " at " + strings.Join(hosts, ",")
 }
 
 // Because returns err, and makes it wrap ended, the error of the operation's context,

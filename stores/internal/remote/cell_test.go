@@ -60,6 +60,13 @@ func TestFailed(t *testing.T) {
 		`pack: list cells of namespace "n": why`)
 }
 
+func TestAt(t *testing.T) {
+	assert.Equal(t, "pack", remote.At("pack"))
+	assert.Equal(t, "pack", remote.At("pack", ""))
+	assert.Equal(t, "pack at h:1", remote.At("pack", "h:1"))
+	assert.Equal(t, "pack at h:1,[::1]:2,h:3", remote.At("pack", "http://h:1", "", "https://u:s3@cret@[::1]:2", "u:s3cret@h:3"))
+}
+
 func TestBecause(t *testing.T) {
 	cause := errors.New("broken pipe")
 	assert.Equal(t, cause, remote.Because(nil, cause))

@@ -8,7 +8,6 @@
 package remote
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
