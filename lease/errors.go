@@ -139,7 +139,7 @@ func (e *SkewError) Error() string {
 	if skew < 0 {
 		direction, skew = "behind", -skew
 	}
-	return fmt.Sprintf("clock is about %s %s the fleet, by the grants of %d nodes (limit %s): set it right, unless all of them stopped that long ago; IDs stay unique, but may not sort with the others'",
+	return fmt.Sprintf("clock is about %s %s the fleet, by the grants of %d nodes (limit %s): set it right; IDs stay unique, but may not sort with the others'",
 		skew.Round(time.Second), direction, e.Nodes, e.Limit)
 }
 

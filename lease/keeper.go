@@ -198,13 +198,13 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 		err = k.extend(ctx)
 	}
 	k.publish()
-	k.noteEnd(err)
 	if err == nil && k.held != nil && k.dueIn() > 0 {
 		k.settle(ctx)
 	}
 	if ctx.Err() != nil { // the store is not to blame
 		return k.pause()
 	}
+	k.noteEnd(err)
 	if err != nil {
 		return k.failed(err)
 	}
