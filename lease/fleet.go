@@ -74,7 +74,7 @@ func (k *Keeper) settle(ctx context.Context) {
 	}
 	d.due += d.again
 	d.asked++
-	bounded, cancel := context.WithTimeout(ctx, k.pause())
+	bounded, cancel := context.WithTimeout(ctx, k.brief)
 	defer cancel()
 	cells, records, err := k.listAll(bounded)
 	living := 0

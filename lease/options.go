@@ -51,6 +51,7 @@ type config struct {
 	period time.Duration // the window
 	window uint64        // the same in ticks
 	limit  time.Duration // of one operation
+	brief  time.Duration // of one that is not urgent, and must not keep others waiting
 
 	source  NodeSource // or nil
 	node    int64      // what it gave
@@ -195,6 +196,7 @@ func configure(store Store, options []Option) (config, error) {
 	if n := c.longest(); n > MaxValue {
 		return fail("WithOwner", fmt.Errorf("with it and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, MaxValue))
 	}
+	c.brief = min(c.limit, max(c.period/12, time.Millisecond), time.Second)
 	c.timing()
 	return c, nil
 }
