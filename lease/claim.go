@@ -42,6 +42,9 @@ func (k *Keeper) claim(ctx context.Context) error {
 	if cells, records, err = k.checkFleet(ctx, cells, records); err != nil {
 		return err
 	}
+	if cells, records, err = k.refresh(ctx, cells, records); err != nil {
+		return err
+	}
 	free, full := k.choose(cells, records)
 	tries := 0
 	for _, c := range free {
@@ -120,6 +123,29 @@ func (k *Keeper) hold(cell Cell, floor uint64, r record, unlock func()) {
 func (k *Keeper) written() {
 	k.due = k.elapsed() + k.span(0, k.window)/3
 	k.recovered()
+}
+
+// refresh reads the cell of a number that it must be, since a list may be out of date: a
+// process that takes its own number up again would be told that another holds it.
+func (k *Keeper) refresh(ctx context.Context, cells []Cell, records []record) ([]Cell, []record, error) {
+	if !k.pinned() || k.locker != nil {
+		return cells, records, nil
+	}
+	cell, _, err := k.read(ctx, k.node)
+	if err != nil || cell.Version == 0 {
+		return cells, records, err
+	}
+	fresh, err := k.records([]Cell{cell})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range cells {
+		if cells[i].Node == k.node {
+			cells[i], records[i] = cell, fresh[0]
+			return cells, records, nil
+		}
+	}
+	return append(cells, cell), append(records, fresh[0]), nil
 }
 
 // listAll lists the cells, and what is in them.

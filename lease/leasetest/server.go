@@ -292,7 +292,7 @@ func testLateWrite(t *testing.T, s Server) {
 	}
 	next := r.beside.swap(r.cell, "by another")
 	r.Resume()
-	for i := range 20 {
+	for i := range 50 {
 		if is := recovered(t, r.through, 1); !same(is, next) {
 			t.Fatalf("the cell is %v, want %v: the late write has looked at no version", show(is), show(next))
 		}
