@@ -105,6 +105,7 @@ func ExampleWrap() {
 	}
 	// Output:
 	// tickflake.store list: tickflake.namespace=orders tickflake.store.operation=list tickflake.store.outcome=ok
+	// tickflake.store read: tickflake.namespace=orders tickflake.node=7 tickflake.store.operation=read tickflake.store.outcome=ok
 	// tickflake.store swap: tickflake.namespace=orders tickflake.node=7 tickflake.store.operation=swap tickflake.store.outcome=ok
 	// tickflake.store swap: tickflake.namespace=orders tickflake.node=7 tickflake.store.operation=swap tickflake.store.outcome=ok
 }
