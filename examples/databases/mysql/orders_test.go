@@ -39,7 +39,8 @@ func orders(t *testing.T, db *sql.DB, gen *generator.Generator) {
 	require.NoError(t, err)
 	assert.Equal(t, []mysql.Order{first, second, {ID: ids[0], Customer: "bob"}, {ID: ids[1], Customer: "cyd"}}, got[len(got)-4:])
 
-	second.Replaces.V = second.ID + 1
+	second.Replaces.V, err = gen.Next() // which no order has
+	require.NoError(t, err)
 	var refused *driver.MySQLError
 	require.ErrorAs(t, mysql.Insert(ctx, db, gen, &second), &refused, "there is no such order")
 	assert.EqualValues(t, 1452, refused.Number)
