@@ -42,9 +42,6 @@ func (k *Keeper) claim(ctx context.Context) error {
 	if cells, records, err = k.checkFleet(ctx, cells, records); err != nil {
 		return err
 	}
-	if cells, records, err = k.refresh(ctx, cells, records); err != nil {
-		return err
-	}
 	free, full := k.choose(cells, records)
 	tries := 0
 	for _, c := range free {
@@ -62,12 +59,16 @@ func (k *Keeper) claim(ctx context.Context) error {
 			return k.storeError("lock", c.cell.Node, err)
 		}
 		tries++
+		if c, err = k.refresh(ctx, c); err != nil {
+			unlock()
+			return err
+		}
 		err = k.take(ctx, c, unlock)
 		switch {
 		case !errors.Is(err, ErrConflict):
 			return err
 		case k.pinned():
-			return &HeldError{Node: c.cell.Node, Owner: c.owner, Err: err}
+			return &HeldError{Node: c.cell.Node, Owner: c.owner, Err: ErrConflict}
 		}
 		full.Held++ // by whoever was faster
 	}
@@ -125,27 +126,22 @@ func (k *Keeper) written() {
 	k.recovered()
 }
 
-// refresh reads the cell of a number that it must be, since a list may be out of date: a
-// process that takes its own number up again would be told that another holds it.
-func (k *Keeper) refresh(ctx context.Context, cells []Cell, records []record) ([]Cell, []record, error) {
-	if !k.pinned() || k.locker != nil {
-		return cells, records, nil
+// refresh reads the cell again if its number is the one that it must be, or if we have
+// locked it. The list of a cluster may be out of date, and whoever held a lock wrote the
+// cell before it gave it back: the swap would fail, and nobody hold the number.
+func (k *Keeper) refresh(ctx context.Context, c candidate) (candidate, error) {
+	if !k.pinned() && k.locker == nil {
+		return c, nil
 	}
-	cell, _, err := k.read(ctx, k.node)
+	cell, _, err := k.read(ctx, c.cell.Node)
 	if err != nil || cell.Version == 0 {
-		return cells, records, err
+		return c, err
 	}
-	fresh, err := k.records([]Cell{cell})
+	records, err := k.records([]Cell{cell})
 	if err != nil {
-		return nil, nil, err
+		return c, err
 	}
-	for i := range cells {
-		if cells[i].Node == k.node {
-			cells[i], records[i] = cell, fresh[0]
-			return cells, records, nil
-		}
-	}
-	return append(cells, cell), append(records, fresh[0]), nil
+	return candidate{cell: cell, limit: records[0].Limit, owner: records[0].Owner}, nil
 }
 
 // listAll lists the cells, and what is in them.
