@@ -175,6 +175,17 @@ func TestCallersMustBeServed(t *testing.T) {
 	assert.Empty(t, lines(gt.RunScript(s, parse("callers 3; ids 12; pass 1ms; ids 12"))), "a batch among others may fail as a whole")
 }
 
+// A call may end after a leap second that another's wait led over.
+func TestCallersOverALeapSecond(t *testing.T) {
+	for script, leads := range map[string]int{"callers 2; pass 998ms; leap; ids 1": 0, "callers 2; pass 998ms; step -1s; ids 1": 1} {
+		s := taped(claim(wait(forever), wait(0)))
+		s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
+			return gt.Process[tid]{Next: func() (tid, error) { return after(2*ms, is(at(998, 0)))(&tape{clock: clock}) }}, nil
+		}
+		assert.Equal(t, leads, gt.RunScript(s, parse(script)).Violated[gt.Lead], script)
+	}
+}
+
 // A call that spins is ended soon after the others have made theirs, however many
 // callers there are.
 func TestSpinnerAmongOthers(t *testing.T) {

@@ -75,7 +75,8 @@
 //     call ended, than is claimed for the cause at that reading; if the clock was past
 //     the last tick, an ID is not ahead at all. This needs Time. Without Tick, for
 //     batches, streams and several callers at once, and in the other cases of Stall,
-//     the bound is the larger of the two.
+//     the bound is the larger of the two. Several callers are not held to it in a
+//     script with leap: another's wait may lead over it.
 //   - [Stale]: an ID's tick had ended when its call began. This needs Time and Tick.
 //   - [Rejected]: a call failed though the clock was past the last tick, or though
 //     the next tick was no further than the claim for its cause serves. It needs
