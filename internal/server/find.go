@@ -2,10 +2,13 @@ package server
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"sync"
 )
 
 // MissingError reports that a server cannot run here, since a file of it is missing.
@@ -48,15 +51,36 @@ func look(name string, dirs []string) string {
 	return path
 }
 
-// Port returns the number of a TCP port that was free on 127.0.0.1 just now. Another
-// process can take it before the server does, though hardly any looks for the same.
+// claims are listeners that hold, as long as this process runs, the ports that Port has
+// given away. They are kept, or the garbage collector would close them.
+var claims struct {
+	sync.Mutex
+	held []net.Listener
+}
+
+// Port returns the number of a TCP port that was free on 127.0.0.1 just now. It is not
+// of those that a system gives to who asks for any, 32768 and up on Linux. There, where
+// 127.0.0.2 is this machine as well, no other call gets the same while this process
+// runs, in whichever process it is.
 func Port() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("look for a free port: %w", err)
+	var err error
+	for range 100 {
+		port := 10_000 + rand.IntN(20_000)
+		var free, claim net.Listener
+		if free, err = net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err != nil {
+			continue // it is in use
+		}
+		_ = free.Close()
+		if claim, err = net.Listen("tcp", fmt.Sprint("127.0.0.2:", port)); err == nil {
+			claims.Lock()
+			claims.held = append(claims.held, claim)
+			claims.Unlock()
+		} else if runtime.GOOS == "linux" {
+			continue // another process has it in mind
+		}
+		return port, nil
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	return 0, fmt.Errorf("look for a free port: %w", err)
 }
 
 // Dir makes a temporary directory with a short path in base, or where the system wants

@@ -5,8 +5,11 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,7 +43,8 @@ func pidOf(t *testing.T, c Config) int {
 const wait = "echo $$ > pid.new; mv pid.new pid; while :; do read line < fifo; done"
 
 func TestStopAsks(t *testing.T) {
-	c := shell(t, "trap 'echo asked; exit 0' QUIT; mkfifo fifo; "+wait)
+	// Its steps are short: a signal just before one that blocks would be seen after it.
+	c := shell(t, "trap 'echo asked; exit 0' QUIT; echo $$ > pid.new; mv pid.new pid; while :; do sleep 0.01; done")
 	c.Quit = syscall.SIGQUIT
 	p, err := Start(t.Context(), c)
 	require.NoError(t, err)
@@ -99,4 +103,22 @@ func TestMissing(t *testing.T) {
 	require.ErrorAs(t, err, &missing)
 	assert.Equal(t, "its-package", missing.Package)
 	assert.EqualError(t, err, "no-such-server is not installed; on Debian or Ubuntu: apt-get install its-package")
+}
+
+// Nobody who asks is given a port that another has in mind.
+func TestPort(t *testing.T) {
+	seen := map[int]bool{}
+	for range 100 {
+		port, err := Port()
+		require.NoError(t, err)
+		assert.False(t, seen[port], "%d twice", port)
+		seen[port] = true
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		require.NoError(t, err, "it is free for the server")
+		require.NoError(t, l.Close())
+		if runtime.GOOS == "linux" {
+			_, err = net.Listen("tcp", fmt.Sprint("127.0.0.2:", port))
+			assert.Error(t, err, "another process would be given it")
+		}
+	}
 }
