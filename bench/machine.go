@@ -75,7 +75,7 @@ func stolen(before, after cpu.TimesStat) float64 {
 	if all <= 0 {
 		return 0
 	}
-	return 100 * max(after.Steal-before.Steal, 0) / all
+	return min(100*max(after.Steal-before.Steal, 0)/all, 100) // a sum is rounded otherwise than its parts
 }
 
 // total is all of the time, in which that of guests is within that of users.

@@ -24,4 +24,8 @@ func TestStolen(t *testing.T) {
 	assert.Zero(t, stolen(before, before), "no time passed")
 	assert.Zero(t, stolen(before, cpu.TimesStat{User: 150, Idle: 145, Steal: 5}), "a counter that went back")
 	assert.Zero(t, stolen(cpu.TimesStat{}, cpu.TimesStat{}), "a system that does not tell")
+	only := cpu.TimesStat{User: 42687.61, Nice: 19241.28, System: 9791.75, Idle: 41228.03, Iowait: 447.04, Softirq: 556.95, Steal: 6679.02}
+	more := only
+	more.Steal = 6679.03
+	assert.Equal(t, 100.0, stolen(only, more), "no more than all, however it is rounded")
 }

@@ -27,12 +27,13 @@ func Sections() []measure.Section {
 	return []measure.Section{{ID: id, Title: title, Full: 8 * time.Second, Quick: 4 * time.Second,
 		Measure: func(ctx context.Context, run *measure.Run) results.Section {
 			rows, list := newRows()
-			return measureRows(ctx, run, rows, list)
+			return measureRows(ctx, run, limit(run.Budget), rows, list)
 		}}}
 }
 
-// measureRows runs the peers of the list, each of which is the row of the same index.
-func measureRows(ctx context.Context, run *measure.Run, rows []*row, list []peers.Peer) results.Section {
+// measureRows runs the peers of the list, each of which is the row of the same index, and
+// whose processes must answer within the limit.
+func measureRows(ctx context.Context, run *measure.Run, limit time.Duration, rows []*row, list []peers.Peer) results.Section {
 	all := faults()
 	var later []func() string // the faults of leases, which come after the catalogue
 	for i, r := range rows {
@@ -47,7 +48,7 @@ func measureRows(ctx context.Context, run *measure.Run, rows []*row, list []peer
 	}
 	progress := func(done, of int, what string) { run.Progress(done, of+len(later), what) }
 	cells := 0
-	report := peers.Run(ctx, list, peers.Options{Limit: limit(run.Budget), Progress: func(done, of int, what string) {
+	report := peers.Run(ctx, list, peers.Options{Limit: limit, Progress: func(done, of int, what string) {
 		cells = of
 		progress(done, of, what)
 	}})

@@ -24,6 +24,7 @@ const (
 	samples  = 5                     // per generator, of the spread
 	each     = 1024                  // IDs per sample
 	interval = 10 * time.Millisecond // between two of them
+	patience = 30 * time.Second      // that a process may take; none spins
 	least    = 3                     // rounds of those that are busy
 	fewest   = 4                     // whole ticks per round
 	longest  = 40                    // milliseconds per round
@@ -85,7 +86,7 @@ func lines(ctx context.Context, run *measure.Run) (all []line, notes []string) {
 		if ctx.Err() != nil {
 			break
 		}
-		low, err := p.IDs(ctx, samples*each, interval, peers.DefaultLimit)
+		low, err := p.IDs(ctx, samples*each, interval, patience)
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("%s: %v.", l.name, err))
 			continue

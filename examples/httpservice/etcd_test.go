@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // requests, and is not to be restarted; when etcd is back, it goes on by itself.
 func TestEtcdAway(t *testing.T) {
 	server, storeURL := etcdtest.Start(t)
-	p := start(t, exampletest.Build(t, "./httpservice"), "--store", storeURL, "--window", "2s", "--request-timeout", "100ms")
+	p := start(t, exampletest.Build(t, "./httpservice"), "--store", storeURL, "--window", "2s", "--request-timeout", "2s")
 	before := p.ids(t, 5)
 
 	require.NoError(t, server.Kill())
@@ -75,7 +75,8 @@ func TestClockFarFromTheFleet(t *testing.T) {
 	require.NoError(t, err)
 	defer other.Close() //nolint:errcheck // the same
 
-	p := exampletest.Start(t, exampletest.Build(t, "./httpservice"), "--listen", "127.0.0.1:0", "--store", storeURL, "--window", "2s")
+	// It waits half of its own window for the other to write, which that does every 0.7 s.
+	p := exampletest.Start(t, exampletest.Build(t, "./httpservice"), "--listen", "127.0.0.1:0", "--store", storeURL, "--window", "20s")
 	assert.Equal(t, 1, p.Wait())
 	assert.Regexp(t, `clock is .*behind`, p.Stderr())
 }

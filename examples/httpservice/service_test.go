@@ -162,6 +162,10 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
+// timeout is how long a request may wait. It is in the machine's time, so it is long
+// enough for one that is held up.
+const timeout = time.Second
+
 // leased is a service on a store and a clock that the test rules.
 func leased(t *testing.T, clock *clocktest.Virtual, store lease.Store, strategy strategies.Strategy, options ...lease.Option) (*lease.Keeper, http.Handler) {
 	t.Helper()
@@ -170,7 +174,7 @@ func leased(t *testing.T, clock *clocktest.Virtual, store lease.Store, strategy 
 	require.NoError(t, err)
 	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategy))
 	require.NoError(t, err)
-	return keeper, (&service{gen: gen, keeper: keeper, strategy: strategy, batchLimit: 100, timeout: 20 * time.Millisecond}).handler()
+	return keeper, (&service{gen: gen, keeper: keeper, strategy: strategy, batchLimit: 100, timeout: timeout}).handler()
 }
 
 func TestStoreAway(t *testing.T) {
@@ -251,8 +255,8 @@ func TestReadyAfterCrash(t *testing.T) {
 		lead     time.Duration // at which it becomes ready
 	}{
 		{"reject", 0},
-		{"wait:1s", 20 * time.Millisecond}, // requests do not wait for longer
-		{"wait", 20 * time.Millisecond},
+		{"wait:10s", timeout}, // requests do not wait for longer
+		{"wait", timeout},
 		{"borrow:10s", 10 * time.Second},
 		{"borrow:1m", 30 * time.Second},
 	} {
