@@ -61,9 +61,10 @@ var silent = lease.WithLogger(slog.New(slog.DiscardHandler))
 // tenth is the node number that tests claim where it matters which.
 var tenth = lease.WithNode(lease.NodeNumber(9))
 
-// claimPolled claims a lease that does nothing by itself.
+// claimPolled claims a lease that does nothing by itself. Its store has a minute: it may
+// be on a disk that many others write to.
 func claimPolled(store lease.Store, clock generator.Clock, options ...lease.Option) (*lease.Keeper, error) {
-	options = append([]lease.Option{lease.WithClock(clock), lease.WithLayout(layout()), lease.WithPolling(), silent}, options...)
+	options = append([]lease.Option{lease.WithClock(clock), lease.WithLayout(layout()), lease.WithPolling(), lease.WithTimeout(time.Minute), silent}, options...)
 	return lease.Claim(context.Background(), store, options...)
 }
 

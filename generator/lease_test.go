@@ -242,7 +242,9 @@ func TestWaitForAGrant(t *testing.T) {
 	}
 }
 
-func TestDeadlineWaitsForAGrant(t *testing.T) {
+func TestDeadlineWaitsForAGrant(t *testing.T) { inBubble(t, deadlineWaitsForAGrant) }
+
+func deadlineWaitsForAGrant(t *testing.T) {
 	l := &handLease{layout: narrow(), clock: monoclock.New(), first: generator.Grant{Node: 1, Limit: 1, Renew: 1}}
 	g := newGenerator(t, generator.WithLease(l), generator.WithStrategy(strategies.Reject()))
 	asked := make(chan struct{}, 1000)

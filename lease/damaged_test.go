@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,7 @@ func TestDamagedCellStopsClaims(t *testing.T) {
 	store, err := directory.Open(path)
 	require.NoError(t, err)
 	clock := clocktest.NewVirtual(noon)
-	k, err := lease.Claim(t.Context(), store, lease.WithClock(clock), lease.WithPolling()) // makes cell 0
+	k, err := lease.Claim(t.Context(), store, lease.WithClock(clock), lease.WithTimeout(time.Minute), lease.WithPolling()) // makes cell 0
 	require.NoError(t, err)
 	file := filepath.Join(path, "0000000.cell")
 	text, err := os.ReadFile(file)

@@ -171,9 +171,14 @@ func TestServerThatIsNeverReady(t *testing.T) {
 	assert.Contains(t, said, "has ended before it was ready: exit status 1")
 	assert.Contains(t, said, "server: listen tcp: address nonsense", "what it has printed is shown")
 
-	c, _ = config(t, "")
+	c, addr := config(t, "")
 	c.Wait = 100 * time.Millisecond
-	c.Ready = func(context.Context) error { return errors.New("it is warming up") }
+	c.Ready = func(context.Context) error {
+		for _, err := ask(t.Context(), addr); err != nil; _, err = ask(t.Context(), addr) {
+			time.Sleep(time.Millisecond) // until it has printed that it listens
+		}
+		return errors.New("it is warming up")
+	}
 	said = stops(t, func(t testing.TB) { servertest.Start(t, c) })
 	assert.Contains(t, said, "is not ready after 100ms: it is warming up")
 	assert.Contains(t, said, "run 1 listens")

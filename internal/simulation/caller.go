@@ -193,7 +193,7 @@ func (c *caller) sleep(d time.Duration) <-chan time.Time {
 			c.late.Stop()
 		}
 		// One who does not look at what ended the wait would hang for good.
-		c.late = time.AfterFunc(5*time.Second, func() { over <- time.Time{} })
+		c.late = time.AfterFunc(2*time.Minute, func() { over <- time.Time{} })
 		return over
 	}
 	c.call.waited += d

@@ -30,6 +30,7 @@ type Server struct {
 
 const (
 	brief    = 2 * time.Second        // for an operation that cannot succeed
+	ample    = 10 * time.Second       // for one, in which something must happen first
 	glimpse  = 500 * time.Millisecond // for one that is to be too slow
 	maxSteps = 64                     // of one Swap through a held connection
 )
@@ -184,13 +185,13 @@ func pause() { time.Sleep(5 * time.Millisecond) }
 func testCutBefore(t *testing.T, s Server) {
 	r := newRig(t, s)
 	r.Hold(ToServer)
-	done := r.start(brief)
-	if !r.Held(ToServer, brief) {
+	done := r.start(ample)
+	if !r.Held(ToServer, ample) {
 		t.Fatal("Swap has sent nothing to the server")
 	}
 	r.Refuse()
 	r.Cut()
-	o := r.end(t, done, brief)
+	o := r.end(t, done, ample)
 	if o.err == nil {
 		t.Fatal("Swap returned nil, and nothing has reached the server")
 	}
@@ -244,19 +245,23 @@ func testCutAnywhere(t *testing.T, s Server) {
 		for n := range maxSteps {
 			r := newRig(t, s)
 			r.Hold(d)
-			done := r.start(brief)
+			within, look := brief, glimpse
+			if n == 0 { // there is something to cut, however slow the server is
+				within, look = ample, ample
+			}
+			done := r.start(within)
 			passed := 0
-			for passed < n && r.Held(d, glimpse) {
+			for passed < n && r.Held(d, look) {
 				r.Pass(d)
 				passed++
 			}
-			cut := passed == n && r.Held(d, glimpse)
+			cut := passed == n && r.Held(d, look)
 			if cut {
 				cuts++
 				r.Cut()
 			}
 			r.Resume()
-			r.settle(t, r.end(t, done, brief), false)
+			r.settle(t, r.end(t, done, within), false)
 			if !cut {
 				break
 			}

@@ -95,6 +95,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (lease.Store, error)
 	}
 	keeper, err := lease.Claim(context.Background(), store,
 		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(l.Window), lease.WithNode(lease.NodeNumber(0)),
+		lease.WithTimeout(time.Minute), // which is real, as a disk's is that many write to
 		lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return fail(fmt.Errorf("claim: %w", err))
