@@ -71,8 +71,8 @@ func TestNodeOfAnotherRunIsNotTaken(t *testing.T) {
 	got := records(t, tickflake("generate", "--format", "json", "--state", state))
 	assert.Equal(t, int64(1), got[0].Node)
 
-	held := tickflake("generate", "--node", "0", "--timeout", "500ms", "--state", state)
-	assert.Equal(t, result{1, "", "tickflake: gave up after 500ms (--timeout): node number 0 is held by the other: end that, or give each process a number of its own\n"}, held)
+	held := tickflake("generate", "--node", "0", "--timeout", "3s", "--state", state)
+	assert.Equal(t, result{1, "", "tickflake: gave up after 3s (--timeout): node number 0 is held by the other: end that, or give each process a number of its own\n"}, held)
 
 	require.NoError(t, other.Close())
 	got = records(t, tickflake("generate", "--format", "json", "--node", "0", "--state", state))
@@ -84,9 +84,9 @@ func TestAllNodesAreTaken(t *testing.T) {
 	require.NoError(t, err)
 	state := t.TempDir()
 	hold(t, state, lease.WithLayout(layout))
-	got := tickflake("generate", "--layout", "41/0/12", "--timeout", "500ms", "--state", state)
+	got := tickflake("generate", "--layout", "41/0/12", "--timeout", "3s", "--state", state)
 	assert.Equal(t, 1, got.code)
-	assert.Truef(t, matches("tickflake: no free node number: 1 of 1 are held*: gave up after 500ms (--timeout)*\n", got.err), got.err)
+	assert.Truef(t, matches("tickflake: no free node number: 1 of 1 are held*: gave up after 3s (--timeout)*\n", got.err), got.err)
 }
 
 // A number that is given back while a run waits for it is taken.
@@ -214,7 +214,7 @@ func TestDamagedStateIsLeftAlone(t *testing.T) {
 			require.Zero(t, tickflake("generate", "--state", state).code)
 			cell := filepath.Join(state, "0000000.cell")
 			require.NoError(t, os.WriteFile(cell, []byte(content), 0o600))
-			got := tickflake("generate", "--state", state, "--timeout", "500ms")
+			got := tickflake("generate", "--state", state, "--timeout", "1m")
 			assert.Equal(t, 1, got.code)
 			assert.Contains(t, got.err, cell)
 			assert.Empty(t, got.out)

@@ -73,7 +73,7 @@ func TestProgress(t *testing.T) {
 				assert.Equal(t, tt.stdout, shown != "")
 				return
 			}
-			assert.Regexp(t, `^\r +\r\r +\d+% \[[=>.]+\] \(\d+/900, \d+ IDs/s\) \[\d+s:\d+s\]`, shown)
+			assert.Regexp(t, `^(\r +\r)?\r +\d+% \[[=>.]+\] \(\d+/900, \d+ IDs/s\) \[\d+s:\d+s\]`, shown)
 			assert.Regexp(t, `\r +\r$`, shown, "the bar is wiped off")
 			if tt.columns == 80 {
 				for frame := range strings.SplitSeq(shown, "\r") {

@@ -334,11 +334,12 @@ func TestStoppedProcess(t *testing.T) {
 	stop(t, frozen)
 	require.Eventually(t, func() bool { return inspect(t, state).Limit.Before(time.Now()) }, 10*time.Second, time.Millisecond, "the window is over")
 
-	held := tickflake(append([]string{"generate", "--node", "7", "--timeout", "500ms"}, flags...)...)
+	held := tickflake(append([]string{"generate", "--node", "7", "--timeout", "3s"}, flags...)...)
 	assert.Equal(t, 1, held.code)
 	assert.Contains(t, held.err, "node number 7 is held by")
 
 	other, otherOut, _ := started(t, &all, flags...)
+	resumed := time.Now()
 	resume(t, frozen)
 	var wg sync.WaitGroup
 	for name, out := range map[string]*bufio.Reader{"frozen": frozenOut, "other": otherOut} {
@@ -350,7 +351,7 @@ func TestStoppedProcess(t *testing.T) {
 		require.NoError(t, err)
 		h, err := lease.InspectNode(t.Context(), store, 7)
 		require.NoError(t, err)
-		return h.Limit.After(time.Now())
+		return h.Limit.After(resumed)
 	}, 10*time.Second, time.Millisecond)
 	for _, cmd := range []*exec.Cmd{frozen, other} {
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))

@@ -130,14 +130,15 @@ func TestPrometheusAnswers(t *testing.T) {
 		}
 	}
 	want := readAlerts(t)
-	for pending := true; pending; { // until each was evaluated once
+	// Until each was evaluated, and none sees that this machine was busy for a moment.
+	for pending := true; pending; time.Sleep(50 * time.Millisecond) {
 		ask(t, server, "rules", nil, &data)
 		require.Len(t, data.Groups, 1)
 		require.Len(t, data.Groups[0].Rules, len(want))
 		pending = false
 		for i, r := range data.Groups[0].Rules {
 			assert.Equal(t, want[i].Alert, r.Name)
-			pending = pending || r.Health == "unknown"
+			pending = pending || r.Health == "unknown" || r.Health == "ok" && r.State != "inactive"
 		}
 		require.True(t, time.Now().Before(until), "%+v", data.Groups[0].Rules)
 	}

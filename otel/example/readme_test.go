@@ -55,7 +55,8 @@ func TestReadmeCommands(t *testing.T) {
 		case strings.Contains(command, "-traces"):
 			config.Ready = ready("http://" + traced + "/metrics")
 			p := servertest.Start(t, config)
-			assert.Contains(t, p.Output(), `"Name": "tickflake.store swap"`)
+			assert.Eventually(t, func() bool { return strings.Contains(p.Output(), `"Name": "tickflake.store swap"`) },
+				time.Minute, 10*time.Millisecond, "output is read as it comes")
 			require.NoError(t, p.Kill())
 		case strings.HasPrefix(command, "go run "):
 			config.Ready = ready("http://" + example + "/metrics")

@@ -41,6 +41,7 @@ func serve(dir string) error {
 	config := embed.NewConfig()
 	config.Dir = dir
 	config.LogLevel = "error"
+	config.BcryptCost = 4 // with the race detector, a password takes long enough
 	config.ListenClientUrls = address(os.Getenv(clientsEnv))
 	config.AdvertiseClientUrls = config.ListenClientUrls
 	config.ListenPeerUrls = address(os.Getenv(peersEnv))
