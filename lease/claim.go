@@ -11,9 +11,8 @@ import (
 
 // candidate is a cell that may be claimed.
 type candidate struct {
-	cell  Cell
-	limit uint64 // of its record, or 0
-	owner string
+	cell   Cell
+	record record // none, if it has no cell yet
 	// guess: its holder may be alive, and its clock behind ours.
 	guess bool
 }
@@ -51,7 +50,7 @@ func (k *Keeper) claim(ctx context.Context) error {
 		unlock, err := k.lock(ctx, c.cell.Node)
 		switch {
 		case errors.Is(err, ErrLocked) && k.pinned():
-			return &HeldError{Node: c.cell.Node, Owner: c.owner, Err: err}
+			return &HeldError{Node: c.cell.Node, Owner: c.record.Owner, Err: err}
 		case errors.Is(err, ErrLocked):
 			full.Held++
 			continue
@@ -59,16 +58,16 @@ func (k *Keeper) claim(ctx context.Context) error {
 			return k.storeError("lock", c.cell.Node, err)
 		}
 		tries++
-		if c, err = k.refresh(ctx, c); err != nil {
-			unlock()
-			return err
+		if k.pinned() {
+			err = k.takeOwn(ctx, c, unlock)
+		} else {
+			err = k.take(ctx, c, unlock)
 		}
-		err = k.take(ctx, c, unlock)
 		switch {
 		case !errors.Is(err, ErrConflict):
 			return err
 		case k.pinned():
-			return &HeldError{Node: c.cell.Node, Owner: c.owner, Err: ErrConflict}
+			return &HeldError{Node: c.cell.Node, Err: ErrConflict} // by whoever was faster
 		}
 		full.Held++ // by whoever was faster
 	}
@@ -78,9 +77,31 @@ func (k *Keeper) claim(ctx context.Context) error {
 	return full
 }
 
+// takeOwn takes the number that it must be, by its cell as it is now. The list of a
+// cluster may be out of date, and whoever held a lock wrote the cell before it gave it
+// back: the swap would fail, and nobody hold the number.
+func (k *Keeper) takeOwn(ctx context.Context, c candidate, unlock func()) error {
+	cell, _, err := k.read(ctx, c.cell.Node)
+	if err == nil && cell.Version != 0 {
+		var records []record
+		if records, err = k.records([]Cell{cell}); err == nil {
+			c = candidate{cell: cell, record: records[0]}
+		}
+	}
+	if err != nil {
+		unlock()
+		return err
+	}
+	if floor, ok := k.tries[c.record.Write]; ok { // one of unknown outcome has landed
+		k.hold(c.cell, floor, c.record, unlock)
+		return nil
+	}
+	return k.take(ctx, c, unlock)
+}
+
 // take tries to make the cell c ours.
 func (k *Keeper) take(ctx context.Context, c candidate, unlock func()) error {
-	floor := max(k.tick(), c.limit)
+	floor := max(k.tick(), c.record.Limit)
 	if floor >= k.maxLimit() {
 		// The clock has gone past the end since it was looked at last. Nothing would be
 		// granted, and all the time that the cell has left be lost.
@@ -126,24 +147,6 @@ func (k *Keeper) written() {
 	k.recovered()
 }
 
-// refresh reads the cell again if its number is the one that it must be, or if we have
-// locked it. The list of a cluster may be out of date, and whoever held a lock wrote the
-// cell before it gave it back: the swap would fail, and nobody hold the number.
-func (k *Keeper) refresh(ctx context.Context, c candidate) (candidate, error) {
-	if !k.pinned() && k.locker == nil {
-		return c, nil
-	}
-	cell, _, err := k.read(ctx, c.cell.Node)
-	if err != nil || cell.Version == 0 {
-		return c, err
-	}
-	records, err := k.records([]Cell{cell})
-	if err != nil {
-		return c, err
-	}
-	return candidate{cell: cell, limit: records[0].Limit, owner: records[0].Owner}, nil
-}
-
 // listAll lists the cells, and what is in them.
 func (k *Keeper) listAll(ctx context.Context) ([]Cell, []record, error) {
 	cells, err := k.list(ctx)
@@ -183,9 +186,9 @@ func (k *Keeper) choose(cells []Cell, records []record) ([]candidate, *NoFreeNod
 		r := records[i]
 		exists[cell.Node] = true
 		free, guess := k.isFree(cell, r, now)
-		c := candidate{cell: cell, limit: r.Limit, owner: r.Owner, guess: guess}
+		c := candidate{cell: cell, record: r, guess: guess}
 		switch {
-		case k.pinned() && cell.Node != k.node, r.Limit >= k.maxLimit(): // nothing to be had
+		case k.pinned() && cell.Node != k.node, !k.pinned() && r.Limit >= k.maxLimit(): // nothing to be had
 		case !k.pinned() && !free:
 			full.Held++
 			if soonest == 0 || r.Limit < soonest {
@@ -211,7 +214,7 @@ func (k *Keeper) choose(cells []Cell, records []record) ([]candidate, *NoFreeNod
 		k.rng.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
 		slices.SortStableFunc(ready, func(a, b candidate) int { return cmp.Compare(btoi(a.guess), btoi(b.guess)) })
 	}
-	slices.SortStableFunc(ahead, func(a, b candidate) int { return cmp.Compare(a.limit, b.limit) })
+	slices.SortStableFunc(ahead, func(a, b candidate) int { return cmp.Compare(a.record.Limit, b.record.Limit) })
 	return append(ready, ahead...), full
 }
 

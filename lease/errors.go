@@ -80,7 +80,7 @@ func (e *NoFreeNodeError) Unwrap() error { return e.Err }
 type HeldError struct {
 	Node  int64
 	Owner string // who holds it, if that is known
-	Err   error  // what the store said, or nil
+	Err   error  // wraps [ErrLocked] or [ErrConflict]
 }
 
 func (e *HeldError) Error() string {
@@ -91,7 +91,7 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("node number %d is held by %s: end that, or give each process a number of its own", e.Node, owner)
 }
 
-// Unwrap returns what the store said.
+// Unwrap returns Err.
 func (e *HeldError) Unwrap() error { return e.Err }
 
 // RecordError reports a cell whose content is not a record of this package. It is

@@ -54,3 +54,25 @@ func TestEndOfAGrantIsLogged(t *testing.T) {
 	require.Equal(t, 3, ended())
 	require.Regexp(t, `grant ended" .* err="node number 5 is held by the successor`, log.String())
 }
+
+// Others who are faster, time and again, are no failure of the store.
+func TestCollisionsAreNotTheStores(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	clock.AutoAdvance(true)
+	memory := leasetest.NewMemory()
+	store, collisions := memory.Client(), 0
+	store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
+		if op.Kind == leasetest.OpSwap && collisions < 4 {
+			collisions++
+			claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(op.Node)))
+		}
+		return leasetest.None
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	var log bytes.Buffer
+	_, err := lease.Claim(ctx, store, append(quiet(clock), logTo(&log))...)
+	require.NoError(t, err)
+	require.Contains(t, log.String(), `level=INFO msg="lease: waiting for a node number"`)
+	require.NotContains(t, log.String(), "level=WARN")
+}

@@ -141,7 +141,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		var store *StoreError
 		switch {
 		case ctx.Err() != nil: // it is not tried again
-		case errors.As(err, &store):
+		case errors.As(err, &store) && !errors.Is(err, ErrConflict):
 			k.log.Warn("lease: store does not answer, trying on", "err", err)
 		default:
 			k.log.Info("lease: waiting for a node number", "err", err)

@@ -49,41 +49,65 @@ func TestLockIsHeldAndGivenBack(t *testing.T) {
 // Between the list and the lock, its holder may write the cell and give it back.
 func TestLockOfAListedHolder(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
-	for _, options := range [][]lease.Option{{small(0)}, {small(0), lease.WithNode(lease.NodeNumber(0))}} {
-		memory := leasetest.NewMemory()
-		first, err := lease.Claim(t.Context(), memory.Client().Locking(), quiet(clock, options...)...)
-		require.NoError(t, err)
-		_, limit := first.Granted()
-		store := memory.Client()
-		store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
-			if op.Kind == leasetest.OpLock {
-				require.NoError(t, first.Close())
-			}
-			return leasetest.None
-		}
-		second, err := lease.Claim(t.Context(), store.Locking(), quiet(clock, options...)...)
-		require.NoError(t, err)
-		from, _ := second.Granted()
-		require.True(t, from.Before(limit), "which the first gave back")
-		require.NoError(t, second.Close())
-	}
-}
-
-// Another's faster swap is no failure of the store.
-func TestPinnedNumberIsTakenMeanwhile(t *testing.T) {
-	clock := clocktest.NewVirtual(noon)
+	pin := lease.WithNode(lease.NodeNumber(1))
 	memory := leasetest.NewMemory()
-	five := lease.WithNode(lease.NodeNumber(5))
+	first, err := lease.Claim(t.Context(), memory.Client().Locking(), quiet(clock, pin)...)
+	require.NoError(t, err)
+	_, limit := first.Granted()
 	store := memory.Client()
 	store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
-		if op.Kind == leasetest.OpSwap {
-			_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, five)...)
-			require.NoError(t, err)
+		if op.Kind == leasetest.OpLock {
+			require.NoError(t, first.Close())
 		}
 		return leasetest.None
 	}
-	_, err := lease.Claim(t.Context(), store, quiet(clock, five)...)
-	require.ErrorAs(t, err, new(*lease.HeldError))
-	require.ErrorIs(t, err, lease.ErrConflict)
-	require.NotErrorAs(t, err, new(*lease.StoreError))
+	second, err := lease.Claim(t.Context(), store.Locking(), quiet(clock, pin)...)
+	require.NoError(t, err)
+	from, _ := second.Granted()
+	require.True(t, from.Before(limit), "which the first gave back")
+	require.NoError(t, second.Close())
+}
+
+// A claim that fails after the lock gives that back, and overwrites nothing.
+func TestLockIsGivenBackByAClaimThatFails(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	pin := lease.WithNode(lease.NodeNumber(1))
+	memory := leasetest.NewMemory()
+	otherLayout := func() {
+		_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, small(3), pin)...)
+		require.NoError(t, err)
+	}
+	damage := func() {
+		_, err := memory.Client().Swap(t.Context(), lease.Cell{Node: 1}, []byte("rubbish"))
+		require.NoError(t, err)
+	}
+	for name, tt := range map[string]struct {
+		meanwhile func()
+		fault     leasetest.Fault
+		want      any
+	}{
+		"not readable": {func() {}, leasetest.Unavailable, new(*lease.StoreError)},
+		"damaged":      {damage, leasetest.None, new(*lease.RecordError)},
+		"of a layout":  {otherLayout, leasetest.None, new(*lease.LayoutMismatchError)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory = leasetest.NewMemory()
+			store := memory.Client()
+			var before []byte
+			store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
+				if op.Kind != leasetest.OpRead {
+					return leasetest.None
+				}
+				tt.meanwhile()
+				before = memory.Peek(1).Value
+				return tt.fault
+			}
+			_, err := lease.Claim(t.Context(), store.Locking(), quiet(clock, pin)...)
+			require.ErrorAs(t, err, tt.want)
+			require.Equal(t, before, memory.Peek(1).Value)
+			unlock, err := memory.Client().Locking().TryLock(t.Context(), 1)
+			require.NoError(t, err)
+			unlock()
+		})
+	}
 }
