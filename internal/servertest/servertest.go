@@ -1,9 +1,12 @@
 package servertest
 
 import (
+	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/tickflake/tickflake/internal/server"
 )
@@ -48,6 +51,22 @@ func Port(t testing.TB) int {
 	port, err := server.Port()
 	Need(t, err)
 	return port
+}
+
+// Refused returns the error of an operation on a server that does not exist. In a short
+// time a driver may not have tried to connect, so it is asked again, and given more, as
+// long as it does not say that it was refused.
+func Refused(t testing.TB, do func(context.Context) error) (err error) {
+	t.Helper()
+	for limit := 300 * time.Millisecond; limit < 10*time.Second; limit *= 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		err = do(ctx)
+		cancel()
+		if err == nil || strings.Contains(err.Error(), "refused") {
+			break
+		}
+	}
+	return err
 }
 
 // Dir is [server.Dir], where the system wants temporary directories. It is removed when

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/lease"
 )
 
@@ -56,21 +56,6 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// untilRefused returns the error of an operation on a server that does not exist. In a
-// short time, the driver may not have tried to connect.
-func untilRefused(t *testing.T, do func(context.Context) error) (err error) {
-	t.Helper()
-	for limit := 300 * time.Millisecond; limit < 10*time.Second; limit *= 2 {
-		ctx, cancel := context.WithTimeout(limited(t), limit)
-		err = do(ctx)
-		cancel()
-		if err == nil || strings.Contains(err.Error(), "refused") {
-			break
-		}
-	}
-	return err
-}
-
 // The message says what was asked, and why nobody answered.
 func TestDownIsNamed(t *testing.T) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://127.0.0.1:1", "localhost:2"}})
@@ -87,7 +72,7 @@ func TestDownIsNamed(t *testing.T) {
 			"list cells": func(ctx context.Context) error { _, err := s.List(ctx); return err },
 			"swap cell":  func(ctx context.Context) error { _, err := s.Swap(ctx, lease.Cell{}, nil); return err },
 		} {
-			err := untilRefused(t, do)
+			err := servertest.Refused(t, do)
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatal(err)
 			}

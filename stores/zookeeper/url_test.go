@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/lease"
 )
 
@@ -58,26 +58,11 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// untilRefused returns the error of an operation on a server that does not exist. In a
-// short time, the driver may not have tried to connect.
-func untilRefused(t *testing.T, do func(context.Context) error) (err error) {
-	t.Helper()
-	for limit := 300 * time.Millisecond; limit < 10*time.Second; limit *= 2 {
-		ctx, cancel := context.WithTimeout(limited(t), limit)
-		err = do(ctx)
-		cancel()
-		if err == nil || strings.Contains(err.Error(), "refused") {
-			break
-		}
-	}
-	return err
-}
-
 // The message says what was asked, and why nobody answered.
 func TestDownIsNamed(t *testing.T) {
 	for _, rawURL := range []string{"zk://127.0.0.1:1,localhost:2", "zks://127.0.0.1:1,localhost:2/x"} {
 		s := openURL(t, rawURL)
-		err := untilRefused(t, func(ctx context.Context) error { _, err := lease.Inspect(ctx, s); return err })
+		err := servertest.Refused(t, func(ctx context.Context) error { _, err := lease.Inspect(ctx, s); return err })
 		failed, ok := errors.AsType[*lease.StoreError](err)
 		if !ok || !errors.Is(failed, context.DeadlineExceeded) && !errors.Is(failed, zk.ErrNoServer) {
 			t.Fatal(err)
@@ -88,7 +73,7 @@ func TestDownIsNamed(t *testing.T) {
 			}
 		}
 	}
-	err := untilRefused(t, func(ctx context.Context) error { _, err := Open(ctx, "zk://u:SECRET@127.0.0.1:1"); return err })
+	err := servertest.Refused(t, func(ctx context.Context) error { _, err := Open(ctx, "zk://u:SECRET@127.0.0.1:1"); return err })
 	if failed, ok := errors.AsType[*OpenError](err); !ok ||
 		failed.Hosts != "127.0.0.1:1" || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("Open: %v", err)
