@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/bench/cases"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // BenchmarkAlternatives compares ways to advance the one word, each reduced to
@@ -42,7 +42,7 @@ func BenchmarkAlternatives(b *testing.B) {
 			{"back-off", (*core).backOff},
 		} {
 			b.Run(fmt.Sprintf("%s/%d", way.name, goroutines), func(b *testing.B) {
-				c := &core{base: start.Sub(generator.DefaultLayout().Epoch)}
+				c := &core{base: start.Sub(snowflake.Default().Epoch)}
 				nexts := cases.Together(slices.Repeat([]cases.Loop{func(n int) error {
 					for range n {
 						way.next(c)

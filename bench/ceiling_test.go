@@ -10,7 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/cases"
 	"github.com/tickflake/tickflake/bench/measure"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // BenchmarkCeiling asks for more IDs than the default layout holds, 4096 per
@@ -22,7 +22,7 @@ func BenchmarkCeiling(b *testing.B) {
 	if _, told := measure.CPUTime(); !told {
 		b.Skip("this system does not tell the processor time of a process")
 	}
-	c := cases.Next("ceiling", generator.DefaultLayout())
+	c := cases.Next("ceiling", snowflake.Default())
 	const ticks = 500
 	round := ticks * c.Limit.IDs
 	for _, goroutines := range []int{1, 2, 8, 64} {

@@ -13,6 +13,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -94,7 +95,7 @@ func clocksOf(script generatortest.Script) []generatortest.ClockKind {
 }
 
 // mustRun runs a script as a test, which must apply.
-func mustRun(t *testing.T, s generatortest.Subject[generator.ID], script generatortest.Script) {
+func mustRun(t *testing.T, s generatortest.Subject[snowflake.ID], script generatortest.Script) {
 	t.Cleanup(func() { assert.False(t, t.Skipped(), "the fault does not apply") })
 	generatortest.TestScript(t, s, script)
 }
@@ -149,12 +150,12 @@ func scenarioOf(t *testing.T, fault string) generatortest.Scenario {
 // TestLayouts runs the faults on layouts whose ticks are not used up so fast, or
 // are longer, or fill all 63 bits, where a wrong tick may look like a right one.
 func TestLayouts(t *testing.T) {
-	wide := generator.DefaultLayout()
+	wide := snowflake.Default()
 	wide.NodeBits, wide.SequenceBits = 0, 22
-	for name, layout := range map[string]generator.Layout{
-		"default":       generator.DefaultLayout(),
+	for name, layout := range map[string]snowflake.Layout{
+		"default":       snowflake.Default(),
 		"wide-sequence": wide,
-		"sonyflake":     generator.Sonyflake(),
+		"sonyflake":     snowflake.Sonyflake(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range []strategies.Strategy{strategies.Default(), strategies.Reject(), strategies.BorrowUpTo(time.Minute)} {

@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -46,8 +47,8 @@ var table = []claim{
 	{"borrow", strategies.BorrowUpTo(time.Second), always(0, time.Second)},
 	{"borrow-then-wait", strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second)), always(5*time.Second, time.Second)},
 	{"default", strategies.Default(), always(time.Second, 0)},
-	{"twitter", strategies.Twitter(), generatortest.Claim{Exhausted: generatortest.Bound{Wait: generatortest.Forever}}},
-	{"leaf", strategies.Leaf(), generatortest.Claim{
+	{"twitter", strategies.LikeTwitter(), generatortest.Claim{Exhausted: generatortest.Bound{Wait: generatortest.Forever}}},
+	{"leaf", strategies.LikeLeaf(), generatortest.Claim{
 		Exhausted: generatortest.Bound{Wait: generatortest.Forever},
 		Behind:    generatortest.Bound{Wait: 5 * time.Millisecond},
 	}},
@@ -75,7 +76,7 @@ func (c claim) borrow() time.Duration { return max(c.Exhausted.Borrow, c.Behind.
 func (c claim) bends() time.Duration { return max(c.Behind.Wait, c.Behind.Borrow) }
 
 // subject is the generator with the claim's strategy.
-func (c claim) subject(kind generatortest.ClockKind, opts ...generator.Option) generatortest.Subject[generator.ID] {
+func (c claim) subject(kind generatortest.ClockKind, opts ...generator.Option) generatortest.Subject[snowflake.ID] {
 	s := generatortest.Tickflake(c.strategy, kind, opts...)
 	s.Name = c.name + " on " + string(kind)
 	s.Claim = c.Claim
@@ -83,16 +84,16 @@ func (c claim) subject(kind generatortest.ClockKind, opts ...generator.Option) g
 }
 
 // leased is the same under a lease, whose cells are in memory.
-func (c claim) leased(kind generatortest.ClockKind, opts ...generator.Option) generatortest.Subject[generator.ID] {
+func (c claim) leased(kind generatortest.ClockKind, opts ...generator.Option) generatortest.Subject[snowflake.ID] {
 	return c.under(leasetest.Leased{Clock: kind, Options: opts})
 }
 
 // leasedIn is the same, with the cells in files.
-func (c claim) leasedIn(t testing.TB, kind generatortest.ClockKind) generatortest.Subject[generator.ID] {
+func (c claim) leasedIn(t testing.TB, kind generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 	return c.under(leasetest.Leased{Clock: kind, Stores: inDirectory(t)})
 }
 
-func (c claim) under(l leasetest.Leased) generatortest.Subject[generator.ID] {
+func (c claim) under(l leasetest.Leased) generatortest.Subject[snowflake.ID] {
 	l.Strategy = c.strategy
 	s := l.Subject()
 	s.Name = c.name + " on " + string(l.Clock) + " under a lease"

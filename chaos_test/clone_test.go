@@ -13,6 +13,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // double makes a keeper a copy of another, as far as it can be seen from outside: it
@@ -59,7 +60,7 @@ func TestF19_SnapshotClone(t *testing.T) {
 type twin struct {
 	keeper *lease.Keeper
 	gen    *generator.Generator
-	issued map[generator.ID]bool
+	issued map[snowflake.ID]bool
 }
 
 func snapshotClone(t *testing.T, c claim, copyFirst bool) {
@@ -72,7 +73,7 @@ func snapshotClone(t *testing.T, c claim, copyFirst bool) {
 		require.NoError(t, err)
 		gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(c.strategy))
 		require.NoError(t, err)
-		return twin{keeper, gen, map[generator.ID]bool{}}
+		return twin{keeper, gen, map[snowflake.ID]bool{}}
 	}
 	original := claimBy(cells.Client())
 	node := original.keeper.Node()

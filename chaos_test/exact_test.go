@@ -13,6 +13,7 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // afterStepBack checks what a claim promises for a clock that has gone back by
@@ -192,7 +193,7 @@ func TestF17_EndOfTime_Exact(t *testing.T) {
 			// would have reached it.
 			require.Equal(w, noon.Add(7*time.Millisecond), read.Now())
 		}
-		last := generator.ID(0)
+		last := snowflake.ID(0)
 		for range 16 {
 			id, err := gen.Next()
 			require.NoError(w, err)
@@ -208,7 +209,7 @@ func TestF17_EndOfTime_Exact(t *testing.T) {
 			w.clock.Add(time.Hour)
 		}
 		_, err = generator.New(generator.WithClock(read), generator.WithLayout(l))
-		assert.ErrorAs(w, err, new(*generator.LayoutError), "nor does a new generator start")
+		assert.ErrorAs(w, err, new(*snowflake.LayoutError), "nor does a new generator start")
 	})
 }
 
@@ -221,7 +222,7 @@ func TestF18_BeforeEpoch_Exact(t *testing.T) {
 			read = monoclock.New(monoclock.WithSource(w.clock))
 		}
 		_, err := generator.New(generator.WithClock(read), generator.WithStrategy(w.strategy))
-		require.ErrorAs(w, err, new(*generator.LayoutError))
+		require.ErrorAs(w, err, new(*snowflake.LayoutError))
 		assert.ErrorContains(w, err, "2025-01-01T00:00:00Z")
 		assert.ErrorContains(w, err, "1970-06-15T12:00:00Z")
 	})

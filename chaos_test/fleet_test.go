@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // TestF14_SkewedFleet has six processes, each on a clock of its own that may be hours
@@ -66,7 +67,7 @@ type fleet struct {
 	random *rand.Rand
 	crew   []*member
 
-	issued            map[generator.ID]bool
+	issued            map[snowflake.ID]bool
 	conflicts, claims uint64
 	refused, rejected int
 }
@@ -77,20 +78,20 @@ type member struct {
 	store  *leasetest.Memory
 	keeper *lease.Keeper
 	gen    *generator.Generator
-	last   generator.ID
+	last   snowflake.ID
 	still  int // for so many rounds it stands still
 }
 
 const fleetNodes = 3 // bits
 
-func fleetLayout() generator.Layout {
+func fleetLayout() snowflake.Layout {
 	l := layout()
 	l.NodeBits = fleetNodes
 	return l
 }
 
 func newFleet(t *testing.T, c claim, locked func(*leasetest.Memory) lease.Store) *fleet {
-	f := &fleet{T: t, claim: c, cells: leasetest.NewMemory(), locked: locked, random: rand.New(rand.NewPCG(14, 14)), issued: map[generator.ID]bool{}}
+	f := &fleet{T: t, claim: c, cells: leasetest.NewMemory(), locked: locked, random: rand.New(rand.NewPCG(14, 14)), issued: map[snowflake.ID]bool{}}
 	for range 6 {
 		clock := clocktest.NewVirtual(noon.Add(f.hours()))
 		clock.AutoAdvance(true)

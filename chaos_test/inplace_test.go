@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // inPlace is M10, a store that writes its file in place, and takes one that it cannot
@@ -77,7 +77,7 @@ func crashAtEachByte(t *testing.T, each int, open func(dir string) lease.Store, 
 		dir := filepath.Join(t.TempDir(), "state")
 		first, err := beginOn(open(dir))
 		require.NoError(t, err)
-		issued := map[generator.ID]bool{}
+		issued := map[snowflake.ID]bool{}
 		first.issueInto(t, issued, 20)
 		_, was := first.keeper.Granted()
 		first.clock.Advance(grant / 2)

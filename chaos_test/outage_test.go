@@ -16,6 +16,7 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // bubbleClock is the time of a synctest bubble, counted from noon. It waits by timers,
@@ -39,8 +40,8 @@ type outage struct {
 	mu    sync.Mutex
 	fault func(context.Context, leasetest.Op) leasetest.Fault // or nil
 
-	issued map[generator.ID]bool
-	last   generator.ID
+	issued map[snowflake.ID]bool
+	last   snowflake.ID
 }
 
 // onEveryOutage runs a scenario as a subtest for every strategy of the table.
@@ -48,7 +49,7 @@ func onEveryOutage(t *testing.T, scenario func(o *outage)) {
 	for _, c := range table {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := &outage{T: t, claim: c, clock: bubbleClock{time.Now()}, store: leasetest.NewMemory(), issued: map[generator.ID]bool{}}
+				o := &outage{T: t, claim: c, clock: bubbleClock{time.Now()}, store: leasetest.NewMemory(), issued: map[snowflake.ID]bool{}}
 				o.store.Before = func(ctx context.Context, op leasetest.Op) leasetest.Fault {
 					o.mu.Lock()
 					fault := o.fault
@@ -255,7 +256,7 @@ func allAtOnce(t *testing.T, c claim) {
 	narrow.NodeBits = 2
 	cells, clock := leasetest.NewMemory(), bubbleClock{time.Now()}
 	var crew []*outage
-	issued := map[generator.ID]bool{}
+	issued := map[snowflake.ID]bool{}
 	for range 3 {
 		o := &outage{T: t, claim: c, clock: clock, store: cells.Client(), issued: issued}
 		var err error

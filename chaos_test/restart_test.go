@@ -13,6 +13,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // machine runs one process after another with node number 9, each on the cells that
@@ -28,8 +29,8 @@ type machine struct {
 	keeper *lease.Keeper
 	gen    *generator.Generator
 
-	issued map[generator.ID]bool
-	last   generator.ID
+	issued map[snowflake.ID]bool
+	last   snowflake.ID
 }
 
 // grant is how much time a process is granted at once.
@@ -52,7 +53,7 @@ func onEveryMachine(t *testing.T, scenario func(m *machine)) {
 					require.NoError(t, err)
 					clock := clocktest.NewVirtual(noon)
 					clock.AutoAdvance(true)
-					m := &machine{T: t, claim: c, kind: kind, clock: clock, open: open, issued: map[generator.ID]bool{}}
+					m := &machine{T: t, claim: c, kind: kind, clock: clock, open: open, issued: map[snowflake.ID]bool{}}
 					m.start()
 					scenario(m)
 				})
@@ -87,7 +88,7 @@ func (m *machine) crash() {
 }
 
 // next makes a call, and returns how long it took.
-func (m *machine) next() (id generator.ID, stall time.Duration, err error) {
+func (m *machine) next() (id snowflake.ID, stall time.Duration, err error) {
 	m.Helper()
 	began := m.clock.Passed()
 	id, err = m.gen.Next()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -69,7 +70,7 @@ func claimPolled(store lease.Store, clock generator.Clock, options ...lease.Opti
 }
 
 // tickOf is when the tick of an ID begins.
-func tickOf(t require.TestingT, id generator.ID) time.Time {
+func tickOf(t require.TestingT, id snowflake.ID) time.Time {
 	d, err := layout().Decode(id)
 	require.NoError(t, err)
 	return d.Time

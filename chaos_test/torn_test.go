@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -153,7 +154,7 @@ type user struct {
 	store  lease.Store
 	keeper *lease.Keeper
 	gen    *generator.Generator
-	last   generator.ID
+	last   snowflake.ID
 }
 
 // used returns a directory, and the process that has issued IDs on it and goes on.
@@ -205,7 +206,7 @@ func (u *user) issue(t *testing.T, n int) {
 }
 
 // issueInto issues n IDs, and returns how many of them had been issued before.
-func (u *user) issueInto(t *testing.T, issued map[generator.ID]bool, n int) (twice int) {
+func (u *user) issueInto(t *testing.T, issued map[snowflake.ID]bool, n int) (twice int) {
 	t.Helper()
 	for range n {
 		id, err := u.gen.Next()

@@ -12,6 +12,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // noon is when every world begins.
@@ -25,13 +26,13 @@ type world struct {
 	gen   *generator.Generator
 	raw   bool // the generator reads the wall; otherwise a monoclock
 
-	issued map[generator.ID]bool
-	last   generator.ID
+	issued map[snowflake.ID]bool
+	last   snowflake.ID
 }
 
 // layout holds 16 IDs per millisecond, so that a few use up a tick.
-func layout() generator.Layout {
-	l := generator.DefaultLayout()
+func layout() snowflake.Layout {
+	l := snowflake.Default()
 	l.SequenceBits = 4
 	return l
 }
@@ -45,7 +46,7 @@ func inEveryWorld(t *testing.T, scenario func(w *world)) {
 				t.Run(map[bool]string{true: "raw", false: "mono"}[raw], func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						fault := clocktest.NewMock(noon)
-						w := &world{T: t, claim: c, clock: fault, raw: raw, issued: map[generator.ID]bool{}}
+						w := &world{T: t, claim: c, clock: fault, raw: raw, issued: map[snowflake.ID]bool{}}
 						var read generator.Clock = fault
 						if !raw {
 							read = monoclock.New(monoclock.WithSource(fault))
@@ -65,7 +66,7 @@ func inEveryWorld(t *testing.T, scenario func(w *world)) {
 // the invariants. It returns how long the call took, and its error.
 func (w *world) next() (stall time.Duration, err error) {
 	w.Helper()
-	var id generator.ID
+	var id snowflake.ID
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -91,7 +92,7 @@ func (w *world) next() (stall time.Duration, err error) {
 	}
 }
 
-func (w *world) checkID(id generator.ID) {
+func (w *world) checkID(id snowflake.ID) {
 	w.Helper()
 	require.False(w, w.issued[id], "%d twice", id)
 	w.issued[id] = true

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestIssuingDoesNotAllocate(t *testing.T) {
@@ -15,7 +16,7 @@ func TestIssuingDoesNotAllocate(t *testing.T) {
 	defer cancel()
 	g := newGenerator(t, generator.WithLayout(wide()))
 	atCeiling := newGenerator(t, generator.WithLayout(narrow()))
-	s, ids := g.Stream(), make([]generator.ID, 100)
+	s, ids := g.Stream(), make([]snowflake.ID, 100)
 	for name, call := range map[string]func() error{
 		"Next":        func() error { _, err := g.Next(); return err },
 		"NextContext": func() error { _, err := g.NextContext(ctx); return err },

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // noon is when the tests' clocks begin.
@@ -79,8 +80,8 @@ func (c *wallClock) step(d time.Duration) {
 }
 
 // narrow holds 4 IDs per millisecond on each of 4 nodes.
-func narrow() generator.Layout {
-	return generator.Layout{
+func narrow() snowflake.Layout {
+	return snowflake.Layout{
 		Epoch: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Tick: time.Millisecond,
 		TimeBits: 41, NodeBits: 2, SequenceBits: 2,
 	}
@@ -93,7 +94,7 @@ func newGenerator(t testing.TB, opts ...generator.Option) *generator.Generator {
 	return g
 }
 
-func mustNext(t testing.TB, g *generator.Generator) generator.ID {
+func mustNext(t testing.TB, g *generator.Generator) snowflake.ID {
 	t.Helper()
 	id, err := g.Next()
 	require.NoError(t, err)
@@ -101,7 +102,7 @@ func mustNext(t testing.TB, g *generator.Generator) generator.ID {
 }
 
 // decode returns id's time, as a distance from noon, and its sequence number.
-func decode(t testing.TB, g *generator.Generator, id generator.ID) (time.Duration, int64) {
+func decode(t testing.TB, g *generator.Generator, id snowflake.ID) (time.Duration, int64) {
 	t.Helper()
 	d, err := g.Layout().Decode(id)
 	require.NoError(t, err)

@@ -15,13 +15,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 // wide holds 4,194,304 IDs per millisecond, so that callers contend for the word
 // and not for the clock.
-func wide() generator.Layout {
-	l := generator.DefaultLayout()
+func wide() snowflake.Layout {
+	l := snowflake.Default()
 	l.NodeBits, l.SequenceBits = 0, 22
 	return l
 }
@@ -36,14 +37,14 @@ func TestHundredMillion(t *testing.T) {
 		rounds = 2
 	}
 	g := newGenerator(t, generator.WithLayout(wide()))
-	ids := make([]generator.ID, perRound)
-	largest := generator.ID(-1)
+	ids := make([]snowflake.ID, perRound)
+	largest := snowflake.ID(-1)
 	for range rounds {
 		var group errgroup.Group
 		for i := range goroutines {
 			own := ids[i*perRound/goroutines : (i+1)*perRound/goroutines]
 			group.Go(func() error {
-				last := generator.ID(-1)
+				last := snowflake.ID(-1)
 				for j := range own {
 					id, err := g.Next()
 					if err != nil {
@@ -73,18 +74,18 @@ func TestHundredMillion(t *testing.T) {
 // and its return, and what it returned.
 type operation struct {
 	begin, end  int64
-	first, last generator.ID
+	first, last snowflake.ID
 }
 
 // checkOrder fails unless each operation's IDs are larger, by less, than those of
 // every operation that had returned before it began.
-func checkOrder(t *testing.T, history []operation, less func(a, b generator.ID) bool) {
+func checkOrder(t *testing.T, history []operation, less func(a, b snowflake.ID) bool) {
 	t.Helper()
 	byEnd := slices.Clone(history)
 	slices.SortFunc(byEnd, func(a, b operation) int { return int(a.end - b.end) })
 	slices.SortFunc(history, func(a, b operation) int { return int(a.begin - b.begin) })
 	ended := 0
-	largest := generator.ID(-1)
+	largest := snowflake.ID(-1)
 	for _, op := range history {
 		for ; byEnd[ended].end < op.begin; ended++ {
 			largest = max(largest, byEnd[ended].last)
@@ -99,7 +100,7 @@ func checkOrder(t *testing.T, history []operation, less func(a, b generator.ID) 
 // goes on until at least two calls have overlapped, as they do at once unless the
 // machine is busy: a history of calls one after the other shows nothing.
 // Goroutines that share one processor hardly ever overlap, so they get threads.
-func record(t *testing.T, goroutines, calls int, caller func() func() (first, last generator.ID, err error)) []operation {
+func record(t *testing.T, goroutines, calls int, caller func() func() (first, last snowflake.ID, err error)) []operation {
 	t.Helper()
 	var now atomic.Int64
 	var history []operation
@@ -148,10 +149,10 @@ func (c *steppingClock) Now() time.Time {
 }
 
 func TestOrderOfHistory(t *testing.T) {
-	less := func(a, b generator.ID) bool { return a < b }
+	less := func(a, b snowflake.ID) bool { return a < b }
 	clocks := map[string][]generator.Option{
 		"steady":    nil,
-		"exhausted": {generator.WithLayout(generator.Sonyflake()), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
+		"exhausted": {generator.WithLayout(snowflake.Sonyflake()), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
 		"stepping":  {generator.WithClock(&steppingClock{}), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
 		"own":       {generator.WithClock(&steppingClock{}), generator.WithStrategy(borrower{})},
 		"waiting":   {generator.WithClock(&steppingClock{}), generator.WithStrategy(strategies.Wait())},
@@ -167,14 +168,14 @@ func TestOrderOfHistory(t *testing.T) {
 				defer func() { require.Positive(t, g.Stats().MaxLead, "the clock was never behind") }()
 			}
 			t.Run("Next", func(t *testing.T) {
-				checkOrder(t, record(t, 4, calls, func() func() (a, b generator.ID, err error) {
-					return func() (a, b generator.ID, err error) { id, err := g.Next(); return id, id, err }
+				checkOrder(t, record(t, 4, calls, func() func() (a, b snowflake.ID, err error) {
+					return func() (a, b snowflake.ID, err error) { id, err := g.Next(); return id, id, err }
 				}), less)
 			})
 			t.Run("NextN", func(t *testing.T) {
-				checkOrder(t, record(t, 4, calls/10, func() func() (a, b generator.ID, err error) {
-					ids := make([]generator.ID, 10)
-					return func() (a, b generator.ID, err error) {
+				checkOrder(t, record(t, 4, calls/10, func() func() (a, b snowflake.ID, err error) {
+					ids := make([]snowflake.ID, 10)
+					return func() (a, b snowflake.ID, err error) {
 						_, err = g.NextN(ids)
 						return ids[0], ids[len(ids)-1], err
 					}
@@ -184,9 +185,9 @@ func TestOrderOfHistory(t *testing.T) {
 				l := g.Layout()
 				// Order holds from tick to tick only.
 				tick := l.NodeBits + l.SequenceBits
-				history := record(t, 4, calls, func() func() (a, b generator.ID, err error) {
-					s, last := g.Stream(), generator.ID(-1)
-					return func() (a, b generator.ID, err error) {
+				history := record(t, 4, calls, func() func() (a, b snowflake.ID, err error) {
+					s, last := g.Stream(), snowflake.ID(-1)
+					return func() (a, b snowflake.ID, err error) {
 						id, err := s.Next()
 						if err == nil && id <= last {
 							err = fmt.Errorf("stream went from %d to %d", last, id)
@@ -195,8 +196,8 @@ func TestOrderOfHistory(t *testing.T) {
 						return id, id, err
 					}
 				})
-				checkOrder(t, history, func(a, b generator.ID) bool { return a>>tick <= b>>tick })
-				seen := make(map[generator.ID]bool, len(history))
+				checkOrder(t, history, func(a, b snowflake.ID) bool { return a>>tick <= b>>tick })
+				seen := make(map[snowflake.ID]bool, len(history))
 				for _, op := range history {
 					require.False(t, seen[op.first], "%d twice", op.first)
 					seen[op.first] = true
@@ -210,14 +211,14 @@ func TestOrderOfHistory(t *testing.T) {
 func TestMixedCallersAreUnique(t *testing.T) {
 	g := newGenerator(t, generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
 	const each = 50_000
-	found := make([][]generator.ID, 6)
+	found := make([][]snowflake.ID, 6)
 	var group errgroup.Group
 	for i := range found {
 		group.Go(func() error {
-			own := make([]generator.ID, 0, each+99)
-			s, batch := g.Stream(), make([]generator.ID, 99)
+			own := make([]snowflake.ID, 0, each+99)
+			s, batch := g.Stream(), make([]snowflake.ID, 99)
 			for len(own) < each {
-				var id generator.ID
+				var id snowflake.ID
 				var err error
 				switch i % 3 {
 				case 0:
@@ -298,7 +299,7 @@ func TestCloseAmongCallers(t *testing.T) {
 		g := newGenerator(t, generator.WithLayout(wide()))
 		var closed atomic.Bool
 		var group, begun sync.WaitGroup
-		call := func(next func() (generator.ID, error)) {
+		call := func(next func() (snowflake.ID, error)) {
 			begun.Add(1)
 			group.Go(func() {
 				for first := true; ; first = false {
@@ -320,8 +321,8 @@ func TestCloseAmongCallers(t *testing.T) {
 		}
 		call(g.Next)
 		call(g.Stream().Next)
-		ids := make([]generator.ID, 2)
-		call(func() (generator.ID, error) {
+		ids := make([]snowflake.ID, 2)
+		call(func() (snowflake.ID, error) {
 			if _, err := g.NextN(ids); err != nil {
 				return 0, err // one may have been filled before
 			}

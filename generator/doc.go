@@ -1,8 +1,8 @@
 // Package generator issues 64-bit IDs that are unique, ordered by time, and safe
 // from a clock that goes back.
 //
-// An [ID] packs the time, the number of the node that issued it, and a sequence
-// number, as Twitter's Snowflake did; a [Layout] says how many bits each gets.
+// An [snowflake.ID] packs the time, the number of the node that issued it, and a sequence
+// number, as Twitter's Snowflake did; a [snowflake.Layout] says how many bits each gets.
 // A [Generator] counts slots, tick by tick, and hands out each once:
 //
 //	next = max(last slot + 1, first slot of the clock's tick)

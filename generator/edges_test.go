@@ -12,12 +12,13 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 func TestNodeInItsPlace(t *testing.T) {
-	for _, order := range []generator.Order{generator.TimeNodeSequence, generator.TimeSequenceNode} {
-		l := generator.DefaultLayout()
+	for _, order := range []snowflake.Order{snowflake.TimeNodeSequence, snowflake.TimeSequenceNode} {
+		l := snowflake.Default()
 		l.Order = order
 		g := newGenerator(t, generator.WithClock(newHandClock()), generator.WithLayout(l), generator.WithNode(777))
 		mustNext(t, g)
@@ -43,7 +44,7 @@ func TestStepBackBeforeTheFirstCall(t *testing.T) {
 
 // The very first tick of a layout can be borrowed, and counts as any other.
 func TestBorrowOfTheFirstTick(t *testing.T) {
-	l := generator.DefaultLayout()
+	l := snowflake.Default()
 	l.Epoch = noon
 	c := newHandClock()
 	g := newGenerator(t, generator.WithClock(c), generator.WithLayout(l), generator.WithStrategy(strategies.BorrowUpTo(time.Second)))
@@ -56,7 +57,7 @@ func TestBorrowOfTheFirstTick(t *testing.T) {
 
 // A generator that starts in the very first tick of its layout.
 func TestStartAtTheEpoch(t *testing.T) {
-	l := generator.DefaultLayout()
+	l := snowflake.Default()
 	l.Epoch = noon
 	c := newHandClock()
 	g := newGenerator(t, generator.WithClock(c), generator.WithLayout(l), generator.WithStrategy(strategies.Reject()))
@@ -72,7 +73,7 @@ func TestStartAtTheEpoch(t *testing.T) {
 }
 
 func TestClockFarBeforeTheEpoch(t *testing.T) {
-	l := generator.Layout{Epoch: noon.AddDate(-50, 0, 0), Tick: time.Millisecond, TimeBits: 45, SequenceBits: 10}
+	l := snowflake.Layout{Epoch: noon.AddDate(-50, 0, 0), Tick: time.Millisecond, TimeBits: 45, SequenceBits: 10}
 	for _, started := range []time.Time{noon, l.Epoch.AddDate(200, 0, 0)} {
 		c := newHandClock()
 		c.set(started)
@@ -92,7 +93,7 @@ func TestClockFarBeforeTheEpoch(t *testing.T) {
 
 // Nanoseconds since 1970 end in 2262, whatever the layout lasts.
 func TestEndOfNanoseconds(t *testing.T) {
-	l := generator.Layout{Epoch: noon, Tick: time.Millisecond, TimeBits: 49, NodeBits: 9, SequenceBits: 5}
+	l := snowflake.Layout{Epoch: noon, Tick: time.Millisecond, TimeBits: 49, NodeBits: 9, SequenceBits: 5}
 	c := newHandClock()
 	g := newGenerator(t, generator.WithClock(c), generator.WithLayout(l))
 	mustNext(t, g)
@@ -119,11 +120,11 @@ func TestEndOfNanoseconds(t *testing.T) {
 // A strategy that borrows in its own way gets what it asked for: one reservation,
 // within one tick, within the time field.
 func TestOwnBorrowEndsWithTheTick(t *testing.T) {
-	l := generator.Layout{Epoch: noon, Tick: time.Millisecond, TimeBits: 2, NodeBits: 1, SequenceBits: 1}
+	l := snowflake.Layout{Epoch: noon, Tick: time.Millisecond, TimeBits: 2, NodeBits: 1, SequenceBits: 1}
 	c := newHandClock()
 	c.step(2 * time.Millisecond)
 	g := newGenerator(t, generator.WithClock(c), generator.WithLayout(l), generator.WithStrategy(borrower{}))
-	n, err := g.NextN(make([]generator.ID, 10))
+	n, err := g.NextN(make([]snowflake.ID, 10))
 	assert.Equal(t, 4, n)
 	assert.ErrorAs(t, err, new(*generator.EndOfTimeError))
 	assert.EqualValues(t, 1, g.Stats().BorrowedTicks)

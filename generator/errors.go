@@ -93,7 +93,7 @@ type EndOfTimeError struct {
 }
 
 func (e *EndOfTimeError) Error() string {
-	if e.End.Equal(maxEpoch) {
+	if e.End.Equal(lastInstant) {
 		return fmt.Sprintf("no generator issues IDs after %s, whatever its layout: set the clock right", e.End.Format(time.RFC3339Nano))
 	}
 	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: set the clock right, or move to another layout, whose IDs may repeat the numbers of these, so to one above them or for a new table",

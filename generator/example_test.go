@@ -9,6 +9,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -37,7 +38,7 @@ func Example() {
 	}
 	fmt.Println("issued on node", parts.Node, "just now:", time.Since(parts.Time) < time.Minute)
 
-	read, err := generator.ParseBase32(second.Base32()) // as in a URL
+	read, err := snowflake.ParseBase32(second.Base32()) // as in a URL
 	fmt.Println("read back:", read == second, err)
 	// Output:
 	// in order: true
@@ -49,7 +50,7 @@ func Example() {
 // run up to a second ahead of the clock than wait.
 func ExampleNew() {
 	gen, err := generator.New(
-		generator.WithLayout(generator.Twitter()),
+		generator.WithLayout(snowflake.Twitter()),
 		generator.WithNodeParts(11, 26),
 		generator.WithStrategy(strategies.Chain(
 			strategies.BorrowUpTo(time.Second),
@@ -90,7 +91,7 @@ func ExampleGenerator_NextN() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ids := make([]generator.ID, 1000)
+	ids := make([]snowflake.ID, 1000)
 	n, err := gen.NextN(ids)
 	fmt.Println(n, err, ids[0] < ids[999])
 	// Output: 1000 <nil> true
@@ -102,7 +103,7 @@ func ExampleGenerator_All() {
 		log.Fatal(err)
 	}
 	rows := []string{"ada", "grace", "hedy"}
-	keys := map[string]generator.ID{}
+	keys := map[string]snowflake.ID{}
 	for id, err := range gen.All(context.Background()) {
 		if err != nil {
 			log.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -40,7 +41,7 @@ type Generator struct {
 	seqBits  uint8
 	start    strategies.SequenceStart
 	strategy strategies.Strategy
-	layout   *Layout
+	layout   *snowflake.Layout
 	lease    Lease                                // or nil
 	after    func(time.Duration) <-chan time.Time // how to wait for a clock that is not the machine's, or nil
 	elapsed  func() time.Duration                 // by what a wait that was cut short is measured
@@ -71,19 +72,19 @@ type assembly struct {
 	shift     uint8  // how far the bits above are shifted: the node's width
 }
 
-func (a assembly) id(slot uint64) ID {
-	return ID(slot&a.high<<(a.shift&63) | slot&a.low | a.node)
+func (a assembly) id(slot uint64) snowflake.ID {
+	return snowflake.ID(slot&a.high<<(a.shift&63) | slot&a.low | a.node)
 }
 
-func newAssembly(l Layout, node int64) assembly {
-	if l.Order == TimeSequenceNode {
+func newAssembly(l snowflake.Layout, node int64) assembly {
+	if l.Order == snowflake.TimeSequenceNode {
 		return assembly{high: math.MaxUint64, node: uint64(node), shift: uint8(l.NodeBits)}
 	}
 	sequence := uint64(1)<<l.SequenceBits - 1
 	return assembly{high: ^sequence, low: sequence, node: uint64(node) << l.SequenceBits, shift: uint8(l.NodeBits)}
 }
 
-// New returns a generator. Without options it issues IDs of [DefaultLayout] on
+// New returns a generator. Without options it issues IDs of [snowflake.Default] on
 // node 0, timed by a [monoclock.Clock], and waits up to a second when it has to.
 //
 // It fails with a [*ConfigError] that names the option and the numbers when an
@@ -136,7 +137,7 @@ func New(opts ...Option) (*Generator, error) {
 
 // Next issues one ID. It is [Generator.NextContext] without a context: a call
 // that has to wait does so for as long as the strategy says.
-func (g *Generator) Next() (ID, error) {
+func (g *Generator) Next() (snowflake.ID, error) {
 	t := g.tenure.Load()
 	slot, _, ok := g.take(t, g.now(), 1)
 	if !ok {
@@ -165,7 +166,7 @@ func (g *Generator) Next() (ID, error) {
 // For a grant that a store does not give, a call waits as long as its strategy may
 // wait for anything (so not at all if it is one of your own), or, if ctx has a
 // deadline, until that.
-func (g *Generator) NextContext(ctx context.Context) (ID, error) {
+func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
 	}
@@ -192,12 +193,12 @@ func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 // million at best, and on a busy machine through fewer. A slice that is longer than
 // [MaxBatch] is refused with a [*BatchSizeError]; an empty one asks for nothing, and
 // nothing is done.
-func (g *Generator) NextN(ids []ID) (int, error) {
+func (g *Generator) NextN(ids []snowflake.ID) (int, error) {
 	return g.NextNContext(context.Background(), ids)
 }
 
 // NextNContext is [Generator.NextN], but gives up when ctx ends.
-func (g *Generator) NextNContext(ctx context.Context, ids []ID) (int, error) {
+func (g *Generator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, error) {
 	if len(ids) > MaxBatch {
 		return 0, &BatchSizeError{Size: len(ids), Limit: MaxBatch}
 	}
@@ -223,7 +224,7 @@ func (g *Generator) NextNContext(ctx context.Context, ids []ID) (int, error) {
 }
 
 // Layout returns the layout of the IDs, with which they can be decoded.
-func (g *Generator) Layout() Layout { return g.layout.clone() }
+func (g *Generator) Layout() snowflake.Layout { return g.layout.Clone() }
 
 // Node returns the node number of the IDs that are issued now. Under a lease it
 // may change; each ID carries the one it was issued with.

@@ -13,16 +13,17 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 func TestNextCountsSlots(t *testing.T) {
-	for _, order := range []generator.Order{generator.TimeNodeSequence, generator.TimeSequenceNode} {
+	for _, order := range []snowflake.Order{snowflake.TimeNodeSequence, snowflake.TimeSequenceNode} {
 		t.Run(order.String(), func(t *testing.T) {
 			c, l := newHandClock(), narrow()
 			l.Order = order
 			g := newGenerator(t, generator.WithClock(c), generator.WithLayout(l), generator.WithNode(3))
-			last := generator.ID(-1)
+			last := snowflake.ID(-1)
 			for tick := range 3 {
 				for sequence := range int64(4) {
 					id := mustNext(t, g)
@@ -44,7 +45,7 @@ func TestNextCountsSlots(t *testing.T) {
 
 func TestNewDefaults(t *testing.T) {
 	g := newGenerator(t)
-	assert.Equal(t, generator.DefaultLayout(), g.Layout())
+	assert.Equal(t, snowflake.Default(), g.Layout())
 	assert.Zero(t, g.Node())
 	d, err := g.Layout().Decode(mustNext(t, g))
 	require.NoError(t, err)
@@ -52,20 +53,20 @@ func TestNewDefaults(t *testing.T) {
 }
 
 func TestNodeParts(t *testing.T) {
-	g := newGenerator(t, generator.WithLayout(generator.Twitter()), generator.WithNodeParts(11, 26))
+	g := newGenerator(t, generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(11, 26))
 	assert.EqualValues(t, 378, g.Node())
-	g = newGenerator(t, generator.WithLayout(generator.Twitter()), generator.WithNodeParts(11, 26), generator.WithNode(5))
+	g = newGenerator(t, generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(11, 26), generator.WithNode(5))
 	assert.EqualValues(t, 5, g.Node(), "the last option holds")
 }
 
 // What the caller does to its layout later is nothing to the generator.
 func TestLayoutIsCopied(t *testing.T) {
-	l := generator.Twitter()
+	l := snowflake.Twitter()
 	g := newGenerator(t, generator.WithLayout(l))
 	l.Parts[0].Name = "changed"
-	assert.Equal(t, generator.Twitter(), g.Layout())
+	assert.Equal(t, snowflake.Twitter(), g.Layout())
 	g.Layout().Parts[0].Name = "changed"
-	assert.Equal(t, generator.Twitter(), g.Layout())
+	assert.Equal(t, snowflake.Twitter(), g.Layout())
 }
 
 func TestClocksOfOthersServe(t *testing.T) {
@@ -86,8 +87,8 @@ func TestClocksOfOthersServe(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	layout := func(change func(*generator.Layout)) generator.Option {
-		l := generator.DefaultLayout()
+	layout := func(change func(*snowflake.Layout)) generator.Option {
+		l := snowflake.Default()
 		change(&l)
 		return generator.WithLayout(l)
 	}
@@ -98,18 +99,18 @@ func TestNewRefuses(t *testing.T) {
 		says   []string
 		is     func(error) bool
 	}{
-		"node too large":       {[]generator.Option{generator.WithNode(1024)}, "WithNode", []string{"1024", "1023"}, as[*generator.FieldError]},
-		"node negative":        {[]generator.Option{generator.WithNode(-1)}, "WithNode", []string{"-1", "1023"}, as[*generator.FieldError]},
-		"part too large":       {[]generator.Option{generator.WithLayout(generator.Twitter()), generator.WithNodeParts(32, 0)}, "WithNodeParts", []string{"datacenter", "32", "31"}, as[*generator.FieldError]},
-		"parts too few":        {[]generator.Option{generator.WithLayout(generator.Twitter()), generator.WithNodeParts(3)}, "WithNodeParts", []string{"1", "2"}, as[*generator.PartsError]},
-		"parts none":           {[]generator.Option{generator.WithLayout(generator.Twitter()), generator.WithNodeParts()}, "WithNodeParts", []string{"0", "2"}, as[*generator.PartsError]},
-		"sums to 73":           {[]generator.Option{layout(func(l *generator.Layout) { l.TimeBits, l.NodeBits, l.SequenceBits = 37, 20, 16 })}, "WithLayout", []string{"73", "63", "4.36"}, as[*generator.LayoutError]},
-		"negative width":       {[]generator.Option{layout(func(l *generator.Layout) { l.SequenceBits = -1 })}, "WithLayout", []string{"-1"}, as[*generator.LayoutError]},
-		"over-wide":            {[]generator.Option{layout(func(l *generator.Layout) { l.NodeBits = 99 })}, "WithLayout", []string{"99"}, as[*generator.LayoutError]},
-		"zero layout":          {[]generator.Option{generator.WithLayout(generator.Layout{})}, "WithLayout", []string{"epoch"}, as[*generator.LayoutError]},
-		"epoch in the future":  {[]generator.Option{layout(func(l *generator.Layout) { l.Epoch = noon.Add(time.Hour) }), at(noon)}, "WithLayout", []string{"2026-06-01T13:00:00Z", "2026-06-01T12:00:00Z"}, as[*generator.LayoutError]},
-		"clock before epoch":   {[]generator.Option{at(time.Unix(0, 0))}, "WithLayout", []string{"2025-01-01", "1970-01-01"}, as[*generator.LayoutError]},
-		"time field over":      {[]generator.Option{generator.WithLayout(generator.Baidu()), at(noon)}, "WithLayout", []string{"2024-11-20T13:24:16Z", "2026-06-01T12:00:00Z"}, as[*generator.LayoutError]},
+		"node too large":       {[]generator.Option{generator.WithNode(1024)}, "WithNode", []string{"1024", "1023"}, as[*snowflake.FieldError]},
+		"node negative":        {[]generator.Option{generator.WithNode(-1)}, "WithNode", []string{"-1", "1023"}, as[*snowflake.FieldError]},
+		"part too large":       {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(32, 0)}, "WithNodeParts", []string{"datacenter", "32", "31"}, as[*snowflake.FieldError]},
+		"parts too few":        {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(3)}, "WithNodeParts", []string{"1", "2"}, as[*snowflake.PartsError]},
+		"parts none":           {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts()}, "WithNodeParts", []string{"0", "2"}, as[*snowflake.PartsError]},
+		"sums to 73":           {[]generator.Option{layout(func(l *snowflake.Layout) { l.TimeBits, l.NodeBits, l.SequenceBits = 37, 20, 16 })}, "WithLayout", []string{"73", "63", "4.36"}, as[*snowflake.LayoutError]},
+		"negative width":       {[]generator.Option{layout(func(l *snowflake.Layout) { l.SequenceBits = -1 })}, "WithLayout", []string{"-1"}, as[*snowflake.LayoutError]},
+		"over-wide":            {[]generator.Option{layout(func(l *snowflake.Layout) { l.NodeBits = 99 })}, "WithLayout", []string{"99"}, as[*snowflake.LayoutError]},
+		"zero layout":          {[]generator.Option{generator.WithLayout(snowflake.Layout{})}, "WithLayout", []string{"epoch"}, as[*snowflake.LayoutError]},
+		"epoch in the future":  {[]generator.Option{layout(func(l *snowflake.Layout) { l.Epoch = noon.Add(time.Hour) }), at(noon)}, "WithLayout", []string{"2026-06-01T13:00:00Z", "2026-06-01T12:00:00Z"}, as[*snowflake.LayoutError]},
+		"clock before epoch":   {[]generator.Option{at(time.Unix(0, 0))}, "WithLayout", []string{"2025-01-01", "1970-01-01"}, as[*snowflake.LayoutError]},
+		"time field over":      {[]generator.Option{generator.WithLayout(snowflake.Baidu()), at(noon)}, "WithLayout", []string{"2024-11-20T13:24:16Z", "2026-06-01T12:00:00Z"}, as[*snowflake.LayoutError]},
 		"nil clock":            {[]generator.Option{generator.WithClock(nil)}, "WithClock", []string{"nil"}, nil},
 		"nil *monoclock.Clock": {[]generator.Option{generator.WithClock((*monoclock.Clock)(nil))}, "WithClock", []string{"nil"}, nil},
 		"nil strategy":         {[]generator.Option{generator.WithStrategy(nil)}, "WithStrategy", []string{"nil"}, is(strategies.ErrNil)},
@@ -144,7 +145,7 @@ func TestNextN(t *testing.T) {
 	c := newHandClock()
 	g := newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()))
 	mustNext(t, g)
-	ids := make([]generator.ID, 10)
+	ids := make([]snowflake.ID, 10)
 	n, err := g.NextN(ids)
 	require.NoError(t, err)
 	assert.Equal(t, 10, n)
@@ -160,7 +161,7 @@ func TestNextNFailsHalfWay(t *testing.T) {
 	c := newHandClock()
 	g := newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()),
 		generator.WithStrategy(strategies.WaitUpTo(2*time.Millisecond)))
-	ids := make([]generator.ID, 100)
+	ids := make([]snowflake.ID, 100)
 	n, err := g.NextN(ids)
 	assert.Equal(t, 12, n, "three ticks: this one, and one for each millisecond of waiting")
 	assert.ErrorIs(t, err, generator.ErrExhausted)
@@ -175,13 +176,13 @@ func TestNextNFailsHalfWay(t *testing.T) {
 
 func TestNextNRefusesSizes(t *testing.T) {
 	g := newGenerator(t)
-	n, err := g.NextN(make([]generator.ID, generator.MaxBatch+1))
+	n, err := g.NextN(make([]snowflake.ID, generator.MaxBatch+1))
 	assert.Zero(t, n)
 	var batch *generator.BatchSizeError
 	require.ErrorAs(t, err, &batch)
 	assert.Equal(t, &generator.BatchSizeError{Size: generator.MaxBatch + 1, Limit: generator.MaxBatch}, batch)
 	assert.ErrorContains(t, err, "16777216")
-	for _, none := range [][]generator.ID{nil, {}} { // whoever has nothing to name needs no ID
+	for _, none := range [][]snowflake.ID{nil, {}} { // whoever has nothing to name needs no ID
 		n, err = g.NextN(none)
 		assert.Zero(t, n)
 		assert.NoError(t, err)
@@ -195,7 +196,7 @@ func TestContextEndedBefore(t *testing.T) {
 	cancel(cause)
 	for name, call := range map[string]func() error{
 		"NextContext":  func() error { _, err := g.NextContext(ctx); return err },
-		"NextNContext": func() error { _, err := g.NextNContext(ctx, make([]generator.ID, 1)); return err },
+		"NextNContext": func() error { _, err := g.NextNContext(ctx, make([]snowflake.ID, 1)); return err },
 		"Stream":       func() error { _, err := g.Stream().NextContext(ctx); return err },
 		"All": func() (err error) {
 			for _, e := range g.All(ctx) {
@@ -228,7 +229,7 @@ func TestClose(t *testing.T) {
 	}
 	require.NoError(t, g.Close())
 	require.NoError(t, g.Close(), "again")
-	ids := make([]generator.ID, 3)
+	ids := make([]snowflake.ID, 3)
 	id, err := g.Next()
 	assert.Zero(t, id)
 	assert.ErrorIs(t, err, generator.ErrClosed)
@@ -248,8 +249,8 @@ func TestClose(t *testing.T) {
 
 func TestEndOfTime(t *testing.T) {
 	end := noon.Add(4 * time.Millisecond) // 2 bits of 1 ms
-	l := generator.Layout{Epoch: noon, Tick: time.Millisecond, TimeBits: 2, NodeBits: 1, SequenceBits: 1}
-	for _, order := range []generator.Order{generator.TimeNodeSequence, generator.TimeSequenceNode} {
+	l := snowflake.Layout{Epoch: noon, Tick: time.Millisecond, TimeBits: 2, NodeBits: 1, SequenceBits: 1}
+	for _, order := range []snowflake.Order{snowflake.TimeNodeSequence, snowflake.TimeSequenceNode} {
 		for name, strategy := range map[string]strategies.Strategy{
 			"reject": strategies.Reject(), "wait": strategies.Wait(), "borrow": strategies.BorrowUpTo(math.MaxInt64),
 			"own": borrower{},
@@ -273,7 +274,7 @@ func TestEndOfTime(t *testing.T) {
 				}
 				_, err := g.Stream().Next()
 				assert.ErrorAs(t, err, new(*generator.EndOfTimeError))
-				n, err := g.NextN(make([]generator.ID, 3))
+				n, err := g.NextN(make([]snowflake.ID, 3))
 				assert.Zero(t, n)
 				assert.ErrorAs(t, err, new(*generator.EndOfTimeError))
 			})
@@ -284,7 +285,7 @@ func TestEndOfTime(t *testing.T) {
 // The clock leaves the time field while slots are left in it.
 func TestEndOfTimeByTheClock(t *testing.T) {
 	c := newHandClock()
-	l := generator.Layout{Epoch: noon, Tick: time.Millisecond, TimeBits: 2, NodeBits: 0, SequenceBits: 20}
+	l := snowflake.Layout{Epoch: noon, Tick: time.Millisecond, TimeBits: 2, NodeBits: 0, SequenceBits: 20}
 	g := newGenerator(t, generator.WithClock(c), generator.WithLayout(l), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
 	mustNext(t, g)
 	s := g.Stream()
@@ -301,7 +302,7 @@ func TestEndOfTimeByTheClock(t *testing.T) {
 
 // A layout may last longer than the 292 years that a Duration holds.
 func TestLongLayouts(t *testing.T) {
-	for _, l := range []generator.Layout{
+	for _, l := range []snowflake.Layout{
 		{Epoch: noon.AddDate(-50, 0, 0), Tick: time.Hour, TimeBits: 61, SequenceBits: 2},
 		{Epoch: noon.AddDate(-50, 0, 0), Tick: 1, TimeBits: 62, SequenceBits: 0, NodeBits: 1},
 		{Epoch: noon.AddDate(-50, 0, 0), Tick: time.Nanosecond, TimeBits: 62, SequenceBits: 1},

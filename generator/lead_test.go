@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -76,7 +77,7 @@ func TestBehind(t *testing.T) {
 	for _, step := range []time.Duration{time.Millisecond, 5 * time.Millisecond, time.Second, time.Hour, 365 * 24 * time.Hour} {
 		// The last ID is the first of its tick, so the next free slot is as far
 		// ahead as the step went.
-		stepped := func(t *testing.T, s strategies.Strategy) (*generator.Generator, *handClock, generator.ID) {
+		stepped := func(t *testing.T, s strategies.Strategy) (*generator.Generator, *handClock, snowflake.ID) {
 			c := newHandClock()
 			g := newGenerator(t, generator.WithClock(c), generator.WithStrategy(s))
 			last := mustNext(t, g)
@@ -126,7 +127,7 @@ func TestBehind(t *testing.T) {
 			t.Run("own", func(t *testing.T) {
 				g, c, last := stepped(t, borrower{})
 				assert.Equal(t, last+1, mustNext(t, g))
-				ids := make([]generator.ID, 5000) // over the end of the tick
+				ids := make([]snowflake.ID, 5000) // over the end of the tick
 				_, err := g.NextN(ids)
 				require.NoError(t, err)
 				assert.Equal(t, last+2, ids[0])
@@ -227,7 +228,7 @@ func TestRandomStart(t *testing.T) {
 	g := newGenerator(t, generator.WithClock(c), generator.WithSequenceStart(strategies.StartRandom(100)),
 		generator.WithStrategy(strategies.BorrowUpTo(math.MaxInt64)))
 	seen := map[int64]bool{}
-	last := generator.ID(0)
+	last := snowflake.ID(0)
 	for range 2000 {
 		c.step(time.Millisecond)
 		id := mustNext(t, g)
@@ -247,7 +248,7 @@ func TestRandomStart(t *testing.T) {
 	}
 	assert.Greater(t, len(seen), 110)
 
-	ids := make([]generator.ID, 4096)
+	ids := make([]snowflake.ID, 4096)
 	_, err := g.NextN(ids)
 	require.NoError(t, err)
 	_, sequence := decode(t, g, ids[4095])
@@ -255,7 +256,7 @@ func TestRandomStart(t *testing.T) {
 
 	c = newHandClock()
 	g = newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()), generator.WithSequenceStart(strategies.StartRandom(4)))
-	n, err := g.NextN(make([]generator.ID, 1000))
+	n, err := g.NextN(make([]snowflake.ID, 1000))
 	require.NoError(t, err)
 	assert.Equal(t, 1000, n)
 	assert.InDelta(t, 400, c.Now().Sub(noon).Milliseconds(), 80, "a tick of 4 that begins anywhere holds 2.5 on average")

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -35,7 +36,7 @@ type Grant struct {
 // goroutines at once.
 type Lease interface {
 	// Layout is that of the IDs, and Clock what tells the time.
-	Layout() Layout
+	Layout() snowflake.Layout
 	Clock() Clock
 	// Bind is called once, by [New]. It returns the first grant; h is where the
 	// later ones go, as soon as Bind has returned.
@@ -191,7 +192,7 @@ func errorOf(ctx context.Context) error {
 }
 
 func (c *call) notGranted(g *Generator, t *tenure, limit uint64, ended error) error {
-	end, _ := g.layout.tickTime(limit>>g.seqBits + 1)
+	end, _ := g.layout.TickTime(limit>>g.seqBits + 1)
 	return &GrantError{
 		Node: t.node, Limit: end, Past: -g.leadOf(limit>>g.seqBits+1, g.now()),
 		Waited: c.waited, Err: g.lease.Err(), Context: ended,

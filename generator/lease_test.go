@@ -15,12 +15,13 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 // handLease grants what the test says.
 type handLease struct {
-	layout generator.Layout
+	layout snowflake.Layout
 	clock  generator.Clock
 	first  generator.Grant
 	holder generator.Holder
@@ -32,7 +33,7 @@ type handLease struct {
 	released []uint64
 }
 
-func (l *handLease) Layout() generator.Layout { return l.layout }
+func (l *handLease) Layout() snowflake.Layout { return l.layout }
 func (l *handLease) Clock() generator.Clock   { return l.clock }
 func (l *handLease) Err() error               { return l.err }
 
@@ -160,7 +161,7 @@ func TestClockPastTheGrant(t *testing.T) {
 	c.step(100 * time.Millisecond)
 	_, err := g.Next()
 	require.ErrorIs(t, err, generator.ErrNotGranted)
-	n, err := g.NextN(make([]generator.ID, 3))
+	n, err := g.NextN(make([]snowflake.ID, 3))
 	require.ErrorIs(t, err, generator.ErrNotGranted)
 	assert.Zero(t, n)
 	_, err = g.Stream().Next()

@@ -3,10 +3,12 @@ package generator
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"time"
 
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -32,7 +34,7 @@ type Clock interface {
 type Option func(*config)
 
 type config struct {
-	layout   Layout
+	layout   snowflake.Layout
 	clock    Clock
 	strategy strategies.Strategy
 	start    strategies.SequenceStart
@@ -46,9 +48,9 @@ type config struct {
 	ownLayout, ownClock bool // WithLayout and WithClock were
 }
 
-// WithLayout sets the layout of the IDs. The default is [DefaultLayout].
-func WithLayout(l Layout) Option {
-	return func(c *config) { c.layout, c.ownLayout = l.clone(), true }
+// WithLayout sets the layout of the IDs. The default is [snowflake.Default].
+func WithLayout(l snowflake.Layout) Option {
+	return func(c *config) { c.layout, c.ownLayout = l.Clone(), true }
 }
 
 // WithNode sets the node number, from 0 to the layout's largest. The default is
@@ -64,7 +66,7 @@ func WithNode(n int64) Option {
 }
 
 // WithNodeParts sets the node number by its parts, high bits first, for layouts
-// that name them: WithNodeParts(datacenter, worker) for [Twitter]. It is
+// that name them: WithNodeParts(datacenter, worker) for [snowflake.Twitter]. It is
 // otherwise as [WithNode].
 func WithNodeParts(parts ...int64) Option {
 	return func(c *config) { c.parts, c.option = append([]int64{}, parts...), "WithNodeParts" }
@@ -96,7 +98,7 @@ func WithSequenceStart(s strategies.SequenceStart) Option { return func(c *confi
 // time, which it returns along.
 func configure(opts []Option) (config, time.Time, error) {
 	c := config{
-		layout:   DefaultLayout(),
+		layout:   snowflake.Default(),
 		clock:    monoclock.New(),
 		strategy: strategies.Default(),
 	}
@@ -137,8 +139,8 @@ func configure(opts []Option) (config, time.Time, error) {
 		}
 		c.node = node
 	}
-	if c.node < 0 || c.node > c.layout.maxNode() {
-		return fail(c.option, &FieldError{Field: "node", Got: c.node, Max: c.layout.maxNode()})
+	if c.node < 0 || c.node > c.layout.MaxNode() {
+		return fail(c.option, &snowflake.FieldError{Field: "node", Got: c.node, Max: c.layout.MaxNode()})
 	}
 	return c, now, nil
 }
@@ -173,15 +175,18 @@ func isNil(c any) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
+// lastInstant is the last one that 64-bit nanoseconds since 1970 can tell.
+var lastInstant = time.Unix(0, math.MaxInt64).UTC()
+
 // issuingEnd is the first instant for which a generator issues no IDs: the
 // layout's end, or the end of 64-bit nanoseconds since 1970 in the year 2262. A layout
 // whose slots take all 63 bits does without its last tick, for the slot after that
 // would look sealed.
-func issuingEnd(l Layout) time.Time {
+func issuingEnd(l snowflake.Layout) time.Time {
 	end := l.End()
 	switch {
-	case end.After(maxEpoch):
-		return maxEpoch
+	case end.After(lastInstant):
+		return lastInstant
 	case l.TimeBits+l.SequenceBits == 63:
 		return end.Add(-l.Tick)
 	}

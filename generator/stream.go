@@ -3,6 +3,8 @@ package generator
 import (
 	"context"
 	"iter"
+
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Stream issues IDs to one goroutine from small blocks that it reserves, so that
@@ -46,18 +48,18 @@ func (g *Generator) Stream() *Stream {
 }
 
 // Next issues one ID, with the errors of [Generator.Next].
-func (s *Stream) Next() (ID, error) { return s.issue(context.Background()) }
+func (s *Stream) Next() (snowflake.ID, error) { return s.issue(context.Background()) }
 
 // NextContext issues one ID, or gives up when ctx ends, with the errors of
 // [Generator.NextContext].
-func (s *Stream) NextContext(ctx context.Context) (ID, error) {
+func (s *Stream) NextContext(ctx context.Context) (snowflake.ID, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
 	}
 	return s.issue(ctx)
 }
 
-func (s *Stream) issue(ctx context.Context) (ID, error) {
+func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
 	if s.next == s.end || uint64(s.g.now())-s.from >= s.span || s.t.free.Load() > s.tickEnd {
 		if err := s.reserve(ctx); err != nil {
 			return 0, err
@@ -103,8 +105,8 @@ func (s *Stream) reserve(ctx context.Context) error {
 //		}
 //		…
 //	}
-func (g *Generator) All(ctx context.Context) iter.Seq2[ID, error] {
-	return func(yield func(ID, error) bool) {
+func (g *Generator) All(ctx context.Context) iter.Seq2[snowflake.ID, error] {
+	return func(yield func(snowflake.ID, error) bool) {
 		s := g.Stream()
 		for {
 			id, err := s.NextContext(ctx)

@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
-func streamNext(t testing.TB, s *generator.Stream) generator.ID {
+func streamNext(t testing.TB, s *generator.Stream) snowflake.ID {
 	t.Helper()
 	id, err := s.Next()
 	require.NoError(t, err)
@@ -171,7 +172,7 @@ func TestStreamTakesOneSlotOfAnOwnBorrow(t *testing.T) {
 
 func TestAll(t *testing.T) {
 	g := newGenerator(t)
-	last := generator.ID(-1)
+	last := snowflake.ID(-1)
 	n := 0
 	for id, err := range g.All(context.Background()) {
 		require.NoError(t, err)

@@ -15,17 +15,18 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 // A change of the node number keeps the order, whichever number is larger.
 func TestChangeOfNodeKeepsOrder(t *testing.T) {
-	for _, order := range []generator.Order{generator.TimeNodeSequence, generator.TimeSequenceNode} {
+	for _, order := range []snowflake.Order{snowflake.TimeNodeSequence, snowflake.TimeSequenceNode} {
 		c, layout := newHandClock(), narrow()
 		layout.Order = order
 		l := &handLease{layout: layout, clock: c, first: grant(1, 0, 1_000)}
 		g := newGenerator(t, generator.WithLease(l), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-		s, last := g.Stream(), generator.ID(-1)
+		s, last := g.Stream(), snowflake.ID(-1)
 		for i := range int64(50) {
 			id := mustNext(t, g)
 			require.Greater(t, id, last)
@@ -81,12 +82,12 @@ func TestChangesAmongCallers(t *testing.T) {
 		}
 	})
 	var mu sync.Mutex
-	var all []generator.ID
+	var all []snowflake.ID
 	callers := 0
-	history := record(t, 3, 3_000, func() func() (first, last generator.ID, err error) {
+	history := record(t, 3, 3_000, func() func() (first, last snowflake.ID, err error) {
 		callers++
-		batch := make([]generator.ID, 1+callers%3)
-		return func() (first, last generator.ID, err error) {
+		batch := make([]snowflake.ID, 1+callers%3)
+		return func() (first, last snowflake.ID, err error) {
 			n, err := g.NextN(batch)
 			mu.Lock()
 			defer mu.Unlock()
@@ -96,7 +97,7 @@ func TestChangesAmongCallers(t *testing.T) {
 	})
 	close(stop)
 	require.NoError(t, changes.Wait())
-	checkOrder(t, history, func(a, b generator.ID) bool { return a < b })
+	checkOrder(t, history, func(a, b snowflake.ID) bool { return a < b })
 	slices.Sort(all)
 	assert.Equal(t, len(all), len(slices.Compact(all)))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -95,7 +96,7 @@ func TestContextEndsAWaitOnAFakeClock(t *testing.T) {
 		c.step(-time.Hour)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		n, err := g.NextNContext(ctx, make([]generator.ID, 3))
+		n, err := g.NextNContext(ctx, make([]snowflake.ID, 3))
 		assert.Zero(t, n)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 	})
@@ -169,7 +170,7 @@ func TestAfterAWaitTheTurnIsFree(t *testing.T) {
 func TestNextNWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		g := newGenerator(t, generator.WithLayout(narrow()), generator.WithStrategy(strategies.WaitUpTo(3*time.Millisecond)))
-		n, err := g.NextN(make([]generator.ID, 100))
+		n, err := g.NextN(make([]snowflake.ID, 100))
 		assert.Equal(t, 16, n)
 		var lead *generator.LeadError
 		require.ErrorAs(t, err, &lead)
@@ -177,7 +178,7 @@ func TestNextNWaits(t *testing.T) {
 		assert.Equal(t, 3*time.Millisecond, g.Stats().Waited)
 		assert.EqualValues(t, 3, g.Stats().Waits)
 		time.Sleep(time.Millisecond)
-		_, err = g.NextN(make([]generator.ID, 8))
+		_, err = g.NextN(make([]snowflake.ID, 8))
 		assert.NoError(t, err)
 	})
 }
@@ -191,7 +192,7 @@ func TestBatchAndStreamHeedTheirContext(t *testing.T) {
 			c.step(-step)
 			for _, call := range []func(context.Context) error{
 				func(ctx context.Context) error { _, err := g.Stream().NextContext(ctx); return err },
-				func(ctx context.Context) error { _, err := g.NextNContext(ctx, make([]generator.ID, 2)); return err },
+				func(ctx context.Context) error { _, err := g.NextNContext(ctx, make([]snowflake.ID, 2)); return err },
 			} {
 				before := time.Now()
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
@@ -215,7 +216,7 @@ func TestNextNStopsBetweenTicks(t *testing.T) {
 			}
 			return strategies.Decision{Action: strategies.ActionBorrow}
 		})))
-	n, err := g.NextNContext(ctx, make([]generator.ID, 100))
+	n, err := g.NextNContext(ctx, make([]snowflake.ID, 100))
 	assert.Equal(t, 16, n)
 	assert.ErrorIs(t, err, context.Canceled)
 }
@@ -276,7 +277,7 @@ func TestQueueKeepsToTheBoundOfEach(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			before := time.Now()
-			_, err := g.NextN(make([]generator.ID, 1_000_000))
+			_, err := g.NextN(make([]snowflake.ID, 1_000_000))
 			assert.ErrorIs(t, err, generator.ErrExhausted)
 			assert.LessOrEqual(t, time.Since(before), bound+20*time.Millisecond)
 		})
@@ -312,7 +313,7 @@ func TestWaitsOfAnyLengthSleep(t *testing.T) {
 		c.stop()
 		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 		defer cancel()
-		_, err := g.NextNContext(ctx, make([]generator.ID, 5))
+		_, err := g.NextNContext(ctx, make([]snowflake.ID, 5))
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Less(t, asked, 2000)
 	})

@@ -16,12 +16,13 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 // small is a layout of a few node numbers.
 func small(nodeBits int) lease.Option {
-	l := generator.DefaultLayout()
+	l := snowflake.Default()
 	l.NodeBits, l.Name, l.Parts = nodeBits, "", nil
 	return lease.WithLayout(l)
 }
@@ -222,7 +223,7 @@ func TestNumbersAheadComeLast(t *testing.T) {
 }
 
 func TestClaimAtTheEndsOfTime(t *testing.T) {
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	layout.NodeBits, layout.Parts = 1, nil
 	end := layout.End()
 	clock := clocktest.NewVirtual(end.Add(-time.Minute))
@@ -285,18 +286,18 @@ func TestClockGoesBackBeforeTheEpoch(t *testing.T) {
 }
 
 func TestWindowExtremes(t *testing.T) {
-	hour := generator.Layout{Epoch: noon.AddDate(-3, 0, 0), Tick: time.Hour, TimeBits: 30, NodeBits: 4, SequenceBits: 8}
-	nano := generator.Layout{Epoch: noon.AddDate(-3, 0, 0), Tick: 1, TimeBits: 58, NodeBits: 2, SequenceBits: 3}
+	hour := snowflake.Layout{Epoch: noon.AddDate(-3, 0, 0), Tick: time.Hour, TimeBits: 30, NodeBits: 4, SequenceBits: 8}
+	nano := snowflake.Layout{Epoch: noon.AddDate(-3, 0, 0), Tick: 1, TimeBits: 58, NodeBits: 2, SequenceBits: 3}
 	for _, test := range []struct {
-		layout generator.Layout
+		layout snowflake.Layout
 		window time.Duration
 		ok     bool
 	}{
-		{generator.DefaultLayout(), 6 * time.Millisecond, true},
-		{generator.DefaultLayout(), 6*time.Millisecond - 1, false},
-		{generator.DefaultLayout(), 366 * 24 * time.Hour, true},
-		{generator.DefaultLayout(), 366*24*time.Hour + 1, false},
-		{generator.DefaultLayout(), -time.Second, false},
+		{snowflake.Default(), 6 * time.Millisecond, true},
+		{snowflake.Default(), 6*time.Millisecond - 1, false},
+		{snowflake.Default(), 366 * 24 * time.Hour, true},
+		{snowflake.Default(), 366*24*time.Hour + 1, false},
+		{snowflake.Default(), -time.Second, false},
 		{hour, 0, true}, // the default is made longer
 		{hour, 6 * time.Hour, true},
 		{hour, 5 * time.Hour, false},
@@ -338,7 +339,7 @@ func TestWindowExtremes(t *testing.T) {
 
 // Stores keep numbers of 22 bits, however many the layout has.
 func TestManyNodeBits(t *testing.T) {
-	layout := generator.Layout{Epoch: noon.AddDate(-3, 0, 0), Tick: time.Second, TimeBits: 32, NodeBits: 30, SequenceBits: 1}
+	layout := snowflake.Layout{Epoch: noon.AddDate(-3, 0, 0), Tick: time.Second, TimeBits: 32, NodeBits: 30, SequenceBits: 1}
 	memory := leasetest.NewMemory()
 	clock := clocktest.NewVirtual(noon)
 	for range 50 {
@@ -376,7 +377,7 @@ func TestClaimsOnAStoreThatFails(t *testing.T) {
 // A clock that goes past the end of time while a claim is under way gets nothing, and
 // takes nothing from the node number.
 func TestClockGoesPastTheEndWithinAClaim(t *testing.T) {
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	memory := leasetest.NewMemory()
 	clock := clocktest.NewVirtual(noon)
 	tried := 0

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // ErrClosed is returned for a [Keeper] that was closed, for good.
@@ -120,7 +120,7 @@ func (e *RecordError) Is(target error) bool { return target == ErrDamaged }
 // The two would share node numbers and not their meaning.
 type LayoutMismatchError struct {
 	Node         int64 // of the cell that was looked at
-	Ours, Theirs generator.Layout
+	Ours, Theirs snowflake.Layout
 }
 
 func (e *LayoutMismatchError) Error() string {

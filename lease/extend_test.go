@@ -13,6 +13,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -137,7 +138,7 @@ func TestBurstsAreGrantedAhead(t *testing.T) {
 	k := claim(t, leasetest.NewMemory(), clock, lease.WithWindow(time.Second))
 	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
 	require.NoError(t, err)
-	ids := make([]generator.ID, 4096*300)
+	ids := make([]snowflake.ID, 4096*300)
 	for range 10 { // 3 seconds of time, without any of the clock's
 		_, err := gen.NextN(ids)
 		require.NoError(t, err)
@@ -153,7 +154,7 @@ func TestLostWhileAhead(t *testing.T) {
 	k := claim(t, memory.Client(), clock, lease.WithWindow(time.Second))
 	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
 	require.NoError(t, err)
-	ids := make([]generator.ID, 4096*10_000) // ten seconds
+	ids := make([]snowflake.ID, 4096*10_000) // ten seconds
 	for part := ids; len(part) > 0; {
 		n := min(len(part), generator.MaxBatch)
 		_, err := gen.NextN(part[:n])
@@ -190,7 +191,7 @@ func TestGoesOverWithoutAGap(t *testing.T) {
 	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Millisecond))) // the change costs the rest of the tick
 	require.NoError(t, err)
 	claim(t, memory.Client(), clock, small(2), lease.WithNode(lease.NodeNumber(3)))
-	var last generator.ID
+	var last snowflake.ID
 	nodes := map[int64]bool{}
 	keep(t, k, clock, 10*time.Second, func() {
 		id, err := gen.Next()

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // checks is what a run knows that no process does.
 type checks struct {
-	ids     map[generator.ID]struct{} // all that were issued
+	ids     map[snowflake.ID]struct{} // all that were issued
 	granted [][]span                  // by node number: who was granted which ticks, ascending
 	stamped []uint64                  // by node number: the tick after the latest that an ID was issued in
 
@@ -105,11 +106,11 @@ func (f *fleet) spansText(node int64) (text string) {
 }
 
 // issued is told of each ID that a call returned.
-func (f *fleet) issued(t *thread, id generator.ID) {
+func (f *fleet) issued(t *thread, id snowflake.ID) {
 	p := t.p
 	tick := uint64(id) >> (f.layout.NodeBits + f.layout.SequenceBits)
 	var node int64
-	if f.layout.Order == generator.TimeSequenceNode {
+	if f.layout.Order == snowflake.TimeSequenceNode {
 		node = int64(id) & (f.numbers() - 1)
 	} else {
 		node = int64(id) >> f.layout.SequenceBits & (f.numbers() - 1)

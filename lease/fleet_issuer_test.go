@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // issuer is what a thread knows of its calls.
@@ -22,10 +23,10 @@ type issuer struct {
 	grants  int // those that had come by then
 
 	looks     [2]look      // the latest readings of the clock
-	floor     generator.ID // the largest ID that was returned before the call
+	floor     snowflake.ID // the largest ID that was returned before the call
 	floorTick uint64
-	latest    generator.ID // of the stream
-	batch     [64]generator.ID
+	latest    snowflake.ID // of the stream
+	batch     [64]snowflake.ID
 }
 
 // look is a reading of the clock, and the end of what was granted by then.
@@ -114,7 +115,7 @@ func (p *process) issue(t *thread) {
 }
 
 // bounded issues one ID with a context that ends after some time.
-func (p *process) bounded(t *thread) (generator.ID, error) {
+func (p *process) bounded(t *thread) (snowflake.ID, error) {
 	f := p.f
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()

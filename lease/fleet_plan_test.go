@@ -4,13 +4,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 // plan is what a seed makes of a run, before the first step.
 type plan struct {
-	layout  generator.Layout
+	layout  snowflake.Layout
 	period  int64 // the window, of most processes
 	longest int64 // that of any
 	windows bool  // they differ
@@ -91,7 +91,7 @@ func newFleet(seed uint64, m *mutant) *fleet {
 	f.drawFaults()
 	f.drawCallers()
 	f.excused = map[string]int{}
-	f.ids = make(map[generator.ID]struct{}, 1024)
+	f.ids = make(map[snowflake.ID]struct{}, 1024)
 	n := f.numbers()
 	f.granted, f.stamped = make([][]span, n), make([]uint64, n)
 	f.store = &virtualStore{f: f, cells: make([]storedCell, n), locks: map[int64]*lockToken{}}
@@ -104,8 +104,8 @@ func newFleet(seed uint64, m *mutant) *fleet {
 func (f *fleet) numbers() int64 { return 1 << f.layout.NodeBits }
 
 func (f *fleet) drawSize() {
-	f.layout = generator.Layout{Tick: time.Millisecond, TimeBits: 41, NodeBits: f.rng.IntN(5), SequenceBits: f.rng.IntN(5),
-		Order: generator.Order(f.rng.IntN(2)), Epoch: fleetStart.AddDate(-3, 0, 0)}
+	f.layout = snowflake.Layout{Tick: time.Millisecond, TimeBits: 41, NodeBits: f.rng.IntN(5), SequenceBits: f.rng.IntN(5),
+		Order: snowflake.Order(f.rng.IntN(2)), Epoch: fleetStart.AddDate(-3, 0, 0)}
 	if f.often(256) { // streams take more than one slot at a time
 		f.layout.SequenceBits += 4
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -50,7 +51,7 @@ type process struct {
 	losses      uint64
 	lost        int64 // true time of the latest loss of a number, or 0
 	tick        uint64
-	largest     generator.ID // returned by a call other than a stream's
+	largest     snowflake.ID // returned by a call other than a stream's
 	excuse      string       // why it need not issue IDs at the moment
 	err         error        // the last
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // State says who may issue IDs with a node number.
@@ -47,7 +47,7 @@ type Holding struct {
 	// to come: one that is late may be dead, and its clock as right as ours.
 	Ahead  time.Duration
 	Window time.Duration    // the last holder's
-	Layout generator.Layout // of the IDs
+	Layout snowflake.Layout // of the IDs
 	Err    error            // why the cell is Damaged: it wraps [ErrDamaged]
 }
 
@@ -200,7 +200,7 @@ func inspect(ctx context.Context, store Store, cell Cell, now func() time.Time) 
 	if err != nil {
 		return damaged(err)
 	}
-	layout, err := generator.ParseLayout(r.Layout)
+	layout, err := snowflake.ParseLayout(r.Layout)
 	if err != nil {
 		return damaged(&RecordError{Node: cell.Node, Problem: fmt.Sprintf("its layout is %.200q", r.Layout), Err: err})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // crash claims node as a process that then does nothing more: it gives nothing back,
@@ -32,7 +33,7 @@ func at(d time.Duration) lease.Option {
 }
 
 func TestInspect(t *testing.T) {
-	twitter, err := generator.ParseLayout("twitter")
+	twitter, err := snowflake.ParseLayout("twitter")
 	require.NoError(t, err)
 	fleet := lease.WithLayout(twitter)
 	const window = 30 * time.Second

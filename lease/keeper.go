@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Keeper holds a lease: it claims a node number in a [Store], extends the grant
@@ -316,7 +317,7 @@ func (k *Keeper) pause() time.Duration {
 }
 
 // Layout returns the layout of the IDs that the lease is for.
-func (k *Keeper) Layout() generator.Layout { return k.layout }
+func (k *Keeper) Layout() snowflake.Layout { return k.layout }
 
 // Clock returns the clock that the lease goes by.
 func (k *Keeper) Clock() generator.Clock { return k.clock }

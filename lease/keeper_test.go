@@ -13,6 +13,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -32,7 +33,7 @@ func TestRestartAfterStepBack(t *testing.T) {
 		t.Run(back.String(), func(t *testing.T) {
 			store := leasetest.NewMemory()
 			clock := clocktest.NewVirtual(noon)
-			seen := map[generator.ID]bool{}
+			seen := map[snowflake.ID]bool{}
 			for range 3 {
 				k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(7)))
 				gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(3*back)))

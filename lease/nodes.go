@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // NodeSource gives the node number of this process for [WithNode], for those who
@@ -20,19 +20,19 @@ import (
 // restarts safe, and two processes with the same number in one store never issue the
 // same ID. Without a store in common, the odds given with each source are those of
 // duplicates.
-type NodeSource func(generator.Layout) (int64, error)
+type NodeSource func(snowflake.Layout) (int64, error)
 
 // NodeNumber is the source of a number that is known: from a flag, say. Two
 // processes collide if somebody gives them the same.
 func NodeNumber(n int64) NodeSource {
-	return func(generator.Layout) (int64, error) { return n, nil }
+	return func(snowflake.Layout) (int64, error) { return n, nil }
 }
 
 // NodeFromEnv reads the number, in decimal, from an environment variable. Two
 // processes collide if somebody gives them the same, as a copied unit file or a
 // deployment with two replicas does.
 func NodeFromEnv(name string) NodeSource {
-	return func(generator.Layout) (int64, error) {
+	return func(snowflake.Layout) (int64, error) {
 		text, ok := os.LookupEnv(name)
 		if !ok {
 			return 0, fmt.Errorf("environment variable %s is not set: want a node number", name)
@@ -52,7 +52,7 @@ func NodeFromEnv(name string) NodeSource {
 // host name of its machine: hand it its ordinal by an environment variable, from the
 // label apps.kubernetes.io/pod-index, and use [NodeFromEnv].
 func NodeFromStatefulSet() NodeSource {
-	return func(generator.Layout) (int64, error) {
+	return func(snowflake.Layout) (int64, error) {
 		host, err := os.Hostname()
 		if err != nil {
 			return 0, fmt.Errorf("host name: %w", err)
@@ -85,7 +85,7 @@ func lastCut(s, sep string) (before, after string, found bool) {
 // hosts, 70% for 50, with N = 1024. Processes on one host always do, and so do
 // containers behind addresses of their own hosts' bridges.
 func NodeFromPrivateIPv4() NodeSource {
-	return func(layout generator.Layout) (int64, error) {
+	return func(layout snowflake.Layout) (int64, error) {
 		addresses, err := net.InterfaceAddrs()
 		if err != nil {
 			return 0, fmt.Errorf("network interfaces: %w", err)
@@ -114,7 +114,7 @@ func lowBits(addresses []net.Addr, nodeBits int) (int64, error) {
 // probability of about 1-exp(-n²/2N) for N node numbers: 4.8% for 10 hosts, 70% for
 // 50, with N = 1024. Processes on one host always do.
 func NodeFromHostName() NodeSource {
-	return func(layout generator.Layout) (int64, error) {
+	return func(layout snowflake.Layout) (int64, error) {
 		host, err := os.Hostname()
 		if err != nil {
 			return 0, fmt.Errorf("host name: %w", err)

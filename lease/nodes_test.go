@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestOrdinal(t *testing.T) {
@@ -78,7 +78,7 @@ func TestNodeFromEnv(t *testing.T) {
 	source := NodeFromEnv(name)
 	for text, want := range map[string]int64{"0": 0, "7": 7, " 12\n": 12, "": -2, "x": -2, "1.5": -2, "0x10": -2, "99999999999999999999": -2} {
 		t.Setenv(name, text)
-		got, err := source(generator.DefaultLayout())
+		got, err := source(snowflake.Default())
 		if want == -2 {
 			require.ErrorContains(t, err, name)
 			continue
@@ -87,25 +87,25 @@ func TestNodeFromEnv(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	require.NoError(t, os.Unsetenv(name))
-	_, err := source(generator.DefaultLayout())
+	_, err := source(snowflake.Default())
 	require.ErrorContains(t, err, name)
 }
 
 // What a source gives is looked at before anything is asked of the store.
 func TestNodeOutOfRange(t *testing.T) {
 	broken := errors.New("no number here")
-	for _, source := range []NodeSource{NodeNumber(-1), NodeNumber(1024), NodeNumber(1 << 62), nil, func(generator.Layout) (int64, error) { return 0, broken }} {
+	for _, source := range []NodeSource{NodeNumber(-1), NodeNumber(1024), NodeNumber(1 << 62), nil, func(snowflake.Layout) (int64, error) { return 0, broken }} {
 		_, err := Claim(t.Context(), client{}, WithNode(source))
 		var option *OptionError
 		require.ErrorAs(t, err, &option)
 		require.Equal(t, "WithNode", option.Option)
 	}
 	_, err := Claim(t.Context(), client{}, WithNode(NodeNumber(1024)))
-	var field *generator.FieldError
+	var field *snowflake.FieldError
 	require.ErrorAs(t, err, &field)
 	require.EqualValues(t, 1023, field.Max)
 	for _, source := range []NodeSource{NodeFromPrivateIPv4(), NodeFromHostName(), NodeFromStatefulSet()} {
-		n, err := source(generator.DefaultLayout())
+		n, err := source(snowflake.Default())
 		if err == nil {
 			require.GreaterOrEqual(t, n, int64(0))
 		}

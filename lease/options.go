@@ -16,6 +16,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // DefaultWindow is how much time is granted at once, unless [WithWindow] says
@@ -45,7 +46,7 @@ type Option func(*config)
 type config struct {
 	store  Store
 	locker Locker // the store, if it is one
-	layout generator.Layout
+	layout snowflake.Layout
 	spec   string // the layout's text
 	clock  generator.Clock
 	period time.Duration // the window
@@ -67,9 +68,9 @@ type config struct {
 }
 
 // WithLayout sets the layout of the IDs; ticks and node numbers are counted by it.
-// The default is [generator.DefaultLayout]. All processes of a fleet must have the
+// The default is [snowflake.Default]. All processes of a fleet must have the
 // same.
-func WithLayout(l generator.Layout) Option { return func(c *config) { c.layout = l } }
+func WithLayout(l snowflake.Layout) Option { return func(c *config) { c.layout = l } }
 
 // WithClock sets the clock, which the generator then takes over. The default is
 // [monoclock.New]. No clock can break uniqueness; it decides what IDs say.
@@ -97,7 +98,7 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.limit = d 
 func WithNode(source NodeSource) Option {
 	return func(c *config) {
 		if source == nil {
-			source = func(generator.Layout) (int64, error) { return 0, errNil }
+			source = func(snowflake.Layout) (int64, error) { return 0, errNil }
 		}
 		c.source = source
 	}
@@ -143,7 +144,7 @@ func checkArguments(function string, ctx context.Context, store Store) error {
 }
 
 func configure(store Store, options []Option) (config, error) {
-	c := config{store: store, layout: generator.DefaultLayout(), clock: monoclock.New(),
+	c := config{store: store, layout: snowflake.Default(), clock: monoclock.New(),
 		limit: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
 	fail := func(option string, err error) (config, error) { return config{}, &OptionError{option, err} }
 	c.locker, _ = store.(Locker)
@@ -186,7 +187,7 @@ func configure(store Store, options []Option) (config, error) {
 	if c.source != nil {
 		node, err := c.source(c.layout)
 		if err == nil && (node < 0 || node > c.nodes()-1) {
-			err = &generator.FieldError{Field: "node", Got: node, Max: c.nodes() - 1}
+			err = &snowflake.FieldError{Field: "node", Got: node, Max: c.nodes() - 1}
 		}
 		if err != nil {
 			return fail("WithNode", err)

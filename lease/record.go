@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 	"strings"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // record is the value of a cell.
@@ -75,11 +75,11 @@ var unmarshal = func(body []byte, r *record) error { return json.Unmarshal(body,
 
 // fits returns a [*LayoutMismatchError] if IDs of the record's layout could be the
 // same as IDs of layout, for other slots.
-func (r record) fits(node int64, layout generator.Layout, spec string) error {
+func (r record) fits(node int64, layout snowflake.Layout, spec string) error {
 	if r.Layout == spec {
 		return nil
 	}
-	theirs, err := generator.ParseLayout(r.Layout)
+	theirs, err := snowflake.ParseLayout(r.Layout)
 	if err != nil {
 		return &RecordError{Node: node, Problem: fmt.Sprintf("its layout is %.200q", r.Layout), Err: err}
 	}

@@ -10,12 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 var someRecord = record{
 	Holder: "9f2c", Owner: "host \"é\", process 7", Limit: 123456789, Until: "2029-06-01T12:00:00.000Z",
-	Window: 30000, Write: "ab12", Layout: generator.DefaultLayout().String(),
+	Window: 30000, Write: "ab12", Layout: snowflake.Default().String(),
 }
 
 func TestRecordIsReadBack(t *testing.T) {
@@ -28,8 +28,8 @@ func TestRecordIsReadBack(t *testing.T) {
 
 // Every record that is written fits into a cell, whatever the options.
 func TestRecordsFit(t *testing.T) {
-	wide := generator.DefaultLayout()
-	wide.Parts = []generator.Part{{Name: strings.Repeat("a", 900), Bits: wide.NodeBits}}
+	wide := snowflake.Default()
+	wide.Parts = []snowflake.Part{{Name: strings.Repeat("a", 900), Bits: wide.NodeBits}}
 	for name, options := range map[string][]Option{
 		"characters that are escaped": {WithOwner(strings.Repeat("\x00", maxOwner))},
 		"a long layout":               {WithLayout(wide)},
@@ -76,21 +76,21 @@ func TestRecordOfAnotherFormat(t *testing.T) {
 }
 
 func TestLayoutsThatFit(t *testing.T) {
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	for name, test := range map[string]struct {
-		change func(*generator.Layout)
+		change func(*snowflake.Layout)
 		fits   bool
 	}{
-		"the same":        {func(*generator.Layout) {}, true},
-		"another name":    {func(l *generator.Layout) { l.Name = "other" }, true},
-		"more time bits":  {func(l *generator.Layout) { l.TimeBits = 40 }, true},
-		"fewer node bits": {func(l *generator.Layout) { l.NodeBits-- }, false},
-		"sequence bits":   {func(l *generator.Layout) { l.SequenceBits-- }, false},
-		"another tick":    {func(l *generator.Layout) { l.Tick *= 2 }, false},
-		"another epoch":   {func(l *generator.Layout) { l.Epoch = l.Epoch.Add(time.Second) }, false},
-		"another order":   {func(l *generator.Layout) { l.Order = generator.TimeSequenceNode }, false},
-		"named parts": {func(l *generator.Layout) {
-			l.Parts = []generator.Part{{Name: "a", Bits: 3}, {Name: "b", Bits: l.NodeBits - 3}}
+		"the same":        {func(*snowflake.Layout) {}, true},
+		"another name":    {func(l *snowflake.Layout) { l.Name = "other" }, true},
+		"more time bits":  {func(l *snowflake.Layout) { l.TimeBits = 40 }, true},
+		"fewer node bits": {func(l *snowflake.Layout) { l.NodeBits-- }, false},
+		"sequence bits":   {func(l *snowflake.Layout) { l.SequenceBits-- }, false},
+		"another tick":    {func(l *snowflake.Layout) { l.Tick *= 2 }, false},
+		"another epoch":   {func(l *snowflake.Layout) { l.Epoch = l.Epoch.Add(time.Second) }, false},
+		"another order":   {func(l *snowflake.Layout) { l.Order = snowflake.TimeSequenceNode }, false},
+		"named parts": {func(l *snowflake.Layout) {
+			l.Parts = []snowflake.Part{{Name: "a", Bits: 3}, {Name: "b", Bits: l.NodeBits - 3}}
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

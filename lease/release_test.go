@@ -18,6 +18,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -122,10 +123,10 @@ func TestCloseAgainstNew(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() { assert.NoError(t, k.Close()) })
 		gen, err := generator.New(generator.WithLease(k))
-		var last generator.ID
+		var last snowflake.ID
 		if err == nil {
 			for err == nil {
-				var id generator.ID
+				var id snowflake.ID
 				if id, err = gen.Next(); err == nil {
 					last = id
 				}
@@ -138,7 +139,7 @@ func TestCloseAgainstNew(t *testing.T) {
 		if last != 0 {
 			holding, err := lease.InspectNode(t.Context(), store, 0)
 			require.NoError(t, err)
-			at := must(generator.DefaultLayout().Decode(last)).Time
+			at := must(snowflake.Default().Decode(last)).Time
 			require.True(t, at.Before(holding.Limit), "the limit %s is not above an ID of %s", holding.Limit, at)
 		}
 	}
@@ -171,7 +172,7 @@ func TestEverythingAtOnce(t *testing.T) {
 					return
 				}
 				var users sync.WaitGroup
-				use := func(f func() ([]generator.ID, error)) {
+				use := func(f func() ([]snowflake.ID, error)) {
 					users.Go(func() {
 						for range 300 {
 							ids, err := f()
@@ -186,21 +187,21 @@ func TestEverythingAtOnce(t *testing.T) {
 					})
 				}
 				stream := gen.Stream()
-				one := func(id generator.ID, err error) ([]generator.ID, error) {
+				one := func(id snowflake.ID, err error) ([]snowflake.ID, error) {
 					if err != nil {
 						return nil, err
 					}
-					return []generator.ID{id}, nil
+					return []snowflake.ID{id}, nil
 				}
-				use(func() ([]generator.ID, error) { return one(gen.Next()) })
-				use(func() ([]generator.ID, error) { return one(stream.Next()) })
-				use(func() ([]generator.ID, error) {
-					ids := make([]generator.ID, 200)
+				use(func() ([]snowflake.ID, error) { return one(gen.Next()) })
+				use(func() ([]snowflake.ID, error) { return one(stream.Next()) })
+				use(func() ([]snowflake.ID, error) {
+					ids := make([]snowflake.ID, 200)
 					n, err := gen.NextN(ids)
 					return ids[:n], err
 				})
-				use(func() ([]generator.ID, error) { k.Need(); k.Poll(t.Context()); return nil, k.Err() })
-				use(func() ([]generator.ID, error) {
+				use(func() ([]snowflake.ID, error) { k.Need(); k.Poll(t.Context()); return nil, k.Err() })
+				use(func() ([]snowflake.ID, error) {
 					k.Stats()
 					k.Granted()
 					k.Node()
@@ -233,7 +234,7 @@ func TestEverythingAtOnce(t *testing.T) {
 func TestReleaseLosesNoTime(t *testing.T) {
 	store := leasetest.NewMemory()
 	clock := clocktest.NewVirtual(noon)
-	var last generator.ID
+	var last snowflake.ID
 	for range 10 {
 		k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(5)))
 		gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))

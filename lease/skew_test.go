@@ -14,6 +14,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -76,7 +77,7 @@ func TestSkewIsSettledOnce(t *testing.T) {
 	k := claim(t, store, ours)
 	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
 	require.NoError(t, err)
-	ids := make([]generator.ID, 4096*20_000) // more than half of the grant, at once
+	ids := make([]snowflake.ID, 4096*20_000) // more than half of the grant, at once
 	for len(ids) > 0 {
 		n, err := gen.NextN(ids[:min(len(ids), generator.MaxBatch)])
 		require.NoError(t, err)

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // stale is a store whose lists are out of date, as a cluster's may be.
@@ -49,7 +49,7 @@ func TestPinnedClaimOnAStaleList(t *testing.T) {
 
 // So it does at the end of time, which a number that was given back has not come to.
 func TestPinnedClaimOnAStaleListAtTheEnd(t *testing.T) {
-	clock := clocktest.NewVirtual(generator.DefaultLayout().End().Add(-lease.DefaultWindow / 2))
+	clock := clocktest.NewVirtual(snowflake.Default().End().Add(-lease.DefaultWindow / 2))
 	memory := leasetest.NewMemory()
 	k, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, five)...)
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // nowhere is an exporter that counts collections.
@@ -61,7 +62,7 @@ func collected(b *testing.B) *sdkmetric.MeterProvider {
 // leased returns a generator under a lease, with everything reported to provider, or
 // nothing for nil. The layout's sequence is one that no run exhausts.
 func leased(b *testing.B, provider *sdkmetric.MeterProvider) *generator.Generator {
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	layout.NodeBits, layout.SequenceBits = 0, 22
 	store, meters := lease.Store(leasetest.NewMemory()), oteltickflake.WithMeterProvider(provider)
 	if provider != nil {
@@ -117,7 +118,7 @@ const perRound = 1 << 15
 const enoughRounds = 50
 
 // issue has goroutines issue perRound IDs between them.
-func issue(b *testing.B, next func() (generator.ID, error), goroutines int) func() {
+func issue(b *testing.B, next func() (snowflake.ID, error), goroutines int) func() {
 	return func() {
 		var done sync.WaitGroup
 		for range goroutines {

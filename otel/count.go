@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // CountedGenerator issues the IDs of a generator and counts them. Make one with
@@ -53,7 +54,7 @@ func CountIDs(gen *generator.Generator, options ...Option) (*CountedGenerator, e
 }
 
 // Next is [generator.Generator.Next].
-func (g *CountedGenerator) Next() (generator.ID, error) {
+func (g *CountedGenerator) Next() (snowflake.ID, error) {
 	id, err := g.gen.Next()
 	if err == nil {
 		g.issued.Add(1)
@@ -62,7 +63,7 @@ func (g *CountedGenerator) Next() (generator.ID, error) {
 }
 
 // NextContext is [generator.Generator.NextContext].
-func (g *CountedGenerator) NextContext(ctx context.Context) (generator.ID, error) {
+func (g *CountedGenerator) NextContext(ctx context.Context) (snowflake.ID, error) {
 	id, err := g.gen.NextContext(ctx)
 	if err == nil {
 		g.issued.Add(1)
@@ -71,12 +72,12 @@ func (g *CountedGenerator) NextContext(ctx context.Context) (generator.ID, error
 }
 
 // NextN is [generator.Generator.NextN].
-func (g *CountedGenerator) NextN(ids []generator.ID) (int, error) {
+func (g *CountedGenerator) NextN(ids []snowflake.ID) (int, error) {
 	return g.NextNContext(context.Background(), ids)
 }
 
 // NextNContext is [generator.Generator.NextNContext].
-func (g *CountedGenerator) NextNContext(ctx context.Context, ids []generator.ID) (int, error) {
+func (g *CountedGenerator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, error) {
 	n, err := g.gen.NextNContext(ctx, ids)
 	if n > 0 {
 		g.issued.Add(uint64(n))

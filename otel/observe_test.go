@@ -16,12 +16,13 @@ import (
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 // small is a layout of 4 IDs per millisecond, that lasts for 2³¹ ms.
-func small() generator.Layout {
-	l := generator.DefaultLayout()
+func small() snowflake.Layout {
+	l := snowflake.Default()
 	l.Epoch, l.TimeBits, l.NodeBits, l.SequenceBits = noon.Add(-time.Second), 31, 10, 2
 	return l
 }
@@ -53,7 +54,7 @@ func TestObserve(t *testing.T) {
 	}, values())
 
 	// 4 IDs of each of 3 ticks, of which 2 are borrowed; the next ID waits.
-	ids := make([]generator.ID, 12)
+	ids := make([]snowflake.ID, 12)
 	_, err = gen.NextN(ids)
 	require.NoError(t, err)
 	assert.Equal(t, 0.002, values()["tickflake.generator.lead"])
@@ -192,7 +193,7 @@ func TestCountIDs(t *testing.T) {
 	assert.Equal(t, 1.0, issued())
 	_, err = ids.NextContext(t.Context())
 	require.NoError(t, err)
-	n, err := ids.NextN(make([]generator.ID, 3))
+	n, err := ids.NextN(make([]snowflake.ID, 3))
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 	assert.Equal(t, 5.0, issued())
@@ -202,7 +203,7 @@ func TestCountIDs(t *testing.T) {
 	cancel()
 	_, err = ids.NextContext(over)
 	require.ErrorIs(t, err, context.Canceled)
-	n, err = ids.NextNContext(t.Context(), make([]generator.ID, 4))
+	n, err = ids.NextNContext(t.Context(), make([]snowflake.ID, 4))
 	require.ErrorIs(t, err, generator.ErrBehind)
 	require.Equal(t, 3, n)
 	_, err = ids.Next()
@@ -224,7 +225,7 @@ func TestObserveTwice(t *testing.T) {
 	m := newMetrics(t)
 	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithStrategy(strategies.Reject()))
 	require.NoError(t, err)
-	_, err = gen.NextN(make([]generator.ID, 5))
+	_, err = gen.NextN(make([]snowflake.ID, 5))
 	require.ErrorIs(t, err, generator.ErrExhausted)
 	rejections := func() float64 { return m.values()["tickflake.generator.rejections"] }
 	first, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))

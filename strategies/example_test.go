@@ -7,6 +7,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -88,7 +89,7 @@ func ExampleStartRandom() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		shards := map[generator.ID]bool{}
+		shards := map[snowflake.ID]bool{}
 		for range 1000 {
 			clock.Advance(time.Second)
 			id, err := gen.Next()

@@ -46,7 +46,7 @@ func TestLimits(t *testing.T) {
 		{strategies.Wait(), limits{wait: forever}, limits{wait: forever}},
 		{strategies.BorrowUpTo(ms), limits{borrow: ms}, limits{borrow: ms}},
 		{strategies.Chain(strategies.WaitUpTo(ms), strategies.BorrowUpTo(3*ms), strategies.WaitUpTo(9*ms)), limits{9 * ms, 3 * ms}, limits{9 * ms, 3 * ms}},
-		{strategies.Leaf(), limits{wait: forever}, limits{wait: 5 * ms}},
+		{strategies.LikeLeaf(), limits{wait: forever}, limits{wait: 5 * ms}},
 		{strategies.Chain(strategies.PerCause(strategies.BorrowUpTo(ms), strategies.Reject()), strategies.WaitUpTo(2*ms)), limits{2 * ms, ms}, limits{wait: 2 * ms}},
 		{strategies.Func(strategies.Reject().Decide), limits{forever, forever}, limits{forever, forever}},
 		{strategies.Chain(strategies.Func(strategies.Reject().Decide), strategies.WaitUpTo(ms)), limits{forever, forever}, limits{forever, forever}},

@@ -65,9 +65,9 @@ func parseWord(word string) (Strategy, error) {
 	case "default":
 		return Default(), nil
 	case "twitter":
-		return Twitter(), nil
+		return LikeTwitter(), nil
 	case "leaf":
-		return Leaf(), nil
+		return LikeLeaf(), nil
 	case "last-timestamp-plus-one":
 		return LastTimestampPlusOne(), nil
 	}

@@ -20,8 +20,8 @@ func TestParse(t *testing.T) {
 		"borrow:1m30s":            strategies.BorrowUpTo(90 * time.Second),
 		"borrow:1s,wait:5s":       strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second)),
 		"default":                 strategies.Default(),
-		"twitter":                 strategies.Twitter(),
-		"leaf":                    strategies.Leaf(),
+		"twitter":                 strategies.LikeTwitter(),
+		"leaf":                    strategies.LikeLeaf(),
 		"last-timestamp-plus-one": strategies.LastTimestampPlusOne(),
 		"exhausted=wait:1s/behind=borrow:1s,wait": strategies.PerCause(strategies.WaitUpTo(time.Second),
 			strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.Wait())),
@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 		assert.Equal(t, want, again, "as printed: %s", got)
 	}
 	assert.Equal(t, "(exhausted=wait/behind=reject),strategies_test.waiter",
-		fmt.Sprint(strategies.Chain(strategies.Twitter(), waiter{})))
+		fmt.Sprint(strategies.Chain(strategies.LikeTwitter(), waiter{})))
 }
 
 func TestParseRefuses(t *testing.T) {

@@ -14,14 +14,14 @@ import "time"
 // Callers in more of a hurry pass a context with a deadline.
 func Default() Strategy { return WaitUpTo(time.Second) }
 
-// Twitter returns the behaviour of Twitter's Snowflake: wait for the next tick
+// LikeTwitter returns the behaviour of Twitter's Snowflake: wait for the next tick
 // when the sequence is exhausted, reject while the clock is behind.
-func Twitter() Strategy { return PerCause(Wait(), Reject()) }
+func LikeTwitter() Strategy { return PerCause(Wait(), Reject()) }
 
-// Leaf returns the behaviour of Meituan's Leaf: wait for the next tick when the
+// LikeLeaf returns the behaviour of Meituan's Leaf: wait for the next tick when the
 // sequence is exhausted; wait up to 5 ms when the clock is behind, then reject.
 // Leaf also begins each tick's sequence at random: see [LeafStart].
-func Leaf() Strategy { return PerCause(Wait(), WaitUpTo(5*time.Millisecond)) }
+func LikeLeaf() Strategy { return PerCause(Wait(), WaitUpTo(5*time.Millisecond)) }
 
 // LeafStart returns Leaf's sequence start: random, below 100.
 func LeafStart() SequenceStart { return StartRandom(100) }

@@ -81,11 +81,11 @@ func TestDecide(t *testing.T) {
 
 		{"default waits a second", strategies.Default(), behind(time.Second, 0), wait(time.Second)},
 		{"and no longer", strategies.Default(), behind(time.Second+1, 0), reject(time.Second)},
-		{"Twitter exhausted", strategies.Twitter(), exhausted(ms), wait(ms)},
-		{"Twitter behind", strategies.Twitter(), behind(1, 0), reject(0)},
-		{"Leaf exhausted", strategies.Leaf(), exhausted(ms), wait(ms)},
-		{"Leaf behind", strategies.Leaf(), behind(5*ms, 0), wait(5 * ms)},
-		{"Leaf far behind", strategies.Leaf(), behind(5*ms+1, 0), reject(5 * ms)},
+		{"Twitter exhausted", strategies.LikeTwitter(), exhausted(ms), wait(ms)},
+		{"Twitter behind", strategies.LikeTwitter(), behind(1, 0), reject(0)},
+		{"Leaf exhausted", strategies.LikeLeaf(), exhausted(ms), wait(ms)},
+		{"Leaf behind", strategies.LikeLeaf(), behind(5*ms, 0), wait(5 * ms)},
+		{"Leaf far behind", strategies.LikeLeaf(), behind(5*ms+1, 0), reject(5 * ms)},
 		{"last timestamp plus one", strategies.LastTimestampPlusOne(), behind(24*time.Hour, 0), borrow},
 		{"within its bound", strategies.LastTimestampPlusOne(), behind(24*time.Hour+1, 0), reject(24 * time.Hour)},
 	} {

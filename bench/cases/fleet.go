@@ -6,6 +6,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // FleetSize is how many generators a [Fleet] has.
@@ -15,7 +16,7 @@ const FleetSize = 64
 // each loop, up to [FleetSize] of them. Their layout has a sequence that no run
 // exhausts, with 262,144 IDs per millisecond and node, and lasts for 17 years.
 func Fleet() Case {
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	layout.TimeBits, layout.NodeBits, layout.SequenceBits = 39, 6, 18
 	limit := limitOf(layout)
 	limit.IDs *= FleetSize

@@ -12,26 +12,27 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 // Wide is the default layout with a sequence that no run exhausts: 4,194,304 IDs per
 // millisecond. It shows what an ID costs, where the default layout would show its
 // ceiling.
-func Wide() generator.Layout {
-	l := generator.DefaultLayout()
+func Wide() snowflake.Layout {
+	l := snowflake.Default()
 	l.NodeBits, l.SequenceBits = 0, 22
 	return l
 }
 
 // limitOf is what the layout has room for.
-func limitOf(l generator.Layout) Limit { return Limit{IDs: 1 << l.SequenceBits, Per: l.Tick} }
+func limitOf(l snowflake.Layout) Limit { return Limit{IDs: 1 << l.SequenceBits, Per: l.Tick} }
 
 // opener makes the generator of a case.
 type opener func(context.Context) (*generator.Generator, error)
 
 // ours is a case of one generator.
-func ours(name string, layout generator.Layout, open opener, loop func(*generator.Generator) Loop, issue func(*generator.Generator) (generator.ID, error)) Case {
+func ours(name string, layout snowflake.Layout, open opener, loop func(*generator.Generator) Loop, issue func(*generator.Generator) (snowflake.ID, error)) Case {
 	return Case{Name: name, Group: results.Ours, Bits: 64, Limit: limitOf(layout), Open: func(ctx context.Context) (Source, error) {
 		g, err := open(ctx)
 		if err != nil {
@@ -49,7 +50,7 @@ func ours(name string, layout generator.Layout, open opener, loop func(*generato
 }
 
 // plain makes a generator without a lease.
-func plain(layout generator.Layout, opts ...generator.Option) opener {
+func plain(layout snowflake.Layout, opts ...generator.Option) opener {
 	return func(context.Context) (*generator.Generator, error) {
 		return generator.New(append(opts, generator.WithLayout(layout))...)
 	}
@@ -57,7 +58,7 @@ func plain(layout generator.Layout, opts ...generator.Option) opener {
 
 // leased makes a generator under a lease that is extended as it goes on, of a store in
 // memory.
-func leased(layout generator.Layout) opener {
+func leased(layout snowflake.Layout) opener {
 	return func(ctx context.Context) (*generator.Generator, error) {
 		keeper, err := lease.Claim(ctx, leasetest.NewMemory(), lease.WithLayout(layout),
 			lease.WithWindow(time.Second), lease.WithLogger(slog.New(slog.DiscardHandler)))
@@ -84,26 +85,26 @@ func loopNext(g *generator.Generator) Loop {
 }
 
 // Next calls Generator.Next, of a generator with the layout and options.
-func Next(name string, layout generator.Layout, opts ...generator.Option) Case {
+func Next(name string, layout snowflake.Layout, opts ...generator.Option) Case {
 	return ours(name, layout, plain(layout, opts...), loopNext, (*generator.Generator).Next)
 }
 
 // Leased calls Generator.Next under a lease.
-func Leased(name string, layout generator.Layout) Case {
+func Leased(name string, layout snowflake.Layout) Case {
 	return ours(name, layout, leased(layout), loopNext, (*generator.Generator).Next)
 }
 
 // Ahead calls Generator.Next with a layout whose sequence is used up several times as
 // fast as ticks pass, so that nearly every ID is borrowed from a tick not yet begun.
 func Ahead() Case {
-	c := Next("Next, borrowing every ID", generator.DefaultLayout(), generator.WithStrategy(strategies.BorrowUpTo(math.MaxInt64)))
+	c := Next("Next, borrowing every ID", snowflake.Default(), generator.WithStrategy(strategies.BorrowUpTo(math.MaxInt64)))
 	c.Limit.Ahead = true
 	return c
 }
 
 // NextContext calls Generator.NextContext, with a context that can end.
 func NextContext() Case {
-	return ours("NextContext", Wide(), plain(Wide()), loopContext, func(g *generator.Generator) (generator.ID, error) {
+	return ours("NextContext", Wide(), plain(Wide()), loopContext, func(g *generator.Generator) (snowflake.ID, error) {
 		return g.NextContext(context.Background())
 	})
 }
@@ -123,10 +124,10 @@ func loopContext(g *generator.Generator) Loop {
 
 // NextN calls Generator.NextN for slices of so many IDs.
 func NextN(size int) Case {
-	var ids []generator.ID // what Issue has left
-	c := ours(fmt.Sprintf("NextN(%d)", size), Wide(), plain(Wide()), loopBatches(size), func(g *generator.Generator) (id generator.ID, err error) {
+	var ids []snowflake.ID // what Issue has left
+	c := ours(fmt.Sprintf("NextN(%d)", size), Wide(), plain(Wide()), loopBatches(size), func(g *generator.Generator) (id snowflake.ID, err error) {
 		if len(ids) == 0 {
-			ids = make([]generator.ID, size)
+			ids = make([]snowflake.ID, size)
 			if _, err = g.NextN(ids); err != nil {
 				return 0, err
 			}
@@ -140,7 +141,7 @@ func NextN(size int) Case {
 
 func loopBatches(size int) func(*generator.Generator) Loop {
 	return func(g *generator.Generator) Loop {
-		ids := make([]generator.ID, size)
+		ids := make([]snowflake.ID, size)
 		return func(n int) error {
 			for ; n > 0; n -= size {
 				if _, err := g.NextN(ids); err != nil {
@@ -155,7 +156,7 @@ func loopBatches(size int) func(*generator.Generator) Loop {
 // Stream calls Stream.Next, on a stream of its own for each goroutine.
 func Stream() Case {
 	return ours("Stream.Next", Wide(), plain(Wide()), loopStream,
-		func(g *generator.Generator) (generator.ID, error) { return g.Stream().Next() })
+		func(g *generator.Generator) (snowflake.ID, error) { return g.Stream().Next() })
 }
 
 func loopStream(g *generator.Generator) Loop {
@@ -172,7 +173,7 @@ func loopStream(g *generator.Generator) Loop {
 
 // Iterator ranges over Generator.All.
 func Iterator() Case {
-	return ours("for range All", Wide(), plain(Wide()), loopAll, func(g *generator.Generator) (generator.ID, error) {
+	return ours("for range All", Wide(), plain(Wide()), loopAll, func(g *generator.Generator) (snowflake.ID, error) {
 		for id, err := range g.All(context.Background()) {
 			return id, err
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -22,9 +23,9 @@ const (
 // Tickflake returns tickflake with a strategy, which the name says, in the default
 // layout.
 func Tickflake(name string, s strategies.Strategy, in Setting) Peer {
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	p := Peer{Name: fmt.Sprintf("tickflake %s, %s", name, in), Driven: ByClock, Ceiling: layout.Capacity().IDsPerSecond}
-	var run generatortest.Subject[generator.ID]
+	var run generatortest.Subject[snowflake.ID]
 	switch in {
 	case Leased:
 		p.How = "lease.WithClock; the lease's cells are in memory"
@@ -49,5 +50,5 @@ func Tickflake(name string, s strategies.Strategy, in Setting) Peer {
 func Starting(start strategies.SequenceStart) Peer {
 	p := Peer{Name: fmt.Sprintf("tickflake, start %s", start), Driven: ByClock, How: "generator.WithClock", low: lowest, Integers: true}
 	return peer(p, generatortest.Tickflake(strategies.Wait(), generatortest.Mono,
-		generator.WithLayout(generator.DefaultLayout()), generator.WithSequenceStart(start)))
+		generator.WithLayout(snowflake.Default()), generator.WithSequenceStart(start)))
 }

@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // fleet is F14: six processes, whose clocks are off by up to three hours, on eight node
@@ -20,7 +20,7 @@ func fleet(ctx context.Context, r *record) {
 	const members, rounds, each = 6, 400, 20 * time.Millisecond
 	random := rand.New(rand.NewPCG(14, 14))
 	hours := func() time.Duration { return time.Duration(random.IntN(7)-3) * time.Hour }
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	layout.NodeBits = 3
 	cells := leasetest.NewMemory()
 	type machine struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -23,11 +24,11 @@ type record struct {
 	peers.Outcome
 	strategy     strategies.Strategy
 	wait, borrow time.Duration // the bounds of the strategy, whatever the cause
-	issued       map[generator.ID]bool
+	issued       map[snowflake.ID]bool
 }
 
 func newRecord(s strategies.Strategy) *record {
-	r := &record{strategy: s, issued: map[generator.ID]bool{}}
+	r := &record{strategy: s, issued: map[snowflake.ID]bool{}}
 	for _, cause := range []strategies.Cause{strategies.Exhausted, strategies.Behind} {
 		wait, borrow := strategies.Limits(s, cause)
 		r.wait, r.borrow = max(r.wait, wait), max(r.borrow, borrow)
@@ -50,7 +51,7 @@ type process struct {
 	clock  *clocktest.Virtual
 	keeper *lease.Keeper
 	gen    *generator.Generator
-	last   generator.ID
+	last   snowflake.ID
 }
 
 // start starts a process on a store, with a monoclock.

@@ -18,6 +18,7 @@ import (
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
+	flake "github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -159,7 +160,7 @@ func TestCardSaysWhatIsKnown(t *testing.T) {
 // The quantities are those that package generatortest finds.
 func TestQuantities(t *testing.T) {
 	s, _ := measured()
-	subject := generatortest.Tickflake(strategies.Default(), generatortest.Raw, generator.WithLayout(generator.DefaultLayout()))
+	subject := generatortest.Tickflake(strategies.Default(), generatortest.Raw, generator.WithLayout(flake.Default()))
 	const name = "tickflake Default(), raw clock"
 	sample := func(quantity, fault string) float64 {
 		c := cell(t, table(t, s, "faults-"+quantity), name, fault)

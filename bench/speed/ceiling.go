@@ -8,7 +8,7 @@ import (
 	"github.com/tickflake/tickflake/bench/cases"
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func ceilingSection() measure.Section {
@@ -21,7 +21,7 @@ const ceilingName = "Next, default layout"
 
 func measureCeiling(ctx context.Context, run *measure.Run) results.Section {
 	bwmarrin := cases.Bwmarrin()
-	list := []cases.Case{cases.Next(ceilingName, generator.DefaultLayout()), bwmarrin, cases.Sonyflake()}
+	list := []cases.Case{cases.Next(ceilingName, snowflake.Default()), bwmarrin, cases.Sonyflake()}
 	batch := 50 * time.Millisecond
 	if run.Quick {
 		batch /= 2

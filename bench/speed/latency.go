@@ -11,7 +11,7 @@ import (
 	"github.com/tickflake/tickflake/bench/cases"
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func latencySection() measure.Section {
@@ -55,7 +55,7 @@ type line struct {
 func measureLatency(ctx context.Context, run *measure.Run) results.Section {
 	began := time.Now()
 	all := open(ctx, []cases.Case{
-		emptyLoop(), cases.Next(ceilingName, generator.DefaultLayout()), cases.Leased(leasedDefaultName, generator.DefaultLayout()),
+		emptyLoop(), cases.Next(ceilingName, snowflake.Default()), cases.Leased(leasedDefaultName, snowflake.Default()),
 		cases.Bwmarrin(), cases.Sonyflake(), cases.XID(), cases.ObjectID(), cases.GoogleV7(),
 	})
 	var lines []*line

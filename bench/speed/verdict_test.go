@@ -11,7 +11,7 @@ import (
 	"github.com/tickflake/tickflake/bench/cases"
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/generator"
+	flake "github.com/tickflake/tickflake/snowflake"
 )
 
 // takes are samples of so many nanoseconds, more or less, all on the processor.
@@ -90,7 +90,7 @@ func gridOf(list []cases.Case, goroutines []int, ns ...[]float64) grid {
 }
 
 func ceilingGrid(next, bwmarrin measure.Samples) grid {
-	g := gridOf([]cases.Case{cases.Next(ceilingName, generator.DefaultLayout()), cases.Bwmarrin()}, []int{1, 2}, []float64{1, 1}, []float64{1, 1})
+	g := gridOf([]cases.Case{cases.Next(ceilingName, flake.Default()), cases.Bwmarrin()}, []int{1, 2}, []float64{1, 1}, []float64{1, 1})
 	g.samples = [][]measure.Samples{{bwmarrin, next}, {bwmarrin, bwmarrin}}
 	return g
 }

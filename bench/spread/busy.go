@@ -12,6 +12,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/generator"
+	flake "github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -132,7 +133,7 @@ func next(gen *generator.Generator) issuer {
 	return func(into []slot, ticks int) ([]slot, error) { return fromIDs(into, ticks, gen.Next) }
 }
 
-func fromIDs(into []slot, ticks int, next func() (generator.ID, error)) ([]slot, error) {
+func fromIDs(into []slot, ticks int, next func() (flake.ID, error)) ([]slot, error) {
 	return until(into, perTick, ticks, func() (slot, error) {
 		id, err := next()
 		return slotOf(int64(id)), err
@@ -141,7 +142,7 @@ func fromIDs(into []slot, ticks int, next func() (generator.ID, error)) ([]slot,
 
 func nextN(gen *generator.Generator) issuer {
 	return func(into []slot, ticks int) ([]slot, error) {
-		var ids [batch]generator.ID
+		var ids [batch]flake.ID
 		n := 0
 		return until(into, perTick, ticks, func() (slot, error) {
 			if n == 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/tickflake/tickflake/bench/peers"
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/generator"
+	flake "github.com/tickflake/tickflake/snowflake"
 )
 
 func TestMain(m *testing.M) {
@@ -107,7 +108,7 @@ func TestBusy(t *testing.T) {
 			}
 		}
 	}
-	layout := generator.DefaultLayout()
+	layout := flake.Default()
 	gen, err := generator.New(generator.WithNode(5))
 	require.NoError(t, err)
 	for range 5000 {

@@ -17,7 +17,7 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/bench/servers"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func quick(t *testing.T, budget time.Duration) *measure.Run {
@@ -212,7 +212,7 @@ func TestFasterPeers(t *testing.T) {
 func TestSlicesAreWholeTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tick = 1 << 12
-		require.EqualValues(t, tick, 1<<generator.DefaultLayout().SequenceBits)
+		require.EqualValues(t, tick, 1<<snowflake.Default().SequenceBits)
 		s := &subject{way: fake("capped", func(int) func(context.Context) (int64, error) {
 			n := int64(0)
 			return func(context.Context) (int64, error) {

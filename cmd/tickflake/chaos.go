@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/internal/simulation"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -77,7 +77,7 @@ var presetStrategies = []string{
 type chaos struct {
 	*console
 	// subject is under a lease, and unleased is not.
-	subject, unleased func(strategies.Strategy, generatortest.ClockKind) generatortest.Subject[generator.ID]
+	subject, unleased func(strategies.Strategy, generatortest.ClockKind) generatortest.Subject[snowflake.ID]
 
 	program func(seed uint64) simulation.Config
 	// simulate runs a script with a seed and with steps.
@@ -105,10 +105,10 @@ func newChaos(c *console) *cobra.Command { return realChaos(c).command() }
 func realChaos(c *console) *chaos {
 	return &chaos{
 		console: c,
-		subject: func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[generator.ID] {
+		subject: func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 			return leasetest.Leased{Strategy: s, Clock: clock}.Subject()
 		},
-		unleased: func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[generator.ID] {
+		unleased: func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 			return generatortest.Tickflake(s, clock)
 		},
 		program:  simulation.Random,

@@ -14,6 +14,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -139,12 +140,12 @@ func TestChaosInterruptedInAScript(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan struct{})
 	stop := func(k *chaos) {
-		k.subject = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[generator.ID] {
+		k.subject = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 			subject := generatortest.Tickflake(s, clock)
 			start := subject.New
-			subject.New = func(c *clocktest.Virtual) (generatortest.Process[generator.ID], error) {
+			subject.New = func(c *clocktest.Virtual) (generatortest.Process[snowflake.ID], error) {
 				p, err := start(c)
-				p.Next = func() (generator.ID, error) {
+				p.Next = func() (snowflake.ID, error) {
 					cancel(&interruption{signal: syscall.SIGINT})
 					<-ended
 					return 0, generator.ErrClosed

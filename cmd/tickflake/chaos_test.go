@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -51,7 +51,7 @@ func chaosWith(change func(*chaos), ctx context.Context, input string, args ...s
 
 // proud claims that its generator never waits and never rejects.
 func proud(k *chaos) {
-	k.subject = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[generator.ID] {
+	k.subject = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 		subject := leasetest.Leased{Strategy: s, Clock: clock}.Subject()
 		subject.Claim = generatortest.Claim{Exhausted: generatortest.Bound{Borrow: time.Second}}
 		return subject
@@ -214,7 +214,7 @@ func TestChaosFormatsAgree(t *testing.T) {
 	proud := func(k *chaos) { // and keeps nothing, so that some of it does not apply
 		proud(k)
 		leased := k.subject
-		k.subject = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[generator.ID] {
+		k.subject = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 			subject := generatortest.Tickflake(s, clock)
 			subject.Claim = leased(s, clock).Claim
 			return subject
@@ -322,7 +322,7 @@ func TestChaosRunsWhatItIsAskedFor(t *testing.T) {
 func TestChaosInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stop := func(k *chaos) {
-		k.subject = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[generator.ID] {
+		k.subject = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 			if clock == generatortest.Mono {
 				cancel(&interruption{signal: syscall.SIGINT})
 				time.Sleep(time.Hour)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -24,7 +25,7 @@ type claimed struct {
 }
 
 // claim claims a node number and returns a generator that issues IDs with it.
-func (p *place) claim(ctx context.Context, layout generator.Layout, strategy strategies.Strategy, options ...lease.Option) (*claimed, error) {
+func (p *place) claim(ctx context.Context, layout snowflake.Layout, strategy strategies.Strategy, options ...lease.Option) (*claimed, error) {
 	ctx, cancel := p.within(ctx)
 	defer cancel()
 	store, closeStore, err := p.open(ctx, layout, true)
@@ -68,7 +69,7 @@ func await(ctx context.Context, lead time.Duration) {
 // NextNContext waits for a further grant as long as --timeout allows for, if the
 // strategy waits for less or, as one that borrows, not at all: a run that issues many
 // IDs should not end because the store takes a moment.
-func (c *claimed) NextNContext(ctx context.Context, ids []generator.ID) (int, error) {
+func (c *claimed) NextNContext(ctx context.Context, ids []snowflake.ID) (int, error) {
 	n, err := c.Generator.NextNContext(ctx, ids)
 	if !isA[*generator.GrantError](err) {
 		return n, err

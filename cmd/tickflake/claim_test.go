@@ -18,6 +18,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -49,12 +50,12 @@ func inspect(t *testing.T, dir string) lease.Holding {
 func TestRunsNeverRepeat(t *testing.T) {
 	for _, args := range [][]string{{"--node", "7"}, {"--layout", "41/0/12"}, {"--layout", "time=41,sequence=12,tick=10ms", "--strategy", "borrow:1s"}} {
 		state := t.TempDir()
-		last := generator.ID(-1)
+		last := snowflake.ID(-1)
 		for range 50 {
 			got := tickflake(append(args, "generate", "--count", "10", "--state", state)...)
 			require.Equal(t, result{0, got.out, ""}, got)
 			for _, line := range got.lines() {
-				id, err := generator.ParseID(line)
+				id, err := snowflake.Parse(line)
 				require.NoError(t, err)
 				require.Greater(t, id, last, "%v", args)
 				last = id
@@ -80,7 +81,7 @@ func TestNodeOfAnotherRunIsNotTaken(t *testing.T) {
 }
 
 func TestAllNodesAreTaken(t *testing.T) {
-	layout, err := generator.ParseLayout("41/0/12")
+	layout, err := snowflake.ParseLayout("41/0/12")
 	require.NoError(t, err)
 	state := t.TempDir()
 	hold(t, state, lease.WithLayout(layout))
@@ -172,7 +173,7 @@ func TestLayoutsByDefault(t *testing.T) {
 		{"time=39,sequence=8,node=16,tick=100us", "time=38,sequence=8,machine=16,tick=100us", "sequence8-node16-tick100us-epoch20250101T000000Z"},
 	} {
 		for _, spec := range []string{tt.a, tt.b} {
-			layout, err := generator.ParseLayout(spec)
+			layout, err := snowflake.ParseLayout(spec)
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, layoutDirectory(layout), spec)
 		}
@@ -197,7 +198,7 @@ func TestClockSetBackBetweenRuns(t *testing.T) {
 	}
 	got := tickflake("generate", "--node", "0", "--strategy", "borrow:2h", "--state", state)
 	require.Equal(t, result{0, got.out, ""}, got)
-	id, err := generator.ParseID(got.lines()[0])
+	id, err := snowflake.Parse(got.lines()[0])
 	require.NoError(t, err)
 	assert.Greater(t, id, last)
 
@@ -256,9 +257,9 @@ func BenchmarkClaim(b *testing.B) {
 				if fresh {
 					p.dir = filepath.Join(root, fmt.Sprint(i))
 				}
-				gen, err := p.claim(b.Context(), generator.DefaultLayout(), strategies.Default())
+				gen, err := p.claim(b.Context(), snowflake.Default(), strategies.Default())
 				require.NoError(b, err)
-				_, err = gen.NextNContext(b.Context(), make([]generator.ID, 1))
+				_, err = gen.NextNContext(b.Context(), make([]snowflake.ID, 1))
 				require.NoError(b, err)
 				b.StopTimer()
 				gen.Close()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 const decodeHelp = `Take IDs apart: print the time, node, parts of the node and sequence of each.
@@ -55,8 +55,8 @@ func newDecode(c *console) *cobra.Command {
 // decoder decodes one ID after the other.
 type decoder struct {
 	*console
-	layout generator.Layout
-	parse  func(string) (generator.ID, error)
+	layout snowflake.Layout
+	parse  func(string) (snowflake.ID, error)
 	json   bool
 	bad    bool // whether an ID was reported as bad
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // box is a run of bits in a diagram.
@@ -15,10 +15,10 @@ type box struct {
 
 // boxes returns the 64 bits of an ID, high ones first. The first box holds the
 // sign and whatever the layout leaves unused, which are always 0.
-func boxes(l generator.Layout) []box {
+func boxes(l snowflake.Layout) []box {
 	all := []box{{"0", 64 - usedBits(l)}, {"time", l.TimeBits}}
 	sequence := box{"sequence", l.SequenceBits}
-	if l.Order == generator.TimeSequenceNode {
+	if l.Order == snowflake.TimeSequenceNode {
 		all = append(all, sequence)
 	}
 	if len(l.Parts) == 0 {
@@ -27,7 +27,7 @@ func boxes(l generator.Layout) []box {
 	for _, p := range l.Parts {
 		all = append(all, box{p.Name, p.Bits})
 	}
-	if l.Order == generator.TimeNodeSequence {
+	if l.Order == snowflake.TimeNodeSequence {
 		all = append(all, sequence)
 	}
 	return all
@@ -42,7 +42,7 @@ func boxes(l generator.Layout) []box {
 //	 1 bit 41 bits              10 bits      12 bits
 //
 // A box is half as many characters wide as it has bits, or as its labels need.
-func diagram(l generator.Layout) string {
+func diagram(l snowflake.Layout) string {
 	var numbers, border, names, widths strings.Builder
 	high := 63
 	for _, b := range boxes(l) {

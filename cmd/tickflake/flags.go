@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -23,11 +23,11 @@ const (
 // error that names the flag.
 
 // layoutFlag adds --layout. The default is the library's.
-func layoutFlag(cmd *cobra.Command) *generator.Layout {
-	layout := generator.DefaultLayout()
+func layoutFlag(cmd *cobra.Command) *snowflake.Layout {
+	layout := snowflake.Default()
 	cmd.Flags().Func("layout", "`NAME|SPEC` of the layout, see 'tickflake layout list' for the names and 'tickflake layout show --help' for specs (default \""+layout.Name+"\")",
 		func(s string) (err error) {
-			layout, err = generator.ParseLayout(s)
+			layout, err = snowflake.ParseLayout(s)
 			return err
 		})
 	completeFlag(cmd, "layout", layoutCompletions())
@@ -36,7 +36,7 @@ func layoutFlag(cmd *cobra.Command) *generator.Layout {
 
 func layoutCompletions() []cobra.Completion {
 	var names []cobra.Completion
-	for _, l := range generator.Presets() {
+	for _, l := range snowflake.Presets() {
 		names = append(names, cobra.CompletionWithDesc(l.Name, l.String()))
 	}
 	return names

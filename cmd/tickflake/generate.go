@@ -15,6 +15,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -66,7 +67,7 @@ type issue struct {
 	count    int64
 	node     int64 // if given
 	window   time.Duration
-	layout   *generator.Layout
+	layout   *snowflake.Layout
 	strategy *strategies.Strategy
 	format   *string
 }
@@ -154,9 +155,9 @@ func (g *issue) check(cmd *cobra.Command) error {
 }
 
 // lineOf returns how to write an ID in the format.
-func lineOf(layout generator.Layout, format string) func(generator.ID) (string, error) {
+func lineOf(layout snowflake.Layout, format string) func(snowflake.ID) (string, error) {
 	if format == formatJSON {
-		return func(id generator.ID) (string, error) {
+		return func(id snowflake.ID) (string, error) {
 			decoded, err := layout.Decode(id)
 			if err != nil {
 				return "", err
@@ -166,23 +167,23 @@ func lineOf(layout generator.Layout, format string) func(generator.ID) (string, 
 		}
 	}
 	text := forms[format].format
-	return func(id generator.ID) (string, error) { return text(id), nil }
+	return func(id snowflake.ID) (string, error) { return text(id), nil }
 }
 
 // issuer is what generate needs of a generator.
 type issuer interface {
-	Layout() generator.Layout
-	NextNContext(ctx context.Context, ids []generator.ID) (int, error)
+	Layout() snowflake.Layout
+	NextNContext(ctx context.Context, ids []snowflake.ID) (int, error)
 }
 
 // generate issues count IDs and writes a line for each.
 func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer,
-	line func(generator.ID) (string, error), bar *progressbar.ProgressBar,
+	line func(snowflake.ID) (string, error), bar *progressbar.ProgressBar,
 ) error {
 	// A batch of no more than a tick's IDs waits for at most one tick, so that
 	// the strategy judges it as it would judge a single ID.
 	batch := min(maxBatch, gen.Layout().Capacity().IDsPerTick)
-	ids := make([]generator.ID, batch)
+	ids := make([]snowflake.ID, batch)
 	var flushed time.Time
 	for written := int64(0); written < count; {
 		n, err := gen.NextNContext(ctx, ids[:min(batch, count-written)])

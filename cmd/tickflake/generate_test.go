@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // record is what --format json prints.
@@ -44,9 +44,9 @@ func TestGenerateOne(t *testing.T) {
 	got := tickflake("generate", "--node", "7")
 	require.Equal(t, result{0, got.out, ""}, got)
 	require.Len(t, got.lines(), 1)
-	id, err := generator.ParseID(got.lines()[0])
+	id, err := snowflake.Parse(got.lines()[0])
 	require.NoError(t, err)
-	decoded, err := generator.DefaultLayout().Decode(id)
+	decoded, err := snowflake.Default().Decode(id)
 	require.NoError(t, err)
 	assert.Equal(t, int64(7), decoded.Node)
 	assert.WithinRange(t, decoded.Time, before, time.Now())
@@ -59,10 +59,10 @@ func TestGenerateMany(t *testing.T) {
 	require.Empty(t, got.err)
 	lines := got.lines()
 	require.Len(t, lines, count)
-	layout := generator.DefaultLayout()
-	last := generator.ID(-1)
+	layout := snowflake.Default()
+	last := snowflake.ID(-1)
 	for _, line := range lines {
-		id, err := generator.ParseID(line)
+		id, err := snowflake.Parse(line)
 		require.NoError(t, err)
 		decoded, err := layout.Decode(id)
 		require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestGenerateMany(t *testing.T) {
 // Every form that generate writes is one that decode reads.
 func TestRoundTrip(t *testing.T) {
 	for _, layout := range []string{"tickflake", "twitter", "sonyflake", "javascript", "time=38,rack=3,host=7,sequence=8,tick=10ms"} {
-		parsed, err := generator.ParseLayout(layout)
+		parsed, err := snowflake.ParseLayout(layout)
 		require.NoError(t, err)
 		for _, form := range formNames {
 			t.Run(layout+" "+form, func(t *testing.T) {

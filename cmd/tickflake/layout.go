@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 const layoutHelp = `A layout says what the bits of an ID mean: the epoch and the unit of its time
@@ -62,9 +62,9 @@ func newLayoutList(c *console) *cobra.Command {
 	format := formatFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if *format == formatText {
-			return writeTable(c.out, generator.Presets(), time.Now())
+			return writeTable(c.out, snowflake.Presets(), time.Now())
 		}
-		for _, l := range generator.Presets() {
+		for _, l := range snowflake.Presets() {
 			if err := writeJSON(c.out, l, time.Now()); err != nil {
 				return err
 			}
@@ -92,7 +92,7 @@ func newLayoutShow(c *console) *cobra.Command {
 	}
 	format := formatFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		l, err := generator.ParseLayout(args[0])
+		l, err := snowflake.ParseLayout(args[0])
 		if err != nil {
 			return &usageError{err: err}
 		}
@@ -110,7 +110,7 @@ func newLayoutPlan(c *console) *cobra.Command {
   tickflake layout plan --nodes 16 --rate 500 --years 50 --epoch 2026-01-01 --bits 53`,
 		Args: noArgs,
 	}
-	var demand generator.Demand
+	var demand snowflake.Demand
 	cmd.Flags().Func("nodes", "number `N` of generators that issue IDs at once", func(s string) (err error) {
 		demand.Nodes, err = wholeNumber(s)
 		return err
@@ -133,7 +133,7 @@ func newLayoutPlan(c *console) *cobra.Command {
 		demand.Bits = int(n)
 		return err
 	})
-	cmd.Flags().Func("epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+generator.DefaultLayout().Epoch.Format(time.DateOnly)+")", func(s string) (err error) {
+	cmd.Flags().Func("epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+snowflake.Default().Epoch.Format(time.DateOnly)+")", func(s string) (err error) {
 		demand.Epoch, err = parseEpoch(s)
 		return err
 	})
@@ -145,8 +145,8 @@ func newLayoutPlan(c *console) *cobra.Command {
 		}
 	}
 	cmd.RunE = func(*cobra.Command, []string) error {
-		l, err := generator.Plan(demand)
-		var senseless *generator.DemandError
+		l, err := snowflake.Plan(demand)
+		var senseless *snowflake.DemandError
 		if errors.As(err, &senseless) {
 			return &usageError{err: err}
 		}
@@ -159,7 +159,7 @@ func newLayoutPlan(c *console) *cobra.Command {
 }
 
 // writeLayout writes a layout in the format.
-func writeLayout(w io.Writer, l generator.Layout, format string) error {
+func writeLayout(w io.Writer, l snowflake.Layout, format string) error {
 	if format == formatJSON {
 		return writeJSON(w, l, time.Now())
 	}
@@ -172,8 +172,8 @@ func parseEpoch(s string) (time.Time, error) {
 	if strings.Contains(s, ",") {
 		return time.Time{}, errors.New("want one instant, like 2025-01-01T00:00:00Z or 2025-01-01")
 	}
-	l, err := generator.ParseLayout(generator.DefaultLayout().Name + ",epoch=" + s)
-	var spec *generator.SpecError
+	l, err := snowflake.ParseLayout(snowflake.Default().Name + ",epoch=" + s)
+	var spec *snowflake.SpecError
 	switch {
 	case !errors.As(err, &spec):
 		return l.Epoch, err

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // layoutJSON is a layout as scripts see it.
@@ -33,7 +33,7 @@ type partJSON struct {
 }
 
 // writeJSON writes the layout as one object on one line.
-func writeJSON(w io.Writer, l generator.Layout, now time.Time) error {
+func writeJSON(w io.Writer, l snowflake.Layout, now time.Time) error {
 	capacity := l.Capacity()
 	parts := make([]partJSON, len(l.Parts))
 	for i, p := range l.Parts {

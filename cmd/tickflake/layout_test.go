@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestLayoutList(t *testing.T) {
 	var table strings.Builder
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	require.NoError(t, writeTable(&table, generator.Presets(), at))
+	require.NoError(t, writeTable(&table, snowflake.Presets(), at))
 	assert.Equal(t, `NAME          FIELDS                         TICK  EPOCH       ENDS               IDS/S PER NODE      NODES
 tickflake     time 41, node 10, sequence 12  1ms   2025-01-01  2094-09-07              4,096,000      1,024
 twitter       time 41, node 10, sequence 12  1ms   2010-11-04  2080-07-10              4,096,000      1,024
@@ -33,7 +33,7 @@ javascript    time 38, node 7, sequence 8    10ms  2025-01-01  2112-02-09       
 }
 
 func TestLayoutIsOverFromItsEndOn(t *testing.T) {
-	l := generator.DefaultLayout()
+	l := snowflake.Default()
 	assert.False(t, isOver(l, l.End().Add(-1)))
 	assert.True(t, isOver(l, l.End()))
 }
@@ -41,7 +41,7 @@ func TestLayoutIsOverFromItsEndOn(t *testing.T) {
 func TestLayoutListJSON(t *testing.T) {
 	got := tickflake("layout", "list", "--format", "json")
 	require.Equal(t, result{0, got.out, ""}, got)
-	presets := generator.Presets()
+	presets := snowflake.Presets()
 	require.Len(t, got.lines(), len(presets))
 	for i, line := range got.lines() {
 		var l struct {
@@ -88,7 +88,7 @@ func TestLayoutShowJSON(t *testing.T) {
 
 // The spec that show prints means the layout shown.
 func TestLayoutShowSpecIsReusable(t *testing.T) {
-	for _, l := range generator.Presets() {
+	for _, l := range snowflake.Presets() {
 		byName := tickflake("layout", "show", l.Name).out
 		rows := strings.Split(strings.TrimSpace(byName), "\n")
 		spec, ok := strings.CutPrefix(rows[len(rows)-1], "spec          ")
@@ -130,7 +130,7 @@ func TestDiagram(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.spec, func(t *testing.T) {
-			l, err := generator.ParseLayout(tt.spec)
+			l, err := snowflake.ParseLayout(tt.spec)
 			require.NoError(t, err)
 			assert.Equal(t, tt.want[1:], diagram(l))
 		})

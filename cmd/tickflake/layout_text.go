@@ -9,11 +9,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // writeTable writes one line for each layout.
-func writeTable(w io.Writer, layouts []generator.Layout, now time.Time) error {
+func writeTable(w io.Writer, layouts []snowflake.Layout, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	// A tab writer aligns all columns or none to the right, hence the widths.
 	const line = "%s\t%s\t%s\t%s\t%s\t%14s\t%9s\n"
@@ -31,15 +31,15 @@ func writeTable(w io.Writer, layouts []generator.Layout, now time.Time) error {
 }
 
 // fieldsText returns the widths of the three fields, high bits first.
-func fieldsText(l generator.Layout) string {
-	if l.Order == generator.TimeSequenceNode {
+func fieldsText(l snowflake.Layout) string {
+	if l.Order == snowflake.TimeSequenceNode {
 		return fmt.Sprintf("time %d, sequence %d, node %d", l.TimeBits, l.SequenceBits, l.NodeBits)
 	}
 	return fmt.Sprintf("time %d, node %d, sequence %d", l.TimeBits, l.NodeBits, l.SequenceBits)
 }
 
 // writeDescription writes all there is to say about a layout.
-func writeDescription(w io.Writer, l generator.Layout, now time.Time) error {
+func writeDescription(w io.Writer, l snowflake.Layout, now time.Time) error {
 	capacity := l.Capacity()
 	var b strings.Builder
 	if l.Name != "" {
@@ -66,9 +66,9 @@ func writeDescription(w io.Writer, l generator.Layout, now time.Time) error {
 	return err
 }
 
-func isOver(l generator.Layout, now time.Time) bool { return !now.Before(l.End()) }
+func isOver(l snowflake.Layout, now time.Time) bool { return !now.Before(l.End()) }
 
-func usedBits(l generator.Layout) int { return l.TimeBits + l.NodeBits + l.SequenceBits }
+func usedBits(l snowflake.Layout) int { return l.TimeBits + l.NodeBits + l.SequenceBits }
 
 // numberText writes a number for people: large ones in groups of three digits,
 // small ones with three significant digits.

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -60,7 +60,7 @@ can answer.`
 type leases struct {
 	*console
 	place  *place
-	layout *generator.Layout
+	layout *snowflake.Layout
 }
 
 func newLease(c *console) *cobra.Command {
@@ -80,7 +80,7 @@ func newLease(c *console) *cobra.Command {
 func (l *leases) flags(cmd *cobra.Command) {
 	l.place = placeFlags(cmd)
 	l.layout = layoutFlag(cmd)
-	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout whose per-user state directory to look at (default \"" + generator.DefaultLayout().Name + "\")"
+	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout whose per-user state directory to look at (default \"" + snowflake.Default().Name + "\")"
 }
 
 func (l *leases) check(cmd *cobra.Command) error {

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -72,7 +72,7 @@ func TestLeaseList(t *testing.T) {
 		assert.Equal(t, want == "held", nodes[i].Ahead != nil)
 		assert.Equal(t, want == "damaged", nodes[i].Error != "")
 		if want != "damaged" {
-			assert.Equal(t, generator.DefaultLayout().String(), nodes[i].Layout)
+			assert.Equal(t, snowflake.Default().String(), nodes[i].Layout)
 			until, err := time.Parse(time.RFC3339, nodes[i].Until)
 			require.NoError(t, err)
 			assert.WithinDuration(t, time.Now().Add(nodes[i].Remaining), until, 5*time.Second)
@@ -114,7 +114,7 @@ owner   the \?\[31mfirst
 until   \S+ \(in \S+\)
 clock   ±10m0s
 window  1h0m0s
-layout  `+regexp.QuoteMeta(generator.DefaultLayout().String())+`
+layout  `+regexp.QuoteMeta(snowflake.Default().String())+`
 $`), got.out)
 
 	list := tickflake("lease", "list", "--state", state, "--format", "json")

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // process starts the command; the test must wait for it.
@@ -73,9 +73,9 @@ func TestSignalEndsGenerateWithCompleteLines(t *testing.T) {
 				assert.Equal(t, tt.word, note[1])
 				assert.Equal(t, strconv.Itoa(len(lines)), note[2])
 				if format == "dec" {
-					last := generator.ID(-1)
+					last := snowflake.ID(-1)
 					for _, line := range lines {
-						id, err := generator.ParseID(line)
+						id, err := snowflake.Parse(line)
 						require.NoError(t, err)
 						require.Greater(t, id, last)
 						last = id

@@ -21,15 +21,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
 // printed is every ID that a set of processes ever printed, as read from their pipes.
 type printed struct {
 	mu  sync.Mutex
-	ids map[generator.ID]string // by whom
+	ids map[snowflake.ID]string // by whom
 }
 
 // add notes a line that was read with its line break. The last line of a process that
@@ -39,7 +39,7 @@ func (p *printed) add(line, by string) error {
 	if !ok {
 		return nil
 	}
-	id, err := generator.ParseID(text)
+	id, err := snowflake.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (l *limits) look(ctx context.Context) error {
 
 // cover returns an error if an ID lies at or after the limit of its node number: the
 // next process could issue it again.
-func (l *limits) cover(ctx context.Context, ids map[generator.ID]string, layout generator.Layout) error {
-	last := map[int64]generator.ID{}
+func (l *limits) cover(ctx context.Context, ids map[snowflake.ID]string, layout snowflake.Layout) error {
+	last := map[int64]snowflake.ID{}
 	for id := range ids {
 		decoded, err := layout.Decode(id)
 		if err != nil {
@@ -127,7 +127,7 @@ func TestKill(t *testing.T) {
 	state := t.TempDir()
 	store, err := directory.Open(state)
 	require.NoError(t, err)
-	all := printed{ids: map[generator.ID]string{}}
+	all := printed{ids: map[snowflake.ID]string{}}
 
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
@@ -180,7 +180,7 @@ func TestKill(t *testing.T) {
 	}
 	<-done
 	require.NoError(t, context.Cause(ctx))
-	layout, err := generator.ParseLayout(killLayout)
+	layout, err := snowflake.ParseLayout(killLayout)
 	require.NoError(t, err)
 	require.NoError(t, watch.cover(t.Context(), all.ids, layout))
 	t.Logf("%d killed, %d ended by themselves, %d without a node number; %d IDs, all different, of %d node numbers", killed, ended, waited, len(all.ids), len(watch.most))
@@ -269,7 +269,7 @@ func drain(t *testing.T, all *printed, out *bufio.Reader, by string) {
 // once, and with the same one as soon as the time that was granted is over.
 func TestRestartAfterKill(t *testing.T) {
 	state := t.TempDir()
-	all := printed{ids: map[generator.ID]string{}}
+	all := printed{ids: map[snowflake.ID]string{}}
 	cmd, out, _ := started(t, &all, "--layout", "41/10/6", "--window", "300ms", "--state", state)
 	require.NoError(t, cmd.Process.Kill())
 	drain(t, &all, out, "killed")
@@ -289,7 +289,7 @@ func TestRestartAfterKill(t *testing.T) {
 func TestSignalGivesTheNodeBack(t *testing.T) {
 	for signal, code := range map[os.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		state := t.TempDir()
-		all := printed{ids: map[generator.ID]string{}}
+		all := printed{ids: map[snowflake.ID]string{}}
 		cmd, out, stderr := started(t, &all, "--layout", "41/10/6", "--state", state)
 		require.Equal(t, lease.Held, inspect(t, state).State)
 		require.NoError(t, cmd.Process.Signal(signal))
@@ -328,7 +328,7 @@ func resume(t *testing.T, cmd *exec.Cmd) {
 // In a directory, a process that is stopped keeps its number, but not its time.
 func TestStoppedProcess(t *testing.T) {
 	state := t.TempDir()
-	all := printed{ids: map[generator.ID]string{}}
+	all := printed{ids: map[snowflake.ID]string{}}
 	flags := []string{"--layout", "41/10/6", "--window", "60ms", "--state", state}
 	frozen, frozenOut, frozenErr := started(t, &all, append(flags, "--node", "7")...)
 	stop(t, frozen)

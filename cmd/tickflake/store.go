@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/stores/etcd"
 	"github.com/tickflake/tickflake/stores/mysql"
@@ -215,7 +215,7 @@ func (p *place) within(ctx context.Context) (context.Context, context.CancelFunc
 
 // open opens the store. The layout decides on the directory if none is named. Only
 // if make is true may the directory be made.
-func (p *place) open(ctx context.Context, layout generator.Layout, make bool) (lease.Store, func() error, error) {
+func (p *place) open(ctx context.Context, layout snowflake.Layout, make bool) (lease.Store, func() error, error) {
 	if !p.isDirectory() {
 		store, closeStore, err := openers[p.scheme](ctx, p.fullURL())
 		return store, closeStore, storeURLError(err)
@@ -246,7 +246,7 @@ func (p *place) fullURL() string {
 }
 
 // path is the directory's.
-func (p *place) path(layout generator.Layout) (string, error) {
+func (p *place) path(layout snowflake.Layout) (string, error) {
 	switch {
 	case p.dir != "":
 		return filepath.Join(p.dir, p.namespace), nil
@@ -273,10 +273,10 @@ func (p *place) path(layout generator.Layout) (string, error) {
 // all layouts that share their node numbers and ticks, and so can issue the same
 // IDs, however they are written; and another for those whose cells make no sense to
 // each other.
-func layoutDirectory(l generator.Layout) string {
+func layoutDirectory(l snowflake.Layout) string {
 	fields := fmt.Sprintf("node%d-sequence%d", l.NodeBits, l.SequenceBits)
 	// Where a field has no bits, the order makes no difference.
-	if l.Order == generator.TimeSequenceNode && l.NodeBits > 0 && l.SequenceBits > 0 {
+	if l.Order == snowflake.TimeSequenceNode && l.NodeBits > 0 && l.SequenceBits > 0 {
 		fields = fmt.Sprintf("sequence%d-node%d", l.SequenceBits, l.NodeBits)
 	}
 	tick := strings.ReplaceAll(l.Tick.String(), "µ", "u")

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // placeOf parses the flags of a place.
@@ -49,7 +49,7 @@ func TestDirectoryOfPlace(t *testing.T) {
 		p, err := placeOf(tt.args...)
 		require.NoError(t, err, tt.args)
 		require.True(t, p.isDirectory())
-		path, err := p.path(generator.DefaultLayout())
+		path, err := p.path(snowflake.Default())
 		require.NoError(t, err, tt.args)
 		assert.Equal(t, filepath.FromSlash(tt.want), path, tt.args)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -73,9 +73,9 @@ func TestFaultsAtSyncs(t *testing.T) {
 	state := t.TempDir()
 	store, err := directory.Open(state)
 	require.NoError(t, err)
-	layout, err := generator.ParseLayout(killLayout)
+	layout, err := snowflake.ParseLayout(killLayout)
 	require.NoError(t, err)
-	all := printed{ids: map[generator.ID]string{}}
+	all := printed{ids: map[snowflake.ID]string{}}
 	watch := limits{store, map[int64]time.Time{}, map[int64]time.Time{}}
 	outcomes := map[string]int{}
 	var mu sync.Mutex

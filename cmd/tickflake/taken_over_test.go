@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/nats"
 )
 
@@ -45,7 +45,7 @@ func TestStoppedProcessIsTakenOver(t *testing.T) {
 		require.NoError(t, err)
 		return h
 	}
-	all := printed{ids: map[generator.ID]string{}}
+	all := printed{ids: map[snowflake.ID]string{}}
 	flags := []string{"--layout", "41/10/6", "--window", "120ms", "--node", "7", "--store", url}
 	frozen, frozenOut, frozenErr := started(t, &all, flags...)
 	stop(t, frozen)
@@ -70,7 +70,7 @@ func TestStoppedProcessIsTakenOver(t *testing.T) {
 // The lease commands on a server, with a fleet of its own.
 func TestLeaseOnAServer(t *testing.T) {
 	url := natsURL(t)
-	all := printed{ids: map[generator.ID]string{}}
+	all := printed{ids: map[snowflake.ID]string{}}
 	run, out, stderr := started(t, &all, "--layout", "41/10/6", "--node", "7", "--store", url, "--namespace", "orders")
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -33,7 +33,7 @@ func people(t *testing.T, path string, n int) {
 
 // imported reads what was written, and checks that it is all there, with IDs that
 // ascend from after on. It returns the last of them.
-func imported(t *testing.T, path string, n int, after generator.ID) generator.ID {
+func imported(t *testing.T, path string, n int, after snowflake.ID) snowflake.ID {
 	t.Helper()
 	file, err := os.Open(path)
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func imported(t *testing.T, path string, n int, after generator.ID) generator.ID
 	require.Equal(t, []string{"id", "name", "city"}, rows[0])
 	for i, row := range rows[1:] {
 		require.Equal(t, []string{fmt.Sprintf(`user, "%d"`, i), "Bonn"}, row[1:])
-		id, err := generator.ParseID(row[0])
+		id, err := snowflake.Parse(row[0])
 		require.NoError(t, err)
 		require.Greater(t, id, after)
 		after = id
@@ -65,7 +65,7 @@ func released(t *testing.T, dir string) {
 func TestImport(t *testing.T) {
 	path, dir := exampletest.Build(t, "./bulkimport"), t.TempDir()
 	in, out, state := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out.csv"), filepath.Join(dir, "state")
-	last := generator.ID(0)
+	last := snowflake.ID(0)
 	for _, n := range []int{1, 20000, 0, batch, batch + 1} {
 		people(t, in, n)
 		p := exampletest.Start(t, path, "--in", in, "--out", out, "--state", state)

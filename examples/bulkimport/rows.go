@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // batch is how many rows get their IDs at once: what one node can issue in one
@@ -33,7 +34,7 @@ func addIDs(ctx context.Context, gen *generator.Generator, from io.Reader, to io
 	if err := out.Write(append([]string{"id"}, header...)); err != nil {
 		return did, err
 	}
-	ids := make([]generator.ID, batch)
+	ids := make([]snowflake.ID, batch)
 	for {
 		rows, err := read(in, batch)
 		if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // The page says since when IDs have 19 digits, and which of the texts sort.
 func TestDecimalTextSortsWrongly(t *testing.T) {
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	longer, err := layout.Decode(1_000_000_000_000_000_000)
 	require.NoError(t, err)
 	readme, err := os.ReadFile("README.md")

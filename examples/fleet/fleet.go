@@ -11,7 +11,7 @@ import (
 	"os/exec"
 	"syscall"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // fleet is the workers and what they have issued. It is for one goroutine.
@@ -19,7 +19,7 @@ type fleet struct {
 	path, storeURL string
 	workers        []*worker
 	lines          chan line                // of all workers
-	issued         map[generator.ID]*worker // by whom
+	issued         map[snowflake.ID]*worker // by whom
 }
 
 // worker is a process of the fleet.
@@ -42,7 +42,7 @@ type line struct {
 var errEnded = errors.New("without an error")
 
 func newFleet(path, storeURL string) *fleet {
-	return &fleet{path: path, storeURL: storeURL, lines: make(chan line), issued: make(map[generator.ID]*worker)}
+	return &fleet{path: path, storeURL: storeURL, lines: make(chan line), issued: make(map[snowflake.ID]*worker)}
 }
 
 // start starts one more worker.
@@ -111,7 +111,7 @@ func (f *fleet) take(ctx context.Context) (line, error) {
 		l.from.ended = true
 		return l, nil
 	}
-	id, err := generator.ParseID(l.text)
+	id, err := snowflake.Parse(l.text)
 	if err != nil {
 		return l, fmt.Errorf("worker %d: %w", l.from.number, err)
 	}
@@ -120,13 +120,13 @@ func (f *fleet) take(ctx context.Context) (line, error) {
 
 // check notes an ID, and returns an error if it came before, or if a living worker has
 // the same node number.
-func (f *fleet) check(w *worker, id generator.ID) error {
+func (f *fleet) check(w *worker, id snowflake.ID) error {
 	if first, ok := f.issued[id]; ok {
 		return fmt.Errorf("ID %d came twice: from worker %d and worker %d", id, first.number, w.number)
 	}
 	f.issued[id] = w
 	w.ids++
-	parts, err := generator.DefaultLayout().Decode(id)
+	parts, err := snowflake.Default().Decode(id)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // The command of the README, and of the project's: three workers, of which one is killed.
@@ -66,7 +66,7 @@ func TestMain(m *testing.M) {
 
 // work prints what a faulty worker prints.
 func work(fault string) error {
-	layout, pid := generator.DefaultLayout(), int64(os.Getpid())
+	layout, pid := snowflake.Default(), int64(os.Getpid())
 	tick, node := layout.Epoch.Add(time.Duration(pid)*layout.Tick), pid%1000 // no other process has them
 	switch fault {
 	case "ends":

@@ -21,9 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -50,18 +50,18 @@ func (p program) do(t *testing.T, method, path, body string) (int, http.Header, 
 }
 
 // ids asks for n IDs.
-func (p program) ids(t *testing.T, n int) []generator.ID {
+func (p program) ids(t *testing.T, n int) []snowflake.ID {
 	t.Helper()
 	status, _, a := p.do(t, "POST", "/ids", fmt.Sprintf(`{"count":%d}`, n))
 	require.Equal(t, http.StatusOK, status, "%+v", a)
 	return parse(t, a.IDs)
 }
 
-func parse(t *testing.T, texts []string) []generator.ID {
+func parse(t *testing.T, texts []string) []snowflake.ID {
 	t.Helper()
-	ids := make([]generator.ID, len(texts))
+	ids := make([]snowflake.ID, len(texts))
 	for i, text := range texts {
-		id, err := generator.ParseID(text)
+		id, err := snowflake.Parse(text)
 		require.NoError(t, err)
 		ids[i] = id
 	}
@@ -82,8 +82,8 @@ func state(t *testing.T, dir string) lease.State {
 // Many clients, a restart in good order, and one after a crash.
 func TestService(t *testing.T) {
 	path, dir := exampletest.Build(t, "./httpservice"), t.TempDir()
-	seen := make(map[generator.ID]bool)
-	last := generator.ID(0)
+	seen := make(map[snowflake.ID]bool)
+	last := snowflake.ID(0)
 	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL, syscall.SIGTERM} {
 		// It borrows, or else it would not be ready at once after the crash.
 		p := start(t, path, "--store", "file:"+dir, "--node", "7", "--owner", "somebody", "--strategy", "borrow:1m")
@@ -96,7 +96,7 @@ func TestService(t *testing.T) {
 		require.True(t, live.Live)
 		require.Greater(t, p.ids(t, 1)[0], last, "it went back when it was restarted")
 
-		answers := make([][]generator.ID, 8)
+		answers := make([][]snowflake.ID, 8)
 		var clients sync.WaitGroup
 		for i := range answers {
 			clients.Go(func() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -46,7 +47,7 @@ func (s *service) one(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply(w, http.StatusOK, struct {
-		ID generator.ID `json:"id"`
+		ID snowflake.ID `json:"id"`
 	}{id})
 }
 
@@ -64,14 +65,14 @@ func (s *service) batch(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 	defer cancel()
-	ids := make([]generator.ID, ask.Count)
+	ids := make([]snowflake.ID, ask.Count)
 	// It is all of them or none: those of a batch that was cut short are dropped.
 	if _, err := s.gen.NextNContext(ctx, ids); err != nil {
 		refuse(w, r, err)
 		return
 	}
 	reply(w, http.StatusOK, struct {
-		IDs []generator.ID `json:"ids"`
+		IDs []snowflake.ID `json:"ids"`
 	}{ids})
 }
 

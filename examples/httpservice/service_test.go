@@ -22,6 +22,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -57,7 +58,7 @@ func read(t *testing.T, res *http.Response) (a answer) {
 // end.
 func hourly(t *testing.T, strategy strategies.Strategy) *generator.Generator {
 	t.Helper()
-	layout, err := generator.ParseLayout("time=40,node=10,sequence=0,tick=1h,epoch=2025-01-01T00:00:00Z")
+	layout, err := snowflake.ParseLayout("time=40,node=10,sequence=0,tick=1h,epoch=2025-01-01T00:00:00Z")
 	require.NoError(t, err)
 	clock := clocktest.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	gen, err := generator.New(generator.WithLayout(layout), generator.WithStrategy(strategy), generator.WithClock(clock))
@@ -75,14 +76,14 @@ func TestIDs(t *testing.T) {
 
 	res, one := ask(t, h, "POST", "/id", "")
 	require.Equal(t, http.StatusOK, res.StatusCode)
-	last, err := generator.ParseID(one.ID)
+	last, err := snowflake.Parse(one.ID)
 	require.NoError(t, err)
 	for _, n := range []int{1, 2, 100} {
 		res, many := ask(t, h, "POST", "/ids", fmt.Sprintf(`{"count":%d}`, n))
 		require.Equal(t, http.StatusOK, res.StatusCode)
 		require.Len(t, many.IDs, n)
 		for _, text := range many.IDs {
-			id, err := generator.ParseID(text)
+			id, err := snowflake.Parse(text)
 			require.NoError(t, err)
 			require.Greater(t, id, last)
 			last = id

@@ -16,6 +16,7 @@ import (
 	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -26,8 +27,8 @@ func Example_autoIncrement() {
 		log.Fatal(err)
 	}
 
-	last := generator.ID(2147483647) // SELECT max(id) FROM orders
-	keeper, err := migrate.LeaseAfter(ctx, store, generator.DefaultLayout(), last)
+	last := snowflake.ID(2147483647) // SELECT max(id) FROM orders
+	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.Default(), last)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func Example_autoIncrement() {
 
 // frontEndOrder is an order for a front end that takes the ID for a number.
 type frontEndOrder struct {
-	ID   int64  `json:"id"` // not generator.ID, which is a string in JSON
+	ID   int64  `json:"id"` // not snowflake.ID, which is a string in JSON
 	Item string `json:"item"`
 }
 
@@ -57,8 +58,8 @@ func Example_javaScript() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	last := generator.ID(2147483647)
-	keeper, err := migrate.LeaseAfter(ctx, store, generator.JavaScript(), last)
+	last := snowflake.ID(2147483647)
+	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.JavaScript(), last)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func Example_javaScript() {
 }
 
 // insertOrder takes the place of an INSERT that left the ID to the database.
-func insertOrder(ctx context.Context, db *sql.DB, gen *generator.Generator, item string) (generator.ID, error) {
+func insertOrder(ctx context.Context, db *sql.DB, gen *generator.Generator, item string) (snowflake.ID, error) {
 	id, err := gen.Next()
 	if err != nil {
 		return 0, err
@@ -98,14 +99,14 @@ func insertOrder(ctx context.Context, db *sql.DB, gen *generator.Generator, item
 // Whatever a database has counted to, IDs begin above it soon after the epoch.
 func TestCountedIDsAreSmall(t *testing.T) {
 	for _, c := range []struct {
-		layout generator.Layout
+		layout snowflake.Layout
 		last   int64
 		after  time.Duration
 	}{
-		{generator.DefaultLayout(), 1<<31 - 1, 512 * time.Millisecond},
-		{generator.JavaScript(), 1<<31 - 1, 10*time.Minute + 55360*time.Millisecond},
-		{generator.DefaultLayout(), 1 << 40, 5 * time.Minute},
-		{generator.JavaScript(), 1 << 40, 94 * time.Hour},
+		{snowflake.Default(), 1<<31 - 1, 512 * time.Millisecond},
+		{snowflake.JavaScript(), 1<<31 - 1, 10*time.Minute + 55360*time.Millisecond},
+		{snowflake.Default(), 1 << 40, 5 * time.Minute},
+		{snowflake.JavaScript(), 1 << 40, 94 * time.Hour},
 	} {
 		lowest, err := c.layout.Min(c.layout.Epoch.Add(c.after))
 		require.NoError(t, err)
@@ -115,17 +116,17 @@ func TestCountedIDsAreSmall(t *testing.T) {
 			require.NoError(t, err)
 			assert.LessOrEqual(t, lowest.Int64(), c.last, c.layout.Name)
 		}
-		_, err = migrate.StartAfter(t.Context(), c.layout, generator.ID(c.last), 0)
+		_, err = migrate.StartAfter(t.Context(), c.layout, snowflake.ID(c.last), 0)
 		assert.NoError(t, err)
 	}
-	last, err := generator.JavaScript().Max(generator.JavaScript().End().Add(-time.Second))
+	last, err := snowflake.JavaScript().Max(snowflake.JavaScript().End().Add(-time.Second))
 	require.NoError(t, err)
 	assert.LessOrEqual(t, last.Int64(), int64(1<<53-1))
 }
 
 func generatorOf(t *testing.T) *generator.Generator {
 	t.Helper()
-	keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), generator.DefaultLayout(), 0)
+	keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), snowflake.Default(), 0)
 	require.NoError(t, err)
 	gen, err := generator.New(generator.WithLease(keeper))
 	require.NoError(t, err)
@@ -237,11 +238,11 @@ func TestMariaDB(t *testing.T) {
 		require.NoError(t, err)
 		return id
 	}
-	insert := func(id generator.ID) error {
+	insert := func(id snowflake.ID) error {
 		_, err := db.Exec("INSERT INTO orders (id, item) VALUES (?, 'pen')", id)
 		return err
 	}
-	next := func() generator.ID {
+	next := func() snowflake.ID {
 		t.Helper()
 		id, err := gen.Next()
 		require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	flake "github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -34,7 +35,7 @@ func Example_bwmarrin() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.Layout(), generator.ID(last))
+	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.Layout(), flake.ID(last))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func Example_bwmarrin() {
 func Example_bwmarrinTypes() {
 	id := snowflake.ID(1541815603606036480)
 
-	own := generator.ID(id)   // for tickflake's own functions
+	own := flake.ID(id)       // for tickflake's own functions
 	back := snowflake.ID(own) // and back
 	fmt.Println(id.Base58(), own.Base58(), back == id)
 
@@ -67,7 +68,7 @@ func Example_bwmarrinEpoch() {
 	defer func(epoch int64) { snowflake.Epoch = epoch }(snowflake.Epoch)
 	last := snowflake.ID(2_300_000_000_000_000_000) // of the year 2028
 
-	moved, err := migrate.EpochAbove(snowflake.Layout(), generator.ID(last), time.Now())
+	moved, err := migrate.EpochAbove(snowflake.Layout(), flake.ID(last), time.Now())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -157,13 +158,13 @@ func TestOldClockWasAhead(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			layout := snowflake.Layout()
 			began := time.Now()
-			keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, generator.ID(last))
+			keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, flake.ID(last))
 			if ahead > 10*time.Second-time.Millisecond {
 				require.ErrorContains(t, err, "ahead of the clock (limit 10s)")
-				layout, err = migrate.EpochAbove(layout, generator.ID(last), time.Now())
+				layout, err = migrate.EpochAbove(layout, flake.ID(last), time.Now())
 				require.NoError(t, err)
 				assert.Greater(t, layout.Epoch, snowflake.Layout().Epoch.Add(-ahead-2*time.Minute))
-				keeper, err = migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, generator.ID(last))
+				keeper, err = migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, flake.ID(last))
 				require.NoError(t, err)
 				assert.Zero(t, time.Since(began))
 			} else {
@@ -174,7 +175,7 @@ func TestOldClockWasAhead(t *testing.T) {
 			require.NoError(t, err)
 			id, err := gen.Next()
 			require.NoError(t, err)
-			assert.Greater(t, id, generator.ID(last), "%s", ahead)
+			assert.Greater(t, id, flake.ID(last), "%s", ahead)
 			require.NoError(t, gen.Close())
 		})
 	}
@@ -223,14 +224,14 @@ func TestSideBySide(t *testing.T) {
 
 	// Back again: the old package takes the new IDs apart, and issues larger ones.
 	newest := all[len(all)-1]
-	_, err := migrate.StartAfter(t.Context(), layout, generator.ID(newest), time.Second)
+	_, err := migrate.StartAfter(t.Context(), layout, flake.ID(newest), time.Second)
 	require.NoError(t, err)
 	again, err := bwmarrin.NewNode(0)
 	require.NoError(t, err)
 	assert.Greater(t, again.Generate().Int64(), newest)
 	for _, id := range ids[processes] {
 		read := bwmarrin.ID(id)
-		parts, err := layout.Decode(generator.ID(id))
+		parts, err := layout.Decode(flake.ID(id))
 		require.NoError(t, err)
 		require.Equal(t, []int64{parts.Time.UnixMilli(), parts.Node, parts.Sequence}, []int64{read.Time(), read.Node(), read.Step()})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -22,14 +23,14 @@ import (
 func Example_twitter() {
 	ctx := context.Background()
 	datacenter, worker := int64(11), int64(26)
-	last := generator.ID(1541815603606036480)
+	last := snowflake.ID(1541815603606036480)
 
 	store, err := directory.Open("twitter-ids") // or etcd.Open, postgres.Open, …
 	if err != nil {
 		log.Fatal(err)
 	}
-	numbers := func(l generator.Layout) (int64, error) { return l.Node(datacenter, worker) }
-	keeper, err := migrate.LeaseAfter(ctx, store, generator.Twitter(), last, lease.WithNode(numbers))
+	numbers := func(l snowflake.Layout) (int64, error) { return l.Node(datacenter, worker) }
+	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.Twitter(), last, lease.WithNode(numbers))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,13 +54,13 @@ func Example_twitter() {
 
 func Example_leaf() {
 	ctx := context.Background()
-	last := generator.ID(1541815603606036480)
+	last := snowflake.ID(1541815603606036480)
 
 	store, err := directory.Open("leaf-ids") // or zookeeper.Open, with Leaf's servers
 	if err != nil {
 		log.Fatal(err)
 	}
-	keeper, err := migrate.LeaseAfter(ctx, store, generator.Leaf(), last)
+	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.Leaf(), last)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func Example_leaf() {
 
 func Example_baidu() {
 	// timeBits 29, workerBits 21, seqBits 13, epochStr 2016-09-20, on hosts in China
-	layout, err := generator.ParseLayout("time=29,worker=21,sequence=13,tick=1s,epoch=2016-09-20T00:00:00+08:00")
+	layout, err := snowflake.ParseLayout("time=29,worker=21,sequence=13,tick=1s,epoch=2016-09-20T00:00:00+08:00")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -110,13 +111,13 @@ func TestClassicIDs(t *testing.T) {
 			return (at.Unix()-baiduEpoch)<<35 | node<<13 | sequence
 		},
 	} {
-		layout, ok := generator.Preset(name)
+		layout, ok := snowflake.Preset(name)
 		require.True(t, ok)
 		rapid.Check(t, func(t *rapid.T) {
 			at := time.UnixMilli(rapid.Int64Range(layout.Epoch.UnixMilli(), layout.End().UnixMilli()-1000).Draw(t, "time")).UTC()
 			node := rapid.Int64Range(0, 1<<layout.NodeBits-1).Draw(t, "node")
 			sequence := rapid.Int64Range(0, 1<<layout.SequenceBits-1).Draw(t, "sequence")
-			parts, err := layout.Decode(generator.ID(put(at, node, sequence)))
+			parts, err := layout.Decode(snowflake.ID(put(at, node, sequence)))
 			require.NoError(t, err)
 			assert.Equal(t, at.Truncate(layout.Tick), parts.Time)
 			assert.Equal(t, []int64{node, sequence}, []int64{parts.Node, parts.Sequence})
@@ -126,7 +127,7 @@ func TestClassicIDs(t *testing.T) {
 
 // Baidu's cached generator numbers seconds ahead of the clock, and never looks back.
 func TestBaiduAheadOfTheClock(t *testing.T) {
-	layout, err := generator.ParseLayout("time=29,worker=21,sequence=13,tick=1s,epoch=2016-09-20T00:00:00+08:00")
+	layout, err := snowflake.ParseLayout("time=29,worker=21,sequence=13,tick=1s,epoch=2016-09-20T00:00:00+08:00")
 	require.NoError(t, err)
 	last, err := layout.Compose(time.Now().Add(2*time.Hour), 1<<21-1, 8191)
 	require.NoError(t, err)
@@ -148,12 +149,12 @@ func TestBaiduAheadOfTheClock(t *testing.T) {
 
 // The default layout of Baidu ended with the largest numbers there are.
 func TestNothingIsAboveBaidusEnd(t *testing.T) {
-	_, err := generator.New(generator.WithLayout(generator.Baidu()))
-	var over *generator.LayoutError
+	_, err := generator.New(generator.WithLayout(snowflake.Baidu()))
+	var over *snowflake.LayoutError
 	require.ErrorAs(t, err, &over)
-	last, err := generator.Baidu().Max(generator.Baidu().End().Add(-time.Second))
+	last, err := snowflake.Baidu().Max(snowflake.Baidu().End().Add(-time.Second))
 	require.NoError(t, err)
 	assert.EqualValues(t, uint64(1<<63-1), last)
-	_, err = migrate.EpochAbove(generator.DefaultLayout(), last, time.Now())
+	_, err = migrate.EpochAbove(snowflake.Default(), last, time.Now())
 	assert.Error(t, err)
 }

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
-	"github.com/tickflake/tickflake/generator"
+	flake "github.com/tickflake/tickflake/snowflake"
 )
 
 // Any number is written in the same way by both packages, and read back.
@@ -150,7 +150,7 @@ func setLayouts(epoch int64, nodeBits, stepBits uint8) {
 }
 
 func check(t require.TestingT, id bwmarrin.ID, node, before int64) {
-	parts, err := snowflake.Layout().Decode(generator.ID(id))
+	parts, err := snowflake.Layout().Decode(flake.ID(id))
 	require.NoError(t, err)
 	ours := snowflake.ID(id)
 	assert.Equal(t, []int64{id.Time(), id.Node(), id.Step()}, []int64{ours.Time(), ours.Node(), ours.Step()})

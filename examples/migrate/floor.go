@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // StartAfter returns a clock that is past last, the largest of the old IDs, as layout
 // reads it. IDs that are issued by this clock are larger, since it never goes back. If the
 // clock is behind, StartAfter waits for it, up to patience and until ctx ends.
-func StartAfter(ctx context.Context, layout generator.Layout, last generator.ID, patience time.Duration) (*monoclock.Clock, error) {
+func StartAfter(ctx context.Context, layout snowflake.Layout, last snowflake.ID, patience time.Duration) (*monoclock.Clock, error) {
 	newest, err := layout.Decode(last)
 	if err != nil {
 		return nil, fmt.Errorf("largest old ID: %w", err)
@@ -36,7 +36,7 @@ func StartAfter(ctx context.Context, layout generator.Layout, last generator.ID,
 // LeaseAfter claims a lease for IDs that are larger than last, the largest of the old
 // ones. It fails with a *ReservedError if the node number is one that was left to the old
 // generators.
-func LeaseAfter(ctx context.Context, store lease.Store, layout generator.Layout, last generator.ID, options ...lease.Option) (*lease.Keeper, error) {
+func LeaseAfter(ctx context.Context, store lease.Store, layout snowflake.Layout, last snowflake.ID, options ...lease.Option) (*lease.Keeper, error) {
 	clock, err := StartAfter(ctx, layout, last, 10*time.Second)
 	if err != nil {
 		return nil, err
@@ -55,10 +55,10 @@ func LeaseAfter(ctx context.Context, store lease.Store, layout generator.Layout,
 // EpochAbove moves the epoch of layout back, if need be, so that every ID from now on is
 // larger than last, in whatever layout that was issued. Keep the layout that it returns:
 // call it once, not at each start.
-func EpochAbove(layout generator.Layout, last generator.ID, now time.Time) (generator.Layout, error) {
+func EpochAbove(layout snowflake.Layout, last snowflake.ID, now time.Time) (snowflake.Layout, error) {
 	newest, err := layout.Decode(last)
 	if err != nil {
-		return generator.Layout{}, fmt.Errorf("largest old ID: %w", err)
+		return snowflake.Layout{}, fmt.Errorf("largest old ID: %w", err)
 	}
 	if ahead := newest.Time.Add(layout.Tick).Sub(now); ahead > 0 {
 		layout.Epoch = layout.Epoch.Add(-ahead.Truncate(time.Minute) - time.Minute)

@@ -18,12 +18,13 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
 func Example_reserve() {
 	ctx := context.Background()
-	layout := generator.Twitter()
+	layout := snowflake.Twitter()
 	store, err := directory.Open("reserved-ids")
 	if err != nil {
 		log.Fatal(err)
@@ -43,14 +44,14 @@ func Example_reserve() {
 }
 
 func Example_movedEpoch() {
-	old := generator.Twitter()
-	last := generator.ID(2_000_000_000_000_000_000)                                // issued by a clock that was ahead
+	old := snowflake.Twitter()
+	last := snowflake.ID(2_000_000_000_000_000_000)                                // issued by a clock that was ahead
 	moved, err := migrate.EpochAbove(old, last, time.UnixMilli(1_765_000_000_000)) // now
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	decode := func(id generator.ID) (generator.Decoded, error) {
+	decode := func(id snowflake.ID) (snowflake.Decoded, error) {
 		if id <= last {
 			return old.Decode(id)
 		}
@@ -62,7 +63,7 @@ func Example_movedEpoch() {
 		log.Fatal(err)
 	}
 	fmt.Println(next > last)
-	for _, id := range []generator.ID{last, next} {
+	for _, id := range []snowflake.ID{last, next} {
 		parts, err := decode(id)
 		fmt.Println(parts.Time, err)
 	}
@@ -76,8 +77,8 @@ func Example_movedEpoch() {
 // do it at all; and the epoch moves no further than that takes.
 func TestEpochAbove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		layout := rapid.SampledFrom(generator.Presets()).Draw(t, "layout")
-		last := generator.ID(rapid.Int64Range(0, 1<<63-1).Draw(t, "last") >> rapid.IntRange(0, 62).Draw(t, "shift"))
+		layout := rapid.SampledFrom(snowflake.Presets()).Draw(t, "layout")
+		last := snowflake.ID(rapid.Int64Range(0, 1<<63-1).Draw(t, "last") >> rapid.IntRange(0, 62).Draw(t, "shift"))
 		now := time.UnixMilli(rapid.Int64Range(1.7e12, 2.5e12).Draw(t, "now")).UTC()
 		moved, err := migrate.EpochAbove(layout, last, now)
 		if err != nil {
@@ -95,30 +96,30 @@ func TestEpochAbove(t *testing.T) {
 	})
 	// The very last ID of the present tick is one to get past.
 	now := time.UnixMilli(1_765_000_000_000)
-	old, err := generator.SonyflakeV1().Max(now)
+	old, err := snowflake.SonyflakeV1().Max(now)
 	require.NoError(t, err)
-	moved, err := migrate.EpochAbove(generator.SonyflakeV1(), old, now)
+	moved, err := migrate.EpochAbove(snowflake.SonyflakeV1(), old, now)
 	require.NoError(t, err)
 	lowest, err := moved.Min(now)
 	require.NoError(t, err)
 	assert.Greater(t, lowest, old)
 
 	// It is possible for the layouts and IDs that the guides speak of.
-	for _, layout := range []generator.Layout{generator.DefaultLayout(), generator.Twitter(), generator.Sonyflake(), generator.SonyflakeV1()} {
+	for _, layout := range []snowflake.Layout{snowflake.Default(), snowflake.Twitter(), snowflake.Sonyflake(), snowflake.SonyflakeV1()} {
 		_, err := migrate.EpochAbove(layout, old, time.Now())
 		assert.NoError(t, err, layout.Name)
 	}
-	_, err = migrate.EpochAbove(generator.JavaScript(), old, time.Now())
+	_, err = migrate.EpochAbove(snowflake.JavaScript(), old, time.Now())
 	assert.Error(t, err)
-	_, err = migrate.EpochAbove(generator.DefaultLayout(), -1, time.Now())
+	_, err = migrate.EpochAbove(snowflake.Default(), -1, time.Now())
 	assert.Error(t, err)
 }
 
 // A store is for one layout: after the epoch has moved, it needs another namespace.
 func TestStoreIsForOneLayout(t *testing.T) {
 	store := leasetest.NewMemory()
-	require.NoError(t, migrate.Reserve(t.Context(), store, generator.Twitter(), 3, time.Now()))
-	moved := generator.Twitter()
+	require.NoError(t, migrate.Reserve(t.Context(), store, snowflake.Twitter(), 3, time.Now()))
+	moved := snowflake.Twitter()
 	moved.Epoch = moved.Epoch.Add(-time.Hour)
 	_, err := migrate.LeaseAfter(t.Context(), store, moved, 0)
 	var mismatch *lease.LayoutMismatchError
@@ -128,7 +129,7 @@ func TestStoreIsForOneLayout(t *testing.T) {
 // An ID of the old generators reads from JSON as a string and as a number.
 func TestOldJSON(t *testing.T) {
 	for _, text := range []string{`"1541815603606036480"`, `1541815603606036480`, `4711`} {
-		var id generator.ID
+		var id snowflake.ID
 		require.NoError(t, json.Unmarshal([]byte(text), &id))
 		assert.Equal(t, strings.Trim(text, `"`), id.String())
 	}
@@ -138,9 +139,9 @@ func TestOldJSON(t *testing.T) {
 // says that it will not.
 func TestStartAfterHoldsAtEachStart(t *testing.T) {
 	inThe90s(t)
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-	var last generator.ID
+	var last snowflake.ID
 	bubble(t, func(t *testing.T) {
 		var err error
 		last, err = layout.Max(time.Now().Add(3 * time.Second))
@@ -170,7 +171,7 @@ func TestStartAfterHoldsAtEachStart(t *testing.T) {
 func TestReserve(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	until := now.AddDate(0, 6, 0)
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	layout.NodeBits, layout.SequenceBits = 3, 19
 	for name, client := range map[string]func(*leasetest.Memory) lease.Store{
 		"remote": func(m *leasetest.Memory) lease.Store { return m.Client() },
@@ -205,7 +206,7 @@ func TestReserve(t *testing.T) {
 // A reserved number is not kept by WithNode: the claim says so, in place of every call after
 // it, and leaves the reservation as it was. So it is when no other number is left.
 func TestReservedNumberIsNotKept(t *testing.T) {
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	layout.NodeBits, layout.SequenceBits = 1, 21
 	until := time.Now().AddDate(0, 6, 0).Truncate(time.Second)
 	store := leasetest.NewMemory()
@@ -248,7 +249,7 @@ func TestReservedNumberIsNotKept(t *testing.T) {
 func TestLeaseAfterEndsWithItsContext(t *testing.T) {
 	inThe90s(t)
 	bubble(t, func(t *testing.T) {
-		layout := generator.DefaultLayout()
+		layout := snowflake.Default()
 		layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 		last, err := layout.Max(time.Now().Add(5 * time.Second))
 		require.NoError(t, err)

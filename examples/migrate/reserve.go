@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Reserve leaves a node number to the old generators: no process that claims it in this
 // store is granted any time before until. Call it for each number that they use, before
 // the first new process starts. A number that is reserved cannot be kept by a new process
 // as well, with [lease.WithNode]: that would have no time to issue IDs for.
-func Reserve(ctx context.Context, store lease.Store, layout generator.Layout, node int64, until time.Time) error {
+func Reserve(ctx context.Context, store lease.Store, layout snowflake.Layout, node int64, until time.Time) error {
 	keeper, err := lease.Claim(ctx, store, lease.WithLayout(layout),
 		lease.WithNode(lease.NodeNumber(node)), lease.WithClock(standing(until)))
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -27,8 +28,8 @@ func Example_sonyflake2() {
 		log.Fatal(err)
 	}
 
-	layout := generator.Sonyflake() // of version 2, with settings that leave it as it is
-	keeper, err := migrate.LeaseAfter(ctx, store, layout, generator.ID(last),
+	layout := snowflake.Sonyflake() // of version 2, with settings that leave it as it is
+	keeper, err := migrate.LeaseAfter(ctx, store, layout, snowflake.ID(last),
 		lease.WithNode(migrate.MachineIDSource(machineID)))
 	if err != nil {
 		log.Fatal(err)
@@ -39,12 +40,12 @@ func Example_sonyflake2() {
 
 func Example_sonyflake2Settings() {
 	// BitsSequence 10, BitsMachineID 12, TimeUnit time.Millisecond, StartTime 2024-03-01 in UTC
-	layout, err := generator.ParseLayout("time=41,sequence=10,node=12,tick=1ms,epoch=2024-03-01T00:00:00Z")
+	layout, err := snowflake.ParseLayout("time=41,sequence=10,node=12,tick=1ms,epoch=2024-03-01T00:00:00Z")
 	if err != nil {
 		log.Fatal(err)
 	}
 	elapsed := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC).Sub(layout.Epoch).Milliseconds()
-	parts, err := layout.Decode(generator.ID(elapsed<<22 | 3<<12 | 7))
+	parts, err := layout.Decode(snowflake.ID(elapsed<<22 | 3<<12 | 7))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -54,9 +55,9 @@ func Example_sonyflake2Settings() {
 
 // sonyflake2 puts an ID together by hand, as the documentation of version 2 has it: whole
 // units since 1970, less those of the start, then the sequence, then the machine.
-func sonyflake2(at, start time.Time, unit time.Duration, bitsSequence, bitsMachineID int, sequence, machine int64) generator.ID {
+func sonyflake2(at, start time.Time, unit time.Duration, bitsSequence, bitsMachineID int, sequence, machine int64) snowflake.ID {
 	elapsed := at.UnixNano()/int64(unit) - start.UnixNano()/int64(unit)
-	return generator.ID(elapsed<<(bitsSequence+bitsMachineID) | sequence<<bitsMachineID | machine)
+	return snowflake.ID(elapsed<<(bitsSequence+bitsMachineID) | sequence<<bitsMachineID | machine)
 }
 
 var sonyflake2Start = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -64,7 +65,7 @@ var sonyflake2Start = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 // The layout of the default settings: 39 bits of 10 ms since 2025-01-01, 8 of sequence, 16 of
 // machine; and one of other settings, with a start that is no whole unit.
 func TestSonyflake2IDs(t *testing.T) {
-	own, err := generator.ParseLayout("time=43,sequence=6,node=14,tick=4ms,epoch=2024-03-01T10:00:00.004Z")
+	own, err := snowflake.ParseLayout("time=43,sequence=6,node=14,tick=4ms,epoch=2024-03-01T10:00:00.004Z")
 	require.NoError(t, err)
 	start := time.Date(2024, 3, 1, 10, 0, 0, 7_999_999, time.UTC) // rounded down to 4 ms
 	rapid.Check(t, func(rt *rapid.T) {
@@ -72,10 +73,10 @@ func TestSonyflake2IDs(t *testing.T) {
 		sequence := rapid.Int64Range(0, 1<<6-1).Draw(rt, "sequence")
 		machine := rapid.Int64Range(0, 1<<14-1).Draw(rt, "machine")
 		for _, c := range []struct {
-			layout generator.Layout
-			id     generator.ID
+			layout snowflake.Layout
+			id     snowflake.ID
 		}{
-			{generator.Sonyflake(), sonyflake2(at, sonyflake2Start, 10*time.Millisecond, 8, 16, sequence, machine)},
+			{snowflake.Sonyflake(), sonyflake2(at, sonyflake2Start, 10*time.Millisecond, 8, 16, sequence, machine)},
 			{own, sonyflake2(at, start, 4*time.Millisecond, 6, 14, sequence, machine)},
 		} {
 			parts, err := c.layout.Decode(c.id)
@@ -91,8 +92,8 @@ func TestSonyflake2IDs(t *testing.T) {
 func TestSonyflake2GoesOn(t *testing.T) {
 	now := time.Now()
 	last := sonyflake2(now, sonyflake2Start, 10*time.Millisecond, 8, 16, 255, 65535)
-	late := generator.SonyflakeV1()
-	for _, layout := range []generator.Layout{generator.Sonyflake(), late} {
+	late := snowflake.SonyflakeV1()
+	for _, layout := range []snowflake.Layout{snowflake.Sonyflake(), late} {
 		keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, last)
 		require.NoError(t, err)
 		gen, err := generator.New(generator.WithLease(keeper))
@@ -112,12 +113,12 @@ func TestSonyflake2GoesOn(t *testing.T) {
 
 // The function of the old settings, an int in version 2, says the number or the error.
 func TestMachineIDSource(t *testing.T) {
-	n, err := migrate.MachineIDSource(func() (int, error) { return 65535, nil })(generator.Sonyflake())
+	n, err := migrate.MachineIDSource(func() (int, error) { return 65535, nil })(snowflake.Sonyflake())
 	require.NoError(t, err)
 	assert.EqualValues(t, 65535, n)
-	_, err = migrate.MachineIDSource(func() (int, error) { return 0, assert.AnError })(generator.Sonyflake())
+	_, err = migrate.MachineIDSource(func() (int, error) { return 0, assert.AnError })(snowflake.Sonyflake())
 	assert.ErrorIs(t, err, assert.AnError)
-	_, err = lease.Claim(t.Context(), leasetest.NewMemory(), lease.WithLayout(generator.Sonyflake()),
+	_, err = lease.Claim(t.Context(), leasetest.NewMemory(), lease.WithLayout(snowflake.Sonyflake()),
 		lease.WithNode(migrate.MachineIDSource(func() (int, error) { return 65536, nil })))
 	assert.Error(t, err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -36,7 +37,7 @@ func Example_sonyflake() {
 		log.Fatal(err)
 	}
 	layout := migrate.SonyflakeLayout(settings.StartTime)
-	keeper, err := migrate.LeaseAfter(ctx, store, layout, generator.ID(last))
+	keeper, err := migrate.LeaseAfter(ctx, store, layout, snowflake.ID(last))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func Example_sonyflakeMachineID() {
 	layout := migrate.SonyflakeLayout(settings.StartTime)
 	last := uint64(0)
 
-	keeper, err := migrate.LeaseAfter(ctx, store, layout, generator.ID(last),
+	keeper, err := migrate.LeaseAfter(ctx, store, layout, snowflake.ID(last),
 		lease.WithNode(migrate.MachineIDSource(settings.MachineID)))
 	if err != nil {
 		log.Fatal(err)
@@ -77,11 +78,11 @@ func Example_sonyflakeOtherLayout() {
 	last := uint64(629_145_600_000_000_000) // the largest there is
 	now := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
 
-	layout, err := migrate.EpochAbove(generator.DefaultLayout(), generator.ID(last), now)
+	layout, err := migrate.EpochAbove(snowflake.Default(), snowflake.ID(last), now)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(layout) // a text for generator.ParseLayout: keep it
+	fmt.Println(layout) // a text for snowflake.ParseLayout: keep it
 	// Output: time=41,node=10,sequence=12,tick=1ms,epoch=2021-11-29T21:19:00Z
 }
 
@@ -102,7 +103,7 @@ func TestSonyflakeIDs(t *testing.T) {
 		for range rapid.SampledFrom([]int{1, 3, 300}).Draw(rt, "IDs") { // a tick has 256
 			last, err = old.NextID()
 			require.NoError(rt, err)
-			parts, err := layout.Decode(generator.ID(last))
+			parts, err := layout.Decode(snowflake.ID(last))
 			require.NoError(rt, err)
 			want := sonyflake.Decompose(last)
 			require.Equal(rt, []uint64{want["time"], want["sequence"], want["machine-id"]},
@@ -111,7 +112,7 @@ func TestSonyflakeIDs(t *testing.T) {
 			require.Zero(rt, parts.Time.UnixNano()%int64(layout.Tick))
 			require.EqualValues(rt, machine, parts.Node)
 		}
-		keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, generator.ID(last))
+		keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, snowflake.ID(last))
 		require.NoError(rt, err)
 		gen, err := generator.New(generator.WithLease(keeper))
 		require.NoError(rt, err)
@@ -133,7 +134,7 @@ func TestSonyflakeIDs(t *testing.T) {
 func TestSonyflakeDefaultMachineID(t *testing.T) {
 	old, theirErr := sonyflake.New(sonyflake.Settings{})
 	keeper, ourErr := lease.Claim(t.Context(), leasetest.NewMemory(),
-		lease.WithLayout(generator.SonyflakeV1()), lease.WithNode(lease.NodeFromPrivateIPv4()))
+		lease.WithLayout(snowflake.SonyflakeV1()), lease.WithNode(lease.NodeFromPrivateIPv4()))
 	if theirErr != nil {
 		require.ErrorIs(t, theirErr, sonyflake.ErrNoPrivateAddress)
 		require.ErrorContains(t, ourErr, "private IPv4")
@@ -168,11 +169,11 @@ func TestSonyflakeAheadOfItsClock(t *testing.T) {
 			last, err = old.NextID()
 			require.NoError(t, err)
 		}
-		parts, err := layout.Decode(generator.ID(last))
+		parts, err := layout.Decode(snowflake.ID(last))
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Second, parts.Time.Sub(midnight))
 
-		keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, generator.ID(last),
+		keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, snowflake.ID(last),
 			lease.WithNode(lease.NodeNumber(0)))
 		require.NoError(t, err)
 		gen, err := generator.New(generator.WithLease(keeper))
@@ -187,19 +188,19 @@ func TestSonyflakeAheadOfItsClock(t *testing.T) {
 // Plain Next under the default layout would issue smaller IDs than the old ones.
 func TestDefaultLayoutIsBelowSonyflakes(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // years from now it is above them
-	old, err := generator.SonyflakeV1().Min(now)
+	old, err := snowflake.SonyflakeV1().Min(now)
 	require.NoError(t, err)
-	lowest, err := generator.DefaultLayout().Min(now)
+	lowest, err := snowflake.Default().Min(now)
 	require.NoError(t, err)
 	require.Less(t, lowest, old)
 
-	layout, err := migrate.EpochAbove(generator.DefaultLayout(), old, now)
+	layout, err := migrate.EpochAbove(snowflake.Default(), old, now)
 	require.NoError(t, err)
 	lowest, err = layout.Min(now)
 	require.NoError(t, err)
 	assert.Greater(t, lowest, old)
 	// They stay above, too: an hour counts for more in the new layout.
-	later, err := generator.SonyflakeV1().Max(now.Add(time.Hour))
+	later, err := snowflake.SonyflakeV1().Max(now.Add(time.Hour))
 	require.NoError(t, err)
 	lowest, err = layout.Min(now.Add(time.Hour))
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	gt "github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -178,16 +179,16 @@ func TestSystemTime(t *testing.T) {
 }
 
 func TestTickflake(t *testing.T) {
-	small := generator.DefaultLayout()
+	small := snowflake.Default()
 	small.SequenceBits = 4
 	for name, c := range map[string]struct {
 		opts []generator.Option
-		want generator.Layout
+		want snowflake.Layout
 	}{
 		"by default": {nil, small},
-		"sonyflake":  {[]generator.Option{generator.WithLayout(generator.Sonyflake())}, generator.Sonyflake()},
-		"over":       {[]generator.Option{generator.WithLayout(generator.Baidu())}, generator.Baidu()},
-		"javascript": {[]generator.Option{generator.WithLayout(generator.JavaScript())}, generator.JavaScript()},
+		"sonyflake":  {[]generator.Option{generator.WithLayout(snowflake.Sonyflake())}, snowflake.Sonyflake()},
+		"over":       {[]generator.Option{generator.WithLayout(snowflake.Baidu())}, snowflake.Baidu()},
+		"javascript": {[]generator.Option{generator.WithLayout(snowflake.JavaScript())}, snowflake.JavaScript()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := gt.Tickflake(strategies.Reject(), gt.Raw, c.opts...)

@@ -9,6 +9,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -59,8 +60,8 @@ func (k ClockKind) Of(fault *clocktest.Virtual) generator.Clock {
 // Its node number is given by hand, so it keeps nothing across a restart. For one
 // under a lease, which does, see
 // [github.com/tickflake/tickflake/lease/leasetest.Leased].
-func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) Subject[generator.ID] {
-	layout := generator.DefaultLayout()
+func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) Subject[snowflake.ID] {
+	layout := snowflake.Default()
 	layout.SequenceBits = 4
 	opts = append([]generator.Option{generator.WithStrategy(s), generator.WithLayout(layout), generator.WithNode(7)}, opts...)
 	start := func(clock generator.Clock) (*generator.Generator, error) {
@@ -85,25 +86,25 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 	if layout.TimeBits+layout.SequenceBits == 63 {
 		end = end.Add(-tick) // of such a layout the last tick is not issued
 	}
-	return Subject[generator.ID]{
+	return Subject[snowflake.ID]{
 		Name: fmt.Sprintf("%v on %s", s, kind),
-		New: func(fault *clocktest.Virtual) (Process[generator.ID], error) {
+		New: func(fault *clocktest.Virtual) (Process[snowflake.ID], error) {
 			clock := kind.Of(fault)
 			gen, err := start(clock)
 			if err != nil {
-				return Process[generator.ID]{}, err
+				return Process[snowflake.ID]{}, err
 			}
-			return Process[generator.ID]{
+			return Process[snowflake.ID]{
 				Next:   gen.Next,
 				NextN:  gen.NextN,
-				Stream: func() func() (generator.ID, error) { return gen.Stream().Next },
+				Stream: func() func() (snowflake.ID, error) { return gen.Stream().Next },
 				Now:    clock.Now,
 				Close:  gen.Close,
 			}, nil
 		},
 		Claim: Claim{Exhausted: claim(strategies.Exhausted), Behind: claim(strategies.Behind)},
 		// As Layout.Decode does, without its checks.
-		Time:       func(id generator.ID) time.Time { return epoch.Add(time.Duration(id>>shift) * tick) },
+		Time:       func(id snowflake.ID) time.Time { return epoch.Add(time.Duration(id>>shift) * tick) },
 		Tick:       tick,
 		Epoch:      epoch,
 		End:        end,
@@ -135,17 +136,17 @@ func checkTickflakeError(err error) error {
 // strategy, or the default one, on its clock, or the raw wall. The error is that of
 // [strategies.Parse] for the strategy, a [*strategies.ParseError], or that of
 // [ParseClockKind] for the clock.
-func SubjectOf(s Script) (Subject[generator.ID], error) {
+func SubjectOf(s Script) (Subject[snowflake.ID], error) {
 	strategy, kind := strategies.Default(), Raw
 	var err error
 	if s.Strategy != "" {
 		if strategy, err = strategies.Parse(s.Strategy); err != nil {
-			return Subject[generator.ID]{}, err
+			return Subject[snowflake.ID]{}, err
 		}
 	}
 	if s.Clock != "" {
 		if kind, err = ParseClockKind(s.Clock); err != nil {
-			return Subject[generator.ID]{}, err
+			return Subject[snowflake.ID]{}, err
 		}
 	}
 	return Tickflake(strategy, kind), nil

@@ -135,7 +135,7 @@ func randomStrategy(r *rand.Rand) strategies.Strategy {
 	case 0:
 		return strategies.Default()
 	case 1:
-		return pick(r, strategies.Twitter(), strategies.Leaf(), strategies.LastTimestampPlusOne(), strategies.Wait())
+		return pick(r, strategies.LikeTwitter(), strategies.LikeLeaf(), strategies.LastTimestampPlusOne(), strategies.Wait())
 	case 2, 3:
 		return strategies.BorrowUpTo(d)
 	case 4:

@@ -14,6 +14,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -55,7 +56,7 @@ func ExampleLeased() {
 		log.Fatal(err)
 	}
 	strategy := strategies.WaitUpTo(time.Minute)
-	for _, subject := range []generatortest.Subject[generator.ID]{
+	for _, subject := range []generatortest.Subject[snowflake.ID]{
 		leasetest.Leased{Strategy: strategy}.Subject(),
 		generatortest.Tickflake(strategy, generatortest.Raw), // keeps nothing for a successor
 	} {

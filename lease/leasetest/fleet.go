@@ -12,6 +12,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // testFleet has several processes, as far as the store can tell, claim node numbers
@@ -22,7 +23,7 @@ func testFleet(t *testing.T, open opener) {
 	name := fresh()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	issued := make([][]generator.ID, members)
+	issued := make([][]snowflake.ID, members)
 	var group errgroup.Group
 	for member := range members {
 		store := open(t, name)
@@ -46,7 +47,7 @@ func testFleet(t *testing.T, open opener) {
 }
 
 // live is one process from its start to its end.
-func live(ctx context.Context, store lease.Store, extensions uint64) (ids []generator.ID, err error) {
+func live(ctx context.Context, store lease.Store, extensions uint64) (ids []snowflake.ID, err error) {
 	// The window is short, and the store may be busy: whoever comes to the end of a
 	// grant waits, since its context has a deadline.
 	keeper, err := lease.Claim(ctx, store, lease.WithWindow(500*time.Millisecond), lease.WithTimeout(patience),
@@ -60,7 +61,7 @@ func live(ctx context.Context, store lease.Store, extensions uint64) (ids []gene
 	}
 	defer func() { err = errors.Join(err, gen.Close()) }()
 	for keeper.Stats().Extensions < extensions {
-		var batch [64]generator.ID
+		var batch [64]snowflake.ID
 		n, err := gen.NextNContext(ctx, batch[:])
 		ids = append(ids, batch[:n]...)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -27,7 +28,7 @@ func testRestart(t *testing.T, open opener) {
 				}
 				t.Run(name, func(t *testing.T) {
 					r := restart{store: open(t, fresh()), clock: clocktest.NewVirtual(time.Date(2029, 6, 1, 12, 0, 0, 0, time.UTC)),
-						strategy: strategy, seen: map[generator.ID]bool{}}
+						strategy: strategy, seen: map[snowflake.ID]bool{}}
 					if _, ok := r.store.(lease.Locker); ok && crash {
 						t.Skip("a lock ends with its process, and this test is one: the store's own tests kill some")
 					}
@@ -46,7 +47,7 @@ type restart struct {
 	store    lease.Store
 	clock    *clocktest.Virtual
 	strategy strategies.Strategy
-	seen     map[generator.ID]bool
+	seen     map[snowflake.ID]bool
 	last     time.Time // of any ID
 }
 

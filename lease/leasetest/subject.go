@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -42,7 +43,7 @@ type Leased struct {
 	Window time.Duration
 	// Layout is that of the IDs, by default one of 16 per tick, as that of
 	// [generatortest.Tickflake].
-	Layout generator.Layout
+	Layout snowflake.Layout
 	// Options are further ones for the generator.
 	Options []generator.Option
 }
@@ -50,7 +51,7 @@ type Leased struct {
 // Subject returns the generator, with the claim that its strategy makes. Its errors
 // must be those of a generator that has a grant: where the store is well, there is
 // no reason for another.
-func (l Leased) Subject() generatortest.Subject[generator.ID] {
+func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 	if l.Clock == "" {
 		l.Clock = generatortest.Raw
 	}
@@ -58,7 +59,7 @@ func (l Leased) Subject() generatortest.Subject[generator.ID] {
 		l.Window = lease.DefaultLocalWindow
 	}
 	if l.Layout.Tick == 0 {
-		l.Layout = generator.DefaultLayout()
+		l.Layout = snowflake.Default()
 		l.Layout.SequenceBits = 4
 	}
 	if l.Stores == nil {
@@ -68,10 +69,10 @@ func (l Leased) Subject() generatortest.Subject[generator.ID] {
 	s := generatortest.Tickflake(l.Strategy, l.Clock, options...)
 	s.Name += " under a lease"
 	s.Reserve = l.Window
-	s.New = func(fault *clocktest.Virtual) (generatortest.Process[generator.ID], error) {
+	s.New = func(fault *clocktest.Virtual) (generatortest.Process[snowflake.ID], error) {
 		open, err := l.Stores()
 		if err != nil {
-			return generatortest.Process[generator.ID]{}, err
+			return generatortest.Process[snowflake.ID]{}, err
 		}
 		return l.start(fault, open)
 	}
@@ -84,9 +85,9 @@ func inMemory() (open func() (lease.Store, error), err error) {
 }
 
 // start starts a process.
-func (l Leased) start(fault *clocktest.Virtual, open func() (lease.Store, error)) (generatortest.Process[generator.ID], error) {
-	fail := func(err error) (generatortest.Process[generator.ID], error) {
-		return generatortest.Process[generator.ID]{}, err
+func (l Leased) start(fault *clocktest.Virtual, open func() (lease.Store, error)) (generatortest.Process[snowflake.ID], error) {
+	fail := func(err error) (generatortest.Process[snowflake.ID], error) {
+		return generatortest.Process[snowflake.ID]{}, err
 	}
 	clock := l.Clock.Of(fault)
 	store, err := open()
@@ -106,15 +107,15 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (lease.Store, error)
 		return fail(err)
 	}
 	p := &polled{fault: fault, keeper: keeper}
-	return generatortest.Process[generator.ID]{
+	return generatortest.Process[snowflake.ID]{
 		Next: kept(p, gen.Next),
-		NextN: func(ids []generator.ID) (int, error) {
+		NextN: func(ids []snowflake.ID) (int, error) {
 			return kept(p, func() (int, error) { return gen.NextN(ids) })()
 		},
-		Stream: func() func() (generator.ID, error) { return kept(p, gen.Stream().Next) },
+		Stream: func() func() (snowflake.ID, error) { return kept(p, gen.Stream().Next) },
 		Now:    clock.Now,
 		Close:  gen.Close,
-		Restart: func() (generatortest.Process[generator.ID], error) {
+		Restart: func() (generatortest.Process[snowflake.ID], error) {
 			if s, ok := store.(interface{ Crash() }); ok {
 				s.Crash()
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -90,7 +91,7 @@ func ExampleVirtual_BlockUntil() {
 func ExampleVirtual_AutoAdvance() {
 	clock := clocktest.NewVirtual(noon)
 	clock.AutoAdvance(true)
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	layout.SequenceBits = 2 // 4 IDs per millisecond
 	gen, err := generator.New(generator.WithClock(clock), generator.WithLayout(layout))
 	if err != nil {

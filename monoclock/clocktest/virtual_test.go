@@ -15,6 +15,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -154,7 +155,7 @@ func TestAutoAdvance(t *testing.T) {
 func TestGeneratorWaitsByTheClock(t *testing.T) {
 	v := clocktest.NewVirtual(noon)
 	v.AutoAdvance(true)
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	layout.SequenceBits = 4
 	gen, err := generator.New(generator.WithClock(v), generator.WithLayout(layout), generator.WithStrategy(strategies.Wait()))
 	require.NoError(t, err)

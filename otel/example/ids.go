@@ -7,6 +7,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -45,7 +46,7 @@ func open(ctx context.Context, dir string) (ids *oteltickflake.CountedGenerator,
 
 // issue issues n IDs.
 func issue(ctx context.Context, ids *oteltickflake.CountedGenerator, n int) error {
-	batch := make([]generator.ID, min(n, generator.MaxBatch))
+	batch := make([]snowflake.ID, min(n, generator.MaxBatch))
 	for ; n > 0; n -= len(batch) {
 		if _, err := ids.NextNContext(ctx, batch[:min(n, len(batch))]); err != nil {
 			return err

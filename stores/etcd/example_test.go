@@ -8,6 +8,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/etcd"
 )
 
@@ -25,7 +26,7 @@ func Example() {
 
 // issue issues one ID. A service opens the store and makes the generator once, and
 // closes them when it ends.
-func issue(ctx context.Context, storeURL string) (generator.ID, error) {
+func issue(ctx context.Context, storeURL string) (snowflake.ID, error) {
 	store, err := etcd.Open(ctx, storeURL)
 	if err != nil {
 		return 0, err

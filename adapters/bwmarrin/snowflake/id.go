@@ -9,7 +9,7 @@ import (
 )
 
 // ID is a Snowflake ID. Its forms are those of the original package. Those of
-// generator.ID, to which it converts, are others: the two have different alphabets for
+// snowflake.ID, to which it converts, are others: the two have different alphabets for
 // base 32 and base 58, and cannot read each other's.
 type ID int64
 

@@ -3,7 +3,7 @@ package snowflake
 import (
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // The layout of IDs. Set these before anything else of this package is used, or leave
@@ -23,8 +23,8 @@ var (
 
 // Layout returns the layout that [Epoch], [NodeBits] and [StepBits] describe: for
 // lease.WithLayout, to take IDs apart, or to turn a time range into one of IDs.
-func Layout() generator.Layout {
-	return generator.Layout{
+func Layout() snowflake.Layout {
+	return snowflake.Layout{
 		Epoch: time.UnixMilli(Epoch).UTC(), Tick: time.Millisecond,
 		TimeBits: min(63-int(NodeBits)-int(StepBits), 62), NodeBits: int(NodeBits), SequenceBits: int(StepBits),
 	}

@@ -115,7 +115,7 @@ func (n *Node) GenerateContext(ctx context.Context) (ID, error) {
 }
 
 // Generator returns the generator behind the node: for its counts, for many IDs at once,
-// and for IDs of type generator.ID. Do not close it; close the node.
+// and for IDs of type snowflake.ID. Do not close it; close the node.
 func (n *Node) Generator() *generator.Generator { return n.gen }
 
 // Close gives the lease back and ends the node, whose [Node.Generate] panics from then

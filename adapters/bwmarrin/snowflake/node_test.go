@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
-	"github.com/tickflake/tickflake/generator"
+	flake "github.com/tickflake/tickflake/snowflake"
 )
 
 func newNode(t *testing.T, number int64) *snowflake.Node {
@@ -81,7 +81,7 @@ func TestNodeNumbers(t *testing.T) {
 	}
 	for _, n := range []int64{-1, 1024} {
 		_, err := snowflake.NewNode(n)
-		var field *generator.FieldError
+		var field *flake.FieldError
 		require.ErrorAs(t, err, &field)
 		assert.Equal(t, n, field.Got)
 	}
@@ -97,14 +97,14 @@ func TestLayouts(t *testing.T) {
 		assert.Equal(t, timeBits, snowflake.Layout().TimeBits)
 		require.NoError(t, snowflake.Layout().Validate(), "%v", widths)
 		id := newNode(t, 0).Generate()
-		parts, err := snowflake.Layout().Decode(generator.ID(id))
+		parts, err := snowflake.Layout().Decode(flake.ID(id))
 		require.NoError(t, err)
 		assert.Equal(t, parts.Time.UnixMilli(), id.Time(), "%v", widths)
 		assert.Equal(t, parts.Node, id.Node())
 		assert.Equal(t, parts.Sequence, id.Step())
 		assert.InDelta(t, time.Now().UnixMilli(), id.Time(), 60_000)
 	}
-	assert.Equal(t, generator.Twitter().Epoch, time.UnixMilli(1288834974657).UTC())
+	assert.Equal(t, flake.Twitter().Epoch, time.UnixMilli(1288834974657).UTC())
 }
 
 func TestLayoutsThatCannotWork(t *testing.T) {
@@ -117,7 +117,7 @@ func TestLayoutsThatCannotWork(t *testing.T) {
 	} {
 		set()
 		_, err := snowflake.NewNode(0)
-		var layoutErr *generator.LayoutError
+		var layoutErr *flake.LayoutError
 		assert.ErrorAs(t, err, &layoutErr, name)
 		id := snowflake.ID(1) << 40
 		_, _, _ = id.Time(), id.Node(), id.Step() // whatever they are
@@ -125,7 +125,7 @@ func TestLayoutsThatCannotWork(t *testing.T) {
 }
 
 func TestDefaultLayoutIsTwitters(t *testing.T) {
-	twitter := generator.Twitter()
+	twitter := flake.Twitter()
 	twitter.Name, twitter.Parts = "", nil
 	assert.Equal(t, twitter, snowflake.Layout())
 	id := snowflake.ID(1541815603606036480)

@@ -12,6 +12,7 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb"
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/order"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 //go:generate go run ./internal/generate ./schema ./internal/orderdb github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb
@@ -33,7 +34,7 @@ func Import(ctx context.Context, client *orderdb.Client, customers []string) ([]
 
 // Between returns the orders that were made from one instant up to, not including,
 // another, in order of time.
-func Between(ctx context.Context, client *orderdb.Client, layout generator.Layout, from, to time.Time) ([]*orderdb.Order, error) {
+func Between(ctx context.Context, client *orderdb.Client, layout snowflake.Layout, from, to time.Time) ([]*orderdb.Order, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {
 		return nil, err

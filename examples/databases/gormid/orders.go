@@ -7,20 +7,21 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Order is a model: its own primary key and those of its lines are set on Create.
 type Order struct {
-	ID       generator.ID `gorm:"primaryKey;autoIncrement:false"`
+	ID       snowflake.ID `gorm:"primaryKey;autoIncrement:false"`
 	Customer string
-	Replaces *generator.ID
+	Replaces *snowflake.ID
 	Lines    []Line
 }
 
 // Line is a line of an order.
 type Line struct {
-	ID      generator.ID `gorm:"primaryKey;autoIncrement:false"`
-	OrderID generator.ID
+	ID      snowflake.ID `gorm:"primaryKey;autoIncrement:false"`
+	OrderID snowflake.ID
 	Article string
 }
 
@@ -35,7 +36,7 @@ func Open(dialect gorm.Dialector, gen *generator.Generator, opts ...gorm.Option)
 
 // Between returns the orders that were made from one instant up to, not including,
 // another, in order of time.
-func Between(ctx context.Context, db *gorm.DB, layout generator.Layout, from, to time.Time) ([]Order, error) {
+func Between(ctx context.Context, db *gorm.DB, layout snowflake.Layout, from, to time.Time) ([]Order, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {
 		return nil, err

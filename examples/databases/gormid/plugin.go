@@ -9,11 +9,12 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Plugin is a plugin for GORM, for use with [gorm.DB.Use]. In whatever is created, also
 // in batches, as an association or from a map, it sets the primary key if that is a
-// [generator.ID] and still 0. BeforeCreate hooks see it set.
+// [snowflake.ID] and still 0. BeforeCreate hooks see it set.
 //
 // The field's tag should say autoIncrement:false, or GORM makes the column one that the
 // database counts up. With Select, select the primary key too: GORM leaves out of the
@@ -45,7 +46,7 @@ func (p *Plugin) fill(db *gorm.DB) {
 		return
 	}
 	key := s.Schema.PrioritizedPrimaryField // nil for one of several columns
-	if key == nil || key.FieldType != reflect.TypeFor[generator.ID]() {
+	if key == nil || key.FieldType != reflect.TypeFor[snowflake.ID]() {
 		return
 	}
 	rows := missing(s, key)
@@ -56,7 +57,7 @@ func (p *Plugin) fill(db *gorm.DB) {
 		_ = db.AddError(fmt.Errorf("%w: Create of a %s with no ID; pass a pointer to it", gorm.ErrInvalidValue, row.Type()))
 		return
 	}
-	ids := make([]generator.ID, len(rows))
+	ids := make([]snowflake.ID, len(rows))
 	if _, err := p.gen.NextNContext(s.Context, ids); err != nil {
 		_ = db.AddError(fmt.Errorf("%d IDs for %s: %w", len(ids), s.Table, err))
 		return

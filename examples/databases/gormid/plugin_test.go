@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/gormid"
 	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestPostgreSQL(t *testing.T) { testPlugin(t, postgres.Open(testdb.PostgreSQL(t))) }
@@ -62,7 +63,7 @@ func columns(t *testing.T, db *gorm.DB) {
 func create(t *testing.T, db *gorm.DB, gen *generator.Generator) {
 	last, err := gen.Next()
 	require.NoError(t, err)
-	fresh := func(ids ...generator.ID) { // are they new, and in order?
+	fresh := func(ids ...snowflake.ID) { // are they new, and in order?
 		t.Helper()
 		for _, id := range ids {
 			require.Greater(t, id, last)
@@ -88,10 +89,10 @@ func create(t *testing.T, db *gorm.DB, gen *generator.Generator) {
 	for _, order := range many {
 		fresh(order.ID)
 	}
-	var ids []generator.ID
+	var ids []snowflake.ID
 	require.NoError(t, db.Model(&gormid.Order{}).Order("id").Pluck("id", &ids).Error)
 	assert.Len(t, ids, 1+3+2+25)
-	assert.Equal(t, generator.ID(7), ids[0])
+	assert.Equal(t, snowflake.ID(7), ids[0])
 	assert.Equal(t, last, ids[len(ids)-1])
 	got = gormid.Order{}
 	require.NoError(t, db.First(&got, batch[2].ID).Error)
@@ -135,9 +136,9 @@ func maps(t *testing.T, db *gorm.DB) {
 	require.NoError(t, db.Model(&gormid.Order{}).Create(several).Error)
 	require.NoError(t, db.Model(&gormid.Order{}).Create(&map[string]any{"ID": 8, "customer": "map"}).Error)
 	require.NoError(t, db.Model(&gormid.Order{}).Create(&[]map[string]any{{"id": 9, "customer": "map"}}).Error)
-	var ids []generator.ID
+	var ids []snowflake.ID
 	require.NoError(t, db.Model(&gormid.Order{}).Where("customer", "map").Order("id").Pluck("id", &ids).Error)
-	assert.Equal(t, []generator.ID{8, 9, one["id"].(generator.ID), several[0]["id"].(generator.ID), several[1]["id"].(generator.ID)}, ids)
+	assert.Equal(t, []snowflake.ID{8, 9, one["id"].(snowflake.ID), several[0]["id"].(snowflake.ID), several[1]["id"].(snowflake.ID)}, ids)
 }
 
 // A key that the database counts up, and one of two columns, of which none is to be
@@ -145,8 +146,8 @@ func maps(t *testing.T, db *gorm.DB) {
 type (
 	counted struct{ ID int64 }
 	pair    struct {
-		OrderID generator.ID `gorm:"primaryKey;autoIncrement:false"`
-		TagID   generator.ID `gorm:"primaryKey;autoIncrement:false"`
+		OrderID snowflake.ID `gorm:"primaryKey;autoIncrement:false"`
+		TagID   snowflake.ID `gorm:"primaryKey;autoIncrement:false"`
 	}
 )
 
@@ -162,7 +163,7 @@ func otherKeys(t *testing.T, db *gorm.DB) {
 
 // tag is a row with another unique key than the primary one.
 type tag struct {
-	ID    generator.ID `gorm:"primaryKey;autoIncrement:false"`
+	ID    snowflake.ID `gorm:"primaryKey;autoIncrement:false"`
 	Name  string       `gorm:"uniqueIndex;size:50"`
 	Count int
 }
@@ -200,9 +201,9 @@ func between(t *testing.T, db *gorm.DB) {
 	for _, id := range append(outside, inside...) {
 		require.NoError(t, db.Create(&gormid.Order{ID: id}).Error)
 	}
-	got, err := gormid.Between(t.Context(), db, generator.DefaultLayout(), testdb.Day, testdb.Day.Add(24*time.Hour))
+	got, err := gormid.Between(t.Context(), db, snowflake.Default(), testdb.Day, testdb.Day.Add(24*time.Hour))
 	require.NoError(t, err)
-	ids := make([]generator.ID, len(got))
+	ids := make([]snowflake.ID, len(got))
 	for i, order := range got {
 		ids[i] = order.ID
 	}
@@ -222,5 +223,5 @@ func failures(t *testing.T, db *gorm.DB) {
 	var none map[string]any
 	assert.NotPanics(t, func() { _ = db.Model(&gormid.Order{}).Create(none) })
 	err := db.Create(&gormid.Order{ID: -5}).Error
-	assert.ErrorIs(t, err, generator.ErrIDRange)
+	assert.ErrorIs(t, err, snowflake.ErrRange)
 }

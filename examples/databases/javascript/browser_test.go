@@ -17,6 +17,7 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/javascript"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // node runs a script and reads the JSON that it prints into result.
@@ -59,7 +60,7 @@ func TestStringsSurvive(t *testing.T) {
 
 // The same page, with an ID that is a number in JSON: it sends back that of another order.
 func TestNumbersDoNot(t *testing.T) {
-	id, err := generator.DefaultLayout().Compose(testdb.Day, 5, 1)
+	id, err := snowflake.Default().Compose(testdb.Day, 5, 1)
 	require.NoError(t, err)
 	got, order := numbered(t, id)
 	assert.Equal(t, http.StatusOK, got.Status, "and nobody notices")
@@ -68,13 +69,13 @@ func TestNumbersDoNot(t *testing.T) {
 }
 
 func TestNumbersOf53BitsSurvive(t *testing.T) {
-	layout := generator.JavaScript()
+	layout := snowflake.JavaScript()
 	largest, err := layout.Compose(layout.End().Add(-layout.Tick), 127, 255)
 	require.NoError(t, err)
 	assert.EqualValues(t, 1<<53-1, largest)
 	fresh, err := testdb.IDs(t, generator.WithLayout(layout), generator.WithNode(127)).Next()
 	require.NoError(t, err)
-	for _, id := range []generator.ID{fresh, largest} {
+	for _, id := range []snowflake.ID{fresh, largest} {
 		got, order := numbered(t, id)
 		require.Equal(t, http.StatusOK, got.Status, got.Body)
 		assert.Equal(t, id, order.ID)
@@ -82,7 +83,7 @@ func TestNumbersOf53BitsSurvive(t *testing.T) {
 }
 
 // numbered runs the page with an ID that is a number.
-func numbered(t *testing.T, id generator.ID) (got answered, order javascript.Order) {
+func numbered(t *testing.T, id snowflake.ID) (got answered, order javascript.Order) {
 	mux := http.NewServeMux()
 	mux.Handle("/orders/", javascript.Handler(testdb.IDs(t)))
 	mux.HandleFunc("POST /numbered", func(w http.ResponseWriter, r *http.Request) {
@@ -97,8 +98,8 @@ func numbered(t *testing.T, id generator.ID) (got answered, order javascript.Ord
 }
 
 func TestDecode(t *testing.T) {
-	layout := generator.DefaultLayout()
-	var ids []generator.ID
+	layout := snowflake.Default()
+	var ids []snowflake.ID
 	for _, instant := range []time.Time{layout.Epoch, layout.Epoch.Add(time.Millisecond), testdb.Day,
 		testdb.Day.Add(123456789 * time.Millisecond), layout.End().Add(-time.Millisecond)} {
 		for _, slot := range [][2]int64{{1023, 4095}, {0, 0}, {5, 1}, {1023, 0}, {0, 4095}} {
@@ -107,7 +108,7 @@ func TestDecode(t *testing.T) {
 			ids = append(ids, id)
 		}
 	}
-	fresh := make([]generator.ID, 100)
+	fresh := make([]snowflake.ID, 100)
 	_, err := testdb.IDs(t).NextN(fresh)
 	require.NoError(t, err)
 	ids = append(ids, fresh...)
@@ -118,11 +119,11 @@ func TestDecode(t *testing.T) {
 
 	var got struct {
 		Decoded []struct {
-			ID             generator.ID
+			ID             snowflake.ID
 			Time           time.Time
 			Node, Sequence int64
 		}
-		Sorted  []generator.ID
+		Sorted  []snowflake.ID
 		Numbers []struct {
 			ID    string
 			Exact bool

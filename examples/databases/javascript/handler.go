@@ -6,16 +6,17 @@ import (
 	"net/http"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Order is an order in JSON. Its ID is a string there, because of its type.
 type Order struct {
-	ID       generator.ID `json:"id"`
+	ID       snowflake.ID `json:"id"`
 	Customer string       `json:"customer"`
 }
 
 // Numbered is an order whose ID is a number in JSON. Use it only with IDs of a layout of 53
-// bits, such as [generator.JavaScript].
+// bits, such as [snowflake.JavaScript].
 type Numbered struct {
 	ID       int64  `json:"id"`
 	Customer string `json:"customer"`
@@ -34,7 +35,7 @@ func Handler(gen *generator.Generator) http.Handler {
 		answer(w, Order{ID: id, Customer: r.FormValue("customer")})
 	})
 	mux.HandleFunc("PUT /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
-		id, err := generator.ParseID(r.PathValue("id"))
+		id, err := snowflake.Parse(r.PathValue("id"))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return

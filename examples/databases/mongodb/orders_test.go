@@ -10,15 +10,15 @@ import (
 
 	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
 	"github.com/tickflake/tickflake/examples/databases/mongodb"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Debian has no MongoDB, so what is tested is what would be sent to one.
 func TestRoundTrip(t *testing.T) {
 	first, err := testdb.IDs(t).Next()
 	require.NoError(t, err)
-	for _, id := range []generator.ID{first, 0, 1, 1 << 31, math.MaxInt64} {
-		for _, replaces := range []*generator.ID{nil, &first} {
+	for _, id := range []snowflake.ID{first, 0, 1, 1 << 31, math.MaxInt64} {
+		for _, replaces := range []*snowflake.ID{nil, &first} {
 			order := mongodb.Order{ID: id, Customer: "ada", Replaces: replaces}
 			data, err := bson.Marshal(order)
 			require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	var got mongodb.Order
 	require.NoError(t, bson.UnmarshalExtJSON([]byte(`{"_id": {"$numberLong": "1541815603606036480"}}`), true, &got))
-	assert.Equal(t, generator.ID(1541815603606036480), got.ID)
+	assert.Equal(t, snowflake.ID(1541815603606036480), got.ID)
 	assert.Error(t, bson.UnmarshalExtJSON([]byte(`{"_id": "1541815603606036480"}`), true, &got), "a string is no ID")
 }
 
@@ -43,7 +43,7 @@ func TestRoundTrip(t *testing.T) {
 // nothing rounded, or left 0, is taken for an ID.
 func TestRefuses(t *testing.T) {
 	_, err := bson.Marshal(mongodb.Order{ID: -1})
-	assert.ErrorIs(t, err, generator.ErrIDRange)
+	assert.ErrorIs(t, err, snowflake.ErrRange)
 	for _, value := range []any{int64(-1), 1541815603606036480.0, true, nil, "1541815603606036480"} {
 		data, err := bson.Marshal(bson.M{"_id": value})
 		require.NoError(t, err)
@@ -55,10 +55,10 @@ func TestRefuses(t *testing.T) {
 // IDs in lists, in documents without a type, and as keys.
 func TestElsewhere(t *testing.T) {
 	type box struct {
-		List []generator.ID
-		Keys map[generator.ID]string
+		List []snowflake.ID
+		Keys map[snowflake.ID]string
 	}
-	want := box{List: []generator.ID{1, math.MaxInt64}, Keys: map[generator.ID]string{1541815603606036480: "key"}}
+	want := box{List: []snowflake.ID{1, math.MaxInt64}, Keys: map[snowflake.ID]string{1541815603606036480: "key"}}
 	data, err := bson.Marshal(want)
 	require.NoError(t, err)
 	assert.Equal(t, "key", bson.Raw(data).Lookup("keys", "1541815603606036480").StringValue())
@@ -66,13 +66,13 @@ func TestElsewhere(t *testing.T) {
 	require.NoError(t, bson.Unmarshal(data, &got))
 	assert.Equal(t, want, got)
 
-	data, err = bson.Marshal(bson.M{"_id": generator.ID(7)})
+	data, err = bson.Marshal(bson.M{"_id": snowflake.ID(7)})
 	require.NoError(t, err)
 	assert.Equal(t, bson.TypeInt64, bson.Raw(data).Lookup("_id").Type)
 }
 
 func TestBetween(t *testing.T) {
-	filter, err := mongodb.Between(generator.DefaultLayout(), testdb.Day, testdb.Day.AddDate(0, 0, 1))
+	filter, err := mongodb.Between(snowflake.Default(), testdb.Day, testdb.Day.AddDate(0, 0, 1))
 	require.NoError(t, err)
 	data, err := bson.Marshal(filter)
 	require.NoError(t, err)
@@ -87,6 +87,6 @@ func TestBetween(t *testing.T) {
 	for _, id := range outside {
 		assert.False(t, lo.Int64() <= id.Int64() && id.Int64() <= hi.Int64(), "%v", id)
 	}
-	_, err = mongodb.Between(generator.DefaultLayout(), testdb.Day, testdb.Day)
+	_, err = mongodb.Between(snowflake.Default(), testdb.Day, testdb.Day)
 	assert.Error(t, err)
 }

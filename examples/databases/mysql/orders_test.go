@@ -12,6 +12,7 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
 	"github.com/tickflake/tickflake/examples/databases/mysql"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestOrders(t *testing.T) {
@@ -29,7 +30,7 @@ func orders(t *testing.T, db *sql.DB, gen *generator.Generator) {
 	ctx := t.Context()
 	first := mysql.Order{Customer: "ada"}
 	require.NoError(t, mysql.Insert(ctx, db, gen, &first))
-	second := mysql.Order{Customer: "ada", Replaces: sql.Null[generator.ID]{V: first.ID, Valid: true}}
+	second := mysql.Order{Customer: "ada", Replaces: sql.Null[snowflake.ID]{V: first.ID, Valid: true}}
 	require.NoError(t, mysql.Insert(ctx, db, gen, &second))
 	ids, err := mysql.Import(ctx, db, gen, []string{"bob", "cyd"})
 	require.NoError(t, err)
@@ -46,10 +47,10 @@ func orders(t *testing.T, db *sql.DB, gen *generator.Generator) {
 	assert.EqualValues(t, 1452, refused.Number)
 	second.Replaces.V = -5
 	err = mysql.Insert(ctx, db, gen, &second)
-	assert.ErrorIs(t, err, generator.ErrIDRange, "no negative ID gets in")
-	var plain generator.ID
+	assert.ErrorIs(t, err, snowflake.ErrRange, "no negative ID gets in")
+	var plain snowflake.ID
 	err = db.QueryRow("SELECT replaces FROM orders WHERE id = ?", first.ID).Scan(&plain)
-	assert.ErrorIs(t, err, generator.ErrIDType, "NULL is no ID")
+	assert.ErrorIs(t, err, snowflake.ErrType, "NULL is no ID")
 }
 
 // MySQL before 9.0 takes a REFERENCES that stands with its column for a comment. (MariaDB
@@ -72,11 +73,11 @@ func unsigned(t *testing.T, db *sql.DB, gen *generator.Generator) {
 	_, err = db.Exec("INSERT INTO old VALUES (?), (18446744073709551615)", id)
 	require.NoError(t, err)
 	for _, query := range []string{"SELECT id FROM old WHERE id <= ?", "SELECT MIN(id) FROM old WHERE ? > 0"} {
-		var got generator.ID
+		var got snowflake.ID
 		require.NoError(t, db.QueryRow(query, id).Scan(&got))
 		assert.Equal(t, id, got)
 		err = db.QueryRow("SELECT id FROM old WHERE id > ?", id).Scan(&got)
-		assert.ErrorIs(t, err, generator.ErrIDRange, "which is no ID")
+		assert.ErrorIs(t, err, snowflake.ErrRange, "which is no ID")
 	}
 }
 
@@ -101,7 +102,7 @@ func timeRange(t *testing.T, db *sql.DB) {
 	var ignored, result string
 	require.NoError(t, db.QueryRow("ANALYZE TABLE orders").Scan(&ignored, &ignored, &ignored, &result))
 
-	layout, next := generator.DefaultLayout(), testdb.Day.AddDate(0, 0, 1)
+	layout, next := snowflake.Default(), testdb.Day.AddDate(0, 0, 1)
 	got, err := mysql.Between(ctx, db, layout, testdb.Day, next)
 	require.NoError(t, err)
 	assert.Len(t, got, len(inside)+24*testdb.PerHour)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Schema makes the table.
@@ -19,9 +20,9 @@ var Schema string
 
 // Order is a row.
 type Order struct {
-	ID       generator.ID
+	ID       snowflake.ID
 	Customer string
-	Replaces *generator.ID // nil for NULL
+	Replaces *snowflake.ID // nil for NULL
 }
 
 // Open connects to the database.
@@ -33,14 +34,14 @@ func Open(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		// Where pgx does not ask the server for the types of parameters, as behind a
 		// pooler (default_query_exec_mode=exec), it has to be told those of slices.
-		conn.TypeMap().RegisterDefaultPgType([]generator.ID(nil), "_int8")
+		conn.TypeMap().RegisterDefaultPgType([]snowflake.ID(nil), "_int8")
 		return nil
 	}
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
 // Insert keeps an order, and returns its ID.
-func Insert(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customer string) (generator.ID, error) {
+func Insert(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customer string) (snowflake.ID, error) {
 	id, err := gen.NextContext(ctx)
 	if err != nil {
 		return 0, err
@@ -50,8 +51,8 @@ func Insert(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, cus
 }
 
 // InsertBatch keeps an order per customer in one round trip, and returns their IDs.
-func InsertBatch(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customers []string) ([]generator.ID, error) {
-	ids := make([]generator.ID, len(customers))
+func InsertBatch(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customers []string) ([]snowflake.ID, error) {
+	ids := make([]snowflake.ID, len(customers))
 	if _, err := gen.NextNContext(ctx, ids); err != nil {
 		return nil, err
 	}
@@ -63,8 +64,8 @@ func InsertBatch(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator
 }
 
 // Import keeps an order per customer, however many, and returns their IDs.
-func Import(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customers []string) ([]generator.ID, error) {
-	ids := make([]generator.ID, len(customers))
+func Import(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customers []string) ([]snowflake.ID, error) {
+	ids := make([]snowflake.ID, len(customers))
 	if _, err := gen.NextNContext(ctx, ids); err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func Import(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, cus
 
 // Between returns the orders that were made from one instant up to, not including,
 // another, in order of time.
-func Between(ctx context.Context, db *pgxpool.Pool, layout generator.Layout, from, to time.Time) ([]Order, error) {
+func Between(ctx context.Context, db *pgxpool.Pool, layout snowflake.Layout, from, to time.Time) ([]Order, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func Between(ctx context.Context, db *pgxpool.Pool, layout generator.Layout, fro
 }
 
 // Get returns the orders of these IDs that there are.
-func Get(ctx context.Context, db *pgxpool.Pool, ids ...generator.ID) ([]Order, error) {
+func Get(ctx context.Context, db *pgxpool.Pool, ids ...snowflake.ID) ([]Order, error) {
 	rows, err := db.Query(ctx, "SELECT id, customer, replaces FROM orders WHERE id = ANY($1) ORDER BY id", ids)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
 	"github.com/tickflake/tickflake/examples/databases/pgxnative"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestOrders(t *testing.T) {
@@ -41,7 +42,7 @@ func orders(t *testing.T, db *pgxpool.Pool, gen *generator.Generator) {
 	require.NoError(t, err)
 	more, err := pgxnative.Import(ctx, db, gen, []string{"dan", "eve"})
 	require.NoError(t, err)
-	ids = append(append([]generator.ID{id}, ids...), more...)
+	ids = append(append([]snowflake.ID{id}, ids...), more...)
 	_, err = db.Exec(ctx, "UPDATE orders SET replaces = $1 WHERE id = $2", &ids[0], ids[1])
 	require.NoError(t, err)
 
@@ -50,20 +51,20 @@ func orders(t *testing.T, db *pgxpool.Pool, gen *generator.Generator) {
 	assert.Equal(t, []pgxnative.Order{{ids[0], "ada", nil}, {ids[1], "bob", &ids[0]},
 		{ids[2], "cyd", nil}, {ids[3], "dan", nil}, {ids[4], "eve", nil}}, got)
 
-	var null sql.Null[generator.ID]
+	var null sql.Null[snowflake.ID]
 	require.NoError(t, db.QueryRow(ctx, "SELECT replaces FROM orders WHERE id = $1", ids[0]).Scan(&null))
 	assert.False(t, null.Valid)
 	require.NoError(t, db.QueryRow(ctx, "SELECT replaces FROM orders WHERE id = $1", ids[1]).Scan(&null))
-	assert.Equal(t, sql.Null[generator.ID]{V: ids[0], Valid: true}, null)
-	var plain generator.ID
+	assert.Equal(t, sql.Null[snowflake.ID]{V: ids[0], Valid: true}, null)
+	var plain snowflake.ID
 	err = db.QueryRow(ctx, "SELECT replaces FROM orders WHERE id = $1", ids[0]).Scan(&plain)
-	assert.ErrorIs(t, err, generator.ErrIDType, "NULL is no ID")
+	assert.ErrorIs(t, err, snowflake.ErrType, "NULL is no ID")
 
-	_, err = db.Exec(ctx, "INSERT INTO orders (id, customer) VALUES ($1, '')", generator.ID(-5))
-	assert.ErrorIs(t, err, generator.ErrIDRange)
+	_, err = db.Exec(ctx, "INSERT INTO orders (id, customer) VALUES ($1, '')", snowflake.ID(-5))
+	assert.ErrorIs(t, err, snowflake.ErrRange)
 	_, err = db.CopyFrom(ctx, pgx.Identifier{"orders"}, []string{"id", "customer"},
-		pgx.CopyFromRows([][]any{{generator.ID(-5), ""}}))
-	assert.ErrorContains(t, err, generator.ErrIDRange.Error())
+		pgx.CopyFromRows([][]any{{snowflake.ID(-5), ""}}))
+	assert.ErrorContains(t, err, snowflake.ErrRange.Error())
 }
 
 func timeRange(t *testing.T, db *pgxpool.Pool) {
@@ -79,7 +80,7 @@ func timeRange(t *testing.T, db *pgxpool.Pool) {
 	_, err = db.Exec(ctx, "ANALYZE orders")
 	require.NoError(t, err)
 
-	layout, next := generator.DefaultLayout(), testdb.Day.AddDate(0, 0, 1)
+	layout, next := snowflake.Default(), testdb.Day.AddDate(0, 0, 1)
 	got, err := pgxnative.Between(ctx, db, layout, testdb.Day, next)
 	require.NoError(t, err)
 	assert.Len(t, got, len(inside)+24*testdb.PerHour)
@@ -93,7 +94,7 @@ func timeRange(t *testing.T, db *pgxpool.Pool) {
 		assert.Contains(t, got, pgxnative.Order{ID: id, Customer: "ada"})
 	}
 	_, err = pgxnative.Between(ctx, db, layout, next, testdb.Day)
-	var bad *generator.InstantError
+	var bad *snowflake.InstantError
 	assert.ErrorAs(t, err, &bad, "a range that is empty")
 	hour, err := pgxnative.Between(ctx, db, layout, testdb.Day.Add(time.Hour), testdb.Day.Add(2*time.Hour))
 	require.NoError(t, err)

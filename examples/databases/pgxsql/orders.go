@@ -9,6 +9,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // sql.Open("pgx", "postgres://…")
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Schema makes the table.
@@ -20,9 +21,9 @@ const Schema = `CREATE TABLE orders (
 
 // Order is a row.
 type Order struct {
-	ID       generator.ID
+	ID       snowflake.ID
 	Customer string
-	Replaces sql.Null[generator.ID]
+	Replaces sql.Null[snowflake.ID]
 }
 
 // Insert keeps an order under a new ID, which it sets.
@@ -38,8 +39,8 @@ func Insert(ctx context.Context, db *sql.DB, gen *generator.Generator, order *Or
 }
 
 // Import keeps an order per customer in one statement, and returns their IDs.
-func Import(ctx context.Context, db *sql.DB, gen *generator.Generator, customers []string) ([]generator.ID, error) {
-	ids := make([]generator.ID, len(customers))
+func Import(ctx context.Context, db *sql.DB, gen *generator.Generator, customers []string) ([]snowflake.ID, error) {
+	ids := make([]snowflake.ID, len(customers))
 	if _, err := gen.NextNContext(ctx, ids); err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func Import(ctx context.Context, db *sql.DB, gen *generator.Generator, customers
 
 // Between returns the orders that were made from one instant up to, not including,
 // another, in order of time.
-func Between(ctx context.Context, db *sql.DB, layout generator.Layout, from, to time.Time) ([]Order, error) {
+func Between(ctx context.Context, db *sql.DB, layout snowflake.Layout, from, to time.Time) ([]Order, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {
 		return nil, err

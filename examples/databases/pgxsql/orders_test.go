@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
 	"github.com/tickflake/tickflake/examples/databases/pgxsql"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestOrders(t *testing.T) {
@@ -28,7 +29,7 @@ func orders(t *testing.T, db *sql.DB, gen *generator.Generator) {
 	ctx, begin := t.Context(), time.Now()
 	first := pgxsql.Order{Customer: "ada"}
 	require.NoError(t, pgxsql.Insert(ctx, db, gen, &first))
-	second := pgxsql.Order{Customer: "ada", Replaces: sql.Null[generator.ID]{V: first.ID, Valid: true}}
+	second := pgxsql.Order{Customer: "ada", Replaces: sql.Null[snowflake.ID]{V: first.ID, Valid: true}}
 	require.NoError(t, pgxsql.Insert(ctx, db, gen, &second))
 	ids, err := pgxsql.Import(ctx, db, gen, []string{"bob", "cyd"})
 	require.NoError(t, err)
@@ -43,8 +44,8 @@ func orders(t *testing.T, db *sql.DB, gen *generator.Generator) {
 
 	second.Replaces.V = -5
 	err = pgxsql.Insert(ctx, db, gen, &second)
-	assert.ErrorIs(t, err, generator.ErrIDRange, "no negative ID gets in")
-	var plain generator.ID
+	assert.ErrorIs(t, err, snowflake.ErrRange, "no negative ID gets in")
+	var plain snowflake.ID
 	err = db.QueryRow("SELECT replaces FROM orders WHERE id = $1", first.ID).Scan(&plain)
-	assert.ErrorIs(t, err, generator.ErrIDType, "NULL is no ID")
+	assert.ErrorIs(t, err, snowflake.ErrType, "NULL is no ID")
 }

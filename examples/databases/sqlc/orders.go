@@ -8,6 +8,7 @@ import (
 
 	"github.com/tickflake/tickflake/examples/databases/sqlc/internal/orderdb"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // sqlc is built without cgo, so that it needs no C compiler; the first time takes minutes.
@@ -20,7 +21,7 @@ import (
 var Schema string
 
 // Create keeps an order, and returns its ID. The one that it replaces may be nil.
-func Create(ctx context.Context, db orderdb.DBTX, gen *generator.Generator, customer string, replaces *generator.ID) (generator.ID, error) {
+func Create(ctx context.Context, db orderdb.DBTX, gen *generator.Generator, customer string, replaces *snowflake.ID) (snowflake.ID, error) {
 	id, err := gen.NextContext(ctx)
 	if err != nil {
 		return 0, err
@@ -29,8 +30,8 @@ func Create(ctx context.Context, db orderdb.DBTX, gen *generator.Generator, cust
 }
 
 // Import keeps an order per customer, however many, and returns their IDs.
-func Import(ctx context.Context, db orderdb.DBTX, gen *generator.Generator, customers []string) ([]generator.ID, error) {
-	ids := make([]generator.ID, len(customers))
+func Import(ctx context.Context, db orderdb.DBTX, gen *generator.Generator, customers []string) ([]snowflake.ID, error) {
+	ids := make([]snowflake.ID, len(customers))
 	if _, err := gen.NextNContext(ctx, ids); err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func Import(ctx context.Context, db orderdb.DBTX, gen *generator.Generator, cust
 
 // Between returns the orders that were made from one instant up to, not including,
 // another, in order of time.
-func Between(ctx context.Context, db orderdb.DBTX, layout generator.Layout, from, to time.Time) ([]orderdb.Order, error) {
+func Between(ctx context.Context, db orderdb.DBTX, layout snowflake.Layout, from, to time.Time) ([]orderdb.Order, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {
 		return nil, err

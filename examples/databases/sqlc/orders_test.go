@@ -16,7 +16,7 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
 	"github.com/tickflake/tickflake/examples/databases/sqlc"
 	"github.com/tickflake/tickflake/examples/databases/sqlc/internal/orderdb"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestOrders(t *testing.T) {
@@ -56,7 +56,7 @@ func TestOrders(t *testing.T) {
 	}
 
 	err = orderdb.New(db).CreateOrder(ctx, orderdb.CreateOrderParams{ID: -5})
-	assert.ErrorIs(t, err, generator.ErrIDRange)
+	assert.ErrorIs(t, err, snowflake.ErrRange)
 }
 
 // The queries are those in the code, so that a change of one is not forgotten in the

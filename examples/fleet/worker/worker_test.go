@@ -15,7 +15,7 @@ import (
 
 	"github.com/tickflake/tickflake/examples/internal/etcdtest"
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestMain(m *testing.M) {
@@ -53,9 +53,9 @@ func TestEtcdAway(t *testing.T) {
 	worker.Signal(syscall.SIGTERM)
 	assert.Equal(t, 0, worker.Wait())
 
-	last := generator.ID(0)
+	last := snowflake.ID(0)
 	for line := range strings.Lines(worker.Stdout()) {
-		id, err := generator.ParseID(strings.TrimSpace(line))
+		id, err := snowflake.Parse(strings.TrimSpace(line))
 		require.NoError(t, err)
 		require.Greater(t, id, last)
 		last = id

@@ -11,9 +11,10 @@ import (
 	"entgo.io/ent/schema/mixin"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Mixin declares the field "id" of an entity: a [generator.ID] in a column of type bigint.
+// Mixin declares the field "id" of an entity: a [snowflake.ID] in a column of type bigint.
 //
 // The field is declared by field.Other and not by field.Int64 with a GoType. With that,
 // CreateBulk of ent 0.14 returns entities with wrong IDs on MySQL, counted up from 0, and
@@ -23,7 +24,7 @@ type Mixin struct{ mixin.Schema }
 // Fields returns the field.
 func (Mixin) Fields() []ent.Field {
 	return []ent.Field{
-		field.Other("id", generator.ID(0)).Immutable().
+		field.Other("id", snowflake.ID(0)).Immutable().
 			SchemaType(map[string]string{dialect.Postgres: "bigint", dialect.MySQL: "bigint"}),
 	}
 }
@@ -35,8 +36,8 @@ func Hook(gen *generator.Generator) ent.Hook {
 	return func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
 			entity, ours := m.(interface {
-				ID() (generator.ID, bool)
-				SetID(generator.ID)
+				ID() (snowflake.ID, bool)
+				SetID(snowflake.ID)
 			})
 			if ours && m.Op().Is(ent.OpCreate) {
 				if _, set := entity.ID(); !set {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Day is the one that tests of time ranges ask for.
@@ -14,12 +14,12 @@ var Day = time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)
 
 // Around returns IDs of the default layout from the nodes at both ends of their range:
 // those that lie closest to the bounds of the day, just inside, and just outside.
-func Around(t testing.TB, day time.Time) (inside, outside []generator.ID) {
+func Around(t testing.TB, day time.Time) (inside, outside []snowflake.ID) {
 	t.Helper()
 	next := day.AddDate(0, 0, 1)
 	for _, edge := range []struct {
 		instant time.Time
-		ids     *[]generator.ID
+		ids     *[]snowflake.ID
 	}{
 		{day.Add(-time.Millisecond), &outside},
 		{day, &inside},
@@ -27,7 +27,7 @@ func Around(t testing.TB, day time.Time) (inside, outside []generator.ID) {
 		{next, &outside},
 	} {
 		for _, slot := range [][2]int64{{0, 0}, {0, 4095}, {1023, 0}, {1023, 4095}} {
-			id, err := generator.DefaultLayout().Compose(edge.instant, slot[0], slot[1])
+			id, err := snowflake.Default().Compose(edge.instant, slot[0], slot[1])
 			require.NoError(t, err)
 			*edge.ids = append(*edge.ids, id)
 		}
@@ -40,13 +40,13 @@ const PerHour = 20
 
 // Month returns PerHour IDs for each of the hours of 30 days, of which Day is one: enough
 // for a database's planner to prefer an index to reading all of them.
-func Month(t testing.TB) []generator.ID {
+func Month(t testing.TB) []snowflake.ID {
 	t.Helper()
-	var ids []generator.ID
+	var ids []snowflake.ID
 	for hour := range 30 * 24 {
 		for i := range PerHour {
 			instant := Day.AddDate(0, 0, -15).Add(time.Duration(hour)*time.Hour + time.Duration(i+1)*time.Minute)
-			id, err := generator.DefaultLayout().Compose(instant, int64(i%7), 0)
+			id, err := snowflake.Default().Compose(instant, int64(i%7), 0)
 			require.NoError(t, err)
 			ids = append(ids, id)
 		}

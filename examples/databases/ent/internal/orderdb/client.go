@@ -10,7 +10,7 @@ import (
 	"reflect"
 
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/migrate"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
@@ -259,7 +259,7 @@ func (c *OrderClient) UpdateOne(_m *Order) *OrderUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *OrderClient) UpdateOneID(id generator.ID) *OrderUpdateOne {
+func (c *OrderClient) UpdateOneID(id snowflake.ID) *OrderUpdateOne {
 	mutation := newOrderMutation(c.config, OpUpdateOne, withOrderID(id))
 	return &OrderUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -276,7 +276,7 @@ func (c *OrderClient) DeleteOne(_m *Order) *OrderDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *OrderClient) DeleteOneID(id generator.ID) *OrderDeleteOne {
+func (c *OrderClient) DeleteOneID(id snowflake.ID) *OrderDeleteOne {
 	builder := c.Delete().Where(order.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -293,12 +293,12 @@ func (c *OrderClient) Query() *OrderQuery {
 }
 
 // Get returns a Order entity by its id.
-func (c *OrderClient) Get(ctx context.Context, id generator.ID) (*Order, error) {
+func (c *OrderClient) Get(ctx context.Context, id snowflake.ID) (*Order, error) {
 	return c.Query().Where(order.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *OrderClient) GetX(ctx context.Context, id generator.ID) *Order {
+func (c *OrderClient) GetX(ctx context.Context, id snowflake.ID) *Order {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)

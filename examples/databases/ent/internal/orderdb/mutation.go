@@ -12,7 +12,7 @@ import (
 	"entgo.io/ent/dialect/sql"
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/order"
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/predicate"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 const (
@@ -32,12 +32,12 @@ type OrderMutation struct {
 	config
 	op                 Op
 	typ                string
-	id                 *generator.ID
+	id                 *snowflake.ID
 	customer           *string
 	clearedFields      map[string]struct{}
-	replaces           *generator.ID
+	replaces           *snowflake.ID
 	clearedreplaces    bool
-	replaced_by        *generator.ID
+	replaced_by        *snowflake.ID
 	clearedreplaced_by bool
 	done               bool
 	oldValue           func(context.Context) (*Order, error)
@@ -64,7 +64,7 @@ func newOrderMutation(c config, op Op, opts ...orderOption) *OrderMutation {
 }
 
 // withOrderID sets the ID field of the mutation.
-func withOrderID(id generator.ID) orderOption {
+func withOrderID(id snowflake.ID) orderOption {
 	return func(m *OrderMutation) {
 		var (
 			err   error
@@ -116,13 +116,13 @@ func (m OrderMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of Order entities.
-func (m *OrderMutation) SetID(id generator.ID) {
+func (m *OrderMutation) SetID(id snowflake.ID) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *OrderMutation) ID() (id generator.ID, exists bool) {
+func (m *OrderMutation) ID() (id snowflake.ID, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -133,12 +133,12 @@ func (m *OrderMutation) ID() (id generator.ID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *OrderMutation) IDs(ctx context.Context) ([]generator.ID, error) {
+func (m *OrderMutation) IDs(ctx context.Context) ([]snowflake.ID, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []generator.ID{id}, nil
+			return []snowflake.ID{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -185,7 +185,7 @@ func (m *OrderMutation) ResetCustomer() {
 }
 
 // SetReplacesID sets the "replaces" edge to the Order entity by id.
-func (m *OrderMutation) SetReplacesID(id generator.ID) {
+func (m *OrderMutation) SetReplacesID(id snowflake.ID) {
 	m.replaces = &id
 }
 
@@ -200,7 +200,7 @@ func (m *OrderMutation) ReplacesCleared() bool {
 }
 
 // ReplacesID returns the "replaces" edge ID in the mutation.
-func (m *OrderMutation) ReplacesID() (id generator.ID, exists bool) {
+func (m *OrderMutation) ReplacesID() (id snowflake.ID, exists bool) {
 	if m.replaces != nil {
 		return *m.replaces, true
 	}
@@ -210,7 +210,7 @@ func (m *OrderMutation) ReplacesID() (id generator.ID, exists bool) {
 // ReplacesIDs returns the "replaces" edge IDs in the mutation.
 // Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
 // ReplacesID instead. It exists only for internal usage by the builders.
-func (m *OrderMutation) ReplacesIDs() (ids []generator.ID) {
+func (m *OrderMutation) ReplacesIDs() (ids []snowflake.ID) {
 	if id := m.replaces; id != nil {
 		ids = append(ids, *id)
 	}
@@ -224,7 +224,7 @@ func (m *OrderMutation) ResetReplaces() {
 }
 
 // SetReplacedByID sets the "replaced_by" edge to the Order entity by id.
-func (m *OrderMutation) SetReplacedByID(id generator.ID) {
+func (m *OrderMutation) SetReplacedByID(id snowflake.ID) {
 	m.replaced_by = &id
 }
 
@@ -239,7 +239,7 @@ func (m *OrderMutation) ReplacedByCleared() bool {
 }
 
 // ReplacedByID returns the "replaced_by" edge ID in the mutation.
-func (m *OrderMutation) ReplacedByID() (id generator.ID, exists bool) {
+func (m *OrderMutation) ReplacedByID() (id snowflake.ID, exists bool) {
 	if m.replaced_by != nil {
 		return *m.replaced_by, true
 	}
@@ -249,7 +249,7 @@ func (m *OrderMutation) ReplacedByID() (id generator.ID, exists bool) {
 // ReplacedByIDs returns the "replaced_by" edge IDs in the mutation.
 // Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
 // ReplacedByID instead. It exists only for internal usage by the builders.
-func (m *OrderMutation) ReplacedByIDs() (ids []generator.ID) {
+func (m *OrderMutation) ReplacedByIDs() (ids []snowflake.ID) {
 	if id := m.replaced_by; id != nil {
 		ids = append(ids, *id)
 	}

@@ -9,20 +9,20 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/order"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Order is the model entity for the Order schema.
 type Order struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID generator.ID `json:"id,omitempty"`
+	ID snowflake.ID `json:"id,omitempty"`
 	// Customer holds the value of the "customer" field.
 	Customer string `json:"customer,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the OrderQuery when eager-loading is set.
 	Edges             OrderEdges `json:"edges"`
-	order_replaced_by *generator.ID
+	order_replaced_by *snowflake.ID
 	selectValues      sql.SelectValues
 }
 
@@ -65,11 +65,11 @@ func (*Order) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case order.FieldID:
-			values[i] = new(generator.ID)
+			values[i] = new(snowflake.ID)
 		case order.FieldCustomer:
 			values[i] = new(sql.NullString)
 		case order.ForeignKeys[0]: // order_replaced_by
-			values[i] = &sql.NullScanner{S: new(generator.ID)}
+			values[i] = &sql.NullScanner{S: new(snowflake.ID)}
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -86,7 +86,7 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case order.FieldID:
-			if value, ok := values[i].(*generator.ID); !ok {
+			if value, ok := values[i].(*snowflake.ID); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
@@ -101,8 +101,8 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field order_replaced_by", values[i])
 			} else if value.Valid {
-				_m.order_replaced_by = new(generator.ID)
-				*_m.order_replaced_by = *value.S.(*generator.ID)
+				_m.order_replaced_by = new(snowflake.ID)
+				*_m.order_replaced_by = *value.S.(*snowflake.ID)
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])

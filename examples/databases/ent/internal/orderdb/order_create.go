@@ -10,7 +10,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/order"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // OrderCreate is the builder for creating a Order entity.
@@ -27,19 +27,19 @@ func (_c *OrderCreate) SetCustomer(v string) *OrderCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *OrderCreate) SetID(v generator.ID) *OrderCreate {
+func (_c *OrderCreate) SetID(v snowflake.ID) *OrderCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
 
 // SetReplacesID sets the "replaces" edge to the Order entity by ID.
-func (_c *OrderCreate) SetReplacesID(id generator.ID) *OrderCreate {
+func (_c *OrderCreate) SetReplacesID(id snowflake.ID) *OrderCreate {
 	_c.mutation.SetReplacesID(id)
 	return _c
 }
 
 // SetNillableReplacesID sets the "replaces" edge to the Order entity by ID if the given value is not nil.
-func (_c *OrderCreate) SetNillableReplacesID(id *generator.ID) *OrderCreate {
+func (_c *OrderCreate) SetNillableReplacesID(id *snowflake.ID) *OrderCreate {
 	if id != nil {
 		_c = _c.SetReplacesID(*id)
 	}
@@ -52,13 +52,13 @@ func (_c *OrderCreate) SetReplaces(v *Order) *OrderCreate {
 }
 
 // SetReplacedByID sets the "replaced_by" edge to the Order entity by ID.
-func (_c *OrderCreate) SetReplacedByID(id generator.ID) *OrderCreate {
+func (_c *OrderCreate) SetReplacedByID(id snowflake.ID) *OrderCreate {
 	_c.mutation.SetReplacedByID(id)
 	return _c
 }
 
 // SetNillableReplacedByID sets the "replaced_by" edge to the Order entity by ID if the given value is not nil.
-func (_c *OrderCreate) SetNillableReplacedByID(id *generator.ID) *OrderCreate {
+func (_c *OrderCreate) SetNillableReplacedByID(id *snowflake.ID) *OrderCreate {
 	if id != nil {
 		_c = _c.SetReplacedByID(*id)
 	}
@@ -122,7 +122,7 @@ func (_c *OrderCreate) sqlSave(ctx context.Context) (*Order, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*generator.ID); ok {
+		if id, ok := _spec.ID.Value.(*snowflake.ID); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err

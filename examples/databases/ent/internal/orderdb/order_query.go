@@ -14,7 +14,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/order"
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/predicate"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // OrderQuery is the builder for querying Order entities.
@@ -131,8 +131,8 @@ func (_q *OrderQuery) FirstX(ctx context.Context) *Order {
 
 // FirstID returns the first Order ID from the query.
 // Returns a *NotFoundError when no Order ID was found.
-func (_q *OrderQuery) FirstID(ctx context.Context) (id generator.ID, err error) {
-	var ids []generator.ID
+func (_q *OrderQuery) FirstID(ctx context.Context) (id snowflake.ID, err error) {
+	var ids []snowflake.ID
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -144,7 +144,7 @@ func (_q *OrderQuery) FirstID(ctx context.Context) (id generator.ID, err error) 
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *OrderQuery) FirstIDX(ctx context.Context) generator.ID {
+func (_q *OrderQuery) FirstIDX(ctx context.Context) snowflake.ID {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -182,8 +182,8 @@ func (_q *OrderQuery) OnlyX(ctx context.Context) *Order {
 // OnlyID is like Only, but returns the only Order ID in the query.
 // Returns a *NotSingularError when more than one Order ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *OrderQuery) OnlyID(ctx context.Context) (id generator.ID, err error) {
-	var ids []generator.ID
+func (_q *OrderQuery) OnlyID(ctx context.Context) (id snowflake.ID, err error) {
+	var ids []snowflake.ID
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -199,7 +199,7 @@ func (_q *OrderQuery) OnlyID(ctx context.Context) (id generator.ID, err error) {
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *OrderQuery) OnlyIDX(ctx context.Context) generator.ID {
+func (_q *OrderQuery) OnlyIDX(ctx context.Context) snowflake.ID {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -227,7 +227,7 @@ func (_q *OrderQuery) AllX(ctx context.Context) []*Order {
 }
 
 // IDs executes the query and returns a list of Order IDs.
-func (_q *OrderQuery) IDs(ctx context.Context) (ids []generator.ID, err error) {
+func (_q *OrderQuery) IDs(ctx context.Context) (ids []snowflake.ID, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -239,7 +239,7 @@ func (_q *OrderQuery) IDs(ctx context.Context) (ids []generator.ID, err error) {
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *OrderQuery) IDsX(ctx context.Context) []generator.ID {
+func (_q *OrderQuery) IDsX(ctx context.Context) []snowflake.ID {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -453,8 +453,8 @@ func (_q *OrderQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Order,
 }
 
 func (_q *OrderQuery) loadReplaces(ctx context.Context, query *OrderQuery, nodes []*Order, init func(*Order), assign func(*Order, *Order)) error {
-	ids := make([]generator.ID, 0, len(nodes))
-	nodeids := make(map[generator.ID][]*Order)
+	ids := make([]snowflake.ID, 0, len(nodes))
+	nodeids := make(map[snowflake.ID][]*Order)
 	for i := range nodes {
 		if nodes[i].order_replaced_by == nil {
 			continue
@@ -486,7 +486,7 @@ func (_q *OrderQuery) loadReplaces(ctx context.Context, query *OrderQuery, nodes
 }
 func (_q *OrderQuery) loadReplacedBy(ctx context.Context, query *OrderQuery, nodes []*Order, init func(*Order), assign func(*Order, *Order)) error {
 	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[generator.ID]*Order)
+	nodeids := make(map[snowflake.ID]*Order)
 	for i := range nodes {
 		fks = append(fks, nodes[i].ID)
 		nodeids[nodes[i].ID] = nodes[i]

@@ -12,7 +12,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/order"
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/predicate"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // OrderUpdate is the builder for updating Order entities.
@@ -43,13 +43,13 @@ func (_u *OrderUpdate) SetNillableCustomer(v *string) *OrderUpdate {
 }
 
 // SetReplacesID sets the "replaces" edge to the Order entity by ID.
-func (_u *OrderUpdate) SetReplacesID(id generator.ID) *OrderUpdate {
+func (_u *OrderUpdate) SetReplacesID(id snowflake.ID) *OrderUpdate {
 	_u.mutation.SetReplacesID(id)
 	return _u
 }
 
 // SetNillableReplacesID sets the "replaces" edge to the Order entity by ID if the given value is not nil.
-func (_u *OrderUpdate) SetNillableReplacesID(id *generator.ID) *OrderUpdate {
+func (_u *OrderUpdate) SetNillableReplacesID(id *snowflake.ID) *OrderUpdate {
 	if id != nil {
 		_u = _u.SetReplacesID(*id)
 	}
@@ -62,13 +62,13 @@ func (_u *OrderUpdate) SetReplaces(v *Order) *OrderUpdate {
 }
 
 // SetReplacedByID sets the "replaced_by" edge to the Order entity by ID.
-func (_u *OrderUpdate) SetReplacedByID(id generator.ID) *OrderUpdate {
+func (_u *OrderUpdate) SetReplacedByID(id snowflake.ID) *OrderUpdate {
 	_u.mutation.SetReplacedByID(id)
 	return _u
 }
 
 // SetNillableReplacedByID sets the "replaced_by" edge to the Order entity by ID if the given value is not nil.
-func (_u *OrderUpdate) SetNillableReplacedByID(id *generator.ID) *OrderUpdate {
+func (_u *OrderUpdate) SetNillableReplacedByID(id *snowflake.ID) *OrderUpdate {
 	if id != nil {
 		_u = _u.SetReplacedByID(*id)
 	}
@@ -229,13 +229,13 @@ func (_u *OrderUpdateOne) SetNillableCustomer(v *string) *OrderUpdateOne {
 }
 
 // SetReplacesID sets the "replaces" edge to the Order entity by ID.
-func (_u *OrderUpdateOne) SetReplacesID(id generator.ID) *OrderUpdateOne {
+func (_u *OrderUpdateOne) SetReplacesID(id snowflake.ID) *OrderUpdateOne {
 	_u.mutation.SetReplacesID(id)
 	return _u
 }
 
 // SetNillableReplacesID sets the "replaces" edge to the Order entity by ID if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableReplacesID(id *generator.ID) *OrderUpdateOne {
+func (_u *OrderUpdateOne) SetNillableReplacesID(id *snowflake.ID) *OrderUpdateOne {
 	if id != nil {
 		_u = _u.SetReplacesID(*id)
 	}
@@ -248,13 +248,13 @@ func (_u *OrderUpdateOne) SetReplaces(v *Order) *OrderUpdateOne {
 }
 
 // SetReplacedByID sets the "replaced_by" edge to the Order entity by ID.
-func (_u *OrderUpdateOne) SetReplacedByID(id generator.ID) *OrderUpdateOne {
+func (_u *OrderUpdateOne) SetReplacedByID(id snowflake.ID) *OrderUpdateOne {
 	_u.mutation.SetReplacedByID(id)
 	return _u
 }
 
 // SetNillableReplacedByID sets the "replaced_by" edge to the Order entity by ID if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableReplacedByID(id *generator.ID) *OrderUpdateOne {
+func (_u *OrderUpdateOne) SetNillableReplacedByID(id *snowflake.ID) *OrderUpdateOne {
 	if id != nil {
 		_u = _u.SetReplacedByID(*id)
 	}

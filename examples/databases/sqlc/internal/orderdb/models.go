@@ -5,11 +5,11 @@
 package orderdb
 
 import (
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 type Order struct {
-	ID       generator.ID
+	ID       snowflake.ID
 	Customer string
-	Replaces *generator.ID
+	Replaces *snowflake.ID
 }

@@ -8,7 +8,7 @@ package orderdb
 import (
 	"context"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 const createOrder = `-- name: CreateOrder :exec
@@ -16,9 +16,9 @@ INSERT INTO orders (id, customer, replaces) VALUES ($1, $2, $3)
 `
 
 type CreateOrderParams struct {
-	ID       generator.ID
+	ID       snowflake.ID
 	Customer string
-	Replaces *generator.ID
+	Replaces *snowflake.ID
 }
 
 func (q *Queries) CreateOrder(ctx context.Context, arg CreateOrderParams) error {
@@ -30,7 +30,7 @@ const getOrder = `-- name: GetOrder :one
 SELECT id, customer, replaces FROM orders WHERE id = $1
 `
 
-func (q *Queries) GetOrder(ctx context.Context, id generator.ID) (Order, error) {
+func (q *Queries) GetOrder(ctx context.Context, id snowflake.ID) (Order, error) {
 	row := q.db.QueryRow(ctx, getOrder, id)
 	var i Order
 	err := row.Scan(&i.ID, &i.Customer, &i.Replaces)
@@ -38,7 +38,7 @@ func (q *Queries) GetOrder(ctx context.Context, id generator.ID) (Order, error) 
 }
 
 type ImportOrdersParams struct {
-	ID       generator.ID
+	ID       snowflake.ID
 	Customer string
 }
 
@@ -47,8 +47,8 @@ SELECT id, customer, replaces FROM orders WHERE id BETWEEN $1 AND $2 ORDER BY id
 `
 
 type OrdersBetweenParams struct {
-	Lo generator.ID
-	Hi generator.ID
+	Lo snowflake.ID
+	Hi snowflake.ID
 }
 
 func (q *Queries) OrdersBetween(ctx context.Context, arg OrdersBetweenParams) ([]Order, error) {

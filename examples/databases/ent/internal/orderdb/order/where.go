@@ -6,51 +6,51 @@ import (
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/predicate"
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id generator.ID) predicate.Order {
+func ID(id snowflake.ID) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id generator.ID) predicate.Order {
+func IDEQ(id snowflake.ID) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id generator.ID) predicate.Order {
+func IDNEQ(id snowflake.ID) predicate.Order {
 	return predicate.Order(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...generator.ID) predicate.Order {
+func IDIn(ids ...snowflake.ID) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...generator.ID) predicate.Order {
+func IDNotIn(ids ...snowflake.ID) predicate.Order {
 	return predicate.Order(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id generator.ID) predicate.Order {
+func IDGT(id snowflake.ID) predicate.Order {
 	return predicate.Order(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id generator.ID) predicate.Order {
+func IDGTE(id snowflake.ID) predicate.Order {
 	return predicate.Order(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id generator.ID) predicate.Order {
+func IDLT(id snowflake.ID) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id generator.ID) predicate.Order {
+func IDLTE(id snowflake.ID) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldID, id))
 }
 

@@ -1,4 +1,4 @@
-package generator
+package snowflake
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ type Demand struct {
 	// layout that must last 20 years from 2027 on an epoch of 2025 needs 22.
 	Years float64
 	// Epoch is the instant of tick 0; the zero value stands for the epoch of
-	// [DefaultLayout].
+	// [Default].
 	Epoch time.Time
 	// Bits is the number of bits that an ID may take, 1 to 63; 0 stands for 63.
 	// Take 53 for IDs that survive as a JavaScript number.
@@ -114,7 +114,7 @@ const planSequenceBits = 12
 // does not fit.
 func Plan(d Demand) (Layout, error) {
 	if d.Epoch.IsZero() {
-		d.Epoch = DefaultLayout().Epoch
+		d.Epoch = Default().Epoch
 	}
 	if d.Bits == 0 {
 		d.Bits = maxBits

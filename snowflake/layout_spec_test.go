@@ -1,4 +1,4 @@
-package generator_test
+package snowflake_test
 
 import (
 	"encoding/json"
@@ -13,48 +13,48 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestParseLayout(t *testing.T) {
-	epoch := generator.DefaultLayout().Epoch
-	twitter := generator.Twitter()
+	epoch := snowflake.Default().Epoch
+	twitter := snowflake.Twitter()
 	twitter.Name = ""
 	recent := twitter
 	recent.Epoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	coarse := twitter
 	coarse.Tick = 10 * time.Millisecond
-	plain := generator.Layout{Epoch: epoch, Tick: time.Millisecond, TimeBits: 41, NodeBits: 10, SequenceBits: 12}
-	with := func(change func(*generator.Layout)) generator.Layout {
+	plain := snowflake.Layout{Epoch: epoch, Tick: time.Millisecond, TimeBits: 41, NodeBits: 10, SequenceBits: 12}
+	with := func(change func(*snowflake.Layout)) snowflake.Layout {
 		l := plain
 		change(&l)
 		return l
 	}
 
-	for spec, want := range map[string]generator.Layout{
-		"twitter":                  generator.Twitter(),
-		" javascript ":             generator.JavaScript(),
+	for spec, want := range map[string]snowflake.Layout{
+		"twitter":                  snowflake.Twitter(),
+		" javascript ":             snowflake.JavaScript(),
 		"twitter,epoch=2020-01-01": recent,
 		"twitter , tick = 10ms":    coarse,
 		"41/10/12":                 plain,
 		" 41 / 10 / 12 ,tick=1ms":  plain,
-		"41/10/12,epoch=0":         with(func(l *generator.Layout) { l.Epoch = time.UnixMilli(0).UTC() }),
-		"39/16/8,tick=100us": with(func(l *generator.Layout) {
+		"41/10/12,epoch=0":         with(func(l *snowflake.Layout) { l.Epoch = time.UnixMilli(0).UTC() }),
+		"39/16/8,tick=100us": with(func(l *snowflake.Layout) {
 			l.TimeBits, l.NodeBits, l.SequenceBits, l.Tick = 39, 16, 8, 100*time.Microsecond
 		}),
 		"time=41,node=10,sequence=12": plain,
 		"time=41,datacenter=5,worker=5,sequence=12,tick=1ms,epoch=2010-11-04T01:42:54.657Z": twitter,
 		"tick=1ms,time=41,datacenter=5,epoch=1288834974657,worker=5,sequence=12":            twitter,
 		"time=41,datacenter=5,worker=5,sequence=12,epoch=2010-11-04T09:42:54.657+08:00":     twitter,
-		"time=41,sequence=12,node=10": with(func(l *generator.Layout) { l.Order = generator.TimeSequenceNode }),
-		"time=39,sequence=8,a=15,b=1": with(func(l *generator.Layout) {
-			l.TimeBits, l.NodeBits, l.SequenceBits, l.Order = 39, 16, 8, generator.TimeSequenceNode
-			l.Parts = []generator.Part{{Name: "a", Bits: 15}, {Name: "b", Bits: 1}}
+		"time=41,sequence=12,node=10": with(func(l *snowflake.Layout) { l.Order = snowflake.TimeSequenceNode }),
+		"time=39,sequence=8,a=15,b=1": with(func(l *snowflake.Layout) {
+			l.TimeBits, l.NodeBits, l.SequenceBits, l.Order = 39, 16, 8, snowflake.TimeSequenceNode
+			l.Parts = []snowflake.Part{{Name: "a", Bits: 15}, {Name: "b", Bits: 1}}
 		}),
-		"time=41,sequence=12":        with(func(l *generator.Layout) { l.NodeBits = 0 }),
-		"time=41,node=0,sequence=12": with(func(l *generator.Layout) { l.NodeBits = 0 }),
+		"time=41,sequence=12":        with(func(l *snowflake.Layout) { l.NodeBits = 0 }),
+		"time=41,node=0,sequence=12": with(func(l *snowflake.Layout) { l.NodeBits = 0 }),
 	} {
-		got, err := generator.ParseLayout(spec)
+		got, err := snowflake.ParseLayout(spec)
 		require.NoError(t, err, spec)
 		assert.Equal(t, want, got, spec)
 	}
@@ -99,9 +99,9 @@ func TestParseLayoutRefuses(t *testing.T) {
 		{"epoch=2020-01-01", 0, "", "time=... is missing"},
 		{strings.Repeat("a=1,", 1000), 0, "", "(4000 bytes in all): 1001 items; no layout has more than 66"},
 	} {
-		got, err := generator.ParseLayout(c.spec)
+		got, err := snowflake.ParseLayout(c.spec)
 		assert.Zero(t, got)
-		var specErr *generator.SpecError
+		var specErr *snowflake.SpecError
 		require.ErrorAs(t, err, &specErr, c.spec)
 		assert.Equal(t, c.spec, specErr.Spec)
 		assert.Equal(t, c.offset, specErr.Offset, c.spec)
@@ -122,29 +122,29 @@ func TestParseLayoutValidates(t *testing.T) {
 		"time=41,a=0,sequence=12":              `part "a" is 0 bits wide`,
 		"time=42,a=5,b=5,sequence=12,tick=10s": "42 bits of 10s last 1.39e+06 years",
 	} {
-		_, err := generator.ParseLayout(spec)
-		var layoutErr *generator.LayoutError
+		_, err := snowflake.ParseLayout(spec)
+		var layoutErr *snowflake.LayoutError
 		require.ErrorAs(t, err, &layoutErr, spec)
-		var specErr *generator.SpecError
+		var specErr *snowflake.SpecError
 		require.ErrorAs(t, err, &specErr, spec)
 		assert.ErrorContains(t, err, text)
 	}
 }
 
 func TestLayoutString(t *testing.T) {
-	assert.Equal(t, "time=41,datacenter=5,worker=5,sequence=12,tick=1ms,epoch=2010-11-04T01:42:54.657Z", generator.Twitter().String())
-	assert.Equal(t, "time=39,sequence=8,machine=16,tick=10ms,epoch=2025-01-01T00:00:00Z", generator.Sonyflake().String())
-	assert.Equal(t, "time=41,node=10,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z", generator.DefaultLayout().String())
+	assert.Equal(t, "time=41,datacenter=5,worker=5,sequence=12,tick=1ms,epoch=2010-11-04T01:42:54.657Z", snowflake.Twitter().String())
+	assert.Equal(t, "time=39,sequence=8,machine=16,tick=10ms,epoch=2025-01-01T00:00:00Z", snowflake.Sonyflake().String())
+	assert.Equal(t, "time=41,node=10,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z", snowflake.Default().String())
 }
 
 func TestLayoutStringRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
-	layouts := generator.Presets()
+	layouts := snowflake.Presets()
 	for range 10_000 {
 		layouts = append(layouts, randomLayout(r))
 	}
 	for _, l := range layouts {
-		parsed, err := generator.ParseLayout(l.String())
+		parsed, err := snowflake.ParseLayout(l.String())
 		require.NoError(t, err)
 		l.Name = ""
 		require.Equal(t, l, parsed)
@@ -152,36 +152,36 @@ func TestLayoutStringRoundTrip(t *testing.T) {
 }
 
 func TestLayoutText(t *testing.T) {
-	type config struct{ Layout generator.Layout }
-	text, err := json.Marshal(config{generator.Leaf()})
+	type config struct{ Layout snowflake.Layout }
+	text, err := json.Marshal(config{snowflake.Leaf()})
 	require.NoError(t, err)
 	assert.Equal(t, `{"Layout":"time=41,worker=10,sequence=12,tick=1ms,epoch=2010-11-04T01:42:54.657Z"}`, string(text))
 
 	var c config
 	require.NoError(t, json.Unmarshal([]byte(`{"Layout":"discord"}`), &c))
-	assert.Equal(t, generator.Discord(), c.Layout)
+	assert.Equal(t, snowflake.Discord(), c.Layout)
 	assert.Error(t, json.Unmarshal([]byte(`{"Layout":"37/20/16"}`), &c))
-	assert.Equal(t, generator.Discord(), c.Layout, "unchanged by an error")
+	assert.Equal(t, snowflake.Discord(), c.Layout, "unchanged by an error")
 
-	_, err = generator.Layout{}.MarshalText()
-	var layoutErr *generator.LayoutError
+	_, err = snowflake.Layout{}.MarshalText()
+	var layoutErr *snowflake.LayoutError
 	assert.ErrorAs(t, err, &layoutErr)
 }
 
 func TestLayoutFlag(t *testing.T) {
-	var l generator.Layout
+	var l snowflake.Layout
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.TextVar(&l, "layout", generator.DefaultLayout(), "")
+	flags.TextVar(&l, "layout", snowflake.Default(), "")
 	flags.PrintDefaults()
-	assert.Equal(t, generator.DefaultLayout(), l)
+	assert.Equal(t, snowflake.Default(), l)
 	require.NoError(t, flags.Parse([]string{"-layout", "twitter"}))
-	assert.Equal(t, generator.Twitter(), l)
+	assert.Equal(t, snowflake.Twitter(), l)
 	assert.ErrorContains(t, flags.Parse([]string{"-layout", "37/20/16"}), "sum to 73 bits")
 }
 
 func TestSpecErrorUnwraps(t *testing.T) {
-	_, err := generator.ParseLayout("41/10/12,epoch=2025-13-01")
+	_, err := snowflake.ParseLayout("41/10/12,epoch=2025-13-01")
 	var parseErr *time.ParseError
 	assert.True(t, errors.As(err, &parseErr))
 }

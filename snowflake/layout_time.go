@@ -1,4 +1,4 @@
-package generator
+package snowflake
 
 import (
 	"fmt"
@@ -62,7 +62,7 @@ func (l Layout) End() time.Time {
 
 // end is End for a layout that is known to be valid.
 func (l Layout) end() time.Time {
-	end, _ := l.tickTime(l.maxTick() + 1)
+	end, _ := l.TickTime(l.maxTick() + 1)
 	return end
 }
 
@@ -75,7 +75,7 @@ func (l Layout) Capacity() Capacity {
 	return Capacity{
 		IDsPerTick:   l.maxSequence() + 1,
 		IDsPerSecond: idsPerSecond(l.SequenceBits, l.Tick),
-		Nodes:        l.maxNode() + 1,
+		Nodes:        l.MaxNode() + 1,
 		Years:        fieldYears(l.TimeBits, l.Tick),
 		Last:         l.end().Add(-1),
 	}
@@ -90,7 +90,7 @@ func (l Layout) Min(t time.Time) (ID, error) {
 // Max returns the largest ID of the tick that contains t. The errors are those
 // of [Layout.Compose].
 func (l Layout) Max(t time.Time) (ID, error) {
-	return l.Compose(t, l.maxNode(), l.maxSequence())
+	return l.Compose(t, l.MaxNode(), l.maxSequence())
 }
 
 // Between turns a time range into an ID range for a database query. It returns
@@ -130,7 +130,7 @@ func (l Layout) Between(from, to time.Time) (lo, hi ID, err error) {
 	if to.After(end) {
 		to = end
 	}
-	return l.pack(l.tickOf(from), 0, 0), l.pack(l.tickOf(to.Add(-1)), l.maxNode(), l.maxSequence()), nil
+	return l.pack(l.tickOf(from), 0, 0), l.pack(l.tickOf(to.Add(-1)), l.MaxNode(), l.maxSequence()), nil
 }
 
 // tickAt returns the tick that contains t, of a valid layout.
@@ -165,10 +165,10 @@ func (l Layout) tickOf(t time.Time) uint64 {
 	return tick
 }
 
-// tickTime returns the instant at which tick starts, in UTC. When that is past
+// TickTime returns the instant at which tick starts, in UTC. When that is past
 // maxInstant, it returns maxInstant and false. It does not check that the tick
-// fits the time field, so that maxTick()+1 gives the field's end.
-func (l Layout) tickTime(tick uint64) (time.Time, bool) {
+// fits the time field, so that the tick after the last gives the field's end.
+func (l Layout) TickTime(tick uint64) (time.Time, bool) {
 	hi, lo := bits.Mul64(tick, uint64(l.Tick))
 	if hi >= uint64(time.Second) {
 		return maxInstant, false // more than 2^64 seconds

@@ -1,4 +1,4 @@
-package generator_test
+package snowflake_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // idForm is one fixed-width form as its documentation defines it, written down
@@ -22,8 +22,8 @@ type idForm struct {
 	alphabet string
 	accepted string // read beside the alphabet
 	width    int
-	format   func(generator.ID) string
-	parse    func(string) (generator.ID, error)
+	format   func(snowflake.ID) string
+	parse    func(string) (snowflake.ID, error)
 }
 
 var idForms = []idForm{
@@ -32,22 +32,22 @@ var idForms = []idForm{
 		alphabet: "0123456789ABCDEFGHJKMNPQRSTVWXYZ",
 		accepted: "abcdefghjkmnpqrstvwxyzIiLlOo",
 		width:    13,
-		format:   generator.ID.Base32,
-		parse:    generator.ParseBase32,
+		format:   snowflake.ID.Base32,
+		parse:    snowflake.ParseBase32,
 	},
 	{
 		name:     "base58",
 		alphabet: "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
 		width:    11,
-		format:   generator.ID.Base58,
-		parse:    generator.ParseBase58,
+		format:   snowflake.ID.Base58,
+		parse:    snowflake.ParseBase58,
 	},
 	{
 		name:     "base62",
 		alphabet: "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
 		width:    11,
-		format:   generator.ID.Base62,
-		parse:    generator.ParseBase62,
+		format:   snowflake.ID.Base62,
+		parse:    snowflake.ParseBase62,
 	},
 }
 
@@ -64,7 +64,7 @@ func (f *idForm) text(n *big.Int) string {
 
 func TestFormsKnownValues(t *testing.T) {
 	for _, tc := range []struct {
-		id                     generator.ID
+		id                     snowflake.ID
 		base32, base58, base62 string
 	}{
 		{0, "0000000000000", "11111111111", "00000000000"},
@@ -83,7 +83,7 @@ func TestFormsKnownValues(t *testing.T) {
 			require.Equal(t, want, form.format(tc.id))
 			got, err := form.parse(want)
 			if tc.id < 0 {
-				requireRefused(t, err, form.name, generator.ErrIDRange, -1)
+				requireRefused(t, err, form.name, snowflake.ErrRange, -1)
 				continue
 			}
 			require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestFormsKnownValues(t *testing.T) {
 func TestFormsRoundTripAndSort(t *testing.T) {
 	for _, form := range idForms {
 		t.Run(form.name, func(t *testing.T) {
-			before, beforeText := generator.ID(0), form.format(0)
+			before, beforeText := snowflake.ID(0), form.format(0)
 			for _, id := range randomIDs(5000) {
 				text := form.format(id)
 				require.Equal(t, form.text(big.NewInt(int64(id))), text)
@@ -122,16 +122,16 @@ func TestFormsRefuseTooLarge(t *testing.T) {
 	for _, form := range idForms {
 		for _, n := range tooLargeNumbers() {
 			text := form.text(n)
-			cause := generator.ErrIDRange
+			cause := snowflake.ErrRange
 			if len(text) > form.width {
-				cause = generator.ErrIDLength
+				cause = snowflake.ErrLength
 			}
 			_, err := form.parse(text)
 			requireRefused(t, err, form.name, cause, -1)
 		}
 		last := form.alphabet[len(form.alphabet)-1:]
 		_, err := form.parse(strings.Repeat(last, form.width))
-		requireRefused(t, err, form.name, generator.ErrIDRange, -1)
+		requireRefused(t, err, form.name, snowflake.ErrRange, -1)
 	}
 }
 
@@ -142,11 +142,11 @@ func TestFormsRefuseEveryWrongLength(t *testing.T) {
 				continue
 			}
 			id, err := form.parse(strings.Repeat(form.alphabet[:1], n))
-			requireRefused(t, err, form.name, generator.ErrIDLength, -1)
+			requireRefused(t, err, form.name, snowflake.ErrLength, -1)
 			require.Zero(t, id)
 		}
 		_, err := form.parse(strings.Repeat("?", 1<<20))
-		requireRefused(t, err, form.name, generator.ErrIDLength, -1)
+		requireRefused(t, err, form.name, snowflake.ErrLength, -1)
 	}
 }
 
@@ -159,17 +159,17 @@ func TestFormsRefuseEveryBadByteEverywhere(t *testing.T) {
 				text[pos] = byte(c)
 				id, err := form.parse(string(text))
 				if strings.IndexByte(good, byte(c)) < 0 {
-					requireRefused(t, err, form.name, generator.ErrIDSyntax, pos)
+					requireRefused(t, err, form.name, snowflake.ErrSyntax, pos)
 					require.Zero(t, id)
 				} else if err != nil {
-					requireRefused(t, err, form.name, generator.ErrIDRange, -1)
+					requireRefused(t, err, form.name, snowflake.ErrRange, -1)
 				}
 			}
 		}
 		// The bad byte is what to report, even behind a number too large already.
 		last := form.alphabet[len(form.alphabet)-1:]
 		_, err := form.parse(strings.Repeat(last, form.width-1) + "-")
-		requireRefused(t, err, form.name, generator.ErrIDSyntax, form.width-1)
+		requireRefused(t, err, form.name, snowflake.ErrSyntax, form.width-1)
 	}
 }
 
@@ -182,16 +182,16 @@ func TestParseBase32ReadsWhatPeopleWrite(t *testing.T) {
 		"0abcdefghjkmn": "0ABCDEFGHJKMN",
 		"0pqrstvwxyz00": "0PQRSTVWXYZ00",
 	} {
-		got, err := generator.ParseBase32(text)
+		got, err := snowflake.ParseBase32(text)
 		require.NoError(t, err)
 		require.Equal(t, same, got.Base32())
 	}
 	for _, u := range []string{"u", "U"} {
-		_, err := generator.ParseBase32("000000" + u + "000000")
-		requireRefused(t, err, "base32", generator.ErrIDSyntax, 6)
+		_, err := snowflake.ParseBase32("000000" + u + "000000")
+		requireRefused(t, err, "base32", snowflake.ErrSyntax, 6)
 	}
-	_, err := generator.ParseBase32("1ASD-13XH-1F8") // 13 characters, two of them hyphens
-	requireRefused(t, err, "base32", generator.ErrIDSyntax, 4)
+	_, err := snowflake.ParseBase32("1ASD-13XH-1F8") // 13 characters, two of them hyphens
+	requireRefused(t, err, "base32", snowflake.ErrSyntax, 4)
 }
 
 // tooLargeNumbers are numbers just above the largest ID, and numbers whose low
@@ -210,20 +210,20 @@ func tooLargeNumbers() []*big.Int {
 }
 
 func TestParseErrorMessage(t *testing.T) {
-	scan := func(src any) error { return new(generator.ID).Scan(src) }
-	unmarshal := func(s string) error { return new(generator.ID).UnmarshalJSON([]byte(s)) }
-	fromBytes := func(s string) error { _, err := generator.IDFromBytes([]byte(s)); return err }
-	parse := func(f func(string) (generator.ID, error), s string) error { _, err := f(s); return err }
+	scan := func(src any) error { return new(snowflake.ID).Scan(src) }
+	unmarshal := func(s string) error { return new(snowflake.ID).UnmarshalJSON([]byte(s)) }
+	fromBytes := func(s string) error { _, err := snowflake.FromBytes([]byte(s)); return err }
+	parse := func(f func(string) (snowflake.ID, error), s string) error { _, err := f(s); return err }
 
 	for want, err := range map[string]error{
-		`decimal ID: empty, want 1 to 19 digits`:                                      parse(generator.ParseID, ""),
-		`decimal ID "12a": bad character "a" at offset 2`:                             parse(generator.ParseID, "12a"),
-		`decimal ID "1\xff": bad character "\xff" at offset 1`:                        parse(generator.ParseID, "1\xff"),
-		`decimal ID "007": leading zero`:                                              parse(generator.ParseID, "007"),
-		`decimal ID "9223372036854775808": exceeds 9223372036854775807`:               parse(generator.ParseID, "9223372036854775808"),
-		`base32 ID "123": length 3, want 13`:                                          parse(generator.ParseBase32, "123"),
-		`base58 ID "1111111111l": bad character "l" at offset 10`:                     parse(generator.ParseBase58, "1111111111l"),
-		`base62 ID "zzzzzzzzzzz": exceeds 9223372036854775807`:                        parse(generator.ParseBase62, "zzzzzzzzzzz"),
+		`decimal ID: empty, want 1 to 19 digits`:                                      parse(snowflake.Parse, ""),
+		`decimal ID "12a": bad character "a" at offset 2`:                             parse(snowflake.Parse, "12a"),
+		`decimal ID "1\xff": bad character "\xff" at offset 1`:                        parse(snowflake.Parse, "1\xff"),
+		`decimal ID "007": leading zero`:                                              parse(snowflake.Parse, "007"),
+		`decimal ID "9223372036854775808": exceeds 9223372036854775807`:               parse(snowflake.Parse, "9223372036854775808"),
+		`base32 ID "123": length 3, want 13`:                                          parse(snowflake.ParseBase32, "123"),
+		`base58 ID "1111111111l": bad character "l" at offset 10`:                     parse(snowflake.ParseBase58, "1111111111l"),
+		`base62 ID "zzzzzzzzzzz": exceeds 9223372036854775807`:                        parse(snowflake.ParseBase62, "zzzzzzzzzzz"),
 		`binary ID "ab": length 2, want 8`:                                            fromBytes("ab"),
 		`JSON ID "1.5": bad character "." at offset 1`:                                unmarshal("1.5"),
 		`JSON ID "true": want a string of digits or an integer`:                       unmarshal("true"),
@@ -232,8 +232,8 @@ func TestParseErrorMessage(t *testing.T) {
 		`SQL ID: type float64, want int64, uint64, string or []byte`:                  scan(1.5),
 		`SQL ID: type time.Time, want int64, uint64, string or []byte`:                scan(time.Time{}),
 		`SQL ID: NULL; scan into sql.Null[ID] if the column may be NULL`:              scan(nil),
-		`base58 ID "` + strings.Repeat("x", 64) + `…": length 1048576, want 11`:       parse(generator.ParseBase58, strings.Repeat("x", 1<<20)),
-		`decimal ID "` + strings.Repeat("x", 64) + `": bad character "x" at offset 0`: parse(generator.ParseID, strings.Repeat("x", 64)),
+		`base58 ID "` + strings.Repeat("x", 64) + `…": length 1048576, want 11`:       parse(snowflake.ParseBase58, strings.Repeat("x", 1<<20)),
+		`decimal ID "` + strings.Repeat("x", 64) + `": bad character "x" at offset 0`: parse(snowflake.Parse, strings.Repeat("x", 64)),
 	} {
 		assert.EqualError(t, err, want)
 	}
@@ -246,7 +246,7 @@ func TestIDAllocations(t *testing.T) {
 	buf := make([]byte, 0, 64)
 	var asText, asBytes any = id.String(), text
 	var sink string
-	var got generator.ID
+	var got snowflake.ID
 	for _, tc := range []struct {
 		name string
 		want float64
@@ -259,11 +259,11 @@ func TestIDAllocations(t *testing.T) {
 		{"AppendText", 0, func() { _, _ = id.AppendText(buf) }},
 		{"AppendBinary", 0, func() { _, _ = id.AppendBinary(buf) }},
 		{"MarshalJSON", 1, func() { _, _ = id.MarshalJSON() }},
-		{"ParseID", 0, func() { got, _ = generator.ParseID(string(text)) }},
-		{"ParseBase32", 0, func() { got, _ = generator.ParseBase32(b32) }},
-		{"ParseBase58", 0, func() { got, _ = generator.ParseBase58(b58) }},
-		{"ParseBase62", 0, func() { got, _ = generator.ParseBase62(b62) }},
-		{"IDFromBytes", 0, func() { got, _ = generator.IDFromBytes(raw[:]) }},
+		{"Parse", 0, func() { got, _ = snowflake.Parse(string(text)) }},
+		{"ParseBase32", 0, func() { got, _ = snowflake.ParseBase32(b32) }},
+		{"ParseBase58", 0, func() { got, _ = snowflake.ParseBase58(b58) }},
+		{"ParseBase62", 0, func() { got, _ = snowflake.ParseBase62(b62) }},
+		{"FromBytes", 0, func() { got, _ = snowflake.FromBytes(raw[:]) }},
 		{"UnmarshalText", 0, func() { _ = got.UnmarshalText(text) }},
 		{"UnmarshalJSON", 0, func() { _ = got.UnmarshalJSON(quoted) }},
 		{"Scan string", 0, func() { _ = got.Scan(asText) }},
@@ -277,31 +277,31 @@ func TestIDAllocations(t *testing.T) {
 }
 
 func TestNegativeID(t *testing.T) {
-	for _, id := range []generator.ID{-1, -5, math.MinInt64} {
+	for _, id := range []snowflake.ID{-1, -5, math.MinInt64} {
 		text := strconv.FormatInt(int64(id), 10)
 		require.Equal(t, text, id.String())
 		require.Equal(t, text, id.LogValue().String())
 		require.Equal(t, int64(id), id.Int64())
 
 		b, err := id.AppendText([]byte("id="))
-		require.ErrorIs(t, err, generator.ErrIDRange)
+		require.ErrorIs(t, err, snowflake.ErrRange)
 		require.ErrorContains(t, err, text)
 		require.Equal(t, "id=", string(b))
 		b, err = id.AppendBinary([]byte("id="))
-		require.ErrorIs(t, err, generator.ErrIDRange)
+		require.ErrorIs(t, err, snowflake.ErrRange)
 		require.Equal(t, "id=", string(b))
 		_, err = id.MarshalText()
-		require.ErrorIs(t, err, generator.ErrIDRange)
+		require.ErrorIs(t, err, snowflake.ErrRange)
 		_, err = id.MarshalBinary()
-		require.ErrorIs(t, err, generator.ErrIDRange)
+		require.ErrorIs(t, err, snowflake.ErrRange)
 		_, err = json.Marshal(id)
-		require.ErrorIs(t, err, generator.ErrIDRange)
+		require.ErrorIs(t, err, snowflake.ErrRange)
 		_, err = id.Value()
-		require.ErrorIs(t, err, generator.ErrIDRange)
+		require.ErrorIs(t, err, snowflake.ErrRange)
 
 		raw := id.Bytes()
 		require.Equal(t, new(big.Int).SetUint64(uint64(id)), new(big.Int).SetBytes(raw[:]))
-		_, err = generator.IDFromBytes(raw[:])
-		requireRefused(t, err, "binary", generator.ErrIDRange, -1)
+		_, err = snowflake.FromBytes(raw[:])
+		requireRefused(t, err, "binary", snowflake.ErrRange, -1)
 	}
 }

@@ -1,4 +1,4 @@
-package generator_test
+package snowflake_test
 
 import (
 	"bytes"
@@ -17,47 +17,47 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 var (
-	_ fmt.Stringer               = generator.ID(0)
-	_ slog.LogValuer             = generator.ID(0)
-	_ encoding.TextAppender      = generator.ID(0)
-	_ encoding.TextMarshaler     = generator.ID(0)
-	_ encoding.TextUnmarshaler   = (*generator.ID)(nil)
-	_ encoding.BinaryAppender    = generator.ID(0)
-	_ encoding.BinaryMarshaler   = generator.ID(0)
-	_ encoding.BinaryUnmarshaler = (*generator.ID)(nil)
-	_ json.Marshaler             = generator.ID(0)
-	_ json.Unmarshaler           = (*generator.ID)(nil)
-	_ driver.Valuer              = generator.ID(0)
-	_ sql.Scanner                = (*generator.ID)(nil)
+	_ fmt.Stringer               = snowflake.ID(0)
+	_ slog.LogValuer             = snowflake.ID(0)
+	_ encoding.TextAppender      = snowflake.ID(0)
+	_ encoding.TextMarshaler     = snowflake.ID(0)
+	_ encoding.TextUnmarshaler   = (*snowflake.ID)(nil)
+	_ encoding.BinaryAppender    = snowflake.ID(0)
+	_ encoding.BinaryMarshaler   = snowflake.ID(0)
+	_ encoding.BinaryUnmarshaler = (*snowflake.ID)(nil)
+	_ json.Marshaler             = snowflake.ID(0)
+	_ json.Unmarshaler           = (*snowflake.ID)(nil)
+	_ driver.Valuer              = snowflake.ID(0)
+	_ sql.Scanner                = (*snowflake.ID)(nil)
 )
 
 const (
-	largestID = generator.ID(math.MaxInt64)
-	tweetID   = generator.ID(1541815603606036480) // a public ID of Twitter's layout
+	largestID = snowflake.ID(math.MaxInt64)
+	tweetID   = snowflake.ID(1541815603606036480) // a public ID of Twitter's layout
 
 	// untouchedID is what a destination holds before a read that must fail.
-	untouchedID = generator.ID(4711)
+	untouchedID = snowflake.ID(4711)
 )
 
 // randomIDs returns n IDs of every magnitude, each followed by its neighbour.
-func randomIDs(n int) []generator.ID {
+func randomIDs(n int) []snowflake.ID {
 	r := rand.New(rand.NewPCG(1, 2))
-	ids := []generator.ID{0, 1, tweetID, largestID - 1, largestID}
+	ids := []snowflake.ID{0, 1, tweetID, largestID - 1, largestID}
 	for len(ids) < n {
-		id := generator.ID(r.Int64() >> r.IntN(63))
+		id := snowflake.ID(r.Int64() >> r.IntN(63))
 		ids = append(ids, id, id^1)
 	}
 	return ids
 }
 
 // requireRefused checks everything a caller may rely on in a ParseError.
-func requireRefused(t *testing.T, err error, form string, cause error, offset int) *generator.ParseError {
+func requireRefused(t *testing.T, err error, form string, cause error, offset int) *snowflake.ParseError {
 	t.Helper()
-	var parse *generator.ParseError
+	var parse *snowflake.ParseError
 	require.ErrorAs(t, err, &parse)
 	require.ErrorIs(t, err, cause)
 	require.Equal(t, form, parse.Form)
@@ -68,20 +68,20 @@ func requireRefused(t *testing.T, err error, form string, cause error, offset in
 }
 
 func TestParseIDAccepts(t *testing.T) {
-	for text, want := range map[string]generator.ID{
+	for text, want := range map[string]snowflake.ID{
 		"0":                   0,
 		"7":                   7,
 		"10":                  10,
 		"1541815603606036480": tweetID,
 		"9223372036854775807": largestID,
 	} {
-		id, err := generator.ParseID(text)
+		id, err := snowflake.Parse(text)
 		require.NoError(t, err)
 		require.Equal(t, want, id)
 		require.Equal(t, text, id.String())
 	}
 	for _, id := range randomIDs(2000) {
-		got, err := generator.ParseID(id.String())
+		got, err := snowflake.Parse(id.String())
 		require.NoError(t, err)
 		require.Equal(t, id, got)
 		require.Equal(t, int64(id), got.Int64())
@@ -94,26 +94,26 @@ func TestParseIDRefuses(t *testing.T) {
 		cause  error
 		offset int
 	}{
-		{"", generator.ErrIDLength, -1},
-		{"-1", generator.ErrIDSyntax, 0},
-		{"+1", generator.ErrIDSyntax, 0},
-		{" 1", generator.ErrIDSyntax, 0},
-		{"1 ", generator.ErrIDSyntax, 1},
-		{"1\n", generator.ErrIDSyntax, 1},
-		{"1_000", generator.ErrIDSyntax, 1},
-		{"1,000", generator.ErrIDSyntax, 1},
-		{"0x1F", generator.ErrIDSyntax, 1},
-		{"1e3", generator.ErrIDSyntax, 1},
-		{"12.0", generator.ErrIDSyntax, 2},
-		{"00", generator.ErrIDSyntax, 0},
-		{"007", generator.ErrIDSyntax, 0},
-		{strings.Repeat("0", 30), generator.ErrIDSyntax, 0},
-		{"١٢", generator.ErrIDSyntax, 0}, // digits, but not ASCII
-		{"99999999999999999999x", generator.ErrIDSyntax, 20},
-		{strings.Repeat("9", 1<<20), generator.ErrIDRange, -1},
-		{strings.Repeat("9", 1<<20) + "x", generator.ErrIDSyntax, 1 << 20},
+		{"", snowflake.ErrLength, -1},
+		{"-1", snowflake.ErrSyntax, 0},
+		{"+1", snowflake.ErrSyntax, 0},
+		{" 1", snowflake.ErrSyntax, 0},
+		{"1 ", snowflake.ErrSyntax, 1},
+		{"1\n", snowflake.ErrSyntax, 1},
+		{"1_000", snowflake.ErrSyntax, 1},
+		{"1,000", snowflake.ErrSyntax, 1},
+		{"0x1F", snowflake.ErrSyntax, 1},
+		{"1e3", snowflake.ErrSyntax, 1},
+		{"12.0", snowflake.ErrSyntax, 2},
+		{"00", snowflake.ErrSyntax, 0},
+		{"007", snowflake.ErrSyntax, 0},
+		{strings.Repeat("0", 30), snowflake.ErrSyntax, 0},
+		{"١٢", snowflake.ErrSyntax, 0}, // digits, but not ASCII
+		{"99999999999999999999x", snowflake.ErrSyntax, 20},
+		{strings.Repeat("9", 1<<20), snowflake.ErrRange, -1},
+		{strings.Repeat("9", 1<<20) + "x", snowflake.ErrSyntax, 1 << 20},
 	} {
-		id, err := generator.ParseID(tc.text)
+		id, err := snowflake.Parse(tc.text)
 		requireRefused(t, err, "decimal", tc.cause, tc.offset)
 		require.Zero(t, id)
 	}
@@ -127,16 +127,16 @@ func TestParseIDRefusesEveryBadByteEverywhere(t *testing.T) {
 			}
 			text := []byte(tweetID.String())
 			text[pos] = byte(c)
-			_, err := generator.ParseID(string(text))
-			requireRefused(t, err, "decimal", generator.ErrIDSyntax, pos)
+			_, err := snowflake.Parse(string(text))
+			requireRefused(t, err, "decimal", snowflake.ErrSyntax, pos)
 		}
 	}
 }
 
 func TestParseIDRefusesTooLarge(t *testing.T) {
 	for _, n := range tooLargeNumbers() {
-		_, err := generator.ParseID(n.String())
-		requireRefused(t, err, "decimal", generator.ErrIDRange, -1)
+		_, err := snowflake.Parse(n.String())
+		requireRefused(t, err, "decimal", snowflake.ErrRange, -1)
 	}
 }
 
@@ -150,12 +150,12 @@ func TestIDText(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "id="+id.String(), string(text))
 
-		var got generator.ID
+		var got snowflake.ID
 		require.NoError(t, got.UnmarshalText([]byte(id.String())))
 		require.Equal(t, id, got)
 	}
 	got := untouchedID
-	requireRefused(t, got.UnmarshalText([]byte("12a")), "decimal", generator.ErrIDSyntax, 2)
+	requireRefused(t, got.UnmarshalText([]byte("12a")), "decimal", snowflake.ErrSyntax, 2)
 	require.Equal(t, untouchedID, got)
 }
 
@@ -164,7 +164,7 @@ func TestIDBinary(t *testing.T) {
 	ids := randomIDs(2000)
 	for i, id := range ids {
 		b := id.Bytes()
-		got, err := generator.IDFromBytes(b[:])
+		got, err := snowflake.FromBytes(b[:])
 		require.NoError(t, err)
 		require.Equal(t, id, got)
 
@@ -178,7 +178,7 @@ func TestIDBinary(t *testing.T) {
 
 	var buf bytes.Buffer
 	require.NoError(t, gob.NewEncoder(&buf).Encode(tweetID))
-	var got generator.ID
+	var got snowflake.ID
 	require.NoError(t, gob.NewDecoder(&buf).Decode(&got))
 	require.Equal(t, tweetID, got)
 }
@@ -187,13 +187,13 @@ func TestIDBinaryRefuses(t *testing.T) {
 	for n := range 100 {
 		got := untouchedID
 		if n != 8 {
-			requireRefused(t, got.UnmarshalBinary(make([]byte, n)), "binary", generator.ErrIDLength, -1)
+			requireRefused(t, got.UnmarshalBinary(make([]byte, n)), "binary", snowflake.ErrLength, -1)
 			require.Equal(t, untouchedID, got)
 		}
 	}
 	for _, first := range []byte{0x80, 0x81, 0xff} {
 		got := untouchedID
-		requireRefused(t, got.UnmarshalBinary([]byte{first, 0, 0, 0, 0, 0, 0, 1}), "binary", generator.ErrIDRange, -1)
+		requireRefused(t, got.UnmarshalBinary([]byte{first, 0, 0, 0, 0, 0, 0, 1}), "binary", snowflake.ErrRange, -1)
 		require.Equal(t, untouchedID, got)
 	}
 }
@@ -207,17 +207,17 @@ func TestIDLogValue(t *testing.T) {
 
 func TestIDJSONRoundTrip(t *testing.T) {
 	type document struct {
-		ID       generator.ID            `json:"id"`
-		Parent   *generator.ID           `json:"parent"`
-		Quoted   generator.ID            `json:"quoted,string"`
-		Siblings []generator.ID          `json:"siblings"`
-		Names    map[generator.ID]string `json:"names"`
+		ID       snowflake.ID            `json:"id"`
+		Parent   *snowflake.ID           `json:"parent"`
+		Quoted   snowflake.ID            `json:"quoted,string"`
+		Siblings []snowflake.ID          `json:"siblings"`
+		Names    map[snowflake.ID]string `json:"names"`
 	}
 	want := document{
 		ID:       tweetID,
 		Quoted:   largestID,
-		Siblings: []generator.ID{0, largestID},
-		Names:    map[generator.ID]string{tweetID: "tweet"},
+		Siblings: []snowflake.ID{0, largestID},
+		Names:    map[snowflake.ID]string{tweetID: "tweet"},
 	}
 	data, err := json.Marshal(want)
 	require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestIDJSONRoundTrip(t *testing.T) {
 }
 
 func TestIDUnmarshalJSON(t *testing.T) {
-	for data, want := range map[string]generator.ID{
+	for data, want := range map[string]snowflake.ID{
 		`"0"`:                   0,
 		`0`:                     0,
 		`"1541815603606036480"`: tweetID,
@@ -244,40 +244,40 @@ func TestIDUnmarshalJSON(t *testing.T) {
 	}
 
 	for data, cause := range map[string]error{
-		`""`:                    generator.ErrIDLength,
-		`"-1"`:                  generator.ErrIDSyntax,
-		`-1`:                    generator.ErrIDSyntax,
-		`-0`:                    generator.ErrIDSyntax,
-		`1.0`:                   generator.ErrIDSyntax,
-		`0.5`:                   generator.ErrIDSyntax,
-		`1e3`:                   generator.ErrIDSyntax,
-		`1E+3`:                  generator.ErrIDSyntax,
-		`"1.0"`:                 generator.ErrIDSyntax,
-		`" 1"`:                  generator.ErrIDSyntax,
-		`"007"`:                 generator.ErrIDSyntax,
-		`"null"`:                generator.ErrIDSyntax,
-		`"1\n"`:                 generator.ErrIDSyntax,
-		`"1\""`:                 generator.ErrIDSyntax,
-		`9223372036854775808`:   generator.ErrIDRange,
-		`"9223372036854775808"`: generator.ErrIDRange,
-		`true`:                  generator.ErrIDType,
-		`false`:                 generator.ErrIDType,
-		`{}`:                    generator.ErrIDType,
-		`{"id":1}`:              generator.ErrIDType,
-		`[]`:                    generator.ErrIDType,
-		`[1]`:                   generator.ErrIDType,
+		`""`:                    snowflake.ErrLength,
+		`"-1"`:                  snowflake.ErrSyntax,
+		`-1`:                    snowflake.ErrSyntax,
+		`-0`:                    snowflake.ErrSyntax,
+		`1.0`:                   snowflake.ErrSyntax,
+		`0.5`:                   snowflake.ErrSyntax,
+		`1e3`:                   snowflake.ErrSyntax,
+		`1E+3`:                  snowflake.ErrSyntax,
+		`"1.0"`:                 snowflake.ErrSyntax,
+		`" 1"`:                  snowflake.ErrSyntax,
+		`"007"`:                 snowflake.ErrSyntax,
+		`"null"`:                snowflake.ErrSyntax,
+		`"1\n"`:                 snowflake.ErrSyntax,
+		`"1\""`:                 snowflake.ErrSyntax,
+		`9223372036854775808`:   snowflake.ErrRange,
+		`"9223372036854775808"`: snowflake.ErrRange,
+		`true`:                  snowflake.ErrType,
+		`false`:                 snowflake.ErrType,
+		`{}`:                    snowflake.ErrType,
+		`{"id":1}`:              snowflake.ErrType,
+		`[]`:                    snowflake.ErrType,
+		`[1]`:                   snowflake.ErrType,
 	} {
 		got := untouchedID
 		err := json.Unmarshal([]byte(data), &got)
 		require.ErrorIs(t, err, cause, data)
-		require.ErrorAs(t, err, new(*generator.ParseError), data)
+		require.ErrorAs(t, err, new(*snowflake.ParseError), data)
 		require.Equal(t, untouchedID, got, data)
 	}
 
 	// A caller other than encoding/json may pass what is not JSON at all.
 	for _, data := range []string{``, `"`, `"12`, `12"`, `"\"`, `"\x"`, `nul`, `'1'`, ` 1`} {
 		got := untouchedID
-		require.ErrorAs(t, got.UnmarshalJSON([]byte(data)), new(*generator.ParseError), data)
+		require.ErrorAs(t, got.UnmarshalJSON([]byte(data)), new(*snowflake.ParseError), data)
 		require.Equal(t, untouchedID, got, data)
 	}
 }
@@ -285,7 +285,7 @@ func TestIDUnmarshalJSON(t *testing.T) {
 func TestIDScan(t *testing.T) {
 	for _, tc := range []struct {
 		src   any
-		want  generator.ID
+		want  snowflake.ID
 		cause error
 	}{
 		{src: int64(0), want: 0},
@@ -294,20 +294,20 @@ func TestIDScan(t *testing.T) {
 		{src: uint64(math.MaxInt64), want: largestID},
 		{src: "1541815603606036480", want: tweetID},
 		{src: []byte("1541815603606036480"), want: tweetID},
-		{src: int64(-1), cause: generator.ErrIDRange},
-		{src: int64(math.MinInt64), cause: generator.ErrIDRange},
-		{src: uint64(math.MaxInt64 + 1), cause: generator.ErrIDRange},
-		{src: uint64(math.MaxUint64), cause: generator.ErrIDRange},
-		{src: "9223372036854775808", cause: generator.ErrIDRange},
-		{src: "-1", cause: generator.ErrIDSyntax},
-		{src: []byte("1.0"), cause: generator.ErrIDSyntax},
-		{src: "", cause: generator.ErrIDLength},
-		{src: []byte(nil), cause: generator.ErrIDLength},
-		{src: nil, cause: generator.ErrIDType},
-		{src: 1.0, cause: generator.ErrIDType},
-		{src: true, cause: generator.ErrIDType},
-		{src: int32(1), cause: generator.ErrIDType},
-		{src: time.Unix(0, 0), cause: generator.ErrIDType},
+		{src: int64(-1), cause: snowflake.ErrRange},
+		{src: int64(math.MinInt64), cause: snowflake.ErrRange},
+		{src: uint64(math.MaxInt64 + 1), cause: snowflake.ErrRange},
+		{src: uint64(math.MaxUint64), cause: snowflake.ErrRange},
+		{src: "9223372036854775808", cause: snowflake.ErrRange},
+		{src: "-1", cause: snowflake.ErrSyntax},
+		{src: []byte("1.0"), cause: snowflake.ErrSyntax},
+		{src: "", cause: snowflake.ErrLength},
+		{src: []byte(nil), cause: snowflake.ErrLength},
+		{src: nil, cause: snowflake.ErrType},
+		{src: 1.0, cause: snowflake.ErrType},
+		{src: true, cause: snowflake.ErrType},
+		{src: int32(1), cause: snowflake.ErrType},
+		{src: time.Unix(0, 0), cause: snowflake.ErrType},
 	} {
 		got := untouchedID
 		err := got.Scan(tc.src)
@@ -317,7 +317,7 @@ func TestIDScan(t *testing.T) {
 			continue
 		}
 		require.ErrorIs(t, err, tc.cause, "%T %v", tc.src, tc.src)
-		require.ErrorAs(t, err, new(*generator.ParseError))
+		require.ErrorAs(t, err, new(*snowflake.ParseError))
 		require.Equal(t, untouchedID, got)
 	}
 }
@@ -327,10 +327,10 @@ func TestIDInDatabase(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(tweetID), value)
 
-	for _, want := range []sql.Null[generator.ID]{{}, {V: tweetID, Valid: true}} {
+	for _, want := range []sql.Null[snowflake.ID]{{}, {V: tweetID, Valid: true}} {
 		value, err := want.Value()
 		require.NoError(t, err)
-		var got sql.Null[generator.ID]
+		var got sql.Null[snowflake.ID]
 		require.NoError(t, got.Scan(value))
 		require.Equal(t, want, got)
 	}

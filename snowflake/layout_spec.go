@@ -1,4 +1,4 @@
-package generator
+package snowflake
 
 import (
 	"fmt"
@@ -112,7 +112,7 @@ func (l *Layout) UnmarshalText(text []byte) error {
 // tick is a duration such as 100us, 1ms or 1s, by default 1ms. epoch is an
 // instant in RFC 3339, a date (midnight UTC), or a count of milliseconds, not
 // seconds, since 1970-01-01T00:00:00Z; by default it is that of
-// [DefaultLayout]. In the last form tick and epoch may stand anywhere. Spaces
+// [Default]. In the last form tick and epoch may stand anywhere. Spaces
 // around items are ignored.
 //
 // The layout is validated. The error is always a [*SpecError], and wraps a
@@ -131,7 +131,7 @@ func ParseLayout(spec string) (Layout, error) {
 		p.items = append(p.items, item)
 		offset += len(text) + 1
 	}
-	p.layout.Tick, p.layout.Epoch = time.Millisecond, DefaultLayout().Epoch
+	p.layout.Tick, p.layout.Epoch = time.Millisecond, Default().Epoch
 
 	var err error
 	switch first := p.items[0].text; {

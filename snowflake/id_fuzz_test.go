@@ -1,4 +1,4 @@
-package generator_test
+package snowflake_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 var canonicalDecimal = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
@@ -20,10 +20,10 @@ var canonicalDecimal = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
 // even if the input is not.
 func requireParseError(t *testing.T, err error) {
 	t.Helper()
-	var parse *generator.ParseError
+	var parse *snowflake.ParseError
 	require.ErrorAs(t, err, &parse)
 	require.Contains(t, []error{
-		generator.ErrIDSyntax, generator.ErrIDLength, generator.ErrIDRange, generator.ErrIDType,
+		snowflake.ErrSyntax, snowflake.ErrLength, snowflake.ErrRange, snowflake.ErrType,
 	}, parse.Err)
 	require.Less(t, len(err.Error()), 512)
 }
@@ -37,7 +37,7 @@ func FuzzParseID(f *testing.F) {
 		n, _ := new(big.Int).SetString(s, 10)
 		good := canonicalDecimal.MatchString(s) && n.IsInt64()
 
-		id, err := generator.ParseID(s)
+		id, err := snowflake.Parse(s)
 		require.Equal(t, good, err == nil, "%v", err)
 		if err != nil {
 			require.Zero(t, id)
@@ -47,7 +47,7 @@ func FuzzParseID(f *testing.F) {
 		require.Equal(t, n.Int64(), id.Int64())
 		require.Equal(t, s, id.String())
 
-		var again generator.ID
+		var again snowflake.ID
 		require.NoError(t, again.UnmarshalText([]byte(s)))
 		require.Equal(t, id, again)
 		b := id.Bytes()
@@ -63,7 +63,7 @@ func FuzzParseID(f *testing.F) {
 
 func FuzzParseForms(f *testing.F) {
 	for _, form := range idForms {
-		for _, id := range []generator.ID{0, tweetID, largestID, -1, -1 << 63} {
+		for _, id := range []snowflake.ID{0, tweetID, largestID, -1, -1 << 63} {
 			f.Add(form.format(id))
 		}
 	}
@@ -79,7 +79,7 @@ func FuzzParseForms(f *testing.F) {
 				requireParseError(t, err)
 				continue
 			}
-			require.GreaterOrEqual(t, id, generator.ID(0))
+			require.GreaterOrEqual(t, id, snowflake.ID(0))
 			canonical := s
 			if form.name == "base32" {
 				canonical = lookalikes.Replace(strings.ToUpper(s))
@@ -128,7 +128,7 @@ func FuzzIDJSON(f *testing.F) {
 		written, err := json.Marshal(id)
 		require.NoError(t, err)
 		require.JSONEq(t, `"`+id.String()+`"`, string(written))
-		var again generator.ID
+		var again snowflake.ID
 		require.NoError(t, json.Unmarshal(written, &again))
 		require.Equal(t, id, again)
 	})
@@ -152,7 +152,7 @@ func FuzzIDScan(f *testing.F) {
 			require.NoError(t, err)
 			require.Equal(t, int64(id), value)
 
-			var again generator.ID
+			var again snowflake.ID
 			require.NoError(t, again.Scan(value))
 			require.Equal(t, id, again)
 			switch src.(type) {
@@ -168,7 +168,7 @@ func FuzzIDScan(f *testing.F) {
 }
 
 func FuzzIDBSON(f *testing.F) {
-	for _, id := range []generator.ID{0, 1, tweetID, largestID} {
+	for _, id := range []snowflake.ID{0, 1, tweetID, largestID} {
 		typ, data, err := id.MarshalBSONValue()
 		require.NoError(f, err)
 		f.Add(typ, data)

@@ -1,4 +1,4 @@
-package generator_test
+package snowflake_test
 
 import (
 	"math"
@@ -10,31 +10,31 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestPlan(t *testing.T) {
 	epoch := time.Date(2030, 6, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name   string
-		demand generator.Demand
+		demand snowflake.Demand
 		want   string // a layout spec
 	}{
-		{"Twitter's widths", generator.Demand{Nodes: 1024, RatePerNode: 4_096_000, Years: 69}, "41/10/12"},
-		{"spare bits go to the sequence, then to time", generator.Demand{Nodes: 100, RatePerNode: 50_000, Years: 10}, "44/7/12"},
-		{"just one more node", generator.Demand{Nodes: 129, RatePerNode: 50_000, Years: 10}, "43/8/12"},
-		{"a single slow node", generator.Demand{Nodes: 1, RatePerNode: 0.1, Years: 1}, "51/0/12"},
-		{"a sequence beyond 4096", generator.Demand{Nodes: 2, RatePerNode: 1e8, Years: 10}, "45/1/17"},
-		{"few bits to spare", generator.Demand{Nodes: 1 << 14, RatePerNode: 100_000, Years: 60}, "41/14/8"},
-		{"an epoch", generator.Demand{Nodes: 1024, RatePerNode: 4_096_000, Years: 69, Epoch: epoch}, "41/10/12,epoch=2030-06-01"},
-		{"a JavaScript number", generator.Demand{Nodes: 128, RatePerNode: 25_600, Years: 80, Bits: 53}, "38/7/8,tick=10ms"},
-		{"a finer tick", generator.Demand{Nodes: 1024, RatePerNode: 5_000_000, Years: 50}, "44/10/9,tick=100us"},
-		{"seconds", generator.Demand{Nodes: 1 << 32, RatePerNode: 1, Years: 60}, "31/32/0,tick=1s"},
-		{"a small budget", generator.Demand{Nodes: 4, RatePerNode: 16, Years: 1, Bits: 32}, "29/2/1,tick=100ms"},
+		{"Twitter's widths", snowflake.Demand{Nodes: 1024, RatePerNode: 4_096_000, Years: 69}, "41/10/12"},
+		{"spare bits go to the sequence, then to time", snowflake.Demand{Nodes: 100, RatePerNode: 50_000, Years: 10}, "44/7/12"},
+		{"just one more node", snowflake.Demand{Nodes: 129, RatePerNode: 50_000, Years: 10}, "43/8/12"},
+		{"a single slow node", snowflake.Demand{Nodes: 1, RatePerNode: 0.1, Years: 1}, "51/0/12"},
+		{"a sequence beyond 4096", snowflake.Demand{Nodes: 2, RatePerNode: 1e8, Years: 10}, "45/1/17"},
+		{"few bits to spare", snowflake.Demand{Nodes: 1 << 14, RatePerNode: 100_000, Years: 60}, "41/14/8"},
+		{"an epoch", snowflake.Demand{Nodes: 1024, RatePerNode: 4_096_000, Years: 69, Epoch: epoch}, "41/10/12,epoch=2030-06-01"},
+		{"a JavaScript number", snowflake.Demand{Nodes: 128, RatePerNode: 25_600, Years: 80, Bits: 53}, "38/7/8,tick=10ms"},
+		{"a finer tick", snowflake.Demand{Nodes: 1024, RatePerNode: 5_000_000, Years: 50}, "44/10/9,tick=100us"},
+		{"seconds", snowflake.Demand{Nodes: 1 << 32, RatePerNode: 1, Years: 60}, "31/32/0,tick=1s"},
+		{"a small budget", snowflake.Demand{Nodes: 4, RatePerNode: 16, Years: 1, Bits: 32}, "29/2/1,tick=100ms"},
 	} {
-		want, err := generator.ParseLayout(c.want)
+		want, err := snowflake.ParseLayout(c.want)
 		require.NoError(t, err)
-		got, err := generator.Plan(c.demand)
+		got, err := snowflake.Plan(c.demand)
 		require.NoError(t, err, c.name)
 		assert.Equal(t, want, got, c.name)
 	}
@@ -45,14 +45,14 @@ func TestPlanMeetsTheDemand(t *testing.T) {
 	ticks := map[time.Duration]int{}
 	fits, fails := 0, 0
 	for range 6000 {
-		d := generator.Demand{
+		d := snowflake.Demand{
 			Nodes:       1 + r.Int64N(1<<r.IntN(40)),
 			RatePerNode: math.Exp2(r.Float64()*40 - 10),
 			Years:       math.Exp2(r.Float64()*18 - 7),
 			Epoch:       time.Unix(r.Int64N(1<<33), 0).UTC(),
 			Bits:        20 + r.IntN(44),
 		}
-		l, err := generator.Plan(d)
+		l, err := snowflake.Plan(d)
 		if err == nil {
 			fits++
 			ticks[l.Tick]++
@@ -60,7 +60,7 @@ func TestPlanMeetsTheDemand(t *testing.T) {
 			continue
 		}
 		fails++
-		var planErr *generator.PlanError
+		var planErr *snowflake.PlanError
 		require.ErrorAs(t, err, &planErr)
 		require.Equal(t, d, planErr.Demand)
 		require.Greater(t, planErr.Bits, d.Bits)
@@ -70,22 +70,22 @@ func TestPlanMeetsTheDemand(t *testing.T) {
 		if planErr.MaxNodes > 0 {
 			less := d
 			less.Nodes = planErr.MaxNodes
-			requireTight(t, less, func(d *generator.Demand) { d.Nodes++ })
+			requireTight(t, less, func(d *snowflake.Demand) { d.Nodes++ })
 		}
 		if planErr.MaxRatePerNode > 0 {
 			less := d
 			less.RatePerNode = planErr.MaxRatePerNode
-			requireTight(t, less, func(d *generator.Demand) { d.RatePerNode *= 1.000001 })
+			requireTight(t, less, func(d *snowflake.Demand) { d.RatePerNode *= 1.000001 })
 		}
 		if planErr.MaxYears > 0 {
 			less := d
 			less.Years = planErr.MaxYears
-			requireTight(t, less, func(d *generator.Demand) { d.Years *= 1.000001 })
+			requireTight(t, less, func(d *snowflake.Demand) { d.Years *= 1.000001 })
 		}
 		if planErr.Bits <= 63 {
 			more := d
 			more.Bits = planErr.Bits
-			requireTight(t, more, func(d *generator.Demand) { d.Bits-- })
+			requireTight(t, more, func(d *snowflake.Demand) { d.Bits-- })
 		}
 	}
 	assert.Greater(t, fits, 1000)
@@ -93,7 +93,7 @@ func TestPlanMeetsTheDemand(t *testing.T) {
 	assert.Len(t, ticks, 5, "every tick has its use: %v", ticks)
 }
 
-func requireMeets(t *testing.T, d generator.Demand, l generator.Layout) {
+func requireMeets(t *testing.T, d snowflake.Demand, l snowflake.Layout) {
 	t.Helper()
 	require.NoError(t, l.Validate())
 	c := l.Capacity()
@@ -106,18 +106,18 @@ func requireMeets(t *testing.T, d generator.Demand, l generator.Layout) {
 }
 
 // requireTight checks that the demand fits, and no longer does when raised.
-func requireTight(t *testing.T, d generator.Demand, raise func(*generator.Demand)) {
+func requireTight(t *testing.T, d snowflake.Demand, raise func(*snowflake.Demand)) {
 	t.Helper()
-	l, err := generator.Plan(d)
+	l, err := snowflake.Plan(d)
 	require.NoError(t, err)
 	requireMeets(t, d, l)
 	raise(&d)
-	_, err = generator.Plan(d)
+	_, err = snowflake.Plan(d)
 	require.Error(t, err, "%+v", d)
 }
 
 func TestPlanErrorSaysHowMuch(t *testing.T) {
-	for message, d := range map[string]generator.Demand{
+	for message, d := range map[string]snowflake.Demand{
 		"plan: 100000 nodes, 1000000 IDs/s per node and 100 years need 69 bits, 6 more than 63 (42 time + 17 node + 10 sequence, with the best tick, 1ms); " +
 			"one of these fits: at most 2048 nodes (48.83× fewer), or at most 20480 IDs/s per node (48.83× fewer), or at most 2.177 years (45.93× fewer)": {
 			Nodes: 100_000, RatePerNode: 1e6, Years: 100},
@@ -126,59 +126,59 @@ func TestPlanErrorSaysHowMuch(t *testing.T) {
 		"no reduction of one of them alone fits; reduce several": {
 			Nodes: 1 << 40, RatePerNode: 1e12, Years: 1000},
 	} {
-		_, err := generator.Plan(d)
-		var planErr *generator.PlanError
+		_, err := snowflake.Plan(d)
+		var planErr *snowflake.PlanError
 		require.ErrorAs(t, err, &planErr)
 		assert.ErrorContains(t, err, message)
 	}
 }
 
 func TestPlanRefuses(t *testing.T) {
-	good := generator.Demand{Nodes: 10, RatePerNode: 10, Years: 10}
+	good := snowflake.Demand{Nodes: 10, RatePerNode: 10, Years: 10}
 	for _, c := range []struct {
 		field  string
 		text   string
-		change func(*generator.Demand)
+		change func(*snowflake.Demand)
 	}{
-		{"Nodes", "a number of nodes of 0 makes no sense; give 1 to 4611686018427387904", func(d *generator.Demand) { d.Nodes = 0 }},
-		{"Nodes", "of -5", func(d *generator.Demand) { d.Nodes = -5 }},
-		{"Nodes", "of 9223372036854775807", func(d *generator.Demand) { d.Nodes = math.MaxInt64 }},
-		{"RatePerNode", "a rate per node of 0 makes no sense", func(d *generator.Demand) { d.RatePerNode = 0 }},
-		{"RatePerNode", "of -1.5", func(d *generator.Demand) { d.RatePerNode = -1.5 }},
-		{"RatePerNode", "of NaN", func(d *generator.Demand) { d.RatePerNode = math.NaN() }},
-		{"RatePerNode", "of +Inf", func(d *generator.Demand) { d.RatePerNode = math.Inf(1) }},
-		{"RatePerNode", "of 1e+300 makes no sense; give a number of IDs per second above 0 and up to 1e15", func(d *generator.Demand) { d.RatePerNode = 1e300 }},
-		{"Years", "a lifetime in years of 0 makes no sense", func(d *generator.Demand) { d.Years = 0 }},
-		{"Years", "of NaN", func(d *generator.Demand) { d.Years = math.NaN() }},
-		{"Years", "of -Inf", func(d *generator.Demand) { d.Years = math.Inf(-1) }},
-		{"Years", "of 7001 makes no sense; give a number of years above 0 and up to 7000", func(d *generator.Demand) { d.Years = 7001 }},
-		{"Bits", "a budget in bits of -1 makes no sense; give 1 to 63, or 0 for 63", func(d *generator.Demand) { d.Bits = -1 }},
-		{"Bits", "of 64", func(d *generator.Demand) { d.Bits = 64 }},
-		{"Epoch", "epoch 1969-12-31T23:59:59Z is 1s before 1970", func(d *generator.Demand) { d.Epoch = time.Unix(-1, 0) }},
+		{"Nodes", "a number of nodes of 0 makes no sense; give 1 to 4611686018427387904", func(d *snowflake.Demand) { d.Nodes = 0 }},
+		{"Nodes", "of -5", func(d *snowflake.Demand) { d.Nodes = -5 }},
+		{"Nodes", "of 9223372036854775807", func(d *snowflake.Demand) { d.Nodes = math.MaxInt64 }},
+		{"RatePerNode", "a rate per node of 0 makes no sense", func(d *snowflake.Demand) { d.RatePerNode = 0 }},
+		{"RatePerNode", "of -1.5", func(d *snowflake.Demand) { d.RatePerNode = -1.5 }},
+		{"RatePerNode", "of NaN", func(d *snowflake.Demand) { d.RatePerNode = math.NaN() }},
+		{"RatePerNode", "of +Inf", func(d *snowflake.Demand) { d.RatePerNode = math.Inf(1) }},
+		{"RatePerNode", "of 1e+300 makes no sense; give a number of IDs per second above 0 and up to 1e15", func(d *snowflake.Demand) { d.RatePerNode = 1e300 }},
+		{"Years", "a lifetime in years of 0 makes no sense", func(d *snowflake.Demand) { d.Years = 0 }},
+		{"Years", "of NaN", func(d *snowflake.Demand) { d.Years = math.NaN() }},
+		{"Years", "of -Inf", func(d *snowflake.Demand) { d.Years = math.Inf(-1) }},
+		{"Years", "of 7001 makes no sense; give a number of years above 0 and up to 7000", func(d *snowflake.Demand) { d.Years = 7001 }},
+		{"Bits", "a budget in bits of -1 makes no sense; give 1 to 63, or 0 for 63", func(d *snowflake.Demand) { d.Bits = -1 }},
+		{"Bits", "of 64", func(d *snowflake.Demand) { d.Bits = 64 }},
+		{"Epoch", "epoch 1969-12-31T23:59:59Z is 1s before 1970", func(d *snowflake.Demand) { d.Epoch = time.Unix(-1, 0) }},
 	} {
 		d := good
 		c.change(&d)
-		_, err := generator.Plan(d)
-		var demandErr *generator.DemandError
+		_, err := snowflake.Plan(d)
+		var demandErr *snowflake.DemandError
 		require.ErrorAs(t, err, &demandErr, c.text)
 		require.Len(t, demandErr.Problems, 1, c.text)
 		assert.Equal(t, c.field, demandErr.Problems[0].Field)
 		assert.ErrorContains(t, err, c.text)
 	}
-	_, err := generator.Plan(generator.Demand{})
+	_, err := snowflake.Plan(snowflake.Demand{})
 	assert.ErrorContains(t, err, "demand: 3 problems: (1) ")
 }
 
 // At the bounds of what a demand may say, Plan still answers.
 func TestPlanExtremes(t *testing.T) {
 	tiny := math.SmallestNonzeroFloat64
-	for _, d := range []generator.Demand{
+	for _, d := range []snowflake.Demand{
 		{Nodes: 1, RatePerNode: tiny, Years: tiny},
 		{Nodes: 1, RatePerNode: tiny, Years: tiny, Bits: 1},
 		{Nodes: 1 << 62, RatePerNode: tiny, Years: tiny},
 		{Nodes: 1, RatePerNode: tiny, Years: 7000, Epoch: time.Unix(0, math.MaxInt64)},
 	} {
-		l, err := generator.Plan(d)
+		l, err := snowflake.Plan(d)
 		require.NoError(t, err)
 		if d.Epoch.IsZero() {
 			d.Epoch = layout2025
@@ -188,8 +188,8 @@ func TestPlanExtremes(t *testing.T) {
 		}
 		requireMeets(t, d, l)
 	}
-	_, err := generator.Plan(generator.Demand{Nodes: 1 << 62, RatePerNode: 1e15, Years: 7000, Bits: 1})
-	var planErr *generator.PlanError
+	_, err := snowflake.Plan(snowflake.Demand{Nodes: 1 << 62, RatePerNode: 1e15, Years: 7000, Bits: 1})
+	var planErr *snowflake.PlanError
 	require.ErrorAs(t, err, &planErr)
 	assert.Contains(t, err.Error(), strconv.Itoa(planErr.Bits))
 }

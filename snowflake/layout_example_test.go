@@ -1,14 +1,14 @@
-package generator_test
+package snowflake_test
 
 import (
 	"fmt"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func ExampleLayout_Decode() {
-	d, err := generator.Twitter().Decode(1541815603606036480)
+	d, err := snowflake.Twitter().Decode(1541815603606036480)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -25,7 +25,7 @@ func ExampleLayout_Decode() {
 // A day's rows by the primary key alone, without a column for the time.
 func ExampleLayout_Between() {
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	lo, hi, err := generator.DefaultLayout().Between(day, day.AddDate(0, 0, 1))
+	lo, hi, err := snowflake.Default().Between(day, day.AddDate(0, 0, 1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -37,7 +37,7 @@ func ExampleLayout_Between() {
 
 func ExampleParseLayout() {
 	for _, spec := range []string{"sonyflake", "41/10/12,epoch=2026-01-01", "37/20/16"} {
-		l, err := generator.ParseLayout(spec)
+		l, err := snowflake.ParseLayout(spec)
 		if err != nil {
 			fmt.Println(err)
 			continue
@@ -52,8 +52,8 @@ func ExampleParseLayout() {
 
 func ExamplePlan() {
 	// 128 nodes for 80 years in IDs that survive as JavaScript numbers.
-	demand := generator.Demand{Nodes: 128, RatePerNode: 20_000, Years: 80, Bits: 53}
-	l, err := generator.Plan(demand)
+	demand := snowflake.Demand{Nodes: 128, RatePerNode: 20_000, Years: 80, Bits: 53}
+	l, err := snowflake.Plan(demand)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -62,7 +62,7 @@ func ExamplePlan() {
 	fmt.Println("until", l.End().Year())
 
 	demand.Nodes = 1000
-	_, err = generator.Plan(demand)
+	_, err = snowflake.Plan(demand)
 	fmt.Println(err)
 	// Output:
 	// time=38,node=7,sequence=8,tick=10ms,epoch=2025-01-01T00:00:00Z
@@ -74,7 +74,7 @@ func ExamplePlan() {
 // made. Who imports sees to it that node and sequence are not given twice.
 func ExampleLayout_Compose() {
 	made := time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC)
-	layout := generator.DefaultLayout()
+	layout := snowflake.Default()
 	id, err := layout.Compose(made, 1023, 5)
 	if err != nil {
 		fmt.Println(err)
@@ -93,7 +93,7 @@ func ExampleLayout_Compose() {
 // A layout by the name that a configuration file has for it.
 func ExamplePreset() {
 	for _, name := range []string{"discord", "discrod"} {
-		layout, ok := generator.Preset(name)
+		layout, ok := snowflake.Preset(name)
 		if !ok {
 			fmt.Println("no preset is called", name)
 			continue

@@ -1,4 +1,4 @@
-package generator_test
+package snowflake_test
 
 import (
 	"math"
@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestLayoutValidate(t *testing.T) {
-	type layout = generator.Layout
+	type layout = snowflake.Layout
 	for name, c := range map[string]struct {
 		change  func(*layout)
 		fields  []string
@@ -51,30 +51,30 @@ func TestLayoutValidate(t *testing.T) {
 		"late epoch": {func(l *layout) { l.Epoch = time.Date(2262, 4, 12, 0, 0, 0, 0, time.UTC) }, []string{"epoch"}, []string{"is 12m43.145224193s after 2262-04-11T23:47:16.854775807Z, the latest possible"}},
 		"order":      {func(l *layout) { l.Order = 2 }, []string{"order"}, []string{"order 2 is unknown; use TimeNodeSequence or TimeSequenceNode"}},
 		"part sum": {
-			func(l *layout) { l.Parts = []generator.Part{{Name: "a", Bits: 5}, {Name: "b", Bits: 6}} }, []string{"parts"},
+			func(l *layout) { l.Parts = []snowflake.Part{{Name: "a", Bits: 5}, {Name: "b", Bits: 6}} }, []string{"parts"},
 			[]string{"the widths of the node's parts sum to 11 bits, but the node field has 10 bits"},
 		},
 		"parts that leave bits": {
-			func(l *layout) { l.Parts = []generator.Part{{Name: "a", Bits: 9}} }, []string{"parts"},
+			func(l *layout) { l.Parts = []snowflake.Part{{Name: "a", Bits: 9}} }, []string{"parts"},
 			[]string{"sum to 9 bits, but the node field has 10 bits; make them equal"},
 		},
 		"parts without node bits": {
-			func(l *layout) { l.NodeBits, l.Parts = 0, []generator.Part{{Name: "a", Bits: 1}} }, []string{"parts"},
+			func(l *layout) { l.NodeBits, l.Parts = 0, []snowflake.Part{{Name: "a", Bits: 1}} }, []string{"parts"},
 			[]string{"sum to 1 bit, but the node field has 0 bits"},
 		},
 		"part width": {
-			func(l *layout) { l.Parts = []generator.Part{{Name: "a", Bits: 0}, {Name: "b", Bits: 10}} }, []string{`part "a"`},
+			func(l *layout) { l.Parts = []snowflake.Part{{Name: "a", Bits: 0}, {Name: "b", Bits: 10}} }, []string{`part "a"`},
 			[]string{`part "a" is 0 bits wide; give it 1 to 62 bits`},
 		},
 		"part names": {
 			func(l *layout) {
-				l.Parts = []generator.Part{{Name: "", Bits: 1}, {Name: "Zone", Bits: 1}, {Name: "tick", Bits: 1}, {Name: "a", Bits: 1}, {Name: "a", Bits: 1}, {Name: "9a", Bits: 1}, {Name: "a b", Bits: 4}}
+				l.Parts = []snowflake.Part{{Name: "", Bits: 1}, {Name: "Zone", Bits: 1}, {Name: "tick", Bits: 1}, {Name: "a", Bits: 1}, {Name: "a", Bits: 1}, {Name: "9a", Bits: 1}, {Name: "a b", Bits: 4}}
 			},
 			[]string{`part ""`, `part "Zone"`, `part "tick"`, `part "a"`, `part "9a"`, `part "a b"`},
 			[]string{"a part has no name", `part name "Zone" is not valid; use a lower-case letter`, `part name "tick" is reserved`, `part name "a" occurs twice`},
 		},
 		"part count": {
-			func(l *layout) { l.Parts = make([]generator.Part, 1_000_000) }, []string{"parts"},
+			func(l *layout) { l.Parts = make([]snowflake.Part, 1_000_000) }, []string{"parts"},
 			[]string{"the node has 1000000 parts; at most 62 of 1 bit each fit: remove 999938"},
 		},
 		"everything": {
@@ -84,11 +84,11 @@ func TestLayoutValidate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := generator.DefaultLayout()
+			l := snowflake.Default()
 			l.Name = ""
 			c.change(&l)
 			err := l.Validate()
-			var layoutErr *generator.LayoutError
+			var layoutErr *snowflake.LayoutError
 			require.ErrorAs(t, err, &layoutErr)
 			assert.Equal(t, l.Name, layoutErr.Name)
 			var fields []string
@@ -108,23 +108,23 @@ func TestLayoutValidate(t *testing.T) {
 
 func TestLayoutValidateAcceptsTheExtremes(t *testing.T) {
 	earliest, latest := time.Unix(0, 0), time.Unix(0, math.MaxInt64)
-	for _, l := range []generator.Layout{
+	for _, l := range []snowflake.Layout{
 		{Epoch: earliest, Tick: 1, TimeBits: 1},
 		{Epoch: latest, Tick: time.Hour, TimeBits: 62, NodeBits: 1},
 		{Epoch: layout2025, Tick: time.Millisecond, TimeBits: 1, NodeBits: 62},
-		{Epoch: layout2025, Tick: time.Millisecond, TimeBits: 1, SequenceBits: 62, Order: generator.TimeSequenceNode},
+		{Epoch: layout2025, Tick: time.Millisecond, TimeBits: 1, SequenceBits: 62, Order: snowflake.TimeSequenceNode},
 		{Epoch: layout2025, Tick: time.Millisecond, TimeBits: 21, NodeBits: 21, SequenceBits: 21,
-			Parts: []generator.Part{{Name: "a-_9", Bits: 20}, {Name: "z", Bits: 1}}},
+			Parts: []snowflake.Part{{Name: "a-_9", Bits: 20}, {Name: "z", Bits: 1}}},
 	} {
 		assert.NoError(t, l.Validate(), l)
 	}
 }
 
 func TestLayoutValidateAt(t *testing.T) {
-	assert.NoError(t, generator.Twitter().ValidateAt(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-	l := generator.DefaultLayout()
+	assert.NoError(t, snowflake.Twitter().ValidateAt(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	l := snowflake.Default()
 	for _, c := range []struct {
-		layout generator.Layout
+		layout snowflake.Layout
 		now    time.Time
 		field  string // "" for no error
 		text   []string
@@ -135,7 +135,7 @@ func TestLayoutValidateAt(t *testing.T) {
 		{l, time.Unix(0, 0), "epoch", []string{"epoch 2025-01-01T00:00:00Z is 55.00 years after now, 1970-01-01T00:00:00Z"}},
 		{l, l.End().Add(-1), "", nil},
 		{l, l.End(), "time", []string{"the time field, 41 bits of 1ms from 2025-01-01T00:00:00Z, ended at 2094-09-07T15:47:35.552Z, 0s before now"}},
-		{generator.Baidu(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "time",
+		{snowflake.Baidu(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "time",
 			[]string{`layout "baidu": the time field, 28 bits of 1s from 2016-05-19T16:00:00Z, ended at 2024-11-20T13:24:16Z, 406.4 days before now, 2026-01-01T00:00:00Z`, "existing IDs still decode", "choose a later epoch"}},
 	} {
 		err := c.layout.ValidateAt(c.now)
@@ -143,7 +143,7 @@ func TestLayoutValidateAt(t *testing.T) {
 			assert.NoError(t, err)
 			continue
 		}
-		var layoutErr *generator.LayoutError
+		var layoutErr *snowflake.LayoutError
 		require.ErrorAs(t, err, &layoutErr)
 		require.Len(t, layoutErr.Problems, 1)
 		assert.Equal(t, c.field, layoutErr.Problems[0].Field)
@@ -156,12 +156,12 @@ func TestLayoutValidateAt(t *testing.T) {
 // Decode validates the layout every time, so a valid one must cost next to
 // nothing.
 func TestLayoutValidateAllocatesNothing(t *testing.T) {
-	l := generator.Twitter()
+	l := snowflake.Twitter()
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _ = l.Validate() }))
 }
 
 func TestOrderString(t *testing.T) {
-	assert.Equal(t, "time|node|sequence", generator.TimeNodeSequence.String())
-	assert.Equal(t, "time|sequence|node", generator.TimeSequenceNode.String())
-	assert.Equal(t, "order 9", generator.Order(9).String())
+	assert.Equal(t, "time|node|sequence", snowflake.TimeNodeSequence.String())
+	assert.Equal(t, "time|sequence|node", snowflake.TimeSequenceNode.String())
+	assert.Equal(t, "order 9", snowflake.Order(9).String())
 }

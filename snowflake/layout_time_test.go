@@ -1,4 +1,4 @@
-package generator_test
+package snowflake_test
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 var endOf9999 = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
@@ -51,7 +51,7 @@ func TestLayoutTimeAgainstBigIntegers(t *testing.T) {
 
 // Where the count of nanoseconds passes 64 bits, 584 years from the epoch.
 func TestLayoutTimeBeyond64Bits(t *testing.T) {
-	l := generator.Layout{Epoch: layout2025, Tick: time.Microsecond, TimeBits: 62}
+	l := snowflake.Layout{Epoch: layout2025, Tick: time.Microsecond, TimeBits: 62}
 	at := time.Unix(layout2025.Unix()+18446744073, 709551616).UTC() // 2^64 ns on
 	for ns, tick := range map[time.Duration]int64{-1: 18446744073709551, 0: 18446744073709551, 383: 18446744073709551, 384: 18446744073709552} {
 		id, err := l.Compose(at.Add(ns), 0, 0)
@@ -61,32 +61,32 @@ func TestLayoutTimeBeyond64Bits(t *testing.T) {
 }
 
 func TestLayoutCapacity(t *testing.T) {
-	c := generator.DefaultLayout().Capacity()
+	c := snowflake.Default().Capacity()
 	assert.EqualValues(t, 4096, c.IDsPerTick)
 	assert.Equal(t, 4_096_000.0, c.IDsPerSecond)
 	assert.EqualValues(t, 1024, c.Nodes)
 	assert.InDelta(t, 69.68, c.Years, 0.01)
 	assert.Equal(t, time.Date(2094, 9, 7, 15, 47, 35, 551_999_999, time.UTC), c.Last)
 
-	c = generator.Sonyflake().Capacity()
+	c = snowflake.Sonyflake().Capacity()
 	assert.Equal(t, 25_600.0, c.IDsPerSecond)
 	assert.EqualValues(t, 65_536, c.Nodes)
 	assert.InDelta(t, 174.2, c.Years, 0.05)
 
-	wide := generator.Layout{Epoch: layout2025, Tick: time.Hour, TimeBits: 62, NodeBits: 1}
+	wide := snowflake.Layout{Epoch: layout2025, Tick: time.Hour, TimeBits: 62, NodeBits: 1}
 	c = wide.Capacity()
 	assert.EqualValues(t, 1, c.IDsPerTick)
 	assert.InEpsilon(t, math.Pow(2, 62)/24/365.25, c.Years, 1e-9)
 	assert.Equal(t, endOf9999, wide.End())
 	assert.Equal(t, endOf9999.Add(-1), c.Last)
 
-	assert.Zero(t, generator.Layout{}.Capacity())
-	assert.Zero(t, generator.Layout{}.End())
+	assert.Zero(t, snowflake.Layout{}.Capacity())
+	assert.Zero(t, snowflake.Layout{}.End())
 }
 
 func TestLayoutLifetimeBounds(t *testing.T) {
-	wide := generator.Layout{Epoch: layout2025, Tick: time.Millisecond, TimeBits: 62}
-	for _, l := range append(generator.Presets(), wide) {
+	wide := snowflake.Layout{Epoch: layout2025, Tick: time.Millisecond, TimeBits: 62}
+	for _, l := range append(snowflake.Presets(), wide) {
 		for at, message := range map[time.Time]string{
 			l.Epoch:                       "",
 			l.End().Add(-1):               "",
@@ -101,13 +101,13 @@ func TestLayoutLifetimeBounds(t *testing.T) {
 				assert.NoError(t, err)
 				continue
 			}
-			var instantErr *generator.InstantError
+			var instantErr *snowflake.InstantError
 			require.ErrorAs(t, err, &instantErr, "%s at %s", l, at)
 			assert.True(t, at.Equal(instantErr.Instant))
 			assert.Equal(t, l.Epoch, instantErr.Start)
 			assert.Equal(t, l.End(), instantErr.End)
 			assert.ErrorContains(t, err, message)
-			for _, bound := range []func(time.Time) (generator.ID, error){l.Min, l.Max} {
+			for _, bound := range []func(time.Time) (snowflake.ID, error){l.Min, l.Max} {
 				_, err := bound(at)
 				assert.ErrorAs(t, err, &instantErr)
 			}
@@ -116,23 +116,23 @@ func TestLayoutLifetimeBounds(t *testing.T) {
 }
 
 func TestLayoutMinMax(t *testing.T) {
-	l := generator.Twitter()
+	l := snowflake.Twitter()
 	at := time.Date(2022, 6, 28, 16, 7, 40, 105_600_000, time.UTC)
 	lo, err := l.Min(at)
 	require.NoError(t, err)
 	hi, err := l.Max(at)
 	require.NoError(t, err)
-	tick := generator.ID(1541815603606036480 >> 22)
+	tick := snowflake.ID(1541815603606036480 >> 22)
 	assert.Equal(t, tick<<22, lo)
 	assert.Equal(t, tick<<22|(1<<22-1), hi)
 
 	hi, err = l.Max(l.End().Add(-1))
 	require.NoError(t, err)
-	assert.Equal(t, generator.ID(math.MaxInt64), hi)
+	assert.Equal(t, snowflake.ID(math.MaxInt64), hi)
 }
 
 func TestLayoutBetween(t *testing.T) {
-	l := generator.DefaultLayout()
+	l := snowflake.Default()
 	at := func(d time.Duration) time.Time { return l.Epoch.Add(d) }
 	const ms = time.Millisecond
 	all := l.End().Sub(l.Epoch)
@@ -162,7 +162,7 @@ func TestLayoutBetween(t *testing.T) {
 	lo, hi, err := l.Between(time.Unix(math.MinInt64/2, 0), time.Unix(math.MaxInt64/2, 0))
 	require.NoError(t, err)
 	assert.EqualValues(t, 0, lo)
-	assert.Equal(t, generator.ID(math.MaxInt64), hi)
+	assert.Equal(t, snowflake.ID(math.MaxInt64), hi)
 
 	for _, c := range []struct {
 		from, to, at time.Duration
@@ -176,13 +176,13 @@ func TestLayoutBetween(t *testing.T) {
 		{all + ms, all + 2*ms, all + ms, "starts the range 1ms after the time field's end"},
 	} {
 		_, _, err := l.Between(at(c.from), at(c.to))
-		var instantErr *generator.InstantError
+		var instantErr *snowflake.InstantError
 		require.ErrorAs(t, err, &instantErr, c.message)
 		assert.Equal(t, at(c.at), instantErr.Instant)
 		assert.ErrorContains(t, err, c.message)
 	}
-	_, _, err = generator.Layout{}.Between(at(0), at(1))
-	var layoutErr *generator.LayoutError
+	_, _, err = snowflake.Layout{}.Between(at(0), at(1))
+	var layoutErr *snowflake.LayoutError
 	assert.ErrorAs(t, err, &layoutErr)
 }
 
@@ -211,7 +211,7 @@ func TestLayoutBetweenSelectsTicks(t *testing.T) {
 
 // A monotonic reading must not decide: the wall time shown is what counts.
 func TestLayoutIgnoresMonotonicReadings(t *testing.T) {
-	l := generator.DefaultLayout()
+	l := snowflake.Default()
 	now := time.Now()
 	l.Epoch = now
 	id, err := l.Compose(now.Add(time.Millisecond), 0, 0)

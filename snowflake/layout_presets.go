@@ -1,13 +1,13 @@
-package generator
+package snowflake
 
 import "time"
 
-// DefaultLayout returns the layout of a generator that is given none: 41 bits of
+// Default returns the layout of a generator that is given none: 41 bits of
 // 1ms from 2025-01-01T00:00:00Z, until 2094-09-07T15:47:35.552Z; 10 bits for
 // 1024 nodes; 12 bits for 4096 IDs per node and millisecond. Its widths are
 // Twitter's, so what is built for those works; its epoch is recent, so that none
 // of its 69.7 years are spent on the past. Its name is "tickflake".
-func DefaultLayout() Layout {
+func Default() Layout {
 	return Layout{
 		Name:  "tickflake",
 		Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -146,7 +146,7 @@ func JavaScript() Layout {
 // not change. The caller may modify the slice and the layouts.
 func Presets() []Layout {
 	return []Layout{
-		DefaultLayout(), Twitter(), Discord(), Instagram(), Sonyflake(), SonyflakeV1(),
+		Default(), Twitter(), Discord(), Instagram(), Sonyflake(), SonyflakeV1(),
 		Leaf(), Baidu(), EasySwoole(), JavaScript(),
 	}
 }

@@ -1,4 +1,4 @@
-package generator_test
+package snowflake_test
 
 import (
 	"database/sql"
@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // An ID in a struct becomes a JSON string, which JavaScript reads without
 // rounding. A number from another writer is accepted too.
 func ExampleID_MarshalJSON() {
 	type order struct {
-		ID    generator.ID `json:"id"`
+		ID    snowflake.ID `json:"id"`
 		Items int          `json:"items"`
 	}
 	data, err := json.Marshal(order{ID: 1541815603606036480, Items: 3})
@@ -29,7 +29,7 @@ func ExampleID_MarshalJSON() {
 
 // Two consecutive IDs in the forms that sort as text.
 func ExampleID_Base32() {
-	for _, id := range []generator.ID{1541815603606036480, 1541815603606036481} {
+	for _, id := range []snowflake.ID{1541815603606036480, 1541815603606036481} {
 		fmt.Println(id.Base32(), id.Base58(), id.Base62())
 	}
 	// Output:
@@ -39,7 +39,7 @@ func ExampleID_Base32() {
 
 // What a person typed: lower case, the letter l for 1 and the letter o for 0.
 func ExampleParseBase32() {
-	id, err := generator.ParseBase32("lasd13xhlf8oo")
+	id, err := snowflake.ParseBase32("lasd13xhlf8oo")
 	fmt.Println(id, err)
 	fmt.Println(id.Base32())
 	// Output:
@@ -49,12 +49,12 @@ func ExampleParseBase32() {
 
 // The message is for people; a program asks for the cause and the offset.
 func ExampleParseError() {
-	_, err := generator.ParseID("1541815603606O36480")
+	_, err := snowflake.Parse("1541815603606O36480")
 	fmt.Println(err)
 
-	var parse *generator.ParseError
+	var parse *snowflake.ParseError
 	if errors.As(err, &parse) {
-		fmt.Println(errors.Is(err, generator.ErrIDSyntax), parse.Offset)
+		fmt.Println(errors.Is(err, snowflake.ErrSyntax), parse.Offset)
 	}
 	// Output:
 	// decimal ID "1541815603606O36480": bad character "O" at offset 13
@@ -63,14 +63,14 @@ func ExampleParseError() {
 
 // A column that may be NULL is scanned into a sql.Null, any other into an ID.
 func ExampleID_Scan() {
-	var parent sql.Null[generator.ID]
+	var parent sql.Null[snowflake.ID]
 	for _, column := range []any{int64(1541815603606036480), nil} {
 		err := parent.Scan(column)
 		fmt.Println(parent.V, parent.Valid, err)
 	}
 
-	var id generator.ID
-	fmt.Println(errors.Is(id.Scan(nil), generator.ErrIDType))
+	var id snowflake.ID
+	fmt.Println(errors.Is(id.Scan(nil), snowflake.ErrType))
 	// Output:
 	// 1541815603606036480 true <nil>
 	// 0 false <nil>

@@ -1,4 +1,4 @@
-package generator
+package snowflake
 
 import (
 	"fmt"
@@ -139,8 +139,8 @@ func (e *DecodeError) Error() string {
 		int64(e.ID), e.Reason, int64(e.Max))
 }
 
-// clone returns a layout that shares nothing with l.
-func (l Layout) clone() Layout {
+// Clone returns a layout that shares nothing with l.
+func (l Layout) Clone() Layout {
 	l.Parts = slices.Clone(l.Parts)
 	return l
 }
@@ -161,8 +161,8 @@ func (l Layout) Compose(t time.Time, node, sequence int64) (ID, error) {
 	if err != nil {
 		return 0, err
 	}
-	if node < 0 || node > l.maxNode() {
-		return 0, &FieldError{Field: "node", Got: node, Max: l.maxNode()}
+	if node < 0 || node > l.MaxNode() {
+		return 0, &FieldError{Field: "node", Got: node, Max: l.MaxNode()}
 	}
 	if sequence < 0 || sequence > l.maxSequence() {
 		return 0, &FieldError{Field: "sequence", Got: sequence, Max: l.maxSequence()}
@@ -188,14 +188,14 @@ func (l Layout) Decode(id ID) (Decoded, error) {
 	if got := bits.Len64(uint64(id)); got > width {
 		return Decoded{}, l.decodeError(id, fmt.Sprintf("it takes %d bits, %d more than the layout's fields have", got, got-width))
 	}
-	t, ok := l.tickTime(uint64(id) >> l.timeShift())
+	t, ok := l.TickTime(uint64(id) >> l.timeShift())
 	if !ok {
 		return Decoded{}, l.decodeError(id, "its time lies past the year 9999")
 	}
 	d := Decoded{
 		ID:       id,
 		Time:     t,
-		Node:     int64(id) >> l.nodeShift() & l.maxNode(),
+		Node:     int64(id) >> l.nodeShift() & l.MaxNode(),
 		Sequence: int64(id) >> l.sequenceShift() & l.maxSequence(),
 	}
 	if len(l.Parts) > 0 {
@@ -211,7 +211,7 @@ func (l Layout) Decode(id ID) (Decoded, error) {
 
 func (l Layout) decodeError(id ID, reason string) error {
 	last := l.tickOf(l.end().Add(-1))
-	return &DecodeError{ID: id, Max: l.pack(last, l.maxNode(), l.maxSequence()), Reason: reason}
+	return &DecodeError{ID: id, Max: l.pack(last, l.MaxNode(), l.maxSequence()), Reason: reason}
 }
 
 // Node composes a node number from its parts, high bits first: for the Twitter
@@ -270,8 +270,8 @@ func (l Layout) sequenceShift() int {
 // maxTick returns the largest tick that fits the time field.
 func (l Layout) maxTick() uint64 { return uint64(fieldMax(l.TimeBits)) }
 
-// maxNode returns the largest node number.
-func (l Layout) maxNode() int64 { return fieldMax(l.NodeBits) }
+// MaxNode returns the largest node number.
+func (l Layout) MaxNode() int64 { return fieldMax(l.NodeBits) }
 
 func (l Layout) maxSequence() int64 { return fieldMax(l.SequenceBits) }
 

@@ -1,4 +1,4 @@
-package generator_test
+package snowflake_test
 
 import (
 	"encoding/json"
@@ -11,27 +11,27 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 var layout2025 = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // randomLayout returns a valid layout with widths, tick, order, parts and epoch
 // drawn from their whole ranges.
-func randomLayout(r *rand.Rand) generator.Layout {
+func randomLayout(r *rand.Rand) snowflake.Layout {
 	total := 1 + r.IntN(63)
-	l := generator.Layout{
+	l := snowflake.Layout{
 		Epoch:    time.Unix(0, r.Int64()).UTC(),
 		Tick:     time.Duration(1 + r.Int64N(1<<r.IntN(42))),
 		TimeBits: 1 + r.IntN(min(total, 62)),
-		Order:    generator.Order(r.IntN(2)),
+		Order:    snowflake.Order(r.IntN(2)),
 	}
 	l.Tick = min(l.Tick, time.Hour)
 	l.NodeBits = min(r.IntN(total-l.TimeBits+1), 62)
 	l.SequenceBits = min(total-l.TimeBits-l.NodeBits, 62)
 	if r.IntN(2) == 0 {
 		for left := l.NodeBits; left > 0; {
-			p := generator.Part{Name: fmt.Sprintf("p%d", len(l.Parts)), Bits: 1 + r.IntN(left)}
+			p := snowflake.Part{Name: fmt.Sprintf("p%d", len(l.Parts)), Bits: 1 + r.IntN(left)}
 			l.Parts = append(l.Parts, p)
 			left -= p.Bits
 		}
@@ -40,7 +40,7 @@ func randomLayout(r *rand.Rand) generator.Layout {
 }
 
 // randomInstant returns an instant of the layout's lifetime.
-func randomInstant(r *rand.Rand, l generator.Layout) time.Time {
+func randomInstant(r *rand.Rand, l snowflake.Layout) time.Time {
 	last := l.Capacity().Last
 	span := last.Unix() - l.Epoch.Unix()
 	t := time.Unix(l.Epoch.Unix()+r.Int64N(span+1), r.Int64N(1e9)).UTC()
@@ -54,18 +54,18 @@ func randomInstant(r *rand.Rand, l generator.Layout) time.Time {
 }
 
 func TestLayoutDecodesKnownIDs(t *testing.T) {
-	d, err := generator.Twitter().Decode(1541815603606036480)
+	d, err := snowflake.Twitter().Decode(1541815603606036480)
 	require.NoError(t, err)
-	assert.Equal(t, generator.Decoded{
+	assert.Equal(t, snowflake.Decoded{
 		ID:    1541815603606036480,
 		Time:  time.Date(2022, 6, 28, 16, 7, 40, 105e6, time.UTC),
 		Node:  378,
 		Parts: map[string]int64{"datacenter": 11, "worker": 26},
 	}, d)
 
-	d, err = generator.Discord().Decode(175928847299117063)
+	d, err = snowflake.Discord().Decode(175928847299117063)
 	require.NoError(t, err)
-	assert.Equal(t, generator.Decoded{
+	assert.Equal(t, snowflake.Decoded{
 		ID:       175928847299117063,
 		Time:     time.Date(2016, 4, 30, 11, 18, 25, 796e6, time.UTC),
 		Node:     32,
@@ -73,7 +73,7 @@ func TestLayoutDecodesKnownIDs(t *testing.T) {
 		Sequence: 7,
 	}, d)
 
-	d, err = generator.Instagram().Decode(2384288897814875714)
+	d, err = snowflake.Instagram().Decode(2384288897814875714)
 	require.NoError(t, err)
 	assert.Equal(t, time.Date(2020, 8, 26, 13, 43, 27, 0, time.UTC), d.Time.Truncate(time.Second))
 	assert.Equal(t, map[string]int64{"shard": d.Node}, d.Parts)
@@ -81,15 +81,15 @@ func TestLayoutDecodesKnownIDs(t *testing.T) {
 
 // The fields' places, written out by hand rather than computed.
 func TestLayoutComposePlacesFields(t *testing.T) {
-	l := generator.Layout{Epoch: layout2025, Tick: time.Second, TimeBits: 8, NodeBits: 6, SequenceBits: 4,
-		Parts: []generator.Part{{Name: "a", Bits: 2}, {Name: "b", Bits: 4}}}
+	l := snowflake.Layout{Epoch: layout2025, Tick: time.Second, TimeBits: 8, NodeBits: 6, SequenceBits: 4,
+		Parts: []snowflake.Part{{Name: "a", Bits: 2}, {Name: "b", Bits: 4}}}
 	at := layout2025.Add(0b10100101 * time.Second)
 
 	id, err := l.Compose(at, 0b10_1100, 0b0110)
 	require.NoError(t, err)
 	assert.EqualValues(t, 0b10100101_101100_0110, id)
 
-	l.Order = generator.TimeSequenceNode
+	l.Order = snowflake.TimeSequenceNode
 	id, err = l.Compose(at, 0b10_1100, 0b0110)
 	require.NoError(t, err)
 	assert.EqualValues(t, 0b10100101_0110_101100, id)
@@ -102,14 +102,14 @@ func TestLayoutComposePlacesFields(t *testing.T) {
 
 func TestLayoutComposeDecodeIdentity(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	check := func(l generator.Layout) {
+	check := func(l snowflake.Layout) {
 		require.NoError(t, l.Validate(), l)
 		at := randomInstant(r, l)
 		node := r.Int64N(l.Capacity().Nodes)
 		sequence := r.Int64N(l.Capacity().IDsPerTick)
 		id, err := l.Compose(at, node, sequence)
 		require.NoError(t, err, "%s at %s", l, at)
-		require.GreaterOrEqual(t, id, generator.ID(0))
+		require.GreaterOrEqual(t, id, snowflake.ID(0))
 
 		d, err := l.Decode(id)
 		require.NoError(t, err, "%s at %s", l, at)
@@ -135,7 +135,7 @@ func TestLayoutComposeDecodeIdentity(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, id, again, "%s at %s", l, at)
 	}
-	for _, l := range generator.Presets() {
+	for _, l := range snowflake.Presets() {
 		for range 500 {
 			check(l)
 		}
@@ -164,45 +164,45 @@ func TestLayoutIDsSortByTime(t *testing.T) {
 }
 
 func TestLayoutComposeRefuses(t *testing.T) {
-	l := generator.Twitter()
+	l := snowflake.Twitter()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, c := range []struct {
 		node, sequence int64
-		want           generator.FieldError
+		want           snowflake.FieldError
 		message        string
 	}{
-		{1024, 0, generator.FieldError{Field: "node", Got: 1024, Max: 1023}, "node 1024 needs 11 bits, but the field has 10 bits: it is 1 more than 1023"},
-		{-1, 0, generator.FieldError{Field: "node", Got: -1, Max: 1023}, "node -1 is negative; give a number from 0 to 1023"},
-		{0, 5000, generator.FieldError{Field: "sequence", Got: 5000, Max: 4095}, "sequence 5000 needs 13 bits, but the field has 12 bits: it is 905 more than 4095"},
-		{0, math.MinInt64, generator.FieldError{Field: "sequence", Got: math.MinInt64, Max: 4095}, "is negative"},
-		{math.MaxInt64, 0, generator.FieldError{Field: "node", Got: math.MaxInt64, Max: 1023}, "needs 63 bits"},
+		{1024, 0, snowflake.FieldError{Field: "node", Got: 1024, Max: 1023}, "node 1024 needs 11 bits, but the field has 10 bits: it is 1 more than 1023"},
+		{-1, 0, snowflake.FieldError{Field: "node", Got: -1, Max: 1023}, "node -1 is negative; give a number from 0 to 1023"},
+		{0, 5000, snowflake.FieldError{Field: "sequence", Got: 5000, Max: 4095}, "sequence 5000 needs 13 bits, but the field has 12 bits: it is 905 more than 4095"},
+		{0, math.MinInt64, snowflake.FieldError{Field: "sequence", Got: math.MinInt64, Max: 4095}, "is negative"},
+		{math.MaxInt64, 0, snowflake.FieldError{Field: "node", Got: math.MaxInt64, Max: 1023}, "needs 63 bits"},
 	} {
 		id, err := l.Compose(now, c.node, c.sequence)
 		assert.Zero(t, id)
-		var fieldErr *generator.FieldError
+		var fieldErr *snowflake.FieldError
 		require.ErrorAs(t, err, &fieldErr)
 		assert.Equal(t, c.want, *fieldErr)
 		assert.ErrorContains(t, err, c.message)
 	}
 
-	_, err := generator.Layout{}.Compose(now, 0, 0)
-	var layoutErr *generator.LayoutError
+	_, err := snowflake.Layout{}.Compose(now, 0, 0)
+	var layoutErr *snowflake.LayoutError
 	assert.ErrorAs(t, err, &layoutErr)
 }
 
 func TestLayoutDecodeRefuses(t *testing.T) {
-	narrow := generator.JavaScript()
-	wide := generator.Layout{Epoch: layout2025, Tick: time.Second, TimeBits: 60, NodeBits: 1, SequenceBits: 2}
+	narrow := snowflake.JavaScript()
+	wide := snowflake.Layout{Epoch: layout2025, Tick: time.Second, TimeBits: 60, NodeBits: 1, SequenceBits: 2}
 	odd := wide // a tick starts on the very last nanosecond of 9999
 	odd.Epoch = layout2025.Add(-1)
-	hours := generator.Layout{Epoch: layout2025, Tick: time.Hour, TimeBits: 62}
+	hours := snowflake.Layout{Epoch: layout2025, Tick: time.Hour, TimeBits: 62}
 	for _, c := range []struct {
-		layout  generator.Layout
-		id, max generator.ID
+		layout  snowflake.Layout
+		id, max snowflake.ID
 		message string
 	}{
-		{generator.Twitter(), -1, math.MaxInt64, "ID -1 cannot be decoded: it is negative; IDs of this layout run from 0 to 9223372036854775807"},
-		{generator.Twitter(), math.MinInt64, math.MaxInt64, "it is negative"},
+		{snowflake.Twitter(), -1, math.MaxInt64, "ID -1 cannot be decoded: it is negative; IDs of this layout run from 0 to 9223372036854775807"},
+		{snowflake.Twitter(), math.MinInt64, math.MaxInt64, "it is negative"},
 		{narrow, 1 << 53, 1<<53 - 1, "it takes 54 bits, 1 more than the layout's fields have; IDs of this layout run from 0 to 9007199254740991"},
 		{narrow, math.MaxInt64, 1<<53 - 1, "it takes 63 bits, 10 more than the layout's fields have"},
 		// 251666611199 s from 2025 to the last second of 9999.
@@ -213,7 +213,7 @@ func TestLayoutDecodeRefuses(t *testing.T) {
 		{hours, 5124095576030432, 69907391, "its time lies past the year 9999"},
 	} {
 		_, err := c.layout.Decode(c.id)
-		var decodeErr *generator.DecodeError
+		var decodeErr *snowflake.DecodeError
 		require.ErrorAs(t, err, &decodeErr, c.message)
 		assert.Equal(t, c.id, decodeErr.ID)
 		assert.Equal(t, c.max, decodeErr.Max)
@@ -223,47 +223,47 @@ func TestLayoutDecodeRefuses(t *testing.T) {
 		assert.NoError(t, err, "the largest ID of %s", c.layout)
 	}
 
-	_, err := generator.Layout{}.Decode(1)
-	var layoutErr *generator.LayoutError
+	_, err := snowflake.Layout{}.Decode(1)
+	var layoutErr *snowflake.LayoutError
 	assert.ErrorAs(t, err, &layoutErr)
 }
 
 func TestLayoutNode(t *testing.T) {
-	node, err := generator.Twitter().Node(11, 26)
+	node, err := snowflake.Twitter().Node(11, 26)
 	require.NoError(t, err)
 	assert.EqualValues(t, 378, node)
-	node, err = generator.DefaultLayout().Node(378)
+	node, err = snowflake.Default().Node(378)
 	require.NoError(t, err)
 	assert.EqualValues(t, 378, node)
 
-	single := generator.Layout{Epoch: layout2025, Tick: 1, TimeBits: 1}
+	single := snowflake.Layout{Epoch: layout2025, Tick: 1, TimeBits: 1}
 	node, err = single.Node()
 	require.NoError(t, err)
 	assert.Zero(t, node)
 
 	for _, c := range []struct {
-		layout generator.Layout
+		layout snowflake.Layout
 		parts  []int64
 		want   error
 		text   string
 	}{
-		{generator.Twitter(), []int64{1}, &generator.PartsError{Got: 1, Want: []string{"datacenter", "worker"}},
+		{snowflake.Twitter(), []int64{1}, &snowflake.PartsError{Got: 1, Want: []string{"datacenter", "worker"}},
 			"1 node numbers given, but the layout takes 2: datacenter, worker (high bits first)"},
-		{generator.DefaultLayout(), nil, &generator.PartsError{Got: 0, Want: []string{"node"}}, "takes 1: node"},
-		{single, []int64{0}, &generator.PartsError{Got: 1, Want: []string{}}, "no node bits; give none"},
-		{generator.Twitter(), []int64{32, 0}, &generator.FieldError{Field: "datacenter", Got: 32, Max: 31}, "datacenter 32 needs 6 bits"},
-		{generator.Twitter(), []int64{0, -1}, &generator.FieldError{Field: "worker", Got: -1, Max: 31}, "worker -1 is negative"},
+		{snowflake.Default(), nil, &snowflake.PartsError{Got: 0, Want: []string{"node"}}, "takes 1: node"},
+		{single, []int64{0}, &snowflake.PartsError{Got: 1, Want: []string{}}, "no node bits; give none"},
+		{snowflake.Twitter(), []int64{32, 0}, &snowflake.FieldError{Field: "datacenter", Got: 32, Max: 31}, "datacenter 32 needs 6 bits"},
+		{snowflake.Twitter(), []int64{0, -1}, &snowflake.FieldError{Field: "worker", Got: -1, Max: 31}, "worker -1 is negative"},
 	} {
 		_, err := c.layout.Node(c.parts...)
 		assert.Equal(t, c.want, err)
 		assert.ErrorContains(t, err, c.text)
 	}
-	_, err = generator.Layout{}.Node()
+	_, err = snowflake.Layout{}.Node()
 	assert.Error(t, err)
 }
 
 func TestDecodedJSON(t *testing.T) {
-	decode := func(l generator.Layout, id generator.ID) string {
+	decode := func(l snowflake.Layout, id snowflake.ID) string {
 		d, err := l.Decode(id)
 		require.NoError(t, err)
 		text, err := json.Marshal(d)
@@ -272,22 +272,22 @@ func TestDecodedJSON(t *testing.T) {
 	}
 	assert.Equal(t,
 		`{"id":"1541815603606036480","time":"2022-06-28T16:07:40.105Z","node":378,"parts":{"datacenter":11,"worker":26},"sequence":0}`,
-		decode(generator.Twitter(), 1541815603606036480))
+		decode(snowflake.Twitter(), 1541815603606036480))
 	assert.Equal(t,
 		`{"id":"0","time":"2025-01-01T00:00:00.000Z","node":0,"parts":{},"sequence":0}`,
-		decode(generator.DefaultLayout(), 0))
+		decode(snowflake.Default(), 0))
 
-	fine := generator.Layout{Epoch: layout2025, Tick: 100 * time.Microsecond, TimeBits: 63 - 22, NodeBits: 10, SequenceBits: 12}
+	fine := snowflake.Layout{Epoch: layout2025, Tick: 100 * time.Microsecond, TimeBits: 63 - 22, NodeBits: 10, SequenceBits: 12}
 	assert.Contains(t, decode(fine, 1<<22), `"time":"2025-01-01T00:00:00.000100Z"`)
 	fine.Tick = 1
 	assert.Contains(t, decode(fine, 1<<22), `"time":"2025-01-01T00:00:00.000000001Z"`)
 }
 
 func TestDecodedString(t *testing.T) {
-	d, err := generator.Twitter().Decode(1541815603606036480)
+	d, err := snowflake.Twitter().Decode(1541815603606036480)
 	require.NoError(t, err)
 	assert.Equal(t, "1541815603606036480: 2022-06-28T16:07:40.105Z, node 378 (datacenter 11, worker 26), sequence 0", d.String())
-	d, err = generator.DefaultLayout().Decode(4096 + 7)
+	d, err = snowflake.Default().Decode(4096 + 7)
 	require.NoError(t, err)
 	assert.Equal(t, "4103: 2025-01-01T00:00:00.000Z, node 1, sequence 7", d.String())
 }
@@ -300,19 +300,19 @@ func TestLayoutNeverPanics(t *testing.T) {
 	numbers := []int64{math.MinInt64, -1, 0, 1, 1 << 40, math.MaxInt64}
 	pick := func() int { return widths[r.IntN(len(widths))] }
 	for range 4000 {
-		l := generator.Layout{
+		l := snowflake.Layout{
 			Epoch:    instants[r.IntN(len(instants))],
 			Tick:     time.Duration(numbers[r.IntN(len(numbers))]),
 			TimeBits: pick(), NodeBits: pick(), SequenceBits: pick(),
-			Order: generator.Order(pick()),
+			Order: snowflake.Order(pick()),
 		}
 		if r.IntN(2) == 0 {
-			l.Parts = []generator.Part{{Name: "a", Bits: pick()}, {Name: "\x00", Bits: pick()}}
+			l.Parts = []snowflake.Part{{Name: "a", Bits: pick()}, {Name: "\x00", Bits: pick()}}
 		}
 		at, number := instants[r.IntN(len(instants))], numbers[r.IntN(len(numbers))]
 		_ = fmt.Sprint(l, l.Validate(), l.ValidateAt(at), l.Capacity(), l.End())
 		for _, err := range []error{
-			onlyError(l.Compose(at, number, number)), onlyError(l.Decode(generator.ID(number))), onlyError(l.Node(number, number)),
+			onlyError(l.Compose(at, number, number)), onlyError(l.Decode(snowflake.ID(number))), onlyError(l.Node(number, number)),
 			onlyError(l.Min(at)), onlyError(l.Max(at)), onlyError(l.MarshalText()),
 		} {
 			_ = fmt.Sprint(err)

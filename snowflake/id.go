@@ -1,4 +1,4 @@
-package generator
+package snowflake
 
 import (
 	"bytes"
@@ -48,7 +48,7 @@ import (
 // one. It is a bug in the caller, and every method makes it visible without a
 // panic. Methods that can fail ([ID.AppendText], [ID.MarshalText],
 // [ID.MarshalJSON], [ID.AppendBinary], [ID.MarshalBinary] and [ID.Value])
-// return an error that wraps [ErrIDRange], so that nothing is stored that
+// return an error that wraps [ErrRange], so that nothing is stored that
 // cannot be read back. Methods that cannot fail write it: [ID.String] and
 // [ID.LogValue] with a minus sign, [ID.Bytes] and the three fixed-width forms
 // as the unsigned number with the same 64 bits. Whatever reads IDs refuses all
@@ -57,20 +57,20 @@ type ID int64
 
 // The causes a [ParseError] wraps, for use with [errors.Is].
 var (
-	// ErrIDSyntax means that the text has a character that does not belong
+	// ErrSyntax means that the text has a character that does not belong
 	// there, or is not written in the one accepted way ("007").
-	ErrIDSyntax = errors.New("malformed ID")
+	ErrSyntax = errors.New("malformed ID")
 
-	// ErrIDLength means that the text or the bytes are too short or too long
+	// ErrLength means that the text or the bytes are too short or too long
 	// for the form, whatever they hold.
-	ErrIDLength = errors.New("ID of the wrong length")
+	ErrLength = errors.New("ID of the wrong length")
 
-	// ErrIDRange means a well-formed number outside 0 to 9223372036854775807.
-	ErrIDRange = errors.New("ID out of range")
+	// ErrRange means a well-formed number outside 0 to 9223372036854775807.
+	ErrRange = errors.New("ID out of range")
 
-	// ErrIDType means a JSON or SQL value of a kind that holds no ID, such as
+	// ErrType means a JSON or SQL value of a kind that holds no ID, such as
 	// a JSON object or an SQL NULL.
-	ErrIDType = errors.New("value of a type that holds no ID")
+	ErrType = errors.New("value of a type that holds no ID")
 )
 
 // ParseError says why something could not be read as an [ID]. Every function
@@ -96,8 +96,8 @@ type ParseError struct {
 	// Reason says what is wrong, with the numbers: "length 12, want 13".
 	Reason string
 
-	// Err is the cause: [ErrIDSyntax], [ErrIDLength], [ErrIDRange] or
-	// [ErrIDType].
+	// Err is the cause: [ErrSyntax], [ErrLength], [ErrRange] or
+	// [ErrType].
 	Err error
 }
 
@@ -131,29 +131,29 @@ func refuse(form, text string, offset int, cause error, reason string) error {
 
 // refuseTooLarge builds the ParseError for a number beyond the largest ID.
 func refuseTooLarge(form, text string) error {
-	return refuse(form, text, -1, ErrIDRange, "exceeds "+strconv.FormatInt(math.MaxInt64, 10))
+	return refuse(form, text, -1, ErrRange, "exceeds "+strconv.FormatInt(math.MaxInt64, 10))
 }
 
-// ParseID reads the decimal form that [ID.String] writes: 1 to 19 ASCII digits
+// Parse reads the decimal form that [ID.String] writes: 1 to 19 ASCII digits
 // up to 9223372036854775807, and nothing else. A sign, a space, an underscore
 // and a leading zero (except in "0" itself) are refused, so that two texts are
 // equal exactly when their IDs are.
 //
-// The error is a [*ParseError] that wraps [ErrIDLength] (empty), [ErrIDSyntax]
-// or [ErrIDRange].
-func ParseID(s string) (ID, error) { return parseDecimal("decimal", s) }
+// The error is a [*ParseError] that wraps [ErrLength] (empty), [ErrSyntax]
+// or [ErrRange].
+func Parse(s string) (ID, error) { return parseDecimal("decimal", s) }
 
-// parseDecimal is ParseID on behalf of the form that contains the digits.
+// parseDecimal is Parse on behalf of the form that contains the digits.
 func parseDecimal(form, s string) (ID, error) {
 	if s == "" {
-		return 0, refuse(form, s, -1, ErrIDLength, "empty, want 1 to 19 digits")
+		return 0, refuse(form, s, -1, ErrLength, "empty, want 1 to 19 digits")
 	}
 	id, err := decimalDigits.parse(form, s)
 	if err != nil {
 		return 0, err
 	}
 	if s[0] == '0' && len(s) > 1 {
-		return 0, refuse(form, s, 0, ErrIDSyntax, "leading zero")
+		return 0, refuse(form, s, 0, ErrSyntax, "leading zero")
 	}
 	return id, nil
 }
@@ -161,7 +161,7 @@ func parseDecimal(form, s string) (ID, error) {
 // checkWritable returns an error for a negative ID; see the doc of [ID].
 func (id ID) checkWritable() error {
 	if id < 0 {
-		return fmt.Errorf("%w: %d is negative", ErrIDRange, int64(id))
+		return fmt.Errorf("%w: %d is negative", ErrRange, int64(id))
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (id ID) checkWritable() error {
 // Int64 returns the ID as a plain integer.
 func (id ID) Int64() int64 { return int64(id) }
 
-// String returns the ID in decimal, without padding. [ParseID] reads it back.
+// String returns the ID in decimal, without padding. [Parse] reads it back.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // LogValue implements [slog.LogValuer]: the decimal form as a string, because
@@ -177,7 +177,7 @@ func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 func (id ID) LogValue() slog.Value { return slog.StringValue(id.String()) }
 
 // AppendText implements [encoding.TextAppender]: it appends the decimal form.
-// It fails, with [ErrIDRange], only for a negative ID, and then returns b as it
+// It fails, with [ErrRange], only for a negative ID, and then returns b as it
 // was.
 func (id ID) AppendText(b []byte) ([]byte, error) {
 	if err := id.checkWritable(); err != nil {
@@ -188,13 +188,13 @@ func (id ID) AppendText(b []byte) ([]byte, error) {
 
 // MarshalText implements [encoding.TextMarshaler] with the decimal form, which
 // also serves for keys of JSON objects and for XML. It fails, with
-// [ErrIDRange], only for a negative ID.
+// [ErrRange], only for a negative ID.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText implements [encoding.TextUnmarshaler]. It accepts what
-// [ParseID] accepts, with the same errors.
+// [Parse] accepts, with the same errors.
 func (id *ID) UnmarshalText(text []byte) error {
-	v, err := ParseID(string(text))
+	v, err := Parse(string(text))
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 }
 
 // MarshalJSON implements [json.Marshaler]: a JSON string with the decimal form,
-// because a JavaScript number keeps only 53 bits. It fails, with [ErrIDRange],
+// because a JavaScript number keeps only 53 bits. It fails, with [ErrRange],
 // only for a negative ID.
 func (id ID) MarshalJSON() ([]byte, error) {
 	if err := id.checkWritable(); err != nil {
@@ -218,10 +218,10 @@ func (id ID) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements [json.Unmarshaler]. It accepts a JSON string as
 // [ID.MarshalJSON] writes it and, from writers that have 64-bit integers, a
 // JSON number without sign, fraction or exponent; the digits are those of
-// [ParseID]. A JSON null changes nothing, as is the custom of [encoding/json].
+// [Parse]. A JSON null changes nothing, as is the custom of [encoding/json].
 //
-// The error is a [*ParseError] that wraps [ErrIDLength] (an empty string),
-// [ErrIDSyntax], [ErrIDRange], or [ErrIDType] for a value of another kind.
+// The error is a [*ParseError] that wraps [ErrLength] (an empty string),
+// [ErrSyntax], [ErrRange], or [ErrType] for a value of another kind.
 func (id *ID) UnmarshalJSON(data []byte) error {
 	text := data
 	switch {
@@ -234,12 +234,12 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 		if bytes.IndexByte(text, '\\') >= 0 {
 			var s string
 			if err := json.Unmarshal(data, &s); err != nil {
-				return refuse("JSON", string(text), -1, ErrIDSyntax, "not a JSON string")
+				return refuse("JSON", string(text), -1, ErrSyntax, "not a JSON string")
 			}
 			text = []byte(s)
 		}
 	default:
-		return refuse("JSON", string(data), -1, ErrIDType, "want a string of digits or an integer")
+		return refuse("JSON", string(data), -1, ErrType, "want a string of digits or an integer")
 	}
 	v, err := parseDecimal("JSON", string(text))
 	if err != nil {
@@ -250,7 +250,7 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 }
 
 // Value implements [driver.Valuer]: an int64, for a column of type BIGINT. It
-// fails, with [ErrIDRange], only for a negative ID.
+// fails, with [ErrRange], only for a negative ID.
 func (id ID) Value() (driver.Value, error) {
 	if err := id.checkWritable(); err != nil {
 		return nil, err
@@ -259,19 +259,19 @@ func (id ID) Value() (driver.Value, error) {
 }
 
 // Scan implements [database/sql.Scanner]. It accepts an int64, a uint64 (as
-// MySQL drivers deliver BIGINT UNSIGNED), and a string or []byte that [ParseID]
+// MySQL drivers deliver BIGINT UNSIGNED), and a string or []byte that [Parse]
 // accepts. It refuses NULL: scan a column that may be NULL into a
 // [database/sql.Null] of ID.
 //
-// The error is a [*ParseError] that wraps [ErrIDRange], [ErrIDSyntax],
-// [ErrIDLength], or [ErrIDType] for NULL and for values of any other type.
+// The error is a [*ParseError] that wraps [ErrRange], [ErrSyntax],
+// [ErrLength], or [ErrType] for NULL and for values of any other type.
 func (id *ID) Scan(src any) error {
 	var v ID
 	var err error
 	switch src := src.(type) {
 	case int64:
 		if src < 0 {
-			return refuse("SQL", strconv.FormatInt(src, 10), -1, ErrIDRange, "is negative")
+			return refuse("SQL", strconv.FormatInt(src, 10), -1, ErrRange, "is negative")
 		}
 		v = ID(src)
 	case uint64:
@@ -284,9 +284,9 @@ func (id *ID) Scan(src any) error {
 	case []byte:
 		v, err = parseDecimal("SQL", string(src))
 	case nil:
-		return refuse("SQL", "", -1, ErrIDType, "NULL; scan into sql.Null[ID] if the column may be NULL")
+		return refuse("SQL", "", -1, ErrType, "NULL; scan into sql.Null[ID] if the column may be NULL")
 	default:
-		return refuse("SQL", "", -1, ErrIDType, fmt.Sprintf("type %T, want int64, uint64, string or []byte", src))
+		return refuse("SQL", "", -1, ErrType, fmt.Sprintf("type %T, want int64, uint64, string or []byte", src))
 	}
 	if err != nil {
 		return err
@@ -296,20 +296,20 @@ func (id *ID) Scan(src any) error {
 }
 
 // Bytes returns the ID as 8 bytes, most significant first, so that the bytes
-// sort as the IDs do. [IDFromBytes] reads them back.
+// sort as the IDs do. [FromBytes] reads them back.
 func (id ID) Bytes() [8]byte {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(id))
 	return b
 }
 
-// IDFromBytes reads the 8 bytes that [ID.Bytes] writes.
+// FromBytes reads the 8 bytes that [ID.Bytes] writes.
 //
-// The error is a [*ParseError] that wraps [ErrIDLength] if there are not
-// exactly 8 bytes, or [ErrIDRange] if the top bit is set.
-func IDFromBytes(b []byte) (ID, error) {
+// The error is a [*ParseError] that wraps [ErrLength] if there are not
+// exactly 8 bytes, or [ErrRange] if the top bit is set.
+func FromBytes(b []byte) (ID, error) {
 	if len(b) != 8 {
-		return 0, refuse("binary", string(b), -1, ErrIDLength, fmt.Sprintf("length %d, want 8", len(b)))
+		return 0, refuse("binary", string(b), -1, ErrLength, fmt.Sprintf("length %d, want 8", len(b)))
 	}
 	v := binary.BigEndian.Uint64(b)
 	if v > math.MaxInt64 {
@@ -319,7 +319,7 @@ func IDFromBytes(b []byte) (ID, error) {
 }
 
 // AppendBinary implements [encoding.BinaryAppender]: it appends the 8 bytes of
-// [ID.Bytes]. It fails, with [ErrIDRange], only for a negative ID, and then
+// [ID.Bytes]. It fails, with [ErrRange], only for a negative ID, and then
 // returns b as it was.
 func (id ID) AppendBinary(b []byte) ([]byte, error) {
 	if err := id.checkWritable(); err != nil {
@@ -329,14 +329,14 @@ func (id ID) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // MarshalBinary implements [encoding.BinaryMarshaler] with the 8 bytes of
-// [ID.Bytes]; [encoding/gob] uses it. It fails, with [ErrIDRange], only for a
+// [ID.Bytes]; [encoding/gob] uses it. It fails, with [ErrRange], only for a
 // negative ID.
 func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]. It accepts what
-// [IDFromBytes] accepts, with the same errors.
+// [FromBytes] accepts, with the same errors.
 func (id *ID) UnmarshalBinary(data []byte) error {
-	v, err := IDFromBytes(data)
+	v, err := FromBytes(data)
 	if err != nil {
 		return err
 	}

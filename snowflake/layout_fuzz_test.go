@@ -1,4 +1,4 @@
-package generator_test
+package snowflake_test
 
 import (
 	"errors"
@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Any text either gives a valid layout that its String gives again, or a
 // *SpecError.
 func FuzzParseLayout(f *testing.F) {
-	for _, l := range generator.Presets() {
+	for _, l := range snowflake.Presets() {
 		f.Add(l.Name)
 		f.Add(l.String())
 	}
@@ -24,9 +24,9 @@ func FuzzParseLayout(f *testing.F) {
 		f.Add(spec)
 	}
 	f.Fuzz(func(t *testing.T, spec string) {
-		l, err := generator.ParseLayout(spec)
+		l, err := snowflake.ParseLayout(spec)
 		if err != nil {
-			var specErr *generator.SpecError
+			var specErr *snowflake.SpecError
 			require.True(t, errors.As(err, &specErr))
 			require.Contains(t, spec[specErr.Offset:], specErr.Item)
 			require.NotEmpty(t, err.Error())
@@ -34,7 +34,7 @@ func FuzzParseLayout(f *testing.F) {
 			return
 		}
 		require.NoError(t, l.Validate())
-		again, err := generator.ParseLayout(l.String())
+		again, err := snowflake.ParseLayout(l.String())
 		require.NoError(t, err)
 		l.Name = ""
 		require.Equal(t, l, again)
@@ -49,13 +49,13 @@ func FuzzLayoutDecode(f *testing.F) {
 	f.Add("1/31/31,tick=1h", int64(1<<62))
 	f.Add("62/1/0,tick=1h", int64(-1))
 	f.Fuzz(func(t *testing.T, spec string, number int64) {
-		l, err := generator.ParseLayout(spec)
+		l, err := snowflake.ParseLayout(spec)
 		if err != nil {
 			return
 		}
-		d, err := l.Decode(generator.ID(number))
+		d, err := l.Decode(snowflake.ID(number))
 		if err != nil {
-			var decodeErr *generator.DecodeError
+			var decodeErr *snowflake.DecodeError
 			require.True(t, errors.As(err, &decodeErr))
 			return
 		}
