@@ -1,0 +1,19 @@
+// Package stores keeps cells: small values by key, changed by compare-and-swap. It is
+// all that the grants of packages lease and sequence need from a database.
+//
+// You need these names:
+//
+//   - [Open]: opens a store by its URL, or a directory by its path.
+//   - [Store]: what an engine does. Implement it for an engine of your own.
+//   - [ErrConflict]: the cell has another version than the caller thought.
+//   - [CheckDurability]: asks an engine whether it forgets acknowledged writes.
+//
+// Engines register themselves when they are imported, as drivers of database/sql do:
+//
+//	import _ "github.com/tickflake/tickflake/stores/etcd"
+//
+//	store, err := stores.Open(ctx, "etcd://10.0.0.5:2379,10.0.0.6:2379")
+//
+// Package [github.com/tickflake/tickflake/stores/storetest] has the conformance suite
+// that every engine here passes.
+package stores

@@ -1,0 +1,116 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Store keeps cells by key. The protocols of packages lease and sequence stand on two
+// properties, and no others:
+//
+//   - Swap and Read are linearizable: they take effect one after the other, at one
+//     instant between call and return. A Read that begins after a Swap returned
+//     sees that Swap or a later one, whichever process made it.
+//   - Swap is durable: once it has returned nil, no crash of any machine undoes it.
+//     Nor does one undo what List or Read has shown.
+//
+// A Store that loses an acknowledged Swap, as a database with asynchronous
+// replication may in a failover, can make two processes issue the same IDs. Each
+// engine's doc says what to configure, and [CheckDurability] asks the engine.
+//
+// A method returns soon after its context has ended. All methods are safe for use by
+// several goroutines at once. An error's text holds no password. A key that [CheckKey]
+// refuses, and a value longer than [MaxValue], is an error with nothing sent.
+type Store interface {
+	// List returns the cells whose keys are in [from, to), in the order of their keys
+	// as bytes, at most limit of them: a caller who gets limit cells goes on from the
+	// last key plus "\x00". It may be out of date: what it shows only guides which cell
+	// to try. If the store finds that a cell is damaged, the error wraps [ErrDamaged],
+	// and comes with the cells that are not. from and to are compared with keys and
+	// need not be keys themselves.
+	List(ctx context.Context, from, to string, limit int) ([]Cell, error)
+
+	// Read returns the cell of a key, or one with Version 0 and no Value if there is
+	// none.
+	Read(ctx context.Context, key string) (Cell, error)
+
+	// Swap replaces the value of a cell, provided that its version still is version; 0
+	// says that there is no such cell yet. It returns the cell's new version.
+	//
+	// If the version is another, it changes nothing and returns an error that
+	// wraps [ErrConflict]. After any other error it is unknown whether the value was
+	// written, and even whether it will be later, by a message still on its way;
+	// the provision holds for such a late write, too.
+	//
+	// A version does not recur, not even after the store was restored from a backup:
+	// see [NextVersion].
+	Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error)
+
+	// Close ends what [Open] opened: connections and goroutines. It leaves the cells as
+	// they are, and a client that the caller brought open.
+	Close() error
+}
+
+// Cell is what a [Store] keeps for one key.
+type Cell struct {
+	Key     string
+	Version uint64 // 0: there is no such cell. No two values of a cell ever have the same version.
+	Value   []byte // at most MaxValue bytes of UTF-8 text
+}
+
+// MaxValue is the length in bytes of the longest value of a cell, and MaxKey that of
+// the longest key.
+const (
+	MaxValue = 1024
+	MaxKey   = 100
+)
+
+// ErrConflict is wrapped by the error of a Swap that found another version than it
+// was given, and changed nothing.
+var ErrConflict = errors.New("cell was changed by another process")
+
+// ErrDamaged is wrapped by the error for a cell that cannot be read as it was
+// written.
+var ErrDamaged = errors.New("cell is damaged")
+
+// Locker is a [Store] that knows whether the process that holds a cell is alive,
+// as one on the same host can. A process locks a cell before it claims it, and
+// keeps the lock for as long as it holds the cell; the end of the process, however
+// it comes, unlocks it. A cell that is not locked is free, and one that is locked
+// is not.
+//
+// Locks only save waiting. Uniqueness rests on Swap alone.
+type Locker interface {
+	Store
+
+	// TryLock locks the cell of a key without waiting for its holder. The error of one
+	// that is locked already, by this process or another, wraps [ErrLocked]. unlock may
+	// be called more than once.
+	TryLock(ctx context.Context, key string) (unlock func(), err error)
+}
+
+// ErrLocked is wrapped by the error of a TryLock for a cell that is locked.
+var ErrLocked = errors.New("cell is locked by a living process")
+
+// CheckKey returns an error unless key can name a cell: one or more parts with slashes
+// between them, each of lower-case ASCII letters, digits, dots, hyphens and underscores,
+// and none of them "." or "..", of [MaxKey] bytes in all. Every engine takes such keys,
+// also one that ignores case.
+func CheckKey(key string) error {
+	if len(key) > MaxKey {
+		return fmt.Errorf("key %.20q…: %d bytes, want at most %d", key, len(key), MaxKey)
+	}
+	for part := range strings.SplitSeq(key, "/") {
+		if part == "" || part == "." || part == ".." {
+			return fmt.Errorf("key %q: part %q between slashes, want a name", key, part)
+		}
+		for _, r := range part {
+			if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_' {
+				return fmt.Errorf("key %q: it holds %q, want lower-case ASCII letters, digits, dots, hyphens, underscores and slashes", key, r)
+			}
+		}
+	}
+	return nil
+}
