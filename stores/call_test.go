@@ -85,3 +85,15 @@ func TestCellText(t *testing.T) {
 	assert.ErrorIs(t, err, stores.ErrDamaged)
 	assert.EqualError(t, err, `cell "k" is damaged: it cannot be read: context canceled`)
 }
+
+func TestJoinDamaged(t *testing.T) {
+	require.NoError(t, stores.JoinDamaged(nil))
+	var errs []error
+	for _, key := range []string{"a", "b", "c", "d", "e"} {
+		errs = append(errs, &stores.DamagedError{Key: key, Problem: "torn"})
+	}
+	err := stores.JoinDamaged(errs)
+	assert.ErrorIs(t, err, stores.ErrDamaged)
+	assert.ErrorIs(t, err, errs[4])
+	assert.EqualError(t, err, `cell "a" is damaged: torn; cell "b" is damaged: torn; cell "c" is damaged: torn; and 2 more`)
+}

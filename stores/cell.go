@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // DamagedError reports a cell that cannot be read as it was written, or a helper file of
@@ -35,6 +36,34 @@ func (e *DamagedError) Unwrap() []error {
 	}
 	return []error{ErrDamaged, e.Err}
 }
+
+// JoinDamaged returns one error for the cells that a List could not read, or nil if errs
+// is empty. It wraps each of them, and names the first ones.
+func JoinDamaged(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return damaged(errs)
+}
+
+type damaged []error
+
+func (e damaged) Error() string {
+	const shown = 3
+	var text strings.Builder
+	for i, err := range e[:min(shown, len(e))] {
+		if i > 0 {
+			text.WriteString("; ")
+		}
+		text.WriteString(err.Error())
+	}
+	if len(e) > shown {
+		fmt.Fprintf(&text, "; and %d more", len(e)-shown)
+	}
+	return text.String()
+}
+
+func (e damaged) Unwrap() []error { return e }
 
 // FormatCell returns the text of a cell for an engine that keeps one text by key: the
 // version in decimal, a space, and the value.
