@@ -104,6 +104,9 @@ const (
 	EndOfTime
 )
 
+// Writes reports whether a decision of this kind is a write.
+func (k Kind) Writes() bool { return k == Extend || k == Claim || k == Release || k == Lift }
+
 // Decision is what a round does.
 type Decision struct {
 	Kind    Kind
