@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -357,7 +358,7 @@ func (k *Keeper) pause() time.Duration {
 func (k *Keeper) Layout() snowflake.Layout { return k.layout }
 
 // Clock returns the clock that the lease goes by.
-func (k *Keeper) Clock() Clock { return k.clock }
+func (k *Keeper) Clock() monoclock.Interface { return k.clock }
 
 // Node returns the node number that IDs are issued with. It may change.
 func (k *Keeper) Node() int64 {

@@ -44,7 +44,7 @@ type config struct {
 	locker stores.Locker // the store, if it is one
 
 	timeline
-	clock   Clock
+	clock   monoclock.Interface
 	period  time.Duration // the window
 	window  uint64        // the same in ticks
 	timeout time.Duration // of one operation
@@ -69,7 +69,7 @@ func WithLayout(l snowflake.Layout) Option { return func(c *config) { c.layout =
 
 // WithClock sets the clock, which the generator then takes over. The default is
 // [monoclock.New]. No clock can break uniqueness; it decides what IDs say.
-func WithClock(clock Clock) Option { return func(c *config) { c.clock = clock } }
+func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.clock = clock } }
 
 // WithWindow sets how much time is granted at once: from 6 ticks to 366 days. The store is
 // written once per third of it, and may be away for two thirds without effect. After a
@@ -194,7 +194,9 @@ func configure(store stores.Store, options []Option) (config, error) {
 		return fail("WithOwner", fmt.Errorf("with it and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue))
 	}
 	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
-	c.elapsed, c.after = timing(c.clock)
+	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
+		c.after = time.After
+	}
 	return c, nil
 }
 

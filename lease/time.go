@@ -5,44 +5,8 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/protocol"
-	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 )
-
-// Clock tells a [Keeper] what time it is: [*monoclock.Clock], or anything with this
-// method that is safe for use by several goroutines at once.
-//
-// A fake clock must have After(time.Duration) <-chan time.Time, as [time.After], or the
-// Keeper waits in real time for a clock that stands still. A fake clock whose monotonic
-// time is not its wall time also has Elapsed() time.Duration.
-type Clock interface{ Now() time.Time }
-
-// timing returns the monotonic time that a keeper on this clock goes by, and how to wait
-// for it. A fake clock is known by its methods: one that has Elapsed, or one that can be
-// set, has a time of its own. Every other goes with the machine's time, also the real clock
-// of github.com/benbjohnson/clock, which has After but no Set.
-func timing(clock Clock) (elapsed func() time.Duration, after func(time.Duration) <-chan time.Time) {
-	began := time.Now()
-	elapsed = func() time.Duration { return time.Since(began) }
-	var source any = clock
-	if m, ok := clock.(*monoclock.Clock); ok {
-		source = m.Source()
-	}
-	if isNil(source) {
-		return elapsed, time.After
-	}
-	own, hasElapsed := source.(interface{ Elapsed() time.Duration })
-	_, canBeSet := source.(interface{ Set(time.Time) })
-	if hasElapsed {
-		elapsed = own.Elapsed
-	}
-	if fake, ok := source.(interface {
-		After(time.Duration) <-chan time.Time
-	}); ok && (hasElapsed || canBeSet) {
-		return elapsed, fake.After
-	}
-	return elapsed, time.After
-}
 
 // timeline counts time in the ticks of a layout.
 type timeline struct {
