@@ -209,7 +209,7 @@ func TestF17_EndOfTime_Exact(t *testing.T) {
 			w.clock.Add(time.Hour)
 		}
 		_, err = generator.New(generator.WithClock(read), generator.WithLayout(l))
-		assert.ErrorAs(w, err, new(*snowflake.LayoutError), "nor does a new generator start")
+		assert.ErrorIs(w, err, snowflake.ErrLayout, "a new generator does not start either")
 	})
 }
 
@@ -222,7 +222,7 @@ func TestF18_BeforeEpoch_Exact(t *testing.T) {
 			read = monoclock.New(monoclock.WithSource(w.clock))
 		}
 		_, err := generator.New(generator.WithClock(read), generator.WithStrategy(w.strategy))
-		require.ErrorAs(w, err, new(*snowflake.LayoutError))
+		require.ErrorIs(w, err, snowflake.ErrLayout)
 		assert.ErrorContains(w, err, "2025-01-01T00:00:00Z")
 		assert.ErrorContains(w, err, "1970-06-15T12:00:00Z")
 	})

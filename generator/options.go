@@ -139,8 +139,8 @@ func configure(opts []Option) (config, time.Time, error) {
 		}
 		c.node = node
 	}
-	if c.node < 0 || c.node > c.layout.MaxNode() {
-		return fail(c.option, &snowflake.FieldError{Field: "node", Got: c.node, Max: c.layout.MaxNode()})
+	if err := c.layout.CheckNode(c.node); err != nil {
+		return fail(c.option, err)
 	}
 	return c, now, nil
 }

@@ -31,24 +31,6 @@ type Capacity struct {
 	Last time.Time
 }
 
-// InstantError reports an instant, or a range of instants, that the layout does
-// not cover.
-type InstantError struct {
-	// Instant is the one given; for a range, the end of it that is at fault.
-	Instant time.Time
-	// Start and End bound the layout's lifetime: the epoch and, exclusive,
-	// [Layout.End].
-	Start, End time.Time
-	// Reason says what is wrong with Instant, and by how much.
-	Reason string
-}
-
-// Error says what is wrong, by how much, and what the layout covers.
-func (e *InstantError) Error() string {
-	return fmt.Sprintf("instant %s %s; the layout covers %s up to, not including, %s",
-		instantText(e.Instant), e.Reason, instantText(e.Start), instantText(e.End))
-}
-
 // End returns the first instant after the time field, in UTC. It saturates at
 // 9999-12-31T23:59:59.999999999Z, because RFC 3339 stops there; IDs with a later
 // time are neither composed nor decoded. For an invalid layout it returns the
@@ -105,9 +87,9 @@ func (l Layout) Max(t time.Time) (ID, error) {
 // since an ID tells its time no finer. What lies outside the layout's lifetime
 // is cut off.
 //
-// The error is a [*LayoutError] for an invalid layout, and an [*InstantError]
-// for a range that is empty (to is not after from) or lies wholly before the
-// epoch or from [Layout.End] on.
+// The error wraps [ErrLayout] for an invalid layout, and [ErrRange] for a range that is
+// empty (to is not after from) or lies wholly before the epoch or from [Layout.End]
+// on.
 func (l Layout) Between(from, to time.Time) (lo, hi ID, err error) {
 	if err := l.Validate(); err != nil {
 		return 0, 0, err
@@ -147,7 +129,8 @@ func (l Layout) tickAt(t time.Time) (uint64, error) {
 }
 
 func (l Layout) instantError(t time.Time, reason string) error {
-	return &InstantError{Instant: t, Start: l.Epoch.UTC(), End: l.end(), Reason: reason}
+	return fmt.Errorf("instant %s is %w: it %s; the layout covers %s up to, not including, %s",
+		instantText(t), ErrRange, reason, instantText(l.Epoch), instantText(l.end()))
 }
 
 // tickOf returns the number of whole ticks from the epoch to t, which must lie

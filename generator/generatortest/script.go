@@ -176,12 +176,12 @@ func (s Script) has(actions ...Action) bool {
 	return false
 }
 
-// Validate returns a [*ScriptError] for the first thing in the script that
-// cannot be done, or nil. It does not look at Strategy, which may be one that only
-// its Subject knows; [ParseScript] and [SubjectOf] do.
+// Validate returns an error for the first step or setting that cannot be done, or nil. The
+// error names the step. Validate does not check Strategy, which may be a word of the
+// Subject's own; [ParseScript] and [SubjectOf] do.
 func (s Script) Validate() error {
 	fail := func(line int, text, problem string) error {
-		return &ScriptError{Step: line, Text: text, Problem: problem}
+		return &scriptError{Step: line, Text: text, Problem: problem}
 	}
 	if s.Callers < 0 || s.Callers > maxCallers {
 		return fail(0, fmt.Sprintf("%s %d", callersW, s.Callers), fmt.Sprintf("want 1 to %d", maxCallers))
@@ -288,15 +288,16 @@ func (s Step) problem() string {
 
 const knownActions = "want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover"
 
-// ScriptError reports what is wrong with a [Script] or its text.
-type ScriptError struct {
+// scriptError is the error for a [Script] or its text. It is a type because [ParseScript]
+// adds the line to an error of Validate.
+type scriptError struct {
 	Line    int    // of the text, from 1 on, or 0 if there is no text
 	Step    int    // from 1 on, or 0 for a setting
 	Text    string // the words at fault
 	Problem string // what is wrong with them, and what would be right
 }
 
-func (e *ScriptError) Error() string {
+func (e *scriptError) Error() string {
 	where := "script"
 	if e.Line > 0 {
 		where = fmt.Sprintf("script line %d", e.Line)

@@ -134,8 +134,7 @@ func checkTickflakeError(err error) error {
 
 // SubjectOf returns the tickflake generator that a script asks for: with its
 // strategy, or the default one, on its clock, or the raw wall. The error is that of
-// [strategies.Parse] for the strategy, a [*strategies.ParseError], or that of
-// [ParseClockKind] for the clock.
+// [strategies.Parse] or of [ParseClockKind].
 func SubjectOf(s Script) (Subject[snowflake.ID], error) {
 	strategy, kind := strategies.Default(), Raw
 	var err error

@@ -54,19 +54,19 @@ func (id ID) Base62() string { return base62Form.format(id) }
 // hyphens and the check symbol that the specification makes optional are
 // refused too: the width is fixed.
 //
-// The error is a [*ParseError] that wraps [ErrLength], [ErrSyntax] or
+// The error wraps [ErrLength], [ErrSyntax] or
 // [ErrRange], in this order of precedence.
 func ParseBase32(s string) (ID, error) { return base32Form.parse(s) }
 
 // ParseBase58 reads the 11 characters that [ID.Base58] writes; case matters.
 //
-// The error is a [*ParseError] that wraps [ErrLength], [ErrSyntax] or
+// The error wraps [ErrLength], [ErrSyntax] or
 // [ErrRange], in this order of precedence.
 func ParseBase58(s string) (ID, error) { return base58Form.parse(s) }
 
 // ParseBase62 reads the 11 characters that [ID.Base62] writes; case matters.
 //
-// The error is a [*ParseError] that wraps [ErrLength], [ErrSyntax] or
+// The error wraps [ErrLength], [ErrSyntax] or
 // [ErrRange], in this order of precedence.
 func ParseBase62(s string) (ID, error) { return base62Form.parse(s) }
 
@@ -109,7 +109,7 @@ func (a *alphabet) parse(form, s string) (ID, error) {
 	for i := range len(s) {
 		d := uint64(a.value[s[i]])
 		if d == notDigit {
-			return 0, refuse(form, s, i, ErrSyntax,
+			return 0, refuse(form, s, ErrSyntax,
 				"bad character "+strconv.Quote(s[i:i+1])+" at offset "+strconv.Itoa(i))
 		}
 		hi, lo := bits.Mul64(n, base)
@@ -144,7 +144,7 @@ func (f *fixedForm) format(id ID) string {
 
 func (f *fixedForm) parse(s string) (ID, error) {
 	if len(s) != f.width {
-		return 0, refuse(f.name, s, -1, ErrLength, fmt.Sprintf("length %d, want %d", len(s), f.width))
+		return 0, refuse(f.name, s, ErrLength, fmt.Sprintf("length %d, want %d", len(s), f.width))
 	}
 	return f.alphabet.parse(f.name, s)
 }
