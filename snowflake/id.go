@@ -11,49 +11,44 @@ import (
 	"strconv"
 )
 
-// ID is a unique, time-ordered identifier of 63 bits: the top bit of the int64
-// is always clear, so an ID runs from 0 to 9223372036854775807 and is never
-// negative. What the bits mean is the business of a [Layout]: [Layout.Decode] tells
-// when an ID was issued, and by which node.
+// ID is a unique, time-ordered identifier of 63 bits: the top bit of the int64 is
+// always 0, so an ID runs from 0 to 9223372036854775807 and is never negative. A
+// [Layout] gives the bits their meaning: [Layout.Decode] returns when an ID was issued,
+// and by which node.
 //
-// Under one layout the order of IDs is the order of the ticks stamped in them
-// (within one tick, that of the lower bits), so <, [cmp.Compare] and
-// [slices.Sort] put IDs in order of time. The zero ID is an ID like any other:
-// the first slot of node 0 at the epoch. It does not mean "absent"; use a
-// pointer, or [database/sql.Null], for that.
+// Under one layout the order of IDs is the order of their ticks (within one tick, the
+// order of the lower bits), so <, [cmp.Compare] and [slices.Sort] put IDs in order of
+// time. The zero ID is an ID like any other: the first slot of node 0 at the epoch. It
+// does not mean "absent"; use a pointer, or [database/sql.Null], for that.
 //
 // # Choosing a form
 //
 //   - A database: a BIGINT column, through [ID.Value] and [ID.Scan]; in MongoDB a
-//     64-bit integer, through [ID.MarshalBSONValue], which version 1 of its driver
-//     does not use.
-//   - JSON: a string, "1541815603606036480", because JavaScript rounds
-//     numbers above 1<<53. For a field that may be null, use a *ID: a
-//     [database/sql.Null] of ID becomes {"V":"1541815603606036480","Valid":true}.
-//   - Text for programs: [ID.String], decimal. It sorts as text only among
-//     IDs of equal length.
-//   - Text that must sort, or be short, or be typed by people: [ID.Base32],
-//     [ID.Base58] and [ID.Base62], each of a fixed width.
+//     64-bit integer, through [ID.MarshalBSONValue] (version 2 of its driver).
+//   - JSON: a string, "1541815603606036480", because JavaScript rounds numbers above
+//     1<<53. For a field that may be null, use a *ID: a [database/sql.Null] of ID
+//     becomes {"V":"1541815603606036480","Valid":true}.
+//   - Text for programs: [ID.String], decimal. It sorts as text only among IDs of
+//     equal length.
+//   - Text that must sort, be short, or be typed by people: [ID.Base32], [ID.Base58]
+//     and [ID.Base62], each of a fixed width.
 //   - Keys in an ordered store: [ID.Bytes], 8 bytes that sort like the ID.
 //
-// Each text form has one spelling per ID and its parser accepts no other, with
-// one exception for the sake of typists: [ParseBase32] forgives letter case and
-// look-alikes.
+// Each text form has one spelling per ID and its parser accepts no other, with one
+// exception for people who type: [ParseBase32] accepts either case and look-alikes.
 //
 // # Negative values
 //
-// No generator issues a negative ID; only a conversion such as ID(-5) makes
-// one. It is a bug in the caller, and every method makes it visible without a
-// panic. Methods that can fail ([ID.AppendText], [ID.MarshalText],
-// [ID.MarshalJSON], [ID.AppendBinary], [ID.MarshalBinary] and [ID.Value])
-// return an error that wraps [ErrRange], so that nothing is stored that
-// cannot be read back. Methods that cannot fail write it: [ID.String] and
-// [ID.LogValue] with a minus sign, [ID.Bytes] and the three fixed-width forms
-// as the unsigned number with the same 64 bits. Whatever reads IDs refuses all
-// of these.
+// No generator issues a negative ID; only a conversion such as ID(-5) makes one. That
+// is a bug in the caller, and every method shows it without a panic. Methods with an
+// error result ([ID.AppendText], [ID.MarshalText], [ID.MarshalJSON], [ID.AppendBinary],
+// [ID.MarshalBinary] and [ID.Value]) return an error that wraps [ErrRange], so that no
+// value is stored that cannot be read back. Methods without one write it: [ID.String]
+// and [ID.LogValue] with a minus sign, [ID.Bytes] and the three fixed-width forms as
+// the unsigned number with the same 64 bits. Every parser refuses all of these.
 type ID int64
 
-// maxErrorText is how many bytes of an offending text an error keeps.
+// maxErrorText is how many bytes of the input an error keeps.
 const maxErrorText = 64
 
 // refuse builds the error for input that is not an ID: its form ("decimal", "base32",
@@ -86,7 +81,7 @@ func refuseTooLarge(form, text string) error {
 // or [ErrRange].
 func Parse(s string) (ID, error) { return parseDecimal("decimal", s) }
 
-// parseDecimal is Parse on behalf of the form that contains the digits.
+// parseDecimal is Parse for another form that contains the digits.
 func parseDecimal(form, s string) (ID, error) {
 	if s == "" {
 		return 0, refuse(form, s, ErrLength, "empty, want 1 to 19 digits")
@@ -173,7 +168,7 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	case len(data) > 0 && (data[0] == '-' || '0' <= data[0] && data[0] <= '9'):
 	case len(data) > 1 && data[0] == '"' && data[len(data)-1] == '"':
 		text = data[1 : len(data)-1]
-		// No writer of digits escapes them, but one that did would be right.
+		// No common writer escapes digits, but an escaped digit is valid JSON.
 		if bytes.IndexByte(text, '\\') >= 0 {
 			var s string
 			if err := json.Unmarshal(data, &s); err != nil {

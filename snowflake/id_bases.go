@@ -9,8 +9,8 @@ import (
 
 // The fixed-width forms write an ID as a number in base 32, 58 or 62, most
 // significant digit first, padded on the left with the alphabet's zero. Each
-// alphabet is in ASCII order, and each width is the least that holds 64 bits;
-// that is all it takes for the text to sort as the numbers do.
+// alphabet is in ASCII order, and each width is the least that holds 64 bits, so
+// the texts sort as the numbers do.
 var (
 	decimalDigits = newAlphabet("0123456789")
 	base32Form    = fixedForm{"base32", crockford(), 13}
@@ -100,8 +100,8 @@ func crockford() *alphabet {
 }
 
 // parse reads s, of any length, as an ID in the base of the alphabet. form is
-// for the error. A bad character is reported in preference to a number that is
-// too large, so what callers are told does not depend on where each shows.
+// for the error. A bad character is reported before a number that is too large,
+// wherever each of them stands.
 func (a *alphabet) parse(form, s string) (ID, error) {
 	base := uint64(len(a.digits))
 	var n uint64
@@ -129,8 +129,8 @@ type fixedForm struct {
 	width int
 }
 
-// format writes the bits of id as an unsigned number, so that a negative ID has
-// a text too, one that parse refuses as too large.
+// format writes the bits of id as an unsigned number, so that a negative ID has a
+// text, too; parse refuses that as too large.
 func (f *fixedForm) format(id ID) string {
 	var buf [maxFormWidth]byte
 	base := uint64(len(f.digits))

@@ -13,12 +13,11 @@ const (
 	bsonNull  = 0x0a
 )
 
-// MarshalBSONValue implements the ValueMarshaler of MongoDB's driver, version 2: a
-// 64-bit integer, as large as it may be. It fails, with [ErrRange], only for a
-// negative ID.
+// MarshalBSONValue implements the ValueMarshaler of MongoDB's driver, version 2, with a
+// 64-bit integer. It fails, with [ErrRange], only for a negative ID.
 //
-// Version 1 of the driver does not use this method, nor [ID.UnmarshalBSONValue]: in its
-// interfaces the type is not a byte. It takes an ID for a plain int64, writes a
+// Version 1 of the driver uses neither this method nor [ID.UnmarshalBSONValue], because
+// the type in its interfaces is not a byte. It treats an ID as a plain int64, writes a
 // negative one, and reads null and false as 0 and true as 1.
 func (id ID) MarshalBSONValue() (typ byte, data []byte, err error) {
 	if err := id.checkWritable(); err != nil {
@@ -28,12 +27,11 @@ func (id ID) MarshalBSONValue() (typ byte, data []byte, err error) {
 }
 
 // UnmarshalBSONValue implements the ValueUnmarshaler of MongoDB's driver, version 2. It
-// accepts an integer of 64 or 32 bits. It refuses a null: read a field that may be null
+// accepts an integer of 64 or 32 bits. It refuses null: read a field that may be null
 // into a *ID. Version 1 of the driver does not use this method: see
 // [ID.MarshalBSONValue].
 //
-// The error wraps [ErrRange], [ErrLength], or [ErrType] for
-// values of any other type.
+// The error wraps [ErrRange], [ErrLength], or [ErrType] for values of any other type.
 func (id *ID) UnmarshalBSONValue(typ byte, data []byte) error {
 	var v int64
 	switch typ {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Order says in which order a layout's fields follow the time field, which
-// always comes first so that IDs sort by time.
+// Order is the order of the node and the sequence field. The time field is always first,
+// so that IDs sort by time.
 type Order int
 
 const (
@@ -43,9 +43,8 @@ type Part struct {
 	Bits int
 }
 
-// Layout says what the 63 usable bits of an ID mean. It is plain data: fill in
-// the fields, take a preset, or parse a spec with [ParseLayout]; then Validate
-// it. The order TimeNodeSequence with widths 41, 10 and 12 looks like this:
+// Layout divides the 63 usable bits of an ID into fields. It is plain data: fill in the
+// fields, take a preset, or parse a spec with [ParseLayout]; then Validate it. The order TimeNodeSequence with widths 41, 10 and 12 looks like this:
 //
 //	 63   62                  22   21      12   11          0
 //	+---+------------------------+------------+--------------+
@@ -57,8 +56,8 @@ type Part struct {
 // stay 0. The 64th bit is the sign and is never set, so IDs sort the same as
 // signed and unsigned numbers and fit any database's signed 64-bit column.
 //
-// Once IDs have been issued under a layout, changing any field but Name breaks
-// their meaning, and may issue the same numbers again.
+// Do not change a field other than Name once IDs exist: the old IDs would decode wrongly,
+// and a generator may issue the same numbers again.
 //
 // Every method accepts every value: for a layout that does not validate, the
 // methods with an error result return one that wraps [ErrLayout], and the others say
@@ -242,6 +241,6 @@ func (l Layout) MaxNode() int64 { return fieldMax(l.NodeBits) }
 
 func (l Layout) maxSequence() int64 { return fieldMax(l.SequenceBits) }
 
-// fieldMax returns the largest number that a field of that many bits holds. A
-// shift by a negative width, which an unvalidated layout may have, would panic.
+// fieldMax returns the largest number in a field of width bits. A negative width, which an
+// invalid layout may have, counts as 0, because a shift by it would panic.
 func fieldMax(width int) int64 { return 1<<max(width, 0) - 1 }

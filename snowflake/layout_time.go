@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// maxInstant is where [Layout.End] stops: RFC 3339 has four digits for the year,
-// and neither JSON nor most databases take more.
+// maxInstant is the last result of [Layout.End]: RFC 3339 has four digits for the year,
+// and JSON and most databases accept no more.
 var maxInstant = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 
-// secondsPerYear is that of the Julian year, 365.25 days.
+// secondsPerYear are the seconds of a Julian year, 365.25 days.
 const secondsPerYear = 365.25 * 24 * 60 * 60
 
-// Capacity is what a layout has room for.
+// Capacity is the room that a layout has.
 type Capacity struct {
 	// IDsPerTick is the number of IDs that one node can issue in one tick.
 	IDsPerTick int64
@@ -48,8 +48,8 @@ func (l Layout) end() time.Time {
 	return end
 }
 
-// Capacity returns what the layout has room for, and the zero Capacity for an
-// invalid layout.
+// Capacity returns the room that the layout has, and the zero Capacity for an invalid
+// layout.
 func (l Layout) Capacity() Capacity {
 	if l.Validate() != nil {
 		return Capacity{}
@@ -81,11 +81,10 @@ func (l Layout) Max(t time.Time) (ID, error) {
 //
 //	SELECT ... WHERE id BETWEEN lo AND hi
 //
-// The first tick is the one that contains from, the last is the last one that
-// starts before to. So consecutive ranges whose bounds fall on tick boundaries
-// share no ID; a bound inside a tick puts that whole tick into both ranges,
-// since an ID tells its time no finer. What lies outside the layout's lifetime
-// is cut off.
+// The first tick is the one that contains from, the last is the last one that starts
+// before to. So consecutive ranges whose bounds fall on tick boundaries share no ID; a
+// bound inside a tick puts that whole tick into both ranges, because an ID carries only
+// its tick. A range is cut to the layout's lifetime.
 //
 // The error wraps [ErrLayout] for an invalid layout, and [ErrRange] for a range that is
 // empty (to is not after from) or lies wholly before the epoch or from [Layout.End]
