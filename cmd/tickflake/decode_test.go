@@ -115,7 +115,7 @@ func TestDecodeOutOfLayout(t *testing.T) {
 	got := tickflakeReading("9007199254740992\n", "decode", "--layout", "javascript")
 	assert.Equal(t, 1, got.code)
 	assert.Empty(t, got.out)
-	assert.Truef(t, matches("tickflake: line 1: ID 9007199254740992 cannot be decoded: it takes 54 bits, 1 more than the layout's fields have*\n", got.err), got.err)
+	assert.Truef(t, matches("tickflake: line 1: ID 9007199254740992 is out of range: it takes 54 bits, 1 more than the layout's fields have*\n", got.err), got.err)
 }
 
 func TestDecodeNothing(t *testing.T) {

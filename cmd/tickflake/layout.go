@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -134,7 +133,7 @@ func newLayoutPlan(c *console) *cobra.Command {
 		return err
 	})
 	cmd.Flags().Func("epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+snowflake.Default().Epoch.Format(time.DateOnly)+")", func(s string) (err error) {
-		demand.Epoch, err = parseEpoch(s)
+		demand.Epoch, err = snowflake.ParseEpoch(s)
 		return err
 	})
 	cmd.Flags().SortFlags = false
@@ -146,8 +145,7 @@ func newLayoutPlan(c *console) *cobra.Command {
 	}
 	cmd.RunE = func(*cobra.Command, []string) error {
 		l, err := snowflake.Plan(demand)
-		var senseless *snowflake.DemandError
-		if errors.As(err, &senseless) {
+		if errors.Is(err, snowflake.ErrDemand) {
 			return &usageError{err: err}
 		}
 		if err != nil {
@@ -164,21 +162,4 @@ func writeLayout(w io.Writer, l snowflake.Layout, format string) error {
 		return writeJSON(w, l, time.Now())
 	}
 	return writeDescription(w, l, time.Now())
-}
-
-// parseEpoch reads an instant in the forms that a layout spec takes. Of an error
-// it drops the spec, which the user did not write.
-func parseEpoch(s string) (time.Time, error) {
-	if strings.Contains(s, ",") {
-		return time.Time{}, errors.New("want one instant, like 2025-01-01T00:00:00Z or 2025-01-01")
-	}
-	l, err := snowflake.ParseLayout(snowflake.Default().Name + ",epoch=" + s)
-	var spec *snowflake.SpecError
-	switch {
-	case !errors.As(err, &spec):
-		return l.Epoch, err
-	case spec.Reason != "":
-		return time.Time{}, errors.New(spec.Reason)
-	}
-	return time.Time{}, spec.Err
 }

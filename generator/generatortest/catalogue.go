@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Scenario is a fault of the catalogue, as a script.
+// Scenario is a fault of the catalogue with its script.
 type Scenario struct {
 	Fault  string // such as "F5"
 	Name   string // such as "repeated-steps"
@@ -14,8 +14,8 @@ type Scenario struct {
 	Script Script
 }
 
-// Catalogue returns the faults that every generator is put through. The slice is
-// the caller's.
+// Catalogue returns the faults that every generator is put through. The caller owns the
+// slice.
 func Catalogue() []Scenario {
 	c := slices.Clone(catalogue)
 	for i := range c {
@@ -24,14 +24,14 @@ func Catalogue() []Scenario {
 	return c
 }
 
-// The sizes are such that a generator with few IDs per tick uses up some ticks,
-// and one with 4,096 per millisecond does where a fault calls for it.
+// The sizes make a generator with few IDs per tick use up some ticks. A generator with
+// 4,096 per millisecond uses up ticks only where the fault is about that.
 var catalogue = []Scenario{
 	scenario("F1", "step-back-small", "the wall steps back by 1 to 5 ms, as NTP does",
 		"ids 50 over 10ms; step -1ms; ids 50 over 10ms; ids 50; pass 20ms; ids 50 over 10ms; step -2ms; ids 50 over 5ms; ids 50; pass 20ms; "+
 			"stream 9; step -5ms; stream 9; batch 40; pass 20ms; ids 50 over 10ms; step -5ms; ids 50 over 5ms; step -3ms; ids 1"),
-	// What a step goes back into has been used: the IDs before it were spread over
-	// that time, and those after it come at the same milliseconds.
+	// Each step goes back into time with IDs: those before the step were spread over
+	// it, and those after come at the same milliseconds.
 	scenario("F2", "step-back-large", "the wall steps back by 1 s, 30 s, 10 min, 1 h, 1 year, 2 years",
 		"ids 1000 over 2s; step -1s; ids 1000 over 1s; batch 20; pass 2s; ids 600 over 1m; step -30s; ids 400 over 40s; batch 20; pass 1m; "+
 			"ids 1200 over 12m; step -10m; ids 1000 over 5m; stream 20; pass 10m; ids 50; step -1h; ids 50 over 50ms; step +1h; ids 50 over 50ms; "+
@@ -60,7 +60,7 @@ var catalogue = []Scenario{
 			"pass 2h; ids 1000 over 10s; step -5ms; restart; ids 20; step -5s; restart; ids 1000 over 10s; step -8s; crash; ids 1000 over 1m"),
 	scenario("F12", "crash-after-burst", "the process is killed in a burst and starts again at once",
 		"ids 5000; crash; ids 5000; pass 100ms; ids 5000 over 1s; crash; ids 5000 over 1s; restart; ids 100; "+
-			// A minute on, one that keeps out of what the dead had reserved is at work again.
+			// After a minute, a process that leaves out the reserved time of the dead one works again.
 			"pass 1m; ids 1000 over 10s; crash; ids 2000 over 20s; crash; ids 100; pass 1m; batch 200; crash; batch 200; ids 1000 over 1m"),
 	scenario("F13", "pause-and-takeover", "the process stops in the middle of a call, another takes its node number, the first wakes up and goes on",
 		"ids 100; takeover 10s; ids 100; takeover 1m; ids 100; takeover 1h; ids 100; takeover 3s; ids 100 over 10s"),

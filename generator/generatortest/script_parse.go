@@ -9,8 +9,8 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// ParseScript reads the text of a [Script]. The error is a [*ScriptError] that
-// names the line. A script that is read is valid.
+// ParseScript reads the text of a [Script] and validates it. The error names the line and
+// quotes the words at fault.
 func ParseScript(text string) (Script, error) {
 	var s Script
 	lines := []int{0} // of each step
@@ -45,12 +45,12 @@ func ParseScript(text string) (Script, error) {
 				lines = append(lines, i+1)
 			}
 			if problem != "" {
-				return Script{}, &ScriptError{Line: i + 1, Text: strings.Join(words, " "), Problem: problem}
+				return Script{}, &scriptError{Line: i + 1, Text: strings.Join(words, " "), Problem: problem}
 			}
 		}
 	}
 	if err := s.Validate(); err != nil {
-		e := err.(*ScriptError)
+		e := err.(*scriptError)
 		e.Line = lines[min(e.Step, len(lines)-1)]
 		return Script{}, e
 	}

@@ -175,7 +175,6 @@ func TestParseScriptRefuses(t *testing.T) {
 			s, err := gt.ParseScript(text)
 			require.Error(t, err)
 			assert.Equal(t, want, err.Error())
-			assert.IsType(t, (*gt.ScriptError)(nil), err)
 			assert.Zero(t, s)
 		})
 	}
@@ -232,7 +231,6 @@ func TestValidate(t *testing.T) {
 				return
 			}
 			require.EqualError(t, err, c.want)
-			assert.IsType(t, (*gt.ScriptError)(nil), err)
 			assert.Equal(t, c.want, gt.RunScript(taped(gt.Claim{}), c.script).Skipped)
 		})
 	}
@@ -249,8 +247,7 @@ func FuzzParseScript(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := gt.ParseScript(text)
 		if err != nil {
-			assert.IsType(t, (*gt.ScriptError)(nil), err)
-			assert.Positive(t, err.(*gt.ScriptError).Line)
+			assert.Regexp(t, `^script line [1-9]`, err.Error())
 			return
 		}
 		require.NoError(t, s.Validate())

@@ -62,9 +62,7 @@ func TestPlanMeetsTheDemand(t *testing.T) {
 		fails++
 		var planErr *snowflake.PlanError
 		require.ErrorAs(t, err, &planErr)
-		require.Equal(t, d, planErr.Demand)
 		require.Greater(t, planErr.Bits, d.Bits)
-		require.Equal(t, planErr.Bits, planErr.TimeBits+planErr.NodeBits+planErr.SequenceBits)
 
 		// Each way out that the error names works, and is the largest that does.
 		if planErr.MaxNodes > 0 {
@@ -136,37 +134,34 @@ func TestPlanErrorSaysHowMuch(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	good := snowflake.Demand{Nodes: 10, RatePerNode: 10, Years: 10}
 	for _, c := range []struct {
-		field  string
 		text   string
 		change func(*snowflake.Demand)
 	}{
-		{"Nodes", "a number of nodes of 0 makes no sense; give 1 to 4611686018427387904", func(d *snowflake.Demand) { d.Nodes = 0 }},
-		{"Nodes", "of -5", func(d *snowflake.Demand) { d.Nodes = -5 }},
-		{"Nodes", "of 9223372036854775807", func(d *snowflake.Demand) { d.Nodes = math.MaxInt64 }},
-		{"RatePerNode", "a rate per node of 0 makes no sense", func(d *snowflake.Demand) { d.RatePerNode = 0 }},
-		{"RatePerNode", "of -1.5", func(d *snowflake.Demand) { d.RatePerNode = -1.5 }},
-		{"RatePerNode", "of NaN", func(d *snowflake.Demand) { d.RatePerNode = math.NaN() }},
-		{"RatePerNode", "of +Inf", func(d *snowflake.Demand) { d.RatePerNode = math.Inf(1) }},
-		{"RatePerNode", "of 1e+300 makes no sense; give a number of IDs per second above 0 and up to 1e15", func(d *snowflake.Demand) { d.RatePerNode = 1e300 }},
-		{"Years", "a lifetime in years of 0 makes no sense", func(d *snowflake.Demand) { d.Years = 0 }},
-		{"Years", "of NaN", func(d *snowflake.Demand) { d.Years = math.NaN() }},
-		{"Years", "of -Inf", func(d *snowflake.Demand) { d.Years = math.Inf(-1) }},
-		{"Years", "of 7001 makes no sense; give a number of years above 0 and up to 7000", func(d *snowflake.Demand) { d.Years = 7001 }},
-		{"Bits", "a budget in bits of -1 makes no sense; give 1 to 63, or 0 for 63", func(d *snowflake.Demand) { d.Bits = -1 }},
-		{"Bits", "of 64", func(d *snowflake.Demand) { d.Bits = 64 }},
-		{"Epoch", "epoch 1969-12-31T23:59:59Z is 1s before 1970", func(d *snowflake.Demand) { d.Epoch = time.Unix(-1, 0) }},
+		{"a number of nodes of 0 makes no sense; give 1 to 4611686018427387904", func(d *snowflake.Demand) { d.Nodes = 0 }},
+		{"-5", func(d *snowflake.Demand) { d.Nodes = -5 }},
+		{"9223372036854775807", func(d *snowflake.Demand) { d.Nodes = math.MaxInt64 }},
+		{"a rate per node of 0 makes no sense", func(d *snowflake.Demand) { d.RatePerNode = 0 }},
+		{"-1.5", func(d *snowflake.Demand) { d.RatePerNode = -1.5 }},
+		{"NaN", func(d *snowflake.Demand) { d.RatePerNode = math.NaN() }},
+		{"+Inf", func(d *snowflake.Demand) { d.RatePerNode = math.Inf(1) }},
+		{"1e+300 makes no sense; give a number of IDs per second above 0 and up to 1e15", func(d *snowflake.Demand) { d.RatePerNode = 1e300 }},
+		{"a lifetime in years of 0 makes no sense", func(d *snowflake.Demand) { d.Years = 0 }},
+		{"NaN", func(d *snowflake.Demand) { d.Years = math.NaN() }},
+		{"-Inf", func(d *snowflake.Demand) { d.Years = math.Inf(-1) }},
+		{"7001 makes no sense; give a number of years above 0 and up to 7000", func(d *snowflake.Demand) { d.Years = 7001 }},
+		{"a budget in bits of -1 makes no sense; give 1 to 63, or 0 for 63", func(d *snowflake.Demand) { d.Bits = -1 }},
+		{"64", func(d *snowflake.Demand) { d.Bits = 64 }},
+		{"epoch 1969-12-31T23:59:59Z is 1s before 1970", func(d *snowflake.Demand) { d.Epoch = time.Unix(-1, 0) }},
 	} {
 		d := good
 		c.change(&d)
 		_, err := snowflake.Plan(d)
-		var demandErr *snowflake.DemandError
-		require.ErrorAs(t, err, &demandErr, c.text)
-		require.Len(t, demandErr.Problems, 1, c.text)
-		assert.Equal(t, c.field, demandErr.Problems[0].Field)
+		require.ErrorIs(t, err, snowflake.ErrDemand, c.text)
+		assert.NotContains(t, err.Error(), "problems")
 		assert.ErrorContains(t, err, c.text)
 	}
 	_, err := snowflake.Plan(snowflake.Demand{})
-	assert.ErrorContains(t, err, "demand: 3 problems: (1) ")
+	assert.ErrorContains(t, err, "unusable demand: 3 problems: (1) ")
 }
 
 // At the bounds of what a demand may say, Plan still answers.

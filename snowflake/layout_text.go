@@ -8,39 +8,15 @@ import (
 	"time"
 )
 
-// SpecError reports a layout spec that [ParseLayout] cannot take.
-type SpecError struct {
-	// Spec is the whole text.
-	Spec string
-	// Offset is the position of Item in Spec, in bytes.
-	Offset int
-	// Item is the comma-separated item at fault; "" when the fault lies with the
-	// spec as a whole.
-	Item string
-	// Reason says what is wrong and what is allowed; "" when Err says it all.
-	Reason string
-	// Err is the cause: a [*LayoutError], an error of the standard library for a
-	// number, duration or time that does not parse, or nil.
-	Err error
+// specError returns the error for a spec that is no layout. The item is the one at fault,
+// or the zero item if the spec as a whole is.
+func specError(spec string, item specItem, reason string) error {
+	where := quoteStart(spec)
+	if item.text != "" {
+		where += fmt.Sprintf(", byte %d, %s", item.offset, quoteStart(item.text))
+	}
+	return fmt.Errorf("%w: spec %s: %s", ErrLayout, where, reason)
 }
-
-// Error says where the spec is wrong, what is wrong, and what is allowed.
-func (e *SpecError) Error() string {
-	text := "layout spec " + quoteStart(e.Spec)
-	if e.Item != "" {
-		text += fmt.Sprintf(", byte %d, %s", e.Offset, quoteStart(e.Item))
-	}
-	if e.Reason != "" {
-		text += ": " + e.Reason
-	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Unwrap returns the cause.
-func (e *SpecError) Unwrap() error { return e.Err }
 
 // quoteStart quotes a text of any length without flooding a log.
 func quoteStart(s string) string {
@@ -75,8 +51,8 @@ func (l Layout) String() string {
 
 // MarshalText returns the form of [Layout.String], so that layouts can stand in
 // JSON and other configuration files and serve as flags through
-// [flag.TextVar]. The error is a [*LayoutError] for an invalid layout, whose
-// text could not be read back.
+// [flag.TextVar]. The error wraps [ErrLayout] for an invalid layout, because its text
+// could not be read back.
 func (l Layout) MarshalText() ([]byte, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
@@ -115,11 +91,11 @@ func (l *Layout) UnmarshalText(text []byte) error {
 // [Default]. In the last form tick and epoch may stand anywhere. Spaces
 // around items are ignored.
 //
-// The layout is validated. The error is always a [*SpecError], and wraps a
-// [*LayoutError] when the spec is well formed but the layout is not.
+// The layout is validated. Every error wraps [ErrLayout], and names the item of the spec
+// and its position in bytes, or what is wrong with the layout.
 func ParseLayout(spec string) (Layout, error) {
 	if items := strings.Count(spec, ",") + 1; items > maxSpecItems {
-		return Layout{}, &SpecError{Spec: spec, Reason: fmt.Sprintf("%d items; no layout has more than %d", items, maxSpecItems)}
+		return Layout{}, specError(spec, specItem{}, fmt.Sprintf("%d items; no layout has more than %d", items, maxSpecItems))
 	}
 	p := specParser{spec: spec}
 	offset := 0
@@ -146,7 +122,7 @@ func ParseLayout(spec string) (Layout, error) {
 		return Layout{}, err
 	}
 	if err := p.layout.Validate(); err != nil {
-		return Layout{}, &SpecError{Spec: spec, Err: err}
+		return Layout{}, fmt.Errorf("spec %s: %w", quoteStart(spec), err)
 	}
 	return p.layout, nil
 }
@@ -167,8 +143,8 @@ type specParser struct {
 	layout Layout
 }
 
-func (p *specParser) fail(item specItem, cause error, format string, args ...any) error {
-	return &SpecError{Spec: p.spec, Offset: item.offset, Item: item.text, Reason: fmt.Sprintf(format, args...), Err: cause}
+func (p *specParser) fail(item specItem, format string, args ...any) error {
+	return specError(p.spec, item, fmt.Sprintf(format, args...))
 }
 
 func (p *specParser) parsePreset() error {
@@ -178,7 +154,7 @@ func (p *specParser) parsePreset() error {
 		for _, l := range Presets() {
 			names = append(names, l.Name)
 		}
-		return p.fail(p.items[0], nil, "not a preset (%s), nor widths like 41/10/12, nor fields like time=41,node=10,sequence=12",
+		return p.fail(p.items[0], "not a preset (%s), nor widths like 41/10/12, nor fields like time=41,node=10,sequence=12",
 			strings.Join(names, ", "))
 	}
 	p.layout = preset
@@ -191,7 +167,7 @@ func (p *specParser) parsePreset() error {
 func (p *specParser) parseWidths() error {
 	widths := strings.Split(p.items[0].text, "/")
 	if len(widths) != 3 {
-		return p.fail(p.items[0], nil, "%d widths; give three: time/node/sequence, like 41/10/12", len(widths))
+		return p.fail(p.items[0], "%d widths; give three: time/node/sequence, like 41/10/12", len(widths))
 	}
 	for i, field := range []*int{&p.layout.TimeBits, &p.layout.NodeBits, &p.layout.SequenceBits} {
 		var err error
@@ -213,7 +189,7 @@ func (p *specParser) parseSettings(items []specItem) error {
 			return err
 		}
 		if !known {
-			return p.fail(item, nil, "only tick=... and epoch=... can follow a preset or widths; to name fields, list them all, like time=41,worker=10,sequence=12")
+			return p.fail(item, "only tick=... and epoch=... can follow a preset or widths; to name fields, list them all, like time=41,worker=10,sequence=12")
 		}
 	}
 	return nil
@@ -225,12 +201,12 @@ func (p *specParser) parseSetting(item specItem) (bool, error) {
 	switch item.key {
 	case "tick":
 		if p.layout.Tick, err = time.ParseDuration(item.value); err != nil {
-			return true, p.fail(item, err, "the tick must be a duration from 1ns to 1h, like 1ms, 10ms or 1s")
+			return true, p.fail(item, "the tick must be a duration from 1ns to 1h, like 1ms, 10ms or 1s: %v", err)
 		}
 		return true, nil
 	case "epoch":
-		if p.layout.Epoch, err = parseEpoch(item.value); err != nil {
-			return true, p.fail(item, err, "the epoch must be an instant like 2025-01-01T00:00:00Z, a date like 2025-01-01 (UTC), or milliseconds since 1970 like 1735689600000")
+		if p.layout.Epoch, err = ParseEpoch(item.value); err != nil {
+			return true, p.fail(item, "%v", err)
 		}
 		return true, nil
 	}
@@ -242,20 +218,31 @@ func (p *specParser) parseSetting(item specItem) (bool, error) {
 // the year 2033.
 const minEpochMillis = 2_000_000_000
 
-func parseEpoch(s string) (time.Time, error) {
+// ParseEpoch reads an epoch in the forms that [ParseLayout] takes: an instant in RFC 3339,
+// a date (midnight UTC), or a count of milliseconds since 1970-01-01T00:00:00Z. The
+// result is in UTC. A count below 2,000,000,000 is refused: it is a year or a count of
+// seconds. The bounds of an epoch are checked by [Layout.Validate], not here.
+func ParseEpoch(s string) (time.Time, error) {
+	var err error
 	if s != "" && strings.Trim(s, "0123456789") == "" {
-		ms, err := strconv.ParseInt(s, 10, 64)
+		var ms int64
+		ms, err = strconv.ParseInt(s, 10, 64)
 		t := time.UnixMilli(ms).UTC()
-		if err == nil && ms > 0 && ms < minEpochMillis {
-			err = fmt.Errorf("%d milliseconds after 1970 is %s, which nobody has for an epoch: give milliseconds, not seconds, or a date", ms, t.Format(time.RFC3339))
+		if err == nil && (ms == 0 || ms >= minEpochMillis) {
+			return t, nil
 		}
-		return t, err
+		if err == nil {
+			err = fmt.Errorf("%d milliseconds after 1970 is %s; give milliseconds, not seconds, or a date", ms, t.Format(time.RFC3339))
+		}
+	} else {
+		for _, format := range []string{time.DateOnly, time.RFC3339} {
+			var t time.Time
+			if t, err = time.Parse(format, s); err == nil {
+				return t.UTC(), nil
+			}
+		}
 	}
-	if t, err := time.Parse(time.DateOnly, s); err == nil {
-		return t, nil
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	return t.UTC(), err
+	return time.Time{}, fmt.Errorf("the epoch must be an instant like 2025-01-01T00:00:00Z, a date like 2025-01-01 (UTC), or milliseconds since 1970 like 1735689600000: %w", err)
 }
 
 // parseFields reads the full form.
@@ -272,7 +259,7 @@ func (p *specParser) parseFields() error {
 			continue
 		}
 		if !strings.Contains(item.text, "=") {
-			return p.fail(item, nil, "not a field; give name=value, like node=10")
+			return p.fail(item, "not a field; give name=value, like node=10")
 		}
 		width, err := p.width(item, item.value)
 		if err != nil {
@@ -281,7 +268,7 @@ func (p *specParser) parseFields() error {
 		switch item.key {
 		case "time":
 			if sequenceSeen || nodeSeen {
-				return p.fail(item, nil, "the time field must come first, or IDs do not sort by time; the orders are time, node, sequence and time, sequence, node")
+				return p.fail(item, "the time field must come first, or IDs do not sort by time; the orders are time, node, sequence and time, sequence, node")
 			}
 			timeSeen, l.TimeBits = true, width
 		case "sequence":
@@ -289,17 +276,17 @@ func (p *specParser) parseFields() error {
 			nodeClosed = nodeSeen
 		default:
 			if nodeClosed {
-				return p.fail(item, nil, "the parts of the node must stand together, before or after sequence; the orders are time, node, sequence and time, sequence, node")
+				return p.fail(item, "the parts of the node must stand together, before or after sequence; the orders are time, node, sequence and time, sequence, node")
 			}
 			if item.key != "node" {
 				if msg := checkPartName(item.key); msg != "" {
-					return p.fail(item, nil, "%s", msg)
+					return p.fail(item, "%s", msg)
 				}
 				l.Parts = append(l.Parts, Part{Name: item.key, Bits: width})
 			}
 			// A second node item is fine only if it and the first are parts.
 			if nodeSeen && (item.key == "node" || len(l.Parts) == 1) {
-				return p.fail(item, nil, "node=... is a node without named parts and excludes them; name all parts or give node=... alone")
+				return p.fail(item, "node=... is a node without named parts and excludes them; name all parts or give node=... alone")
 			}
 			if sequenceSeen {
 				l.Order = TimeSequenceNode
@@ -313,14 +300,14 @@ func (p *specParser) parseFields() error {
 		if timeSeen {
 			missing = "sequence"
 		}
-		return &SpecError{Spec: p.spec, Reason: missing + "=... is missing; give at least time=... and sequence=..., like time=41,node=10,sequence=12"}
+		return specError(p.spec, specItem{}, missing+"=... is missing; give at least time=... and sequence=..., like time=41,node=10,sequence=12")
 	}
 	return nil
 }
 
 func (p *specParser) checkRepeated(item specItem, before []specItem) error {
 	if slices.ContainsFunc(before, func(b specItem) bool { return b.key == item.key }) {
-		return p.fail(item, nil, "%q occurs twice; give it once", item.key)
+		return p.fail(item, "%q occurs twice; give it once", item.key)
 	}
 	return nil
 }
@@ -330,7 +317,7 @@ func (p *specParser) checkRepeated(item specItem, before []specItem) error {
 func (p *specParser) width(item specItem, s string) (int, error) {
 	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 16)
 	if err != nil {
-		return 0, p.fail(item, err, "a width must be a whole number of bits from 0 to %d", maxBits-1)
+		return 0, p.fail(item, "a width must be a whole number of bits from 0 to %d", maxBits-1)
 	}
 	return int(n), nil
 }

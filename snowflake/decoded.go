@@ -26,7 +26,7 @@ type Decoded struct {
 
 // MarshalJSON returns an object with the fields id (a string, because a
 // JavaScript number keeps only 53 bits), time (RFC 3339 in UTC with
-// milliseconds, and with more digits only where it is no whole millisecond),
+// milliseconds, and with more digits where the time has them),
 // node (a number), parts (an object by name, {} when the layout names none) and
 // sequence (a number).
 func (d Decoded) MarshalJSON() ([]byte, error) {
@@ -58,8 +58,8 @@ func (d Decoded) String() string {
 	return fmt.Sprintf("%d: %s, node %d%s, sequence %d", int64(d.ID), d.timeText(), d.Node, parts, d.Sequence)
 }
 
-// timeText always writes milliseconds, so that texts line up and sort, and adds
-// digits rather than lose any.
+// timeText always writes milliseconds, so that texts line up and sort, and more digits
+// where the time has them.
 func (d Decoded) timeText() string {
 	format := "2006-01-02T15:04:05.000Z07:00"
 	switch ns := d.Time.Nanosecond(); {

@@ -9,8 +9,8 @@ import (
 
 // The fixed-width forms write an ID as a number in base 32, 58 or 62, most
 // significant digit first, padded on the left with the alphabet's zero. Each
-// alphabet is in ASCII order, and each width is the least that holds 64 bits;
-// that is all it takes for the text to sort as the numbers do.
+// alphabet is in ASCII order, and each width is the least that holds 64 bits, so
+// the texts sort as the numbers do.
 var (
 	decimalDigits = newAlphabet("0123456789")
 	base32Form    = fixedForm{"base32", crockford(), 13}
@@ -54,19 +54,19 @@ func (id ID) Base62() string { return base62Form.format(id) }
 // hyphens and the check symbol that the specification makes optional are
 // refused too: the width is fixed.
 //
-// The error is a [*ParseError] that wraps [ErrLength], [ErrSyntax] or
+// The error wraps [ErrLength], [ErrSyntax] or
 // [ErrRange], in this order of precedence.
 func ParseBase32(s string) (ID, error) { return base32Form.parse(s) }
 
 // ParseBase58 reads the 11 characters that [ID.Base58] writes; case matters.
 //
-// The error is a [*ParseError] that wraps [ErrLength], [ErrSyntax] or
+// The error wraps [ErrLength], [ErrSyntax] or
 // [ErrRange], in this order of precedence.
 func ParseBase58(s string) (ID, error) { return base58Form.parse(s) }
 
 // ParseBase62 reads the 11 characters that [ID.Base62] writes; case matters.
 //
-// The error is a [*ParseError] that wraps [ErrLength], [ErrSyntax] or
+// The error wraps [ErrLength], [ErrSyntax] or
 // [ErrRange], in this order of precedence.
 func ParseBase62(s string) (ID, error) { return base62Form.parse(s) }
 
@@ -100,8 +100,8 @@ func crockford() *alphabet {
 }
 
 // parse reads s, of any length, as an ID in the base of the alphabet. form is
-// for the error. A bad character is reported in preference to a number that is
-// too large, so what callers are told does not depend on where each shows.
+// for the error. A bad character is reported before a number that is too large,
+// wherever each of them stands.
 func (a *alphabet) parse(form, s string) (ID, error) {
 	base := uint64(len(a.digits))
 	var n uint64
@@ -109,7 +109,7 @@ func (a *alphabet) parse(form, s string) (ID, error) {
 	for i := range len(s) {
 		d := uint64(a.value[s[i]])
 		if d == notDigit {
-			return 0, refuse(form, s, i, ErrSyntax,
+			return 0, refuse(form, s, ErrSyntax,
 				"bad character "+strconv.Quote(s[i:i+1])+" at offset "+strconv.Itoa(i))
 		}
 		hi, lo := bits.Mul64(n, base)
@@ -129,8 +129,8 @@ type fixedForm struct {
 	width int
 }
 
-// format writes the bits of id as an unsigned number, so that a negative ID has
-// a text too, one that parse refuses as too large.
+// format writes the bits of id as an unsigned number, so that a negative ID has a
+// text, too; parse refuses that as too large.
 func (f *fixedForm) format(id ID) string {
 	var buf [maxFormWidth]byte
 	base := uint64(len(f.digits))
@@ -144,7 +144,7 @@ func (f *fixedForm) format(id ID) string {
 
 func (f *fixedForm) parse(s string) (ID, error) {
 	if len(s) != f.width {
-		return 0, refuse(f.name, s, -1, ErrLength, fmt.Sprintf("length %d, want %d", len(s), f.width))
+		return 0, refuse(f.name, s, ErrLength, fmt.Sprintf("length %d, want %d", len(s), f.width))
 	}
 	return f.alphabet.parse(f.name, s)
 }

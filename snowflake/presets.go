@@ -2,11 +2,10 @@ package snowflake
 
 import "time"
 
-// Default returns the layout of a generator that is given none: 41 bits of
-// 1ms from 2025-01-01T00:00:00Z, until 2094-09-07T15:47:35.552Z; 10 bits for
+// Default returns the layout of a generator without another: 41 bits of 1ms from 2025-01-01T00:00:00Z, until 2094-09-07T15:47:35.552Z; 10 bits for
 // 1024 nodes; 12 bits for 4096 IDs per node and millisecond. Its widths are
-// Twitter's, so what is built for those works; its epoch is recent, so that none
-// of its 69.7 years are spent on the past. Its name is "tickflake".
+// Twitter's, so tools for those work; its epoch is recent, so that its 69.7 years are
+// all ahead. Its name is "tickflake".
 func Default() Layout {
 	return Layout{
 		Name:  "tickflake",
@@ -97,12 +96,12 @@ func Leaf() Layout {
 // sequence. Source: DefaultUidGenerator.java.
 //
 // Its time field ended at 2024-11-20T13:24:16Z, so it serves to decode old IDs,
-// and [New] refuses it. To issue IDs of these widths give it a new epoch, as in
-// ParseLayout("baidu,epoch=2026-01-01"); those do not sort after the old ones
-// and can repeat them, so they belong in a table of their own.
+// and a generator refuses it. To issue IDs of these widths give it a new epoch, as in
+// ParseLayout("baidu,epoch=2026-01-01"). The new IDs do not sort after the old ones and
+// can repeat them, so use a new table.
 //
-// That generator lets users set epoch and widths, and reads an epoch so set in
-// its host's time zone; the IDs of such an installation need a layout to match.
+// Users of uid-generator can set epoch and widths; it reads the epoch in its host's time
+// zone. The IDs of such an installation need a layout to match.
 func Baidu() Layout {
 	return Layout{
 		Name:  "baidu",

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// planTicks are the ticks that [Plan] tries, in order of preference: 1ms as
-// everybody has it, then the nearest ones first, and of two equally near ones
-// the longer, which absorbs larger bursts and suffers less from a clock that
-// advances in steps. Still finer ticks would gain nothing, since the clocks of
-// several machines do not agree that closely; with still longer ones a caller
-// who finds a tick used up would wait too long.
+// planTicks are the ticks that [Plan] tries, in order of preference: 1ms, which most
+// generators have, then the nearest to it. Of two equally near ones the longer comes
+// first: it absorbs larger bursts and suffers less from a clock that advances in steps.
+// A finer tick than these gains nothing, since the clocks of several machines do not
+// agree that closely. With a longer one a call that finds its tick used up waits too
+// long.
 var planTicks = []time.Duration{
 	time.Millisecond, 10 * time.Millisecond, 100 * time.Microsecond, 100 * time.Millisecond, time.Second,
 }
 
-// The bounds of what a Demand can ask for; anything above is a mistake.
+// The bounds of a Demand; any value above is a mistake.
 const (
 	maxPlanNodes = int64(1) << 62
 	maxPlanRate  = 1e15
@@ -32,12 +32,12 @@ type Demand struct {
 	Nodes int64
 	// RatePerNode is the peak number of IDs per second of one node, above 0 and
 	// up to 1e15. A node that briefly needs more than its tick holds waits for
-	// the next tick or borrows from it, so state the rate of a burst that shall
-	// not wait.
+	// the next tick or borrows from it: to let bursts pass without a wait, give their
+	// rate.
 	RatePerNode float64
 	// Years is how long the layout must last from its epoch, not from now, in
-	// years of 365.25 days, above 0 and up to 7000. With an epoch in the past add its age: a
-	// layout that must last 20 years from 2027 on an epoch of 2025 needs 22.
+	// years of 365.25 days, above 0 and up to 7000. For an epoch in the past add its
+	// age: to last 20 years from 2027, an epoch of 2025 needs 22.
 	Years float64
 	// Epoch is the instant of tick 0; the zero value stands for the epoch of
 	// [Default].
@@ -47,35 +47,27 @@ type Demand struct {
 	Bits int
 }
 
-// DemandError reports everything in a [Demand] that makes no sense.
-type DemandError struct {
-	// Problems holds at least one entry.
-	Problems []Problem
-}
-
-// Error lists all problems.
-func (e *DemandError) Error() string { return problemsText("demand", e.Problems) }
-
-// PlanError reports a [Demand] that no layout within its budget of bits meets.
+// PlanError reports a [Demand] that no layout within its number of bits meets. A caller
+// decides by its fields which part of the demand to reduce, and to what: the demand with
+// one of them put in its place fits.
 type PlanError struct {
-	// Demand is what was asked for, with its defaults filled in.
-	Demand Demand
-	// Tick is the one of the ticks tried that needs the fewest bits.
-	Tick time.Duration
-	// TimeBits, NodeBits and SequenceBits are what that tick needs per field.
-	TimeBits, NodeBits, SequenceBits int
-	// Bits is their sum, which is larger than Demand.Bits.
-	Bits int
-	// MaxNodes, MaxRatePerNode and MaxYears are the largest values that fit,
-	// each with the rest of the demand unchanged; 0 if none does.
+	// MaxNodes, MaxRatePerNode and MaxYears are the largest values that fit, each
+	// with the rest of the demand unchanged; 0 if no value does.
 	MaxNodes       int64
 	MaxRatePerNode float64
 	MaxYears       float64
+	// Bits is the least number of bits that meets the whole demand. It is larger than
+	// Demand.Bits, and may be larger than 63.
+	Bits int
+
+	demand                           Demand        // with its defaults filled in
+	tick                             time.Duration // of those tried, the one that needs the fewest bits
+	timeBits, nodeBits, sequenceBits int           // what that tick needs
 }
 
 // Error says how many bits are needed and missing, and which reduction fits.
 func (e *PlanError) Error() string {
-	d := e.Demand
+	d := e.demand
 	var ways []string
 	if e.MaxNodes > 0 {
 		ways = append(ways, fmt.Sprintf("at most %d nodes (%s fewer)", e.MaxNodes, factorText(float64(d.Nodes)/float64(e.MaxNodes))))
@@ -94,7 +86,7 @@ func (e *PlanError) Error() string {
 		advice = "one of these fits: " + strings.Join(ways, ", or ")
 	}
 	return fmt.Sprintf("plan: %d nodes, %s IDs/s per node and %s years need %d bits, %d more than %d (%d time + %d node + %d sequence, with the best tick, %s); %s",
-		d.Nodes, plainNumber(d.RatePerNode), plainNumber(d.Years), e.Bits, e.Bits-d.Bits, d.Bits, e.TimeBits, e.NodeBits, e.SequenceBits, e.Tick, advice)
+		d.Nodes, plainNumber(d.RatePerNode), plainNumber(d.Years), e.Bits, e.Bits-d.Bits, d.Bits, e.timeBits, e.nodeBits, e.sequenceBits, e.tick, advice)
 }
 
 // planSequenceBits is the width up to which a sequence gets spare bits.
@@ -103,15 +95,14 @@ const planSequenceBits = 12
 // Plan returns a layout, without a name, in the order TimeNodeSequence and with
 // unnamed node bits, that meets the demand.
 //
-// It takes a tick of 1ms if that fits, and otherwise the first that does of
-// 10ms, 100µs, 100ms and 1s. Spare bits go to the sequence first, until a tick
+// It takes a tick of 1ms if that fits, else the first of 10ms, 100µs, 100ms and 1s
+// that does. Spare bits go to the sequence first, until a tick
 // holds 4096 IDs, because a rate is an average and IDs come in bursts; then to
 // the time field, up to 62 bits, where a high bit that stays 0 costs nothing. The
 // node field gets what the demand needs.
 //
-// The error is a [*DemandError] for a demand that makes no sense (zero,
-// negative, not a number or absurdly large), and a [*PlanError] for one that
-// does not fit.
+// The error wraps [ErrDemand] for a demand with a value that is zero, negative, not a
+// number or absurdly large, and is a [*PlanError] for a demand that does not fit.
 func Plan(d Demand) (Layout, error) {
 	if d.Epoch.IsZero() {
 		d.Epoch = Default().Epoch
@@ -123,11 +114,11 @@ func Plan(d Demand) (Layout, error) {
 		return Layout{}, err
 	}
 	nodeBits := bits.Len64(uint64(d.Nodes - 1))
-	failed := &PlanError{Demand: d, NodeBits: nodeBits, Bits: math.MaxInt}
+	failed := &PlanError{demand: d, nodeBits: nodeBits, Bits: math.MaxInt}
 	for _, tick := range planTicks {
 		timeBits, sequenceBits := d.timeBits(tick), d.sequenceBits(tick)
 		if need := timeBits + nodeBits + sequenceBits; need < failed.Bits {
-			failed.Tick, failed.TimeBits, failed.SequenceBits, failed.Bits = tick, timeBits, sequenceBits, need
+			failed.tick, failed.timeBits, failed.sequenceBits, failed.Bits = tick, timeBits, sequenceBits, need
 		}
 		if timeBits+nodeBits+sequenceBits <= d.Bits {
 			sequenceBits = max(sequenceBits, min(planSequenceBits, d.Bits-timeBits-nodeBits))
@@ -171,25 +162,22 @@ func (d Demand) sequenceBits(tick time.Duration) int {
 // validate checks a demand whose defaults are filled in.
 func (d Demand) validate() error {
 	ps := Layout{Epoch: d.Epoch}.checkEpoch(nil)
-	for i := range ps {
-		ps[i].Field = "Epoch"
-	}
-	check := func(ok bool, field, got, limit, what string) {
+	check := func(ok bool, what, got, limit string) {
 		if !ok {
-			ps = append(ps, Problem{field, got, limit, fmt.Sprintf("%s of %s makes no sense; give %s", what, got, limit)})
+			ps = append(ps, fmt.Sprintf("%s of %s makes no sense; give %s", what, got, limit))
 		}
 	}
-	check(d.Nodes >= 1 && d.Nodes <= maxPlanNodes, "Nodes", strconv.FormatInt(d.Nodes, 10),
-		fmt.Sprintf("1 to %d", maxPlanNodes), "a number of nodes")
+	check(d.Nodes >= 1 && d.Nodes <= maxPlanNodes, "a number of nodes", strconv.FormatInt(d.Nodes, 10),
+		fmt.Sprintf("1 to %d", maxPlanNodes))
 	// Comparisons with NaN are false, so NaN fails these too.
-	check(d.RatePerNode > 0 && d.RatePerNode <= maxPlanRate, "RatePerNode", plainNumber(d.RatePerNode),
-		"a number of IDs per second above 0 and up to 1e15", "a rate per node")
-	check(d.Years > 0 && d.Years <= maxPlanYears, "Years", plainNumber(d.Years),
-		fmt.Sprintf("a number of years above 0 and up to %d", maxPlanYears), "a lifetime in years")
-	check(d.Bits >= 1 && d.Bits <= maxBits, "Bits", strconv.Itoa(d.Bits),
-		fmt.Sprintf("1 to %d, or 0 for %d", maxBits, maxBits), "a budget in bits")
+	check(d.RatePerNode > 0 && d.RatePerNode <= maxPlanRate, "a rate per node", plainNumber(d.RatePerNode),
+		"a number of IDs per second above 0 and up to 1e15")
+	check(d.Years > 0 && d.Years <= maxPlanYears, "a lifetime in years", plainNumber(d.Years),
+		fmt.Sprintf("a number of years above 0 and up to %d", maxPlanYears))
+	check(d.Bits >= 1 && d.Bits <= maxBits, "a budget in bits", strconv.Itoa(d.Bits),
+		fmt.Sprintf("1 to %d, or 0 for %d", maxBits, maxBits))
 	if len(ps) > 0 {
-		return &DemandError{Problems: ps}
+		return problemsError(ErrDemand, "", ps)
 	}
 	return nil
 }

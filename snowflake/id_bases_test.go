@@ -209,31 +209,31 @@ func tooLargeNumbers() []*big.Int {
 	return ns
 }
 
-func TestParseErrorMessage(t *testing.T) {
+func TestParseMessages(t *testing.T) {
 	scan := func(src any) error { return new(snowflake.ID).Scan(src) }
 	unmarshal := func(s string) error { return new(snowflake.ID).UnmarshalJSON([]byte(s)) }
 	fromBytes := func(s string) error { _, err := snowflake.FromBytes([]byte(s)); return err }
 	parse := func(f func(string) (snowflake.ID, error), s string) error { _, err := f(s); return err }
 
 	for want, err := range map[string]error{
-		`decimal ID: empty, want 1 to 19 digits`:                                      parse(snowflake.Parse, ""),
-		`decimal ID "12a": bad character "a" at offset 2`:                             parse(snowflake.Parse, "12a"),
-		`decimal ID "1\xff": bad character "\xff" at offset 1`:                        parse(snowflake.Parse, "1\xff"),
-		`decimal ID "007": leading zero`:                                              parse(snowflake.Parse, "007"),
-		`decimal ID "9223372036854775808": exceeds 9223372036854775807`:               parse(snowflake.Parse, "9223372036854775808"),
-		`base32 ID "123": length 3, want 13`:                                          parse(snowflake.ParseBase32, "123"),
-		`base58 ID "1111111111l": bad character "l" at offset 10`:                     parse(snowflake.ParseBase58, "1111111111l"),
-		`base62 ID "zzzzzzzzzzz": exceeds 9223372036854775807`:                        parse(snowflake.ParseBase62, "zzzzzzzzzzz"),
-		`binary ID "ab": length 2, want 8`:                                            fromBytes("ab"),
-		`JSON ID "1.5": bad character "." at offset 1`:                                unmarshal("1.5"),
-		`JSON ID "true": want a string of digits or an integer`:                       unmarshal("true"),
-		`SQL ID "-5": is negative`:                                                    scan(int64(-5)),
-		`SQL ID "9223372036854775808": exceeds 9223372036854775807`:                   scan(uint64(1 << 63)),
-		`SQL ID: type float64, want int64, uint64, string or []byte`:                  scan(1.5),
-		`SQL ID: type time.Time, want int64, uint64, string or []byte`:                scan(time.Time{}),
-		`SQL ID: NULL; scan into sql.Null[ID] if the column may be NULL`:              scan(nil),
-		`base58 ID "` + strings.Repeat("x", 64) + `…": length 1048576, want 11`:       parse(snowflake.ParseBase58, strings.Repeat("x", 1<<20)),
-		`decimal ID "` + strings.Repeat("x", 64) + `": bad character "x" at offset 0`: parse(snowflake.Parse, strings.Repeat("x", 64)),
+		`decimal ID: wrong length: empty, want 1 to 19 digits`:                                   parse(snowflake.Parse, ""),
+		`decimal ID "12a": malformed: bad character "a" at offset 2`:                             parse(snowflake.Parse, "12a"),
+		`decimal ID "1\xff": malformed: bad character "\xff" at offset 1`:                        parse(snowflake.Parse, "1\xff"),
+		`decimal ID "007": malformed: leading zero at offset 0`:                                  parse(snowflake.Parse, "007"),
+		`decimal ID "9223372036854775808": out of range: exceeds 9223372036854775807`:            parse(snowflake.Parse, "9223372036854775808"),
+		`base32 ID "123": wrong length: length 3, want 13`:                                       parse(snowflake.ParseBase32, "123"),
+		`base58 ID "1111111111l": malformed: bad character "l" at offset 10`:                     parse(snowflake.ParseBase58, "1111111111l"),
+		`base62 ID "zzzzzzzzzzz": out of range: exceeds 9223372036854775807`:                     parse(snowflake.ParseBase62, "zzzzzzzzzzz"),
+		`binary ID "ab": wrong length: length 2, want 8`:                                         fromBytes("ab"),
+		`JSON ID "1.5": malformed: bad character "." at offset 1`:                                unmarshal("1.5"),
+		`JSON ID "true": wrong type: want a string of digits or an integer`:                      unmarshal("true"),
+		`SQL ID "-5": out of range: is negative`:                                                 scan(int64(-5)),
+		`SQL ID "9223372036854775808": out of range: exceeds 9223372036854775807`:                scan(uint64(1 << 63)),
+		`SQL ID: wrong type: type float64, want int64, uint64, string or []byte`:                 scan(1.5),
+		`SQL ID: wrong type: type time.Time, want int64, uint64, string or []byte`:               scan(time.Time{}),
+		`SQL ID: wrong type: NULL; scan into sql.Null[ID] if the column may be NULL`:             scan(nil),
+		`base58 ID "` + strings.Repeat("x", 64) + `"…: wrong length: length 1048576, want 11`:    parse(snowflake.ParseBase58, strings.Repeat("x", 1<<20)),
+		`decimal ID "` + strings.Repeat("x", 64) + `": malformed: bad character "x" at offset 0`: parse(snowflake.Parse, strings.Repeat("x", 64)),
 	} {
 		assert.EqualError(t, err, want)
 	}
