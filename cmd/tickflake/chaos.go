@@ -2,14 +2,12 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/internal/simulation"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -17,7 +15,7 @@ import (
 
 const chaosHelp = `Put tickflake's own generator through clock faults, and say what became of it.
 
-Without --script and --seeds it runs the catalogue of 'tickflake chaos list' in
+Without --script it runs the catalogue of 'tickflake chaos list' in
 virtual time, on a layout of 16 IDs per tick, so that ticks run out. Each line of
 the table is one scenario: ✓ kept all promises, ✗ broke one, - does not apply.
 STALL is the longest that a call took, LEAD the furthest that an ID was ahead of
@@ -36,12 +34,6 @@ a failure ends with. It says itself which strategy and clock it is for (default
 and raw if it does not); --strategy and --clock, if given, take their place. A
 script that cannot be run counts as a failure.
 
---seeds searches for races. Each seed makes a program of a few callers and some
-faults, and runs it step by step: who comes next at each access to shared memory
-and each reading of the clock is drawn from the seed. So a seed always does the
-same, and the lowest one that fails is printed with its script. A script with a
-line "seed N" is run in this way too.
-
 JSON is one object per generator, on a line of its own; times are in nanoseconds.
 JUnit is one test suite per generator and one test case per scenario.
 
@@ -53,9 +45,7 @@ const chaosExamples = `  tickflake chaos
   tickflake chaos --fault F5 --fault F9 --clock raw
   tickflake chaos --fault F11,F12,F13 --strategy all --clock all
   tickflake chaos list F5 > f5.txt; tickflake chaos --script f5.txt --strategy wait
-  echo 'strategy reject; ids 20; step -1s; ids 5' | tickflake chaos --script -
-  tickflake chaos --seeds 100000
-  tickflake chaos --seeds 1 --from 17 --trace`
+  echo 'strategy reject; ids 20; step -1s; ids 5' | tickflake chaos --script -`
 
 const (
 	formatTable = "table"
@@ -63,8 +53,6 @@ const (
 
 	// all stands for every value of a flag.
 	all = "all"
-	// maxParallel is more than any machine can use.
-	maxParallel = 4096
 )
 
 // presetStrategies are what --strategy all stands for: the rows of the README's
@@ -79,17 +67,12 @@ type chaos struct {
 	// subject is under a lease, and unleased is not.
 	subject, unleased func(strategies.Strategy, generatortest.ClockKind) generatortest.Subject[snowflake.ID]
 
-	program func(seed uint64) simulation.Config
-	// simulate runs a script with a seed and with steps.
-	simulate func(simulation.Config) simulation.Result
-
-	format                *string
-	strategies            []namedStrategy // as given
-	clocks                []generatortest.ClockKind
-	faults                []string
-	script                string
-	seeds, from, parallel int64
-	trace, noLease        bool
+	format     *string
+	strategies []namedStrategy // as given
+	clocks     []generatortest.ClockKind
+	faults     []string
+	script     string
+	noLease    bool
 }
 
 // namedStrategy is a strategy and what the command line calls it. It is none
@@ -111,8 +94,6 @@ func realChaos(c *console) *chaos {
 		unleased: func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 			return generatortest.Tickflake(s, clock)
 		},
-		program:  simulation.Random,
-		simulate: simulation.Run,
 	}
 }
 
@@ -122,21 +103,9 @@ func (k *chaos) command() *cobra.Command {
 		Short:   "Put the generator through clock faults",
 		Long:    chaosHelp,
 		Example: chaosExamples,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
-			}
-			return nil
-		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := k.check(cmd); err != nil {
-				return &usageError{err: err}
-			}
-			switch {
-			case cmd.Flags().Changed("script"):
+			if cmd.Flags().Changed("script") {
 				return k.replay(cmd.Context())
-			case cmd.Flags().Changed("seeds"):
-				return k.search(cmd.Context())
 			}
 			return k.catalogue(cmd.Context())
 		},
@@ -147,7 +116,7 @@ func (k *chaos) command() *cobra.Command {
 	k.faultFlag(cmd)
 	cmd.Flags().BoolVar(&k.noLease, "no-lease", false, "give the node number by hand, so that nothing survives a restart")
 	cmd.Flags().StringVar(&k.script, "script", "", "replay the script in `FILE`, - for standard input")
-	k.seedFlags(cmd)
+	cmd.MarkFlagsMutuallyExclusive("script", "fault")
 	k.format = choiceFlag(cmd, "format", "output `FORMAT`", []string{formatTable, formatJSON, formatJUnit})
 	cmd.AddCommand(newChaosList(k.console))
 	return cmd
@@ -213,62 +182,9 @@ func (k *chaos) faultFlag(cmd *cobra.Command) {
 		}
 		return nil
 	})
-	completeFlag(cmd, "fault", faultCompletions())
-}
-
-func (k *chaos) seedFlags(cmd *cobra.Command) {
-	k.from, k.parallel = 1, int64(runtime.GOMAXPROCS(0))
-	number := func(value *int64, name, usage string, most int64) {
-		cmd.Flags().Func(name, usage, func(s string) error {
-			n, err := wholeNumber(s)
-			switch {
-			case err != nil:
-				return err
-			case n < 1:
-				return fmt.Errorf("want at least 1, got %d", n)
-			case most > 0 && n > most:
-				return fmt.Errorf("want at most %d, got %d", most, n)
-			}
-			*value = n
-			return nil
-		})
+	if err := cmd.RegisterFlagCompletionFunc("fault", faultCompletions); err != nil {
+		panic(err) // no such flag
 	}
-	number(&k.seeds, "seeds", "simulate the programs of `N` seeds", 0)
-	number(&k.from, "from", "the first seed `S` (default 1)", 0)
-	number(&k.parallel, "parallel", "simulate `P` at once; the result does not depend on it (default the number of CPUs)", maxParallel)
-	cmd.Flags().BoolVar(&k.trace, "trace", false, "print each step of the simulation, of one seed or of a script with a seed")
-}
-
-// check returns an error if some of the flags given do not go together.
-func (k *chaos) check(cmd *cobra.Command) error {
-	given := cmd.Flags().Changed
-	clash := func(flag string, others ...string) error {
-		for _, other := range others {
-			if given(flag) && given(other) {
-				return fmt.Errorf("--%s does not go with --%s", other, flag)
-			}
-		}
-		return nil
-	}
-	if err := clash("script", "fault", "seeds", "from", "parallel"); err != nil {
-		return err
-	}
-	if err := clash("seeds", "strategy", "clock", "fault", "no-lease"); err != nil {
-		return err
-	}
-	for _, flag := range []string{"from", "parallel"} {
-		if given(flag) && !given("seeds") {
-			return fmt.Errorf("--%s needs --seeds", flag)
-		}
-	}
-	switch {
-	case !k.trace:
-	case !given("script") && k.seeds != 1:
-		return fmt.Errorf("--trace needs --seeds 1, or a --script with a seed")
-	case *k.format != formatTable:
-		return fmt.Errorf("--trace does not go with --format %s", *k.format)
-	}
-	return nil
 }
 
 // chosen returns the strategies and clocks to run: those given, or else these.

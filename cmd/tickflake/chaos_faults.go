@@ -48,18 +48,16 @@ func knownFault(s string) (string, error) {
 	return "", fmt.Errorf("want %s or %s, got %q", strings.Join(known[:last], ", "), known[last], s)
 }
 
-func faultCompletions() []cobra.Completion {
-	var faults []cobra.Completion
+func faultCompletions(*cobra.Command, []string, string) (faults []cobra.Completion, _ cobra.ShellCompDirective) {
 	for _, scenario := range generatortest.Catalogue() {
 		faults = append(faults, cobra.CompletionWithDesc(scenario.Fault, scenario.What))
 	}
-	return faults
+	return faults, cobra.ShellCompDirectiveNoFileComp
 }
 
-func listedCompletions() []cobra.Completion {
-	var faults []cobra.Completion
+func listedCompletions(*cobra.Command, []string, string) (faults []cobra.Completion, _ cobra.ShellCompDirective) {
 	for _, s := range listed(nil) {
 		faults = append(faults, cobra.CompletionWithDesc(s.Fault, s.What))
 	}
-	return faults
+	return faults, cobra.ShellCompDirectiveNoFileComp
 }

@@ -30,8 +30,6 @@ settings, if it has any:
   begin T           the wall's time at the start: 2026-06-01T12:00:00Z, or end-5ms
                     for a time before the generator's last
   callers N         how many ask for IDs, 1 to 64
-  seed N            simulate the callers, and draw from this who comes next; without
-                    any steps, they are drawn from the seed too
 
 and goes on with its steps:
 
@@ -85,7 +83,7 @@ func newChaosList(c *console) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: cobra.FixedCompletions(listedCompletions(), cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: listedCompletions,
 	}
 	scripts := cmd.Flags().Bool("scripts", false, "print the scripts of all")
 	format := choiceFlag(cmd, "format", "output `FORMAT`", []string{formatTable, formatJSON})

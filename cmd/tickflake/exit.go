@@ -25,11 +25,7 @@ const (
 var errReported = errors.New("some input was bad")
 
 // usageError is a command line that has to be changed before it can work.
-type usageError struct {
-	err error
-	// about is the command whose help to point to; nil for the one that failed.
-	about *cobra.Command
-}
+type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 
@@ -62,9 +58,6 @@ func conclude(stderr io.Writer, cmd *cobra.Command, err error) int {
 		return exitDone
 	case errors.As(err, &usage):
 		complain(stderr, err)
-		if usage.about != nil {
-			cmd = usage.about
-		}
 		fmt.Fprintf(stderr, "see '%s --help'\n", cmd.CommandPath())
 		return exitUsage
 	}
@@ -101,5 +94,5 @@ func configError(err error) error {
 	if flag == "layout" {
 		return err
 	}
-	return &usageError{err: err}
+	return &usageError{err}
 }
