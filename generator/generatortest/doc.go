@@ -113,13 +113,10 @@
 // # The same every time
 //
 // With one caller, a script does the same every time: nothing depends on real time
-// or on the scheduler. With several callers (the setting callers, as in F16), it is
-// the Go scheduler that interleaves them, and a race may need some runs to show. Each
-// caller makes calls of Next, batches of three and calls to a stream of its own in
-// turn, as far as the Process has them. For
-// the core of tickflake's own generator there is a simulation that interleaves
-// callers by a seed: tickflake chaos --seeds. Scripts with a seed are for it, and
-// are not run here.
+// or on the scheduler. With several callers (the setting callers, as in F16), the Go
+// scheduler interleaves them, and a race may need some runs to show. Each caller makes
+// calls of Next, batches of three and calls to a stream of its own in turn, as far as
+// the Process has them.
 //
 // # What is not supported
 //

@@ -60,9 +60,8 @@ func TestScript[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) {
 // RunScript puts a generator through one script. A script that is not valid is
 // reported as one that does not apply, with the reason.
 //
-// With one caller the same script does the same every time. With several, it is
-// the Go scheduler that interleaves them. A script with a seed is one for the
-// simulation, and does not apply either.
+// With one caller the same script does the same every time. With several, the Go
+// scheduler interleaves them.
 func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	r := Result{Name: "script", Script: script.Line()}
 	if r.Skipped = s.unfit(script); r.Skipped != "" {
@@ -110,8 +109,6 @@ func (s *Subject[ID]) unfit(script Script) string {
 		return "it does not say when its time ends (Subject.End)"
 	case begin.Add(-reach).Before(firstWall) || begin.Add(2*reach).After(lastWall): // settling goes as far again
 		return fmt.Sprintf("it begins at %s and goes %s from there, but clocks show %s to %s only", show(begin), reach, show(firstWall), show(lastWall))
-	case script.Seed != 0:
-		return "its callers are to be simulated, as tickflake chaos --script does"
 	case begin.Year() < 1990 && s.Epoch.IsZero():
 		return "it does not say when its time begins (Subject.Epoch)"
 	case begin.Year() < 1990 && !begin.Before(s.Epoch):

@@ -28,8 +28,6 @@ import (
 //	                  for a time before the generator's last
 //	callers N         who issue the IDs: N goroutines, 1 to 64, by calls, batches and
 //	                  streams in turn
-//	seed N            the callers are simulated, interleaved as this seed says;
-//	                  without any steps, the seed makes those, too
 //
 // A step of the wall may wait until the clock is read, as in
 //
@@ -46,15 +44,13 @@ import (
 // no slew is faster than 1000, no clock coarser than 1m, and no step of the wall
 // waits for more than 1000 readings.
 //
-// Strategy, clock and seed are for tickflake's own generator, which
-// `tickflake chaos --script` runs; others are built by their [Subject] as it
-// pleases.
+// Strategy and clock are for tickflake's own generator, which `tickflake chaos --script`
+// runs. A [Subject] of another generator ignores them.
 type Script struct {
 	Strategy string // or empty
 	Clock    string // or empty
 	Begin    string // or empty
 	Callers  int    // 0 counts as 1
-	Seed     uint64 // 0: not simulated
 	Steps    []Step
 }
 
@@ -92,7 +88,6 @@ const (
 	clockW    = "clock"
 	beginW    = "begin"
 	callersW  = "callers"
-	seedW     = "seed"
 )
 
 // What a script may ask for, so that none takes all memory or leaves the years
@@ -127,9 +122,6 @@ func (s Script) lines() []string {
 	setting(beginW, s.Begin)
 	if s.Callers != 0 {
 		setting(callersW, strconv.Itoa(s.Callers))
-	}
-	if s.Seed != 0 {
-		setting(seedW, strconv.FormatUint(s.Seed, 10))
 	}
 	for _, step := range s.Steps {
 		lines = append(lines, step.String())
