@@ -13,26 +13,23 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-const chaosHelp = `Put tickflake's own generator through clock faults, and say what became of it.
+const chaosHelp = `Run tickflake's generator under clock faults and check its promises.
 
-Without --script it runs the catalogue of 'tickflake chaos list' in
-virtual time, on a layout of 16 IDs per tick, so that ticks run out. Each line of
-the table is one scenario: ✓ kept all promises, ✗ broke one, - does not apply.
-STALL is the longest that a call took, LEAD the furthest that an ID was ahead of
-its clock. The promises are: no ID twice, each ID above all that were returned
-before its call began, no stall and no lead beyond what the strategy allows, and
-the right error. What was broken is listed below the table, with the script that
-shows it.
+Without --script it runs the catalogue of 'tickflake chaos list' in virtual time, on
+a layout of 16 IDs per tick, so that ticks run out. Each line of the table is one
+scenario: ✓ all promises kept, ✗ a promise broken, - does not apply. STALL is the
+longest call, LEAD the furthest that an ID was ahead of its clock. The promises are:
+no ID twice; each ID above all IDs that were returned before its call began; no stall
+and no lead beyond what the strategy allows; the right error. Violations are listed
+below the table, each with the script that repeats it.
 
-The generator is under a lease, which keeps in memory what a process leaves to the
-next: 3 seconds at a time are granted, and the processes of a script share a node
-number. With --no-lease its node number is given by hand, it keeps nothing, and the
-scenarios in which processes end do not apply.
+The generator has a lease in a store in memory: grants of 3 seconds, and one node
+number for all processes of a script. With --no-lease the generator has a fixed node
+number and keeps no state, so scenarios with restarts do not apply.
 
---script replays a script, which is what 'tickflake chaos list F5' prints and what
-a failure ends with. It says itself which strategy and clock it is for (default
-and raw if it does not); --strategy and --clock, if given, take their place. A
-script that cannot be run counts as a failure.
+--script runs a script: the output of 'tickflake chaos list F5', or the one in a
+report. A script names its strategy and clock (default and raw if it does not);
+--strategy and --clock override them. A script that does not apply is a failure.
 
 JSON is one object per generator, on a line of its own; times are in nanoseconds.
 JUnit is one test suite per generator and one test case per scenario.
@@ -51,20 +48,19 @@ const (
 	formatTable = "table"
 	formatJUnit = "junit"
 
-	// all stands for every value of a flag.
+	// all is the value that stands for every other value of a flag.
 	all = "all"
 )
 
-// presetStrategies are what --strategy all stands for: the rows of the README's
-// table.
+// presetStrategies are the strategies of --strategy all: the rows of the README's table.
 var presetStrategies = []string{
 	"reject", "wait:5ms", "wait", "borrow:1s", "borrow:1s,wait:5s", "default", "twitter", "leaf", "last-timestamp-plus-one",
 }
 
-// chaos is the command. What it puts to the test can be replaced in tests.
+// chaos is the command. Tests replace its subjects.
 type chaos struct {
 	*console
-	// subject is under a lease, and unleased is not.
+	// subject has a lease, unleased has not.
 	subject, unleased func(strategies.Strategy, generatortest.ClockKind) generatortest.Subject[snowflake.ID]
 
 	format     *string
@@ -75,8 +71,8 @@ type chaos struct {
 	noLease    bool
 }
 
-// namedStrategy is a strategy and what the command line calls it. It is none
-// itself: as one, it would hide what else a strategy can do than decide.
+// namedStrategy is a strategy and its name on the command line. It does not embed the
+// strategy: that would hide the strategy's other methods from type assertions.
 type namedStrategy struct {
 	name     string
 	strategy strategies.Strategy
@@ -84,7 +80,7 @@ type namedStrategy struct {
 
 func newChaos(c *console) *cobra.Command { return realChaos(c).command() }
 
-// realChaos puts the real generator to the test.
+// realChaos returns the command for the real generator.
 func realChaos(c *console) *chaos {
 	return &chaos{
 		console: c,
@@ -100,7 +96,7 @@ func realChaos(c *console) *chaos {
 func (k *chaos) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "chaos",
-		Short:   "Put the generator through clock faults",
+		Short:   "Run the generator under clock faults",
 		Long:    chaosHelp,
 		Example: chaosExamples,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -114,7 +110,7 @@ func (k *chaos) command() *cobra.Command {
 	k.strategyFlag(cmd)
 	k.clockFlag(cmd)
 	k.faultFlag(cmd)
-	cmd.Flags().BoolVar(&k.noLease, "no-lease", false, "give the node number by hand, so that nothing survives a restart")
+	cmd.Flags().BoolVar(&k.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
 	cmd.Flags().StringVar(&k.script, "script", "", "replay the script in `FILE`, - for standard input")
 	cmd.MarkFlagsMutuallyExclusive("script", "fault")
 	k.format = choiceFlag(cmd, "format", "output `FORMAT`", []string{formatTable, formatJSON, formatJUnit})
@@ -187,7 +183,7 @@ func (k *chaos) faultFlag(cmd *cobra.Command) {
 	}
 }
 
-// chosen returns the strategies and clocks to run: those given, or else these.
+// chosen returns the strategies and clocks of the flags, or else the given defaults.
 func (k *chaos) chosen(strategy namedStrategy, clocks ...generatortest.ClockKind) ([]namedStrategy, []generatortest.ClockKind) {
 	chosen := k.strategies
 	if len(chosen) == 0 {
@@ -199,8 +195,8 @@ func (k *chaos) chosen(strategy namedStrategy, clocks ...generatortest.ClockKind
 	return chosen, clocks
 }
 
-// title names a generator for people: as its strategy was given, and what that
-// means if it was a name.
+// title names a generator: its strategy as given, the spec of a named strategy, and the
+// clock.
 func (k *chaos) title(s namedStrategy, clock generatortest.ClockKind) string {
 	text := s.name
 	if spec := fmt.Sprint(s.strategy); spec != s.name {

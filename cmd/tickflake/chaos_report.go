@@ -30,7 +30,7 @@ func (k *chaos) writer() reportWriter {
 	return &tableReports{w: k.out}
 }
 
-// tableReports writes a table for each report, and below it what was broken.
+// tableReports writes a table for each report, and the violations below it.
 type tableReports struct {
 	w                     *bufio.Writer
 	kept, broken, skipped int // scenarios so far
@@ -89,7 +89,7 @@ func (t *tableReports) end() error {
 // title is the fault, if there is one, and the name.
 func (o outcome) title() string { return strings.TrimSpace(o.Fault + " " + o.Name) }
 
-// headline says what was broken and how often, and whether details has it all.
+// headline counts the violations, and says if details has only the first of them.
 func (o outcome) headline() string {
 	all := 0
 	for _, n := range o.Violated {
@@ -102,7 +102,7 @@ func (o outcome) headline() string {
 	return text
 }
 
-// details lists what was broken, one violation per line.
+// details lists the violations, one per line.
 func (o outcome) details() string {
 	var b strings.Builder
 	for _, v := range o.Violations {
@@ -123,7 +123,7 @@ func (j jsonReports) write(r report) error {
 
 func (j jsonReports) end() error { return nil }
 
-// junitReports collects the reports, for a JUnit file begins with their number.
+// junitReports collects the reports, since a JUnit file begins with their number.
 type junitReports struct {
 	w   io.Writer
 	all junitSuites

@@ -13,16 +13,16 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// maxScript is the longest script in bytes. The most steps that one may have fit.
+// maxScript is the longest script in bytes. 100,000 steps fit.
 const maxScript = 4 << 20
 
-// report is what became of one generator.
+// report is the result of one generator.
 type report struct {
 	Subject string    `json:"subject"`
 	Results []outcome `json:"results"`
 }
 
-// outcome is what became of one scenario.
+// outcome is the result of one scenario.
 type outcome struct {
 	generatortest.Result
 	took time.Duration
@@ -90,7 +90,7 @@ func (k *chaos) replay(ctx context.Context) error {
 	return err
 }
 
-// readScript reads the script that --script names. The name is for messages.
+// readScript reads the script of --script. The name is for messages.
 func (k *chaos) readScript(ctx context.Context) (name string, script generatortest.Script, err error) {
 	name, from := k.script, k.in
 	if k.script == "-" {

@@ -17,11 +17,11 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
-	// exitSignal plus the number of a signal is what shells report for it.
+	// exitSignal plus its number is the code by which shells report a signal.
 	exitSignal = 128
 )
 
-// errReported is the end of a run whose failures have been printed one by one.
+// errReported ends a run that has printed its failures one by one.
 var errReported = errors.New("some input was bad")
 
 // usageError is a command line that has to be changed before it can work.
@@ -54,7 +54,7 @@ func conclude(stderr io.Writer, cmd *cobra.Command, err error) int {
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.Is(err, syscall.EPIPE):
-		// The reader, such as head, has all it wants.
+		// The reader, such as head, has read enough.
 		return exitDone
 	case errors.As(err, &usage):
 		complain(stderr, err)
@@ -65,7 +65,7 @@ func conclude(stderr io.Writer, cmd *cobra.Command, err error) int {
 	return exitFailed
 }
 
-// complain writes an error, which may quote what another process wrote to a store.
+// complain writes an error. It may quote text that another process wrote to a store.
 func complain(stderr io.Writer, err error) {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {

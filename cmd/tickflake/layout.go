@@ -16,7 +16,7 @@ const layoutHelp = `A layout says what the bits of an ID mean: the epoch and the
 (the tick), the widths of time, node and sequence, and their order.`
 
 const layoutListHelp = `List the layouts that have a name, with the widths of their fields from the high
-bits to the low ones. One whose time field is over still serves to decode.`
+bits to the low ones. A layout whose time is over still decodes IDs.`
 
 const layoutShowHelp = `Show a layout: its bits, its capacity, and its spec. A layout is given by one of
 

@@ -8,7 +8,7 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// layoutJSON is a layout as scripts see it.
+// layoutJSON is the JSON of a layout.
 type layoutJSON struct {
 	Name         string     `json:"name"`
 	Spec         string     `json:"spec"`

@@ -10,14 +10,14 @@ import (
 )
 
 const rootHelp = `tickflake issues 64-bit unique IDs that sort by time (the Snowflake family),
-takes IDs apart, explains and plans layouts: what the bits of an ID mean, and
-puts its own generator through clock faults.
+decodes IDs, explains and plans layouts (what the bits of an ID mean), shows and
+releases node numbers, and runs its generator under clock faults.
 
 Exit codes:
-  0        all done, or the reader of the output wanted no more (as "| head")
-  1        some input was bad, IDs could not be issued or written, or chaos found
-           that the generator broke a promise
-  2        usage error: unknown command or flag, or a bad value of one
+  0        done, or the reader closed the output (as "| head" does)
+  1        bad input, IDs that could not be issued or written, a store that failed or
+           forgets writes, or a promise that chaos found broken
+  2        usage error: an unknown command or flag, or a bad value
   130 143  stopped by SIGINT (Ctrl-C) or SIGTERM; the lines written are complete`
 
 const rootExamples = `  tickflake generate --count 3
