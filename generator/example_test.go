@@ -66,7 +66,7 @@ func ExampleNew() {
 
 // A request that is given up gives up waiting for an ID, too.
 func ExampleGenerator_NextContext() {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func ExampleGenerator_NextContext() {
 
 // Many IDs for a bulk import cost about a nanosecond each.
 func ExampleGenerator_NextN() {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func ExampleGenerator_NextN() {
 }
 
 func ExampleGenerator_All() {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func ExampleGenerator_All() {
 
 // A worker that issues IDs all the time keeps a stream of its own.
 func ExampleGenerator_Stream() {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -135,6 +135,7 @@ func ExampleGenerator_Stream() {
 func ExampleLeadError() {
 	clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
 	gen, err := generator.New(
+		generator.WithNode(0),
 		generator.WithClock(clock), // a raw wall clock
 		generator.WithStrategy(strategies.WaitUpTo(5*time.Millisecond)),
 	)

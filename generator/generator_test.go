@@ -72,7 +72,7 @@ func TestLayoutIsCopied(t *testing.T) {
 func TestClocksOfOthersServe(t *testing.T) {
 	mock := clock.NewMock()
 	mock.Set(noon)
-	for name, c := range map[string]generator.Clock{
+	for name, c := range map[string]monoclock.Interface{
 		"benbjohnson real": clock.New(),
 		"benbjohnson mock": mock,
 		"monoclock":        monoclock.New(),
@@ -117,10 +117,10 @@ func TestNewRefuses(t *testing.T) {
 		"nil in a chain":       {[]generator.Option{generator.WithStrategy(strategies.Chain(strategies.Reject(), nil))}, "WithStrategy", []string{"member 2 of 2"}, is(strategies.ErrNil)},
 		"negative limit":       {[]generator.Option{generator.WithStrategy(strategies.WaitUpTo(-time.Second))}, "WithStrategy", []string{"-1s"}, as[*strategies.LimitError]},
 		"start too wide":       {[]generator.Option{generator.WithSequenceStart(strategies.StartRandom(4097))}, "WithSequenceStart", []string{"4097", "4096"}, as[*strategies.StartError]},
-		"nil option":           {[]generator.Option{generator.WithNode(1), nil}, "New", []string{"option 2 of 2"}, nil},
+		"nil option":           {[]generator.Option{generator.WithNode(1), nil}, "New", []string{"option 3 of 3"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, err := generator.New(tt.opts...)
+			g, err := generator.New(append([]generator.Option{generator.WithNode(0)}, tt.opts...)...)
 			assert.Nil(t, g)
 			var config *generator.ConfigError
 			require.ErrorAs(t, err, &config)
@@ -174,18 +174,20 @@ func TestNextNFailsHalfWay(t *testing.T) {
 	assert.Equal(t, 2*time.Millisecond, lead.Waited, "the wait of the whole call counts")
 }
 
-func TestNextNRefusesSizes(t *testing.T) {
+func TestNextNOfNone(t *testing.T) {
 	g := newGenerator(t)
-	n, err := g.NextN(make([]snowflake.ID, generator.MaxBatch+1))
-	assert.Zero(t, n)
-	var batch *generator.BatchSizeError
-	require.ErrorAs(t, err, &batch)
-	assert.Equal(t, &generator.BatchSizeError{Size: generator.MaxBatch + 1, Limit: generator.MaxBatch}, batch)
-	assert.ErrorContains(t, err, "16777216")
-	for _, none := range [][]snowflake.ID{nil, {}} { // whoever has nothing to name needs no ID
-		n, err = g.NextN(none)
+	for _, none := range [][]snowflake.ID{nil, {}} {
+		n, err := g.NextN(none)
 		assert.Zero(t, n)
 		assert.NoError(t, err)
+	}
+}
+
+// TestNewNeedsANode guards that two processes do not share a node number by default.
+func TestNewNeedsANode(t *testing.T) {
+	for _, opts := range [][]generator.Option{nil, {generator.WithLayout(snowflake.Twitter())}} {
+		_, err := generator.New(opts...)
+		require.ErrorContains(t, err, "generator.Open")
 	}
 }
 
