@@ -1,5 +1,5 @@
-// Package ent keeps orders in a database, with ent.
-package ent
+// Package orders keeps orders in a database, with ent.
+package orders
 
 import (
 	"context"
@@ -9,13 +9,11 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/tickflake/tickflake/examples/databases/ent/entid"
-	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb"
-	"github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb/order"
+	"github.com/tickflake/tickflake/examples/databases/ent/testdata/orders/orderdb"
+	"github.com/tickflake/tickflake/examples/databases/ent/testdata/orders/orderdb/order"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
-
-//go:generate go run ./internal/generate ./schema ./internal/orderdb github.com/tickflake/tickflake/examples/databases/ent/internal/orderdb
 
 // Client returns a client whose entities get their IDs from a generator. The dialect is
 // one of package entgo.io/ent/dialect.

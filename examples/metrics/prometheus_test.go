@@ -18,15 +18,15 @@ import (
 	"github.com/tickflake/tickflake/internal/servertest"
 )
 
-// copyDashboard returns a copy of ../dashboard in which Prometheus collects from the
+// copyDashboard returns a copy of otel/dashboard in which Prometheus collects from the
 // address, and every second, so that a test need not wait.
 func copyDashboard(t *testing.T, address string) (dir string) {
 	t.Helper()
 	dir = servertest.Dir(t, "")
-	files, err := os.ReadDir("../dashboard")
+	files, err := os.ReadDir("../../otel/dashboard")
 	require.NoError(t, err)
 	for _, f := range files {
-		text, err := os.ReadFile(filepath.Join("../dashboard", f.Name()))
+		text, err := os.ReadFile(filepath.Join("../../otel/dashboard", f.Name()))
 		require.NoError(t, err)
 		if f.Name() == "prometheus.yml" {
 			changed := strings.NewReplacer("127.0.0.1:9464", address, " 15s", " 1s").Replace(string(text))

@@ -12,7 +12,7 @@ import (
 )
 
 // dashboard is what these tests look at. That Grafana knows every field, and would take
-// every value, is for ../dashboard/check to say, by Grafana's own types.
+// every value, is for otel/dashboard/check to say, by Grafana's own types.
 type dashboard struct {
 	ID         any    `json:"id"`
 	UID        string `json:"uid"`
@@ -35,7 +35,7 @@ type panel struct {
 
 func readDashboard(t *testing.T) dashboard {
 	t.Helper()
-	text, err := os.ReadFile("../dashboard/grafana.json")
+	text, err := os.ReadFile("../../otel/dashboard/grafana.json")
 	require.NoError(t, err)
 	var d dashboard
 	require.NoError(t, json.Unmarshal(text, &d))
@@ -121,7 +121,7 @@ func TestMetricsExist(t *testing.T) {
 // dashboardVariables returns the queries that fill the lists of the variables.
 func dashboardVariables(t *testing.T) (queries []string) {
 	t.Helper()
-	text, err := os.ReadFile("../dashboard/grafana.json")
+	text, err := os.ReadFile("../../otel/dashboard/grafana.json")
 	require.NoError(t, err)
 	var d struct {
 		Templating struct {

@@ -20,7 +20,7 @@ import (
 
 func readme(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../../otel/README.md")
 	require.NoError(t, err)
 	return string(text)
 }
@@ -35,8 +35,8 @@ func TestReadmeCommands(t *testing.T) {
 	elsewhere := strings.NewReplacer(
 		"otel/dashboard/check", "otel/dashboard/check", // which is ours, and not the copy
 		"otel/dashboard/", dir+"/",
-		"go run ./otel/example -traces -listen 127.0.0.1:9465", "go run ./otel/example -traces -listen "+traced,
-		"go run ./otel/example", "go run ./otel/example -listen "+example,
+		"go run ./examples/metrics -traces -listen 127.0.0.1:9465", "go run ./examples/metrics -traces -listen "+traced,
+		"go run ./examples/metrics", "go run ./examples/metrics -listen "+example,
 		"127.0.0.1:9464", example, "127.0.0.1:9095", prometheus,
 		"-benchtime 2s", "-benchtime 1x", // that it runs, and not what it says
 	)

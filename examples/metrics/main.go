@@ -1,5 +1,5 @@
-// Command example issues IDs all the time, and serves the metrics of it to Prometheus:
-// something for a dashboard to show. The README of the directory above goes on from here.
+// Command metrics issues IDs all the time, and serves the metrics of it to Prometheus:
+// something for a dashboard to show. The README of otel goes on from here.
 package main
 
 import (

@@ -32,7 +32,7 @@ func readYAML(t *testing.T, path string, into any) {
 func readAlerts(t *testing.T) []rule {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []rule } }
-	readYAML(t, "../dashboard/alerts.yml", &file)
+	readYAML(t, "../../otel/dashboard/alerts.yml", &file)
 	require.Len(t, file.Groups, 1)
 	require.NotEmpty(t, file.Groups[0].Rules)
 	return file.Groups[0].Rules
@@ -41,7 +41,7 @@ func readAlerts(t *testing.T) []rule {
 func TestAlertsWithPromtool(t *testing.T) {
 	promtool := servertest.Find(t, "promtool", "prometheus")
 	for _, args := range []string{"check rules alerts.yml", "check config prometheus.yml", "test rules alerts_test.yml"} {
-		out := servertest.Run(t, servertest.Config{Path: promtool, Args: strings.Fields(args), Dir: "../dashboard"})
+		out := servertest.Run(t, servertest.Config{Path: promtool, Args: strings.Fields(args), Dir: "../../otel/dashboard"})
 		assert.Contains(t, out, "SUCCESS")
 	}
 }
@@ -56,7 +56,7 @@ func TestAlertsAreTested(t *testing.T) {
 			} `yaml:"alert_rule_test"`
 		}
 	}
-	readYAML(t, "../dashboard/alerts_test.yml", &file)
+	readYAML(t, "../../otel/dashboard/alerts_test.yml", &file)
 	fires, silent := map[string]bool{}, map[string]bool{}
 	for _, test := range file.Tests {
 		for _, c := range test.Cases {
