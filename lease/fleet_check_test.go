@@ -99,7 +99,21 @@ func (f *fleet) rewound(node int64, from, to uint64) {
 		}
 	}
 	f.granted[node] = spans
-	f.stamped[node] = min(f.stamped[node], to)
+	f.stamped[node] = 0
+	for id := range f.ids {
+		if tick, of := f.parts(id); of == node && tick < to {
+			f.stamped[node] = max(f.stamped[node], tick+1)
+		}
+	}
+}
+
+// parts returns the tick and the node number of an ID.
+func (f *fleet) parts(id snowflake.ID) (tick uint64, node int64) {
+	tick, node = uint64(id)>>(f.layout.NodeBits+f.layout.SequenceBits), int64(id)
+	if f.layout.Order != snowflake.TimeSequenceNode {
+		node >>= f.layout.SequenceBits
+	}
+	return tick, node & (f.numbers() - 1)
 }
 
 // isUndone reports whether a tick was granted, and the store has lost that.
@@ -129,13 +143,7 @@ func (f *fleet) spansText(node int64) (text string) {
 // issued is told of each ID that a call returned.
 func (f *fleet) issued(t *thread, id snowflake.ID) {
 	p := t.p
-	tick := uint64(id) >> (f.layout.NodeBits + f.layout.SequenceBits)
-	var node int64
-	if f.layout.Order == snowflake.TimeSequenceNode {
-		node = int64(id) & (f.numbers() - 1)
-	} else {
-		node = int64(id) >> f.layout.SequenceBits & (f.numbers() - 1)
-	}
+	tick, node := f.parts(id)
 	f.note(uint64(id))
 	f.issues++
 	if f.trace != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -24,8 +26,9 @@ func NodeKey(node int64) string { return fmt.Sprintf("node/%07d", node) }
 
 // NodeOf is the node number of a key, or false if the key is not that of a node number.
 func NodeOf(key string) (node int64, ok bool) {
-	_, err := fmt.Sscanf(key, "node/%d", &node)
-	return node, err == nil && node >= 0 && node < MaxNodes && key == NodeKey(node)
+	digits, ok := strings.CutPrefix(key, "node/")
+	node, err := strconv.ParseInt(digits, 10, 64)
+	return node, ok && err == nil && len(digits) == 7 && 0 <= node && node < MaxNodes
 }
 
 // Record is the value of the cell of a node number.
