@@ -182,8 +182,11 @@ func configure(store stores.Store, options []Option) (config, error) {
 	}
 	if c.source != nil {
 		node, err := c.source(c.layout)
-		if err == nil && (node < 0 || node > c.nodes()-1) {
-			err = &snowflake.FieldError{Field: "node", Got: node, Max: c.nodes() - 1}
+		if err == nil {
+			err = c.layout.CheckNode(node)
+		}
+		if err == nil && node >= c.nodes() {
+			err = fmt.Errorf("node %d is %w: a store keeps numbers from 0 to %d", node, snowflake.ErrRange, c.nodes()-1)
 		}
 		if err != nil {
 			return fail("WithNode", err)
