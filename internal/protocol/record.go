@@ -27,8 +27,8 @@ func NodeKey(node int64) string { return fmt.Sprintf("node/%07d", node) }
 // NodeOf is the node number of a key, or false if the key is not that of a node number.
 func NodeOf(key string) (node int64, ok bool) {
 	digits, ok := strings.CutPrefix(key, "node/")
-	node, err := strconv.ParseInt(digits, 10, 64)
-	return node, ok && err == nil && len(digits) == 7 && 0 <= node && node < MaxNodes
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return int64(n), ok && err == nil && len(digits) == 7 && n < MaxNodes
 }
 
 // Record is the value of the cell of a node number.
