@@ -1,4 +1,4 @@
-package remote
+package stores
 
 import (
 	"crypto/tls"
@@ -6,13 +6,13 @@ import (
 	"os"
 )
 
-// tlsOptions are those that TLSConfig reads.
+// tlsOptions are the options that TLSConfig reads.
 var tlsOptions = []string{"cacert", "cert", "key"}
 
 // TLSConfig returns the TLS configuration that the URL asks for: the system's
 // certificate authorities or those in the file cacert, and the client's certificate
-// in the files cert and key, if there is one. It is nil if the scheme is that without
-// TLS; an option that only TLS uses is then an error, and not left out without a word.
+// in the files cert and key, if there is one. It is nil if the scheme is the one without
+// TLS; an option that only TLS uses is then an error.
 func (u *URL) TLSConfig() (*tls.Config, error) {
 	if u.Scheme != u.format.TLS.Name {
 		for _, name := range tlsOptions {

@@ -1,4 +1,4 @@
-package remote
+package stores
 
 import (
 	"errors"
@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Withhold returns an error that stands for a driver's objection to a URL. Of the
-// message it shows only those of the given words, such as the names of options, that are
-// in it. Drivers repeat what they were given, in part, unescaped or as a whole, and where
-// in that a password is cannot be known. It does not wrap err, which may hold all of it.
+// Withhold returns an error that stands for err, a driver's objection to a URL. Of the
+// message it shows only those of words, such as the names of options, that are in it.
+// Drivers repeat the URL in part, unescaped or as a whole, and nothing tells where in
+// their text a password is. It does not wrap err, which may hold the password.
 func Withhold(err error, message string, words ...string) error {
 	var found []string
 	for _, word := range words {

@@ -1,11 +1,4 @@
-// Package remote is what the stores on servers have in common: how their URLs are
-// taken apart, their errors, and what a cell may be.
-//
-// No error of it has a password in its text, in a field or in a cause.
-//
-// The stores that use it are modules of their own, which may be older than this one, so
-// within a major version its API only grows.
-package remote
+package stores
 
 import (
 	"fmt"
@@ -13,55 +6,51 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/tickflake/tickflake/lease"
 )
 
-// Format is the form of the URLs of a store whose driver takes none:
+// URLFormat is the form of the URLs of an engine whose driver takes no URLs:
 //
 //	SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PATH][?OPTION=VALUE&…]
-type Format struct {
-	Plain, TLS Scheme
-	Options    []string // the known ones, beside namespace and those of TLS
+type URLFormat struct {
+	Plain, TLS URLScheme
+	Options    []string // the engine's own, beside namespace and those of TLS: cacert, cert, key
 }
 
-// Scheme is one of a Format's.
-type Scheme struct {
+// URLScheme is a scheme of a [URLFormat].
+type URLScheme struct {
 	Name string
 	Port string // of hosts that have none
 }
 
 const badHost = "bad host; want HOST or HOST:PORT, or several with commas between"
 
-// URL is one that [Format.Parse] has taken apart.
+// URL is a URL that [URLFormat.Parse] has taken apart.
 type URL struct {
 	Scheme         string
 	User, Password string
-	Hosts          []string // host:port each
-	Path           string   // without slashes at its end
-	Namespace      string   // lease.DefaultNamespace if none is given
-	Options        map[string]string
+	Hosts          []string          // host:port each
+	Path           string            // without slashes at its end
+	Namespace      string            // [DefaultNamespace] if the URL has none
+	Options        map[string]string // without the namespace
 
-	format *Format
+	format *URLFormat
 }
 
-// Refuse returns the [*lease.URLError] of a URL that a store does not take.
+// Refuse returns the [*URLError] of a URL that the engine does not take.
 func (u *URL) Refuse(problem string, err error) error {
-	return &lease.URLError{Scheme: u.Scheme, Problem: problem, Err: err}
+	return &URLError{Scheme: u.Scheme, Problem: problem, Err: err}
 }
 
-// Parse takes a URL with one or more hosts apart. The error is a [*lease.URLError],
-// which wraps that of the namespace.
-//
-// url.Parse is given only the parts that hold no password, since its errors repeat
-// what it was given, and it takes no list of hosts.
-func (f *Format) Parse(rawURL string) (*URL, error) {
-	u := &URL{Namespace: lease.DefaultNamespace, Options: make(map[string]string), format: f}
+// Parse takes apart a URL with one or more hosts. The error is a [*URLError].
+func (f *URLFormat) Parse(rawURL string) (*URL, error) {
+	// url.Parse gets only the parts that hold no password, since its errors repeat its
+	// argument; and it takes no list of hosts.
+	u := &URL{Namespace: DefaultNamespace, Options: make(map[string]string), format: f}
 	bad := func(problem string) (*URL, error) { return nil, u.Refuse(problem, nil) }
 
 	scheme, rest, ok := strings.Cut(rawURL, "://")
-	schemes := []Scheme{f.Plain, f.TLS}
-	known := slices.IndexFunc(schemes, func(s Scheme) bool { return ok && strings.EqualFold(s.Name, scheme) })
+	schemes := []URLScheme{f.Plain, f.TLS}
+	known := slices.IndexFunc(schemes, func(s URLScheme) bool { return ok && strings.EqualFold(s.Name, scheme) })
 	if known < 0 {
 		return bad("unknown scheme, want " + f.Plain.Name + ":// or " + f.TLS.Name + "://")
 	}
@@ -91,7 +80,7 @@ func (f *Format) Parse(rawURL string) (*URL, error) {
 		if h.Port() == "" {
 			host = net.JoinHostPort(h.Hostname(), schemes[known].Port)
 		}
-		// url.Parse takes h] for a host, and the dialer would not.
+		// url.Parse takes h] for a host, and no dialer does.
 		if _, _, err := net.SplitHostPort(host); err != nil {
 			return bad(badHost)
 		}
@@ -119,43 +108,43 @@ func (f *Format) Parse(rawURL string) (*URL, error) {
 			u.Options[name] = values[0]
 		}
 	}
-	if err := lease.CheckNamespace(u.Namespace); err != nil {
+	if err := CheckNamespace(u.Namespace); err != nil {
 		return nil, u.Refuse("option namespace", err)
 	}
 	return u, nil
 }
 
-// DriverURL is the URL of a store whose driver takes URLs, too.
+// DriverURL is the URL of an engine whose driver takes URLs, too.
 type DriverURL struct {
-	URL       *url.URL          // without the parameters below
-	Namespace string            // lease.DefaultNamespace if none is given
-	Own       map[string]string // the store's own parameters that are given
+	URL       *url.URL          // for the driver: without the parameters below
+	Namespace string            // [DefaultNamespace] if the URL has none
+	Own       map[string]string // the engine's own parameters that the URL has
 }
 
-// Refuse returns the [*lease.URLError] of a URL that a store does not take.
+// Refuse returns the [*URLError] of a URL that the engine does not take.
 func (u *DriverURL) Refuse(problem string, err error) error {
-	return &lease.URLError{Scheme: u.URL.Scheme, Problem: problem, Err: err}
+	return &URLError{Scheme: u.URL.Scheme, Problem: problem, Err: err}
 }
 
-// ParseDriverURL takes a URL apart whose scheme is one of those given. It takes the
-// parameter namespace and the store's own ones out, and leaves the rest as it was, for
-// the driver. The error is a [*lease.URLError], which wraps that of the namespace.
+// ParseDriverURL takes apart a URL whose scheme is one of schemes. It takes out the
+// parameter namespace and the engine's own, and leaves the rest as it was, for the
+// driver. The error is a [*URLError].
 func ParseDriverURL(rawURL string, schemes []string, own ...string) (*DriverURL, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok || !slices.Contains(schemes, scheme) {
-		return nil, &lease.URLError{Problem: fmt.Sprintf("want one that begins with %s://", strings.Join(schemes, ":// or "))}
+		return nil, &URLError{Problem: fmt.Sprintf("want one that begins with %s://", strings.Join(schemes, ":// or "))}
 	}
 	fail := func(problem string, err error) (*DriverURL, error) {
-		return nil, &lease.URLError{Scheme: scheme, Problem: problem, Err: err}
+		return nil, &URLError{Scheme: scheme, Problem: problem, Err: err}
 	}
 	const encode = "percent-encode what is neither letter nor digit in user, password and values, as %40 for @"
-	// What url.Parse says quotes the URL, and the password with it.
+	// The error of url.Parse quotes the URL, and the password with it.
 	parsed, err := url.Parse(rawURL)
 	if err != nil {
 		return fail("it is malformed; "+encode, nil)
 	}
-	// With a / ? or # in the password, the host may be taken to end before it, and all
-	// that follows to be something that can be shown.
+	// After a / ? or # in the password, url.Parse would take the rest of the password for
+	// a path or parameter, which drivers show.
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 && strings.ContainsAny(rest[end:], "@#") {
 		return fail("it has a @ or # after the host; "+encode, nil)
 	}
@@ -183,10 +172,36 @@ func ParseDriverURL(rawURL string, schemes []string, own ...string) (*DriverURL,
 	}
 	parsed.RawQuery = strings.Join(others, "&")
 	if u.Namespace, ok = u.Own["namespace"]; !ok {
-		u.Namespace = lease.DefaultNamespace
+		u.Namespace = DefaultNamespace
 	}
-	if err := lease.CheckNamespace(u.Namespace); err != nil {
+	if err := CheckNamespace(u.Namespace); err != nil {
 		return fail("the parameter namespace cannot be used", err)
 	}
 	return u, nil
 }
+
+// URLError reports a URL that names no store. A command tells by the type that an
+// argument is wrong, and not a server.
+//
+// Its text and its causes show nothing of the URL that can be a password: only the
+// scheme, the names of options that the engine or its driver knows, and, if that is what
+// is wrong, the values of the options namespace and table, and the names of files.
+type URLError struct {
+	Scheme  string // such as "postgres"; empty if no engine has it
+	Problem string // what is wrong, and what to write instead
+	Err     error  // the cause, such as that of a file of certificates; or nil
+}
+
+func (e *URLError) Error() string {
+	text := "store URL: " + e.Problem
+	if e.Scheme != "" {
+		text = e.Scheme + " " + text
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause, or nil.
+func (e *URLError) Unwrap() error { return e.Err }

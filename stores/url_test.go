@@ -1,4 +1,4 @@
-package remote_test
+package stores_test
 
 import (
 	"errors"
@@ -10,13 +10,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/internal/remote"
+	"github.com/tickflake/tickflake/stores"
 )
 
-var format = remote.Format{
-	Plain:   remote.Scheme{Name: "x", Port: "99"},
-	TLS:     remote.Scheme{Name: "xs", Port: "100"},
+var format = stores.URLFormat{
+	Plain:   stores.URLScheme{Name: "x", Port: "99"},
+	TLS:     stores.URLScheme{Name: "xs", Port: "100"},
 	Options: []string{"own"},
 }
 
@@ -29,7 +28,7 @@ func TestParse(t *testing.T) {
 
 	u, err = format.Parse("XS://h")
 	require.NoError(t, err)
-	assert.Equal(t, lease.DefaultNamespace, u.Namespace)
+	assert.Equal(t, stores.DefaultNamespace, u.Namespace)
 	assert.Equal(t, []string{"h:100"}, u.Hosts)
 	config, err := u.TLSConfig()
 	require.NoError(t, err)
@@ -90,18 +89,18 @@ func TestParseOfBadOnes(t *testing.T) {
 
 func TestParseDriverURL(t *testing.T) {
 	for _, c := range []struct{ url, namespace, rest string }{
-		{"x://h/d", lease.DefaultNamespace, "x://h/d"},
+		{"x://h/d", stores.DefaultNamespace, "x://h/d"},
 		{"y://u:p%40ss@h:1/d?b=2%2F3&a=%41&namespace=Or-der_s1", "Or-der_s1", "y://u:p%40ss@h:1/d?b=2%2F3&a=%41"},
 		{"x://u@h/d?n%61mespace=%61b&c=d,e&", "ab", "x://u@h/d?c=d,e"},
-		{"x:///d?host=/run", lease.DefaultNamespace, "x:///d?host=/run"},
+		{"x:///d?host=/run", stores.DefaultNamespace, "x:///d?host=/run"},
 	} {
-		u, err := remote.ParseDriverURL(c.url, []string{"x", "y"}, "own")
+		u, err := stores.ParseDriverURL(c.url, []string{"x", "y"}, "own")
 		require.NoError(t, err, c.url)
 		assert.Equal(t, c.namespace, u.Namespace)
 		assert.Equal(t, c.rest, u.URL.String())
 		assert.NotContains(t, u.Own, "own")
 	}
-	u, err := remote.ParseDriverURL("x://h/d?own=", []string{"x"}, "own")
+	u, err := stores.ParseDriverURL("x://h/d?own=", []string{"x"}, "own")
 	require.NoError(t, err)
 	assert.Contains(t, u.Own, "own", "and empty")
 }
@@ -130,19 +129,16 @@ func TestParseDriverURLOfBadOnes(t *testing.T) {
 		"x://u:s3cret@h/d?own=a&own=b":             "it has the parameter own twice",
 		"x://u:s3cret@h/d?namespace=" + strings.Repeat("n", 49): "its length is 49",
 	} {
-		_, err := remote.ParseDriverURL(rawURL, []string{"x", "y"}, "own")
+		_, err := stores.ParseDriverURL(rawURL, []string{"x", "y"}, "own")
 		isURLError(t, err, rawURL)
 		require.ErrorContains(t, err, want, rawURL)
 		hides(t, err, rawURL)
 	}
-	_, err := remote.ParseDriverURL("x://h/d?namespace=a.b", []string{"x"})
-	_, ok := errors.AsType[*lease.NamespaceError](err)
-	assert.True(t, ok)
 }
 
 func isURLError(t *testing.T, err error, rawURL string) {
 	t.Helper()
-	_, ok := errors.AsType[*lease.URLError](err)
+	_, ok := errors.AsType[*stores.URLError](err)
 	require.True(t, ok, "%s: %v", rawURL, err)
 }
 
@@ -167,12 +163,12 @@ func TestWithhold(t *testing.T) {
 		"CA file of sslmode: s3cret":    always + "; it is about: sslmode, CA file",
 	} {
 		cause := errors.New(message)
-		err := remote.Withhold(cause, message, "sslmode", "CA file")
+		err := stores.Withhold(cause, message, "sslmode", "CA file")
 		assert.EqualError(t, err, want)
 		assert.NotErrorIs(t, err, cause)
 	}
 	for cause, want := range map[error]string{fs.ErrNotExist: "does not exist", fs.ErrPermission: "may not be read"} {
-		err := remote.Withhold(&fs.PathError{Op: "open", Path: "s3cret", Err: cause}, "open s3cret")
+		err := stores.Withhold(&fs.PathError{Op: "open", Path: "s3cret", Err: cause}, "open s3cret")
 		assert.EqualError(t, err, always+"; a file that the URL names "+want)
 	}
 }
