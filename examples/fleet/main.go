@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tickflake/tickflake/examples/internal/etcdserver"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores/etcd"
 )
@@ -47,13 +48,13 @@ func run(ctx context.Context, worker string, ids int) (err error) {
 			return err
 		}
 	}
-	server, addr, err := startEtcd(dir)
+	server, err := etcdserver.New(dir)
 	if err != nil {
 		return err
 	}
-	defer server.Close()
-	storeURL := "etcd://" + addr
-	fmt.Println("etcd serves on", addr)
+	defer server.Stop()
+	storeURL := server.URL()
+	fmt.Println("the store is", storeURL)
 
 	f := newFleet(worker, storeURL)
 	defer f.killAll()

@@ -61,8 +61,7 @@ func TestScript[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) {
 // as one that does not apply, with the reason.
 //
 // With one caller the same script has the same result every time. With several, the Go
-// scheduler interleaves them. A script with a seed is for the simulation, and does not
-// apply.
+// scheduler interleaves them.
 func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	r := Result{Name: "script", Script: script.Line()}
 	if r.Skipped = s.unfit(script); r.Skipped != "" {
@@ -110,8 +109,6 @@ func (s *Subject[ID]) unfit(script Script) string {
 		return "it does not say when its time ends (Subject.End)"
 	case begin.Add(-reach).Before(firstWall) || begin.Add(2*reach).After(lastWall): // the time after the last step is as long again
 		return fmt.Sprintf("it begins at %s and goes %s from there, but clocks show %s to %s only", show(begin), reach, show(firstWall), show(lastWall))
-	case script.Seed != 0:
-		return "its callers are to be simulated, as tickflake chaos --script does"
 	case begin.Year() < 1990 && s.Epoch.IsZero():
 		return "it does not say when its time begins (Subject.Epoch)"
 	case begin.Year() < 1990 && !begin.Before(s.Epoch):

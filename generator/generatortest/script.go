@@ -28,8 +28,6 @@ import (
 //	                  for a time before the generator's end
 //	callers N         N goroutines issue the IDs, 1 to 64, by calls, batches and
 //	                  streams in turn
-//	seed N            the callers are simulated and interleaved by this seed;
-//	                  without any steps, the seed makes the steps, too
 //
 // A step of the wall may wait until the clock is read, as in
 //
@@ -46,14 +44,13 @@ import (
 // slew is faster than 1000, no clock coarser than 1m, and no step of the wall waits for
 // more than 1000 readings.
 //
-// Strategy, clock and seed are for tickflake's own generator, which `tickflake chaos
-// --script` runs. Any other generator is built by its [Subject].
+// Strategy and clock are for tickflake's own generator, which `tickflake chaos --script`
+// runs. A [Subject] of another generator ignores them.
 type Script struct {
 	Strategy string // or empty
 	Clock    string // or empty
 	Begin    string // or empty
 	Callers  int    // 0 counts as 1
-	Seed     uint64 // 0: not simulated
 	Steps    []Step
 }
 
@@ -91,7 +88,6 @@ const (
 	clockW    = "clock"
 	beginW    = "begin"
 	callersW  = "callers"
-	seedW     = "seed"
 )
 
 // The limits of a script: it must neither take all memory nor leave the years that
@@ -126,9 +122,6 @@ func (s Script) lines() []string {
 	setting(beginW, s.Begin)
 	if s.Callers != 0 {
 		setting(callersW, strconv.Itoa(s.Callers))
-	}
-	if s.Seed != 0 {
-		setting(seedW, strconv.FormatUint(s.Seed, 10))
 	}
 	for _, step := range s.Steps {
 		lines = append(lines, step.String())

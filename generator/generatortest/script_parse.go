@@ -63,7 +63,7 @@ func tooManySteps(n int) (words []string, problem string) {
 
 func isSetting(word string) bool {
 	switch word {
-	case strategyW, clockW, beginW, callersW, seedW:
+	case strategyW, clockW, beginW, callersW:
 		return true
 	}
 	return false
@@ -91,10 +91,6 @@ func (s *Script) set(name, value string) string {
 	case callersW:
 		if s.Callers, err = strconv.Atoi(value); err != nil || s.Callers < 1 || s.Callers > maxCallers {
 			return fmt.Sprintf("want 1 to %d", maxCallers)
-		}
-	case seedW:
-		if s.Seed, err = strconv.ParseUint(value, 10, 64); err != nil || s.Seed == 0 {
-			return "want a whole number from 1 up"
 		}
 	}
 	return ""

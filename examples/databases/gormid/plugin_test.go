@@ -13,7 +13,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/tickflake/tickflake/examples/databases/gormid"
-	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/testdb"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )

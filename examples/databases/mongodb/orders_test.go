@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
 	"github.com/tickflake/tickflake/examples/databases/mongodb"
+	"github.com/tickflake/tickflake/examples/internal/testdb"
 	"github.com/tickflake/tickflake/snowflake"
 )
 

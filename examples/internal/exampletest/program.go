@@ -52,12 +52,23 @@ type Program struct {
 // test has failed, what the program has printed is shown.
 func Start(t testing.TB, path string, args ...string) *Program {
 	t.Helper()
-	p := &Program{t: t, cmd: exec.Command(path, args...), ended: make(chan struct{})}
+	p, err := StartCommand(t, exec.Command(path, args...))
+	if err != nil {
+		t.Fatalf("start %s: %v", path, err)
+	}
+	return p
+}
+
+// StartCommand is [Start] for a command that the caller has prepared. The error is that of
+// its start.
+func StartCommand(t testing.TB, cmd *exec.Cmd) (*Program, error) {
+	t.Helper()
+	p := &Program{t: t, cmd: cmd, ended: make(chan struct{})}
 	p.stdout.changed, p.stderr.changed = make(chan struct{}), make(chan struct{})
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("start %s: %v", path, err)
+		return nil, err
 	}
 	go func() {
 		defer close(p.ended)
@@ -67,10 +78,10 @@ func Start(t testing.TB, path string, args ...string) *Program {
 		p.Signal(os.Kill)
 		<-p.ended
 		if t.Failed() {
-			t.Logf("%s has printed:\n%s\n%s", path, p.Stdout(), p.Stderr())
+			t.Logf("%s printed:\n%s\n%s", cmd.Path, p.Stdout(), p.Stderr())
 		}
 	})
-	return p
+	return p, nil
 }
 
 // Signal sends a signal to the program, or nothing if it has ended.
