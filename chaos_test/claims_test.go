@@ -115,7 +115,7 @@ func parses(strategy string) bool {
 	return err == nil
 }
 
-// Only a strategy of one's own is one that the command line cannot have.
+// The command line knows every strategy but the one made here.
 func TestScriptsOfClaims(t *testing.T) {
 	for _, c := range claims {
 		s := c.script(generatortest.Script{Steps: []generatortest.Step{{Do: generatortest.IDs, Count: 1}}}, generatortest.Mono)
