@@ -38,7 +38,7 @@ var claims = append(table[:len(table):len(table)],
 	claim{"of-ones-own", strategies.Func(borrowEvenMilliseconds), always(3*time.Millisecond, 10*time.Millisecond)},
 )
 
-// table holds the rows of the README's table of strategies. Their promises are written
+// table holds the rows of the table in docs/strategy.md. Their promises are written
 // by hand, so that a strategy that decides otherwise fails.
 var table = []claim{
 	{"reject", strategies.Reject(), always(0, 0)},
