@@ -4,7 +4,7 @@
 //
 //   - [New]: makes a [Clock].
 //   - [Clock.Now]: the time of day, which never goes back.
-//   - [Clock.UnixNano]: the same, cheaper.
+//   - [Interface]: any clock that a generator or a lease accepts.
 //   - [Clock.Drift]: the wall clock's time minus the Clock's.
 //   - [WithResync]: lets the Clock catch up with a wall clock that is ahead.
 //
