@@ -79,7 +79,7 @@ func Open(t testing.TB, driver, dsn string) *sql.DB {
 // with others.
 func IDs(t testing.TB, opts ...generator.Option) *generator.Generator {
 	t.Helper()
-	gen, err := generator.New(opts...)
+	gen, err := generator.New(append([]generator.Option{generator.WithNode(0)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = gen.Close() })
 	return gen
