@@ -144,8 +144,8 @@ func (c *config) resolveNode() (option string, err error) {
 			return c.option, err
 		}
 	}
-	if c.node < 0 || c.node > c.layout.MaxNode() {
-		return c.option, &snowflake.FieldError{Field: "node", Got: c.node, Max: c.layout.MaxNode()}
+	if err := c.layout.CheckNode(c.node); err != nil {
+		return c.option, err
 	}
 	return "", nil
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// take reserves up to n slots of one tick, without waiting, as [window.Window.Take]
+// take reserves up to n slots of one tick, without waiting, as [window.Span.Take]
 // does: those from slot up to, but not including, end. It fails when the next slot is
 // further ahead of now than the strategy borrows in any case, when it is not granted, and
 // when the window is sealed or the time field used up; acquire tells which, and what to
 // do.
-func (g *Generator) take(now int64, n uint64) (span *window.Span, slot, end uint64, ok bool) {
+func (g *Generator) take(span *window.Span, now int64, n uint64) (slot, end uint64, ok bool) {
 	if uint64(now) >= g.lifetime { // also when it lies before the epoch
-		return nil, 0, 0, false
+		return 0, 0, false
 	}
 	tick := g.perTick.quotient(uint64(now))
-	span, slot, end, ok = g.window.Take(tick, g.allowed, g.start, n)
-	if ok && slot>>(g.seqBits&63) > tick {
+	slot, end, ok = span.Take(tick, g.allowed, g.start, n)
+	if slot>>(g.seqBits&63) > tick {
 		g.noteBorrow(slot>>(g.seqBits&63), now)
 	}
-	return span, slot, end, ok
+	return slot, end, ok
 }
 
 // acquire reserves up to n slots of one tick as take does, but carries out the
@@ -43,8 +43,8 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 		if front.Slot >= g.end || now >= int64(g.lifetime) {
 			return nil, 0, 0, &EndOfTimeError{End: g.layout.Epoch.Add(time.Duration(g.lifetime)).UTC()}
 		}
-		if span, slot, end, ok := g.take(now, n); ok {
-			return span, slot, end, nil
+		if slot, end, ok := g.take(front.Span, now, n); ok {
+			return front.Span, slot, end, nil
 		}
 		tick, next := g.tick(now), front.Slot>>g.seqBits
 		if max(tick, next) >= front.Limit>>g.seqBits {
@@ -63,9 +63,9 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 		g.counters.lead(s.Lead)
 		switch d := g.strategy.Decide(s); d.Action {
 		case strategies.ActionBorrow:
-			if span, slot, end, ok := g.window.TakeAt(front, n); ok {
+			if end, ok := front.Span.TakeAt(front.Slot, n); ok {
 				g.counters.borrow(next)
-				return span, slot, end, nil
+				return front.Span, front.Slot, end, nil
 			}
 		case strategies.ActionWait:
 			wait := d.Wait

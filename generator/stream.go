@@ -74,7 +74,8 @@ func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
 // reserve replaces what is left of the block by a new one.
 func (s *Stream) reserve(ctx context.Context) error {
 	g := s.g
-	span, slot, end, ok := g.take(g.now(), min(max(1, 2*(s.next-s.first)), s.largest))
+	span := g.window.Span()
+	slot, end, ok := g.take(span, g.now(), min(max(1, 2*(s.next-s.first)), s.largest))
 	if !ok {
 		// A slot that a strategy grants for once may be the only one: one that
 		// borrows in its own way must be asked for each.

@@ -18,8 +18,7 @@ func Example() {
 }
 
 // A service that may be suspended for up to a day catches up with the wall clock
-// within a second of waking, and ignores a wall clock that claims to be further
-// ahead than that.
+// within a second of waking, and ignores a wall clock that is further ahead.
 func ExampleWithResync() {
 	clock := monoclock.New(monoclock.WithResync(100*time.Millisecond, 24*time.Hour))
 	fmt.Println(clock.CaughtUp())

@@ -46,7 +46,7 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// borrow:1s,wait:5s <nil>
-	// strategy "wait:-5ms": the limit is negative: it must be 0s or more
+	// invalid strategy "wait:-5ms": the limit is negative: it must be 0s or more
 }
 
 // A strategy of one's own: wait out a busy tick, borrow over a small step back, and

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"syscall"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/generator"
@@ -40,8 +40,7 @@ is set back between them.
 
 ` + storesHelp + `
 
-Large counts stream: memory use does not grow with --count. When the output goes
-to a file or a pipe and you watch at a terminal, a long run shows its progress.`
+Memory use does not grow with --count.`
 
 const generateExamples = `  tickflake generate
   tickflake generate --count 100000000 > ids.txt
@@ -97,13 +96,21 @@ func newGenerate(c *console) *cobra.Command {
 	g.layout = layoutFlag(cmd)
 	g.strategy = strategyFlag(cmd)
 	g.format = choiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), formatJSON))
+	for _, other := range []string{"store", "state", "namespace", "window", "timeout"} {
+		cmd.MarkFlagsMutuallyExclusive("no-state", other)
+	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return g.run(cmd) }
 	return cmd
 }
 
 func (g *issue) run(cmd *cobra.Command) error {
-	if err := g.check(cmd); err != nil {
-		return err
+	if g.closed {
+		return errors.New("standard output is closed, so the IDs would be lost; to discard them, use > " + os.DevNull)
+	}
+	if !g.noState {
+		if err := g.place.check(); err != nil {
+			return err
+		}
 	}
 	pinned := cmd.Flags().Changed("node")
 	if !pinned {
@@ -136,22 +143,7 @@ func (g *issue) run(cmd *cobra.Command) error {
 		defer leased.Close()
 		ids = leased
 	}
-	bar := newBar(g.screen, g.count, "IDs")
-	defer bar.Clear() // for whatever is to be said on that line
-	return generate(cmd.Context(), ids, g.count, g.out, lineOf(*g.layout, *g.format), bar)
-}
-
-// check returns an error if flags contradict each other.
-func (g *issue) check(cmd *cobra.Command) error {
-	if g.noState {
-		for _, name := range []string{"store", "state", "namespace", "window", "timeout"} {
-			if cmd.Flags().Changed(name) {
-				return &usageError{err: fmt.Errorf("--%s does not go with --no-state", name)}
-			}
-		}
-		return nil
-	}
-	return g.place.check()
+	return generate(cmd.Context(), ids, g.count, g.out, lineOf(*g.layout, *g.format))
 }
 
 // lineOf returns how to write an ID in the format.
@@ -177,9 +169,7 @@ type issuer interface {
 }
 
 // generate issues count IDs and writes a line for each.
-func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer,
-	line func(snowflake.ID) (string, error), bar *progressbar.ProgressBar,
-) error {
+func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer, line func(snowflake.ID) (string, error)) error {
 	// A batch of no more than a tick's IDs waits for at most one tick, so that
 	// the strategy judges it as it would judge a single ID.
 	batch := min(maxBatch, gen.Layout().Capacity().IDsPerTick)
@@ -199,7 +189,6 @@ func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer,
 			}
 		}
 		written += int64(n)
-		_ = bar.Add(n) // a bar that cannot be drawn is no reason to stop
 		if err != nil {
 			return cutShort(err, out, written, count)
 		}

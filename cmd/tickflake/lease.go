@@ -88,7 +88,7 @@ func (l *leases) check(cmd *cobra.Command) error {
 		return err
 	}
 	if cmd.Flags().Changed("layout") && !l.place.isDefault() {
-		return &usageError{err: errors.New("--layout does not go with a store or --state: it chooses among the per-user state directories, and a store knows its layout")}
+		return &usageError{errors.New("--layout does not go with a store or --state: it chooses among the per-user state directories, and a store knows its layout")}
 	}
 	return nil
 }
@@ -286,7 +286,7 @@ func (l *leases) release(ctx context.Context, node int64, yes bool) error {
 // confirm asks whether to release a node number.
 func (l *leases) confirm(ctx context.Context, h lease.Holding) error {
 	if f, ok := l.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return &usageError{err: errors.New("nobody can be asked here whether to release it: give --yes to do so")}
+		return &usageError{errors.New("nobody can be asked here whether to release it: give --yes to do so")}
 	}
 	fmt.Fprintf(l.err, "node number %d is %s, by %s, until %s\nrelease it? [y/N] ", h.Node, h.State, ownerText(h), untilText(h, time.Now()))
 	answer, err := bufio.NewReader(&input{ctx: ctx, r: l.in, before: l.out.Flush}).ReadString('\n')

@@ -187,16 +187,16 @@ func (p *place) setURL(s string) error {
 func (p *place) check() error {
 	if rawURL := os.Getenv(storeVariable); p.isDefault() && rawURL != "" {
 		if err := p.setURL(rawURL); err != nil {
-			return &usageError{err: fmt.Errorf("$%s: %w", storeVariable, err)}
+			return &usageError{fmt.Errorf("$%s: %w", storeVariable, err)}
 		}
 	}
 	if p.dir != "" && p.scheme != "" {
-		return &usageError{err: errors.New("--state does not go with --store: they name two stores")}
+		return &usageError{errors.New("--state does not go with --store: they name two stores")}
 	}
 	_, query, _ := strings.Cut(p.url, "?")
 	for param := range strings.SplitSeq(query, "&") {
 		if p.namespace != "" && strings.HasPrefix(param, "namespace=") {
-			return &usageError{err: errors.New("--namespace does not go with a --store that has ?namespace= in its URL")}
+			return &usageError{errors.New("--namespace does not go with a --store that has ?namespace= in its URL")}
 		}
 	}
 	return nil
@@ -259,10 +259,10 @@ func (p *place) path(layout snowflake.Layout) (string, error) {
 	if query != "" {
 		name, ok := strings.CutPrefix(query, "namespace=")
 		if !ok {
-			return "", &usageError{err: errors.New("--store: the only option of file: is ?namespace=NAME; a directory with a ? in its name goes with --state")}
+			return "", &usageError{errors.New("--store: the only option of file: is ?namespace=NAME; a directory with a ? in its name goes with --state")}
 		}
 		if err := lease.CheckNamespace(name); err != nil {
-			return "", &usageError{err: fmt.Errorf("--store: %w", err)}
+			return "", &usageError{fmt.Errorf("--store: %w", err)}
 		}
 		namespace = name
 	}
@@ -286,7 +286,7 @@ func layoutDirectory(l snowflake.Layout) string {
 // storeURLError turns the complaint of a store about its URL into one about the flag.
 func storeURLError(err error) error {
 	if isA[*lease.URLError](err) {
-		return &usageError{err: fmt.Errorf("--store: %w", err)}
+		return &usageError{fmt.Errorf("--store: %w", err)}
 	}
 	return err
 }

@@ -14,15 +14,11 @@ import (
 type warnings struct {
 	mu    *sync.Mutex
 	out   io.Writer
-	wipe  string // what clears the line of a progress bar
 	attrs []slog.Attr
 }
 
 func newWarnings(c *console) *slog.Logger {
 	w := &warnings{mu: new(sync.Mutex), out: c.err}
-	if c.screen != nil {
-		w.wipe = "\r\x1b[K"
-	}
 	return slog.New(w)
 }
 
@@ -46,7 +42,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, err := fmt.Fprintf(w.out, "%stickflake: warning: %s%s\n", w.wipe, visible(r.Message), details)
+	_, err := fmt.Fprintf(w.out, "tickflake: warning: %s%s\n", visible(r.Message), details)
 	return err
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -17,8 +16,4 @@ func TestWarnings(t *testing.T) {
 	log.Warn("lease: lost", "node", 7, "holder", "the \x1b[31mother\n", "err", errors.New("no"))
 	log.With("store", "x").WithGroup("g").Error("plain")
 	assert.Equal(t, "tickflake: warning: lease: lost (node: 7; holder: the ?[31mother?; err: no)\ntickflake: warning: plain (store: x)\n", out.String())
-
-	out.Reset()
-	newWarnings(&console{err: &out, screen: os.Stderr}).Warn("over a bar")
-	assert.Equal(t, "\r\x1b[Ktickflake: warning: over a bar\n", out.String())
 }

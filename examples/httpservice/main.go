@@ -53,7 +53,7 @@ func main() {
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`address` to serve on")
 	flag.StringVar(&s.store, "store", "", "`URL` of the store of node numbers: a directory, etcd://HOST:PORT or etcds://HOST:PORT (default $TICKFLAKE_STORE)")
 	flag.StringVar(&s.node, "node", "any", "node `number`, or any, or statefulset: the ordinal at the end of the host name")
-	flag.StringVar(&s.owner, "owner", "", "`name` of the holder of the node number in "tickflake lease list" (default host name and process id)")
+	flag.StringVar(&s.owner, "owner", "", "`name` of the holder of the node number, for people who look (default host name and process id)")
 	flag.StringVar(&s.strategy, "strategy", "default", "`strategy` for IDs that lie ahead of the clock, such as borrow:30s,wait:1s")
 	flag.DurationVar(&s.window, "window", 0, "length of a grant; the store may be away for two thirds of it (default 30s, in a directory 3s)")
 	flag.DurationVar(&s.claimTimeout, "claim-timeout", 30*time.Second, "time to wait for the store and a node number at start")

@@ -137,8 +137,7 @@ func TestBaiduAheadOfTheClock(t *testing.T) {
 // The default layout of Baidu ended with the largest numbers there are.
 func TestNothingIsAboveBaidusEnd(t *testing.T) {
 	_, err := generator.New(generator.WithNode(0), generator.WithLayout(snowflake.Baidu()))
-	var over *snowflake.LayoutError
-	require.ErrorAs(t, err, &over)
+	require.ErrorIs(t, err, snowflake.ErrLayout)
 	last, err := snowflake.Baidu().Max(snowflake.Baidu().End().Add(-time.Second))
 	require.NoError(t, err)
 	assert.EqualValues(t, uint64(1<<63-1), last)

@@ -101,4 +101,3 @@ func TestSonyflake2GoesOn(t *testing.T) {
 	}
 	assert.Equal(t, 10*365*24*time.Hour+125*24*time.Hour, sonyflake2Start.Sub(late.Epoch).Round(time.Hour)) // ten years, four months
 }
-

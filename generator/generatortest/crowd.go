@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// crowd is several callers at work. The lock guards the judge and the line, too.
+// crowd is several callers at work. Its lock also guards the judge and the line.
 type crowd[ID cmp.Ordered] struct {
 	*machine[ID]
 	jumps   int64 // there had been when they began
@@ -20,7 +20,7 @@ type crowd[ID cmp.Ordered] struct {
 	lost       bool
 }
 
-// few is how many IDs a caller of several asks for in a batch.
+// few is how many IDs one of several callers asks for in a batch.
 const few = 3
 
 // together asks for n IDs by all callers at once, and reports whether to go on.
@@ -50,7 +50,7 @@ func (m *machine[ID]) together(n int) bool {
 	return !m.lost && !m.spins()
 }
 
-// streamOf is the number of a caller's own stream. That of single calls is 1.
+// streamOf is the number of a caller's own stream. Single calls use stream 1.
 func streamOf(caller int) int { return caller + 2 }
 
 // call makes calls as long as there are any IDs left to ask for: in turn for one, for

@@ -13,24 +13,24 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// ClockKind is what a tickflake generator reads.
+// ClockKind is the clock that a tickflake generator reads.
 type ClockKind string
 
 const (
 	// Raw is the wall clock: every step reaches the strategy.
 	Raw ClockKind = "raw"
-	// Mono is a monoclock, which no step reaches.
+	// Mono is a monoclock: no step reaches the strategy.
 	Mono ClockKind = "mono"
 	// Resync is a monoclock that catches up with the wall after a suspend, by
 	// [monoclock.WithResync] with a threshold of a second and a limit of a day.
 	Resync ClockKind = "resync"
 )
 
-// ClockKinds are all of them.
+// ClockKinds lists all kinds.
 var ClockKinds = []ClockKind{Raw, Mono, Resync}
 
-// ParseClockKind reads a [ClockKind]. The error for any other text quotes it and says
-// which there are; it has no type of its own and wraps nothing.
+// ParseClockKind reads a [ClockKind]. The error for any other text quotes it and lists
+// the kinds.
 func ParseClockKind(text string) (ClockKind, error) {
 	for _, kind := range ClockKinds {
 		if text == string(kind) {
@@ -40,8 +40,8 @@ func ParseClockKind(text string) (ClockKind, error) {
 	return "", fmt.Errorf("clock %q: want raw, mono or resync", text)
 }
 
-// Of returns the clock of this kind that a process sees which is started now on the
-// faulty clock: the fault itself, or a new monoclock that goes by it.
+// Of returns the clock of this kind for a process that is started now on the faulty
+// clock: the faulty clock itself, or a new monoclock that reads it.
 func (k ClockKind) Of(fault *clocktest.Virtual) generator.Clock {
 	switch k {
 	case Mono:
@@ -52,12 +52,12 @@ func (k ClockKind) Of(fault *clocktest.Virtual) generator.Clock {
 	return fault
 }
 
-// Tickflake returns the [Subject] that is tickflake's own generator with a
-// strategy on a clock, and with options. Its claim is what [strategies.Limits]
-// says. Its layout is the default one with 4 bits of sequence, so that 16 IDs use
-// up a tick, unless the options give another.
+// Tickflake returns the [Subject] for tickflake's own generator with a strategy, a
+// clock and options. Its claim follows from [strategies.Limits]. Its layout is the
+// default one with 4 bits of sequence, so that 16 IDs use up a tick, unless the options
+// give another.
 //
-// Its node number is given by hand, so it keeps nothing across a restart. For one
+// Its node number is fixed, so it keeps no state across a restart. For a generator
 // under a lease, which does, see
 // [github.com/tickflake/tickflake/lease/leasetest.Leased].
 func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) Subject[snowflake.ID] {
@@ -67,9 +67,8 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 	start := func(clock generator.Clock) (*generator.Generator, error) {
 		return generator.New(append(opts[:len(opts):len(opts)], generator.WithClock(clock))...)
 	}
-	// Ask a generator, since the options may give another layout, perhaps one
-	// whose time is over or has not begun. If they are wrong, New says so when it
-	// is called.
+	// Ask a generator, since the options may give another layout, perhaps one whose
+	// time is over or has not begun. If the options are wrong, New returns the error.
 	gen, err := start(clocktest.NewVirtual(noon))
 	for year := firstWall.Year(); err != nil && year < lastWall.Year(); year++ {
 		gen, err = start(clocktest.NewVirtual(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)))
@@ -112,8 +111,8 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 	}
 }
 
-// checkTickflakeError returns what is wrong with an error of a tickflake
-// generator that has not been closed.
+// checkTickflakeError returns what is wrong with an error of a tickflake generator that
+// is not closed.
 func checkTickflakeError(err error) error {
 	var lead *generator.LeadError
 	var end *generator.EndOfTimeError
@@ -132,10 +131,9 @@ func checkTickflakeError(err error) error {
 	return nil
 }
 
-// SubjectOf returns the tickflake generator that a script asks for: with its
-// strategy, or the default one, on its clock, or the raw wall. The error is that of
-// [strategies.Parse] for the strategy, a [*strategies.ParseError], or that of
-// [ParseClockKind] for the clock.
+// SubjectOf returns the tickflake generator that a script asks for, with the default
+// strategy and the raw wall clock if it names none. The error is that of
+// [strategies.Parse] or [ParseClockKind].
 func SubjectOf(s Script) (Subject[snowflake.ID], error) {
 	strategy, kind := strategies.Default(), Raw
 	var err error

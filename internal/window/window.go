@@ -4,7 +4,7 @@
 //
 // You need these names:
 //
-//   - [Window.Take]: the issuer takes slots. It never waits.
+//   - [Window.Span] and [Span.Take]: the issuer takes slots. It never waits.
 //   - [Window.Front] and [Window.Changed]: why Take failed, and what to wait for.
 //   - [Window.Grant]: the keeper puts a range in.
 //   - [Window.Used] and [Window.More]: the keeper sees how far the issuer has come.
@@ -15,8 +15,9 @@
 package window
 
 import (
+	_ "sync/atomic" // or its methods, reached through package word, are not inlined
+
 	"github.com/tickflake/tickflake/internal/word"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 // Range is the permission to take slots of a node number in the ticks [From, To).
@@ -78,75 +79,11 @@ func (w *Window) Start(tick uint64) {
 	}
 }
 
-// Take reserves up to n slots of one tick without waiting: those from slot up to, but
-// not including, end. There are fewer than n when the tick ends before that. The first
-// slot of tick is the one that start draws; a slot of a tick up to ahead ticks later is
-// taken too. Take fails when the next slot lies further ahead than that, is not granted
-// or the window is sealed; Front tells which.
-//
-// The caller reads the clock before the call, so that nothing stands between the load
-// of the word and the swap. That makes tick older than a slot which another caller took
-// meanwhile, and Take may fail although a later reading would do.
-//
-// The cases are branches where min and max would do: predicted, a branch keeps
-// the swap from waiting for its operands, and saves 1 ns of 40.
-func (w *Window) Take(tick, ahead uint64, start strategies.SequenceStart, n uint64) (s *Span, slot, end uint64, ok bool) {
-	s = w.span.Load()
-	for {
-		free := s.free.Load()
-		slot := free
-		if fresh := tick << (w.bits & 63); fresh >= free {
-			slot = fresh + start.Draw()
-		}
-		if slot>>(w.bits&63) > tick+ahead {
-			return nil, 0, 0, false
-		}
-		if slot >= s.soft.Load() && !w.open(s, slot) {
-			return nil, 0, 0, false
-		}
-		end := slot + n
-		if tickEnd := (slot | w.sequence) + 1; end > tickEnd {
-			end = tickEnd
-		}
-		if s.free.CompareAndSwap(free, end) {
-			return s, slot, end, true
-		}
-	}
-}
+// Span returns the present node number with its word, to take slots of. The caller
+// fetches it anew for every call: one that has ended gives no slots.
+func (w *Window) Span() *Span { return w.span.Load() }
 
-// TakeAt reserves up to n slots as Take does, from the slot of f on, however far ahead
-// that is. It fails when another caller has taken that slot, or it is not granted.
-func (w *Window) TakeAt(f Front, n uint64) (s *Span, slot, end uint64, ok bool) {
-	s, slot = f.span, f.Slot
-	if slot >= s.soft.Load() && !w.open(s, slot) {
-		return nil, 0, 0, false
-	}
-	end = min(slot+n, (slot|w.sequence)+1)
-	if !s.free.CompareAndSwap(slot, end) {
-		return nil, 0, 0, false
-	}
-	return s, slot, end, true
-}
-
-// open asks the keeper for more, and reports whether slot, which is beyond the soft
-// limit, is granted. If so, the soft limit is the limit from now on: the keeper is asked
-// once per grant.
-func (w *Window) open(s *Span, slot uint64) bool {
-	limit := s.limit.Load()
-	if s.next.Load() == nil {
-		select {
-		case w.more <- struct{}{}:
-		default: // the keeper has yet to look at what was asked before
-		}
-	}
-	if slot >= limit {
-		return false
-	}
-	s.raise(limit)
-	return true
-}
-
-// Front is where a window stands: what a caller whom Take refused decides by.
+// Front is where a window stands: what a caller decides by whom Take refused.
 type Front struct {
 	Node  int64
 	Slot  uint64 // the next to be taken
@@ -156,7 +93,7 @@ type Front struct {
 	Fresh  bool
 	Sealed bool
 
-	span *Span
+	Span *Span
 }
 
 // Front returns where the window stands.
@@ -165,7 +102,7 @@ func (w *Window) Front() Front {
 		s := w.current()
 		free := s.free.Load()
 		if free < sealed || s.ended {
-			return Front{Node: s.node, Slot: free &^ sealed, Limit: s.limit.Load(), Fresh: free == s.begin.Load(), Sealed: s.ended, span: s}
+			return Front{Node: s.node, Slot: free &^ sealed, Limit: s.limit.Load(), Fresh: free == s.begin.Load(), Sealed: s.ended, Span: s}
 		}
 	}
 }

@@ -27,7 +27,7 @@ func granted(from, to, more uint64) *window.Window {
 
 // take takes n slots at tick, and returns them.
 func take(w *window.Window, tick, ahead, n uint64) (slots []uint64) {
-	_, slot, end, _ := w.Take(tick, ahead, strategies.StartZero(), n)
+	slot, end, _ := w.Span().Take(tick, ahead, strategies.StartZero(), n)
 	for ; slot < end; slot++ {
 		slots = append(slots, slot)
 	}
@@ -68,7 +68,7 @@ func TestTakeDrawsTheStart(t *testing.T) {
 	seen := map[uint64]bool{}
 	w := granted(0, 1<<30, 1<<30)
 	for tick := range uint64(200) {
-		_, slot, _, ok := w.Take(tick, 0, strategies.StartRandom(4), 1)
+		slot, _, ok := w.Span().Take(tick, 0, strategies.StartRandom(4), 1)
 		require.True(t, ok)
 		seen[slot&3] = true
 	}
@@ -115,18 +115,20 @@ func plain(f window.Front) window.Front {
 func TestTakeAt(t *testing.T) {
 	w := granted(10, 20, 12)
 	f := w.Front()
-	_, slot, end, ok := w.TakeAt(f, 9)
+	end, ok := f.Span.TakeAt(f.Slot, 9)
 	assert.True(t, ok)
-	assert.Equal(t, []uint64{40, 44}, []uint64{slot, end})
-	_, _, _, ok = w.TakeAt(f, 1)
+	assert.Equal(t, []uint64{40, 44}, []uint64{f.Slot, end})
+	_, ok = f.Span.TakeAt(f.Slot, 1)
 	assert.False(t, ok, "it was taken")
 	assert.False(t, asked(w))
 	for tick := uint64(11); tick < 20; tick++ {
-		_, _, _, ok = w.TakeAt(w.Front(), 4)
+		f = w.Front()
+		_, ok = f.Span.TakeAt(f.Slot, 4)
 		assert.True(t, ok)
 	}
 	assert.True(t, asked(w), "beyond the soft limit")
-	_, _, _, ok = w.TakeAt(w.Front(), 1)
+	f = w.Front()
+	_, ok = f.Span.TakeAt(f.Slot, 1)
 	assert.False(t, ok, "beyond the limit")
 }
 
@@ -168,12 +170,13 @@ func TestGrant(t *testing.T) {
 			changed := w.Changed()
 			w.Grant(c.next, c.next.To)
 			assert.True(t, closed(changed))
-			s, slot, _, ok := w.Take(12, 100, strategies.StartZero(), 1)
+			s := w.Span()
+			slot, _, ok := s.Take(12, 100, strategies.StartZero(), 1)
 			require.True(t, ok)
 			assert.EqualValues(t, c.node, s.Node())
 			assert.Equal(t, c.first, slot)
 			limit := min(c.next.To, 1<<40)
-			_, _, _, ok = w.Take(limit, 0, strategies.StartZero(), 1)
+			_, _, ok = w.Span().Take(limit, 0, strategies.StartZero(), 1)
 			assert.False(t, ok, "the limit is exclusive")
 			assert.NotEmpty(t, take(w, limit-1, 0, 1))
 		})
@@ -190,7 +193,8 @@ func TestLimitIsNotLowered(t *testing.T) {
 func TestRevoke(t *testing.T) {
 	for _, to := range []uint64{20, math.MaxUint64} {
 		w := granted(10, to, to)
-		s, _, _, _ := w.Take(10, 0, strategies.StartZero(), 1)
+		s := w.Span()
+		s.Take(10, 0, strategies.StartZero(), 1)
 		changed := w.Changed()
 		w.Revoke()
 		assert.True(t, closed(changed))
@@ -245,8 +249,7 @@ func TestAllBits(t *testing.T) {
 	w := window.New(12, 1<<51)
 	w.Grant(window.Range{To: math.MaxUint64}, math.MaxUint64)
 	for range 2 {
-		_, _, _, ok := w.Take(1<<51-2, 1, strategies.StartZero(), 4096)
-		_ = ok
+		w.Span().Take(1<<51-2, 1, strategies.StartZero(), 4096)
 	}
 	front := w.Front()
 	assert.False(t, front.Sealed)
@@ -266,7 +269,7 @@ func TestChangesAmongIssuers(t *testing.T) {
 		group.Go(func() {
 			for range rounds {
 				before := latest.Load()
-				_, slot, end, ok := w.Take(0, 1<<39, strategies.StartZero(), 3)
+				slot, end, ok := w.Span().Take(0, 1<<39, strategies.StartZero(), 3)
 				if !ok {
 					continue
 				}
@@ -312,6 +315,6 @@ func TestTakeDoesNotAllocate(t *testing.T) {
 	tick := uint64(0)
 	assert.Zero(t, testing.AllocsPerRun(1_000, func() {
 		tick++
-		w.Take(tick, 0, strategies.StartZero(), 1)
+		w.Span().Take(tick, 0, strategies.StartZero(), 1)
 	}))
 }
