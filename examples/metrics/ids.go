@@ -11,8 +11,8 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// open opens the store, claims a node number, and reports everything there is to the
-// global providers. close gives the number back and ends the reports.
+// open opens the store, claims a node number, and reports all metrics to the global providers.
+// close releases the number and ends the reports.
 func open(ctx context.Context, dir string) (ids *oteltickflake.CountedGenerator, close func(context.Context) error, err error) {
 	fleet := oteltickflake.WithNamespace("example")
 	store, err := stores.Open(ctx, dir)
