@@ -180,12 +180,12 @@ func TestF17_EndOfTime_Exact(t *testing.T) {
 		l := layout()
 		l.TimeBits = 3
 		l.Epoch = noon
-		var read generator.Clock = w.clock
+		var read monoclock.Interface = w.clock
 		if !w.raw {
 			read = monoclock.New(monoclock.WithSource(w.clock))
 		}
 		w.clock.Add(7 * time.Millisecond) // the last tick
-		gen, err := generator.New(generator.WithClock(read), generator.WithStrategy(w.strategy), generator.WithLayout(l))
+		gen, err := generator.New(generator.WithNode(0), generator.WithClock(read), generator.WithStrategy(w.strategy), generator.WithLayout(l))
 		require.NoError(w, err)
 		if !w.raw {
 			// A monoclock made late begins at the wall's time, as one made early
@@ -207,7 +207,7 @@ func TestF17_EndOfTime_Exact(t *testing.T) {
 			assert.True(w, over.End.Equal(noon.Add(8*time.Millisecond)), over.End)
 			w.clock.Add(time.Hour)
 		}
-		_, err = generator.New(generator.WithClock(read), generator.WithLayout(l))
+		_, err = generator.New(generator.WithNode(0), generator.WithClock(read), generator.WithLayout(l))
 		assert.ErrorIs(w, err, snowflake.ErrLayout, "a new generator does not start either")
 	})
 }
@@ -216,11 +216,11 @@ func TestF17_EndOfTime_Exact(t *testing.T) {
 func TestF18_BeforeEpoch_Exact(t *testing.T) {
 	inEveryWorld(t, func(w *world) {
 		w.clock.Step(-56 * 365 * 24 * time.Hour)
-		var read generator.Clock = w.clock
+		var read monoclock.Interface = w.clock
 		if !w.raw {
 			read = monoclock.New(monoclock.WithSource(w.clock))
 		}
-		_, err := generator.New(generator.WithClock(read), generator.WithStrategy(w.strategy))
+		_, err := generator.New(generator.WithNode(0), generator.WithClock(read), generator.WithStrategy(w.strategy))
 		require.ErrorIs(w, err, snowflake.ErrLayout)
 		assert.ErrorContains(w, err, "2025-01-01T00:00:00Z")
 		assert.ErrorContains(w, err, "1970-06-15T12:00:00Z")
@@ -235,8 +235,8 @@ func TestF9_Suspend_Exact(t *testing.T) {
 		clock := clocktest.NewVirtual(noon)
 		mono := monoclock.New(monoclock.WithSource(clock))
 		resync := monoclock.New(monoclock.WithSource(clock), monoclock.WithResync(time.Second, 24*time.Hour))
-		idsOf := func(read generator.Clock) func() time.Time {
-			gen, err := generator.New(generator.WithClock(read))
+		idsOf := func(read monoclock.Interface) func() time.Time {
+			gen, err := generator.New(generator.WithNode(0), generator.WithClock(read))
 			require.NoError(t, err)
 			return func() time.Time {
 				id, err := gen.Next()

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
@@ -64,7 +64,7 @@ var tenth = lease.WithNode(lease.NodeNumber(9))
 
 // claimPolled claims a lease without a goroutine: the test drives it. Its store has a
 // minute, because the disk may be busy.
-func claimPolled(store lease.Store, clock generator.Clock, options ...lease.Option) (*lease.Keeper, error) {
+func claimPolled(store lease.Store, clock monoclock.Interface, options ...lease.Option) (*lease.Keeper, error) {
 	options = append([]lease.Option{lease.WithClock(clock), lease.WithLayout(layout()), lease.WithPolling(), lease.WithTimeout(time.Minute), silent}, options...)
 	return lease.Claim(context.Background(), store, options...)
 }

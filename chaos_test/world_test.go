@@ -48,12 +48,12 @@ func inEveryWorld(t *testing.T, scenario func(w *world)) {
 					synctest.Test(t, func(t *testing.T) {
 						fault := clocktest.NewMock(noon)
 						w := &world{T: t, claim: c, clock: fault, raw: raw, issued: map[snowflake.ID]bool{}}
-						var read generator.Clock = fault
+						var read monoclock.Interface = fault
 						if !raw {
 							read = monoclock.New(monoclock.WithSource(fault))
 						}
 						var err error
-						w.gen, err = generator.New(generator.WithClock(read), generator.WithStrategy(c.strategy), generator.WithLayout(layout()))
+						w.gen, err = generator.New(generator.WithNode(0), generator.WithClock(read), generator.WithStrategy(c.strategy), generator.WithLayout(layout()))
 						require.NoError(t, err)
 						scenario(w)
 					})

@@ -65,7 +65,7 @@ func ExampleFunc() {
 	})
 
 	clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
-	gen, err := generator.New(generator.WithClock(clock), generator.WithStrategy(strategy))
+	gen, err := generator.New(generator.WithNode(0), generator.WithClock(clock), generator.WithStrategy(strategy))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func ExampleFunc() {
 func ExampleStartRandom() {
 	for _, start := range []strategies.SequenceStart{strategies.StartZero(), strategies.StartRandom(8)} {
 		clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
-		gen, err := generator.New(generator.WithClock(clock), generator.WithSequenceStart(start))
+		gen, err := generator.New(generator.WithNode(0), generator.WithClock(clock), generator.WithSequenceStart(start))
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func ParseClockKind(text string) (ClockKind, error) {
 
 // Of returns the clock of this kind for a process that is started now on the faulty
 // clock: the faulty clock itself, or a new monoclock that reads it.
-func (k ClockKind) Of(fault *clocktest.Virtual) generator.Clock {
+func (k ClockKind) Of(fault *clocktest.Virtual) monoclock.Interface {
 	switch k {
 	case Mono:
 		return monoclock.New(monoclock.WithSource(fault))
@@ -64,7 +64,7 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 	layout := snowflake.Default()
 	layout.SequenceBits = 4
 	opts = append([]generator.Option{generator.WithStrategy(s), generator.WithLayout(layout), generator.WithNode(7)}, opts...)
-	start := func(clock generator.Clock) (*generator.Generator, error) {
+	start := func(clock monoclock.Interface) (*generator.Generator, error) {
 		return generator.New(append(opts[:len(opts):len(opts)], generator.WithClock(clock))...)
 	}
 	// Ask a generator, since the options may give another layout, perhaps one whose

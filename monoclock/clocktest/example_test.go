@@ -19,7 +19,7 @@ var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 // The wall steps back an hour under a generator that reads it.
 func Example_rawWall() {
 	clock := clocktest.NewVirtual(noon)
-	gen, err := generator.New(generator.WithClock(clock), generator.WithStrategy(strategies.Reject()))
+	gen, err := generator.New(generator.WithNode(0), generator.WithClock(clock), generator.WithStrategy(strategies.Reject()))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func Example_rawWall() {
 func Example_monoclock() {
 	clock := clocktest.NewVirtual(noon)
 	mono := monoclock.New(monoclock.WithSource(clock))
-	gen, err := generator.New(generator.WithClock(mono), generator.WithStrategy(strategies.Reject()))
+	gen, err := generator.New(generator.WithNode(0), generator.WithClock(mono), generator.WithStrategy(strategies.Reject()))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func ExampleVirtual_AutoAdvance() {
 	clock.AutoAdvance(true)
 	layout := snowflake.Default()
 	layout.SequenceBits = 2 // 4 IDs per millisecond
-	gen, err := generator.New(generator.WithClock(clock), generator.WithLayout(layout))
+	gen, err := generator.New(generator.WithNode(0), generator.WithClock(clock), generator.WithLayout(layout))
 	if err != nil {
 		log.Fatal(err)
 	}

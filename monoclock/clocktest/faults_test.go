@@ -11,22 +11,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
 var (
-	_ generator.Clock  = (*clocktest.Virtual)(nil)
-	_ monoclock.Source = (*clocktest.Virtual)(nil)
-	_ generator.Clock  = (*clocktest.Mock)(nil)
-	_ monoclock.Source = (*clocktest.Mock)(nil)
-	_ clock.Clock      = (*clocktest.Mock)(nil)
+	_ monoclock.Interface = (*clocktest.Virtual)(nil)
+	_ monoclock.Source    = (*clocktest.Virtual)(nil)
+	_ monoclock.Interface = (*clocktest.Mock)(nil)
+	_ monoclock.Source    = (*clocktest.Mock)(nil)
+	_ clock.Clock         = (*clocktest.Mock)(nil)
 )
 
 // faulty is what both clocks have.
 type faulty interface {
-	generator.Clock
+	monoclock.Interface
 	monoclock.Source
 	Sleep(time.Duration)
 	Passed() time.Duration
