@@ -22,7 +22,7 @@ func Build(t testing.TB, pkg string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
 	args := []string{"build", "-o", path}
-	if race {
+	if Race {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, pkg)...)
