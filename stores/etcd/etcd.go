@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -114,7 +115,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		end()
 		return nil, errors.Join(err, client.Close())
 	}
-	s.close = func() error { defer end(); return client.Close() }
+	s.close = sync.OnceValue(func() error { defer end(); return client.Close() })
 	return s, nil
 }
 
