@@ -62,5 +62,3 @@
 // What a lease does while its generator is being made.
 // Random sequence starts: the simulated start is always the same number.
 package simulation
-
-//go:generate go run ./instrument
