@@ -63,9 +63,7 @@ func (c *caller) checkGrantWait(d time.Duration) {
 	if t := look.span; t != s.present || t.limit > look.limit {
 		s.fail("wait", "for a grant that no channel tells of: there is one up to %#x of span %d, and span %d is present", t.limit, t.number, s.present.number)
 	}
-	if look.reading >= 0 && s.wanted(look) <= s.tickOf(look.reading)+s.allowed {
-		s.checkAsked(s.slot(s.wanted(look)), s.present)
-	}
+	s.checkAsked(s.slot(s.wanted(look)), s.present)
 }
 
 // granting reports whether a grant is being passed on, or the end.
