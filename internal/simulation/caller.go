@@ -128,6 +128,9 @@ func (c *caller) hasClosed() {
 	if !s.sealed {
 		s.fail("close", "slots can still be taken")
 	}
+	if c.ending {
+		s.fail("not told", "Seal closed no channel")
+	}
 	if s.trace() {
 		s.tracef("%s: has closed the generator", c)
 	}

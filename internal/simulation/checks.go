@@ -16,7 +16,7 @@ const (
 	maxNode  = 1<<nodeBits - 1
 )
 
-// checks is what a run knows of its calls. A slot is tick<<SequenceBits | sequence.
+// checks is what the run knows of its calls. A slot is tick<<SequenceBits | sequence.
 type checks struct {
 	closed    bool   // Close has returned
 	cancelled []bool // by operation: its context has ended

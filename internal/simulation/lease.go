@@ -32,10 +32,10 @@ type lease struct {
 	// it must have been.
 	asked    bool
 	askFrom  uint64
-	sealings int // of those who were told that they were the first
+	sealings int // calls that were told that they were the first
 }
 
-// prepare makes the window and grants what begins at about the present tick.
+// prepare makes the window and grants ticks from about the present one on.
 func (l *lease) prepare() {
 	s := l.sim
 	l.window = window.New(uint8(s.SequenceBits), s.lastTick+1)
@@ -58,7 +58,7 @@ func (l *lease) more(g window.Range) uint64 {
 	return g.To - min(g.To, uint64(l.sim.rng.IntN(4)))
 }
 
-// answer does something about a generator that asked for more: it grants, or does not.
+// answer grants more to a generator that asked, or refuses.
 func (l *lease) answer(c *caller) {
 	s := l.sim
 	l.asked = true
@@ -72,7 +72,7 @@ func (l *lease) answer(c *caller) {
 		return
 	}
 	if refuse {
-		if s.rng.IntN(2) == 0 { // or not a word
+		if s.rng.IntN(2) == 0 { // else in silence
 			l.fail(c, errRefused)
 		}
 		return
@@ -80,13 +80,13 @@ func (l *lease) answer(c *caller) {
 	if l.err != nil && s.rng.IntN(2) == 0 {
 		l.fail(c, nil)
 	}
-	l.answers++ // by which it becomes more generous, or the clock might stay ahead for good
+	l.answers++ // grants grow with it, or the clock might stay ahead of them for good
 	switch s.rng.IntN(8) {
 	case 0, 1:
 		l.move(c, int64(s.rng.IntN(maxNode+1)), int64(s.rng.IntN(12))-4)
 	case 2:
 		l.extend(c, l.some())
-	default: // from where all is served
+	default: // up to a tick from which every caller is served
 		now := max(s.tickOf(int64(s.clock.Wall().Sub(epoch))), l.used())
 		l.extend(c, max(now, l.held.To)-l.held.To+l.some()+l.answers)
 	}
@@ -100,15 +100,14 @@ func (l *lease) fail(c *caller, err error) {
 	l.checkTold(tells, "Fail")
 }
 
-// extend grants more ticks of the node number that is held. Where the new grant begins
-// says no more than that it adjoins.
+// extend grants more ticks of the node number that is held. The new grant begins at or
+// before the end of the present one.
 func (l *lease) extend(c *caller, ticks uint64) {
 	from, to := l.held.From, l.held.To
 	l.give(c, window.Range{Node: l.held.Node, From: to - min(to-min(from, to), uint64(l.sim.rng.IntN(3))), To: to + ticks})
 }
 
-// move grants a node number from so many ticks after the first unused one on, or
-// before.
+// move grants a node number from the first unused tick plus after on.
 func (l *lease) move(c *caller, node int64, after int64) {
 	from := uint64(max(0, int64(l.used())+after))
 	to := from + l.some()
@@ -134,7 +133,7 @@ func (l *lease) give(c *caller, g window.Range) {
 	extends := before.limit > 0 && before.node == g.Node && s.slot(g.From) <= before.limit
 	l.asked, l.askFrom, l.revoked = false, s.slot(more), false
 	if extends {
-		l.askFrom = max(l.askFrom, before.limit) // one who asked earlier may let slots up to that be taken
+		l.askFrom = max(l.askFrom, before.limit) // a caller that asked earlier may raise the soft limit to that
 		before.until = max(before.until, s.slot(g.To))
 	}
 	c.granting = &g

@@ -84,7 +84,7 @@ func (s *sim) prepare() error {
 	return nil
 }
 
-// prepareGenerator makes what issues the IDs.
+// prepareGenerator makes the generator, with the lease if there is one, or the Core.
 func (s *sim) prepareGenerator() error {
 	if s.Core != nil {
 		s.broken = s.Core(Env{Clock: s.reader, Layout: s.layout, Node: s.node})

@@ -133,7 +133,7 @@ func run(c Config) (result Result) {
 	return s.result
 }
 
-// Before is where a caller may be overtaken: every access to a word begins here.
+// Before lets others run: every access to a word begins here.
 func (s *sim) Before() {
 	c := s.current
 	if c == nil || c.dead {
@@ -235,7 +235,7 @@ func (s *sim) choose(ready []int) int {
 	return ready[s.rng.IntN(len(ready))]
 }
 
-// wakeNext lets true time pass until the first of those who sleep is due. It
+// wakeNext lets true time pass until the first sleeper is due. It
 // reports false if no caller sleeps, so that all wait for each other.
 func (s *sim) wakeNext() bool {
 	first := time.Duration(-1)

@@ -51,8 +51,7 @@ type reservation struct {
 	span       *span
 }
 
-// who is the caller that runs, or the one that stands for the time before and after all
-// others.
+// who returns the caller that runs. Before and after all callers it is s.outside.
 func (s *sim) who() *caller {
 	if s.current == nil {
 		return &s.outside
@@ -222,9 +221,8 @@ func (c *caller) sawFree(a word.Access, t *span) {
 	}
 }
 
-// reserve checks which slots the caller has taken by a swap of free: they begin where
-// free was, or, if the clock's tick had not begun by then, with the sequence start that
-// was drawn.
+// reserve checks the slots that the caller has taken by a swap of free. They begin where
+// free was, or, in a tick of which no slot was taken, at the sequence start that was drawn.
 func (c *caller) reserve(a word.Access, t *span) {
 	s, call := c.sim, &c.call
 	first := a.Old
@@ -251,8 +249,8 @@ func (c *caller) reserve(a word.Access, t *span) {
 	call.reservations = append(call.reservations, reservation{first, a.New, t})
 }
 
-// opened checks where the free word of the span that comes next begins: with the first
-// tick of which nothing was issued and which is granted.
+// opened checks where free of the next span begins: with the first tick that is granted
+// and of which nothing was issued.
 func (s *sim) opened(a word.Access, t *span) {
 	before := s.present
 	if before.free < sealed {
