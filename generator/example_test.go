@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -44,6 +47,33 @@ func Example() {
 	// in order: true
 	// issued on node 7 just now: true
 	// read back: true <nil>
+}
+
+// The common case: a directory that outlasts the process and serves any number of
+// processes on the host.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "ids")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	quiet := slog.New(slog.DiscardHandler)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	gen, err := generator.Open(ctx, dir, generator.WithLeaseOptions(lease.WithLogger(quiet)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close() // releases the node number
+
+	a, err := gen.NextContext(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	b, err := gen.Next()
+	fmt.Println(a < b, gen.Node(), err)
+	// Output: true 0 <nil>
 }
 
 // Twitter's layout, on datacenter 11, worker 26, for a service that would rather

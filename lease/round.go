@@ -18,7 +18,10 @@ const roundsInARow = 8
 
 // work goes through rounds until nothing is left to be done now. The caller has the turn.
 func (k *Keeper) work(ctx context.Context) error {
-	defer func() { k.probe = nil }()
+	if k.lost != nil {
+		return k.lost
+	}
+	defer k.endProbe()
 	var unknown error // the outcome of the last write is to be read before it is written again
 	for range roundsInARow {
 		if k.closing.Load() && !k.closed {
@@ -26,14 +29,14 @@ func (k *Keeper) work(ctx context.Context) error {
 		}
 		k.forget()
 		state := k.stateOf()
-		read, err := k.read(ctx, state)
+		read, err := k.read(ctx, &state)
 		if err != nil {
 			if unknown != nil {
 				return unknown
 			}
 			return err
 		}
-		d := protocol.Decide(state, read)
+		d := k.decide(state, read)
 		if unknown != nil && d.Kind.Writes() {
 			return unknown // nothing has landed so far
 		}
@@ -58,15 +61,20 @@ func (k *Keeper) busy() error {
 // stateOf is what the protocol is told.
 func (k *Keeper) stateOf() protocol.State {
 	name, used := k.random(), k.granted()
-	return protocol.State{
+	s := protocol.State{
 		Token: k.token, Owner: k.owner, Layout: k.spec, Window: k.config.window, End: k.end(),
 		Node: k.node, Locker: k.locker != nil,
-		Now: k.tick(), Used: k.window.Used(), Name: name, Pick: pick(name),
+		Name: name, Pick: pick(name),
 		Due: k.held != nil && k.dueIn() <= 0, Closing: k.closed,
 		Issued: k.held != nil && used.Node == k.held.Node && used.From == k.held.Floor && used.To > 0,
 		Held:   k.held, Claims: k.claims, Raise: k.raise, Least: k.least,
 	}
+	k.look(&s)
+	return s
 }
+
+// look reads the clock and how far the window is used: calls of the store take time.
+func (k *Keeper) look(s *protocol.State) { s.Now, s.Used = k.tick(), k.window.Used() }
 
 // pick draws a number from a name that was drawn.
 func pick(name string) uint64 {
@@ -76,20 +84,21 @@ func pick(name string) uint64 {
 }
 
 // read reads what the round needs.
-func (k *Keeper) read(ctx context.Context, s protocol.State) (protocol.Read, error) {
+func (k *Keeper) read(ctx context.Context, s *protocol.State) (protocol.Read, error) {
 	switch {
 	case s.Raise != nil:
-		return k.readHeld(ctx, s.Raise.Node)
+		return k.readHeld(ctx, s, s.Raise.Node)
 	case s.Held != nil && k.doubt:
-		return k.readHeld(ctx, s.Held.Node)
-	case s.Held != nil, s.Closing, k.lost:
+		return k.readHeld(ctx, s, s.Held.Node)
+	case s.Held != nil, s.Closing:
 		return protocol.Read{}, nil
 	}
 	return k.readFree(ctx, s)
 }
 
-func (k *Keeper) readHeld(ctx context.Context, node int64) (protocol.Read, error) {
+func (k *Keeper) readHeld(ctx context.Context, s *protocol.State, node int64) (protocol.Read, error) {
 	cell, err := k.readCell(ctx, node)
+	k.look(s)
 	if err != nil {
 		return protocol.Read{}, err
 	}
@@ -256,8 +265,8 @@ func (k *Keeper) lose(d protocol.Decision) (again bool, err error) {
 	}
 	k.log.Warn("lease: lost, "+by, attrs...)
 	if k.pinned() {
-		k.lost = true
-		return false, heldError(d.Node, d.Record.Owner, ErrLost, stores.ErrConflict)
+		k.lost = heldError(d.Node, d.Record.Owner, ErrLost, stores.ErrConflict)
+		return false, k.lost
 	}
 	return true, nil
 }
