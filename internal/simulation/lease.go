@@ -98,6 +98,11 @@ func (l *lease) fail(c *caller, err error) {
 	tells := l.sim.tells
 	l.window.Fail(err)
 	l.checkTold(tells, "Fail")
+	for _, c := range l.sim.callers {
+		if c.state == asleep && c.call.asked && c.call.refused != err && !c.told() && !c.cut() {
+			l.sim.fail("not told", "%s waits for a grant and has seen %v, but the reason is %v", c, c.call.refused, err)
+		}
+	}
 }
 
 // extend grants more ticks of the node number that is held. The new grant begins at or
