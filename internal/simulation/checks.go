@@ -31,6 +31,7 @@ type checks struct {
 
 	issued  map[uint64]issue  // by slot
 	drawn   map[uint64]uint64 // where a tick begins that the clock had reached
+	draws   bool              // such a tick begins at a random number
 	largest int64             // slot returned by a call other than a stream's, or -1
 	highest int64             // ID returned by one, or -1
 	latest  int64             // tick returned by any call, or -1
@@ -70,6 +71,7 @@ type call struct {
 	span                   *span
 	seenFree               bool
 	drawn                  uint64 // for a fresh tick, since it saw free last
+	drew                   bool   // a number, since then
 
 	waited       time.Duration // for all its waits
 	pending      bool          // the present reservation has waited
@@ -127,6 +129,7 @@ func (s *sim) prepareChecks() {
 	}
 	s.lastTick = s.tickOf(s.lifetime - 1)
 	s.drawn = map[uint64]uint64{}
+	s.draws = s.Sequence != strategies.StartZero() && s.Sequence != strategies.StartRandom(1)
 	s.issued = map[uint64]issue{}
 	s.maybeBorrowed, s.surelyBorrowed = map[uint64]bool{}, map[uint64]bool{}
 	s.largest, s.highest, s.latest = -1, -1, -1

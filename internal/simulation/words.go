@@ -97,7 +97,7 @@ func (s *sim) Below(n uint64) uint64 {
 		drawn = s.rng.Uint64N(n)
 	}
 	c := s.who()
-	c.call.drawn = drawn
+	c.call.drawn, c.call.drew = drawn, true
 	s.note(drawn)
 	if s.trace() {
 		s.tracef("%s: draws %d of %d", c, drawn, n)
@@ -203,7 +203,7 @@ func (c *caller) sawFree(a word.Access, t *span) {
 		return
 	}
 	if a.Op == word.Load {
-		c.call.drawn = 0
+		c.call.drawn, c.call.drew = 0, false
 	}
 	swapped = swapped && a.New != a.Old // a late helper opens slot 0 again
 	if s.current == nil || s.lease != nil && c == s.lease.party {
@@ -230,6 +230,9 @@ func (c *caller) reserve(a word.Access, t *span) {
 		if fresh := s.tickOf(call.looks[n-1].reading) << s.SequenceBits; fresh >= first {
 			first = fresh + call.drawn
 			s.drawn[first>>s.SequenceBits] = call.drawn
+			if s.draws && !call.drew {
+				s.fail("start of a tick", "slot %#x is the first of its tick, and was not drawn", first)
+			}
 		}
 	}
 	switch {
