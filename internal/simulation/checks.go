@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -72,6 +73,7 @@ type call struct {
 	seenFree               bool
 	drawn                  uint64 // for a fresh tick, since it saw free last
 	drew                   bool   // a number, since then
+	limited                bool   // has seen the limit since then
 
 	waited       time.Duration // for all its waits
 	pending      bool          // the present reservation has waited
@@ -101,8 +103,14 @@ type look struct {
 	free    uint64 // the word as seen before the reading
 	begin   uint64 // of its span
 	limit   uint64 // of its span
+	limited bool   // which was seen after free
 	span    *span
 	waited  time.Duration
+}
+
+// String shows the look without addresses, which differ from run to run.
+func (l look) String() string {
+	return fmt.Sprintf("{reading %s, free %#x, limit %#x, waited %s}", time.Duration(l.reading), l.free, l.limit, l.waited)
 }
 
 type callKind uint8

@@ -25,9 +25,9 @@ func (l *lease) granted(node int64, tick uint64) bool {
 func (s *sim) wanted(l look) uint64 { return max(s.tickOf(l.reading), l.free>>s.SequenceBits) }
 
 // usedUp reports whether all that was granted, as far as a caller saw, is used up or
-// has passed.
+// has passed. A limit that was seen before free may have been extended since.
 func (s *sim) usedUp(l look) bool {
-	return l.free < sealed && s.wanted(l) >= l.limit>>s.SequenceBits
+	return l.limited && l.free < sealed && s.wanted(l) >= l.limit>>s.SequenceBits
 }
 
 // checkAsked checks that the keeper was asked for more before a slot was taken that is
@@ -42,7 +42,7 @@ func (s *sim) checkAsked(slot uint64, t *span) {
 func (c *caller) checkGrantWait(d time.Duration) {
 	s := c.sim
 	if s.lease == nil || len(c.call.looks) == 0 || !s.usedUp(c.call.looks[len(c.call.looks)-1]) {
-		s.fail("wait", "for a grant, though there is one: %+v", c.call.looks)
+		s.fail("wait", "for a grant, though there is one: %v", c.call.looks)
 		return
 	}
 	if errors.Is(c.call.refused, protocol.ErrLost) {
@@ -76,7 +76,7 @@ func (c *caller) checkGrantError(e *generator.GrantError) {
 	s, call := c.sim, &c.call
 	n := len(call.looks)
 	if s.lease == nil || n < 2 || !s.usedUp(call.looks[n-2]) {
-		s.fail("grant error", "there is a grant: %v; looks: %+v", e, call.looks)
+		s.fail("grant error", "there is a grant: %v; looks: %v", e, call.looks)
 		return
 	}
 	look := call.looks[n-2]

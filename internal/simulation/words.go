@@ -51,6 +51,14 @@ type reservation struct {
 	span       *span
 }
 
+// String shows the reservation without addresses, which differ from run to run.
+func (r reservation) String() string {
+	if r.span == nil {
+		return "none"
+	}
+	return fmt.Sprintf("slots %#x to %#x of node %d in span %d", r.begin, r.end, r.span.node, r.span.number)
+}
+
 // who returns the caller that runs. Before and after all callers it is s.outside.
 func (s *sim) who() *caller {
 	if s.current == nil {
@@ -140,7 +148,7 @@ func (c *caller) saw(a word.Access, t *span) {
 		t.limit = a.New
 		s.checkLimits(t)
 		if a.Op == word.Load {
-			c.limit = a.New
+			c.limit, c.call.limited = a.New, true
 		}
 	case "next":
 		if a.New != a.Old {
@@ -203,7 +211,7 @@ func (c *caller) sawFree(a word.Access, t *span) {
 		return
 	}
 	if a.Op == word.Load {
-		c.call.drawn, c.call.drew = 0, false
+		c.call.drawn, c.call.drew, c.call.limited = 0, false, false
 	}
 	swapped = swapped && a.New != a.Old // a late helper opens slot 0 again
 	if s.current == nil || s.lease != nil && c == s.lease.party {
