@@ -376,6 +376,9 @@ func (p *process) decides(s protocol.State, r protocol.Read) protocol.Decision {
 		p.f.fail("went back unnoticed", "%s was granted node %d up to %s, reads a limit of %s, and decides %d",
 			p.name, s.Held.Node, p.f.tickText(p.owned[s.Held.Node]), p.f.tickText(r.Held.Record.Limit), d.Kind)
 	}
+	if d.Kind == protocol.WentBack && p.f.rewinds == 0 {
+		p.f.fail("went back for no reason", "%s, of node %d", p.name, d.Node)
+	}
 	if d.Kind == protocol.WentBack {
 		p.f.wentBack++
 		p.notices, p.lost = max(p.notices, p.owned[d.Node]), p.f.now

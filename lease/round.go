@@ -281,14 +281,21 @@ func (k *Keeper) wentBack(d protocol.Decision) (again bool, err error) {
 	k.least = max(k.most, h.Limit)
 	k.counters.wentBack.Add(1)
 	found := "its cell is gone"
-	if d.Record.Write != "" {
+	switch {
+	case d.Record.Write == "":
+	case d.Record.Limit >= h.Limit:
+		found = fmt.Sprintf("another process was granted the time from %s (tick %d) on", k.time(d.Record.Floor).Format(timeFormat), d.Record.Floor)
+	default:
 		found = fmt.Sprintf("its limit is %s (tick %d)", k.time(d.Record.Limit).Format(timeFormat), d.Record.Limit)
 	}
 	err = fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: it was restored from a backup, or failed over to a replica that was behind. What it lost may have been granted twice; look for IDs from before that limit that occur twice",
 		ErrStoreWentBack, h.Node, k.time(h.Limit).Format(timeFormat), h.Limit, found)
 	k.log.Error("lease: "+err.Error(), "node", h.Node)
 	k.failures, k.since = k.failures+1, k.clock.Now() // it is logged
-	return k.closed, err
+	if k.closed {
+		return true, nil // the cell is raised without a holder
+	}
+	return false, err
 }
 
 // lift raises the limit of a cell of a store that went back.
