@@ -120,6 +120,9 @@ func (k *Keeper) carryOut(ctx context.Context, d protocol.Decision) (again bool,
 		return k.claim(ctx, d)
 	case protocol.Release:
 		return k.release(ctx, d)
+	case protocol.Released:
+		k.released(d)
+		return false, nil
 	case protocol.Lift:
 		return k.lift(ctx, d)
 	case protocol.Lifted:
@@ -229,14 +232,21 @@ func (k *Keeper) release(ctx context.Context, d protocol.Decision) (again bool, 
 	_, err = k.swap(ctx, d)
 	switch {
 	case err == nil:
-		k.counters.releases.Add(1)
-		k.log.Info("lease: released", "node", d.Node, "from", k.time(d.Record.Limit))
-		k.held = nil
-	case errors.Is(err, stores.ErrConflict): // an extension of unknown outcome has landed, or the cell was taken
+		k.released(d)
+	case errors.Is(err, stores.ErrConflict):
+		// An extension of unknown outcome has landed, or the cell was taken, or a driver has
+		// sent the release twice.
 		k.doubt = true
+		k.held.Pending = remember(k.held.Pending, d.Record.Write, protocol.MaxPending)
 		return true, nil
 	}
 	return false, err
+}
+
+func (k *Keeper) released(d protocol.Decision) {
+	k.held = nil
+	k.counters.releases.Add(1)
+	k.log.Info("lease: released", "node", d.Node, "from", k.time(d.Record.Limit))
 }
 
 // lose notes that another process has taken the cell. Another number is claimed at once,

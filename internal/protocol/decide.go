@@ -32,8 +32,8 @@ type Held struct {
 	Version uint64 // that it wrote, or adopted, last
 	Floor   uint64 // of its claim
 	Limit   uint64 // that the store is known to have
-	// Pending are the names of extensions of unknown outcome. Each is conditional on
-	// Version, so at most one of them can land.
+	// Pending are the names of extensions and releases of unknown outcome. Each is
+	// conditional on Version, so at most one of them can land.
 	Pending []string
 }
 
@@ -93,6 +93,8 @@ const (
 	Lift
 	// Lifted: the cell of State.Raise has that limit.
 	Lifted
+	// Released: our own release has landed.
+	Released
 	// Lost: another process took the cell of State.Held. The rest of the grant remains.
 	Lost
 	// WentBack: the cell of State.Held is gone, or its limit is below the one that this
@@ -137,6 +139,8 @@ func (s State) keep(cell *Cell) Decision {
 		switch {
 		case cell.Damaged:
 			return Decision{Kind: Lost, Node: h.Node}
+		case slices.Contains(h.Pending, cell.Record.Write) && cell.Record.Holder == "":
+			return Decision{Kind: Released, Node: h.Node, Record: cell.Record} // (4)
 		case cell.Version == 0 || cell.Record.Limit < h.Limit:
 			// All who write a cell begin at its limit or keep it, and only we may lower ours.
 			return Decision{Kind: WentBack, Node: h.Node, Record: cell.Record}

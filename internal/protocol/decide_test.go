@@ -103,6 +103,7 @@ func TestDecide(t *testing.T) {
 		"release of what was not issued under":        {holding(closing, unissued), protocol.Read{}, want{kind: protocol.Release, node: 5, version: 7, limit: 950, free: true}},
 		"release of what was lost":                    {holding(closing), read(cell(5, 9, 1200)), want{kind: protocol.Lost, node: 5}},
 		"release of what has landed":                  {holding(closing, pending), read(cell(5, 9, 1090, named("first"))), want{kind: protocol.Adopt, node: 5, version: 9, limit: 1090, floor: 950}},
+		"our release has landed":                      {holding(closing, pending), read(cell(5, 9, 1005, named("second"), released)), want{kind: protocol.Released, node: 5}},
 		"closed without a cell":                       {with(closing), candidates(absent(3)), want{kind: protocol.Nothing}},
 
 		"claim a fresh number":               {base, candidates(absent(3)), want{kind: protocol.Claim, node: 3, limit: 1105, floor: 1000}},
@@ -154,7 +155,7 @@ func TestDecide(t *testing.T) {
 				require.Equal(t, d.Node, d.Held.Node)
 				require.Equal(t, d.Record.Floor, d.Held.Floor)
 				got.floor = d.Held.Floor
-			case protocol.Lost, protocol.WentBack:
+			case protocol.Lost, protocol.WentBack, protocol.Released:
 				got.limit = 0
 			}
 			if d.Kind.Writes() {
