@@ -38,7 +38,7 @@ func (p *process) decides(s protocol.State, r protocol.Read) protocol.Decision {
 	} else {
 		d = protocol.Decide(s, r)
 	}
-	if s.Held != nil && r.Held != nil && !r.Held.Damaged && r.Held.Record.Limit < min(s.Held.Limit, p.owned[s.Held.Node]) && d.Kind != protocol.WentBack {
+	if s.Held != nil && r.Held != nil && !r.Held.Damaged && r.Held.Record.Limit < min(s.Held.Limit, p.owned[s.Held.Node]) && d.Kind != protocol.WentBack && d.Kind != protocol.Released {
 		p.f.fail("went back unnoticed", "%s was granted node %d up to %s, reads a limit of %s, and decides %d",
 			p.name, s.Held.Node, p.f.tickText(p.owned[s.Held.Node]), p.f.tickText(r.Held.Record.Limit), d.Kind)
 	}
