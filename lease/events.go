@@ -21,7 +21,7 @@ type Stats struct {
 	// their grants since the claim: some thirds of a window later.
 	Skew time.Duration
 	// Node is the node number that IDs are issued with, and Remaining how far the
-	// end of its grant is from the clock: below zero past it.
+	// end of its grant is from the clock: below zero past it, and 0 if nothing is granted.
 	Node      int64
 	Remaining time.Duration
 	// Window is how much time is granted at once: in the ordinary course, Remaining
@@ -38,7 +38,11 @@ type counters struct {
 // Stats returns the counts so far. They are read one after the other, not at one
 // instant. It never waits for the store.
 func (k *Keeper) Stats() Stats {
-	_, limit := k.Granted()
+	used := k.granted()
+	remaining := time.Duration(0)
+	if used.To > 0 {
+		remaining = k.time(used.To).Sub(k.clock.Now())
+	}
 	return Stats{
 		Claims:     k.counters.claims.Load(),
 		Extensions: k.counters.extensions.Load(),
@@ -47,8 +51,8 @@ func (k *Keeper) Stats() Stats {
 		Failures:   k.counters.failures.Load(),
 		WentBack:   k.counters.wentBack.Load(),
 		Skew:       time.Duration(k.counters.skew.Load()),
-		Node:       k.Node(),
-		Remaining:  limit.Sub(k.clock.Now()),
+		Node:       used.Node,
+		Remaining:  remaining,
 		Window:     k.period,
 	}
 }
@@ -59,7 +63,7 @@ func (k *Keeper) Stats() Stats {
 // failed notes a failure, and returns when to try again.
 func (k *Keeper) failed(err error) time.Duration {
 	k.setErr(err)
-	if k.failures++; k.failures == 1 {
+	if k.failures++; k.failures == 1 && k.lost == nil {
 		k.since = k.clock.Now()
 		used := k.granted()
 		k.log.Warn("lease: not extended yet", "node", used.Node, "good until", k.time(used.To), "err", err)
