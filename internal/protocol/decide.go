@@ -60,8 +60,9 @@ type Read struct {
 	// Held is the cell of State.Held or State.Raise, or nil if the round did not read it:
 	// an extension in the ordinary course does not.
 	Held *Cell
-	// Claimed are the cells of State.Claims, and Cells the candidates for a claim, both
-	// empty unless nothing is held. Others is how many more numbers were seen to be held.
+	// Claimed has the cell of a claim that has landed, if any. Else Cells are the candidates
+	// for a claim, and Others is how many more numbers were seen to be held. All are empty
+	// if a cell is held.
 	Claimed, Cells []Cell
 	Others         int
 }
