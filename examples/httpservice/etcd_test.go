@@ -15,7 +15,7 @@ import (
 	"github.com/tickflake/tickflake/examples/internal/etcdserver"
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/etcd"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // When etcd is away for too long, the service says that it is not ready, refuses
@@ -50,7 +50,7 @@ func TestEtcdAway(t *testing.T) {
 	assert.Greater(t, p.ids(t, 5)[0], before[4])
 	p.Signal(os.Interrupt)
 	assert.Equal(t, 0, p.Wait())
-	store, err := etcd.Open(t.Context(), server.URL())
+	store, err := stores.Open(t.Context(), server.URL())
 	require.NoError(t, err)
 	defer store.Close() //nolint:errcheck // the test is over
 	held, err := lease.Inspect(t.Context(), store)
@@ -71,7 +71,7 @@ func TestClockFarFromTheFleet(t *testing.T) {
 	server, err := etcdserver.New(t.TempDir())
 	require.NoError(t, err)
 	defer server.Stop()
-	store, err := etcd.Open(t.Context(), server.URL())
+	store, err := stores.Open(t.Context(), server.URL())
 	require.NoError(t, err)
 	defer store.Close() //nolint:errcheck // the test is over
 	other, err := lease.Claim(t.Context(), store, lease.WithClock(ahead{}), lease.WithWindow(2*time.Second))

@@ -92,7 +92,7 @@ func argument(m manifest, name string) string {
 // A pod has the time that it takes to start and to end.
 func TestTimesFit(t *testing.T) {
 	help := help(t)
-	match := regexp.MustCompile(`giving the node number back has (\S+) more`).FindStringSubmatch(help)
+	match := regexp.MustCompile(`releasing the node number has (\S+) more`).FindStringSubmatch(help)
 	require.NotNil(t, match)
 	release, err := time.ParseDuration(match[1])
 	require.NoError(t, err)

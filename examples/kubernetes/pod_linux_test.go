@@ -21,7 +21,8 @@ import (
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores"
+	_ "github.com/tickflake/tickflake/stores/directory" // a path in stores.Open
 )
 
 // hostEnv makes the test binary take this host name, in a namespace of its own, and
@@ -180,8 +181,9 @@ func TestPodRuns(t *testing.T) {
 
 func inspect(t *testing.T, dir string) lease.Holding {
 	t.Helper()
-	store, err := directory.Open(dir)
+	store, err := stores.Open(t.Context(), dir)
 	require.NoError(t, err)
+	defer func() { assert.NoError(t, store.Close()) }()
 	holdings, err := lease.Inspect(t.Context(), store)
 	require.NoError(t, err)
 	require.Len(t, holdings, 1)

@@ -46,7 +46,7 @@ func TestAlertsWithPromtool(t *testing.T) {
 	}
 }
 
-// There is a case in which each alert fires, and one in which it does not.
+// Each alert has a case in which it fires and a case in which it does not.
 func TestAlertsAreTested(t *testing.T) {
 	var file struct {
 		Tests []struct {
@@ -71,7 +71,7 @@ func TestAlertsAreTested(t *testing.T) {
 	}
 }
 
-// What an alert links to is there.
+// The link of each alert leads to a heading.
 func TestRunbooks(t *testing.T) {
 	for _, r := range readAlerts(t) {
 		path, ok := strings.CutPrefix(r.Annotations.Runbook, "https://github.com/tickflake/tickflake/blob/main/")

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dashboard is what these tests look at. That Grafana knows every field, and would take
-// every value, is for otel/dashboard/check to say, by Grafana's own types.
+// dashboard holds the fields that these tests check. otel/dashboard/check compares all fields
+// with Grafana's own types.
 type dashboard struct {
 	ID         any    `json:"id"`
 	UID        string `json:"uid"`
@@ -84,7 +84,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// What the dashboard and the alerts look at is there, and what is there is looked at.
+// The dashboard and the alerts use only metrics that exist, and every metric is used.
 func TestMetricsExist(t *testing.T) {
 	_, address := start(t)
 	metrics, labels := scrape(t, address)
@@ -111,7 +111,7 @@ func TestMetricsExist(t *testing.T) {
 	}
 	for name := range metrics {
 		switch {
-		case name == "target_info", strings.HasSuffix(name, "_sum"): // not ours, and no figure by itself
+		case name == "target_info", strings.HasSuffix(name, "_sum"): // not ours, or of no use alone
 		default:
 			assert.True(t, looked[name], "nobody looks at %s", name)
 		}

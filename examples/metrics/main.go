@@ -1,5 +1,5 @@
-// Command metrics issues IDs all the time, and serves the metrics of it to Prometheus:
-// something for a dashboard to show. The README of otel goes on from here.
+// Command metrics issues IDs at a constant rate and serves its metrics to Prometheus. The
+// README of otel shows how to put them on a dashboard.
 package main
 
 import (
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		defer os.RemoveAll(*store)
 	}
 
-	// What every service has that reports to Prometheus by OpenTelemetry.
+	// The usual setup of OpenTelemetry for Prometheus.
 	registry := prometheus.NewRegistry()
 	exporter, err := promexporter.New(promexporter.WithRegisterer(registry))
 	if err != nil {
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
 	defer end(&err, meters.Shutdown)
-	otel.SetMeterProvider(meters) // without it, only those report that are given meters
+	otel.SetMeterProvider(meters) // the default of oteltickflake
 	tracers := sdktrace.NewTracerProvider()
 	if *traces {
 		printer, err := stdouttrace.New(stdouttrace.WithWriter(out), stdouttrace.WithPrettyPrint())
@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return nil
 		}
 		issued = (issued + 1) % batches
-		n := *rate*(issued+1)/batches - *rate*issued/batches // all of them come to the rate
+		n := *rate*(issued+1)/batches - *rate*issued/batches // they add up to the rate
 		if err := issue(ctx, ids, n); err != nil && ctx.Err() == nil {
 			fmt.Fprintln(os.Stderr, "example:", err)
 		}
@@ -112,11 +112,11 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 }
 
 const (
-	batches = 20          // in which the IDs of a second are issued
-	maxRate = 100_000_000 // far more than there are
+	batches = 20          // per second
+	maxRate = 100_000_000 // IDs per second: more than any layout has
 )
 
-// end ends something within the time that people wait after Ctrl-C.
+// end calls f with the time that people wait after Ctrl-C, and adds its error to err.
 func end(err *error, f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

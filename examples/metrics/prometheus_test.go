@@ -18,8 +18,8 @@ import (
 	"github.com/tickflake/tickflake/internal/servertest"
 )
 
-// copyDashboard returns a copy of otel/dashboard in which Prometheus collects from the
-// address, and every second, so that a test need not wait.
+// copyDashboard returns a copy of otel/dashboard in which Prometheus collects from address
+// every second.
 func copyDashboard(t *testing.T, address string) (dir string) {
 	t.Helper()
 	dir = servertest.Dir(t, "")
@@ -57,7 +57,7 @@ func ready(url string) func(context.Context) error {
 	}
 }
 
-// ask calls Prometheus's API, which must have no objection.
+// ask calls Prometheus's API, and fails on warnings.
 func ask(t *testing.T, server, path string, parameters url.Values, data any) {
 	t.Helper()
 	body := get(t, fmt.Sprintf("http://%s/api/v1/%s?%s", server, path, parameters.Encode()))
@@ -72,7 +72,7 @@ func ask(t *testing.T, server, path string, parameters url.Values, data any) {
 	require.NoError(t, json.Unmarshal(answer.Data, data), body)
 }
 
-// answers reports whether Prometheus has a figure for a query.
+// answers reports whether Prometheus has a value for a query.
 func answers(t *testing.T, server, query string) bool {
 	t.Helper()
 	var data struct {
@@ -108,7 +108,7 @@ func TestPrometheusAnswers(t *testing.T) {
 	for _, p := range readDashboard(t).Panels {
 		for _, target := range p.Targets {
 			query := variables.Replace(target.Expr)
-			for !answers(t, server, query) { // as long as it has collected too little
+			for !answers(t, server, query) { // until it has collected enough
 				require.True(t, time.Now().Before(until), "no answer to %s: %s", p.Title, query)
 				time.Sleep(50 * time.Millisecond)
 			}
@@ -130,7 +130,7 @@ func TestPrometheusAnswers(t *testing.T) {
 		}
 	}
 	want := readAlerts(t)
-	// Until each was evaluated, and none sees that this machine was busy for a moment.
+	// Until each was evaluated and is inactive.
 	for pending := true; pending; time.Sleep(50 * time.Millisecond) {
 		ask(t, server, "rules", nil, &data)
 		require.Len(t, data.Groups, 1)

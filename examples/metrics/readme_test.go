@@ -25,7 +25,7 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// Each command of the README works, in its order, on other ports.
+// The commands of the README work, in their order, on other ports.
 func TestReadmeCommands(t *testing.T) {
 	servertest.Find(t, "prometheus", "prometheus")
 	bash, _ := servertest.Find(t, "bash", "bash"), servertest.Find(t, "curl", "curl")
@@ -33,12 +33,12 @@ func TestReadmeCommands(t *testing.T) {
 	example, traced, prometheus := address(), address(), address()
 	dir := copyDashboard(t, example)
 	elsewhere := strings.NewReplacer(
-		"otel/dashboard/check", "otel/dashboard/check", // which is ours, and not the copy
+		"otel/dashboard/check", "otel/dashboard/check", // not the copy
 		"otel/dashboard/", dir+"/",
 		"go run ./examples/metrics -traces -listen 127.0.0.1:9465", "go run ./examples/metrics -traces -listen "+traced,
 		"go run ./examples/metrics", "go run ./examples/metrics -listen "+example,
 		"127.0.0.1:9464", example, "127.0.0.1:9095", prometheus,
-		"-benchtime 2s", "-benchtime 1x", // that it runs, and not what it says
+		"-benchtime 2s", "-benchtime 1x", // only that it runs
 	)
 	commands := regexp.MustCompile(`(?m)^    (\S.*)$`).FindAllStringSubmatch(readme(t), -1)
 	require.Len(t, commands, 11)
@@ -48,9 +48,9 @@ func TestReadmeCommands(t *testing.T) {
 			Env: []string{"TMPDIR=" + dir}, Wait: 5 * time.Minute}
 		switch {
 		case strings.HasPrefix(command, "go get "):
-			// It asks the network for what is not there before a release.
+			// The module is not there before a release.
 		case command == "otel/dashboard/check":
-			// So does this, of which CI has a step.
+			// A step of CI.
 			assert.FileExists(t, filepath.Join("../..", command))
 		case strings.Contains(command, "-traces"):
 			config.Ready = ready("http://" + traced + "/metrics")

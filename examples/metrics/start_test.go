@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// output is what the example prints.
+// output collects the output of the example.
 type output struct {
 	mu      sync.Mutex
 	b       strings.Builder
-	serving chan struct{} // closed when it says where its metrics are
+	serving chan struct{} // closed when the address has been printed
 	once    sync.Once
 }
 
@@ -38,8 +38,8 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// start runs the example until the test ends, and returns what it prints and where it
-// serves, "127.0.0.1:1234".
+// start runs the example until the test ends, and returns its output and its address, such as
+// "127.0.0.1:1234".
 func start(t *testing.T, args ...string) (out *output, address string) {
 	t.Helper()
 	out = &output{serving: make(chan struct{})}
@@ -77,7 +77,7 @@ func get(t *testing.T, url string) string {
 	return string(body)
 }
 
-// scrape returns the names of the example's metrics, and of their labels.
+// scrape returns the names of the metrics and of their labels.
 func scrape(t *testing.T, address string) (metrics, labels map[string]bool) {
 	t.Helper()
 	metrics, labels = map[string]bool{}, map[string]bool{}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/tickflake/tickflake/examples/databases/ent/schema" // run again when it changes
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 )
 
 // orders is the package that uses ent. It imports the package orderdb, which ent generates
@@ -46,7 +47,11 @@ func TestOrders(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 
 	// Vet wants to enter the directories of packages, and those of orderdb do not exist.
-	out := run(t, "test", "-count=1", "-v", "-vet=off", "-overlay="+file, "./"+orders)
+	args := []string{"test", "-count=1", "-v", "-vet=off", "-overlay=" + file}
+	if exampletest.Race {
+		args = append(args, "-race")
+	}
+	out := run(t, append(args, "./"+orders)...)
 	t.Log(out) // which tests were skipped, and why
 	assert.Contains(t, out, "=== RUN   TestPostgreSQL\n")
 	assert.Contains(t, out, "=== RUN   TestMariaDB\n")

@@ -106,13 +106,13 @@ func timeRange(t *testing.T, db *pgxpool.Pool) {
 	assert.Contains(t, node.Type, "Index")
 	assert.Contains(t, node.Cond, "id >= ")
 	assert.Contains(t, node.Cond, "id <= ")
-	// What it would be without: so the plan above tells something.
+	// The plan without the index, so that the check above means something.
 	node = plan(t, db, "SELECT * FROM orders WHERE id + 0 BETWEEN $1 AND $2", lo, hi)
 	assert.Equal(t, "Seq Scan", node.Type)
 	assert.Empty(t, node.Index)
 }
 
-// node is what reads the table in a plan.
+// node is the part of a plan that reads the table.
 type node struct {
 	Type  string `json:"Node Type"`
 	Index string `json:"Index Name"`

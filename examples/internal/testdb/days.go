@@ -9,11 +9,11 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Day is the one that tests of time ranges ask for.
+// Day is the day that tests of time ranges ask for.
 var Day = time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)
 
-// Around returns IDs of the default layout from the nodes at both ends of their range:
-// those that lie closest to the bounds of the day, just inside, and just outside.
+// Around returns the IDs of the default layout that lie closest to the bounds of the day, just
+// inside and just outside, for the smallest and the largest node number.
 func Around(t testing.TB, day time.Time) (inside, outside []snowflake.ID) {
 	t.Helper()
 	next := day.AddDate(0, 0, 1)
@@ -38,8 +38,8 @@ func Around(t testing.TB, day time.Time) (inside, outside []snowflake.ID) {
 // PerHour is how many IDs Month returns for an hour.
 const PerHour = 20
 
-// Month returns PerHour IDs for each of the hours of 30 days, of which Day is one: enough
-// for a database's planner to prefer an index to reading all of them.
+// Month returns PerHour IDs for each hour of 30 days, one of which is Day. With that many rows
+// the planner of a database prefers an index to a full scan.
 func Month(t testing.TB) []snowflake.ID {
 	t.Helper()
 	var ids []snowflake.ID

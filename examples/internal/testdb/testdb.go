@@ -1,5 +1,5 @@
-// Package testdb gives the test of an example a server of its own, which ends with it.
-// Where the server is not installed the test is skipped, as package servertest says.
+// Package testdb runs a database server for one test. If the server is not installed, the
+// test is skipped, as package servertest documents.
 package testdb
 
 import (
@@ -75,11 +75,10 @@ func Open(t testing.TB, driver, dsn string) *sql.DB {
 	return db
 }
 
-// IDs returns a generator of IDs. The README says how one is made that shares a database
-// with others.
+// IDs returns a generator with node number 0, for tests that run alone.
 func IDs(t testing.TB, opts ...generator.Option) *generator.Generator {
 	t.Helper()
-	gen, err := generator.New(opts...)
+	gen, err := generator.New(append([]generator.Option{generator.WithNode(0)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = gen.Close() })
 	return gen

@@ -1,4 +1,4 @@
-// Package orders keeps orders in a database, with ent.
+// Package orders stores orders in a database with ent.
 package orders
 
 import (
@@ -23,15 +23,14 @@ func Client(dialect string, db *sql.DB, gen *generator.Generator) *orderdb.Clien
 	return client
 }
 
-// Import keeps an order per customer in one statement.
+// Import inserts an order per customer in one statement.
 func Import(ctx context.Context, client *orderdb.Client, customers []string) ([]*orderdb.Order, error) {
 	return client.Order.MapCreateBulk(customers, func(create *orderdb.OrderCreate, i int) {
 		create.SetCustomer(customers[i])
 	}).Save(ctx)
 }
 
-// Between returns the orders that were made from one instant up to, not including,
-// another, in order of time.
+// Between returns the orders that were issued in [from, to), in order of time.
 func Between(ctx context.Context, client *orderdb.Client, layout snowflake.Layout, from, to time.Time) ([]*orderdb.Order, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestMariaDB(t *testing.T) {
 	columns(t, db, "shop", "NO", "YES")
 }
 
-// columns checks that both are plain bigints.
+// columns checks that both columns are plain bigints.
 func columns(t *testing.T, db *sql.DB, schema string, nullable ...string) {
 	for i, column := range []string{"id", "order_replaced_by"} {
 		var kind, null string
