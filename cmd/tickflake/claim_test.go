@@ -71,7 +71,7 @@ func TestNodeOfAnotherRunIsNotTaken(t *testing.T) {
 	assert.Equal(t, int64(1), got[0].Node)
 
 	held := tickflake("generate", "--node", "0", "--timeout", "3s", "--store", state)
-	assert.Equal(t, result{1, "", "tickflake: gave up after 3s (--timeout): node number is held: 0 by the other: end that, or give each process a number of its own\n"}, held)
+	assert.Equal(t, result{1, "", "tickflake: gave up after 3s (--timeout): node number 0 is held by the other: end that, or give each process a number of its own\n"}, held)
 
 	require.NoError(t, other.Close())
 	got = records(t, tickflake("generate", "--format", "json", "--node", "0", "--store", state))

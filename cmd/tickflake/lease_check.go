@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -34,8 +35,9 @@ func newLeaseCheck(c *console) *cobra.Command {
 }
 
 func (l *leases) check(ctx context.Context) error {
-	var d stores.Durability
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
 	l.place.consent()
+	var d stores.Durability
 	err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
 		d, err = stores.CheckDurability(ctx, store)
 		return err

@@ -117,7 +117,7 @@ func TestLeaseRelease(t *testing.T) {
 	state := stateWithAll(t)
 	before := contents(t, state)
 	for node, want := range map[string]result{
-		"0": {1, "", "tickflake: node number is held: 0 by the \x1b[31mfirst: end that, or give each process a number of its own\n"},
+		"0": {1, "", "tickflake: node number 0 is held by the \x1b[31mfirst: end that, or give each process a number of its own\n"},
 		"1": {0, "node number 1 was released before\n", ""},
 		"4": {1, "", "tickflake: cell of node number 4 cannot be read: *\n"},
 		"9": {1, "", "tickflake: node number was never claimed here: is it the right store and namespace? (9)\n"},

@@ -336,7 +336,7 @@ func TestStoppedProcess(t *testing.T) {
 
 	held := tickflake(append([]string{"generate", "--node", "7", "--timeout", "3s"}, flags...)...)
 	assert.Equal(t, 1, held.code)
-	assert.Contains(t, held.err, "node number is held: 7 by")
+	assert.Contains(t, held.err, "node number 7 is held by")
 
 	other, otherOut, _ := started(t, &all, flags...)
 	resumed := time.Now()
