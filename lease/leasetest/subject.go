@@ -132,12 +132,10 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 type polled struct {
 	*clocktest.Virtual
 	keeper atomic.Pointer[lease.Keeper] // nil until it has claimed
-	due    atomic.Int64                 // true time when the goroutine would wake up
 }
 
 func (p *polled) poll() {
-	next := p.keeper.Load().Poll(context.Background())
-	p.due.Store(int64(p.Passed() + next))
+	p.keeper.Load().Poll(context.Background())
 }
 
 // After is the clock's. The generator waits by it, and a keeper's goroutine would run
@@ -150,15 +148,12 @@ func (p *polled) After(d time.Duration) <-chan time.Time {
 	return over
 }
 
-// kept is a call, with the keeper at work. Before the call it does what came due
-// since the last call. After it, it looks again, though nothing may be due: that
-// gives a takeover readings of the clock at which to stop the process in the midst
-// of its keeper's work.
+// kept is a call, with the keeper at work before and after it. A goroutine would do so
+// between two calls. The poll after the call gives a takeover readings of the clock at
+// which to stop the process within its keeper's work.
 func kept[T any](p *polled, call func() (T, error)) func() (T, error) {
 	return func() (T, error) {
-		if int64(p.Passed()) >= p.due.Load() {
-			p.poll()
-		}
+		p.poll()
 		result, err := call()
 		p.poll()
 		return result, err
