@@ -28,7 +28,7 @@ func ExampleObserve() {
 	}
 	metrics, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(meters), oteltickflake.WithNamespace("orders"))
 	if err != nil {
-		log.Print(err) // IDs are issued all the same
+		log.Print(err) // IDs are issued even so
 	} else {
 		defer metrics.Unregister()
 	}

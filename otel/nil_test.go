@@ -28,7 +28,7 @@ func TestNil(t *testing.T) {
 	assert.ErrorAs(t, err, &refused)
 }
 
-// global are the providers that all have who set none. OpenTelemetry passes those that
+// global are the default providers. OpenTelemetry passes those that
 // were asked for before on to the first that is set, so they are set once.
 var global struct {
 	sync.Once

@@ -234,7 +234,7 @@ func TestCountIDs(t *testing.T) {
 	require.ErrorIs(t, err, generator.ErrBehind)
 	assert.Equal(t, 8.0, issued())
 
-	// The generator is there for the rest, and what it issues by itself is not counted.
+	// IDs of the generator itself are not counted.
 	require.Same(t, gen, ids.Generator())
 	_, err = ids.Generator().NextContext(t.Context())
 	require.ErrorIs(t, err, generator.ErrBehind)
@@ -243,8 +243,7 @@ func TestCountIDs(t *testing.T) {
 	m.end(ids)
 }
 
-// One that is observed twice counts twice, until one of the two ends: what the docs of
-// Observe warn of.
+// A generator that is observed twice counts twice, until one of the two ends.
 func TestObserveTwice(t *testing.T) {
 	m := newMetrics(t)
 	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithNode(0), generator.WithStrategy(strategies.Reject()))

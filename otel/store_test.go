@@ -42,7 +42,7 @@ func newTraces() traces {
 
 func (t traces) last() sdktrace.ReadOnlySpan { return t.Ended()[len(t.Ended())-1] }
 
-// A store that is wrapped keeps what it promises.
+// A wrapped store passes the conformance suite.
 func TestWrappedStore(t *testing.T) {
 	cells := map[string]*storetest.Memory{}
 	open := func(namespace string) *storetest.Memory {
@@ -190,8 +190,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// What is not UTF-8, in the error of a store or the namespace, does not reach an exporter,
-// which would refuse all that it was given with it.
+// Bytes that are not UTF-8, in the error of a store or in the namespace, do not reach an
+// exporter, which would refuse the whole batch.
 func TestOnlyUTF8(t *testing.T) {
 	m, spans := newMetrics(t), newTraces()
 	cause := errors.New("no such key: \xff\xfe, \u00fc")

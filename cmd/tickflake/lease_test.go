@@ -79,7 +79,7 @@ func TestLeaseList(t *testing.T) {
 	assert.InDelta(t, -12*time.Minute-30*time.Second, *nodes[2].Ahead, float64(30*time.Second))
 }
 
-// contents returns what the cells of a directory are.
+// contents returns the contents of the cells of a directory.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.cell"))
@@ -133,7 +133,6 @@ func TestLeaseRelease(t *testing.T) {
 	assert.Equal(t, result{2, "", "tickflake: there is no terminal to confirm the release: give --yes\nsee 'tickflake lease release --help'\n"}, got)
 }
 
-// Two are asked for one number: whoever is alive keeps it.
 func TestLeaseReleaseOfACrashedRun(t *testing.T) {
 	state := crashedState(t)
 	before := inspect(t, state)

@@ -60,7 +60,7 @@ type console struct {
 	in  io.Reader
 	out *bufio.Writer // run flushes it
 	err io.Writer
-	// closed says that there is no standard output, so what is written is lost.
+	// closed says that there is no standard output, so all output is lost.
 	closed bool
 }
 
