@@ -229,7 +229,7 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	if err == nil && k.held != nil && k.dueIn() > 0 {
 		k.settle(ctx)
 	}
-	if ctx.Err() != nil { // the store is not to blame
+	if ctx.Err() != nil || k.closing.Load() { // the store is not to blame
 		return k.pause()
 	}
 	k.noteEnd(err)

@@ -29,11 +29,10 @@ func Reserve(ctx context.Context, store stores.Store, from, to int64, until time
 	if from < 0 || to < from || to >= k.nodes() {
 		return &OptionError{"Reserve", fmt.Errorf("node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)}
 	}
-	if err := k.layout.ValidateAt(until); err != nil {
-		return &OptionError{"Reserve", err}
-	}
-	if now := k.clock.Now(); !until.After(now) {
-		return &OptionError{"Reserve", fmt.Errorf("until %s: want a time after %s", until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))}
+	now, end := k.clock.Now(), k.layout.End()
+	if !until.After(now) || !until.Before(end) {
+		return &OptionError{"Reserve", fmt.Errorf("until %s: want a time after now, %s, and before the end of the layout, %s",
+			until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))}
 	}
 	if _, err := k.checkLayout(ctx); err != nil {
 		return err

@@ -15,9 +15,10 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // nowhere is an exporter that counts collections.
@@ -64,7 +65,7 @@ func collected(b *testing.B) *sdkmetric.MeterProvider {
 func leased(b *testing.B, provider *sdkmetric.MeterProvider) *generator.Generator {
 	layout := snowflake.Default()
 	layout.NodeBits, layout.SequenceBits = 0, 22
-	store, meters := lease.Store(leasetest.NewMemory()), oteltickflake.WithMeterProvider(provider)
+	store, meters := stores.Store(storetest.NewMemory()), oteltickflake.WithMeterProvider(provider)
 	if provider != nil {
 		store = oteltickflake.Wrap(store, meters)
 	}
@@ -75,8 +76,6 @@ func leased(b *testing.B, provider *sdkmetric.MeterProvider) *generator.Generato
 	b.Cleanup(func() { require.NoError(b, gen.Close()) })
 	if provider != nil {
 		_, err = oteltickflake.Observe(gen, meters)
-		require.NoError(b, err)
-		_, err = oteltickflake.ObserveKeeper(keeper, meters)
 		require.NoError(b, err)
 	}
 	return gen

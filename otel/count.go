@@ -12,9 +12,9 @@ import (
 )
 
 // CountedGenerator issues the IDs of a generator and counts them. Make one with
-// [CountIDs]. Its methods are safe for use by several goroutines at once. It has the four
-// of [generator.Generator] that return IDs; what else there is, [CountedGenerator.Generator]
-// has. IDs that are issued past it, as by a [generator.Stream], are not counted.
+// [CountIDs]. It has the four methods of [generator.Generator] that return IDs, which are
+// safe for use by several goroutines at once; [CountedGenerator.Generator] returns the
+// generator. IDs of the generator itself and of its streams are not counted.
 type CountedGenerator struct {
 	gen          *generator.Generator
 	registration metric.Registration
@@ -24,28 +24,28 @@ type CountedGenerator struct {
 	_      [56]byte
 }
 
-// CountIDs returns what issues IDs of gen from now on and counts them, for the metric
+// CountIDs returns a CountedGenerator for gen, which reports the metric
 // tickflake.generator.ids.
 //
 // It costs each call an atomic addition to a word that all callers share: on two cores,
-// an ID takes about 15% longer, and more where more cores contend. A NextN pays it once
-// for the whole slice. BenchmarkCounted tells what it is on your machine.
+// an ID takes about 15% longer, on more cores more. A NextN pays it once for the whole
+// slice. BenchmarkCounted measures it on your machine.
 //
-// As with [Observe], do so once for each generator, and share what it returns, or
-// Unregister before doing so again.
+// Call it once for each generator and share the result, or Unregister before calling it
+// again.
 //
-// The error is that gen is nil, or comes from the provider.
+// The error is that gen is nil, or an error of the provider.
 func CountIDs(gen *generator.Generator, options ...Option) (*CountedGenerator, error) {
 	if gen == nil {
 		return nil, fmt.Errorf("oteltickflake: CountIDs: generator %w: give one that generator.New made", errNil)
 	}
 	c := configure(options)
-	m, set := newMeter(c), c.set()
+	m := newMeter(c, c.set())
 	ids := m.counter("tickflake.generator.ids", "{id}", "IDs issued.")
 	g := &CountedGenerator{gen: gen}
 	var err error
 	g.registration, err = m.register(func(o metric.Observer) {
-		o.ObserveInt64(ids, count(g.issued.Load()), set)
+		o.ObserveInt64(ids, count(g.issued.Load()), m.set)
 	})
 	if err != nil {
 		return nil, err

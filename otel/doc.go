@@ -1,26 +1,25 @@
-// Package oteltickflake reports how a generator, its lease and their store are doing,
-// as OpenTelemetry metrics and traces.
+// Package oteltickflake reports the state of a generator, its lease and its store as
+// OpenTelemetry metrics and traces. You need these names:
 //
-//	gen, err := generator.New(generator.WithLease(keeper))
+//   - [Observe]: all metrics of a generator and its lease.
+//   - [WithNamespace]: tells fleets apart on the dashboard.
+//   - [Wrap]: latency and spans of a store's operations, for callers of [lease.Claim].
+//   - [CountIDs]: the rate of IDs, the only metric that costs anything per ID.
+//
+// A service needs two calls:
+//
+//	gen, err := generator.Open(ctx, "ids")
 //	…
 //	metrics, err := oteltickflake.Observe(gen)
 //	…
 //	defer metrics.Unregister()
 //
-// [Observe] reports [generator.Stats], and [ObserveKeeper] [lease.Stats], by callbacks
-// that run when metrics are collected: the callers of Next pay nothing. [Wrap] measures
-// and traces the operations of a store, of which there are a few in a minute. Only
-// [CountIDs] adds to what an ID costs, and is for those who want the rate.
+// Observe reads its values when metrics are collected, so the callers of Next pay nothing.
+// Without options, everything goes to the global providers, also if they are set later.
 //
-// As with the instrumentations of OpenTelemetry's contrib repository, everything goes to
-// the global providers unless options say otherwise, also if these are set later.
+// README.md beside this file lists the metrics, and leads from nothing to a dashboard with
+// alerts.
 //
-// README.md beside this file lists the metrics, and leads from nothing to a dashboard
-// with alerts.
-//
-// # The name
-//
-// The directory is otel, since that is what one looks for. A package of that name would
-// collide with go.opentelemetry.io/otel in the one file that sets both up, so it is
-// named as otelhttp and otelgrpc are.
+// The directory is named otel, and the package is not, since programs import
+// go.opentelemetry.io/otel beside it.
 package oteltickflake

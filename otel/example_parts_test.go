@@ -13,8 +13,8 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func ExampleObserve() {
@@ -28,7 +28,7 @@ func ExampleObserve() {
 	}
 	metrics, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(meters), oteltickflake.WithNamespace("orders"))
 	if err != nil {
-		log.Print(err) // IDs are issued all the same
+		log.Print(err) // IDs are issued even so
 	} else {
 		defer metrics.Unregister()
 	}
@@ -52,41 +52,12 @@ func ExampleObserve() {
 	// tickflake.generator.node
 }
 
-func ExampleObserveKeeper() {
-	reader := sdkmetric.NewManualReader()
-	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-
-	store := leasetest.NewMemory() // yours is one that processes share
-	keeper, err := lease.Claim(context.Background(), store, lease.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer keeper.Close()
-	grants, err := oteltickflake.ObserveKeeper(keeper, oteltickflake.WithMeterProvider(meters), oteltickflake.WithNamespace("orders"))
-	if err != nil {
-		log.Print(err)
-	} else {
-		defer grants.Unregister()
-	}
-
-	var all metricdata.ResourceMetrics
-	if err := reader.Collect(context.Background(), &all); err != nil {
-		log.Fatal(err)
-	}
-	for _, m := range all.ScopeMetrics[0].Metrics {
-		if window, ok := m.Data.(metricdata.Gauge[float64]); ok && m.Name == "tickflake.lease.window" {
-			fmt.Println(m.Name, window.DataPoints[0].Value, m.Unit)
-		}
-	}
-	// Output: tickflake.lease.window 30 s
-}
-
 func ExampleWrap() {
 	// What your service has set up, and exports; without the option, the global one.
 	spans := tracetest.NewSpanRecorder()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
 
-	store := leasetest.NewMemory() // yours is one that processes share
+	store := storetest.NewMemory() // yours is one that processes share
 	reported := oteltickflake.Wrap(store, oteltickflake.WithTracerProvider(tracers), oteltickflake.WithNamespace("orders"))
 	keeper, err := lease.Claim(context.Background(), reported, lease.WithNode(lease.NodeNumber(7)), lease.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
@@ -104,8 +75,9 @@ func ExampleWrap() {
 		fmt.Println()
 	}
 	// Output:
-	// tickflake.store list: tickflake.namespace=orders tickflake.store.operation=list tickflake.store.outcome=ok
-	// tickflake.store read: tickflake.namespace=orders tickflake.node=7 tickflake.store.operation=read tickflake.store.outcome=ok
-	// tickflake.store swap: tickflake.namespace=orders tickflake.node=7 tickflake.store.operation=swap tickflake.store.outcome=ok
-	// tickflake.store swap: tickflake.namespace=orders tickflake.node=7 tickflake.store.operation=swap tickflake.store.outcome=ok
+	// tickflake.store read: tickflake.namespace=orders tickflake.store.key=layout tickflake.store.operation=read tickflake.store.outcome=ok
+	// tickflake.store swap: tickflake.namespace=orders tickflake.store.key=layout tickflake.store.operation=swap tickflake.store.outcome=ok
+	// tickflake.store read: tickflake.namespace=orders tickflake.store.key=node/0000007 tickflake.store.operation=read tickflake.store.outcome=ok
+	// tickflake.store swap: tickflake.namespace=orders tickflake.store.key=node/0000007 tickflake.store.operation=swap tickflake.store.outcome=ok
+	// tickflake.store swap: tickflake.namespace=orders tickflake.store.key=node/0000007 tickflake.store.operation=swap tickflake.store.outcome=ok
 }

@@ -13,42 +13,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
 	oteltickflake "github.com/tickflake/tickflake/otel"
-	"github.com/tickflake/tickflake/stores/directory"
 )
 
 // The body of this example stands in README.md.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	fleet := oteltickflake.WithNamespace("orders")
-	store, err := directory.Open("ids")
-	if err != nil {
-		log.Fatal(err)
-	}
-	keeper, err := lease.Claim(ctx, oteltickflake.Wrap(store, fleet)) // latency and spans
-	if err != nil {
-		log.Fatal(err)
-	}
-	gen, err := generator.New(generator.WithLease(keeper))
+	gen, err := generator.Open(ctx, "ids")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer gen.Close()
-
-	metrics, err := oteltickflake.Observe(gen, fleet) // waits, lead, drift, …
+	metrics, err := oteltickflake.Observe(gen, oteltickflake.WithNamespace("orders"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer metrics.Unregister()
-	grants, err := oteltickflake.ObserveKeeper(keeper, fleet) // what is left of the grant, conflicts, …
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer grants.Unregister()
 
-	id, err := gen.Next() // as ever
+	id, err := gen.Next()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,7 +39,7 @@ func Example() {
 }
 
 func ExampleCountIDs() {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -65,7 +48,7 @@ func ExampleCountIDs() {
 		log.Fatal(err)
 	}
 	defer ids.Unregister()
-	id, err := ids.Next() // and not gen.Next()
+	id, err := ids.Next() // instead of gen.Next()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -86,7 +69,7 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 		return strings.ReplaceAll(body, "\n\t", "\n")
 	}
 	assert.Contains(t, string(readme), shown("func Example() {", "\n}\n"))
-	assert.Contains(t, string(readme), "import "+shown("tickflake/lease\"\n\t", "\n"))
+	assert.Contains(t, string(readme), "import "+shown("tickflake/generator\"\n\t", "\n"))
 	assert.Contains(t, string(readme), shown("	}\n	ids, err", "\n	if err != nil {\n		log.Fatal(err)\n	}\n	fmt.Println(id > 0)"))
 
 	t.Chdir(t.TempDir())

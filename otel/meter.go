@@ -4,20 +4,21 @@ import (
 	"context"
 	"errors"
 	"math"
-	"time"
 
 	"go.opentelemetry.io/otel/metric"
 )
 
-// meter makes observable instruments, and keeps what went wrong with them until they are
-// registered.
+// meter makes observable instruments and keeps their errors until they are registered.
 type meter struct {
 	metric.Meter
+	set  metric.MeasurementOption // the attributes
 	made []metric.Observable
 	errs []error
 }
 
-func newMeter(c config) *meter { return &meter{Meter: c.meter()} }
+func newMeter(c config, set metric.MeasurementOption) *meter {
+	return &meter{Meter: c.meter(), set: set}
+}
 
 // counter makes a counter of things, whose unit is a word in braces.
 func (m *meter) counter(name, unit, description string) metric.Int64ObservableCounter {
@@ -52,19 +53,18 @@ func (m *meter) note(i metric.Observable, err error) {
 	m.errs = append(m.errs, err)
 }
 
-// register has observe called at each collection.
-func (m *meter) register(observe func(metric.Observer)) (metric.Registration, error) {
+// register has the callbacks called at each collection.
+func (m *meter) register(callbacks ...func(metric.Observer)) (metric.Registration, error) {
 	if err := errors.Join(m.errs...); err != nil {
 		return nil, err
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		observe(o)
+		for _, observe := range callbacks {
+			observe(o)
+		}
 		return nil
 	}, m.made...)
 }
 
-// count is n as instruments take it.
+// count returns n as an int64, which instruments take.
 func count(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
-
-// seconds is d as instruments take it.
-func seconds(d time.Duration) float64 { return d.Seconds() }

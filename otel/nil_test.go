@@ -14,15 +14,13 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestNil(t *testing.T) {
 	_, err := oteltickflake.Observe(nil)
 	assert.ErrorContains(t, err, "generator is nil")
-	_, err = oteltickflake.ObserveKeeper(nil)
-	assert.ErrorContains(t, err, "keeper is nil")
 	_, err = oteltickflake.CountIDs(nil)
 	assert.ErrorContains(t, err, "generator is nil")
 	var refused *lease.OptionError
@@ -30,7 +28,7 @@ func TestNil(t *testing.T) {
 	assert.ErrorAs(t, err, &refused)
 }
 
-// global are the providers that all have who set none. OpenTelemetry passes those that
+// global are the default providers. OpenTelemetry passes those that
 // were asked for before on to the first that is set, so they are set once.
 var global struct {
 	sync.Once
@@ -41,7 +39,7 @@ var global struct {
 // Without options, and with those that are nil, the global providers are told, even if
 // they are set later.
 func TestGlobalProviders(t *testing.T) {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	require.NoError(t, err)
 	for _, options := range [][]oteltickflake.Option{
 		nil,
@@ -51,7 +49,7 @@ func TestGlobalProviders(t *testing.T) {
 		require.NoError(t, err)
 		ids, err := oteltickflake.CountIDs(gen, options...)
 		require.NoError(t, err)
-		store := oteltickflake.Wrap(leasetest.NewMemory(), options...)
+		store := oteltickflake.Wrap(storetest.NewMemory(), options...)
 		global.Do(func() {
 			global.m, global.spans = newMetrics(t), newTraces()
 			otel.SetMeterProvider(global.m)
@@ -62,7 +60,7 @@ func TestGlobalProviders(t *testing.T) {
 		spans.Reset()
 		_, err = ids.Next()
 		require.NoError(t, err)
-		_, err = store.List(t.Context())
+		_, err = store.List(t.Context(), "", "z", 1)
 		require.NoError(t, err)
 		assert.Len(t, m.values(), 10)
 		assert.Equal(t, 1.0, m.values()["tickflake.generator.ids"])
@@ -92,15 +90,10 @@ func (failingMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (
 }
 
 func TestProviderFails(t *testing.T) {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	require.NoError(t, err)
-	keeper, err := lease.Claim(t.Context(), leasetest.NewMemory())
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, keeper.Close()) }()
 	meters := oteltickflake.WithMeterProvider(failing{})
 	_, err = oteltickflake.Observe(gen, meters)
-	assert.ErrorIs(t, err, errBroken)
-	_, err = oteltickflake.ObserveKeeper(keeper, meters)
 	assert.ErrorIs(t, err, errBroken)
 	_, err = oteltickflake.CountIDs(gen, meters)
 	assert.ErrorIs(t, err, errBroken)
@@ -109,8 +102,8 @@ func TestProviderFails(t *testing.T) {
 	handler := otel.GetErrorHandler()
 	defer otel.SetErrorHandler(handler)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told = err }))
-	store := oteltickflake.Wrap(leasetest.NewMemory(), meters)
+	store := oteltickflake.Wrap(storetest.NewMemory(), meters)
 	assert.ErrorIs(t, told, errBroken)
-	_, err = store.List(context.Background())
+	_, err = store.List(context.Background(), "", "z", 1)
 	require.NoError(t, err, "the store works all the same")
 }

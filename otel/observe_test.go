@@ -3,6 +3,8 @@ package oteltickflake_test
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,11 +14,12 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -82,7 +85,7 @@ func TestObserve(t *testing.T) {
 
 func TestObserveRejections(t *testing.T) {
 	m := newMetrics(t)
-	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithStrategy(strategies.Reject()))
+	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithNode(0), generator.WithStrategy(strategies.Reject()))
 	require.NoError(t, err)
 	_, err = oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
 	require.NoError(t, err)
@@ -94,7 +97,7 @@ func TestObserveRejections(t *testing.T) {
 }
 
 // claim claims on a virtual clock, polled by the test.
-func claim(t *testing.T, store lease.Store, clock *clocktest.Virtual, options ...lease.Option) *lease.Keeper {
+func claim(t *testing.T, store stores.Store, clock *clocktest.Virtual, options ...lease.Option) *lease.Keeper {
 	t.Helper()
 	k, err := lease.Claim(t.Context(), store, append([]lease.Option{lease.WithClock(clock), lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
 	require.NoError(t, err)
@@ -102,24 +105,33 @@ func claim(t *testing.T, store lease.Store, clock *clocktest.Virtual, options ..
 	return k
 }
 
-func TestObserveKeeper(t *testing.T) {
-	m, store, clock := newMetrics(t), leasetest.NewMemory(), clocktest.NewVirtual(noon)
+// leaseOf returns the metrics of the lease.
+func leaseOf(values map[string]float64) map[string]float64 {
+	maps.DeleteFunc(values, func(name string, _ float64) bool { return !strings.HasPrefix(name, "tickflake.lease.") })
+	return values
+}
+
+func TestObserveLease(t *testing.T) {
+	m, store, clock := newMetrics(t), storetest.NewMemory(), clocktest.NewVirtual(noon)
 	theirs := clocktest.NewVirtual(noon.Add(20 * time.Second)) // the rest of the fleet's clock
 	other := claim(t, store.Client(), theirs, lease.WithNode(lease.NodeNumber(3)))
 	k := claim(t, store, clock)
-	metrics, err := oteltickflake.ObserveKeeper(k, oteltickflake.WithMeterProvider(m))
+	gen, err := generator.New(generator.WithLease(k))
 	require.NoError(t, err)
-	fresh := map[string]float64{
-		"tickflake.lease.claims":     1,
-		"tickflake.lease.extensions": 0,
-		"tickflake.lease.conflicts":  0,
-		"tickflake.lease.releases":   0,
-		"tickflake.lease.failures":   0,
-		"tickflake.lease.skew":       0, // until the others show that they live
-		"tickflake.lease.remaining":  30,
-		"tickflake.lease.window":     30,
-	}
-	assert.Equal(t, fresh, m.values())
+	metrics, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
+	require.NoError(t, err)
+	assert.Len(t, m.values(), 18, "those of the generator, too")
+	assert.Equal(t, map[string]float64{
+		"tickflake.lease.claims":          1,
+		"tickflake.lease.extensions":      0,
+		"tickflake.lease.conflicts":       0,
+		"tickflake.lease.releases":        0,
+		"tickflake.lease.failures":        0,
+		"tickflake.lease.store_went_back": 0,
+		"tickflake.lease.skew":            0, // until the others show that they live
+		"tickflake.lease.remaining":       30,
+		"tickflake.lease.window":          30,
+	}, leaseOf(m.values()))
 
 	theirs.Advance(10 * time.Second)
 	other.Poll(t.Context())
@@ -127,7 +139,7 @@ func TestObserveKeeper(t *testing.T) {
 	k.Poll(t.Context())
 	assert.InDelta(t, -20, m.values()["tickflake.lease.skew"], 10)
 	assert.Equal(t, k.Stats().Skew.Seconds(), m.values()["tickflake.lease.skew"])
-	store.Fail(leasetest.Unavailable, 2) // a swap, and the read after it
+	store.Fail(storetest.Unavailable, 2) // a swap, and the read after it
 	clock.Advance(11 * time.Second)
 	k.Poll(t.Context())
 	values := m.values()
@@ -143,32 +155,44 @@ func TestObserveKeeper(t *testing.T) {
 	assert.Equal(t, 2.0, values["tickflake.lease.claims"])
 	require.NotEqual(t, other.Node(), k.Node())
 
-	// Closed, it holds nothing, and its counts stay.
-	require.NoError(t, k.Close())
+	// A closed lease has no grant. Its counters stay.
+	require.NoError(t, gen.Close())
 	assert.Equal(t, map[string]float64{
-		"tickflake.lease.claims":     2,
-		"tickflake.lease.extensions": 1,
-		"tickflake.lease.conflicts":  1,
-		"tickflake.lease.releases":   1,
-		"tickflake.lease.failures":   2,
-	}, m.values())
+		"tickflake.lease.claims":          2,
+		"tickflake.lease.extensions":      1,
+		"tickflake.lease.conflicts":       1,
+		"tickflake.lease.releases":        1,
+		"tickflake.lease.failures":        2,
+		"tickflake.lease.store_went_back": 0,
+	}, leaseOf(m.values()))
 	m.end(metrics)
+}
+
+// A store that was emptied is counted.
+func TestObserveStoreThatWentBack(t *testing.T) {
+	m, store, clock := newMetrics(t), storetest.NewMemory(), clocktest.NewVirtual(noon)
+	empty := store.Snapshot()
+	k := claim(t, store, clock)
+	gen, err := generator.New(generator.WithLease(k))
+	require.NoError(t, err)
+	_, err = oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
+	require.NoError(t, err)
+	empty()
+	clock.Advance(11 * time.Second)
+	k.Poll(t.Context())
+	assert.Equal(t, 1.0, m.values()["tickflake.lease.store_went_back"])
 }
 
 // The time left is below zero when the store was away for too long.
 func TestObserveGrantThatRanOut(t *testing.T) {
-	m, store, clock := newMetrics(t), leasetest.NewMemory(), clocktest.NewVirtual(noon)
+	m, store, clock := newMetrics(t), storetest.NewMemory(), clocktest.NewVirtual(noon)
 	k := claim(t, store, clock)
 	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
 	require.NoError(t, err)
-	for _, observe := range []func() error{
-		func() error { _, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m)); return err },
-		func() error { _, err := oteltickflake.ObserveKeeper(k, oteltickflake.WithMeterProvider(m)); return err },
-	} {
-		require.NoError(t, observe())
-	}
+	_, err = oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
+	require.NoError(t, err)
 	assert.Equal(t, float64(k.Node()), m.values()["tickflake.generator.node"])
-	store.Before = func(context.Context, leasetest.Op) leasetest.Fault { return leasetest.Unavailable }
+	store.Before = func(context.Context, storetest.Op) storetest.Fault { return storetest.Unavailable }
 	clock.Advance(45 * time.Second)
 	_, err = gen.Next()
 	require.ErrorIs(t, err, generator.ErrNotGranted)
@@ -180,7 +204,7 @@ func TestObserveGrantThatRanOut(t *testing.T) {
 
 func TestCountIDs(t *testing.T) {
 	m := newMetrics(t)
-	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithStrategy(strategies.BorrowUpTo(time.Millisecond)))
+	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithNode(0), generator.WithStrategy(strategies.BorrowUpTo(time.Millisecond)))
 	require.NoError(t, err)
 	ids, err := oteltickflake.CountIDs(gen, oteltickflake.WithMeterProvider(m), oteltickflake.WithNamespace("orders"))
 	require.NoError(t, err)
@@ -210,7 +234,7 @@ func TestCountIDs(t *testing.T) {
 	require.ErrorIs(t, err, generator.ErrBehind)
 	assert.Equal(t, 8.0, issued())
 
-	// The generator is there for the rest, and what it issues by itself is not counted.
+	// IDs of the generator itself are not counted.
 	require.Same(t, gen, ids.Generator())
 	_, err = ids.Generator().NextContext(t.Context())
 	require.ErrorIs(t, err, generator.ErrBehind)
@@ -219,11 +243,10 @@ func TestCountIDs(t *testing.T) {
 	m.end(ids)
 }
 
-// One that is observed twice counts twice, until one of the two ends: what the docs of
-// Observe warn of.
+// A generator that is observed twice counts twice, until one of the two ends.
 func TestObserveTwice(t *testing.T) {
 	m := newMetrics(t)
-	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithStrategy(strategies.Reject()))
+	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithNode(0), generator.WithStrategy(strategies.Reject()))
 	require.NoError(t, err)
 	_, err = gen.NextN(make([]snowflake.ID, 5))
 	require.ErrorIs(t, err, generator.ErrExhausted)

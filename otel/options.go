@@ -18,14 +18,15 @@ const (
 	// OperationKey is the operation of a store: list, read, swap or lock.
 	OperationKey = attribute.Key("tickflake.store.operation")
 
-	// OutcomeKey is what came of an operation of a store: ok, conflict or locked (it
-	// answered that another process was first), damaged (it cannot read a cell), timeout,
-	// canceled, or error. Of the last four, which have failed, the attribute error.type of
-	// OpenTelemetry's conventions says so as well, with _OTHER for error.
+	// OutcomeKey is the outcome of an operation of a store: ok, conflict or locked (another
+	// process was first), damaged (the store cannot read a cell), timeout, canceled, or
+	// error. The last four are failures, and have the attribute error.type of
+	// OpenTelemetry's conventions as well, with _OTHER for error.
 	OutcomeKey = attribute.Key("tickflake.store.outcome")
 
-	// NodeKey is the node number of the cell that a span is about. Metrics do not have it.
-	NodeKey = attribute.Key("tickflake.node")
+	// KeyKey is the key of the cell in a span, of a list the first one. Metrics do not
+	// have it.
+	KeyKey = attribute.Key("tickflake.store.key")
 )
 
 // Option configures a report. A nil Option changes nothing.

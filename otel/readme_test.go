@@ -12,8 +12,8 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // The table of metrics in README.md has those that there are, with their kinds and
@@ -21,14 +21,12 @@ import (
 func TestReadmeListsTheMetrics(t *testing.T) {
 	m := newMetrics(t)
 	meters := oteltickflake.WithMeterProvider(m)
-	keeper, err := lease.Claim(t.Context(), oteltickflake.Wrap(leasetest.NewMemory(), meters))
+	keeper, err := lease.Claim(t.Context(), oteltickflake.Wrap(storetest.NewMemory(), meters))
 	require.NoError(t, err)
 	gen, err := generator.New(generator.WithLease(keeper))
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, gen.Close()) }()
 	_, err = oteltickflake.Observe(gen, meters)
-	require.NoError(t, err)
-	_, err = oteltickflake.ObserveKeeper(keeper, meters)
 	require.NoError(t, err)
 	_, err = oteltickflake.CountIDs(gen, meters)
 	require.NoError(t, err)

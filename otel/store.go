@@ -14,23 +14,20 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
-// Wrap returns a store that does what the one given does, and reports each operation: its
-// time in the histogram tickflake.store.operation.duration, and a span. It is a
-// [lease.Locker] if the store is one. Give it to [lease.Claim], and keep the store itself
-// to close it.
+// Wrap returns a store that passes every operation on to store and reports it: its time in
+// the histogram tickflake.store.operation.duration, and a span. It is a [stores.Locker] if
+// store is one. Give it to [lease.Claim]. Closing it closes store.
 //
-// A keeper extends its grant by itself, so those spans are the roots of their traces.
-// Those of a claim or a release are children of the span in their context.
+// A keeper extends its grant in the background, so those spans are the roots of their
+// traces. The spans of a claim or a release are children of the span in their context.
 //
-// If an operation of the store panics, it is reported as one that failed, and the panic
-// goes on.
-//
-// A store that is nil is returned as it is, for lease.Claim to say so. What the meter
-// provider has to say goes to [otel.Handle], and nothing is measured then.
-func Wrap(store lease.Store, options ...Option) lease.Store {
+// An operation that panics is reported as failed, and the panic goes on. A nil store is
+// returned as it is, and lease.Claim reports it. An error of the meter provider goes to
+// [otel.Handle], and nothing is measured then.
+func Wrap(store stores.Store, options ...Option) stores.Store {
 	if store == nil {
 		return nil
 	}
@@ -43,56 +40,61 @@ func Wrap(store lease.Store, options ...Option) lease.Store {
 		duration = noop.Float64Histogram{}
 	}
 	w := &wrapper{Store: store, config: c, duration: duration, tracer: c.tracers.Tracer(scope)}
-	if locker, ok := store.(lease.Locker); ok {
+	if locker, ok := store.(stores.Locker); ok {
 		return &lockerWrapper{wrapper: w, locker: locker}
 	}
 	return w
 }
 
-// boundaries reach from a local disk to lease.DefaultTimeout, in seconds.
+// boundaries are those of the histogram, in seconds: from a local disk to a timeout.
 var boundaries = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5}
 
 type wrapper struct {
-	lease.Store
+	stores.Store
 	config
 	duration metric.Float64Histogram
 	tracer   trace.Tracer
 }
 
-func (w *wrapper) List(ctx context.Context) (cells []lease.Cell, err error) {
-	ctx, done := w.begin(ctx, "list")
-	err = errPanicked // and what it is if the store panics
+func (w *wrapper) List(ctx context.Context, from, to string, limit int) (cells []stores.Cell, err error) {
+	ctx, done := w.begin(ctx, "list", KeyKey.String(from))
+	err = errPanicked // unless the next call returns
 	defer func() { done(err) }()
-	return w.Store.List(ctx)
+	return w.Store.List(ctx, from, to, limit)
 }
 
-func (w *wrapper) Read(ctx context.Context, node int64) (cell lease.Cell, err error) {
-	ctx, done := w.begin(ctx, "read", NodeKey.Int64(node))
+func (w *wrapper) Read(ctx context.Context, key string) (cell stores.Cell, err error) {
+	ctx, done := w.begin(ctx, "read", KeyKey.String(key))
 	err = errPanicked
 	defer func() { done(err) }()
-	return w.Store.Read(ctx, node)
+	return w.Store.Read(ctx, key)
 }
 
-func (w *wrapper) Swap(ctx context.Context, old lease.Cell, value []byte) (cell lease.Cell, err error) {
-	ctx, done := w.begin(ctx, "swap", NodeKey.Int64(old.Node))
+func (w *wrapper) Swap(ctx context.Context, key string, version uint64, value []byte) (newVersion uint64, err error) {
+	ctx, done := w.begin(ctx, "swap", KeyKey.String(key))
 	err = errPanicked
 	defer func() { done(err) }()
-	return w.Store.Swap(ctx, old, value)
+	return w.Store.Swap(ctx, key, version, value)
+}
+
+// Durability asks the wrapped store, so that stores.CheckDurability sees its answer.
+func (w *wrapper) Durability(ctx context.Context) (stores.Durability, error) {
+	return stores.CheckDurability(ctx, w.Store)
 }
 
 type lockerWrapper struct {
 	*wrapper
-	locker lease.Locker
+	locker stores.Locker
 }
 
-func (w *lockerWrapper) TryLock(ctx context.Context, node int64) (unlock func(), err error) {
-	ctx, done := w.begin(ctx, "lock", NodeKey.Int64(node))
+func (w *lockerWrapper) TryLock(ctx context.Context, key string) (unlock func(), err error) {
+	ctx, done := w.begin(ctx, "lock", KeyKey.String(key))
 	err = errPanicked
 	defer func() { done(err) }()
-	return w.locker.TryLock(ctx, node)
+	return w.locker.TryLock(ctx, key)
 }
 
-// errPanicked stands for what a store said that did not return.
+// errPanicked stands for the error of a call that did not return.
 var errPanicked = errors.New("the store panicked, or ended its goroutine")
 
 // begin begins an operation, which done ends.
@@ -112,12 +114,12 @@ func (w *wrapper) begin(ctx context.Context, operation string, about ...attribut
 		}
 		span.SetAttributes(came...)
 		span.End()
-		w.duration.Record(ctx, seconds(took), w.set(append(came, op)...))
+		w.duration.Record(ctx, took.Seconds(), w.set(append(came, op)...))
 	}
 }
 
-// exportable returns err, or, if its text is not UTF-8, one whose text is: OTLP would
-// refuse the whole batch of spans. A driver may cite the bytes that it was sent.
+// exportable returns err with a text in UTF-8: otherwise OTLP refuses the whole batch of
+// spans. Drivers may quote bytes of a server.
 func exportable(err error) error {
 	if text := err.Error(); !utf8.ValidString(text) {
 		return errors.New(valid(text))
@@ -125,7 +127,7 @@ func exportable(err error) error {
 	return err
 }
 
-// valid returns text with U+FFFD in place of what is not UTF-8.
+// valid returns text with U+FFFD in place of bytes that are not UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // outcome is the value of [OutcomeKey].
@@ -133,15 +135,15 @@ func outcome(ctx context.Context, err error) string {
 	switch {
 	case err == nil:
 		return "ok"
-	case errors.Is(err, lease.ErrConflict):
+	case errors.Is(err, stores.ErrConflict):
 		return "conflict"
-	case errors.Is(err, lease.ErrLocked):
+	case errors.Is(err, stores.ErrLocked):
 		return "locked"
-	case errors.Is(err, lease.ErrDamaged):
+	case errors.Is(err, stores.ErrDamaged):
 		return "damaged"
 	case errors.Is(err, errPanicked):
 		return "error" // also if the context has ended
-	// Of a driver that does not wrap it, the context tells.
+	// Some drivers do not wrap the error of the context.
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "timeout"
 	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled):
@@ -150,19 +152,18 @@ func outcome(ctx context.Context, err error) string {
 	return "error"
 }
 
-// errorTypeKey is the attribute by which OpenTelemetry's conventions know a failure,
-// whatever library it comes from. They recommend it beside one of the library's own,
-// such as [OutcomeKey], and only on what failed.
+// errorTypeKey is the attribute of failures in OpenTelemetry's conventions. They recommend
+// it beside one of the library's own, such as [OutcomeKey], and only on failures.
 const errorTypeKey = attribute.Key("error.type")
 
 // errorType is the value of errorTypeKey for an outcome, or "" if the operation did not
 // fail.
 func errorType(outcome string) string {
 	switch outcome {
-	case "ok", "conflict", "locked": // the store has done its work
+	case "ok", "conflict", "locked": // the store answered
 		return ""
 	case "error":
-		return "_OTHER" // as the conventions call what has no kind
+		return "_OTHER" // of the conventions
 	}
 	return outcome
 }

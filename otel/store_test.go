@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,14 +17,17 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
-	"github.com/tickflake/tickflake/monoclock/clocktest"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-const duration = "tickflake.store.operation.duration"
+const (
+	duration = "tickflake.store.operation.duration"
+	key      = "node/0000005"
+)
 
 // traces keeps the spans that have ended.
 type traces struct {
@@ -38,31 +42,31 @@ func newTraces() traces {
 
 func (t traces) last() sdktrace.ReadOnlySpan { return t.Ended()[len(t.Ended())-1] }
 
-// A store that is wrapped keeps what it promises.
+// A wrapped store passes the conformance suite.
 func TestWrappedStore(t *testing.T) {
-	cells := map[string]*leasetest.Memory{}
-	open := func(namespace string) *leasetest.Memory {
+	cells := map[string]*storetest.Memory{}
+	open := func(namespace string) *storetest.Memory {
 		if cells[namespace] == nil {
-			cells[namespace] = leasetest.NewMemory()
+			cells[namespace] = storetest.NewMemory()
 		}
 		return cells[namespace].Client()
 	}
 	m, spans := newMetrics(t), newTraces()
-	wrap := func(store lease.Store) lease.Store {
+	wrap := func(store stores.Store) stores.Store {
 		return oteltickflake.Wrap(store, oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans))
 	}
 	t.Run("store", func(t *testing.T) {
-		leasetest.TestStore(t, func(_ testing.TB, namespace string) lease.Store {
+		storetest.TestStore(t, func(_ testing.TB, namespace string) stores.Store {
 			store := wrap(open(namespace))
-			require.NotImplements(t, (*lease.Locker)(nil), store)
+			require.NotImplements(t, (*stores.Locker)(nil), store)
 			return store
 		})
 	})
 	clear(cells)
 	t.Run("locker", func(t *testing.T) {
-		leasetest.TestStore(t, func(_ testing.TB, namespace string) lease.Store {
+		storetest.TestStore(t, func(_ testing.TB, namespace string) stores.Store {
 			store := wrap(open(namespace).Locking())
-			require.Implements(t, (*lease.Locker)(nil), store)
+			require.Implements(t, (*stores.Locker)(nil), store)
 			return store
 		})
 	})
@@ -83,19 +87,23 @@ func (b broken) answer(ctx context.Context) error {
 	}
 }
 
-func (b broken) List(ctx context.Context) ([]lease.Cell, error) { return nil, b.answer(ctx) }
-
-func (b broken) Read(ctx context.Context, node int64) (lease.Cell, error) {
-	return lease.Cell{Node: node}, b.answer(ctx)
+func (b broken) List(ctx context.Context, _, _ string, _ int) ([]stores.Cell, error) {
+	return nil, b.answer(ctx)
 }
 
-func (b broken) Swap(ctx context.Context, old lease.Cell, _ []byte) (lease.Cell, error) {
-	return old, b.answer(ctx)
+func (b broken) Read(ctx context.Context, key string) (stores.Cell, error) {
+	return stores.Cell{Key: key}, b.answer(ctx)
 }
 
-func (b broken) TryLock(ctx context.Context, _ int64) (func(), error) {
+func (b broken) Swap(ctx context.Context, _ string, version uint64, _ []byte) (uint64, error) {
+	return version, b.answer(ctx)
+}
+
+func (b broken) TryLock(ctx context.Context, _ string) (func(), error) {
 	return func() {}, b.answer(ctx)
 }
+
+func (b broken) Close() error { return nil }
 
 // Every operation is reported with its time and outcome, however it ends.
 func TestOutcomes(t *testing.T) {
@@ -107,9 +115,9 @@ func TestOutcomes(t *testing.T) {
 		failed  string // the error.type
 	}{
 		{nil, 0, "ok", ""},
-		{fmt.Errorf("swap: %w", lease.ErrConflict), 0, "conflict", ""},
-		{fmt.Errorf("lock: %w", lease.ErrLocked), 0, "locked", ""},
-		{&lease.RecordError{Node: 5, Problem: "it is torn"}, 0, "damaged", "damaged"},
+		{fmt.Errorf("swap: %w", stores.ErrConflict), 0, "conflict", ""},
+		{fmt.Errorf("lock: %w", stores.ErrLocked), 0, "locked", ""},
+		{fmt.Errorf("read: %w", stores.ErrDamaged), 0, "damaged", "damaged"},
 		{fmt.Errorf("dial: %w", context.DeadlineExceeded), 0, "timeout", "timeout"},
 		{fmt.Errorf("dial: %w", context.Canceled), 0, "canceled", "canceled"},
 		{cause, 100 * time.Millisecond, "timeout", "timeout"},
@@ -121,7 +129,7 @@ func TestOutcomes(t *testing.T) {
 				m, spans := newMetrics(t), newTraces()
 				name := attribute.String("which", "the one")
 				store := oteltickflake.Wrap(broken{c.err, 300 * time.Millisecond},
-					oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans), oteltickflake.WithAttributes(name)).(lease.Locker)
+					oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans), oteltickflake.WithAttributes(name)).(stores.Locker)
 				took, ctx := 0.3, t.Context()
 				switch {
 				case c.limit > 0:
@@ -136,10 +144,10 @@ func TestOutcomes(t *testing.T) {
 					took = 0
 				}
 				for operation, do := range map[string]func() error{
-					"list": func() error { _, err := store.List(ctx); return err },
-					"read": func() error { _, err := store.Read(ctx, 5); return err },
-					"swap": func() error { _, err := store.Swap(ctx, lease.Cell{Node: 5}, nil); return err },
-					"lock": func() error { _, err := store.TryLock(ctx, 5); return err },
+					"list": func() error { _, err := store.List(ctx, "node/", "node0", 9); return err },
+					"read": func() error { _, err := store.Read(ctx, key); return err },
+					"swap": func() error { _, err := store.Swap(ctx, key, 5, nil); return err },
+					"lock": func() error { _, err := store.TryLock(ctx, key); return err },
 				} {
 					if c.limit > 0 { // each has its time
 						var cancel context.CancelFunc
@@ -161,9 +169,11 @@ func TestOutcomes(t *testing.T) {
 					assert.Less(t, point.Bounds[len(point.Bounds)-1], 60.0)
 
 					span := spans.last()
-					if operation != "list" {
-						attributes = append(attributes, oteltickflake.NodeKey.Int64(5))
+					about := key
+					if operation == "list" {
+						about = "node/"
 					}
+					attributes = append(attributes, oteltickflake.KeyKey.String(about))
 					assert.ElementsMatch(t, attributes, span.Attributes())
 					assert.Equal(t, "tickflake.store "+operation, span.Name())
 					assert.InDelta(t, took, span.EndTime().Sub(span.StartTime()).Seconds(), 1e-9)
@@ -180,14 +190,14 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// What is not UTF-8, in the error of a store or the namespace, does not reach an exporter,
-// which would refuse all that it was given with it.
+// Bytes that are not UTF-8, in the error of a store or in the namespace, do not reach an
+// exporter, which would refuse the whole batch.
 func TestOnlyUTF8(t *testing.T) {
 	m, spans := newMetrics(t), newTraces()
 	cause := errors.New("no such key: \xff\xfe, \u00fc")
 	store := oteltickflake.Wrap(broken{err: cause}, oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans),
 		oteltickflake.WithNamespace("or\xc3ders"))
-	_, err := store.List(t.Context())
+	_, err := store.List(t.Context(), "node/", "node0", 9)
 	assert.Equal(t, cause, err, "the caller gets it as it is")
 
 	span, want := spans.last(), "no such key: \uFFFD, \u00fc"
@@ -203,24 +213,23 @@ func TestOnlyUTF8(t *testing.T) {
 // panicking panics in every operation.
 type panicking struct{}
 
-func (panicking) List(context.Context) ([]lease.Cell, error)              { panic("list") }
-func (panicking) Read(context.Context, int64) (lease.Cell, error)         { panic("read") }
-func (panicking) TryLock(context.Context, int64) (unlock func(), _ error) { panic("lock") }
-func (panicking) Swap(context.Context, lease.Cell, []byte) (lease.Cell, error) {
-	panic("swap")
-}
+func (panicking) List(context.Context, string, string, int) ([]stores.Cell, error) { panic("list") }
+func (panicking) Read(context.Context, string) (stores.Cell, error)                { panic("read") }
+func (panicking) TryLock(context.Context, string) (unlock func(), _ error)         { panic("lock") }
+func (panicking) Swap(context.Context, string, uint64, []byte) (uint64, error)     { panic("swap") }
+func (panicking) Close() error                                                     { panic("close") }
 
 // A panic of the store goes on, and has failed, also if the context has ended.
 func TestPanics(t *testing.T) {
 	m, spans := newMetrics(t), newTraces()
-	store := oteltickflake.Wrap(panicking{}, oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans)).(lease.Locker)
+	store := oteltickflake.Wrap(panicking{}, oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans)).(stores.Locker)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for operation, do := range map[string]func(){
-		"list": func() { _, _ = store.List(t.Context()) },
-		"read": func() { _, _ = store.Read(t.Context(), 5) },
-		"swap": func() { _, _ = store.Swap(over, lease.Cell{Node: 5}, nil) },
-		"lock": func() { _, _ = store.TryLock(over, 5) },
+		"list": func() { _, _ = store.List(t.Context(), "node/", "node0", 9) },
+		"read": func() { _, _ = store.Read(t.Context(), key) },
+		"swap": func() { _, _ = store.Swap(over, key, 5, nil) },
+		"lock": func() { _, _ = store.TryLock(over, key) },
 	} {
 		spans.Reset()
 		assert.PanicsWithValue(t, operation, do)
@@ -242,12 +251,12 @@ func TestOwnAttributesWin(t *testing.T) {
 	store := oteltickflake.Wrap(broken{err: errors.New("disk on fire")},
 		oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans),
 		oteltickflake.WithAttributes(name, oteltickflake.OperationKey.String("mine"), oteltickflake.OutcomeKey.String("mine"), attribute.String("error.type", "mine")))
-	_, err := store.List(t.Context())
+	_, err := store.List(t.Context(), "node/", "node0", 9)
 	require.Error(t, err)
 	want := []attribute.KeyValue{name, oteltickflake.OperationKey.String("list"),
 		oteltickflake.OutcomeKey.String("error"), attribute.String("error.type", "_OTHER")}
 	assert.EqualValues(t, 1, histogram(t, m, want...).Count)
-	assert.ElementsMatch(t, want, spans.last().Attributes())
+	assert.ElementsMatch(t, append(want, oteltickflake.KeyKey.String("node/")), spans.last().Attributes())
 	assert.Contains(t, sampled.saw, want[1], "a sampler goes by what is there at the start")
 	assert.NotContains(t, sampled.saw, oteltickflake.OperationKey.String("mine"))
 }
@@ -277,36 +286,33 @@ func histogram(t *testing.T, m metrics, attributes ...attribute.KeyValue) metric
 	return metricdata.HistogramDataPoint[float64]{}
 }
 
-// The spans of a claim and of a release belong to whoever asked for them, and those of
-// an extension to nobody.
+// The spans of a claim and of a release are children of the caller's span. Those of an
+// extension, in the background, have no parent.
 func TestParents(t *testing.T) {
-	m, spans, clock := newMetrics(t), newTraces(), clocktest.NewVirtual(noon)
-	store := oteltickflake.Wrap(leasetest.NewMemory(), oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans))
-	ctx, start := spans.Tracer("test").Start(t.Context(), "start the service")
-	k, err := lease.Claim(ctx, store, lease.WithClock(clock), lease.WithPolling())
-	require.NoError(t, err)
-	gen, err := generator.New(generator.WithLease(k))
-	require.NoError(t, err)
-	names := func() (names []string) {
+	synctest.Test(t, func(t *testing.T) {
+		layout := snowflake.Default()
+		layout.Epoch = time.Now().Add(-time.Hour) // the bubble's time begins in 2000
+		m, spans := newMetrics(t), newTraces()
+		store := oteltickflake.Wrap(storetest.NewMemory(), oteltickflake.WithMeterProvider(m), oteltickflake.WithTracerProvider(spans))
+		ctx, start := spans.Tracer("test").Start(t.Context(), "start the service")
+		k, err := lease.Claim(ctx, store, lease.WithLayout(layout), lease.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		require.NotEmpty(t, spans.Ended())
 		for _, span := range spans.Ended() {
-			names = append(names, span.Name())
+			assert.Equal(t, start.SpanContext().SpanID(), span.Parent().SpanID())
 		}
 		spans.Reset()
-		return names
-	}
-	for _, span := range spans.Ended() {
-		assert.Equal(t, start.SpanContext().SpanID(), span.Parent().SpanID())
-	}
-	assert.Equal(t, []string{"tickflake.store list", "tickflake.store swap"}, names())
 
-	clock.Advance(25 * time.Second) // past the tick from which on a call has it extended
-	_, err = gen.Next()
-	require.NoError(t, err)
-	require.NotEmpty(t, spans.Ended())
-	assert.False(t, spans.last().Parent().IsValid())
-	assert.Equal(t, []string{"tickflake.store swap"}, names())
+		time.Sleep(11 * time.Second) // a third of the window has passed
+		synctest.Wait()
+		require.NotEmpty(t, spans.Ended())
+		for _, span := range spans.Ended() {
+			assert.False(t, span.Parent().IsValid())
+		}
+		spans.Reset()
 
-	require.NoError(t, gen.CloseContext(ctx))
-	assert.Equal(t, start.SpanContext().TraceID(), spans.last().Parent().TraceID())
-	assert.Equal(t, []string{"tickflake.store swap"}, names())
+		require.NoError(t, k.CloseContext(ctx))
+		require.NotEmpty(t, spans.Ended())
+		assert.Equal(t, start.SpanContext().TraceID(), spans.last().Parent().TraceID())
+	})
 }

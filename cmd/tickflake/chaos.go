@@ -52,7 +52,7 @@ const (
 	all = "all"
 )
 
-// presetStrategies are the strategies of --strategy all: the rows of the README's table.
+// presetStrategies are the strategies of --strategy all: the rows of the table in docs/strategy.md.
 var presetStrategies = []string{
 	"reject", "wait:5ms", "wait", "borrow:1s", "borrow:1s,wait:5s", "default", "twitter", "leaf", "last-timestamp-plus-one",
 }

@@ -55,7 +55,7 @@ func TestChaosList(t *testing.T) {
 	assert.Len(t, tickflake("chaos", "list", "--format", "json", "f5", "F7", "f19").lines(), 3)
 }
 
-// What is no script can be listed, but not run.
+// Faults without a script can be listed, but not run.
 func TestChaosElsewhere(t *testing.T) {
 	got := tickflake("chaos", "list", "f19")
 	assert.Equal(t, result{0, "# F19 snapshot-clone: " + elsewhere[2].What + "\n# It is no script; in the sources of tickflake, run: go test ./chaos_test -run F19_\n", ""}, got)

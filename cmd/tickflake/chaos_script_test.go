@@ -44,7 +44,7 @@ func TestChaosScript(t *testing.T) {
 			var subjects []string
 			for _, r := range reports(t, got) {
 				subjects = append(subjects, r.Subject)
-				// What is reported is what was run.
+				// The script in the report repeats the run.
 				again := tickflakeReading(r.Results[0].Script, "chaos", "--script", "-", "--format", "json")
 				assert.Equal(t, r.Results, reports(t, again)[0].Results)
 			}
@@ -103,7 +103,7 @@ func TestChaosScriptInterrupted(t *testing.T) {
 	assert.Empty(t, got.out)
 }
 
-// stuckReader is a terminal at which nobody types.
+// stuckReader is a terminal without input.
 type stuckReader struct{ asked func() }
 
 func (r stuckReader) Read([]byte) (int, error) {

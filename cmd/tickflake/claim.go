@@ -82,7 +82,7 @@ func (c *claimed) NextNContext(ctx context.Context, ids []snowflake.ID) (int, er
 }
 
 // Close releases the node number. An error of the store is no error of the command: the
-// IDs are unique all the same, and the lease has logged it.
+// IDs are unique even so, and the lease has logged it.
 func (c *claimed) Close() {
 	// A signal has ended the context of the command and must not prevent the release.
 	ctx, cancel := c.place.within(context.Background())

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,7 +19,6 @@ import (
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 // hold holds a node number in a directory, as another process would.
@@ -73,7 +71,7 @@ func TestNodeOfAnotherRunIsNotTaken(t *testing.T) {
 	assert.Equal(t, int64(1), got[0].Node)
 
 	held := tickflake("generate", "--node", "0", "--timeout", "3s", "--store", state)
-	assert.Equal(t, result{1, "", "tickflake: gave up after 3s (--timeout): node number is held: 0 by the other: end that, or give each process a number of its own\n"}, held)
+	assert.Equal(t, result{1, "", "tickflake: gave up after 3s (--timeout): node number 0 is held by the other: end that, or give each process a number of its own\n"}, held)
 
 	require.NoError(t, other.Close())
 	got = records(t, tickflake("generate", "--format", "json", "--node", "0", "--store", state))
@@ -248,42 +246,4 @@ func oneFile(t *testing.T, pattern string) string {
 	require.NoError(t, err)
 	require.Len(t, names, 1, pattern)
 	return names[0]
-}
-
-// BenchmarkClaim is what the state directory adds to the start of a run, up to its
-// first ID. It makes three syncs, whose time is shown along, as that is the disk's.
-func BenchmarkClaim(b *testing.B) {
-	for name, fresh := range map[string]bool{"first": true, "later": false} {
-		b.Run(name, func(b *testing.B) {
-			root := b.TempDir()
-			var syncs time.Duration
-			for i := 0; b.Loop(); i++ {
-				p := &place{url: filepath.Join(root, "state"), timeout: time.Minute}
-				if fresh {
-					p.url = filepath.Join(root, fmt.Sprint(i))
-				}
-				gen, err := p.claim(b.Context(), snowflake.Default(), strategies.Default())
-				require.NoError(b, err)
-				_, err = gen.NextNContext(b.Context(), make([]snowflake.ID, 1))
-				require.NoError(b, err)
-				b.StopTimer()
-				gen.Close()
-				syncs += syncTime(b, root)
-				b.StartTimer()
-			}
-			b.ReportMetric(float64(syncs.Nanoseconds())/float64(b.N), "ns/sync")
-		})
-	}
-}
-
-// syncTime is how long it takes to sync a small file.
-func syncTime(b *testing.B, dir string) time.Duration {
-	f, err := os.Create(filepath.Join(dir, "sync"))
-	require.NoError(b, err)
-	defer f.Close()
-	_, err = f.WriteString(strings.Repeat("x", 300))
-	require.NoError(b, err)
-	began := time.Now()
-	require.NoError(b, f.Sync())
-	return time.Since(began)
 }

@@ -182,7 +182,7 @@ func TestGenerateFlushesBeforeItWaits(t *testing.T) {
 	assert.Equal(t, "tickflake: interrupted; 2 of 9 IDs written\n", stderr.String())
 }
 
-// A run that fails for one reason may also be unable to write what it had.
+// A run that fails may fail to write its last IDs as well.
 func TestCutShort(t *testing.T) {
 	for _, tt := range []struct {
 		flush error

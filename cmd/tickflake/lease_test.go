@@ -79,7 +79,7 @@ func TestLeaseList(t *testing.T) {
 	assert.InDelta(t, -12*time.Minute-30*time.Second, *nodes[2].Ahead, float64(30*time.Second))
 }
 
-// contents returns what the cells of a directory are.
+// contents returns the contents of the cells of a directory.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.cell"))
@@ -117,7 +117,7 @@ func TestLeaseRelease(t *testing.T) {
 	state := stateWithAll(t)
 	before := contents(t, state)
 	for node, want := range map[string]result{
-		"0": {1, "", "tickflake: node number is held: 0 by the \x1b[31mfirst: end that, or give each process a number of its own\n"},
+		"0": {1, "", "tickflake: node number 0 is held by the \x1b[31mfirst: end that, or give each process a number of its own\n"},
 		"1": {0, "node number 1 was released before\n", ""},
 		"4": {1, "", "tickflake: cell of node number 4 cannot be read: *\n"},
 		"9": {1, "", "tickflake: node number was never claimed here: is it the right store and namespace? (9)\n"},
@@ -133,7 +133,6 @@ func TestLeaseRelease(t *testing.T) {
 	assert.Equal(t, result{2, "", "tickflake: there is no terminal to confirm the release: give --yes\nsee 'tickflake lease release --help'\n"}, got)
 }
 
-// Two are asked for one number: whoever is alive keeps it.
 func TestLeaseReleaseOfACrashedRun(t *testing.T) {
 	state := crashedState(t)
 	before := inspect(t, state)

@@ -21,6 +21,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // bufferSize is the size of the output's buffer and of the longest line of input.
@@ -28,6 +30,7 @@ const bufferSize = 64 << 10
 
 func main() {
 	slog.SetDefault((&console{err: os.Stderr}).logger()) // for stores.Open
+	logging.Disable()                                    // the Redis driver's, which repeats the error of the store
 	// A write to a closed pipe must fail and not kill the process.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(notifyContext(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -57,7 +60,7 @@ type console struct {
 	in  io.Reader
 	out *bufio.Writer // run flushes it
 	err io.Writer
-	// closed says that there is no standard output, so what is written is lost.
+	// closed says that there is no standard output, so all output is lost.
 	closed bool
 }
 

@@ -330,7 +330,7 @@ func faultsOf(list []generatortest.Scenario) []string {
 	return faults
 }
 
-// What the completion offers has to be something that the flag takes.
+// Every value that completion offers is one that the flag takes.
 func TestCompletedValuesAreAccepted(t *testing.T) {
 	for command, flags := range map[string][]string{
 		"generate":         {"--strategy", "--format"},

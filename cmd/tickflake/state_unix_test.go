@@ -59,9 +59,8 @@ type limits struct {
 	most, givenBack map[int64]time.Time
 }
 
-// look returns an error if a limit went down, or a cell was lost. Only whoever holds a
-// number may lower its limit, to what it has used, by giving it back; after that it
-// goes on from there.
+// look returns an error if a limit went down, or a cell was lost. Only the holder
+// of a number may lower its limit, by a release.
 func (l *limits) look(ctx context.Context) error {
 	cells, err := lease.Inspect(ctx, l.store)
 	if err != nil {
@@ -199,8 +198,7 @@ func killOne(rng *rand.Rand, all *printed, state, name string) (code int, err er
 	if rng.IntN(4) == 0 {
 		count = "200"
 	}
-	// IDs that run ahead of the clock are what the next process would issue again, if
-	// it went by the clock.
+	// The next process would issue borrowed IDs again if it went by the clock.
 	strategy := []string{"borrow:2s,wait:10s", "borrow:5s,wait:10s"}[rng.IntN(2)]
 	args := []string{"generate", "--layout", killLayout, "--window", "40ms", "--count", count, "--strategy", strategy, "--store", state}
 	cmd := exec.Command(binary, args...)
@@ -265,8 +263,8 @@ func drain(t *testing.T, all *printed, out *bufio.Reader, by string) {
 	}
 }
 
-// A run that was killed is in nobody's way: with any node number the next one starts at
-// once, and with the same one as soon as the time that was granted is over.
+// After a kill, the next run starts at once with another node number, and with the same
+// one when its grant has ended.
 func TestRestartAfterKill(t *testing.T) {
 	state := t.TempDir()
 	all := printed{ids: map[snowflake.ID]string{}}
@@ -336,7 +334,7 @@ func TestStoppedProcess(t *testing.T) {
 
 	held := tickflake(append([]string{"generate", "--node", "7", "--timeout", "3s"}, flags...)...)
 	assert.Equal(t, 1, held.code)
-	assert.Contains(t, held.err, "node number is held: 7 by")
+	assert.Contains(t, held.err, "node number 7 is held by")
 
 	other, otherOut, _ := started(t, &all, flags...)
 	resumed := time.Now()

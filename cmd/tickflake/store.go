@@ -120,7 +120,7 @@ func (p *place) consent() {
 }
 
 // missing returns the path of the store if it is a directory that does not exist, or
-// else "". Commands that only read must not make it. What is neither a path nor a URL is
+// else "". Commands that only read must not make it. A text that is no path is
 // left to stores.Open.
 func (p *place) missing(layout snowflake.Layout) string {
 	path := p.url

@@ -59,7 +59,7 @@ func TestStoppedProcessIsTakenOver(t *testing.T) {
 	wg.Go(func() { drain(t, &all, otherOut, "other") })
 	drain(t, &all, frozenOut, "frozen")
 	assert.Equal(t, 1, exitCode(frozen))
-	assert.Regexp(t, `^(time=.*\n)*time=.* msg="lease: lost, another process took it" node=7 .*\n(time=.*\n)*tickflake: grant of node 7 ended at .*: node number is held: 7 by .*; \d+ of 1000000000 IDs written\n$`, frozenErr.String())
+	assert.Regexp(t, `^(time=.*\n)*time=.* msg="lease: lost, another process took it" node=7 .*\n(time=.*\n)*tickflake: grant of node 7 ended at .*: node number 7 is held by .*; \d+ of 1000000000 IDs written\n$`, frozenErr.String())
 	require.NoError(t, other.Process.Signal(os.Interrupt))
 	wg.Wait()
 	assert.Equal(t, 130, exitCode(other))

@@ -12,7 +12,7 @@ import (
 )
 
 // pseudoTerminal returns a terminal of so many columns, and the screen from which
-// to read what is written on it, up to an error once nobody has it open.
+// to read its output, until every process has closed the terminal.
 func pseudoTerminal(t *testing.T, columns uint16) (terminal, screen *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

@@ -141,7 +141,6 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 type PolledClock struct {
 	*clocktest.Virtual
 	keeper atomic.Pointer[lease.Keeper] // nil until Keep
-	due    atomic.Int64                 // true time when the goroutine would wake up
 }
 
 // Keep has the clock poll k.
@@ -149,8 +148,7 @@ func (p *PolledClock) Keep(k *lease.Keeper) { p.keeper.Store(k) }
 
 func (p *PolledClock) poll() {
 	if k := p.keeper.Load(); k != nil {
-		next := k.Poll(context.Background())
-		p.due.Store(int64(p.Passed() + next))
+		k.Poll(context.Background())
 	}
 }
 
@@ -167,16 +165,12 @@ func (p *PolledClock) After(d time.Duration) <-chan time.Time {
 	return p.Virtual.After(d)
 }
 
-// kept is a call, with the keeper at work. Before the call it does what came due
-// since the last call. A call that finds nothing granted is made again after a poll, for
-// this keeper takes no time. After the call it looks again, though nothing may be due:
-// that gives a takeover readings of the clock at which to stop the process in the midst
-// of its keeper's work.
+// kept is a call, with the keeper at work before and after it. A call that finds nothing
+// granted is made again, for this keeper takes no time. The poll after the call gives a
+// takeover readings of the clock at which to stop the process within its keeper's work.
 func kept[T any](p *PolledClock, call func() (T, error)) func() (T, error) {
 	return func() (T, error) {
-		if int64(p.Passed()) >= p.due.Load() {
-			p.poll()
-		}
+		p.poll()
 		result, err := call()
 		p.poll()
 		if errors.Is(err, generator.ErrNotGranted) {

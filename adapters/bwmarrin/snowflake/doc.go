@@ -10,17 +10,14 @@
 //
 // # What is better
 //
-//   - A full millisecond is waited for asleep, and not in a loop that keeps a
-//     processor busy.
-//   - [NewNode], called again with the same number, goes on where the process's other
-//     IDs of that number stopped. It does not repeat them, even if the clock was stepped
-//     back in between.
+//   - A call in a full millisecond sleeps, and does not keep a processor busy.
+//   - [NewNode], called again with the same number, continues after the IDs of that number
+//     in this process, even if the clock was stepped back in between.
 //   - [NewLeasedNode] issues IDs that are unique across restarts and processes, whatever
-//     any clock does. It takes a second line, which claims the lease; do not leave it
-//     out because the first was enough. A node number that was given to [NewNode] by
-//     hand remembers nothing over a restart.
-//   - [Node.GenerateContext] returns an error in place of waiting or panicking, and
-//     [Node.Generator] is the way to everything else that tickflake has.
+//     any clock says. It needs a lease, since a number given to [NewNode] has no state
+//     across a restart.
+//   - [Node.GenerateContext] returns an error instead of waiting or panicking, and
+//     [Node.Generator] returns the generator with all its methods.
 //
 // # What is different
 //

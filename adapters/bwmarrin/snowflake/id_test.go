@@ -127,7 +127,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(`"13587"`)
 	f.Fuzz(func(t *testing.T, text string) {
-		// What is read is written back, but for the zeros in front.
+		// Every text that is read is written back, without leading zeros.
 		if id, err := snowflake.ParseBase32([]byte(text)); err == nil {
 			assert.Equal(t, orZero(strings.TrimLeft(text, "y"), "y"), id.Base32())
 		}

@@ -25,7 +25,7 @@ var (
 	quiet = lease.WithLogger(slog.New(slog.DiscardHandler))
 )
 
-// virtual returns a clock on which whoever waits makes the time pass.
+// virtual returns a clock on which a wait makes the time pass.
 func virtual(at time.Time) *clocktest.Virtual {
 	clock := clocktest.NewVirtual(at)
 	clock.AutoAdvance(true)
@@ -164,7 +164,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer node.Close() // gives the node number back
+	defer node.Close() // releases the node number
 
 	first, second := node.Generate(), node.Generate()
 	fmt.Println(first < second, time.Since(time.UnixMilli(first.Time())) < time.Minute)

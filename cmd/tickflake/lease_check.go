@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+const leaseCheckHelp = `Ask the store's server which of its settings can lose acknowledged writes. After
+such a loss, IDs are issued twice.
+
+  forgets   when the server is killed and started again: tickflake refuses the store
+  risks     in rarer events: loss of power, a failover
+  unknown   the server does not say
+
+Each line names a setting and what to set. The exit code is 1 if the store forgets.`
+
+func newLeaseCheck(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check whether a store can lose acknowledged writes",
+		Long:  leaseCheckHelp,
+		Example: `  tickflake lease check --store redis://10.0.0.1
+  TICKFLAKE_STORE=postgres://ids:secret@db.example.com/ids tickflake lease check`,
+		Args: noArgs,
+	}
+	l := newLeases(c, cmd)
+	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return l.check(cmd.Context()) }
+	return cmd
+}
+
+func (l *leases) check(ctx context.Context) error {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
+	l.place.consent()
+	var d stores.Durability
+	err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		d, err = stores.CheckDurability(ctx, store)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		word      string
+		sentences []string
+	}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
+		for _, sentence := range part.sentences {
+			if _, err := fmt.Fprintf(l.out, "%-8s %s\n", part.word, visible(sentence)); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case len(d.Forgets) > 0:
+		return errReported
+	case len(d.Risks)+len(d.Unknown) == 0:
+		_, err = fmt.Fprintln(l.out, "no setting of the store is known to lose acknowledged writes")
+	}
+	return err
+}

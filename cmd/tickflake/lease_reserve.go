@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+)
+
+const leaseReserveHelp = `Reserve node numbers for systems that do not use this store, such as another ID
+generator during a migration: no process claims them before the date.
+
+NODES is a number, or a range such as 0-3. DATE is 2026-12-31 (to its end, in UTC)
+or 2026-12-31T12:00:00Z. A reservation can be extended and not shortened. Numbers
+that are held are refused. The layout is the one of the store, or in an empty
+store --layout.`
+
+func newLeaseReserve(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reserve NODES --until DATE",
+		Short: "Reserve node numbers for systems that do not use the store",
+		Long:  leaseReserveHelp,
+		Example: `  tickflake lease reserve 0-3 --until 2027-06-30
+  tickflake lease reserve 7 --until 2027-06-30T12:00:00Z --store etcd://10.0.0.1:2379`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	l := newLeases(c, cmd)
+	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout of an empty store (default \"" + snowflake.Default().Name + "\")"
+	var until time.Time
+	cmd.Flags().Func("until", "`DATE` at which the reservation ends", func(s string) (err error) {
+		until, err = parseUntil(s)
+		return err
+	})
+	if err := cmd.MarkFlagRequired("until"); err != nil {
+		panic(err) // no such flag
+	}
+	completeFlag(cmd, "until", nil)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		from, to, err := nodeRange(args[0])
+		if err != nil {
+			return err
+		}
+		return l.reserve(cmd.Context(), from, to, until, cmd.Flags().Changed("layout"))
+	}
+	return cmd
+}
+
+func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, layoutGiven bool) error {
+	err := l.with(ctx, func(ctx context.Context, store stores.Store) error {
+		err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout))
+		var other *lease.LayoutMismatchError
+		if errors.As(err, &other) && !layoutGiven {
+			err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs))
+		}
+		return err
+	})
+	if err != nil {
+		var option *lease.OptionError
+		if errors.As(err, &option) && option.Option == "Reserve" {
+			return &usageError{option.Err}
+		}
+		return err
+	}
+	nodes := fmt.Sprintf("node number %d is", from)
+	if to > from {
+		nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
+	}
+	_, err = fmt.Fprintf(l.out, "%s reserved until %s\n", nodes, until.Format(untilFormat))
+	return err
+}
+
+// parseUntil reads an instant, or a date, which stands for its end in UTC.
+func parseUntil(s string) (time.Time, error) {
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		return day.AddDate(0, 0, 1), nil
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return at, fmt.Errorf("want a date such as 2027-06-30 or 2027-06-30T12:00:00Z, got %q", s)
+	}
+	return at.UTC(), nil
+}
