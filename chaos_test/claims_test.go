@@ -38,7 +38,7 @@ var claims = append(table[:len(table):len(table)],
 	claim{"of-ones-own", strategies.Func(borrowEvenMilliseconds), always(3*time.Millisecond, 10*time.Millisecond)},
 )
 
-// table holds the rows of the README's table of strategies. Their promises are written
+// table holds the rows of the table in docs/strategy.md. Their promises are written
 // by hand, so that a strategy that decides otherwise fails.
 var table = []claim{
 	{"reject", strategies.Reject(), always(0, 0)},
@@ -115,7 +115,7 @@ func parses(strategy string) bool {
 	return err == nil
 }
 
-// Only a strategy of one's own is one that the command line cannot have.
+// The command line knows every strategy but the one made here.
 func TestScriptsOfClaims(t *testing.T) {
 	for _, c := range claims {
 		s := c.script(generatortest.Script{Steps: []generatortest.Step{{Do: generatortest.IDs, Count: 1}}}, generatortest.Mono)

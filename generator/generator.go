@@ -247,6 +247,10 @@ func (g *Generator) Layout() snowflake.Layout { return g.layout.Clone() }
 // may change; each ID carries the one it was issued with.
 func (g *Generator) Node() int64 { return g.window.Front().Node }
 
+// Keeper returns the keeper of the generator's lease, for its [lease.Keeper.Stats], or nil
+// if the generator has no lease. Closing the generator closes it.
+func (g *Generator) Keeper() *lease.Keeper { return g.lease }
+
 // Restored says that the process's memory was restored or copied: from a VM's snapshot,
 // by SnapStart or by CRIU. Call it before the next ID. It revokes what is left of the
 // grant, so that the copy and the original do not both use it, and claims another node

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tickflake/tickflake/internal/window"
@@ -22,11 +23,7 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	k.state.Lock()
-	k.closing.Store(true)
-	k.window.Seal()
-	k.state.Unlock()
-	k.setErr(ErrClosed)
+	k.seal()
 	k.cancel()
 	if err := k.take(ctx); err != nil { // a call of the store does not return
 		return fmt.Errorf("%w, and stays taken for a while: %w", ErrNotReleased, err)
@@ -52,6 +49,16 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 	return nil
 }
 
+// seal ends the window for good. Whatever becomes of the release, nothing is issued under
+// this lease again, so that a release that lands late does no harm.
+func (k *Keeper) seal() {
+	k.state.Lock()
+	defer k.state.Unlock()
+	k.closing.Store(true)
+	k.window.Seal()
+	k.err = ErrClosed
+}
+
 // Restored tells the Keeper that the memory of this process was restored or cloned: a
 // virtual machine's snapshot, AWS Lambda SnapStart, CRIU. The original, or another clone,
 // may issue IDs under the same grant. So the Keeper takes the grant back at once, and forgets
@@ -70,17 +77,26 @@ func (k *Keeper) Restored(ctx context.Context) error {
 	if k.closing.Load() {
 		return ErrClosed
 	}
-	k.state.Lock()
-	k.restored = true // a round that is under way grants nothing
-	k.window.Revoke()
-	k.used = window.Range{Node: k.used.Node}
-	k.state.Unlock()
+	k.distrust()
 	err := k.claimFirst(ctx)
 	if err != nil {
 		k.setErr(err)
 	}
 	return err
 }
+
+// distrust takes the grant back, and keeps a round that is under way from granting.
+func (k *Keeper) distrust() {
+	k.state.Lock()
+	defer k.state.Unlock()
+	k.restored = true
+	k.err = errRestored
+	k.window.Fail(k.err)
+	k.window.Revoke()
+	k.used = window.Range{Node: k.used.Node}
+}
+
+var errRestored = errors.New("this process's memory was restored, and no number is claimed since")
 
 // forget gives up what a restored memory knew. The cell is not released: it is the
 // original's.

@@ -30,6 +30,7 @@ type Keeper struct {
 	config
 	window   *window.Window
 	random   func() string // draws tokens and names of writes
+	decide   func(protocol.State, protocol.Read) protocol.Decision
 	counters counters
 
 	cancel   context.CancelFunc // ends the goroutine
@@ -41,7 +42,7 @@ type Keeper struct {
 
 	token  string
 	closed bool           // the lease was released, or that has failed
-	lost   bool           // for good
+	lost   error          // why there will be no other grant, or nil
 	held   *protocol.Held // the cell that is ours in the store, or nil
 	doubt  bool           // the cell that is held is to be read before it is written
 	unlock func()         // of the cell that is held or raised; never nil
@@ -108,7 +109,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	}
 	return &Keeper{
 		config: c, window: window.New(uint8(c.layout.SequenceBits), c.end()),
-		random: randomToken, token: randomToken(), cancel: func() {}, unlock: func() {},
+		random: randomToken, decide: protocol.Decide, token: randomToken(), cancel: func() {}, unlock: func() {},
 		turn: make(chan struct{}, 1), seen: map[int64]sighting{}, bad: map[int64]error{},
 	}, nil
 }
@@ -146,7 +147,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 
 // mayPass reports whether waiting may help against err.
 func mayPass(err error) bool {
-	if errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrLost) {
 		return false
 	}
 	var full *NoFreeNodeError
@@ -217,7 +218,7 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	switch {
 	case k.closing.Load():
 		return k.pause()
-	case k.lost:
+	case k.lost != nil:
 		k.noteEnd(nil)
 		return k.pause()
 	}

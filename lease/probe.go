@@ -228,6 +228,14 @@ func (k *Keeper) lockCandidate(ctx context.Context, p *probe, node int64) error 
 	return nil
 }
 
+// endProbe ends the claim that is under way, if any.
+func (k *Keeper) endProbe() {
+	if k.probe != nil {
+		k.probe.giveLock()()
+		k.probe = nil
+	}
+}
+
 // giveLock hands over the lock of the candidate.
 func (p *probe) giveLock() (unlock func()) {
 	unlock = p.unlock

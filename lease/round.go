@@ -18,7 +18,10 @@ const roundsInARow = 8
 
 // work goes through rounds until nothing is left to be done now. The caller has the turn.
 func (k *Keeper) work(ctx context.Context) error {
-	defer func() { k.probe = nil }()
+	if k.lost != nil {
+		return k.lost
+	}
+	defer k.endProbe()
 	var unknown error // the outcome of the last write is to be read before it is written again
 	for range roundsInARow {
 		if k.closing.Load() && !k.closed {
@@ -33,7 +36,7 @@ func (k *Keeper) work(ctx context.Context) error {
 			}
 			return err
 		}
-		d := protocol.Decide(state, read)
+		d := k.decide(state, read)
 		if unknown != nil && d.Kind.Writes() {
 			return unknown // nothing has landed so far
 		}
@@ -82,7 +85,7 @@ func (k *Keeper) read(ctx context.Context, s protocol.State) (protocol.Read, err
 		return k.readHeld(ctx, s.Raise.Node)
 	case s.Held != nil && k.doubt:
 		return k.readHeld(ctx, s.Held.Node)
-	case s.Held != nil, s.Closing, k.lost:
+	case s.Held != nil, s.Closing:
 		return protocol.Read{}, nil
 	}
 	return k.readFree(ctx, s)
@@ -256,8 +259,8 @@ func (k *Keeper) lose(d protocol.Decision) (again bool, err error) {
 	}
 	k.log.Warn("lease: lost, "+by, attrs...)
 	if k.pinned() {
-		k.lost = true
-		return false, heldError(d.Node, d.Record.Owner, ErrLost, stores.ErrConflict)
+		k.lost = heldError(d.Node, d.Record.Owner, ErrLost, stores.ErrConflict)
+		return false, k.lost
 	}
 	return true, nil
 }

@@ -4,7 +4,7 @@
 //
 //   - [New]: makes a [Clock].
 //   - [Clock.Now]: the time of day, which never goes back.
-//   - [Clock.UnixNano]: the same, cheaper.
+//   - [Interface]: any clock that a generator or a lease accepts.
 //   - [Clock.Drift]: the wall clock's time minus the Clock's.
 //   - [WithResync]: lets the Clock catch up with a wall clock that is ahead.
 //
@@ -56,8 +56,8 @@ type Source interface {
 // elapsed time. Make one with [New]; the zero Clock is not usable.
 //
 // A Clock is safe for use by several goroutines at once. If one reading returns
-// before another begins, the later reading is not smaller, whatever the wall
-// clock does. It owns no goroutine and needs no closing.
+// before another begins, the later reading is not smaller, also when the wall
+// clock steps. It owns no goroutine and needs no closing.
 type Clock struct {
 	start  time.Time // carries the monotonic reading that elapsed time counts from
 	base   int64     // Unix nanoseconds at elapsed time 0

@@ -11,7 +11,7 @@ import (
 func Example() {
 	clock := monoclock.New()
 	before := clock.Now()
-	// Whatever happens to the wall clock here,
+	// A step of the wall clock here does not show.
 	after := clock.Now()
 	fmt.Println(after.Before(before))
 	// Output: false

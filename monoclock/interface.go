@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Interface tells what time it is. [*Clock] is the one for production; the real and
-// mock clocks of github.com/benbjohnson/clock serve as well, and so does anything with
-// this method. It must be safe for use by several goroutines at once.
+// Interface is any clock: [*Clock] for production, the real and mock clocks of
+// github.com/benbjohnson/clock, and every type with this method. It must be safe for
+// use by several goroutines at once.
 //
-// An Interface that reads the raw wall clock is a supported choice: a generator's
-// strategy then decides what happens after a step back. Times before 1970 count as 1970.
+// A clock that reads the raw wall clock is a supported choice: after a step back the
+// generator's strategy decides. Times before 1970 count as 1970.
 //
-// One that also has After(time.Duration) <-chan time.Time, as [time.After], is waited for
-// by it; a fake clock must have it, or callers wait in real time for a clock that stands
-// still. One with Elapsed() time.Duration tells the monotonic time by which a wait that
-// was cut short is measured.
+// A caller waits for a clock by its After(time.Duration) <-chan time.Time, like
+// [time.After], if it has one. A fake clock must have it, or callers wait in real time
+// for a clock that stands still. A wait that is cut short is measured by Elapsed()
+// time.Duration, the clock's monotonic time, if it has that.
 type Interface interface {
 	Now() time.Time
 }
 
-// Waiting returns how to wait for c, and its monotonic time since some fixed instant.
-// after is nil if c goes by the machine's own time: then the caller waits in the way
-// that suits it best.
+// Waiting returns how to wait for c, and its monotonic time since a fixed instant.
+// after is nil if c goes by the machine's own time: the caller may then wait in any
+// way.
 func Waiting(c Interface) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration) {
 	began := time.Now()
 	elapsed = func() time.Duration { return time.Since(began) }

@@ -61,7 +61,7 @@ type Part struct {
 //
 // Every method accepts every value: for a layout that does not validate, the
 // methods with an error result return one that wraps [ErrLayout], and the others say
-// in their docs what they return. A Layout is safe for concurrent use as long as nobody modifies it.
+// in their docs what they return. A Layout is safe for concurrent use while it is not modified.
 type Layout struct {
 	// Name is for display only; "" for a layout without a name.
 	Name string

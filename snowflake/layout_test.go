@@ -288,7 +288,7 @@ func TestDecodedString(t *testing.T) {
 	assert.Equal(t, "4103: 2025-01-01T00:00:00.000Z, node 1, sequence 7", d.String())
 }
 
-// Whatever the fields hold, no method panics.
+// No method panics, with any field values.
 func TestLayoutNeverPanics(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	widths := []int{math.MinInt, -1, 0, 1, 10, 62, 63, 64, math.MaxInt}

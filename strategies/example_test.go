@@ -49,8 +49,8 @@ func ExampleParse() {
 	// invalid strategy "wait:-5ms": the limit is negative: it must be 0s or more
 }
 
-// A strategy of one's own: wait out a busy tick, borrow over a small step back, and
-// tell somebody about a large one.
+// A strategy of your own: wait out a busy tick, borrow over a small step back, and report
+// a large one.
 func ExampleFunc() {
 	strategy := strategies.Func(func(s strategies.Situation) strategies.Decision {
 		const small = 10 * time.Millisecond

@@ -15,13 +15,13 @@ import (
 
 const chaosHelp = `Run tickflake's generator under clock faults and check its promises.
 
-Without --script it runs the catalogue of 'tickflake chaos list' in virtual time, on
-a layout of 16 IDs per tick, so that ticks run out. Each line of the table is one
-scenario: ✓ all promises kept, ✗ a promise broken, - does not apply. STALL is the
-longest call, LEAD the furthest that an ID was ahead of its clock. The promises are:
-no ID twice; each ID above all IDs that were returned before its call began; no stall
-and no lead beyond what the strategy allows; the right error. Violations are listed
-below the table, each with the script that repeats it.
+Without --script it runs the catalogue of 'tickflake chaos list' in virtual time,
+on a layout of 16 IDs per tick, so that ticks run out. Each line of the table is
+one scenario: ✓ all promises kept, ✗ a promise broken, - does not apply. STALL is
+the longest call, LEAD the furthest that an ID was ahead of its clock. The
+promises are: no ID twice; each ID above all IDs that were returned before its
+call began; no stall and no lead beyond what the strategy allows; the right error.
+Violations are listed below the table, each with the script that repeats it.
 
 The generator has a lease in a store in memory: grants of 3 seconds, and one node
 number for all processes of a script. With --no-lease the generator has a fixed node

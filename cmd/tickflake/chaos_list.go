@@ -16,8 +16,9 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
-const chaosListHelp = `List the scenarios: the fault, its name, and what happens. 'tickflake chaos' does not
-run those with a command in parentheses: they are tests in the sources of tickflake.
+const chaosListHelp = `List the scenarios: the fault, its name, and what happens. 'tickflake chaos' does
+not run those with a command in parentheses: they are tests in the sources of
+tickflake.
 
 With faults as arguments it prints their scripts for 'tickflake chaos --script';
 --scripts prints all scripts. A script is a list of steps, on lines of their own or

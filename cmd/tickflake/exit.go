@@ -74,9 +74,9 @@ func complain(stderr io.Writer, err error) {
 	fmt.Fprintf(stderr, "tickflake: %s\n", strings.Join(lines, "\n"))
 }
 
-// configError turns an error of [generator.New] or [lease.Claim] into one that names
-// the flag in place of the option. Only the clock's time decides whether a layout
-// that parsed is good enough for them, so that is no usage error.
+// configError turns an error of [generator.New] or [lease.Claim] into one that names the
+// flag instead of the option. An error of a layout that was parsed is no usage error: the
+// clock decides whether its time is over.
 func configError(err error) error {
 	var config *generator.ConfigError
 	var claim *lease.OptionError

@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 const bufferSize = 64 << 10
 
 func main() {
+	slog.SetDefault((&console{err: os.Stderr}).logger()) // for stores.Open
 	// A write to a closed pipe must fail and not kill the process.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(notifyContext(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

@@ -84,7 +84,7 @@ func scenario(fault, name, what, text string) Scenario {
 	return Scenario{Fault: fault, Name: name, What: what, Script: script}
 }
 
-// repeatedSteps goes back by 0 to 7 ms every few IDs, more than it goes on: between
+// repeatedSteps goes back by 0 to 7 ms every few IDs, more than the clock advances: between
 // calls, and then in the middle of them, at their first, second or third reading of
 // the clock. Then it goes back far, twice into what has been used.
 func repeatedSteps() string {

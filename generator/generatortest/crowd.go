@@ -99,7 +99,7 @@ func (c *crowd[ID]) call(caller int) {
 		c.mu.Lock()
 		if !c.over {
 			// Readings are counted for all callers together: while calls of others
-			// return, one that spins goes on. They run out of calls before long.
+			// return, a call that spins continues. The others soon run out of calls.
 			c.world.allow(1)
 			this.at = c.world.passed()
 			// One that began after a jump may meet an ID of a call that did not, and
@@ -129,7 +129,7 @@ func (c *crowd[ID]) ask(this call, want int) (ids []ID, filled int, err error) {
 
 // takeover stops the process in the middle of a call for d. Meanwhile another
 // starts on its state and issues IDs; then the first wakes up, finishes the call
-// and goes on beside the other for a while. Each time the call is stopped at
+// and continues beside the other for a while. Each time the call is stopped at
 // another reading of the clock: the first, the second, the third. It reports
 // whether to go on.
 func (m *machine[ID]) takeover(d time.Duration) bool {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -24,8 +26,9 @@ func NodeKey(node int64) string { return fmt.Sprintf("node/%07d", node) }
 
 // NodeOf is the node number of a key, or false if the key is not that of a node number.
 func NodeOf(key string) (node int64, ok bool) {
-	_, err := fmt.Sscanf(key, "node/%d", &node)
-	return node, err == nil && node >= 0 && node < MaxNodes && key == NodeKey(node)
+	digits, ok := strings.CutPrefix(key, "node/")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return int64(n), ok && err == nil && len(digits) == 7 && n < MaxNodes
 }
 
 // Record is the value of the cell of a node number.

@@ -69,7 +69,7 @@
 // time, so it is for short scenarios. (Inside a testing/synctest bubble that
 // millisecond is free.)
 //
-// Each is a [github.com/tickflake/tickflake/generator.Clock], which serves as a raw
+// Each is a [github.com/tickflake/tickflake/monoclock.Interface], which serves as a raw
 // wall clock, and a [github.com/tickflake/tickflake/monoclock.Source], from which a
 // [github.com/tickflake/tickflake/monoclock.Clock] reads the monotonic time.
 package clocktest

@@ -179,7 +179,7 @@ func TestSlewInSmallSteps(t *testing.T) {
 	assert.Equal(t, noon.Add(1000), v.Wall())
 }
 
-// No fault delays or hastens who waits, except that a restart forgets them.
+// No fault delays or hastens a waiter, except that a restart forgets all waiters.
 func TestFaultsLeaveWaitersAlone(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestSaturation(t *testing.T) {
 	})
 }
 
-// Whatever is given, and on top of whatever, nothing panics, true time and the
+// With any values, in any order, nothing panics, true time and the
 // monotonic reading do not go back, and the readings agree.
 func TestNonsense(t *testing.T) {
 	durations := []time.Duration{math.MinInt64, -time.Hour, -1, 0, 1, time.Hour, forever}

@@ -124,7 +124,7 @@ func (c *faulty) Wall() time.Time {
 }
 
 // Now is the same as Wall, under the name that a
-// [github.com/tickflake/tickflake/generator.Clock] has. A generator on this clock reads
+// [github.com/tickflake/tickflake/monoclock.Interface] has. A generator on this clock reads
 // a raw wall clock.
 func (c *faulty) Now() time.Time {
 	c.look()
