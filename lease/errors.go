@@ -103,8 +103,10 @@ func heldError(node int64, owner string, more ...error) error {
 	if owner == "" {
 		owner = "another process"
 	}
-	text := fmt.Sprintf("%d by %s: end that, or give each process a number of its own", node, owner)
-	return &wrapped{text: fmt.Sprintf("%v: %s", ErrHeld, text), errs: append([]error{ErrHeld}, more...)}
+	return &wrapped{
+		text: fmt.Sprintf("node number %d is held by %s: end that, or give each process a number of its own", node, owner),
+		errs: append([]error{ErrHeld}, more...),
+	}
 }
 
 // wrapped is a text with the errors that it wraps.

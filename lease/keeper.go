@@ -151,7 +151,7 @@ func mayPass(err error) bool {
 		return false
 	}
 	var full *NoFreeNodeError
-	return errors.As(err, &full) || errors.Is(err, ErrHeld) || errors.Is(err, ErrStore) || errors.Is(err, ErrStoreWentBack)
+	return errors.As(err, &full) || errors.Is(err, ErrHeld) || errors.Is(err, ErrStore) || errors.Is(err, ErrStoreWentBack) || errors.Is(err, stores.ErrConflict)
 }
 
 // ended adds to err that ctx has ended.

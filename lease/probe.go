@@ -34,7 +34,7 @@ const (
 
 // readFree reads what a claim needs: claims of unknown outcome, the layout, and node
 // numbers until one of them will do.
-func (k *Keeper) readFree(ctx context.Context, s protocol.State) (protocol.Read, error) {
+func (k *Keeper) readFree(ctx context.Context, s *protocol.State) (protocol.Read, error) {
 	claimed, landed, err := k.readClaimed(ctx)
 	if err != nil || landed {
 		return protocol.Read{Claimed: claimed}, err
@@ -46,6 +46,7 @@ func (k *Keeper) readFree(ctx context.Context, s protocol.State) (protocol.Read,
 	}
 	p := k.probe
 	for {
+		k.look(s)
 		best, rank := s.Choose(p.cells)
 		switch {
 		case !p.settled(rank, k.nodes()):
@@ -80,7 +81,7 @@ func (k *Keeper) readClaimed(ctx context.Context) (cells []protocol.Cell, landed
 	return cells, false, nil
 }
 
-func (k *Keeper) startProbe(ctx context.Context, s protocol.State) error {
+func (k *Keeper) startProbe(ctx context.Context, s *protocol.State) error {
 	if err := k.layout.ValidateAt(k.clock.Now()); err != nil {
 		return &OptionError{"WithClock", err}
 	}
@@ -88,42 +89,42 @@ func (k *Keeper) startProbe(ctx context.Context, s protocol.State) error {
 	if err != nil {
 		return err
 	}
-	p := &probe{block: firstBlock, locked: -1, unlock: func() {}}
+	p := &probe{locked: -1, unlock: func() {}}
 	if k.locker == nil {
-		p.first = int64(s.Pick % uint64(k.nodes()))
+		p.first = int64(s.Pick%uint64(k.nodes())) / firstBlock * firstBlock
 	}
-	var cells []protocol.Cell
-	if k.pinned() {
-		p.next = k.nodes()
-		cell, err := k.readCell(ctx, k.node)
-		if err != nil {
-			return err
-		}
-		if cell.Damaged {
-			return k.bad[k.node]
-		}
-		p.cells = []protocol.Cell{cell}
-	} else {
-		if cells, err = k.nextBlock(ctx, p); err != nil {
-			return err
-		}
-	}
-	again, err := k.checkFleet(ctx, cells, !created)
+	cells, err := k.firstCells(ctx, p)
 	if err != nil {
 		return err
 	}
-	if again { // time has passed
-		p.next, p.block = 0, firstBlock
-		if k.pinned() {
-			return k.startProbe(ctx, s)
-		}
-		if cells, err = k.nextBlock(ctx, p); err != nil {
-			return err
-		}
+	waited, err := k.checkFleet(ctx, cells, !created)
+	if err == nil && waited { // the cells are old
+		cells, err = k.firstCells(ctx, p)
 	}
-	p.add(s, k, cells)
+	if err != nil {
+		return err
+	}
+	if k.pinned() {
+		p.cells = cells
+	} else {
+		p.add(s, k, cells)
+	}
 	k.probe = p
 	return nil
+}
+
+// firstCells reads the cell of the number that it must be, or the first block.
+func (k *Keeper) firstCells(ctx context.Context, p *probe) ([]protocol.Cell, error) {
+	p.next, p.block = 0, firstBlock
+	if !k.pinned() {
+		return k.nextBlock(ctx, p)
+	}
+	p.next = k.nodes()
+	cell, err := k.readCell(ctx, k.node)
+	if err == nil && cell.Damaged {
+		err = k.bad[k.node]
+	}
+	return []protocol.Cell{cell}, err
 }
 
 // settled reports whether no further block is to be read, if the best candidate so far has
@@ -133,7 +134,7 @@ func (p *probe) settled(rank protocol.Rank, nodes int64) bool {
 }
 
 // readBlock reads the next block.
-func (k *Keeper) readBlock(ctx context.Context, s protocol.State, p *probe) error {
+func (k *Keeper) readBlock(ctx context.Context, s *protocol.State, p *probe) error {
 	cells, err := k.nextBlock(ctx, p)
 	if err == nil {
 		p.add(s, k, cells)
@@ -164,7 +165,8 @@ func (k *Keeper) nextBlock(ctx context.Context, p *probe) ([]protocol.Cell, erro
 }
 
 // add keeps the cells that may be claimed, and counts the others.
-func (p *probe) add(s protocol.State, k *Keeper, cells []protocol.Cell) {
+func (p *probe) add(s *protocol.State, k *Keeper, cells []protocol.Cell) {
+	k.look(s)
 	for _, cell := range cells {
 		cell.Still = k.still(cell)
 		if _, rank := s.Choose([]protocol.Cell{cell}); rank != protocol.None {

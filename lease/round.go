@@ -29,7 +29,7 @@ func (k *Keeper) work(ctx context.Context) error {
 		}
 		k.forget()
 		state := k.stateOf()
-		read, err := k.read(ctx, state)
+		read, err := k.read(ctx, &state)
 		if err != nil {
 			if unknown != nil {
 				return unknown
@@ -61,15 +61,20 @@ func (k *Keeper) busy() error {
 // stateOf is what the protocol is told.
 func (k *Keeper) stateOf() protocol.State {
 	name, used := k.random(), k.granted()
-	return protocol.State{
+	s := protocol.State{
 		Token: k.token, Owner: k.owner, Layout: k.spec, Window: k.config.window, End: k.end(),
 		Node: k.node, Locker: k.locker != nil,
-		Now: k.tick(), Used: k.window.Used(), Name: name, Pick: pick(name),
+		Name: name, Pick: pick(name),
 		Due: k.held != nil && k.dueIn() <= 0, Closing: k.closed,
 		Issued: k.held != nil && used.Node == k.held.Node && used.From == k.held.Floor && used.To > 0,
 		Held:   k.held, Claims: k.claims, Raise: k.raise, Least: k.least,
 	}
+	k.look(&s)
+	return s
 }
+
+// look reads the clock and how far the window is used: calls of the store take time.
+func (k *Keeper) look(s *protocol.State) { s.Now, s.Used = k.tick(), k.window.Used() }
 
 // pick draws a number from a name that was drawn.
 func pick(name string) uint64 {
@@ -79,20 +84,21 @@ func pick(name string) uint64 {
 }
 
 // read reads what the round needs.
-func (k *Keeper) read(ctx context.Context, s protocol.State) (protocol.Read, error) {
+func (k *Keeper) read(ctx context.Context, s *protocol.State) (protocol.Read, error) {
 	switch {
 	case s.Raise != nil:
-		return k.readHeld(ctx, s.Raise.Node)
+		return k.readHeld(ctx, s, s.Raise.Node)
 	case s.Held != nil && k.doubt:
-		return k.readHeld(ctx, s.Held.Node)
+		return k.readHeld(ctx, s, s.Held.Node)
 	case s.Held != nil, s.Closing:
 		return protocol.Read{}, nil
 	}
 	return k.readFree(ctx, s)
 }
 
-func (k *Keeper) readHeld(ctx context.Context, node int64) (protocol.Read, error) {
+func (k *Keeper) readHeld(ctx context.Context, s *protocol.State, node int64) (protocol.Read, error) {
 	cell, err := k.readCell(ctx, node)
+	k.look(s)
 	if err != nil {
 		return protocol.Read{}, err
 	}

@@ -30,6 +30,7 @@ const (
 // doubt is that the clock may be far from the fleet's, until it is known whose cells live.
 type doubt struct {
 	versions map[int64]uint64 // of the cells at the claim; nil if there is no doubt
+	from, to string           // the range of their keys
 	due      time.Duration    // when all who live should have written again, in elapsed time
 	again    time.Duration    // how long after that it is asked again
 	asked    int
@@ -37,10 +38,13 @@ type doubt struct {
 
 // checkFleet compares our clock with the fleet's by the cells that a claim has read, or by
 // a sample of those that exist if these are too few. The error is that of a strict first
-// claim. again says that it had to wait, so that the cells are old.
-func (k *Keeper) checkFleet(ctx context.Context, cells []protocol.Cell, others bool) (again bool, err error) {
+// claim. waited says that it had to wait, so that the cells are old.
+func (k *Keeper) checkFleet(ctx context.Context, cells []protocol.Cell, others bool) (waited bool, err error) {
 	k.doubts = doubt{}
-	if others && k.holders(cells) < leastFleet && int64(len(cells)) < k.nodes() {
+	from, to := nodesFrom, nodesTo
+	if n := len(cells); k.holders(cells) >= leastFleet {
+		from, to = protocol.NodeKey(cells[0].Node), protocol.NodeKey(cells[n-1].Node)+"\x00"
+	} else if others && int64(n) < k.nodes() {
 		if cells, err = k.list(ctx, nodesFrom, nodesTo, sampled); err != nil {
 			return false, err
 		}
@@ -54,7 +58,7 @@ func (k *Keeper) checkFleet(ctx context.Context, cells []protocol.Cell, others b
 			return false, fmt.Errorf("%w: no time to see whether the others live: %w", errorOf(ctx), k.skewError(skew, nodes))
 		}
 		before := versionsOf(cells)
-		if cells, err = k.list(ctx, nodesFrom, nodesTo, sampled); err != nil {
+		if cells, err = k.list(ctx, from, to, sampled); err != nil {
 			return true, err
 		}
 		living := k.living(before, cells)
@@ -67,7 +71,7 @@ func (k *Keeper) checkFleet(ctx context.Context, cells []protocol.Cell, others b
 	}
 	if skew.Abs() > k.span(0, k.config.window)/3 {
 		third := k.span(0, k.longestOf(cells)) / 3
-		k.doubts = doubt{versions: versionsOf(cells), again: third, due: k.elapsed() + third}
+		k.doubts = doubt{versions: versionsOf(cells), from: from, to: to, again: third, due: k.elapsed() + third}
 		skew = 0
 	}
 	k.counters.skew.Store(int64(skew))
@@ -86,7 +90,7 @@ func (k *Keeper) settle(ctx context.Context) {
 	d.asked++
 	bounded, cancel := context.WithTimeout(ctx, k.brief)
 	defer cancel()
-	cells, err := k.list(bounded, nodesFrom, nodesTo, sampled)
+	cells, err := k.list(bounded, d.from, d.to, sampled)
 	living := k.living(d.versions, cells)
 	if err == nil {
 		skew, nodes := k.skewOf(living)

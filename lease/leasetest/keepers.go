@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"slices"
@@ -13,7 +14,25 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 )
+
+// patience is for an operation on a store that is well.
+const patience = 30 * time.Second
+
+// An opener returns an independent client of the cells of a namespace.
+type opener = func(t testing.TB, namespace string) stores.Store
+
+// TestKeepers has generators issue IDs on a store: they are restarted, in virtual time,
+// with the wall stepped back by up to a year; and several processes run beside each
+// other, in real time. It takes what storetest.TestStore takes.
+func TestKeepers(t *testing.T, open func(t testing.TB, namespace string) stores.Store) {
+	t.Run("restart", func(t *testing.T) { testRestart(t, open) })
+	t.Run("fleet", func(t *testing.T) { testFleet(t, open) })
+}
+
+// fresh returns the name of a namespace that no other test uses.
+func fresh() string { return "t" + rand.Text()[:12] }
 
 // testFleet has several processes, as far as the store can tell, claim node numbers
 // in the same moment, and issue IDs until each has extended its grant a few times, in
@@ -47,7 +66,7 @@ func testFleet(t *testing.T, open opener) {
 }
 
 // live is one process from its start to its end.
-func live(ctx context.Context, store lease.Store, extensions uint64) (ids []snowflake.ID, err error) {
+func live(ctx context.Context, store stores.Store, extensions uint64) (ids []snowflake.ID, err error) {
 	// The window is short, and the store may be busy: whoever comes to the end of a
 	// grant waits, since its context has a deadline.
 	keeper, err := lease.Claim(ctx, store, lease.WithWindow(500*time.Millisecond), lease.WithTimeout(patience),

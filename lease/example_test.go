@@ -1,0 +1,88 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// Who holds which node number.
+func ExampleInspect() {
+	ctx := context.Background()
+	store := storetest.NewMemory() // in production, directory.Open, etcd.Open, …
+	keeper, err := lease.Claim(ctx, store, lease.WithOwner("orders-1"), lease.WithNode(lease.NodeNumber(7)),
+		lease.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	show := func() {
+		holdings, err := lease.Inspect(ctx, store)
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, h := range holdings {
+			fmt.Printf("%d %s %q\n", h.Node, h.State, h.Owner)
+		}
+	}
+	show()
+	if err := keeper.Close(); err != nil {
+		log.Fatal(err)
+	}
+	show()
+	// Output:
+	// 7 held "orders-1"
+	// 7 released ""
+}
+
+// A host has died, and its node number is wanted before that shows.
+func ExampleForceRelease() {
+	ctx := context.Background()
+	store := storetest.NewMemory()
+	dead, err := lease.Claim(ctx, store, lease.WithNode(lease.NodeNumber(7)), lease.WithOwner("orders-1"),
+		lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, limit := dead.Granted()
+
+	fmt.Println("released:", lease.ForceRelease(ctx, store, 7))
+	h, err := lease.InspectNode(ctx, store, 7)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(h.Node, h.State, "with the limit as it was:", h.Limit.Equal(limit))
+	fmt.Println("never claimed:", errors.Is(lease.ForceRelease(ctx, store, 8), lease.ErrNeverClaimed))
+	// Output:
+	// released: <nil>
+	// 7 released with the limit as it was: true
+	// never claimed: true
+}
+
+// Pod 7 of a StatefulSet wants node number 7, whoever had it before.
+func ExampleWithNode() {
+	ctx := context.Background()
+	store := storetest.NewMemory()
+	keeper, err := lease.Claim(ctx, store, lease.WithNode(lease.NodeNumber(7)), // or lease.NodeFromStatefulSet()
+		lease.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close()
+	fmt.Println(gen.Node())
+
+	_, err = lease.Claim(ctx, store, lease.WithNode(lease.NodeNumber(5000)))
+	fmt.Println(err)
+	// Output:
+	// 7
+	// WithNode: node 5000 is out of range: it needs 13 bits, but the field has 10 bits; give a number from 0 to 1023, or choose a layout with a wider field
+}

@@ -1,0 +1,272 @@
+package lease_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// keep polls k, as its goroutine would, for d, and calls each between.
+func keep(t *testing.T, k *lease.Keeper, clock *clocktest.Virtual, d time.Duration, each func()) {
+	t.Helper()
+	for end := clock.Elapsed() + d; clock.Elapsed() < end; {
+		next := k.Poll(t.Context())
+		require.GreaterOrEqual(t, next, time.Millisecond, "it would run hot")
+		each()
+		clock.Advance(next)
+	}
+}
+
+// An extension is one write, and there is one in a third of a window.
+func TestWritesPerWindow(t *testing.T) {
+	for name, fault := range map[string]func(*clocktest.Virtual){
+		"steady":      func(*clocktest.Virtual) {},
+		"stands":      func(c *clocktest.Virtual) { c.Freeze(time.Hour) },
+		"half":        func(c *clocktest.Virtual) { c.Slew(0.5, time.Hour) },
+		"steps back":  func(c *clocktest.Virtual) { c.Step(-time.Hour) },
+		"steps ahead": func(c *clocktest.Virtual) { c.Step(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktest.NewVirtual(noon)
+			store := counted(storetest.NewMemory())
+			k := claim(t, store, clock)
+			gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(2*time.Hour)))
+			require.NoError(t, err)
+			fault(clock)
+			const windows = 20
+			keep(t, k, clock, windows*lease.DefaultWindow, func() {
+				_, err := gen.Next()
+				require.NoError(t, err)
+			})
+			require.LessOrEqual(t, counters[store][storetest.OpSwap], 3*windows+2, "%v", counters[store])
+			require.GreaterOrEqual(t, counters[store][storetest.OpSwap], 3*windows-2, "as signs of life, whatever the clock does")
+			require.Equal(t, 1, counters[store][storetest.OpList])
+			require.Equal(t, 1, counters[store][storetest.OpRead], "of the layout")
+		})
+	}
+}
+
+// Callers who fail for lack of a grant do not make the keeper ask more often.
+func TestNeedLeavesTheStoreAlone(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	store := counted(storetest.NewMemory())
+	k := claim(t, store, clock)
+	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
+	require.NoError(t, err)
+	store.Before = func(context.Context, storetest.Op) storetest.Fault { return storetest.Unavailable }
+	clock.Advance(lease.DefaultWindow)
+	for range 5 {
+		before := trips(store)
+		for range 10_000 {
+			_, err := gen.Next()
+			require.ErrorIs(t, err, generator.ErrNotGranted)
+			select {
+			case <-k.Window().More(): // the goroutine would look
+				k.Poll(t.Context())
+			default:
+			}
+			clock.Advance(100 * time.Microsecond)
+		}
+		require.LessOrEqual(t, trips(store)-before, 10, "in a second")
+	}
+	store.Before = nil
+	clock.Advance(time.Second)
+	k.Poll(t.Context())
+	_, err = gen.Next()
+	require.NoError(t, err)
+}
+
+// A keeper that has lost its number for good asks for nothing any more.
+func TestPinnedIsLostForGood(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := storetest.NewMemory()
+	store := counted(memory.Client())
+	k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(5)))
+	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
+	require.NoError(t, err)
+	claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)), lease.WithOwner("the successor"))
+	_, limit := k.Granted()
+	clock.Advance(15 * time.Second)
+	k.Poll(t.Context())
+	before := trips(store)
+	keep(t, k, clock, time.Minute, func() {
+		_, err := gen.Next()
+		if clock.Wall().Before(limit) {
+			require.NoError(t, err, "what is left of the grant is its own")
+			return
+		}
+		require.ErrorIs(t, err, lease.ErrHeld)
+		require.ErrorContains(t, err, "the successor")
+		require.ErrorIs(t, err, lease.ErrLost)
+	})
+	require.Equal(t, before, trips(store))
+}
+
+// The log says who took a number, or that nobody has it now.
+func TestLossIsLogged(t *testing.T) {
+	for name, test := range map[string]struct {
+		release bool
+		want    string
+	}{
+		"taken":          {false, `another process took it" node=5 "ours until"=2029-06-01T12:00:30.000Z holder="the successor"`},
+		"and given back": {true, `another process took it and gave it back, or an operator released it" node=5 "ours until"=2029-06-01T12:00:30.000Z` + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktest.NewVirtual(noon)
+			memory := storetest.NewMemory()
+			var log bytes.Buffer
+			k := claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)), lease.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			successor := claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)), lease.WithOwner("the successor"))
+			if test.release {
+				require.NoError(t, successor.Close())
+			}
+			clock.Advance(15 * time.Second)
+			k.Poll(t.Context())
+			require.Contains(t, log.String(), test.want)
+		})
+	}
+}
+
+// IDs that run ahead of the clock find more granted before they come to the end.
+func TestBurstsAreGrantedAhead(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	k := claim(t, storetest.NewMemory(), clock, lease.WithWindow(time.Second))
+	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+	require.NoError(t, err)
+	ids := make([]snowflake.ID, 4096*300)
+	for range 10 { // 3 seconds of time, without any of the clock's
+		_, err := gen.NextN(ids)
+		require.NoError(t, err)
+		k.Poll(t.Context())
+	}
+	require.LessOrEqual(t, k.Stats().Extensions, uint64(10))
+}
+
+// Whose IDs run ahead of the clock, and whose number is taken, has a new one that
+// reaches beyond its IDs.
+func TestLostWhileAhead(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := storetest.NewMemory()
+	k := claim(t, memory.Client(), clock, lease.WithWindow(time.Second))
+	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+	require.NoError(t, err)
+	ids := make([]snowflake.ID, 4096*10_000) // ten seconds
+	for part := range slices.Chunk(ids, 4096*300) {
+		_, err := gen.NextN(part)
+		require.NoError(t, err)
+		k.Poll(t.Context())
+	}
+	old := k.Node()
+	claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(old)))
+	clock.Advance(time.Second)
+	for range 3 {
+		k.Poll(t.Context())
+		id, err := gen.Next()
+		require.NoError(t, err)
+		require.Greater(t, id, ids[len(ids)-1])
+		clock.Advance(time.Second / 3)
+	}
+	require.NotEqual(t, old, k.Node())
+	require.Positive(t, k.Stats().Conflicts)
+}
+
+// A number that was lost is used up before the next one is gone over to, if that
+// begins ahead of the clock; IDs keep their order.
+func TestGoesOverWithoutAGap(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := storetest.NewMemory()
+	// All numbers but one are far ahead.
+	clock.Step(3 * time.Second)
+	for node := range int64(3) {
+		require.NoError(t, must(lease.Claim(t.Context(), memory.Client(), quiet(clock, small(2), lease.WithNode(lease.NodeNumber(node)))...)).Close())
+	}
+	clock.Step(-3 * time.Second)
+	k := claim(t, memory.Client(), clock, small(2), lease.WithWindow(6*time.Second))
+	require.EqualValues(t, 3, k.Node())
+	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Millisecond))) // the change costs the rest of the tick
+	require.NoError(t, err)
+	claim(t, memory.Client(), clock, small(2), lease.WithNode(lease.NodeNumber(3)))
+	var last snowflake.ID
+	nodes := map[int64]bool{}
+	keep(t, k, clock, 10*time.Second, func() {
+		id, err := gen.Next()
+		require.NoError(t, err)
+		require.Greater(t, id, last)
+		last = id
+		nodes[must(gen.Layout().Decode(id)).Node] = true
+	})
+	require.Len(t, nodes, 2)
+	require.False(t, nodes[k.Node()] && k.Node() == 3)
+}
+
+// A write that lands after its outcome was given up counts as soon as it is seen.
+func TestExtensionLandsLate(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := storetest.NewMemory()
+	store := memory.Client()
+	k := claim(t, store, clock)
+	_, limit := k.Granted()
+	clock.Advance(12 * time.Second)
+	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if isSwap(op) {
+			return storetest.Delayed
+		}
+		return storetest.None
+	}
+	for range 2 {
+		k.Poll(t.Context()) // reads back that nothing has landed
+		clock.Advance(time.Second)
+	}
+	require.Len(t, memory.Late(), 2)
+	require.True(t, memory.Deliver(1), "the later of the two is the one to land")
+	require.False(t, memory.Deliver(0), "and then the other cannot")
+	_, now := k.Granted()
+	require.Equal(t, limit, now, "it is not counted upon before that is known")
+	store.Before = nil
+	k.Poll(t.Context())
+	_, now = k.Granted()
+	require.Equal(t, limit.Add(13*time.Second), now)
+	require.NoError(t, k.Err())
+	require.Zero(t, k.Stats().Conflicts)
+}
+
+// The same for a claim, which is then known by a listing.
+func TestClaimLandsLate(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := storetest.NewMemory()
+	store := memory.Client()
+	k := claim(t, store, clock, lease.WithWindow(3*time.Second))
+	first := k.Node()
+	claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(first)))
+	clock.Advance(2 * time.Second)
+	swaps := 0
+	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if isSwap(op) {
+			swaps++
+			if swaps == 2 { // the claim that follows the loss
+				return storetest.Delayed
+			}
+		}
+		return storetest.None
+	}
+	k.Poll(t.Context())
+	require.Len(t, memory.Late(), 1)
+	late := nodeOf(memory.Late()[0].Key)
+	require.True(t, memory.Deliver(0))
+	clock.Advance(time.Second)
+	k.Poll(t.Context())
+	require.Equal(t, late, k.Node())
+	require.Equal(t, 2, swaps, "it is not claimed a second time")
+}
