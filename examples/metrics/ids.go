@@ -31,16 +31,12 @@ func open(ctx context.Context, dir string) (ids *oteltickflake.CountedGenerator,
 	if err != nil {
 		return nil, nil, errors.Join(err, gen.Close(), store.Close())
 	}
-	kept, err := oteltickflake.ObserveKeeper(keeper, fleet)
-	if err != nil {
-		return nil, nil, errors.Join(err, gen.Close(), store.Close())
-	}
 	ids, err = oteltickflake.CountIDs(gen, fleet) // leave it out unless you want the rate
 	if err != nil {
 		return nil, nil, errors.Join(err, gen.Close(), store.Close())
 	}
 	return ids, func(ctx context.Context) error {
-		return errors.Join(gen.CloseContext(ctx), observed.Unregister(), kept.Unregister(), ids.Unregister(), store.Close())
+		return errors.Join(gen.CloseContext(ctx), observed.Unregister(), ids.Unregister(), store.Close())
 	}, nil
 }
 
