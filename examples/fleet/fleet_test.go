@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -20,18 +18,8 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// The command of both READMEs: three workers, one of which is killed.
+// The command of the README: three workers, one of which is killed.
 func TestREADME(t *testing.T) {
-	shown := make(map[string]string)
-	for _, name := range []string{"README.md", "../README.md"} {
-		text, err := os.ReadFile(filepath.Join(exampletest.Root(), name))
-		require.NoError(t, err)
-		shown[name] = string(text)
-	}
-	command, err := exampletest.Commands(shown["README.md"], "A fleet on etcd")
-	require.NoError(t, err)
-	assert.Contains(t, shown["../README.md"], "`"+strings.TrimSpace(command)+"`")
-
 	out := exampletest.RunREADME(t, "A fleet on etcd")
 	assert.Regexp(t, `(?m)^worker 2 was killed, and had node \d+$`, out)
 	assert.Regexp(t, `(?m)^\d{4,} IDs by 4 processes, none twice$`, out)

@@ -222,7 +222,7 @@ func TestGrace(t *testing.T) {
 	hold(t, p.addr, `{"count":3}`)
 	p.Signal(syscall.SIGTERM)
 	assert.Equal(t, 1, p.Wait())
-	assert.Contains(t, p.Stderr(), "requests have not ended within 50ms")
+	assert.Contains(t, p.Stderr(), "requests did not end within 50ms")
 	assert.Equal(t, lease.Released, state(t, dir))
 }
 
@@ -284,8 +284,8 @@ func TestWrongCalls(t *testing.T) {
 		says string
 		args []string
 	}{
-		{1, "store", nil},
-		{1, "ectd", []string{"--store", "ectd://me:secret@10.0.0.1"}},
+		{1, "store URL: it is empty", nil},
+		{1, "unknown scheme", []string{"--store", "ectd://me:secret@10.0.0.1"}},
 		{1, "etcd", []string{"--store", "etcd://me:secret@"}},
 		{1, "", []string{"--store", "file:"}},
 		{1, "want a number, any or statefulset", []string{"--store", dir, "--node", "first"}},

@@ -115,17 +115,11 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 // live fails if only a restart helps: another process took over the node number that
 // --node pins, and the grant is used up. It succeeds while the store is away, because the
 // service recovers by itself, and a new process could not claim a number.
-func (s *service) live(w http.ResponseWriter, r *http.Request) {
-	if s.gen.Stats().Granted <= 0 {
-		// The error of a call says whether there will be a grant. The ID is not used, if
-		// there is one after all.
-		ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
-		defer cancel()
-		if _, err := s.gen.NextContext(ctx); errors.Is(err, lease.ErrLost) {
-			slog.Error("restart needed", "err", err)
-			problem(w, http.StatusServiceUnavailable, "the lease is lost for good")
-			return
-		}
+func (s *service) live(w http.ResponseWriter, _ *http.Request) {
+	if err := s.gen.Keeper().Err(); errors.Is(err, lease.ErrLost) && s.gen.Stats().Granted <= 0 {
+		slog.Error("restart needed", "err", err)
+		problem(w, http.StatusServiceUnavailable, "the lease is lost for good")
+		return
 	}
 	reply(w, http.StatusOK, struct {
 		Live bool `json:"live"`
