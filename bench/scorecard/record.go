@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tickflake/tickflake/bench/peers"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease"
@@ -16,12 +15,12 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// noon is when every scenario begins.
+// noon is the beginning of every scenario.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// record is what the processes of a scenario did, and what they are held to.
+// record is what the processes of a scenario did, and the bounds that they are held to.
 type record struct {
-	peers.Outcome
+	generatortest.Result
 	strategy     strategies.Strategy
 	wait, borrow time.Duration // the bounds of the strategy, whatever the cause
 	issued       map[snowflake.ID]bool
@@ -46,7 +45,7 @@ func (r *record) violate(kind generatortest.Kind, format string, args ...any) {
 	}
 }
 
-// process is one with a lease, on a clock in which who waits lets the time pass.
+// process is one with a lease, on a clock that advances when a caller waits.
 type process struct {
 	clock  *clocktest.Virtual
 	keeper *lease.Keeper
@@ -54,7 +53,8 @@ type process struct {
 	last   snowflake.ID
 }
 
-// start starts a process on a store, with a monoclock.
+// start starts a process on a store, with a monoclock. No goroutine of its own asks the
+// store: [record.call] does.
 func (r *record) start(ctx context.Context, clock *clocktest.Virtual, store lease.Store, options ...lease.Option) (*process, error) {
 	clock.AutoAdvance(true)
 	options = append([]lease.Option{lease.WithClock(generatortest.Mono.Of(clock)), lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler))}, options...)
@@ -69,15 +69,13 @@ func (r *record) start(ctx context.Context, clock *clocktest.Virtual, store leas
 	return &process{clock: clock, keeper: keeper, gen: gen}, nil
 }
 
-// call has a process issue an ID, and judges it. It reports whether there was one.
+// call has a process issue an ID, and judges it. It reports whether there is one.
 func (r *record) call(p *process) bool {
 	p.keeper.Poll(context.Background())
 	began := p.clock.Passed()
 	id, err := p.gen.Next()
 	stall := p.clock.Passed() - began
-	layout := p.gen.Layout()
 	r.LongestStall = max(r.LongestStall, stall)
-	r.Waited += max(0, stall-layout.Tick)
 	if stall > r.wait {
 		r.violate(generatortest.Stall, "a call took %s; at most %s, as claimed", stall, r.wait)
 	}
@@ -101,7 +99,7 @@ func (r *record) call(p *process) bool {
 		r.violate(generatortest.Disorder, "%d is not above %d, which the process had issued", id, p.last)
 	}
 	p.last = id
-	d, err := layout.Decode(id)
+	d, err := p.gen.Layout().Decode(id)
 	if err != nil {
 		r.violate(generatortest.WrongError, "%d cannot be decoded: %v", id, err)
 		return true
@@ -114,14 +112,14 @@ func (r *record) call(p *process) bool {
 	return true
 }
 
-// calls has a process issue an ID every so often, for a while.
+// calls has a process issue an ID in each period, for a while.
 func (r *record) calls(p *process, every, while time.Duration) {
 	for end := p.clock.Passed() + while; p.clock.Passed() < end; p.clock.Advance(every) {
 		r.call(p)
 	}
 }
 
-// failed is the outcome of a scenario that could not be carried out.
+// failed records that the scenario could not be carried out.
 func (r *record) failed(err error) {
 	r.violate(generatortest.NoStart, "%v", err)
 }
