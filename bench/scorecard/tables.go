@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tickflake/tickflake/bench/peers"
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/generator/generatortest"
 )
@@ -34,19 +33,19 @@ var kinds = []struct {
 
 // cell is what a fault did to a row: good if no caller noticed anything, bad if a promise
 // was broken, and else the price.
-func (r *row) cell(f fault) results.Cell {
-	got, ok := r.ran(f)
+func (r *row) cell(fault string) results.Cell {
+	got, ok := r.ran(fault)
 	if !ok {
 		return results.Cell{Text: notRun}
 	}
-	c := r.judge(f, got)
-	if _, instead := r.Instead[f.id]; instead {
+	c := r.judge(fault, got)
+	if _, instead := r.Instead[fault]; instead {
 		c.Text += "*"
 	}
 	return c
 }
 
-func (r *row) judge(f fault, got generatortest.Result) results.Cell {
+func (r *row) judge(fault string, got generatortest.Result) results.Cell {
 	for _, k := range kinds {
 		switch n := got.Violated[k.kind]; {
 		case n == 0:
@@ -61,7 +60,7 @@ func (r *row) judge(f fault, got generatortest.Result) results.Cell {
 	switch {
 	case got.Failed(): // a kind that has no word above
 		return results.Cell{Text: "✗ " + got.Summary(), Mark: results.Bad}
-	case got.Errors > 0 && !f.rightly:
+	case got.Errors > 0 && !rightly(fault):
 		return results.Cell{Text: count(got.Errors) + " err"}
 	case got.Disorder > 0:
 		return results.Cell{Text: count(got.Disorder) + " disorder"}
@@ -115,40 +114,40 @@ func counted(n int) results.Cell {
 	return results.Cell{Samples: []float64{float64(n)}, Text: count(n)}
 }
 
-func tables(rows []*row, all []fault) []results.Table {
+func tables(rows []*row, all []generatortest.Scenario) []results.Table {
 	short := slices.DeleteFunc(slices.Clone(rows), func(r *row) bool { return r.strategy != nil && r.short != defaultName })
 	list := results.Table{ID: "faults-list", Title: "The faults", RowName: "fault", Columns: []results.Column{{ID: "name", Title: "name"}, {ID: "what", Title: "what happens"}}}
 	for _, f := range all {
-		list.Rows = append(list.Rows, results.Row{Name: f.id, Cells: texts(f.name, f.what)})
+		list.Rows = append(list.Rows, results.Row{Name: f.Fault, Cells: texts(f.Name, f.What)})
 	}
 	full := grid(rows, all, results.Table{ID: "faults-card", Title: "Score card of all strategies", Detail: true}, results.Column{}, (*row).cell)
 	out := []results.Table{
 		grid(short, all, results.Table{ID: "faults-default", Title: "Score card of the default strategy, and of peers"}, results.Column{}, (*row).cell),
-		list, summary(short, all), failures(rows, all), full,
+		list, summary(short, all), full,
 	}
 	for _, q := range quantities {
 		out = append(out, grid(rows, all, results.Table{ID: "faults-" + q.id, Title: q.title, Detail: true}, results.Column{Unit: q.unit, Better: results.Less},
-			func(r *row, f fault) results.Cell {
-				if got, ok := r.ran(f); ok {
+			func(r *row, fault string) results.Cell {
+				if got, ok := r.ran(fault); ok {
 					return q.of(got)
 				}
 				return results.Cell{Text: notRun}
 			}))
 	}
-	return append(out, wentWrong(rows, all), how(rows, all))
+	return append(out, how(rows, all))
 }
 
 // grid fills a table with a row per generator and a column per fault.
-func grid(rows []*row, all []fault, t results.Table, column results.Column, cell func(*row, fault) results.Cell) results.Table {
+func grid(rows []*row, all []generatortest.Scenario, t results.Table, column results.Column, cell func(*row, string) results.Cell) results.Table {
 	t.RowName = "generator"
 	for _, f := range all {
-		column.ID, column.Title = f.id, f.id
+		column.ID, column.Title = f.Fault, f.Fault
 		t.Columns = append(t.Columns, column)
 	}
 	for _, r := range rows {
 		line := results.Row{Name: r.Name, Group: r.group()}
 		for _, f := range all {
-			line.Cells = append(line.Cells, cell(r, f))
+			line.Cells = append(line.Cells, cell(r, f.Fault))
 		}
 		t.Rows = append(t.Rows, line)
 	}
@@ -156,8 +155,8 @@ func grid(rows []*row, all []fault, t results.Table, column results.Column, cell
 }
 
 // summary counts the cells of each row.
-func summary(rows []*row, all []fault) results.Table {
-	t := results.Table{ID: "faults-summary", Title: "Number of faults by outcome", RowName: "generator",
+func summary(rows []*row, all []generatortest.Scenario) results.Table {
+	t := results.Table{ID: "faults-summary", Title: "Number ofault strings by outcome", RowName: "generator",
 		Charts: []results.Chart{{ID: "faults-summary", Title: "Faults by outcome", YLabel: "faults"}}}
 	for _, c := range [][2]string{{"fine", "✓ unnoticed"}, {"price", "at a price"}, {"wrong", "✗ wrong"}, {"none", "– not run"}} {
 		t.Columns = append(t.Columns, results.Column{ID: c[0], Title: c[1]})
@@ -165,7 +164,7 @@ func summary(rows []*row, all []fault) results.Table {
 	for _, r := range rows {
 		var n [4]float64
 		for _, f := range all {
-			switch c := r.cell(f); {
+			switch c := r.cell(f.Fault); {
 			case c.Mark == results.Good:
 				n[0]++
 			case c.Mark == results.Bad:
@@ -185,63 +184,8 @@ func summary(rows []*row, all []fault) results.Table {
 	return t
 }
 
-// failures is the share of calls that fail on a raw clock, where the strategy alone
-// decides.
-func failures(rows []*row, all []fault) results.Table {
-	t := results.Table{ID: "faults-failures", Title: "Calls that fail on a raw clock, by strategy", RowName: "strategy"}
-	shown := slices.DeleteFunc(slices.Clone(all), func(f fault) bool { return !slices.Contains([]string{"F1", "F2", "F4", "F5", "F7", "F10"}, f.id) })
-	for _, f := range shown {
-		t.Columns = append(t.Columns, results.Column{ID: f.id, Title: f.id + " " + f.name, Unit: "%", Better: results.Less})
-	}
-	for _, r := range rows {
-		if r.setting != peers.Raw {
-			continue
-		}
-		line := results.Row{Name: r.short, Group: results.Ours}
-		for _, f := range shown {
-			c := results.Cell{Text: notRun}
-			if got, ok := r.ran(f); ok {
-				c = results.Cell{Samples: []float64{100 * float64(got.Errors) / float64(max(1, got.Issued+got.Errors))}}
-			}
-			line.Cells = append(line.Cells, c)
-		}
-		t.Rows = append(t.Rows, line)
-	}
-	return t
-}
-
-// wentWrong describes the bad cells. The first of several strategies that fail alike under
-// a fault stands for all.
-func wentWrong(rows []*row, all []fault) results.Table {
-	t := results.Table{ID: "faults-wrong", Title: "What went wrong", RowName: "generator and fault", Detail: true,
-		Columns: []results.Column{{ID: "counts", Title: "how often"}, {ID: "first", Title: "the first"}, {ID: "others", Title: "strategies alike"}}}
-	at := map[string]int{} // rows of the table, by setting and fault
-	others := map[string]int{}
-	for _, r := range rows {
-		for _, f := range all {
-			got, ok := r.ran(f)
-			if !ok || !got.Failed() {
-				continue
-			}
-			key := fmt.Sprint(cmp.Or(string(r.setting), r.Name), f.id)
-			if i, known := at[key]; known {
-				others[key]++
-				t.Rows[i].Cells[2].Text = fmt.Sprintf("%d more", others[key])
-				continue
-			}
-			at[key] = len(t.Rows)
-			first := ""
-			if len(got.Violations) > 0 {
-				first = got.Violations[0].Detail
-			}
-			t.Rows = append(t.Rows, results.Row{Name: r.Name + ": " + f.id, Group: r.group(), Cells: texts(got.Summary(), first, "")})
-		}
-	}
-	return t
-}
-
 // how says how each row was driven, what it was held to, and what was not run.
-func how(rows []*row, all []fault) results.Table {
+func how(rows []*row, all []generatortest.Scenario) results.Table {
 	t := results.Table{ID: "faults-how", Title: "How each was run", RowName: "generator", Detail: true, Columns: []results.Column{
 		{ID: "version", Title: "version"}, {ID: "driven", Title: "driven by"}, {ID: "time", Title: "where its time comes in"},
 		{ID: "promised", Title: "held to"}, {ID: "remarks", Title: "remarks"}, {ID: "none", Title: "not run"}}}
@@ -256,15 +200,15 @@ func how(rows []*row, all []fault) results.Table {
 		if r.Ordered {
 			claim += "; order, whatever the clock does"
 		}
-		remarks := grouped(all, func(f fault) string { return r.Instead[f.id].Note })
+		remarks := grouped(all, func(fault string) string { return r.Instead[fault].Note })
 		if r.Remark != "" {
 			remarks = append(remarks, r.Remark)
 		}
-		none := grouped(all, func(f fault) string {
-			if _, ok := r.ran(f); ok {
+		none := grouped(all, func(fault string) string {
+			if _, ok := r.ran(fault); ok {
 				return ""
 			}
-			return r.reason(f)
+			return r.results[fault].Skipped
 		})
 		t.Rows = append(t.Rows, results.Row{Name: name, Group: r.group(),
 			Cells: texts(cmp.Or(r.Version(), "–"), string(r.Driven), r.How, claim, strings.Join(remarks, "; "), strings.Join(none, "; "))})
@@ -280,18 +224,18 @@ func texts(all ...string) (cells []results.Cell) {
 }
 
 // grouped returns the texts of the faults, each with the faults that it is about.
-func grouped(all []fault, of func(fault) string) []string {
+func grouped(all []generatortest.Scenario, of func(string) string) []string {
 	ids := map[string][]string{}
 	var lines []string
 	for _, f := range all {
-		text := of(f)
+		text := of(f.Fault)
 		if text == "" {
 			continue
 		}
 		if ids[text] == nil {
 			lines = append(lines, text)
 		}
-		ids[text] = append(ids[text], f.id)
+		ids[text] = append(ids[text], f.Fault)
 	}
 	for i, text := range lines {
 		lines[i] = strings.Join(ids[text], ", ") + ": " + text
@@ -299,8 +243,8 @@ func grouped(all []fault, of func(fault) string) []string {
 	return lines
 }
 
-// verdict says which faults make a strategy under a lease issue an ID twice, and which
-// peers do.
+// verdict says in which faults a strategy under a lease issues an ID twice, and which peers
+// do.
 func verdict(s results.Section) string {
 	t := s.Table("faults-duplicates")
 	var faults, peers []string
@@ -324,7 +268,7 @@ func verdict(s results.Section) string {
 	if !measured {
 		return ""
 	}
-	said := "Under a lease, no strategy issues an ID twice"
+	said := "In these faults, no strategy issues an ID twice under a lease"
 	if len(faults) > 0 {
 		said += ", except in " + results.List(faults)
 	}
