@@ -45,12 +45,12 @@ func everyStrategy(t *testing.T) {
 	onEveryStrategy(t, scenarioOf(t, fault).Script)
 }
 
-// onEveryStrategy runs a script. If it fails, the script that is printed says for
-// which strategy and clock it is, so that `tickflake chaos --script` replays it.
+// onEveryStrategy runs a script with every strategy. The script that a failure prints
+// names its strategy and clock, so that `tickflake chaos --script` replays it.
 //
-// Where processes end, only a generator under a lease is safe, so it is that which
-// runs on every clock, and with its cells in files, too. Elsewhere a lease must make
-// no difference, and one clock will do.
+// Where processes end, only a generator under a lease is safe, so there the generator
+// has a lease, on every clock, and also with its cells in files. Elsewhere a lease must
+// make no difference, and one clock is enough.
 func onEveryStrategy(t *testing.T, script generatortest.Script) {
 	random := generator.WithSequenceStart(strategies.StartRandom(16))
 	for _, c := range claims {
@@ -85,8 +85,8 @@ func onEveryStrategy(t *testing.T, script generatortest.Script) {
 	}
 }
 
-// clocksOf are the clocks to run a script on: all, unless the race detector is on, and
-// there is one caller. Its goroutines take turns, whichever clock it is.
+// clocksOf are the clocks to run a script on: all, or one if the race detector is on
+// and there is one caller, because then no goroutines run at the same time.
 func clocksOf(script generatortest.Script) []generatortest.ClockKind {
 	if raceDetector && script.Callers <= 1 {
 		return []generatortest.ClockKind{generatortest.Raw}
@@ -106,7 +106,7 @@ func endsProcesses(script generatortest.Script) bool {
 	})
 }
 
-// Without a lease there is nothing that a process could leave to the next.
+// Without a lease a process leaves no state to the next.
 func TestNoLeaseNoRestart(t *testing.T) {
 	for _, fault := range []string{"F11", "F12", "F13"} {
 		r := generatortest.RunScript(table[0].subject(generatortest.Raw), scenarioOf(t, fault).Script)
@@ -114,8 +114,8 @@ func TestNoLeaseNoRestart(t *testing.T) {
 	}
 }
 
-// TestF5_AmongCallers has the wall step back in the middle of calls of several
-// callers, each of which makes calls, batches and a stream of its own.
+// TestF5_AmongCallers steps the wall back in the middle of calls of several callers,
+// each of which uses calls, batches and a stream of its own.
 func TestF5_AmongCallers(t *testing.T) {
 	script := amongCallers(t)
 	onEveryStrategy(t, script)
@@ -147,8 +147,8 @@ func scenarioOf(t *testing.T, fault string) generatortest.Scenario {
 	return generatortest.Scenario{}
 }
 
-// TestLayouts runs the faults on layouts whose ticks are not used up so fast, or
-// are longer, or fill all 63 bits, where a wrong tick may look like a right one.
+// TestLayouts runs the faults on layouts whose ticks hold more IDs, or are longer, or
+// fill all 63 bits, where a wrong tick may look like a right one.
 func TestLayouts(t *testing.T) {
 	wide := snowflake.Default()
 	wide.NodeBits, wide.SequenceBits = 0, 22

@@ -15,14 +15,14 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// claim is a strategy and what it promises.
+// claim is a strategy and its promise.
 type claim struct {
 	name     string
 	strategy strategies.Strategy
 	generatortest.Claim
 }
 
-// always claims the same whatever the cause.
+// always is the same promise for both causes.
 func always(wait, borrow time.Duration) generatortest.Claim {
 	b := generatortest.Bound{Wait: wait, Borrow: borrow}
 	return generatortest.Claim{Exhausted: b, Behind: b}
@@ -38,8 +38,8 @@ var claims = append(table[:len(table):len(table)],
 	claim{"of-ones-own", strategies.Func(borrowEvenMilliseconds), always(3*time.Millisecond, 10*time.Millisecond)},
 )
 
-// table holds the rows of the README's table of strategies. What they promise
-// stands here by hand, so that a strategy which decides otherwise is found out.
+// table holds the rows of the table in docs/strategy.md. Their promises are written
+// by hand, so that a strategy that decides otherwise fails.
 var table = []claim{
 	{"reject", strategies.Reject(), always(0, 0)},
 	{"wait", strategies.WaitUpTo(5 * time.Millisecond), always(5*time.Millisecond, 0)},
@@ -55,8 +55,8 @@ var table = []claim{
 	{"last-timestamp-plus-one", strategies.LastTimestampPlusOne(), always(0, 24*time.Hour)},
 }
 
-// borrowEvenMilliseconds is a strategy that tickflake knows nothing about: it waits
-// a little where the lead is odd.
+// borrowEvenMilliseconds is a strategy made outside the strategies package: it waits a
+// little where the lead is odd.
 func borrowEvenMilliseconds(s strategies.Situation) strategies.Decision {
 	switch {
 	case s.Lead > 10*time.Millisecond:
@@ -72,7 +72,7 @@ func borrowEvenMilliseconds(s strategies.Situation) strategies.Decision {
 func (c claim) wait() time.Duration   { return max(c.Exhausted.Wait, c.Behind.Wait) }
 func (c claim) borrow() time.Duration { return max(c.Exhausted.Borrow, c.Behind.Borrow) }
 
-// bends is the lead of a clock that is behind up to which there is an ID at all.
+// bends is the lead of a clock that is behind up to which a call is served.
 func (c claim) bends() time.Duration { return max(c.Behind.Wait, c.Behind.Borrow) }
 
 // subject is the generator with the claim's strategy.
@@ -101,8 +101,8 @@ func (c claim) under(l leasetest.Leased) generatortest.Subject[snowflake.ID] {
 	return s
 }
 
-// script is a script that says for which strategy and clock it is, if the strategy
-// has a text that can be read back.
+// script is a script that names its strategy and clock, if the strategy has a text that
+// can be read back.
 func (c claim) script(s generatortest.Script, kind generatortest.ClockKind) generatortest.Script {
 	if text := fmt.Sprint(c.strategy); parses(text) {
 		s.Strategy, s.Clock = text, string(kind)
@@ -115,7 +115,7 @@ func parses(strategy string) bool {
 	return err == nil
 }
 
-// Only a strategy of one's own is one that the command line cannot have.
+// The command line knows every strategy but the one made here.
 func TestScriptsOfClaims(t *testing.T) {
 	for _, c := range claims {
 		s := c.script(generatortest.Script{Steps: []generatortest.Step{{Do: generatortest.IDs, Count: 1}}}, generatortest.Mono)

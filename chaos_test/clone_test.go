@@ -17,9 +17,9 @@ import (
 )
 
 // double makes a keeper a copy of another, as far as it can be seen from outside: it
-// answers the claim of the copy with what came of the original's, and writes nothing.
-// From then on both go to the same store. The copy has a token of its own, which a real
-// one does not; none of what is tested here looks at it.
+// answers the claim of the copy with the result of the original's, and writes nothing.
+// From then on both use the same store. The copy has a token of its own, which a real
+// copy would not have; these tests do not look at it.
 type double struct {
 	*leasetest.Memory
 	after   lease.Cell // the original's claim
@@ -40,10 +40,10 @@ func (d *double) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.
 	return d.Memory.Swap(ctx, old, value)
 }
 
-// TestF19_SnapshotClone restores a virtual machine's snapshot beside its original. It is
-// the documented limit of what a lease can do: both issue the same IDs, but only in
-// what was granted when the snapshot was taken, and the first to extend that makes the
-// other find out, and go on with another node number.
+// TestF19_SnapshotClone restores a virtual machine's snapshot beside its original. It
+// is the documented limit of a lease: both issue the same IDs, but only from the grant
+// at the time of the snapshot. The first to extend makes the other find out and
+// continue with another node number.
 func TestF19_SnapshotClone(t *testing.T) {
 	for _, c := range table {
 		t.Run(c.name, func(t *testing.T) {
@@ -107,8 +107,8 @@ func snapshotClone(t *testing.T, c claim, copyFirst bool) {
 	}
 	assert.Positive(t, twice, "the copy is none: nothing came twice")
 	assert.True(t, lastTwice.Before(limit), "%s was issued twice, and the grant ended at %s", lastTwice, limit)
-	// By then the one who came second had found out, and it had gone over to another
-	// number as soon as that had a tick: at the end of a third of the window.
+	// By then the second to extend had found out, and had changed to another number as
+	// soon as that had a tick: at the end of a third of the window.
 	assert.LessOrEqual(t, lastTwice.Sub(floor), window/3+50*time.Millisecond)
 	assert.Zero(t, twins[0].keeper.Stats().Conflicts)
 	assert.EqualValues(t, 1, twins[1].keeper.Stats().Conflicts, "found out once")

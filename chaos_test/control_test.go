@@ -17,18 +17,18 @@ const (
 	window     = time.Second // how far ahead ticks are reserved
 )
 
-// state is what a process leaves behind: who holds the node number, and the first
-// millisecond that nobody has reserved.
+// state is the state that a process leaves behind: the holder of the node number, and
+// the first millisecond that is not reserved.
 type state struct {
 	mu     sync.Mutex
 	holder *control
 	limit  int64
 }
 
-// control is a small generator, sound under every fault of the catalogue: it locks,
-// rejects while the clock is behind, waits for the next tick when its sequence is
-// used up, and reserves ticks before it uses them. It shows that the suite asks
-// for nothing impossible. The mutants are it with one thing broken.
+// control is a small generator, correct under every fault of the catalogue: it locks,
+// rejects while the clock is behind, waits for the next tick when its sequence is used
+// up, and reserves ticks before it uses them. It shows that the suite asks for nothing
+// impossible. Each mutant is the control with one thing broken.
 type control struct {
 	clock *clocktest.Virtual
 	kept  *state
@@ -103,8 +103,8 @@ func (b behind) Error() string { return fmt.Sprintf("clock is %d ms behind", int
 // issuer is what the control and the mutants have in common.
 type issuer interface{ Next() (int64, error) }
 
-// mutantSubject is a generator that waits when exhausted and rejects when behind, as
-// far as it claims nothing else.
+// mutantSubject is a generator that waits when exhausted and rejects when behind,
+// unless it claims otherwise.
 func mutantSubject(name string, claim generatortest.Claim, start func(*clocktest.Virtual, *state) issuer) generatortest.Subject[int64] {
 	var process func(*clocktest.Virtual, *state) generatortest.Process[int64]
 	process = func(clock *clocktest.Virtual, kept *state) generatortest.Process[int64] {

@@ -1,13 +1,14 @@
 // Package chaos puts the generator through the fault catalogue: clocks that are
-// stepped, slewed, frozen, coarse, suspended or wrong from the start, processes
-// that restart, die and are taken over from, fleets whose clocks are hours apart,
-// stores that fail, and demand beyond the layout's ceiling. Every fault meets every
-// strategy, on the raw wall clock and on monoclocks, at fixed sizes, and at random
-// ones in random order.
+// stepped, slewed, frozen, coarse, suspended or wrong from the start, processes that
+// restart, die or are taken over from, fleets whose clocks are hours apart, stores that
+// fail, and demand beyond the layout's ceiling. Every fault meets every strategy, on
+// the raw wall clock and on monoclocks, at fixed sizes, and at random sizes in random
+// order.
 //
-// The folder holds tests only, and looks at the library from outside. What it uses
-// can be imported: generator/generatortest, the suite, monoclock/clocktest, the clocks,
-// and lease/leasetest, a store and the generator under a lease. README.md says how to put a generator of your own through it.
+// The folder holds tests only, and uses the library from outside. Its tools can be
+// imported: generator/generatortest (the suite), monoclock/clocktest (the clocks), and
+// lease/leasetest (a store, and the generator under a lease). The docs say how to put a
+// generator of your own through it.
 //
 //	go test ./chaos_test
 //	go test ./chaos_test -run 'F5/borrow'

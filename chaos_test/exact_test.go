@@ -16,8 +16,8 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// afterStepBack checks what a claim promises for a clock that has gone back by
-// step since the last ID: the next free slot is step ahead.
+// afterStepBack checks a claim for a clock that has gone back by step since the last
+// ID: the next free slot is step ahead.
 func (w *world) afterStepBack(step time.Duration) {
 	w.Helper()
 	stall, err := w.next()
@@ -43,7 +43,7 @@ func (w *world) afterStepBack(step time.Duration) {
 	}
 }
 
-// recovers lets the wall pass the last ID again, after which all is well.
+// recovers lets the wall pass the last ID; from then on calls are served.
 func (w *world) recovers(step time.Duration) {
 	w.Helper()
 	w.clock.Add(step)
@@ -84,8 +84,7 @@ func TestF4_ForwardThenBack_Exact(t *testing.T) {
 	})
 }
 
-// Many steps, also into the same range twice; whatever a call returns, no slot
-// comes back.
+// Many steps, also into the same range twice: no slot is issued twice, also after an error.
 func TestF5_RepeatedSteps_Exact(t *testing.T) {
 	inEveryWorld(t, func(w *world) {
 		for i := range 200 {
@@ -100,8 +99,8 @@ func TestF5_RepeatedSteps_Exact(t *testing.T) {
 	})
 }
 
-// The clock stands still, wall and monotonic time alike: its tick is used up, then
-// what may be borrowed, and then its strategy's patience.
+// The wall and the monotonic clock stand still: the tick is used up, then the ticks that
+// may be borrowed, and then the strategy's wait.
 func TestF7_Freeze_Exact(t *testing.T) {
 	inEveryWorld(t, func(w *world) {
 		w.clock.Freeze(time.Hour)
@@ -122,7 +121,7 @@ func TestF7_Freeze_Exact(t *testing.T) {
 	})
 }
 
-// untilThaw makes a call that waits for a frozen clock, and ends when that moves.
+// untilThaw makes a call that waits for a frozen clock, and ends when the clock moves.
 func (w *world) untilThaw() {
 	done := make(chan error, 1)
 	go func() { _, err := w.gen.Next(); done <- err }()
@@ -137,7 +136,7 @@ func (w *world) untilThaw() {
 	require.NoError(w, <-done)
 }
 
-// Demand above the ceiling: every tick is filled, and everyone is served.
+// Demand above the ceiling: every tick is filled, and every caller is served.
 func TestF16_Exhaustion_Exact(t *testing.T) {
 	inEveryWorld(t, func(w *world) {
 		const callers, each = 8, 100
@@ -181,12 +180,12 @@ func TestF17_EndOfTime_Exact(t *testing.T) {
 		l := layout()
 		l.TimeBits = 3
 		l.Epoch = noon
-		var read generator.Clock = w.clock
+		var read monoclock.Interface = w.clock
 		if !w.raw {
 			read = monoclock.New(monoclock.WithSource(w.clock))
 		}
 		w.clock.Add(7 * time.Millisecond) // the last tick
-		gen, err := generator.New(generator.WithClock(read), generator.WithStrategy(w.strategy), generator.WithLayout(l))
+		gen, err := generator.New(generator.WithNode(0), generator.WithClock(read), generator.WithStrategy(w.strategy), generator.WithLayout(l))
 		require.NoError(w, err)
 		if !w.raw {
 			// A monoclock made late begins at the wall's time, as one made early
@@ -208,8 +207,8 @@ func TestF17_EndOfTime_Exact(t *testing.T) {
 			assert.True(w, over.End.Equal(noon.Add(8*time.Millisecond)), over.End)
 			w.clock.Add(time.Hour)
 		}
-		_, err = generator.New(generator.WithClock(read), generator.WithLayout(l))
-		assert.ErrorAs(w, err, new(*snowflake.LayoutError), "nor does a new generator start")
+		_, err = generator.New(generator.WithNode(0), generator.WithClock(read), generator.WithLayout(l))
+		assert.ErrorIs(w, err, snowflake.ErrLayout, "a new generator does not start either")
 	})
 }
 
@@ -217,27 +216,27 @@ func TestF17_EndOfTime_Exact(t *testing.T) {
 func TestF18_BeforeEpoch_Exact(t *testing.T) {
 	inEveryWorld(t, func(w *world) {
 		w.clock.Step(-56 * 365 * 24 * time.Hour)
-		var read generator.Clock = w.clock
+		var read monoclock.Interface = w.clock
 		if !w.raw {
 			read = monoclock.New(monoclock.WithSource(w.clock))
 		}
-		_, err := generator.New(generator.WithClock(read), generator.WithStrategy(w.strategy))
-		require.ErrorAs(w, err, new(*snowflake.LayoutError))
+		_, err := generator.New(generator.WithNode(0), generator.WithClock(read), generator.WithStrategy(w.strategy))
+		require.ErrorIs(w, err, snowflake.ErrLayout)
 		assert.ErrorContains(w, err, "2025-01-01T00:00:00Z")
 		assert.ErrorContains(w, err, "1970-06-15T12:00:00Z")
 	})
 }
 
-// The machine sleeps: monotonic time stops, and the wall goes on. A monoclock lags
-// by that, and says so; one with resync catches up within a second, unless the
-// suspend was longer than it believes. The raw wall jumps ahead.
+// The machine sleeps: monotonic time stops, and the wall goes on. A monoclock lags by
+// the suspend and shows it as drift; with resync it catches up within a second, unless
+// the suspend was longer than its limit. The raw wall jumps ahead.
 func TestF9_Suspend_Exact(t *testing.T) {
 	for _, suspend := range []time.Duration{2 * time.Second, time.Hour, 25 * time.Hour} {
 		clock := clocktest.NewVirtual(noon)
 		mono := monoclock.New(monoclock.WithSource(clock))
 		resync := monoclock.New(monoclock.WithSource(clock), monoclock.WithResync(time.Second, 24*time.Hour))
-		idsOf := func(read generator.Clock) func() time.Time {
-			gen, err := generator.New(generator.WithClock(read))
+		idsOf := func(read monoclock.Interface) func() time.Time {
+			gen, err := generator.New(generator.WithNode(0), generator.WithClock(read))
 			require.NoError(t, err)
 			return func() time.Time {
 				id, err := gen.Next()

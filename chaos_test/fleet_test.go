@@ -18,14 +18,14 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// TestF14_SkewedFleet has six processes, each on a clock of its own that may be hours
-// off, claim eight node numbers, issue, stand still, step, die and begin anew. No ID
-// comes twice, however they take each other's node numbers; and once their clocks are
-// right, all are at work. The lease's draws among free cells are not the test's, so a
-// run cannot be repeated exactly.
+// TestF14_SkewedFleet has six processes on clocks that may be hours off. They claim
+// eight node numbers, issue, stop, step, die and start again. No ID is issued twice,
+// however they take each other's numbers; and once their clocks are right, all of them
+// work. The lease draws among free cells at random, so a run cannot be repeated
+// exactly.
 //
-// Clocks are off by whole hours, and move by a fiftieth of a second. So whoever is let
-// into a time that has been used meets the very ticks that were.
+// Clocks are off by whole hours, and move by a fiftieth of a second. So a process that
+// wrongly starts in a used time meets exactly the used ticks.
 func TestF14_SkewedFleet(t *testing.T) {
 	for _, c := range table {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestF14_SkewedFleet(t *testing.T) {
 				assert.Positive(t, f.conflicts, "no fast clock ever took the node number of a slow one")
 				f.settle()
 			})
-			// On one host, who lives is known, so that nobody takes a number from anybody.
+			// On one host, a lock tells whether a holder lives, so no process takes a number from a live one.
 			t.Run("locks", func(t *testing.T) {
 				f := newFleet(t, c, func(m *leasetest.Memory) lease.Store { return m.Locking() })
 				f.churn(rounds())
@@ -49,8 +49,8 @@ func TestF14_SkewedFleet(t *testing.T) {
 	}
 }
 
-// rounds is how many rounds find a mutant nearly every time. Nothing here runs at the
-// same time, so the race detector has little to see.
+// rounds is how many rounds find a mutant nearly every time. The processes take turns,
+// so the race detector has little to see.
 func rounds() int {
 	if raceDetector {
 		return 500
@@ -58,7 +58,7 @@ func rounds() int {
 	return 3000
 }
 
-// fleet is some processes and what they issued.
+// fleet is some processes and their IDs.
 type fleet struct {
 	*testing.T
 	claim
@@ -108,7 +108,7 @@ func (f *fleet) hours() time.Duration {
 	return time.Duration(f.random.IntN(7)-3) * time.Hour
 }
 
-// churn lets a random thing happen in each round.
+// churn does one random thing in each round.
 func (f *fleet) churn(rounds int) {
 	for range rounds {
 		passes := time.Duration(f.random.IntN(500)) * each
@@ -143,7 +143,7 @@ func (f *fleet) churn(rounds int) {
 	require.Greater(f, f.claims, uint64(20))
 }
 
-// start starts a process, as any other would be, on a clock of any kind.
+// start starts a process on a clock of any kind.
 func (f *fleet) start(m *member) {
 	kind := generatortest.ClockKinds[f.random.IntN(len(generatortest.ClockKinds))]
 	ctx := f.Context()
@@ -163,7 +163,7 @@ func (f *fleet) start(m *member) {
 	require.NoError(f, err)
 }
 
-// over counts what a process did that is no more.
+// over counts the IDs of a process that has ended.
 func (f *fleet) over(m *member) {
 	s := m.keeper.Stats()
 	f.conflicts += s.Conflicts
@@ -171,7 +171,7 @@ func (f *fleet) over(m *member) {
 	m.keeper, m.gen = nil, nil
 }
 
-// issue has a process make n calls, and its keeper do its work.
+// issue lets a process make n calls, and its keeper do its work.
 func (f *fleet) issue(m *member, n int) {
 	m.keeper.Poll(f.Context())
 	for range n {
@@ -191,8 +191,8 @@ func (f *fleet) issue(m *member, n int) {
 	m.keeper.Poll(f.Context())
 }
 
-// settle sets all clocks right, past whatever was granted by then, and gives everyone
-// three windows: two until the numbers of the dead count as free, and one to claim.
+// settle sets all clocks right, past all grants so far, and lets three windows pass:
+// two until the numbers of dead processes count as free, and one to claim.
 func (f *fleet) settle() {
 	latest := noon
 	for node := range int64(1 << fleetNodes) {

@@ -19,8 +19,8 @@ import (
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
-// asNobody has the test go on as a user who is bound by modes, if it runs as root, and
-// makes a directory that user's.
+// asNobody continues the test as a user without root's rights, if it runs as root, and
+// gives that user a directory.
 func asNobody(t *testing.T, dir string) {
 	const nobody = 65534
 	if os.Geteuid() != 0 {
@@ -34,8 +34,8 @@ func asNobody(t *testing.T, dir string) {
 	t.Cleanup(func() { require.NoError(t, syscall.Seteuid(0)) })
 }
 
-// alone runs the test that calls it in a process of its own, since what it is about to
-// do to the process is nothing for others, and reports whether this is that process.
+// alone runs the calling test in a process of its own, because the test changes
+// process-wide state, and reports whether this is that process.
 func alone(t *testing.T) bool {
 	const mark = "CHAOS_TEST_ALONE"
 	if os.Getenv(mark) != "" {
@@ -49,8 +49,8 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// withRoom has no file grow beyond so many bytes while f runs: that is as near to a full
-// disk as a test gets without one.
+// withRoom limits the size of files to so many bytes while f runs, as a full disk
+// would.
 func withRoom(t *testing.T, bytes uint64, f func()) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ)
@@ -62,8 +62,8 @@ func withRoom(t *testing.T, bytes uint64, f func()) {
 	f()
 }
 
-// A directory that cannot be written to: what was granted is used up, then it is a typed
-// error, with the advice, until it can be.
+// A directory that cannot be written to: the grant is used up, then calls fail with the
+// typed error and the advice, until the directory can be written again.
 func TestF20_TornState_ReadOnly(t *testing.T) {
 	if !alone(t) {
 		return
@@ -121,8 +121,9 @@ func TestF20_TornState_NoRoom(t *testing.T) {
 	next.end(t)
 }
 
-// TestF20_TornState_CrashAtEachByte kills a process as its extension has written so many
-// bytes. The next one begins after all that was granted, even if its clock has gone back.
+// TestF20_TornState_CrashAtEachByte kills a process when its extension has written so
+// many bytes. The next process starts after the whole grant, even if its clock has gone
+// back.
 func TestF20_TornState_CrashAtEachByte(t *testing.T) {
 	if !alone(t) {
 		return

@@ -17,9 +17,9 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// inPlace is M10, a store that writes its file in place, and takes one that it cannot
-// read for none, as a program that wants to start does. Like a disk, it stops writing
-// after so many bytes if its process is killed then.
+// inPlace is M10, a store that writes its file in place, and treats a file that it
+// cannot read as a missing one. If its process is killed in a write, it stops after so
+// many bytes, like a disk.
 type inPlace struct {
 	path   string
 	killed int // after so many bytes of the next write; none is -1
@@ -61,17 +61,18 @@ func (s *inPlace) Swap(ctx context.Context, old lease.Cell, value []byte) (lease
 	return lease.Cell{Node: old.Node, Version: old.Version + 1, Value: value}, err
 }
 
-// crashes is what became of processes that were killed in the middle of a write, and of
-// those that came after them.
+// crashes counts the outcomes of processes that were killed in the middle of a write,
+// and of those that started after them.
 type crashes struct {
 	lower   int // began below what had been granted
 	twice   int // issued an ID that had been issued
 	refused int // did not start
 }
 
-// crashAtEachByte kills a process as its extension has written so many bytes, for every
-// number of them, and starts another, whose clock stands where that of the first began.
-// dies has the write of an extension stop there, and leaves what a dead process does.
+// crashAtEachByte kills a process when its extension has written so many bytes, for
+// every number of them, and starts another, whose clock stands where the first one's
+// began. dies makes the write of an extension stop there, and leaves the state of a
+// dead process.
 func crashAtEachByte(t *testing.T, each int, open func(dir string) lease.Store, dies func(u *user, dir string, bytes int)) (c crashes) {
 	for bytes := 0; bytes < 1000; bytes += each {
 		dir := filepath.Join(t.TempDir(), "state")

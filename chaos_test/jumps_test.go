@@ -9,8 +9,8 @@ import (
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
-// twice reads the clock to see whether it is behind, and again for the ID. It is
-// wrong only if the wall steps back in between.
+// twice reads the clock to see whether it is behind, and again for the ID. It is wrong
+// only if the wall steps back between the two readings.
 type twice struct{ control }
 
 func newTwice(clock *clocktest.Virtual, kept *state) issuer {
@@ -33,7 +33,7 @@ func (m *twice) Next() (int64, error) {
 	return now<<mutantBits | seq, nil
 }
 
-// TestStepsInTheMiddleOfCalls shows what those are for: a generator that is right as
+// TestStepsInTheMiddleOfCalls shows the use of such steps: this generator is right as
 // long as the wall steps between its calls only.
 func TestStepsInTheMiddleOfCalls(t *testing.T) {
 	subject := mutantSubject("reads twice", waits, newTwice)

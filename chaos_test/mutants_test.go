@@ -15,8 +15,8 @@ import (
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
-// The mutants are the bugs of known generators. Each must be caught by the
-// scenario that one would expect, and by the damage that its users had.
+// The mutants are the bugs of known generators. Each must be caught by the expected
+// scenario, with the damage that its users had.
 func TestMutantsAreCaught(t *testing.T) {
 	tenMs := generatortest.Claim{Exhausted: waits.Exhausted, Behind: generatortest.Bound{Wait: 10 * time.Millisecond}}
 	for _, m := range []struct {
@@ -78,8 +78,8 @@ func (m *m1) Next() (int64, error) {
 	return now<<mutantBits | m.seq, nil
 }
 
-// m2 is Meituan-Dianping/Leaf issue 216: what was issued since the last report can
-// be issued again.
+// m2 is Meituan-Dianping/Leaf issue 216: IDs issued since the last report can be issued
+// again.
 type m2 struct {
 	control
 	reported int64
@@ -162,7 +162,7 @@ func (m *m4) Next() (int64, error) {
 	return now<<mutantBits | m.seq, nil
 }
 
-// m5 looks whether its lease of 5 s still runs, and then takes its time to use it.
+// m5 checks that its lease of 5 s is valid, and uses it later.
 type m5 struct {
 	control
 	lease *fiveSeconds
@@ -201,7 +201,7 @@ func (m *m5) Next() (int64, error) {
 	return now<<mutantBits | seq, nil
 }
 
-// held takes the lease if nobody else holds it, and makes it run on.
+// held takes the lease if it is free, or extends its own.
 func (m *m5) held(now int64) bool {
 	m.lease.mu.Lock()
 	defer m.lease.mu.Unlock()
@@ -269,8 +269,8 @@ func (m *m7) Next() (int64, error) {
 	return now<<mutantBits | seq, nil
 }
 
-// m8 is sony/sonyflake issue 39: it sleeps until the clock has caught up, however
-// long that takes.
+// m8 is sony/sonyflake issue 39: it sleeps until the clock has caught up, without a
+// bound.
 type m8 struct{ *control }
 
 func newM8(clock *clocktest.Virtual, kept *state) issuer { return &m8{newControl(clock, kept)} }

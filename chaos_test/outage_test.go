@@ -27,8 +27,8 @@ func (b bubbleClock) Now() time.Time                         { return noon.Add(t
 func (b bubbleClock) Elapsed() time.Duration                 { return time.Since(b.began) }
 func (b bubbleClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// outage is a generator under a lease, with the keeper's goroutine at work, and a store
-// of which the test says how well it is.
+// outage is a generator under a lease with its keeper's goroutine, and a store whose
+// faults the test sets.
 type outage struct {
 	*testing.T
 	claim
@@ -77,8 +77,8 @@ func (o *outage) set(fault func(context.Context, leasetest.Op) leasetest.Fault) 
 	o.fault = fault
 }
 
-// next makes a call and holds it to its bound. A strategy that waits forever would
-// wait for the store, too, and is given a context that ends.
+// next makes a call and checks its bound. A strategy that waits forever would wait for
+// the store, too, so its context has a deadline.
 func (o *outage) next() error {
 	o.Helper()
 	bound, began := o.wait(), time.Now()
@@ -99,7 +99,7 @@ func (o *outage) next() error {
 	return err
 }
 
-// every makes a call every 100 ms for a while, all of which must be served.
+// every makes a call every 100 ms for a while; all must be served.
 func (o *outage) every(while time.Duration) {
 	o.Helper()
 	for began := time.Now(); time.Since(began) < while; time.Sleep(100 * time.Millisecond) {
@@ -107,7 +107,7 @@ func (o *outage) every(while time.Duration) {
 	}
 }
 
-// recovers looks how long it takes until a call is served.
+// recovers returns how long it takes until a call is served.
 func (o *outage) recovers(within time.Duration) {
 	o.Helper()
 	began := time.Now()
@@ -123,8 +123,8 @@ func (o *outage) recovers(within time.Duration) {
 // come every 10 s.
 const unhurried = 63 * time.Second
 
-// untilTheLimit has a store away for two minutes: all calls are served until the end of
-// what was granted, at least two thirds of a window on, and all fail from then on.
+// untilTheLimit takes the store away for two minutes: all calls are served until the
+// end of the grant, at least two thirds of a window later, and all fail from then on.
 func (o *outage) untilTheLimit(why error) {
 	o.Helper()
 	began := time.Now()
@@ -168,7 +168,7 @@ func TestF15_StoreOutage_Away(t *testing.T) {
 	})
 }
 
-// The store does not answer: each operation lasts until its time is up.
+// The store does not answer: each operation lasts until its timeout.
 func TestF15_StoreOutage_Hangs(t *testing.T) {
 	onEveryOutage(t, func(o *outage) {
 		o.every(unhurried)
@@ -179,7 +179,7 @@ func TestF15_StoreOutage_Hangs(t *testing.T) {
 	})
 }
 
-// The store is slow, but answers in time: nobody notices.
+// The store is slow, but answers in time: no call fails or waits.
 func TestF15_StoreOutage_Slow(t *testing.T) {
 	onEveryOutage(t, func(o *outage) {
 		o.set(func(context.Context, leasetest.Op) leasetest.Fault {
@@ -192,8 +192,8 @@ func TestF15_StoreOutage_Slow(t *testing.T) {
 	})
 }
 
-// Every other write takes effect, and its answer is lost: the next one finds that, and
-// the keeper reads whose it was.
+// Every other write takes effect, and its answer is lost: the next write conflicts, and
+// the keeper reads that the lost one was its own.
 func TestF15_StoreOutage_UnknownOutcome(t *testing.T) {
 	onEveryOutage(t, func(o *outage) {
 		swaps := 0
@@ -214,7 +214,7 @@ func TestF15_StoreOutage_UnknownOutcome(t *testing.T) {
 	})
 }
 
-// The answers are lost, and the writes arrive when all is over, the latest first.
+// The answers are lost, and the writes arrive after the outage, the latest first.
 func TestF15_StoreOutage_LateWrites(t *testing.T) {
 	onEveryOutage(t, func(o *outage) {
 		o.every(unhurried)
@@ -235,7 +235,7 @@ func TestF15_StoreOutage_LateWrites(t *testing.T) {
 }
 
 // Three processes on four node numbers, while each operation of the store goes wrong in
-// any way, every other time, for ten minutes. Whoever fails does so with the typed error.
+// any way, every other time, for ten minutes. Every failure is the typed error.
 func TestF15_StoreOutage_AllAtOnce(t *testing.T) {
 	for _, c := range table {
 		t.Run(c.name, func(t *testing.T) {

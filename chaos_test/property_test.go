@@ -53,7 +53,7 @@ func faults(actions ...generatortest.Action) *rapid.Generator[generatortest.Scri
 	})
 }
 
-// inProcess are the actions that a generator without a store must bear.
+// inProcess are the actions for a generator without a store.
 var inProcess = []generatortest.Action{
 	generatortest.IDs, generatortest.IDs, generatortest.IDs, generatortest.Batch, generatortest.Stream, generatortest.Pass,
 	generatortest.StepWall, generatortest.StepWall, generatortest.Slew, generatortest.Freeze, generatortest.Coarse,
@@ -64,8 +64,8 @@ var inProcess = []generatortest.Action{
 var across = append(inProcess[:len(inProcess):len(inProcess)],
 	generatortest.Restart, generatortest.Crash, generatortest.Takeover)
 
-// TestAnyScript puts every strategy through faults of any size in any order. What
-// it finds it shrinks to a script that `tickflake chaos --script` replays.
+// TestAnyScript puts every strategy through faults of any size in any order. It shrinks
+// a failure to a script that `tickflake chaos --script` replays.
 func TestAnyScript(t *testing.T) {
 	for _, c := range claims {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestAnyScript(t *testing.T) {
 	}
 }
 
-// TestAnyScriptUnderALease does so with processes that end, die and are taken over
-// from, whenever that may be.
+// TestAnyScriptUnderALease does the same with processes that end, die and are taken
+// over from at any time.
 func TestAnyScriptUnderALease(t *testing.T) {
 	for _, c := range claims {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,8 +108,8 @@ func TestAnyScriptOnTheControl(t *testing.T) {
 	})
 }
 
-// TestAnyScriptAmongCallers does so with several callers. What it finds may be a
-// matter of the Go scheduler, and need some runs to be seen again.
+// TestAnyScriptAmongCallers does the same with several callers. A failure may depend on
+// the Go scheduler, and need several runs to show again.
 func TestAnyScriptAmongCallers(t *testing.T) {
 	for _, c := range claims {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,8 +127,8 @@ func TestAnyScriptAmongCallers(t *testing.T) {
 	}
 }
 
-// mustHold fails with what was violated, and the script to replay it. Only a script
-// with a strategy is one that the command line can replay.
+// mustHold fails with the violations and the script to replay them. The command line
+// can only replay a script with a strategy.
 func mustHold(t rapid.TB, r generatortest.Result, script generatortest.Script) {
 	if r.Skipped != "" {
 		t.Fatalf("does not apply: %s\n%s", r.Skipped, script)
@@ -142,10 +142,10 @@ func mustHold(t rapid.TB, r generatortest.Result, script generatortest.Script) {
 	}
 }
 
-// TestShrinking breaks the generator and looks at what is left of the script.
+// TestShrinking breaks the generator and checks the script that is left.
 func TestShrinking(t *testing.T) {
-	// By chance, some searches end with a step too many. What this one finds is not kept:
-	// the next run would replay it, and neither search nor shrink.
+	// By chance, some searches end with a step too many. The result is not saved: the
+	// next run would replay it, and neither search nor shrink.
 	for name, value := range map[string]string{"rapid.seed": "2", "rapid.nofailfile": "true"} {
 		was := flag.Lookup(name).Value.String()
 		require.NoError(t, flag.Set(name, value))
@@ -184,8 +184,8 @@ func (f *finding) FailNow()                { f.failed = true }
 func (f *finding) Logf(s string, a ...any) {}
 func (f *finding) Failed() bool            { return f.failed }
 
-// TestScriptsReplay runs what is saved once more, and expects the same in every
-// figure: for the generator, and for one that fails.
+// TestScriptsReplay runs a saved script once more, and expects equal figures: for the
+// generator, and for one that fails.
 func TestScriptsReplay(t *testing.T) {
 	for _, scenario := range generatortest.Catalogue() {
 		if scenario.Script.Callers > 1 {

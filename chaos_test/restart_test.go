@@ -16,8 +16,8 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// machine runs one process after another with node number 9, each on the cells that
-// the one before left behind. Whoever waits moves its clock.
+// machine runs one process after another with node number 9, each on the cells that the
+// one before left. A caller that waits moves its clock.
 type machine struct {
 	*testing.T
 	claim
@@ -33,7 +33,7 @@ type machine struct {
 	last   snowflake.ID
 }
 
-// grant is how much time a process is granted at once.
+// grant is the length of a grant.
 const grant = 3 * time.Second
 
 // onEveryMachine runs a scenario as a subtest for every strategy of the table, on both
@@ -74,7 +74,7 @@ func (m *machine) start() {
 	require.NoError(m, err)
 }
 
-// end ends the process in good order.
+// end closes the process cleanly.
 func (m *machine) end() {
 	m.Helper()
 	require.NoError(m, m.gen.Close())
@@ -110,8 +110,8 @@ func (m *machine) served(n int) {
 	}
 }
 
-// startsAt checks what the strategy promises for a process that has just started, and
-// whose first tick is lead ahead of the clock, whichever clock that is.
+// startsAt checks the strategy's promise for a process that has just started, and whose
+// first tick is lead ahead of the clock, on any clock.
 func (m *machine) startsAt(lead time.Duration) {
 	m.Helper()
 	floor := m.clock.Wall().Add(lead)
@@ -125,13 +125,13 @@ func (m *machine) startsAt(lead time.Duration) {
 		assert.Equal(m, max(0, lead-m.borrow()), stall, "waits until the rest can be borrowed")
 		assert.Equal(m, floor, tickOf(m, id).UTC())
 	}
-	// When the clock comes to the floor, all is well.
+	// When the clock reaches the floor, calls are served.
 	m.clock.Advance(floor.Sub(m.clock.Wall()) + time.Millisecond)
 	m.served(3)
 }
 
-// The process ends in good order, the wall steps back, the process starts again: it
-// goes on after the last ID, and the strategy decides what that means.
+// The process is closed, the wall steps back, the process starts again: it continues
+// after the last ID, and the strategy decides about the lead.
 func TestF11_RestartAfterStepBack_Exact(t *testing.T) {
 	for _, step := range []time.Duration{time.Second, time.Hour, 365 * 24 * time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestF11_RestartAfterStepBack_Exact(t *testing.T) {
 	}
 }
 
-// The process is killed right after a burst: it had been granted 3 s from its first
-// tick on, and the next process begins after those.
+// The process is killed right after a burst: its grant was 3 s from its first tick on,
+// and the next process begins after the grant.
 func TestF12_CrashAfterBurst_Exact(t *testing.T) {
 	for _, step := range []time.Duration{0, 5 * time.Millisecond, time.Second, time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
@@ -166,9 +166,9 @@ func TestF12_CrashAfterBurst_Exact(t *testing.T) {
 	}
 }
 
-// The process stops for longer than its grant, another takes its node number, the
-// first wakes up: the ticks of one end where those of the other begin. The first is
-// told so, at once, however patient its strategy is.
+// The process stops for longer than its grant, another takes its node number, the first
+// wakes up: the ticks of one end where those of the other begin. Calls of the first fail
+// at once, also with a strategy that waits.
 func TestF13_PauseAndTakeover_Exact(t *testing.T) {
 	onEveryMachine(t, func(m *machine) {
 		m.served(5)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/directory"
 )
@@ -38,7 +38,7 @@ func (f *files) TryLock(ctx context.Context, node int64) (func(), error) {
 	return unlock, err
 }
 
-// Crash frees what is locked.
+// Crash frees the locks.
 func (f *files) Crash() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,12 +59,12 @@ func inDirectory(t testing.TB) func() (func() (lease.Store, error), error) {
 // silent keeps the log of what happens to leases out of the tests' output.
 var silent = lease.WithLogger(slog.New(slog.DiscardHandler))
 
-// tenth is the node number that tests claim where it matters which.
+// tenth is the node number for tests that need a certain one.
 var tenth = lease.WithNode(lease.NodeNumber(9))
 
-// claimPolled claims a lease that does nothing by itself. Its store has a minute: it may
-// be on a disk that many others write to.
-func claimPolled(store lease.Store, clock generator.Clock, options ...lease.Option) (*lease.Keeper, error) {
+// claimPolled claims a lease without a goroutine: the test drives it. Its store has a
+// minute, because the disk may be busy.
+func claimPolled(store lease.Store, clock monoclock.Interface, options ...lease.Option) (*lease.Keeper, error) {
 	options = append([]lease.Option{lease.WithClock(clock), lease.WithLayout(layout()), lease.WithPolling(), lease.WithTimeout(time.Minute), silent}, options...)
 	return lease.Claim(context.Background(), store, options...)
 }

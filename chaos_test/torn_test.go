@@ -48,8 +48,8 @@ func stateOf(t *testing.T, dir string) map[string]string {
 	return state
 }
 
-// damages are what can become of the file of a cell, with a text of the error that a
-// person needs to see what is wrong.
+// damages are the ways in which the file of a cell can be damaged, each with a text
+// that the error must contain.
 func damages() map[string]struct {
 	do   func(t *testing.T, path string, data []byte)
 	says string
@@ -81,9 +81,9 @@ func damages() map[string]struct {
 	}
 }
 
-// A cell that is not as it was written stops who claims it, with an error that says
-// which file and why, and nothing overwrites it. It stops nobody from using up what was
-// granted. Put right, it serves again, from no lower a floor.
+// A damaged cell makes a claim fail with an error that names the file and the reason,
+// and is not overwritten. A running process uses up its grant. Once repaired, the cell
+// serves again, from the same floor or a later one.
 func TestF20_TornState(t *testing.T) {
 	for name, damage := range damages() {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func torn(t *testing.T, says string, damage func(t *testing.T, path string, data
 	damage(t, path, data)
 	require.NotEqual(t, map[string]string{cellPath: "-rw------- " + string(data)}, stateOf(t, dir), "it is not damaged")
 
-	// A process that has a grant uses it up, and says why there is no further one.
+	// A process uses up its grant, and then its error says why it gets no further one.
 	before := stateOf(t, dir)
 	_, limit := first.keeper.Granted()
 	for first.clock.Wall().Before(limit) {
@@ -124,7 +124,7 @@ func torn(t *testing.T, says string, damage func(t *testing.T, path string, data
 	damaged(t, err, says)
 	assert.Equal(t, before, stateOf(t, dir))
 
-	// It finds it put right by itself.
+	// It notices the repair by itself.
 	require.NoError(t, os.RemoveAll(path))
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	for range 100 {
@@ -134,7 +134,7 @@ func torn(t *testing.T, says string, damage func(t *testing.T, path string, data
 	first.issue(t, 1)
 	first.crash()
 
-	// One that starts on it does not.
+	// A process that starts on it fails.
 	data, err = os.ReadFile(path)
 	require.NoError(t, err)
 	damage(t, path, data)
@@ -157,7 +157,7 @@ type user struct {
 	last   snowflake.ID
 }
 
-// used returns a directory, and the process that has issued IDs on it and goes on.
+// used returns a directory, and a running process that has issued IDs on it.
 func used(t *testing.T) (dir string, u *user) {
 	dir = filepath.Join(t.TempDir(), "state")
 	u = begins(t, dir)
@@ -244,8 +244,8 @@ func damaged(t *testing.T, err error, says string) {
 	assert.ErrorContains(t, err, corrupt.Problem)
 }
 
-// refused checks that nobody can claim, by that node number or by any, and that nothing
-// changes.
+// refused checks that no process can claim, by this node number or by any, and that no
+// file changes.
 func refused(t *testing.T, dir, says string) {
 	t.Helper()
 	before := stateOf(t, dir)

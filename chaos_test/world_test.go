@@ -18,7 +18,7 @@ import (
 // noon is when every world begins.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// world is one generator on one faulty clock, and the watch kept on it.
+// world is one generator on one faulty clock, and the checks of its IDs.
 type world struct {
 	*testing.T
 	claim
@@ -37,8 +37,9 @@ func layout() snowflake.Layout {
 	return l
 }
 
-// inEveryWorld runs scenario as a subtest for every strategy of the table, on the raw wall clock
-// ("raw") and on a monoclock ("mono"). Its time passes only as the scenario says.
+// inEveryWorld runs scenario as a subtest for every strategy of the table, on the raw
+// wall clock ("raw") and on a monoclock ("mono"). Its time passes only when the
+// scenario moves it.
 func inEveryWorld(t *testing.T, scenario func(w *world)) {
 	for _, c := range table {
 		t.Run(c.name, func(t *testing.T) {
@@ -47,12 +48,12 @@ func inEveryWorld(t *testing.T, scenario func(w *world)) {
 					synctest.Test(t, func(t *testing.T) {
 						fault := clocktest.NewMock(noon)
 						w := &world{T: t, claim: c, clock: fault, raw: raw, issued: map[snowflake.ID]bool{}}
-						var read generator.Clock = fault
+						var read monoclock.Interface = fault
 						if !raw {
 							read = monoclock.New(monoclock.WithSource(fault))
 						}
 						var err error
-						w.gen, err = generator.New(generator.WithClock(read), generator.WithStrategy(c.strategy), generator.WithLayout(layout()))
+						w.gen, err = generator.New(generator.WithNode(0), generator.WithClock(read), generator.WithStrategy(c.strategy), generator.WithLayout(layout()))
 						require.NoError(t, err)
 						scenario(w)
 					})
@@ -62,8 +63,8 @@ func inEveryWorld(t *testing.T, scenario func(w *world)) {
 	}
 }
 
-// next makes one call, lets time pass for as long as it waits, and holds it to
-// the invariants. It returns how long the call took, and its error.
+// next makes one call, lets time pass while it waits, and checks the invariants. It
+// returns how long the call took, and its error.
 func (w *world) next() (stall time.Duration, err error) {
 	w.Helper()
 	var id snowflake.ID
@@ -117,8 +118,8 @@ func (w *world) checkError(err error) {
 	}
 }
 
-// served makes n calls that must succeed without a wait; one that waits shows as
-// a deadlock, since nobody lets time pass.
+// served makes n calls that must succeed without a wait. A wait shows as a deadlock,
+// since no time passes.
 func (w *world) served(n int) {
 	w.Helper()
 	for range n {

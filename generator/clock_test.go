@@ -89,7 +89,7 @@ func narrow() snowflake.Layout {
 
 func newGenerator(t testing.TB, opts ...generator.Option) *generator.Generator {
 	t.Helper()
-	g, err := generator.New(opts...)
+	g, err := generator.New(append([]generator.Option{generator.WithNode(0)}, opts...)...)
 	require.NoError(t, err)
 	return g
 }

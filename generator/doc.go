@@ -1,7 +1,23 @@
 // Package generator issues 64-bit IDs that are unique, ordered by time, and safe
 // from a clock that goes back.
 //
-// An [snowflake.ID] packs the time, the number of the node that issued it, and a sequence
+// You need these names:
+//
+//   - [Open]: opens a store, claims a node number and returns a generator.
+//   - [Generator.Next] and [Generator.NextContext]: one ID.
+//   - [Generator.NextN]: many at once.
+//   - [Generator.Close]: releases the node number.
+//   - [Generator.Stats]: counts for a dashboard.
+//
+// For example:
+//
+//	gen, err := generator.Open(ctx, "ids") // a directory, or the URL of a server
+//	defer gen.Close()
+//	id, err := gen.NextContext(ctx)
+//
+// # How it works
+//
+// An ID packs the time, the number of the node that issued it, and a sequence
 // number, as Twitter's Snowflake did; a [snowflake.Layout] says how many bits each gets.
 // A [Generator] counts slots, tick by tick, and hands out each once:
 //
@@ -9,41 +25,26 @@
 //
 // One atomic word holds the next slot. A clock that is stepped back, stands
 // still or repeats itself changes only the second operand, so no slot is issued
-// twice. What it can do is leave the next slot ahead of the clock, and then a
-// strategy decides: wait, borrow from the future, or reject.
-//
-// A program that runs once, and on its own, needs no more than this:
-//
-//	gen, err := generator.New()
-//	if err != nil { … }
-//	id, err := gen.Next()
-//
-// A program that is started more than once, in a row or side by side, wants its node
-// number and its time granted. Then IDs are unique across restarts and processes,
-// whatever clocks do:
-//
-//	store, err := directory.Open(path) // or a server that several hosts reach
-//	keeper, err := lease.Claim(ctx, store)
-//	gen, err := generator.New(generator.WithLease(keeper))
-//	defer gen.Close() // gives the node number back
-//
-// See package [github.com/tickflake/tickflake/lease].
+// twice. It can leave the next slot ahead of the clock, and then a strategy decides:
+// wait, borrow from the future, or reject. The word and the ticks that it may use are in
+// a window, which the keeper of package lease fills and the generator empties; neither
+// calls the other.
 //
 // # What is guaranteed, and what is not
 //
 // Within one [Generator]: no ID is issued twice, and an ID that was returned
 // before another call began is smaller, whatever the clock does.
 //
-// Between generators under leases of one store ([WithLease]): no ID is issued
+// Between generators of one store ([Open], [WithLease]): no ID is issued
 // twice, be they in one process or on many machines, one after the other or at the
-// same time, whatever their clocks do. What that rests on is said in package
-// [github.com/tickflake/tickflake/lease].
+// same time, whatever their clocks do. Package
+// [github.com/tickflake/tickflake/lease] says what that rests on.
 //
 // Between generators without a lease: IDs are distinct as long as node numbers
-// are. A node number given by [WithNode], or the 0 of a generator that is given
-// none, is the caller's promise that no other generator uses it at the same time,
-// and that a new one with the same number starts with a clock later than the last
-// ID of the old one. A step back followed by a restart breaks that promise.
+// are. A node number given to [New] by [WithNode] is the caller's promise that no other
+// generator uses it at the same time, and that a new one with the same number starts with
+// a clock later than the last ID of the old one. A step back followed by a restart breaks
+// that promise.
 //
 // IDs are not secret: they tell when and where they were issued, and the next
 // one can be guessed.

@@ -104,7 +104,7 @@ func TestEndOfNanoseconds(t *testing.T) {
 		require.ErrorAs(t, err, &over)
 		assert.Equal(t, 2262, over.End.Year())
 		assert.ErrorContains(t, err, "no generator issues IDs after 2262-04-11")
-		_, err = generator.New(generator.WithClock(c), generator.WithLayout(l))
+		_, err = generator.New(generator.WithNode(0), generator.WithClock(c), generator.WithLayout(l))
 		assert.ErrorAs(t, err, new(*generator.EndOfTimeError))
 		assert.ErrorAs(t, err, new(*generator.ConfigError))
 	}

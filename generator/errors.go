@@ -13,6 +13,10 @@ var (
 	// streams, for good.
 	ErrClosed = errors.New("generator is closed: make a new one")
 
+	// ErrNoLease is returned by [Generator.Restored] for a generator without a lease:
+	// make a new one with another node number.
+	ErrNoLease = errors.New("generator has no lease: make a new one with another node number")
+
 	// ErrExhausted is what a [LeadError] is, in the sense of [errors.Is], when
 	// the sequence ran out inside the clock's tick.
 	ErrExhausted = errors.New("sequence exhausted")
@@ -98,16 +102,6 @@ func (e *EndOfTimeError) Error() string {
 	}
 	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: set the clock right, or move to another layout, whose IDs may repeat the numbers of these, so to one above them or for a new table",
 		e.End.Format(time.RFC3339Nano))
-}
-
-// BatchSizeError reports a slice that is too long for [Generator.NextN].
-type BatchSizeError struct {
-	Size  int // the slice's length
-	Limit int // the longest: MaxBatch
-}
-
-func (e *BatchSizeError) Error() string {
-	return fmt.Sprintf("batch of %d IDs: give a slice of at most %d", e.Size, e.Limit)
 }
 
 // errNil is what is wrong with an option or argument that is nil.

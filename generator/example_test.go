@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -46,6 +49,33 @@ func Example() {
 	// read back: true <nil>
 }
 
+// The common case: a directory that outlasts the process and serves any number of
+// processes on the host.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "ids")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	quiet := slog.New(slog.DiscardHandler)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	gen, err := generator.Open(ctx, dir, generator.WithLeaseOptions(lease.WithLogger(quiet)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close() // releases the node number
+
+	a, err := gen.NextContext(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	b, err := gen.Next()
+	fmt.Println(a < b, gen.Node(), err)
+	// Output: true 0 <nil>
+}
+
 // Twitter's layout, on datacenter 11, worker 26, for a service that would rather
 // run up to a second ahead of the clock than wait.
 func ExampleNew() {
@@ -66,7 +96,7 @@ func ExampleNew() {
 
 // A request that is given up gives up waiting for an ID, too.
 func ExampleGenerator_NextContext() {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -87,7 +117,7 @@ func ExampleGenerator_NextContext() {
 
 // Many IDs for a bulk import cost about a nanosecond each.
 func ExampleGenerator_NextN() {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -98,7 +128,7 @@ func ExampleGenerator_NextN() {
 }
 
 func ExampleGenerator_All() {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -119,7 +149,7 @@ func ExampleGenerator_All() {
 
 // A worker that issues IDs all the time keeps a stream of its own.
 func ExampleGenerator_Stream() {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -135,6 +165,7 @@ func ExampleGenerator_Stream() {
 func ExampleLeadError() {
 	clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
 	gen, err := generator.New(
+		generator.WithNode(0),
 		generator.WithClock(clock), // a raw wall clock
 		generator.WithStrategy(strategies.WaitUpTo(5*time.Millisecond)),
 	)

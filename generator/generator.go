@@ -2,10 +2,15 @@ package generator
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math"
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -29,30 +34,28 @@ import (
 // does. Streams weaken that in ways their doc states.
 type Generator struct {
 	// Set by New and never written again.
-	clock    Clock
+	clock    monoclock.Interface
 	nanos    nanoClock // reads clock
 	epoch    int64     // Unix nanoseconds
 	tickNs   int64
 	perTick  divisor // divides by tickNs
 	lifetime uint64  // nanoseconds from the epoch to issuingEnd
-	last     uint64  // the last slot of the time field
+	end      uint64  // the slot after the last that is issued
 	sequence uint64  // mask of the sequence in a slot
 	allowed  uint64  // ticks ahead of the clock that the strategy always borrows
 	seqBits  uint8
 	start    strategies.SequenceStart
 	strategy strategies.Strategy
 	layout   *snowflake.Layout
-	lease    Lease                                // or nil
+	ids      assembly
+	window   *window.Window                       // hands out the slots
+	lease    *lease.Keeper                        // or nil
+	store    io.Closer                            // that Open opened, or nil
+	closed   atomic.Bool                          // the lease is being released, or was: set once
 	after    func(time.Duration) <-chan time.Time // how to wait for a clock that is not the machine's, or nil
 	elapsed  func() time.Duration                 // by what a wait that was cut short is measured
 
-	done chan struct{} // closed by Close, to wake those who wait
 	turn chan struct{} // capacity 1: held by the one caller that sleeps for the next tick
-
-	// tenure is the node number that is held now, with its word. It moves from a
-	// tenure to that one's next, after it was sealed, and never back.
-	tenure atomic.Pointer[tenure]
-	news   news // of grants
 
 	_        [cacheLine]byte
 	counters counters
@@ -62,38 +65,53 @@ type Generator struct {
 // most processors. Those with longer lines lose some speed, and nothing else.
 const cacheLine = 64
 
-// MaxBatch is the longest slice that [Generator.NextN] takes: 16,777,216 IDs.
-const MaxBatch = 1 << 24
-
 // assembly puts IDs together from slots without branching on the field order.
 type assembly struct {
-	high, low uint64 // masks of the slot's bits above and below the node
-	node      uint64 // the node number in its place
-	shift     uint8  // how far the bits above are shifted: the node's width
+	high, low uint64       // masks of the slot's bits above and below the node
+	node      uint8        // how far the node number is shifted
+	shift     uint8        // how far the bits above are shifted: the node's width
+	stride    snowflake.ID // from one slot of a tick to the next
 }
 
-func (a assembly) id(slot uint64) snowflake.ID {
-	return snowflake.ID(slot&a.high<<(a.shift&63) | slot&a.low | a.node)
+func (a assembly) id(slot uint64, node int64) snowflake.ID {
+	return snowflake.ID(slot&a.high<<(a.shift&63) | slot&a.low | uint64(node)<<(a.node&63))
 }
 
-func newAssembly(l snowflake.Layout, node int64) assembly {
+func newAssembly(l snowflake.Layout) assembly {
 	if l.Order == snowflake.TimeSequenceNode {
-		return assembly{high: math.MaxUint64, node: uint64(node), shift: uint8(l.NodeBits)}
+		return assembly{high: math.MaxUint64, shift: uint8(l.NodeBits), stride: 1 << l.NodeBits}
 	}
 	sequence := uint64(1)<<l.SequenceBits - 1
-	return assembly{high: ^sequence, low: sequence, node: uint64(node) << l.SequenceBits, shift: uint8(l.NodeBits)}
+	return assembly{high: ^sequence, low: sequence, node: uint8(l.SequenceBits), shift: uint8(l.NodeBits), stride: 1}
 }
 
-// New returns a generator. Without options it issues IDs of [snowflake.Default] on
-// node 0, timed by a [monoclock.Clock], and waits up to a second when it has to.
+// New returns a generator. It needs a node number: from a keeper by [WithLease], or a
+// fixed one by [WithNode], which is safe only while one process issues IDs with it and
+// no process is started again. [Open] does all of it in one call.
 //
-// It fails with a [*ConfigError] that names the option and the numbers when an
-// option is out of range or nil, when the layout is not valid, and when the
-// clock's time lies before the layout's epoch or after its end. Whatever the
-// layout, no generator issues IDs after April 11, 2262, where the nanoseconds
-// since 1970 no longer fit in 64 bits.
+// The defaults are the layout [snowflake.Default], a [monoclock.Clock], and to wait up
+// to a second when the next slot lies ahead of the clock.
+//
+// New fails with a [*ConfigError] that names the option and the numbers when an
+// option is out of range or nil, when there is neither WithLease nor WithNode, when the
+// layout is not valid, and when the clock's time lies before the layout's epoch or after
+// its end. Whatever the layout, no generator issues IDs after April 11, 2262, where the
+// nanoseconds since 1970 no longer fit in 64 bits.
 func New(opts ...Option) (*Generator, error) {
-	c, now, err := configure(opts)
+	c, err := configure(opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(c.leaseOptions) > 0:
+		return nil, &ConfigError{Option: "WithLeaseOptions", Err: errors.New("it is for Open, which claims: give the options to lease.Claim")}
+	case !c.leased && c.option == "" && c.window == nil:
+		return nil, &ConfigError{Option: "New", Err: errNoNode}
+	}
+	return newGenerator(c)
+}
+
+func newGenerator(c config) (*Generator, error) {
+	now, err := c.check()
 	if err != nil {
 		return nil, err
 	}
@@ -109,45 +127,34 @@ func New(opts ...Option) (*Generator, error) {
 		start:    c.start,
 		strategy: c.strategy,
 		layout:   &c.layout,
+		ids:      newAssembly(c.layout),
 		lease:    c.lease,
-		done:     make(chan struct{}),
 		turn:     make(chan struct{}, 1),
 	}
-	g.after, g.elapsed = afterOf(c.clock), elapsedOf(c.clock)
-	g.last = g.tick(int64(g.lifetime-1))<<g.seqBits | g.sequence
+	g.after, g.elapsed = monoclock.Waiting(c.clock)
+	endTick := g.tick(int64(g.lifetime-1)) + 1
+	g.end = endTick << g.seqBits
 	g.allowed = g.tick(int64(strategies.BorrowLimit(c.strategy)))
-	grant := Grant{Node: c.node, Limit: math.MaxUint64, Renew: math.MaxUint64}
-	if g.lease != nil {
-		h := &holder{g: g}
-		h.mu.Lock() // until there is something to hold
-		defer h.mu.Unlock()
-		if grant, err = g.lease.Bind(h); err != nil {
+	switch {
+	case c.window != nil:
+		g.window = c.window
+	case c.lease != nil:
+		if g.window, err = c.lease.Bind(); err != nil {
 			return nil, &ConfigError{Option: "WithLease", Err: err}
 		}
+	default:
+		g.window = window.New(g.seqBits, endTick)
+		g.window.Grant(window.Range{Node: c.node, To: endTick}, endTick)
 	}
 	// Slots before the clock's tick are not ours, even if it goes back before the
 	// first call.
-	first := max(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))), grant.Floor)
-	t := g.newTenure(grant)
-	t.begin.Store(g.slotOf(first))
-	t.free.Store(g.slotOf(first))
-	g.tenure.Store(t)
+	g.window.Start(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))))
 	return g, nil
 }
 
 // Next issues one ID. It is [Generator.NextContext] without a context: a call
 // that has to wait does so for as long as the strategy says.
-func (g *Generator) Next() (snowflake.ID, error) {
-	t := g.tenure.Load()
-	slot, _, ok := g.take(t, g.now(), 1)
-	if !ok {
-		var err error
-		if t, slot, _, err = g.acquire(&call{ctx: context.Background()}, 1); err != nil {
-			return 0, err
-		}
-	}
-	return t.ids.id(slot), nil
-}
+func (g *Generator) Next() (snowflake.ID, error) { return g.issue(context.Background()) }
 
 // NextContext issues one ID, or gives up when ctx ends. An ID is returned only
 // with a nil error; otherwise the ID is 0 and the error one of
@@ -170,15 +177,27 @@ func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
 	}
-	t := g.tenure.Load()
-	slot, _, ok := g.take(t, g.now(), 1)
-	if !ok {
-		var err error
-		if t, slot, _, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
-			return 0, err
+	return g.issue(ctx)
+}
+
+// issue is take for one ID, written out, because another call would cost 2 ns of 37, and
+// then acquire.
+func (g *Generator) issue(ctx context.Context) (snowflake.ID, error) {
+	span := g.window.Span()
+	if now := g.now(); uint64(now) < g.lifetime {
+		tick := g.perTick.quotient(uint64(now))
+		if slot, _, ok := span.Take(tick, g.allowed, g.start, 1); ok {
+			if slot>>(g.seqBits&63) > tick {
+				g.noteBorrow(slot>>(g.seqBits&63), now)
+			}
+			return g.ids.id(slot, span.Node()), nil
 		}
 	}
-	return t.ids.id(slot), nil
+	span, slot, _, err := g.acquire(&call{ctx: ctx}, 1)
+	if err != nil {
+		return 0, err
+	}
+	return g.ids.id(slot, span.Node()), nil
 }
 
 // NextN fills ids, in ascending order, and returns how many it filled: all of
@@ -190,35 +209,33 @@ func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 // holds. The time that a strategy allows for waiting is for the whole call, so a
 // batch of more than a tick's IDs needs a strategy that waits long enough for all
 // the ticks it takes: the default one, with the default layout, gets through 4
-// million at best, and on a busy machine through fewer. A slice that is longer than
-// [MaxBatch] is refused with a [*BatchSizeError]; an empty one asks for nothing, and
-// nothing is done.
+// million at best, and on a busy machine through fewer. An empty slice asks for nothing,
+// and nothing is done.
 func (g *Generator) NextN(ids []snowflake.ID) (int, error) {
 	return g.NextNContext(context.Background(), ids)
 }
 
 // NextNContext is [Generator.NextN], but gives up when ctx ends.
 func (g *Generator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, error) {
-	if len(ids) > MaxBatch {
-		return 0, &BatchSizeError{Size: len(ids), Limit: MaxBatch}
-	}
 	c := call{ctx: ctx}
 	for filled := 0; filled < len(ids); {
 		if err := ended(ctx); err != nil {
 			return filled, err
 		}
-		t := g.tenure.Load()
-		slot, end, ok := g.take(t, g.now(), uint64(len(ids)-filled))
+		span := g.window.Span()
+		slot, end, ok := g.take(span, g.now(), uint64(len(ids)-filled))
 		if !ok {
 			var err error
-			if t, slot, end, err = g.acquire(&c, uint64(len(ids)-filled)); err != nil {
+			if span, slot, end, err = g.acquire(&c, uint64(len(ids)-filled)); err != nil {
 				return filled, err
 			}
 		}
-		for ; slot < end; slot++ {
-			ids[filled] = t.ids.id(slot)
-			filled++
+		batch, id, stride := ids[filled:][:end-slot], g.ids.id(slot, span.Node()), g.ids.stride
+		for i := range batch {
+			batch[i] = id
+			id += stride
 		}
+		filled += len(batch)
 	}
 	return len(ids), nil
 }
@@ -228,7 +245,26 @@ func (g *Generator) Layout() snowflake.Layout { return g.layout.Clone() }
 
 // Node returns the node number of the IDs that are issued now. Under a lease it
 // may change; each ID carries the one it was issued with.
-func (g *Generator) Node() int64 { return g.tenure.Load().node }
+func (g *Generator) Node() int64 { return g.window.Front().Node }
+
+// Keeper returns the keeper of the generator's lease, for its [lease.Keeper.Stats], or nil
+// if the generator has no lease. Closing the generator closes it.
+func (g *Generator) Keeper() *lease.Keeper { return g.lease }
+
+// Restored says that the process's memory was restored or copied: from a VM's snapshot,
+// by SnapStart or by CRIU. Call it before the next ID. It revokes what is left of the
+// grant, so that the copy and the original do not both use it, and claims another node
+// number before it returns; calls that run meanwhile wait for that as for any grant.
+//
+// Its error is that of the claim, and wraps that of ctx if that has ended; the generator
+// then issues nothing until its keeper has claimed. Without a lease it is
+// [ErrNoLease]: nothing can tell the two copies apart.
+func (g *Generator) Restored(ctx context.Context) error {
+	if g.lease == nil {
+		return ErrNoLease
+	}
+	return g.lease.Restored(ctx)
+}
 
 // Close is [Generator.CloseContext] without a context of its own: the lease, if
 // there is one, bounds how long its store is waited for.
@@ -236,17 +272,18 @@ func (g *Generator) Close() error { return g.CloseContext(context.Background()) 
 
 // CloseContext ends the generator for good: later calls return [ErrClosed], those
 // that are waiting return it within about 2 ms, and streams stop. Calls that run at
-// the same time may still get their ID. Then it gives the lease back, if there is
-// one, and returns the error of that: the node number then stays taken for a while
-// longer, and nothing else is amiss. Closing again does nothing and returns nil. A ctx
-// that is nil counts as [context.Background]: what must end can end.
+// the same time may still get their ID. Then it releases the lease, if there is one,
+// closes the store if [Open] opened it, and returns their errors: the node number then
+// stays taken for a while longer, and nothing else is amiss. Closing again does nothing
+// and returns nil. A nil ctx counts as [context.Background].
 func (g *Generator) CloseContext(ctx context.Context) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	end, first := g.seal()
-	if !first || g.lease == nil {
+	g.window.Seal()
+	if g.lease == nil || g.closed.Swap(true) {
 		return nil
 	}
-	return g.lease.Release(ctx, end)
+	err := g.lease.CloseContext(ctx)
+	if g.store != nil {
+		err = errors.Join(err, g.store.Close())
+	}
+	return err
 }

@@ -72,7 +72,7 @@ func TestLayoutIsCopied(t *testing.T) {
 func TestClocksOfOthersServe(t *testing.T) {
 	mock := clock.NewMock()
 	mock.Set(noon)
-	for name, c := range map[string]generator.Clock{
+	for name, c := range map[string]monoclock.Interface{
 		"benbjohnson real": clock.New(),
 		"benbjohnson mock": mock,
 		"monoclock":        monoclock.New(),
@@ -99,28 +99,28 @@ func TestNewRefuses(t *testing.T) {
 		says   []string
 		is     func(error) bool
 	}{
-		"node too large":       {[]generator.Option{generator.WithNode(1024)}, "WithNode", []string{"1024", "1023"}, as[*snowflake.FieldError]},
-		"node negative":        {[]generator.Option{generator.WithNode(-1)}, "WithNode", []string{"-1", "1023"}, as[*snowflake.FieldError]},
-		"part too large":       {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(32, 0)}, "WithNodeParts", []string{"datacenter", "32", "31"}, as[*snowflake.FieldError]},
-		"parts too few":        {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(3)}, "WithNodeParts", []string{"1", "2"}, as[*snowflake.PartsError]},
-		"parts none":           {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts()}, "WithNodeParts", []string{"0", "2"}, as[*snowflake.PartsError]},
-		"sums to 73":           {[]generator.Option{layout(func(l *snowflake.Layout) { l.TimeBits, l.NodeBits, l.SequenceBits = 37, 20, 16 })}, "WithLayout", []string{"73", "63", "4.36"}, as[*snowflake.LayoutError]},
-		"negative width":       {[]generator.Option{layout(func(l *snowflake.Layout) { l.SequenceBits = -1 })}, "WithLayout", []string{"-1"}, as[*snowflake.LayoutError]},
-		"over-wide":            {[]generator.Option{layout(func(l *snowflake.Layout) { l.NodeBits = 99 })}, "WithLayout", []string{"99"}, as[*snowflake.LayoutError]},
-		"zero layout":          {[]generator.Option{generator.WithLayout(snowflake.Layout{})}, "WithLayout", []string{"epoch"}, as[*snowflake.LayoutError]},
-		"epoch in the future":  {[]generator.Option{layout(func(l *snowflake.Layout) { l.Epoch = noon.Add(time.Hour) }), at(noon)}, "WithLayout", []string{"2026-06-01T13:00:00Z", "2026-06-01T12:00:00Z"}, as[*snowflake.LayoutError]},
-		"clock before epoch":   {[]generator.Option{at(time.Unix(0, 0))}, "WithLayout", []string{"2025-01-01", "1970-01-01"}, as[*snowflake.LayoutError]},
-		"time field over":      {[]generator.Option{generator.WithLayout(snowflake.Baidu()), at(noon)}, "WithLayout", []string{"2024-11-20T13:24:16Z", "2026-06-01T12:00:00Z"}, as[*snowflake.LayoutError]},
+		"node too large":       {[]generator.Option{generator.WithNode(1024)}, "WithNode", []string{"1024", "1023"}, is(snowflake.ErrRange)},
+		"node negative":        {[]generator.Option{generator.WithNode(-1)}, "WithNode", []string{"-1", "1023"}, is(snowflake.ErrRange)},
+		"part too large":       {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(32, 0)}, "WithNodeParts", []string{"datacenter", "32", "31"}, is(snowflake.ErrRange)},
+		"parts too few":        {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(3)}, "WithNodeParts", []string{"1", "2"}, nil},
+		"parts none":           {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts()}, "WithNodeParts", []string{"0", "2"}, nil},
+		"sums to 73":           {[]generator.Option{layout(func(l *snowflake.Layout) { l.TimeBits, l.NodeBits, l.SequenceBits = 37, 20, 16 })}, "WithLayout", []string{"73", "63", "4.36"}, is(snowflake.ErrLayout)},
+		"negative width":       {[]generator.Option{layout(func(l *snowflake.Layout) { l.SequenceBits = -1 })}, "WithLayout", []string{"-1"}, is(snowflake.ErrLayout)},
+		"over-wide":            {[]generator.Option{layout(func(l *snowflake.Layout) { l.NodeBits = 99 })}, "WithLayout", []string{"99"}, is(snowflake.ErrLayout)},
+		"zero layout":          {[]generator.Option{generator.WithLayout(snowflake.Layout{})}, "WithLayout", []string{"epoch"}, is(snowflake.ErrLayout)},
+		"epoch in the future":  {[]generator.Option{layout(func(l *snowflake.Layout) { l.Epoch = noon.Add(time.Hour) }), at(noon)}, "WithLayout", []string{"2026-06-01T13:00:00Z", "2026-06-01T12:00:00Z"}, is(snowflake.ErrLayout)},
+		"clock before epoch":   {[]generator.Option{at(time.Unix(0, 0))}, "WithLayout", []string{"2025-01-01", "1970-01-01"}, is(snowflake.ErrLayout)},
+		"time field over":      {[]generator.Option{generator.WithLayout(snowflake.Baidu()), at(noon)}, "WithLayout", []string{"2024-11-20T13:24:16Z", "2026-06-01T12:00:00Z"}, is(snowflake.ErrLayout)},
 		"nil clock":            {[]generator.Option{generator.WithClock(nil)}, "WithClock", []string{"nil"}, nil},
 		"nil *monoclock.Clock": {[]generator.Option{generator.WithClock((*monoclock.Clock)(nil))}, "WithClock", []string{"nil"}, nil},
-		"nil strategy":         {[]generator.Option{generator.WithStrategy(nil)}, "WithStrategy", []string{"nil"}, is(strategies.ErrNil)},
-		"nil in a chain":       {[]generator.Option{generator.WithStrategy(strategies.Chain(strategies.Reject(), nil))}, "WithStrategy", []string{"member 2 of 2"}, is(strategies.ErrNil)},
-		"negative limit":       {[]generator.Option{generator.WithStrategy(strategies.WaitUpTo(-time.Second))}, "WithStrategy", []string{"-1s"}, as[*strategies.LimitError]},
-		"start too wide":       {[]generator.Option{generator.WithSequenceStart(strategies.StartRandom(4097))}, "WithSequenceStart", []string{"4097", "4096"}, as[*strategies.StartError]},
-		"nil option":           {[]generator.Option{generator.WithNode(1), nil}, "New", []string{"option 2 of 2"}, nil},
+		"nil strategy":         {[]generator.Option{generator.WithStrategy(nil)}, "WithStrategy", []string{"nil"}, is(strategies.ErrInvalid)},
+		"nil in a chain":       {[]generator.Option{generator.WithStrategy(strategies.Chain(strategies.Reject(), nil))}, "WithStrategy", []string{"member 2 of 2"}, is(strategies.ErrInvalid)},
+		"negative limit":       {[]generator.Option{generator.WithStrategy(strategies.WaitUpTo(-time.Second))}, "WithStrategy", []string{"-1s"}, is(strategies.ErrInvalid)},
+		"start too wide":       {[]generator.Option{generator.WithSequenceStart(strategies.StartRandom(4097))}, "WithSequenceStart", []string{"4097", "4096"}, is(strategies.ErrInvalid)},
+		"nil option":           {[]generator.Option{generator.WithNode(1), nil}, "New", []string{"option 3 of 3"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, err := generator.New(tt.opts...)
+			g, err := generator.New(append([]generator.Option{generator.WithNode(0)}, tt.opts...)...)
 			assert.Nil(t, g)
 			var config *generator.ConfigError
 			require.ErrorAs(t, err, &config)
@@ -174,18 +174,20 @@ func TestNextNFailsHalfWay(t *testing.T) {
 	assert.Equal(t, 2*time.Millisecond, lead.Waited, "the wait of the whole call counts")
 }
 
-func TestNextNRefusesSizes(t *testing.T) {
+func TestNextNOfNone(t *testing.T) {
 	g := newGenerator(t)
-	n, err := g.NextN(make([]snowflake.ID, generator.MaxBatch+1))
-	assert.Zero(t, n)
-	var batch *generator.BatchSizeError
-	require.ErrorAs(t, err, &batch)
-	assert.Equal(t, &generator.BatchSizeError{Size: generator.MaxBatch + 1, Limit: generator.MaxBatch}, batch)
-	assert.ErrorContains(t, err, "16777216")
-	for _, none := range [][]snowflake.ID{nil, {}} { // whoever has nothing to name needs no ID
-		n, err = g.NextN(none)
+	for _, none := range [][]snowflake.ID{nil, {}} {
+		n, err := g.NextN(none)
 		assert.Zero(t, n)
 		assert.NoError(t, err)
+	}
+}
+
+// TestNewNeedsANode guards that two processes do not share a node number by default.
+func TestNewNeedsANode(t *testing.T) {
+	for _, opts := range [][]generator.Option{nil, {generator.WithLayout(snowflake.Twitter())}} {
+		_, err := generator.New(opts...)
+		require.ErrorContains(t, err, "generator.Open")
 	}
 }
 

@@ -7,27 +7,12 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
-
-// Clock tells a [Generator] what time it is. [*monoclock.Clock] is the default and
-// what production wants; the real and mock clocks of github.com/benbjohnson/clock
-// serve as well, and so does anything with this method.
-//
-// A Clock that reads the raw wall clock is a supported choice: the strategy then
-// decides what happens after a step back.
-//
-// Times before 1970 count as 1970.
-//
-// A Clock that also has After(time.Duration) <-chan time.Time, as [time.After],
-// is waited for by it; a fake clock must have it, or the generator waits in real
-// time for a clock that stands still. A Clock must be safe for use by several
-// goroutines at once.
-type Clock interface {
-	Now() time.Time
-}
 
 // Option configures a [Generator] in [New]. When an option is given twice, the
 // last one holds.
@@ -35,7 +20,7 @@ type Option func(*config)
 
 type config struct {
 	layout   snowflake.Layout
-	clock    Clock
+	clock    monoclock.Interface
 	strategy strategies.Strategy
 	start    strategies.SequenceStart
 
@@ -43,9 +28,11 @@ type config struct {
 	parts  []int64 // WithNodeParts, or nil
 	option string  // the option that gave the node number, or empty
 
-	lease               Lease
+	lease               *lease.Keeper
 	leased              bool // WithLease was given
-	ownLayout, ownClock bool // WithLayout and WithClock were
+	leaseOptions        []lease.Option
+	window              *window.Window // of a test, in place of a lease's
+	ownLayout, ownClock bool           // WithLayout and WithClock were
 }
 
 // WithLayout sets the layout of the IDs. The default is [snowflake.Default].
@@ -53,14 +40,14 @@ func WithLayout(l snowflake.Layout) Option {
 	return func(c *config) { c.layout, c.ownLayout = l.Clone(), true }
 }
 
-// WithNode sets the node number, from 0 to the layout's largest. The default is
-// 0, which serves a program that runs once; give every process that runs at the
-// same time a number of its own.
+// WithNode sets the node number, from 0 to the layout's largest.
 //
-// The generator holds the number from its start to the end of the layout's time.
-// That makes its IDs unique within this process only: a new process with the
-// same number knows nothing of what this one issued. It repeats IDs if its clock
-// begins at or before the last tick issued here, as it does after a step back.
+// In [New] it is a promise of the caller: no other generator uses the number at the same
+// time, and a new one with the same number starts with a clock later than the last ID of
+// the old one. A step back followed by a restart breaks that promise, and IDs repeat. It
+// is fine for a program that runs once, and for tests.
+//
+// In [Open] it pins the number that is claimed, and no ID repeats: see [lease.WithNode].
 func WithNode(n int64) Option {
 	return func(c *config) { c.node, c.parts, c.option = n, nil, "WithNode" }
 }
@@ -73,18 +60,24 @@ func WithNodeParts(parts ...int64) Option {
 }
 
 // WithClock sets the clock. The default is [monoclock.New].
-func WithClock(clock Clock) Option {
+func WithClock(clock monoclock.Interface) Option {
 	return func(c *config) { c.clock, c.ownClock = clock, true }
 }
 
-// WithLease has the generator issue IDs with the node numbers and in the times that
-// l grants, so that they are unique across restarts and machines whatever any clock
-// says. [*github.com/tickflake/tickflake/lease.Keeper] is the one to give. Its layout and
-// clock are the generator's, so [WithNode] and [WithClock] cannot be combined with it,
-// nor a layout that differs.
+// WithLease has the generator issue IDs with the node numbers and in the ticks that the
+// keeper k is granted, so that they are unique across restarts and machines whatever any
+// clock says. The keeper's layout and clock are the generator's, so [WithNode] and
+// [WithClock] cannot be combined with it, nor a layout that differs.
 //
-// Closing the generator gives the lease back.
-func WithLease(l Lease) Option { return func(c *config) { c.lease, c.leased = l, true } }
+// Closing the generator closes the keeper. A keeper serves one generator.
+func WithLease(k *lease.Keeper) Option { return func(c *config) { c.lease, c.leased = k, true } }
+
+// WithLeaseOptions passes options to the lease that [Open] claims, such as
+// [lease.WithWindow] and [lease.WithLogger]. The layout, the clock and the node number
+// are given by the options of this package.
+func WithLeaseOptions(options ...lease.Option) Option {
+	return func(c *config) { c.leaseOptions = append(c.leaseOptions, options...) }
+}
 
 // WithStrategy sets what happens when the next free slot lies ahead of the
 // clock. The default is [strategies.Default]: wait up to one second.
@@ -94,22 +87,25 @@ func WithStrategy(s strategies.Strategy) Option { return func(c *config) { c.str
 // [strategies.StartZero].
 func WithSequenceStart(s strategies.SequenceStart) Option { return func(c *config) { c.start = s } }
 
-// configure applies opts to the defaults and checks the result at the clock's
-// time, which it returns along.
-func configure(opts []Option) (config, time.Time, error) {
-	c := config{
-		layout:   snowflake.Default(),
-		clock:    monoclock.New(),
-		strategy: strategies.Default(),
-	}
-	fail := func(option string, err error) (config, time.Time, error) {
-		return config{}, time.Time{}, &ConfigError{Option: option, Err: err}
-	}
+// configure applies opts to the defaults.
+func configure(opts []Option) (config, error) {
+	c := config{layout: snowflake.Default(), strategy: strategies.Default()}
 	for i, opt := range opts {
 		if opt == nil {
-			return fail("New", fmt.Errorf("option %d of %d %w", i+1, len(opts), errNil))
+			return config{}, &ConfigError{Option: "New", Err: fmt.Errorf("option %d of %d %w", i+1, len(opts), errNil)}
 		}
 		opt(&c)
+	}
+	if c.clock == nil && !c.ownClock {
+		c.clock = monoclock.New()
+	}
+	return c, nil
+}
+
+// check checks the options at the clock's time, which it returns.
+func (c *config) check() (time.Time, error) {
+	fail := func(option string, err error) (time.Time, error) {
+		return time.Time{}, &ConfigError{Option: option, Err: err}
 	}
 	if c.leased {
 		if option, err := c.adopt(); err != nil {
@@ -132,23 +128,32 @@ func configure(opts []Option) (config, time.Time, error) {
 	if err := c.start.Validate(1 << c.layout.SequenceBits); err != nil {
 		return fail("WithSequenceStart", err)
 	}
+	if option, err := c.resolveNode(); err != nil {
+		return fail(option, err)
+	}
+	return now, nil
+}
+
+// errNoNode is what is wrong when no option says where the node number comes from.
+var errNoNode = errors.New("no node number: call generator.Open with a directory or a store's URL, which claims one; or give WithLease; or, in a program that runs once and alone, WithNode(0)")
+
+// resolveNode works out the node number, and returns the option that is wrong with it.
+func (c *config) resolveNode() (option string, err error) {
 	if c.parts != nil {
-		node, err := c.layout.Node(c.parts...)
-		if err != nil {
-			return fail(c.option, err)
+		if c.node, err = c.layout.Node(c.parts...); err != nil {
+			return c.option, err
 		}
-		c.node = node
 	}
-	if c.node < 0 || c.node > c.layout.MaxNode() {
-		return fail(c.option, &snowflake.FieldError{Field: "node", Got: c.node, Max: c.layout.MaxNode()})
+	if err := c.layout.CheckNode(c.node); err != nil {
+		return c.option, err
 	}
-	return c, now, nil
+	return "", nil
 }
 
 // adopt takes over what the lease decides, and returns the option that is at odds
 // with it.
 func (c *config) adopt() (option string, err error) {
-	if isNil(c.lease) {
+	if c.lease == nil {
 		return "WithLease", fmt.Errorf("lease %w: give one, such as that of lease.Claim", errNil)
 	}
 	if c.option != "" {
@@ -159,7 +164,7 @@ func (c *config) adopt() (option string, err error) {
 		return "WithLayout", fmt.Errorf("the lease is for the layout %s: leave the option out, or claim a lease for %s", layout, c.layout)
 	}
 	if c.ownClock {
-		return "WithClock", errors.New("the lease goes by a clock of its own: leave the option out, or give the clock to the lease, as by lease.WithClock")
+		return "WithClock", errors.New("the lease goes by a clock of its own: leave the option out, or give the clock to the lease by lease.WithClock")
 	}
 	c.layout, c.clock = layout, c.lease.Clock()
 	return "", nil

@@ -45,15 +45,15 @@ func (g *Generator) Stats() Stats {
 		Rejections:    g.counters.rejections.Load(),
 		MaxLead:       time.Duration(g.counters.maxLead.Load()),
 	}
-	now, t := g.now(), g.tenure.Load()
-	if free := t.free.Load(); free < sealed {
-		last := free
-		if free != t.begin.Load() {
+	now, front := g.now(), g.window.Front()
+	if !front.Sealed {
+		last := front.Slot
+		if !front.Fresh {
 			last--
 		}
 		s.Lead = max(0, g.leadOf(last>>g.seqBits, now))
 	}
-	s.Granted = g.leadOf(t.limit.Load()>>g.seqBits+1, now)
+	s.Granted = g.leadOf(front.Limit>>g.seqBits, now)
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {
 		s.Drift = d.Drift()
 	}

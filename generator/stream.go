@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -26,13 +27,13 @@ import (
 // most 256. So a stream that issues one ID now and then drops at most one slot
 // with it, and no stream drops more than it issues, and one.
 type Stream struct {
-	g *Generator
-	t *tenure // that the block was taken in
+	g    *Generator
+	span *window.Span // that the block was taken in
 	// The block: slots from first up to end, of which those from next on are not
-	// issued. It lives while the clock reads from nanoseconds or up to span
+	// issued. It lives while the clock reads from nanoseconds or up to lifetime
 	// later, and no caller was given a slot at tickEnd or after.
 	first, next, end uint64
-	from, span       uint64
+	from, lifetime   uint64
 	tickEnd          uint64
 
 	largest uint64 // the longest block
@@ -60,37 +61,37 @@ func (s *Stream) NextContext(ctx context.Context) (snowflake.ID, error) {
 }
 
 func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
-	if s.next == s.end || uint64(s.g.now())-s.from >= s.span || s.t.free.Load() > s.tickEnd {
+	if s.next == s.end || uint64(s.g.now())-s.from >= s.lifetime || s.span.Passed(s.tickEnd) {
 		if err := s.reserve(ctx); err != nil {
 			return 0, err
 		}
 	}
 	slot := s.next
 	s.next++
-	return s.t.ids.id(slot), nil
+	return s.g.ids.id(slot, s.span.Node()), nil
 }
 
 // reserve replaces what is left of the block by a new one.
 func (s *Stream) reserve(ctx context.Context) error {
 	g := s.g
-	t := g.tenure.Load()
-	slot, end, ok := g.take(t, g.now(), min(max(1, 2*(s.next-s.first)), s.largest))
+	span := g.window.Span()
+	slot, end, ok := g.take(span, g.now(), min(max(1, 2*(s.next-s.first)), s.largest))
 	if !ok {
 		// A slot that a strategy grants for once may be the only one: one that
 		// borrows in its own way must be asked for each.
 		var err error
-		if t, slot, end, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
+		if span, slot, end, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
 			return err
 		}
 	}
-	s.t, s.first, s.next, s.end = t, slot, slot, end
+	s.span, s.first, s.next, s.end = span, slot, slot, end
 	s.tickEnd = (slot | g.sequence) + 1
 	// The clock's part is what take checks: the block may be issued from as far
 	// before its tick as the strategy always borrows.
 	tick := slot >> g.seqBits
 	earliest := tick - min(tick, g.allowed)
 	s.from = earliest * uint64(g.tickNs)
-	s.span = (tick + 1 - earliest) * uint64(g.tickNs)
+	s.lifetime = (tick + 1 - earliest) * uint64(g.tickNs)
 	return nil
 }
 

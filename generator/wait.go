@@ -3,12 +3,7 @@ package generator
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"time"
-
-	"github.com/benbjohnson/clock"
-
-	"github.com/tickflake/tickflake/monoclock"
 )
 
 // call is what one call carries from wait to wait.
@@ -32,8 +27,8 @@ const fineWait = 1500 * time.Microsecond
 const coarseWait = 100 * time.Millisecond
 
 // wait waits for d or less, for slot, which is lead ahead, or until the context
-// ends or the generator is closed. Whatever the outcome, the caller looks at the
-// clock and the generator again. The error is that the context has ended.
+// ends or the window changes. Whatever the outcome, the caller looks at the
+// clock and the window again. The error is that the context has ended.
 //
 // The machine's own time is waited for in two ways. A long wait is a timer. The
 // runtime rounds timers up to the next millisecond (golang/go issue 53824), so
@@ -41,14 +36,14 @@ const coarseWait = 100 * time.Millisecond
 // queue for their turn, and find the tick begun when it comes. If the sleep did
 // not bring the slot, because the clock stands still, the turn goes round, so that
 // each can see whether its own time is up.
-func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration) error {
+func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-chan struct{}) error {
 	if c.began.IsZero() {
 		c.began, c.before = time.Now(), c.waited
 	}
 	switch {
 	case g.after != nil:
 		begin := g.elapsed()
-		if c.until(g, g.after(d)) {
+		if c.until(changed, g.after(d)) {
 			c.waited += d // in the clock's own time, whatever the machine's says
 		} else {
 			c.waited += min(d, g.elapsed()-begin)
@@ -56,7 +51,7 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration) error {
 	case d > fineWait:
 		c.release(g) // others may have less to wait for
 		timer := time.NewTimer(min(max(d-fineWait, fineWait/4), coarseWait))
-		c.until(g, timer.C)
+		c.until(changed, timer.C)
 		timer.Stop()
 	case c.turn && c.slept != slot+1:
 		c.slept = slot + 1
@@ -68,7 +63,7 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration) error {
 		case g.turn <- struct{}{}:
 			c.turn = true
 		case <-c.ctx.Done():
-		case <-g.done:
+		case <-changed:
 		}
 	}
 	if g.after == nil {
@@ -81,13 +76,13 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration) error {
 }
 
 // until waits until over sends, and reports that it did, or until the context
-// ends or the generator is closed.
-func (c *call) until(g *Generator, over <-chan time.Time) bool {
+// ends or the window changes.
+func (c *call) until(changed <-chan struct{}, over <-chan time.Time) bool {
 	select {
 	case <-over:
 		return true
 	case <-c.ctx.Done():
-	case <-g.done:
+	case <-changed:
 	}
 	return false
 }
@@ -120,40 +115,4 @@ func ended(ctx context.Context) error {
 		return &ContextError{Err: err, Cause: context.Cause(ctx)}
 	}
 	return nil
-}
-
-// afterOf returns the clock's own way to wait, or nil where waiting in the
-// machine's time is right: for a clock that reads it, and for one that gives
-// no other way.
-func afterOf(c Clock) func(time.Duration) <-chan time.Time {
-	if m, ok := c.(*monoclock.Clock); ok {
-		if m.Source() == nil {
-			return nil
-		}
-		return m.Source().After
-	}
-	if reflect.TypeOf(c) == reflect.TypeOf(clock.New()) {
-		return nil // its After is time.After, which is less precise
-	}
-	if a, ok := c.(interface {
-		After(time.Duration) <-chan time.Time
-	}); ok {
-		return a.After
-	}
-	return nil
-}
-
-// elapsedOf returns the monotonic time in which a wait that was cut short is
-// measured: the clock's own where it is waited for in that, and the machine's for a
-// clock that tells none.
-func elapsedOf(c Clock) func() time.Duration {
-	var source any = c
-	if m, ok := c.(*monoclock.Clock); ok {
-		source = m.Source()
-	}
-	if e, ok := source.(interface{ Elapsed() time.Duration }); ok && afterOf(c) != nil {
-		return e.Elapsed
-	}
-	began := time.Now()
-	return func() time.Duration { return time.Since(began) }
 }

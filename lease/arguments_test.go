@@ -7,19 +7,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestNilArguments(t *testing.T) {
-	store := leasetest.NewMemory()
-	var none *leasetest.Memory
+	store := storetest.NewMemory()
+	var none *storetest.Memory
 	var nothing context.Context
-	for name, call := range map[string]func(context.Context, lease.Store) error{
-		"Claim":        func(ctx context.Context, s lease.Store) error { _, err := lease.Claim(ctx, s); return err },
-		"Inspect":      func(ctx context.Context, s lease.Store) error { _, err := lease.Inspect(ctx, s); return err },
-		"InspectNode":  func(ctx context.Context, s lease.Store) error { _, err := lease.InspectNode(ctx, s, 1); return err },
-		"ForceRelease": func(ctx context.Context, s lease.Store) error { return lease.ForceRelease(ctx, s, 1) },
+	for name, call := range map[string]func(context.Context, stores.Store) error{
+		"Claim":        func(ctx context.Context, s stores.Store) error { _, err := lease.Claim(ctx, s); return err },
+		"Inspect":      func(ctx context.Context, s stores.Store) error { _, err := lease.Inspect(ctx, s); return err },
+		"InspectNode":  func(ctx context.Context, s stores.Store) error { _, err := lease.InspectNode(ctx, s, 1); return err },
+		"ForceRelease": func(ctx context.Context, s stores.Store) error { return lease.ForceRelease(ctx, s, 1) },
 	} {
 		for _, err := range []error{call(nothing, store), call(t.Context(), nil), call(t.Context(), none)} {
 			var option *lease.OptionError

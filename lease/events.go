@@ -12,6 +12,7 @@ type Stats struct {
 	Conflicts  uint64 // node numbers lost to other processes
 	Releases   uint64 // node numbers given back
 	Failures   uint64 // operations of the store that failed, and cells that could not be read
+	WentBack   uint64 // times that the store was found to have lost acknowledged writes: [ErrStoreWentBack]
 	// Skew is how far this process's clock was ahead of the fleet's at the last
 	// claim, as far as the others' grants tell: to about a third of a window. It is 0
 	// if there were no others. What processes left that crashed can be far from any clock,
@@ -29,8 +30,8 @@ type Stats struct {
 
 // counters only grow, but for skew, which is set.
 type counters struct {
-	claims, extensions, conflicts, releases, failures atomic.Uint64
-	skew                                              atomic.Int64
+	claims, extensions, conflicts, releases, failures, wentBack atomic.Uint64
+	skew                                                        atomic.Int64
 }
 
 // Stats returns the counts so far. They are read one after the other, not at one
@@ -43,6 +44,7 @@ func (k *Keeper) Stats() Stats {
 		Conflicts:  k.counters.conflicts.Load(),
 		Releases:   k.counters.releases.Load(),
 		Failures:   k.counters.failures.Load(),
+		WentBack:   k.counters.wentBack.Load(),
 		Skew:       time.Duration(k.counters.skew.Load()),
 		Node:       k.Node(),
 		Remaining:  limit.Sub(k.clock.Now()),

@@ -8,22 +8,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // That calls fail from now on is said once for each grant that ends, with the reason.
 func TestEndOfAGrantIsLogged(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	store := memory.Client()
 	away := true
-	store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
-		if away && op.Kind == leasetest.OpSwap && op.Node == 5 && clock.Wall().After(noon) {
-			return leasetest.Unavailable
+	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if away && isSwap(op) && op.Key == protocol.NodeKey(5) && clock.Wall().After(noon) {
+			return storetest.Unavailable
 		}
-		return leasetest.None
+		return storetest.None
 	}
 	var log bytes.Buffer
 	k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(5)), logTo(&log))
@@ -59,14 +60,14 @@ func TestEndOfAGrantIsLogged(t *testing.T) {
 func TestCollisionsAreNotTheStores(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
 	clock.AutoAdvance(true)
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	store, collisions := memory.Client(), 0
-	store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
-		if op.Kind == leasetest.OpSwap && collisions < 4 {
+	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if isSwap(op) && collisions < 8 {
 			collisions++
-			claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(op.Node)))
+			claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(nodeOf(op.Key))))
 		}
-		return leasetest.None
+		return storetest.None
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()

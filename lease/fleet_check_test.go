@@ -1,4 +1,4 @@
-package lease
+package lease_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -15,6 +17,7 @@ type checks struct {
 	ids     map[snowflake.ID]struct{} // all that were issued
 	granted [][]span                  // by node number: who was granted which ticks, ascending
 	stamped []uint64                  // by node number: the tick after the latest that an ID was issued in
+	undone  [][]span                  // by node number: what was granted, and the store has lost since
 
 	failures  []failure
 	keepGoing bool // past the first failure, to see others
@@ -86,15 +89,47 @@ func (f *fleet) owns(p *process, node int64, from, to uint64) bool {
 	return false
 }
 
+// rewound is told that a store went back, and that the limit of a cell is lower now.
+func (f *fleet) rewound(node int64, from, to uint64) {
+	spans := f.granted[node]
+	for i := len(spans) - 1; i >= 0 && spans[i].to > to; i-- {
+		f.undone[node] = append(f.undone[node], span{max(spans[i].from, to), spans[i].to, spans[i].owner})
+		if spans[i].to = to; spans[i].from >= to {
+			spans = spans[:i]
+		}
+	}
+	f.granted[node] = spans
+	f.stamped[node] = 0
+	for id := range f.ids {
+		if tick, of := f.parts(id); of == node && tick < to {
+			f.stamped[node] = max(f.stamped[node], tick+1)
+		}
+	}
+}
+
+// parts returns the tick and the node number of an ID.
+func (f *fleet) parts(id snowflake.ID) (tick uint64, node int64) {
+	tick, node = uint64(id)>>(f.layout.NodeBits+f.layout.SequenceBits), int64(id)
+	if f.layout.Order != snowflake.TimeSequenceNode {
+		node >>= f.layout.SequenceBits
+	}
+	return tick, node & (f.numbers() - 1)
+}
+
+// isUndone reports whether a tick was granted, and the store has lost that.
+func (f *fleet) isUndone(node int64, tick uint64) bool {
+	return slices.ContainsFunc(f.undone[node], func(s span) bool { return s.from <= tick && tick < s.to })
+}
+
 // gets is told of each grant that a generator gets.
-func (f *fleet) gets(p *process, g generator.Grant) {
+func (f *fleet) gets(p *process, g window.Range) {
 	f.grants++
-	if g.Floor < g.Limit && !f.owns(p, g.Node, g.Floor, g.Limit) {
+	if g.From < g.To && !f.owns(p, g.Node, g.From, g.To) && f.rewinds == 0 {
 		f.fail("grant without a write", "%s goes by a grant of node %d, %s to %s, that the store does not bear out: %s",
-			p.name, g.Node, f.tickText(g.Floor), f.tickText(g.Limit), f.spansText(g.Node))
+			p.name, g.Node, f.tickText(g.From), f.tickText(g.To), f.spansText(g.Node))
 	}
 	if f.trace != nil {
-		f.tracef("%s: is granted node %d, %s to %s", p.name, g.Node, f.tickText(g.Floor), f.tickText(g.Limit))
+		f.tracef("%s: is granted node %d, %s to %s", p.name, g.Node, f.tickText(g.From), f.tickText(g.To))
 	}
 }
 
@@ -108,27 +143,30 @@ func (f *fleet) spansText(node int64) (text string) {
 // issued is told of each ID that a call returned.
 func (f *fleet) issued(t *thread, id snowflake.ID) {
 	p := t.p
-	tick := uint64(id) >> (f.layout.NodeBits + f.layout.SequenceBits)
-	var node int64
-	if f.layout.Order == snowflake.TimeSequenceNode {
-		node = int64(id) & (f.numbers() - 1)
-	} else {
-		node = int64(id) >> f.layout.SequenceBits & (f.numbers() - 1)
-	}
+	tick, node := f.parts(id)
 	f.note(uint64(id))
 	f.issues++
 	if f.trace != nil {
 		t.tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
 	}
-	if _, ok := f.ids[id]; ok {
+	undone := f.isUndone(node, tick)
+	if _, ok := f.ids[id]; ok && undone {
+		f.repeats++ // a process that came after the store went back could not know
+	} else if ok {
 		f.fail("duplicate", "%s issues tick %s of node %d, ID %d, a second time", p.name, f.tickText(tick), node, id)
 	}
 	f.ids[id] = struct{}{}
-	f.stamped[node] = max(f.stamped[node], tick+1)
-	if limit := f.store.cells[node].limit; tick >= limit {
+	if tick < t.least {
+		f.fail("went back", "%s issues tick %s of node %d, below %s, though it has noticed that the store went back",
+			p.name, f.tickText(tick), node, f.tickText(t.least))
+	}
+	if !undone {
+		f.stamped[node] = max(f.stamped[node], tick+1)
+	}
+	if limit := f.store.cells[node].limit; tick >= limit && !undone {
 		f.fail("ID beyond the limit", "%s issues tick %s of node %d, whose limit is %s", p.name, f.tickText(tick), node, f.tickText(limit))
 	}
-	if !f.owns(p, node, tick, tick+1) {
+	if !f.owns(p, node, tick, tick+1) && !undone {
 		f.fail("ID without a grant", "%s issues tick %s of node %d: %s", p.name, f.tickText(tick), node, f.spansText(node))
 	}
 	if p.first == 0 {
@@ -169,15 +207,15 @@ func (f *fleet) refused(t *thread, err error) {
 	case errors.As(err, &none):
 		f.grantErrors++
 		p.excuse = ""
-		if f.endsEarly() && (f.onlyEnd(p) || f.scarce() || errors.As(p.k.Err(), new(*EndOfTimeError))) {
+		if f.endsEarly() && (f.onlyEnd(p) || f.scarce() || errors.Is(p.k.Err(), lease.ErrEndOfTime)) {
 			p.excuse = "time is over"
 		}
-		if next := p.holder.Tick(); !slices.ContainsFunc(t.looks[:], func(l look) bool { return max(l.tick, next) >= l.limit }) {
+		if next := p.k.Window().Used(); !slices.ContainsFunc(t.looks[:], func(l look) bool { return max(l.tick, next) >= l.limit }) {
 			f.fail("error while there is time", "%s: %v, but it has up to %s, IDs are at %s, and the clock is at %s",
 				p.name, err, f.tickText(t.looks[0].limit), f.tickText(next), f.tickText(t.looks[0].tick))
 		}
 		// Between the old grant and the next there may be ticks that are another's.
-		gap := p.k.held != nil && p.k.held.floor > p.k.used.Limit
+		gap := p.k.Held() != nil && p.k.Held().Floor > p.k.Used().To
 		if !gap && !f.holdsOther(p) && none.Past > 0 && f.calm && f.now > max(f.calmSince, p.started, p.lost)+f.bound() && p.excuse == "" {
 			f.fail("error in the calm", "%s: %v", p.name, err)
 		}
@@ -200,7 +238,7 @@ func (f *fleet) refused(t *thread, err error) {
 // of time.
 func (f *fleet) onlyEnd(p *process) bool {
 	for node := range f.numbers() {
-		if f.store.cells[node].limit < p.k.maxLimit() && (!p.k.pinned() || p.k.node == node) {
+		if f.store.cells[node].limit < p.k.End() && (!p.k.Pinned() || p.node == node) {
 			return false
 		}
 	}
@@ -226,18 +264,18 @@ func withoutWait(err error) error {
 // holdsOther reports whether another process holds, or has taken, the number that p
 // must have.
 func (f *fleet) holdsOther(p *process) bool {
-	if p.gen != nil && p.k.held == nil && errors.As(p.k.Err(), new(*HeldError)) {
+	if p.gen != nil && p.k.Held() == nil && errors.Is(p.k.Err(), lease.ErrHeld) {
 		return true
 	}
 	return slices.ContainsFunc(f.all, func(o *process) bool {
-		return o != p && !o.dead && o.k != nil && o.k.held != nil && o.k.held.cell.Node == p.node
+		return o != p && !o.dead && o.k != nil && o.k.Held() != nil && o.k.Held().Node == p.node
 	})
 }
 
 // scarce reports whether there are more processes than numbers that have time left.
 func (f *fleet) scarce() bool {
 	n := 0
-	for _, cell := range f.store.cells {
+	for _, cell := range f.store.cells[:f.numbers()] {
 		if cell.limit < 1<<f.layout.TimeBits {
 			n++
 		}
@@ -273,7 +311,7 @@ func (f *fleet) checkLiveness(d int64) {
 		default:
 			state := "has no lease"
 			if p.k != nil && p.gen != nil {
-				state = fmt.Sprintf("has node %d up to %s, clock at %s, error %v", p.k.used.Node, f.tickText(p.k.used.Limit), f.tickText(p.k.front()), p.k.Err())
+				state = fmt.Sprintf("has node %d up to %s, clock at %s, error %v", p.k.Used().Node, f.tickText(p.k.Used().To), f.tickText(p.k.Front()), p.k.Err())
 			}
 			f.fail("liveness", "%s has issued nothing since %s (the faults were over at %s): it %s; last error %v",
 				p.name, time.Duration(p.last), time.Duration(f.calmSince), state, p.err)

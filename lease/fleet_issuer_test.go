@@ -1,4 +1,4 @@
-package lease
+package lease_test
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 // issuer is what a thread knows of its calls.
 type issuer struct {
 	kind    callKind
-	calling bool // is within a call of the generator
-	closed  bool // a Close has returned
-	late    bool // it had when the present call began
+	calling bool   // is within a call of the generator
+	closed  bool   // a Close has returned
+	late    bool   // it had when the present call began
+	least   uint64 // that the process had noticed by then, see process
 	ctx     context.Context
 
-	needing bool // has asked for a grant, and has not read the clock since
-	inNeed  bool
-	grants  int // those that had come by then
+	changed <-chan struct{} // of the window, as the generator has it
+	limit   uint64          // of what was granted then
 
 	looks     [2]look      // the latest readings of the clock
 	floor     snowflake.ID // the largest ID that was returned before the call
@@ -43,17 +43,16 @@ const (
 
 // looked notes a reading of the clock that the generator makes.
 func (t *thread) looked() {
-	if !t.calling || t.inNeed {
+	if !t.calling {
 		return
 	}
-	t.needing = false
 	t.looks[1] = t.looks[0]
-	t.looks[0] = look{t.p.k.tickAt(t.p.m.wall()), t.p.limit}
+	t.looks[0] = look{t.f.tickAt(t.p.m.wall()), t.limit}
 }
 
 // tickAt is the tick of a machine's reading.
-func (k *Keeper) tickAt(wall int64) uint64 {
-	return uint64(max(fleetStart.Add(time.Duration(wall)).Sub(k.layout.Epoch), 0) / k.layout.Tick)
+func (f *fleet) tickAt(wall int64) uint64 {
+	return uint64(max(fleetStart.Add(time.Duration(wall)).Sub(f.layout.Epoch), 0) / f.layout.Tick)
 }
 
 // issue is what a thread that issues IDs does.
@@ -74,7 +73,7 @@ func (p *process) issue(t *thread) {
 		if f.mutant != nil && f.mutant.check != nil && !f.mutant.check(p, t) {
 			continue
 		}
-		t.late, t.calling = t.closed, true
+		t.late, t.calling, t.least = t.closed, true, p.noticed
 		ids := t.batch[:1]
 		n := 0
 		var err error
@@ -93,7 +92,7 @@ func (p *process) issue(t *thread) {
 		case bounded:
 			ids[0], err = p.bounded(t)
 		}
-		t.calling, t.needing = false, false
+		t.calling = false
 		if err != nil && t.kind != batched {
 			ids = nil
 		}

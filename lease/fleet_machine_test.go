@@ -1,4 +1,4 @@
-package lease
+package lease_test
 
 import (
 	"time"
@@ -51,6 +51,9 @@ type virtualClock struct{ p *process }
 func (c virtualClock) Now() time.Time {
 	f := c.p.f
 	if t := f.current; t != nil && !t.dead {
+		if t.calling {
+			t.changed, t.limit = c.p.k.Window().Changed(), c.p.limit // as the generator has it
+		}
 		t.hiccup()
 		t.looked()
 	}
@@ -82,8 +85,17 @@ func (c virtualClock) After(d time.Duration) <-chan time.Time {
 
 // waitIsOver reports whether what t waits in would end by itself.
 func (t *thread) waitIsOver() bool {
-	p := t.p
-	return t.dead || t.ctx != nil && t.ctx.Err() != nil || t.calling && p.sealed || t.needing && p.grants != t.grants
+	return t.dead || t.ctx != nil && t.ctx.Err() != nil || t.calling && t.isChanged()
+}
+
+// isChanged reports whether the window has changed since the generator took its channel.
+func (t *thread) isChanged() bool {
+	select {
+	case <-t.changed:
+		return true
+	default:
+		return false
+	}
 }
 
 // bootstrap draws a clock for a new machine.
@@ -150,6 +162,12 @@ func (f *fleet) fault() {
 		if m.p != nil && !m.p.dead {
 			m.p.shutdown()
 		}
+	case restored:
+		if m.p != nil && !m.p.dead {
+			m.p.restore()
+		}
+	case rewind:
+		f.store.rewind()
 	}
 }
 

@@ -1,4 +1,4 @@
-package lease
+package lease_test
 
 import (
 	"math/rand/v2"
@@ -48,6 +48,7 @@ type plan struct {
 type tally struct {
 	threads, issues, refusals, grantErrors, grants, requests int
 	pauses, faults, crashes, zombies, shutdowns, lateWrites  int
+	restores, rewinds, wentBack, repeats                     int
 	calmSince                                                int64
 	live                                                     int
 	excused                                                  map[string]int
@@ -76,7 +77,9 @@ const (
 	pauseAll
 	zombie
 	shutdown
+	restored // the memory of a process was, as far as it is told
 	faultKinds
+	rewind // the store goes back: in few runs, since then some IDs may be issued twice
 )
 
 // fleetStart is the true time at which every run starts.
@@ -93,8 +96,8 @@ func newFleet(seed uint64, m *mutant) *fleet {
 	f.excused = map[string]int{}
 	f.ids = make(map[snowflake.ID]struct{}, 1024)
 	n := f.numbers()
-	f.granted, f.stamped = make([][]span, n), make([]uint64, n)
-	f.store = &virtualStore{f: f, cells: make([]storedCell, n), locks: map[int64]*lockToken{}}
+	f.granted, f.stamped, f.undone = make([][]span, n), make([]uint64, n), make([][]span, n)
+	f.store = newVirtualStore(f)
 	for i := range f.count {
 		f.machines = append(f.machines, f.bootstrap(i))
 	}
@@ -152,6 +155,9 @@ func (f *fleet) drawFaults() {
 		if f.often(512) {
 			f.kinds = append(f.kinds, kind)
 		}
+	}
+	if f.often(64) {
+		f.kinds = append(f.kinds, rewind)
 	}
 	if f.mutant != nil {
 		f.kinds = append(f.kinds, f.mutant.faults...)

@@ -1,4 +1,4 @@
-package lease
+package lease_test
 
 import (
 	"context"
@@ -10,7 +10,11 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -22,17 +26,14 @@ type process struct {
 	name    string
 	threads []*thread
 
-	k        *Keeper
+	k        *lease.Keeper
 	gen      *generator.Generator
-	holder   generator.Holder
 	node     int64 // of WithNode, or -1
 	strategy strategies.Strategy
-	// local: does what the keeper does by goroutine, in place of WithPolling.
-	local   bool
-	timeout int64 // of a request
-	ctx     context.Context
-	cancel  func()
-	loop    *thread
+	timeout  int64 // of a request
+	ctx      context.Context
+	cancel   func()
+	loop     *thread
 
 	busy bool // the keeper's mutex is held; a thread that waited for the real one would stop all of them
 	wait []*thread
@@ -42,8 +43,13 @@ type process struct {
 	sealed  bool
 	stopped int64 // true time before which it does not run
 
-	grants   int    // that the generator got
-	limit    uint64 // of the last of them
+	changed  <-chan struct{}  // of the window, when it was looked at last
+	used     window.Range     // that the window was granted last
+	limit    uint64           // of it
+	owned    map[int64]uint64 // by node number: the highest limit that it was granted
+	notices  uint64           // the same, before it has taken back what is left of its grant
+	noticed  uint64           // once it noticed that the store went back: no tick below
+	truth    uint64           // of a mutant: the limit that the store has
 	requests int
 
 	started     int64
@@ -62,7 +68,7 @@ func (m *machine) start() {
 		return
 	}
 	m.started++
-	p := &process{f: f, m: m, name: fmt.Sprintf("%d.%d", m.id, m.started), started: f.now, node: -1, largest: -1, timeout: f.between(f.period/20, f.period), local: f.often(512)}
+	p := &process{f: f, m: m, name: fmt.Sprintf("%d.%d", m.id, m.started), started: f.now, node: -1, largest: -1, timeout: f.between(f.period/20, f.period), owned: map[int64]uint64{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	m.p = p
 	f.all = append(f.all, p)
@@ -87,7 +93,9 @@ func (p *process) main(t *thread) {
 		return
 	}
 	p.strategy = f.strategies[f.rng.IntN(len(f.strategies))]
-	p.gen, err = generator.New(generator.WithLease(simulatedLease{k, p}), generator.WithStrategy(p.strategy))
+	p.lock(t)
+	p.gen, err = generator.New(generator.WithLease(k), generator.WithStrategy(p.strategy))
+	p.unlock()
 	if err != nil {
 		p.failed(t, err)
 		return
@@ -106,7 +114,7 @@ func (p *process) spawnAll(issuers int) {
 	}
 }
 
-func (p *process) newKeeper() (*Keeper, error) {
+func (p *process) newKeeper() (*lease.Keeper, error) {
 	f := p.f
 	log := slog.DiscardHandler
 	if f.trace != nil {
@@ -116,33 +124,28 @@ func (p *process) newKeeper() (*Keeper, error) {
 	if f.windows {
 		window = f.between(f.period/2, 2*f.period)
 	}
-	options := []Option{
-		WithLayout(f.layout), WithClock(virtualClock{p}), WithWindow(max(time.Duration(window), 6*f.layout.Tick)),
-		WithLogger(slog.New(log)), WithOwner(p.name), WithTimeout(time.Hour), WithFleetCheck(time.Minute, f.strict),
-	}
-	if !p.local {
-		options = append(options, WithPolling())
+	options := []lease.Option{
+		lease.WithLayout(f.layout), lease.WithClock(virtualClock{p}), lease.WithWindow(max(time.Duration(window), 6*f.layout.Tick)),
+		lease.WithLogger(slog.New(log)), lease.WithOwner(p.name), lease.WithTimeout(time.Hour), lease.WithFleetCheck(time.Minute, f.strict),
 	}
 	if f.pinned != 0 && (f.pinned == pinnedAll || f.often(512)) {
 		p.node = int64(p.m.id) % f.numbers()
-		options = append(options, WithNode(NodeNumber(p.node)))
+		options = append(options, lease.WithNode(lease.NodeNumber(p.node)))
 	}
-	var store Store = client{p}
+	var store stores.Store = client{p}
 	if f.locking {
 		store = lockingClient{client{p}}
 	}
 	if f.mutant != nil && f.mutant.store != nil {
 		store = f.mutant.store(p, store)
 	}
-	k, err := newKeeper(store, options)
+	k, err := lease.NewKeeper(store, options)
 	if err != nil {
 		return nil, err
 	}
 	// What is left to chance comes from the seed.
-	k.rng = rand.New(rand.NewPCG(f.rng.Uint64(), 0))
-	k.random = func() string { return strconv.FormatUint(k.rng.Uint64(), 36) }
-	k.token, k.cancel = k.random(), p.cancelLoop
-	k.brief = time.Hour // as the timeout: the machine's time must not matter
+	rng := rand.New(rand.NewPCG(f.rng.Uint64(), 0))
+	k.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, p.decides, p.cancelLoop)
 	return k, nil
 }
 
@@ -163,7 +166,9 @@ func (p *process) claim(t *thread) error {
 			}
 		})
 	}
-	return p.k.claimFirst(ctx)
+	p.lock(t)
+	defer p.unlock()
+	return p.k.ClaimFirst(ctx)
 }
 
 // failed ends a process that could not start; another one is started later.
@@ -173,9 +178,9 @@ func (p *process) failed(t *thread, err error) {
 		t.tracef("cannot start: %v", err)
 	}
 	switch {
-	case errors.As(err, new(*NoFreeNodeError)), errors.As(err, new(*StoreError)), errors.As(err, new(*HeldError)),
-		errors.Is(err, context.Canceled), errors.Is(err, ErrClosed):
-	case errors.As(err, new(*EndOfTimeError)), errors.As(err, new(*SkewError)), errors.As(err, new(*OptionError)), errors.As(err, new(*generator.ConfigError)):
+	case errors.As(err, new(*lease.NoFreeNodeError)), errors.Is(err, lease.ErrStore), errors.Is(err, lease.ErrHeld), errors.Is(err, stores.ErrConflict),
+		errors.Is(err, context.Canceled), errors.Is(err, lease.ErrClosed):
+	case errors.Is(err, lease.ErrEndOfTime), errors.Is(err, lease.ErrSkew), errors.As(err, new(*lease.OptionError)), errors.As(err, new(*generator.ConfigError)):
 		if f.calm {
 			p.err, p.excuse = err, fmt.Sprintf("%T", err)
 			return // nothing will change
@@ -194,11 +199,11 @@ func (p *process) keep(t *thread) {
 		next := p.k.Poll(p.ctx)
 		p.unlock()
 		t.cut = false
-		if len(p.k.need) == 0 {
+		if len(p.k.Window().More()) == 0 {
 			t.sleep(next)
 		}
 		select {
-		case <-p.k.need:
+		case <-p.k.Window().More():
 		default:
 		}
 	}
@@ -215,7 +220,7 @@ func (p *process) lock(t *thread) {
 
 func (p *process) unlock() {
 	p.busy = false
-	if n := p.k.counters.conflicts.Load(); n > p.losses {
+	if n := p.k.Stats().Conflicts; n > p.losses {
 		p.losses, p.lost = n, p.f.now
 	}
 	for _, t := range p.wait {
@@ -260,9 +265,9 @@ func (p *process) crash(why string) {
 // end takes a process away.
 func (p *process) end() {
 	p.dead = true
-	for node, token := range p.f.store.locks {
+	for key, token := range p.f.store.locks {
 		if token.by == p {
-			delete(p.f.store.locks, node)
+			delete(p.f.store.locks, key)
 		}
 	}
 	p.f.at(0, p.unwind) // not by a thread of its own
@@ -280,7 +285,7 @@ func (p *process) unwind() {
 
 // shutdown closes the process in good order.
 func (p *process) shutdown() {
-	if p.closing || p.k == nil || p.k.held == nil && p.gen == nil {
+	if p.closing || p.k == nil || p.k.Held() == nil && p.gen == nil {
 		return
 	}
 	p.closing = true
@@ -293,20 +298,15 @@ func (p *process) shutdown() {
 			f.at(f.between(0, p.timeout), func() { cancel(); f.wake(t, 0) })
 		}
 		var err error
-		switch {
-		case f.mutant != nil && f.mutant.close != nil && p.gen != nil:
+		if f.mutant != nil && f.mutant.close != nil && p.gen != nil {
 			err = f.mutant.close(p, t, ctx)
-		case p.gen != nil && f.often(768):
-			err = p.gen.CloseContext(ctx)
-		default:
-			p.cancelLoop()
-			p.lock(t)
-			err = p.k.CloseContext(ctx)
-			p.unlock()
+		} else {
+			err = p.close(t, ctx)
 		}
 		if f.trace != nil {
 			t.tracef("has closed: %v", err)
 		}
+		p.sealed = p.k.Window().Front().Sealed
 		if p.gen != nil && !p.sealed { // only a mutant would
 			p.closing = false
 			return
@@ -318,6 +318,21 @@ func (p *process) shutdown() {
 	})
 }
 
+// close closes the generator, or the keeper. The window is sealed whatever the keeper is
+// doing; only then is the keeper's turn waited for.
+func (p *process) close(t *thread, ctx context.Context) error {
+	t.hiccup()
+	p.k.SealNow()
+	t.hiccup()
+	p.cancelLoop()
+	p.lock(t)
+	defer p.unlock()
+	if p.gen != nil && p.f.often(768) {
+		return p.gen.CloseContext(ctx)
+	}
+	return p.k.CloseContext(ctx)
+}
+
 // closed notes that a Close has returned: from now on there are no IDs.
 func (p *process) closed() {
 	for _, t := range p.threads {
@@ -325,12 +340,76 @@ func (p *process) closed() {
 	}
 }
 
-// seal notes that the generator was closed.
-func (p *process) seal() {
-	p.sealed = true
-	for _, t := range p.threads {
-		if t.calling {
-			t.cutShort()
+// restore is what a process does that was told that its memory was restored.
+func (p *process) restore() {
+	if p.closing || p.gen == nil {
+		return
+	}
+	f := p.f
+	f.restores++
+	f.spawn(p, "restored", func(t *thread) {
+		t.hiccup()
+		p.k.Distrust()
+		t.hiccup()
+		p.lock(t)
+		defer p.unlock()
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		err := p.k.Restored(ctx)
+		if f.trace != nil {
+			t.tracef("was restored: %v", err)
+		}
+	})
+}
+
+// decides is the decision of the keeper's rounds. It is a place at which others come first.
+func (p *process) decides(s protocol.State, r protocol.Read) protocol.Decision {
+	t := p.f.current
+	t.hiccup()
+	var d protocol.Decision
+	if m := p.f.mutant; m != nil && m.decide != nil {
+		d = m.decide(p, s, r)
+	} else {
+		d = protocol.Decide(s, r)
+	}
+	if s.Held != nil && r.Held != nil && !r.Held.Damaged && r.Held.Record.Limit < min(s.Held.Limit, p.owned[s.Held.Node]) && d.Kind != protocol.WentBack {
+		p.f.fail("went back unnoticed", "%s was granted node %d up to %s, reads a limit of %s, and decides %d",
+			p.name, s.Held.Node, p.f.tickText(p.owned[s.Held.Node]), p.f.tickText(r.Held.Record.Limit), d.Kind)
+	}
+	if d.Kind == protocol.WentBack {
+		p.f.wentBack++
+		p.notices, p.lost = max(p.notices, p.owned[d.Node]), p.f.now
+	}
+	t.hiccup()
+	return d
+}
+
+// looks is called after each step of one of p's threads. It sees what became of the window,
+// and wakes the threads that wait for that.
+func (p *process) looks() {
+	k := p.k
+	if k == nil || p.dead {
+		return
+	}
+	if len(k.Window().More()) > 0 && p.loop != nil && p.loop.asleep {
+		p.loop.cutShort()
+	}
+	if now := k.Window().Changed(); now != p.changed {
+		p.changed = now
+		if used := k.Used(); used != p.used {
+			p.used, p.limit = used, used.To
+			if used.To == 0 {
+				p.noticed = p.notices
+			} else {
+				p.owned[used.Node] = max(p.owned[used.Node], used.To)
+				p.f.gets(p, used)
+			}
+		}
+		p.sealed = k.Window().Front().Sealed
+		for _, t := range p.threads {
+			if t.calling && t.asleep && t.isChanged() {
+				t.cutShort()
+			}
 		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !race
 
-package lease
+package lease_test
 
 // fleetDefault is how many seeds TestFleet runs unless it is told.
 const fleetDefault = 1500

@@ -1,4 +1,4 @@
-package lease
+package lease_test
 
 import (
 	"fmt"
@@ -127,6 +127,7 @@ func (f *fleet) step(t *thread) {
 	if !alive {
 		t.ended = true
 	}
+	t.p.looks()
 }
 
 // thread is a coroutine of a process.

@@ -1,12 +1,16 @@
-package lease
+package lease_test
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // virtualStore keeps the cells of a run. A request arrives some time after it was
@@ -14,19 +18,55 @@ import (
 // may fail to happen.
 type virtualStore struct {
 	f        *fleet
-	cells    []storedCell // by node number
-	order    []int64      // node numbers of cells, as they were created
+	keys     []string     // of the node numbers, and that of the layout after them
+	cells    []storedCell // by the index of their keys
 	versions uint64
-	locks    map[int64]*lockToken
+	locks    map[string]*lockToken
 	late     []*request // those that are, or were, held up
+	backup   []storedCell
+}
+
+func newVirtualStore(f *fleet) *virtualStore {
+	s := &virtualStore{f: f, locks: map[string]*lockToken{}}
+	for node := range f.numbers() {
+		s.keys = append(s.keys, protocol.NodeKey(node))
+	}
+	s.keys = append(s.keys, protocol.LayoutKey)
+	s.cells = make([]storedCell, len(s.keys))
+	return s
+}
+
+// index is that of a key.
+func (s *virtualStore) index(key string) int64 {
+	if node, ok := protocol.NodeOf(key); ok {
+		return node
+	}
+	return int64(len(s.keys)) - 1
+}
+
+// rewind brings the cells of a backup back, and makes one for the next time. Of what was
+// granted since, each process that holds it has it still, but the store knows nothing of
+// it, and may grant it a second time.
+func (s *virtualStore) rewind() {
+	f := s.f
+	if s.backup != nil {
+		f.rewinds++
+		f.tracef("store: goes back")
+		for node := range f.numbers() {
+			was, is := &s.cells[node], s.backup[node]
+			f.rewound(node, was.limit, is.limit)
+			*was = is
+		}
+	}
+	s.backup = slices.Clone(s.cells)
 }
 
 // storedCell is a cell, and what it was before.
 type storedCell struct {
-	Cell
+	stores.Cell
 	limit   uint64
 	holder  bool
-	earlier [2]Cell
+	earlier [2]stores.Cell
 }
 
 type lockToken struct{ by *process }
@@ -51,41 +91,45 @@ type request struct {
 	p       *process
 	t       *thread // who waits for the reply, or nil
 	kind    requestKind
-	node    int64
+	node    int64 // or the index of the layout's key
+	from    string
+	to      string
 	version uint64
 	value   []byte
 
 	back    int64 // how long the reply takes, or -1 if there will be none
 	arrived bool
 	done    bool // the reply is there
-	cell    Cell
-	cells   []Cell
+	cell    stores.Cell
+	cells   []stores.Cell
 	err     error
 }
 
 var (
 	errVirtual  = errors.New("fleet: no reply from the store")
-	errVersion  = fmt.Errorf("fleet: another version: %w", ErrConflict)
-	errOccupied = fmt.Errorf("fleet: %w", ErrLocked)
+	errVersion  = fmt.Errorf("fleet: another version: %w", stores.ErrConflict)
+	errOccupied = fmt.Errorf("fleet: %w", stores.ErrLocked)
 )
 
-func (c client) List(ctx context.Context) ([]Cell, error) {
-	r := &request{kind: listing}
+func (c client) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	r := &request{kind: listing, from: from, to: to}
 	err := c.send(ctx, r)
-	return r.cells, err
+	return r.cells[:min(len(r.cells), limit)], err
 }
 
-func (c client) Read(ctx context.Context, node int64) (Cell, error) {
-	r := &request{kind: reading, node: node}
+func (c client) Read(ctx context.Context, key string) (stores.Cell, error) {
+	r := &request{kind: reading, node: c.p.f.store.index(key)}
 	err := c.send(ctx, r)
 	return r.cell, err
 }
 
-func (c client) Swap(ctx context.Context, old Cell, value []byte) (Cell, error) {
-	r := &request{kind: swapping, node: old.Node, version: old.Version, value: value}
+func (c client) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	r := &request{kind: swapping, node: c.p.f.store.index(key), version: version, value: value}
 	err := c.send(ctx, r)
-	return r.cell, err
+	return r.cell.Version, err
 }
+
+func (c client) Close() error { return nil }
 
 // send sends a request, and waits for what comes of it.
 func (c client) send(ctx context.Context, r *request) error {
@@ -142,7 +186,7 @@ func (c client) send(ctx context.Context, r *request) error {
 	}
 	err := r.err
 	if !r.done {
-		r.cell, r.cells = Cell{}, nil
+		r.cell, r.cells = stores.Cell{}, nil
 	}
 	t.hiccup()
 	return err
@@ -178,11 +222,13 @@ func (r *request) effect() {
 	r.err = nil
 	switch r.kind {
 	case listing:
-		r.cells = make([]Cell, 0, len(s.order))
-		for _, node := range s.order {
-			cell := s.cells[node].Cell
+		for i, key := range s.keys {
+			cell := s.cells[i].Cell
+			if cell.Version == 0 || key < r.from || key >= r.to {
+				continue
+			}
 			if r.f.stale && r.f.often(128) { // a listing may be out of date
-				if old := s.cells[node].earlier[r.f.rng.IntN(2)]; old.Version > 0 {
+				if old := s.cells[i].earlier[r.f.rng.IntN(2)]; old.Version > 0 {
 					cell = old
 				}
 			}
@@ -190,30 +236,31 @@ func (r *request) effect() {
 		}
 	case reading:
 		r.cell = s.cells[r.node].Cell
-		r.cell.Node = r.node
+		r.cell.Key = s.keys[r.node]
 	case swapping:
 		r.cell, r.err = s.swap(r)
 	}
 }
 
 // swap is where the protocol's promises are checked, see checks.
-func (s *virtualStore) swap(r *request) (Cell, error) {
+func (s *virtualStore) swap(r *request) (stores.Cell, error) {
 	f, cell := s.f, &s.cells[r.node]
 	if cell.Version != r.version {
-		return Cell{}, errVersion
+		return stores.Cell{}, errVersion
 	}
 	if r.t == nil {
 		f.lateWrites++
 	}
-	limit, holder := peek(r.value)
-	f.landed(r.p, r.node, cell.limit, limit)
-	if cell.Version == 0 {
-		s.order = append(s.order, r.node)
-	} else {
+	if cell.Version != 0 {
 		cell.earlier[1], cell.earlier[0] = cell.earlier[0], cell.Cell
 	}
 	s.versions++
-	cell.Cell = Cell{Node: r.node, Version: s.versions, Value: r.value}
+	cell.Cell = stores.Cell{Key: s.keys[r.node], Version: s.versions, Value: r.value}
+	if r.node == f.numbers() { // the layout
+		return cell.Cell, nil
+	}
+	limit, holder := peek(r.value)
+	f.landed(r.p, r.node, cell.limit, limit)
 	cell.limit, cell.holder = limit, holder
 	f.note(uint64(r.node)<<48 ^ limit)
 	if f.trace != nil {
@@ -236,23 +283,23 @@ func peek(value []byte) (limit uint64, holder bool) {
 	return limit, bytes.Contains(value[:i], []byte(`"holder":`))
 }
 
-func (c lockingClient) TryLock(ctx context.Context, node int64) (func(), error) {
+func (c lockingClient) TryLock(ctx context.Context, key string) (func(), error) {
 	f, p := c.p.f, c.p
 	f.current.hiccup()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if f.store.locks[node] != nil {
+	if f.store.locks[key] != nil {
 		return nil, errOccupied
 	}
 	token := &lockToken{p}
-	f.store.locks[node] = token
+	f.store.locks[key] = token
 	if f.trace != nil {
-		f.current.tracef("locks %d", node)
+		f.current.tracef("locks %s", key)
 	}
 	return func() {
-		if f.store.locks[node] == token {
-			delete(f.store.locks, node)
+		if f.store.locks[key] == token {
+			delete(f.store.locks, key)
 		}
 	}, nil
 }
@@ -299,6 +346,9 @@ func (r *request) String() string {
 		return "list"
 	case reading:
 		return fmt.Sprintf("read %d", r.node)
+	}
+	if r.node == r.f.numbers() {
+		return "swap of the layout"
 	}
 	limit, holder := peek(r.value)
 	return fmt.Sprintf("swap %d, version %d, limit %s, held %v", r.node, r.version, r.f.tickText(limit), holder)

@@ -1,4 +1,4 @@
-package lease
+package lease_test
 
 import (
 	"bytes"
@@ -107,7 +107,6 @@ func (f *fleet) nextFault() {
 
 // runFleets runs seeds on all cores, and tells of the first that fails.
 func runFleets(t *testing.T, from uint64, seeds int, m *mutant) string {
-	defer withQuickRecords()()
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var group errgroup.Group
 	var next atomic.Uint64
@@ -155,6 +154,10 @@ func (s *tally) add(o *tally) {
 	s.crashes += o.crashes
 	s.zombies += o.zombies
 	s.shutdowns += o.shutdowns
+	s.restores += o.restores
+	s.rewinds += o.rewinds
+	s.wentBack += o.wentBack
+	s.repeats += o.repeats
 	s.lateWrites += o.lateWrites
 	s.live += o.live
 	for why, n := range o.excused {
@@ -164,8 +167,8 @@ func (s *tally) add(o *tally) {
 
 func (s *tally) String() string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%d IDs, %d errors (%d for lack of a grant), %d grants, %d requests, %d writes that came late, %d faults, %d pauses, %d crashes, %d zombies, %d shutdowns; in the calm %d issue as they should",
-		s.issues, s.refusals, s.grantErrors, s.grants, s.requests, s.lateWrites, s.faults, s.pauses, s.crashes, s.zombies, s.shutdowns, s.live)
+	fmt.Fprintf(&b, "%d IDs, %d errors (%d for lack of a grant), %d grants, %d requests, %d writes that came late, %d faults, %d pauses, %d crashes, %d zombies, %d shutdowns, %d restores, %d times that the store went back (%d processes noticed, %d IDs were repeated in the time that it lost); in the calm %d issue as they should",
+		s.issues, s.refusals, s.grantErrors, s.grants, s.requests, s.lateWrites, s.faults, s.pauses, s.crashes, s.zombies, s.shutdowns, s.restores, s.rewinds, s.wentBack, s.repeats, s.live)
 	var whys []string
 	for why := range s.excused {
 		whys = append(whys, why)

@@ -10,18 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestFleetCheck(t *testing.T) {
 	for _, skew := range []time.Duration{0, 30 * time.Second, -30 * time.Second, 2 * time.Minute, -2 * time.Minute, 10 * time.Hour, -10 * time.Hour} {
 		t.Run(skew.String(), func(t *testing.T) {
 			truth := clocktest.NewVirtual(noon)
-			memory := leasetest.NewMemory()
+			memory := storetest.NewMemory()
 			var fleet []*lease.Keeper
 			for range 5 {
-				fleet = append(fleet, claim(t, memory.Client(), truth))
+				fleet = append(fleet, claim(t, memory.Client(), truth, small(4)))
 			}
 			live := func(d time.Duration) {
 				for ; d > 0; d -= time.Second {
@@ -37,21 +37,18 @@ func TestFleetCheck(t *testing.T) {
 			ours.AutoAdvance(true) // as the check waits; they live on meanwhile
 			store := memory.Client()
 			listed := 0
-			store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
-				if op.Kind == leasetest.OpList {
+			store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+				if op.Kind == storetest.OpList {
 					if listed++; listed == 2 {
 						live(lease.DefaultWindow / 2)
 					}
 				}
-				return leasetest.None
+				return storetest.None
 			}
-			k, err := lease.Claim(t.Context(), store, quiet(ours, lease.WithFleetCheck(lease.DefaultFleetLimit, true))...)
+			k, err := lease.Claim(t.Context(), store, quiet(ours, small(4), lease.WithFleetCheck(lease.DefaultFleetLimit, true))...)
 			if wrong {
-				var e *lease.SkewError
-				require.ErrorAs(t, err, &e)
-				require.InDelta(t, skew, e.Skew, float64(lease.DefaultWindow/3))
-				require.Equal(t, 5, e.Nodes)
-				require.Equal(t, lease.DefaultFleetLimit, e.Limit)
+				require.ErrorIs(t, err, lease.ErrSkew)
+				require.ErrorContains(t, err, "by the grants of 5 nodes (limit 1m0s)")
 			} else {
 				require.NoError(t, err)
 				require.NoError(t, k.Close())
@@ -60,7 +57,7 @@ func TestFleetCheck(t *testing.T) {
 			// Not strict, it only says so, when the others have shown that they live.
 			var log bytes.Buffer
 			store.Before = nil
-			k, err = lease.Claim(t.Context(), store, quiet(ours, logTo(&log))...)
+			k, err = lease.Claim(t.Context(), store, quiet(ours, small(4), logTo(&log))...)
 			require.NoError(t, err)
 			warned := func() bool { return bytes.Contains(log.Bytes(), []byte("the fleet")) }
 			require.False(t, warned(), "%s", log.String())
@@ -83,14 +80,14 @@ func TestFleetCheck(t *testing.T) {
 // A fleet that was stopped over night is no reason not to start again.
 func TestFleetCheckOfAFleetThatStopped(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	for range 5 {
-		_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock)...)
+		_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, small(4))...)
 		require.NoError(t, err)
 	}
 	clock.Advance(8 * time.Hour)
 	clock.AutoAdvance(true)
-	k, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithFleetCheck(time.Minute, true))...)
+	k, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, small(4), lease.WithFleetCheck(time.Minute, true))...)
 	require.NoError(t, err)
 	require.NoError(t, k.Close())
 
@@ -99,19 +96,22 @@ func TestFleetCheckOfAFleetThatStopped(t *testing.T) {
 	cause := errors.New("shut down")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	store := memory.Client()
-	store.After = func(context.Context, leasetest.Op) { cancel(cause) }
-	_, err = lease.Claim(ctx, store, quiet(clock, lease.WithFleetCheck(time.Minute, true))...)
+	store.After = func(_ context.Context, op storetest.Op) {
+		if op.Kind == storetest.OpList {
+			cancel(cause)
+		}
+	}
+	_, err = lease.Claim(ctx, store, quiet(clock, small(4), lease.WithFleetCheck(time.Minute, true))...)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, cause)
-	var skew *lease.SkewError
-	require.ErrorAs(t, err, &skew)
+	require.ErrorIs(t, err, lease.ErrSkew)
 }
 
 // Those who died at some time or other stand in nobody's way: what counts is where
 // most stand together.
 func TestFleetCheckGoesByMost(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	for range 20 { // crashed, one a minute
 		_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock)...)
 		require.NoError(t, err)

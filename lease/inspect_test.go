@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -12,15 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // crash claims node as a process that then does nothing more: it gives nothing back,
 // and extends nothing.
-func crash(t *testing.T, store lease.Store, node int64, options ...lease.Option) *lease.Keeper {
+func crash(t *testing.T, store stores.Store, node int64, options ...lease.Option) *lease.Keeper {
 	t.Helper()
 	k, err := lease.Claim(t.Context(), store, append([]lease.Option{lease.WithPolling(), lease.WithNode(lease.NodeNumber(node)),
 		lease.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
@@ -37,14 +40,14 @@ func TestInspect(t *testing.T) {
 	require.NoError(t, err)
 	fleet := lease.WithLayout(twitter)
 	const window = 30 * time.Second
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	crash(t, store, 9, fleet, at(0), lease.WithOwner("nine"))
 	crash(t, store, 4, fleet, at(12*time.Minute), lease.WithOwner("four"))
 	crash(t, store, 5, fleet, at(-window-window/2), lease.WithOwner("five")) // limit past, by less than a window
 	crash(t, store, 6, fleet, at(-3*window), lease.WithOwner("six"))
 	released := crash(t, store, 2, fleet, at(0))
 	require.NoError(t, released.Close())
-	_, err = store.Swap(t.Context(), lease.Cell{Node: 3}, []byte("rubbish"))
+	_, err = store.Swap(t.Context(), protocol.NodeKey(3), 0, []byte("rubbish"))
 	require.NoError(t, err)
 
 	got, err := lease.Inspect(t.Context(), store)
@@ -65,12 +68,11 @@ func TestInspect(t *testing.T) {
 	}
 	assert.Equal(t, []row{
 		{2, lease.Released, ""}, {3, lease.Damaged, ""}, {4, lease.Held, "four"},
-		{5, lease.Held, "five"}, {6, lease.Abandoned, "six"}, {9, lease.Held, "nine"},
+		{5, lease.Held, "five"}, {6, lease.Expired, "six"}, {9, lease.Held, "nine"},
 	}, rows)
 
-	var damaged *lease.RecordError
-	require.ErrorAs(t, got[1].Err, &damaged)
-	assert.Equal(t, int64(3), damaged.Node)
+	require.ErrorIs(t, got[1].Err, stores.ErrDamaged)
+	assert.ErrorContains(t, got[1].Err, "node number 3")
 
 	four := got[2]
 	assert.Equal(t, window, four.Window)
@@ -84,7 +86,7 @@ func TestInspect(t *testing.T) {
 
 // Of a Locker the lock says who is alive, and not the time.
 func TestInspectAsksTheLock(t *testing.T) {
-	store := leasetest.NewMemory().Locking()
+	store := storetest.NewMemory().Locking()
 	crash(t, store, 1, at(-time.Hour))
 	crash(t, store, 2)
 	other := store.Client()
@@ -98,12 +100,12 @@ func TestInspectAsksTheLock(t *testing.T) {
 		for _, h := range got {
 			states = append(states, h.State)
 		}
-		assert.Equal(t, []lease.State{lease.Held, lease.Held, lease.Abandoned}, states)
+		assert.Equal(t, []lease.State{lease.Held, lease.Held, lease.Expired}, states)
 	}
 }
 
 func TestForceRelease(t *testing.T) {
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	holder, err := lease.Claim(t.Context(), store, lease.WithPolling(), lease.WithOwner("holder"), lease.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	gen, err := generator.New(generator.WithLease(holder))
@@ -119,9 +121,9 @@ func TestForceRelease(t *testing.T) {
 		before.State, before.Owner, before.Ahead = lease.Released, "", 0
 		assert.Equal(t, before, after, "all else is as it was, the limit above all")
 	}
-	version := store.Peek(node).Version
+	version := store.Peek(protocol.NodeKey(node)).Version
 	require.NoError(t, lease.ForceRelease(t.Context(), store, node))
-	assert.Equal(t, version, store.Peek(node).Version, "what is released is not written")
+	assert.Equal(t, version, store.Peek(protocol.NodeKey(node)).Version, "what is released is not written")
 
 	// The next one begins where the holder ends, who may go on until then.
 	next := crash(t, store, node)
@@ -138,64 +140,58 @@ func TestForceRelease(t *testing.T) {
 
 func TestForceReleaseFails(t *testing.T) {
 	t.Run("never claimed", func(t *testing.T) {
-		var never *lease.NeverClaimedError
-		require.ErrorAs(t, lease.ForceRelease(t.Context(), leasetest.NewMemory(), 7), &never)
-		assert.Equal(t, int64(7), never.Node)
-		_, err := lease.InspectNode(t.Context(), leasetest.NewMemory(), 7)
-		require.ErrorAs(t, err, &never)
+		require.ErrorIs(t, lease.ForceRelease(t.Context(), storetest.NewMemory(), 7), lease.ErrNeverClaimed)
+		_, err := lease.InspectNode(t.Context(), storetest.NewMemory(), 7)
+		require.ErrorIs(t, err, lease.ErrNeverClaimed)
 	})
 	t.Run("alive", func(t *testing.T) {
-		store := leasetest.NewMemory().Locking()
+		store := storetest.NewMemory().Locking()
 		crash(t, store, 7, lease.WithOwner("seven"))
-		was := store.Peek(7)
-		var held *lease.HeldError
-		require.ErrorAs(t, lease.ForceRelease(t.Context(), store, 7), &held)
-		assert.Equal(t, "seven", held.Owner)
-		require.ErrorIs(t, held, lease.ErrLocked)
-		assert.Equal(t, was, store.Peek(7))
+		was := store.Peek(protocol.NodeKey(7))
+		require.ErrorIs(t, lease.ForceRelease(t.Context(), store, 7), lease.ErrHeld)
+		require.ErrorIs(t, lease.ForceRelease(t.Context(), store, 7), stores.ErrLocked)
+		require.ErrorContains(t, lease.ForceRelease(t.Context(), store, 7), "seven")
+		assert.Equal(t, was, store.Peek(protocol.NodeKey(7)))
 
 		store.Crash()
 		require.NoError(t, lease.ForceRelease(t.Context(), store, 7))
 		crash(t, store, 7) // the lock was left to the next
 	})
 	t.Run("extended meanwhile", func(t *testing.T) {
-		store := leasetest.NewMemory()
+		store := storetest.NewMemory()
 		crash(t, store, 7, lease.WithOwner("seven"))
 		meddler := store.Client()
-		store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
-			if op.Kind == leasetest.OpSwap {
-				_, err := meddler.Swap(t.Context(), meddler.Peek(7), meddler.Peek(7).Value)
+		store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+			if isSwap(op) {
+				_, err := meddler.Swap(t.Context(), op.Key, meddler.Peek(op.Key).Version, meddler.Peek(op.Key).Value)
 				require.NoError(t, err)
 			}
-			return leasetest.None
+			return storetest.None
 		}
-		var changed *lease.ChangedError
-		require.ErrorAs(t, lease.ForceRelease(t.Context(), store, 7), &changed)
-		assert.Equal(t, int64(7), changed.Node)
-		assert.Equal(t, "seven", changed.Owner)
-		assert.ErrorIs(t, changed, lease.ErrConflict)
+		err := lease.ForceRelease(t.Context(), store, 7)
+		require.ErrorIs(t, err, stores.ErrConflict)
+		assert.ErrorContains(t, err, "seven")
 	})
 	t.Run("damaged", func(t *testing.T) {
-		store := leasetest.NewMemory()
-		_, err := store.Swap(t.Context(), lease.Cell{Node: 7}, []byte("rubbish"))
+		store := storetest.NewMemory()
+		_, err := store.Swap(t.Context(), protocol.NodeKey(7), 0, []byte("rubbish"))
 		require.NoError(t, err)
-		var damaged *lease.RecordError
-		require.ErrorAs(t, lease.ForceRelease(t.Context(), store, 7), &damaged)
-		assert.Equal(t, "rubbish", string(store.Peek(7).Value))
+		require.ErrorIs(t, lease.ForceRelease(t.Context(), store, 7), stores.ErrDamaged)
+		assert.Equal(t, "rubbish", string(store.Peek(protocol.NodeKey(7)).Value))
 	})
 	t.Run("store fails", func(t *testing.T) {
-		for _, kind := range []leasetest.OpKind{leasetest.OpRead, leasetest.OpSwap} {
-			store := leasetest.NewMemory()
+		for _, kind := range []storetest.OpKind{storetest.OpRead, storetest.OpSwap} {
+			store := storetest.NewMemory()
 			crash(t, store, 7)
-			store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
+			store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
 				if op.Kind == kind {
-					return leasetest.Unavailable
+					return storetest.Unavailable
 				}
-				return leasetest.None
+				return storetest.None
 			}
-			var failed *lease.StoreError
-			require.ErrorAs(t, lease.ForceRelease(t.Context(), store, 7), &failed)
-			assert.Equal(t, kind.String(), failed.Op)
+			err := lease.ForceRelease(t.Context(), store, 7)
+			require.ErrorIs(t, err, lease.ErrStore)
+			assert.ErrorContains(t, err, ": "+kind.String()+" node/0000007: ")
 		}
 	})
 }
@@ -203,28 +199,31 @@ func TestForceReleaseFails(t *testing.T) {
 // half is a store that cannot list all of its cells, such as a directory with a
 // damaged file.
 type half struct {
-	lease.Store
+	stores.Store
 	err error
 }
 
-func (h half) List(ctx context.Context) ([]lease.Cell, error) {
-	cells, err := h.Store.List(ctx)
+func (h half) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	cells, err := h.Store.List(ctx, from, to, limit)
 	return cells, errors.Join(err, h.err)
 }
 
 func TestInspectOfAStoreThatFails(t *testing.T) {
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	crash(t, store, 7)
-	broken := errors.New("cell 8 is on fire")
+	broken := fmt.Errorf("cell 8 is on fire: %w", stores.ErrDamaged)
 	got, err := lease.Inspect(t.Context(), half{store, broken})
-	var failed *lease.StoreError
-	require.ErrorAs(t, err, &failed)
 	require.ErrorIs(t, err, broken)
 	assert.Len(t, got, 1, "what could be listed")
+
+	away := errors.New("the server is away")
+	_, err = lease.Inspect(t.Context(), half{store, away})
+	require.ErrorIs(t, err, lease.ErrStore)
+	require.ErrorIs(t, err, away)
 }
 
 func TestStateNames(t *testing.T) {
-	for state, want := range map[lease.State]string{lease.Damaged: "damaged", lease.Held: "held", lease.Released: "released", lease.Abandoned: "abandoned"} {
+	for state, want := range map[lease.State]string{lease.Damaged: "damaged", lease.Held: "held", lease.Released: "released", lease.Expired: "expired", lease.Reserved: "reserved"} {
 		assert.Equal(t, want, state.String())
 	}
 	assert.True(t, strings.HasPrefix(lease.State(9).String(), "State("))

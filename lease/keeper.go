@@ -3,77 +3,72 @@ package lease
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
-	"math/rand/v2"
+	"fmt"
+	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 )
 
-// Keeper holds a lease: it claims a node number in a [Store], extends the grant
+// Keeper holds a lease: it claims a node number in a [stores.Store], extends the grant
 // long before it is used up, claims another number when the one it holds was taken,
 // and releases it in the end. Make one with [Claim] and give it to the generator
 // that is to issue IDs under it; closing that closes the Keeper.
 //
-// It is a [generator.Lease], whose methods are for the generator. The rest is safe for
-// use by several goroutines at once. A Keeper owns one goroutine, which ends with
-// it, unless it was made [WithPolling].
+// A Keeper is safe for use by several goroutines at once. It owns one goroutine, which
+// ends when it is closed, unless it was made [WithPolling].
 type Keeper struct {
 	config
-	random func() string // draws tokens and names of writes
-	rng    *rand.Rand    // draws among free cells
-
-	// The goroutine that extends, if there is one.
-	need     chan struct{} // capacity 1: asks for a look ahead of time
-	cancel   context.CancelFunc
-	finished chan struct{} // closed when it has ended; nil without
-
+	window   *window.Window
+	random   func() string // draws tokens and names of writes
+	decide   func(protocol.State, protocol.Read) protocol.Decision
 	counters counters
 
-	mu sync.Mutex // of what follows: held for a whole round, so that there is one at a time
+	cancel   context.CancelFunc // ends the goroutine
+	finished chan struct{}      // closed when it has ended; nil without one
+
+	// turn has capacity 1. Who put a value in works on the lease: what follows, up to the
+	// next group, is its own.
+	turn chan struct{}
 
 	token  string
-	holder generator.Holder // nil until a generator is bound
-	sealed bool             // to be closed: no generator may be bound any longer
-	closed bool
-
-	held *holding // the cell that is ours in the store, or nil
-	// used is the grant that the generator issues under. It is held's, but for the
-	// time between losing one cell and going over to the next.
-	used  generator.Grant
-	ended generator.Grant // of which it was said that it ended
-
-	tries map[string]uint64  // the floors of claims of unknown outcome, by their writes
-	seen  map[int64]sighting // cells of others
-	doubt doubt
+	closed bool           // the lease was released, or that has failed
+	lost   error          // why there will be no other grant, or nil
+	held   *protocol.Held // the cell that is ours in the store, or nil
+	doubt  bool           // the cell that is held is to be read before it is written
+	unlock func()         // of the cell that is held or raised; never nil
+	claims []protocol.Pending
+	raise  *protocol.Raise
+	most   uint64 // the highest limit that was read or owned, but of reservations
+	least  uint64 // no claim begins below: most, once the store went back
+	probe  *probe // the claim that is under way, or nil
+	seen   map[int64]sighting
+	bad    map[int64]error // cells that were logged to be damaged
+	doubts doubt
+	ended  window.Range // of which it was logged that it ended
 
 	due      time.Duration // elapsed time from which on to write again
 	retry    time.Duration // elapsed time before which the store is left alone
 	failures int           // in a row
 	since    time.Time     // of the first of them
 
-	state sync.Mutex // of what follows: for those who must not wait for a round
-	err   error
-	shown generator.Grant
-}
+	// state guards what follows, for those who must not wait for a turn.
+	state    sync.Mutex
+	err      error
+	used     window.Range // that the window was granted last
+	bound    bool
+	restored bool // nothing is granted before the turn's owner has forgotten what it knew
 
-// holding is a cell that is ours.
-type holding struct {
-	cell  Cell
-	floor uint64 // of the grant with which we claimed it
-	limit uint64 // what the store is known to have
-	// writes are those of unknown outcome since cell was seen. All are conditional
-	// on its version, so that at most one can ever land.
-	writes map[string]bool
-	unlock func() // or nil
-}
-
-// sighting says since when a cell has had its version, in elapsed time.
-type sighting struct {
-	version uint64
-	since   time.Duration
+	closing atomic.Bool // set for good by the first Close, before the window is sealed
 }
 
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
@@ -81,18 +76,16 @@ type sighting struct {
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
 // then wraps that of ctx as well.
 //
-// The error is
+// The error is a [*NoFreeNodeError] if all node numbers are held, a
+// [*LayoutMismatchError] if the store's cells are for another layout, and an
+// [*OptionError] if an option is out of range or nil. Else it wraps
 //
-//   - [*NoFreeNodeError]: all node numbers are held,
-//   - [*HeldError]: that of [WithNode] is held by another living process,
-//   - [*StoreError]: the store failed,
-//   - [*LayoutMismatchError]: the store's cells are not this fleet's,
-//   - [*RecordError], or an error of the store that wraps [ErrDamaged]: a cell is
-//     damaged,
-//   - [*SkewError]: the clock is far from the fleet's, and [WithFleetCheck] is strict,
-//   - [*EndOfTimeError]: no node number has time left in the layout,
-//   - [*OptionError]: an option is out of range or nil.
-func Claim(ctx context.Context, store Store, options ...Option) (*Keeper, error) {
+//   - [ErrHeld]: the number of [WithNode] is held by another living process, or reserved,
+//   - [ErrStore]: the store failed,
+//   - [stores.ErrDamaged]: the cell of the layout, or of the number of [WithNode], is damaged,
+//   - [ErrSkew]: the clock is far from the fleet's, and [WithFleetCheck] is strict,
+//   - [ErrEndOfTime]: no node number has time left in the layout.
+func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper, error) {
 	if err := checkArguments("Claim", ctx, store); err != nil {
 		return nil, err
 	}
@@ -109,50 +102,70 @@ func Claim(ctx context.Context, store Store, options ...Option) (*Keeper, error)
 	return k, nil
 }
 
-func newKeeper(store Store, options []Option) (*Keeper, error) {
+func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	c, err := configure(store, options)
 	if err != nil {
 		return nil, err
 	}
 	return &Keeper{
-		config: c, random: randomToken, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), token: randomToken(),
-		need: make(chan struct{}, 1), cancel: func() {},
-		tries: map[string]uint64{}, seen: map[int64]sighting{},
+		config: c, window: window.New(uint8(c.layout.SequenceBits), c.end()),
+		random: randomToken, decide: protocol.Decide, token: randomToken(), cancel: func() {}, unlock: func() {},
+		turn: make(chan struct{}, 1), seen: map[int64]sighting{}, bad: map[int64]error{},
 	}, nil
 }
 
-// claimFirst claims a node number, and waits for one as long as ctx's deadline
-// allows.
+// claimFirst claims a node number, and waits for one as long as ctx's deadline allows.
 func (k *Keeper) claimFirst(ctx context.Context) error {
 	var before error
 	for {
-		k.mu.Lock()
-		err := k.claim(ctx)
-		k.mu.Unlock()
-		if err == nil || !k.mayPass(err) {
+		err := k.take(ctx)
+		if err != nil {
+			return err
+		}
+		err = k.work(ctx)
+		k.leave()
+		if err == nil || !mayPass(err) {
 			return err
 		}
 		if before != nil && ctx.Err() != nil {
 			return ended(before, ctx) // which says more than that the last try was cut off
 		}
-		before = err
 		if _, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
 			return err
 		}
-		var store *StoreError
-		switch {
-		case ctx.Err() != nil: // it is not tried again
-		case errors.As(err, &store) && !errors.Is(err, ErrConflict):
-			k.log.Warn("lease: store does not answer, trying on", "err", err)
-		default:
+		if before == nil && ctx.Err() == nil {
 			k.log.Info("lease: waiting for a node number", "err", err)
 		}
+		before = err
 		select {
 		case <-k.after(k.pause()):
 		case <-ctx.Done():
 			return ended(err, ctx)
 		}
 	}
+}
+
+// mayPass reports whether waiting may help against err.
+func mayPass(err error) bool {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrLost) {
+		return false
+	}
+	var full *NoFreeNodeError
+	return errors.As(err, &full) || errors.Is(err, ErrHeld) || errors.Is(err, ErrStore) || errors.Is(err, ErrStoreWentBack) || errors.Is(err, stores.ErrConflict)
+}
+
+// ended adds to err that ctx has ended.
+func ended(err error, ctx context.Context) error {
+	return fmt.Errorf("%w: %w", errorOf(ctx), err)
+}
+
+// errorOf returns the error of a context that has ended, with its cause.
+func errorOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // start starts the goroutine that keeps the lease.
@@ -165,7 +178,7 @@ func (k *Keeper) start() {
 			next := k.Poll(ctx)
 			select {
 			case <-k.after(next):
-			case <-k.need:
+			case <-k.window.More():
 			case <-ctx.Done():
 				return
 			}
@@ -173,32 +186,47 @@ func (k *Keeper) start() {
 	}()
 }
 
-// Poll does what is due: it extends the grant, or claims another node number, or
-// nothing. It returns how long nothing will be due, unless IDs run ahead of the
-// clock meanwhile. A Keeper does so by itself, unless it was made [WithPolling]. A ctx
-// that is nil counts as [context.Background].
+// take waits for the turn, at most until ctx ends.
+func (k *Keeper) take(ctx context.Context) error {
+	select {
+	case k.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case k.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errorOf(ctx)
+	}
+}
+
+func (k *Keeper) leave() { <-k.turn }
+
+// Poll does one step of the Keeper's work: it extends the grant if that is due, or claims
+// another node number if it holds none. It returns the time for which nothing will be due,
+// unless IDs run ahead of the clock meanwhile. A Keeper does so by itself, unless it was
+// made [WithPolling]. A ctx that is nil counts as [context.Background].
 func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
+	if k.take(ctx) != nil {
+		return k.pause()
+	}
+	defer k.leave()
+	switch {
+	case k.closing.Load():
+		return k.pause()
+	case k.lost != nil:
+		k.noteEnd(nil)
 		return k.pause()
 	}
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
 		return k.retry - now
 	}
-	var err error
-	switch {
-	case k.held == nil && k.pinned(): // lost for good
-	case k.held == nil:
-		err = k.claim(ctx)
-	case k.dueIn() <= 0:
-		err = k.extend(ctx)
-	}
-	k.publish()
+	err := k.work(ctx)
 	if err == nil && k.held != nil && k.dueIn() > 0 {
 		k.settle(ctx)
 	}
@@ -217,59 +245,61 @@ func (k *Keeper) dueIn() time.Duration {
 	if k.held == nil {
 		return k.pause()
 	}
-	in, front := k.due-k.elapsed(), k.front()
-	if k.grant() != k.used { // go over to it in time
-		in = min(in, max(k.span(front+1, min(k.held.floor, k.used.Limit)), time.Millisecond))
+	in, front, h, used := k.due-k.elapsed(), k.front(), k.held, k.granted()
+	if k.grant() != used { // go over to it in time
+		in = min(in, max(k.span(front+1, min(h.Floor, used.To)), time.Millisecond))
 	}
-	if limit := k.held.limit; limit < k.maxLimit() {
-		in = min(in, k.span(front, limit-min(limit, k.window/3*2)))
+	if h.Limit < k.end() {
+		in = min(in, k.span(front, h.Limit-min(h.Limit, k.config.window/3*2)))
 	}
 	return in
 }
 
 // front is the tick from which on time is needed: the clock's, or that of the next
-// ID if it is ahead of it.
-func (k *Keeper) front() uint64 {
-	now := k.tick()
-	if k.holder != nil {
-		return max(now, k.holder.Tick())
-	}
-	return now
+// slot if it is ahead of it.
+func (k *Keeper) front() uint64 { return max(k.tick(), k.window.Used()) }
+
+// granted is what the window was granted last.
+func (k *Keeper) granted() window.Range {
+	k.state.Lock()
+	defer k.state.Unlock()
+	return k.used
 }
 
-// publish gives the generator what is held. A grant of another node number is held
-// back as long as the clock has not come to its floor, and there is time left in
-// the one that is used.
+// grant is what the window is to have.
+func (k *Keeper) grant() window.Range {
+	return window.Range{Node: k.held.Node, From: k.held.Floor, To: k.held.Limit}
+}
+
+// publish gives the window what is held. A grant of another node number is held back as
+// long as the clock has not come to its floor, and there is time left in the one that is
+// used.
 func (k *Keeper) publish() {
 	if k.held == nil {
 		return
 	}
-	grant := k.grant()
-	soon := k.front() + 1 // a tick early, or a call could come between
-	follows := grant.Node == k.used.Node && grant.Floor <= k.used.Limit
-	if !follows && k.holder != nil && soon < grant.Floor && soon < k.used.Limit {
-		return
-	}
-	if grant != k.used {
-		k.used = grant
-		if k.holder != nil {
-			k.holder.Grant(grant)
-		}
-		k.show(grant)
-	}
-}
-
-// grant is the present grant. The generator asks for more when half of the window
-// is left; in the ordinary course it was extended before that.
-func (k *Keeper) grant() generator.Grant {
-	h := k.held
-	return generator.Grant{Node: h.cell.Node, Floor: h.floor, Limit: h.limit, Renew: h.limit - min(h.limit, k.window/2)}
-}
-
-func (k *Keeper) show(grant generator.Grant) {
+	grant, soon := k.grant(), k.front()+1 // a tick early, or a call could come between
 	k.state.Lock()
 	defer k.state.Unlock()
-	k.shown = grant
+	if k.restored || grant == k.used {
+		return
+	}
+	follows := grant.Node == k.used.Node && grant.From <= k.used.To
+	if !follows && k.bound && soon < grant.From && soon < k.used.To {
+		return
+	}
+	k.used = grant
+	// The issuer asks for more when half of the window is left; in the ordinary course the
+	// grant was extended before that.
+	k.window.Grant(grant, grant.To-min(grant.To, k.config.window/2))
+}
+
+// revoke takes the grant back: no slot is taken until the next one.
+func (k *Keeper) revoke() {
+	k.state.Lock()
+	defer k.state.Unlock()
+	k.window.Revoke()
+	k.used.From, k.used.To = 0, 0
 }
 
 // failed notes a failure, and returns when to try again.
@@ -277,7 +307,8 @@ func (k *Keeper) failed(err error) time.Duration {
 	k.setErr(err)
 	if k.failures++; k.failures == 1 {
 		k.since = k.clock.Now()
-		k.log.Warn("lease: not extended yet", "node", k.used.Node, "good until", k.time(k.used.Limit), "err", err)
+		used := k.granted()
+		k.log.Warn("lease: not extended yet", "node", used.Node, "good until", k.time(used.To), "err", err)
 	}
 	pause := k.pause()
 	if k.failures < 10 {
@@ -287,90 +318,93 @@ func (k *Keeper) failed(err error) time.Duration {
 	return pause
 }
 
-// noteEnd says once that nothing is left of the grant: calls fail from now on.
+// noteEnd logs once that nothing is left of the grant: calls fail from now on.
 func (k *Keeper) noteEnd(err error) {
-	if k.ended == k.used || k.tick() < k.used.Limit {
+	used := k.granted()
+	if k.ended == used || used.To == 0 || k.tick() < used.To {
 		return
 	}
-	k.ended = k.used
-	k.log.Error("lease: grant ended", "node", k.used.Node, "at", k.time(k.used.Limit), "err", cmp.Or(err, k.Err()))
+	k.ended = used
+	k.log.Error("lease: grant ended", "node", used.Node, "at", k.time(used.To), "err", cmp.Or(err, k.Err()))
 }
 
-// recovered notes that the store has answered.
+// recovered notes that the store has answered, and that a grant was written.
 func (k *Keeper) recovered() {
-	k.setErr(nil)
+	k.due = k.elapsed() + k.span(0, k.config.window)/3
 	if k.failures > 0 {
 		k.log.Info("lease: recovered", "after", k.clock.Now().Sub(k.since), "failures", k.failures)
 	}
 	k.failures, k.retry, k.since = 0, 0, time.Time{}
+	if k.Err() != nil {
+		k.setErr(nil)
+	}
 }
 
 func (k *Keeper) setErr(err error) {
 	k.state.Lock()
 	defer k.state.Unlock()
+	if k.closing.Load() {
+		err = ErrClosed
+	}
 	k.err = err
+	k.window.Fail(err)
 }
 
 // pause is how long to leave the store alone when there is something to wait for.
 func (k *Keeper) pause() time.Duration {
-	return min(max(k.span(0, k.window)/12, time.Millisecond), time.Second)
+	return min(max(k.span(0, k.config.window)/12, time.Millisecond), time.Second)
 }
 
 // Layout returns the layout of the IDs that the lease is for.
 func (k *Keeper) Layout() snowflake.Layout { return k.layout }
 
 // Clock returns the clock that the lease goes by.
-func (k *Keeper) Clock() generator.Clock { return k.clock }
+func (k *Keeper) Clock() monoclock.Interface { return k.clock }
 
 // Node returns the node number that IDs are issued with. It may change.
 func (k *Keeper) Node() int64 {
 	k.state.Lock()
 	defer k.state.Unlock()
-	return k.shown.Node
+	return k.used.Node
 }
 
 // Granted returns the time that IDs may be issued for: from floor up to, but not
-// including, limit.
+// including, limit. The two are equal if nothing is granted.
 func (k *Keeper) Granted() (floor, limit time.Time) {
 	k.state.Lock()
 	defer k.state.Unlock()
-	return k.time(k.shown.Floor), k.time(k.shown.Limit)
+	return k.time(k.used.From), k.time(k.used.To)
 }
 
-// Err returns why the grant was not extended when that was due last, or nil: the last
-// error of the store, or a [*HeldError] if the node number of [WithNode] was taken, or
-// [ErrClosed]. What was granted before, up to the limit that [Keeper.Granted] tells, can
-// be used up all the same.
+// Err returns why the grant was not extended when that was due last, or nil. It wraps
+// [ErrStore], [ErrHeld] and [ErrLost] if the node number of [WithNode] was taken,
+// [ErrStoreWentBack], or [ErrClosed]. Unless it is ErrStoreWentBack, the rest of the
+// grant, up to the limit of [Keeper.Granted], can still be used.
 func (k *Keeper) Err() error {
 	k.state.Lock()
 	defer k.state.Unlock()
 	return k.err
 }
 
-// Bind is for [generator.New].
-func (k *Keeper) Bind(h generator.Holder) (generator.Grant, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// Bind returns the window from which a generator takes its slots. It is for package
+// generator. The error is [ErrBound] or [ErrClosed].
+func (k *Keeper) Bind() (*window.Window, error) {
+	k.state.Lock()
+	defer k.state.Unlock()
 	switch {
-	case k.closed || k.sealed:
-		return generator.Grant{}, ErrClosed
-	case k.holder != nil:
-		return generator.Grant{}, ErrBound
-	case k.held != nil:
-		k.used = k.grant()
+	case k.closing.Load():
+		return nil, ErrClosed
+	case k.bound:
+		return nil, ErrBound
 	}
-	k.holder = h
-	return k.used, nil
+	k.bound = true
+	return k.window, nil
 }
 
-// Need is for the generator: it has the grant extended ahead of time.
-func (k *Keeper) Need() {
-	if k.polling {
-		k.Poll(context.Background())
-		return
-	}
-	select {
-	case k.need <- struct{}{}:
-	default: // the keeper will look anyway
-	}
+// randomToken draws what no other process has. A copy of this one's memory draws
+// another, since the operating system is asked.
+func randomToken() string {
+	var b [12]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
 }

@@ -10,17 +10,33 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 var noon = time.Date(2029, 6, 1, 12, 0, 0, 0, time.UTC)
 
+// nodeOf is the node number of a key.
+func nodeOf(key string) int64 {
+	node, ok := protocol.NodeOf(key)
+	if !ok {
+		panic(key)
+	}
+	return node
+}
+
+// isSwap reports whether an operation writes the cell of a node number.
+func isSwap(op storetest.Op) bool {
+	return op.Kind == storetest.OpSwap && op.Key != protocol.LayoutKey
+}
+
 // claim claims on a virtual clock, polled by the test.
-func claim(t *testing.T, store lease.Store, clock *clocktest.Virtual, options ...lease.Option) *lease.Keeper {
+func claim(t *testing.T, store stores.Store, clock *clocktest.Virtual, options ...lease.Option) *lease.Keeper {
 	t.Helper()
 	k, err := lease.Claim(t.Context(), store, append([]lease.Option{lease.WithClock(clock), lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
 	require.NoError(t, err)
@@ -31,7 +47,7 @@ func claim(t *testing.T, store lease.Store, clock *clocktest.Virtual, options ..
 func TestRestartAfterStepBack(t *testing.T) {
 	for _, back := range []time.Duration{time.Second, time.Hour, 365 * 24 * time.Hour} {
 		t.Run(back.String(), func(t *testing.T) {
-			store := leasetest.NewMemory()
+			store := storetest.NewMemory()
 			clock := clocktest.NewVirtual(noon)
 			seen := map[snowflake.ID]bool{}
 			for range 3 {
@@ -52,7 +68,7 @@ func TestRestartAfterStepBack(t *testing.T) {
 }
 
 func TestKeeperExtendsByItself(t *testing.T) {
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	k, err := lease.Claim(t.Context(), store, lease.WithWindow(60*time.Millisecond))
 	require.NoError(t, err)
 	gen, err := generator.New(generator.WithLease(k))
@@ -67,12 +83,12 @@ func TestKeeperExtendsByItself(t *testing.T) {
 }
 
 func TestStoreAway(t *testing.T) {
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	clock := clocktest.NewVirtual(noon)
 	k := claim(t, store, clock)
 	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
 	require.NoError(t, err)
-	store.Before = func(context.Context, leasetest.Op) leasetest.Fault { return leasetest.Unavailable }
+	store.Before = func(context.Context, storetest.Op) storetest.Fault { return storetest.Unavailable }
 	for range 30 {
 		clock.Advance(time.Second)
 		k.Poll(t.Context())
@@ -85,10 +101,11 @@ func TestStoreAway(t *testing.T) {
 		var none *generator.GrantError
 		require.ErrorAs(t, err, &none)
 		require.ErrorIs(t, err, generator.ErrNotGranted)
-		require.ErrorIs(t, err, leasetest.ErrFault)
+		require.ErrorIs(t, err, storetest.ErrFault)
 	}
 	store.Before = nil
 	clock.Advance(time.Second)
+	k.Poll(t.Context())
 	_, err = gen.Next()
 	require.NoError(t, err)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestOrdinal(t *testing.T) {
@@ -95,15 +96,14 @@ func TestNodeFromEnv(t *testing.T) {
 func TestNodeOutOfRange(t *testing.T) {
 	broken := errors.New("no number here")
 	for _, source := range []NodeSource{NodeNumber(-1), NodeNumber(1024), NodeNumber(1 << 62), nil, func(snowflake.Layout) (int64, error) { return 0, broken }} {
-		_, err := Claim(t.Context(), client{}, WithNode(source))
+		_, err := Claim(t.Context(), storetest.NewMemory(), WithNode(source))
 		var option *OptionError
 		require.ErrorAs(t, err, &option)
 		require.Equal(t, "WithNode", option.Option)
 	}
-	_, err := Claim(t.Context(), client{}, WithNode(NodeNumber(1024)))
-	var field *snowflake.FieldError
-	require.ErrorAs(t, err, &field)
-	require.EqualValues(t, 1023, field.Max)
+	_, err := Claim(t.Context(), storetest.NewMemory(), WithNode(NodeNumber(1024)))
+	require.ErrorIs(t, err, snowflake.ErrRange)
+	require.ErrorContains(t, err, "0 to 1023")
 	for _, source := range []NodeSource{NodeFromPrivateIPv4(), NodeFromHostName(), NodeFromStatefulSet()} {
 		n, err := source(snowflake.Default())
 		if err == nil {

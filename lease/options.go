@@ -2,8 +2,6 @@ package lease
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,31 +10,29 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 )
 
-// DefaultWindow is how much time is granted at once, unless [WithWindow] says
-// otherwise. It is extended when a third of it is used, so a store that is away for
-// 20 seconds is not noticed; a full fleet of 1,024 nodes writes 103 times a second;
-// and a node number whose process crashed rests for up to a minute, while its successor
-// takes another.
+// DefaultWindow is the time that is granted at once, unless [WithWindow] says otherwise.
+// The grant is extended when a third of it is used. So a store that is away for 20
+// seconds goes unnoticed, a full fleet of 1,024 nodes writes 103 times a second, and a
+// node number whose process crashed rests for up to a minute, while its successor takes
+// another.
 const DefaultWindow = 30 * time.Second
 
-// DefaultLocalWindow is the same for a [Locker]: it has no network that fails, and
-// may have one node number only, with which a process that crashed wants to begin
-// again at once.
+// DefaultLocalWindow is [DefaultWindow] for a [stores.Locker]. It has no network that
+// fails, and a process that crashed may want to begin again at once with the same number.
 const DefaultLocalWindow = 3 * time.Second
 
-// DefaultTimeout bounds every operation of the store, unless [WithTimeout] says
-// otherwise.
+// DefaultTimeout is how long each operation of the store may take, unless [WithTimeout]
+// says otherwise.
 const DefaultTimeout = 2 * time.Second
 
-// DefaultFleetLimit is how far the clock may be from the fleet's before [Claim]
-// says so, unless [WithFleetCheck] says otherwise.
+// DefaultFleetLimit is how far the clock may be from the fleet's before the Keeper says
+// so, unless [WithFleetCheck] says otherwise.
 const DefaultFleetLimit = time.Minute
 
 // Option configures a [Keeper] in [Claim]. When an option is given twice, the last
@@ -44,25 +40,24 @@ const DefaultFleetLimit = time.Minute
 type Option func(*config)
 
 type config struct {
-	store  Store
-	locker Locker // the store, if it is one
-	layout snowflake.Layout
-	spec   string // the layout's text
-	clock  generator.Clock
-	period time.Duration // the window
-	window uint64        // the same in ticks
-	limit  time.Duration // of one operation
-	brief  time.Duration // of one that is not urgent, and must not keep others waiting
+	store  stores.Store
+	locker stores.Locker // the store, if it is one
+
+	timeline
+	clock   monoclock.Interface
+	period  time.Duration // the window
+	window  uint64        // the same in ticks
+	timeout time.Duration // of one operation
+	brief   time.Duration // of one that is not urgent, and must not keep others waiting
 
 	source  NodeSource // or nil
-	node    int64      // what it gave
+	node    int64      // that it gave, or -1
 	owner   string
 	log     *slog.Logger
 	polling bool
 	skew    time.Duration
 	strict  bool
 
-	began   time.Time // what elapsed counts from
 	elapsed func() time.Duration
 	after   func(time.Duration) <-chan time.Time
 }
@@ -70,31 +65,32 @@ type config struct {
 // WithLayout sets the layout of the IDs; ticks and node numbers are counted by it.
 // The default is [snowflake.Default]. All processes of a fleet must have the
 // same.
-func WithLayout(l snowflake.Layout) Option { return func(c *config) { c.layout = l } }
+func WithLayout(l snowflake.Layout) Option { return func(c *config) { c.layout = l.Clone() } }
 
 // WithClock sets the clock, which the generator then takes over. The default is
 // [monoclock.New]. No clock can break uniqueness; it decides what IDs say.
-func WithClock(clock generator.Clock) Option { return func(c *config) { c.clock = clock } }
+func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.clock = clock } }
 
-// WithWindow sets how much time is granted at once: at least 6 ticks. The store is
-// written once per third of it; it may be away for two thirds without anybody
-// noticing; and after a crash, what was left of the grant is never issued. The
-// default is [DefaultWindow], or [DefaultLocalWindow] for a [Locker].
+// WithWindow sets how much time is granted at once: from 6 ticks to 366 days. The store is
+// written once per third of it, and may be away for two thirds without effect. After a
+// crash, the rest of the grant is never issued. The default is [DefaultWindow], or
+// [DefaultLocalWindow] for a [stores.Locker].
 func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d } }
 
-// WithTimeout bounds each operation of the store: [DefaultTimeout] by default.
-func WithTimeout(d time.Duration) Option { return func(c *config) { c.limit = d } }
+// WithTimeout sets how long each operation of the store may take: [DefaultTimeout] by
+// default.
+func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // WithNode claims the node number that source gives, in place of any that is free.
-// On a [Locker] it fails while another living process holds that number. On other
-// stores it takes the number over, and the one who held it ends with a
-// [*HeldError] when its grant is used up: the last to start wins, and no ID is
+// On a [stores.Locker] the claim fails while another living process holds that number. On
+// other stores it takes the number over, and the process that held it ends with an error
+// that wraps [ErrHeld] when its grant is used up: the last to start wins, and no ID is
 // issued twice even so.
 //
 // After a crash the number begins where the grant of the process that crashed ended, up
 // to a window ahead of the clock, and so a window further on with each crash in a row.
-// Until the clock gets there, or the holder closes in good order, the strategy decides
-// for every call; any number that is free has no such wait.
+// Until the clock gets there, or after a clean stop, the strategy decides for every call;
+// a number that is free has no such wait.
 func WithNode(source NodeSource) Option {
 	return func(c *config) {
 		if source == nil {
@@ -108,32 +104,32 @@ func WithNode(source NodeSource) Option {
 // 200 bytes. The default is the host's name and the process's number.
 func WithOwner(owner string) Option { return func(c *config) { c.owner = owner } }
 
-// WithLogger sets who is told of what happens to the lease. The default is
+// WithLogger sets the logger for changes of the lease's state. The default is
 // [slog.Default].
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // WithFleetCheck sets how far the clock may be from those of the others, as far as
-// their grants tell, before the Keeper warns of it or, if strict, [Claim] fails with a
-// [*SkewError]. The default is [DefaultFleetLimit], and not strict; with math.MaxInt64,
-// no clock is too far.
+// their grants tell, before the Keeper warns of it or, if strict, [Claim] fails with an
+// error that wraps [ErrSkew]. The default is [DefaultFleetLimit], and not strict; with
+// math.MaxInt64, no clock is too far.
 //
 // Grants of processes that crashed tell nothing, so only those count that are extended
 // meanwhile. A warning comes when they were, some thirds of a window after the claim. A
 // strict Claim waits for half a window if the clock looks wrong, by at least 3 others if
-// it looks ahead; if its context ends meanwhile, it fails. Give it that time.
+// it looks ahead; if its context ends meanwhile, it fails. Give it that time. At most 256
+// others are looked at.
 func WithFleetCheck(limit time.Duration, strict bool) Option {
 	return func(c *config) { c.skew, c.strict = limit, strict }
 }
 
-// WithPolling makes a Keeper without a goroutine: it does what is due when it is
-// polled, and when the generator comes to the end of its grant, within the call that
-// does. It is meant for tests in virtual time, where nothing may happen by itself.
+// WithPolling makes a Keeper without a goroutine: it works only within [Keeper.Poll]. It is
+// meant for tests in virtual time, where nothing may happen by itself.
 func WithPolling() Option { return func(c *config) { c.polling = true } }
 
 var errNil = errors.New("is nil")
 
 // checkArguments returns an error if an argument of the function is nil.
-func checkArguments(function string, ctx context.Context, store Store) error {
+func checkArguments(function string, ctx context.Context, store stores.Store) error {
 	switch {
 	case ctx == nil:
 		return &OptionError{function, fmt.Errorf("context %w: give context.Background() if there is none", errNil)}
@@ -143,11 +139,11 @@ func checkArguments(function string, ctx context.Context, store Store) error {
 	return nil
 }
 
-func configure(store Store, options []Option) (config, error) {
-	c := config{store: store, layout: snowflake.Default(), clock: monoclock.New(),
-		limit: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
+func configure(store stores.Store, options []Option) (config, error) {
+	c := config{store: store, clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
+		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
 	fail := func(option string, err error) (config, error) { return config{}, &OptionError{option, err} }
-	c.locker, _ = store.(Locker)
+	c.locker, _ = store.(stores.Locker)
 	for i, option := range options {
 		if option == nil {
 			return fail("Claim", fmt.Errorf("option %d of %d %w", i+1, len(options), errNil))
@@ -175,8 +171,8 @@ func configure(store Store, options []Option) (config, error) {
 		return fail("WithWindow", fmt.Errorf("window of %s: want %s to %s", c.period, 6*c.layout.Tick, maxWindow))
 	}
 	c.window = uint64(c.period / c.layout.Tick)
-	if c.limit <= 0 {
-		return fail("WithTimeout", fmt.Errorf("timeout of %s: want more than none", c.limit))
+	if c.timeout <= 0 {
+		return fail("WithTimeout", fmt.Errorf("timeout of %s: want more than none", c.timeout))
 	}
 	if c.skew < 0 {
 		return fail("WithFleetCheck", fmt.Errorf("limit of %s: want none below zero", c.skew))
@@ -186,19 +182,24 @@ func configure(store Store, options []Option) (config, error) {
 	}
 	if c.source != nil {
 		node, err := c.source(c.layout)
-		if err == nil && (node < 0 || node > c.nodes()-1) {
-			err = &snowflake.FieldError{Field: "node", Got: node, Max: c.nodes() - 1}
+		if err == nil {
+			err = c.layout.CheckNode(node)
+		}
+		if err == nil && node >= c.nodes() {
+			err = fmt.Errorf("node %d is %w: a store keeps numbers from 0 to %d", node, snowflake.ErrRange, c.nodes()-1)
 		}
 		if err != nil {
 			return fail("WithNode", err)
 		}
 		c.node = node
 	}
-	if n := c.longest(); n > MaxValue {
-		return fail("WithOwner", fmt.Errorf("with it and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, MaxValue))
+	if n := c.longest(); n > stores.MaxValue {
+		return fail("WithOwner", fmt.Errorf("with it and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue))
 	}
-	c.brief = min(c.limit, max(c.period/12, time.Millisecond), time.Second)
-	c.timing()
+	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
+	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
+		c.after = time.After
+	}
 	return c, nil
 }
 
@@ -206,10 +207,10 @@ func configure(store Store, options []Option) (config, error) {
 // owner's name may take more bytes than they are.
 func (c *config) longest() int {
 	const token = "0123456789abcdef01234567"
-	return len(record{
+	return len(protocol.Record{
 		Holder: token, Owner: c.owner, Limit: math.MaxUint64, Until: timeFormat,
 		Window: math.MaxUint64, Write: token, Layout: c.spec,
-	}.encode())
+	}.Encode())
 }
 
 const (
@@ -217,63 +218,11 @@ const (
 	maxOwner  = 200
 )
 
-// timing finds out how to wait for the clock, and what monotonic time to go by. A
-// clock that has no time of its own is waited for in the machine's.
-func (c *config) timing() {
-	c.began = time.Now()
-	c.elapsed = func() time.Duration { return time.Since(c.began) }
-	c.after = time.After
-	var source any = c.clock
-	if m, ok := c.clock.(*monoclock.Clock); ok {
-		source = m.Source()
-	}
-	if reflect.TypeOf(source) == reflect.TypeOf(clock.New()) {
-		return // the machine's own
-	}
-	if s, ok := source.(interface {
-		After(time.Duration) <-chan time.Time
-	}); ok && !isNil(source) {
-		c.after = s.After
-	}
-	if s, ok := source.(interface{ Elapsed() time.Duration }); ok && !isNil(source) {
-		c.elapsed = s.Elapsed
-	}
-}
-
 // pinned reports whether only one node number will do.
-func (c *config) pinned() bool { return c.source != nil }
-
-// nodes is how many node numbers there are: no more than a Store keeps cells for.
-func (c *config) nodes() int64 { return 1 << min(c.layout.NodeBits, 22) }
-
-// maxLimit is the tick at which the layout's time ends.
-func (c *config) maxLimit() uint64 { return 1 << c.layout.TimeBits }
+func (c *config) pinned() bool { return c.node >= 0 }
 
 // tick is the clock's.
-func (c *config) tick() uint64 {
-	return uint64(max(c.clock.Now().Sub(c.layout.Epoch), 0) / c.layout.Tick)
-}
-
-// span is the time from one tick to another, as far as it can be told, and below
-// zero if the second is the earlier one.
-func (c *config) span(from, to uint64) time.Duration {
-	if to < from {
-		return -c.span(to, from)
-	}
-	if ticks := to - from; ticks <= uint64(math.MaxInt64/c.layout.Tick) {
-		return time.Duration(ticks) * c.layout.Tick
-	}
-	return math.MaxInt64
-}
-
-// time is when tick begins, or the latest time that 64-bit nanoseconds can tell.
-func (c *config) time(tick uint64) time.Time {
-	latest := time.Unix(0, math.MaxInt64)
-	if span := c.span(0, tick); span < latest.Sub(c.layout.Epoch) {
-		return c.layout.Epoch.Add(span).UTC()
-	}
-	return latest.UTC()
-}
+func (c *config) tick() uint64 { return c.tickOf(c.clock.Now()) }
 
 // self names this process for people.
 func self() string {
@@ -282,14 +231,6 @@ func self() string {
 		host = "unknown host"
 	}
 	return fmt.Sprintf("%.150s, process %d", host, os.Getpid())
-}
-
-// randomToken draws what no other process has. A copy of this one's memory draws
-// another, since the operating system is asked.
-func randomToken() string {
-	var b [12]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 func isNil(x any) bool {

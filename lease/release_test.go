@@ -15,10 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -40,26 +42,26 @@ func noKeeper(t *testing.T) {
 }
 
 func TestCloseEndsTheGoroutine(t *testing.T) {
-	newKeeper := func(t *testing.T, store lease.Store) *lease.Keeper {
+	newKeeper := func(t *testing.T, store stores.Store) *lease.Keeper {
 		k, err := lease.Claim(t.Context(), store, silent, lease.WithWindow(20*time.Millisecond))
 		require.NoError(t, err)
 		return k
 	}
 	t.Run("a keeper that no generator was bound to", func(t *testing.T) {
-		k := newKeeper(t, leasetest.NewMemory())
+		k := newKeeper(t, storetest.NewMemory())
 		require.NoError(t, k.Close())
 		noKeeper(t)
 		_, err := generator.New(generator.WithLease(k))
 		require.ErrorIs(t, err, lease.ErrClosed)
 	})
 	t.Run("a generator", func(t *testing.T) {
-		gen, err := generator.New(generator.WithLease(newKeeper(t, leasetest.NewMemory())))
+		gen, err := generator.New(generator.WithLease(newKeeper(t, storetest.NewMemory())))
 		require.NoError(t, err)
 		require.NoError(t, gen.Close())
 		noKeeper(t)
 	})
 	t.Run("a keeper with a generator", func(t *testing.T) {
-		k := newKeeper(t, leasetest.NewMemory())
+		k := newKeeper(t, storetest.NewMemory())
 		gen, err := generator.New(generator.WithLease(k))
 		require.NoError(t, err)
 		require.NoError(t, k.Close())
@@ -69,7 +71,7 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 		require.NoError(t, gen.Close())
 	})
 	t.Run("a keeper whose generator could not be made", func(t *testing.T) {
-		k := newKeeper(t, leasetest.NewMemory())
+		k := newKeeper(t, storetest.NewMemory())
 		_, err := generator.New(generator.WithLease(k), generator.WithNode(3))
 		require.Error(t, err)
 		gen, err := generator.New(generator.WithLease(k))
@@ -80,15 +82,15 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 		noKeeper(t)
 	})
 	t.Run("while the store hangs", func(t *testing.T) {
-		store := leasetest.NewMemory()
+		store := storetest.NewMemory()
 		var hang atomic.Bool
 		asked := make(chan struct{}, 100)
-		store.Before = func(ctx context.Context, _ leasetest.Op) leasetest.Fault {
+		store.Before = func(ctx context.Context, _ storetest.Op) storetest.Fault {
 			if hang.Load() {
 				asked <- struct{}{}
 				<-ctx.Done()
 			}
-			return leasetest.None
+			return storetest.None
 		}
 		for _, byKeeper := range []bool{true, false} {
 			hang.Store(false)
@@ -106,8 +108,7 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 				err = gen.CloseContext(ctx)
 			}
 			require.Less(t, time.Since(begin), lease.DefaultTimeout, "the context has ended")
-			var not *lease.ReleaseError
-			require.ErrorAs(t, err, &not)
+			require.ErrorIs(t, err, lease.ErrNotReleased)
 			require.ErrorIs(t, err, context.Canceled)
 			noKeeper(t)
 		}
@@ -117,7 +118,7 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 // Whoever is first, no ID is issued under a lease that was given back.
 func TestCloseAgainstNew(t *testing.T) {
 	for range 500 {
-		store := leasetest.NewMemory()
+		store := storetest.NewMemory()
 		k, err := lease.Claim(t.Context(), store, silent, lease.WithNode(lease.NodeNumber(0)))
 		require.NoError(t, err)
 		var group sync.WaitGroup
@@ -150,18 +151,18 @@ func TestCloseAgainstNew(t *testing.T) {
 // and for locks that wait for each other.
 func TestEverythingAtOnce(t *testing.T) {
 	var seen sync.Map
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	for range 12 {
 		var fleet sync.WaitGroup
 		for range 3 {
 			fleet.Go(func() {
 				store := memory.Client()
 				var turn atomic.Uint64
-				store.Before = func(context.Context, leasetest.Op) leasetest.Fault {
+				store.Before = func(context.Context, storetest.Op) storetest.Fault {
 					if n := turn.Add(1); n%5 == 0 {
-						return leasetest.Fault(n / 5 % 4)
+						return storetest.Fault(n / 5 % 4)
 					}
-					return leasetest.None
+					return storetest.None
 				}
 				k, err := lease.Claim(t.Context(), store, silent, small(3), lease.WithWindow(20*time.Millisecond))
 				if err != nil {
@@ -200,7 +201,7 @@ func TestEverythingAtOnce(t *testing.T) {
 					n, err := gen.NextN(ids)
 					return ids[:n], err
 				})
-				use(func() ([]snowflake.ID, error) { k.Need(); k.Poll(t.Context()); return nil, k.Err() })
+				use(func() ([]snowflake.ID, error) { k.Poll(t.Context()); return nil, k.Err() })
 				use(func() ([]snowflake.ID, error) {
 					k.Stats()
 					k.Granted()
@@ -232,7 +233,7 @@ func TestEverythingAtOnce(t *testing.T) {
 
 // A number that was given back is gone on with at the next tick, with no wait.
 func TestReleaseLosesNoTime(t *testing.T) {
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	clock := clocktest.NewVirtual(noon)
 	var last snowflake.ID
 	for range 10 {
@@ -250,7 +251,7 @@ func TestReleaseLosesNoTime(t *testing.T) {
 
 // Streams that have slots in reserve count as if they had issued them.
 func TestReleaseCountsWhatStreamsReserved(t *testing.T) {
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	clock := clocktest.NewVirtual(noon)
 	k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(5)))
 	gen, err := generator.New(generator.WithLease(k))
@@ -278,15 +279,15 @@ func must[T any](x T, err error) T {
 // An extension whose outcome is not known may have landed, or lands later; either
 // way the number is given back by whatever version it has.
 func TestReleaseAfterAnUnknownExtension(t *testing.T) {
-	for _, fault := range []leasetest.Fault{leasetest.ReplyLost, leasetest.Delayed, leasetest.Unavailable} {
-		memory := leasetest.NewMemory()
+	for _, fault := range []storetest.Fault{storetest.ReplyLost, storetest.Delayed, storetest.Unavailable} {
+		memory := storetest.NewMemory()
 		store := memory.Client()
 		clock := clocktest.NewVirtual(noon)
 		k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(5)))
 		clock.Advance(15 * time.Second)
 		store.Fail(fault, 2) // also the read that would tell
 		k.Poll(t.Context())
-		require.ErrorIs(t, k.Err(), leasetest.ErrFault)
+		require.ErrorIs(t, k.Err(), storetest.ErrFault)
 		require.NoError(t, k.Close())
 		holding, err := lease.InspectNode(t.Context(), memory, 5)
 		require.NoError(t, err)
@@ -300,28 +301,17 @@ func TestReleaseAfterAnUnknownExtension(t *testing.T) {
 
 // What a keeper lost, it does not give back over the head of who has it now.
 func TestReleaseOfWhatWasLost(t *testing.T) {
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	clock := clocktest.NewVirtual(noon)
 	old, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithNode(lease.NodeNumber(5)))...)
 	require.NoError(t, err)
 	now := claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)))
-	before := memory.Peek(5)
+	before := memory.Peek(protocol.NodeKey(5))
 	require.NoError(t, old.Close())
-	require.Equal(t, before, memory.Peek(5))
+	require.Equal(t, before, memory.Peek(protocol.NodeKey(5)))
 	clock.Advance(15 * time.Second)
 	now.Poll(t.Context())
 	require.NoError(t, now.Err())
-}
-
-// tap shows what the generator gives its lease.
-type tap struct {
-	*lease.Keeper
-	holder generator.Holder
-}
-
-func (t *tap) Bind(h generator.Holder) (generator.Grant, error) {
-	t.holder = h
-	return t.Keeper.Bind(h)
 }
 
 // A generator that is closed while its keeper goes over to another number never
@@ -329,7 +319,7 @@ func (t *tap) Bind(h generator.Holder) (generator.Grant, error) {
 // old one ended, for what lies between is another's.
 func TestReleaseOfWhatWasNeverUsed(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	clock.Step(time.Hour) // somebody's was ahead, and it may still be issuing
 	ahead, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, small(1), lease.WithNode(lease.NodeNumber(1)))...)
 	require.NoError(t, err)
@@ -340,39 +330,15 @@ func TestReleaseOfWhatWasNeverUsed(t *testing.T) {
 	store := memory.Client()
 	k, err := lease.Claim(t.Context(), store, quiet(clock, small(1))...)
 	require.NoError(t, err)
-	tapped := &tap{Keeper: k}
-	_, err = generator.New(generator.WithLease(tapped))
+	gen, err := generator.New(generator.WithLease(k))
 	require.NoError(t, err)
 	claim(t, memory.Client(), clock, small(1), lease.WithNode(lease.NodeNumber(0)), lease.WithWindow(time.Hour))
-	clock.Advance(time.Minute) // what is left of the grant is past as well
-	var end uint64
-	store.After = func(_ context.Context, op leasetest.Op) {
-		if op.Kind == leasetest.OpSwap && op.Node == 1 {
-			store.After = nil
-			end, _ = tapped.holder.Seal() // Close begins
-		}
-	}
+	clock.Advance(15 * time.Second) // the rest of the grant is not past
 	k.Poll(t.Context())
-	require.NotZero(t, end)
-	require.NoError(t, k.Release(t.Context(), end)) // and ends
+	require.EqualValues(t, 0, k.Node(), "it is held back")
+	require.NoError(t, gen.Close())
 	holding, err := lease.InspectNode(t.Context(), memory, 1)
 	require.NoError(t, err)
 	require.Equal(t, lease.Released, holding.State)
-	require.False(t, holding.Limit.Before(floor), "%s is below %s", holding.Limit, floor)
-}
-
-// Release seals, whoever calls it.
-func TestReleaseSeals(t *testing.T) {
-	clock := clocktest.NewVirtual(noon)
-	store := leasetest.NewMemory()
-	k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(1)))
-	gen, err := generator.New(generator.WithLease(k))
-	require.NoError(t, err)
-	last, err := gen.Next()
-	require.NoError(t, err)
-	require.NoError(t, k.Release(t.Context(), 0))
-	_, err = gen.Next()
-	require.ErrorIs(t, err, generator.ErrClosed)
-	limit := must(lease.InspectNode(t.Context(), store, 1)).Limit
-	require.True(t, must(gen.Layout().Decode(last)).Time.Before(limit))
+	require.True(t, holding.Limit.Equal(floor), "%s, not %s", holding.Limit, floor)
 }

@@ -12,9 +12,10 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -36,9 +37,9 @@ func logTo(b *bytes.Buffer) lease.Option {
 func TestSkewOfThoseThatCrashed(t *testing.T) {
 	for _, crashed := range []int{1, 2, 3, 10} {
 		clock := clocktest.NewVirtual(noon)
-		memory := leasetest.NewMemory()
+		memory := storetest.NewMemory()
 		var log bytes.Buffer
-		stores := map[string]lease.Store{"all hosts": memory.Client(), "one host": leasetest.NewMemory().Locking()}
+		stores := map[string]stores.Store{"all hosts": memory.Client(), "one host": storetest.NewMemory().Locking()}
 		for name, store := range stores {
 			for range crashed {
 				_, err := lease.Claim(t.Context(), store, quiet(clock)...)
@@ -63,23 +64,23 @@ func TestSkewOfThoseThatCrashed(t *testing.T) {
 // Whether the others live shows when they have had the time to write, and is asked once.
 func TestSkewIsSettledOnce(t *testing.T) {
 	truth := clocktest.NewVirtual(noon)
-	memory := leasetest.NewMemory()
-	other := claim(t, memory.Client(), truth)
+	memory := storetest.NewMemory()
+	other := claim(t, memory.Client(), truth, small(4))
 	ours := clocktest.NewVirtual(truth.Wall().Add(10 * time.Minute))
 	lists := 0
 	store := memory.Client()
-	store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
-		if op.Kind == leasetest.OpList {
+	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if op.Kind == storetest.OpList {
 			lists++
 		}
-		return leasetest.None
+		return storetest.None
 	}
-	k := claim(t, store, ours)
+	k := claim(t, store, ours, small(4))
 	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
 	require.NoError(t, err)
 	ids := make([]snowflake.ID, 4096*20_000) // more than half of the grant, at once
 	for len(ids) > 0 {
-		n, err := gen.NextN(ids[:min(len(ids), generator.MaxBatch)])
+		n, err := gen.NextN(ids)
 		require.NoError(t, err)
 		ids = ids[n:]
 	}
@@ -103,7 +104,7 @@ func TestSkewIsSettledOnce(t *testing.T) {
 // A limit of all the time that there is never warns.
 func TestFleetCheckSwitchedOff(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	other := claim(t, memory.Client(), clock)
 	ours := clocktest.NewVirtual(clock.Wall().Add(-10 * time.Minute))
 	k := claim(t, memory.Client(), ours, lease.WithFleetCheck(math.MaxInt64, true))
@@ -115,7 +116,7 @@ func TestFleetCheckSwitchedOff(t *testing.T) {
 // from the clock, which says nothing about the clock: not to itself, nor to others.
 func TestSkewOfACrashLoop(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	var log bytes.Buffer
 	for range 6 {
 		k, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, logTo(&log), lease.WithNode(lease.NodeNumber(0)))...)
@@ -139,7 +140,7 @@ func TestSkewOfLongerWindows(t *testing.T) {
 	for _, since := range []time.Duration{time.Second, 100 * time.Second, 199 * time.Second} {
 		for _, wrong := range []time.Duration{0, time.Hour, -time.Hour} {
 			truth := clocktest.NewVirtual(noon)
-			memory := leasetest.NewMemory()
+			memory := storetest.NewMemory()
 			other := claim(t, memory.Client(), truth, lease.WithWindow(long))
 			truth.Advance(long / 3)
 			other.Poll(t.Context())
@@ -159,7 +160,7 @@ func TestSkewOfLongerWindows(t *testing.T) {
 // Who writes a moment after us is asked for again.
 func TestSkewOfThoseThatAreLate(t *testing.T) {
 	truth := clocktest.NewVirtual(noon)
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	other := claim(t, memory.Client(), truth)
 	ours := clocktest.NewVirtual(truth.Wall().Add(10 * time.Hour))
 	var log bytes.Buffer
@@ -175,21 +176,21 @@ func TestSkewOfThoseThatAreLate(t *testing.T) {
 // extension can wait, and then left alone.
 func TestSkewWithoutAList(t *testing.T) {
 	truth := clocktest.NewVirtual(noon)
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	claim(t, memory.Client(), truth)
 	ours := clocktest.NewVirtual(noon.Add(time.Hour))
 	store := memory.Client()
 	lists := 0
-	store.Before = func(ctx context.Context, op leasetest.Op) leasetest.Fault {
-		if op.Kind == leasetest.OpList {
+	store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+		if op.Kind == storetest.OpList {
 			if lists++; lists > 1 {
 				deadline, ok := ctx.Deadline()
 				require.True(t, ok)
 				require.LessOrEqual(t, time.Until(deadline), time.Second)
-				return leasetest.Unavailable
+				return storetest.Unavailable
 			}
 		}
-		return leasetest.None
+		return storetest.None
 	}
 	k := claim(t, store, ours, lease.WithNode(lease.NodeNumber(900)))
 	for range 360 {
@@ -211,7 +212,7 @@ func TestStrictStartAfterACrash(t *testing.T) {
 		3: {lease.WithNode(lease.NodeNumber(0))}, // one of them was our own
 	} {
 		clock := clocktest.NewVirtual(noon)
-		memory := leasetest.NewMemory()
+		memory := storetest.NewMemory()
 		for node := range crashed {
 			_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithNode(lease.NodeNumber(int64(node))))...)
 			require.NoError(t, err)

@@ -2,42 +2,50 @@ package lease_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // stale is a store whose lists are out of date, as a cluster's may be.
 type stale struct {
-	*leasetest.Memory
-	list []lease.Cell
+	*storetest.Memory
+	list []stores.Cell
 }
 
-func (s stale) List(context.Context) ([]lease.Cell, error) { return slices.Clone(s.list), nil }
+func (s stale) List(_ context.Context, from, to string, _ int) (cells []stores.Cell, err error) {
+	for _, cell := range s.list {
+		if from <= cell.Key && cell.Key < to {
+			cells = append(cells, cell)
+		}
+	}
+	return cells, nil
+}
 
 var five = lease.WithNode(lease.NodeNumber(5))
 
 // Who takes its own number up again goes by the cell as it is, not by an old list.
 func TestPinnedClaimOnAStaleList(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
-	memory := leasetest.NewMemory()
-	before, err := memory.List(t.Context())
+	memory := storetest.NewMemory()
+	before, err := memory.List(t.Context(), "", "~", 5000)
 	require.NoError(t, err)
 	k, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, five)...)
 	require.NoError(t, err)
-	claimed, err := memory.List(t.Context())
+	claimed, err := memory.List(t.Context(), "", "~", 5000)
 	require.NoError(t, err)
 	clock.Advance(lease.DefaultWindow / 3)
 	k.Poll(t.Context())
 	_, limit := k.Granted()
-	for _, list := range [][]lease.Cell{before, claimed} {
+	for _, list := range [][]stores.Cell{before, claimed} {
 		next, err := lease.Claim(t.Context(), stale{memory.Client(), list}, quiet(clock, five)...)
 		require.NoError(t, err)
 		from, until := next.Granted()
@@ -50,13 +58,13 @@ func TestPinnedClaimOnAStaleList(t *testing.T) {
 // So it does at the end of time, which a number that was given back has not come to.
 func TestPinnedClaimOnAStaleListAtTheEnd(t *testing.T) {
 	clock := clocktest.NewVirtual(snowflake.Default().End().Add(-lease.DefaultWindow / 2))
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	k, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, five)...)
 	require.NoError(t, err)
-	list, err := memory.List(t.Context())
+	list, err := memory.List(t.Context(), "", "~", 5000)
 	require.NoError(t, err)
 	_, err = lease.Claim(t.Context(), memory.Client(), quiet(clock, five)...)
-	require.ErrorAs(t, err, new(*lease.EndOfTimeError))
+	require.ErrorIs(t, err, lease.ErrEndOfTime)
 	require.NoError(t, k.Close())
 	clock.Advance(time.Second)
 	_, err = lease.Claim(t.Context(), stale{memory.Client(), list}, quiet(clock, five)...)
@@ -68,20 +76,21 @@ func TestPinnedClaimOnAStaleListAtTheEnd(t *testing.T) {
 func TestPinnedClaimThatLanded(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
 	clock.AutoAdvance(true)
-	memory := leasetest.NewMemory()
+	memory := storetest.NewMemory()
 	store := memory.Client()
 	swaps, reads := 0, 0
-	store.Before = func(_ context.Context, op leasetest.Op) leasetest.Fault {
-		switch op.Kind {
-		case leasetest.OpSwap:
+	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		switch {
+		case op.Key == protocol.LayoutKey:
+		case op.Kind == storetest.OpSwap:
 			swaps++
-			return leasetest.ReplyLost
-		case leasetest.OpRead:
+			return storetest.ReplyLost
+		case op.Kind == storetest.OpRead:
 			if reads++; reads == 2 { // of what has become of it
-				return leasetest.Unavailable
+				return storetest.Unavailable
 			}
 		}
-		return leasetest.None
+		return storetest.None
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()

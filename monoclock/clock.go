@@ -1,28 +1,35 @@
 // Package monoclock tells the time of day from a clock that no step can reach.
 //
-// A [Clock] reads the wall clock once, when it is made, and from then on adds
-// the monotonic time that has passed since. NTP may step the wall clock back
-// an hour, an operator may set it to 1970, a leap second may repeat a second:
-// a Clock that is already running does not notice, and two readings of it
-// never go back.
+// You need these names:
 //
-// That has a price, and it is this:
+//   - [New]: makes a [Clock].
+//   - [Clock.Now]: the time of day, which never goes back.
+//   - [Interface]: any clock that a generator or a lease accepts.
+//   - [Clock.Drift]: the wall clock's time minus the Clock's.
+//   - [WithResync]: lets the Clock catch up with a wall clock that is ahead.
 //
-//   - A wall clock that was wrong when the Clock was made stays wrong for the
-//     Clock's lifetime. Start after the first NTP synchronisation if you can.
-//   - Corrections made by slewing (running the wall clock a little faster or
-//     slower) reach the Clock on Linux, where CLOCK_MONOTONIC is slewed along.
-//     Elsewhere the two drift apart for as long as the slew lasts: 43 seconds a
-//     day at the 500 parts per million that ntpd allows itself.
-//   - Time spent in suspend is lost where the monotonic clock stops with the
-//     machine, as Linux's does: the Clock lags by as long as the suspend was.
+// A [Clock] reads the wall clock once, when it is made, and from then on adds the
+// monotonic time that has passed. NTP may step the wall clock back an hour, an operator
+// may set it to 1970, a leap second may repeat a second: a running Clock does not
+// notice, and its readings never go back.
 //
-// [Clock.Drift] shows all three. [WithResync] lets a Clock catch up with a wall
-// clock that is ahead of it; nothing makes it go back.
+// This has a price:
 //
-// Do not use a Clock to learn the exact time of day, or to compare instants
-// between machines. Use it where order matters more than agreement, as in the
-// time field of an ID.
+//   - A wall clock that was wrong when the Clock was made stays wrong for the Clock's
+//     lifetime. Start after the first NTP synchronisation if you can.
+//   - Corrections made by slewing (running the wall clock a little faster or slower)
+//     reach the Clock on Linux, where CLOCK_MONOTONIC is slewed too. Elsewhere the two
+//     drift apart during the slew: by up to 43 seconds a day at ntpd's limit of 500
+//     parts per million.
+//   - Time spent in suspend is lost where the monotonic clock stops with the machine,
+//     as on Linux: the Clock then lags by the length of the suspend.
+//
+// [Clock.Drift] shows all three. [WithResync] lets a Clock catch up with a wall clock
+// that is ahead of it; nothing makes it go back.
+//
+// Do not use a Clock to learn the exact time of day, or to compare instants between
+// machines. Use it where order matters more than agreement, as in the time field of an
+// ID.
 package monoclock
 
 import (
@@ -31,18 +38,17 @@ import (
 	"time"
 )
 
-// Source is where a [Clock] reads time from. The default is the machine's own
-// wall and monotonic clocks; tests give one in which the two move apart.
+// Source is where a [Clock] reads time from. The default is the machine's own wall and
+// monotonic clocks; tests give a source in which the two move apart.
 //
 // A Source must be safe for use by several goroutines at once.
 type Source interface {
 	// Wall is the time of day. It may jump either way.
 	Wall() time.Time
-	// Elapsed is the monotonic time since some fixed instant. It never
-	// decreases.
+	// Elapsed is the monotonic time since a fixed instant. It never decreases.
 	Elapsed() time.Duration
-	// After sends once Elapsed has advanced by d, as [time.After] does. It is
-	// how a caller that waits for a Clock on this Source waits.
+	// After sends once Elapsed has advanced by d, as [time.After] does. A caller that
+	// waits for a Clock on this Source waits by it.
 	After(d time.Duration) <-chan time.Time
 }
 
@@ -50,8 +56,8 @@ type Source interface {
 // elapsed time. Make one with [New]; the zero Clock is not usable.
 //
 // A Clock is safe for use by several goroutines at once. If one reading returns
-// before another begins, the later reading is not smaller, whatever the wall
-// clock does. It owns no goroutine and needs no closing.
+// before another begins, the later reading is not smaller, also when the wall
+// clock steps. It owns no goroutine and needs no closing.
 type Clock struct {
 	start  time.Time // carries the monotonic reading that elapsed time counts from
 	base   int64     // Unix nanoseconds at elapsed time 0
@@ -61,39 +67,37 @@ type Clock struct {
 	// caughtUp is the wall time, in nanoseconds, that resyncs have added to
 	// base. It only grows; a reading that comes after a growth includes it.
 	caughtUp atomic.Int64
-	// nextResync is the elapsed time, in nanoseconds, from which the next
-	// reader looks at the wall clock. It only grows. Whoever moves it does the
-	// looking, so that at most one does per interval.
+	// nextResync is the elapsed time, in nanoseconds, from which the next reader looks
+	// at the wall clock. It only grows. The reader whose compare-and-swap moves it does
+	// the look, so there is at most one per interval.
 	nextResync atomic.Int64
 }
 
 // resync says when and how far a Clock may catch up with the wall clock.
 type resync struct{ threshold, limit time.Duration }
 
-// resyncInterval is the elapsed time between two looks at the wall clock, so
-// about a second passes between waking from suspend and catching up. A look
-// costs one wall-clock read.
+// resyncInterval is the elapsed time between two looks at the wall clock, so a Clock
+// catches up about a second after the machine wakes from suspend. A look costs one
+// wall-clock read.
 const resyncInterval = time.Second
 
-// latest is the latest wall time that is believed, in Unix nanoseconds:
-// 2200-01-01.
+// latest is the latest wall time that a Clock accepts, in Unix nanoseconds: 2200-01-01.
 const latest = 7_258_118_400 * int64(time.Second)
 
 // Option configures a [Clock] in [New].
 type Option func(*Clock)
 
-// WithResync lets the Clock catch up when the wall clock runs ahead of it. Once
-// a second, whoever reads the Clock also looks at the wall clock; if that is
-// ahead by more than threshold and by no more than limit, the Clock jumps ahead
-// by the difference.
+// WithResync lets the Clock catch up when the wall clock runs ahead of it. Once a
+// second, a reader of the Clock also looks at the wall clock; if that is ahead by more
+// than threshold and by no more than limit, the Clock jumps ahead by the difference.
 //
-// A difference beyond limit is not believed, so that a wild step of the wall
-// clock cannot drag IDs years ahead; it stays visible in [Clock.Drift]. Set
-// limit to the longest suspend you expect. A wall clock that is behind, or beyond
-// the year 2200, is never followed.
+// A difference beyond limit is ignored, so that a wild step of the wall clock cannot
+// move IDs years ahead; it stays visible in [Clock.Drift]. Set limit to the longest
+// suspend that you expect. A Clock never follows a wall clock that is behind it or
+// beyond the year 2200.
 //
-// The option is off by default. A negative threshold counts as zero; with a
-// limit that is not above the threshold the Clock never catches up.
+// The option is off by default. A negative threshold counts as zero; with a limit that
+// is not above the threshold the Clock never catches up.
 func WithResync(threshold, limit time.Duration) Option {
 	return func(c *Clock) { c.resync = resync{max(threshold, 0), limit} }
 }
@@ -128,9 +132,8 @@ func New(opts ...Option) *Clock {
 // that two results compare as the instants they show.
 func (c *Clock) Now() time.Time { return time.Unix(0, c.UnixNano()).UTC() }
 
-// UnixNano returns the same instant as [Clock.Now] in nanoseconds since 1970.
-// It is the cheaper of the two: about the cost of one [time.Since], which is
-// little more than half of [time.Now].
+// UnixNano returns the same instant as [Clock.Now] in nanoseconds since 1970. It costs
+// about as much as one [time.Since], little more than half of [time.Now].
 func (c *Clock) UnixNano() int64 {
 	var elapsed int64
 	if c.source == nil {
@@ -144,9 +147,9 @@ func (c *Clock) UnixNano() int64 {
 	return c.base + elapsed + c.caughtUp.Load()
 }
 
-// Drift returns the wall clock's time minus the Clock's: positive when the wall
-// clock is ahead. Steps, slews, suspends and a wrong base all show here. It
-// saturates at the limits of [time.Duration], 292 years.
+// Drift returns the wall clock's time minus the Clock's: positive when the wall clock
+// is ahead. Steps, slews, suspends and a wrong start all show here. It saturates at the
+// limits of [time.Duration], 292 years.
 func (c *Clock) Drift() time.Duration {
 	wall, elapsed := c.read()
 	return wall.Sub(time.Unix(0, c.base+elapsed+c.caughtUp.Load()))
@@ -156,7 +159,7 @@ func (c *Clock) Drift() time.Duration {
 // zero unless [WithResync] is given, and never less than before.
 func (c *Clock) CaughtUp() time.Duration { return time.Duration(c.caughtUp.Load()) }
 
-// Source returns what [WithSource] gave, or nil when the Clock reads the
+// Source returns the source given by [WithSource], or nil when the Clock reads the
 // machine's own clocks.
 func (c *Clock) Source() Source { return c.source }
 
@@ -170,16 +173,15 @@ func (c *Clock) read() (wall time.Time, elapsed int64) {
 	return now.Round(0), int64(now.Sub(c.start))
 }
 
-// catchUp looks at the wall clock if this caller is the first to come by since
-// the look was due, and moves the Clock ahead if resync says so.
+// catchUp looks at the wall clock if no other reader has since the look was due, and
+// moves the Clock ahead if resync says so.
 func (c *Clock) catchUp(elapsed int64) {
 	due := c.nextResync.Load()
 	if elapsed < due || !c.nextResync.CompareAndSwap(due, elapsed+int64(resyncInterval)) {
 		return
 	}
-	// caughtUp is read before the drift that is judged by it. A caller that is
-	// held up here until another has caught up fails the swap, where an
-	// addition would count the same drift twice.
+	// caughtUp is read before the drift. A caller that is held up here until another
+	// has caught up fails the swap; an addition would count the same drift twice.
 	before := c.caughtUp.Load()
 	drift := c.Drift()
 	now := c.base + elapsed + before

@@ -123,7 +123,7 @@ func TestResyncNeverGoesBack(t *testing.T) {
 	assert.Equal(t, noon.Add(time.Second), c.Now())
 }
 
-// A wall clock that is centuries ahead is not believed, whatever the limit, and a
+// A wall clock that is centuries ahead is ignored, with any limit, and a
 // Clock made under it stays within its range.
 func TestWildWallClocks(t *testing.T) {
 	for _, year := range []int{2201, 2290, 9999} {

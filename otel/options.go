@@ -2,7 +2,6 @@ package oteltickflake
 
 import (
 	"errors"
-	"reflect"
 	"slices"
 
 	"go.opentelemetry.io/otel"
@@ -29,7 +28,7 @@ const (
 	NodeKey = attribute.Key("tickflake.node")
 )
 
-// Option configures what is reported, and to whom. A nil Option changes nothing.
+// Option configures a report. A nil Option changes nothing.
 type Option func(*config)
 
 type config struct {
@@ -38,26 +37,25 @@ type config struct {
 	attributes []attribute.KeyValue
 }
 
-// WithMeterProvider sets who is given the metrics. The default, also for nil, is the
-// global provider.
+// WithMeterProvider sets the provider that gets the metrics. The default, also for nil, is
+// the global provider.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.meters = p } }
 
-// WithTracerProvider sets who is given the spans of [Wrap]. The default, also for nil, is
-// the global provider.
+// WithTracerProvider sets the provider that gets the spans of [Wrap]. The default, also
+// for nil, is the global provider.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.tracers = p } }
 
-// WithAttributes adds attributes to all metrics and spans. A process that has several
-// generators must give each its own, or their numbers get mixed up. Each set of values
-// is a time series of its own, so keep them few: the node number, which changes, is a
-// metric and no attribute for that reason. Where an operation has an attribute of its own
-// by the same key, that one counts.
+// WithAttributes adds attributes to all metrics and spans. A process with several
+// generators must give each generator its own, or their values are mixed up. Each set of
+// values is a time series, so keep them few: the node number changes, so it is a metric
+// and not an attribute. An attribute of this package with the same key takes precedence.
 func WithAttributes(attributes ...attribute.KeyValue) Option {
 	return func(c *config) { c.attributes = append(c.attributes, attributes...) }
 }
 
 // WithNamespace adds the attribute tickflake.namespace, by which the dashboard and the
-// alerts tell one fleet from another: the store's namespace, say. What is not UTF-8 in it
-// becomes U+FFFD, since exporters would refuse it.
+// alerts tell fleets apart: for example the store's namespace. Bytes of it that are not
+// UTF-8 become U+FFFD, since exporters refuse them.
 func WithNamespace(name string) Option { return WithAttributes(NamespaceKey.String(valid(name))) }
 
 func configure(options []Option) config {
@@ -67,31 +65,28 @@ func configure(options []Option) config {
 			option(&c)
 		}
 	}
-	if isNil(c.meters) {
+	if c.meters == nil {
 		c.meters = otel.GetMeterProvider()
 	}
-	if isNil(c.tracers) {
+	if c.tracers == nil {
 		c.tracers = otel.GetTracerProvider()
 	}
 	return c
 }
+
+// scope names the instrumentation in metrics and spans: the import path.
+const scope = "github.com/tickflake/tickflake/otel"
+
+func (c config) meter() metric.Meter { return c.meters.Meter(scope) }
 
 // set returns the attributes of a measurement.
 func (c config) set(own ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(c.with(own...))
 }
 
-// with returns the attributes of the options and our own, which win.
+// with returns the attributes of the options and own. Of two with one key, own counts.
 func (c config) with(own ...attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(slices.Concat(c.attributes, own)...) // of two with one key, the last stays
 }
 
 var errNil = errors.New("is nil")
-
-func isNil(x any) bool {
-	if x == nil {
-		return true
-	}
-	v := reflect.ValueOf(x)
-	return v.Kind() == reflect.Pointer && v.IsNil()
-}

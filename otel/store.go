@@ -31,8 +31,8 @@ import (
 // A store that is nil is returned as it is, for lease.Claim to say so. What the meter
 // provider has to say goes to [otel.Handle], and nothing is measured then.
 func Wrap(store lease.Store, options ...Option) lease.Store {
-	if isNil(store) {
-		return store
+	if store == nil {
+		return nil
 	}
 	c := configure(options)
 	duration, err := c.meter().Float64Histogram("tickflake.store.operation.duration",
@@ -42,7 +42,7 @@ func Wrap(store lease.Store, options ...Option) lease.Store {
 		otel.Handle(err)
 		duration = noop.Float64Histogram{}
 	}
-	w := &wrapper{Store: store, config: c, duration: duration, tracer: c.tracer()}
+	w := &wrapper{Store: store, config: c, duration: duration, tracer: c.tracers.Tracer(scope)}
 	if locker, ok := store.(lease.Locker); ok {
 		return &lockerWrapper{wrapper: w, locker: locker}
 	}

@@ -5,133 +5,71 @@ import (
 	"database/sql/driver"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"strconv"
-	"strings"
 )
 
-// ID is a unique, time-ordered identifier of 63 bits: the top bit of the int64
-// is always clear, so an ID runs from 0 to 9223372036854775807 and is never
-// negative. What the bits mean is the business of a [Layout]: [Layout.Decode] tells
-// when an ID was issued, and by which node.
+// ID is a unique, time-ordered identifier of 63 bits: the top bit of the int64 is
+// always 0, so an ID runs from 0 to 9223372036854775807 and is never negative. A
+// [Layout] gives the bits their meaning: [Layout.Decode] returns when an ID was issued,
+// and by which node.
 //
-// Under one layout the order of IDs is the order of the ticks stamped in them
-// (within one tick, that of the lower bits), so <, [cmp.Compare] and
-// [slices.Sort] put IDs in order of time. The zero ID is an ID like any other:
-// the first slot of node 0 at the epoch. It does not mean "absent"; use a
-// pointer, or [database/sql.Null], for that.
+// Under one layout the order of IDs is the order of their ticks (within one tick, the
+// order of the lower bits), so <, [cmp.Compare] and [slices.Sort] put IDs in order of
+// time. The zero ID is an ID like any other: the first slot of node 0 at the epoch. It
+// does not mean "absent"; use a pointer, or [database/sql.Null], for that.
 //
 // # Choosing a form
 //
 //   - A database: a BIGINT column, through [ID.Value] and [ID.Scan]; in MongoDB a
-//     64-bit integer, through [ID.MarshalBSONValue], which version 1 of its driver
-//     does not use.
-//   - JSON: a string, "1541815603606036480", because JavaScript rounds
-//     numbers above 1<<53. For a field that may be null, use a *ID: a
-//     [database/sql.Null] of ID becomes {"V":"1541815603606036480","Valid":true}.
-//   - Text for programs: [ID.String], decimal. It sorts as text only among
-//     IDs of equal length.
-//   - Text that must sort, or be short, or be typed by people: [ID.Base32],
-//     [ID.Base58] and [ID.Base62], each of a fixed width.
+//     64-bit integer, through [ID.MarshalBSONValue] (version 2 of its driver).
+//   - JSON: a string, "1541815603606036480", because JavaScript rounds numbers above
+//     1<<53. For a field that may be null, use a *ID: a [database/sql.Null] of ID
+//     becomes {"V":"1541815603606036480","Valid":true}.
+//   - Text for programs: [ID.String], decimal. It sorts as text only among IDs of
+//     equal length.
+//   - Text that must sort, be short, or be typed by people: [ID.Base32], [ID.Base58]
+//     and [ID.Base62], each of a fixed width.
 //   - Keys in an ordered store: [ID.Bytes], 8 bytes that sort like the ID.
 //
-// Each text form has one spelling per ID and its parser accepts no other, with
-// one exception for the sake of typists: [ParseBase32] forgives letter case and
-// look-alikes.
+// Each text form has one spelling per ID and its parser accepts no other, with one
+// exception for people who type: [ParseBase32] accepts either case and look-alikes.
 //
 // # Negative values
 //
-// No generator issues a negative ID; only a conversion such as ID(-5) makes
-// one. It is a bug in the caller, and every method makes it visible without a
-// panic. Methods that can fail ([ID.AppendText], [ID.MarshalText],
-// [ID.MarshalJSON], [ID.AppendBinary], [ID.MarshalBinary] and [ID.Value])
-// return an error that wraps [ErrRange], so that nothing is stored that
-// cannot be read back. Methods that cannot fail write it: [ID.String] and
-// [ID.LogValue] with a minus sign, [ID.Bytes] and the three fixed-width forms
-// as the unsigned number with the same 64 bits. Whatever reads IDs refuses all
-// of these.
+// No generator issues a negative ID; only a conversion such as ID(-5) makes one. That
+// is a bug in the caller, and every method shows it without a panic. Methods with an
+// error result ([ID.AppendText], [ID.MarshalText], [ID.MarshalJSON], [ID.AppendBinary],
+// [ID.MarshalBinary] and [ID.Value]) return an error that wraps [ErrRange], so that no
+// value is stored that cannot be read back. Methods without one write it: [ID.String]
+// and [ID.LogValue] with a minus sign, [ID.Bytes] and the three fixed-width forms as
+// the unsigned number with the same 64 bits. Every parser refuses all of these.
 type ID int64
 
-// The causes a [ParseError] wraps, for use with [errors.Is].
-var (
-	// ErrSyntax means that the text has a character that does not belong
-	// there, or is not written in the one accepted way ("007").
-	ErrSyntax = errors.New("malformed ID")
-
-	// ErrLength means that the text or the bytes are too short or too long
-	// for the form, whatever they hold.
-	ErrLength = errors.New("ID of the wrong length")
-
-	// ErrRange means a well-formed number outside 0 to 9223372036854775807.
-	ErrRange = errors.New("ID out of range")
-
-	// ErrType means a JSON or SQL value of a kind that holds no ID, such as
-	// a JSON object or an SQL NULL.
-	ErrType = errors.New("value of a type that holds no ID")
-)
-
-// ParseError says why something could not be read as an [ID]. Every function
-// and method that reads an ID from text, bytes, JSON or SQL returns its
-// failures as a *ParseError, and then leaves its receiver as it was.
-type ParseError struct {
-	// Form is what was expected: "decimal", "base32", "base58", "base62",
-	// "binary", "JSON", "SQL" or "BSON".
-	Form string
-
-	// Text is what was found instead: the text, the raw bytes, or the SQL
-	// integer in decimal. Beyond 64 bytes it is cut and ends in "…", so the
-	// error stays small whatever the input. It is empty for an SQL value
-	// that is neither text nor an integer.
-	Text string
-
-	// Offset is the index of the byte in the input at which reading failed,
-	// counted from 0, or -1 if no single byte is to blame. It may lie beyond
-	// the cut in Text. For a JSON string it counts from behind the opening
-	// quote, after escapes are resolved.
-	Offset int
-
-	// Reason says what is wrong, with the numbers: "length 12, want 13".
-	Reason string
-
-	// Err is the cause: [ErrSyntax], [ErrLength], [ErrRange] or
-	// [ErrType].
-	Err error
-}
-
-// Error names the form, the offending text (quoted) and the reason, on one line
-// that is printable and short whatever the input:
-//
-//	decimal ID "12a": bad character "a" at offset 2
-func (e *ParseError) Error() string {
-	if e.Text == "" {
-		return e.Form + " ID: " + e.Reason
-	}
-	return e.Form + " ID " + strconv.Quote(e.Text) + ": " + e.Reason
-}
-
-// Unwrap returns e.Err.
-func (e *ParseError) Unwrap() error { return e.Err }
-
-// maxErrorText is how many bytes of an offending text an error keeps.
+// maxErrorText is how many bytes of the input an error keeps.
 const maxErrorText = 64
 
-// refuse builds a ParseError. It copies what it keeps of text: the error must
-// not hold on to the caller's buffer, and without the copy every conversion
-// from []byte on the way here would have to allocate.
-func refuse(form, text string, offset int, cause error, reason string) error {
-	kept := strings.Clone(text[:min(len(text), maxErrorText)])
-	if len(kept) < len(text) {
-		kept += "…"
+// refuse builds the error for input that is not an ID: its form ("decimal", "base32",
+// "JSON", "SQL" ...), the input quoted and cut to a length that fits a log, the cause and
+// the reason. It formats by hand because an argument of fmt.Errorf escapes to the heap,
+// which would cost an allocation in every conversion from []byte, also without an error.
+func refuse(form, text string, cause error, reason string) error {
+	message := form + " ID"
+	if text != "" {
+		kept := text[:min(len(text), maxErrorText)]
+		message += " " + strconv.Quote(kept)
+		if len(kept) < len(text) {
+			message += "…"
+		}
 	}
-	return &ParseError{Form: form, Text: kept, Offset: offset, Reason: reason, Err: cause}
+	return fmt.Errorf("%s: %w: %s", message, cause, reason)
 }
 
-// refuseTooLarge builds the ParseError for a number beyond the largest ID.
+// refuseTooLarge is refuse for a number beyond the largest ID.
 func refuseTooLarge(form, text string) error {
-	return refuse(form, text, -1, ErrRange, "exceeds "+strconv.FormatInt(math.MaxInt64, 10))
+	return refuse(form, text, ErrRange, "exceeds "+strconv.FormatInt(math.MaxInt64, 10))
 }
 
 // Parse reads the decimal form that [ID.String] writes: 1 to 19 ASCII digits
@@ -139,21 +77,21 @@ func refuseTooLarge(form, text string) error {
 // and a leading zero (except in "0" itself) are refused, so that two texts are
 // equal exactly when their IDs are.
 //
-// The error is a [*ParseError] that wraps [ErrLength] (empty), [ErrSyntax]
+// The error wraps [ErrLength] (empty), [ErrSyntax]
 // or [ErrRange].
 func Parse(s string) (ID, error) { return parseDecimal("decimal", s) }
 
-// parseDecimal is Parse on behalf of the form that contains the digits.
+// parseDecimal is Parse for another form that contains the digits.
 func parseDecimal(form, s string) (ID, error) {
 	if s == "" {
-		return 0, refuse(form, s, -1, ErrLength, "empty, want 1 to 19 digits")
+		return 0, refuse(form, s, ErrLength, "empty, want 1 to 19 digits")
 	}
 	id, err := decimalDigits.parse(form, s)
 	if err != nil {
 		return 0, err
 	}
 	if s[0] == '0' && len(s) > 1 {
-		return 0, refuse(form, s, 0, ErrSyntax, "leading zero")
+		return 0, refuse(form, s, ErrSyntax, "leading zero at offset 0")
 	}
 	return id, nil
 }
@@ -161,7 +99,7 @@ func parseDecimal(form, s string) (ID, error) {
 // checkWritable returns an error for a negative ID; see the doc of [ID].
 func (id ID) checkWritable() error {
 	if id < 0 {
-		return fmt.Errorf("%w: %d is negative", ErrRange, int64(id))
+		return fmt.Errorf("ID %d is %w: it is negative", int64(id), ErrRange)
 	}
 	return nil
 }
@@ -220,7 +158,7 @@ func (id ID) MarshalJSON() ([]byte, error) {
 // JSON number without sign, fraction or exponent; the digits are those of
 // [Parse]. A JSON null changes nothing, as is the custom of [encoding/json].
 //
-// The error is a [*ParseError] that wraps [ErrLength] (an empty string),
+// The error wraps [ErrLength] (an empty string),
 // [ErrSyntax], [ErrRange], or [ErrType] for a value of another kind.
 func (id *ID) UnmarshalJSON(data []byte) error {
 	text := data
@@ -230,16 +168,16 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	case len(data) > 0 && (data[0] == '-' || '0' <= data[0] && data[0] <= '9'):
 	case len(data) > 1 && data[0] == '"' && data[len(data)-1] == '"':
 		text = data[1 : len(data)-1]
-		// No writer of digits escapes them, but one that did would be right.
+		// No common writer escapes digits, but an escaped digit is valid JSON.
 		if bytes.IndexByte(text, '\\') >= 0 {
 			var s string
 			if err := json.Unmarshal(data, &s); err != nil {
-				return refuse("JSON", string(text), -1, ErrSyntax, "not a JSON string")
+				return refuse("JSON", string(text), ErrSyntax, "not a JSON string")
 			}
 			text = []byte(s)
 		}
 	default:
-		return refuse("JSON", string(data), -1, ErrType, "want a string of digits or an integer")
+		return refuse("JSON", string(data), ErrType, "want a string of digits or an integer")
 	}
 	v, err := parseDecimal("JSON", string(text))
 	if err != nil {
@@ -263,7 +201,7 @@ func (id ID) Value() (driver.Value, error) {
 // accepts. It refuses NULL: scan a column that may be NULL into a
 // [database/sql.Null] of ID.
 //
-// The error is a [*ParseError] that wraps [ErrRange], [ErrSyntax],
+// The error wraps [ErrRange], [ErrSyntax],
 // [ErrLength], or [ErrType] for NULL and for values of any other type.
 func (id *ID) Scan(src any) error {
 	var v ID
@@ -271,7 +209,7 @@ func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case int64:
 		if src < 0 {
-			return refuse("SQL", strconv.FormatInt(src, 10), -1, ErrRange, "is negative")
+			return refuse("SQL", strconv.FormatInt(src, 10), ErrRange, "is negative")
 		}
 		v = ID(src)
 	case uint64:
@@ -284,9 +222,9 @@ func (id *ID) Scan(src any) error {
 	case []byte:
 		v, err = parseDecimal("SQL", string(src))
 	case nil:
-		return refuse("SQL", "", -1, ErrType, "NULL; scan into sql.Null[ID] if the column may be NULL")
+		return refuse("SQL", "", ErrType, "NULL; scan into sql.Null[ID] if the column may be NULL")
 	default:
-		return refuse("SQL", "", -1, ErrType, fmt.Sprintf("type %T, want int64, uint64, string or []byte", src))
+		return refuse("SQL", "", ErrType, fmt.Sprintf("type %T, want int64, uint64, string or []byte", src))
 	}
 	if err != nil {
 		return err
@@ -305,11 +243,11 @@ func (id ID) Bytes() [8]byte {
 
 // FromBytes reads the 8 bytes that [ID.Bytes] writes.
 //
-// The error is a [*ParseError] that wraps [ErrLength] if there are not
+// The error wraps [ErrLength] if there are not
 // exactly 8 bytes, or [ErrRange] if the top bit is set.
 func FromBytes(b []byte) (ID, error) {
 	if len(b) != 8 {
-		return 0, refuse("binary", string(b), -1, ErrLength, fmt.Sprintf("length %d, want 8", len(b)))
+		return 0, refuse("binary", string(b), ErrLength, fmt.Sprintf("length %d, want 8", len(b)))
 	}
 	v := binary.BigEndian.Uint64(b)
 	if v > math.MaxInt64 {

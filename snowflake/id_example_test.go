@@ -47,18 +47,14 @@ func ExampleParseBase32() {
 	// 1ASD13XH1F800
 }
 
-// The message is for people; a program asks for the cause and the offset.
-func ExampleParseError() {
+// The message is for people; a program asks for the cause.
+func ExampleParse() {
 	_, err := snowflake.Parse("1541815603606O36480")
 	fmt.Println(err)
-
-	var parse *snowflake.ParseError
-	if errors.As(err, &parse) {
-		fmt.Println(errors.Is(err, snowflake.ErrSyntax), parse.Offset)
-	}
+	fmt.Println(errors.Is(err, snowflake.ErrSyntax))
 	// Output:
-	// decimal ID "1541815603606O36480": bad character "O" at offset 13
-	// true 13
+	// decimal ID "1541815603606O36480": malformed: bad character "O" at offset 13
+	// true
 }
 
 // A column that may be NULL is scanned into a sql.Null, any other into an ID.

@@ -54,17 +54,17 @@ func randomIDs(n int) []snowflake.ID {
 	return ids
 }
 
-// requireRefused checks everything a caller may rely on in a ParseError.
-func requireRefused(t *testing.T, err error, form string, cause error, offset int) *snowflake.ParseError {
+// requireRefused checks the form, the cause and, unless it is -1, the offset in an error,
+// and that the error is small.
+func requireRefused(t *testing.T, err error, form string, cause error, offset int) {
 	t.Helper()
-	var parse *snowflake.ParseError
-	require.ErrorAs(t, err, &parse)
 	require.ErrorIs(t, err, cause)
-	require.Equal(t, form, parse.Form)
-	require.Equal(t, offset, parse.Offset, err)
-	require.LessOrEqual(t, len(parse.Text), 64+len("…"))
+	require.ErrorContains(t, err, form+" ID")
+	if offset >= 0 {
+		require.Regexp(t, fmt.Sprintf(" at offset %d$", offset), err.Error())
+	}
 	require.Less(t, len(err.Error()), 512)
-	return parse
+	require.NotContains(t, err.Error(), "\n")
 }
 
 func TestParseIDAccepts(t *testing.T) {
@@ -270,14 +270,14 @@ func TestIDUnmarshalJSON(t *testing.T) {
 		got := untouchedID
 		err := json.Unmarshal([]byte(data), &got)
 		require.ErrorIs(t, err, cause, data)
-		require.ErrorAs(t, err, new(*snowflake.ParseError), data)
+		require.ErrorContains(t, err, "JSON ID", data)
 		require.Equal(t, untouchedID, got, data)
 	}
 
 	// A caller other than encoding/json may pass what is not JSON at all.
 	for _, data := range []string{``, `"`, `"12`, `12"`, `"\"`, `"\x"`, `nul`, `'1'`, ` 1`} {
 		got := untouchedID
-		require.ErrorAs(t, got.UnmarshalJSON([]byte(data)), new(*snowflake.ParseError), data)
+		require.ErrorContains(t, got.UnmarshalJSON([]byte(data)), "JSON ID", data)
 		require.Equal(t, untouchedID, got, data)
 	}
 }
@@ -317,7 +317,7 @@ func TestIDScan(t *testing.T) {
 			continue
 		}
 		require.ErrorIs(t, err, tc.cause, "%T %v", tc.src, tc.src)
-		require.ErrorAs(t, err, new(*snowflake.ParseError))
+		require.ErrorContains(t, err, "SQL ID")
 		require.Equal(t, untouchedID, got)
 	}
 }

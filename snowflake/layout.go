@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Order says in which order a layout's fields follow the time field, which
-// always comes first so that IDs sort by time.
+// Order is the order of the node and the sequence field. The time field is always first,
+// so that IDs sort by time.
 type Order int
 
 const (
@@ -43,9 +43,8 @@ type Part struct {
 	Bits int
 }
 
-// Layout says what the 63 usable bits of an ID mean. It is plain data: fill in
-// the fields, take a preset, or parse a spec with [ParseLayout]; then Validate
-// it. The order TimeNodeSequence with widths 41, 10 and 12 looks like this:
+// Layout divides the 63 usable bits of an ID into fields. It is plain data: fill in the
+// fields, take a preset, or parse a spec with [ParseLayout]; then Validate it. The order TimeNodeSequence with widths 41, 10 and 12 looks like this:
 //
 //	 63   62                  22   21      12   11          0
 //	+---+------------------------+------------+--------------+
@@ -57,12 +56,12 @@ type Part struct {
 // stay 0. The 64th bit is the sign and is never set, so IDs sort the same as
 // signed and unsigned numbers and fit any database's signed 64-bit column.
 //
-// Once IDs have been issued under a layout, changing any field but Name breaks
-// their meaning, and may issue the same numbers again.
+// Do not change a field other than Name once IDs exist: the old IDs would decode wrongly,
+// and a generator may issue the same numbers again.
 //
-// Every method accepts every value: on a layout that does not validate, those
-// that return an error return a [*LayoutError], and the others say what they
-// return. A Layout is safe for concurrent use as long as nobody modifies it.
+// Every method accepts every value: for a layout that does not validate, the
+// methods with an error result return one that wraps [ErrLayout], and the others say
+// in their docs what they return. A Layout is safe for concurrent use while it is not modified.
 type Layout struct {
 	// Name is for display only; "" for a layout without a name.
 	Name string
@@ -86,59 +85,6 @@ type Layout struct {
 	Parts []Part
 }
 
-// FieldError reports a number that does not fit its field of the layout.
-type FieldError struct {
-	// Field is "node", "sequence" or the name of a part of the node.
-	Field string
-	// Got is the number given.
-	Got int64
-	// Max is the largest number that fits; the smallest is always 0.
-	Max int64
-}
-
-// Error says which field, by how much the number misses it, and what to do.
-func (e *FieldError) Error() string {
-	if e.Got < 0 {
-		return fmt.Sprintf("%s %d is negative; give a number from 0 to %d", e.Field, e.Got, e.Max)
-	}
-	return fmt.Sprintf("%s %d needs %s, but the field has %s: it is %d more than %d, the largest that fits; give a number from 0 to %d, or choose a layout with a wider field",
-		e.Field, e.Got, bitsText(bits.Len64(uint64(e.Got))), bitsText(bits.Len64(uint64(e.Max))), e.Got-e.Max, e.Max, e.Max)
-}
-
-// PartsError reports a wrong count of node parts given to [Layout.Node].
-type PartsError struct {
-	// Got is how many numbers were given.
-	Got int
-	// Want names the parts that the layout has, high bits first.
-	Want []string
-}
-
-// Error says how many numbers were given and which are wanted.
-func (e *PartsError) Error() string {
-	if len(e.Want) == 0 {
-		return fmt.Sprintf("%d node numbers given, but the layout has no node bits; give none", e.Got)
-	}
-	return fmt.Sprintf("%d node numbers given, but the layout takes %d: %s (high bits first)",
-		e.Got, len(e.Want), strings.Join(e.Want, ", "))
-}
-
-// DecodeError reports a number that cannot be an ID of the layout.
-type DecodeError struct {
-	// ID is the number given.
-	ID ID
-	// Max is the largest ID of the layout that can be decoded; the smallest is
-	// always 0.
-	Max ID
-	// Reason says why the ID lies outside 0 to Max.
-	Reason string
-}
-
-// Error says why the ID is not one of the layout's and what to check.
-func (e *DecodeError) Error() string {
-	return fmt.Sprintf("ID %d cannot be decoded: %s; IDs of this layout run from 0 to %d: check the ID, or choose the layout it was made with",
-		int64(e.ID), e.Reason, int64(e.Max))
-}
-
 // Clone returns a layout that shares nothing with l.
 func (l Layout) Clone() Layout {
 	l.Parts = slices.Clone(l.Parts)
@@ -148,11 +94,11 @@ func (l Layout) Clone() Layout {
 // Compose returns the ID that stamps node and sequence with the tick that
 // contains t. It serves tests, imports of old data and query bounds; it keeps
 // no state, so calling it twice with the same arguments gives the same ID. For
-// new, unique IDs use a [Generator].
+// new, unique IDs use package generator.
 //
-// The error is a [*LayoutError] for an invalid layout, an [*InstantError] for t
-// before the epoch or from [Layout.End] on, and a [*FieldError] for a node or
-// sequence that is negative or too large.
+// The error wraps [ErrLayout] for an invalid layout, and [ErrRange] for t before the
+// epoch or from [Layout.End] on and for a node or sequence that is negative or too
+// large.
 func (l Layout) Compose(t time.Time, node, sequence int64) (ID, error) {
 	if err := l.Validate(); err != nil {
 		return 0, err
@@ -161,22 +107,21 @@ func (l Layout) Compose(t time.Time, node, sequence int64) (ID, error) {
 	if err != nil {
 		return 0, err
 	}
-	if node < 0 || node > l.MaxNode() {
-		return 0, &FieldError{Field: "node", Got: node, Max: l.MaxNode()}
+	if err := checkField("node", node, l.MaxNode()); err != nil {
+		return 0, err
 	}
-	if sequence < 0 || sequence > l.maxSequence() {
-		return 0, &FieldError{Field: "sequence", Got: sequence, Max: l.maxSequence()}
+	if err := checkField("sequence", sequence, l.maxSequence()); err != nil {
+		return 0, err
 	}
 	return l.pack(tick, node, sequence), nil
 }
 
 // Decode takes an ID apart.
 //
-// The error is a [*LayoutError] for an invalid layout, and a [*DecodeError] for
-// an ID that is negative, has bits set above the layout's fields, or has a time
-// past the year 9999, where [Layout.End] stops. It cannot tell whether the ID
-// was made with another layout of the same width: such an ID decodes to
-// plausible nonsense.
+// The error wraps [ErrLayout] for an invalid layout, and [ErrRange] for an ID that is
+// negative, has bits set above the layout's fields, or has a time past the year
+// 9999, where [Layout.End] stops. Decode cannot tell that an ID was made with another
+// layout of the same width: the result then looks valid and is wrong.
 func (l Layout) Decode(id ID) (Decoded, error) {
 	if err := l.Validate(); err != nil {
 		return Decoded{}, err
@@ -211,16 +156,16 @@ func (l Layout) Decode(id ID) (Decoded, error) {
 
 func (l Layout) decodeError(id ID, reason string) error {
 	last := l.tickOf(l.end().Add(-1))
-	return &DecodeError{ID: id, Max: l.pack(last, l.MaxNode(), l.maxSequence()), Reason: reason}
+	return fmt.Errorf("ID %d is %w: %s; IDs of this layout run from 0 to %d: check the ID, or choose the layout it was made with",
+		int64(id), ErrRange, reason, int64(l.pack(last, l.MaxNode(), l.maxSequence())))
 }
 
 // Node composes a node number from its parts, high bits first: for the Twitter
 // layout, Node(datacenter, worker). A layout that names no parts takes the node
 // number itself, and one without node bits takes nothing.
 //
-// The error is a [*LayoutError] for an invalid layout, a [*PartsError] for a
-// wrong count, and a [*FieldError] that names the part for a number that is
-// negative or too large.
+// The error wraps [ErrLayout] for an invalid layout, and [ErrRange] for a number that
+// is negative or too large; for a wrong count of numbers it names the parts.
 func (l Layout) Node(parts ...int64) (int64, error) {
 	if err := l.Validate(); err != nil {
 		return 0, err
@@ -230,20 +175,41 @@ func (l Layout) Node(parts ...int64) (int64, error) {
 		named = []Part{{Name: "node", Bits: l.NodeBits}}
 	}
 	if len(parts) != len(named) {
+		if len(named) == 0 {
+			return 0, fmt.Errorf("%d node numbers given, but the layout has no node bits; give none", len(parts))
+		}
 		want := make([]string, len(named))
 		for i, p := range named {
 			want[i] = p.Name
 		}
-		return 0, &PartsError{Got: len(parts), Want: want}
+		return 0, fmt.Errorf("%d node numbers given, but the layout takes %d: %s (high bits first)",
+			len(parts), len(want), strings.Join(want, ", "))
 	}
 	var node int64
 	for i, p := range named {
-		if parts[i] < 0 || parts[i] > fieldMax(p.Bits) {
-			return 0, &FieldError{Field: p.Name, Got: parts[i], Max: fieldMax(p.Bits)}
+		if err := checkField(p.Name, parts[i], fieldMax(p.Bits)); err != nil {
+			return 0, err
 		}
 		node = node<<p.Bits | parts[i]
 	}
 	return node, nil
+}
+
+// CheckNode returns an error that wraps [ErrRange] for a node number that is negative or
+// does not fit the node field, and nil for any other. It expects a valid layout.
+func (l Layout) CheckNode(node int64) error { return checkField("node", node, l.MaxNode()) }
+
+// checkField returns an error for a number that does not fit a field, the largest number
+// of which is most.
+func checkField(field string, got, most int64) error {
+	switch {
+	case got < 0:
+		return fmt.Errorf("%s %d is %w: it is negative; give a number from 0 to %d", field, got, ErrRange, most)
+	case got > most:
+		return fmt.Errorf("%s %d is %w: it needs %s, but the field has %s; give a number from 0 to %d, or choose a layout with a wider field",
+			field, got, ErrRange, bitsText(bits.Len64(uint64(got))), bitsText(bits.Len64(uint64(most))), most)
+	}
+	return nil
 }
 
 // pack joins field values that are known to be in range.
@@ -275,6 +241,6 @@ func (l Layout) MaxNode() int64 { return fieldMax(l.NodeBits) }
 
 func (l Layout) maxSequence() int64 { return fieldMax(l.SequenceBits) }
 
-// fieldMax returns the largest number that a field of that many bits holds. A
-// shift by a negative width, which an unvalidated layout may have, would panic.
+// fieldMax returns the largest number in a field of width bits. A negative width, which an
+// invalid layout may have, counts as 0, because a shift by it would panic.
 func fieldMax(width int) int64 { return 1<<max(width, 0) - 1 }

@@ -47,7 +47,7 @@ func ExampleParseLayout() {
 	// Output:
 	// time=39,sequence=8,machine=16,tick=10ms,epoch=2025-01-01T00:00:00Z
 	// time=41,node=10,sequence=12,tick=1ms,epoch=2026-01-01T00:00:00Z
-	// layout spec "37/20/16": layout: widths 37+20+16 sum to 73 bits; at most 63 fit (the 64th is the sign): remove 10; 37 bits of 1ms last 4.36 years
+	// spec "37/20/16": unusable layout: widths 37+20+16 sum to 73 bits; at most 63 fit (the 64th is the sign): remove 10; 37 bits of 1ms last 4.36 years
 }
 
 func ExamplePlan() {
@@ -70,8 +70,8 @@ func ExamplePlan() {
 	// plan: 1000 nodes, 20000 IDs/s per node and 80 years need 56 bits, 3 more than 53 (38 time + 10 node + 8 sequence, with the best tick, 10ms); one of these fits: at most 128 nodes (7.82× fewer), or at most 3200 IDs/s per node (6.25× fewer), or at most 13.93 years (5.75× fewer), or a budget of 56 bits
 }
 
-// A row of a table that had no such IDs gets the one that was not issued when it was
-// made. Who imports sees to it that node and sequence are not given twice.
+// An old row gets an ID with the time at which it was made. The import must not use a
+// node and sequence twice in one tick.
 func ExampleLayout_Compose() {
 	made := time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC)
 	layout := snowflake.Default()
@@ -87,7 +87,7 @@ func ExampleLayout_Compose() {
 	fmt.Println(err)
 	// Output:
 	// 153795900215390213: 2026-03-01T09:30:00.000Z, node 1023, sequence 5 <nil>
-	// node 1024 needs 11 bits, but the field has 10 bits: it is 1 more than 1023, the largest that fits; give a number from 0 to 1023, or choose a layout with a wider field
+	// node 1024 is out of range: it needs 11 bits, but the field has 10 bits; give a number from 0 to 1023, or choose a layout with a wider field
 }
 
 // A layout by the name that a configuration file has for it.

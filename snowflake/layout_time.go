@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// maxInstant is where [Layout.End] stops: RFC 3339 has four digits for the year,
-// and neither JSON nor most databases take more.
+// maxInstant is the last result of [Layout.End]: RFC 3339 has four digits for the year,
+// and JSON and most databases accept no more.
 var maxInstant = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 
-// secondsPerYear is that of the Julian year, 365.25 days.
+// secondsPerYear are the seconds of a Julian year, 365.25 days.
 const secondsPerYear = 365.25 * 24 * 60 * 60
 
-// Capacity is what a layout has room for.
+// Capacity is the room that a layout has.
 type Capacity struct {
 	// IDsPerTick is the number of IDs that one node can issue in one tick.
 	IDsPerTick int64
@@ -29,24 +29,6 @@ type Capacity struct {
 	// Last is the last valid instant, to the nanosecond: just before
 	// [Layout.End].
 	Last time.Time
-}
-
-// InstantError reports an instant, or a range of instants, that the layout does
-// not cover.
-type InstantError struct {
-	// Instant is the one given; for a range, the end of it that is at fault.
-	Instant time.Time
-	// Start and End bound the layout's lifetime: the epoch and, exclusive,
-	// [Layout.End].
-	Start, End time.Time
-	// Reason says what is wrong with Instant, and by how much.
-	Reason string
-}
-
-// Error says what is wrong, by how much, and what the layout covers.
-func (e *InstantError) Error() string {
-	return fmt.Sprintf("instant %s %s; the layout covers %s up to, not including, %s",
-		instantText(e.Instant), e.Reason, instantText(e.Start), instantText(e.End))
 }
 
 // End returns the first instant after the time field, in UTC. It saturates at
@@ -66,8 +48,8 @@ func (l Layout) end() time.Time {
 	return end
 }
 
-// Capacity returns what the layout has room for, and the zero Capacity for an
-// invalid layout.
+// Capacity returns the room that the layout has, and the zero Capacity for an invalid
+// layout.
 func (l Layout) Capacity() Capacity {
 	if l.Validate() != nil {
 		return Capacity{}
@@ -99,15 +81,14 @@ func (l Layout) Max(t time.Time) (ID, error) {
 //
 //	SELECT ... WHERE id BETWEEN lo AND hi
 //
-// The first tick is the one that contains from, the last is the last one that
-// starts before to. So consecutive ranges whose bounds fall on tick boundaries
-// share no ID; a bound inside a tick puts that whole tick into both ranges,
-// since an ID tells its time no finer. What lies outside the layout's lifetime
-// is cut off.
+// The first tick is the one that contains from, the last is the last one that starts
+// before to. So consecutive ranges whose bounds fall on tick boundaries share no ID; a
+// bound inside a tick puts that whole tick into both ranges, because an ID carries only
+// its tick. A range is cut to the layout's lifetime.
 //
-// The error is a [*LayoutError] for an invalid layout, and an [*InstantError]
-// for a range that is empty (to is not after from) or lies wholly before the
-// epoch or from [Layout.End] on.
+// The error wraps [ErrLayout] for an invalid layout, and [ErrRange] for a range that is
+// empty (to is not after from) or lies wholly before the epoch or from [Layout.End]
+// on.
 func (l Layout) Between(from, to time.Time) (lo, hi ID, err error) {
 	if err := l.Validate(); err != nil {
 		return 0, 0, err
@@ -147,7 +128,8 @@ func (l Layout) tickAt(t time.Time) (uint64, error) {
 }
 
 func (l Layout) instantError(t time.Time, reason string) error {
-	return &InstantError{Instant: t, Start: l.Epoch.UTC(), End: l.end(), Reason: reason}
+	return fmt.Errorf("instant %s is %w: it %s; the layout covers %s up to, not including, %s",
+		instantText(t), ErrRange, reason, instantText(l.Epoch), instantText(l.end()))
 }
 
 // tickOf returns the number of whole ticks from the epoch to t, which must lie

@@ -18,76 +18,47 @@ var (
 	maxEpoch = time.Unix(0, math.MaxInt64).UTC()
 )
 
-// reservedNames are the words of a layout spec, which no part may be called.
+// reservedNames are the words of a layout spec. They are no names for parts.
 var reservedNames = []string{"time", "node", "sequence", "tick", "epoch"}
 
-// Problem is one thing that is wrong with a layout or a [Demand].
-type Problem struct {
-	// Field is what is wrong. For a layout: "widths" for their sum, "time",
-	// "node" and "sequence" for the width of one, "tick", "epoch", "order",
-	// "parts" for the sum of their widths, or "part" followed by its name. For a
-	// demand: the name of its field.
-	Field string
-	// Got is the value found.
-	Got string
-	// Limit is the value or range of values that is allowed.
-	Limit string
-	// Message says all of that in words, and what to do.
-	Message string
-}
-
-// LayoutError reports everything that is wrong with a layout.
-type LayoutError struct {
-	// Name is the layout's name; "" if it has none.
-	Name string
-	// Problems holds at least one entry.
-	Problems []Problem
-}
-
-// Error lists all problems.
-func (e *LayoutError) Error() string {
-	subject := "layout"
-	if e.Name != "" {
-		subject += " " + strconv.Quote(e.Name)
+// problemsError returns an error that wraps cause and lists what is wrong.
+func problemsError(cause error, name string, problems []string) error {
+	if name != "" {
+		name = " " + strconv.Quote(name)
 	}
-	return problemsText(subject, e.Problems)
-}
-
-func problemsText(subject string, problems []Problem) string {
 	if len(problems) == 1 {
-		return subject + ": " + problems[0].Message
+		return fmt.Errorf("%w%s: %s", cause, name, problems[0])
 	}
-	texts := make([]string, len(problems))
+	numbered := make([]string, len(problems))
 	for i, p := range problems {
-		texts[i] = fmt.Sprintf("(%d) %s", i+1, p.Message)
+		numbered[i] = fmt.Sprintf("(%d) %s", i+1, p)
 	}
-	return fmt.Sprintf("%s: %d problems: %s", subject, len(problems), strings.Join(texts, "; "))
+	return fmt.Errorf("%w%s: %d problems: %s", cause, name, len(problems), strings.Join(numbered, "; "))
 }
 
 // Validate reports whether the layout is well formed: every field within the
 // range that its doc comment states, widths that sum to at most 63 bits, and
-// parts with valid, distinct names whose widths sum to NodeBits. It consults no
-// clock; see [Layout.ValidateAt]. The error is a [*LayoutError] that lists every
-// problem with its numbers.
+// parts with valid, distinct names whose widths sum to NodeBits. It reads no
+// clock; see [Layout.ValidateAt]. The error wraps [ErrLayout] and lists every problem
+// with its numbers.
 func (l Layout) Validate() error {
-	var ps []Problem
+	var ps []string
 	ps = l.checkWidths(ps)
 	ps = l.checkTick(ps)
 	ps = l.checkEpoch(ps)
 	if l.Order != TimeNodeSequence && l.Order != TimeSequenceNode {
-		ps = append(ps, Problem{"order", l.Order.String(), "TimeNodeSequence, TimeSequenceNode",
-			fmt.Sprintf("%s is unknown; use TimeNodeSequence or TimeSequenceNode", l.Order)})
+		ps = append(ps, fmt.Sprintf("%s is unknown; use TimeNodeSequence or TimeSequenceNode", l.Order))
 	}
 	ps = l.checkParts(ps)
 	if len(ps) > 0 {
-		return &LayoutError{Name: l.Name, Problems: ps}
+		return problemsError(ErrLayout, l.Name, ps)
 	}
 	return nil
 }
 
 // ValidateAt reports whether the layout is well formed, as [Layout.Validate]
 // does, and can stamp IDs at the instant now: now lies neither before the epoch
-// nor after the time field. The error is a [*LayoutError].
+// nor after the time field. The error wraps [ErrLayout].
 func (l Layout) ValidateAt(now time.Time) error {
 	if err := l.Validate(); err != nil {
 		return err
@@ -95,19 +66,17 @@ func (l Layout) ValidateAt(now time.Time) error {
 	now = now.Round(0)
 	epoch, end := instantText(l.Epoch), l.end()
 	if now.Before(l.Epoch) {
-		return &LayoutError{Name: l.Name, Problems: []Problem{{"epoch", epoch, "at or before " + instantText(now),
-			fmt.Sprintf("epoch %s is %s after now, %s; set the clock right or choose an epoch in the past",
-				epoch, spanText(l.Epoch, now), instantText(now))}}}
+		return problemsError(ErrLayout, l.Name, []string{fmt.Sprintf("epoch %s is %s after now, %s; set the clock right or choose an epoch in the past",
+			epoch, spanText(l.Epoch, now), instantText(now))})
 	}
 	if !now.Before(end) {
-		return &LayoutError{Name: l.Name, Problems: []Problem{{"time", instantText(now), "before " + instantText(end),
-			fmt.Sprintf("the time field, %d bits of %s from %s, ended at %s, %s before now, %s; existing IDs still decode, but to issue new ones set the clock right, or choose a later epoch, more time bits or a longer tick for a new table: in the old one, that repeats numbers",
-				l.TimeBits, l.Tick, epoch, instantText(end), spanText(now, end), instantText(now))}}}
+		return problemsError(ErrLayout, l.Name, []string{fmt.Sprintf("the time field, %d bits of %s from %s, ended at %s, %s before now, %s; existing IDs still decode; to issue new ones set the clock right, or use a new table with a later epoch, more time bits or a longer tick (in the old table these would repeat IDs)",
+			l.TimeBits, l.Tick, epoch, instantText(end), spanText(now, end), instantText(now))})
 	}
 	return nil
 }
 
-func (l Layout) checkWidths(ps []Problem) []Problem {
+func (l Layout) checkWidths(ps []string) []string {
 	widths := []struct {
 		field     string
 		bits, min int
@@ -115,8 +84,7 @@ func (l Layout) checkWidths(ps []Problem) []Problem {
 	sum := 0
 	for _, w := range widths {
 		if w.bits < w.min || w.bits >= maxBits {
-			ps = append(ps, Problem{w.field, strconv.Itoa(w.bits), fmt.Sprintf("%d to %d", w.min, maxBits-1),
-				fmt.Sprintf("the %s field is %d bits wide; give it %d to %d bits", w.field, w.bits, w.min, maxBits-1)})
+			ps = append(ps, fmt.Sprintf("the %s field is %d bits wide; give it %d to %d bits", w.field, w.bits, w.min, maxBits-1))
 		}
 		sum += boundWidth(w.bits)
 	}
@@ -126,69 +94,58 @@ func (l Layout) checkWidths(ps []Problem) []Problem {
 		if l.TimeBits > 0 && l.TimeBits < maxBits && l.Tick > 0 {
 			msg += fmt.Sprintf("; %d bits of %s last %s", l.TimeBits, l.Tick, secondsText(fieldYears(l.TimeBits, l.Tick)*secondsPerYear))
 		}
-		ps = append(ps, Problem{"widths", strconv.Itoa(sum), strconv.Itoa(maxBits), msg})
+		ps = append(ps, msg)
 	}
 	return ps
 }
 
-func (l Layout) checkTick(ps []Problem) []Problem {
+func (l Layout) checkTick(ps []string) []string {
 	if l.Tick >= 1 && l.Tick <= time.Hour {
 		return ps
 	}
-	return append(ps, Problem{"tick", l.Tick.String(), "1ns to 1h",
-		fmt.Sprintf("a tick of %s is out of range; give 1ns to 1h, usually 1ms", l.Tick)})
+	return append(ps, fmt.Sprintf("a tick of %s is out of range; give 1ns to 1h, usually 1ms", l.Tick))
 }
 
-func (l Layout) checkEpoch(ps []Problem) []Problem {
+func (l Layout) checkEpoch(ps []string) []string {
 	epoch := l.Epoch.Round(0)
 	if !epoch.Before(minEpoch) && !epoch.After(maxEpoch) {
 		return ps
 	}
-	p := Problem{"epoch", instantText(epoch), instantText(minEpoch) + " to " + instantText(maxEpoch), ""}
 	switch {
 	case epoch.IsZero():
-		p.Message = "the epoch is not set; give the instant of tick 0, such as the start of the year in which the first ID is issued"
+		return append(ps, "the epoch is not set; give the instant of tick 0, such as the start of the year in which the first ID is issued")
 	case epoch.Before(minEpoch):
-		p.Message = fmt.Sprintf("epoch %s is %s before %s, the earliest possible; choose a later one",
-			p.Got, spanText(epoch, minEpoch), instantText(minEpoch))
-	default:
-		p.Message = fmt.Sprintf("epoch %s is %s after %s, the latest possible (64 bits of nanoseconds since 1970); choose an earlier one",
-			p.Got, spanText(epoch, maxEpoch), instantText(maxEpoch))
+		return append(ps, fmt.Sprintf("epoch %s is %s before %s, the earliest possible; choose a later one",
+			instantText(epoch), spanText(epoch, minEpoch), instantText(minEpoch)))
 	}
-	return append(ps, p)
+	return append(ps, fmt.Sprintf("epoch %s is %s after %s, the latest possible (64 bits of nanoseconds since 1970); choose an earlier one",
+		instantText(epoch), spanText(epoch, maxEpoch), instantText(maxEpoch)))
 }
 
-func (l Layout) checkParts(ps []Problem) []Problem {
+func (l Layout) checkParts(ps []string) []string {
 	if len(l.Parts) >= maxBits {
-		return append(ps, Problem{"parts", strconv.Itoa(len(l.Parts)), fmt.Sprintf("at most %d", maxBits-1),
-			fmt.Sprintf("the node has %d parts; at most %d of 1 bit each fit: remove %d", len(l.Parts), maxBits-1, len(l.Parts)-maxBits+1)})
+		return append(ps, fmt.Sprintf("the node has %d parts; at most %d of 1 bit each fit: remove %d", len(l.Parts), maxBits-1, len(l.Parts)-maxBits+1))
 	}
 	sum := 0
 	for i, p := range l.Parts {
 		if msg := checkPartName(p.Name); msg != "" {
-			ps = append(ps, Problem{partField(p), p.Name, "a distinct name", msg})
+			ps = append(ps, msg)
 		}
 		if slices.ContainsFunc(l.Parts[:i], func(q Part) bool { return q.Name == p.Name }) {
-			ps = append(ps, Problem{partField(p), p.Name, "a distinct name",
-				fmt.Sprintf("part name %q occurs twice; give each part its own", p.Name)})
+			ps = append(ps, fmt.Sprintf("part name %q occurs twice; give each part its own", p.Name))
 		}
 		if p.Bits < 1 || p.Bits >= maxBits {
-			ps = append(ps, Problem{partField(p), strconv.Itoa(p.Bits), fmt.Sprintf("1 to %d", maxBits-1),
-				fmt.Sprintf("part %q is %d bits wide; give it 1 to %d bits", p.Name, p.Bits, maxBits-1)})
+			ps = append(ps, fmt.Sprintf("part %q is %d bits wide; give it 1 to %d bits", p.Name, p.Bits, maxBits-1))
 		}
 		sum += boundWidth(p.Bits)
 	}
 	if len(l.Parts) > 0 && sum != l.NodeBits {
-		ps = append(ps, Problem{"parts", strconv.Itoa(sum), strconv.Itoa(l.NodeBits),
-			fmt.Sprintf("the widths of the node's parts sum to %s, but the node field has %s; make them equal", bitsText(sum), bitsText(l.NodeBits))})
+		ps = append(ps, fmt.Sprintf("the widths of the node's parts sum to %s, but the node field has %s; make them equal", bitsText(sum), bitsText(l.NodeBits)))
 	}
 	return ps
 }
 
-func partField(p Part) string { return "part " + strconv.Quote(p.Name) }
-
-// boundWidth keeps sums of absurd widths, which are reported one by one, from
-// overflowing.
+// boundWidth bounds a width that is reported anyway, so that a sum cannot overflow.
 func boundWidth(width int) int { return min(max(width, 0), 1<<16) }
 
 func bitsText(n int) string {
@@ -198,7 +155,7 @@ func bitsText(n int) string {
 	return fmt.Sprintf("%d bits", n)
 }
 
-// checkPartName says what is wrong with the name of a part; "" if nothing.
+// checkPartName returns what is wrong with the name of a part, or "".
 func checkPartName(name string) string {
 	if slices.Contains(reservedNames, name) {
 		return fmt.Sprintf("part name %q is reserved; choose another than %s", name, strings.Join(reservedNames, ", "))

@@ -1,10 +1,12 @@
 package stores
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Store keeps cells by key. The protocols of packages lease and sequence stand on two
@@ -22,11 +24,11 @@ import (
 //
 // A method returns soon after its context has ended. All methods are safe for use by
 // several goroutines at once. An error's text holds no password. A key that [CheckKey]
-// refuses, and a value longer than [MaxValue], is an error with nothing sent.
+// refuses, and a value that [CheckValue] refuses, is an error with nothing sent.
 type Store interface {
 	// List returns the cells whose keys are in [from, to), in the order of their keys
 	// as bytes, at most limit of them: a caller who gets limit cells goes on from the
-	// last key plus "\x00". It may be out of date: what it shows only guides which cell
+	// last key plus "\x00". A limit below 1 gives none. It may be out of date: what it shows only guides which cell
 	// to try. If the store finds that a cell is damaged, the error wraps [ErrDamaged],
 	// and comes with the cells that are not. from and to are compared with keys and
 	// need not be keys themselves.
@@ -49,7 +51,8 @@ type Store interface {
 	Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error)
 
 	// Close ends what [Open] opened: connections and goroutines. It leaves the cells as
-	// they are, and a client that the caller brought open.
+	// they are, and a client that the caller brought open. It may be called more than
+	// once. A Store that Open returned answers every later operation with an error.
 	Close() error
 }
 
@@ -57,7 +60,7 @@ type Store interface {
 type Cell struct {
 	Key     string
 	Version uint64 // 0: there is no such cell. No two values of a cell ever have the same version.
-	Value   []byte // at most MaxValue bytes of UTF-8 text
+	Value   []byte // as CheckValue permits
 }
 
 // MaxValue is the length in bytes of the longest value of a cell, and MaxKey that of
@@ -111,6 +114,18 @@ func CheckKey(key string) error {
 				return fmt.Errorf("key %q: it holds %q, want lower-case ASCII letters, digits, dots, hyphens, underscores and slashes", key, r)
 			}
 		}
+	}
+	return nil
+}
+
+// CheckValue returns an error unless a cell can have the value: at most [MaxValue] bytes
+// of UTF-8 text without U+0000, which the text of some databases does not take.
+func CheckValue(value []byte) error {
+	switch {
+	case len(value) > MaxValue:
+		return fmt.Errorf("value of %d bytes, want at most %d", len(value), MaxValue)
+	case !utf8.Valid(value) || bytes.IndexByte(value, 0) >= 0:
+		return errors.New("value is not UTF-8 text without U+0000")
 	}
 	return nil
 }

@@ -12,13 +12,12 @@ import (
 //
 //	Chain(BorrowUpTo(time.Second), WaitUpTo(5*time.Second))
 //
-// borrows while the lead is at most 1 s, waits while it is at most 5 s, and
-// rejects the rest. A wait that follows a borrow in the chain lasts only until
-// the lead is short enough to borrow. When all reject, the largest limit is
-// reported.
+// borrows while the lead is at most 1 s, waits while it is at most 5 s, and rejects a
+// longer lead. A wait that follows a borrow in the chain lasts only until
+// the lead is short enough to borrow. If every member
+// rejects, the error reports the largest limit.
 //
-// A Chain without members, or with a nil one, is refused by the generator's
-// constructor.
+// The generator's constructor refuses a Chain without members or with a nil member.
 func Chain(members ...Strategy) Strategy { return chain(slices.Clone(members)) }
 
 type chain []Strategy
@@ -55,8 +54,8 @@ func (c chain) String() string {
 	return strings.Join(members, ",")
 }
 
-// borrowLimit is that of the members up to the first that may do something else
-// than borrow or reject: one that waits first must be asked first.
+// borrowLimit is the largest of the members up to the first that may wait. A member that
+// waits must be asked before the members after it.
 func (c chain) borrowLimit() time.Duration {
 	var limit time.Duration
 	for _, member := range c {
@@ -70,24 +69,24 @@ func (c chain) borrowLimit() time.Duration {
 
 func (c chain) validate() error {
 	if len(c) == 0 {
-		return &CompositionError{Problem: "Chain has no members: give at least one strategy, or Reject()"}
+		return fmt.Errorf("%w strategy: Chain has no members: give at least one strategy, or Reject()", ErrInvalid)
 	}
 	for i, member := range c {
 		if err := Validate(member); err != nil {
-			return &CompositionError{Problem: fmt.Sprintf("Chain member %d of %d", i+1, len(c)), Err: err}
+			return fmt.Errorf("Chain member %d of %d: %w", i+1, len(c), err)
 		}
 	}
 	return nil
 }
 
-// PerCause returns the strategy that treats an exhausted sequence by one
-// strategy and a clock that is behind by another.
+// PerCause returns the strategy that asks one strategy when the sequence is exhausted
+// and another when the clock is behind.
 //
 // A generator that has borrowed is behind its own last ID, so a strategy that
 // borrows when exhausted should borrow at least as far when behind; otherwise it
 // borrows one slot and then does what behind says.
 //
-// A nil member is refused by the generator's constructor.
+// The generator's constructor refuses a nil member.
 func PerCause(exhausted, behind Strategy) Strategy { return perCause{exhausted, behind} }
 
 type perCause struct{ exhausted, behind Strategy }
@@ -109,15 +108,15 @@ func (p perCause) borrowLimit() time.Duration {
 
 func (p perCause) validate() error {
 	if err := Validate(p.exhausted); err != nil {
-		return &CompositionError{Problem: "PerCause for exhausted", Err: err}
+		return fmt.Errorf("PerCause for exhausted: %w", err)
 	}
 	if err := Validate(p.behind); err != nil {
-		return &CompositionError{Problem: "PerCause for behind", Err: err}
+		return fmt.Errorf("PerCause for behind: %w", err)
 	}
 	return nil
 }
 
-// text is s as a person reads it.
+// text returns s for a message.
 func text(s Strategy) string {
 	if s, ok := s.(fmt.Stringer); ok {
 		return s.String()

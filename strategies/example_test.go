@@ -46,11 +46,11 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// borrow:1s,wait:5s <nil>
-	// strategy "wait:-5ms": the limit is negative: it must be 0s or more
+	// invalid strategy "wait:-5ms": the limit is negative: it must be 0s or more
 }
 
-// A strategy of one's own: wait out a busy tick, borrow over a small step back, and
-// tell somebody about a large one.
+// A strategy of your own: wait out a busy tick, borrow over a small step back, and report
+// a large one.
 func ExampleFunc() {
 	strategy := strategies.Func(func(s strategies.Situation) strategies.Decision {
 		const small = 10 * time.Millisecond
@@ -65,7 +65,7 @@ func ExampleFunc() {
 	})
 
 	clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
-	gen, err := generator.New(generator.WithClock(clock), generator.WithStrategy(strategy))
+	gen, err := generator.New(generator.WithNode(0), generator.WithClock(clock), generator.WithStrategy(strategy))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func ExampleFunc() {
 func ExampleStartRandom() {
 	for _, start := range []strategies.SequenceStart{strategies.StartZero(), strategies.StartRandom(8)} {
 		clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
-		gen, err := generator.New(generator.WithClock(clock), generator.WithSequenceStart(start))
+		gen, err := generator.New(generator.WithNode(0), generator.WithClock(clock), generator.WithSequenceStart(start))
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Limits returns what s promises for a cause: a call waits no longer than wait,
-// and its ID is no further ahead of the clock than borrow. A call whose lead is
-// within either is served. For a [Strategy] made outside this package, which
-// promises nothing that can be known, both are the longest time there is.
+// Limits returns the bounds of s for a cause: a call waits no longer than wait, and its
+// ID is no further ahead of the clock than borrow. A call whose lead is within either is
+// served. For a [Strategy] made outside this package, both are the longest
+// [time.Duration].
 func Limits(s Strategy, cause Cause) (wait, borrow time.Duration) {
 	if s, ok := s.(bounded); ok {
 		return s.limits(cause)
@@ -16,9 +16,8 @@ func Limits(s Strategy, cause Cause) (wait, borrow time.Duration) {
 	return math.MaxInt64, math.MaxInt64
 }
 
-// WaitLimit returns the longest time that s makes a call wait for any cause, as far as
-// the strategies of this package tell: one made outside of it counts for nothing, also
-// in a [Chain] or [PerCause].
+// WaitLimit returns the longest time that s makes a call wait for any cause. A strategy
+// made outside this package counts as 0, also inside a [Chain] or [PerCause].
 func WaitLimit(s Strategy) time.Duration {
 	if s, ok := s.(bounded); ok {
 		return s.waitLimit()

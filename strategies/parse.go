@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -18,8 +19,8 @@ import (
 //
 // Durations are written as [time.ParseDuration] reads them. The strategies of
 // this package print themselves in this form, except that a [PerCause] inside a
-// [Chain] or inside another PerCause cannot be read back. The error is a
-// [*ParseError].
+// [Chain] or inside another PerCause cannot be read back. The error wraps
+// [ErrInvalid].
 func Parse(s string) (Strategy, error) {
 	rest, ok := strings.CutPrefix(s, "exhausted=")
 	if !ok {
@@ -27,7 +28,7 @@ func Parse(s string) (Strategy, error) {
 	}
 	exhausted, behind, ok := strings.Cut(rest, "/behind=")
 	if !ok {
-		return nil, &ParseError{Text: s, Problem: `"exhausted=…" must be followed by "/behind=…"`}
+		return nil, parseError(s, `"exhausted=…" must be followed by "/behind=…"`)
 	}
 	e, err := parseChain(exhausted)
 	if err != nil {
@@ -73,18 +74,27 @@ func parseWord(word string) (Strategy, error) {
 	}
 	name, limit, ok := strings.Cut(word, ":")
 	if !ok || name != "wait" && name != "borrow" {
-		return nil, &ParseError{Text: word, Problem: "not known: want reject, wait, wait:5ms, borrow:1s, default, twitter, leaf or last-timestamp-plus-one"}
+		return nil, parseError(word, "not known: want reject, wait, wait:5ms, borrow:1s, default, twitter, leaf or last-timestamp-plus-one")
 	}
 	d, err := time.ParseDuration(limit)
 	if err != nil {
-		return nil, &ParseError{Text: word, Problem: "want a duration after the colon, such as 5ms or 1s", Err: err}
+		return nil, parseError(word, "want a duration after the colon, such as 5ms or 1s")
 	}
 	strategy := WaitUpTo(d)
 	if name == "borrow" {
 		strategy = BorrowUpTo(d)
 	}
 	if err := Validate(strategy); err != nil {
-		return nil, &ParseError{Text: word, Problem: "the limit is negative: it must be 0s or more", Err: err}
+		return nil, parseError(word, "the limit is negative: it must be 0s or more")
 	}
 	return strategy, nil
+}
+
+// parseError returns the error for a text that is no strategy, cut to a length that fits
+// a log.
+func parseError(text, problem string) error {
+	if len(text) > 40 {
+		text = text[:40] + "…"
+	}
+	return fmt.Errorf("%w strategy %q: %s", ErrInvalid, text, problem)
 }

@@ -2,16 +2,15 @@ package strategies
 
 import "time"
 
-// Default returns the strategy of a generator that is given none: wait up to
-// one second, whatever the cause, then reject.
+// Default returns the strategy of a generator without a strategy option: wait up to one
+// second, for either cause, then reject.
 //
-// It waits because waiting is safe on its own. No ID carries a time that has not
-// come, so a crash leaves no slot behind that a new process could issue again.
-// An exhausted sequence frees up at the next tick, for most layouts within a
-// millisecond. One second covers a queue at the ceiling, a leap second and the
-// steps that NTP makes after a short outage; a caller that would have to wait
-// longer is better served by an error, which it can act on, than by a stall.
-// Callers in more of a hurry pass a context with a deadline.
+// Waiting is safe also without a lease: no ID carries a future time, so after a crash a
+// new process on the same clock repeats none. An exhausted sequence has room again at
+// the next tick, for most layouts within a millisecond. One second covers a queue at the
+// ceiling, a leap second, and the steps that NTP makes after a short outage. A caller
+// that would wait longer gets an error on which it can act. Callers with less time pass a
+// context with a deadline.
 func Default() Strategy { return WaitUpTo(time.Second) }
 
 // LikeTwitter returns the behaviour of Twitter's Snowflake: wait for the next tick
@@ -26,8 +25,8 @@ func LikeLeaf() Strategy { return PerCause(Wait(), WaitUpTo(5*time.Millisecond))
 // LeafStart returns Leaf's sequence start: random, below 100.
 func LeafStart() SequenceStart { return StartRandom(100) }
 
-// LastTimestampPlusOne returns the behaviour of generators that go on from the
-// last timestamp plus one when the clock does not serve: borrow, up to 24 hours
-// ahead of the clock. Those generators know no bound; this one has one, so that
-// a clock which is years off is noticed.
+// LastTimestampPlusOne returns the behaviour of generators that continue from the last
+// timestamp plus one while the clock is behind: borrow, up to 24 hours ahead of the
+// clock. Those generators have no bound; this strategy has one, so that a clock that is
+// years off shows as an error.
 func LastTimestampPlusOne() Strategy { return BorrowUpTo(24 * time.Hour) }

@@ -8,10 +8,10 @@ import (
 // SequenceStart says where the sequence of a new tick begins. It changes the
 // low bits of IDs, never their order. The zero SequenceStart is [StartZero].
 //
-// A generator that issues less than one ID per tick issues nearly all of them
-// at the start of a sequence. With zero, all those IDs are even, and all of them
-// fall into one shard of id % n for every n up to the sequence's size that
-// is a power of two. A random start spreads them.
+// A generator that issues less than one ID per tick issues nearly all of them at the
+// start of a sequence. With zero, those IDs are all even. Where n is a power of two, up
+// to the sequence's size, id % n puts them all into one shard. A random start spreads
+// them.
 type SequenceStart struct {
 	random bool
 	below  int64 // for random
@@ -24,13 +24,12 @@ func StartZero() SequenceStart { return SequenceStart{} }
 // not including, below. Give the number of shards, or the sequence's size for an
 // even spread over all of it.
 //
-// The cost is capacity: of the n IDs that a tick can hold, n-below+1 are
-// certain, and n-(below-1)/2 come on average. With below equal to n a busy
-// generator loses half its ceiling. A tick that is borrowed before the clock
+// The cost is capacity: of the n IDs that a tick can hold, at least n-below+1 remain,
+// and n-(below-1)/2 on average. With below equal to n a busy generator loses half its
+// ceiling. A tick that is borrowed before the clock
 // reaches it begins at zero.
 //
-// Below must be from 1 to the number of IDs per tick; the generator's
-// constructor refuses anything else.
+// The generator's constructor refuses a below outside 1 to the number of IDs per tick.
 func StartRandom(below int64) SequenceStart { return SequenceStart{random: true, below: below} }
 
 // Draw returns the number to begin a sequence with.
@@ -41,11 +40,15 @@ func (s SequenceStart) Draw() uint64 {
 	return rand.Uint64N(uint64(s.below))
 }
 
-// Validate returns a [*StartError] unless the start fits a sequence of perTick
-// IDs per tick.
+// Validate returns an error that wraps [ErrInvalid] unless the start fits a sequence of
+// perTick IDs per tick.
 func (s SequenceStart) Validate(perTick int64) error {
 	if s.random && (s.below < 1 || s.below > perTick) {
-		return &StartError{Below: s.below, PerTick: perTick}
+		if s.below < 1 {
+			return fmt.Errorf("%w sequence start: random below %d: the bound must be 1 or more", ErrInvalid, s.below)
+		}
+		return fmt.Errorf("%w sequence start: random below %d: the layout holds %d IDs per tick, so give a bound from 1 to %d",
+			ErrInvalid, s.below, perTick, perTick)
 	}
 	return nil
 }

@@ -45,8 +45,7 @@ func TestStartValidate(t *testing.T) {
 			assert.NoError(t, err, tt.start)
 			continue
 		}
-		var start *strategies.StartError
-		require.ErrorAs(t, err, &start, tt.start)
+		require.ErrorIs(t, err, strategies.ErrInvalid, tt.start)
 		assert.ErrorContains(t, err, tt.start.String()[len("random:"):])
 	}
 	assert.Equal(t, "zero", strategies.StartZero().String())

@@ -1,24 +1,25 @@
-// Package strategies decides what a generator does when its next free slot lies
-// ahead of its clock.
+// Package strategies decides what a generator does when its next slot lies ahead of its
+// clock.
 //
-// A generator hands out slots, one after the other: so many per tick. Two things
-// can put the next free slot ahead of the clock. The sequence ran out inside
-// this tick ([Exhausted]), or the clock reads earlier than the last slot issued
-// ([Behind]): after a step back, after a restart, or after an earlier borrow. By
-// how much it is ahead is the lead.
+// You need these names:
 //
-// A [Strategy] looks at such a [Situation] and makes a [Decision]: wait, borrow
-// the slot from the future, or reject the call. It is a pure function: it reads
-// no clock, waits for nothing, and keeps nothing, so one value serves any number
-// of generators and goroutines, and a table tests it.
+//   - [Default]: wait up to one second, then reject. Most programs want it.
+//   - [WaitUpTo]: wait, up to a bound.
+//   - [BorrowUpTo]: run ahead of the clock, up to a bound.
+//   - [Reject]: neither wait nor run ahead of the clock.
+//   - [Chain]: try several in order. ([PerCause] takes one strategy per cause.)
 //
-//   - [Reject] never waits and never runs ahead of the clock.
-//   - [WaitUpTo] waits, up to a bound.
-//   - [BorrowUpTo] runs ahead of the clock, up to a bound.
-//   - [Chain] tries several in order; [PerCause] tells the causes apart.
+// A generator hands out slots in order, so many per tick. Two things put the next slot
+// ahead of the clock: the sequence ran out inside this tick ([Exhausted]), or the clock
+// reads earlier than the last slot issued ([Behind]), after a step back, a restart or an
+// earlier borrow. The lead is the distance from the clock to the next slot.
 //
-// Most programs want [Default]. No choice of strategy can make a generator issue
-// the same slot twice; it decides between delay, error and early timestamps.
+// A [Strategy] turns such a [Situation] into a [Decision]: wait, borrow the slot from the
+// future, or reject the call. It is a pure function without a clock, a wait or a state, so
+// one value serves any number of generators and goroutines, and a table tests it.
+//
+// A strategy chooses between delay, error and early timestamps. With none of them does a
+// generator issue a slot twice.
 package strategies
 
 import (
@@ -32,10 +33,10 @@ import (
 type Cause uint8
 
 const (
-	// Exhausted: every slot of the clock's tick is taken, and no slot after it.
+	// Exhausted: every slot of the clock's tick is issued, and none after it.
 	Exhausted Cause = iota + 1
-	// Behind: slots of ticks after the clock's are taken already. The clock was
-	// stepped back, a restart began below its floor, or earlier calls borrowed.
+	// Behind: slots of later ticks are issued already. The clock was stepped back, a
+	// process restarted below its floor, or earlier calls borrowed.
 	Behind
 )
 
@@ -89,7 +90,7 @@ func (a Action) String() string {
 
 // Decision is a [Strategy]'s answer.
 type Decision struct {
-	// Action is what to do. A generator takes an unknown one for ActionReject.
+	// Action is what to do. A generator treats an unknown value as ActionReject.
 	Action Action
 	// Wait is how long to wait for ActionWait. Zero or less means the lead.
 	Wait time.Duration
@@ -101,11 +102,11 @@ type Decision struct {
 // Strategy decides what happens to a call whose slot lies ahead of the clock.
 //
 // Decide must be a pure function, safe for use by several goroutines at once.
-// The strategies of this package also tell the generator, once and in advance,
-// how far they borrow in any situation, and so borrow at full speed; a Strategy
-// of your own is asked for every borrowed ID. And they tell how long they wait, which
-// is how long a call waits for a lease's next grant ([WaitLimit]): with a Strategy of
-// your own it fails at once if its context has no deadline.
+// The generator asks the strategies of this package once how far they borrow
+// ([BorrowLimit]), so their borrowed IDs come at full speed; it asks a Strategy of your
+// own for every borrowed ID. It also asks how long they wait ([WaitLimit]), which is how
+// long a call waits for a lease's next grant. With a Strategy of your own such a call
+// fails at once if its context has no deadline.
 type Strategy interface {
 	Decide(Situation) Decision
 }
@@ -117,32 +118,30 @@ type Func func(Situation) Decision
 func (f Func) Decide(s Situation) Decision { return f(s) }
 
 // Reject returns the strategy that rejects every call whose slot lies ahead of
-// the clock. The generator then issues at most one tick's worth of IDs per tick
-// and fails at once, for as long as it lasts, when the clock is behind.
+// the clock. A tick that is used up, or a clock that is behind, fails each call at once
+// until the clock has caught up.
 func Reject() Strategy { return bound{} }
 
-// WaitUpTo returns the strategy that waits until the clock has caught up, if
-// that takes the call no longer than d in all, and rejects it otherwise. A call
-// whose lead is longer than that is rejected at once, not after d.
+// WaitUpTo returns the strategy that waits until the clock has caught up, for at most d
+// in one call. It rejects a call whose lead is longer at once, not after d.
 //
-// IDs never carry a time that the clock has not reached. A negative d is refused
-// by the generator's constructor.
+// IDs never carry a time that the clock has not reached. The generator's constructor
+// refuses a negative d.
 func WaitUpTo(d time.Duration) Strategy { return bound{wait: d} }
 
-// Wait returns the strategy that waits for as long as it takes, or until the
-// call's context ends. Use it with contexts that end: without one, a clock that
-// was stepped back an hour blocks the caller for an hour.
+// Wait returns the strategy that waits until the clock has caught up or the call's
+// context ends. Use it with contexts that have a deadline: without one, a clock that was
+// stepped back an hour blocks the caller for an hour.
 func Wait() Strategy { return WaitUpTo(math.MaxInt64) }
 
 // BorrowUpTo returns the strategy that issues slots ahead of the clock while the
 // lead is at most d, and rejects calls beyond that. Nothing waits; IDs carry
 // times up to d ahead of the clock.
 //
-// Borrowing shifts trouble to the next start: after a crash, a new process with
-// the same node number and no record of the last ID issues the borrowed slots
-// again, even if every clock was right, unless d passes before it starts.
-// Borrow where node numbers come as grants, or where a restart takes longer
-// than d. A negative d is refused by the generator's constructor.
+// Without a lease, borrowing is a risk at the next start: after a crash, a process with
+// the same node number knows nothing of the borrowed slots, and issues them again if it
+// starts within d, even when every clock is right. Borrow with a lease, or where a
+// restart takes longer than d. The generator's constructor refuses a negative d.
 func BorrowUpTo(d time.Duration) Strategy { return bound{borrow: d} }
 
 // bound is the one rule behind Reject, WaitUpTo and BorrowUpTo: borrow up to one
@@ -175,12 +174,13 @@ func (b bound) borrowLimit() time.Duration { return b.borrow }
 
 func (b bound) validate() error {
 	if limit := min(b.borrow, b.wait); limit < 0 {
-		return &LimitError{Strategy: b, Limit: limit}
+		return fmt.Errorf("%w strategy %s: the limit %s is negative: give 0s or more", ErrInvalid, b, limit)
 	}
 	return nil
 }
 
-// bounded is what the strategies of this package tell beyond their decisions.
+// bounded is implemented by the strategies of this package: their limits, which a
+// generator reads once.
 type bounded interface {
 	borrowLimit() time.Duration
 	waitLimit() time.Duration
@@ -189,7 +189,7 @@ type bounded interface {
 }
 
 // BorrowLimit returns the lead up to which s borrows in every situation, so that
-// a generator need not ask. It is zero for a Strategy made outside this package.
+// a generator need not ask for each ID. It is zero for a Strategy made outside this package.
 func BorrowLimit(s Strategy) time.Duration {
 	if s, ok := s.(bounded); ok {
 		return s.borrowLimit()
@@ -197,16 +197,16 @@ func BorrowLimit(s Strategy) time.Duration {
 	return 0
 }
 
-// Validate returns what is wrong with s: nil, a [*LimitError] or a
-// [*CompositionError]. It finds nothing wrong with a Strategy made outside this
-// package unless it is nil, for which it returns [ErrNil].
+// Validate returns an error that wraps [ErrInvalid] if s is nil, has a negative limit, or
+// is made of strategies that are wrong, and else nil. Of a Strategy made outside this
+// package it only checks that it is not nil.
 func Validate(s Strategy) error {
 	if s == nil {
-		return ErrNil
+		return fmt.Errorf("%w strategy: nil; give one, such as strategies.Default()", ErrInvalid)
 	}
 	// A nil pointer or function in s would fail only at its first decision.
 	if v := reflect.ValueOf(s); (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
-		return ErrNil
+		return fmt.Errorf("%w strategy: nil; give one, such as strategies.Default()", ErrInvalid)
 	}
 	if s, ok := s.(bounded); ok {
 		return s.validate()

@@ -10,8 +10,8 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
-// elsewhere are the faults that are no scripts, since there is more to them than one
-// generator and its clock. The tests of chaos_test run them.
+// elsewhere are the faults that no script can express, since they take more than one
+// generator and its clock. Tests of chaos_test run them.
 var elsewhere = []scenarioJSON{
 	{Fault: "F14", Name: "skewed-fleet", What: "many processes, with clocks hours apart, claim node numbers and die", Run: runOf("F14")},
 	{Fault: "F15", Name: "store-outage", What: "the store of the leases is away, slow, loses answers, or gets writes late", Run: runOf("F15")},
@@ -21,7 +21,7 @@ var elsewhere = []scenarioJSON{
 
 func runOf(fault string) string { return "go test ./chaos_test -run " + fault + "_" }
 
-// elsewhereOf returns the fault with a number or a name, if it is no script.
+// elsewhereOf returns the fault with a number or a name, if it is one of elsewhere.
 func elsewhereOf(s string) (scenarioJSON, bool) {
 	i := slices.IndexFunc(elsewhere, func(e scenarioJSON) bool { return strings.EqualFold(s, e.Fault) || strings.EqualFold(s, e.Name) })
 	if i < 0 {
@@ -48,18 +48,16 @@ func knownFault(s string) (string, error) {
 	return "", fmt.Errorf("want %s or %s, got %q", strings.Join(known[:last], ", "), known[last], s)
 }
 
-func faultCompletions() []cobra.Completion {
-	var faults []cobra.Completion
+func faultCompletions(*cobra.Command, []string, string) (faults []cobra.Completion, _ cobra.ShellCompDirective) {
 	for _, scenario := range generatortest.Catalogue() {
 		faults = append(faults, cobra.CompletionWithDesc(scenario.Fault, scenario.What))
 	}
-	return faults
+	return faults, cobra.ShellCompDirectiveNoFileComp
 }
 
-func listedCompletions() []cobra.Completion {
-	var faults []cobra.Completion
+func listedCompletions(*cobra.Command, []string, string) (faults []cobra.Completion, _ cobra.ShellCompDirective) {
 	for _, s := range listed(nil) {
 		faults = append(faults, cobra.CompletionWithDesc(s.Fault, s.What))
 	}
-	return faults
+	return faults, cobra.ShellCompDirectiveNoFileComp
 }

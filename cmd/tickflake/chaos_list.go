@@ -16,29 +16,26 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
-const chaosListHelp = `List the scenarios that 'tickflake chaos' runs: the fault, its name, and what
-happens. Those with a note in parentheses it does not run: they are tests, which
-need the sources of tickflake.
+const chaosListHelp = `List the scenarios: the fault, its name, and what happens. 'tickflake chaos' does
+not run those with a command in parentheses: they are tests in the sources of
+tickflake.
 
-With faults as arguments it prints their scripts, each of which 'tickflake chaos
---script' takes; --scripts prints those of all. A script is a text of steps, on
-lines of their own or between semicolons; a # begins a comment. It begins with its
-settings, if it has any:
+With faults as arguments it prints their scripts for 'tickflake chaos --script';
+--scripts prints all scripts. A script is a list of steps, on lines of their own or
+between semicolons; a # begins a comment. Settings come first:
 
   strategy S        as 'tickflake generate --strategy' takes it
   clock C           raw, mono or resync
   begin T           the wall's time at the start: 2026-06-01T12:00:00Z, or end-5ms
                     for a time before the generator's last
-  callers N         how many ask for IDs, 1 to 64
-  seed N            simulate the callers, and draw from this who comes next; without
-                    any steps, they are drawn from the seed too
+  callers N         the number of callers, 1 to 64
 
-and goes on with its steps:
+Then the steps:
 
-  ids 5000          so many calls; with "over 2s" they are spread over that time
-  batch 100         one call for so many IDs
-  stream 100        so many calls to a stream
-  pass 5ms          time passes, and nobody calls
+  ids 5000          5000 calls; with "over 2s" they are spread over that time
+  batch 100         one call for 100 IDs
+  stream 100        100 calls to a stream
+  pass 5ms          time passes without calls
   step -1s          the wall jumps; with "at read 2" it does so as the generator
                     reads its clock for the second time from then on, 1 to 1000
   slew 0.5 for 2s   the wall runs at that rate for a while
@@ -46,17 +43,17 @@ and goes on with its steps:
   coarse 15.6ms     from now on the clock moves in such steps; 0s ends it
   suspend 1h        the wall goes on, monotonic time does not
   leap              the wall repeats a second
-  restart           the process ends in good order, and another starts on its state
+  restart           the process closes its generator, and another starts on its state
   crash             the same, but nothing is closed
-  takeover 10s      another starts while the process stops in the middle of a call`
+  takeover 10s      the process stops within a call; another starts meanwhile`
 
-// scenarioJSON is a scenario as programs see it.
+// scenarioJSON is the JSON of a scenario.
 type scenarioJSON struct {
 	Fault  string `json:"fault"`
 	Name   string `json:"name"`
 	What   string `json:"what"`
 	Script string `json:"script,omitempty"`
-	Run    string `json:"run,omitempty"` // what runs it, if it is no script
+	Run    string `json:"run,omitempty"` // the command that runs it, if it has no script
 
 	lines string // of the script
 }
@@ -85,7 +82,7 @@ func newChaosList(c *console) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: cobra.FixedCompletions(listedCompletions(), cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: listedCompletions,
 	}
 	scripts := cmd.Flags().Bool("scripts", false, "print the scripts of all")
 	format := choiceFlag(cmd, "format", "output `FORMAT`", []string{formatTable, formatJSON})
@@ -102,15 +99,14 @@ func newChaosList(c *console) *cobra.Command {
 	return cmd
 }
 
-// scenarios returns those of the catalogue with one of the faults, or all if
-// there are none.
+// scenarios returns the scenarios of the faults, or the whole catalogue if there are none.
 func scenarios(faults []string) []generatortest.Scenario {
 	return slices.DeleteFunc(generatortest.Catalogue(), func(s generatortest.Scenario) bool {
 		return len(faults) > 0 && !slices.Contains(faults, s.Fault)
 	})
 }
 
-// listed returns the same, and those that are no scripts, by their numbers.
+// listed returns the same scenarios and those of elsewhere, by their numbers.
 func listed(faults []string) []scenarioJSON {
 	var list []scenarioJSON
 	for _, s := range scenarios(faults) {
@@ -153,8 +149,8 @@ func writeScenariosJSON(w io.Writer, list []scenarioJSON) error {
 	return nil
 }
 
-// writeScripts writes the scripts, each below a comment that says what it is. What is
-// no script is the comment alone.
+// writeScripts writes the scripts, each below a comment that names it. A fault without a
+// script is the comment alone.
 func writeScripts(w *bufio.Writer, list []scenarioJSON) error {
 	for i, s := range list {
 		if i > 0 {

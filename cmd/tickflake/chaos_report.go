@@ -19,26 +19,25 @@ type reportWriter interface {
 	end() error
 }
 
-// writer returns the one that --format asks for. A seeded run is the same each
-// time in all that is written about it.
-func (k *chaos) writer(seeded bool) reportWriter {
+// writer returns the one for --format.
+func (k *chaos) writer() reportWriter {
 	switch *k.format {
 	case formatJSON:
 		return jsonReports{k.out}
 	case formatJUnit:
-		return &junitReports{w: k.out, timed: !seeded}
+		return &junitReports{w: k.out}
 	}
 	return &tableReports{w: k.out}
 }
 
-// tableReports writes a table for each report, and below it what was broken.
+// tableReports writes a table for each report, and the violations below it.
 type tableReports struct {
-	w                   *bufio.Writer
-	kept, broken, apart int // scenarios so far; those apart did not apply
+	w                     *bufio.Writer
+	kept, broken, skipped int // scenarios so far
 }
 
 func (t *tableReports) write(r report) error {
-	if t.kept+t.broken+t.apart > 0 {
+	if t.kept+t.broken+t.skipped > 0 {
 		fmt.Fprintln(t.w)
 	}
 	fmt.Fprintf(t.w, "%s\n\n", r.Subject)
@@ -54,7 +53,7 @@ func (t *tableReports) write(r report) error {
 		mark := "✓"
 		switch {
 		case o.Skipped != "":
-			t.apart++
+			t.skipped++
 			fmt.Fprintf(table, "-\t%s\tdoes not apply: %s\n", scenario, o.Skipped)
 			continue
 		case o.Failed():
@@ -80,17 +79,17 @@ func (t *tableReports) write(r report) error {
 }
 
 func (t *tableReports) end() error {
-	if t.kept+t.broken+t.apart == 0 {
+	if t.kept+t.broken+t.skipped == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(t.w, "\n%d ✓, %d ✗, %d -\n", t.kept, t.broken, t.apart)
+	_, err := fmt.Fprintf(t.w, "\n%d ✓, %d ✗, %d -\n", t.kept, t.broken, t.skipped)
 	return err
 }
 
 // title is the fault, if there is one, and the name.
 func (o outcome) title() string { return strings.TrimSpace(o.Fault + " " + o.Name) }
 
-// headline says what was broken and how often, and whether details has it all.
+// headline counts the violations, and says if details has only the first of them.
 func (o outcome) headline() string {
 	all := 0
 	for _, n := range o.Violated {
@@ -103,15 +102,11 @@ func (o outcome) headline() string {
 	return text
 }
 
-// details lists what was broken, one violation per line.
+// details lists the violations, one per line.
 func (o outcome) details() string {
 	var b strings.Builder
 	for _, v := range o.Violations {
-		text := v.String()
-		if o.simulated {
-			text = fmt.Sprintf("%s: %s", v.Kind, v.Detail)
-		}
-		fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
+		fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(v.String(), "\n", "\n  "))
 	}
 	return b.String()
 }
@@ -128,11 +123,10 @@ func (j jsonReports) write(r report) error {
 
 func (j jsonReports) end() error { return nil }
 
-// junitReports collects the reports, for a JUnit file begins with their number.
+// junitReports collects the reports, since a JUnit file begins with their number.
 type junitReports struct {
-	w     io.Writer
-	timed bool
-	all   junitSuites
+	w   io.Writer
+	all junitSuites
 }
 
 type junitSuites struct {
@@ -151,14 +145,14 @@ type junitSuite struct {
 	Failures int         `xml:"failures,attr"`
 	Errors   int         `xml:"errors,attr"`
 	Skipped  int         `xml:"skipped,attr"`
-	Time     string      `xml:"time,attr,omitempty"` // in seconds
+	Time     string      `xml:"time,attr"` // in seconds
 	Cases    []junitCase `xml:"testcase"`
 }
 
 type junitCase struct {
 	Class   string        `xml:"classname,attr"`
 	Name    string        `xml:"name,attr"`
-	Time    string        `xml:"time,attr,omitempty"`
+	Time    string        `xml:"time,attr"`
 	Skipped *junitSkipped `xml:"skipped"`
 	Failure *junitFailure `xml:"failure"`
 	Note    string        `xml:"system-out,omitempty"`
@@ -178,7 +172,7 @@ func (j *junitReports) write(r report) error {
 	s := junitSuite{Name: r.Subject}
 	seconds := 0.0
 	for _, o := range r.Results {
-		c := junitCase{Class: r.Subject, Name: o.title(), Time: j.time(o.took.Seconds()), Note: o.Note}
+		c := junitCase{Class: r.Subject, Name: o.title(), Time: junitTime(o.took.Seconds()), Note: o.Note}
 		switch {
 		case o.Skipped != "":
 			s.Skipped++
@@ -194,7 +188,7 @@ func (j *junitReports) write(r report) error {
 		seconds += o.took.Seconds()
 		s.Cases = append(s.Cases, c)
 	}
-	s.Time = j.time(seconds)
+	s.Time = junitTime(seconds)
 	j.all.Tests += s.Tests
 	j.all.Failures += s.Failures
 	j.all.Skipped += s.Skipped
@@ -202,10 +196,7 @@ func (j *junitReports) write(r report) error {
 	return nil
 }
 
-func (j *junitReports) time(seconds float64) string {
-	if !j.timed {
-		return ""
-	}
+func junitTime(seconds float64) string {
 	return strconv.FormatFloat(seconds, 'f', 3, 64)
 }
 

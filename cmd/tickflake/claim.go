@@ -3,59 +3,58 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
+	"math"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// noFleetCheck is a difference of clocks that is never exceeded. Processes that share
-// a directory share a clock; what their cells tell is when they were last used.
-const noFleetCheck = 200 * 365 * 24 * time.Hour
-
-// claimed is a generator with a lease, and the store that this is kept in.
+// claimed is a generator with a lease, and its store.
 type claimed struct {
 	*generator.Generator
-	closeStore func() error
-	timeout    time.Duration
+	store stores.Store
+	place *place
 }
 
 // claim claims a node number and returns a generator that issues IDs with it.
 func (p *place) claim(ctx context.Context, layout snowflake.Layout, strategy strategies.Strategy, options ...lease.Option) (*claimed, error) {
 	ctx, cancel := p.within(ctx)
 	defer cancel()
-	store, closeStore, err := p.open(ctx, layout, true)
+	store, err := p.open(ctx, layout)
 	if err != nil {
-		return nil, withoutState(err)
+		return nil, err
 	}
 	options = append(options, lease.WithLayout(layout))
-	if p.isDirectory() {
-		options = append(options, lease.WithFleetCheck(noFleetCheck, false))
+	if _, local := store.(stores.Locker); local {
+		// The processes of a directory share a clock. Their cells only tell how long ago
+		// they ran.
+		options = append(options, lease.WithFleetCheck(math.MaxInt64, false))
 	}
 	keeper, err := lease.Claim(ctx, store, options...)
 	if err != nil {
-		_ = closeStore()
-		return nil, dialing.explain(p.scheme, p.otherLayout(configError(err)))
+		_ = store.Close()
+		return nil, configError(err)
 	}
 	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategy))
 	if err != nil {
-		_ = keeper.Close() // it says so itself if it cannot
-		_ = closeStore()
+		_ = keeper.Close() // it logs its error
+		_ = store.Close()
 		return nil, configError(err)
 	}
 	floor, _ := keeper.Granted()
-	await(ctx, time.Until(floor)-strategies.BorrowLimit(strategy))
-	return &claimed{gen, closeStore, p.timeout}, nil
+	awaitFloor(ctx, time.Until(floor)-strategies.BorrowLimit(strategy))
+	return &claimed{gen, store, p}, nil
 }
 
-// await waits for a grant to begin, which is up to a window ahead if the last process
-// with this node number was killed. When it is further ahead than ctx allows for, the
-// clock was set back, and it is the strategy's to say what then.
-func await(ctx context.Context, lead time.Duration) {
+// awaitFloor waits for the grant to begin: up to a window ahead of the clock if the last
+// process with this node number was killed. A grant beyond ctx means that the clock was
+// set back, and then the strategy decides.
+func awaitFloor(ctx context.Context, lead time.Duration) {
 	deadline, ok := ctx.Deadline()
 	if lead <= 0 || !ok || lead > time.Until(deadline) {
 		return
@@ -66,48 +65,33 @@ func await(ctx context.Context, lead time.Duration) {
 	}
 }
 
-// NextNContext waits for a further grant as long as --timeout allows for, if the
-// strategy waits for less or, as one that borrows, not at all: a run that issues many
-// IDs should not end because the store takes a moment.
+// NextNContext waits up to --timeout for a further grant, also with a strategy that waits
+// less: a long run must not end because the store takes a moment.
 func (c *claimed) NextNContext(ctx context.Context, ids []snowflake.ID) (int, error) {
 	n, err := c.Generator.NextNContext(ctx, ids)
-	if !isA[*generator.GrantError](err) {
+	if !errors.Is(err, generator.ErrNotGranted) {
 		return n, err
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, c.timeout, &timeoutError{c.timeout})
+	bounded, cancel := c.place.within(ctx)
 	defer cancel()
 	more, err := c.Generator.NextNContext(bounded, ids[n:n+1])
 	if isA[*generator.ContextError](err) && ctx.Err() == nil {
-		err = nil // there is a grant; how long to wait for the clock is the strategy's to say
+		err = nil // there is a grant, so the strategy decides how long to wait for the clock
 	}
 	return n + more, err
 }
 
-// Close gives the node number back. If the store does not answer, the lease has said
-// so; the IDs are good all the same, so it is no error.
+// Close releases the node number. An error of the store is no error of the command: the
+// IDs are unique all the same, and the lease has logged it.
 func (c *claimed) Close() {
-	// A signal has ended the context of the command, and must not keep the number
-	// from the next process.
-	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	// A signal has ended the context of the command and must not prevent the release.
+	ctx, cancel := c.place.within(context.Background())
 	defer cancel()
 	_ = c.CloseContext(ctx)
-	_ = c.closeStore()
+	_ = c.store.Close()
 }
 
-// withoutState adds to an error of the state directory what else can be done.
-func withoutState(err error) error {
-	if isA[*directory.DirectoryError](err) || isA[*directory.NotSupportedError](err) {
-		return fmt.Errorf("%w (--state names another directory, --store another store, and --no-state does without)", err)
-	}
-	return err
-}
-
-// otherLayout adds to the error of a directory with cells of another layout that
-// there can be another directory, too.
-func (p *place) otherLayout(err error) error {
-	var mismatch *lease.LayoutMismatchError
-	if errors.As(err, &mismatch) && p.isDirectory() {
-		return fmt.Errorf("%w (--namespace), or another directory", err)
-	}
-	return err
+// logger writes the warnings of the lease and of the store to standard error.
+func (c *console) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

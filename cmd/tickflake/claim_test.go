@@ -26,7 +26,7 @@ import (
 // hold holds a node number in a directory, as another process would.
 func hold(t *testing.T, dir string, options ...lease.Option) *lease.Keeper {
 	t.Helper()
-	store, err := directory.Open(dir)
+	store, err := directory.Open(t.Context(), dir)
 	require.NoError(t, err)
 	k, err := lease.Claim(t.Context(), store, append([]lease.Option{lease.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func hold(t *testing.T, dir string, options ...lease.Option) *lease.Keeper {
 // inspect returns the only node number in a directory that was ever claimed.
 func inspect(t *testing.T, dir string) lease.Holding {
 	t.Helper()
-	store, err := directory.Open(dir)
+	store, err := directory.Open(t.Context(), dir)
 	require.NoError(t, err)
 	all, err := lease.Inspect(t.Context(), store)
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestRunsNeverRepeat(t *testing.T) {
 		state := t.TempDir()
 		last := snowflake.ID(-1)
 		for range 50 {
-			got := tickflake(append(args, "generate", "--count", "10", "--state", state)...)
+			got := tickflake(append(args, "generate", "--count", "10", "--store", state)...)
 			require.Equal(t, result{0, got.out, ""}, got)
 			for _, line := range got.lines() {
 				id, err := snowflake.Parse(line)
@@ -69,14 +69,14 @@ func TestNodeOfAnotherRunIsNotTaken(t *testing.T) {
 	other := hold(t, state, lease.WithOwner("the other"))
 	require.Zero(t, other.Node())
 
-	got := records(t, tickflake("generate", "--format", "json", "--state", state))
+	got := records(t, tickflake("generate", "--format", "json", "--store", state))
 	assert.Equal(t, int64(1), got[0].Node)
 
-	held := tickflake("generate", "--node", "0", "--timeout", "3s", "--state", state)
-	assert.Equal(t, result{1, "", "tickflake: gave up after 3s (--timeout): node number 0 is held by the other: end that, or give each process a number of its own\n"}, held)
+	held := tickflake("generate", "--node", "0", "--timeout", "3s", "--store", state)
+	assert.Equal(t, result{1, "", "tickflake: gave up after 3s (--timeout): node number is held: 0 by the other: end that, or give each process a number of its own\n"}, held)
 
 	require.NoError(t, other.Close())
-	got = records(t, tickflake("generate", "--format", "json", "--node", "0", "--state", state))
+	got = records(t, tickflake("generate", "--format", "json", "--node", "0", "--store", state))
 	assert.Zero(t, got[0].Node)
 }
 
@@ -85,9 +85,9 @@ func TestAllNodesAreTaken(t *testing.T) {
 	require.NoError(t, err)
 	state := t.TempDir()
 	hold(t, state, lease.WithLayout(layout))
-	got := tickflake("generate", "--layout", "41/0/12", "--timeout", "3s", "--state", state)
+	got := tickflake("generate", "--layout", "41/0/12", "--timeout", "3s", "--store", state)
 	assert.Equal(t, 1, got.code)
-	assert.Truef(t, matches("tickflake: no free node number: 1 of 1 are held*: gave up after 3s (--timeout)*\n", got.err), got.err)
+	assert.Truef(t, matches("tickflake: gave up after 3s (--timeout): no free node number: 1 of 1 are held*\n", got.err), got.err)
 }
 
 // A number that is given back while a run waits for it is taken.
@@ -95,7 +95,7 @@ func TestNodeIsWaitedFor(t *testing.T) {
 	state := t.TempDir()
 	other := hold(t, state)
 	ended := make(chan result)
-	go func() { ended <- tickflake("generate", "--node", "0", "--timeout", "1m", "--state", state) }()
+	go func() { ended <- tickflake("generate", "--node", "0", "--timeout", "1m", "--store", state) }()
 	require.NoError(t, other.Close())
 	got := <-ended
 	assert.Equal(t, result{0, got.out, ""}, got)
@@ -125,7 +125,7 @@ func TestNodeIsGivenBack(t *testing.T) {
 			}}
 			state := t.TempDir()
 			var stderr strings.Builder
-			code := run(ctx, append(strings.Fields("generate --state "+state), strings.Fields(tt.args)...), strings.NewReader(""), out, &stderr)
+			code := run(ctx, append(strings.Fields("generate --store "+state), strings.Fields(tt.args)...), strings.NewReader(""), out, &stderr)
 			assert.Equal(t, tt.code, code, stderr.String())
 			assert.Equal(t, lease.Released, inspect(t, state).State)
 		})
@@ -145,15 +145,15 @@ func (w *eventWriter) Write(p []byte) (int, error) {
 
 func TestOtherLayoutIsRefused(t *testing.T) {
 	state := t.TempDir()
-	require.Zero(t, tickflake("generate", "--state", state).code)
+	require.Zero(t, tickflake("generate", "--store", state).code)
 	before := inspect(t, state)
-	got := tickflake("generate", "--layout", "twitter", "--state", state)
+	got := tickflake("generate", "--layout", "twitter", "--store", state)
 	assert.Equal(t, 1, got.code)
-	assert.Truef(t, matches("tickflake: store holds cells for the layout *epoch=2025-01-01T00:00:00Z*, and not for *epoch=2010-11-04T01:42:54.657Z*: use that layout, or, for IDs that meet none of those, another namespace (--namespace), or another directory\n", got.err), got.err)
+	assert.Truef(t, matches("tickflake: store holds cells for the layout *epoch=2025-01-01T00:00:00Z*, and not for *epoch=2010-11-04T01:42:54.657Z*: use that layout, or, for IDs that meet none of those, another namespace\n", got.err), got.err)
 	assert.Equal(t, before, inspect(t, state))
 
-	require.Zero(t, tickflake("generate", "--layout", "twitter", "--state", state, "--namespace", "birds").code)
-	assert.Equal(t, "birds", filepath.Base(filepath.Dir(oneFile(t, filepath.Join(state, "*", "*.cell")))))
+	require.Zero(t, tickflake("generate", "--layout", "twitter", "--store", "file:"+state+"?namespace=birds").code)
+	assert.Equal(t, "birds", filepath.Base(filepath.Dir(oneFile(t, filepath.Join(state, "*", "node*.cell")))))
 	assert.Equal(t, before, inspect(t, state))
 }
 
@@ -192,18 +192,18 @@ func TestClockSetBackBetweenRuns(t *testing.T) {
 	require.NoError(t, gen.Close())
 
 	for _, strategy := range []string{"reject", "wait:10ms"} {
-		got := tickflake("generate", "--node", "0", "--strategy", strategy, "--state", state)
+		got := tickflake("generate", "--node", "0", "--strategy", strategy, "--store", state)
 		assert.Equal(t, 1, got.code)
 		assert.Truef(t, matches("tickflake: clock is 59m*s behind the last issued ID (limit *; 0 of 1 IDs written\n", got.err), got.err)
 	}
-	got := tickflake("generate", "--node", "0", "--strategy", "borrow:2h", "--state", state)
+	got := tickflake("generate", "--node", "0", "--strategy", "borrow:2h", "--store", state)
 	require.Equal(t, result{0, got.out, ""}, got)
 	id, err := snowflake.Parse(got.lines()[0])
 	require.NoError(t, err)
 	assert.Greater(t, id, last)
 
 	// Without a number of its own, a run need not go back behind that.
-	free := records(t, tickflake("generate", "--format", "json", "--state", state))
+	free := records(t, tickflake("generate", "--format", "json", "--store", state))
 	assert.Equal(t, int64(1), free[0].Node)
 	assert.WithinDuration(t, time.Now(), free[0].Time, time.Minute)
 }
@@ -212,13 +212,18 @@ func TestDamagedStateIsLeftAlone(t *testing.T) {
 	for name, content := range map[string]string{"empty": "", "garbage": "\x00garbage", "of a later version": "tickflake-cell 2 crc64=0 what=ever\n"} {
 		t.Run(name, func(t *testing.T) {
 			state := t.TempDir()
-			require.Zero(t, tickflake("generate", "--state", state).code)
-			cell := filepath.Join(state, "0000000.cell")
+			require.Zero(t, tickflake("generate", "--store", state).code)
+			cell := filepath.Join(state, "node+0000000.cell")
 			require.NoError(t, os.WriteFile(cell, []byte(content), 0o600))
-			got := tickflake("generate", "--state", state, "--timeout", "1m")
+			got := tickflake("generate", "--store", state, "--timeout", "1m", "--node", "0")
 			assert.Equal(t, 1, got.code)
 			assert.Contains(t, got.err, cell)
 			assert.Empty(t, got.out)
+			// Another number is as good, and the log tells of the damaged one.
+			got = tickflake("generate", "--store", state, "--format", "json")
+			assert.Equal(t, 0, got.code)
+			assert.Contains(t, got.out, `"node":1,`)
+			assert.Contains(t, got.err, cell)
 			is, err := os.ReadFile(cell)
 			require.NoError(t, err)
 			assert.Equal(t, content, string(is))
@@ -232,8 +237,8 @@ func TestNoHome(t *testing.T) {
 	t.Setenv("LocalAppData", "")
 	got := tickflake("generate")
 	assert.Equal(t, 1, got.code)
-	assert.Truef(t, matches("tickflake: state directory *(--state names another directory, --store another store, and --no-state does without)\n", got.err), got.err)
-	assert.Zero(t, tickflake("generate", "--state", t.TempDir()).code)
+	assert.Truef(t, matches("tickflake: state directory *; --store names another directory or a store\n", got.err), got.err)
+	assert.Zero(t, tickflake("generate", "--store", t.TempDir()).code)
 	assert.Zero(t, tickflake("generate", "--no-state").code)
 }
 
@@ -253,9 +258,9 @@ func BenchmarkClaim(b *testing.B) {
 			root := b.TempDir()
 			var syncs time.Duration
 			for i := 0; b.Loop(); i++ {
-				p := &place{dir: filepath.Join(root, "state"), timeout: time.Minute}
+				p := &place{url: filepath.Join(root, "state"), timeout: time.Minute}
 				if fresh {
-					p.dir = filepath.Join(root, fmt.Sprint(i))
+					p.url = filepath.Join(root, fmt.Sprint(i))
 				}
 				gen, err := p.claim(b.Context(), snowflake.Default(), strategies.Default())
 				require.NoError(b, err)

@@ -16,7 +16,7 @@ func TestReleaseAsks(t *testing.T) {
 		t.Run(answer, func(t *testing.T) {
 			state := crashedState(t)
 			terminal, screen := pseudoTerminal(t, 80)
-			cmd := exec.Command(binary, "lease", "release", "0", "--state", state)
+			cmd := exec.Command(binary, "lease", "release", "0", "--store", state)
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 			takeTerminal(cmd)
 			require.NoError(t, cmd.Start())
@@ -25,7 +25,7 @@ func TestReleaseAsks(t *testing.T) {
 			shown := bufio.NewReader(screen)
 			question, err := shown.ReadString('?')
 			require.NoError(t, err)
-			assert.Regexp(t, `^node number 0 is abandoned, by .*, until .*\r\nrelease it\?$`, question)
+			assert.Regexp(t, `^node number 0 is expired, by .*, until .*\r\nrelease it\?$`, question)
 			_, err = screen.WriteString(answer)
 			require.NoError(t, err)
 			rest := ""
@@ -40,7 +40,7 @@ func TestReleaseAsks(t *testing.T) {
 			case released:
 				assert.Equal(t, 0, code)
 				assert.Equal(t, lease.Released, h.State)
-				assert.Contains(t, rest, "node number 0 is released; its next holder begins at "+h.Limit.Format(untilFormat))
+				assert.Contains(t, rest, "node number 0 is released; its next grant begins at "+h.Limit.UTC().Format(untilFormat))
 			case answer == "\x03": // Ctrl-C
 				assert.Equal(t, 130, code)
 				assert.Contains(t, rest, "tickflake: interrupted")

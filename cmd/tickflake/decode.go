@@ -20,8 +20,8 @@ around them and empty lines do not matter. An ID that cannot be decoded is
 reported on standard error with its line number or position, the rest goes on,
 and the exit code is 1.
 
-An ID does not tell which layout it was made with. Decoded with another one it
-gives plausible nonsense, so name the layout.
+An ID does not tell which layout it was made with. With another
+layout the result is plausible and wrong, so name the layout.
 
 With --format json each ID gives one object on a line of its own, with the fields
 id (a string), time, node, parts (an object by name) and sequence.`
@@ -80,7 +80,7 @@ func (d *decoder) lines(ctx context.Context) error {
 			for err == bufio.ErrBufferFull {
 				_, err = in.ReadSlice('\n')
 			}
-			if err := d.report(place, fmt.Errorf("longer than %d bytes, which no ID is", bufferSize)); err != nil {
+			if err := d.report(place, fmt.Errorf("longer than %d bytes, so it is no ID", bufferSize)); err != nil {
 				return err
 			}
 		} else if text := strings.TrimSpace(string(line)); text != "" && (err == nil || err == io.EOF) {
@@ -100,8 +100,7 @@ func (d *decoder) lines(ctx context.Context) error {
 	}
 }
 
-// one decodes the ID found at the place. Its error is one of writing; a bad ID
-// is reported, and is none.
+// one decodes the ID at the place. It reports a bad ID; its own error is one of writing.
 func (d *decoder) one(place, text string) error {
 	id, err := d.parse(text)
 	if err != nil {
@@ -123,8 +122,7 @@ func (d *decoder) one(place, text string) error {
 	return err
 }
 
-// report says what is wrong with the ID at the place. At a terminal that comes
-// after the IDs before it.
+// report writes an error about the ID at the place, after the IDs before it.
 func (d *decoder) report(place string, problem error) error {
 	if err := d.out.Flush(); err != nil {
 		return err
@@ -134,7 +132,7 @@ func (d *decoder) report(place string, problem error) error {
 	return nil
 }
 
-// end returns the error of a run that got through its input.
+// end returns the error of a run that read all of its input.
 func (d *decoder) end() error {
 	if d.bad {
 		return errReported

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// IDs of which the world knows what they are.
+// IDs that are documented in public.
 func TestDecodeKnownIDs(t *testing.T) {
 	tests := []struct{ layout, id, text, json string }{
 		{
@@ -62,9 +62,9 @@ func TestDecodeBadArguments(t *testing.T) {
 	got := tickflake("decode", "7", "12a", "", " 8 ", "--", "-5")
 	assert.Equal(t, 1, got.code)
 	assert.Equal(t, "7: 2025-01-01T00:00:00.000Z, node 0, sequence 7\n8: 2025-01-01T00:00:00.000Z, node 0, sequence 8\n", got.out)
-	assert.Equal(t, `tickflake: argument 2: decimal ID "12a": bad character "a" at offset 2
-tickflake: argument 3: decimal ID: empty, want 1 to 19 digits
-tickflake: argument 5: decimal ID "-5": bad character "-" at offset 0
+	assert.Equal(t, `tickflake: argument 2: decimal ID "12a": malformed: bad character "a" at offset 2
+tickflake: argument 3: decimal ID: wrong length: empty, want 1 to 19 digits
+tickflake: argument 5: decimal ID "-5": malformed: bad character "-" at offset 0
 `, got.err)
 }
 
@@ -89,10 +89,10 @@ func TestDecodeBadLines(t *testing.T) {
 10: 2025-01-01T00:00:00.000Z, node 0, sequence 10
 11: 2025-01-01T00:00:00.000Z, node 0, sequence 11
 `, got.out)
-	assert.Equal(t, `tickflake: line 4: decimal ID "twelve": bad character "t" at offset 0
-tickflake: line 5: longer than 65536 bytes, which no ID is
-tickflake: line 6: decimal ID "9223372036854775808": exceeds 9223372036854775807
-tickflake: line 9: decimal ID "\xff\x00": bad character "\xff" at offset 0
+	assert.Equal(t, `tickflake: line 4: decimal ID "twelve": malformed: bad character "t" at offset 0
+tickflake: line 5: longer than 65536 bytes, so it is no ID
+tickflake: line 6: decimal ID "9223372036854775808": out of range: exceeds 9223372036854775807
+tickflake: line 9: decimal ID "\xff\x00": malformed: bad character "\xff" at offset 0
 `, got.err)
 }
 
@@ -115,7 +115,7 @@ func TestDecodeOutOfLayout(t *testing.T) {
 	got := tickflakeReading("9007199254740992\n", "decode", "--layout", "javascript")
 	assert.Equal(t, 1, got.code)
 	assert.Empty(t, got.out)
-	assert.Truef(t, matches("tickflake: line 1: ID 9007199254740992 cannot be decoded: it takes 54 bits, 1 more than the layout's fields have*\n", got.err), got.err)
+	assert.Truef(t, matches("tickflake: line 1: ID 9007199254740992 is out of range: it takes 54 bits, 1 more than the layout's fields have*\n", got.err), got.err)
 }
 
 func TestDecodeNothing(t *testing.T) {

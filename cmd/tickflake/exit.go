@@ -17,19 +17,15 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
-	// exitSignal plus the number of a signal is what shells report for it.
+	// exitSignal plus its number is the code by which shells report a signal.
 	exitSignal = 128
 )
 
-// errReported is the end of a run whose failures have been printed one by one.
+// errReported ends a run that has printed its failures one by one.
 var errReported = errors.New("some input was bad")
 
 // usageError is a command line that has to be changed before it can work.
-type usageError struct {
-	err error
-	// about is the command whose help to point to; nil for the one that failed.
-	about *cobra.Command
-}
+type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 
@@ -58,13 +54,10 @@ func conclude(stderr io.Writer, cmd *cobra.Command, err error) int {
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.Is(err, syscall.EPIPE):
-		// The reader, such as head, has all it wants.
+		// The reader, such as head, has read enough.
 		return exitDone
 	case errors.As(err, &usage):
 		complain(stderr, err)
-		if usage.about != nil {
-			cmd = usage.about
-		}
 		fmt.Fprintf(stderr, "see '%s --help'\n", cmd.CommandPath())
 		return exitUsage
 	}
@@ -72,7 +65,7 @@ func conclude(stderr io.Writer, cmd *cobra.Command, err error) int {
 	return exitFailed
 }
 
-// complain writes an error, which may quote what another process wrote to a store.
+// complain writes an error. It may quote text that another process wrote to a store.
 func complain(stderr io.Writer, err error) {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
@@ -81,9 +74,9 @@ func complain(stderr io.Writer, err error) {
 	fmt.Fprintf(stderr, "tickflake: %s\n", strings.Join(lines, "\n"))
 }
 
-// configError turns an error of [generator.New] or [lease.Claim] into one that names
-// the flag in place of the option. Only the clock's time decides whether a layout
-// that parsed is good enough for them, so that is no usage error.
+// configError turns an error of [generator.New] or [lease.Claim] into one that names the
+// flag instead of the option. An error of a layout that was parsed is no usage error: the
+// clock decides whether its time is over.
 func configError(err error) error {
 	var config *generator.ConfigError
 	var claim *lease.OptionError
@@ -101,5 +94,5 @@ func configError(err error) error {
 	if flag == "layout" {
 		return err
 	}
-	return &usageError{err: err}
+	return &usageError{err}
 }

@@ -19,9 +19,6 @@ const (
 	formatJSON = "json"
 )
 
-// The flags are parsed as they are read, so that every bad value is a usage
-// error that names the flag.
-
 // layoutFlag adds --layout. The default is the library's.
 func layoutFlag(cmd *cobra.Command) *snowflake.Layout {
 	layout := snowflake.Default()
@@ -45,7 +42,7 @@ func layoutCompletions() []cobra.Completion {
 // strategyFlag adds --strategy. The default is the library's.
 func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
 	strategy := strategies.Default()
-	cmd.Flags().Func("strategy", "`SPEC` of what to do when IDs are asked for faster than the layout holds, or the clock is stepped back: "+
+	cmd.Flags().Func("strategy", "`SPEC` of the strategy for full ticks and for a clock that was stepped back: "+
 		"reject, wait, wait:5ms, borrow:1s, a chain like borrow:1s,wait:5s, one per cause like exhausted=wait/behind=reject, or a name: default, twitter, leaf, last-timestamp-plus-one (default \""+fmt.Sprint(strategy)+"\")",
 		func(s string) (err error) {
 			strategy, err = strategies.Parse(s)
@@ -59,17 +56,16 @@ func strategyCompletions() []cobra.Completion {
 	return []cobra.Completion{
 		cobra.CompletionWithDesc("default", "wait up to a second"),
 		cobra.CompletionWithDesc("reject", "fail at once"),
-		cobra.CompletionWithDesc("wait", "wait as long as it takes"),
-		cobra.CompletionWithDesc("wait:5ms", "wait up to so long"),
-		cobra.CompletionWithDesc("borrow:1s", "issue IDs up to so far ahead of the clock"),
+		cobra.CompletionWithDesc("wait", "wait without a limit"),
+		cobra.CompletionWithDesc("wait:5ms", "wait up to 5ms"),
+		cobra.CompletionWithDesc("borrow:1s", "issue IDs up to 1s ahead of the clock"),
 		cobra.CompletionWithDesc("borrow:1s,wait:5s", "the first that does not reject"),
 		cobra.CompletionWithDesc("exhausted=wait/behind=reject", "one per cause"),
 		"twitter", "leaf", "last-timestamp-plus-one",
 	}
 }
 
-// choiceFlag adds a flag that takes one of a few words, the first of which is
-// the default.
+// choiceFlag adds a flag that takes one of some words. The first is the default.
 func choiceFlag(cmd *cobra.Command, name, usage string, choices []string) *string {
 	value := choices[0]
 	list := strings.Join(choices[:len(choices)-1], ", ") + " or " + choices[len(choices)-1]
@@ -123,7 +119,7 @@ func wholeNumber(s string) (int64, error) {
 	return n, nil
 }
 
-// flagError words an error in a flag as the errors that a command finds later.
+// flagError names the flag in the way of all other errors.
 func flagError(_ *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"syscall"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/generator"
@@ -21,43 +21,41 @@ import (
 
 const generateHelp = `Issue IDs and print one per line, in ascending order.
 
-No two runs issue the same ID: not at the same time, not one after the other,
-not after a crash, and not if the clock is set back between them. For that, each
-run claims a node number together with a range of time, which it notes in a store
-before it issues an ID, and which no other run ever gets. Runs at the same time
-get different node numbers. A run that ends, by a signal too, gives its number
-back; that of a run that was killed is free as soon as the time that it was
-granted is over, and, in a store that hosts share, one window more.
+No two runs issue the same ID: not at the same time, not one after the other, not
+after a crash, and not if the clock is set back between them. Each run claims a
+node number and a grant (a range of time) in a store before it issues an ID, and
+no other run gets the same grant. Runs at the same time get different node
+numbers. A run that ends, also by a signal, releases its number. The number of a
+run that was killed is free when its grant has ended, in a store that hosts share
+one window later.
 
-With --node the run takes that number, and waits for it up to --timeout. On one
-host it fails while another run has it. In a store that hosts share it takes the
-number over, and the other run ends when it has used up its grant.
+With --node the run claims that number and waits for it up to --timeout. In a
+directory it fails while another run holds the number. In a store that hosts share
+it takes the number over, and the other run ends when its grant has ended.
 
-With --no-state nothing is noted. The node number is then drawn at random unless
---node gives one, and two runs with the same number issue the same IDs if they run at
-the same moment, if one starts in the tick in which the other ended, or if the clock
+With --no-state the run claims nothing. The node number is random unless --node
+gives one, and two runs with the same number issue the same IDs if they run at the
+same moment, if one starts in the tick in which the other ended, or if the clock
 is set back between them.
 
 ` + storesHelp + `
 
-Large counts stream: memory use does not grow with --count. When the output goes
-to a file or a pipe and you watch at a terminal, a long run shows its progress.`
+Memory use does not grow with --count.`
 
 const generateExamples = `  tickflake generate
   tickflake generate --count 100000000 > ids.txt
   tickflake generate --count 5 --layout sonyflake --format base58
   tickflake generate --layout 41/10/12,epoch=2026-01-01 --format json
-  tickflake generate --store etcd://10.0.0.1:2379 --namespace orders --node 7
+  tickflake generate --store 'etcd://10.0.0.1:2379?namespace=orders' --node 7
   tickflake generate --count 100000 --strategy reject`
 
-// noStateWarning says what is not guaranteed without a store.
-const noStateWarning = "--no-state: nothing keeps other runs, now or later, from issuing the same IDs; give each run a --node of its own, and never set the clock back"
+const noStateWarning = "tickflake: --no-state: other runs can issue the same IDs; give each run a --node of its own, and never set the clock back"
 
-// maxBatch is the longest batch; longer ones gain nothing.
-const maxBatch = 4096
-
-// flushEvery is how long a finished line may be held back while others follow.
-const flushEvery = 100 * time.Millisecond
+const (
+	maxBatch = 4096 // IDs per call
+	// flushEvery is the longest time that a line stays in the buffer while others follow.
+	flushEvery = 100 * time.Millisecond
+)
 
 // issue is the command generate, with its flags.
 type issue struct {
@@ -93,65 +91,50 @@ func newGenerate(c *console) *cobra.Command {
 	})
 	g.place = placeFlags(cmd)
 	cmd.Flags().BoolVar(&g.noState, "no-state", false, "keep no state: IDs may repeat those of other runs")
-	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` to be granted at once: a run that was killed leaves up to so much of its node number's time unused, and one with --node may have to wait for it (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &g.window)
+	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &g.window)
 	g.layout = layoutFlag(cmd)
 	g.strategy = strategyFlag(cmd)
 	g.format = choiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), formatJSON))
+	for _, other := range []string{"store", "window", "timeout"} {
+		cmd.MarkFlagsMutuallyExclusive("no-state", other)
+	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return g.run(cmd) }
 	return cmd
 }
 
 func (g *issue) run(cmd *cobra.Command) error {
-	if err := g.check(cmd); err != nil {
-		return err
+	if g.closed {
+		return errors.New("standard output is closed, so the IDs would be lost; to discard them, use > " + os.DevNull)
 	}
 	pinned := cmd.Flags().Changed("node")
-	if !pinned {
-		g.node = rand.Int64N(g.layout.Capacity().Nodes)
-	}
-	// This one is good enough without state, and otherwise shows that the options are
-	// right before anything is claimed with them.
-	gen, err := generator.New(generator.WithLayout(*g.layout), generator.WithNode(g.node), generator.WithStrategy(*g.strategy))
-	if err != nil {
-		return configError(err)
-	}
-	var ids issuer = gen
+	line := lineOf(*g.layout, *g.format)
 	if g.noState {
-		newWarnings(g.console).Warn(noStateWarning)
-	} else {
-		options := []lease.Option{lease.WithLogger(newWarnings(g.console))}
-		if pinned {
-			options = append(options, lease.WithNode(lease.NodeNumber(g.node)))
+		if !pinned {
+			g.node = rand.Int64N(g.layout.Capacity().Nodes)
 		}
-		if g.window > 0 {
-			options = append(options, lease.WithWindow(g.window))
+		gen, err := generator.New(generator.WithLayout(*g.layout), generator.WithNode(g.node), generator.WithStrategy(*g.strategy))
+		if err != nil {
+			return configError(err)
 		}
-		leased, err := g.place.claim(cmd.Context(), *g.layout, *g.strategy, options...)
-		switch {
-		case isA[*interruption](err):
-			return cutShort(err, g.out, 0, g.count)
-		case err != nil:
-			return err
-		}
-		defer leased.Close()
-		ids = leased
+		fmt.Fprintln(g.err, noStateWarning)
+		return generate(cmd.Context(), gen, g.count, g.out, line)
 	}
-	bar := newBar(g.screen, g.count, "IDs")
-	defer bar.Clear() // for whatever is to be said on that line
-	return generate(cmd.Context(), ids, g.count, g.out, lineOf(*g.layout, *g.format), bar)
-}
-
-// check returns an error if flags contradict each other.
-func (g *issue) check(cmd *cobra.Command) error {
-	if g.noState {
-		for _, name := range []string{"store", "state", "namespace", "window", "timeout"} {
-			if cmd.Flags().Changed(name) {
-				return &usageError{err: fmt.Errorf("--%s does not go with --no-state", name)}
-			}
-		}
-		return nil
+	options := []lease.Option{lease.WithLogger(g.logger())}
+	if pinned {
+		options = append(options, lease.WithNode(lease.NodeNumber(g.node)))
 	}
-	return g.place.check()
+	if g.window > 0 {
+		options = append(options, lease.WithWindow(g.window))
+	}
+	gen, err := g.place.claim(cmd.Context(), *g.layout, *g.strategy, options...)
+	switch {
+	case isA[*interruption](err):
+		return cutShort(err, g.out, 0, g.count)
+	case err != nil:
+		return err
+	}
+	defer gen.Close()
+	return generate(cmd.Context(), gen, g.count, g.out, line)
 }
 
 // lineOf returns how to write an ID in the format.
@@ -170,18 +153,16 @@ func lineOf(layout snowflake.Layout, format string) func(snowflake.ID) (string, 
 	return func(id snowflake.ID) (string, error) { return text(id), nil }
 }
 
-// issuer is what generate needs of a generator.
+// issuer is the part of a generator that generate calls.
 type issuer interface {
 	Layout() snowflake.Layout
 	NextNContext(ctx context.Context, ids []snowflake.ID) (int, error)
 }
 
 // generate issues count IDs and writes a line for each.
-func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer,
-	line func(snowflake.ID) (string, error), bar *progressbar.ProgressBar,
-) error {
-	// A batch of no more than a tick's IDs waits for at most one tick, so that
-	// the strategy judges it as it would judge a single ID.
+func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer, line func(snowflake.ID) (string, error)) error {
+	// A batch of at most one tick's IDs waits for at most one tick, so the strategy
+	// decides about it as about a single ID.
 	batch := min(maxBatch, gen.Layout().Capacity().IDsPerTick)
 	ids := make([]snowflake.ID, batch)
 	var flushed time.Time
@@ -193,13 +174,12 @@ func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer,
 				return err
 			}
 			out.WriteString(text)
-			// A writer that failed once fails for good.
+			// A bufio.Writer that failed once fails for good.
 			if err := out.WriteByte('\n'); err != nil {
 				return err
 			}
 		}
 		written += int64(n)
-		_ = bar.Add(n) // a bar that cannot be drawn is no reason to stop
 		if err != nil {
 			return cutShort(err, out, written, count)
 		}
@@ -213,14 +193,14 @@ func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer,
 	return nil
 }
 
-// cutShort returns the error of a run that ended early, because of err, and what
-// became of the lines written before.
+// cutShort returns the error of a run that ended early because of err, with the number of
+// lines that were written before.
 func cutShort(err error, out *bufio.Writer, written, count int64) error {
 	var interrupted *interruption
 	if errors.As(err, &interrupted) {
 		err = interrupted
 	}
-	// After a failed flush nobody knows how many lines came through.
+	// After a failed flush, the number of lines that were written is unknown.
 	switch flushErr := out.Flush(); {
 	case errors.Is(flushErr, syscall.EPIPE):
 		return err

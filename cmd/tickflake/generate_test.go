@@ -112,7 +112,7 @@ func TestGenerateJSONIsWhatDecodePrints(t *testing.T) {
 func TestNodeIsDrawnFromTheWholeRangeWithoutState(t *testing.T) {
 	drawn := func(args ...string) int64 {
 		got := tickflake(append([]string{"generate", "--format", "json", "--no-state"}, args...)...)
-		assert.Equal(t, "tickflake: warning: "+noStateWarning+"\n", got.err)
+		assert.Equal(t, noStateWarning+"\n", got.err)
 		got.err = ""
 		return records(t, got)[0].Node
 	}
@@ -150,12 +150,12 @@ func TestStrategyJudgesIDsOneByOne(t *testing.T) {
 func TestStrategyIsObeyed(t *testing.T) {
 	const hour = "time=41,sequence=2,tick=1h"
 	// The second run begins after the IDs of the first only if they share their state.
-	got := tickflake("generate", "--layout", hour, "--count", "10", "--strategy", "reject", "--state", t.TempDir())
+	got := tickflake("generate", "--layout", hour, "--count", "10", "--strategy", "reject", "--store", t.TempDir())
 	assert.Equal(t, 1, got.code)
 	assert.Len(t, got.lines(), 4, "what the tick holds is written")
 	assert.Truef(t, matches("tickflake: sequence exhausted: *; 4 of 10 IDs written\n", got.err), got.err)
 
-	got = tickflake("generate", "--layout", hour, "--count", "10", "--strategy", "borrow:3h", "--state", t.TempDir())
+	got = tickflake("generate", "--layout", hour, "--count", "10", "--strategy", "borrow:3h", "--store", t.TempDir())
 	assert.Equal(t, result{0, got.out, ""}, got)
 	assert.Len(t, got.lines(), 10)
 }
@@ -169,7 +169,7 @@ func TestGenerateFlushesBeforeItWaits(t *testing.T) {
 	var stderr strings.Builder
 	code := make(chan int)
 	go func() {
-		c := run(ctx, strings.Fields("generate --layout time=41,sequence=1,tick=1h --count 9 --strategy wait --state "+state), strings.NewReader(""), writer, &stderr)
+		c := run(ctx, strings.Fields("generate --layout time=41,sequence=1,tick=1h --count 9 --strategy wait --store "+state), strings.NewReader(""), writer, &stderr)
 		writer.Close()
 		code <- c
 	}()

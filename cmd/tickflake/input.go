@@ -5,9 +5,8 @@ import (
 	"io"
 )
 
-// input reads from r until ctx ends, whose cause is then the error. It calls
-// before ahead of each read, so that nobody waits at a terminal or a pipe for
-// output that only waits for more input.
+// input reads from r until ctx ends; then the error is the cause of ctx. It calls before
+// ahead of each read, to flush output before it waits for input.
 type input struct {
 	ctx    context.Context
 	r      io.Reader
@@ -22,8 +21,8 @@ func (in *input) Read(p []byte) (int, error) {
 		n   int
 		err error
 	}
-	// A read from a terminal cannot be called off. When ctx ends, it is left
-	// behind with p, which the caller must not use again.
+	// A read from a terminal cannot be cancelled. When ctx ends, the read goes on with
+	// p, so the caller must not use p again.
 	done := make(chan result, 1)
 	go func() {
 		n, err := in.r.Read(p)

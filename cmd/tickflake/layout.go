@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +15,7 @@ const layoutHelp = `A layout says what the bits of an ID mean: the epoch and the
 (the tick), the widths of time, node and sequence, and their order.`
 
 const layoutListHelp = `List the layouts that have a name, with the widths of their fields from the high
-bits to the low ones. One whose time field is over still serves to decode.`
+bits to the low ones. A layout whose time is over still decodes IDs.`
 
 const layoutShowHelp = `Show a layout: its bits, its capacity, and its spec. A layout is given by one of
 
@@ -35,7 +33,12 @@ milliseconds since 1970.`
 const layoutPlanHelp = `Propose a layout for a number of nodes, a rate and a lifetime.
 
 Node and sequence get the bits that they need, and the time field all the others.
-When the demand does not fit, the error says what would, and the exit code is 1.`
+The output states the demand that the layout is for. If the demand does not fit, the
+error says what would fit, and the exit code is 1.`
+
+// defaultDemand is what a service needs at most, in most cases: a burst of 10,000 IDs per
+// second in each process, for a working life.
+var defaultDemand = snowflake.Demand{RatePerNode: 10_000, Years: 50}
 
 func newLayout(c *console) *cobra.Command {
 	cmd := &cobra.Command{
@@ -44,7 +47,7 @@ func newLayout(c *console) *cobra.Command {
 		Long:  layoutHelp,
 		Example: `  tickflake layout list
   tickflake layout show twitter
-  tickflake layout plan --nodes 100 --rate 10000 --years 30`,
+  tickflake layout plan --nodes 3000`,
 	}
 	cmd.AddCommand(newLayoutList(c), newLayoutShow(c), newLayoutPlan(c))
 	return cmd
@@ -65,7 +68,7 @@ func newLayoutList(c *console) *cobra.Command {
 			return writeTable(c.out, snowflake.Presets(), time.Now())
 		}
 		for _, l := range snowflake.Presets() {
-			if err := writeJSON(c.out, l, time.Now()); err != nil {
+			if err := writeJSON(c.out, l, nil, time.Now()); err != nil {
 				return err
 			}
 		}
@@ -94,29 +97,33 @@ func newLayoutShow(c *console) *cobra.Command {
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		l, err := snowflake.ParseLayout(args[0])
 		if err != nil {
-			return &usageError{err: err}
+			return &usageError{err}
 		}
-		return writeLayout(c.out, l, *format)
+		if *format == formatJSON {
+			return writeJSON(c.out, l, nil, time.Now())
+		}
+		return writeDescription(c.out, l, time.Now())
 	}
 	return cmd
 }
 
 func newLayoutPlan(c *console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "plan --nodes N --rate R --years Y",
+		Use:   "plan --nodes N",
 		Short: "Propose a layout for a demand",
 		Long:  layoutPlanHelp,
-		Example: `  tickflake layout plan --nodes 100 --rate 10000 --years 30
+		Example: `  tickflake layout plan --nodes 3000
+  tickflake layout plan --nodes 100 --rate 50000 --years 30
   tickflake layout plan --nodes 16 --rate 500 --years 50 --epoch 2026-01-01 --bits 53`,
 		Args: noArgs,
 	}
-	var demand snowflake.Demand
+	demand := defaultDemand
 	cmd.Flags().Func("nodes", "number `N` of generators that issue IDs at once", func(s string) (err error) {
 		demand.Nodes, err = wholeNumber(s)
 		return err
 	})
 	number := func(name, usage string, value *float64) {
-		cmd.Flags().Func(name, usage, func(s string) (err error) {
+		cmd.Flags().Func(name, fmt.Sprintf("%s (default %g)", usage, *value), func(s string) (err error) {
 			if *value, err = strconv.ParseFloat(s, 64); err != nil {
 				err = fmt.Errorf("want a number, got %q", s)
 			}
@@ -134,51 +141,42 @@ func newLayoutPlan(c *console) *cobra.Command {
 		return err
 	})
 	cmd.Flags().Func("epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+snowflake.Default().Epoch.Format(time.DateOnly)+")", func(s string) (err error) {
-		demand.Epoch, err = parseEpoch(s)
+		demand.Epoch, err = snowflake.ParseEpoch(s)
 		return err
 	})
 	cmd.Flags().SortFlags = false
 	format := formatFlag(cmd)
-	for _, name := range []string{"nodes", "rate", "years"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // no such flag
-		}
+	if err := cmd.MarkFlagRequired("nodes"); err != nil {
+		panic(err) // no such flag
 	}
 	cmd.RunE = func(*cobra.Command, []string) error {
 		l, err := snowflake.Plan(demand)
-		var senseless *snowflake.DemandError
-		if errors.As(err, &senseless) {
+		if errors.Is(err, snowflake.ErrDemand) {
 			return &usageError{err: err}
 		}
 		if err != nil {
 			return err
 		}
-		return writeLayout(c.out, l, *format)
+		if *format == formatJSON {
+			return writeJSON(c.out, l, &demand, time.Now())
+		}
+		if err := writeDescription(c.out, l, time.Now()); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.out, "demand        %s\n", demandText(demand, cmd.Flags().Changed))
+		return err
 	}
 	return cmd
 }
 
-// writeLayout writes a layout in the format.
-func writeLayout(w io.Writer, l snowflake.Layout, format string) error {
-	if format == formatJSON {
-		return writeJSON(w, l, time.Now())
+// demandText returns a demand, and says what in it was not given.
+func demandText(d snowflake.Demand, given func(flag string) bool) string {
+	note := func(flag string) string {
+		if given(flag) {
+			return ""
+		}
+		return " (default of --" + flag + ")"
 	}
-	return writeDescription(w, l, time.Now())
-}
-
-// parseEpoch reads an instant in the forms that a layout spec takes. Of an error
-// it drops the spec, which the user did not write.
-func parseEpoch(s string) (time.Time, error) {
-	if strings.Contains(s, ",") {
-		return time.Time{}, errors.New("want one instant, like 2025-01-01T00:00:00Z or 2025-01-01")
-	}
-	l, err := snowflake.ParseLayout(snowflake.Default().Name + ",epoch=" + s)
-	var spec *snowflake.SpecError
-	switch {
-	case !errors.As(err, &spec):
-		return l.Epoch, err
-	case spec.Reason != "":
-		return time.Time{}, errors.New(spec.Reason)
-	}
-	return time.Time{}, spec.Err
+	return fmt.Sprintf("%s nodes, %s IDs per second per node%s, %s years from the epoch%s",
+		numberText(float64(d.Nodes)), numberText(d.RatePerNode), note("rate"), numberText(d.Years), note("years"))
 }

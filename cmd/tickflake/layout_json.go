@@ -8,7 +8,7 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// layoutJSON is a layout as scripts see it.
+// layoutJSON is the JSON of a layout.
 type layoutJSON struct {
 	Name         string     `json:"name"`
 	Spec         string     `json:"spec"`
@@ -25,6 +25,14 @@ type layoutJSON struct {
 	Years        float64    `json:"years"`
 	Last         string     `json:"last"`
 	Over         bool       `json:"over"`
+
+	Demand *demandJSON `json:"demand,omitempty"` // of a planned layout
+}
+
+type demandJSON struct {
+	Nodes       int64   `json:"nodes"`
+	RatePerNode float64 `json:"rate_per_node"`
+	Years       float64 `json:"years"`
 }
 
 type partJSON struct {
@@ -32,14 +40,15 @@ type partJSON struct {
 	Bits int    `json:"bits"`
 }
 
-// writeJSON writes the layout as one object on one line.
-func writeJSON(w io.Writer, l snowflake.Layout, now time.Time) error {
+// writeJSON writes the layout as one object on one line, with the demand that it was
+// planned for, if demand is not nil.
+func writeJSON(w io.Writer, l snowflake.Layout, demand *snowflake.Demand, now time.Time) error {
 	capacity := l.Capacity()
 	parts := make([]partJSON, len(l.Parts))
 	for i, p := range l.Parts {
 		parts[i] = partJSON(p)
 	}
-	return json.NewEncoder(w).Encode(layoutJSON{
+	object := layoutJSON{
 		Name:         l.Name,
 		Spec:         l.String(),
 		Epoch:        l.Epoch.UTC().Format(time.RFC3339Nano),
@@ -55,5 +64,9 @@ func writeJSON(w io.Writer, l snowflake.Layout, now time.Time) error {
 		Years:        capacity.Years,
 		Last:         capacity.Last.Format(time.RFC3339Nano),
 		Over:         isOver(l, now),
-	})
+	}
+	if demand != nil {
+		object.Demand = &demandJSON{demand.Nodes, demand.RatePerNode, demand.Years}
+	}
+	return json.NewEncoder(w).Encode(object)
 }

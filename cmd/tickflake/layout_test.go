@@ -152,12 +152,18 @@ last instant  2043-06-03T21:56:53.887999999Z
 nodes         16
 IDs per node  1,024 per tick, 1,024,000 per second
 spec          time=39,node=4,sequence=10,tick=1ms,epoch=2026-01-01T00:00:00Z
+demand        10 nodes, 1,000,000 IDs per second per node, 15 years from the epoch
 `, ""}, tickflake(strings.Fields("layout plan --nodes 10 --rate 1e6 --years 15 --bits 53 --epoch 2026-01-01")...))
 
 	got := tickflake(strings.Fields("layout plan --nodes 10 --rate 1e6 --years 15 --format json")...)
 	assert.Equal(t, 0, got.code)
 	assert.Contains(t, got.out, `{"name":"","spec":"time=47,node=4,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z",`)
 	assert.Contains(t, got.out, `"parts":[],`)
+	assert.Contains(t, got.out, `,"demand":{"nodes":10,"rate_per_node":1000000,"years":15}}`)
+
+	got = tickflake(strings.Fields("layout plan --nodes 3000")...)
+	assert.Contains(t, got.out, "\nspec          time=41,node=12,sequence=10,tick=1ms,epoch=2025-01-01T00:00:00Z\n"+
+		"demand        3,000 nodes, 10,000 IDs per second per node (default of --rate), 50 years from the epoch (default of --years)\n")
 
 	for _, epoch := range []string{"2026-01-01T00:00:00Z", "1767225600000", "2026-01-01T01:00:00+01:00"} {
 		got := tickflake(strings.Fields("layout plan --nodes 10 --rate 1e6 --years 15 --epoch " + epoch)...)

@@ -38,7 +38,7 @@ func fieldsText(l snowflake.Layout) string {
 	return fmt.Sprintf("time %d, node %d, sequence %d", l.TimeBits, l.NodeBits, l.SequenceBits)
 }
 
-// writeDescription writes all there is to say about a layout.
+// writeDescription writes the diagram and the figures of a layout.
 func writeDescription(w io.Writer, l snowflake.Layout, now time.Time) error {
 	capacity := l.Capacity()
 	var b strings.Builder

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,47 +15,63 @@ import (
 
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores"
 )
 
-const leaseHelp = `Show who holds which node number, and give back those of processes that are gone.
+const leaseHelp = `Show the node numbers of a store, release and reserve them, and check the store.
 
 A node number is
 
-  held       by a process. In a directory, it is one that is alive; elsewhere, one
-             that may be so until one window after UNTIL
-  released   given back, free for the next process
-  abandoned  by a process that ended without that, or a machine that is gone; free
-  damaged    unreadable: nobody can claim it, and nothing overwrites it
+  held       by a process. In a directory that process is alive; elsewhere it may be
+             alive until one window after UNTIL
+  released   by its last process, and free
+  expired    its last process ended without a release, or its host is gone; free
+  reserved   until UNTIL, see 'tickflake lease reserve'
+  damaged    its cell cannot be read: no process claims or overwrites it
 
-UNTIL is the end of the time that was granted to the last holder. The next one begins
-there, whatever its clock says. CLOCK is how far the holder's clock is ahead of ours,
-by what it was granted: it can only be told to a sixth of the holder's window, and
-not at all (-) once UNTIL is past.
+UNTIL is the limit of the last grant. The next grant begins there, whatever any
+clock says. CLOCK is how far the holder's clock is ahead of this one, to a sixth
+of the holder's window; it is unknown (-) once UNTIL is past.
 
 ` + storesHelp
 
-const leaseListHelp = `List the node numbers that were ever claimed, and who holds them.
+const leaseListHelp = `List the node numbers that were ever claimed or reserved, or those in NODES: a
+number, or a range such as 0-3.
 
-With --format json each gives one object on a line of its own, with the fields node,
-state, owner, until, remaining (of the time granted), ahead (the holder's clock, null
-unless it is held), window, layout and error; durations are in nanoseconds.
+With --format json each is an object on a line of its own with the fields node,
+state, owner, until, remaining (of the grant), ahead (the holder's clock, null
+unless held), window, layout and error; durations are in nanoseconds.
 
 The exit code is 1 if a cell is damaged. It is reported on standard error, and the
-others are listed.`
+other node numbers are listed.`
 
-const leaseReleaseHelp = `Give a node number back in the place of its holder, which is gone.
+const leaseReleaseHelp = `Release a node number whose process is gone.
 
-That is hardly ever needed: a number is free one window after UNTIL, and in a
-directory as soon as its process has ended. It is safe even if the holder is alive
-after all: the next one begins where the time granted to the holder ends, and the
-holder goes on to another number when it finds out. In a directory, the number of a
-process that is alive is not released.
+That is rarely needed: a number is free one window after UNTIL, and in a directory
+as soon as its process has ended. It is safe if the holder is alive after all: the
+next grant begins where the holder's grant ends, and the holder claims another
+number. In a directory, the number of a process that is alive is not released.
 
-It asks before it does anything, unless --yes is given, as it must be where nobody
-can answer.`
+The command asks first, unless --yes is given. Without a terminal, give --yes.`
 
-// leases is what the lease commands have in common.
+const leaseReserveHelp = `Reserve node numbers for systems that do not use this store, such as another ID
+generator during a migration: no process claims them before the date.
+
+NODES is a number, or a range such as 0-3. DATE is 2026-12-31 (to its end, in UTC)
+or 2026-12-31T12:00:00Z. A reservation can be extended and not shortened. Numbers
+that are held are refused. The layout is the one of the store, or in an empty
+store --layout.`
+
+const leaseCheckHelp = `Ask the store's server which of its settings can lose acknowledged writes. After
+such a loss, IDs are issued twice.
+
+  forgets   when the server is killed and started again: tickflake refuses the store
+  risks     in rarer events: loss of power, a failover
+  unknown   the server does not say
+
+Each line names a setting and what to set. The exit code is 1 if the store forgets.`
+
+// leases is common to the lease commands.
 type leases struct {
 	*console
 	place  *place
@@ -66,41 +81,32 @@ type leases struct {
 func newLease(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lease",
-		Short: "Show who holds which node number, and release them",
+		Short: "Show, release and reserve node numbers; check a store",
 		Long:  leaseHelp,
 		Example: `  tickflake lease list
-  tickflake lease show 7 --store postgres://ids@db.example.com/ids --namespace orders
-  tickflake lease release 7 --store etcd://10.0.0.1:2379`,
+  tickflake lease list 7 --store 'postgres://ids@db.example.com/ids?namespace=orders'
+  tickflake lease release 7 --store etcd://10.0.0.1:2379
+  tickflake lease check --store redis://10.0.0.1`,
 	}
-	cmd.AddCommand(newLeaseList(c), newLeaseShow(c), newLeaseRelease(c))
+	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseCheck(c))
 	return cmd
 }
 
-// flags adds those that all lease commands have.
-func (l *leases) flags(cmd *cobra.Command) {
-	l.place = placeFlags(cmd)
-	l.layout = layoutFlag(cmd)
-	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout whose per-user state directory to look at (default \"" + snowflake.Default().Name + "\")"
+// newLeases adds the flags of the lease commands.
+func newLeases(c *console, cmd *cobra.Command) *leases {
+	l := &leases{console: c, place: placeFlags(cmd), layout: layoutFlag(cmd)}
+	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout, to choose among the directories of the per-user state directory (default \"" + snowflake.Default().Name + "\")"
+	return l
 }
 
-func (l *leases) check(cmd *cobra.Command) error {
-	if err := l.place.check(); err != nil {
-		return err
-	}
-	if cmd.Flags().Changed("layout") && !l.place.isDefault() {
-		return &usageError{err: errors.New("--layout does not go with a store or --state: it chooses among the per-user state directories, and a store knows its layout")}
-	}
-	return nil
-}
-
-// with opens the store for f, which --timeout bounds.
-func (l *leases) with(ctx context.Context, f func(context.Context, lease.Store) error) error {
+// with opens the store and calls f, within --timeout.
+func (l *leases) with(ctx context.Context, f func(context.Context, stores.Store) error) error {
 	bounded, cancel := l.place.within(ctx)
 	defer cancel()
-	store, closeStore, err := l.place.open(bounded, *l.layout, false)
+	store, err := l.place.open(bounded, *l.layout)
 	if err == nil {
 		err = f(bounded, store)
-		_ = closeStore() // it was only read, or written to the end
+		_ = store.Close() // every write of f is complete
 	}
 	switch cause := context.Cause(bounded); {
 	case err == nil:
@@ -108,157 +114,121 @@ func (l *leases) with(ctx context.Context, f func(context.Context, lease.Store) 
 	case ctx.Err() != nil:
 		return context.Cause(ctx) // a signal
 	case cause != nil && !errors.Is(err, cause):
-		return dialing.explain(l.place.scheme, fmt.Errorf("%w: %w", cause, err))
+		return fmt.Errorf("%w: %w", cause, err)
 	}
-	return dialing.explain(l.place.scheme, err)
+	return err
 }
 
 func newLeaseList(c *console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List who holds which node number",
+		Use:   "list [NODES]",
+		Short: "List node numbers and their holders",
 		Long:  leaseListHelp,
 		Example: `  tickflake lease list
-  tickflake lease list --store etcd://10.0.0.1:2379 --namespace orders
+  tickflake lease list 0-3 --store 'etcd://10.0.0.1:2379?namespace=orders'
   tickflake lease list --format json | jq -r 'select(.state == "held").owner'`,
-		Args: noArgs,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	l := &leases{console: c}
-	l.flags(cmd)
+	l := newLeases(c, cmd)
+	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
 	format := formatFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := l.check(cmd); err != nil {
-			return err
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		from, to := int64(0), int64(maxNode)
+		if len(args) > 0 {
+			var err error
+			if from, to, err = nodeRange(args[0]); err != nil {
+				return err
+			}
 		}
-		return l.list(cmd.Context(), *format)
+		return l.list(cmd.Context(), from, to, *format)
 	}
 	return cmd
 }
 
-func (l *leases) list(ctx context.Context, format string) error {
+func (l *leases) list(ctx context.Context, from, to int64, format string) error {
 	var all []lease.Holding
-	var problems []error
-	err := l.with(ctx, func(ctx context.Context, store lease.Store) (err error) {
-		all, err = lease.Inspect(ctx, store)
-		var files []lease.Holding
-		files, problems, err = damagedFiles(err)
-		all = append(all, files...)
-		return err
-	})
-	var missing *missingError
-	if errors.As(err, &missing) && missing.Default {
-		err = nil // so there are none
+	var damaged error // of cells that the store cannot list
+	if path := l.place.missing(*l.layout); path == "" {
+		err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+			if all, err = lease.Inspect(ctx, store); errors.Is(err, stores.ErrDamaged) {
+				damaged, err = err, nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	} else if l.place.url != "" {
+		return missingError(path)
 	}
-	if err != nil {
-		return err
-	}
-	slices.SortStableFunc(all, func(a, b lease.Holding) int { return int(a.Node - b.Node) })
-	if err := writeHoldings(l.out, all, format, time.Now()); err != nil {
-		return err
-	}
-	if err := l.out.Flush(); err != nil { // what is wrong comes after it
-		return err
-	}
+	var chosen []lease.Holding
 	for _, h := range all {
-		if h.Err != nil {
-			problems = append(problems, h.Err)
+		if h.Node >= from && h.Node <= to {
+			chosen = append(chosen, h)
 		}
 	}
-	for _, problem := range problems {
-		complain(l.err, problem)
+	if err := writeHoldings(l.out, chosen, format, time.Now()); err != nil {
+		return err
 	}
-	if len(problems) > 0 {
+	if err := l.out.Flush(); err != nil {
+		return err
+	}
+	bad := damaged != nil
+	if bad {
+		complain(l.err, damaged)
+	}
+	for _, h := range chosen {
+		if h.Err != nil {
+			complain(l.err, h.Err)
+			bad = true
+		}
+	}
+	if bad {
 		return errReported
 	}
 	return nil
 }
 
-// damagedFiles takes the error of a directory's list apart: into the cells that are
-// damaged, into the problems of single files, and into what else there is.
-func damagedFiles(err error) (cells []lease.Holding, problems []error, rest error) {
-	var several interface{ Unwrap() []error }
-	var damaged *directory.CorruptError
-	var unread *directory.FileError
-	switch {
-	case errors.As(err, &several): // the innermost that joins files comes first
-		for _, one := range several.Unwrap() {
-			c, p, r := damagedFiles(one)
-			cells, problems, rest = append(cells, c...), append(problems, p...), errors.Join(rest, r)
-		}
-		if rest != nil {
-			return nil, nil, err
-		}
-	case errors.As(err, &damaged):
-		cells = append(cells, lease.Holding{Node: damaged.Node, State: lease.Damaged, Err: damaged})
-	case errors.As(err, &unread):
-		problems = append(problems, unread)
-	default:
-		rest = err
-	}
-	return cells, problems, rest
-}
-
-func newLeaseShow(c *console) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "show NODE",
-		Short: "Show who holds a node number",
-		Long:  "Show who holds a node number, or held it last.",
-		Example: `  tickflake lease show 7
-  tickflake lease show 7 --store nats://10.0.0.1:4222 --format json`,
-		Args:              oneNode,
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	l := &leases{console: c}
-	l.flags(cmd)
-	format := formatFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := l.check(cmd); err != nil {
-			return err
-		}
-		h, err := l.inspect(cmd.Context(), nodeOf(args))
-		if err != nil {
-			return err
-		}
-		if err := writeHolding(l.out, h, *format, time.Now()); err != nil || h.Err == nil {
-			return err
-		}
-		return h.Err
-	}
-	return cmd
-}
-
-func (l *leases) inspect(ctx context.Context, node int64) (h lease.Holding, err error) {
-	err = l.with(ctx, func(ctx context.Context, store lease.Store) (err error) {
-		h, err = lease.InspectNode(ctx, store, node)
-		return err
-	})
-	return h, err
+func missingError(path string) error {
+	return fmt.Errorf("no node number was ever claimed here: there is no directory %s", path)
 }
 
 func newLeaseRelease(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release NODE",
-		Short: "Give a node number back in the place of a process that is gone",
+		Short: "Release a node number whose process is gone",
 		Long:  leaseReleaseHelp,
 		Example: `  tickflake lease release 7
   tickflake lease release 7 --store etcd://10.0.0.1:2379 --yes`,
-		Args:              oneNode,
+		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	l := &leases{console: c}
-	l.flags(cmd)
+	l := newLeases(c, cmd)
+	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
 	yes := cmd.Flags().Bool("yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := l.check(cmd); err != nil {
+		node, to, err := nodeRange(args[0])
+		if err == nil && node != to {
+			err = &usageError{fmt.Errorf("want one node number, got %q", args[0])}
+		}
+		if err != nil {
 			return err
 		}
-		return l.release(cmd.Context(), nodeOf(args), *yes)
+		return l.release(cmd.Context(), node, *yes)
 	}
 	return cmd
 }
 
 func (l *leases) release(ctx context.Context, node int64, yes bool) error {
-	h, err := l.inspect(ctx, node)
+	if path := l.place.missing(*l.layout); path != "" {
+		return missingError(path)
+	}
+	var h lease.Holding
+	err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		h, err = lease.InspectNode(ctx, store, node)
+		return err
+	})
 	switch {
 	case err != nil:
 		return err
@@ -273,20 +243,20 @@ func (l *leases) release(ctx context.Context, node int64, yes bool) error {
 			return err
 		}
 	}
-	err = l.with(ctx, func(ctx context.Context, store lease.Store) error {
+	err = l.with(ctx, func(ctx context.Context, store stores.Store) error {
 		return lease.ForceRelease(ctx, store, node)
 	})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.out, "node number %d is released; its next holder begins at %s\n", node, h.Limit.Format(untilFormat))
+	_, err = fmt.Fprintf(l.out, "node number %d is released; its next grant begins at %s\n", node, h.Limit.UTC().Format(untilFormat))
 	return err
 }
 
 // confirm asks whether to release a node number.
 func (l *leases) confirm(ctx context.Context, h lease.Holding) error {
 	if f, ok := l.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return &usageError{err: errors.New("nobody can be asked here whether to release it: give --yes to do so")}
+		return &usageError{errors.New("there is no terminal to confirm the release: give --yes")}
 	}
 	fmt.Fprintf(l.err, "node number %d is %s, by %s, until %s\nrelease it? [y/N] ", h.Node, h.State, ownerText(h), untilText(h, time.Now()))
 	answer, err := bufio.NewReader(&input{ctx: ctx, r: l.in, before: l.out.Flush}).ReadString('\n')
@@ -300,14 +270,113 @@ func (l *leases) confirm(ctx context.Context, h lease.Holding) error {
 	return nil
 }
 
-// oneNode checks that the arguments are one node number.
-func oneNode(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("%d node numbers given, want one", len(args))
+func newLeaseReserve(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reserve NODES --until DATE",
+		Short: "Reserve node numbers for systems that do not use the store",
+		Long:  leaseReserveHelp,
+		Example: `  tickflake lease reserve 0-3 --until 2027-06-30
+  tickflake lease reserve 7 --until 2027-06-30T12:00:00Z --store etcd://10.0.0.1:2379`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	n, err := wholeNumber(args[0])
-	if err == nil && (n < 0 || n > maxNode) {
-		err = fmt.Errorf("want 0 to %d, got %d", int64(maxNode), n)
+	l := newLeases(c, cmd)
+	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout of an empty store (default \"" + snowflake.Default().Name + "\")"
+	var until time.Time
+	cmd.Flags().Func("until", "`DATE` at which the reservation ends", func(s string) (err error) {
+		until, err = parseUntil(s)
+		return err
+	})
+	if err := cmd.MarkFlagRequired("until"); err != nil {
+		panic(err) // no such flag
+	}
+	completeFlag(cmd, "until", nil)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		from, to, err := nodeRange(args[0])
+		if err != nil {
+			return err
+		}
+		return l.reserve(cmd.Context(), from, to, until, cmd.Flags().Changed("layout"))
+	}
+	return cmd
+}
+
+func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, layoutGiven bool) error {
+	err := l.with(ctx, func(ctx context.Context, store stores.Store) error {
+		err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout))
+		var other *lease.LayoutMismatchError
+		if errors.As(err, &other) && !layoutGiven {
+			err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs))
+		}
+		return err
+	})
+	if err != nil {
+		var option *lease.OptionError
+		if errors.As(err, &option) && option.Option == "Reserve" {
+			return &usageError{option.Err}
+		}
+		return err
+	}
+	nodes := fmt.Sprintf("node number %d is", from)
+	if to > from {
+		nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
+	}
+	_, err = fmt.Fprintf(l.out, "%s reserved until %s\n", nodes, until.Format(untilFormat))
+	return err
+}
+
+// parseUntil reads an instant, or a date, which stands for its end in UTC.
+func parseUntil(s string) (time.Time, error) {
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		return day.AddDate(0, 0, 1), nil
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return at, fmt.Errorf("want a date such as 2027-06-30 or 2027-06-30T12:00:00Z, got %q", s)
+	}
+	return at.UTC(), nil
+}
+
+func newLeaseCheck(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check whether a store can lose acknowledged writes",
+		Long:  leaseCheckHelp,
+		Example: `  tickflake lease check --store redis://10.0.0.1
+  TICKFLAKE_STORE=postgres://ids:secret@db.example.com/ids tickflake lease check`,
+		Args: noArgs,
+	}
+	l := newLeases(c, cmd)
+	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return l.check(cmd.Context()) }
+	return cmd
+}
+
+func (l *leases) check(ctx context.Context) error {
+	var d stores.Durability
+	l.place.consent()
+	err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		d, err = stores.CheckDurability(ctx, store)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		word      string
+		sentences []string
+	}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
+		for _, sentence := range part.sentences {
+			if _, err := fmt.Fprintf(l.out, "%-8s %s\n", part.word, visible(sentence)); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case len(d.Forgets) > 0:
+		return errReported
+	case len(d.Risks)+len(d.Unknown) == 0:
+		_, err = fmt.Fprintln(l.out, "no setting of the store is known to lose acknowledged writes")
 	}
 	return err
 }
@@ -315,8 +384,17 @@ func oneNode(_ *cobra.Command, args []string) error {
 // maxNode is the largest node number of any layout.
 const maxNode = 1<<22 - 1
 
-// nodeOf returns the node number that oneNode has checked.
-func nodeOf(args []string) int64 {
-	n, _ := wholeNumber(args[0])
-	return n
+// nodeRange reads a node number or a range such as 0-3.
+func nodeRange(s string) (from, to int64, err error) {
+	first, last, isRange := strings.Cut(s, "-")
+	if !isRange {
+		last = first
+	}
+	if from, err = wholeNumber(first); err == nil {
+		to, err = wholeNumber(last)
+	}
+	if err != nil || from < 0 || to < from || to > maxNode {
+		return 0, 0, &usageError{fmt.Errorf("want a node number from 0 to %d or a range such as 0-3, got %q", int64(maxNode), s)}
+	}
+	return from, to, nil
 }

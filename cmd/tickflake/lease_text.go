@@ -15,7 +15,7 @@ import (
 // untilFormat is that of limits: the milliseconds are the ticks of most layouts.
 const untilFormat = "2006-01-02T15:04:05.000Z"
 
-// holdingJSON is a node number as scripts see it. Durations are in nanoseconds.
+// holdingJSON is the JSON of a node number. Durations are in nanoseconds.
 type holdingJSON struct {
 	Node      int64          `json:"node"`
 	State     string         `json:"state"`
@@ -62,23 +62,6 @@ func writeHoldingJSON(w io.Writer, h lease.Holding, now time.Time) error {
 	return json.NewEncoder(w).Encode(object)
 }
 
-// writeHolding writes all there is to say about a node number that can be read.
-func writeHolding(w io.Writer, h lease.Holding, format string, now time.Time) error {
-	switch {
-	case format == formatJSON:
-		return writeHoldingJSON(w, h, now)
-	case h.Err != nil:
-		return nil // which says it all
-	}
-	layout := h.Layout.String()
-	if h.Layout.Name != "" {
-		layout = h.Layout.Name + ", " + layout
-	}
-	_, err := fmt.Fprintf(w, "node    %d\nstate   %s\nowner   %s\nuntil   %s\nclock   %s\nwindow  %s\nlayout  %s\n",
-		h.Node, h.State, ownerText(h), untilText(h, now), clockText(h, now), h.Window, layout)
-	return err
-}
-
 func ownerText(h lease.Holding) string {
 	if h.Owner == "" {
 		return "-"
@@ -86,7 +69,7 @@ func ownerText(h lease.Holding) string {
 	return visible(h.Owner)
 }
 
-// untilText tells a limit, and how far it is.
+// untilText returns a limit and its distance.
 func untilText(h lease.Holding, now time.Time) string {
 	if h.Err != nil {
 		return "-"
@@ -99,13 +82,13 @@ func untilText(h lease.Holding, now time.Time) string {
 	return fmt.Sprintf("%s (%s)", h.Limit.UTC().Format(untilFormat), distance)
 }
 
-// clockKnown reports whether anything is known of the holder's clock.
+// clockKnown reports whether the holder's clock is known.
 func clockKnown(h lease.Holding, now time.Time) bool {
 	return h.State == lease.Held && (h.Ahead != 0 || h.Limit.After(now))
 }
 
-// clockText tells how far the holder's clock is ahead of ours, and how well that is
-// known.
+// clockText returns how far the holder's clock is ahead of this one, and the error of
+// that.
 func clockText(h lease.Holding, now time.Time) string {
 	if !clockKnown(h, now) {
 		return "-"
@@ -120,7 +103,7 @@ func clockText(h lease.Holding, now time.Time) string {
 	return fmt.Sprintf("+%s ±%s", roundly(h.Ahead), roundly(known))
 }
 
-// roundly drops the digits of a duration that nobody wants to see.
+// roundly rounds a duration to a millisecond, or to a second from 10 seconds on.
 func roundly(d time.Duration) time.Duration {
 	if d < 10*time.Second {
 		return d.Round(time.Millisecond)
@@ -128,8 +111,7 @@ func roundly(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// visible replaces what could play tricks with a terminal: other processes, or other
-// machines, have written it.
+// visible replaces control characters, which text from other hosts can hold.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -7,34 +7,34 @@
 //	tickflake layout plan --nodes 100 --rate 10000 --years 30
 //	tickflake chaos --strategy borrow:1s
 //
-// It is the library's generator package at a shell: to fill a column of test
-// data, to look at an ID from a log, to settle on widths before the first ID is
-// issued. "tickflake help" describes every command and the exit codes.
+// It is the generator package at a shell: to fill a column of test data, to look at an
+// ID from a log, to choose the widths of a layout. "tickflake help" describes every
+// command and the exit codes.
 package main
 
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 )
 
-// bufferSize is that of the output and of the longest line of input. It is far
-// longer than a line can sensibly be, and large enough that system calls do not
-// count.
+// bufferSize is the size of the output's buffer and of the longest line of input.
 const bufferSize = 64 << 10
 
 func main() {
-	// A write to a closed pipe shall fail, not kill the process.
+	slog.SetDefault((&console{err: os.Stderr}).logger()) // for stores.Open
+	// A write to a closed pipe must fail and not kill the process.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(notifyContext(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // notifyContext returns a context that the first SIGINT or SIGTERM ends, with an
-// *interruption as the cause. The second one kills the process, in case it is
-// stuck in a write that nobody reads.
+// *interruption as the cause. The second one kills the process, in case a write blocks.
 func notifyContext() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -57,8 +57,8 @@ type console struct {
 	in  io.Reader
 	out *bufio.Writer // run flushes it
 	err io.Writer
-	// screen is the terminal to show progress on; nil if nobody watches.
-	screen *os.File
+	// closed says that there is no standard output, so what is written is lost.
+	closed bool
 }
 
 // run carries out one command line and returns the exit code.
@@ -67,18 +67,38 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		in:     stdin,
 		out:    bufio.NewWriterSize(stdout, bufferSize),
 		err:    stderr,
-		screen: progressScreen(stdout, stderr),
+		closed: isClosed(stdout),
 	}
 	started := false
 	root := newRoot(c, &started)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !started {
-		// Whatever fails before a command runs is the fault of its arguments.
-		err = &usageError{err: err}
+		// An error before a command runs is one of its arguments.
+		err = &usageError{err}
 	}
 	if flushErr := c.out.Flush(); err == nil {
 		err = flushErr
 	}
 	return conclude(stderr, cmd, err)
+}
+
+// isClosed reports whether the process was started without standard output. The Go runtime
+// then opens the null device in its place, for reading too; a shell opens it for writing
+// only if the user asks for it.
+func isClosed(stdout io.Writer) bool {
+	f, ok := stdout.(*os.File)
+	if !ok {
+		return false
+	}
+	is, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	null, err := os.Stat(os.DevNull)
+	if err != nil || !os.SameFile(is, null) {
+		return false
+	}
+	_, err = f.Read(make([]byte, 1))
+	return errors.Is(err, io.EOF)
 }

@@ -215,3 +215,22 @@ func TestFullDisk(t *testing.T) {
 		})
 	}
 }
+
+// A process without standard output would lose its IDs, so it issues none. A reader of the
+// null device gets no IDs either, but the user asked for that.
+func TestClosedOutput(t *testing.T) {
+	for redirect, want := range map[string]struct {
+		code int
+		err  string
+	}{
+		">&-":         {1, "tickflake: standard output is closed, so the IDs would be lost; to discard them, use > /dev/null\n"},
+		"> /dev/null": {0, ""},
+	} {
+		cmd := exec.Command("/bin/sh", "-c", `exec "$0" generate --count 5 `+redirect, binary)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		require.NoError(t, cmd.Start())
+		assert.Equal(t, want.code, exitCode(cmd))
+		assert.Equal(t, want.err, stderr.String())
+	}
+}

@@ -10,41 +10,20 @@ import (
 )
 
 const rootHelp = `tickflake issues 64-bit unique IDs that sort by time (the Snowflake family),
-takes IDs apart, explains and plans layouts: what the bits of an ID mean, and
-puts its own generator through clock faults.
+decodes IDs, explains and plans layouts (what the bits of an ID mean), shows and
+releases node numbers, and runs its generator under clock faults.
 
 Exit codes:
-  0        all done, or the reader of the output wanted no more (as "| head")
-  1        some input was bad, IDs could not be issued or written, or chaos found
-           that the generator broke a promise
-  2        usage error: unknown command or flag, or a bad value of one
+  0        done, or the reader closed the output (as "| head" does)
+  1        bad input, IDs that could not be issued or written, a store that failed or
+           forgets writes, or a promise that chaos found broken
+  2        usage error: an unknown command or flag, or a bad value
   130 143  stopped by SIGINT (Ctrl-C) or SIGTERM; the lines written are complete`
 
 const rootExamples = `  tickflake generate --count 3
   tickflake decode --layout twitter 1541815603606036480
   tickflake layout list
   tickflake chaos --strategy borrow:1s`
-
-// usageTemplate differs from cobra's own in that it shows a command that only
-// holds others as one that needs one of them, and wraps what flags say.
-const usageTemplate = `Usage:
-  {{if not (index .Annotations "group")}}{{.UseLine}}{{end}}
-{{- if .HasAvailableSubCommands}}{{if not (index .Annotations "group")}}
-  {{end}}{{.CommandPath}} COMMAND{{end}}
-{{- if .HasExample}}
-
-Examples:
-{{.Example}}{{end}}
-{{- if .HasAvailableSubCommands}}
-
-Commands:
-{{- range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}
-{{- if .HasAvailableLocalFlags}}
-
-Flags:
-{{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}{{end}}
-`
 
 // newRoot returns the command tree. It sets *started when a command, whose line
 // was parsed without an error, begins to run.
@@ -61,27 +40,26 @@ func newRoot(c *console, started *bool) *cobra.Command {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.SetUsageTemplate(usageTemplate)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newChaos(c))
-	root.SetHelpCommand(newHelp())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	prepare(root, started)
 	return root
 }
 
-// annotationGroup marks, for the template, a command that only holds others.
-const annotationGroup = "group"
-
-// prepare walks the tree for what all commands have in common.
+// prepare makes every command of the tree set *started when it runs, and a command that
+// only has subcommands print its help.
 func prepare(cmd *cobra.Command, started *bool) {
-	if cmd.HasSubCommands() && cmd.RunE == nil {
-		cmd.Annotations = map[string]string{annotationGroup: "yes"}
-		cmd.Args = cobra.ArbitraryArgs // or cobra words the error of a wrong one
-		cmd.RunE = runGroup
+	runE := cmd.RunE
+	if cmd.HasSubCommands() && !cmd.Runnable() {
+		runE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
-	if runE := cmd.RunE; runE != nil {
+	if cmd.HasSubCommands() && cmd.HasParent() { // for the root, cobra does it and suggests names
+		cmd.Args = cobra.NoArgs
+	}
+	if runE != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			*started = true
 			return runE(cmd, args)
@@ -89,57 +67,6 @@ func prepare(cmd *cobra.Command, started *bool) {
 	}
 	for _, sub := range cmd.Commands() {
 		prepare(sub, started)
-	}
-}
-
-// runGroup runs a command that only holds others.
-func runGroup(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cmd.Help()
-	}
-	return unknownCommand(cmd, args[0])
-}
-
-func unknownCommand(parent *cobra.Command, name string) error {
-	parent.SuggestionsMinimumDistance = 2
-	hint := ""
-	if similar := parent.SuggestionsFor(name); len(similar) > 0 {
-		hint = fmt.Sprintf("; did you mean %s?", strings.Join(similar, " or "))
-	}
-	return &usageError{fmt.Errorf("unknown command %q for %q%s", name, parent.CommandPath(), hint), parent}
-}
-
-// newHelp returns the help command. Cobra's own exits with 0 when asked about a
-// command that does not exist.
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Show the help of a command",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			about, rest, err := cmd.Root().Find(args)
-			if err != nil {
-				return err
-			}
-			if len(rest) > 0 {
-				return unknownCommand(about, rest[0])
-			}
-			about.InitDefaultHelpFlag()
-			about.InitDefaultVersionFlag()
-			return about.Help()
-		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			about, _, err := cmd.Root().Find(args)
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			var names []cobra.Completion
-			for _, sub := range about.Commands() {
-				if sub.IsAvailableCommand() {
-					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
 	}
 }
 

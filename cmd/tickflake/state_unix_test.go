@@ -125,7 +125,7 @@ func TestKill(t *testing.T) {
 		require.NoError(t, err)
 	}
 	state := t.TempDir()
-	store, err := directory.Open(state)
+	store, err := directory.Open(t.Context(), state)
 	require.NoError(t, err)
 	all := printed{ids: map[snowflake.ID]string{}}
 
@@ -202,7 +202,7 @@ func killOne(rng *rand.Rand, all *printed, state, name string) (code int, err er
 	// IDs that run ahead of the clock are what the next process would issue again, if
 	// it went by the clock.
 	strategy := []string{"borrow:2s,wait:10s", "borrow:5s,wait:10s"}[rng.IntN(2)]
-	args := []string{"generate", "--layout", killLayout, "--window", "40ms", "--count", count, "--strategy", strategy, "--state", state}
+	args := []string{"generate", "--layout", killLayout, "--window", "40ms", "--count", count, "--strategy", strategy, "--store", state}
 	cmd := exec.Command(binary, args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -270,19 +270,19 @@ func drain(t *testing.T, all *printed, out *bufio.Reader, by string) {
 func TestRestartAfterKill(t *testing.T) {
 	state := t.TempDir()
 	all := printed{ids: map[snowflake.ID]string{}}
-	cmd, out, _ := started(t, &all, "--layout", "41/10/6", "--window", "300ms", "--state", state)
+	cmd, out, _ := started(t, &all, "--layout", "41/10/6", "--window", "300ms", "--store", state)
 	require.NoError(t, cmd.Process.Kill())
 	drain(t, &all, out, "killed")
 	assert.Equal(t, -1, exitCode(cmd))
-	assert.Equal(t, lease.Abandoned, inspect(t, state).State)
+	assert.Equal(t, lease.Expired, inspect(t, state).State)
 	limit := inspect(t, state).Limit
 
-	got := tickflake("generate", "--layout", "41/10/6", "--count", "100", "--state", state)
+	got := tickflake("generate", "--layout", "41/10/6", "--count", "100", "--store", state)
 	require.Equal(t, result{0, got.out, ""}, got)
 	for _, line := range got.lines() {
 		require.NoError(t, all.add(line+"\n", "next"))
 	}
-	pinned := tickflake("generate", "--layout", "41/10/6", "--count", "10", "--node", "0", "--strategy", "reject", "--format", "json", "--state", state)
+	pinned := tickflake("generate", "--layout", "41/10/6", "--count", "10", "--node", "0", "--strategy", "reject", "--format", "json", "--store", state)
 	assert.False(t, records(t, pinned)[0].Time.Before(limit))
 }
 
@@ -290,7 +290,7 @@ func TestSignalGivesTheNodeBack(t *testing.T) {
 	for signal, code := range map[os.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		state := t.TempDir()
 		all := printed{ids: map[snowflake.ID]string{}}
-		cmd, out, stderr := started(t, &all, "--layout", "41/10/6", "--state", state)
+		cmd, out, stderr := started(t, &all, "--layout", "41/10/6", "--store", state)
 		require.Equal(t, lease.Held, inspect(t, state).State)
 		require.NoError(t, cmd.Process.Signal(signal))
 		drain(t, &all, out, "all")
@@ -303,7 +303,7 @@ func TestSignalGivesTheNodeBack(t *testing.T) {
 func TestClosedPipeGivesTheNodeBack(t *testing.T) {
 	state := t.TempDir()
 	r, w := pipe(t)
-	cmd, stderr := process(t, nil, w, "generate", "--count", "1000000000", "--state", state)
+	cmd, stderr := process(t, nil, w, "generate", "--count", "1000000000", "--store", state)
 	w.Close()
 	_, err := bufio.NewReader(r).ReadString('\n')
 	require.NoError(t, err)
@@ -329,14 +329,14 @@ func resume(t *testing.T, cmd *exec.Cmd) {
 func TestStoppedProcess(t *testing.T) {
 	state := t.TempDir()
 	all := printed{ids: map[snowflake.ID]string{}}
-	flags := []string{"--layout", "41/10/6", "--window", "60ms", "--state", state}
+	flags := []string{"--layout", "41/10/6", "--window", "60ms", "--store", state}
 	frozen, frozenOut, frozenErr := started(t, &all, append(flags, "--node", "7")...)
 	stop(t, frozen)
 	require.Eventually(t, func() bool { return inspect(t, state).Limit.Before(time.Now()) }, 10*time.Second, time.Millisecond, "the window is over")
 
 	held := tickflake(append([]string{"generate", "--node", "7", "--timeout", "3s"}, flags...)...)
 	assert.Equal(t, 1, held.code)
-	assert.Contains(t, held.err, "node number 7 is held by")
+	assert.Contains(t, held.err, "node number is held: 7 by")
 
 	other, otherOut, _ := started(t, &all, flags...)
 	resumed := time.Now()
@@ -347,7 +347,7 @@ func TestStoppedProcess(t *testing.T) {
 	}
 	// It goes on after the stop: with more than the pipe and its buffers held.
 	require.Eventually(t, func() bool {
-		store, err := directory.Open(state)
+		store, err := directory.Open(t.Context(), state)
 		require.NoError(t, err)
 		h, err := lease.InspectNode(t.Context(), store, 7)
 		require.NoError(t, err)
@@ -359,7 +359,7 @@ func TestStoppedProcess(t *testing.T) {
 	wg.Wait()
 	assert.Equal(t, 130, exitCode(frozen), frozenErr)
 	assert.Equal(t, 130, exitCode(other))
-	names, err := filepath.Glob(filepath.Join(state, "*.cell"))
+	names, err := filepath.Glob(filepath.Join(state, "node*.cell"))
 	require.NoError(t, err)
 	assert.Len(t, names, 2)
 }

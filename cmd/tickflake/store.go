@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,26 +11,25 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
-	"github.com/tickflake/tickflake/stores/etcd"
-	"github.com/tickflake/tickflake/stores/mysql"
-	"github.com/tickflake/tickflake/stores/nats"
-	"github.com/tickflake/tickflake/stores/postgres"
-	"github.com/tickflake/tickflake/stores/redis"
-	"github.com/tickflake/tickflake/stores/zookeeper"
+	_ "github.com/tickflake/tickflake/stores/etcd"
+	_ "github.com/tickflake/tickflake/stores/mysql"
+	_ "github.com/tickflake/tickflake/stores/nats"
+	_ "github.com/tickflake/tickflake/stores/postgres"
+	_ "github.com/tickflake/tickflake/stores/redis"
+	_ "github.com/tickflake/tickflake/stores/zookeeper"
 )
 
-// storeVariable is the environment's variable that stands in for --store: a password in
-// it is not in the list of processes.
+// storeVariable is the environment variable that stands in for --store. It keeps a
+// password out of the list of processes.
 const storeVariable = "TICKFLAKE_STORE"
 
-const storesHelp = `Stores: node numbers are kept in the per-user state directory unless --state names
-another, or --store, or else $` + storeVariable + `, gives the URL of a store that several
-machines share:
+const storesHelp = `Stores: --store, or else $` + storeVariable + `, is a directory for the processes of one
+host, or the URL of a store that several hosts share:
 
-  file:DIR                       as --state DIR: for the processes of one host
+  ./ids, /var/lib/ids, file:DIR  a directory
   etcd://HOST:PORT               etcds:// with TLS
   zk://HOST:PORT                 zks:// with TLS
   postgres://USER:PASSWORD@HOST:PORT/DATABASE
@@ -39,240 +37,111 @@ machines share:
   redis://HOST:PORT              rediss:// with TLS
   nats://HOST:PORT               tls:// with TLS
 
-?namespace=NAME at the end of a URL, or --namespace, tells fleets apart that share a
-store; of a directory it is the sub-directory NAME. What else can be written in a URL
-is in the doc of the package under stores/.
+?namespace=NAME at the end of a URL separates fleets that share a store. The packages
+under stores/ document all options of their URLs. A store that forgets acknowledged
+writes when its server is killed is refused; see 'tickflake lease check'.
 
-The per-user state directory is $XDG_STATE_HOME/tickflake or ~/.local/state/tickflake
-(macOS: ~/Library/Application Support/tickflake, Windows: %LocalAppData%\tickflake).
-In it, each layout has a directory of its own, so that layouts do not get in each
-other's way; anywhere else a layout that differs from that of the cells is refused.`
+The default is the per-user state directory, $XDG_STATE_HOME/tickflake or
+~/.local/state/tickflake (macOS: ~/Library/Application Support/tickflake, Windows:
+%LocalAppData%\tickflake). In it, each layout has a directory of its own.
+Any other store holds the node numbers of one layout and refuses others.`
 
-// defaultTimeout is how long a store may take, unless --timeout says otherwise.
-const defaultTimeout = 5 * time.Second
+// storeSchemes begin the URLs that completion offers.
+var storeSchemes = []string{"file:", "etcd://", "etcds://", "zk://", "zks://", "postgres://", "mysql://", "redis://", "rediss://", "nats://", "tls://"}
 
-// fileScheme is that of the directory, which needs no opener.
-const fileScheme = "file"
-
-// opener opens a store by its URL.
-type opener func(ctx context.Context, rawURL string) (lease.Store, func() error, error)
-
-// storeSchemes are the URLs that --store takes, in the order of help texts.
-var storeSchemes = []string{fileScheme, "etcd", "etcds", "zk", "zks", "postgres", "postgresql", "mysql", "redis", "rediss", "nats", "tls"}
-
-var openers = map[string]opener{
-	"etcd": openerOf(etcd.Open), "etcds": openerOf(etcd.Open),
-	"zk": openerOf(zookeeper.Open), "zks": openerOf(zookeeper.Open),
-	"postgres": openerOf(postgres.Open), "postgresql": openerOf(postgres.Open),
-	"mysql": openerOf(mysql.Open),
-	"redis": openerOf(redis.Open), "rediss": openerOf(redis.Open),
-	"nats": openerOf(nats.Open), "tls": openerOf(nats.Open),
+// place is the store of the flags.
+type place struct {
+	url     string // empty for the per-user state directory
+	source  string // of the URL, for messages: the flag or the variable
+	timeout time.Duration
 }
 
-func openerOf[S interface {
-	lease.Store
-	Close() error
-}](open func(context.Context, string) (S, error)) opener {
-	return func(ctx context.Context, rawURL string) (lease.Store, func() error, error) {
-		store, err := open(ctx, rawURL)
-		if err != nil {
-			return nil, nil, err
+// placeFlags adds --store and --timeout.
+func placeFlags(cmd *cobra.Command) *place {
+	p := &place{url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: 5 * time.Second}
+	cmd.Flags().Func("store", "`URL` or directory of the store that keeps node numbers, see above (default $"+storeVariable+", or else the per-user state directory)", func(s string) error {
+		if s == "" {
+			return errors.New("want a directory or a URL")
 		}
-		return store, store.Close, nil
+		p.url, p.source = s, "--store"
+		return nil
+	})
+	if err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeSchemes, cobra.ShellCompDirectiveNoSpace)); err != nil {
+		panic(err) // no such flag
 	}
+	durationFlag(cmd, "timeout", "`DURATION` to wait for the store and for a node number, at most", &p.timeout)
+	return p
 }
 
-// schemeError reports a store's URL that begins with nothing known. It shows no more
-// of it than the scheme, since a mistyped one may hold a password anywhere.
-type schemeError struct {
-	Scheme string   // or empty if there is none
-	Known  []string // the schemes that there are
-}
-
-func (e *schemeError) Error() string {
-	what := "no scheme"
-	if e.Scheme != "" {
-		what = fmt.Sprintf("unknown scheme %q", e.Scheme)
-	}
-	return fmt.Sprintf("%s; want file:DIR or a URL that begins with %s://", what, strings.Join(e.Known[1:], "://, "))
-}
-
-// missingError reports a directory that is to be looked at, and does not exist.
-type missingError struct {
-	Path    string
-	Default bool // it was not named, so it is no mistake
-}
-
-func (e *missingError) Error() string {
-	return fmt.Sprintf("no node number was ever claimed here: there is no directory %s", e.Path)
-}
-
-// timeoutError is the cause of the end of what --timeout bounds.
+// timeoutError is the cause of a context that --timeout ended.
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("gave up after %s (--timeout)", e.after) }
 
 func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// place is where node numbers are kept, as the flags say.
-type place struct {
-	scheme, url string // --store; the url is without file: if that is the scheme
-	dir         string // --state
-	namespace   string
-	timeout     time.Duration
-}
-
-// placeFlags adds the flags that say where node numbers are kept.
-func placeFlags(cmd *cobra.Command) *place {
-	p := &place{timeout: defaultTimeout}
-	cmd.Flags().Func("store", "`URL` of the store that keeps node numbers: file:DIR, etcd://, zk://, postgres://, mysql://, redis:// or nats://, see above (default $"+storeVariable+", or else the per-user state directory)", p.setURL)
-	cmd.Flags().Func("state", "directory `DIR` that keeps node numbers, short for --store file:DIR", func(s string) error {
-		if p.dir = s; s == "" {
-			return errors.New("want the name of a directory")
-		}
-		return nil
-	})
-	cmd.Flags().Func("namespace", "`NAME` of the fleet in the store (default \""+lease.DefaultNamespace+"\", and of a directory none)", func(s string) error {
-		p.namespace = s
-		return lease.CheckNamespace(s)
-	})
-	durationFlag(cmd, "timeout", "`DURATION` to wait for the store and for a node number, at most", &p.timeout)
-	completeFlag(cmd, "namespace", nil)
-	if err := cmd.MarkFlagDirname("state"); err != nil {
-		panic(err) // no such flag
-	}
-	var urls []cobra.Completion
-	for _, scheme := range storeSchemes {
-		if urls = append(urls, scheme+"://"); scheme == fileScheme {
-			urls[0] = "file:"
-		}
-	}
-	if err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(urls, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)); err != nil {
-		panic(err)
-	}
-	return p
-}
-
-func (p *place) setURL(s string) error {
-	if dir, ok := strings.CutPrefix(s, "file:"); ok {
-		// As file:///DIR too; a host makes no sense.
-		if rest, ok := strings.CutPrefix(dir, "//"); ok {
-			if dir = strings.TrimPrefix(rest, "localhost"); !strings.HasPrefix(dir, "/") {
-				return errors.New("file://HOST names a directory of another host: want file:DIR or file:///DIR")
-			}
-		}
-		if dir == "" || strings.HasPrefix(dir, "?") {
-			return errors.New("file: needs the name of a directory, as file:DIR")
-		}
-		p.scheme, p.url = fileScheme, dir
-		return nil
-	}
-	scheme, rest, ok := strings.Cut(s, "://")
-	scheme = strings.ToLower(scheme)
-	if _, known := openers[scheme]; !ok || !known {
-		letters := func(r rune) bool {
-			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("+-.", r)
-		}
-		if !ok || len(scheme) > 20 || strings.ContainsFunc(scheme, letters) {
-			scheme = ""
-		}
-		return &schemeError{Scheme: scheme, Known: storeSchemes}
-	}
-	p.scheme, p.url = scheme, scheme+"://"+rest
-	return nil
-}
-
-// check returns an error if flags contradict each other, and takes the store from the
-// environment if they name none.
-func (p *place) check() error {
-	if rawURL := os.Getenv(storeVariable); p.isDefault() && rawURL != "" {
-		if err := p.setURL(rawURL); err != nil {
-			return &usageError{err: fmt.Errorf("$%s: %w", storeVariable, err)}
-		}
-	}
-	if p.dir != "" && p.scheme != "" {
-		return &usageError{err: errors.New("--state does not go with --store: they name two stores")}
-	}
-	_, query, _ := strings.Cut(p.url, "?")
-	for param := range strings.SplitSeq(query, "&") {
-		if p.namespace != "" && strings.HasPrefix(param, "namespace=") {
-			return &usageError{err: errors.New("--namespace does not go with a --store that has ?namespace= in its URL")}
-		}
-	}
-	return nil
-}
-
-// isDirectory reports whether node numbers are kept on this host alone.
-func (p *place) isDirectory() bool { return p.scheme == "" || p.scheme == fileScheme }
-
-// isDefault reports whether no flag names a store.
-func (p *place) isDefault() bool { return p.scheme == "" && p.dir == "" }
-
 // within bounds ctx by --timeout.
 func (p *place) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, p.timeout, &timeoutError{p.timeout})
 }
 
-// open opens the store. The layout decides on the directory if none is named. Only
-// if make is true may the directory be made.
-func (p *place) open(ctx context.Context, layout snowflake.Layout, make bool) (lease.Store, func() error, error) {
-	if !p.isDirectory() {
-		store, closeStore, err := openers[p.scheme](ctx, p.fullURL())
-		return store, closeStore, storeURLError(err)
+// open opens the store. The layout decides on the directory in the per-user state
+// directory.
+func (p *place) open(ctx context.Context, layout snowflake.Layout) (stores.Store, error) {
+	if p.url != "" {
+		return p.openURL(ctx, p.url)
 	}
-	path, err := p.path(layout)
-	if err != nil {
-		return nil, nil, err
+	path, err := defaultPath(layout)
+	if err == nil {
+		var store *directory.Store
+		if store, err = directory.Open(ctx, path); err == nil {
+			return store, nil
+		}
 	}
-	if _, err := os.Stat(path); !make && errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, &missingError{Path: path, Default: p.isDefault()}
-	}
-	store, err := directory.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	return store, func() error { return nil }, nil
+	return nil, fmt.Errorf("%w; --store names another directory or a store", err)
 }
 
-// fullURL is the URL with the namespace.
-func (p *place) fullURL() string {
+func (p *place) openURL(ctx context.Context, url string) (stores.Store, error) {
+	store, err := stores.Open(ctx, url)
+	if isA[*stores.URLError](err) {
+		return nil, &usageError{fmt.Errorf("%s: %w", p.source, err)}
+	}
+	return store, err
+}
+
+// consent makes open accept a store that forgets writes.
+func (p *place) consent() {
 	switch {
-	case p.namespace == "":
-		return p.url
 	case strings.Contains(p.url, "?"):
-		return p.url + "&namespace=" + p.namespace
+		p.url += "&forgetful=allow"
+	case strings.Contains(p.url, "://"):
+		p.url += "?forgetful=allow"
 	}
-	return p.url + "?namespace=" + p.namespace
 }
 
-// path is the directory's.
-func (p *place) path(layout snowflake.Layout) (string, error) {
-	switch {
-	case p.dir != "":
-		return filepath.Join(p.dir, p.namespace), nil
-	case p.isDefault():
-		base, err := directory.DefaultPath()
-		return filepath.Join(base, layoutDirectory(layout), p.namespace), err
+// missing returns the path of the store if it is a directory that does not exist, or
+// else "". Commands that only read must not make it. What is neither a path nor a URL is
+// left to stores.Open.
+func (p *place) missing(layout snowflake.Layout) string {
+	path := p.url
+	if path == "" {
+		path, _ = defaultPath(layout)
 	}
-	dir, query, _ := strings.Cut(p.url, "?")
-	namespace := p.namespace
-	if query != "" {
-		name, ok := strings.CutPrefix(query, "namespace=")
-		if !ok {
-			return "", &usageError{err: errors.New("--store: the only option of file: is ?namespace=NAME; a directory with a ? in its name goes with --state")}
-		}
-		if err := lease.CheckNamespace(name); err != nil {
-			return "", &usageError{err: fmt.Errorf("--store: %w", err)}
-		}
-		namespace = name
+	path, _, _ = strings.Cut(path, "?")
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "file:"), "//")
+	if _, err := os.Stat(path); strings.ContainsAny(path, ":@") || !errors.Is(err, os.ErrNotExist) {
+		return ""
 	}
-	return filepath.Join(dir, namespace), nil
+	return path
 }
 
-// layoutDirectory names the directory of a layout among others. It is the same for
-// all layouts that share their node numbers and ticks, and so can issue the same
-// IDs, however they are written; and another for those whose cells make no sense to
-// each other.
+func defaultPath(layout snowflake.Layout) (string, error) {
+	base, err := directory.DefaultPath()
+	return filepath.Join(base, layoutDirectory(layout)), err
+}
+
+// layoutDirectory names the directory of a layout. Layouts that can issue the same IDs,
+// since they share node numbers and ticks, share a directory; other layouts do not.
 func layoutDirectory(l snowflake.Layout) string {
 	fields := fmt.Sprintf("node%d-sequence%d", l.NodeBits, l.SequenceBits)
 	// Where a field has no bits, the order makes no difference.
@@ -281,14 +150,6 @@ func layoutDirectory(l snowflake.Layout) string {
 	}
 	tick := strings.ReplaceAll(l.Tick.String(), "µ", "u")
 	return fmt.Sprintf("%s-tick%s-epoch%s", fields, tick, l.Epoch.UTC().Format("20060102T150405.999999999Z"))
-}
-
-// storeURLError turns the complaint of a store about its URL into one about the flag.
-func storeURLError(err error) error {
-	if isA[*lease.URLError](err) {
-		return &usageError{err: fmt.Errorf("--store: %w", err)}
-	}
-	return err
 }
 
 func isA[E error](err error) bool {

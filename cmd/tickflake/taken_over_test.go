@@ -18,7 +18,7 @@ import (
 
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/nats"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // natsURL returns the URL of a NATS server that runs until the test ends: a store that
@@ -37,7 +37,7 @@ func natsURL(t *testing.T) string {
 // over, and then it goes on.
 func TestStoppedProcessIsTakenOver(t *testing.T) {
 	url := natsURL(t)
-	store, err := nats.Open(t.Context(), url)
+	store, err := stores.Open(t.Context(), url)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	look := func() lease.Holding {
@@ -59,7 +59,7 @@ func TestStoppedProcessIsTakenOver(t *testing.T) {
 	wg.Go(func() { drain(t, &all, otherOut, "other") })
 	drain(t, &all, frozenOut, "frozen")
 	assert.Equal(t, 1, exitCode(frozen))
-	assert.Regexp(t, `^(tickflake: warning: lease: .*\n)*tickflake: warning: lease: lost, another process took it \(node: 7; .*\)\n(tickflake: warning: .*\n)*tickflake: grant of node 7 ended at .*: node number 7 is held by .*; \d+ of 1000000000 IDs written\n$`, frozenErr.String())
+	assert.Regexp(t, `^(time=.*\n)*time=.* msg="lease: lost, another process took it" node=7 .*\n(time=.*\n)*tickflake: grant of node 7 ended at .*: node number is held: 7 by .*; \d+ of 1000000000 IDs written\n$`, frozenErr.String())
 	require.NoError(t, other.Process.Signal(os.Interrupt))
 	wg.Wait()
 	assert.Equal(t, 130, exitCode(other))
@@ -71,30 +71,26 @@ func TestStoppedProcessIsTakenOver(t *testing.T) {
 func TestLeaseOnAServer(t *testing.T) {
 	url := natsURL(t)
 	all := printed{ids: map[snowflake.ID]string{}}
-	run, out, stderr := started(t, &all, "--layout", "41/10/6", "--node", "7", "--store", url, "--namespace", "orders")
+	run, out, stderr := started(t, &all, "--layout", "41/10/6", "--node", "7", "--store", url+"?namespace=orders")
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 
-	for _, args := range [][]string{{"--store", url, "--namespace", "orders"}, {"--store", url + "?namespace=orders"}} {
-		list := tickflake(append([]string{"lease", "list", "--format", "json"}, args...)...)
-		require.Equal(t, result{0, list.out, ""}, list)
-		var h holdingJSON
-		require.NoError(t, json.Unmarshal([]byte(list.out), &h))
-		assert.Equal(t, int64(7), h.Node)
-		assert.Equal(t, "held", h.State)
-		assert.Contains(t, h.Owner, "process")
-		assert.Equal(t, lease.DefaultWindow, h.Window)
-	}
+	store := []string{"--store", url + "?namespace=orders"}
+	list := tickflake(append([]string{"lease", "list", "--format", "json"}, store...)...)
+	require.Equal(t, result{0, list.out, ""}, list)
+	var before holdingJSON
+	require.NoError(t, json.Unmarshal([]byte(list.out), &before))
+	assert.Equal(t, int64(7), before.Node)
+	assert.Equal(t, "held", before.State)
+	assert.Contains(t, before.Owner, "process")
+	assert.Equal(t, lease.DefaultWindow, before.Window)
 	none := tickflake("lease", "list", "--store", url)
 	assert.Equal(t, result{0, "NODE  STATE  OWNER  UNTIL  CLOCK\n", ""}, none, "in the namespace by default")
 
 	// Its holder is alive, and that does no harm.
-	store := []string{"--store", url + "?namespace=orders"}
-	before := tickflake(append([]string{"lease", "show", "7"}, store...)...)
 	released := tickflake(append([]string{"lease", "release", "7", "--yes"}, store...)...)
 	require.Equal(t, result{0, released.out, ""}, released)
 	next := records(t, tickflake(append([]string{"generate", "--layout", "41/10/6", "--node", "7", "--strategy", "borrow:1m", "--format", "json"}, store...)...))
-	until, _, _ := strings.Cut(strings.Split(before.lines()[3], "   ")[1], " ")
-	limit, err := time.Parse(time.RFC3339, until)
+	limit, err := time.Parse(time.RFC3339, before.Until)
 	require.NoError(t, err)
 	assert.False(t, next[0].Time.Before(limit), "%s begins where the holder's grant ends, at %s", next[0].Time, limit)
 	require.NoError(t, run.Process.Signal(os.Interrupt))
@@ -113,5 +109,5 @@ func TestServerGoesAway(t *testing.T) {
 	out := &eventWriter{failingWriter{1 << 30, nil}, sync.OnceFunc(func() { s.Shutdown(); s.WaitForShutdown() })}
 	code := run(context.Background(), []string{"generate", "--count", "1000000000", "--layout", "41/10/6", "--window", "300ms", "--timeout", "2s", "--store", s.ClientURL()}, strings.NewReader(""), out, &stderr)
 	assert.Equal(t, 1, code)
-	assert.Regexp(t, `(?s)^(tickflake: warning: lease: grant ended [^\n]*\n)?tickflake: warning: lease: not extended yet .*\ntickflake: grant of node \d+ ended at .*gave up after 2s \(--timeout\).*store does not answer.*IDs written\n$`, stderr.String())
+	assert.Regexp(t, `(?s)^(time=[^\n]*\n)*time=[^\n]* msg="lease: not extended yet".*\ntickflake: grant of node \d+ ended at .*gave up after 2s \(--timeout\).*store does not answer.*IDs written\n$`, stderr.String())
 }

@@ -1,13 +1,11 @@
-// Command bulkimport gives an ID to each row of a CSV file, in a column in front of the
-// others.
+// Command bulkimport gives an ID to each row of a CSV file, in a new first column.
 //
-// The IDs come in batches, from NextN, which costs about a nanosecond per ID. The
-// output appears when all of it is written; a run that is interrupted or fails leaves
-// none, and can simply be run again: the IDs that it had taken are never issued again.
-// Until then it is beside the output, with ".part" at the end of its name. One that is
-// killed (kill -9) leaves that file, and the next run says so.
+// The IDs come in batches from NextN, which takes about a nanosecond per ID. The output
+// is written to a file whose name ends in ".part", and renamed when it is complete. A run
+// that fails or is interrupted removes that file; run it again, and no ID is issued twice.
+// A run that is killed (kill -9) leaves the file, and the next run reports it.
 //
-// Nothing is ever overwritten: the output must not exist.
+// A file that exists is never overwritten.
 package main
 
 import (
@@ -23,8 +21,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/directory"
 )
 
 func main() {
@@ -48,19 +44,11 @@ func run(ctx context.Context, in, out, state string) (err error) {
 	if err := absent(out); err != nil {
 		return err
 	}
-	store, err := directory.Open(state)
-	if err != nil {
-		return err
-	}
-	claiming, cancel := context.WithTimeout(ctx, 10*time.Second)
+	opening, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	keeper, err := lease.Claim(claiming, store)
+	gen, err := generator.Open(opening, state)
 	if err != nil {
 		return err
-	}
-	gen, err := generator.New(generator.WithLease(keeper))
-	if err != nil {
-		return errors.Join(err, keeper.Close())
 	}
 	defer func() { err = errors.Join(err, gen.Close()) }()
 
@@ -75,14 +63,14 @@ func run(ctx context.Context, in, out, state string) (err error) {
 	return nil
 }
 
-// convert makes one file of the other, all of it or nothing.
+// convert writes the file out from the file in, all of it or nothing.
 func convert(ctx context.Context, gen *generator.Generator, in, out string) (did work, err error) {
 	from, err := os.Open(in)
 	if err != nil {
 		return did, err
 	}
 	defer from.Close() //nolint:errcheck // it was only read
-	// A read from a pipe or a terminal can wait for ever, unless the file is closed.
+	// Closing the file ends a read that waits for a pipe or a terminal.
 	stop := context.AfterFunc(ctx, func() { _ = from.Close() })
 	defer stop()
 
@@ -104,19 +92,19 @@ func convert(ctx context.Context, gen *generator.Generator, in, out string) (did
 		err = fmt.Errorf("interrupted after %d rows: %w", did.rows, context.Cause(ctx))
 	}
 	if err == nil {
-		err = to.Sync() // or a power failure could leave a whole name for half of a file
+		err = to.Sync() // so that a power failure leaves no incomplete file under the final name
 	}
 	if err = errors.Join(err, to.Close()); err != nil {
 		return did, err
 	}
-	if err := absent(out); err != nil { // somebody else may have made it meanwhile
+	if err := absent(out); err != nil { // another process may have made it meanwhile
 		return did, err
 	}
 	return did, os.Rename(part, out)
 }
 
-// absent returns an error if there is a file of that name, of whatever kind: a rename
-// would replace it, were it a device or a link.
+// absent returns an error if path exists. A rename would replace it, even if it is a
+// device or a link.
 func absent(path string) error {
 	switch info, err := os.Lstat(path); {
 	case err == nil:

@@ -17,7 +17,7 @@ import (
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // people writes a CSV file of n rows, with what CSV has to quote.
@@ -54,8 +54,9 @@ func imported(t *testing.T, path string, n int, after snowflake.ID) snowflake.ID
 
 func released(t *testing.T, dir string) {
 	t.Helper()
-	store, err := directory.Open(dir)
+	store, err := stores.Open(t.Context(), dir)
 	require.NoError(t, err)
+	defer func() { assert.NoError(t, store.Close()) }()
 	holdings, err := lease.Inspect(t.Context(), store)
 	require.NoError(t, err)
 	require.Len(t, holdings, 1)

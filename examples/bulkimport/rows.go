@@ -11,17 +11,17 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// batch is how many rows get their IDs at once: what one node can issue in one
-// millisecond in the default layout, so that a batch never waits for long.
+// batch is the number of rows whose IDs are taken with one call: as many as one node issues
+// per millisecond in the default layout, so that a call does not wait for long.
 const batch = 4096
 
-// work is what an import did.
+// work counts what an import did.
 type work struct {
 	rows    int
 	issuing time.Duration // spent on IDs
 }
 
-// addIDs copies CSV rows, with an ID in front of each. The IDs ascend with the rows.
+// addIDs copies CSV rows and puts an ID in front of each. The IDs ascend with the rows.
 func addIDs(ctx context.Context, gen *generator.Generator, from io.Reader, to io.Writer) (did work, err error) {
 	in, out := csv.NewReader(from), csv.NewWriter(to)
 	header, err := in.Read()
@@ -58,7 +58,7 @@ func addIDs(ctx context.Context, gen *generator.Generator, from io.Reader, to io
 	}
 }
 
-// read reads up to n rows. There are none at the end.
+// read reads up to n rows, and none at the end.
 func read(in *csv.Reader, n int) (rows [][]string, err error) {
 	for len(rows) < n {
 		row, err := in.Read()

@@ -1,4 +1,3 @@
-// Package databases shows how to store the IDs of tickflake: each package below it is a
-// few functions to copy, with a test that runs them on the real server. README.md goes
-// through them.
+// Package databases shows how to store IDs of tickflake. Each package below it is a few
+// functions to copy, tested on the real server. README.md explains them.
 package databases

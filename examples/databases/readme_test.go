@@ -14,7 +14,7 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// The page says since when IDs have 19 digits, and which of the texts sort.
+// The page states when IDs begin to have 19 digits, and which text forms sort.
 func TestDecimalTextSortsWrongly(t *testing.T) {
 	layout := snowflake.Default()
 	longer, err := layout.Decode(1_000_000_000_000_000_000)
@@ -33,8 +33,8 @@ func TestDecimalTextSortsWrongly(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^):#]+)\)`)
 
-// Every block of code in the README stands in the file that was linked last before it,
-// which is one of an example that has a test; and no example is left out.
+// Every block of code in the README is in the file that the last link before it names, which
+// belongs to an example with a test. No example is left out.
 func TestReadmeShowsTheCode(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)

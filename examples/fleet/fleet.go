@@ -14,29 +14,29 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// fleet is the workers and what they have issued. It is for one goroutine.
+// fleet holds the workers and the IDs that they issued. It is for one goroutine.
 type fleet struct {
 	path, storeURL string
 	workers        []*worker
 	lines          chan line                // of all workers
-	issued         map[snowflake.ID]*worker // by whom
+	issued         map[snowflake.ID]*worker // who issued an ID
 }
 
 // worker is a process of the fleet.
 type worker struct {
-	number int // from 1 on
+	number int // from 1
 	cmd    *exec.Cmd
-	ids    int   // that it has issued
-	node   int64 // of the last of them, or -1
+	ids    int   // number of IDs
+	node   int64 // of the last ID, or -1
 	ended  bool
 }
 
-// line is what a worker has printed, or its end.
+// line is a line that a worker printed, or its end.
 type line struct {
 	from  *worker
 	text  string
 	ended bool
-	err   error // with which it has ended
+	err   error // of its end
 }
 
 var errEnded = errors.New("without an error")
@@ -63,8 +63,8 @@ func (f *fleet) start() error {
 	return nil
 }
 
-// read hands on what a worker prints. It ends with the worker, whose last line is
-// taken by killAll at the latest.
+// read sends the lines of a worker to f.lines. It ends with the worker; killAll receives the
+// last line, if no other method did.
 func (f *fleet) read(w *worker, out io.Reader) {
 	scanner := bufio.NewScanner(out)
 	for scanner.Scan() {
@@ -74,8 +74,7 @@ func (f *fleet) read(w *worker, out io.Reader) {
 	f.lines <- line{from: w, ended: true, err: err}
 }
 
-// work waits until each living worker has issued some more IDs, and has a node number
-// of its own.
+// work waits until each living worker has issued ids more IDs.
 func (f *fleet) work(ctx context.Context, ids int) error {
 	goal := make(map[*worker]int)
 	for _, w := range f.workers {
@@ -99,7 +98,7 @@ func (f *fleet) work(ctx context.Context, ids int) error {
 	return nil
 }
 
-// take takes the next line of any worker, and checks the ID that is in it.
+// take receives the next line of any worker, and checks the ID in it.
 func (f *fleet) take(ctx context.Context) (line, error) {
 	var l line
 	select {
@@ -118,8 +117,8 @@ func (f *fleet) take(ctx context.Context) (line, error) {
 	return l, f.check(l.from, id)
 }
 
-// check notes an ID, and returns an error if it came before, or if a living worker has
-// the same node number.
+// check records an ID. It returns an error if the ID came before, or if another living worker
+// has the same node number.
 func (f *fleet) check(w *worker, id snowflake.ID) error {
 	if first, ok := f.issued[id]; ok {
 		return fmt.Errorf("ID %d came twice: from worker %d and worker %d", id, first.number, w.number)
@@ -139,7 +138,7 @@ func (f *fleet) check(w *worker, id snowflake.ID) error {
 	return nil
 }
 
-// kill kills a worker, which gives it no time to do anything.
+// kill kills a worker, as kill -9 does.
 func (f *fleet) kill(ctx context.Context, w *worker) error {
 	if err := w.cmd.Process.Kill(); err != nil {
 		return err
@@ -153,7 +152,7 @@ func (f *fleet) kill(ctx context.Context, w *worker) error {
 	return nil
 }
 
-// endAll asks all workers to end, and waits until they have.
+// endAll sends SIGTERM to all workers, and waits until they have ended.
 func (f *fleet) endAll(ctx context.Context) error {
 	for _, w := range f.workers {
 		if w.ended {
@@ -175,7 +174,7 @@ func (f *fleet) endAll(ctx context.Context) error {
 	return nil
 }
 
-// killAll ends what still runs.
+// killAll kills the workers that still run.
 func (f *fleet) killAll() {
 	for _, w := range f.workers {
 		if !w.ended {

@@ -20,7 +20,7 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// The command of the README, and of the project's: three workers, of which one is killed.
+// The command of both READMEs: three workers, one of which is killed.
 func TestREADME(t *testing.T) {
 	shown := make(map[string]string)
 	for _, name := range []string{"README.md", "../README.md"} {
@@ -44,13 +44,13 @@ func TestREADME(t *testing.T) {
 	for worker, n := range node {
 		state := "released"
 		if worker == "2" {
-			state = "held" // nobody has given it back, and its grant lasts
+			state = "held" // it was not released, and its grant lasts
 		}
 		assert.Regexp(t, "(?m)^node "+n+": "+state+",", out)
 	}
 }
 
-// fakeEnv makes the test binary a worker that does something wrong.
+// fakeEnv makes the test binary a faulty worker.
 const fakeEnv = "FLEET_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// work prints what a faulty worker prints.
+// work is a faulty worker.
 func work(fault string) error {
 	layout, pid := snowflake.Default(), int64(os.Getpid())
 	tick, node := layout.Epoch.Add(time.Duration(pid)*layout.Tick), pid%1000 // no other process has them
@@ -92,7 +92,7 @@ func work(fault string) error {
 	return nil
 }
 
-// The fleet finds out about workers that are not what they should be.
+// The fleet detects faulty workers.
 func TestFaultyWorkers(t *testing.T) {
 	fleet := exampletest.Build(t, "./fleet")
 	self, err := os.Executable()

@@ -1,8 +1,7 @@
-// Command fleet shows a fleet of workers at work: three processes on one etcd. It kills
-// one of them as a crash would, starts another in its place, and ends all of them in
-// good order.
+// Command fleet runs three workers on one etcd, kills one of them as a crash would, starts
+// another, and stops all of them.
 //
-// It fails if two living workers ever had the same node number, or an ID came twice.
+// It fails if two living workers had the same node number, or if an ID came twice.
 package main
 
 import (
@@ -17,8 +16,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tickflake/tickflake/examples/internal/etcdserver"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/etcd"
+	"github.com/tickflake/tickflake/stores"
+	_ "github.com/tickflake/tickflake/stores/etcd" // etcd:// in stores.Open
 )
 
 func main() {
@@ -47,13 +48,13 @@ func run(ctx context.Context, worker string, ids int) (err error) {
 			return err
 		}
 	}
-	server, addr, err := startEtcd(dir)
+	server, err := etcdserver.New(dir)
 	if err != nil {
 		return err
 	}
-	defer server.Close()
-	storeURL := "etcd://" + addr
-	fmt.Println("etcd serves on", addr)
+	defer server.Stop()
+	storeURL := server.URL()
+	fmt.Println("the store is", storeURL)
 
 	f := newFleet(worker, storeURL)
 	defer f.killAll()
@@ -77,7 +78,7 @@ func buildWorker(ctx context.Context, dir string) (path string, err error) {
 	return path, nil
 }
 
-// live is what happens to the fleet.
+// live starts three workers, kills one, starts another, and stops all.
 func (f *fleet) live(ctx context.Context, ids int) error {
 	for range 3 {
 		if err := f.start(); err != nil {
@@ -99,10 +100,10 @@ func (f *fleet) live(ctx context.Context, ids int) error {
 	return f.endAll(ctx)
 }
 
-// printNodes shows what the store tells about the node numbers, as the command
+// printNodes prints the state of each node number in the store, as the command
 // "tickflake lease list" does.
 func printNodes(ctx context.Context, storeURL string) (err error) {
-	store, err := etcd.Open(ctx, storeURL)
+	store, err := stores.Open(ctx, storeURL)
 	if err != nil {
 		return err
 	}

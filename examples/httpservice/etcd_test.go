@@ -12,25 +12,22 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/examples/internal/etcdtest"
+	"github.com/tickflake/tickflake/examples/internal/etcdserver"
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/etcd"
+	"github.com/tickflake/tickflake/stores"
 )
-
-func TestMain(m *testing.M) {
-	etcdtest.Main()
-	os.Exit(m.Run())
-}
 
 // When etcd is away for too long, the service says that it is not ready, refuses
 // requests, and is not to be restarted; when etcd is back, it goes on by itself.
 func TestEtcdAway(t *testing.T) {
-	server, storeURL := etcdtest.Start(t)
-	p := start(t, exampletest.Build(t, "./httpservice"), "--store", storeURL, "--window", "2s", "--request-timeout", "2s")
+	server, err := etcdserver.New(t.TempDir())
+	require.NoError(t, err)
+	defer server.Stop()
+	p := start(t, exampletest.Build(t, "./httpservice"), "--store", server.URL(), "--window", "2s", "--request-timeout", "2s")
 	before := p.ids(t, 5)
 
-	require.NoError(t, server.Kill())
+	server.Stop()
 	becomes := func(want int) {
 		exampletest.Until(t, func() error {
 			status, _, a := p.do(t, "GET", "/readyz", "")
@@ -53,8 +50,12 @@ func TestEtcdAway(t *testing.T) {
 	assert.Greater(t, p.ids(t, 5)[0], before[4])
 	p.Signal(os.Interrupt)
 	assert.Equal(t, 0, p.Wait())
-	held, err := etcdtest.Inspect(t.Context(), storeURL)
+	store, err := stores.Open(t.Context(), server.URL())
 	require.NoError(t, err)
+	defer store.Close() //nolint:errcheck // the test is over
+	held, err := lease.Inspect(t.Context(), store)
+	require.NoError(t, err)
+	require.NotEmpty(t, held)
 	for _, h := range held {
 		assert.Equal(t, lease.Released, h.State, "node %d", h.Node)
 	}
@@ -67,8 +68,10 @@ func (ahead) Now() time.Time { return time.Now().Add(time.Hour) }
 
 // A clock that is far from that of the others who live keeps the service from starting.
 func TestClockFarFromTheFleet(t *testing.T) {
-	_, storeURL := etcdtest.Start(t)
-	store, err := etcd.Open(t.Context(), storeURL)
+	server, err := etcdserver.New(t.TempDir())
+	require.NoError(t, err)
+	defer server.Stop()
+	store, err := stores.Open(t.Context(), server.URL())
 	require.NoError(t, err)
 	defer store.Close() //nolint:errcheck // the test is over
 	other, err := lease.Claim(t.Context(), store, lease.WithClock(ahead{}), lease.WithWindow(2*time.Second))
@@ -76,7 +79,7 @@ func TestClockFarFromTheFleet(t *testing.T) {
 	defer other.Close() //nolint:errcheck // the same
 
 	// It waits half of its own window for the other to write, which that does every 0.7 s.
-	p := exampletest.Start(t, exampletest.Build(t, "./httpservice"), "--listen", "127.0.0.1:0", "--store", storeURL, "--window", "20s")
+	p := exampletest.Start(t, exampletest.Build(t, "./httpservice"), "--listen", "127.0.0.1:0", "--store", server.URL(), "--window", "20s")
 	assert.Equal(t, 1, p.Wait())
 	assert.Regexp(t, `clock is .*behind`, p.Stderr())
 }

@@ -5,16 +5,16 @@
 //	GET  /readyz              200 if it can issue IDs, 503 if not
 //	GET  /livez               503 if only a restart can help, or else 200
 //
-// IDs come from POST, because the answer to a GET may be kept by a proxy and given to
-// two callers. They are strings, because JavaScript rounds large numbers.
+// The method is POST, because a proxy may cache the answer to a GET and give it to two
+// callers. IDs are strings, because JavaScript rounds large numbers.
 //
-// Where node numbers are kept is said by --store, or by $TICKFLAKE_STORE where the URL
-// holds a password, which the command line of a process would show to everybody:
-// file:DIR for any number of processes on one host, or etcd:// or etcds:// as package
-// stores/etcd has them.
+// The store of node numbers is the URL --store: a directory for any number of processes on
+// one host, or etcd:// or etcds:// as package stores/etcd documents them. A URL with a
+// password goes into $TICKFLAKE_STORE, because every user of a host can read the command
+// lines of its processes.
 //
-// On SIGTERM or an interrupt it takes no more requests, ends those it has, gives its
-// node number back, and exits with 0.
+// On SIGTERM or an interrupt the service accepts no new requests, completes those it has,
+// releases its node number, and exits with 0.
 package main
 
 import (
@@ -31,7 +31,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
+	_ "github.com/tickflake/tickflake/stores/etcd" // etcd:// in generator.Open
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -51,21 +51,21 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`address` to serve on")
-	flag.StringVar(&s.store, "store", "", "`URL` of the store of node numbers: file:DIR, etcd://HOST:PORT or etcds://HOST:PORT (default $TICKFLAKE_STORE)")
+	flag.StringVar(&s.store, "store", "", "`URL` of the store of node numbers: a directory, etcd://HOST:PORT or etcds://HOST:PORT (default $TICKFLAKE_STORE)")
 	flag.StringVar(&s.node, "node", "any", "node `number`, or any, or statefulset: the ordinal at the end of the host name")
-	flag.StringVar(&s.owner, "owner", "", "`name` by which people see who holds the node number (default host name and process id)")
-	flag.StringVar(&s.strategy, "strategy", "default", "what to do when the next ID is ahead of the clock, a `strategy` of package strategies, such as borrow:30s,wait:1s")
-	flag.DurationVar(&s.window, "window", 0, "time that is granted at once; the store may be away for two thirds of it (default 30s, in a directory 3s)")
+	flag.StringVar(&s.owner, "owner", "", "`name` of the holder of the node number, for people who look (default host name and process id)")
+	flag.StringVar(&s.strategy, "strategy", "default", "`strategy` for IDs that lie ahead of the clock, such as borrow:30s,wait:1s")
+	flag.DurationVar(&s.window, "window", 0, "length of a grant; the store may be away for two thirds of it (default 30s, in a directory 3s)")
 	flag.DurationVar(&s.claimTimeout, "claim-timeout", 30*time.Second, "time to wait for the store and a node number at start")
 	flag.DurationVar(&s.requestTimeout, "request-timeout", 2*time.Second, "time that a request may wait for its IDs")
-	flag.DurationVar(&s.grace, "grace", 15*time.Second, fmt.Sprintf("time that requests have to end after SIGTERM; giving the node number back has %s more", releaseTimeout))
+	flag.DurationVar(&s.grace, "grace", 15*time.Second, fmt.Sprintf("time that requests have to end after SIGTERM; releasing the node number has %s more", releaseTimeout))
 	flag.IntVar(&s.batchLimit, "batch-limit", 1000, "most IDs in one answer")
 	flag.Parse()
 	if s.store == "" {
 		s.store = os.Getenv("TICKFLAKE_STORE")
 	}
-	if flag.NArg() > 0 || s.batchLimit < 1 || s.batchLimit > generator.MaxBatch {
-		fmt.Fprintf(os.Stderr, "httpservice: want no arguments but flags, and a batch limit of 1 to %d\n", generator.MaxBatch)
+	if flag.NArg() > 0 || s.batchLimit < 1 {
+		fmt.Fprintln(os.Stderr, "httpservice: want no arguments but flags, and a batch limit of 1 or more")
 		os.Exit(2)
 	}
 
@@ -84,44 +84,34 @@ func run(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return fmt.Errorf("--strategy: %w", err)
 	}
-	claiming, cancel := context.WithTimeout(ctx, s.claimTimeout)
-	defer cancel()
-	store, closeStore, err := openStore(claiming, s.store)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeStore()) }()
-
 	options, err := leaseOptions(s)
 	if err != nil {
 		return err
 	}
-	keeper, err := lease.Claim(claiming, store, options...)
+	opening, cancel := context.WithTimeout(ctx, s.claimTimeout)
+	defer cancel()
+	gen, err := generator.Open(opening, s.store, generator.WithStrategy(strategy), generator.WithLeaseOptions(options...))
 	if err != nil {
 		return err
 	}
-	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategy))
-	if err != nil {
-		return errors.Join(err, keeper.Close())
-	}
-	// The node number is given back whatever happens from here on, and last of all.
+	// The node number is released last, when no request needs it.
 	defer func() {
 		release, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 		defer cancel()
 		err = errors.Join(err, gen.CloseContext(release))
 	}()
 
-	return serve(ctx, s, &service{gen: gen, keeper: keeper, strategy: strategy, batchLimit: s.batchLimit, timeout: s.requestTimeout})
+	return serve(ctx, s, &service{gen: gen, strategy: strategy, batchLimit: s.batchLimit, timeout: s.requestTimeout})
 }
 
-// releaseTimeout is how long giving the node number back may take. Without that it
-// stays taken for a while, which does no harm but to the supply of numbers.
+// releaseTimeout bounds the release of the node number. A number that is not released
+// rests for up to two windows before another process can claim it.
 const releaseTimeout = 5 * time.Second
 
-// readTimeout is how long a request may take to come, with its body.
+// readTimeout bounds the arrival of a request and its body.
 const readTimeout = 10 * time.Second
 
-// serve answers requests until ctx ends, and then ends those that are under way.
+// serve answers requests until ctx ends, and then completes those in flight.
 func serve(ctx context.Context, s settings, service *service) error {
 	listener, err := net.Listen("tcp", s.listen)
 	if err != nil {
@@ -131,8 +121,8 @@ func serve(ctx context.Context, s settings, service *service) error {
 		Handler:           service.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       readTimeout,
-		// Or a client that never reads its answers would keep its connection for ever,
-		// and the end of the process would wait for it.
+		// Without a limit, a client that never reads its answers would keep its
+		// connection, and the shutdown would wait for it.
 		WriteTimeout:   s.requestTimeout + readTimeout,
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 16 << 10, // no request here needs more
@@ -150,7 +140,7 @@ func serve(ctx context.Context, s settings, service *service) error {
 	ending, cancel := context.WithTimeout(context.Background(), s.grace)
 	defer cancel()
 	if err := server.Shutdown(ending); err != nil {
-		err = fmt.Errorf("requests have not ended within %s, and were cut off: %w", s.grace, err)
+		err = fmt.Errorf("requests did not end within %s and were cut off: %w", s.grace, err)
 		return errors.Join(err, server.Close())
 	}
 	return nil

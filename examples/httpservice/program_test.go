@@ -24,7 +24,7 @@ import (
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // program is the service, as a process.
@@ -71,8 +71,9 @@ func parse(t *testing.T, texts []string) []snowflake.ID {
 // state returns what a directory tells about its only node number.
 func state(t *testing.T, dir string) lease.State {
 	t.Helper()
-	store, err := directory.Open(dir)
+	store, err := stores.Open(t.Context(), dir)
 	require.NoError(t, err)
+	defer func() { assert.NoError(t, store.Close()) }()
 	holdings, err := lease.Inspect(t.Context(), store)
 	require.NoError(t, err)
 	require.Len(t, holdings, 1)
@@ -119,7 +120,7 @@ func TestService(t *testing.T) {
 		p.Signal(end)
 		if end == syscall.SIGKILL {
 			assert.Equal(t, -1, p.Wait())
-			assert.Equal(t, lease.Abandoned, state(t, dir))
+			assert.Equal(t, lease.Expired, state(t, dir))
 			continue
 		}
 		assert.Equal(t, 0, p.Wait())
@@ -283,8 +284,8 @@ func TestWrongCalls(t *testing.T) {
 		says string
 		args []string
 	}{
-		{1, "must begin with file:", nil},
-		{1, "must begin with file:", []string{"--store", "ectd://me:secret@10.0.0.1"}},
+		{1, "store", nil},
+		{1, "ectd", []string{"--store", "ectd://me:secret@10.0.0.1"}},
 		{1, "etcd", []string{"--store", "etcd://me:secret@"}},
 		{1, "", []string{"--store", "file:"}},
 		{1, "want a number, any or statefulset", []string{"--store", dir, "--node", "first"}},

@@ -18,14 +18,12 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// service answers requests. It is safe for any number of them at once, since a
-// generator is.
+// service answers requests. It is safe for concurrent use, as a generator is.
 type service struct {
 	gen        *generator.Generator
-	keeper     *lease.Keeper       // of gen
 	strategy   strategies.Strategy // of gen
 	batchLimit int
-	timeout    time.Duration // of the wait for IDs
+	timeout    time.Duration // for the IDs of a request
 }
 
 func (s *service) handler() http.Handler {
@@ -38,7 +36,7 @@ func (s *service) handler() http.Handler {
 }
 
 func (s *service) one(w http.ResponseWriter, r *http.Request) {
-	// The context ends the wait when the client hangs up, too.
+	// The context also ends the wait when the client hangs up.
 	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 	defer cancel()
 	id, err := s.gen.NextContext(ctx)
@@ -66,7 +64,7 @@ func (s *service) batch(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 	defer cancel()
 	ids := make([]snowflake.ID, ask.Count)
-	// It is all of them or none: those of a batch that was cut short are dropped.
+	// All or none: the IDs of an incomplete batch are dropped.
 	if _, err := s.gen.NextNContext(ctx, ids); err != nil {
 		refuse(w, r, err)
 		return
@@ -78,8 +76,8 @@ func (s *service) batch(w http.ResponseWriter, r *http.Request) {
 
 var errBadCount = errors.New("out of range")
 
-// complaint returns what is wrong with the body of a request. It quotes only errors about
-// what is in it: one of the connection has the addresses at both ends.
+// complaint returns the error of a request's body for the client. It quotes only errors of
+// the content: an error of the connection contains addresses.
 func complaint(err error) string {
 	var (
 		syntax *json.SyntaxError
@@ -90,15 +88,14 @@ func complaint(err error) string {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return err.Error()
 	}
-	slog.Info("request did not come", "err", err)
-	return "the body did not come"
+	slog.Info("request incomplete", "err", err)
+	return "the body did not arrive"
 }
 
-// ready tells a load balancer whether IDs can be issued. That is so as long as the
-// grant lasts, whether or not the store can be reached at the moment. It is not yet so
-// after a crash, if this process goes on with the node number of the one that crashed:
-// that one's grant ends ahead of the clock, by up to a window, and the next ID must
-// come after it.
+// ready tells a load balancer whether the service can issue IDs. It can as long as the
+// grant lasts, even while the store is away. It cannot yet if it took over the node number
+// of a process that crashed: the grant of that process ends up to a window ahead of the
+// clock, and the next ID must come after it.
 func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	stats := s.gen.Stats()
 	wait, borrow := strategies.Limits(s.strategy, strategies.Behind)
@@ -115,24 +112,30 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	}{ready, s.gen.Node(), stats.Granted.Round(time.Millisecond).String(), stats.Lead.Round(time.Millisecond).String()})
 }
 
-// live fails if nothing but a restart can help: if the node number that this process
-// had to have was taken by another. A store that is away is no such case. The service
-// recovers by itself, and a new process could not even begin.
-func (s *service) live(w http.ResponseWriter, _ *http.Request) {
-	if err := s.keeper.Err(); errors.Is(err, generator.ErrLost) && s.gen.Stats().Granted <= 0 {
-		slog.Error("to be restarted", "err", err)
-		problem(w, http.StatusServiceUnavailable, "the lease is lost for good")
-		return
+// live fails if only a restart helps: another process took over the node number that
+// --node pins, and the grant is used up. It succeeds while the store is away, because the
+// service recovers by itself, and a new process could not claim a number.
+func (s *service) live(w http.ResponseWriter, r *http.Request) {
+	if s.gen.Stats().Granted <= 0 {
+		// The error of a call says whether there will be a grant. The ID is not used, if
+		// there is one after all.
+		ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := s.gen.NextContext(ctx); errors.Is(err, lease.ErrLost) {
+			slog.Error("restart needed", "err", err)
+			problem(w, http.StatusServiceUnavailable, "the lease is lost for good")
+			return
+		}
 	}
 	reply(w, http.StatusOK, struct {
 		Live bool `json:"live"`
 	}{true})
 }
 
-// refuse says why there is no ID, unless the client has gone.
+// refuse answers that there is no ID, and why, unless the client hung up.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		slog.Info("client has gone", "err", err)
+		slog.Info("client hung up", "err", err)
 		return
 	}
 	status, after, message := explain(err)
@@ -146,9 +149,9 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	problem(w, status, message)
 }
 
-// explain returns the answer to a request that the generator has failed, and when it
-// makes sense to ask again; 0 if it does not. The text is for strangers, so it does
-// not quote the error of a store, which has the addresses of its servers.
+// explain returns the answer to a request for which the generator returned err, and when
+// to retry, or 0 for never. The text goes to clients, so it does not quote errors of the
+// store, which contain addresses of servers.
 func explain(err error) (status int, after time.Duration, message string) {
 	var lead *generator.LeadError
 	switch {
@@ -175,6 +178,6 @@ func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(body); err != nil {
-		slog.Info("client has gone", "err", err)
+		slog.Info("client hung up", "err", err)
 	}
 }

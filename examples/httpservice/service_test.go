@@ -20,9 +20,10 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -61,7 +62,7 @@ func hourly(t *testing.T, strategy strategies.Strategy) *generator.Generator {
 	layout, err := snowflake.ParseLayout("time=40,node=10,sequence=0,tick=1h,epoch=2025-01-01T00:00:00Z")
 	require.NoError(t, err)
 	clock := clocktest.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	gen, err := generator.New(generator.WithLayout(layout), generator.WithStrategy(strategy), generator.WithClock(clock))
+	gen, err := generator.New(generator.WithNode(0), generator.WithLayout(layout), generator.WithStrategy(strategy), generator.WithClock(clock))
 	require.NoError(t, err)
 	_, err = gen.Next()
 	require.NoError(t, err)
@@ -69,7 +70,7 @@ func hourly(t *testing.T, strategy strategies.Strategy) *generator.Generator {
 }
 
 func TestIDs(t *testing.T) {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	require.NoError(t, err)
 	s := &service{gen: gen, batchLimit: 100, timeout: time.Minute}
 	h := s.handler()
@@ -92,7 +93,7 @@ func TestIDs(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	require.NoError(t, err)
 	h := (&service{gen: gen, batchLimit: 100, timeout: time.Minute}).handler()
 	for _, body := range []string{"", "{}", `{"count":0}`, `{"count":-1}`, `{"count":101}`, `{"count":1e99}`,
@@ -168,19 +169,19 @@ func TestClientGone(t *testing.T) {
 const timeout = time.Second
 
 // leased is a service on a store and a clock that the test rules.
-func leased(t *testing.T, clock *clocktest.Virtual, store lease.Store, strategy strategies.Strategy, options ...lease.Option) (*lease.Keeper, http.Handler) {
+func leased(t *testing.T, clock *clocktest.Virtual, store stores.Store, strategy strategies.Strategy, options ...lease.Option) (*lease.Keeper, http.Handler) {
 	t.Helper()
 	options = append([]lease.Option{lease.WithClock(clock), lease.WithPolling(), lease.WithWindow(30 * time.Second)}, options...)
 	keeper, err := lease.Claim(t.Context(), store, options...)
 	require.NoError(t, err)
 	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategy))
 	require.NoError(t, err)
-	return keeper, (&service{gen: gen, keeper: keeper, strategy: strategy, batchLimit: 100, timeout: timeout}).handler()
+	return keeper, (&service{gen: gen, strategy: strategy, batchLimit: 100, timeout: timeout}).handler()
 }
 
 func TestStoreAway(t *testing.T) {
 	clock := clocktest.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	keeper, h := leased(t, clock, store, strategies.Reject())
 	expect := func(path, body string, status int) (*http.Response, answer) {
 		t.Helper()
@@ -195,7 +196,7 @@ func TestStoreAway(t *testing.T) {
 	_, a := expect("/readyz", "", 200)
 	assert.True(t, a.Ready)
 
-	store.Fail(leasetest.Unavailable, 1000)
+	store.Fail(storetest.Unavailable, 1000)
 	clock.Advance(29 * time.Second)
 	keeper.Poll(t.Context())
 	require.Error(t, keeper.Err())
@@ -223,13 +224,13 @@ func TestStoreAway(t *testing.T) {
 // but not before it has used up what it was granted.
 func TestNodeTaken(t *testing.T) {
 	clock := clocktest.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	keeper, h := leased(t, clock, store, strategies.Reject(), lease.WithNode(lease.NodeNumber(7)))
 	_, other := leased(t, clock, store.Client(), strategies.BorrowUpTo(time.Minute), lease.WithNode(lease.NodeNumber(7)))
 
 	clock.Advance(11 * time.Second)
 	keeper.Poll(t.Context())
-	require.ErrorIs(t, keeper.Err(), generator.ErrLost)
+	require.ErrorIs(t, keeper.Err(), lease.ErrLost)
 	for _, path := range []string{"/livez", "/readyz"} {
 		res, _ := ask(t, h, "GET", path, "")
 		assert.Equal(t, 200, res.StatusCode, path)
@@ -264,7 +265,7 @@ func TestReadyAfterCrash(t *testing.T) {
 		t.Run(c.strategy, func(t *testing.T) {
 			clock := clocktest.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 			clock.AutoAdvance(true)
-			store := leasetest.NewMemory()
+			store := storetest.NewMemory()
 			strategy, err := strategies.Parse(c.strategy)
 			require.NoError(t, err)
 			leased(t, clock, store, strategies.Reject(), lease.WithNode(lease.NodeNumber(7)))
@@ -286,7 +287,7 @@ func TestReadyAfterCrash(t *testing.T) {
 // The manifests of Kubernetes say so: crashes add up.
 func TestCrashesInARow(t *testing.T) {
 	clock := clocktest.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	for crashes := range 4 {
 		keeper, _ := leased(t, clock, store.Client(), strategies.Reject(), lease.WithNode(lease.NodeNumber(7)))
 		floor, _ := keeper.Granted()
@@ -317,7 +318,7 @@ func TestExplain(t *testing.T) {
 
 // A body that does not come is no reason to tell who is connected to whom.
 func TestSlowBody(t *testing.T) {
-	gen, err := generator.New()
+	gen, err := generator.New(generator.WithNode(0))
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer((&service{gen: gen, batchLimit: 100, timeout: time.Minute}).handler())
 	server.Config.ReadTimeout = 2 * time.Second
@@ -335,7 +336,7 @@ func TestSlowBody(t *testing.T) {
 	res, err = http.ReadResponse(r, nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusBadRequest, res.StatusCode)
-	assert.Equal(t, `want {"count":N} with N from 1 to 100: the body did not come`, read(t, res).Error)
+	assert.Equal(t, `want {"count":N} with N from 1 to 100: the body did not arrive`, read(t, res).Error)
 }
 
 // What the store says is not for the client.

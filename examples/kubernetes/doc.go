@@ -1,3 +1,3 @@
-// Package kubernetes checks the manifests beside it: that Kubernetes's own types take
-// them, and that the HTTP service runs as they say.
+// Package kubernetes tests the manifests in this directory: Kubernetes's own types accept
+// them, and the HTTP service runs with them.
 package kubernetes

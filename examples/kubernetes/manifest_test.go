@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -92,7 +92,7 @@ func argument(m manifest, name string) string {
 // A pod has the time that it takes to start and to end.
 func TestTimesFit(t *testing.T) {
 	help := help(t)
-	match := regexp.MustCompile(`giving the node number back has (\S+) more`).FindStringSubmatch(help)
+	match := regexp.MustCompile(`releasing the node number has (\S+) more`).FindStringSubmatch(help)
 	require.NotNil(t, match)
 	release, err := time.ParseDuration(match[1])
 	require.NoError(t, err)
@@ -111,21 +111,10 @@ func TestTimesFit(t *testing.T) {
 	})
 }
 
-// build builds the service.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "httpservice")
-	cmd := exec.Command("go", "build", "-o", path, "./httpservice")
-	cmd.Dir = ".."
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return path
-}
-
 // help is what the service prints about its flags.
 func help(t *testing.T) string {
 	t.Helper()
-	out, err := exec.Command(build(t), "--help").CombinedOutput()
+	out, err := exec.Command(exampletest.Build(t, "./httpservice"), "--help").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
 }

@@ -13,15 +13,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores"
+	_ "github.com/tickflake/tickflake/stores/directory" // a path in stores.Open
 )
 
 // hostEnv makes the test binary take this host name, in a namespace of its own, and
@@ -86,42 +87,24 @@ func arguments(t *testing.T, c corev1.Container, env map[string]string, addr str
 
 const whySkip = "the system does not let this user give a pod a host name of its own; run the test as root"
 
-// process is a container that runs.
-type process struct {
-	*exec.Cmd
-	ended chan struct{} // closed when it has ended
-}
-
-// run starts the container as the pod of that name, which is its host name, too, if
-// that matters.
-func run(t *testing.T, c corev1.Container, pod string, hostMatters bool, addr, storeURL string) process {
+// run starts the container as the pod of that name, with that name as its host name if
+// hostMatters.
+func run(t *testing.T, c corev1.Container, pod string, hostMatters bool, addr, storeURL string) *exampletest.Program {
 	t.Helper()
 	env := environment(t, c, pod, storeURL)
-	p := process{exec.Command(build(t), arguments(t, c, env, addr)...), make(chan struct{})}
+	cmd := exec.Command(exampletest.Build(t, "./httpservice"), arguments(t, c, env, addr)...)
+	cmd.Env = []string{} // or it would be that of the test
 	for name, value := range env {
-		p.Env = append(p.Env, name+"="+value)
+		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	if hostMatters {
-		takeHost(t, p.Cmd, pod)
+		takeHost(t, cmd, pod)
 	}
-	var output strings.Builder
-	p.Stdout, p.Stderr = &output, &output
-	if err := p.Start(); errors.Is(err, syscall.EPERM) {
+	p, err := exampletest.StartCommand(t, cmd)
+	if errors.Is(err, syscall.EPERM) {
 		t.Skip(whySkip)
-	} else {
-		require.NoError(t, err)
 	}
-	go func() {
-		defer close(p.ended)
-		_ = p.Wait() // ProcessState tells
-	}()
-	t.Cleanup(func() {
-		_ = p.Process.Kill() // it may have ended
-		<-p.ended
-		if t.Failed() {
-			t.Logf("it has printed:\n%s", output.String())
-		}
-	})
+	require.NoError(t, err)
 	return p
 }
 
@@ -161,21 +144,19 @@ func TestPodRuns(t *testing.T) {
 			body, err = io.ReadAll(res.Body)
 			return res.StatusCode, body, err
 		}
-		for {
+		exampletest.Until(t, func() error {
+			if p.Ended() {
+				if p.Wait() == notAllowed {
+					t.Skip(whySkip)
+				}
+				t.Fatal("it ended before it was ready")
+			}
 			status, _, err := probe("startup")
 			if err == nil {
 				require.Equal(t, http.StatusOK, status)
-				break
 			}
-			select {
-			case <-p.ended:
-				if p.ProcessState.ExitCode() == notAllowed {
-					t.Skip(whySkip)
-				}
-				t.Fatal("it has ended before it was ready")
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
+			return err
+		})
 		status, _, err := probe("liveness")
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusOK, status)
@@ -192,21 +173,17 @@ func TestPodRuns(t *testing.T) {
 			assert.EqualValues(t, 2, held.Node)
 		}
 
-		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-		select {
-		case <-p.ended:
-			assert.Equal(t, 0, p.ProcessState.ExitCode())
-		case <-time.After(time.Minute):
-			t.Fatal("it does not end")
-		}
+		p.Signal(syscall.SIGTERM)
+		assert.Equal(t, 0, p.Wait())
 		assert.Equal(t, lease.Released, inspect(t, dir).State)
 	})
 }
 
 func inspect(t *testing.T, dir string) lease.Holding {
 	t.Helper()
-	store, err := directory.Open(dir)
+	store, err := stores.Open(t.Context(), dir)
 	require.NoError(t, err)
+	defer func() { assert.NoError(t, store.Close()) }()
 	holdings, err := lease.Inspect(t.Context(), store)
 	require.NoError(t, err)
 	require.Len(t, holdings, 1)

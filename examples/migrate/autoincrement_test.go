@@ -15,24 +15,18 @@ import (
 
 	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/directory"
 )
 
 func Example_autoIncrement() {
 	ctx := context.Background()
-	store, err := directory.Open("order-ids") // or postgres.Open, mysql.Open, …
-	if err != nil {
-		log.Fatal(err)
-	}
 
 	last := snowflake.ID(2147483647) // SELECT max(id) FROM orders
-	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.Default(), last)
+	clock, err := migrate.StartAfter(ctx, snowflake.Default(), last)
 	if err != nil {
 		log.Fatal(err)
 	}
-	gen, err := generator.New(generator.WithLease(keeper))
+	gen, err := generator.Open(ctx, "order-ids", generator.WithClock(clock))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -54,16 +48,14 @@ type frontEndOrder struct {
 
 func Example_javaScript() {
 	ctx := context.Background()
-	store, err := directory.Open("short-order-ids")
-	if err != nil {
-		log.Fatal(err)
-	}
 	last := snowflake.ID(2147483647)
-	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.JavaScript(), last)
+
+	layout := snowflake.JavaScript()
+	clock, err := migrate.StartAfter(ctx, layout, last)
 	if err != nil {
 		log.Fatal(err)
 	}
-	gen, err := generator.New(generator.WithLease(keeper))
+	gen, err := generator.Open(ctx, "short-order-ids", generator.WithLayout(layout), generator.WithClock(clock))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -116,22 +108,12 @@ func TestCountedIDsAreSmall(t *testing.T) {
 			require.NoError(t, err)
 			assert.LessOrEqual(t, lowest.Int64(), c.last, c.layout.Name)
 		}
-		_, err = migrate.StartAfter(t.Context(), c.layout, snowflake.ID(c.last), 0)
+		_, err = migrate.StartAfter(t.Context(), c.layout, snowflake.ID(c.last))
 		assert.NoError(t, err)
 	}
 	last, err := snowflake.JavaScript().Max(snowflake.JavaScript().End().Add(-time.Second))
 	require.NoError(t, err)
 	assert.LessOrEqual(t, last.Int64(), int64(1<<53-1))
-}
-
-func generatorOf(t *testing.T) *generator.Generator {
-	t.Helper()
-	keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), snowflake.Default(), 0)
-	require.NoError(t, err)
-	gen, err := generator.New(generator.WithLease(keeper))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = gen.Close() })
-	return gen
 }
 
 func ids(t *testing.T, db *sql.DB) (all []int64) {
@@ -149,7 +131,7 @@ func ids(t *testing.T, db *sql.DB) (all []int64) {
 }
 
 func TestPostgreSQL(t *testing.T) {
-	db, gen := postgreSQL(t), generatorOf(t)
+	db, gen := postgreSQL(t), openAfter(t, snowflake.Default(), 0)
 	counted := func() (id int64) {
 		t.Helper()
 		require.NoError(t, db.QueryRow("INSERT INTO orders (item) VALUES ('ink') RETURNING id").Scan(&id))
@@ -197,7 +179,7 @@ func TestPostgreSQL(t *testing.T) {
 
 // A serial column is one with a default, and not an identity.
 func TestPostgreSQLSerial(t *testing.T) {
-	db, gen := postgreSQL(t), generatorOf(t)
+	db, gen := postgreSQL(t), openAfter(t, snowflake.Default(), 0)
 	counted := func() (id int64, err error) {
 		err = db.QueryRow("INSERT INTO orders (item) VALUES ('ink') RETURNING id").Scan(&id)
 		return id, err
@@ -229,7 +211,7 @@ func TestPostgreSQLSerial(t *testing.T) {
 }
 
 func TestMariaDB(t *testing.T) {
-	db, gen := mariaDB(t), generatorOf(t)
+	db, gen := mariaDB(t), openAfter(t, snowflake.Default(), 0)
 	counted := func() int64 {
 		t.Helper()
 		result, err := db.Exec("INSERT INTO orders (item) VALUES ('ink')")

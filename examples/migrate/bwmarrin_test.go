@@ -16,11 +16,11 @@ import (
 
 	"github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
 	"github.com/tickflake/tickflake/examples/migrate"
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	flake "github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores"
+	_ "github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func Example_bwmarrin() {
@@ -31,11 +31,17 @@ func Example_bwmarrin() {
 	last := snowflake.ID(old.Generate())
 	ctx := context.Background()
 
-	store, err := directory.Open("bwmarrin-ids") // or etcd.Open, postgres.Open, …
+	layout := snowflake.Layout()
+	clock, err := migrate.StartAfter(ctx, layout, flake.ID(last))
 	if err != nil {
 		log.Fatal(err)
 	}
-	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.Layout(), flake.ID(last))
+	store, err := stores.Open(ctx, "bwmarrin-ids") // or "etcd://…", "postgres://…"
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	keeper, err := lease.Claim(ctx, store, lease.WithLayout(layout), lease.WithClock(clock))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,7 +49,7 @@ func Example_bwmarrin() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer node.Close() // gives the node number back
+	defer node.Close() // releases the node number
 
 	id := node.Generate()
 	fmt.Println(id > last)
@@ -99,7 +105,7 @@ func inThe90s(t *testing.T) {
 // after a restart with a clock that was stepped back. Under a lease, they do not repeat.
 func TestRestartAfterAStepBack(t *testing.T) {
 	inThe90s(t)
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	var old, fresh [2][]int64
 	for life := range 2 {
 		bubble(t, func(t *testing.T) {
@@ -158,36 +164,31 @@ func TestOldClockWasAhead(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			layout := snowflake.Layout()
 			began := time.Now()
-			keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, flake.ID(last))
+			_, err := migrate.StartAfter(t.Context(), layout, flake.ID(last))
 			if ahead > 10*time.Second-time.Millisecond {
 				require.ErrorContains(t, err, "ahead of the clock (limit 10s)")
 				layout, err = migrate.EpochAbove(layout, flake.ID(last), time.Now())
 				require.NoError(t, err)
 				assert.Greater(t, layout.Epoch, snowflake.Layout().Epoch.Add(-ahead-2*time.Minute))
-				keeper, err = migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, flake.ID(last))
+				_, err = migrate.StartAfter(t.Context(), layout, flake.ID(last))
 				require.NoError(t, err)
 				assert.Zero(t, time.Since(began))
 			} else {
 				require.NoError(t, err)
 				assert.Equal(t, ahead+time.Millisecond, time.Since(began))
 			}
-			gen, err := generator.New(generator.WithLease(keeper))
-			require.NoError(t, err)
-			id, err := gen.Next()
+			id, err := openAfter(t, layout, flake.ID(last)).Next()
 			require.NoError(t, err)
 			assert.Greater(t, id, flake.ID(last), "%s", ahead)
-			require.NoError(t, gen.Close())
 		})
 	}
 }
 
 // Old processes with the numbers 0 to 3, and new ones beside them.
 func TestSideBySide(t *testing.T) {
-	store, layout := leasetest.NewMemory(), snowflake.Layout()
+	store, layout := storetest.NewMemory(), snowflake.Layout()
 	until := time.Now().AddDate(0, 1, 0)
-	for node := range int64(4) {
-		require.NoError(t, migrate.Reserve(t.Context(), store.Client(), layout, node, until))
-	}
+	require.NoError(t, lease.Reserve(t.Context(), store.Client(), 0, 3, until, lease.WithLayout(layout)))
 	const processes, each = 4, 3000
 	ids := make([][]int64, 2*processes)
 	var group sync.WaitGroup
@@ -224,7 +225,7 @@ func TestSideBySide(t *testing.T) {
 
 	// Back again: the old package takes the new IDs apart, and issues larger ones.
 	newest := all[len(all)-1]
-	_, err := migrate.StartAfter(t.Context(), layout, flake.ID(newest), time.Second)
+	_, err := migrate.StartAfter(t.Context(), layout, flake.ID(newest))
 	require.NoError(t, err)
 	again, err := bwmarrin.NewNode(0)
 	require.NoError(t, err)

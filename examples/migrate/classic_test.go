@@ -14,9 +14,7 @@ import (
 	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -25,16 +23,13 @@ func Example_twitter() {
 	datacenter, worker := int64(11), int64(26)
 	last := snowflake.ID(1541815603606036480)
 
-	store, err := directory.Open("twitter-ids") // or etcd.Open, postgres.Open, …
+	layout := snowflake.Twitter()
+	clock, err := migrate.StartAfter(ctx, layout, last)
 	if err != nil {
 		log.Fatal(err)
 	}
-	numbers := func(l snowflake.Layout) (int64, error) { return l.Node(datacenter, worker) }
-	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.Twitter(), last, lease.WithNode(numbers))
-	if err != nil {
-		log.Fatal(err)
-	}
-	gen, err := generator.New(generator.WithLease(keeper))
+	gen, err := generator.Open(ctx, "twitter-ids", generator.WithLayout(layout), generator.WithClock(clock),
+		generator.WithNodeParts(datacenter, worker))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,16 +51,13 @@ func Example_leaf() {
 	ctx := context.Background()
 	last := snowflake.ID(1541815603606036480)
 
-	store, err := directory.Open("leaf-ids") // or zookeeper.Open, with Leaf's servers
+	layout := snowflake.Leaf()
+	clock, err := migrate.StartAfter(ctx, layout, last)
 	if err != nil {
 		log.Fatal(err)
 	}
-	keeper, err := migrate.LeaseAfter(ctx, store, snowflake.Leaf(), last)
-	if err != nil {
-		log.Fatal(err)
-	}
-	gen, err := generator.New(generator.WithLease(keeper),
-		generator.WithSequenceStart(strategies.LeafStart()))
+	gen, err := generator.Open(ctx, "leaf-ids", // or "zk://…", with Leaf's servers
+		generator.WithLayout(layout), generator.WithClock(clock), generator.WithSequenceStart(strategies.LeafStart()))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -131,27 +123,21 @@ func TestBaiduAheadOfTheClock(t *testing.T) {
 	require.NoError(t, err)
 	last, err := layout.Compose(time.Now().Add(2*time.Hour), 1<<21-1, 8191)
 	require.NoError(t, err)
-	_, err = migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, last)
+	_, err = migrate.StartAfter(t.Context(), layout, last)
 	require.ErrorContains(t, err, "move the epoch")
 
 	moved, err := migrate.EpochAbove(layout, last, time.Now())
 	require.NoError(t, err)
 	assert.Less(t, layout.Epoch.Sub(moved.Epoch), 2*time.Hour+2*time.Minute)
-	keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), moved, last, lease.WithNode(lease.NodeNumber(0)))
-	require.NoError(t, err)
-	gen, err := generator.New(generator.WithLease(keeper))
-	require.NoError(t, err)
-	id, err := gen.Next()
+	id, err := openAfter(t, moved, last, lease.WithNode(lease.NodeNumber(0))).Next()
 	require.NoError(t, err)
 	assert.Greater(t, id, last)
-	require.NoError(t, gen.Close())
 }
 
 // The default layout of Baidu ended with the largest numbers there are.
 func TestNothingIsAboveBaidusEnd(t *testing.T) {
-	_, err := generator.New(generator.WithLayout(snowflake.Baidu()))
-	var over *snowflake.LayoutError
-	require.ErrorAs(t, err, &over)
+	_, err := generator.New(generator.WithNode(0), generator.WithLayout(snowflake.Baidu()))
+	require.ErrorIs(t, err, snowflake.ErrLayout)
 	last, err := snowflake.Baidu().Max(snowflake.Baidu().End().Add(-time.Second))
 	require.NoError(t, err)
 	assert.EqualValues(t, uint64(1<<63-1), last)

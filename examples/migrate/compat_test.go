@@ -155,15 +155,13 @@ func TestOneLineChange(t *testing.T) {
 	dir := t.TempDir()
 	before, err := os.ReadFile(filepath.Join(source, "testdata/program/main.go"))
 	require.NoError(t, err)
-	mod, err := os.ReadFile(filepath.Join(source, "go.mod"))
-	require.NoError(t, err)
-	sum, err := os.ReadFile(filepath.Join(source, "go.sum"))
+	sum, err := os.ReadFile(filepath.Join(source, "../go.sum"))
 	require.NoError(t, err)
 	root, err := filepath.Abs(filepath.Join(source, "../.."))
 	require.NoError(t, err)
-	for name, text := range map[string]string{
-		"main.go": string(before), "go.sum": string(sum), "go.mod": strings.Replace(string(mod), "=> ../..", "=> "+root, 1),
-	} {
+	mod := "module program\n\ngo 1.26.0\n\nrequire github.com/bwmarrin/snowflake v0.3.0\n\n" +
+		"replace github.com/tickflake/tickflake => " + root + "\n"
+	for name, text := range map[string]string{"main.go": string(before), "go.sum": string(sum), "go.mod": mod} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	t.Setenv("GOWORK", "off")

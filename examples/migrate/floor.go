@@ -5,56 +5,36 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// StartAfter returns a clock that is past last, the largest of the old IDs, as layout
-// reads it. IDs that are issued by this clock are larger, since it never goes back. If the
-// clock is behind, StartAfter waits for it, up to patience and until ctx ends.
-func StartAfter(ctx context.Context, layout snowflake.Layout, last snowflake.ID, patience time.Duration) (*monoclock.Clock, error) {
+// StartAfter returns a clock that is past last, the largest old ID under layout. IDs by
+// this clock are larger, since the clock never goes back. If the clock is behind last,
+// StartAfter waits for up to 10 seconds, or until ctx ends.
+func StartAfter(ctx context.Context, layout snowflake.Layout, last snowflake.ID) (*monoclock.Clock, error) {
 	newest, err := layout.Decode(last)
 	if err != nil {
 		return nil, fmt.Errorf("largest old ID: %w", err)
 	}
 	clock := monoclock.New()
 	ahead := newest.Time.Add(layout.Tick).Sub(clock.Now())
-	if ahead > patience {
-		return nil, fmt.Errorf("largest old ID is %s ahead of the clock (limit %s): set the clock right, or move the epoch", ahead, patience)
+	if ahead > 10*time.Second {
+		return nil, fmt.Errorf("largest old ID is %s ahead of the clock (limit 10s): set the clock right, or move the epoch", ahead)
 	}
 	if ahead > 0 {
 		select {
 		case <-time.After(ahead):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("largest old ID is %s ahead of the clock, waiting for it: %w", ahead, ctx.Err())
+			return nil, fmt.Errorf("largest old ID is %s ahead of the clock: %w", ahead, context.Cause(ctx))
 		}
 	}
 	return clock, nil
 }
 
-// LeaseAfter claims a lease for IDs that are larger than last, the largest of the old
-// ones. It fails with a *ReservedError if the node number is one that was left to the old
-// generators.
-func LeaseAfter(ctx context.Context, store lease.Store, layout snowflake.Layout, last snowflake.ID, options ...lease.Option) (*lease.Keeper, error) {
-	clock, err := StartAfter(ctx, layout, last, 10*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	options = append([]lease.Option{lease.WithLayout(layout), lease.WithClock(clock)}, options...)
-	keeper, err := lease.Claim(ctx, store, options...)
-	if err != nil {
-		return nil, err
-	}
-	if err := notReserved(keeper, clock); err != nil {
-		return nil, err
-	}
-	return keeper, nil
-}
-
-// EpochAbove moves the epoch of layout back, if need be, so that every ID from now on is
-// larger than last, in whatever layout that was issued. Keep the layout that it returns:
-// call it once, not at each start.
+// EpochAbove returns layout with an epoch that is moved back, if needed, so that every ID
+// from now on is larger than last, whatever the layout that last was issued under. Call it
+// once, not at each start, and keep the layout.
 func EpochAbove(layout snowflake.Layout, last snowflake.ID, now time.Time) (snowflake.Layout, error) {
 	newest, err := layout.Decode(last)
 	if err != nil {

@@ -16,31 +16,45 @@ import (
 	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
-	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func Example_reserve() {
 	ctx := context.Background()
 	layout := snowflake.Twitter()
-	store, err := directory.Open("reserved-ids")
+	store, err := stores.Open(ctx, "reserved-ids")
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, node := range []int64{0, 1, 2, 3} { // those of the old processes
-		if err := migrate.Reserve(ctx, store, layout, node, time.Now().AddDate(0, 6, 0)); err != nil {
-			log.Fatal(err)
-		}
+	defer store.Close()
+
+	until := time.Now().AddDate(0, 6, 0)
+	if err := lease.Reserve(ctx, store, 0, 3, until, lease.WithLayout(layout)); err != nil {
+		log.Fatal(err)
 	}
 
 	keeper, err := lease.Claim(ctx, store, lease.WithLayout(layout))
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(keeper.Node(), keeper.Close())
-	// Output: 4 <nil>
+	fmt.Println(keeper.Node() > 3, keeper.Close())
+	// Output: true <nil>
+}
+
+// openAfter returns a generator of IDs that are larger than last, on a store of its own.
+func openAfter(t *testing.T, layout snowflake.Layout, last snowflake.ID, options ...lease.Option) *generator.Generator {
+	t.Helper()
+	clock, err := migrate.StartAfter(t.Context(), layout, last)
+	require.NoError(t, err)
+	options = append(options, lease.WithLayout(layout), lease.WithClock(clock))
+	keeper, err := lease.Claim(t.Context(), storetest.NewMemory(), options...)
+	require.NoError(t, err)
+	gen, err := generator.New(generator.WithLease(keeper))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, gen.Close()) })
+	return gen
 }
 
 func Example_movedEpoch() {
@@ -117,11 +131,13 @@ func TestEpochAbove(t *testing.T) {
 
 // A store is for one layout: after the epoch has moved, it needs another namespace.
 func TestStoreIsForOneLayout(t *testing.T) {
-	store := leasetest.NewMemory()
-	require.NoError(t, migrate.Reserve(t.Context(), store, snowflake.Twitter(), 3, time.Now()))
+	store := storetest.NewMemory()
+	old, err := lease.Claim(t.Context(), store, lease.WithLayout(snowflake.Twitter()))
+	require.NoError(t, err)
+	require.NoError(t, old.Close())
 	moved := snowflake.Twitter()
 	moved.Epoch = moved.Epoch.Add(-time.Hour)
-	_, err := migrate.LeaseAfter(t.Context(), store, moved, 0)
+	_, err = lease.Claim(t.Context(), store, lease.WithLayout(moved))
 	var mismatch *lease.LayoutMismatchError
 	require.ErrorAs(t, err, &mismatch)
 }
@@ -135,118 +151,37 @@ func TestOldJSON(t *testing.T) {
 	}
 }
 
-// A clock that is set back between two starts brings no smaller IDs: each start waits, or
-// says that it will not.
+// A clock that is set back between two starts brings no smaller IDs: each start waits for
+// up to 10 seconds, or fails.
 func TestStartAfterHoldsAtEachStart(t *testing.T) {
 	inThe90s(t)
 	layout := snowflake.Default()
 	layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-	var last snowflake.ID
+	var last, far snowflake.ID
 	bubble(t, func(t *testing.T) {
 		var err error
-		last, err = layout.Max(time.Now().Add(3 * time.Second))
+		last, err = layout.Max(time.Now().Add(9999 * time.Millisecond))
+		require.NoError(t, err)
+		far, err = layout.Max(time.Now().Add(10 * time.Second))
 		require.NoError(t, err)
 	})
 	for range 2 {
 		bubble(t, func(t *testing.T) {
-			_, err := migrate.StartAfter(t.Context(), layout, last, 3*time.Second)
-			require.ErrorContains(t, err, "3.001s ahead")
+			_, err := migrate.StartAfter(t.Context(), layout, far)
+			require.ErrorContains(t, err, "10.001s ahead")
 			began := time.Now()
-			clock, err := migrate.StartAfter(t.Context(), layout, last, 3001*time.Millisecond)
+			id, err := openAfter(t, layout, last).Next()
 			require.NoError(t, err)
-			assert.Equal(t, 3001*time.Millisecond, time.Since(began))
-			gen, err := generator.New(generator.WithLayout(layout), generator.WithClock(clock))
-			require.NoError(t, err)
-			id, err := gen.Next()
-			require.NoError(t, err)
+			assert.Equal(t, 10*time.Second, time.Since(began))
 			assert.Greater(t, id, last)
 		})
 	}
-	_, err := migrate.StartAfter(t.Context(), layout, -1, time.Second)
+	_, err := migrate.StartAfter(t.Context(), layout, -1)
 	assert.Error(t, err)
 }
 
-// The numbers of old processes are granted to new ones only when no others are left, and
-// even then for no time in which an old process may issue IDs.
-func TestReserve(t *testing.T) {
-	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	until := now.AddDate(0, 6, 0)
-	layout := snowflake.Default()
-	layout.NodeBits, layout.SequenceBits = 3, 19
-	for name, client := range map[string]func(*leasetest.Memory) lease.Store{
-		"remote": func(m *leasetest.Memory) lease.Store { return m.Client() },
-		"local":  func(m *leasetest.Memory) lease.Store { return m.Client().Locking() },
-	} {
-		store := leasetest.NewMemory()
-		for node := range int64(4) {
-			require.NoError(t, migrate.Reserve(t.Context(), client(store), layout, node, until))
-		}
-		claim := func(options ...lease.Option) *lease.Keeper {
-			clock := clocktest.NewVirtual(now)
-			keeper, err := lease.Claim(t.Context(), client(store),
-				append(options, lease.WithLayout(layout), lease.WithClock(clock), lease.WithPolling())...)
-			require.NoError(t, err, name)
-			return keeper
-		}
-		for range 4 {
-			assert.GreaterOrEqual(t, claim().Node(), int64(4), name)
-		}
-		for _, keeper := range []*lease.Keeper{claim(), claim(lease.WithNode(lease.NodeNumber(1)))} {
-			assert.Less(t, keeper.Node(), int64(4), name)
-			floor, _ := keeper.Granted()
-			assert.False(t, floor.Before(until), name)
-			gen, err := generator.New(generator.WithLease(keeper))
-			require.NoError(t, err)
-			_, err = gen.Next()
-			assert.ErrorIs(t, err, generator.ErrBehind, name)
-		}
-	}
-}
-
-// A reserved number is not kept by WithNode: the claim says so, in place of every call after
-// it, and leaves the reservation as it was. So it is when no other number is left.
-func TestReservedNumberIsNotKept(t *testing.T) {
-	layout := snowflake.Default()
-	layout.NodeBits, layout.SequenceBits = 1, 21
-	until := time.Now().AddDate(0, 6, 0).Truncate(time.Second)
-	store := leasetest.NewMemory()
-	for node := range int64(2) {
-		require.NoError(t, migrate.Reserve(t.Context(), store.Client(), layout, node, until))
-	}
-	for name, options := range map[string][]lease.Option{
-		"WithNode": {lease.WithNode(lease.NodeNumber(1))},
-		"any":      nil,
-	} {
-		for range 2 { // the first claim does not move the date
-			keeper, err := migrate.LeaseAfter(t.Context(), store.Client(), layout, 0, options...)
-			require.Nil(t, keeper, name)
-			var reserved *migrate.ReservedError
-			require.ErrorAs(t, err, &reserved, name)
-			require.ErrorContains(t, err, "cannot be kept by WithNode: choose one or the other")
-			assert.True(t, until.Equal(reserved.From), "%s: %s", name, reserved.From)
-			assert.Less(t, reserved.Ahead, time.Until(until)+time.Minute)
-		}
-	}
-	holdings, err := lease.Inspect(t.Context(), store)
-	require.NoError(t, err)
-	require.Len(t, holdings, 2)
-	for _, h := range holdings {
-		assert.Equal(t, lease.Released, h.State, "given back")
-	}
-
-	// What is left of a crash is no reservation.
-	store = leasetest.NewMemory()
-	pinned := lease.WithNode(lease.NodeNumber(1))
-	crashed, err := migrate.LeaseAfter(t.Context(), store.Client(), layout, 0, pinned)
-	require.NoError(t, err)
-	_ = crashed.CloseContext(cancelled())
-	keeper, err := migrate.LeaseAfter(t.Context(), store.Client(), layout, 0, pinned)
-	require.NoError(t, err)
-	require.NoError(t, keeper.Close())
-}
-
 // The wait for the clock ends with the context.
-func TestLeaseAfterEndsWithItsContext(t *testing.T) {
+func TestStartAfterEndsWithItsContext(t *testing.T) {
 	inThe90s(t)
 	bubble(t, func(t *testing.T) {
 		layout := snowflake.Default()
@@ -256,7 +191,7 @@ func TestLeaseAfterEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		_, err = migrate.LeaseAfter(ctx, leasetest.NewMemory(), layout, last)
+		_, err = migrate.StartAfter(ctx, layout, last)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorContains(t, err, "5.001s ahead of the clock")
 		assert.Equal(t, 100*time.Millisecond, time.Since(began))

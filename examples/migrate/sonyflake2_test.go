@@ -11,30 +11,26 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/directory"
 )
 
 func Example_sonyflake2() {
-	ctx := context.Background()
-	last := int64(0)
+	ctx, clock := context.Background(), monoclock.New()
 	machineID := func() (int, error) { return 7, nil }
-	store, err := directory.Open("sonyflake2-ids")
-	if err != nil {
-		log.Fatal(err)
-	}
 
-	layout := snowflake.Sonyflake() // of version 2, with settings that leave it as it is
-	keeper, err := migrate.LeaseAfter(ctx, store, layout, snowflake.ID(last),
-		lease.WithNode(migrate.MachineIDSource(machineID)))
+	machine, err := machineID()
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(keeper.Node(), keeper.Close())
+	gen, err := generator.Open(ctx, "sonyflake2-ids",
+		generator.WithLayout(snowflake.Sonyflake()), // of version 2, with settings that leave it as it is
+		generator.WithClock(clock), generator.WithNode(int64(machine)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(gen.Node(), gen.Close())
 	// Output: 7 <nil>
 }
 
@@ -94,13 +90,8 @@ func TestSonyflake2GoesOn(t *testing.T) {
 	last := sonyflake2(now, sonyflake2Start, 10*time.Millisecond, 8, 16, 255, 65535)
 	late := snowflake.SonyflakeV1()
 	for _, layout := range []snowflake.Layout{snowflake.Sonyflake(), late} {
-		keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, last)
+		id, err := openAfter(t, layout, last).Next()
 		require.NoError(t, err)
-		gen, err := generator.New(generator.WithLease(keeper))
-		require.NoError(t, err)
-		id, err := gen.Next()
-		require.NoError(t, err)
-		require.NoError(t, gen.Close())
 		assert.Greater(t, id, last)
 		read := sonyflake2Start.Add(time.Duration(id>>24) * 10 * time.Millisecond)
 		if layout.Epoch.Equal(late.Epoch) {
@@ -109,16 +100,4 @@ func TestSonyflake2GoesOn(t *testing.T) {
 		assert.WithinRange(t, read, now.Add(-time.Second), time.Now().Add(time.Second))
 	}
 	assert.Equal(t, 10*365*24*time.Hour+125*24*time.Hour, sonyflake2Start.Sub(late.Epoch).Round(time.Hour)) // ten years, four months
-}
-
-// The function of the old settings, an int in version 2, says the number or the error.
-func TestMachineIDSource(t *testing.T) {
-	n, err := migrate.MachineIDSource(func() (int, error) { return 65535, nil })(snowflake.Sonyflake())
-	require.NoError(t, err)
-	assert.EqualValues(t, 65535, n)
-	_, err = migrate.MachineIDSource(func() (int, error) { return 0, assert.AnError })(snowflake.Sonyflake())
-	assert.ErrorIs(t, err, assert.AnError)
-	_, err = lease.Claim(t.Context(), leasetest.NewMemory(), lease.WithLayout(snowflake.Sonyflake()),
-		lease.WithNode(migrate.MachineIDSource(func() (int, error) { return 65536, nil })))
-	assert.Error(t, err)
 }

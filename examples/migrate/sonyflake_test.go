@@ -15,9 +15,9 @@ import (
 	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func Example_sonyflake() {
@@ -32,20 +32,17 @@ func Example_sonyflake() {
 	}
 	ctx := context.Background()
 
-	store, err := directory.Open("sonyflake-ids") // or etcd.Open, postgres.Open, …
-	if err != nil {
-		log.Fatal(err)
-	}
 	layout := migrate.SonyflakeLayout(settings.StartTime)
-	keeper, err := migrate.LeaseAfter(ctx, store, layout, snowflake.ID(last))
+	clock, err := migrate.StartAfter(ctx, layout, snowflake.ID(last))
 	if err != nil {
 		log.Fatal(err)
 	}
-	gen, err := generator.New(generator.WithLease(keeper))
+	gen, err := generator.Open(ctx, "sonyflake-ids", // or "etcd://…", "postgres://…"
+		generator.WithLayout(layout), generator.WithClock(clock))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer gen.Close() // gives the machine number back
+	defer gen.Close() // releases the machine number
 
 	id, err := gen.Next()
 	if err != nil {
@@ -56,21 +53,20 @@ func Example_sonyflake() {
 }
 
 func Example_sonyflakeMachineID() {
-	ctx := context.Background()
+	ctx, clock := context.Background(), monoclock.New()
 	settings := sonyflake.Settings{MachineID: func() (uint16, error) { return 7, nil }}
-	store, err := directory.Open("sonyflake-machines")
-	if err != nil {
-		log.Fatal(err)
-	}
 	layout := migrate.SonyflakeLayout(settings.StartTime)
-	last := uint64(0)
 
-	keeper, err := migrate.LeaseAfter(ctx, store, layout, snowflake.ID(last),
-		lease.WithNode(migrate.MachineIDSource(settings.MachineID)))
+	machine, err := settings.MachineID()
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(keeper.Node(), keeper.Close())
+	gen, err := generator.Open(ctx, "sonyflake-machines",
+		generator.WithLayout(layout), generator.WithClock(clock), generator.WithNode(int64(machine)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(gen.Node(), gen.Close())
 	// Output: 7 <nil>
 }
 
@@ -112,10 +108,7 @@ func TestSonyflakeIDs(t *testing.T) {
 			require.Zero(rt, parts.Time.UnixNano()%int64(layout.Tick))
 			require.EqualValues(rt, machine, parts.Node)
 		}
-		keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, snowflake.ID(last))
-		require.NoError(rt, err)
-		gen, err := generator.New(generator.WithLease(keeper))
-		require.NoError(rt, err)
+		gen := openAfter(t, layout, snowflake.ID(last))
 		id, err := gen.Next()
 		require.NoError(rt, err)
 		assert.Greater(rt, uint64(id), last)
@@ -133,7 +126,7 @@ func TestSonyflakeIDs(t *testing.T) {
 // Where the old settings have no MachineID, the number is that of a lease's source.
 func TestSonyflakeDefaultMachineID(t *testing.T) {
 	old, theirErr := sonyflake.New(sonyflake.Settings{})
-	keeper, ourErr := lease.Claim(t.Context(), leasetest.NewMemory(),
+	keeper, ourErr := lease.Claim(t.Context(), storetest.NewMemory(),
 		lease.WithLayout(snowflake.SonyflakeV1()), lease.WithNode(lease.NodeFromPrivateIPv4()))
 	if theirErr != nil {
 		require.ErrorIs(t, theirErr, sonyflake.ErrNoPrivateAddress)
@@ -173,15 +166,9 @@ func TestSonyflakeAheadOfItsClock(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Second, parts.Time.Sub(midnight))
 
-		keeper, err := migrate.LeaseAfter(t.Context(), leasetest.NewMemory(), layout, snowflake.ID(last),
-			lease.WithNode(lease.NodeNumber(0)))
-		require.NoError(t, err)
-		gen, err := generator.New(generator.WithLease(keeper))
-		require.NoError(t, err)
-		id, err := gen.Next()
+		id, err := openAfter(t, layout, snowflake.ID(last), lease.WithNode(lease.NodeNumber(0))).Next()
 		require.NoError(t, err)
 		assert.Greater(t, uint64(id), last)
-		require.NoError(t, gen.Close())
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// crowd is several callers at work. The lock guards the judge and the line, too.
+// crowd is several callers at work. Its lock also guards the judge and the line.
 type crowd[ID cmp.Ordered] struct {
 	*machine[ID]
 	jumps   int64 // there had been when they began
@@ -20,7 +20,7 @@ type crowd[ID cmp.Ordered] struct {
 	lost       bool
 }
 
-// few is how many IDs a caller of several asks for in a batch.
+// few is how many IDs one of several callers asks for in a batch.
 const few = 3
 
 // together asks for n IDs by all callers at once, and reports whether to go on.
@@ -50,7 +50,7 @@ func (m *machine[ID]) together(n int) bool {
 	return !m.lost && !m.spins()
 }
 
-// streamOf is the number of a caller's own stream. That of single calls is 1.
+// streamOf is the number of a caller's own stream. Single calls use stream 1.
 func streamOf(caller int) int { return caller + 2 }
 
 // call makes calls as long as there are any IDs left to ask for: in turn for one, for
@@ -99,7 +99,7 @@ func (c *crowd[ID]) call(caller int) {
 		c.mu.Lock()
 		if !c.over {
 			// Readings are counted for all callers together: while calls of others
-			// return, one that spins goes on. They run out of calls before long.
+			// return, a call that spins continues. The others soon run out of calls.
 			c.world.allow(1)
 			this.at = c.world.passed()
 			// One that began after a jump may meet an ID of a call that did not, and
@@ -129,7 +129,7 @@ func (c *crowd[ID]) ask(this call, want int) (ids []ID, filled int, err error) {
 
 // takeover stops the process in the middle of a call for d. Meanwhile another
 // starts on its state and issues IDs; then the first wakes up, finishes the call
-// and goes on beside the other for a while. Each time the call is stopped at
+// and continues beside the other for a while. Each time the call is stopped at
 // another reading of the clock: the first, the second, the third. It reports
 // whether to go on.
 func (m *machine[ID]) takeover(d time.Duration) bool {

@@ -138,8 +138,8 @@ func TestCallersAreJudgedInAllCalls(t *testing.T) {
 	assert.Contains(t, lines(r)[0], "neither an ID nor an error")
 }
 
-// Of several callers, who waits as long as it takes must not fail, if others cannot
-// make it do so.
+// A generator that waits forever must not fail for one of several callers, unless the
+// others can make it fail.
 func TestCallersMustBeServed(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim  gt.Claim

@@ -1,21 +1,19 @@
-// Package generatortest puts a generator of IDs through clock faults and reports
-// what it did. The generator can be any: tickflake's, another library's, your own.
-// Call it from your tests, and your CI tells you when a clock that steps back makes
-// your generator issue an ID twice.
+// Package generatortest puts a generator of IDs through clock faults and reports the
+// result. It takes any generator: tickflake's, another library's, your own. Call it from
+// your tests, and your CI tells you when a clock that steps back makes your generator
+// issue an ID twice.
+//
+// You need these names:
+//
+//   - [Subject]: the generator: how to start it on a clock, what it claims, and how to
+//     read its IDs. Only Name and New are required; each further field adds checks.
+//   - [Test]: runs every fault of the catalogue as a subtest.
+//   - [Claim]: what callers of the generator may rely on.
+//   - [Script]: calls and clock faults in order, as text: "ids 5000; step -1s; ids 100".
+//   - [Report]: the outcome of [Run]: per script the counts, and each broken promise as a
+//     [Violation]. It prints as a table and as JSON.
 //
 // # How to use it
-//
-// There are three notions.
-//
-//   - A [Subject] is the generator: how to start it on a clock, what it claims, and
-//     how to read its IDs. Only Name and New must be given. The more of the rest
-//     there is, the more is judged.
-//   - A [Script] is what happens: calls, and faults of the clock, in order. It has a
-//     text, such as "ids 5000; step -1s; ids 100". The [Catalogue] holds a script for
-//     every known fault.
-//   - A [Report] is what the generator did: for each script a [Result] with counts,
-//     and with each broken promise as a [Violation]. It is data. It prints as a
-//     table, and as JSON.
 //
 // As a test, each fault is a subtest that can be run alone:
 //
@@ -37,118 +35,111 @@
 // [Run] does the same and returns the Report. [RunScript] and [TestScript] take one
 // script: one of your own, or one from a bug report, read by [ParseScript].
 //
-// The clock is a [clocktest.Virtual]. No real time is spent: a generator that waits
-// for an hour moves the clock by an hour and is back at once. The clock ticks in
+// The clock is a [clocktest.Virtual]. No real time passes: a generator that waits for
+// an hour moves the clock by an hour and returns at once. The clock ticks in
 // microseconds.
 //
 // # What a claim is
 //
-// A [Claim] says what callers may rely on when there is no free ID at the clock's
-// time: how long a call may wait, and how far ahead of the clock an ID may be. There
-// are two causes. Exhausted: the clock is within the tick of the last ID, and all of
-// that tick's IDs may be used up. Behind: the clock is before that tick, because it
-// went back, or because IDs were taken from ahead of it.
+// A [Claim] says what callers may rely on when the clock's tick has no free ID: how long
+// a call may wait, and how far ahead of the clock an ID may be. There are two causes.
+// Exhausted: the clock is within the tick of the last ID, and that tick's IDs may be used
+// up. Behind: the clock is before that tick, because it went back, or because IDs were
+// borrowed ahead of it.
 //
-// It is a claim in both directions. Who claims to wait up to 5 ms must not wait for
-// longer, and must not fail where a wait of 5 ms would have helped. The zero Claim
-// never waits and never runs ahead: it fails.
+// A claim binds both ways. A generator that claims to wait up to 5 ms must not wait
+// longer, and must not fail where a wait of 5 ms would have helped. The zero Claim means
+// that a call never waits and an ID is never ahead: the call fails.
 //
 // # What is judged
 //
-// The bounds themselves are allowed; beyond is a violation. "The last tick" is the
-// latest that any ID returned so far is of, and "the next tick" the one after it.
+// A value at its bound is allowed; a value beyond it is a violation. "The last tick" is
+// the latest tick of any ID returned so far, and "the next tick" the one after it.
 //
 //   - [Duplicate]: an ID was issued before, by any process of the script.
-//   - [Disorder]: an ID is not above all those that had been returned before its call
-//     began, or is of an earlier tick (this needs Time). IDs of a batch ascend.
-//     Those of a stream ascend too, but among other calls' only the tick counts. A
-//     Subject that claims Unordered has its disorder counted, not held against it.
-//   - [Stall]: a call took longer than claimed, in true time. If the clock was past
-//     the last tick, a call takes no time at all. If it was within, the bound is
-//     what is claimed for Exhausted. If it was behind, the bound is what is claimed
-//     for Behind, and it is none where the next tick was too far for the claim to
-//     serve, for then a wait helps nobody. Without Time or Tick, for batches, in scripts
-//     with slew, freeze, coarse or leap, and until a process that was started on
-//     another's state has issued an ID, the bound is the larger of the two. Calls of
-//     several callers at once are not measured.
-//   - [Lead]: an ID's tick begins further after the clock's reading, taken when the
-//     call ended, than is claimed for the cause at that reading; if the clock was past
-//     the last tick, an ID is not ahead at all. This needs Time. Without Tick, for
-//     batches, streams and several callers at once, and in the other cases of Stall,
-//     the bound is the larger of the two. Several callers are not held to it in a
-//     script with leap: another's wait may lead over it.
+//   - [Disorder]: an ID is not above all IDs that had been returned before its call
+//     began, or is of an earlier tick (this needs Time). IDs of a batch ascend. IDs of a
+//     stream ascend too; against other calls only their tick counts. The disorder of a
+//     Subject that claims Unordered is counted and is no violation.
+//   - [Stall]: a call took longer than claimed, in true time. If the clock was past the
+//     last tick, the bound is zero; if it was within, the bound of Exhausted; if it was
+//     behind, the bound of Behind, or zero where the next tick was too far for the claim
+//     to serve, since a wait is then of no use. The larger of the two bounds holds
+//     without Time or Tick, for batches, in scripts with slew, freeze, coarse or leap,
+//     and until a process that was started on another's state has issued an ID. With
+//     several callers at once it is not measured.
+//   - [Lead]: an ID's tick begins further after the clock's reading at the end of the
+//     call than is claimed for the cause at that reading; if the clock was past the last
+//     tick, an ID must not be ahead at all. This needs Time. The larger of the two
+//     bounds holds without Tick, for batches, for streams, for several callers at once,
+//     and in the other cases of Stall. Several callers are not held to it in a script
+//     with leap, because another's wait may pass the leap second.
 //   - [Stale]: an ID's tick had ended when its call began. This needs Time and Tick.
-//   - [Rejected]: a call failed though the clock was past the last tick, or though
-//     the next tick was no further than the claim for its cause serves. It needs
-//     Time and Tick. Of batches, only those are judged that issued nothing though the
-//     clock was past the last tick. Of several callers' calls, only those of a
-//     generator that waits Forever for a tick that is used up, and never runs ahead
-//     then, and neither batches nor scripts with leap. A process that has not issued an ID since it
-//     was started on another's state, and calls before Epoch or at End are not judged.
+//   - [Rejected]: a call failed although the clock was past the last tick, or although
+//     the next tick was within the claim for its cause. It needs Time and Tick. A batch
+//     is judged only if it issued nothing although the clock was past the last tick.
+//     Calls of several callers are judged only for a generator that claims to wait
+//     Forever when exhausted and not to borrow then, and neither for batches nor in
+//     scripts with leap. Not judged: a process that has issued no ID since it was started
+//     on another's state, and calls before Epoch or at End.
 //   - [WrongError]: CheckError does not accept an error; a call returned neither an
-//     ID nor an error; a batch was not filled and said nothing; a call ended its
+//     ID nor an error; a batch was not filled and returned no error; a call ended its
 //     goroutine.
 //   - [EndOfTime]: an ID is for a time that is not before End, or was issued when the
-//     clock was not, or while the clock was before Epoch.
+//     clock was not before End, or while the clock was before Epoch.
 //   - [NoStart]: New, Restart or Close failed, or Stream returned nil. New may fail
 //     while the clock is before Epoch or not before End, in a script that begins then.
-//   - [NoRecovery]: after the last step all faults end, and enough time passes for
-//     the clock to be a second past the last tick. (Without Time, or if the last
-//     process has issued nothing and was started on another's state: for as long as
-//     all steps together, a minute, and Reserve for each start.) Then three calls, a second apart, must be
+//   - [NoRecovery]: after the last step all faults end, and time passes until the clock
+//     is a second past the last tick. (Without Time, or if the last process was started
+//     on another's state and has issued nothing: for as long as all steps together, a
+//     minute, and Reserve for each start.) Then three calls, a second apart, must be
 //     served at once.
 //
-// A call in the middle of which the wall jumped ("step -2ms at read 2") is held to
-// none of Lead, Stale and Rejected, and for Stall to the larger bound: it cannot be
-// known which side of the jump its clock was on. It is held to all else. Of several
-// callers, that is so for all calls until each has returned its last of the step, for
-// an ID from before the jump may still be on its way.
+// A call in the middle of which the wall jumped ("step -2ms at read 2") is not judged
+// for Lead, Stale and Rejected, and for Stall by the larger bound: the side of the jump
+// on which it read its clock is not known. All else is judged. With several callers the
+// same holds for all calls until each caller has returned its last call of the step,
+// because an ID from before the jump may still be in flight.
 //
-// The calls that NoRecovery is about, and one right after the last step, are up to
-// four that the script does not have; they count as the others do.
+// The three calls of NoRecovery, and one right after the last step, are not in the
+// script; they count like the others.
 //
-// After a takeover, the calls of the process that was stopped may fail as they like,
-// but return no ID that was issued before.
+// After a takeover, calls of the process that was stopped may fail in any way, but must
+// not return an ID that was issued before.
 //
 // # The same every time
 //
-// With one caller, a script does the same every time: nothing depends on real time
-// or on the scheduler. With several callers (the setting callers, as in F16), it is
-// the Go scheduler that interleaves them, and a race may need some runs to show. Each
-// caller makes calls of Next, batches of three and calls to a stream of its own in
-// turn, as far as the Process has them. For
-// the core of tickflake's own generator there is a simulation that interleaves
-// callers by a seed: tickflake chaos --seeds. Scripts with a seed are for it, and
-// are not run here.
+// With one caller, a script has the same result every time: nothing depends on real
+// time or on the scheduler. With several callers (the setting callers, as in F16), the Go
+// scheduler interleaves them, and a race may need several runs to show. Each caller
+// alternates between Next, batches of three, and a stream of its own, as far as the
+// Process has them.
 //
 // # What is not supported
 //
 //   - A generator that reads package time cannot be given a wrong clock. It runs
-//     inside a bubble of testing/synctest only, and there only through the scripts in
-//     which the clock is right. See SystemTime in [Subject], also for what hangs there.
-//   - A call that spins, reading the clock over and over and never waiting, is ended
-//     after some four million readings by runtime.Goexit of its goroutine, and
-//     reported as a Stall. Its deferred functions run. What it left locked stays
-//     locked; so nothing of that process is called again, not even Close, and callers
-//     who wait for the lock stay behind as blocked goroutines.
-//   - A call that spins without reading the clock, or waits for something other than
-//     the clock for good, hangs the script. The timeout of go test shows where.
-//   - Of several callers, one that spins is ended when the others have made all their
-//     calls: readings are counted for all together, and whoever returns begins the
-//     count anew.
-//   - A goroutine of the generator's own that reads the clock counts as the caller. It
-//     may be the one that a takeover stops. One that waits by the clock is not
-//     supported: a wait moves the clock at once, so that it would drive time on for
-//     ever, as fast as it can.
-//   - The catalogue asks for about 10,000 IDs of one tick at the most. A sequence that
-//     holds more is never used up by it, and what becomes of a generator then is not
-//     seen. A script of one's own may ask for more.
-//   - A takeover stops a call where it reads the clock, with the locks that it holds
-//     there. A Restart, or a call of the process it starts, that needs one of them
-//     waits for good. A call that reads the clock less often than twice is not
-//     stopped at its second reading, nor one that reads it twice at its third: it
-//     ends before time passes.
-//   - A panic of the generator's ends the test, as any would.
+//     inside a bubble of testing/synctest only, and only through the scripts in which
+//     the clock is right. See SystemTime in [Subject], also for calls that hang there.
+//   - A call that spins, reading the clock without ever waiting, is ended after some
+//     four million readings by runtime.Goexit of its goroutine, and reported as a Stall.
+//     Its deferred functions run. Its locks stay locked, so no further call is made to
+//     that process, not even Close, and callers that wait for a lock stay blocked.
+//   - A call that spins without reading the clock, or waits forever for something other
+//     than the clock, hangs the script. The timeout of go test shows where.
+//   - With several callers, a call that spins is ended when the others have made all
+//     their calls: readings are counted for all together, and each return resets the
+//     count.
+//   - A goroutine of the generator's own that reads the clock counts as the caller, and
+//     a takeover may stop it. A goroutine that waits by the clock is not supported: each
+//     wait moves the clock at once, so time would run on without end.
+//   - The catalogue asks for at most about 10,000 IDs of one tick. It never exhausts a
+//     longer sequence. A script of your own may ask for more.
+//   - A takeover stops a call where it reads the clock, with the locks that the call
+//     holds there. A Restart, or a call of the process that it starts, blocks forever if
+//     it needs one of them. A call that reads the clock only once is not stopped at its
+//     second reading, nor one that reads it twice at its third: it ends before time
+//     passes.
+//   - A panic of the generator ends the test.
 //   - The wall of a Virtual shows the years 1678 to 2261. A script that could leave
-//     them, as F17 for a generator whose time ends later, does not apply.
+//     them, such as F17 for a generator whose time ends later, does not apply.
 package generatortest

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// judge holds the calls of one script to what was promised. It is used by one
-// goroutine at a time.
+// judge compares the calls of one script with the claim. One goroutine at a time uses
+// it.
 type judge[ID cmp.Ordered] struct {
 	subject *Subject[ID]
 	result  *Result
@@ -18,9 +18,9 @@ type judge[ID cmp.Ordered] struct {
 	step  int
 	calls int
 
-	// ids are all that were issued, and starts says where those of each step
-	// begin. While every ID is above all before it, none can be there twice;
-	// the first that is not makes the end look at all.
+	// ids are all IDs issued, and starts are the indexes at which the steps begin.
+	// While every ID is above all before it, there is no duplicate; the first that is
+	// not makes end compare all.
 	ids    []ID
 	starts []int
 	notes  []note
@@ -28,16 +28,15 @@ type judge[ID cmp.Ordered] struct {
 	most   ID
 }
 
-// note says in which call IDs were issued, and when: those from this index on, up
-// to that of the next note.
+// note says in which call IDs were issued, and when: those from this index on, up to
+// the index of the next note.
 type note struct {
 	index, call int
 	at          time.Duration
 	several     bool // all in that call; else, each in the next
 }
 
-// line is what callers were given by a process, and by those whose state it
-// started on.
+// line is what callers got from a process, and from those whose state it started on.
 type line[ID cmp.Ordered] struct {
 	floor   ID         // the largest that Next or NextN returned
 	floors  bool       // there is one
@@ -46,8 +45,8 @@ type line[ID cmp.Ordered] struct {
 	top     time.Time  // the latest tick of any ID
 	tops    bool
 	// unknown says that the process started on the state of another and has issued
-	// nothing yet. It may be bound by more than the IDs that this line has seen;
-	// its first ID, even if out of order, is what its later ones are judged by.
+	// nothing yet. More than the IDs of this line may bind it; its first ID, even if
+	// out of order, is the base for judging its later ones.
 	unknown bool
 }
 
@@ -72,9 +71,8 @@ func (j *judge[ID]) begin(step int) {
 	j.starts = append(j.starts, len(j.ids))
 }
 
-// returned judges a call that returned ids and err. The line is as it was when
-// the call began, except that other callers may have added to it; before is what
-// its floor was.
+// returned judges a call that returned ids and err. The line is as it was when the call
+// began, except that other callers may have added to it; before is its floor then.
 func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, err error) {
 	j.calls++
 	if !c.shared {
@@ -91,7 +89,7 @@ func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, err
 	}
 }
 
-// batch judges a call that was to fill ids.
+// batch judges a call that asked for a batch.
 func (j *judge[ID]) batch(l *line[ID], before line[ID], c call, ids []ID, filled int, err error) {
 	got := min(max(filled, 0), len(ids))
 	j.returned(l, before, c, ids[:got], err)
@@ -100,7 +98,7 @@ func (j *judge[ID]) batch(l *line[ID], before line[ID], c call, ids []ID, filled
 	}
 }
 
-// timed reports whether it is known which tick an ID is of.
+// timed reports whether the tick of an ID is known.
 func (j *judge[ID]) timed() bool { return j.subject.Time != nil && j.subject.Tick > 0 }
 
 // stalled judges how long a call took.
@@ -146,8 +144,8 @@ func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID) {
 	l.unknown = false
 }
 
-// beside notes a call of a process that another has taken over from. It may fail
-// as it likes, and return anything but an ID that was issued before.
+// beside notes a call of a process that another has taken over from. The call may fail
+// in any way, but must not return an ID that was issued before.
 func (j *judge[ID]) beside(at time.Duration, ids []ID) {
 	j.calls++
 	for _, id := range ids {
@@ -157,7 +155,7 @@ func (j *judge[ID]) beside(at time.Duration, ids []ID) {
 	}
 }
 
-// add keeps an ID, and of where it came from what the notes do not say yet.
+// add keeps an ID, and its origin if the last note does not cover it.
 func (j *judge[ID]) add(id ID, at time.Duration, several bool) {
 	i := len(j.ids)
 	j.ids = append(j.ids, id)
@@ -217,7 +215,7 @@ func (j *judge[ID]) disorder(c call, format string, args ...any) {
 	}
 }
 
-// onTime judges the time that an ID carries, which was in order or not.
+// onTime judges the time that an ID carries, in order or not.
 func (j *judge[ID]) onTime(l *line[ID], before *line[ID], c call, id ID, ordered bool) {
 	s := j.subject
 	tick := s.Time(id)
@@ -258,8 +256,8 @@ func (j *judge[ID]) ahead(before *line[ID], c call) (allowed time.Duration, why 
 	if before.unknown || !j.timed() || c.several || c.stream > 0 || c.shared || j.warped {
 		return claim.ahead(), "as claimed"
 	}
-	// By the clock at the end, since one that waits may borrow the rest. If the tick
-	// was free then, there was nothing to borrow.
+	// By the clock at the end, since a call that waits may borrow the rest. If the tick
+	// was free by then, it needed no borrow.
 	switch _, cause := j.lead(*before, c.ended); cause {
 	case exhausted:
 		return claim.Exhausted.Borrow, "as claimed for a tick that is used up"
@@ -290,9 +288,9 @@ func (j *judge[ID]) failed(before line[ID], c call, filled bool, err error) {
 	}
 	switch {
 	case c.shared:
-		// Others take what is free, and time passes for all. Who waits for as long
-		// as it takes need not fail even so, unless the others have run ahead, or
-		// waited until a leap second.
+		// Other callers take free slots, and time passes for all. A generator that
+		// waits Forever need not fail even so, unless others have borrowed, or waited
+		// until a leap second.
 		_, began := j.lead(before, c.began)
 		if !c.several && !j.leaps && began != behind && s.Claim.Exhausted.Wait == Forever && s.Claim.Exhausted.Borrow == 0 {
 			j.violate(Rejected, c.at, "the call failed among others, though the generator %s for a tick that is used up: %v", s.Claim.Exhausted, err)

@@ -119,8 +119,8 @@ func (m *machine[ID]) close() bool {
 	return true
 }
 
-// now is the time that a process goes by. It is the judge who looks: the reading is
-// none of a call's.
+// now is the time that a process goes by, read by the judge: it does not count as a
+// reading of a call.
 func (m *machine[ID]) now(p *Process[ID]) time.Time {
 	m.world.quiet(true)
 	defer m.world.quiet(false)
@@ -172,8 +172,8 @@ func (m *machine[ID]) another() (Process[ID], bool) {
 	return next, err == nil
 }
 
-// rounds is into how many parts the IDs of several callers are divided when they
-// are spread over a time.
+// rounds is into how many parts the IDs of several callers are divided when they are
+// spread over a time.
 const rounds = 100
 
 // ids makes n calls, spread over d, and reports whether to go on.
@@ -286,8 +286,8 @@ func (m *machine[ID]) batch(n int) bool {
 	return true
 }
 
-// settle ends the faults, lets the clock pass the last ID, and looks whether all
-// is well.
+// settle ends the faults, lets the clock pass the last ID, and checks that calls are
+// served.
 func (m *machine[ID]) settle(script Script) {
 	s := m.judge.subject
 	m.world.calm()
@@ -316,7 +316,7 @@ func (m *machine[ID]) settle(script Script) {
 	}
 }
 
-// reserved is how much time all processes together may have reserved and left.
+// reserved is how much time all processes together may have reserved and left unused.
 func (m *machine[ID]) reserved() time.Duration {
 	starts := time.Duration(max(1, m.starts))
 	return starts * min(m.judge.subject.Reserve, maxTime/starts)

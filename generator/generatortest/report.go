@@ -9,34 +9,34 @@ import (
 	"time"
 )
 
-// Report is what a [Subject] did under the faults.
+// Report is the outcome of a [Subject] under the faults.
 type Report struct {
 	Subject string   `json:"subject"`
 	Results []Result `json:"results"`
 }
 
-// Result is what a Subject did under one [Script].
+// Result is the outcome of a Subject under one [Script].
 type Result struct {
-	Fault  string `json:"fault,omitempty"` // such as "F5", or empty for a script of one's own
+	Fault  string `json:"fault,omitempty"` // such as "F5", or empty for a script outside the catalogue
 	Name   string `json:"name"`            // such as "repeated-steps"
 	Script string `json:"script"`
 	// Skipped says why the script does not apply, and is empty if it ran.
 	Skipped string `json:"skipped,omitempty"`
-	// Note says what is not seen from the figures.
+	// Note says what the figures do not show.
 	Note string `json:"note,omitempty"`
 
-	Issued     int `json:"issued"`     // with those of up to four calls at the end, which show whether all is well
+	Issued     int `json:"issued"`     // with up to four calls after the last step
 	Errors     int `json:"errors"`     // calls that failed
 	Duplicates int `json:"duplicates"` // IDs that had been issued before
 	Disorder   int `json:"disorder"`   // IDs not above one that was returned before their call began
-	// LongestStall is the longest that a call took, in the clock's true time.
-	// While several callers run at once it is not measured.
+	// LongestStall is the longest call, in the clock's true time. It is not measured
+	// while several callers run at once.
 	LongestStall time.Duration `json:"longestStallNs"`
 	// LargestLead is the furthest that an ID was ahead of its generator's clock.
 	LargestLead time.Duration `json:"largestLeadNs"`
 
-	// Violations are the first things that should not have been, at most
-	// MaxViolations of each kind. Violated counts all of them, by their kind.
+	// Violations describes the first broken promises, at most MaxViolations of each
+	// kind. Violated counts all of them by kind.
 	Violations []Violation  `json:"violations,omitempty"`
 	Violated   map[Kind]int `json:"violated,omitempty"`
 }
@@ -44,41 +44,41 @@ type Result struct {
 // MaxViolations is how many violations of a kind a [Result] describes.
 const MaxViolations = 3
 
-// Kind is what sort of promise was broken.
+// Kind is the promise that a violation broke.
 type Kind string
 
 // The kinds of violations.
 const (
 	Duplicate  Kind = "duplicate"   // an ID was issued twice
 	Disorder   Kind = "disorder"    // an ID is not above one that was returned before its call began
-	Stall      Kind = "stall"       // a call took longer than was promised
-	Lead       Kind = "lead"        // an ID is further ahead of the clock than was promised
+	Stall      Kind = "stall"       // a call took longer than claimed
+	Lead       Kind = "lead"        // an ID is further ahead of the clock than claimed
 	Stale      Kind = "stale"       // an ID's tick was over before its call began
 	Rejected   Kind = "rejected"    // a call failed that should have been served
-	WrongError Kind = "wrong-error" // an error is not the one that was promised
+	WrongError Kind = "wrong-error" // an error is not the promised one
 	EndOfTime  Kind = "end-of-time" // an ID was issued before Epoch, or for a time not before End
 	NoStart    Kind = "no-start"    // a process or a stream did not start, or could not be closed
-	NoRecovery Kind = "no-recovery" // the faults were over, and calls still not served at once
+	NoRecovery Kind = "no-recovery" // after the faults, calls were not served at once
 )
 
-// Violation is a promise that was broken.
+// Violation is one broken promise.
 type Violation struct {
 	Kind   Kind          `json:"kind"`
-	Step   int           `json:"step"`   // of the script, from 1 on; 0 is before the first, and one more than there are is after the last
-	Call   int           `json:"call"`   // how many calls there had been
+	Step   int           `json:"step"`   // of the script, from 1 on; 0 is before the first step, one more than the last is after it
+	Call   int           `json:"call"`   // the number of calls until then
 	At     time.Duration `json:"atNs"`   // true time since the script began
 	Detail string        `json:"detail"` // what happened, with the numbers
 }
 
-// String returns the violation as a line.
+// String returns the violation on one line.
 func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s (step %d, call %d, %s in)", v.Kind, v.Detail, v.Step, v.Call, v.At)
 }
 
-// OK reports whether the script ran, and nothing was violated.
+// OK reports whether the script ran without a violation.
 func (r Result) OK() bool { return r.Skipped == "" && !r.Failed() }
 
-// Failed reports whether the script ran, and something was violated.
+// Failed reports whether the script ran with a violation.
 func (r Result) Failed() bool { return len(r.Violated) > 0 }
 
 // Summary counts the violations by kind, as in "3 duplicate, 1 stall".
@@ -100,7 +100,7 @@ func (r *Result) violate(v Violation) {
 	}
 }
 
-// Failed reports whether any result did.
+// Failed reports whether any result failed.
 func (r Report) Failed() bool {
 	for _, result := range r.Results {
 		if result.Failed() {
@@ -110,7 +110,7 @@ func (r Report) Failed() bool {
 	return false
 }
 
-// String returns the report as a table, and below it the violations.
+// String returns the report as a table, followed by the violations.
 func (r Report) String() string {
 	var b, below strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -130,7 +130,7 @@ func (r Report) String() string {
 			}
 			fmt.Fprintf(&below, "  script: %s\n", res.Script)
 		}
-		note := "" // without one, there is no cell for it, whose padding would be trailing blanks
+		note := "" // an empty cell would leave trailing blanks
 		if res.Note != "" {
 			note = "\t" + res.Note
 		}

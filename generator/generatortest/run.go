@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Run puts a generator through scenarios, or the whole [Catalogue] if there are
-// none, and reports what it did. A Subject with SystemTime must be run by
-// [Test] instead, or inside a bubble of testing/synctest.
+// Run puts a generator through the scenarios, or the whole [Catalogue] if none are
+// given, and returns the report. A Subject with SystemTime must be run by [Test]
+// instead, or inside a bubble of testing/synctest.
 func Run[ID cmp.Ordered](s Subject[ID], scenarios ...Scenario) Report {
 	if len(scenarios) == 0 {
 		scenarios = Catalogue()
@@ -27,8 +27,8 @@ func (s Scenario) result(r Result) Result {
 	return r
 }
 
-// Test puts a generator through the [Catalogue], each scenario as a subtest, and
-// fails where the generator does not keep what it claims:
+// Test puts a generator through the [Catalogue], each scenario as a subtest, and fails
+// where the generator does not keep its claim:
 //
 //	go test -run 'TestMyGenerator/F5'
 func Test[ID cmp.Ordered](t *testing.T, s Subject[ID]) {
@@ -57,18 +57,17 @@ func TestScript[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) {
 	}
 }
 
-// RunScript puts a generator through one script. A script that is not valid is
-// reported as one that does not apply, with the reason.
+// RunScript puts a generator through one script. A script that is not valid is reported
+// as one that does not apply, with the reason.
 //
-// With one caller the same script does the same every time. With several, it is
-// the Go scheduler that interleaves them. A script with a seed is one for the
-// simulation, and does not apply either.
+// With one caller the same script has the same result every time. With several, the Go
+// scheduler interleaves them.
 func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	r := Result{Name: "script", Script: script.Line()}
 	if r.Skipped = s.unfit(script); r.Skipped != "" {
 		return r
 	}
-	begin, _ := script.begin(s.End) // Validate has looked at the error
+	begin, _ := script.begin(s.End) // Validate has checked it
 	m := machine[ID]{
 		judge:   judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap)},
 		callers: s.callers(script),
@@ -80,7 +79,7 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	} else {
 		m.world = newVirtual(begin)
 	}
-	// In a goroutine of its own, since a generator that spins ends it.
+	// In a goroutine of its own, because a call that spins ends its goroutine.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -103,15 +102,13 @@ func (s *Subject[ID]) unfit(script Script) string {
 	if err := script.Validate(); err != nil {
 		return err.Error()
 	}
-	begin, _ := script.begin(s.End) // Validate has looked at the error
+	begin, _ := script.begin(s.End) // Validate has checked it
 	reach := script.reach()
 	switch {
 	case script.Begin != "" && script.Begin[0] == 'e' && s.End.IsZero():
 		return "it does not say when its time ends (Subject.End)"
-	case begin.Add(-reach).Before(firstWall) || begin.Add(2*reach).After(lastWall): // settling goes as far again
+	case begin.Add(-reach).Before(firstWall) || begin.Add(2*reach).After(lastWall): // the time after the last step is as long again
 		return fmt.Sprintf("it begins at %s and goes %s from there, but clocks show %s to %s only", show(begin), reach, show(firstWall), show(lastWall))
-	case script.Seed != 0:
-		return "its callers are to be simulated, as tickflake chaos --script does"
 	case begin.Year() < 1990 && s.Epoch.IsZero():
 		return "it does not say when its time begins (Subject.Epoch)"
 	case begin.Year() < 1990 && !begin.Before(s.Epoch):
@@ -126,15 +123,14 @@ func (s *Subject[ID]) unfit(script Script) string {
 	return ""
 }
 
-// What clocks can show, and a little less: the wall of a clocktest.Virtual stands
-// still beyond.
+// The range of a wall, and a little less: a clocktest.Virtual stands still outside it.
 var (
 	firstWall = time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)
 	lastWall  = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// inBubble reports whether it is called inside a bubble of testing/synctest.
-// Outside of one, Wait panics.
+// inBubble reports whether it runs inside a bubble of testing/synctest. Outside of one,
+// Wait panics.
 func inBubble() (in bool) {
 	defer func() { in = recover() == nil }()
 	synctest.Wait()

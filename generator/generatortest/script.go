@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Script is what happens to a generator and its clock, in order. Its text form,
-// which [ParseScript] reads and [Script.String] writes, is made to be read, saved
-// and sent along with a bug report:
+// Script is what happens to a generator and its clock, in order. [ParseScript] reads
+// its text form and [Script.String] writes it. The text is easy to save and to send
+// with a bug report:
 //
 //	# A server sets the clock back while the generator is busy.
 //	strategy borrow:1s
@@ -19,42 +19,38 @@ import (
 //	slew 0.5 for 2s
 //	ids 100 over 3s
 //
-// Steps stand on lines of their own or between semicolons; a # begins a comment.
+// Each step has a line of its own, or stands between semicolons; a # begins a comment.
 // The settings come first and may be left out:
 //
 //	strategy S        the strategy, as strategies.Parse reads it
 //	clock C           what the generator reads: raw, mono or resync
 //	begin T           the wall's time at the start: 2026-06-01T12:00:00Z, or end-5ms
-//	                  for a time before the generator's last
-//	callers N         who issue the IDs: N goroutines, 1 to 64, by calls, batches and
+//	                  for a time before the generator's end
+//	callers N         N goroutines issue the IDs, 1 to 64, by calls, batches and
 //	                  streams in turn
-//	seed N            the callers are simulated, interleaved as this seed says;
-//	                  without any steps, the seed makes those, too
 //
 // A step of the wall may wait until the clock is read, as in
 //
 //	step -2ms at read 2
 //
-// so that it comes in the middle of a call: the second reading of the clock from
-// then on is the first to show it, if there is one before the script's end. Only
-// readings by the generator count, which a generator on a monoclock makes, too. With
-// several callers, it is any of theirs.
+// so that it comes in the middle of a call: the second reading of the clock from then
+// on is the first to show it, if there is one before the script's end. Only readings by
+// the generator count, including those by its monoclock. With several callers, any of
+// their readings counts.
 //
-// A script has at most 100,000 steps and 64 callers. It asks for at most 20,000,000
-// IDs in all, and 1,048,576 in one batch; and for 876,600 hours, about a hundred
-// years, of all its steps. A freeze, or a slew at a rate below 0.1, lasts 2s at most;
-// no slew is faster than 1000, no clock coarser than 1m, and no step of the wall
-// waits for more than 1000 readings.
+// A script has at most 100,000 steps and 64 callers. It asks for at most 20,000,000 IDs
+// in all and 1,048,576 in one batch, and its steps take at most 876,600 hours together,
+// about a hundred years. A freeze, or a slew at a rate below 0.1, lasts 2s at most; no
+// slew is faster than 1000, no clock coarser than 1m, and no step of the wall waits for
+// more than 1000 readings.
 //
-// Strategy, clock and seed are for tickflake's own generator, which
-// `tickflake chaos --script` runs; others are built by their [Subject] as it
-// pleases.
+// Strategy and clock are for tickflake's own generator, which `tickflake chaos --script`
+// runs. A [Subject] of another generator ignores them.
 type Script struct {
 	Strategy string // or empty
 	Clock    string // or empty
 	Begin    string // or empty
 	Callers  int    // 0 counts as 1
-	Seed     uint64 // 0: not simulated
 	Steps    []Step
 }
 
@@ -71,10 +67,10 @@ type Action string
 
 // The actions. N is [Step.Count], D is [Step.Time], R is [Step.Rate].
 const (
-	IDs      Action = "ids"      // N IDs, one after the other, or spread over D if that is not 0
+	IDs      Action = "ids"      // N IDs in a row, or spread over D if that is not 0
 	Batch    Action = "batch"    // one call for N IDs, if the generator has such a call
 	Stream   Action = "stream"   // N calls to a stream, if the generator has streams
-	Pass     Action = "pass"     // D passes, and nobody calls
+	Pass     Action = "pass"     // D passes without a call
 	StepWall Action = "step"     // the wall jumps by D, at once or, if N is not 0, as the clock is read for the Nth time
 	Slew     Action = "slew"     // for the next D the wall runs at rate R
 	Freeze   Action = "freeze"   // for the next D the clock stands still
@@ -92,11 +88,10 @@ const (
 	clockW    = "clock"
 	beginW    = "begin"
 	callersW  = "callers"
-	seedW     = "seed"
 )
 
-// What a script may ask for, so that none takes all memory or leaves the years
-// that clocks can show.
+// The limits of a script: it must neither take all memory nor leave the years that
+// clocks can show.
 const (
 	maxIDs     = 20_000_000             // of all steps together
 	maxBatch   = 1 << 20                // of one batch, so that it meets no limit that a generator may have on its own
@@ -127,9 +122,6 @@ func (s Script) lines() []string {
 	setting(beginW, s.Begin)
 	if s.Callers != 0 {
 		setting(callersW, strconv.Itoa(s.Callers))
-	}
-	if s.Seed != 0 {
-		setting(seedW, strconv.FormatUint(s.Seed, 10))
 	}
 	for _, step := range s.Steps {
 		lines = append(lines, step.String())
@@ -164,7 +156,7 @@ func (s Step) String() string {
 	return fmt.Sprintf("%s %s", s.Do, s.Time)
 }
 
-// has reports whether the script does any of actions.
+// has reports whether the script does any of the actions.
 func (s Script) has(actions ...Action) bool {
 	for _, step := range s.Steps {
 		for _, action := range actions {
@@ -176,12 +168,12 @@ func (s Script) has(actions ...Action) bool {
 	return false
 }
 
-// Validate returns a [*ScriptError] for the first thing in the script that
-// cannot be done, or nil. It does not look at Strategy, which may be one that only
-// its Subject knows; [ParseScript] and [SubjectOf] do.
+// Validate returns an error for the first step or setting that cannot be done, or nil. The
+// error names the step. Validate does not check Strategy, which may be a word of the
+// Subject's own; [ParseScript] and [SubjectOf] do.
 func (s Script) Validate() error {
 	fail := func(line int, text, problem string) error {
-		return &ScriptError{Step: line, Text: text, Problem: problem}
+		return &scriptError{Step: line, Text: text, Problem: problem}
 	}
 	if s.Callers < 0 || s.Callers > maxCallers {
 		return fail(0, fmt.Sprintf("%s %d", callersW, s.Callers), fmt.Sprintf("want 1 to %d", maxCallers))
@@ -214,7 +206,7 @@ func (s Script) Validate() error {
 	return nil
 }
 
-// reach is the furthest that the wall of a valid script goes from where it began.
+// reach is the furthest that the wall of a valid script goes from its start.
 func (s Script) reach() (total time.Duration) {
 	for _, step := range s.Steps {
 		total += step.reach()
@@ -222,7 +214,7 @@ func (s Script) reach() (total time.Duration) {
 	return total
 }
 
-// reach is the furthest that the wall goes by the step, which has no problem.
+// reach is the furthest that the step moves the wall. The step is valid.
 func (s Step) reach() time.Duration {
 	switch s.Do {
 	case Coarse:
@@ -288,15 +280,16 @@ func (s Step) problem() string {
 
 const knownActions = "want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover"
 
-// ScriptError reports what is wrong with a [Script] or its text.
-type ScriptError struct {
+// scriptError is the error for a [Script] or its text. It is a type because [ParseScript]
+// adds the line to an error of Validate.
+type scriptError struct {
 	Line    int    // of the text, from 1 on, or 0 if there is no text
 	Step    int    // from 1 on, or 0 for a setting
 	Text    string // the words at fault
 	Problem string // what is wrong with them, and what would be right
 }
 
-func (e *ScriptError) Error() string {
+func (e *scriptError) Error() string {
 	where := "script"
 	if e.Line > 0 {
 		where = fmt.Sprintf("script line %d", e.Line)

@@ -9,8 +9,8 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// ParseScript reads the text of a [Script]. The error is a [*ScriptError] that
-// names the line. A script that is read is valid.
+// ParseScript reads the text of a [Script] and validates it. The error names the line and
+// quotes the words at fault.
 func ParseScript(text string) (Script, error) {
 	var s Script
 	lines := []int{0} // of each step
@@ -45,12 +45,12 @@ func ParseScript(text string) (Script, error) {
 				lines = append(lines, i+1)
 			}
 			if problem != "" {
-				return Script{}, &ScriptError{Line: i + 1, Text: strings.Join(words, " "), Problem: problem}
+				return Script{}, &scriptError{Line: i + 1, Text: strings.Join(words, " "), Problem: problem}
 			}
 		}
 	}
 	if err := s.Validate(); err != nil {
-		e := err.(*ScriptError)
+		e := err.(*scriptError)
 		e.Line = lines[min(e.Step, len(lines)-1)]
 		return Script{}, e
 	}
@@ -63,7 +63,7 @@ func tooManySteps(n int) (words []string, problem string) {
 
 func isSetting(word string) bool {
 	switch word {
-	case strategyW, clockW, beginW, callersW, seedW:
+	case strategyW, clockW, beginW, callersW:
 		return true
 	}
 	return false
@@ -91,10 +91,6 @@ func (s *Script) set(name, value string) string {
 	case callersW:
 		if s.Callers, err = strconv.Atoi(value); err != nil || s.Callers < 1 || s.Callers > maxCallers {
 			return fmt.Sprintf("want 1 to %d", maxCallers)
-		}
-	case seedW:
-		if s.Seed, err = strconv.ParseUint(value, 10, 64); err != nil || s.Seed == 0 {
-			return "want a whole number from 1 up"
 		}
 	}
 	return ""

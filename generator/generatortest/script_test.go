@@ -55,7 +55,6 @@ func TestParseScript(t *testing.T) {
 		"begin end-876600h":            {gt.Script{Begin: "end-876600h"}, ""},
 		"callers 64":                   {gt.Script{Callers: 64}, ""},
 		"callers 1":                    {gt.Script{Callers: 1}, ""},
-		"seed 18446744073709551615":    {gt.Script{Seed: math.MaxUint64}, ""},
 		"":                             {gt.Script{}, ""},
 		" ;;\n#ids 7; step 9\n\t;":     {gt.Script{}, ""},
 		"leap # ; crash":               {steps(gt.Step{Do: gt.Leap}), "leap"},
@@ -163,9 +162,6 @@ func TestParseScriptRefuses(t *testing.T) {
 		"callers 0":                           `script line 1: "callers 0": want 1 to 64`,
 		"\ncallers 65":                        `script line 2: "callers 65": want 1 to 64`,
 		"callers many":                        `script line 1: "callers many": want 1 to 64`,
-		"seed 0":                              `script line 1: "seed 0": want a whole number from 1 up`,
-		"seed -1":                             `script line 1: "seed -1": want a whole number from 1 up`,
-		"seed 18446744073709551616":           `script line 1: "seed 18446744073709551616": want a whole number from 1 up`,
 		strings.Repeat("ü", 61):               `script line 1: "` + strings.Repeat("ü", 60) + `…": not known: ` + known,
 		strings.Repeat("y", 60):               `script line 1: "` + strings.Repeat("y", 60) + `": not known: ` + known,
 		"leap\n" + strings.Repeat("x", 1<<20): `script line 2: "` + strings.Repeat("x", 60) + `…": not known: ` + known,
@@ -175,7 +171,6 @@ func TestParseScriptRefuses(t *testing.T) {
 			s, err := gt.ParseScript(text)
 			require.Error(t, err)
 			assert.Equal(t, want, err.Error())
-			assert.IsType(t, (*gt.ScriptError)(nil), err)
 			assert.Zero(t, s)
 		})
 	}
@@ -232,7 +227,6 @@ func TestValidate(t *testing.T) {
 				return
 			}
 			require.EqualError(t, err, c.want)
-			assert.IsType(t, (*gt.ScriptError)(nil), err)
 			assert.Equal(t, c.want, gt.RunScript(taped(gt.Claim{}), c.script).Skipped)
 		})
 	}
@@ -242,15 +236,14 @@ func FuzzParseScript(f *testing.F) {
 	for _, s := range gt.Catalogue() {
 		f.Add(s.Script.String())
 	}
-	f.Add("strategy borrow:1s\nclock mono\nbegin end-5ms\ncallers 3\nseed 9\nslew 0.5 for 1s; leap; coarse 0s # x")
+	f.Add("strategy borrow:1s\nclock mono\nbegin end-5ms\ncallers 3\nslew 0.5 for 1s; leap; coarse 0s # x")
 	f.Add("step -2ms at read 2; step +0s at read 1000; step -0s at read 1; callers 2")
 	f.Add("step 5ms at read 1; ids 3")
 	f.Add("callers 1; step -0s; slew -0 for 1us")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := gt.ParseScript(text)
 		if err != nil {
-			assert.IsType(t, (*gt.ScriptError)(nil), err)
-			assert.Positive(t, err.(*gt.ScriptError).Line)
+			assert.Regexp(t, `^script line [1-9]`, err.Error())
 			return
 		}
 		require.NoError(t, s.Validate())

@@ -9,55 +9,54 @@ import (
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
-// Forever is the time in a [Bound] of who waits, or runs ahead, for as long as it
-// takes.
+// Forever is the time in a [Bound] without a bound.
 const Forever = time.Duration(math.MaxInt64)
 
-// Subject is a generator that is put through the faults. Only Name and New must
-// be given; the more of the rest there is, the more is checked.
+// Subject is a generator that is put through the faults. Only Name and New are
+// required; each further field adds checks.
 //
-// ID is the type of its IDs, whose order under < must be the order in which they
-// are issued: an integer, or a text that sorts like the ID.
+// ID is the type of its IDs. Their order under < must be the order in which they are
+// issued: an integer, or a text that sorts like the ID.
 type Subject[ID cmp.Ordered] struct {
-	// Name is what reports call it.
+	// Name is the generator's name in reports.
 	Name string
-	// New starts a process with a generator that reads the clock it is given, and
-	// waits by its Sleep or After: by no other clock, and not by spinning. Only its
-	// calls may wait, not a goroutine of its own: each wait moves the clock at once.
-	// New is called once for each script. In a script that begins before Epoch or
-	// not before End it may refuse with an error; at any other time an error is a
-	// violation.
+	// New starts a process with a generator that reads the clock it is given. The
+	// generator must wait by the clock's Sleep or After, by no other clock, and not by
+	// spinning. Only its calls may wait, not a goroutine of its own: each wait moves
+	// the clock at once. New is called once for each script. In a script that begins
+	// before Epoch or not before End it may return an error; at any other time an error
+	// is a violation.
 	//
-	// Its functions must be safe for use by several goroutines at once.
+	// The functions of the Process must be safe for use by several goroutines at once.
 	New func(clock *clocktest.Virtual) (Process[ID], error)
-	// Claim is what the generator promises its callers. The zero Claim never
-	// waits and never runs ahead of its clock.
+	// Claim is what the generator promises its callers. The zero Claim promises never
+	// to wait and never to be ahead of the clock.
 	Claim Claim
-	// Time returns the time that an ID carries: the start of its tick. Without
-	// it, leads and rejections are not judged. The catalogue asks for about 10,000
-	// IDs of one tick at the most, so that a wider sequence is never used up.
+	// Time returns the time that an ID carries: the start of its tick. Without it,
+	// leads and rejections are not judged.
 	Time func(ID) time.Time
 	// Tick is the unit of Time.
 	Tick time.Duration
-	// Epoch is the first time that IDs can carry and End the first that they
+	// Epoch is the first time that IDs can carry, and End the first after it that they
 	// cannot. Without them, F18 and F17 do not apply.
 	Epoch, End time.Time
-	// Reserve is how much time a process may reserve beyond its last ID, for one
-	// that starts on its state to leave out: the window of a lease. The script's end
-	// gives each process that was started so much longer until it must serve.
+	// Reserve is how much time a process may reserve beyond its last ID, which a
+	// process started on its state then leaves out: the window of a lease. After the
+	// script each process that was started on another's state gets that much longer
+	// until it must serve.
 	Reserve time.Duration
-	// CheckError returns what is wrong with an error of Next, or nil: that it is
-	// not of the type that callers were promised, or does not say by how much.
+	// CheckError returns what is wrong with an error of Next, or nil: for example that
+	// its type is not the promised one, or that it does not say by how much.
 	CheckError func(error) error
-	// SystemTime says that the generator reads the time package instead of the
-	// clock, which New is given as nil. Such a Subject runs inside a bubble of
-	// testing/synctest only, where Go's time is virtual but never wrong: scripts
-	// in which the clock goes wrong do not apply.
+	// SystemTime says that the generator reads package time instead of a clock; New
+	// then gets nil. Such a Subject runs inside a bubble of testing/synctest only,
+	// where Go's time is virtual and always right: scripts in which the clock goes
+	// wrong do not apply.
 	//
-	// The bubble's time passes only when all its goroutines wait, and not for a
-	// mutex. So its scripts are run with one caller, for several would wait for
-	// good where one sleeps and holds a mutex; and a script never ends if a call
-	// reads the time over and over without a sleep.
+	// The bubble's time passes only when all its goroutines wait, and a wait for a
+	// mutex does not count. So its scripts run with one caller: of several, one may
+	// sleep while it holds a mutex, and the others would block forever. A script does
+	// not end if a call reads the time over and over without a sleep.
 	SystemTime bool
 }
 
@@ -68,43 +67,41 @@ type Process[ID cmp.Ordered] struct {
 	// NextN fills a slice with IDs and returns how many it filled. Without it,
 	// batches are issued by Next.
 	NextN func([]ID) (int, error)
-	// Stream starts a stream of IDs for one goroutine, whose IDs ascend and are
-	// unique, but which keeps the order among other callers' from tick to tick
-	// only. It must not return nil. Without Stream, streams are calls of Next.
+	// Stream starts a stream of IDs for one goroutine. Its IDs are unique and ascend;
+	// against those of other callers only their ticks are in order. Stream must not
+	// return nil. Without Stream, streams are calls of Next.
 	Stream func() func() (ID, error)
-	// Now is the time that the generator goes by, for one that does not go by
-	// the wall's.
+	// Now is the time that the generator goes by, if it is not the wall's.
 	Now func() time.Time
-	// Close ends the process in good order.
+	// Close ends the process cleanly.
 	Close func() error
-	// Restart starts another process on the state that this one leaves behind,
-	// closed or not; the old one may still be running, and stand still in the
-	// middle of a call, where it reads the clock: Restart must not need a lock
-	// that it holds there. Without Restart, scripts that restart do not apply.
+	// Restart starts another process on the state that this one leaves behind, closed
+	// or not. The old one may still be running, stopped in the middle of a call where
+	// it reads the clock: Restart must not need a lock that the call holds there.
+	// Without Restart, scripts that restart do not apply.
 	Restart func() (Process[ID], error)
 }
 
-// Claim is what a generator promises. It is held to it.
+// Claim is what a generator promises, and what it is judged by.
 type Claim struct {
 	Exhausted Bound // while the last ID's tick is the clock's
 	Behind    Bound // while the last ID's tick is after the clock's
-	// Unordered says that IDs come in no particular order, at least not while the
-	// clock goes wrong. Reports still count those that are out of order.
+	// Unordered says that IDs come in no particular order, at least not while the clock
+	// goes wrong. Reports still count the IDs that are out of order.
 	Unordered bool
 }
 
-// Bound says how long a call may wait, and how far ahead of the clock its ID may
-// be. A call whose next free slot is no further ahead than either must be served.
+// Bound says how long a call may wait, and how far ahead of the clock its ID may be. A
+// call whose next free slot is no further ahead than either must be served.
 //
-// A generator that waits for the next tick when the tick's IDs are used up, and
-// fails while the clock is behind, claims
+// A generator that waits for the next tick when the tick's IDs are used up, and fails
+// while the clock is behind, claims
 //
 //	Claim{Exhausted: Bound{Wait: Forever}}
 //
-// since a clock that stands still (F7, F8) makes it wait for longer than a tick.
-// One that sleeps until the clock has caught up, however long that takes, claims
-// Wait: Forever for Behind as well; one that goes on from its last timestamp,
-// Borrow: Forever for both.
+// since a clock that stands still (F7, F8) makes it wait longer than a tick. A
+// generator that sleeps until the clock has caught up claims Wait: Forever for Behind
+// as well; one that continues from its last timestamp claims Borrow: Forever for both.
 type Bound struct {
 	Wait   time.Duration
 	Borrow time.Duration
@@ -133,8 +130,8 @@ func (b Bound) String() string {
 	return show("waits", b.Wait) + ", " + show("borrows", b.Borrow)
 }
 
-// ahead is the furthest that an ID may be ahead of the clock, whatever the cause.
+// ahead is the furthest that an ID may be ahead of the clock, for either cause.
 func (c Claim) ahead() time.Duration { return max(c.Exhausted.Borrow, c.Behind.Borrow) }
 
-// patience is the longest that a call may wait, whatever the causes it meets.
+// patience is the longest that a call may wait, for either cause.
 func (c Claim) patience() time.Duration { return max(c.Exhausted.Wait, c.Behind.Wait) }

@@ -13,24 +13,24 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// ClockKind is what a tickflake generator reads.
+// ClockKind is the clock that a tickflake generator reads.
 type ClockKind string
 
 const (
 	// Raw is the wall clock: every step reaches the strategy.
 	Raw ClockKind = "raw"
-	// Mono is a monoclock, which no step reaches.
+	// Mono is a monoclock: no step reaches the strategy.
 	Mono ClockKind = "mono"
 	// Resync is a monoclock that catches up with the wall after a suspend, by
 	// [monoclock.WithResync] with a threshold of a second and a limit of a day.
 	Resync ClockKind = "resync"
 )
 
-// ClockKinds are all of them.
+// ClockKinds lists all kinds.
 var ClockKinds = []ClockKind{Raw, Mono, Resync}
 
-// ParseClockKind reads a [ClockKind]. The error for any other text quotes it and says
-// which there are; it has no type of its own and wraps nothing.
+// ParseClockKind reads a [ClockKind]. The error for any other text quotes it and lists
+// the kinds.
 func ParseClockKind(text string) (ClockKind, error) {
 	for _, kind := range ClockKinds {
 		if text == string(kind) {
@@ -40,9 +40,16 @@ func ParseClockKind(text string) (ClockKind, error) {
 	return "", fmt.Errorf("clock %q: want raw, mono or resync", text)
 }
 
-// Of returns the clock of this kind that a process sees which is started now on the
-// faulty clock: the fault itself, or a new monoclock that goes by it.
-func (k ClockKind) Of(fault *clocktest.Virtual) generator.Clock {
+// FaultClock is a clock whose faults come when they are told to: a
+// [*clocktest.Virtual], or one that embeds it. Its wall is what Now returns.
+type FaultClock interface {
+	monoclock.Interface
+	monoclock.Source
+}
+
+// Of returns the clock of this kind for a process that is started now on the faulty
+// clock: the faulty clock itself, or a new monoclock that reads it.
+func (k ClockKind) Of(fault FaultClock) monoclock.Interface {
 	switch k {
 	case Mono:
 		return monoclock.New(monoclock.WithSource(fault))
@@ -52,24 +59,23 @@ func (k ClockKind) Of(fault *clocktest.Virtual) generator.Clock {
 	return fault
 }
 
-// Tickflake returns the [Subject] that is tickflake's own generator with a
-// strategy on a clock, and with options. Its claim is what [strategies.Limits]
-// says. Its layout is the default one with 4 bits of sequence, so that 16 IDs use
-// up a tick, unless the options give another.
+// Tickflake returns the [Subject] for tickflake's own generator with a strategy, a
+// clock and options. Its claim follows from [strategies.Limits]. Its layout is the
+// default one with 4 bits of sequence, so that 16 IDs use up a tick, unless the options
+// give another.
 //
-// Its node number is given by hand, so it keeps nothing across a restart. For one
+// Its node number is fixed, so it keeps no state across a restart. For a generator
 // under a lease, which does, see
 // [github.com/tickflake/tickflake/lease/leasetest.Leased].
 func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) Subject[snowflake.ID] {
 	layout := snowflake.Default()
 	layout.SequenceBits = 4
 	opts = append([]generator.Option{generator.WithStrategy(s), generator.WithLayout(layout), generator.WithNode(7)}, opts...)
-	start := func(clock generator.Clock) (*generator.Generator, error) {
+	start := func(clock monoclock.Interface) (*generator.Generator, error) {
 		return generator.New(append(opts[:len(opts):len(opts)], generator.WithClock(clock))...)
 	}
-	// Ask a generator, since the options may give another layout, perhaps one
-	// whose time is over or has not begun. If they are wrong, New says so when it
-	// is called.
+	// Ask a generator, since the options may give another layout, perhaps one whose
+	// time is over or has not begun. If the options are wrong, New returns the error.
 	gen, err := start(clocktest.NewVirtual(noon))
 	for year := firstWall.Year(); err != nil && year < lastWall.Year(); year++ {
 		gen, err = start(clocktest.NewVirtual(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)))
@@ -112,8 +118,8 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 	}
 }
 
-// checkTickflakeError returns what is wrong with an error of a tickflake
-// generator that has not been closed.
+// checkTickflakeError returns what is wrong with an error of a tickflake generator that
+// is not closed.
 func checkTickflakeError(err error) error {
 	var lead *generator.LeadError
 	var end *generator.EndOfTimeError
@@ -132,10 +138,9 @@ func checkTickflakeError(err error) error {
 	return nil
 }
 
-// SubjectOf returns the tickflake generator that a script asks for: with its
-// strategy, or the default one, on its clock, or the raw wall. The error is that of
-// [strategies.Parse] for the strategy, a [*strategies.ParseError], or that of
-// [ParseClockKind] for the clock.
+// SubjectOf returns the tickflake generator that a script asks for, with the default
+// strategy and the raw wall clock if it names none. The error is that of
+// [strategies.Parse] or [ParseClockKind].
 func SubjectOf(s Script) (Subject[snowflake.ID], error) {
 	strategy, kind := strategies.Default(), Raw
 	var err error

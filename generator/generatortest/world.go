@@ -9,7 +9,7 @@ import (
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
-// world is the time that a script runs in.
+// world is the time of a script.
 type world interface {
 	now() time.Time        // the wall
 	passed() time.Duration // true time since the script began
@@ -22,8 +22,8 @@ type world interface {
 	quiet(on bool)         // the judge is about to read the clock, or has read it
 	spun() <-chan struct{} // closed when a call did nothing but read the clock, and was ended
 
-	// hold holds the next caller to read the clock, after so many readings more,
-	// until it is woken, which may be done more than once.
+	// hold stops the next caller that reads the clock, after skip more readings, until
+	// wake is called. wake may be called more than once.
 	hold(skip int) (parked <-chan struct{}, wake func())
 }
 
@@ -57,15 +57,14 @@ type parking struct {
 	parked, wake chan struct{} // closed when it is held, and when it may go on
 }
 
-// patience is how often a call may read the clock. One that reads it more often
-// does not wait, it spins, or it would outlast the patience of whoever runs the
-// script. It must cover a clock that stands still for maxFreeze, looked at once
-// per resolution.
+// patience is how often a call may read the clock. A call that reads it more often
+// spins rather than waits. It must cover a clock that stands still for maxFreeze and is
+// read once per resolution.
 const patience = 1 << 22
 
-// resolution is that of the clocks in a script. With a finer one, a generator
-// that waits for what is left of its tick would do so a billion times while a
-// clock stands still a nanosecond before the tick's end.
+// resolution is that of the clocks in a script. With a finer one, a generator that
+// waits for the rest of its tick would wait a billion times while a clock stands still
+// a nanosecond before the tick's end.
 const resolution = time.Microsecond
 
 func newVirtual(begin time.Time) *virtual {
@@ -77,15 +76,15 @@ func newVirtual(begin time.Time) *virtual {
 	return w
 }
 
-// read is called by whoever is about to read the clock. It ends the goroutine of
-// one who spins: there is no other way out of code that is not ours.
+// read runs before each reading of the clock. It ends the goroutine of a call that
+// spins: code that is not ours can be ended in no other way.
 func (w *virtual) read() {
 	if w.reads.Add(-1) < 0 {
 		w.once.Do(func() { close(w.spin) })
 		runtime.Goexit()
 	}
 	if w.judging.Load() > 0 {
-		return // of a crowd, perhaps a call's reading too, and then the next counts
+		return // with several callers perhaps a call's reading too; then the next one counts
 	}
 	// One reading in four, in a pattern that never repeats: with every fourth, calls
 	// of four readings would always meet at the same.
@@ -97,7 +96,7 @@ func (w *virtual) read() {
 	}
 	if p := w.park.Load(); p != nil {
 		if p.skip.Add(-1) == -1 {
-			w.park.Store(nil) // the others read it as ever
+			w.park.Store(nil) // other callers read on
 			close(p.parked)
 			<-p.wake
 		}
@@ -182,8 +181,8 @@ func (w *virtual) calm() {
 	w.clock.Advance(time.Second) // a leap second that is still due
 }
 
-// bubble is the world of the time package inside a bubble of testing/synctest,
-// where time passes when all wait.
+// bubble is the world of package time inside a bubble of testing/synctest, where time
+// passes when all goroutines wait.
 type bubble struct{ began time.Time }
 
 func newBubble(begin time.Time) bubble {

@@ -1,24 +1,11 @@
-// Package leasetest tests a [lease.Store], and stands in for one in the tests of
-// programs that hold a lease.
+// Package leasetest tests generators under a lease.
 //
-// # To try out a Store
+// You need these names:
 //
-// [TestStore] checks what every [lease.Store] promises, with nothing going wrong.
-// [TestServer] checks what is left of it when the server behind the Store is
-// killed, answers late, or loses the connection in the middle of a write. A Store
-// of your own needs both:
+//   - [Leased]: tickflake's own generator under a lease, as a subject of package
+//     generatortest: scripts with restart, crash and takeover apply to it.
+//   - [TestKeepers]: keepers and generators on a real store, for the tests of an engine.
 //
-//	func TestConformance(t *testing.T) {
-//		addr := startServer(t)
-//		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
-//			return openStore(t, addr, namespace)
-//		})
-//	}
-//
-// What they cannot check is that an acknowledged write survives a power cut, or
-// the loss of one machine of several: that is a matter of how the server is set up.
-//
-// # To test what uses a Store
-//
-// [Memory] is a Store in memory whose faults come when they are told to.
+// The conformance suite of stores, and a store in memory whose faults come when they are
+// told to, are in package [github.com/tickflake/tickflake/stores/storetest].
 package leasetest

@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -29,7 +30,7 @@ func testRestart(t *testing.T, open opener) {
 				t.Run(name, func(t *testing.T) {
 					r := restart{store: open(t, fresh()), clock: clocktest.NewVirtual(time.Date(2029, 6, 1, 12, 0, 0, 0, time.UTC)),
 						strategy: strategy, seen: map[snowflake.ID]bool{}}
-					if _, ok := r.store.(lease.Locker); ok && crash {
+					if _, ok := r.store.(stores.Locker); ok && crash {
 						t.Skip("a lock ends with its process, and this test is one: the store's own tests kill some")
 					}
 					r.clock.AutoAdvance(true)
@@ -44,8 +45,9 @@ func testRestart(t *testing.T, open opener) {
 const restartWindow = 2 * time.Second
 
 type restart struct {
-	store    lease.Store
+	store    stores.Store
 	clock    *clocktest.Virtual
+	keeper   *lease.Keeper
 	strategy strategies.Strategy
 	seen     map[snowflake.ID]bool
 	last     time.Time // of any ID
@@ -116,6 +118,7 @@ func (r *restart) start(t *testing.T) *generator.Generator {
 	keeper, err := lease.Claim(t.Context(), r.store, lease.WithClock(r.clock), lease.WithNode(lease.NodeNumber(7)),
 		lease.WithWindow(restartWindow), lease.WithTimeout(time.Minute), lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler)))
 	must(t, err)
+	r.keeper = keeper
 	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(r.strategy))
 	must(t, err)
 	return gen
@@ -128,6 +131,7 @@ func (r *restart) must(t *testing.T, gen *generator.Generator) {
 
 // next issues one ID, which must be new, and later than those before.
 func (r *restart) next(t *testing.T, gen *generator.Generator) error {
+	r.keeper.Poll(t.Context())
 	id, err := gen.Next()
 	if err != nil {
 		return err

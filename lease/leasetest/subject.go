@@ -12,6 +12,8 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -22,21 +24,22 @@ import (
 // Each process has a Keeper and a Store of its own, on the cells that the one before
 // left behind. All want the same node number, so that each begins where the grant
 // of the one before ends, and no other number hides it if one does not. The keeper
-// has no goroutine: it does what is due before and after each call, and within one
-// that comes to the end of its grant.
+// has no goroutine: the subject polls it before and after each call, and whenever the
+// generator waits, so that nothing depends on the scheduler.
 type Leased struct {
 	// Strategy and Clock are the generator's. A zero Clock is the raw wall.
 	Strategy strategies.Strategy
 	Clock    generatortest.ClockKind
 
 	// Stores begins a script: it makes a place for cells, with none in it, and
-	// returns what opens it, once for each process. nil keeps them in a [Memory].
+	// returns what opens it, once for each process. nil keeps them in a
+	// [storetest.Memory].
 	//
 	// A process that starts may find the one before alive, or dead and its cell still
 	// locked, if it was opened in the same process of the operating system. So if the
 	// Store has a method Crash(), that is called first: it frees what the Store has
 	// locked, as the end of its process would.
-	Stores func() (open func() (lease.Store, error), err error)
+	Stores func() (open func() (stores.Store, error), err error)
 
 	// Window is how much time is granted at once, by default
 	// [lease.DefaultLocalWindow], which is shorter than most scripts.
@@ -79,21 +82,22 @@ func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 	return s
 }
 
-func inMemory() (open func() (lease.Store, error), err error) {
-	cells := NewMemory()
-	return func() (lease.Store, error) { return cells.Client(), nil }, nil
+func inMemory() (open func() (stores.Store, error), err error) {
+	cells := storetest.NewMemory()
+	return func() (stores.Store, error) { return cells.Client(), nil }, nil
 }
 
 // start starts a process.
-func (l Leased) start(fault *clocktest.Virtual, open func() (lease.Store, error)) (generatortest.Process[snowflake.ID], error) {
+func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error)) (generatortest.Process[snowflake.ID], error) {
 	fail := func(err error) (generatortest.Process[snowflake.ID], error) {
 		return generatortest.Process[snowflake.ID]{}, err
 	}
-	clock := l.Clock.Of(fault)
 	store, err := open()
 	if err != nil {
 		return fail(err)
 	}
+	p := &polled{Virtual: fault}
+	clock := l.Clock.Of(p)
 	keeper, err := lease.Claim(context.Background(), store,
 		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(l.Window), lease.WithNode(lease.NodeNumber(0)),
 		lease.WithTimeout(time.Minute), // which is real, as a disk's is that many write to
@@ -101,12 +105,12 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (lease.Store, error)
 	if err != nil {
 		return fail(fmt.Errorf("claim: %w", err))
 	}
+	p.keeper.Store(keeper)
 	options := append([]generator.Option{generator.WithStrategy(l.Strategy)}, l.Options...)
 	gen, err := generator.New(append(options, generator.WithLease(keeper))...)
 	if err != nil {
 		return fail(err)
 	}
-	p := &polled{fault: fault, keeper: keeper}
 	return generatortest.Process[snowflake.ID]{
 		Next: kept(p, gen.Next),
 		NextN: func(ids []snowflake.ID) (int, error) {
@@ -124,25 +128,35 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (lease.Store, error)
 	}, nil
 }
 
-// polled does the work of a keeper's goroutine.
+// polled does the work of a keeper's goroutine. It is the clock of its process.
 type polled struct {
-	fault  *clocktest.Virtual
-	keeper *lease.Keeper
-	due    atomic.Int64 // true time when the goroutine would wake up
+	*clocktest.Virtual
+	keeper atomic.Pointer[lease.Keeper] // nil until it has claimed
+	due    atomic.Int64                 // true time when the goroutine would wake up
 }
 
 func (p *polled) poll() {
-	next := p.keeper.Poll(context.Background())
-	p.due.Store(int64(p.fault.Passed() + next))
+	next := p.keeper.Load().Poll(context.Background())
+	p.due.Store(int64(p.Passed() + next))
+}
+
+// After is the clock's. The generator waits by it, and a keeper's goroutine would run
+// meanwhile.
+func (p *polled) After(d time.Duration) <-chan time.Time {
+	over := p.Virtual.After(d)
+	if p.keeper.Load() != nil {
+		p.poll()
+	}
+	return over
 }
 
 // kept is a call, with the keeper at work. Before the call it does what came due
-// while nobody called. After it, it looks again, though nothing may be due: that
+// since the last call. After it, it looks again, though nothing may be due: that
 // gives a takeover readings of the clock at which to stop the process in the midst
 // of its keeper's work.
 func kept[T any](p *polled, call func() (T, error)) func() (T, error) {
 	return func() (T, error) {
-		if int64(p.fault.Passed()) >= p.due.Load() {
+		if int64(p.Passed()) >= p.due.Load() {
 			p.poll()
 		}
 		result, err := call()

@@ -11,12 +11,14 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 // crashing is a Store whose locks the test has to free.
 type crashing struct {
-	leasetest.LockingMemory
+	storetest.LockingMemory
 	crashes *int
 }
 
@@ -48,9 +50,9 @@ func TestLeased(t *testing.T) {
 // On a store with locks, a process that starts must find the one before dead.
 func TestLeasedOnLocks(t *testing.T) {
 	crashes := 0
-	l := leasetest.Leased{Strategy: strategies.Default(), Clock: generatortest.Mono, Window: time.Second, Stores: func() (func() (lease.Store, error), error) {
-		cells := leasetest.NewMemory()
-		return func() (lease.Store, error) { return crashing{cells.Client().Locking(), &crashes}, nil }, nil
+	l := leasetest.Leased{Strategy: strategies.Default(), Clock: generatortest.Mono, Window: time.Second, Stores: func() (func() (stores.Store, error), error) {
+		cells := storetest.NewMemory()
+		return func() (stores.Store, error) { return crashing{cells.Client().Locking(), &crashes}, nil }, nil
 	}}
 	s := l.Subject()
 	assert.Equal(t, "wait:1s on mono under a lease", s.Name)
@@ -62,13 +64,13 @@ func TestLeasedOnLocks(t *testing.T) {
 
 func TestLeasedWithoutStore(t *testing.T) {
 	none := errors.New("no disk")
-	for _, stores := range []func() (func() (lease.Store, error), error){
-		func() (func() (lease.Store, error), error) { return nil, none },
-		func() (func() (lease.Store, error), error) {
-			return func() (lease.Store, error) { return nil, none }, nil
+	for _, open := range []func() (func() (stores.Store, error), error){
+		func() (func() (stores.Store, error), error) { return nil, none },
+		func() (func() (stores.Store, error), error) {
+			return func() (stores.Store, error) { return nil, none }, nil
 		},
 	} {
-		r := generatortest.RunScript(leasetest.Leased{Strategy: strategies.Default(), Stores: stores}.Subject(), script(t, "ids 1"))
+		r := generatortest.RunScript(leasetest.Leased{Strategy: strategies.Default(), Stores: open}.Subject(), script(t, "ids 1"))
 		require.Len(t, r.Violations, 1)
 		assert.Equal(t, generatortest.NoStart, r.Violations[0].Kind)
 		assert.Contains(t, r.Violations[0].Detail, "no disk")

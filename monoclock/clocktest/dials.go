@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// maxRate is the fastest that a slew runs the wall, times true time.
+// maxRate is the fastest rate of a slew, times true time.
 const maxRate = 1000
 
-// dials are a wall and a monotonic clock, and what is wrong with them. They hold
-// no lock. All times are in nanoseconds and saturate.
+// dials are a wall and a monotonic clock with their faults. They hold no lock. All
+// times are in nanoseconds and saturate.
 type dials struct {
 	now int64 // true time since construction
 
@@ -20,9 +20,9 @@ type dials struct {
 	thaw    int64 // both stand still until this true time
 	slewEnd int64 // the wall runs at rate until this true time
 	rate    float64
-	// What the slew has done so far: unfrozen true time, and the wall's share of
-	// it. The share is always taken of the whole, so that roundings do not add
-	// up, and the wall does not depend on how many moves brought it there.
+	// The slew so far: unfrozen true time, and the wall's share of it. The share is
+	// computed from the whole, so that roundings do not add up, and the wall does not
+	// depend on the number of moves.
 	slewRan, slewGave int64
 
 	leap bool // the next whole second is repeated
@@ -33,8 +33,8 @@ type dials struct {
 	wallHold, monoHold int64
 }
 
-// advance lets true time pass up to the instant to, in pieces in which both
-// clocks run evenly. An instant that has passed changes nothing.
+// advance lets true time pass up to the instant to, in pieces in which both clocks run
+// evenly. An instant in the past changes nothing.
 func (d *dials) advance(to int64) {
 	for d.now < to {
 		end := to
@@ -55,7 +55,7 @@ func (d *dials) advance(to int64) {
 		}
 		d.now = end
 	}
-	d.read() // so that a hold ends when its multiple comes, looked at or not
+	d.read() // so that a hold ends when its multiple comes, also without a reading
 }
 
 // slewed returns how far the wall goes in the next ran of true time.
@@ -70,8 +70,8 @@ func (d *dials) slewed(ran int64) int64 {
 	return gain
 }
 
-// runWall lets the wall go on by by, which is not negative, and repeats a second
-// on the way if one is to be repeated.
+// runWall advances the wall by by, which is not negative, and repeats a second on the
+// way if a leap second is due.
 func (d *dials) runWall(by int64) {
 	next := add(d.wall, by)
 	second := add(floor(d.wall, int64(time.Second)), int64(time.Second))
@@ -121,8 +121,8 @@ func (d *dials) read() (wall, mono int64) {
 	return coarsely(d.wall, d.grain, &d.wallHold), coarsely(d.mono, d.grain, &d.monoHold)
 }
 
-// coarsely returns the last multiple of grain that v has reached, or hold until
-// one is reached after it. A clock that has gone back is no longer held.
+// coarsely returns the last multiple of grain that v has reached, or hold until v
+// reaches a multiple after it. A clock that has gone back is no longer held.
 func coarsely(v, grain int64, hold *int64) int64 {
 	reached := floor(v, grain)
 	if v < *hold || reached >= *hold {
@@ -140,7 +140,7 @@ func floor(v, unit int64) int64 {
 	return add(v, -over)
 }
 
-// add returns a + b, or the limit that the sum lies beyond.
+// add returns a + b, or the limit that the sum would pass.
 func add(a, b int64) int64 {
 	sum := a + b
 	if a > 0 && b > 0 && sum < 0 {

@@ -19,7 +19,7 @@ var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 // The wall steps back an hour under a generator that reads it.
 func Example_rawWall() {
 	clock := clocktest.NewVirtual(noon)
-	gen, err := generator.New(generator.WithClock(clock), generator.WithStrategy(strategies.Reject()))
+	gen, err := generator.New(generator.WithNode(0), generator.WithClock(clock), generator.WithStrategy(strategies.Reject()))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,11 +39,11 @@ func Example_rawWall() {
 	// later:  <nil>
 }
 
-// The same step under a monoclock, which shows it as drift and is not disturbed.
+// The same step under a monoclock, which shows it as drift and goes on.
 func Example_monoclock() {
 	clock := clocktest.NewVirtual(noon)
 	mono := monoclock.New(monoclock.WithSource(clock))
-	gen, err := generator.New(generator.WithClock(mono), generator.WithStrategy(strategies.Reject()))
+	gen, err := generator.New(generator.WithNode(0), generator.WithClock(mono), generator.WithStrategy(strategies.Reject()))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func ExampleVirtual_BlockUntil() {
 	go func() { woke <- <-clock.After(time.Minute) }()
 
 	if err := clock.BlockUntil(ctx, 1); err != nil {
-		log.Fatal(err) // nobody came to wait
+		log.Fatal(err) // no caller waits
 	}
 	fmt.Println("waiting:", clock.Waiting())
 	fmt.Println("too soon:", clock.Advance(59*time.Second))
@@ -87,13 +87,13 @@ func ExampleVirtual_BlockUntil() {
 }
 
 // A hundred thousand IDs take 25 seconds at the ceiling of this layout. The
-// generator waits for every tick, and the example for none.
+// generator waits for every tick, and the example takes no time.
 func ExampleVirtual_AutoAdvance() {
 	clock := clocktest.NewVirtual(noon)
 	clock.AutoAdvance(true)
 	layout := snowflake.Default()
 	layout.SequenceBits = 2 // 4 IDs per millisecond
-	gen, err := generator.New(generator.WithClock(clock), generator.WithLayout(layout))
+	gen, err := generator.New(generator.WithNode(0), generator.WithClock(clock), generator.WithLayout(layout))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func ExampleVirtual_AutoAdvance() {
 }
 
 // Code that uses the clocks of github.com/benbjohnson/clock sets a timer, and the
-// wall is set back while it runs. The timer does not care.
+// wall is set back while it runs. The timer is not affected.
 func ExampleMock() {
 	mock := clocktest.NewMock(noon)
 	timer := mock.Timer(time.Minute)

@@ -11,22 +11,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
 var (
-	_ generator.Clock  = (*clocktest.Virtual)(nil)
-	_ monoclock.Source = (*clocktest.Virtual)(nil)
-	_ generator.Clock  = (*clocktest.Mock)(nil)
-	_ monoclock.Source = (*clocktest.Mock)(nil)
-	_ clock.Clock      = (*clocktest.Mock)(nil)
+	_ monoclock.Interface = (*clocktest.Virtual)(nil)
+	_ monoclock.Source    = (*clocktest.Virtual)(nil)
+	_ monoclock.Interface = (*clocktest.Mock)(nil)
+	_ monoclock.Source    = (*clocktest.Mock)(nil)
+	_ clock.Clock         = (*clocktest.Mock)(nil)
 )
 
 // faulty is what both clocks have.
 type faulty interface {
-	generator.Clock
+	monoclock.Interface
 	monoclock.Source
 	Sleep(time.Duration)
 	Passed() time.Duration
@@ -180,7 +179,7 @@ func TestSlewInSmallSteps(t *testing.T) {
 	assert.Equal(t, noon.Add(1000), v.Wall())
 }
 
-// No fault delays or hastens who waits, except that a restart forgets them.
+// No fault delays or hastens a waiter, except that a restart forgets all waiters.
 func TestFaultsLeaveWaitersAlone(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
@@ -256,7 +255,7 @@ func TestSaturation(t *testing.T) {
 	})
 }
 
-// Whatever is given, and on top of whatever, nothing panics, true time and the
+// With any values, in any order, nothing panics, true time and the
 // monotonic reading do not go back, and the readings agree.
 func TestNonsense(t *testing.T) {
 	durations := []time.Duration{math.MinInt64, -time.Hour, -1, 0, 1, time.Hour, forever}

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// faulty is what both clocks are made of: the dials, a lock for them, and those
-// who wait. A reading costs as good as nothing, because whoever moves the dials
-// leaves the readings behind.
+// faulty is the part that both clocks share: the dials, their lock, and the waiters.
+// Each change of the dials publishes the readings in atomics, so a reading takes no
+// lock.
 type faulty struct {
 	wall, mono, passed atomic.Int64 // the dials' readings and true time
 
 	onRead atomic.Pointer[func()]
 
-	// truth returns the true time since construction, where another clock keeps
-	// it. It is nil where the dials do.
+	// truth returns the true time since construction if another clock keeps it. It is
+	// nil if the dials keep it.
 	truth func() int64
 
 	mu    sync.Mutex // of all below
@@ -23,7 +23,7 @@ type faulty struct {
 	queue queue
 }
 
-// begin sets the wall to start, and returns what it then shows.
+// begin sets the wall to start and returns its reading.
 func (c *faulty) begin(start time.Time) time.Time {
 	c.dials.wall = int64(start.Sub(time.Unix(0, 0))) // saturates
 	c.publish()
@@ -31,79 +31,78 @@ func (c *faulty) begin(start time.Time) time.Time {
 }
 
 // Step makes the wall jump by d, ahead or, if d is negative, back. The monotonic
-// reading does not move. It is what NTP does with a large error, and an operator
-// with a clock set by hand.
+// reading does not move. NTP does so with a large error, and an operator who sets a
+// clock by hand.
 //
-// A Step while the clock is frozen shows at once. The wall saturates in the years
-// 1677 and 2262; stepped beyond, it stands there.
+// A Step while the clock is frozen shows at once. The wall saturates in the years 1677
+// and 2262 and stands still there.
 func (c *faulty) Step(d time.Duration) {
 	c.change(func() { c.dials.step(int64(d)) })
 }
 
-// Slew makes the wall run at rate times true time for the next d of true time,
-// while the monotonic reading keeps to true time. It is what NTP does with a
-// small error, only stronger: 0.5 is half speed, 1.0005 the fastest of ntpd.
-// Afterwards the wall keeps what it has gained or lost.
+// Slew makes the wall run at rate times true time for the next d of true time, while
+// the monotonic reading keeps to true time. NTP does so with a small error: ntpd runs
+// at most at 1.0005, while 0.5 here is half speed. Afterwards the wall keeps the
+// difference.
 //
-// A Slew replaces the one before. One of d <= 0 ends it. Its d counts on while the
-// clock is frozen. A rate below 0 counts as 0, above 1000 as 1000, and NaN as 1.
-// The wall is right to the nanosecond for 104 days of slewing, and to one part in
-// 2^53 beyond.
+// A Slew replaces the one before, and one of d <= 0 ends it. Its d counts on while the
+// clock is frozen. A rate below 0 counts as 0, above 1000 as 1000, and NaN as 1. The
+// wall is right to the nanosecond for 104 days of slewing, and to one part in 2^53
+// beyond.
 func (c *faulty) Slew(rate float64, d time.Duration) {
 	c.change(func() { c.dials.slew(rate, int64(d)) })
 }
 
-// Freeze makes both readings stand still for the next d of true time. Then they
-// go on from where they stood, and stay behind by d. Whoever waits is woken by
-// true time all the same. It is a clock that a hypervisor does not update.
+// Freeze makes both readings stand still for the next d of true time. Then they go on
+// from there, and stay behind by d. Waiters are woken by true time all the same. A
+// hypervisor that does not update the clock does so.
 //
-// A Freeze replaces the one before. One of d <= 0 thaws the clock now.
+// A Freeze replaces the one before. One of d <= 0 ends it now.
 func (c *faulty) Freeze(d time.Duration) {
 	c.change(func() { c.dials.freeze(int64(d)) })
 }
 
 // Coarse makes both readings advance only to multiples of granularity: the wall's
-// counted from 1970, the monotonic's from zero. It is a clock that is updated by
-// a timer, such as every 15.6 ms on older Windows.
+// counted from 1970, the monotonic's from zero. A clock that a timer updates does so,
+// every 15.6 ms on older Windows.
 //
-// It never sets a reading back: one that is past the last multiple stands until
-// the next. A multiple that a Step back takes away is gone at once. No time is
-// lost; the readings catch up when Coarse is ended, by a granularity <= 0. A Coarse
-// replaces the one before, and works on a frozen clock too.
+// It never sets a reading back: a reading past the last multiple stands still until the
+// next. A Step back below a multiple takes effect at once. No time is lost: the
+// readings catch up when a granularity <= 0 ends it. A Coarse replaces the one before,
+// and works on a frozen clock too.
 func (c *faulty) Coarse(granularity time.Duration) {
 	c.change(func() { c.dials.coarse(int64(granularity)) })
 }
 
 // Suspend makes the machine sleep for d: the wall goes on by d, and the monotonic
-// reading does not, as on Linux. Whoever waits does not notice either, and
-// afterwards still has to wait for what was left. No true time passes, so a slew
-// or a freeze lasts as long as it would have.
+// reading does not, as on Linux. Waiters do not notice it, and still have to wait for
+// the rest of their time. No true time passes, so a slew or a freeze lasts as long as
+// before.
 //
-// A d <= 0 does nothing. The wall goes on even while it is frozen, since a machine
-// that wakes takes the time from its hardware clock, and at true speed while it is
-// slewed. It saturates in the year 2262.
+// A d <= 0 does nothing. The wall goes on even while it is frozen, since a machine that
+// wakes takes the time from its hardware clock, and at true speed while it is slewed.
+// It saturates in the year 2262.
 func (c *faulty) Suspend(d time.Duration) {
 	c.change(func() { c.dials.suspend(int64(d)) })
 }
 
-// LeapSecond makes the wall repeat one second: when it next reaches a whole
-// second, it is set back by one. The monotonic reading does not move.
+// LeapSecond makes the wall repeat one second: when it next reaches a whole second, it
+// is set back by one. The monotonic reading does not move.
 //
-// The wall reaches a second by running, slewed or not, or in a Suspend. A Step
-// leaps over it, and the leap second then comes at the next one. The second is
-// whole by the clock itself, whatever Coarse makes of its reading. A second
-// LeapSecond before the first has come does nothing.
+// The wall reaches a second by running, slewed or not, or in a Suspend. A Step passes
+// over it; the leap second then comes at the next whole second. Coarse does not change
+// which second is whole. A second LeapSecond before the first has come does nothing.
 func (c *faulty) LeapSecond() {
 	c.change(func() { c.dials.leap = true })
 }
 
-// Restart is a reboot: the monotonic reading begins again at zero, and whoever
-// waits is forgotten and never woken. The wall goes on, and true time with it. The
-// other faults stay as they are. The reboot itself takes no time; Suspend for as
-// long as it should.
+// Restart is a reboot: the monotonic reading begins again at zero, and all waiters are
+// forgotten and never woken. The wall and true time go on, and the other faults stay.
+// The reboot itself takes no time; call Suspend for its duration.
 //
-// What ran before is gone too: make a new [github.com/tickflake/tickflake/monoclock.Clock] and
-// a new generator. An old one would see its monotonic time go back.
+// The processes of before are gone too: make a new
+// [github.com/tickflake/tickflake/monoclock.Clock] and a new generator. An old one
+// would see its monotonic time go back.
 //
 // On a [Mock] it stops every Timer, Ticker and AfterFunc; a Reset would start them
 // again. Contexts made by WithTimeout and WithDeadline end nevertheless.
@@ -125,33 +124,32 @@ func (c *faulty) Wall() time.Time {
 }
 
 // Now is the same as Wall, under the name that a
-// [github.com/tickflake/tickflake/generator.Clock] has: a generator on this clock reads
+// [github.com/tickflake/tickflake/monoclock.Interface] has. A generator on this clock reads
 // a raw wall clock.
 func (c *faulty) Now() time.Time {
 	c.look()
 	return c.shown()
 }
 
-// Elapsed returns the monotonic reading. It begins at zero, never decreases but in
-// a Restart, and saturates at 292 years.
+// Elapsed returns the monotonic reading. It begins at zero, decreases only in a
+// Restart, and saturates at 292 years.
 func (c *faulty) Elapsed() time.Duration {
 	c.look()
 	return time.Duration(c.mono.Load())
 }
 
-// Passed returns the true time since construction, which is neither of the
-// readings. It saturates at 292 years, where true time ends. It does not call
-// what OnRead gave.
+// Passed returns the true time since construction. It saturates at 292 years, where
+// true time ends. It does not call the function of OnRead.
 func (c *faulty) Passed() time.Duration {
 	c.follow()
 	return time.Duration(c.passed.Load())
 }
 
-// OnRead has f called before every reading by Now, Wall or Elapsed, in the reader's
-// goroutine and outside all locks. It may count, hold the reader up between two
-// readings, or change the clock, which the reading then shows. It must not read
-// the clock, or it calls itself. A nil f ends it. Readers that have begun may still
-// call the one before.
+// OnRead calls f before every reading by Now, Wall or Elapsed, in the reader's
+// goroutine and outside all locks. f may count, hold the reader between two readings,
+// or change the clock, which the reading then shows. f must not read the clock, or it
+// calls itself. A nil f ends it. A reading that has begun may still call the function
+// before.
 func (c *faulty) OnRead(f func()) {
 	if f == nil {
 		c.onRead.Store(nil)
@@ -160,7 +158,7 @@ func (c *faulty) OnRead(f func()) {
 	c.onRead.Store(&f)
 }
 
-// look is what comes before a reading.
+// look runs before a reading.
 func (c *faulty) look() {
 	if f := c.onRead.Load(); f != nil {
 		(*f)()
@@ -168,7 +166,7 @@ func (c *faulty) look() {
 	c.follow()
 }
 
-// follow brings the dials to the true time, where another clock keeps it.
+// follow brings the dials to the true time if another clock keeps it.
 func (c *faulty) follow() {
 	if c.truth == nil || c.truth() <= c.passed.Load() {
 		return
@@ -176,7 +174,7 @@ func (c *faulty) follow() {
 	c.change(func() {})
 }
 
-// change makes a change to the dials, or to who waits, at the true time.
+// change makes a change to the dials or the waiters at the true time.
 func (c *faulty) change(do func()) {
 	var now int64
 	if c.truth != nil {
@@ -192,8 +190,8 @@ func (c *faulty) change(do func()) {
 	c.publish()
 }
 
-// publish leaves the readings where they can be read without the lock. True time
-// is the last of them, for follow goes by it.
+// publish stores the readings for readers without the lock. True time is stored last,
+// because follow goes by it.
 func (c *faulty) publish() {
 	wall, mono := c.dials.read()
 	c.wall.Store(wall)
@@ -201,5 +199,5 @@ func (c *faulty) publish() {
 	c.passed.Store(c.dials.now)
 }
 
-// shown is the wall reading, without a look.
+// shown is the wall reading, without a call of look.
 func (c *faulty) shown() time.Time { return time.Unix(0, c.wall.Load()).UTC() }

@@ -8,18 +8,18 @@ import (
 )
 
 // Mock is a faulty clock with timers and tickers: a Mock of
-// github.com/benbjohnson/clock whose time is the true time, and whose Now, Since
-// and Until are the faulty wall. It satisfies that package's Clock. Make one with
+// github.com/benbjohnson/clock whose time is the true time, and whose Now, Since and
+// Until show the faulty wall. It satisfies that package's Clock. Make one with
 // [NewMock]; the zero Mock is not usable.
 //
-// Take it for scenarios of a few steps, never for a long run: every Add and Set,
-// and every timer that fires, sleeps a real millisecond. It is there so that woken
-// goroutines get to run, and promises nothing; see BlockUntil for what does.
+// Take it for scenarios of a few steps, not for a long run: every Add and Set, and
+// every timer that fires, sleeps a real millisecond to let woken goroutines run. That
+// sleep guarantees nothing; BlockUntil does.
 //
 // Timers and tickers go by true time. The times that they and After send on their
 // channels are the true time, not the wall reading.
 //
-// A Mock is safe for use by several goroutines at once, except that one at a time
+// A Mock is safe for use by several goroutines at once, except that only one at a time
 // may call Add, Set or WaitForAllTimers.
 type Mock struct {
 	*clock.Mock
@@ -38,13 +38,13 @@ func NewMock(start time.Time) *Mock {
 	return m
 }
 
-// Add lets d of true time pass, and fires the timers that are due on the way. A
-// d < 0 counts as 0.
+// Add lets d of true time pass, and fires the timers that are due on the way. A d < 0
+// counts as 0.
 func (m *Mock) Add(d time.Duration) { m.Mock.Add(max(d, 0)) }
 
-// Set lets true time pass until it is t, counted from the start, and fires the
-// timers that are due on the way. True time does not go back: a t that has passed
-// counts as the present. To set the wall, call Step.
+// Set lets true time pass until it is t, counted from the start, and fires the timers
+// that are due on the way. True time does not go back: a t in the past counts as the
+// present. To set the wall, call Step.
 func (m *Mock) Set(t time.Time) {
 	if now := m.Mock.Now(); t.Before(now) {
 		t = now
@@ -81,14 +81,14 @@ func (m *Mock) Timer(d time.Duration) *clock.Timer {
 	return m.remember(d, m.Mock.Timer)
 }
 
-// AfterFunc returns a timer that calls f in its own goroutine once d of true time
-// has passed. With a d <= 0 that is in the next Add or Set.
+// AfterFunc returns a timer that calls f in its own goroutine once d of true time has
+// passed, or in the next Add or Set if d <= 0.
 func (m *Mock) AfterFunc(d time.Duration, f func()) *clock.Timer {
 	return m.remember(d, func(d time.Duration) *clock.Timer { return m.Mock.AfterFunc(d, f) })
 }
 
-// WithDeadline returns a context that ends when as much true time has passed as
-// the wall now lacks to t, or with its parent. Its Deadline is that true time.
+// WithDeadline returns a context that ends with its parent, or when as much true time
+// has passed as the wall now is short of t. Its Deadline is that true time.
 func (m *Mock) WithDeadline(parent context.Context, t time.Time) (context.Context, context.CancelFunc) {
 	return m.Mock.WithTimeout(parent, m.Until(t))
 }
@@ -103,8 +103,8 @@ func (m *Mock) Ticker(d time.Duration) *clock.Ticker {
 // Tick returns the channel of a Ticker that only Restart can stop.
 func (m *Mock) Tick(d time.Duration) <-chan time.Time { return m.Ticker(d).C }
 
-// remember makes a timer, and has it counted among those who wait. It holds no
-// lock while it makes it, since the mock may sleep in there.
+// remember makes a timer and counts it among the waiters. It holds no lock while it
+// makes it, since the mock may sleep there.
 func (m *Mock) remember(d time.Duration, timer func(time.Duration) *clock.Timer) *clock.Timer {
 	began := int64(m.Passed())
 	t := timer(d)

@@ -51,7 +51,7 @@ func (m *model) run(d time.Duration) {
 	m.move(&m.wall, to)
 }
 
-// move moves a hand, and what it shows if it has come by a multiple of the grain.
+// move moves a hand, and its reading if it has passed a multiple of the grain.
 func (m *model) move(h *hand, to time.Duration) {
 	was := h.at
 	h.at = to
@@ -74,8 +74,7 @@ func (m *model) coarse(grain time.Duration) {
 	}
 }
 
-// A clock shows what the model shows, whatever the faults and however far it is
-// moved at once.
+// A clock shows the same as the model, under any faults and for moves of any length.
 func TestAgainstModel(t *testing.T) {
 	// Quanta at these rates are whole nanoseconds.
 	rates := []float64{0, 0.5, 0.75, 1, 1.5, 2, 3.25, 40}

@@ -2,12 +2,12 @@ package clocktest
 
 import "time"
 
-// Virtual is a clock whose true time passes only when the test says so, and in no
-// real time at all. Take it for everything but timers and tickers. Make one with
-// [NewVirtual]; the zero Virtual stands at the year 1970.
+// Virtual is a clock whose true time passes only when the test says so, and in no real
+// time. Take it for everything but timers and tickers. Make one with [NewVirtual]; the
+// zero Virtual stands at the year 1970.
 //
-// It serves as the clock of a generator, which then reads a raw wall clock, and as
-// the source of a [github.com/tickflake/tickflake/monoclock.Clock].
+// It serves as the clock of a generator, which then reads a raw wall clock, and as the
+// source of a [github.com/tickflake/tickflake/monoclock.Clock].
 //
 // A Virtual is safe for use by several goroutines at once. A reading takes a few
 // nanoseconds and allocates nothing.
@@ -26,8 +26,8 @@ func NewVirtual(start time.Time) *Virtual {
 }
 
 // After returns a channel that receives the wall reading once d of true time has
-// passed: in an Advance or WakeNext, or at once if d <= 0 or while AutoAdvance is
-// on. The channel is buffered, so nobody who gave up listening holds up the clock.
+// passed: in an Advance or WakeNext, or at once if d <= 0 or while AutoAdvance is on.
+// The channel is buffered, so a receiver that has gone does not block the clock.
 func (v *Virtual) After(d time.Duration) <-chan time.Time {
 	c := make(chan time.Time, 1)
 	v.mu.Lock()
@@ -45,17 +45,17 @@ func (v *Virtual) After(d time.Duration) <-chan time.Time {
 	return c
 }
 
-// Sleep returns once d of true time has passed. It is otherwise as After.
+// Sleep returns once d of true time has passed. Otherwise it is like After.
 func (v *Virtual) Sleep(d time.Duration) { <-v.After(d) }
 
-// Advance lets d of true time pass and returns how many waiters woke. They wake in
-// the order of their deadlines, and of equal ones who began first is first. The
-// clock stands at a waiter's deadline when it is woken, and that reading is what
-// it receives. Advance does not wait for it to run: who wants to see every waiter
-// at its own time calls WakeNext in turn.
+// Advance lets d of true time pass and returns how many waiters woke. They wake in the
+// order of their deadlines; of equal deadlines the wait that began first is first. When
+// a waiter wakes, the clock stands at its deadline, and the waiter receives that
+// reading. Advance does not wait for a waiter to run: to let each run at its own time,
+// call WakeNext in turn.
 //
-// A d < 0 counts as 0, which wakes those who have no time left. True time ends 292
-// years after construction; from then on nothing passes.
+// A d < 0 counts as 0, which wakes the waiters whose time is up. True time ends 292
+// years after construction; from then on no time passes.
 func (v *Virtual) Advance(d time.Duration) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -63,8 +63,8 @@ func (v *Virtual) Advance(d time.Duration) int {
 }
 
 // WakeNext lets true time pass up to the earliest deadline, and wakes exactly one
-// waiter, the one who began first of several. It returns how much time passed,
-// which is 0 for the others of them, or false if nobody waits.
+// waiter, of several the one that began first. It returns how much time passed, which
+// is 0 for the others with the same deadline, or false without waiters.
 func (v *Virtual) WakeNext() (time.Duration, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -77,19 +77,19 @@ func (v *Virtual) WakeNext() (time.Duration, bool) {
 	return time.Duration(w.deadline - began), true
 }
 
-// AutoAdvance, while on, has a caller that waits move true time itself, by what it
-// waits for: After returns a channel that has already received, and Sleep returns
-// at once. Those who waited from before and are due on the way are woken. It makes
-// one blocking generator run at full speed without a second goroutine; with
-// several callers, each moves the time of the others.
+// AutoAdvance, while on, lets a caller that waits move true time itself, by its own
+// wait: After returns a channel that has already received, and Sleep returns at once.
+// Earlier waiters that are due on the way are woken. One blocking generator then runs
+// at full speed without a second goroutine; with several callers, each moves the time
+// of the others.
 func (v *Virtual) AutoAdvance(on bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.auto = on
 }
 
-// move lets true time pass up to the instant to, wakes those who are due, and
-// returns how many. It needs the lock.
+// move lets true time pass up to the instant to, wakes the waiters that are due, and
+// returns their number. The caller holds the lock.
 func (v *Virtual) move(to int64) (woken int) {
 	for {
 		w, ok := v.queue.next(to)
@@ -104,7 +104,7 @@ func (v *Virtual) move(to int64) (woken int) {
 	return woken
 }
 
-// wake wakes w with the clock at its deadline. It needs the lock.
+// wake wakes w with the clock at its deadline. The caller holds the lock.
 func (v *Virtual) wake(w waiter) {
 	v.dials.advance(w.deadline)
 	v.publish()

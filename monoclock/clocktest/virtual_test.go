@@ -157,7 +157,7 @@ func TestGeneratorWaitsByTheClock(t *testing.T) {
 	v.AutoAdvance(true)
 	layout := snowflake.Default()
 	layout.SequenceBits = 4
-	gen, err := generator.New(generator.WithClock(v), generator.WithLayout(layout), generator.WithStrategy(strategies.Wait()))
+	gen, err := generator.New(generator.WithNode(0), generator.WithClock(v), generator.WithLayout(layout), generator.WithStrategy(strategies.Wait()))
 	require.NoError(t, err)
 	for range 16_000 {
 		_, err := gen.Next()

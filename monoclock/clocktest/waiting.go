@@ -11,25 +11,25 @@ import (
 // waiter is one wait that has not ended.
 type waiter struct {
 	deadline int64            // in true time since construction
-	wake     chan<- time.Time // or nil, where another clock wakes
+	wake     chan<- time.Time // nil if another clock wakes
 	stop     func()           // ends the wait unwoken, or nil
 }
 
-// queue is those who wait, in the order in which they are woken, and those who
-// wait for them to. It holds no lock.
+// queue holds the waiters in the order in which they wake, and the callers of
+// BlockUntil. It holds no lock.
 type queue struct {
 	waiters []waiter
 	blocked []blocked
 	stops   []func() // of tickers, which wait without a deadline
 }
 
-// blocked is a caller of BlockUntil, until enough closes.
+// blocked is a caller of BlockUntil, which waits until enough closes.
 type blocked struct {
 	n      int
 	enough chan struct{}
 }
 
-// join adds w behind everyone whose deadline is not later.
+// join adds w behind all waiters whose deadline is not later.
 func (q *queue) join(w waiter) {
 	i := sort.Search(len(q.waiters), func(i int) bool { return q.waiters[i].deadline > w.deadline })
 	q.waiters = slices.Insert(q.waiters, i, w)
@@ -52,14 +52,15 @@ func (q *queue) next(to int64) (w waiter, ok bool) {
 	return w, true
 }
 
-// drop removes everyone whose deadline is not after now.
+// drop removes the waiters whose deadline is not after now.
 func (q *queue) drop(now int64) {
 	for ok := true; ok; {
 		_, ok = q.next(now)
 	}
 }
 
-// clear removes everyone, and returns how to stop those that another clock wakes.
+// clear removes all waiters, and returns the functions that stop those that another
+// clock wakes.
 func (q *queue) clear() (stops []func()) {
 	stops = q.stops
 	for _, w := range q.waiters {
@@ -71,14 +72,14 @@ func (q *queue) clear() (stops []func()) {
 	return stops
 }
 
-// Waiting returns how much longer each waiter has to wait, in true time and in the
-// order in which they are woken. It is empty if nobody waits.
+// Waiting returns the rest of each wait, in true time and in the order in which the
+// waiters wake. It is empty without waiters.
 //
-// A caller that gave up its wait, as at the end of a context, counts until its
-// deadline: it left its channel behind, and the clock cannot see that nobody
-// listens. On a [Mock] these are the waits begun by After, Sleep, Timer and
-// AfterFunc; a Timer that was stopped or reset counts until its first deadline,
-// and Tickers do not count.
+// A wait that its caller gave up, as at the end of a context, counts until its
+// deadline: its channel stays behind, and the clock cannot see that the receiver has
+// gone. On a [Mock] these are the waits begun by After, Sleep, Timer and AfterFunc; a
+// Timer that was stopped or reset counts until its first deadline, and Tickers do not
+// count.
 func (c *faulty) Waiting() []time.Duration {
 	c.follow()
 	c.mu.Lock()
@@ -90,9 +91,9 @@ func (c *faulty) Waiting() []time.Duration {
 	return left
 }
 
-// BlockUntil returns once at least n wait, as Waiting counts them. It
-// neither spins nor sleeps. If ctx ends first, its error says how many wait, and
-// wraps that of ctx. An n <= 0 is reached at once.
+// BlockUntil returns once at least n callers wait, as Waiting counts them. It neither
+// spins nor sleeps. If ctx ends first, the error says how many wait, and wraps the
+// error of ctx. An n <= 0 returns at once.
 func (c *faulty) BlockUntil(ctx context.Context, n int) error {
 	c.follow()
 	c.mu.Lock()
@@ -109,7 +110,7 @@ func (c *faulty) BlockUntil(ctx context.Context, n int) error {
 		return nil
 	case <-ctx.Done():
 	}
-	// b stays behind until enough wait, when nobody hears it. That does no harm.
+	// b stays in the queue until enough wait. Closing its channel then does no harm.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fmt.Errorf("clocktest: %d wait, not %d: %w", len(c.queue.waiters), n, ctx.Err())

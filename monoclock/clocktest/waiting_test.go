@@ -138,7 +138,7 @@ func TestMockDeadline(t *testing.T) {
 }
 
 // While the mock sleeps inside a call, no lock is held: else this test hangs, for
-// who waits for a lock keeps the bubble's time from passing.
+// a goroutine that waits for a lock keeps the bubble's time from passing.
 func TestMockHoldsNoLockWhileItSleeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := clocktest.NewMock(noon)

@@ -1,94 +1,68 @@
 package directory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
-// CorruptError reports the file of a cell that is not as it was written: empty, cut
-// off, damaged, or in a format that another version of this package has written.
-// Nothing has overwritten it.
-type CorruptError struct {
-	Path    string
-	Node    int64
-	Problem string // what is wrong with it
-}
+// ErrUnfit is wrapped by the error for a directory that cannot keep cells, or not safely:
+// it belongs to another user, others may write to it, it is none, or cannot be made or
+// read. The text says what to do.
+var ErrUnfit = errors.New("not fit for cells")
 
-func (e *CorruptError) Error() string {
-	return fmt.Sprintf("cell of node %d: %s: %s; it is left as it is, and node %d cannot be used. Move it away only if the clock is later than any ID that node %d has issued",
-		e.Node, e.Path, e.Problem, e.Node, e.Node)
-}
+func (s *Store) unfit(problem string, err error) error { return unfit(s.path, problem, err) }
 
-// Is reports whether target is lease.ErrDamaged.
-func (e *CorruptError) Is(target error) bool { return target == lease.ErrDamaged }
-
-// DirectoryError reports a directory that cannot keep cells, or not safely.
-type DirectoryError struct {
-	Path    string
-	Mode    fs.FileMode // 0 if it is not known
-	Problem string      // what is wrong with it, and what to do
-	Err     error       // the system's error, or nil
-}
-
-func (e *DirectoryError) Error() string {
-	s := fmt.Sprintf("state directory %q: %s", e.Path, e.Problem)
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
+func unfit(path, problem string, err error) error {
+	if err == nil {
+		return fmt.Errorf("state directory %q is %w: it %s", path, ErrUnfit, problem)
 	}
-	return s
+	return fmt.Errorf("state directory %q is %w: it %s: %w", path, ErrUnfit, problem, err)
 }
 
-// Unwrap returns the system's error, or nil.
-func (e *DirectoryError) Unwrap() error { return e.Err }
-
-// FileError reports an operation on a file that failed. If it was part of a Swap, it
-// is unknown whether the value was written, but the cell is the old one or the new
-// one.
-type FileError struct {
-	Op   string // open, read, lock, create, write, sync, close, rename or "sync directory"
-	Path string
-	Err  error // the system's error
+// failed returns the error of an operation.
+func (s *Store) failed(ctx context.Context, op, key string, err error) error {
+	return stores.Failed(ctx, "directory "+s.path, op, key, "", err)
 }
 
-func (e *FileError) Error() string {
-	err := e.Err
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		err = path.Err // it would repeat the path
+// failedFile returns the error of an operation on a file, with what to do about it, or
+// nil if err is.
+func failedFile(op, path string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return fmt.Sprintf("%s %s: %v%s", e.Op, e.Path, err, e.advice())
-}
-
-// Unwrap returns the system's error.
-func (e *FileError) Unwrap() error { return e.Err }
-
-// advice says what to do about it.
-func (e *FileError) advice() string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err // it would repeat the path
+	}
+	advice := ""
 	switch {
-	case errors.Is(e.Err, syscall.ENOSPC):
-		return "; free some space"
-	case errors.Is(e.Err, syscall.EROFS):
-		return "; mount the file system for writing, or name another directory"
-	case errors.Is(e.Err, fs.ErrPermission):
-		return "; it must be readable and writable for the user that this process runs as"
-	case errors.Is(e.Err, fs.ErrNotExist):
-		return "; was the directory removed while it was in use?"
+	case errors.Is(err, syscall.ENOSPC):
+		advice = "; free some space"
+	case errors.Is(err, syscall.EROFS):
+		advice = "; mount the file system for writing, or name another directory"
+	case errors.Is(err, fs.ErrPermission):
+		advice = "; it must be readable and writable for the user that this process runs as"
+	case errors.Is(err, fs.ErrNotExist):
+		advice = "; was the directory removed while it was in use?"
 	}
-	return ""
+	return fmt.Errorf("%s %s: %w%s", op, path, err, advice)
 }
 
-// NotSupportedError reports a system without file locks that this package knows. It
-// wraps [errors.ErrUnsupported].
-type NotSupportedError struct {
-	System string // the operating system, as in GOOS
+// ofCell returns the error of an operation on a file of a cell, and makes it a
+// [*stores.DamagedError] if the file itself is the reason, so that other cells can be
+// used all the same.
+func (s *Store) ofCell(key, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	info, gone := os.Lstat(path)
+	if gone == nil && (!info.Mode().IsRegular() || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EIO)) {
+		return &stores.DamagedError{Key: key, Problem: "its file cannot be used; give it back to this user, or remove it if it is not the " + cellFile + " file", Err: err}
+	}
+	return err
 }
-
-func (e *NotSupportedError) Error() string {
-	return fmt.Sprintf("no file locks on %s: keep leases in another store", e.System)
-}
-
-// Unwrap returns [errors.ErrUnsupported].
-func (e *NotSupportedError) Unwrap() error { return errors.ErrUnsupported }

@@ -2,39 +2,38 @@ package directory_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 
-	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores"
+	_ "github.com/tickflake/tickflake/stores/directory"
 )
 
-// A process on one host, without a server. In a program, the directory is one that
-// outlasts it, such as that of DefaultPath.
+// A cell is changed on the condition that no other process has changed it.
 func Example() {
-	path, err := os.MkdirTemp("", "ids")
+	path, err := os.MkdirTemp("", "ids") // a service has a directory that outlasts it
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(path)
-	store, err := directory.Open(path)
+	ctx := context.Background()
+	store, err := stores.Open(ctx, path)
 	if err != nil {
 		log.Fatal(err)
 	}
-	keeper, err := lease.Claim(context.Background(), store)
+	defer store.Close()
+
+	version, err := store.Swap(ctx, "seq/invoices", 0, []byte("1000"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	gen, err := generator.New(generator.WithLease(keeper))
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, err = gen.Next()
-	fmt.Println("node number", gen.Node(), err)
-	fmt.Println("given back:", gen.Close() == nil)
+	_, err = store.Swap(ctx, "seq/invoices", 0, []byte("2000"))
+	fmt.Println("conflict:", errors.Is(err, stores.ErrConflict))
+	_, err = store.Swap(ctx, "seq/invoices", version, []byte("2000"))
+	fmt.Println("error:", err)
 	// Output:
-	// node number 0 <nil>
-	// given back: true
+	// conflict: true
+	// error: <nil>
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
 const (
@@ -15,21 +15,21 @@ const (
 	format = 1
 
 	// maxFile is more than the longest cell takes.
-	maxFile = lease.MaxValue + 256
+	maxFile = stores.MaxValue + stores.MaxKey + 256
 )
 
 var table = crc64.MakeTable(crc64.ECMA)
 
-// encode returns the contents of a cell's file: one line that tells all about the
-// value, the value, and a newline for those who look at it.
-func encode(c lease.Cell) []byte {
-	rest := fmt.Sprintf("node=%d version=%d length=%d\n%s\n", c.Node, c.Version, len(c.Value), c.Value)
+// encode returns the contents of a cell's file: one line about the value, the value, and
+// a newline for human readers.
+func encode(c stores.Cell) []byte {
+	rest := fmt.Sprintf("key=%s version=%d length=%d\n%s\n", c.Key, c.Version, len(c.Value), c.Value)
 	return fmt.Appendf(nil, "%s%d crc64=%016x %s", magic, format, crc64.Checksum([]byte(rest), table), rest)
 }
 
-// parse is the inverse of encode. It takes nothing but what encode has made for this
-// node number; problem says why.
-func parse(data []byte, node int64) (c lease.Cell, problem string) {
+// parse is the inverse of encode. It takes nothing but the contents that encode makes for
+// this key; else problem says why not.
+func parse(data []byte, key string) (c stores.Cell, problem string) {
 	if len(data) == 0 {
 		return c, "it is empty"
 	}
@@ -47,29 +47,29 @@ func parse(data []byte, node int64) (c lease.Cell, problem string) {
 	}
 	fields := make(map[string]string)
 	for _, field := range strings.Fields(rest) {
-		key, val, _ := strings.Cut(field, "=")
-		fields[key] = val
+		name, val, _ := strings.Cut(field, "=")
+		fields[name] = val
 	}
 	length, err := strconv.ParseUint(fields["length"], 10, 16)
 	switch {
-	case err != nil || length > lease.MaxValue:
-		return c, fmt.Sprintf("its length, %q, is no number from 0 to %d", fields["length"], lease.MaxValue)
+	case err != nil || length > stores.MaxValue:
+		return c, fmt.Sprintf("its length, %q, is no number from 0 to %d", fields["length"], stores.MaxValue)
 	case len(value) <= int(length):
 		return c, fmt.Sprintf("it is cut off: %d bytes of %d", len(data), len(header)+1+int(length)+1)
 	}
-	c.Version, err = strconv.ParseUint(fields["version"], 10, 64)
-	if err != nil || c.Version == 0 {
-		return lease.Cell{}, fmt.Sprintf("its version, %q, is no number from 1 to 2⁶⁴-1", fields["version"])
+	c.Key = fields["key"]
+	if stores.CheckKey(c.Key) == nil && c.Key != key {
+		return stores.Cell{}, fmt.Sprintf("it is the cell %s", c.Key)
 	}
-	c.Node, err = strconv.ParseInt(fields["node"], 10, 64)
-	if err == nil && c.Node != node {
-		return lease.Cell{}, fmt.Sprintf("it is the cell of node %d", c.Node)
+	c.Version, err = strconv.ParseUint(fields["version"], 10, 63)
+	if err != nil || c.Version == 0 {
+		return stores.Cell{}, fmt.Sprintf("its version, %q, is no number from 1 to 2⁶³-1", fields["version"])
 	}
 	c.Value = bytes.Clone(value[:length])
-	// Whatever is not byte for byte what would be written was written by somebody else,
-	// or is not what was written.
-	if err != nil || !bytes.Equal(encode(c), data) {
-		return lease.Cell{}, "its checksum does not match: it was changed or damaged"
+	// A file that is not byte for byte that of encode was written by another program, or
+	// changed.
+	if c.Key != key || !bytes.Equal(encode(c), data) {
+		return stores.Cell{}, "its checksum does not match: it was changed or damaged"
 	}
 	return c, ""
 }

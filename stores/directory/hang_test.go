@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
-// A disk that hangs holds up nobody for longer than their context, and what it writes
-// when it is back is conditional.
+// A disk that hangs holds up no caller for longer than its context, and a write that it
+// makes later is conditional.
 func TestDiskHangs(t *testing.T) {
 	d := realDisk
 	hung, back := make(chan struct{}), make(chan struct{})
@@ -35,21 +35,21 @@ func TestDiskHangs(t *testing.T) {
 		<-hung
 		cancel(fmt.Errorf("the test is impatient"))
 	}()
-	_, err = s.Swap(ctx, lease.Cell{Node: 7}, []byte("value"))
+	_, err = swap(ctx, s, stores.Cell{Key: "node/0000007"}, []byte("value"))
 	require.ErrorIs(t, err, context.Canceled)
-	assert.EqualError(t, err, "the disk has not answered: context canceled: the test is impatient")
+	assert.EqualError(t, err, "directory "+path+": swap node/0000007: no answer yet: context canceled: the test is impatient")
 
 	// It has the cell's lock until it is done.
-	other, err := Open(path)
+	other, err := Open(t.Context(), path)
 	require.NoError(t, err)
 	short, cancelShort := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancelShort()
-	_, err = other.Swap(short, lease.Cell{Node: 7}, []byte("other"))
+	_, err = swap(short, other, stores.Cell{Key: "node/0000007"}, []byte("other"))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	close(back)
-	cell, err := other.Swap(t.Context(), lease.Cell{Node: 7}, []byte("other"))
+	cell, err := swap(t.Context(), other, stores.Cell{Key: "node/0000007"}, []byte("other"))
 	require.NoError(t, err, "the first one ended with its context")
-	is, err := s.Read(t.Context(), 7)
+	is, err := s.Read(t.Context(), "node/0000007")
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
 }
@@ -75,22 +75,22 @@ func TestSyncs(t *testing.T) {
 		require.NoError(t, do())
 		assert.Equal(t, want, *syncs, what)
 	}
-	var cell lease.Cell
-	swap := func() (err error) {
-		cell, err = s.Swap(t.Context(), cell, []byte("value"))
+	cell := stores.Cell{Key: "node/0000000"}
+	again := func() (err error) {
+		cell, err = swap(t.Context(), s, cell, []byte("value"))
 		return err
 	}
-	list := func() error { _, err := s.List(t.Context()); return err }
-	read := func() error { _, err := s.Read(t.Context(), 0); return err }
+	list := func() error { _, err := s.List(t.Context(), "", "\x7f", 1<<30); return err }
+	read := func() error { _, err := s.Read(t.Context(), "node/0000000"); return err }
 	took(0, "an empty list", list)
-	took(2, "the first swap", swap)
-	took(2, "a swap", swap)
+	took(2, "the first swap", again)
+	took(2, "a swap", again)
 	took(0, "its own list", list)
 	took(0, "its own cell", read)
 	took(0, "to start again", func() (err error) { s, err = open(s.path, s.disk); return err })
 	took(1, "a list of what others have written", list)
 	took(0, "a cell from the list", read)
-	took(2, "a swap", swap)
+	took(2, "a swap", again)
 }
 
 // The names of directories are on the disk before anything in them is, whoever has
@@ -113,7 +113,7 @@ func TestSyncsOfParents(t *testing.T) {
 	_, err = open(path, d)
 	require.NoError(t, err)
 	assert.Equal(t, []string{filepath.Join(root, "a", "b")}, synced)
-	_, err = s.Swap(t.Context(), lease.Cell{Node: 7}, nil)
+	_, err = swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, nil)
 	require.NoError(t, err)
 	synced = nil
 	_, err = open(path, d)
@@ -135,12 +135,12 @@ func TestSyncsOfParents(t *testing.T) {
 // Nothing waits on for a lock when its caller has gone.
 func TestNoWaitIsLeft(t *testing.T) {
 	s, _ := newStore(t)
-	unlock, err := tryLock(s.file(7, swapFile))
+	unlock, err := tryLock(s.file("node/0000007", swapFile))
 	require.NoError(t, err)
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err = s.Swap(ctx, lease.Cell{Node: 7}, nil)
+	_, err = swap(ctx, s, stores.Cell{Key: "node/0000007"}, nil)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Eventually(t, func() bool {
 		stacks := make([]byte, 1<<20)
@@ -159,12 +159,12 @@ func TestNoFileIsLeftOpen(t *testing.T) {
 			f := &failing{step: never, way: way, err: errStep}
 			s.disk = f.disk()
 			f.step = step + 1
-			_, _ = s.Swap(t.Context(), lease.Cell{Node: 7}, []byte("value"))
-			_, _ = s.List(t.Context())
-			unlock, err := s.TryLock(t.Context(), 7)
+			_, _ = swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, []byte("value"))
+			_, _ = s.List(t.Context(), "", "\x7f", 1<<30)
+			unlock, err := s.TryLock(t.Context(), "node/0000007")
 			require.NoError(t, err)
-			_, err = s.TryLock(t.Context(), 7)
-			require.ErrorIs(t, err, lease.ErrLocked)
+			_, err = s.TryLock(t.Context(), "node/0000007")
+			require.ErrorIs(t, err, stores.ErrLocked)
 			unlock()
 		}
 	}
@@ -177,7 +177,7 @@ func TestNoFileIsLeftOpen(t *testing.T) {
 }
 
 func BenchmarkSwap(b *testing.B) {
-	s, err := Open(filepath.Join(b.TempDir(), "state"))
+	s, err := Open(b.Context(), filepath.Join(b.TempDir(), "state"))
 	require.NoError(b, err)
 	benchmark(b, s)
 }
@@ -188,10 +188,10 @@ func BenchmarkSwapWithoutSync(b *testing.B) {
 }
 
 func benchmark(b *testing.B, s *Store) {
-	cell := lease.Cell{Node: 7}
+	cell := stores.Cell{Key: "node/0000007"}
 	var err error
 	for b.Loop() {
-		if cell, err = s.Swap(b.Context(), cell, []byte("about as long as a real value is, with an owner and a limit in it")); err != nil {
+		if cell, err = swap(b.Context(), s, cell, []byte("about as long as a real value is, with an owner and a limit in it")); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -203,20 +203,21 @@ func BenchmarkStart(b *testing.B) {
 	for _, cells := range []int{0, 1000} {
 		b.Run(fmt.Sprint("cells=", cells), func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "state")
-			s, err := Open(path)
+			s, err := Open(b.Context(), path)
 			require.NoError(b, err)
-			for node := range cells {
-				require.NoError(b, os.WriteFile(s.file(int64(node), cellFile), encode(lease.Cell{Node: int64(node), Version: 1, Value: []byte("a value")}), 0o600))
+			for n := range cells {
+				key := fmt.Sprintf("node/%07d", n)
+				require.NoError(b, os.WriteFile(s.file(key, cellFile), encode(stores.Cell{Key: key, Version: 1, Value: []byte("a value")}), 0o600))
 			}
-			old := lease.Cell{Node: int64(cells)}
+			old := stores.Cell{Key: fmt.Sprintf("node/%07d", cells)}
 			for b.Loop() {
-				s, err := Open(path)
+				s, err := Open(b.Context(), path)
 				require.NoError(b, err)
-				_, err = s.List(b.Context())
+				_, err = s.List(b.Context(), "", "\x7f", 1<<30)
 				require.NoError(b, err)
-				unlock, err := s.TryLock(b.Context(), old.Node)
+				unlock, err := s.TryLock(b.Context(), old.Key)
 				require.NoError(b, err)
-				old, err = s.Swap(b.Context(), old, []byte("value"))
+				old, err = swap(b.Context(), s, old, []byte("value"))
 				require.NoError(b, err)
 				unlock()
 			}

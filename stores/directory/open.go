@@ -1,50 +1,102 @@
 package directory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+
+	"github.com/tickflake/tickflake/stores"
 )
 
 const ownDir = 0o700
 
+func init() {
+	stores.Register("", func(ctx context.Context, path string) (stores.Store, error) { return store(Open(ctx, path)) })
+	stores.Register("file", openURL)
+}
+
+// openURL opens file:PATH or file:///PATH, with ?namespace=NAME for the directory NAME
+// below it.
+func openURL(ctx context.Context, url string) (stores.Store, error) {
+	refuse := func(problem string, err error) (stores.Store, error) {
+		return nil, &stores.URLError{Scheme: "file", Problem: problem, Err: err}
+	}
+	path, options := url[len("file:"):], ""
+	if at := strings.LastIndexByte(path, '?'); at >= 0 {
+		path, options = path[:at], path[at+1:]
+	}
+	if rest, ok := strings.CutPrefix(path, "//"); ok {
+		if !strings.HasPrefix(rest, "/") {
+			return refuse("it names a host; want file:PATH, or file:/// and the rest of an absolute path", nil)
+		}
+		path = rest
+		if volume := strings.TrimPrefix(rest, "/"); filepath.VolumeName(volume) != "" {
+			path = volume // of file:///C:/ids
+		}
+	}
+	if path == "" {
+		return refuse("it names no directory; want file:PATH", nil)
+	}
+	if options != "" {
+		namespace, ok := strings.CutPrefix(options, "namespace=")
+		if !ok {
+			return refuse("its only option is namespace=NAME", nil)
+		}
+		if err := stores.CheckNamespace(namespace); err != nil {
+			return refuse("option namespace", err)
+		}
+		path = filepath.Join(path, namespace)
+	}
+	return store(Open(ctx, path))
+}
+
+// store keeps a nil *Store from becoming a stores.Store that is not nil.
+func store(s *Store, err error) (stores.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 // Open returns a Store on a directory, which it makes, with mode 0700, if there is
-// none.
+// none. It returns soon after ctx has ended, even if the disk hangs.
 //
-// The error of a directory that is not fit for it is a [*DirectoryError]: one that
-// belongs to another user or that others may write to, is none, or cannot be made. A
-// [*FileError] says that the disk has failed, and a [*NotSupportedError] that the
-// system has no file locks.
+// The error of a directory that cannot keep cells, or not safely, wraps [ErrUnfit]; that
+// of a system without file locks [errors.ErrUnsupported].
 //
 // The directory must be on a local file system; see the package's doc.
-func Open(path string) (*Store, error) { return open(path, realDisk) }
+func Open(ctx context.Context, path string) (*Store, error) {
+	return stores.Wait(ctx, func() (*Store, error) { return open(path, realDisk) })
+}
 
 func open(path string, d disk) (*Store, error) {
 	if !supported {
-		return nil, &NotSupportedError{System: runtime.GOOS}
+		return nil, fmt.Errorf("no file locks on %s: keep the cells in another store: %w", runtime.GOOS, errors.ErrUnsupported)
 	}
 	if path == "" {
-		return nil, &DirectoryError{Path: path, Problem: "has no name"}
+		return nil, unfit(path, "has no name", nil)
 	}
 	// The process may change its working directory.
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return nil, &DirectoryError{Path: path, Problem: "its absolute path is not known", Err: err}
+		return nil, unfit(path, "has no absolute path", err)
 	}
-	s := &Store{path: absolute, disk: d, synced: make(map[int64]uint64)}
+	s := &Store{path: absolute, disk: d, synced: make(map[string]uint64)}
 	made, err := s.make()
 	if err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(absolute)
 	if err != nil {
-		return nil, &DirectoryError{Path: absolute, Problem: "cannot be looked at", Err: err}
+		return nil, s.unfit("cannot be looked at", err)
 	}
-	if problem := unfit(info); problem != "" {
-		return nil, &DirectoryError{Path: absolute, Mode: info.Mode().Perm(), Problem: problem}
+	if problem := problemOf(info); problem != "" {
+		return nil, s.unfit(problem, nil)
 	}
 	if err := s.prepare(made); err != nil {
 		return nil, err
@@ -62,26 +114,26 @@ func (s *Store) make() (made bool, err error) {
 			break
 		}
 		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
-			return false, &DirectoryError{Path: s.path, Problem: "cannot be looked at", Err: err}
+			return false, s.unfit("cannot be looked at", err)
 		}
 		missing = append(missing, dir)
 	}
 	for i := len(missing) - 1; i >= 0; i-- {
 		if err := os.Mkdir(missing[i], ownDir); err != nil && !errors.Is(err, fs.ErrExist) {
-			return false, &DirectoryError{Path: s.path, Problem: "cannot be made; make it, or name another", Err: err}
+			return false, s.unfit("cannot be made; make it, or name another", err)
 		}
 		if i == 0 {
 			break
 		}
 		if err := s.disk.syncDir(filepath.Dir(missing[i])); err != nil {
-			return false, wrap("sync directory", filepath.Dir(missing[i]), err)
+			return false, failedFile("sync directory", filepath.Dir(missing[i]), err)
 		}
 	}
 	return len(missing) > 0, nil
 }
 
-// unfit says what is wrong with a directory.
-func unfit(info fs.FileInfo) string {
+// problemOf says what is wrong with a directory.
+func problemOf(info fs.FileInfo) string {
 	mode := info.Mode()
 	owner, mine := ownedByUs(info)
 	switch {
@@ -90,7 +142,7 @@ func unfit(info fs.FileInfo) string {
 	case !mine:
 		return fmt.Sprintf("belongs to %s, and this process runs as user %d: run it as that user, or name another directory", owner, os.Geteuid())
 	case checkMode && mode.Perm()&0o022 != 0:
-		return fmt.Sprintf("its mode is %#o, so other users can write to it: chmod 700 it, if nobody has", mode.Perm())
+		return fmt.Sprintf("has the mode %#o, so other users can write to it: chmod 700 it, if none has done so", mode.Perm())
 	}
 	return ""
 }
@@ -100,32 +152,32 @@ func unfit(info fs.FileInfo) string {
 func (s *Store) prepare(made bool) error {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
-		return &DirectoryError{Path: s.path, Mode: ownDir, Problem: "cannot be read", Err: err}
+		return s.unfit("cannot be read", err)
 	}
 	used := false
 	for _, entry := range entries {
-		_, isCell := nodeOf(entry.Name(), cellFile)
+		_, isCell := keyOf(entry.Name(), cellFile)
 		used = used || isCell
-		node, isTemp := nodeOf(entry.Name(), tempFile)
+		key, isTemp := keyOf(entry.Name(), tempFile)
 		if !isTemp {
 			continue
 		}
-		// Whoever has locked it is writing it. If it cannot be removed, it is in nobody's
-		// way.
-		if unlock, err := tryLock(s.file(node, swapFile)); err == nil {
-			_ = s.disk.remove(s.file(node, tempFile))
+		// A process that has locked the cell is writing it. A file that cannot be removed
+		// concerns its own cell alone.
+		if unlock, err := tryLock(s.file(key, swapFile)); err == nil {
+			_ = s.disk.remove(s.file(key, tempFile))
 			unlock()
 		}
 	}
 	if used {
-		return nil // so the one who has written the first cell has done this
+		return nil // the process that wrote the first cell has done this
 	}
 	parent := filepath.Dir(s.path)
 	err = s.disk.syncDir(parent)
 	if errors.Is(err, fs.ErrPermission) && !made {
-		return nil // whoever made it may do more there than we
+		return nil // the user who made it may do more there than we
 	}
-	return wrap("sync directory", parent, err)
+	return failedFile("sync directory", parent, err)
 }
 
 // DefaultPath returns the directory for the cells of the user that the process runs
@@ -133,7 +185,7 @@ func (s *Store) prepare(made bool) error {
 // it is ~/Library/Application Support/tickflake, and on Windows,
 // %LocalAppData%\tickflake. It makes no directory.
 //
-// The error, a [*DirectoryError], says that the user has no home directory.
+// The error of a user without a home directory wraps [ErrUnfit].
 func DefaultPath() (string, error) {
 	base := os.Getenv("XDG_STATE_HOME")
 	if filepath.IsAbs(base) { // the specification says to ignore any other
@@ -151,7 +203,7 @@ func DefaultPath() (string, error) {
 		}
 	}
 	if err != nil || !filepath.IsAbs(base) {
-		return "", &DirectoryError{Path: base, Problem: "there is no home directory to keep state in; name a directory", Err: err}
+		return "", unfit(base, "has no home directory to be in; name a directory", err)
 	}
 	return filepath.Join(base, "tickflake"), nil
 }

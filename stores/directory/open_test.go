@@ -1,11 +1,10 @@
 package directory_test
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/servertest"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
 func TestOpenMakesTheDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b", "state")
 	for range 2 {
-		s, err := directory.Open(path)
+		s, err := directory.Open(t.Context(), path)
 		require.NoError(t, err)
 		assert.Equal(t, path, s.Path())
 	}
@@ -31,11 +30,11 @@ func TestOpenMakesTheDirectory(t *testing.T) {
 			assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), dir)
 		}
 	}
-	s, err := directory.Open(path)
+	s, err := directory.Open(t.Context(), path)
 	require.NoError(t, err)
-	_, err = s.Swap(t.Context(), lease.Cell{Node: 7}, []byte("value"))
+	_, err = swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, []byte("value"))
 	require.NoError(t, err)
-	unlock, err := s.TryLock(t.Context(), 7)
+	unlock, err := s.TryLock(t.Context(), "node/0000007")
 	require.NoError(t, err)
 	unlock()
 	entries, err := os.ReadDir(path)
@@ -49,19 +48,19 @@ func TestOpenMakesTheDirectory(t *testing.T) {
 			assert.Equal(t, os.FileMode(0o600), info.Mode(), entry.Name())
 		}
 	}
-	assert.Equal(t, []string{"0000007.cell", "0000007.hold", "0000007.swap"}, names)
+	assert.Equal(t, []string{"node+0000007.cell", "node+0000007.hold", "node+0000007.swap"}, names)
 }
 
 // A relative path stays the same directory wherever the process goes.
 func TestOpenRelativePath(t *testing.T) {
 	home := t.TempDir()
 	t.Chdir(home)
-	s, err := directory.Open("state")
+	s, err := directory.Open(t.Context(), "state")
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
-	_, err = s.Swap(t.Context(), lease.Cell{Node: 7}, []byte("value"))
+	_, err = swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, []byte("value"))
 	require.NoError(t, err)
-	assert.FileExists(t, filepath.Join(home, "state", "0000007.cell"))
+	assert.FileExists(t, filepath.Join(home, "state", "node+0000007.cell"))
 }
 
 func TestOpenRefuses(t *testing.T) {
@@ -76,7 +75,7 @@ func TestOpenRefuses(t *testing.T) {
 		filepath.Join(root, strings.Repeat("too long", 1000)): "cannot be looked at",
 	}
 	if runtime.GOOS != "windows" {
-		for mode, text := range map[os.FileMode]string{0o770: "its mode is 0770", 0o707: "its mode is 0707", 0o1777: "its mode is 0777", 0o720: "its mode is 0720"} {
+		for mode, text := range map[os.FileMode]string{0o770: "has the mode 0770", 0o707: "has the mode 0707", 0o1777: "has the mode 0777", 0o720: "has the mode 0720"} {
 			dir := filepath.Join(root, text)
 			require.NoError(t, os.Mkdir(dir, 0o700))
 			require.NoError(t, os.Chmod(dir, mode&0o777))
@@ -84,87 +83,120 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	for path, want := range cases {
-		s, err := directory.Open(path)
+		s, err := directory.Open(t.Context(), path)
 		assert.Nil(t, s, path)
-		refused := new(directory.DirectoryError)
-		if assert.ErrorAs(t, err, &refused, path) {
-			assert.ErrorContains(t, err, want)
-		}
+		assert.ErrorIs(t, err, directory.ErrUnfit, path)
+		assert.ErrorContains(t, err, want)
 	}
 	// Others may look.
 	open := filepath.Join(root, "open")
 	require.NoError(t, os.Mkdir(open, 0o755))
-	_, err := directory.Open(open)
+	_, err := directory.Open(t.Context(), open)
 	assert.NoError(t, err)
 }
 
 func TestRemovedDirectory(t *testing.T) {
-	s, err := directory.Open(filepath.Join(t.TempDir(), "state"))
+	s, err := directory.Open(t.Context(), filepath.Join(t.TempDir(), "state"))
 	require.NoError(t, err)
-	cell, err := s.Swap(t.Context(), lease.Cell{Node: 7}, []byte("value"))
+	cell, err := swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, []byte("value"))
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(s.Path()))
-	_, err = s.Read(t.Context(), 7)
+	_, err = s.Read(t.Context(), "node/0000007")
 	assert.ErrorIs(t, err, os.ErrNotExist)
-	assert.ErrorAs(t, err, new(*directory.DirectoryError))
-	_, err = s.List(t.Context())
+	assert.ErrorIs(t, err, directory.ErrUnfit)
+	_, err = s.List(t.Context(), "", "\x7f", 1<<30)
 	assert.ErrorIs(t, err, os.ErrNotExist)
-	_, err = s.TryLock(t.Context(), 7)
+	_, err = s.TryLock(t.Context(), "node/0000007")
 	assert.ErrorContains(t, err, "was the directory removed while it was in use?")
-	for _, old := range []lease.Cell{cell, {Node: 7}} {
-		_, err = s.Swap(t.Context(), old, []byte("new"))
+	for _, old := range []stores.Cell{cell, {Key: "node/0000007"}} {
+		_, err = swap(t.Context(), s, old, []byte("new"))
 		assert.ErrorIs(t, err, os.ErrNotExist)
-		assert.NotErrorIs(t, err, lease.ErrConflict)
+		assert.NotErrorIs(t, err, stores.ErrConflict)
 	}
 	assert.NoDirExists(t, s.Path())
 }
 
-func TestNotARegularFile(t *testing.T) {
-	s, err := directory.Open(filepath.Join(t.TempDir(), "state"))
-	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(filepath.Join(s.Path(), "0000007.cell"), 0o700))
-	_, err = s.Read(t.Context(), 7)
-	corrupt := new(directory.CorruptError)
-	require.ErrorAs(t, err, &corrupt)
-	assert.Equal(t, "it is no regular file", corrupt.Problem)
-	_, err = s.Swap(t.Context(), lease.Cell{Node: 7}, nil)
-	assert.ErrorAs(t, err, &corrupt)
+// A file of one cell that cannot be used is an error for this cell alone.
+func TestUnusableFiles(t *testing.T) {
+	for _, kind := range []string{".cell", ".swap", ".hold", ".cell.tmp"} {
+		t.Run(kind, func(t *testing.T) {
+			s, err := directory.Open(t.Context(), filepath.Join(t.TempDir(), "state"))
+			require.NoError(t, err)
+			require.NoError(t, os.MkdirAll(filepath.Join(s.Path(), "node+0000007"+kind, "full"), 0o700))
+			s, err = directory.Open(t.Context(), s.Path())
+			require.NoError(t, err)
+			good, err := swap(t.Context(), s, stores.Cell{Key: "node/0000008"}, []byte("good"))
+			require.NoError(t, err)
+
+			_, err = s.Read(t.Context(), "node/0000007")
+			is := func(err error, kinds ...string) {
+				t.Helper()
+				if !slices.Contains(kinds, kind) {
+					assert.NoError(t, err)
+					return
+				}
+				torn := new(stores.DamagedError)
+				require.ErrorAs(t, err, &torn)
+				assert.Equal(t, "node/0000007", torn.Key)
+			}
+			is(err, ".cell")
+			cells, err := s.List(t.Context(), "", "\x7f", 9)
+			is(err, ".cell")
+			assert.Equal(t, []stores.Cell{good}, cells)
+			_, err = swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, nil)
+			is(err, ".cell", ".swap", ".cell.tmp")
+			_, err = s.TryLock(t.Context(), "node/0000007")
+			is(err, ".hold")
+		})
+	}
 }
 
-// Other files are nobody's cells, and nobody's to remove.
+// Other files are no cells, and stay.
 func TestOtherFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, os.Mkdir(path, 0o700))
-	others := []string{"7.cell", "00000007.cell", "-000007.cell", "+000007.cell", "9999999.cell", "0000007.cell~", "README", "x.cell.tmp", "9999999.cell.tmp", "000000７.cell"}
+	others := []string{".cell", "+.cell", "A.cell", "a++b.cell", "x.cell~", "README", "X.cell.tmp", "000000７.cell", "a:b.cell"}
 	for _, name := range others {
 		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte("mine"), 0o600))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(path, "0000007.cell.tmp"), []byte("half"), 0o600))
-	s, err := directory.Open(path)
+	require.NoError(t, os.WriteFile(filepath.Join(path, "node+0000007.cell.tmp"), []byte("half"), 0o600))
+	s, err := directory.Open(t.Context(), path)
 	require.NoError(t, err)
-	cells, err := s.List(t.Context())
+	cells, err := s.List(t.Context(), "", "\xff", 9)
 	require.NoError(t, err)
 	assert.Empty(t, cells)
-	assert.NoFileExists(t, filepath.Join(path, "0000007.cell.tmp"), "it is of a Swap that was interrupted")
+	assert.NoFileExists(t, filepath.Join(path, "node+0000007.cell.tmp"), "it is of a Swap that was interrupted")
 	for _, name := range others {
 		assert.FileExists(t, filepath.Join(path, name))
 	}
 }
 
-func TestBadArguments(t *testing.T) {
-	s, err := directory.Open(filepath.Join(t.TempDir(), "state"))
-	require.NoError(t, err)
-	for _, node := range []int64{-1, 1 << 22, -1 << 63, 1<<63 - 1} {
-		want := fmt.Sprintf("node number %d: want 0 to 4194303", node)
-		_, err := s.Read(t.Context(), node)
-		assert.EqualError(t, err, want)
-		_, err = s.Swap(t.Context(), lease.Cell{Node: node}, nil)
-		assert.EqualError(t, err, want)
-		_, err = s.TryLock(t.Context(), node)
-		assert.EqualError(t, err, want)
+func TestOpenByURL(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	for url, want := range map[string]string{
+		"ids": "ids", "./i.d": "i.d", "file:i.d": "i.d", "file:i:d": "i:d", "file:x?namespace=Or-der_s": "x/Or-der_s", filepath.Join(root, "a"): "a",
+		"file://" + root + "/b c?namespace=n": "b c/n", "file:" + root + "/b%20c": "b%20c",
+	} {
+		if runtime.GOOS == "windows" && strings.Contains(want, ":") {
+			continue
+		}
+		s, err := stores.Open(t.Context(), url)
+		require.NoError(t, err, url)
+		assert.Equal(t, filepath.Join(root, filepath.FromSlash(want)), s.(*directory.Store).Path(), url)
+		require.NoError(t, s.Close())
 	}
-	_, err = s.Swap(t.Context(), lease.Cell{Node: 7}, make([]byte, lease.MaxValue+1))
-	assert.EqualError(t, err, "value of 1025 bytes: want at most 1024")
+	for url, want := range map[string]string{
+		"file:": "names no directory", "file://host/ids": "names a host", "file://host": "names a host", "file:?namespace=n": "names no directory",
+		"file:ids?other=1": "its only option is namespace=NAME", "file:ids?namespace=a/b": "holds '/'",
+	} {
+		_, err := stores.Open(t.Context(), url)
+		refused := new(stores.URLError)
+		require.ErrorAs(t, err, &refused, url)
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := stores.Open(t.Context(), "/dev/null/ids")
+	assert.ErrorIs(t, err, directory.ErrUnfit)
 }
 
 func TestDefaultPath(t *testing.T) {
@@ -185,7 +217,7 @@ func TestDefaultPath(t *testing.T) {
 	for _, home := range []string{"", "relative"} {
 		t.Setenv("HOME", home)
 		_, err = directory.DefaultPath()
-		assert.ErrorAs(t, err, new(*directory.DirectoryError), home)
+		assert.ErrorIs(t, err, directory.ErrUnfit, home)
 	}
 }
 
@@ -211,48 +243,48 @@ func TestAsAnotherUser(t *testing.T) {
 	assert.Contains(t, out, "--- PASS: TestAsAnotherUser")
 
 	// And the other way round: root does not take what is another's.
-	_, err := directory.Open(dir)
-	refused := new(directory.DirectoryError)
-	require.ErrorAs(t, err, &refused)
-	assert.Contains(t, refused.Problem, "belongs to user ")
-	assert.Contains(t, refused.Problem, "and this process runs as user 0")
+	_, err := directory.Open(t.Context(), dir)
+	require.ErrorIs(t, err, directory.ErrUnfit)
+	assert.ErrorContains(t, err, "belongs to user ")
+	assert.ErrorContains(t, err, "and this process runs as user 0")
 }
 
 func asUser(t *testing.T, root string) {
-	_, err := directory.Open("/")
-	require.ErrorAs(t, err, new(*directory.DirectoryError))
+	_, err := directory.Open(t.Context(), "/")
+	require.ErrorIs(t, err, directory.ErrUnfit)
 	assert.ErrorContains(t, err, "belongs to user 0")
-	_, err = directory.Open("/none-of-ours/state")
-	require.ErrorAs(t, err, new(*directory.DirectoryError))
+	_, err = directory.Open(t.Context(), "/none-of-ours/state")
+	require.ErrorIs(t, err, directory.ErrUnfit)
 	assert.ErrorContains(t, err, "cannot be made")
 
-	s, err := directory.Open(filepath.Join(root, "state"))
+	s, err := directory.Open(t.Context(), filepath.Join(root, "state"))
 	require.NoError(t, err)
-	cell, err := s.Swap(t.Context(), lease.Cell{Node: 7}, []byte("value"))
+	cell, err := swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, []byte("value"))
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(s.Path(), 0o500))
 	t.Cleanup(func() { _ = os.Chmod(s.Path(), 0o700) })
-	s, err = directory.Open(s.Path())
+	s, err = directory.Open(t.Context(), s.Path())
 	require.NoError(t, err, "reading is allowed")
-	is, err := s.Read(t.Context(), 7)
+	is, err := s.Read(t.Context(), "node/0000007")
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
-	_, err = s.Swap(t.Context(), cell, []byte("new"))
+	_, err = swap(t.Context(), s, cell, []byte("new"))
 	assert.ErrorIs(t, err, os.ErrPermission)
-	_, err = s.Swap(t.Context(), lease.Cell{Node: 8}, []byte("new"))
+	_, err = swap(t.Context(), s, stores.Cell{Key: "node/0000008"}, []byte("new"))
 	assert.ErrorIs(t, err, os.ErrPermission)
 	assert.ErrorContains(t, err, "it must be readable and writable for the user that this process runs as")
-	_, err = s.TryLock(t.Context(), 7)
+	_, err = s.TryLock(t.Context(), "node/0000007")
 	assert.ErrorIs(t, err, os.ErrPermission)
-	is, err = s.Read(t.Context(), 7)
+	is, err = s.Read(t.Context(), "node/0000007")
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
 
-	require.NoError(t, os.Chmod(filepath.Join(s.Path(), "0000007.cell"), 0))
-	_, err = s.Read(t.Context(), 7)
-	assert.ErrorAs(t, err, new(*directory.FileError))
-	_, err = s.List(t.Context())
-	assert.True(t, errors.Is(err, os.ErrPermission), err)
+	require.NoError(t, os.Chmod(filepath.Join(s.Path(), "node+0000007.cell"), 0))
+	_, err = s.Read(t.Context(), "node/0000007")
+	assert.ErrorIs(t, err, stores.ErrDamaged)
+	_, err = s.List(t.Context(), "", "\x7f", 1<<30)
+	assert.ErrorIs(t, err, os.ErrPermission)
+	assert.ErrorIs(t, err, stores.ErrDamaged)
 }
 
 func copyOfTest(t *testing.T, dir string) string {

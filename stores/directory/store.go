@@ -9,148 +9,170 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
+// The files of a cell, by the end of their names.
 const (
-	maxNode   = 1<<22 - 1
-	digits    = 7 // of maxNode
 	cellFile  = ".cell"
-	tempFile  = ".cell.tmp" // of whoever has locked swapFile
+	tempFile  = ".cell.tmp" // of the process that has locked swapFile
 	swapFile  = ".swap"
 	holdFile  = ".hold"
 	ownerOnly = 0o600
 )
 
-// Store is a [lease.Locker] on the files of a directory. Make one with [Open]; it
-// needs no closing. It is safe for use by several goroutines at once, and any number
-// of Stores, in any number of processes on the host, can have the same directory.
+// Store is a [stores.Locker] on the files of a directory. Make one with [Open]. It is safe
+// for use by several goroutines at once, and any number of Stores, in any number of
+// processes on the host, can have the same directory.
 //
 // A Swap syncs a file and the directory. Read and List sync the directory if they
-// find a cell that this Store has not known to be on the disk, so whatever they show
-// will be there after a power cut. A method whose context ends returns at once with an
+// find a cell that this Store has not known to be on the disk, so all that they show
+// is there after a power cut. A method whose context ends returns at once with an
 // error that wraps the context's, even if the disk hangs.
+//
+// The error of a cell whose file cannot be read as it was written, or of which a helper
+// file cannot be used, is a [*stores.DamagedError]. It concerns that cell alone.
 type Store struct {
 	path string
 	disk disk
 
 	mu     sync.Mutex
-	synced map[int64]uint64 // by node, the version that is known to be on the disk
+	synced map[string]uint64 // by key, the version that is known to be on the disk
 }
 
-var _ lease.Locker = (*Store)(nil)
+var _ stores.Locker = (*Store)(nil)
 
 // Path returns the absolute path of the directory.
 func (s *Store) Path() string { return s.path }
 
-// List returns all cells, by node number.
-//
-// If some cannot be read, it returns the others, with an error that wraps one
-// [*CorruptError] or [*FileError] for each. Such an error comes with cells, if there
-// are any; with every other error, there are none.
-func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
-	return await(ctx, s.list)
+// Close returns nil. A Store holds nothing open but the locks of TryLock, which end with
+// their unlock functions.
+func (s *Store) Close() error { return nil }
+
+// List returns the cells with keys in [from, to), at most limit of them, in the order of
+// their keys. It reads the names of all files, and the cells that it returns.
+func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	if limit < 1 || from >= to {
+		return nil, nil
+	}
+	type listed struct {
+		cells   []stores.Cell
+		damaged error
+	}
+	l, err := stores.Wait(ctx, func() (listed, error) {
+		cells, damaged, err := s.list(ctx, from, to, limit)
+		return listed{cells, stores.JoinDamaged(damaged)}, err
+	})
+	if err == nil {
+		err = l.damaged
+	}
+	if err != nil {
+		return l.cells, s.failed(ctx, "list", "", err)
+	}
+	return l.cells, nil
 }
 
-func (s *Store) list(ctx context.Context) ([]lease.Cell, error) {
-	nodes, err := s.nodes()
+func (s *Store) list(ctx context.Context, from, to string, limit int) (cells []stores.Cell, damaged []error, err error) {
+	keys, err := s.keys(from, to)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	cells := make([]lease.Cell, 0, len(nodes))
-	var problems []error
-	for _, node := range nodes {
-		if err := ended(ctx); err != nil {
-			return nil, err
+	for _, key := range keys {
+		if len(cells) == limit {
+			break
 		}
-		cell, err := s.load(ctx, node)
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		cell, err := s.load(ctx, key)
 		switch {
+		case errors.Is(err, stores.ErrDamaged):
+			damaged = append(damaged, err)
 		case err != nil:
-			problems = append(problems, err)
+			return nil, nil, err
 		case cell.Version != 0:
 			cells = append(cells, cell)
 		}
 	}
 	if err := s.settle(cells...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return cells, errors.Join(problems...)
+	return cells, damaged, nil
 }
 
-// Read returns the cell of a node number from 0 to 2²²-1, or one with Version 0. The
-// error of one that is not as it was written is a [*CorruptError]; others are a
-// [*FileError], a [*DirectoryError] if the directory is gone, or wrap the context's.
-func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
-	if err := checkNode(node); err != nil {
-		return lease.Cell{}, err
+// Read returns the cell of a key, or one with Version 0.
+func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
+	if err := stores.CheckKey(key); err != nil {
+		return stores.Cell{}, s.failed(ctx, "read", key, err)
 	}
-	return await(ctx, func(ctx context.Context) (lease.Cell, error) {
-		cell, err := s.load(ctx, node)
+	cell, err := stores.Wait(ctx, func() (stores.Cell, error) {
+		cell, err := s.load(ctx, key)
 		if err == nil {
 			err = s.settle(cell)
 		}
-		if err != nil {
-			return lease.Cell{}, err
-		}
-		return cell, nil
+		return cell, err
 	})
+	if err != nil {
+		return stores.Cell{}, s.failed(ctx, "read", key, err)
+	}
+	return cell, nil
 }
 
-// Swap replaces the value of a cell, if its version is old.Version, and returns when
-// the new one is on the disk. If another process writes the same cell, it waits; a
-// lock by TryLock does not keep it waiting.
-//
-// Its error wraps [lease.ErrConflict], or is a [*CorruptError] or a [*DirectoryError],
-// with nothing changed; is a [*FileError], of a full disk for one; or wraps the
-// context's. A node number or value that no cell can have is an error, too.
-func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
-	if err := checkNode(old.Node); err != nil {
-		return lease.Cell{}, err
+// Swap replaces the value of a cell, if it has that version, and returns when the new one
+// is on the disk. If another process writes the same cell, it waits; a lock by TryLock
+// does not keep it waiting. Of an error of the disk, it is unknown whether the value was
+// written, but the cell is the old one or the new one, as a whole.
+func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	next, err := stores.NextVersion(key, version, value)
+	if err != nil {
+		return 0, s.failed(ctx, "swap", key, err)
 	}
-	if len(value) > lease.MaxValue {
-		return lease.Cell{}, fmt.Errorf("value of %d bytes: want at most %d", len(value), lease.MaxValue)
-	}
-	next := lease.Cell{Node: old.Node, Version: old.Version + 1, Value: slices.Clone(value)}
-	return await(ctx, func(ctx context.Context) (lease.Cell, error) {
-		unlock, err := s.waitLock(ctx, s.file(old.Node, swapFile))
-		if err != nil {
-			return lease.Cell{}, err
-		}
-		defer unlock()
-		is, err := s.loadLocked(old.Node)
-		switch {
-		case err != nil:
-			return lease.Cell{}, err
-		case is.Version != old.Version:
-			return lease.Cell{}, fmt.Errorf("swap cell of node %d: its version is %d, not %d: %w", old.Node, is.Version, old.Version, lease.ErrConflict)
-		case next.Version == 0:
-			return lease.Cell{}, &CorruptError{Path: s.file(old.Node, cellFile), Node: old.Node, Problem: "its version is the last there is"}
-		}
-		if err := s.replace(ctx, next); err != nil {
-			return lease.Cell{}, err
-		}
-		s.know(next)
-		return next, nil
+	cell := stores.Cell{Key: key, Version: next, Value: slices.Clone(value)}
+	_, err = stores.Wait(ctx, func() (struct{}, error) {
+		return struct{}{}, s.swap(ctx, version, cell)
 	})
+	if err != nil {
+		return 0, s.failed(ctx, "swap", key, err)
+	}
+	return next, nil
+}
+
+func (s *Store) swap(ctx context.Context, version uint64, next stores.Cell) error {
+	unlock, err := s.waitLock(ctx, next.Key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	is, err := s.loadLocked(next.Key)
+	if err != nil {
+		return err
+	}
+	if is.Version != version {
+		return fmt.Errorf("its version is %d, not %d: %w", is.Version, version, stores.ErrConflict)
+	}
+	if err := s.replace(ctx, next); err != nil {
+		return err
+	}
+	s.know(next)
+	return nil
 }
 
 // replace writes the file of a cell, whose swapFile is locked.
-func (s *Store) replace(ctx context.Context, c lease.Cell) error {
-	temp, path := s.file(c.Node, tempFile), s.file(c.Node, cellFile)
+func (s *Store) replace(ctx context.Context, c stores.Cell) error {
+	temp, path := s.file(c.Key, tempFile), s.file(c.Key, cellFile)
 	err := s.write(temp, encode(c))
 	if err == nil {
-		err = ended(ctx)
+		err = ctx.Err()
 	}
 	if err == nil {
-		err = wrap("rename", temp, s.disk.rename(temp, path))
+		err = failedFile("rename", temp, s.disk.rename(temp, path))
 	}
 	if err != nil {
 		_ = s.disk.remove(temp) // or Open does, or the next Swap overwrites it
-		return err
+		return s.ofCell(c.Key, temp, err)
 	}
 	return s.syncDir()
 }
@@ -158,54 +180,51 @@ func (s *Store) replace(ctx context.Context, c lease.Cell) error {
 func (s *Store) write(path string, data []byte) (err error) {
 	f, err := s.disk.create(path)
 	if err != nil {
-		return wrap("create", path, err)
+		return failedFile("create", path, err)
 	}
 	if err := s.disk.write(f, data); err != nil {
 		_ = f.Close()
-		return wrap("write", path, err)
+		return failedFile("write", path, err)
 	}
 	if err := s.disk.sync(f); err != nil {
 		_ = f.Close()
-		return wrap("sync", path, err)
+		return failedFile("sync", path, err)
 	}
-	return wrap("close", path, f.Close())
+	return failedFile("close", path, f.Close())
 }
 
 func (s *Store) syncDir() error {
-	return wrap("sync directory", s.path, s.disk.syncDir(s.path))
+	return failedFile("sync directory", s.path, s.disk.syncDir(s.path))
 }
 
 // load reads a cell, which may not be on the disk yet.
-func (s *Store) load(ctx context.Context, node int64) (lease.Cell, error) {
+func (s *Store) load(ctx context.Context, key string) (stores.Cell, error) {
 	if readLocks {
-		unlock, err := s.waitLock(ctx, s.file(node, swapFile))
+		unlock, err := s.waitLock(ctx, key)
 		if err != nil {
-			return lease.Cell{}, err
+			return stores.Cell{}, err
 		}
 		defer unlock()
 	}
-	return s.loadLocked(node)
+	return s.loadLocked(key)
 }
 
-func (s *Store) loadLocked(node int64) (lease.Cell, error) {
-	path := s.file(node, cellFile)
+func (s *Store) loadLocked(key string) (stores.Cell, error) {
+	path := s.file(key, cellFile)
 	data, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		// No cell, or no directory? The latter is no reason to begin anew.
+		// There is no cell, or no directory any more, which is no reason to begin anew.
 		if _, err := os.Stat(s.path); err != nil {
-			return lease.Cell{}, &DirectoryError{Path: s.path, Problem: "cannot be read; was it removed while it was in use?", Err: err}
+			return stores.Cell{}, s.unfit("cannot be read; was it removed while it was in use?", err)
 		}
-		return lease.Cell{Node: node}, nil
-	}
-	if errors.Is(err, errNotRegular) {
-		return lease.Cell{}, &CorruptError{Path: path, Node: node, Problem: err.Error()}
+		return stores.Cell{Key: key}, nil
 	}
 	if err != nil {
-		return lease.Cell{}, wrap("read", path, err)
+		return stores.Cell{}, s.ofCell(key, path, failedFile("read", path, err))
 	}
-	c, problem := parse(data, node)
+	c, problem := parse(data, key)
 	if problem != "" {
-		return lease.Cell{}, &CorruptError{Path: path, Node: node, Problem: problem}
+		return stores.Cell{}, &stores.DamagedError{Key: key, Problem: fmt.Sprintf("%s: %s; it is left as it is, and cannot be used. Move it away only if no ID can be issued twice then", path, problem)}
 	}
 	return c, nil
 }
@@ -234,12 +253,12 @@ func readRegular(path string) ([]byte, error) {
 	return nil, err
 }
 
-// settle makes sure that cells as they were loaded will survive a power cut. A writer
-// that was killed, or that could not sync the directory, may have left one that will
-// not, and whoever reads it relies on it.
-func (s *Store) settle(cells ...lease.Cell) error {
+// settle makes sure that cells as they were loaded survive a power cut. A writer
+// that was killed, or that could not sync the directory, may have left one that does
+// not, and the caller relies on it.
+func (s *Store) settle(cells ...stores.Cell) error {
 	s.mu.Lock()
-	unsure := slices.ContainsFunc(cells, func(c lease.Cell) bool { return s.synced[c.Node] < c.Version })
+	unsure := slices.ContainsFunc(cells, func(c stores.Cell) bool { return s.synced[c.Key] != c.Version })
 	s.mu.Unlock()
 	if !unsure {
 		return nil
@@ -251,56 +270,39 @@ func (s *Store) settle(cells ...lease.Cell) error {
 	return nil
 }
 
-// know notes that cells are on the disk.
-func (s *Store) know(cells ...lease.Cell) {
+// know notes that cells are on the disk. Two calls may come in the wrong order; then the
+// next reader syncs once more.
+func (s *Store) know(cells ...stores.Cell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range cells {
-		s.synced[c.Node] = max(s.synced[c.Node], c.Version)
+		s.synced[c.Key] = c.Version
 	}
 }
 
-// nodes returns the node numbers that have a cell.
-func (s *Store) nodes() ([]int64, error) {
-	entries, err := os.ReadDir(s.path) // sorted
+// keys returns the keys in [from, to) that have a cell, in their order.
+func (s *Store) keys(from, to string) ([]string, error) {
+	entries, err := os.ReadDir(s.path)
 	if err != nil {
-		return nil, &DirectoryError{Path: s.path, Problem: "cannot be read", Err: err}
+		return nil, s.unfit("cannot be read", err)
 	}
-	var nodes []int64
+	var keys []string
 	for _, entry := range entries {
-		if node, ok := nodeOf(entry.Name(), cellFile); ok {
-			nodes = append(nodes, node)
+		if key, ok := keyOf(entry.Name(), cellFile); ok && from <= key && key < to {
+			keys = append(keys, key)
 		}
 	}
-	return nodes, nil
+	slices.Sort(keys) // in names, + stands for the slash
+	return keys, nil
 }
 
-func (s *Store) file(node int64, kind string) string {
-	return filepath.Join(s.path, base(node)+kind)
+func (s *Store) file(key, kind string) string {
+	return filepath.Join(s.path, strings.ReplaceAll(key, "/", "+")+kind)
 }
 
-func base(node int64) string { return fmt.Sprintf("%0*d", digits, node) }
-
-// nodeOf returns the node number in the name of a file, if it is one of that kind.
-func nodeOf(name, kind string) (node int64, ok bool) {
-	number, ok := strings.CutSuffix(name, kind)
-	if !ok || len(number) != digits {
-		return 0, false
-	}
-	node, err := strconv.ParseInt(number, 10, 64)
-	return node, err == nil && checkNode(node) == nil && base(node) == number
-}
-
-func checkNode(node int64) error {
-	if node < 0 || node > maxNode {
-		return fmt.Errorf("node number %d: want 0 to %d", node, maxNode)
-	}
-	return nil
-}
-
-func wrap(op, path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &FileError{Op: op, Path: path, Err: err}
+// keyOf returns the key in the name of a file, if it is one of that kind.
+func keyOf(name, kind string) (key string, ok bool) {
+	key, ok = strings.CutSuffix(name, kind)
+	key = strings.ReplaceAll(key, "+", "/")
+	return key, ok && stores.CheckKey(key) == nil
 }

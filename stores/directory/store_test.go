@@ -6,15 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestConformance(t *testing.T) {
 	root := t.TempDir()
-	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
-		s, err := directory.Open(filepath.Join(root, namespace))
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
+		s, err := directory.Open(t.Context(), filepath.Join(root, namespace))
 		require.NoError(t, err)
 		return s
 	})

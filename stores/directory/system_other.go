@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	supported = false // so Open makes no Store, and nothing of the rest is called
+	supported = false // so Open makes no Store, and calls nothing of the rest
 	checkMode = false
 	readLocks = false
 )

@@ -13,7 +13,7 @@ import (
 const (
 	supported = true
 	checkMode = true
-	readLocks = false // a file that is replaced stays as it is for whoever has it open
+	readLocks = false // a file that is replaced stays as it is for those who have it open
 )
 
 // lockFile locks an open file without waiting. The lock belongs to this opening of
@@ -47,7 +47,7 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// ownedByUs returns who owns a file, and whether that is who we are.
+// ownedByUs returns the owner of a file, and whether the process runs as that user.
 func ownedByUs(info fs.FileInfo) (owner string, mine bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -15,22 +15,22 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 func TestStore(t *testing.T) {
 	_, addr := startServer(t)
 	t.Run("Open", func(t *testing.T) {
-		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 			return openStore(t, addr, namespace)
 		})
 	})
 	t.Run("New", func(t *testing.T) {
 		client := newClient(t, addr)
 		defer client.Close() //nolint:errcheck // the test has ended
-		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 			s, err := New(client, namespace)
 			if err != nil {
 				t.Fatal(err)
@@ -42,14 +42,14 @@ func TestStore(t *testing.T) {
 
 func TestServer(t *testing.T) {
 	server, addr := startServer(t)
-	leasetest.TestServer(t, leasetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
+	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
 }
 
 func TestServerNew(t *testing.T) {
 	server, addr := startServer(t)
-	leasetest.TestServer(t, leasetest.Server{
+	storetest.TestServer(t, storetest.Server{
 		Addr: addr, Kill: server.Kill, Start: server.Start,
-		Open: func(t testing.TB, addr, namespace string) lease.Store {
+		Open: func(t testing.TB, addr, namespace string) stores.Store {
 			client := newClient(t, addr) // with the driver's default of 100 attempts
 			t.Cleanup(func() { _ = client.Close() })
 			s, err := New(client, namespace)
@@ -68,20 +68,20 @@ func TestByHand(t *testing.T) {
 	client := newClient(t, addr)
 	defer client.Close() //nolint:errcheck // the test has ended
 	s, ctx := openStore(t, addr, "byhand"), limited(t)
-	first, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("first"))
+	first, err := swap(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("first"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Delete(ctx, "/byhand/0000005"); err != nil {
 		t.Fatal(err)
 	}
-	if cell, err := s.Read(ctx, 5); err != nil || cell.Version != 0 {
+	if cell, err := s.Read(ctx, "node/0000005"); err != nil || cell.Version != 0 {
 		t.Errorf("Read of a deleted cell: %v, %v", cell, err)
 	}
-	if _, err := s.Swap(ctx, first, []byte("late")); !errors.Is(err, lease.ErrConflict) {
+	if _, err := swap(ctx, s, first, []byte("late")); !errors.Is(err, stores.ErrConflict) {
 		t.Errorf("Swap of a deleted cell: %v, want a conflict", err)
 	}
-	if again, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("again")); err != nil || again.Version <= first.Version {
+	if again, err := swap(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("again")); err != nil || again.Version <= first.Version {
 		t.Errorf("Swap of a deleted cell: %v, %v", again, err)
 	}
 	for _, name := range []string{"", "x", "5", "00000005", "9999999", "０００００05"} {
@@ -89,7 +89,7 @@ func TestByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if cells, err := s.List(ctx); err != nil || len(cells) != 1 {
+	if cells, err := s.List(ctx, "", "\x7f", 1<<30); err != nil || len(cells) != 1 {
 		t.Errorf("List: %v, %v; want one cell", cells, err)
 	}
 }
@@ -110,7 +110,7 @@ func TestListPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := s.List(ctx)
+	list, err := s.List(ctx, "", "\x7f", 1<<30)
 	if err != nil || len(list) != cells {
 		t.Fatalf("List: %d cells, %v; want %d", len(list), err, cells)
 	}
@@ -156,10 +156,10 @@ func TestWriteIsNotRepeated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, s := range map[string]lease.Store{"New": given, "Open": openStore(t, listener.Addr().String(), "x")} {
+			for name, s := range map[string]stores.Store{"New": given, "Open": openStore(t, listener.Addr().String(), "x")} {
 				kv.txns.Store(0)
-				_, err := s.Swap(limited(t), lease.Cell{Node: 1, Version: 7}, []byte("value"))
-				if err == nil || errors.Is(err, lease.ErrConflict) {
+				_, err := swap(limited(t), s, stores.Cell{Key: "node/0000001", Version: 7}, []byte("value"))
+				if err == nil || errors.Is(err, stores.ErrConflict) {
 					t.Errorf("%s: Swap: %v, want an unknown outcome", name, err)
 				}
 				if n := kv.txns.Load(); n != 1 {
@@ -199,16 +199,16 @@ func TestAuth(t *testing.T) {
 	must(err)
 
 	s := openURL(t, "etcd://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=fleet")
-	cell, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("mine"))
+	cell, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("mine"))
 	must(err)
-	if is, err := s.Read(ctx, 1); err != nil || is.Version != cell.Version {
+	if is, err := s.Read(ctx, "node/0000001"); err != nil || is.Version != cell.Version {
 		t.Errorf("Read: %v, %v", is, err)
 	}
-	if list, err := s.List(ctx); err != nil || len(list) != 1 {
+	if list, err := s.List(ctx, "", "\x7f", 1<<30); err != nil || len(list) != 1 {
 		t.Errorf("List: %v, %v", list, err)
 	}
 	other := openURL(t, "etcd://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=other")
-	if _, err := other.Swap(ctx, lease.Cell{Node: 1}, nil); err == nil || errors.Is(err, lease.ErrConflict) || strings.Contains(err.Error(), password) {
+	if _, err := swap(ctx, other, stores.Cell{Key: "node/0000001"}, nil); err == nil || errors.Is(err, stores.ErrConflict) || strings.Contains(err.Error(), password) {
 		t.Errorf("Swap without the right: %v", err)
 	}
 	_, err = Open(ctx, "etcd://flake:wrong-secret@"+addr)
@@ -237,10 +237,10 @@ func TestOpenEnds(t *testing.T) {
 func BenchmarkSwap(b *testing.B) {
 	_, addr := startServer(b)
 	s, ctx := openStore(b, addr, "bench"), context.Background()
-	cell := lease.Cell{Node: 1}
+	cell := stores.Cell{Key: "node/0000001"}
 	for b.Loop() {
 		var err error
-		if cell, err = s.Swap(ctx, cell, []byte("value")); err != nil {
+		if cell, err = swap(ctx, s, cell, []byte("value")); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -249,11 +249,11 @@ func BenchmarkSwap(b *testing.B) {
 func BenchmarkRead(b *testing.B) {
 	_, addr := startServer(b)
 	s, ctx := openStore(b, addr, "bench"), context.Background()
-	if _, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("value")); err != nil {
+	if _, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("value")); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := s.Read(ctx, 1); err != nil {
+		if _, err := s.Read(ctx, "node/0000001"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tickflake/tickflake/internal/servertest"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // serverEnv makes the test binary an etcd server instead: the data directory. It is a
@@ -104,7 +104,7 @@ func openURL(t testing.TB, rawURL string) *Store {
 	return s
 }
 
-func openStore(t testing.TB, addr, namespace string) lease.Store {
+func openStore(t testing.TB, addr, namespace string) stores.Store {
 	return openURL(t, "etcd://"+addr+"?namespace="+namespace)
 }
 

@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/tickflake/tickflake/internal/servertest"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // The rest of what is no URL is tried out in package remote.
@@ -25,7 +25,7 @@ func TestBadURL(t *testing.T) {
 		"etcds://u:SECRET@h?cert=/none": "options cert and key",
 	} {
 		_, err := Open(limited(t), rawURL)
-		bad, ok := errors.AsType[*lease.URLError](err)
+		bad, ok := errors.AsType[*stores.URLError](err)
 		if !ok || !strings.Contains(bad.Error(), want) || strings.Contains(fmt.Sprintf("%v %#v", bad, bad), "SECRET") {
 			t.Errorf("Open(%q): %v; want %q", rawURL, err, want)
 		}
@@ -50,7 +50,7 @@ func TestBadArguments(t *testing.T) {
 		if _, err := s.Read(limited(t), node); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("etcd at 127.0.0.1:1: read cell %d of", node)) {
 			t.Errorf("Read(%d): %v", node, err)
 		}
-		if _, err := s.Swap(limited(t), lease.Cell{Node: node}, nil); err == nil || errors.Is(err, lease.ErrConflict) {
+		if _, err := swap(limited(t), s, stores.Cell{Node: node}, nil); err == nil || errors.Is(err, stores.ErrConflict) {
 			t.Errorf("Swap(%d): %v", node, err)
 		}
 	}
@@ -69,8 +69,8 @@ func TestDownIsNamed(t *testing.T) {
 	}
 	for _, s := range []*Store{given, openURL(t, "etcd://127.0.0.1:1,localhost:2"), openURL(t, "etcds://127.0.0.1:1,localhost:2")} {
 		for op, do := range map[string]func(context.Context) error{
-			"list cells": func(ctx context.Context) error { _, err := s.List(ctx); return err },
-			"swap cell":  func(ctx context.Context) error { _, err := s.Swap(ctx, lease.Cell{}, nil); return err },
+			"list cells": func(ctx context.Context) error { _, err := s.List(ctx, "", "\x7f", 1<<30); return err },
+			"swap cell":  func(ctx context.Context) error { _, err := swap(ctx, s, stores.Cell{}, nil); return err },
 		} {
 			err := servertest.Refused(t, do)
 			if !errors.Is(err, context.DeadlineExceeded) {

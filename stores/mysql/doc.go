@@ -1,28 +1,49 @@
-// Package mysql keeps the cells of a fleet in a table of a MySQL or MariaDB database,
-// by the driver go-sql-driver/mysql.
+// Package mysql keeps cells in a table of a MySQL or MariaDB database, by the driver
+// go-sql-driver/mysql.
 //
-//	store, err := mysql.Open(ctx, "mysql://ids@db.example:3306/ops?tls=true")
+// You need these names:
+//
+//   - [github.com/tickflake/tickflake/stores.Open] with a mysql:// URL; import this
+//     package for it.
+//   - [New]: a Store in a database of which the caller has a handle.
+//
+// # URLs
+//
+//	mysql://ids@db.example:3306/ops?tls=true&namespace=orders
+//
+// The port is 3306 unless given. Three parameters are this package's:
+//
+//	namespace=NAME   the namespace, as stores.CheckNamespace permits; without it,
+//	                 stores.DefaultNamespace
+//	table=NAME       the table, with the name of a database and a dot before it or not;
+//	                 without it, sqlstore.DefaultTable
+//	socket=PATH      a Unix socket to connect to instead of a host
+//
+// All others are the driver's, as in its DSN: tls=true for TLS (or the name of a
+// configuration that was registered with the driver), timeout, readTimeout and so on;
+// it takes a name it does not know for that of a system variable. interpolateParams is
+// on unless the URL says otherwise. No error shows the password.
 //
 // # What it needs
 //
 // MySQL 5.7, MariaDB 10.2 or a later one, and the primary of it: a proxy that sends
-// reads to replicas must be told not to. The table tickflake_cells, of InnoDB, is made
-// by the first write, if the user has the right CREATE on the database; or a DBA runs
-// what Schema returns, and the user needs SELECT, INSERT and UPDATE on the table. Rows
-// must never be deleted, nor the table restored from an old backup while a fleet that
-// used it lives.
+// reads to replicas must be told not to. The first write makes the table
+// tickflake_cells, of InnoDB, if the user has the right CREATE on the database; or a DBA
+// runs the statement of Schema, and the user needs SELECT, INSERT and UPDATE on the
+// table.
 //
 // Each operation is one statement and one round trip (a Read two, unless the binary log
 // is on and sync_binlog is 1, as MySQL has it by default), if the driver's option
-// interpolateParams is on, as [Open] sets it. Without it, each is two. A Swap of
-// a cell that is there and was changed takes one more, to tell that from a session
-// without autocommit.
+// interpolateParams is on. Without it, each is two. A Swap of a cell that is there and
+// was changed takes one more, to tell that from a session without autocommit. Opened by
+// a URL, a store has at most four connections and keeps one, for up to three minutes.
 //
-// # What can be lost
+// # To lose nothing
 //
-// On one server with innodb_flush_log_at_trx_commit = 1, and sync_binlog = 1 if it has
-// a binary log, nothing. MySQL's defaults are these; MariaDB's sync_binlog is 0. No
-// client can set them, so look: the method Warnings does. With asynchronous
-// replication, a failover loses the last writes. What to set is in the doc of
-// [sqlstore.MySQL].
+// One server loses nothing with innodb_flush_log_at_trx_commit = 1, and sync_binlog = 1
+// if it has a binary log. MySQL's defaults are these; MariaDB's sync_binlog is 0.
+// innodb_flush_log_at_trx_commit = 0, and a table of another engine than InnoDB, forget,
+// and are refused; other values are logged. With asynchronous replication, a failover
+// loses the last writes. The doc of [sqlstore.MySQL] says what to set. Never delete
+// rows, nor restore the table from a backup: IDs are then issued twice.
 package mysql

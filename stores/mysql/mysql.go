@@ -11,33 +11,22 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/internal/remote"
+
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-// Store is a [lease.Store] in a table of a MySQL or MariaDB database. Its methods are
-// those of [sqlstore.Store], and Close. It is safe for use by several goroutines at once.
-type Store struct {
-	*sqlstore.Store
-	opened *sql.DB // nil if New was given it
-}
-
-var _ lease.Store = (*Store)(nil)
+func init() { stores.Register("mysql", open) }
 
 // New returns a Store of the cells of a namespace, in the database behind db. It
-// sends nothing; the first use does. The error is a [*lease.NamespaceError] or a
-// [*sqlstore.TableError]; a nil db or option is an error, too.
+// sends nothing; the first use does. A name that [stores.CheckNamespace] or
+// [sqlstore.WithTable] refuses, and a nil db or option, are errors. The caller closes db.
 //
 // The connections must lead to the primary, with autocommit on and the character set
 // utf8mb4, the driver's default. Its option interpolateParams saves each operation a
 // round trip.
-func New(db *sql.DB, namespace string, opts ...sqlstore.Option) (*Store, error) {
-	s, err := sqlstore.New(db, sqlstore.MySQL(number), namespace, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{Store: s}, nil
+func New(db *sql.DB, namespace string, opts ...sqlstore.Option) (*sqlstore.Store, error) {
+	return sqlstore.New(db, sqlstore.MySQL(number), namespace, opts...)
 }
 
 func number(err error) uint16 {
@@ -47,32 +36,10 @@ func number(err error) uint16 {
 	return 0
 }
 
-// Open returns a Store in the database of a URL of the form
-// mysql://user:password@host:port/database; the port is 3306 unless given. Three
-// parameters are its own:
-//
-//	namespace=NAME   the namespace, 1 to 48 ASCII letters, digits, hyphens and
-//	                 underscores; without it, lease.DefaultNamespace
-//	table=NAME       the table, with the name of a database and a dot before it or not;
-//	                 without it, sqlstore.DefaultTable
-//	socket=PATH      a Unix socket to connect to instead of a host
-//
-// All others are the driver's, as in its DSN: tls=true for TLS (or the name of a
-// configuration that was registered with the driver), timeout, readTimeout and so on;
-// it takes a name it does not know for that of a system variable. interpolateParams is
-// on unless the URL says otherwise.
-//
-// It sends nothing: an unreachable server or a wrong password is the error of the
-// first use. At most four connections are opened, and one is kept, for up to three
-// minutes. The driver's messages to standard error are switched off.
-//
-// The error is a [*lease.URLError], or that of ctx if it has ended. It never holds the
-// password, nor any of what the driver repeats of the URL.
-func Open(ctx context.Context, rawURL string) (*Store, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	u, err := remote.ParseDriverURL(rawURL, []string{"mysql"}, "table")
+// open opens a URL, as the package's doc describes it. It sends nothing, and switches
+// the driver's messages to standard error off.
+func open(_ context.Context, rawURL string) (stores.Store, error) {
+	u, err := stores.ParseDriverURL(rawURL, []string{"mysql"}, "table")
 	if err != nil {
 		return nil, err
 	}
@@ -82,29 +49,28 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	}
 	connector, err := driver.NewConnector(config)
 	if err != nil {
-		return nil, u.Refuse("the driver does not take it", remote.Withhold(err, err.Error()))
+		return nil, u.Refuse("the driver does not take it", stores.Withhold(err, err.Error()))
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(1) // a fleet of a thousand should not hold thousands
 	db.SetConnMaxIdleTime(3 * time.Minute)
-	var opts []sqlstore.Option
+	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
 	if table, ok := u.Own["table"]; ok {
 		opts = append(opts, sqlstore.WithTable(table))
 	}
 	s, err := New(db, u.Namespace, opts...)
 	if err != nil {
-		_ = db.Close() // nothing was opened yet
+		_ = db.Close() // there is no connection yet
 		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
-	s.opened = db
 	return s, nil
 }
 
 // configOf returns the driver's configuration. The driver only parses the parameters,
 // and the address that a certificate must be for; so a password with special characters
 // needs no second encoding.
-func configOf(source *remote.DriverURL) (*driver.Config, error) {
+func configOf(source *stores.DriverURL) (*driver.Config, error) {
 	u := source.URL
 	fail := func(problem string, err error) (*driver.Config, error) {
 		return nil, source.Refuse(problem, err)
@@ -143,7 +109,7 @@ func configOf(source *remote.DriverURL) (*driver.Config, error) {
 	}
 	config, err := driver.ParseDSN(address + "/?" + strings.Join(params, "&"))
 	if err != nil {
-		return fail("the driver does not take its parameters", remote.Withhold(err, culprit(params), words...))
+		return fail("the driver does not take its parameters", stores.Withhold(err, culprit(params), words...))
 	}
 	if socket != "" {
 		config.Net, config.Addr = "unix", socket
@@ -173,14 +139,4 @@ func culprit(params []string) string {
 		}
 	}
 	return ""
-}
-
-// Close closes what Open has opened, waits for statements that run, and returns the
-// driver's error. A Store that New returned keeps the caller's connections open. It may
-// be called more than once.
-func (s *Store) Close() error {
-	if s.opened == nil {
-		return nil
-	}
-	return s.opened.Close()
 }

@@ -11,26 +11,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/mysql"
 	"github.com/tickflake/tickflake/stores/sqlstore"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestConformance(t *testing.T) {
 	s := start(t)
-	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 		return s.open(t, s.addr, namespace)
-	})
-	t.Run("Example", func(t *testing.T) {
-		storeURL := s.url("namespace=example")
-		id, err := issue(within(t), storeURL)
-		require.NoError(t, err)
-		assert.NotZero(t, id)
-		holdings, err := lease.Inspect(within(t), open(t, storeURL))
-		require.NoError(t, err)
-		require.Len(t, holdings, 1)
-		assert.Equal(t, lease.Released, holdings[0].State)
 	})
 }
 
@@ -38,7 +28,7 @@ func TestConformance(t *testing.T) {
 // a server that is lax.
 func TestConformanceOfNew(t *testing.T) {
 	s := start(t, "--sql-mode=", "--transaction-isolation=SERIALIZABLE", "--character-set-server=latin1", "--default-storage-engine=MyISAM")
-	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 		config := s.config()
 		config.ClientFoundRows, config.InterpolateParams, config.ParseTime = true, false, true
 		store, err := mysql.New(pool(t, config), namespace)
@@ -50,64 +40,64 @@ func TestConformanceOfNew(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	s := start(t)
-	leasetest.TestServer(t, leasetest.Server{Addr: s.addr, Open: s.open, Kill: s.Kill, Start: s.Start})
+	storetest.TestServer(t, storetest.Server{Addr: s.addr, Open: s.open, Kill: s.Kill, Start: s.Start})
 }
 
 // works writes a cell twice, and looks at it.
-func works(t *testing.T, store lease.Store) {
+func works(t *testing.T, store stores.Store) {
 	t.Helper()
-	cell := lease.Cell{Node: 1}
+	cell := stores.Cell{Key: "node/0000001"}
 	for _, value := range []string{"one", "two"} {
 		var err error
-		cell, err = store.Swap(within(t), cell, []byte(value))
+		cell, err = swap(within(t), store, cell, []byte(value))
 		require.NoError(t, err)
-		is, err := store.Read(within(t), 1)
+		is, err := store.Read(within(t), "node/0000001")
 		require.NoError(t, err)
 		assert.Equal(t, cell, is)
 	}
-	cells, err := store.List(within(t))
+	cells, err := store.List(within(t), "", "\x7f", 1<<30)
 	require.NoError(t, err)
-	assert.Equal(t, []lease.Cell{cell}, cells)
+	assert.Equal(t, []stores.Cell{cell}, cells)
 }
 
 func TestServer(t *testing.T) {
 	s := start(t)
 	t.Run("schema made on demand, by many at once", func(t *testing.T) {
-		stores := make([]*mysql.Store, 8)
-		for i := range stores {
-			stores[i] = open(t, s.url())
-			cells, err := stores[i].List(within(t))
+		all := make([]*sqlstore.Store, 8)
+		for i := range all {
+			all[i] = open(t, s.url())
+			cells, err := all[i].List(within(t), "", "\x7f", 1<<30)
 			require.NoError(t, err)
 			assert.Empty(t, cells)
-			cell, err := stores[i].Read(within(t), 5)
+			cell, err := all[i].Read(within(t), "node/0000005")
 			require.NoError(t, err)
-			assert.Equal(t, lease.Cell{Node: 5}, cell)
-			_, err = stores[i].Swap(within(t), lease.Cell{Node: 5, Version: 7}, nil)
-			require.ErrorIs(t, err, lease.ErrConflict)
+			assert.Equal(t, stores.Cell{Key: "node/0000005"}, cell)
+			_, err = swap(within(t), all[i], stores.Cell{Key: "node/0000005", Version: 7}, nil)
+			require.ErrorIs(t, err, stores.ErrConflict)
 		}
 		var tables int
 		require.NoError(t, s.root.QueryRow("SELECT count(*) FROM information_schema.tables WHERE table_name = 'tickflake_cells'").Scan(&tables))
 		assert.Zero(t, tables, "nothing but a write makes the table")
 		var wg sync.WaitGroup
-		errs := make([]error, len(stores))
-		for i, store := range stores {
-			wg.Go(func() { _, errs[i] = store.Swap(within(t), lease.Cell{Node: int64(i)}, []byte("v")) })
+		errs := make([]error, len(all))
+		for i, store := range all {
+			wg.Go(func() {
+				_, errs[i] = swap(within(t), store, stores.Cell{Key: fmt.Sprintf("node/%07d", i)}, []byte("v"))
+			})
 		}
 		wg.Wait()
 		require.NoError(t, errors.Join(errs...))
-		cells, err := stores[0].List(within(t))
+		cells, err := all[0].List(within(t), "", "\x7f", 1<<30)
 		require.NoError(t, err)
-		assert.Len(t, cells, len(stores))
+		assert.Len(t, cells, len(all))
 	})
 	t.Run("schema by a DBA", func(t *testing.T) {
 		s.exec(t, "CREATE DATABASE dba", fmt.Sprintf("CREATE USER poor IDENTIFIED BY '%s'", password),
 			"GRANT SELECT, INSERT, UPDATE ON dba.* TO poor")
 		store := open(t, strings.Replace(strings.Replace(s.url(), "//ids", "//poor", 1), "/ops", "/dba", 1))
-		_, err := store.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
-		refused, ok := errors.AsType[*sqlstore.SchemaError](err)
-		require.True(t, ok, "%v", err)
+		_, err := swap(within(t), store, stores.Cell{Key: "node/0000001"}, []byte("v"))
 		assert.Contains(t, err.Error(), "denied")
-		assert.Equal(t, store.Schema(), refused.Schema)
+		assert.ErrorContains(t, err, strings.Join(strings.Fields(store.Schema()), " "))
 		conn, err := s.root.Conn(within(t))
 		require.NoError(t, err)
 		defer func() { _ = conn.Close() }()
@@ -141,39 +131,39 @@ func TestServer(t *testing.T) {
 // A session that never commits writes nothing, and says so.
 func testAutocommitOff(t *testing.T, s *server) {
 	good, bad := open(t, s.url("namespace=auto")), open(t, s.url("namespace=auto", "autocommit=0"))
-	cell, err := good.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+	cell, err := swap(within(t), good, stores.Cell{Key: "node/0000001"}, []byte("v"))
 	require.NoError(t, err)
-	_, err = bad.Swap(within(t), cell, []byte("w"))
+	_, err = swap(within(t), bad, cell, []byte("w"))
 	assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
-	assert.NotErrorIs(t, err, lease.ErrConflict)
-	_, err = bad.Swap(within(t), lease.Cell{Node: 2}, []byte("w"))
+	assert.NotErrorIs(t, err, stores.ErrConflict)
+	_, err = swap(within(t), bad, stores.Cell{Key: "node/0000002"}, []byte("w"))
 	assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
-	_, err = bad.Read(within(t), 1)
+	_, err = bad.Read(within(t), "node/0000001")
 	assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
 	warnings, err := bad.Warnings(within(t))
 	require.NoError(t, err)
 	assert.Contains(t, strings.Join(warnings, "\n"), "autocommit")
-	cells, err := good.List(within(t))
+	cells, err := good.List(within(t), "", "\x7f", 1<<30)
 	require.NoError(t, err)
-	assert.Equal(t, []lease.Cell{cell}, cells)
-	_, err = good.Swap(within(t), cell, []byte("w"))
+	assert.Equal(t, []stores.Cell{cell}, cells)
+	_, err = swap(within(t), good, cell, []byte("w"))
 	require.NoError(t, err, "and holds no lock")
 }
 
 func testReadOnly(t *testing.T, s *server) {
 	store := open(t, s.url("namespace=readonly"))
-	cell, err := store.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+	cell, err := swap(within(t), store, stores.Cell{Key: "node/0000001"}, []byte("v"))
 	require.NoError(t, err)
 	s.exec(t, "SET GLOBAL read_only = 1")
 	defer s.exec(t, "SET GLOBAL read_only = 0")
-	_, err = store.Read(within(t), 1)
+	_, err = store.Read(within(t), "node/0000001")
 	assert.ErrorIs(t, err, sqlstore.ErrNotPrimary)
-	_, err = open(t, s.url("table=missing")).Read(within(t), 1)
+	_, err = open(t, s.url("table=missing")).Read(within(t), "node/0000001")
 	assert.ErrorIs(t, err, sqlstore.ErrNotPrimary, "the table may not have come yet")
-	_, err = store.Swap(within(t), cell, nil)
+	_, err = swap(within(t), store, cell, nil)
 	assert.ErrorContains(t, err, "read-only")
-	assert.NotErrorIs(t, err, lease.ErrConflict)
-	_, err = store.Swap(within(t), lease.Cell{Node: 1, Version: 5}, nil)
+	assert.NotErrorIs(t, err, stores.ErrConflict)
+	_, err = swap(within(t), store, stores.Cell{Key: "node/0000001", Version: 5}, nil)
 	assert.Error(t, err)
 	warnings, err := store.Warnings(within(t))
 	require.NoError(t, err)
@@ -212,7 +202,7 @@ func testRoundTrips(t *testing.T, s *server, ofRead int64) {
 		db, n := s.counted(t, interpolate)
 		store, err := mysql.New(db, fmt.Sprint("trips_", interpolate), sqlstore.WithTable(fmt.Sprint("trips_", interpolate)))
 		require.NoError(t, err)
-		cell, err := store.Read(within(t), 1)
+		cell, err := store.Read(within(t), "node/0000001")
 		require.NoError(t, err)
 		took := func(what string, want int64, f func() error) {
 			before := n.Load()
@@ -224,23 +214,23 @@ func testRoundTrips(t *testing.T, s *server, ofRead int64) {
 			}
 		}
 		swap := func() (err error) {
-			cell, err = store.Swap(within(t), cell, []byte("v"))
+			cell, err = swap(within(t), store, cell, []byte("v"))
 			return err
 		}
 		took("Swap that makes the table", 3, swap)
 		took("Swap", 1, swap)
 		took("Swap that conflicts", 2, func() error {
-			_, err := store.Swap(within(t), lease.Cell{Node: 1, Version: 1}, nil)
-			require.ErrorIs(t, err, lease.ErrConflict)
+			_, err := swap(within(t), store, stores.Cell{Key: "node/0000001", Version: 1}, nil)
+			require.ErrorIs(t, err, stores.ErrConflict)
 			return nil
 		})
 		took("Swap that finds a cell", 1, func() error {
-			_, err := store.Swap(within(t), lease.Cell{Node: 1}, nil)
-			require.ErrorIs(t, err, lease.ErrConflict)
+			_, err := swap(within(t), store, stores.Cell{Key: "node/0000001"}, nil)
+			require.ErrorIs(t, err, stores.ErrConflict)
 			return nil
 		})
-		took("Read", ofRead, func() error { _, err := store.Read(within(t), 1); return err })
-		took("List", 1, func() error { _, err := store.List(within(t)); return err })
+		took("Read", ofRead, func() error { _, err := store.Read(within(t), "node/0000001"); return err })
+		took("List", 1, func() error { _, err := store.List(within(t), "", "\x7f", 1<<30); return err })
 		took("Warnings", 2, func() error { _, err := store.Warnings(within(t)); return err })
 	}
 }
@@ -254,7 +244,7 @@ func testPasswordIsNotShown(t *testing.T, s *server) {
 		s.url("tls=true"):           "TLS",
 		s.url("no_such_variable=1"): "no_such_variable",
 	} {
-		_, err := open(t, rawURL).Read(within(t), 1)
+		_, err := open(t, rawURL).Read(within(t), "node/0000001")
 		require.ErrorContains(t, err, want)
 		text := fmt.Sprintf("%v %+v %q", err, err, err)
 		for _, part := range []string{"s3cret", "wr0ng", "%3A%3F"} {
@@ -308,7 +298,7 @@ func TestOpenOfBadURLs(t *testing.T) {
 	} {
 		store, err := mysql.Open(t.Context(), rawURL)
 		require.Nil(t, store, rawURL)
-		bad, ok := errors.AsType[*lease.URLError](err)
+		bad, ok := errors.AsType[*stores.URLError](err)
 		require.True(t, ok, "%s: %v", rawURL, err)
 		assert.Contains(t, bad.Error(), want, rawURL)
 		for e := err; e != nil; e = errors.Unwrap(e) {
@@ -320,30 +310,34 @@ func TestOpenOfBadURLs(t *testing.T) {
 	for _, rawURL := range []string{"mysql://h/d", "mysql://u@[::1]:3307/d?tls=true", "mysql://u:p@h/d?loc=Europe/Berlin&charset=utf8mb4,utf8"} {
 		require.NotNil(t, open(t, rawURL), rawURL)
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := mysql.Open(ended, "mysql://h/d")
-	assert.ErrorIs(t, err, context.Canceled)
-	_, err = mysql.New(new(sql.DB), "a b")
-	_, ok := errors.AsType[*lease.NamespaceError](err)
-	assert.True(t, ok)
+	_, err := mysql.New(new(sql.DB), "a b")
+	assert.ErrorContains(t, err, "namespace \"a b\"")
+}
+
+// swap is Swap from a cell to the next.
+func swap(ctx context.Context, s stores.Store, old stores.Cell, value []byte) (stores.Cell, error) {
+	version, err := s.Swap(ctx, old.Key, old.Version, value)
+	if err != nil {
+		return stores.Cell{}, err
+	}
+	return stores.Cell{Key: old.Key, Version: version, Value: value}, nil
 }
 
 func BenchmarkStore(b *testing.B) {
 	s := start(b)
 	store := open(b, s.url())
-	cell, err := store.Swap(within(b), lease.Cell{Node: 1}, []byte("v"))
+	cell, err := swap(within(b), store, stores.Cell{Key: "node/0000001"}, []byte("v"))
 	require.NoError(b, err)
 	b.Run("Swap", func(b *testing.B) {
 		for b.Loop() {
-			if cell, err = store.Swap(context.Background(), cell, []byte("v")); err != nil {
+			if cell, err = swap(context.Background(), store, cell, []byte("v")); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("Read", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := store.Read(context.Background(), 1); err != nil {
+			if _, err := store.Read(context.Background(), "node/0000001"); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -16,8 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	servers "github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/internal/servertest"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/mysql"
+	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
 // password is hard to hide, and hard to put into a URL.
@@ -67,7 +68,7 @@ func (s *server) url(params ...string) string {
 	return u.String()
 }
 
-func open(t testing.TB, rawURL string) *mysql.Store {
+func open(t testing.TB, rawURL string) *sqlstore.Store {
 	t.Helper()
 	store, err := mysql.Open(context.Background(), rawURL)
 	require.NoError(t, err)
@@ -75,7 +76,7 @@ func open(t testing.TB, rawURL string) *mysql.Store {
 	return store
 }
 
-func (s *server) open(t testing.TB, addr, namespace string) lease.Store {
+func (s *server) open(t testing.TB, addr, namespace string) stores.Store {
 	other := *s
 	other.addr = addr
 	return open(t, other.url("namespace="+namespace))

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tickflake/tickflake/internal/servertest"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // These make the test binary a NATS server instead. It is a process of its own so that
@@ -169,7 +169,7 @@ func openURL(t testing.TB, rawURL string) *Store {
 	return s
 }
 
-func openStore(t testing.TB, addr, namespace string) lease.Store {
+func openStore(t testing.TB, addr, namespace string) stores.Store {
 	return openURL(t, "nats://"+addr+"?namespace="+namespace)
 }
 

@@ -10,20 +10,20 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestStore(t *testing.T) {
 	_, addr := startServer(t)
 	t.Run("Open", func(t *testing.T) {
-		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 			return openStore(t, addr, namespace)
 		})
 	})
 	t.Run("New", func(t *testing.T) {
 		client := newClient(t, addr)
-		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 			s, err := New(client, namespace)
 			if err != nil {
 				t.Fatal(err)
@@ -35,14 +35,14 @@ func TestStore(t *testing.T) {
 
 func TestServer(t *testing.T) {
 	server, addr := startServer(t)
-	leasetest.TestServer(t, leasetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
+	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
 }
 
 func TestServerNew(t *testing.T) {
 	server, addr := startServer(t)
-	leasetest.TestServer(t, leasetest.Server{
+	storetest.TestServer(t, storetest.Server{
 		Addr: addr, Kill: server.Kill, Start: server.Start,
-		Open: func(t testing.TB, addr, namespace string) lease.Store {
+		Open: func(t testing.TB, addr, namespace string) stores.Store {
 			s, err := New(newClient(t, addr), namespace)
 			if err != nil {
 				t.Fatal(err)
@@ -56,23 +56,23 @@ func TestServerNew(t *testing.T) {
 func TestCluster(t *testing.T) {
 	processes, addrs := startCluster(t)
 	n := 0
-	open := func(t testing.TB, namespace string) lease.Store {
+	open := func(t testing.TB, namespace string) stores.Store {
 		n++
 		return openStore(t, addrs[n%3], namespace)
 	}
 	t.Run("replicas", func(t *testing.T) {
 		s := open(t, "replicas").(*Store)
-		if _, err := s.Swap(limited(t), lease.Cell{}, nil); err != nil {
+		if _, err := swap(limited(t), s, stores.Cell{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if s.bucket.replicas != 3 {
 			t.Errorf("the bucket has %d replicas", s.bucket.replicas)
 		}
 	})
-	leasetest.TestStore(t, open)
+	storetest.TestStore(t, open)
 	t.Run("killed", func(t *testing.T) {
 		s := openURL(t, "nats://"+strings.Join(addrs, ",")+"?namespace=killed")
-		cell, err := s.Swap(limited(t), lease.Cell{Node: 1}, []byte("0"))
+		cell, err := swap(limited(t), s, stores.Cell{Key: "node/0000001"}, []byte("0"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,25 +80,25 @@ func TestCluster(t *testing.T) {
 			if err := process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			is := eventually(t, func(ctx context.Context) (lease.Cell, error) { return s.Read(ctx, 1) })
+			is := eventually(t, func(ctx context.Context) (stores.Cell, error) { return s.Read(ctx, "node/0000001") })
 			if is.Version != cell.Version {
 				t.Fatalf("after %d kills the cell is %v, want %v", i+1, is, cell)
 			}
 			if err := process.Start(); err != nil {
 				t.Fatal(err)
 			}
-			cell = eventually(t, func(ctx context.Context) (lease.Cell, error) {
-				is, err := s.Read(ctx, 1)
+			cell = eventually(t, func(ctx context.Context) (stores.Cell, error) {
+				is, err := s.Read(ctx, "node/0000001")
 				if err != nil {
 					return is, err
 				}
-				return s.Swap(ctx, is, []byte{'1' + byte(i)})
+				return swap(ctx, s, is, []byte{'1' + byte(i)})
 			})
 		}
 	})
 }
 
-func eventually(t *testing.T, f func(context.Context) (lease.Cell, error)) lease.Cell {
+func eventually(t *testing.T, f func(context.Context) (stores.Cell, error)) stores.Cell {
 	t.Helper()
 	for begin := time.Now(); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -118,7 +118,7 @@ func eventually(t *testing.T, f func(context.Context) (lease.Cell, error)) lease
 func TestConfirm(t *testing.T) {
 	_, addr := startServer(t)
 	s, ctx := openStore(t, addr, "confirm").(*Store), limited(t)
-	first, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("first"))
+	first, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("first"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestConfirm(t *testing.T) {
 	if err := s.bucket.confirm(ctx, 2, 0); err != nil {
 		t.Errorf("confirm of none: %v", err)
 	}
-	second, err := s.Swap(ctx, first, []byte("second"))
+	second, err := swap(ctx, s, first, []byte("second"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,10 +138,10 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("confirm of revision %d: %v, want a conflict", old, err)
 		}
 	}
-	if is, err := s.Read(ctx, 1); err != nil || is.Version != second.Version {
+	if is, err := s.Read(ctx, "node/0000001"); err != nil || is.Version != second.Version {
 		t.Errorf("Read: %v, %v", is, err)
 	}
-	if list, err := s.List(ctx); err != nil || len(list) != 1 {
+	if list, err := s.List(ctx, "", "\x7f", 1<<30); err != nil || len(list) != 1 {
 		t.Errorf("List: %v, %v; want the cell alone", list, err)
 	}
 }
@@ -155,7 +155,7 @@ func TestDeleted(t *testing.T) {
 		"purge":  func(kv jetstream.KeyValue, ctx context.Context) error { return kv.Purge(ctx, "0000005") },
 	} {
 		s, ctx := openStore(t, addr, name), limited(t)
-		first, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("first"))
+		first, err := swap(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("first"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,20 +166,20 @@ func TestDeleted(t *testing.T) {
 		if err := remove(kv, ctx); err != nil {
 			t.Fatal(err)
 		}
-		if cell, err := s.Read(ctx, 5); err != nil || cell.Version != 0 {
+		if cell, err := s.Read(ctx, "node/0000005"); err != nil || cell.Version != 0 {
 			t.Errorf("%s: Read: %v, %v", name, cell, err)
 		}
-		if list, err := s.List(ctx); err != nil || len(list) != 0 {
+		if list, err := s.List(ctx, "", "\x7f", 1<<30); err != nil || len(list) != 0 {
 			t.Errorf("%s: List: %v, %v", name, list, err)
 		}
-		if _, err := s.Swap(ctx, first, []byte("late")); !errors.Is(err, lease.ErrConflict) {
+		if _, err := swap(ctx, s, first, []byte("late")); !errors.Is(err, stores.ErrConflict) {
 			t.Errorf("%s: Swap: %v, want a conflict", name, err)
 		}
-		again, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("again"))
+		again, err := swap(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("again"))
 		if err != nil || again.Version <= first.Version {
 			t.Errorf("%s: Swap of none: %v, %v", name, again, err)
 		}
-		if _, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("twice")); !errors.Is(err, lease.ErrConflict) {
+		if _, err := swap(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("twice")); !errors.Is(err, stores.ErrConflict) {
 			t.Errorf("%s: Swap of none: %v, want a conflict", name, err)
 		}
 	}
@@ -209,9 +209,9 @@ func TestUnfitBucket(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := openStore(t, addr, name)
-			_, err1 := s.List(ctx)
-			_, err2 := s.Read(ctx, 1)
-			_, err3 := s.Swap(ctx, lease.Cell{Node: 1}, nil)
+			_, err1 := s.List(ctx, "", "\x7f", 1<<30)
+			_, err2 := s.Read(ctx, "node/0000001")
+			_, err3 := swap(ctx, s, stores.Cell{Key: "node/0000001"}, nil)
 			for _, err := range []error{err1, err2, err3} {
 				var bad *ConfigError
 				if !errors.As(err, &bad) || len(bad.Problems) != 1 {
@@ -228,7 +228,7 @@ func TestUnfitBucket(t *testing.T) {
 			t.Fatal(err)
 		}
 		var bad *ConfigError
-		if _, err := openStore(t, addr, "added").List(limited(t)); !errors.As(err, &bad) {
+		if _, err := openStore(t, addr, "added").List(limited(t), "", "\x7f", 1<<30); !errors.As(err, &bad) {
 			t.Errorf("%v, want a *ConfigError", err)
 		}
 	})
@@ -238,7 +238,7 @@ func TestUnfitBucket(t *testing.T) {
 		if _, err := client.CreateStream(limited(t), config); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openStore(t, addr, "fit").Swap(limited(t), lease.Cell{Node: 1}, nil); err != nil {
+		if _, err := openStore(t, addr, "fit").Swap(limited(t), stores.Cell{Key: "node/0000001"}, nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -249,20 +249,20 @@ func TestRights(t *testing.T) {
 	_, addr := startServer(t, userEnv+"=flake:p@ss/wo:rd%?#")
 	url := "nats://flake:p%40ss%2Fwo%3Ard%25%3F%23@" + addr
 	s, ctx := openURL(t, url+"?namespace=fleet"), limited(t)
-	cell, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("mine"))
+	cell, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("mine"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is, err := s.Read(ctx, 1); err != nil || is.Version != cell.Version {
+	if is, err := s.Read(ctx, "node/0000001"); err != nil || is.Version != cell.Version {
 		t.Errorf("Read: %v, %v", is, err)
 	}
-	if list, err := s.List(ctx); err != nil || len(list) != 1 {
+	if list, err := s.List(ctx, "", "\x7f", 1<<30); err != nil || len(list) != 1 {
 		t.Errorf("List: %v, %v", list, err)
 	}
 	other := openURL(t, url+"?namespace=other")
 	brief, cancel := context.WithTimeout(ctx, 5*time.Second) // it is not answered
 	defer cancel()
-	if _, err := other.Swap(brief, cell, nil); !errors.Is(err, natsgo.ErrPermissionViolation) || errors.Is(err, lease.ErrConflict) {
+	if _, err := other.Swap(brief, cell, nil); !errors.Is(err, natsgo.ErrPermissionViolation) || errors.Is(err, stores.ErrConflict) {
 		t.Errorf("Swap without the right: %v", err)
 	}
 	_, err = Open(ctx, "nats://flake:wrong-secret@"+addr)
@@ -275,10 +275,10 @@ func TestRights(t *testing.T) {
 func BenchmarkSwap(b *testing.B) {
 	_, addr := startServer(b)
 	s, ctx := openStore(b, addr, "bench"), context.Background()
-	cell := lease.Cell{Node: 1}
+	cell := stores.Cell{Key: "node/0000001"}
 	for b.Loop() {
 		var err error
-		if cell, err = s.Swap(ctx, cell, []byte("value")); err != nil {
+		if cell, err = swap(ctx, s, cell, []byte("value")); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -287,11 +287,11 @@ func BenchmarkSwap(b *testing.B) {
 func BenchmarkRead(b *testing.B) {
 	_, addr := startServer(b)
 	s, ctx := openStore(b, addr, "bench"), context.Background()
-	if _, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("value")); err != nil {
+	if _, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("value")); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := s.Read(ctx, 1); err != nil {
+		if _, err := s.Read(ctx, "node/0000001"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // The rest of what is no URL is tried out in package remote.
@@ -31,7 +31,7 @@ func TestBadURL(t *testing.T) {
 		"nats://u:SECRET@h?creds=" + empty: "option creds: unable to extract key pair",
 	} {
 		_, err := Open(limited(t), rawURL)
-		bad, ok := errors.AsType[*lease.URLError](err)
+		bad, ok := errors.AsType[*stores.URLError](err)
 		if !ok || !strings.Contains(bad.Error(), want) || strings.Contains(fmt.Sprintf("%v %#v", bad, bad), "SECRET") {
 			t.Errorf("Open(%q): %v; want %q", rawURL, err, want)
 		}
@@ -56,7 +56,7 @@ func TestBadArguments(t *testing.T) {
 		if _, err := s.Read(limited(t), node); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("nats: read cell %d of", node)) {
 			t.Errorf("Read(%d): %v", node, err)
 		}
-		if _, err := s.Swap(limited(t), lease.Cell{Node: node}, nil); err == nil || errors.Is(err, lease.ErrConflict) {
+		if _, err := swap(limited(t), s, stores.Cell{Node: node}, nil); err == nil || errors.Is(err, stores.ErrConflict) {
 			t.Errorf("Swap(%d): %v", node, err)
 		}
 	}

@@ -1,25 +1,45 @@
-// Package postgres keeps the cells of a fleet in a table of a PostgreSQL database, by
-// the driver pgx.
+// Package postgres keeps cells in a table of a PostgreSQL database, by the driver pgx.
 //
-//	store, err := postgres.Open(ctx, "postgres://ids@db.example:5432/ops?sslmode=verify-full")
+// You need these names:
+//
+//   - [github.com/tickflake/tickflake/stores.Open] with a postgres:// or postgresql://
+//     URL; import this package for it.
+//   - [New]: a Store in a database of which the caller has a handle.
+//
+// # URLs
+//
+//	postgres://ids@db.example:5432/ops?sslmode=verify-full&namespace=orders
+//
+// Two parameters are this package's:
+//
+//	namespace=NAME   the namespace, as stores.CheckNamespace permits; without it,
+//	                 stores.DefaultNamespace
+//	table=NAME       the table, with the name of a schema and a dot before it or not;
+//	                 without it, sqlstore.DefaultTable
+//
+// All others are pgx's, which are those of libpq: sslmode and sslrootcert for TLS,
+// sslcert and sslkey, passfile, connect_timeout. The password may come from
+// PGPASSWORD or a passfile, too. Several hosts are given as
+// postgres:///db?host=a,b&port=5432,5432; then the primary among them is chosen, unless
+// target_session_attrs says otherwise. No error shows the password.
 //
 // # What it needs
 //
-// PostgreSQL 9.5 or later, and the primary of it: see [Open] for several hosts. The
-// table tickflake_cells is made by the first write, if the user has the right CREATE
-// on the schema; or a DBA runs what Schema returns, and the user needs SELECT, INSERT
-// and UPDATE on the table. Rows must never be deleted, nor the table restored from an
-// old backup while a fleet that used it lives.
+// PostgreSQL 9.5 or later, and the primary of it. The first write makes the table
+// tickflake_cells, if the user has the right CREATE on the schema; or a DBA runs the
+// statement of Schema, and the user needs SELECT, INSERT and UPDATE on the table.
 //
 // Each operation is one statement and one round trip, on a pooled connection or
-// through a proxy such as PgBouncer. pgx adds one if the connection has lain idle for
+// through a proxy such as PgBouncer. pgx adds one if the connection has been idle for
 // a second, to see whether it still stands, and one for each new statement that
-// it prepares, if it is set to do that; [Open] sets it not to.
+// it prepares; a URL sets it to prepare none. Opened by a URL, a store has at most four
+// connections and keeps one, for up to ten minutes.
 //
-// # What can be lost
+// # To lose nothing
 //
-// On one server, nothing: each write is committed with synchronous_commit = on, even
-// where the database or the role has it off. That leaves a server with fsync off, and
-// a failover to a standby that is not synchronous. What to set is in the doc of
-// [sqlstore.PostgreSQL]; the method Warnings looks for it.
+// One server loses nothing with its default settings: each write is committed with
+// synchronous_commit = on, even where the database or the role has it off. An unlogged
+// table forgets, and is refused. fsync = off, and a failover to a standby that is not
+// synchronous, lose writes, and are logged. The doc of [sqlstore.PostgreSQL] says what to
+// set. Never delete rows, nor restore the table from a backup: IDs are then issued twice.
 package postgres

@@ -18,8 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 	servers "github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/internal/servertest"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/postgres"
+	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
 // password is hard to hide, and hard to put into a URL.
@@ -88,7 +89,7 @@ func (s *server) database(t testing.TB, name string) *sql.DB {
 	return db
 }
 
-func open(t testing.TB, rawURL string) *postgres.Store {
+func open(t testing.TB, rawURL string) *sqlstore.Store {
 	t.Helper()
 	store, err := postgres.Open(context.Background(), rawURL)
 	require.NoError(t, err)
@@ -96,7 +97,7 @@ func open(t testing.TB, rawURL string) *postgres.Store {
 	return store
 }
 
-func (s *server) open(t testing.TB, addr, namespace string) lease.Store {
+func (s *server) open(t testing.TB, addr, namespace string) stores.Store {
 	other := *s
 	other.addr = addr
 	return open(t, other.url("postgres", "postgres", "namespace="+namespace))

@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/servertest"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/stores/redis"
 )
 
 func TestConformance(t *testing.T) {
 	s := start(t)
-	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 		return s.open(t, s.addr, namespace)
 	})
 	t.Run("Example", func(t *testing.T) {
@@ -51,14 +51,14 @@ func TestConformanceOfCluster(t *testing.T) {
 		t.Cleanup(func() { _ = client.Close() })
 		return client
 	}
-	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 		store, err := redis.New(client(t), namespace)
 		require.NoError(t, err)
 		return store
 	})
 	store, err := redis.New(client(t), "replicas", redis.WithReplicas(1))
 	require.NoError(t, err)
-	_, err = store.Swap(within(t), lease.Cell{Node: 1}, nil)
+	_, err = swap(within(t), store, stores.Cell{Key: "node/0000001"}, nil)
 	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
 	warnings, err := store.Warnings(within(t))
 	require.NoError(t, err)
@@ -67,28 +67,28 @@ func TestConformanceOfCluster(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	s := start(t)
-	leasetest.TestServer(t, leasetest.Server{Addr: s.addr, Open: s.open, Kill: s.Kill, Start: s.Start})
+	storetest.TestServer(t, storetest.Server{Addr: s.addr, Open: s.open, Kill: s.Kill, Start: s.Start})
 }
 
 // A client that retries by default does not retry our writes.
 func TestFaultsOfClientThatRetries(t *testing.T) {
 	s := start(t)
-	leasetest.TestServer(t, leasetest.Server{Addr: s.addr, Open: s.openNew, Kill: s.Kill, Start: s.Start})
+	storetest.TestServer(t, storetest.Server{Addr: s.addr, Open: s.openNew, Kill: s.Kill, Start: s.Start})
 }
 
 func TestReplicas(t *testing.T) {
 	s := start(t)
 	lonely := open(t, s.url("replicas=1"))
-	_, err := lonely.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+	_, err := swap(within(t), lonely, stores.Cell{Key: "node/0000001"}, []byte("v"))
 	require.ErrorIs(t, err, redis.ErrReplicas)
-	assert.NotErrorIs(t, err, lease.ErrConflict)
-	_, err = lonely.Read(within(t), 1)
+	assert.NotErrorIs(t, err, stores.ErrConflict)
+	_, err = lonely.Read(within(t), "node/0000001")
 	require.ErrorIs(t, err, redis.ErrReplicas, "it is not safe yet")
-	cell, err := open(t, s.url()).Read(within(t), 1)
+	cell, err := open(t, s.url()).Read(within(t), "node/0000001")
 	require.NoError(t, err)
 	assert.Equal(t, "v", string(cell.Value), "but written")
-	_, err = lonely.Swap(within(t), lease.Cell{Node: 1}, []byte("w"))
-	require.ErrorIs(t, err, lease.ErrConflict, "which is known without replicas")
+	_, err = swap(within(t), lonely, stores.Cell{Key: "node/0000001"}, []byte("w"))
+	require.ErrorIs(t, err, stores.ErrConflict, "which is known without replicas")
 
 	replica := start(t, "--replicaof", s.host+" "+s.port)
 	admin := s.admin(t)
@@ -100,23 +100,23 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 	toDisk("no")
-	leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 		return open(t, s.url("replicas=1", "namespace="+namespace))
 	})
 	toDisk("always")
 
-	is, err := lonely.Read(within(t), 1)
+	is, err := lonely.Read(within(t), "node/0000001")
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
 	beside := open(t, replica.url())
-	cells, err := beside.List(within(t))
+	cells, err := beside.List(within(t), "", "\x7f", 1<<30)
 	require.NoError(t, err)
-	assert.Equal(t, []lease.Cell{cell}, cells, "it has got the cell")
-	_, err = beside.Read(within(t), 1)
+	assert.Equal(t, []stores.Cell{cell}, cells, "it has got the cell")
+	_, err = beside.Read(within(t), "node/0000001")
 	assert.ErrorContains(t, err, "READONLY", "but is not asked for it")
-	_, err = beside.Swap(within(t), cell, nil)
+	_, err = swap(within(t), beside, cell, nil)
 	assert.ErrorContains(t, err, "READONLY")
-	assert.NotErrorIs(t, err, lease.ErrConflict)
+	assert.NotErrorIs(t, err, stores.ErrConflict)
 	warnings, err := beside.Warnings(within(t))
 	require.NoError(t, err)
 	assert.Contains(t, strings.Join(warnings, "\n"), `role is "slave"`)
@@ -129,7 +129,7 @@ func TestReplicas(t *testing.T) {
 
 	// A primary that misses the replicas it needs may have been replaced.
 	require.NoError(t, admin.ConfigSet(within(t), "min-replicas-to-write", "2").Err())
-	_, err = lonely.Read(within(t), 1)
+	_, err = lonely.Read(within(t), "node/0000001")
 	assert.ErrorContains(t, err, "NOREPLICAS")
 }
 
@@ -150,14 +150,14 @@ func TestWarnings(t *testing.T) {
 	require.NoError(t, admin.Do(within(t), "acl", "setuser", "poor", "on", ">"+password, "~tickflake:*",
 		"+eval", "+hget", "+hset", "+hdel", "+hgetall", "+ping").Err())
 	poor := open(t, strings.Replace(s.url(), "//default", "//poor", 1))
-	cell, err := poor.Swap(within(t), lease.Cell{Node: 1}, []byte("v"))
+	cell, err := swap(within(t), poor, stores.Cell{Key: "node/0000001"}, []byte("v"))
 	require.NoError(t, err)
-	is, err := poor.Read(within(t), 1)
+	is, err := poor.Read(within(t), "node/0000001")
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
-	cells, err := poor.List(within(t))
+	cells, err := poor.List(within(t), "", "\x7f", 1<<30)
 	require.NoError(t, err)
-	assert.Equal(t, []lease.Cell{cell}, cells)
+	assert.Equal(t, []stores.Cell{cell}, cells)
 	warnings, err = poor.Warnings(within(t))
 	require.NoError(t, err)
 	assert.Len(t, warnings, 5, "what is not told is unknown: %q", warnings)
@@ -180,7 +180,7 @@ func TestDamagedCells(t *testing.T) {
 	}
 
 	holdings, err := lease.Inspect(within(t), store)
-	require.ErrorIs(t, err, lease.ErrDamaged)
+	require.ErrorIs(t, err, stores.ErrDamaged)
 	assert.NotContains(t, err.Error(), "does not answer")
 	for _, field := range []string{"junk", "-1", "03", "05", "4194304", "5"} {
 		assert.ErrorContains(t, err, fmt.Sprintf("field %q holds no cell", field))
@@ -191,11 +191,11 @@ func TestDamagedCells(t *testing.T) {
 	holding, err := lease.InspectNode(within(t), store, 5)
 	require.NoError(t, err)
 	assert.Equal(t, lease.Damaged, holding.State)
-	assert.ErrorIs(t, holding.Err, lease.ErrDamaged)
+	assert.ErrorIs(t, holding.Err, stores.ErrDamaged)
 
 	ctx := within(t)
 	_, err = lease.Claim(ctx, store)
-	require.ErrorIs(t, err, lease.ErrDamaged)
+	require.ErrorIs(t, err, stores.ErrDamaged)
 	assert.NotErrorIs(t, err, context.DeadlineExceeded)
 	assert.NoError(t, ctx.Err(), "it does not wait until then")
 }
@@ -209,29 +209,29 @@ func TestForeignData(t *testing.T) {
 		namespace := fmt.Sprint("bad", i)
 		require.NoError(t, admin.HSet(ctx, key(namespace), "1", bad).Err())
 		store := open(t, s.url("namespace="+namespace))
-		_, err := store.Read(ctx, 1)
+		_, err := store.Read(ctx, "node/0000001")
 		_, ok := errors.AsType[*redis.CellError](err)
 		assert.True(t, ok, "%q: %v", bad, err)
-		_, err = store.List(ctx)
+		_, err = store.List(ctx, "", "\x7f", 1<<30)
 		assert.ErrorContains(t, err, `field "1" holds no cell`)
 		for _, version := range []uint64{0, 5} {
-			_, err = store.Swap(ctx, lease.Cell{Node: 1, Version: version}, nil)
+			_, err = swap(ctx, store, stores.Cell{Key: "node/0000001", Version: version}, nil)
 			assert.Error(t, err)
 		}
 		assert.Equal(t, bad, admin.HGet(ctx, key(namespace), "1").Val())
 	}
 	require.NoError(t, admin.Set(ctx, key("string"), "v", 0).Err())
 	store := open(t, s.url("namespace=string"))
-	_, err := store.Swap(ctx, lease.Cell{Node: 1}, nil)
+	_, err := swap(ctx, store, stores.Cell{Key: "node/0000001"}, nil)
 	assert.ErrorContains(t, err, "WRONGTYPE")
-	assert.NotErrorIs(t, err, lease.ErrConflict)
+	assert.NotErrorIs(t, err, stores.ErrConflict)
 	assert.Equal(t, "v", admin.Get(ctx, key("string")).Val())
 	for _, node := range []int64{-1, 1 << 22} {
-		_, err = store.Swap(ctx, lease.Cell{Node: node}, nil)
+		_, err = swap(ctx, store, stores.Cell{Node: node}, nil)
 		assert.ErrorContains(t, err, "in the hash tickflake:{string}: node number is not from 0")
 	}
-	for _, value := range []string{"\xff", strings.Repeat("v", lease.MaxValue+1)} {
-		_, err = store.Swap(ctx, lease.Cell{Node: 1}, []byte(value))
+	for _, value := range []string{"\xff", strings.Repeat("v", stores.MaxValue+1)} {
+		_, err = swap(ctx, store, stores.Cell{Key: "node/0000001"}, []byte(value))
 		assert.ErrorContains(t, err, "in the hash tickflake:{string}: value ")
 	}
 }
@@ -246,7 +246,7 @@ func TestRoundTrips(t *testing.T) {
 		}
 		store, err := redis.New(client, fmt.Sprint("trips", replicas), redis.WithReplicas(replicas))
 		require.NoError(t, err)
-		cell, err := store.Read(within(t), 1)
+		cell, err := store.Read(within(t), "node/0000001")
 		require.NoError(t, err)
 		took := func(what string, want int64, f func() error) {
 			before := n.Load()
@@ -258,16 +258,16 @@ func TestRoundTrips(t *testing.T) {
 		require.NoError(t, err)
 		for range 2 {
 			took("Swap", 1, func() (err error) {
-				cell, err = store.Swap(within(t), cell, []byte("v"))
+				cell, err = swap(within(t), store, cell, []byte("v"))
 				return err
 			})
 			took("Swap that conflicts", 1, func() error {
-				_, err := store.Swap(within(t), lease.Cell{Node: 1, Version: 1}, nil)
-				require.ErrorIs(t, err, lease.ErrConflict)
+				_, err := swap(within(t), store, stores.Cell{Key: "node/0000001", Version: 1}, nil)
+				require.ErrorIs(t, err, stores.ErrConflict)
 				return nil
 			})
-			took("Read", 1, func() error { _, err := store.Read(within(t), 1); return err })
-			took("List", 1, func() error { _, err := store.List(within(t)); return err })
+			took("Read", 1, func() error { _, err := store.Read(within(t), "node/0000001"); return err })
+			took("List", 1, func() error { _, err := store.List(within(t), "", "\x7f", 1<<30); return err })
 			took("Warnings", 2, func() error { _, err := store.Warnings(within(t)); return err })
 		}
 	}
@@ -309,7 +309,7 @@ func TestOpenOfBadURLs(t *testing.T) {
 	} {
 		store, err := redis.Open(t.Context(), rawURL)
 		require.Nil(t, store, rawURL)
-		bad, ok := errors.AsType[*lease.URLError](err)
+		bad, ok := errors.AsType[*stores.URLError](err)
 		require.True(t, ok, "%s: %v", rawURL, err)
 		assert.Contains(t, bad.Error(), want, rawURL)
 		for e := err; e != nil; e = errors.Unwrap(e) {
@@ -362,7 +362,7 @@ func TestPasswordIsNotShown(t *testing.T) {
 			limit = 2 * time.Second // it never answers
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		_, err := open(t, rawURL).Read(ctx, 1)
+		_, err := open(t, rawURL).Read(ctx, "node/0000001")
 		cancel()
 		require.Error(t, err)
 		text := fmt.Sprintf("%v %+v %q", err, err, err)
@@ -376,18 +376,18 @@ func TestPasswordIsNotShown(t *testing.T) {
 func BenchmarkStore(b *testing.B) {
 	s := start(b)
 	store := open(b, s.url())
-	cell, err := store.Swap(within(b), lease.Cell{Node: 1}, []byte("v"))
+	cell, err := swap(within(b), store, stores.Cell{Key: "node/0000001"}, []byte("v"))
 	require.NoError(b, err)
 	b.Run("Swap", func(b *testing.B) {
 		for b.Loop() {
-			if cell, err = store.Swap(context.Background(), cell, []byte("v")); err != nil {
+			if cell, err = swap(context.Background(), store, cell, []byte("v")); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("Read", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := store.Read(context.Background(), 1); err != nil {
+			if _, err := store.Read(context.Background(), "node/0000001"); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	servers "github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/internal/servertest"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/redis"
 )
 
@@ -73,14 +73,14 @@ func open(t testing.TB, rawURL string) *redis.Store {
 	return store
 }
 
-func (s *server) open(t testing.TB, addr, namespace string) lease.Store {
+func (s *server) open(t testing.TB, addr, namespace string) stores.Store {
 	other := *s
 	other.addr = addr
 	return open(t, other.url("namespace="+namespace))
 }
 
 // openNew is open by New, with a client as it is by default, which retries commands.
-func (s *server) openNew(t testing.TB, addr, namespace string) lease.Store {
+func (s *server) openNew(t testing.TB, addr, namespace string) stores.Store {
 	options := s.options()
 	options.Addr = addr
 	client := driver.NewClient(options)

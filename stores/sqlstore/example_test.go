@@ -18,7 +18,7 @@ func ExampleNew() {
 	}
 	defer db.Close()
 	dialect := sqlstore.MySQL(func(err error) uint16 {
-		var e *serverError // as the driver's type for errors of the server is called
+		var e *serverError // the driver's type for errors of the server
 		if errors.As(err, &e) {
 			return e.Number
 		}
@@ -30,7 +30,7 @@ func ExampleNew() {
 		return
 	}
 	// By the server's error 1146, the table is missing, so there is no cell.
-	cells, err := store.List(context.Background())
+	cells, err := store.List(context.Background(), "node/", "node0", 100)
 	fmt.Println(len(cells), err)
 	// Output: 0 <nil>
 }
@@ -52,10 +52,10 @@ func ExampleStore_Schema() {
 	// Output:
 	// CREATE TABLE IF NOT EXISTS ops.cells (
 	//   namespace  VARCHAR(48) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-	//   node       INT NOT NULL,
+	//   cell       VARCHAR(100) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	//   version    BIGINT NOT NULL,
 	//   value      VARCHAR(1024) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
 	//   updated_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
-	//   PRIMARY KEY (namespace, node)
+	//   PRIMARY KEY (namespace, cell)
 	// ) ENGINE=InnoDB;
 }

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/tickflake/tickflake/stores"
 )
 
 // PostgreSQL returns the dialect of PostgreSQL 9.5 and later. The driver must take
@@ -32,22 +34,24 @@ func PostgreSQL() Dialect {
 `
 	const state = `CASE WHEN pg_is_in_recovery() THEN '` + stateNotPrimary + `' ELSE '' END`
 	return Dialect{
+		name: "postgres",
 		schema: `CREATE TABLE IF NOT EXISTS TABLE_NAME (
   namespace  varchar(48) COLLATE "C" NOT NULL,
-  node       integer NOT NULL,
+  cell       varchar(100) COLLATE "C" NOT NULL,
   version    bigint NOT NULL,
   value      text NOT NULL,
   updated_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (namespace, node)
+  PRIMARY KEY (namespace, cell)
 )`,
-		list: `SELECT node, version, value FROM TABLE_NAME WHERE namespace = $1 ORDER BY node`,
+		list: `SELECT cell, version, value FROM TABLE_NAME
+WHERE namespace = $1 AND cell >= $2 AND cell < $3 ORDER BY cell LIMIT $4::bigint`,
 		read: `SELECT ` + state + `, c.version, c.value
-FROM (SELECT 1) AS here LEFT JOIN TABLE_NAME AS c ON c.namespace = $1 AND c.node = $2`,
-		insert: durable + `INSERT INTO TABLE_NAME (namespace, node, version, value)
-SELECT $1::text, $2::integer, $3::bigint, $4::text FROM durable WHERE durable.level IS NOT NULL
+FROM (SELECT 1) AS here LEFT JOIN TABLE_NAME AS c ON c.namespace = $1 AND c.cell = $2`,
+		insert: durable + `INSERT INTO TABLE_NAME (namespace, cell, version, value)
+SELECT $1::text, $2::text, $3::bigint, $4::text FROM durable WHERE durable.level IS NOT NULL
 ON CONFLICT DO NOTHING`,
 		update: durable + `UPDATE TABLE_NAME AS c SET version = $1, value = $2, updated_at = now() FROM durable
-WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.node = $4 AND c.version = $5`,
+WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.version = $5`,
 		state:     `SELECT ` + state,
 		noTable:   func(err error) bool { return sqlState(err) == "42P01" },
 		duplicate: func(error) bool { return false },
@@ -55,7 +59,7 @@ WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.node = $4 AND c.versi
 			state := sqlState(err)
 			return state == "40001" || state == "40P01" // serialization failure, deadlock
 		},
-		warnings: postgresWarnings,
+		durability: postgresDurability,
 	}
 }
 
@@ -69,31 +73,28 @@ func sqlState(err error) string {
 	return ""
 }
 
-func postgresWarnings(ctx context.Context, db *sql.DB, table string) ([]string, error) {
-	var recovery, unlogged bool
+func postgresDurability(ctx context.Context, db *sql.DB, table string) (stores.Durability, error) {
 	var fsync, fullPages, standbys string
 	var replicas int
-	err := db.QueryRowContext(ctx, `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
+	var unlogged bool
+	err := db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
   current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication),
   COALESCE((SELECT relpersistence <> 'p' FROM pg_class WHERE oid = to_regclass($1::text)), false)`, table).
-		Scan(&recovery, &fsync, &fullPages, &standbys, &replicas, &unlogged)
+		Scan(&fsync, &fullPages, &standbys, &replicas, &unlogged)
+	var found stores.Durability
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	var found []string
-	if recovery {
-		found = append(found, "the server is a standby: connect to the primary")
+	if unlogged {
+		found.Forgets = append(found.Forgets, fmt.Sprintf("table %s is unlogged or temporary, so that a killed server empties it: ALTER TABLE %s SET LOGGED", table, table))
 	}
 	for _, setting := range [][2]string{{"fsync", fsync}, {"full_page_writes", fullPages}} {
 		if setting[1] != "on" {
-			found = append(found, fmt.Sprintf("%s is %s: a crash of the machine can lose or damage everything; set it to on", setting[0], setting[1]))
+			found.Risks = append(found.Risks, fmt.Sprintf("%s is %s, so that a crash of the machine can lose or damage all data: set it to on", setting[0], setting[1]))
 		}
 	}
 	if replicas > 0 && standbys == "" {
-		found = append(found, fmt.Sprintf("the server has %d replicas and none of them is synchronous: a failover loses the last writes; set synchronous_standby_names", replicas))
-	}
-	if unlogged {
-		found = append(found, fmt.Sprintf("table %s is unlogged or temporary: a crash empties it; ALTER TABLE … SET LOGGED", table))
+		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas and none is synchronous, so that a failover loses the last writes: set synchronous_standby_names", replicas))
 	}
 	return found, nil
 }

@@ -2,22 +2,20 @@ package sqlstore_test
 
 import (
 	"database/sql/driver"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/tickflake/tickflake/lease"
+
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
 func TestNewOfBadThings(t *testing.T) {
 	db := fake()
 	_, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a b")
-	_, ok := errors.AsType[*lease.NamespaceError](err)
-	assert.True(t, ok, "%v", err)
+	assert.ErrorContains(t, err, "namespace \"a b\"")
 	_, err = sqlstore.New(nil, sqlstore.PostgreSQL(), "a")
 	assert.Error(t, err)
 	_, err = sqlstore.New(db, sqlstore.Dialect{}, "a")
@@ -26,8 +24,7 @@ func TestNewOfBadThings(t *testing.T) {
 	assert.EqualError(t, err, "sqlstore.New: option 1 of 1 is nil")
 	for _, name := range []string{"", ".", "a.", ".a", "a.b.c", "1a", "a.1", "a-b", "a b", "a;b", "ä", `"a"`, strings.Repeat("a", 64), strings.Repeat("a", 5000)} {
 		_, err = sqlstore.New(db, sqlstore.PostgreSQL(), "a", sqlstore.WithTable(name))
-		_, ok = errors.AsType[*sqlstore.TableError](err)
-		assert.True(t, ok, "%q: %v", name, err)
+		assert.ErrorContains(t, err, "want up to 63 ASCII letters", "%q", name)
 		assert.Less(t, len(err.Error()), 400)
 	}
 	for _, name := range []string{"a", "_1", "A.b_2", strings.Repeat("a", 63)} {
@@ -37,45 +34,56 @@ func TestNewOfBadThings(t *testing.T) {
 	}
 }
 
-// What cannot be a cell is refused before anything is sent.
+// A handle is closed only by a Store that owns it.
+func TestClose(t *testing.T) {
+	for _, owned := range []bool{false, true} {
+		db := fake([]driver.Value{"", int64(5), "v"})
+		var opts []sqlstore.Option
+		if owned {
+			opts = append(opts, sqlstore.WithOwnedDB())
+		}
+		s, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a", opts...)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		require.NoError(t, s.Close())
+		_, err = s.Read(t.Context(), "k")
+		assert.Equal(t, owned, err != nil, err)
+	}
+}
+
+// A key or value that no cell can have is refused before anything is sent.
 func TestSwapOfNoCell(t *testing.T) {
 	s, err := sqlstore.New(fake(), sqlstore.PostgreSQL(), "a")
 	require.NoError(t, err)
-	for _, c := range []struct {
-		node  int64
-		value string
-	}{{-1, "a"}, {1 << 22, "a"}, {1, strings.Repeat("a", lease.MaxValue+1)}, {1, "\xff"}, {1, "a\x00b"}} {
-		_, err := s.Swap(t.Context(), lease.Cell{Node: c.node}, []byte(c.value))
-		assert.ErrorContains(t, err, fmt.Sprintf("cannot swap the cell of node %d in namespace a, table tickflake_cells: ", c.node))
+	for _, c := range [][2]string{{"A", "a"}, {"k", strings.Repeat("a", stores.MaxValue+1)}, {"k", "\xff"}, {"k", "a\x00b"}} {
+		_, err := s.Swap(t.Context(), c[0], 0, []byte(c[1]))
+		assert.ErrorContains(t, err, "postgres table tickflake_cells: swap "+c[0]+" in namespace \"a\": ")
 		assert.NotErrorIs(t, err, errFake)
 	}
-	_, err = s.Swap(t.Context(), lease.Cell{Node: 1, Version: 1<<64 - 1}, nil)
-	assert.ErrorIs(t, err, lease.ErrConflict)
+	_, err = s.Swap(t.Context(), "k", 1<<64-1, nil)
+	assert.ErrorIs(t, err, stores.ErrConflict)
 }
 
 // A row that is no cell hides no other.
 func TestDamagedRows(t *testing.T) {
-	s, err := sqlstore.New(fake([]driver.Value{int64(3), int64(5), "v"}, []driver.Value{int64(4), int64(-5), "v"}, []driver.Value{int64(5), int64(0), "v"},
-		[]driver.Value{int64(-6), int64(1), "v"}, []driver.Value{int64(1 << 22), int64(1), "v"}, []driver.Value{int64(7), int64(1), "w"}), sqlstore.PostgreSQL(), "a")
+	s, err := sqlstore.New(fakeOnce([]driver.Value{"a", int64(5), "v"}, []driver.Value{"b", int64(-5), "v"}, []driver.Value{"c", int64(0), "v"},
+		[]driver.Value{"D", int64(1), "v"}, []driver.Value{"e", int64(1), "w"}), sqlstore.PostgreSQL(), "a")
 	require.NoError(t, err)
-	cells, err := s.List(t.Context())
-	require.ErrorIs(t, err, lease.ErrDamaged)
-	for _, node := range []int{4, 5, -6, 1 << 22} {
-		assert.ErrorContains(t, err, fmt.Sprintf("the row of node %d has the version", node))
-	}
-	assert.Equal(t, []lease.Cell{{Node: 3, Version: 5, Value: []byte("v")}, {Node: 7, Version: 1, Value: []byte("w")}}, cells)
+	cells, err := s.List(t.Context(), "", "z", 9)
+	require.ErrorIs(t, err, stores.ErrDamaged)
+	assert.ErrorContains(t, err, `cell "b" is damaged: its row has the version -5`)
+	assert.ErrorContains(t, err, `cell "D" is damaged`)
+	assert.Equal(t, []stores.Cell{{Key: "a", Version: 5, Value: []byte("v")}, {Key: "e", Version: 1, Value: []byte("w")}}, cells)
 
 	for _, version := range []int64{-5, 0} {
 		s, err = sqlstore.New(fake([]driver.Value{"", version, "v"}), sqlstore.PostgreSQL(), "a")
 		require.NoError(t, err)
-		holding, err := lease.InspectNode(t.Context(), s, 4)
-		require.NoError(t, err)
-		assert.Equal(t, lease.Damaged, holding.State)
-		assert.ErrorIs(t, holding.Err, lease.ErrDamaged)
+		_, err := s.Read(t.Context(), "k")
+		assert.ErrorIs(t, err, stores.ErrDamaged)
 	}
 }
 
-// What the server says of itself, and an answer that makes no sense, are no answer.
+// Neither the state of a session nor an answer that makes no sense is a cell.
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		row  []driver.Value
@@ -87,10 +95,10 @@ func TestAnswers(t *testing.T) {
 	} {
 		s, err := sqlstore.New(fake(c.row), sqlstore.MySQL(nil), "a")
 		require.NoError(t, err)
-		cell, err := s.Read(t.Context(), 3)
+		cell, err := s.Read(t.Context(), "k")
 		if c.want == nil {
 			require.NoError(t, err)
-			assert.Equal(t, lease.Cell{Node: 3, Version: 5, Value: []byte("v")}, cell)
+			assert.Equal(t, stores.Cell{Key: "k", Version: 5, Value: []byte("v")}, cell)
 			continue
 		}
 		assert.ErrorIs(t, err, c.want)
@@ -98,9 +106,11 @@ func TestAnswers(t *testing.T) {
 	for _, row := range [][]driver.Value{{"unsynced", int64(5), "v"}, {"", int64(-5), "v"}, {"", "x", "v"}, {"", int64(1)}} {
 		s, err := sqlstore.New(fake(row), sqlstore.MySQL(nil), "a")
 		require.NoError(t, err)
-		_, err = s.Read(t.Context(), 3)
+		_, err = s.Read(t.Context(), "k")
 		assert.Error(t, err)
-		_, err = s.List(t.Context())
-		assert.Error(t, err)
+		if row[1] != int64(5) { // which is a cell of the key "unsynced"
+			_, err = s.List(t.Context(), "", "z", 9)
+			assert.Error(t, err)
+		}
 	}
 }

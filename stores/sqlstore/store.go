@@ -5,34 +5,33 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/internal/remote"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // DefaultTable is the name of the table if [WithTable] gives no other.
 const DefaultTable = "tickflake_cells"
 
-// Store is a [lease.Store] in a table of a database. It keeps nothing but the
-// handle, and is safe for use by several goroutines at once.
+// Store is a [stores.Store] in a table of a database. It keeps only the handle, and is
+// safe for use by several goroutines at once.
 type Store struct {
 	db        *sql.DB
+	owned     bool // Close closes db
 	dialect   Dialect
 	namespace string
 	table     string
 }
 
-var _ lease.Store = (*Store)(nil)
+var _ stores.DurabilityChecker = (*Store)(nil)
 
 // Option is an option of [New].
 type Option func(*Store) error
 
 // WithTable keeps the cells in a table of another name than [DefaultTable]. The name is
 // made of ASCII letters, digits and underscores, begins with no digit, and may have
-// that of a schema (MySQL: of a database) and a dot before it. Any other makes New
-// return a [*TableError].
+// that of a schema (MySQL: of a database) and a dot before it. Any other name is an error
+// of New.
 func WithTable(name string) Option {
 	return func(s *Store) error {
 		s.table = name
@@ -41,31 +40,42 @@ func WithTable(name string) Option {
 }
 
 func checkTable(name string) error {
+	shown := name
+	if len(shown) > 130 {
+		shown = shown[:130] + "…"
+	}
+	bad := fmt.Errorf("table %q: want up to 63 ASCII letters, digits and underscores, not beginning with a digit, with the name of a schema and a dot before it or not", shown)
 	parts := strings.Split(name, ".")
 	for _, part := range parts {
 		if len(parts) > 2 || len(part) == 0 || len(part) > 63 || '0' <= part[0] && part[0] <= '9' {
-			return &TableError{Name: name}
+			return bad
 		}
 		for _, r := range part {
 			if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' {
-				return &TableError{Name: name}
+				return bad
 			}
 		}
 	}
 	return nil
 }
 
+// WithOwnedDB makes Close close the database handle, too. Without it, the caller closes
+// the handle, once the Store is no longer used.
+func WithOwnedDB() Option {
+	return func(s *Store) error {
+		s.owned = true
+		return nil
+	}
+}
+
 // New returns a Store of the cells of a namespace, in the database behind db. It
-// sends nothing; the first use does. The caller closes db, once the Store is no
-// longer used.
-//
-// The error is a [*lease.NamespaceError] or a [*TableError]; a nil db or option, and a
-// Dialect that was not returned by [PostgreSQL] or [MySQL], are errors, too.
+// sends nothing; the first use does. A name that [stores.CheckNamespace] refuses, a nil db
+// or option, and a Dialect that [PostgreSQL] or [MySQL] did not return, are errors.
 func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store, error) {
 	if db == nil || dialect.read == "" {
 		return nil, errors.New("sqlstore.New: no database, or a Dialect that PostgreSQL or MySQL did not return")
 	}
-	if err := lease.CheckNamespace(namespace); err != nil {
+	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
 	s := &Store{db: db, namespace: namespace, table: DefaultTable}
@@ -85,109 +95,155 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 // semicolon and a new line, and leaves a table that exists as it is.
 func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 
-// List returns all cells of the namespace, in the order of their node numbers, in
-// one round trip. Its error wraps the driver's or the context's; or [lease.ErrDamaged] for
-// each row that is no cell, and then comes with the cells of the others.
-func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
-	cells, err := s.list(ctx)
-	if err != nil && s.dialect.noTable(err) {
-		return nil, nil // the first Swap makes it
+// Close closes the database handle if the Store has [WithOwnedDB], after the statements
+// that run, and returns the driver's error.
+func (s *Store) Close() error {
+	if !s.owned {
+		return nil
 	}
-	if err != nil {
-		return cells, s.fail("list the cells", err)
+	return s.db.Close()
+}
+
+// List returns the cells with keys in [from, to), at most limit of them, in one round
+// trip. A row that is no cell is a [*stores.DamagedError].
+func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	from, to = bound(from), bound(to)
+	var cells []stores.Cell
+	var damaged []error
+	for limit > len(cells) && from < to {
+		page, problems, last, err := s.page(ctx, from, to, limit-len(cells))
+		if err != nil && s.dialect.noTable(err) {
+			break // the first Swap makes it
+		}
+		if err != nil {
+			return nil, s.failed(ctx, "list", "", err)
+		}
+		cells, damaged = append(cells, page...), append(damaged, problems...)
+		if len(problems) == 0 {
+			break // else fewer cells than limit are no sign of the end
+		}
+		next := bound(last + "\x00")
+		if next <= from {
+			break // the server has not kept to the range
+		}
+		from = next
+	}
+	if err := stores.JoinDamaged(damaged); err != nil {
+		return cells, s.failed(ctx, "list", "", err)
 	}
 	return cells, nil
 }
 
-func (s *Store) list(ctx context.Context) ([]lease.Cell, error) {
-	var cells []lease.Cell
-	err := s.again(func() (err error) {
-		cells, err = s.listOnce(ctx)
-		return err
-	})
-	return cells, err
+// bound returns a bound for the server that compares with all keys as b does. A server
+// does not take every string that b may be, such as one with U+0000. It replaces the
+// first byte that no key has with the next one that a key can have, or with one above
+// them all, and drops the rest.
+func bound(b string) string {
+	const bytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz{"
+	for i := range len(b) {
+		next := strings.IndexFunc(bytes, func(r rune) bool { return byte(r) >= b[i] })
+		if next < 0 {
+			next = len(bytes) - 1
+		}
+		if bytes[next] != b[i] || b[i] == '{' {
+			return b[:i] + bytes[next:next+1]
+		}
+	}
+	return b
 }
 
-func (s *Store) listOnce(ctx context.Context) ([]lease.Cell, error) {
-	rows, err := s.db.QueryContext(ctx, s.dialect.list, s.namespace)
+// page returns the cells of one statement, the errors of rows that are none, and the last
+// key, of either.
+func (s *Store) page(ctx context.Context, from, to string, limit int) (cells []stores.Cell, damaged []error, last string, err error) {
+	err = s.again(func() (err error) {
+		cells, damaged = nil, nil
+		last, err = s.query(ctx, func(cell stores.Cell, problem error) {
+			if problem != nil {
+				damaged = append(damaged, problem)
+				return
+			}
+			cells = append(cells, cell)
+		}, from, to, limit)
+		return err
+	})
+	return cells, damaged, last, err
+}
+
+func (s *Store) query(ctx context.Context, row func(stores.Cell, error), from, to string, limit int) (last string, err error) {
+	rows, err := s.db.QueryContext(ctx, s.dialect.list, s.namespace, from, to, limit)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer rows.Close()
-	var cells []lease.Cell
-	var damaged []error
 	for rows.Next() {
-		var cell lease.Cell
+		var cell stores.Cell
 		var version int64
-		if err := rows.Scan(&cell.Node, &version, &cell.Value); err != nil {
-			return nil, err
+		if err := rows.Scan(&cell.Key, &version, &cell.Value); err != nil {
+			return "", err
 		}
-		if err := checkRow(cell.Node, version); err != nil {
-			damaged = append(damaged, err)
-			continue
-		}
-		cell.Version = uint64(version)
-		cells = append(cells, cell)
+		cell.Version, last = uint64(version), cell.Key
+		row(cell, checkRow(cell.Key, version))
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return cells, errors.Join(damaged...)
+	return last, rows.Err()
 }
 
 // checkRow returns an error for a row that no Swap has written.
-func checkRow(node, version int64) error {
-	if version <= 0 || remote.CheckNode(node) != nil {
-		return fmt.Errorf("%w: the row of node %d has the version %d; restore it, or use another namespace", lease.ErrDamaged, node, version)
+func checkRow(key string, version int64) error {
+	if version <= 0 || stores.CheckKey(key) != nil {
+		return &stores.DamagedError{Key: key, Problem: fmt.Sprintf("its row has the version %d; restore it, or use another namespace", version)}
 	}
 	return nil
 }
 
-// Read returns the cell of a node number, in one round trip, or two with MySQL and
-// MariaDB unless the binary log is on and synced. Its error wraps [ErrNotPrimary] if the
-// answer may be out of date, [ErrAutocommit] if it may be that of an old transaction,
-// [lease.ErrDamaged] if the row is no cell, the driver's or the context's.
-func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
-	cell, err := s.read(ctx, node)
+// Read returns the cell of a key, in one round trip, or two with MySQL and MariaDB unless
+// the binary log is on and synced. Its error wraps [ErrNotPrimary] if the answer may be
+// out of date, [ErrAutocommit] if it may be that of an old transaction, or is a
+// [*stores.DamagedError].
+func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
+	err := stores.CheckKey(key)
+	var cell stores.Cell
+	if err == nil {
+		cell, err = s.read(ctx, key)
+	}
 	if err != nil {
-		return lease.Cell{}, s.fail(fmt.Sprintf("read the cell of node %d", node), err)
+		return stores.Cell{}, s.failed(ctx, "read", key, err)
 	}
 	return cell, nil
 }
 
-func (s *Store) read(ctx context.Context, node int64) (lease.Cell, error) {
+func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 	for {
-		cell, state, err := s.readOnce(ctx, node)
+		cell, state, err := s.readOnce(ctx, key)
 		if err == nil {
 			err = stateError(state)
 		}
 		if err != nil {
-			return lease.Cell{}, err
+			return stores.Cell{}, err
 		}
 		if state != stateUnsynced || cell.Version == 0 {
 			return cell, nil
 		}
-		// Whoever has lost the answer to a Swap relies on what it reads here. The server
+		// A process that has lost the answer to a Swap relies on this cell. The server
 		// shows a write before it is synced; one more write of the same row is acknowledged
 		// only after both are.
-		synced, err := s.exec(ctx, s.dialect.sync, s.namespace, node, int64(cell.Version))
+		synced, err := s.exec(ctx, s.dialect.sync, s.namespace, key, int64(cell.Version))
 		if err != nil {
-			return lease.Cell{}, err
+			return stores.Cell{}, err
 		}
 		if synced {
 			return cell, nil
 		}
-		// Somebody has written in between.
+		// There was another write in between.
 	}
 }
 
-// readOnce returns a cell, and what the session is like.
-func (s *Store) readOnce(ctx context.Context, node int64) (lease.Cell, string, error) {
+// readOnce returns a cell, and the state of the session.
+func (s *Store) readOnce(ctx context.Context, key string) (stores.Cell, string, error) {
 	var state string
 	var version sql.Null[int64]
 	var value []byte
 	err := s.again(func() error {
-		return s.db.QueryRowContext(ctx, s.dialect.read, s.namespace, node).Scan(&state, &version, &value)
+		return s.db.QueryRowContext(ctx, s.dialect.read, s.namespace, key).Scan(&state, &version, &value)
 	})
 	if err != nil && s.dialect.noTable(err) {
 		// No table, no cell; unless this is a replica to which the table has not come.
@@ -195,65 +251,57 @@ func (s *Store) readOnce(ctx context.Context, node int64) (lease.Cell, string, e
 		err = s.db.QueryRowContext(ctx, s.dialect.state).Scan(&state)
 	}
 	if err == nil && version.Valid {
-		err = checkRow(node, version.V)
+		err = checkRow(key, version.V)
 	}
-	return lease.Cell{Node: node, Version: uint64(version.V), Value: value}, state, err
+	return stores.Cell{Key: key, Version: uint64(version.V), Value: value}, state, err
 }
-
-// versionStep is the greatest step from one version of a cell to the next. Random
-// ones leave room for about 2³² writes to each cell.
-const versionStep = 1 << 32
-
-const lastVersion = 1<<63 - 1 // of a BIGINT
 
 // Swap replaces the value of a cell, in one round trip; in three if the table must
 // be made first; and with MySQL in two if it finds another version. It is one
 // statement, committed by itself. It is sent again only if the driver says that none of
 // it was sent, or the server that it was rolled back.
 //
-// Its error wraps [lease.ErrConflict] if the cell has another version, a [*SchemaError]
-// if there is no table and it cannot be made, or [ErrAutocommit], and nothing was
-// changed. A node number or value that no cell may have is an error, with nothing sent.
-// After any other, which wraps the driver's or the context's, it is not known whether
-// the value was, or will be, written.
-func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
-	cell := lease.Cell{Node: old.Node, Value: append([]byte(nil), value...)}
-	if err := remote.CheckCell(cell, false); err != nil {
-		return lease.Cell{}, s.fail(fmt.Sprintf("swap the cell of node %d", old.Node), err)
-	}
-	if old.Version > lastVersion-versionStep {
-		return lease.Cell{}, s.fail(fmt.Sprintf("swap the cell of node %d", old.Node), lease.ErrConflict)
-	}
-	cell.Version = old.Version + 1 + rand.Uint64N(versionStep)
-
-	written, err := s.write(ctx, old, cell)
-	if err != nil && s.dialect.noTable(err) {
-		if old.Version != 0 {
-			written, err = false, nil
-		} else {
-			written, err = s.makeTable(ctx, cell)
-		}
-	}
-	if err == nil && !written {
-		if err = s.whyNot(ctx); err == nil {
-			err = lease.ErrConflict
-		}
+// With an error that wraps [ErrAutocommit], or says that the table is missing and cannot
+// be made, nothing was changed.
+func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	next, err := stores.NextVersion(key, version, value)
+	if err == nil {
+		err = s.swap(ctx, version, stores.Cell{Key: key, Version: next, Value: value})
 	}
 	if err != nil {
-		return lease.Cell{}, s.fail(fmt.Sprintf("swap the cell of node %d", old.Node), err)
+		return 0, s.failed(ctx, "swap", key, err)
 	}
-	return cell, nil
+	return next, nil
+}
+
+func (s *Store) swap(ctx context.Context, version uint64, cell stores.Cell) error {
+	written, err := s.write(ctx, version, cell)
+	if err != nil && s.dialect.noTable(err) {
+		if version != 0 {
+			return stores.ErrConflict
+		}
+		written, err = s.makeTable(ctx, cell)
+	}
+	if err != nil || written {
+		return err
+	}
+	if err := s.whyNot(ctx); err != nil {
+		return err
+	}
+	return stores.ErrConflict
 }
 
 // write reports whether it has written the cell. If not, and without an error, the
 // version is another, or the session is one that commits nothing.
-func (s *Store) write(ctx context.Context, old, cell lease.Cell) (bool, error) {
-	if old.Version != 0 {
-		return s.exec(ctx, s.dialect.update, int64(cell.Version), string(cell.Value), s.namespace, cell.Node, int64(old.Version))
+func (s *Store) write(ctx context.Context, version uint64, cell stores.Cell) (bool, error) {
+	// The text is a copy, which a driver may read after the context has ended.
+	value := string(cell.Value)
+	if version != 0 {
+		return s.exec(ctx, s.dialect.update, int64(cell.Version), value, s.namespace, cell.Key, int64(version))
 	}
-	written, err := s.exec(ctx, s.dialect.insert, s.namespace, cell.Node, int64(cell.Version), string(cell.Value))
+	written, err := s.exec(ctx, s.dialect.insert, s.namespace, cell.Key, int64(cell.Version), value)
 	if err != nil && s.dialect.duplicate(err) {
-		err = lease.ErrConflict
+		err = stores.ErrConflict
 	}
 	return written, err
 }
@@ -273,7 +321,7 @@ func (s *Store) exec(ctx context.Context, statement string, args ...any) (bool, 
 
 // again runs a statement until the server does not roll it back in favour of another,
 // as it does if the default isolation is higher than read committed, or in a deadlock.
-// One that was rolled back has written nothing.
+// A statement that was rolled back has written nothing.
 func (s *Store) again(statement func() error) (err error) {
 	for range 100 {
 		if err = statement(); err == nil || !s.dialect.rolledBack(err) {
@@ -283,20 +331,19 @@ func (s *Store) again(statement func() error) (err error) {
 	return err
 }
 
-// makeTable makes the table and writes a cell that is not there yet. That somebody
-// else has made the table in the meantime shows as an error in some servers, so the
-// write decides whether there is one.
-func (s *Store) makeTable(ctx context.Context, cell lease.Cell) (bool, error) {
+// makeTable makes the table and writes a cell that is not there yet. If another process
+// made the table in the meantime, some servers report an error, so the write decides
+// whether there is one.
+func (s *Store) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 	_, problem := s.db.ExecContext(ctx, s.dialect.schema)
-	written, err := s.write(ctx, lease.Cell{Node: cell.Node}, cell)
+	written, err := s.write(ctx, 0, cell)
 	if err != nil && problem != nil && s.dialect.noTable(err) {
-		err = &SchemaError{Table: s.table, Schema: s.Schema(), Err: problem}
+		err = fmt.Errorf("table %s is missing, and making it failed: %w; have a user with the right to make it run: %s", s.table, problem, strings.Join(strings.Fields(s.Schema()), " "))
 	}
 	return written, err
 }
 
-// whyNot returns what else than another version can have kept a write from
-// being made.
+// whyNot returns the reason, other than another version, for which a write was not made.
 func (s *Store) whyNot(ctx context.Context) error {
 	if !s.dialect.guarded {
 		return nil
@@ -309,4 +356,20 @@ func (s *Store) whyNot(ctx context.Context) error {
 		return ErrAutocommit
 	}
 	return nil
+}
+
+// Durability asks the server for its settings, in one to three round trips.
+func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
+	promises, err := s.dialect.durability(ctx, s.db, s.table)
+	if err != nil {
+		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask", "settings", "", err)
+	}
+	return promises, nil
+}
+
+func (s *Store) engine() string { return s.dialect.name + " table " + s.table }
+
+// failed returns the error of an operation.
+func (s *Store) failed(ctx context.Context, op, key string, err error) error {
+	return stores.Failed(ctx, s.engine(), op, key, s.namespace, err)
 }

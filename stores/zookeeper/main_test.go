@@ -10,7 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/internal/servertest"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // StartServer is for package zookeeper_test, whose example is run on a server.
@@ -68,7 +68,7 @@ func openURL(t testing.TB, rawURL string) *Store {
 	return s
 }
 
-func openStore(t testing.TB, addr, namespace string) lease.Store {
+func openStore(t testing.TB, addr, namespace string) stores.Store {
 	return openURL(t, "zk://"+addr+"?namespace="+namespace)
 }
 

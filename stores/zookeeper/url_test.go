@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/tickflake/tickflake/internal/servertest"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // The rest of what is no URL is tried out in package remote.
@@ -27,7 +27,7 @@ func TestBadURL(t *testing.T) {
 		"zks://u:SECRET@h?cert=/none": "options cert and key",
 	} {
 		_, err := Open(limited(t), rawURL)
-		bad, ok := errors.AsType[*lease.URLError](err)
+		bad, ok := errors.AsType[*stores.URLError](err)
 		if !ok || !strings.Contains(bad.Error(), want) || strings.Contains(fmt.Sprintf("%v %#v", bad, bad), "SECRET") {
 			t.Errorf("Open(%q): %v; want %q", rawURL, err, want)
 		}
@@ -52,7 +52,7 @@ func TestBadArguments(t *testing.T) {
 		if _, err := s.Read(limited(t), node); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("zookeeper at 127.0.0.1:1: read cell %d of", node)) {
 			t.Errorf("Read(%d): %v", node, err)
 		}
-		if _, err := s.Swap(limited(t), lease.Cell{Node: node}, nil); err == nil || errors.Is(err, lease.ErrConflict) {
+		if _, err := swap(limited(t), s, stores.Cell{Node: node}, nil); err == nil || errors.Is(err, stores.ErrConflict) {
 			t.Errorf("Swap(%d): %v", node, err)
 		}
 	}
@@ -63,7 +63,7 @@ func TestDownIsNamed(t *testing.T) {
 	for _, rawURL := range []string{"zk://127.0.0.1:1,localhost:2", "zks://127.0.0.1:1,localhost:2/x"} {
 		s := openURL(t, rawURL)
 		err := servertest.Refused(t, func(ctx context.Context) error { _, err := lease.Inspect(ctx, s); return err })
-		failed, ok := errors.AsType[*lease.StoreError](err)
+		failed, ok := errors.AsType[*stores.StoreError](err)
 		if !ok || !errors.Is(failed, context.DeadlineExceeded) && !errors.Is(failed, zk.ErrNoServer) {
 			t.Fatal(err)
 		}

@@ -11,20 +11,20 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestStore(t *testing.T) {
 	_, addr := startServer(t)
 	t.Run("Open", func(t *testing.T) {
-		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 			return openStore(t, addr, namespace)
 		})
 	})
 	t.Run("New", func(t *testing.T) {
 		conn := newConn(t, addr)
-		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 			s, err := New(conn, namespace)
 			if err != nil {
 				t.Fatal(err)
@@ -33,7 +33,7 @@ func TestStore(t *testing.T) {
 		})
 	})
 	t.Run("chroot", func(t *testing.T) {
-		leasetest.TestStore(t, func(t testing.TB, namespace string) lease.Store {
+		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 			return openURL(t, "zk://"+addr+"/some/where/"+namespace+"?namespace=x")
 		})
 	})
@@ -41,7 +41,7 @@ func TestStore(t *testing.T) {
 
 func TestServer(t *testing.T) {
 	server, addr := startServer(t)
-	leasetest.TestServer(t, leasetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
+	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
 }
 
 // Names that are no cell's are passed over, and versions that no cell can have are a
@@ -50,7 +50,7 @@ func TestByHand(t *testing.T) {
 	_, addr := startServer(t)
 	conn := newConn(t, addr)
 	s, ctx := openStore(t, addr, "byhand"), limited(t)
-	first, err := s.Swap(ctx, lease.Cell{Node: 5}, []byte("first"))
+	first, err := swap(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("first"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,21 +59,21 @@ func TestByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if cells, err := s.List(ctx); err != nil || len(cells) != 1 {
+	if cells, err := s.List(ctx, "", "\x7f", 1<<30); err != nil || len(cells) != 1 {
 		t.Errorf("List: %v, %v; want one cell", cells, err)
 	}
 	for _, wrong := range []uint64{math.MaxUint32, math.MaxUint32 + 1, math.MaxUint32 + 2, math.MaxUint64, math.MaxInt64} {
-		if _, err := s.Swap(ctx, lease.Cell{Node: 5, Version: wrong}, nil); !errors.Is(err, lease.ErrConflict) {
+		if _, err := swap(ctx, s, stores.Cell{Key: "node/0000005", Version: wrong}, nil); !errors.Is(err, stores.ErrConflict) {
 			t.Errorf("Swap of version %d: %v, want a conflict", wrong, err)
 		}
 	}
 	if err := conn.Delete("/byhand/0000005", -1); err != nil {
 		t.Fatal(err)
 	}
-	if cell, err := s.Read(ctx, 5); err != nil || cell.Version != 0 {
+	if cell, err := s.Read(ctx, "node/0000005"); err != nil || cell.Version != 0 {
 		t.Errorf("Read of a deleted cell: %v, %v", cell, err)
 	}
-	if _, err := s.Swap(ctx, first, []byte("late")); !errors.Is(err, lease.ErrConflict) {
+	if _, err := swap(ctx, s, first, []byte("late")); !errors.Is(err, stores.ErrConflict) {
 		t.Errorf("Swap of a deleted cell: %v, want a conflict", err)
 	}
 }
@@ -82,11 +82,11 @@ func TestByHand(t *testing.T) {
 // too long, is followed by another.
 func TestExpired(t *testing.T) {
 	_, addr := startServer(t)
-	proxy := leasetest.NewProxy(t, addr)
+	proxy := storetest.NewProxy(t, addr)
 	s := openStore(t, proxy.Addr(), "expired").(*Store)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cell, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("before"))
+	cell, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("before"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,12 +105,12 @@ func TestExpired(t *testing.T) {
 		}
 		there = is || err != nil
 	}
-	if _, err := s.Read(ctx, 1); err == nil {
+	if _, err := s.Read(ctx, "node/0000001"); err == nil {
 		t.Error("Read without a server succeeded")
 	}
 	proxy.Resume()
 	for {
-		is, err := s.Read(ctx, 1)
+		is, err := s.Read(ctx, "node/0000001")
 		if ctx.Err() != nil {
 			t.Fatalf("the Store has not recovered: %v", err)
 		}
@@ -121,7 +121,7 @@ func TestExpired(t *testing.T) {
 			break
 		}
 	}
-	if _, err := s.Swap(ctx, cell, []byte("after")); err != nil {
+	if _, err := swap(ctx, s, cell, []byte("after")); err != nil {
 		t.Error(err)
 	}
 }
@@ -131,20 +131,20 @@ func TestAuth(t *testing.T) {
 	_, addr := startServer(t)
 	ctx := limited(t)
 	s := openURL(t, "zk://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=fleet")
-	cell, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("mine"))
+	cell, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("mine"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is, err := s.Read(ctx, 1); err != nil || is.Version != cell.Version {
+	if is, err := s.Read(ctx, "node/0000001"); err != nil || is.Version != cell.Version {
 		t.Errorf("Read: %v, %v", is, err)
 	}
 	for _, url := range []string{"zk://" + addr, "zk://flake:wrong-secret@" + addr} {
 		other := openURL(t, url+"?namespace=fleet")
-		_, err1 := other.List(ctx)
-		_, err2 := other.Read(ctx, 1)
-		_, err3 := other.Swap(ctx, cell, nil)
+		_, err1 := other.List(ctx, "", "\x7f", 1<<30)
+		_, err2 := other.Read(ctx, "node/0000001")
+		_, err3 := swap(ctx, other, cell, nil)
 		for _, err := range []error{err1, err2, err3} {
-			if !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, lease.ErrConflict) || strings.Contains(err.Error(), "secret") {
+			if !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, stores.ErrConflict) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%v, want zk.ErrNoAuth", err)
 			}
 		}
@@ -192,10 +192,10 @@ func TestServers(t *testing.T) {
 func BenchmarkSwap(b *testing.B) {
 	_, addr := startServer(b)
 	s, ctx := openStore(b, addr, "bench"), context.Background()
-	cell := lease.Cell{Node: 1}
+	cell := stores.Cell{Key: "node/0000001"}
 	for b.Loop() {
 		var err error
-		if cell, err = s.Swap(ctx, cell, []byte("value")); err != nil {
+		if cell, err = swap(ctx, s, cell, []byte("value")); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -204,11 +204,11 @@ func BenchmarkSwap(b *testing.B) {
 func BenchmarkRead(b *testing.B) {
 	_, addr := startServer(b)
 	s, ctx := openStore(b, addr, "bench"), context.Background()
-	if _, err := s.Swap(ctx, lease.Cell{Node: 1}, []byte("value")); err != nil {
+	if _, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("value")); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := s.Read(ctx, 1); err != nil {
+		if _, err := s.Read(ctx, "node/0000001"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 var (
@@ -32,7 +33,7 @@ func virtual(at time.Time) *clocktest.Virtual {
 }
 
 // leased returns a node with the number 1 under a lease.
-func leased(t *testing.T, store lease.Store, options ...lease.Option) *snowflake.Node {
+func leased(t *testing.T, store stores.Store, options ...lease.Option) *snowflake.Node {
 	t.Helper()
 	options = append([]lease.Option{quiet, lease.WithLayout(snowflake.Layout()), lease.WithNode(lease.NodeNumber(1))}, options...)
 	keeper, err := lease.Claim(t.Context(), store, options...)
@@ -45,7 +46,7 @@ func leased(t *testing.T, store lease.Store, options ...lease.Option) *snowflake
 // A process crashes with its clock at noon. The next one, with the same node number,
 // starts with a clock that is behind.
 func TestUniqueAcrossRestarts(t *testing.T) {
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	seen := map[snowflake.ID]bool{}
 	run := func(at time.Time) (last snowflake.ID) {
 		clock := virtual(at)
@@ -69,7 +70,7 @@ func TestUniqueAcrossRestarts(t *testing.T) {
 
 // More than an hour is not borrowed. Waiting for it takes as long as the caller says.
 func TestFarBehindTheLease(t *testing.T) {
-	store := leasetest.NewMemory()
+	store := storetest.NewMemory()
 	leased(t, store.Client(), lease.WithClock(virtual(noon)), lease.WithPolling())
 	clock := virtual(noon.Add(-2 * time.Hour))
 	node := leased(t, store.Client(), lease.WithClock(clock), lease.WithPolling())
@@ -85,10 +86,10 @@ func TestFarBehindTheLease(t *testing.T) {
 func TestGenerateWaitsForTheStore(t *testing.T) {
 	layout(t, epoch, 10, 12)
 	synctest.Test(t, func(t *testing.T) {
-		store := leasetest.NewMemory()
+		store := storetest.NewMemory()
 		node := leased(t, store)
 		last := node.Generate()
-		store.Fail(leasetest.Unavailable, 1_000_000)
+		store.Fail(storetest.Unavailable, 1_000_000)
 		time.Sleep(time.Hour)
 		ids := make(chan snowflake.ID, 1)
 		go func() { ids <- node.Generate() }()
@@ -114,15 +115,14 @@ func TestGeneratePanicsWhereWaitingIsInVain(t *testing.T) {
 		return nil
 	}
 	synctest.Test(t, func(t *testing.T) {
-		store := leasetest.NewMemory()
+		store := storetest.NewMemory()
 		node := leased(t, store)
 		other := leased(t, store.Client()) // takes the number over
 		time.Sleep(time.Hour)
 		other.Generate()
-		var held *lease.HeldError
 		err := failure(node)
-		require.ErrorIs(t, err, generator.ErrLost)
-		require.ErrorAs(t, err, &held)
+		require.ErrorIs(t, err, lease.ErrLost)
+		require.ErrorIs(t, err, lease.ErrHeld)
 
 		require.NoError(t, other.Close())
 		require.ErrorIs(t, failure(other), generator.ErrClosed)
@@ -131,7 +131,7 @@ func TestGeneratePanicsWhereWaitingIsInVain(t *testing.T) {
 	layout(t, epoch, 1, 21) // 41 bits of time
 	end := snowflake.Layout().End()
 	clock := virtual(end.Add(-time.Minute))
-	node := leased(t, leasetest.NewMemory(), lease.WithClock(clock), lease.WithPolling())
+	node := leased(t, storetest.NewMemory(), lease.WithClock(clock), lease.WithPolling())
 	require.NoError(t, failure(node))
 	clock.Advance(time.Minute)
 	var over *generator.EndOfTimeError
@@ -140,10 +140,10 @@ func TestGeneratePanicsWhereWaitingIsInVain(t *testing.T) {
 }
 
 func TestLeaseOfAnotherLayout(t *testing.T) {
-	keeper, err := lease.Claim(t.Context(), leasetest.NewMemory(), quiet)
+	keeper, err := lease.Claim(t.Context(), storetest.NewMemory(), quiet)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, keeper.Close()) }()
-	for _, l := range []generator.Lease{keeper, nil, (*lease.Keeper)(nil)} {
+	for _, l := range []*lease.Keeper{keeper, nil} {
 		_, err = snowflake.NewLeasedNode(l)
 		var config *generator.ConfigError
 		require.ErrorAs(t, err, &config)
@@ -153,7 +153,7 @@ func TestLeaseOfAnotherLayout(t *testing.T) {
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	store := leasetest.NewMemory() // in production, directory.Open, etcd.Open, …
+	store := storetest.NewMemory() // in production, directory.Open, etcd.Open, …
 	keeper, err := lease.Claim(ctx, store, lease.WithLayout(snowflake.Layout()), quiet)
 	if err != nil {
 		fmt.Println(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -21,15 +22,15 @@ type Node struct {
 // back before it was made.
 const maxLead = time.Hour
 
-// patient waits for as long as it takes, since Generate has no other way to say no. A
-// clock that is behind where the lease begins is not waited for, up to maxLead: a lease
-// makes that safe, and a service that starts again after a crash cannot pause.
+// patient waits without a limit, since Generate returns no error. For a clock that is
+// behind the grant it borrows up to maxLead: with a lease that is safe, and a service that
+// starts again after a crash cannot pause.
 func patient() strategies.Strategy {
 	return strategies.PerCause(strategies.Wait(),
 		strategies.Chain(strategies.BorrowUpTo(maxLead), strategies.Wait()))
 }
 
-// byHand is what the generator of a node number is found by.
+// byHand is the key of the generators of NewNode.
 type byHand struct {
 	epoch              int64
 	nodeBits, stepBits uint8
@@ -43,10 +44,10 @@ var (
 
 // NewNode returns a node with a number of the caller's choice, 0 to 1023 unless
 // [NodeBits] was changed. Give every process that runs at the same time a number of its
-// own, and see to it that a process which starts again does so with a clock later than
-// the last ID: nothing here remembers that one. [NewLeasedNode] needs neither.
+// own. Start a process again only with a clock later than its last ID: no state is kept.
+// [NewLeasedNode] needs neither.
 //
-// All nodes of one number in the process share what has been issued.
+// All nodes of one number in the process share their sequence.
 //
 // The error is a [*generator.ConfigError] for a number that is out of range, and for a
 // layout with which no IDs can be issued now.
@@ -81,24 +82,23 @@ func NewNode(node int64) (*Node, error) {
 //
 // The error is a [*generator.ConfigError], such as for a lease of another layout than
 // [Layout].
-func NewLeasedNode(l generator.Lease) (*Node, error) {
-	gen, err := generator.New(generator.WithLease(l), generator.WithLayout(Layout()), generator.WithStrategy(patient()))
+func NewLeasedNode(keeper *lease.Keeper) (*Node, error) {
+	gen, err := generator.New(generator.WithLease(keeper), generator.WithLayout(Layout()), generator.WithStrategy(patient()))
 	if err != nil {
 		return nil, err
 	}
 	return &Node{gen: gen, leased: true}, nil
 }
 
-// Generate issues one ID. It waits for whatever can pass: as long as the present
-// millisecond is full; as long as the store of the lease grants no time, which is noticed
-// only when it has been away for two thirds of the lease's window; and as long as the
-// clock is more than an hour behind the lease. [Node.GenerateContext] is for callers that
-// cannot wait so long.
+// Generate issues one ID. It waits while the present millisecond is full; while the lease
+// has no grant, which happens when its store has been away for two thirds of the lease's
+// window; and while the clock is more than an hour behind the grant. Callers that cannot
+// wait so long use [Node.GenerateContext].
 //
-// It panics with an error when waiting is in vain, because any number that it could
-// return would be one that is in use: after [Node.Close]; after the end of the layout's
-// time, which is in the year 2080 by default; and when the lease is lost for good, because
-// another process claimed the very node number that lease.WithNode asked for.
+// It panics with an error when no ID can be issued any more: after [Node.Close]; after the
+// end of the layout's time, which is in the year 2080 by default; and when the lease is
+// lost for good, because another process claimed the node number that lease.WithNode asked
+// for. The original has no error to return, and any number would be in use.
 func (n *Node) Generate() ID {
 	id, err := n.gen.Next()
 	if err != nil {

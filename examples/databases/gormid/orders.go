@@ -34,8 +34,7 @@ func Open(dialect gorm.Dialector, gen *generator.Generator, opts ...gorm.Option)
 	return db, db.Use(New(gen))
 }
 
-// Between returns the orders that were made from one instant up to, not including,
-// another, in order of time.
+// Between returns the orders that were issued in [from, to), in order of time.
 func Between(ctx context.Context, db *gorm.DB, layout snowflake.Layout, from, to time.Time) ([]Order, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {

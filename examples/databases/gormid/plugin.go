@@ -1,4 +1,4 @@
-// Package gormid gives rows that GORM creates IDs of tickflake as their primary keys.
+// Package gormid sets the primary keys of rows that GORM creates to IDs of tickflake.
 package gormid
 
 import (
@@ -12,19 +12,17 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Plugin is a plugin for GORM, for use with [gorm.DB.Use]. In whatever is created, also
-// in batches, as an association or from a map, it sets the primary key if that is a
-// [snowflake.ID] and still 0. BeforeCreate hooks see it set.
+// Plugin is a plugin for GORM, for use with [gorm.DB.Use]. It sets the primary key of each
+// row that is created, also in a batch, as an association or from a map, if the key is a
+// [snowflake.ID] and 0. BeforeCreate hooks see the key.
 //
-// The field's tag should say autoIncrement:false, or GORM makes the column one that the
-// database counts up. With Select, select the primary key too: GORM leaves out of the
-// statement what is not selected.
+// The field's tag needs autoIncrement:false, or GORM creates a column that counts. With
+// Select, select the primary key too: GORM omits columns that are not selected.
 //
-// After an upsert that met a row by another unique key, with clause.OnConflict, the row
-// has the ID that it had, and the struct the one that was made for a new row: no row has
-// that. Read the row by that key before you use its ID, and before you create what refers
-// to it. With clause.Returning{}, PostgreSQL and MariaDB set the struct to the row at once,
-// unless the clause says DoNothing.
+// An upsert (clause.OnConflict) that finds a row by another unique key leaves the row its ID,
+// while the struct has a new ID that no row has. Read the row by that key before you use its
+// ID or create rows that refer to it. With clause.Returning{}, PostgreSQL and MariaDB set the
+// struct from the row, unless the clause says DoNothing.
 type Plugin struct{ gen *generator.Generator }
 
 // New returns a plugin that takes IDs from a generator.
@@ -35,11 +33,11 @@ func (*Plugin) Name() string { return "tickflake" }
 
 // Initialize registers the plugin's callback.
 func (p *Plugin) Initialize(db *gorm.DB) error {
-	// First of all, so that no transaction is open while the generator waits.
+	// Before GORM begins a transaction, so that none is open while the generator waits.
 	return db.Callback().Create().Before("*").Register("tickflake:ids", p.fill)
 }
 
-// fill sets the primary keys that are missing, with one call for all of them.
+// fill sets the missing primary keys with one call of the generator.
 func (p *Plugin) fill(db *gorm.DB) {
 	s := db.Statement
 	if db.Error != nil || s.Schema == nil {
@@ -71,7 +69,7 @@ func (p *Plugin) fill(db *gorm.DB) {
 	}
 }
 
-// missing returns the structs and maps that are to be rows and have no primary key yet.
+// missing returns the structs and maps that have no primary key yet.
 func missing(s *gorm.Statement, key *schema.Field) (rows []reflect.Value) {
 	look := func(row reflect.Value) {
 		row = reflect.Indirect(row)

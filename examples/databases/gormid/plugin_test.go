@@ -13,7 +13,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/tickflake/tickflake/examples/databases/gormid"
-	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/testdb"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -47,7 +47,7 @@ func testPlugin(t *testing.T, dialect gorm.Dialector) {
 	})
 }
 
-// The key's column does not count up by itself.
+// The column of the key does not count.
 func columns(t *testing.T, db *gorm.DB) {
 	types, err := db.Migrator().ColumnTypes(&gormid.Order{})
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func create(t *testing.T, db *gorm.DB, gen *generator.Generator) {
 	fresh(order.ID)
 	err = db.Transaction(func(tx *gorm.DB) error { return tx.Create(&gormid.Line{OrderID: order.ID}).Error })
 	require.NoError(t, err)
-	// A transaction that is tried again with the same struct has the same ID.
+	// A transaction that is retried with the same struct has the same ID.
 	order = gormid.Order{Customer: "kim"}
 	require.ErrorIs(t, db.Transaction(func(tx *gorm.DB) error {
 		require.NoError(t, tx.Create(&order).Error)
@@ -141,8 +141,7 @@ func maps(t *testing.T, db *gorm.DB) {
 	assert.Equal(t, []snowflake.ID{8, 9, one["id"].(snowflake.ID), several[0]["id"].(snowflake.ID), several[1]["id"].(snowflake.ID)}, ids)
 }
 
-// A key that the database counts up, and one of two columns, of which none is to be
-// invented.
+// The plugin leaves alone a key that the database counts, and a key of two columns.
 type (
 	counted struct{ ID int64 }
 	pair    struct {
@@ -161,15 +160,15 @@ func otherKeys(t *testing.T, db *gorm.DB) {
 	require.NoError(t, db.Table("counteds").Create(map[string]any{"id": 5}).Error, "without a model")
 }
 
-// tag is a row with another unique key than the primary one.
+// tag is a row with a second unique key.
 type tag struct {
 	ID    snowflake.ID `gorm:"primaryKey;autoIncrement:false"`
 	Name  string       `gorm:"uniqueIndex;size:50"`
 	Count int
 }
 
-// An upsert that meets a row by another unique key leaves the row its ID, and the struct one
-// that no row has. RETURNING brings the row's.
+// An upsert that finds a row by another unique key leaves the row its ID, while the struct has
+// an ID that no row has. RETURNING sets that of the row.
 func upsert(t *testing.T, db *gorm.DB) {
 	require.NoError(t, db.AutoMigrate(&tag{}))
 	first := tag{Name: "x", Count: 1}
@@ -210,7 +209,7 @@ func between(t *testing.T, db *gorm.DB) {
 	assert.Equal(t, inside, ids)
 }
 
-// What GORM refuses, it refuses: nothing panics here before.
+// The plugin does not panic on values that GORM refuses.
 func failures(t *testing.T, db *gorm.DB) {
 	assert.ErrorContains(t, db.Create(gormid.Order{}).Error, "pass a pointer")
 	assert.ErrorIs(t, db.Create([1]gormid.Order{}).Error, gorm.ErrInvalidValue)

@@ -22,8 +22,8 @@ type Numbered struct {
 	Customer string `json:"customer"`
 }
 
-// Handler returns a handler of POST /orders, which answers with a new order, and of
-// PUT /orders/ID, which answers with the order that was sent.
+// Handler returns a handler of POST /orders, which returns a new order, and of
+// PUT /orders/ID, which returns the order that it received.
 func Handler(gen *generator.Generator) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
@@ -56,5 +56,5 @@ func Handler(gen *generator.Generator) http.Handler {
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // the client has gone
+	_ = json.NewEncoder(w).Encode(v) // the client hung up
 }

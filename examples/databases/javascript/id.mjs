@@ -2,7 +2,7 @@
 
 const EPOCH = 1735689600000n // of the default layout, in ms: 2025-01-01T00:00:00Z
 
-// decode returns when and where an ID of the default layout was issued.
+// decode returns the time, node and sequence of an ID of the default layout.
 export function decode(id) {
   const bits = BigInt(id)
   return {

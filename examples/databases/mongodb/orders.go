@@ -1,5 +1,4 @@
-// Package mongodb shows orders as MongoDB keeps them: an ID of tickflake is a 64-bit
-// integer in BSON, without more ado.
+// Package mongodb stores orders in MongoDB. An ID of tickflake is a 64-bit integer in BSON.
 package mongodb
 
 import (
@@ -10,16 +9,15 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Order is a document. Its ID must be set before it is inserted: there is no omitempty, with
-// which the driver would make up an ObjectID for an order that has none.
+// Order is a document. Set its ID before you insert it. The tag has no omitempty: with it the
+// driver would make an ObjectID for an order whose ID is 0.
 type Order struct {
 	ID       snowflake.ID  `bson:"_id"`
 	Customer string        `bson:"customer"`
 	Replaces *snowflake.ID `bson:"replaces,omitempty"`
 }
 
-// Between returns the filter for documents that were made from one instant up to, not
-// including, another.
+// Between returns the filter for documents that were issued in [from, to).
 func Between(layout snowflake.Layout, from, to time.Time) (bson.D, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {

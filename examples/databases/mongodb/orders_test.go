@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
 	"github.com/tickflake/tickflake/examples/databases/mongodb"
+	"github.com/tickflake/tickflake/examples/internal/testdb"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Debian has no MongoDB, so what is tested is what would be sent to one.
+// Debian has no MongoDB, so this tests the bytes that the driver would send.
 func TestRoundTrip(t *testing.T) {
 	first, err := testdb.IDs(t).Next()
 	require.NoError(t, err)
@@ -39,8 +39,8 @@ func TestRoundTrip(t *testing.T) {
 	assert.Error(t, bson.UnmarshalExtJSON([]byte(`{"_id": "1541815603606036480"}`), true, &got), "a string is no ID")
 }
 
-// What is no ID is refused, both ways: nothing is stored that cannot be read back, and
-// nothing rounded, or left 0, is taken for an ID.
+// Values that are not IDs are refused in both directions: no value is stored that cannot be
+// read back, and no rounded number or default is read as an ID.
 func TestRefuses(t *testing.T) {
 	_, err := bson.Marshal(mongodb.Order{ID: -1})
 	assert.ErrorIs(t, err, snowflake.ErrRange)
@@ -77,7 +77,7 @@ func TestBetween(t *testing.T) {
 	data, err := bson.Marshal(filter)
 	require.NoError(t, err)
 	lo, hi := bson.Raw(data).Lookup("_id", "$gte"), bson.Raw(data).Lookup("_id", "$lte")
-	// Integers, for MongoDB compares no integer with a string.
+	// Integers, because MongoDB does not compare an integer with a string.
 	require.Equal(t, bson.TypeInt64, lo.Type)
 	require.Equal(t, bson.TypeInt64, hi.Type)
 	inside, outside := testdb.Around(t, testdb.Day)

@@ -1,4 +1,4 @@
-// Package mysql keeps orders in MySQL or MariaDB, through database/sql with
+// Package mysql stores orders in MySQL or MariaDB through database/sql, with
 // github.com/go-sql-driver/mysql.
 package mysql
 
@@ -15,7 +15,7 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Schema makes the table.
+// Schema creates the table.
 //
 //go:embed schema.sql
 var Schema string
@@ -27,7 +27,7 @@ type Order struct {
 	Replaces sql.Null[snowflake.ID]
 }
 
-// Insert keeps an order under a new ID, which it sets.
+// Insert inserts an order under a new ID, which it sets.
 func Insert(ctx context.Context, db *sql.DB, gen *generator.Generator, order *Order) error {
 	id, err := gen.NextContext(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func Insert(ctx context.Context, db *sql.DB, gen *generator.Generator, order *Or
 	return err
 }
 
-// Import keeps an order per customer in one statement, and returns their IDs. A statement
+// Import inserts an order per customer in one statement, and returns their IDs. A statement
 // has 65,535 parameters at most, so it is for up to 32,767 customers.
 func Import(ctx context.Context, db *sql.DB, gen *generator.Generator, customers []string) ([]snowflake.ID, error) {
 	ids := make([]snowflake.ID, len(customers))
@@ -55,8 +55,7 @@ func Import(ctx context.Context, db *sql.DB, gen *generator.Generator, customers
 	return ids, err
 }
 
-// Between returns the orders that were made from one instant up to, not including,
-// another, in order of time.
+// Between returns the orders that were issued in [from, to), in order of time.
 func Between(ctx context.Context, db *sql.DB, layout snowflake.Layout, from, to time.Time) ([]Order, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {

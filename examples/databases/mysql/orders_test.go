@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/examples/databases/internal/testdb"
 	"github.com/tickflake/tickflake/examples/databases/mysql"
+	"github.com/tickflake/tickflake/examples/internal/testdb"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -53,8 +53,8 @@ func orders(t *testing.T, db *sql.DB, gen *generator.Generator) {
 	assert.ErrorIs(t, err, snowflake.ErrType, "NULL is no ID")
 }
 
-// MySQL before 9.0 takes a REFERENCES that stands with its column for a comment. (MariaDB
-// does not, so that it could not tell.)
+// MySQL before 9.0 ignores a REFERENCES in the definition of a column. (MariaDB does not, so a
+// test on it would not show that.)
 func TestForeignKeyIsOneOnMySQLToo(t *testing.T) {
 	for line := range strings.Lines(mysql.Schema) {
 		if strings.Contains(line, "REFERENCES") {
@@ -64,7 +64,7 @@ func TestForeignKeyIsOneOnMySQLToo(t *testing.T) {
 	assert.Contains(t, mysql.Schema, "REFERENCES")
 }
 
-// A table that has BIGINT UNSIGNED, as that of an older service may, will do.
+// A column of type BIGINT UNSIGNED works, too.
 func unsigned(t *testing.T, db *sql.DB, gen *generator.Generator) {
 	_, err := db.Exec("CREATE TABLE old (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)")
 	require.NoError(t, err)
@@ -120,12 +120,12 @@ func timeRange(t *testing.T, db *sql.DB) {
 	require.NoError(t, err)
 	read := plan(t, db, "SELECT * FROM orders WHERE id BETWEEN ? AND ? ORDER BY id", lo, hi)
 	assert.Equal(t, access{Type: "range", Key: "PRIMARY"}, read)
-	// What it would be without: so the plan above tells something.
+	// The plan without the index, so that the check above means something.
 	read = plan(t, db, "SELECT * FROM orders WHERE id + 0 BETWEEN ? AND ?", lo, hi)
 	assert.Equal(t, access{Type: "ALL"}, read)
 }
 
-// access is how a plan reads the table.
+// access says how a plan reads the table.
 type access struct{ Type, Key string }
 
 func plan(t *testing.T, db *sql.DB, query string, args ...any) access {

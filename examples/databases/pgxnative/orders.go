@@ -1,4 +1,4 @@
-// Package pgxnative keeps orders in PostgreSQL, with pgx and without database/sql.
+// Package pgxnative stores orders in PostgreSQL with pgx, without database/sql.
 package pgxnative
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Schema makes the table.
+// Schema creates the table.
 //
 //go:embed schema.sql
 var Schema string
@@ -32,15 +32,15 @@ func Open(ctx context.Context, url string) (*pgxpool.Pool, error) {
 		return nil, err
 	}
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
-		// Where pgx does not ask the server for the types of parameters, as behind a
-		// pooler (default_query_exec_mode=exec), it has to be told those of slices.
+		// Behind a pooler (default_query_exec_mode=exec) pgx does not ask the server for the
+		// types of parameters, and cannot know that of a slice.
 		conn.TypeMap().RegisterDefaultPgType([]snowflake.ID(nil), "_int8")
 		return nil
 	}
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// Insert keeps an order, and returns its ID.
+// Insert inserts an order and returns its ID.
 func Insert(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customer string) (snowflake.ID, error) {
 	id, err := gen.NextContext(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func Insert(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, cus
 	return id, err
 }
 
-// InsertBatch keeps an order per customer in one round trip, and returns their IDs.
+// InsertBatch inserts an order per customer in one round trip, and returns their IDs.
 func InsertBatch(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customers []string) ([]snowflake.ID, error) {
 	ids := make([]snowflake.ID, len(customers))
 	if _, err := gen.NextNContext(ctx, ids); err != nil {
@@ -63,7 +63,7 @@ func InsertBatch(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator
 	return ids, db.SendBatch(ctx, batch).Close()
 }
 
-// Import keeps an order per customer, however many, and returns their IDs.
+// Import inserts any number of orders, one per customer, and returns their IDs.
 func Import(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customers []string) ([]snowflake.ID, error) {
 	ids := make([]snowflake.ID, len(customers))
 	if _, err := gen.NextNContext(ctx, ids); err != nil {
@@ -74,8 +74,7 @@ func Import(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, cus
 	return ids, err
 }
 
-// Between returns the orders that were made from one instant up to, not including,
-// another, in order of time.
+// Between returns the orders that were issued in [from, to), in order of time.
 func Between(ctx context.Context, db *pgxpool.Pool, layout snowflake.Layout, from, to time.Time) ([]Order, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {
@@ -88,7 +87,7 @@ func Between(ctx context.Context, db *pgxpool.Pool, layout snowflake.Layout, fro
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Order])
 }
 
-// Get returns the orders of these IDs that there are.
+// Get returns the orders of these IDs that exist.
 func Get(ctx context.Context, db *pgxpool.Pool, ids ...snowflake.ID) ([]Order, error) {
 	rows, err := db.Query(ctx, "SELECT id, customer, replaces FROM orders WHERE id = ANY($1) ORDER BY id", ids)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package pgxsql keeps orders in PostgreSQL, through database/sql with pgx as its driver.
+// Package pgxsql stores orders in PostgreSQL through database/sql, with the driver pgx.
 package pgxsql
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Schema makes the table.
+// Schema creates the table.
 const Schema = `CREATE TABLE orders (
   id       BIGINT PRIMARY KEY,
   customer TEXT NOT NULL,
@@ -26,7 +26,7 @@ type Order struct {
 	Replaces sql.Null[snowflake.ID]
 }
 
-// Insert keeps an order under a new ID, which it sets.
+// Insert inserts an order under a new ID, which it sets.
 func Insert(ctx context.Context, db *sql.DB, gen *generator.Generator, order *Order) error {
 	id, err := gen.NextContext(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func Insert(ctx context.Context, db *sql.DB, gen *generator.Generator, order *Or
 	return err
 }
 
-// Import keeps an order per customer in one statement, and returns their IDs.
+// Import inserts an order per customer in one statement, and returns their IDs.
 func Import(ctx context.Context, db *sql.DB, gen *generator.Generator, customers []string) ([]snowflake.ID, error) {
 	ids := make([]snowflake.ID, len(customers))
 	if _, err := gen.NextNContext(ctx, ids); err != nil {
@@ -49,8 +49,7 @@ func Import(ctx context.Context, db *sql.DB, gen *generator.Generator, customers
 	return ids, err
 }
 
-// Between returns the orders that were made from one instant up to, not including,
-// another, in order of time.
+// Between returns the orders that were issued in [from, to), in order of time.
 func Between(ctx context.Context, db *sql.DB, layout snowflake.Layout, from, to time.Time) ([]Order, error) {
 	lo, hi, err := layout.Between(from, to)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Command worker is one of a fleet: it takes up one piece of work after the other, and
-// gives each an ID, which it prints.
+// Command worker is one process of a fleet. It gives an ID to each piece of work, and
+// prints it.
 //
-// Any number of workers can run on any number of machines. All they have in common is
-// the etcd, which gives each a node number. A worker that is killed leaves its number
-// behind, and the next one takes another; one that gets SIGTERM or an interrupt gives
-// it back. If etcd is away for longer than 20 seconds, it waits, and goes on by itself.
+// Any number of workers run on any number of machines. They share an etcd, where each
+// claims a node number. A worker releases its number on SIGTERM or an interrupt. After
+// kill -9 the number rests for a while, and the next worker takes another. If etcd is away
+// for more than 20 seconds, a worker waits until etcd is back.
 package main
 
 import (
@@ -19,8 +19,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/etcd"
+	_ "github.com/tickflake/tickflake/stores/etcd" // etcd:// in generator.Open
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -37,21 +36,12 @@ func main() {
 }
 
 func run(ctx context.Context, storeURL string, every time.Duration) (err error) {
-	claiming, cancel := context.WithTimeout(ctx, 30*time.Second)
+	opening, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	store, err := etcd.Open(claiming, storeURL)
+	// No caller waits for a worker's answer, so a worker may wait for an ID without limit.
+	gen, err := generator.Open(opening, storeURL, generator.WithStrategy(strategies.Wait()))
 	if err != nil {
 		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	keeper, err := lease.Claim(claiming, store)
-	if err != nil {
-		return err
-	}
-	// Nobody waits for the worker's answer, so it may wait for as long as it takes.
-	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategies.Wait()))
-	if err != nil {
-		return errors.Join(err, keeper.Close())
 	}
 	defer func() { err = errors.Join(err, gen.Close()) }()
 

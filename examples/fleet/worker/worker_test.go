@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,15 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/examples/internal/etcdtest"
+	"github.com/tickflake/tickflake/examples/internal/etcdserver"
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/snowflake"
 )
-
-func TestMain(m *testing.M) {
-	etcdtest.Main()
-	os.Exit(m.Run())
-}
 
 // A worker waits while etcd is away, for longer than its grant lasts, and goes on when
 // it is back.
@@ -29,10 +23,12 @@ func TestEtcdAway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a grant of etcd's lasts 30 seconds, and the test longer (-short)")
 	}
-	server, storeURL := etcdtest.Start(t)
-	worker := exampletest.Start(t, exampletest.Build(t, "./fleet/worker"), "--store", storeURL)
+	server, err := etcdserver.New(t.TempDir())
+	require.NoError(t, err)
+	defer server.Stop()
+	worker := exampletest.Start(t, exampletest.Build(t, "./fleet/worker"), "--store", server.URL())
 	worker.Await("lease: claimed")
-	require.NoError(t, server.Kill())
+	server.Stop()
 	end, err := time.Parse(time.RFC3339, worker.Await(`not extended yet .*"good until"=(\S+)`)[1])
 	require.NoError(t, err)
 	exampletest.Until(t, func() error { // which is longer than other strategies would wait

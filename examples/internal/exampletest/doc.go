@@ -1,6 +1,5 @@
-// Package exampletest runs the examples as their users do: it builds their programs,
-// starts them, reads what they print, and sends them signals. It also runs the
-// commands that the README of the examples shows.
+// Package exampletest runs the examples as users do: it builds and starts programs, reads
+// their output, and sends signals. It also runs the commands of the README of the examples.
 //
 //	service := exampletest.Start(t, exampletest.Build(t, "./httpservice"), "--listen", "127.0.0.1:0")
 //	addr := service.Await(`address=(\S+)`)[1]
@@ -8,5 +7,5 @@
 //	service.Signal(syscall.SIGTERM)
 //	require.Zero(t, service.Wait())
 //
-// It works on Unix.
+// It needs Unix.
 package exampletest

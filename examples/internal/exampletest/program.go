@@ -13,17 +13,16 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must come. It is long: it only ends
-// tests that have failed.
+// patience bounds each wait of a test. It is long, since only failed tests reach it.
 const patience = 60 * time.Second
 
-// Build builds the program of a package of this module, such as "./httpservice", and
-// returns its path. If the test looks for data races, so does the program.
+// Build builds the program of a package of this module, such as "./httpservice", and returns
+// its path. The program has the race detector if the test has it.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
 	args := []string{"build", "-o", path}
-	if race {
+	if Race {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, pkg)...)
@@ -48,16 +47,27 @@ type Program struct {
 	stdout, stderr output
 }
 
-// Start starts a program. If it still runs when the test ends, it is killed; if the
-// test has failed, what the program has printed is shown.
+// Start starts a program. It is killed when the test ends, if it still runs then. If the test
+// fails, the log shows the program's output.
 func Start(t testing.TB, path string, args ...string) *Program {
 	t.Helper()
-	p := &Program{t: t, cmd: exec.Command(path, args...), ended: make(chan struct{})}
+	p, err := StartCommand(t, exec.Command(path, args...))
+	if err != nil {
+		t.Fatalf("start %s: %v", path, err)
+	}
+	return p
+}
+
+// StartCommand is [Start] for a command that the caller has prepared. The error is that of
+// its start.
+func StartCommand(t testing.TB, cmd *exec.Cmd) (*Program, error) {
+	t.Helper()
+	p := &Program{t: t, cmd: cmd, ended: make(chan struct{})}
 	p.stdout.changed, p.stderr.changed = make(chan struct{}), make(chan struct{})
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("start %s: %v", path, err)
+		return nil, err
 	}
 	go func() {
 		defer close(p.ended)
@@ -67,13 +77,13 @@ func Start(t testing.TB, path string, args ...string) *Program {
 		p.Signal(os.Kill)
 		<-p.ended
 		if t.Failed() {
-			t.Logf("%s has printed:\n%s\n%s", path, p.Stdout(), p.Stderr())
+			t.Logf("%s printed:\n%s\n%s", cmd.Path, p.Stdout(), p.Stderr())
 		}
 	})
-	return p
+	return p, nil
 }
 
-// Signal sends a signal to the program, or nothing if it has ended.
+// Signal sends a signal to the program, unless it has ended.
 func (p *Program) Signal(sig os.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -81,8 +91,8 @@ func (p *Program) Signal(sig os.Signal) {
 	}
 }
 
-// Wait waits until the program has ended, and returns its exit code, or -1 if a
-// signal has ended it.
+// Wait waits until the program has ended and returns its exit code, or -1 if a signal ended
+// it.
 func (p *Program) Wait() int {
 	p.t.Helper()
 	select {
@@ -103,8 +113,8 @@ func (p *Program) Ended() bool {
 	}
 }
 
-// Await waits until the program has printed something that matches pattern on its
-// standard error, and returns the match and its groups.
+// Await waits until the standard error of the program matches pattern, and returns the match
+// and its groups.
 func (p *Program) Await(pattern string) []string {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -127,19 +137,19 @@ func (p *Program) Await(pattern string) []string {
 	}
 }
 
-// Stdout returns what the program has printed so far on its standard output.
+// Stdout returns the standard output of the program so far.
 func (p *Program) Stdout() string {
 	text, _ := p.stdout.read()
 	return text
 }
 
-// Stderr returns what the program has printed so far on its standard error.
+// Stderr returns the standard error of the program so far.
 func (p *Program) Stderr() string {
 	text, _ := p.stderr.read()
 	return text
 }
 
-// output keeps what is written to it.
+// output stores what a program writes.
 type output struct {
 	mu      sync.Mutex
 	text    strings.Builder
@@ -160,8 +170,7 @@ func (o *output) read() (text string, changed <-chan struct{}) {
 	return o.text.String(), o.changed
 }
 
-// Until calls try until it returns nil, and fails the test with its last error if
-// that takes too long.
+// Until calls try until it returns nil, and fails the test with the last error after a minute.
 func Until(t testing.TB, try func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

@@ -2,4 +2,5 @@
 
 package exampletest
 
-const race = false
+// Race says whether the test looks for data races.
+const Race = false

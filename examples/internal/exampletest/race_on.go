@@ -2,4 +2,5 @@
 
 package exampletest
 
-const race = true
+// Race says whether the test looks for data races.
+const Race = true

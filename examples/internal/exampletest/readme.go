@@ -11,10 +11,9 @@ import (
 	"github.com/tickflake/tickflake/internal/servertest"
 )
 
-// RunREADME runs the commands that the README of the examples shows below a heading,
-// as somebody would who copies them into a shell in a clone of the repository, and
-// returns what they print. replace holds pairs of a text and what stands for it, for
-// ports that may be taken. A command that fails ends the test.
+// RunREADME runs the commands below a heading of the README of the examples in a shell, in
+// the top directory of the repository, and returns their output. replace holds pairs of a text
+// and its replacement, for ports that may be in use. The test fails if a command fails.
 func RunREADME(t testing.TB, heading string, replace ...string) string {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join(Root(), "README.md"))
@@ -30,7 +29,7 @@ func RunREADME(t testing.TB, heading string, replace ...string) string {
 			t.Fatalf("the commands below %q have no %s to replace", heading, replace[i])
 		}
 	}
-	// Should a command fail, what runs in the background must not go on.
+	// If a command fails, kill those in the background.
 	script := "trap 'jobs -p | xargs -r kill -9' EXIT\n" + strings.NewReplacer(replace...).Replace(commands)
 	return servertest.Run(t, servertest.Config{
 		Path: servertest.Find(t, "bash", "bash"),
@@ -43,8 +42,7 @@ func RunREADME(t testing.TB, heading string, replace ...string) string {
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// Commands returns the shell commands between a heading of a Markdown text and the
-// next heading.
+// Commands returns the shell commands between a heading of a Markdown text and the next one.
 func Commands(markdown, heading string) (string, error) {
 	_, section, ok := strings.Cut(markdown, "\n## "+heading+"\n")
 	if !ok {

@@ -1,5 +1,5 @@
-// Package entid gives ent's entities IDs of tickflake: [Mixin] in the schema, and [Hook] on
-// the client.
+// Package entid sets the IDs of ent's entities: use [Mixin] in the schema, and [Hook] on the
+// client.
 package entid
 
 import (
@@ -29,9 +29,9 @@ func (Mixin) Fields() []ent.Field {
 	}
 }
 
-// Hook sets the ID of each entity that is created without one, for use with the Use method
-// of the generated client. Unlike a default of the field it can fail, as a generator can:
-// the error is that of the generator, and nothing is stored.
+// Hook sets the ID of each entity that is created without one. Pass it to the method Use of
+// the generated client. Unlike a default of the field it can return the error of the
+// generator; then nothing is stored.
 func Hook(gen *generator.Generator) ent.Hook {
 	return func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {

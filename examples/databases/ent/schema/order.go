@@ -1,4 +1,4 @@
-// Package schema is what ent generates package orderdb from.
+// Package schema is the schema from which ent generates the package orderdb.
 package schema
 
 import (
@@ -9,16 +9,16 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/ent/entid"
 )
 
-// Order is an entity whose ID is made by tickflake. It may replace another.
+// Order is an entity with an ID of tickflake. It may replace another order.
 type Order struct{ ent.Schema }
 
-// Mixin returns those that the entity is made of.
+// Mixin returns the mixins of the entity.
 func (Order) Mixin() []ent.Mixin { return []ent.Mixin{entid.Mixin{}} }
 
-// Fields returns those that it has besides.
+// Fields returns the other fields.
 func (Order) Fields() []ent.Field { return []ent.Field{field.String("customer")} }
 
-// Edges returns those to the order that it replaces, and back.
+// Edges returns the edge to the order that it replaces, and its inverse.
 func (Order) Edges() []ent.Edge {
 	return []ent.Edge{edge.To("replaced_by", Order.Type).Unique().From("replaces").Unique()}
 }

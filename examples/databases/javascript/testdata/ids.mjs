@@ -1,4 +1,4 @@
-// Reads {"strings": [ID...], "numbers": [ID...]} and writes what JavaScript makes of them.
+// Reads {"strings": [ID...], "numbers": [ID...]} and writes how JavaScript reads them.
 import { text } from 'node:stream/consumers'
 import { compare, decode } from '../id.mjs'
 

@@ -1,4 +1,4 @@
-// What a page does with an order: it fetches it, and sends it back.
+// Fetches an order and sends it back, as a page does.
 // Usage: node page.mjs URL-OF-A-NEW-ORDER URL-OF-ORDERS
 
 const [create, orders] = process.argv.slice(2)

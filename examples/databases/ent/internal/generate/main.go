@@ -1,5 +1,5 @@
-// Command generate writes the code that ent makes of a schema. It does what ent's own
-// command does, whose tests would bring more modules along.
+// Command generate writes the code that ent generates from a schema. ent's own command would
+// add more modules to go.mod.
 package main
 
 import (

@@ -1,0 +1,118 @@
+package generator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// ErrNotGranted is what a [GrantError] is, in the sense of [errors.Is].
+var ErrNotGranted = errors.New("no time granted")
+
+// GrantError reports that a generator has used up, or let pass, all the time that
+// its lease was granted, and got no more. It issues IDs again as soon as there is a
+// grant: nothing needs to be restarted, unless it wraps [lease.ErrLost].
+type GrantError struct {
+	Node   int64         // the node number that was held
+	Limit  time.Time     // where the grant ended
+	Past   time.Duration // from Limit to the clock's reading: below zero if IDs ran ahead of the clock
+	Waited time.Duration // how long the call had waited
+	Err    error         // why the lease has no further grant, or nil if it did not say
+	// Context is the error of the call's context if it ended the wait, with its cause,
+	// or nil.
+	Context error
+}
+
+func (e *GrantError) Error() string {
+	when := fmt.Sprintf("%s ago", e.Past)
+	if e.Past < 0 {
+		when = fmt.Sprintf("%s ahead of the clock", -e.Past)
+	}
+	text := fmt.Sprintf("grant of node %d ended at %s, %s, and there is no further one", e.Node, e.Limit.UTC().Format(time.RFC3339Nano), when)
+	if e.Waited > 0 {
+		text += fmt.Sprintf(" after waiting %s", e.Waited)
+	}
+	if e.Context != nil {
+		text += ": " + e.Context.Error()
+	}
+	if e.Err != nil {
+		return text + ": " + e.Err.Error()
+	}
+	return text + ": it was asked for, retry"
+}
+
+// Unwrap returns why the lease has no further grant, and the context's error.
+func (e *GrantError) Unwrap() []error {
+	var errs []error
+	for _, err := range []error{e.Err, e.Context} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// Is reports whether target is [ErrNotGranted].
+func (e *GrantError) Is(target error) bool { return target == ErrNotGranted }
+
+// awaitGrant waits for a change of the window, of which nothing from front on is
+// granted. The caller looks again, whatever came of it.
+func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struct{}) error {
+	patience := strategies.WaitLimit(g.strategy)
+	if _, ok := c.ctx.Deadline(); ok {
+		patience = math.MaxInt64
+	}
+	if c.waited >= patience || errors.Is(g.window.Err(), lease.ErrLost) {
+		return c.notGranted(g, front, nil)
+	}
+	c.waitFor(g, changed, min(patience-c.waited, coarseWait))
+	if c.ctx.Err() != nil {
+		return c.notGranted(g, front, errorOf(c.ctx))
+	}
+	return nil
+}
+
+// waitFor waits until the window changes, for d at most.
+func (c *call) waitFor(g *Generator, changed <-chan struct{}, d time.Duration) {
+	if c.began.IsZero() {
+		c.began, c.before = time.Now(), c.waited
+	}
+	c.release(g) // others may have less to wait for
+	after := g.after
+	if after == nil {
+		after = time.After
+	}
+	begin := g.elapsed()
+	if c.until(changed, after(d)) {
+		c.waited += d // in the clock's own time, whatever the machine's says
+	} else {
+		c.waited += min(d, g.elapsed()-begin)
+	}
+	if g.after == nil {
+		c.waited = c.before + time.Since(c.began)
+	}
+}
+
+// errorOf returns the error of a context that has ended, with its cause.
+func errorOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+func (c *call) notGranted(g *Generator, front window.Front, ended error) error {
+	limit := front.Limit >> g.seqBits
+	end, _ := g.layout.TickTime(limit)
+	return &GrantError{
+		Node: front.Node, Limit: end, Past: -g.leadOf(limit, g.now()),
+		Waited: c.waited, Err: g.window.Err(), Context: ended,
+	}
+}

@@ -1,0 +1,72 @@
+package generator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
+)
+
+// Open opens the store at url, claims a node number in it, and returns a generator whose
+// Close releases the number and closes the store. It is all that most services call:
+//
+//	gen, err := generator.Open(ctx, "ids") // a directory that outlasts the process
+//	gen, err := generator.Open(ctx, "etcd://10.0.0.5:2379")
+//
+// The URL is that of [stores.Open]; of engines other than the directory, import the
+// package, such as github.com/tickflake/tickflake/stores/etcd. ctx bounds the opening:
+// if the store does not answer or all node numbers are held, Open fails at once, or, if
+// ctx has a deadline, tries again until then. It gives everything back when a later step
+// fails.
+//
+// [WithLayout], [WithClock] and [WithNode] are the lease's as well: WithNode pins the
+// number that is claimed. [WithLeaseOptions] passes further options on. [WithLease]
+// cannot be combined with it.
+//
+// The error is a [*ConfigError], one of [stores.Open], or one of [lease.Claim].
+func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
+	c, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	if c.leased {
+		return nil, &ConfigError{Option: "WithLease", Err: errors.New("Open claims a lease of its own: call New, or leave the option out")}
+	}
+	claim, err := c.claimOptions()
+	if err != nil {
+		return nil, err
+	}
+	store, err := stores.Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	keeper, err := lease.Claim(ctx, store, claim...)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	c.lease, c.leased, c.leaseOptions = keeper, true, nil
+	c.option, c.parts, c.ownLayout, c.ownClock = "", nil, false, false
+	g, err := newGenerator(c)
+	if err != nil {
+		return nil, errors.Join(err, keeper.CloseContext(ctx), store.Close())
+	}
+	g.store = store
+	return g, nil
+}
+
+// claimOptions returns the options of the claim: those of the generator that the lease
+// shares, and those passed through. The options are checked before anything is opened.
+func (c *config) claimOptions() ([]lease.Option, error) {
+	checked := *c
+	if _, err := checked.check(); err != nil {
+		return nil, err
+	}
+	options := []lease.Option{lease.WithLayout(c.layout), lease.WithClock(c.clock)}
+	if c.option != "" {
+		options = append(options, lease.WithNode(func(snowflake.Layout) (int64, error) { return checked.node, nil }))
+	}
+	return append(options, c.leaseOptions...), nil
+}

@@ -1,0 +1,202 @@
+package generator_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// closing is a store that counts how often it was closed.
+type closing struct {
+	stores.Store
+	cells  stores.Store // the same, and stays open
+	closed int
+}
+
+func (s *closing) Close() error { s.closed++; return s.Store.Close() }
+
+// register makes a store in memory known as opentest://.
+func register() *closing {
+	cells := storetest.NewMemory()
+	s := &closing{Store: cells.Client(), cells: cells}
+	stores.Register("opentest", func(context.Context, string) (stores.Store, error) { return s, nil })
+	return s
+}
+
+func holdings(t *testing.T, s stores.Store) map[int64]lease.State {
+	t.Helper()
+	states := map[int64]lease.State{}
+	held, err := lease.Inspect(t.Context(), s)
+	require.NoError(t, err)
+	for _, h := range held {
+		states[h.Node] = h.State
+	}
+	return states
+}
+
+func TestOpenDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ids")
+	a, err := generator.Open(t.Context(), dir)
+	require.NoError(t, err)
+	b, err := generator.Open(t.Context(), dir)
+	require.NoError(t, err)
+	assert.NotEqual(t, a.Node(), b.Node())
+	first := mustNext(t, a)
+	node := a.Node()
+	require.NoError(t, a.Close())
+	require.NoError(t, a.Close(), "again")
+	_, err = a.Next()
+	require.ErrorIs(t, err, generator.ErrClosed)
+	c, err := generator.Open(t.Context(), dir)
+	require.NoError(t, err)
+	assert.Equal(t, node, c.Node(), "the number was released")
+	assert.Greater(t, mustNext(t, c), first)
+	require.NoError(t, b.Close())
+	require.NoError(t, c.Close())
+}
+
+func TestOpenClosesTheStore(t *testing.T) {
+	s := register()
+	g, err := generator.Open(t.Context(), "opentest://", generator.WithNode(7))
+	require.NoError(t, err)
+	assert.EqualValues(t, 7, g.Node())
+	assert.Equal(t, map[int64]lease.State{7: lease.Held}, holdings(t, s.cells))
+	require.NoError(t, g.Close())
+	require.NoError(t, g.Close())
+	assert.Equal(t, 1, s.closed)
+	assert.Equal(t, map[int64]lease.State{7: lease.Released}, holdings(t, s.cells))
+}
+
+// TestOpenGivesBack guards that a step that fails leaves neither an open store nor a
+// node number that is held.
+func TestOpenGivesBack(t *testing.T) {
+	other := snowflake.Default()
+	other.NodeBits, other.SequenceBits = 8, 14
+	for name, opts := range map[string][]generator.Option{
+		"the claim fails": {generator.WithLeaseOptions(lease.WithWindow(-time.Second))},
+		"another layout":  {generator.WithLayout(other)},
+		"the generator fails": {generator.WithSequenceStart(strategies.StartRandom(3000)),
+			generator.WithLeaseOptions(lease.WithLayout(other), lease.WithLayout(narrowNow()))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := register()
+			if name == "another layout" {
+				k, err := lease.Claim(t.Context(), s.cells)
+				require.NoError(t, err)
+				require.NoError(t, k.Close())
+			}
+			_, err := generator.Open(t.Context(), "opentest://", opts...)
+			require.Error(t, err)
+			assert.Equal(t, 1, s.closed)
+			for node, state := range holdings(t, s.cells) {
+				assert.NotEqual(t, lease.Held, state, "node %d", node)
+			}
+		})
+	}
+}
+
+// narrowNow is the narrow layout, whose sequence is too short for a start below 3000.
+func narrowNow() snowflake.Layout {
+	l := snowflake.Default()
+	l.SequenceBits = 2
+	return l
+}
+
+// TestOpenRefusesBeforeItOpens guards that an option that is wrong opens nothing.
+func TestOpenRefusesBeforeItOpens(t *testing.T) {
+	for name, opt := range map[string]generator.Option{
+		"WithNode":          generator.WithNode(5000),
+		"WithNodeParts":     generator.WithNodeParts(1, 2),
+		"WithStrategy":      generator.WithStrategy(nil),
+		"WithClock":         generator.WithClock(nil),
+		"WithLease":         generator.WithLease(nil),
+		"New":               nil,
+		"WithSequenceStart": generator.WithSequenceStart(strategies.StartRandom(-1)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := register()
+			_, err := generator.Open(t.Context(), "opentest://", opt)
+			var config *generator.ConfigError
+			require.ErrorAs(t, err, &config)
+			assert.Equal(t, name, config.Option)
+			assert.Zero(t, s.closed)
+			assert.Empty(t, holdings(t, s.cells))
+		})
+	}
+	_, err := generator.New(generator.WithNode(1), generator.WithLeaseOptions(lease.WithWindow(time.Second)))
+	require.ErrorContains(t, err, "lease.Claim")
+	for _, url := range []string{"", "localhost:2379", "nosuch://host"} {
+		_, err := generator.Open(t.Context(), url)
+		var wrong *stores.URLError
+		require.ErrorAs(t, err, &wrong, url)
+	}
+}
+
+func TestOpenPassesOptions(t *testing.T) {
+	register()
+	clock := monoclock.New()
+	g, err := generator.Open(t.Context(), "opentest://", generator.WithClock(clock), generator.WithLayout(snowflake.Twitter()),
+		generator.WithNodeParts(11, 26), generator.WithLeaseOptions(lease.WithWindow(time.Hour)))
+	require.NoError(t, err)
+	defer g.Close()
+	assert.EqualValues(t, 378, g.Node())
+	assert.Equal(t, snowflake.Twitter().Name, g.Layout().Name)
+	assert.Greater(t, g.Stats().Granted, 50*time.Minute)
+}
+
+func TestLeaseOptions(t *testing.T) {
+	s := storetest.NewMemory()
+	k, err := lease.Claim(t.Context(), s)
+	require.NoError(t, err)
+	other := snowflake.Default()
+	other.SequenceBits = 3
+	for option, opts := range map[string][]generator.Option{
+		"WithClock":     {generator.WithLease(k), generator.WithClock(newHandClock())},
+		"WithNode":      {generator.WithLease(k), generator.WithNode(1)},
+		"WithNodeParts": {generator.WithNodeParts(1), generator.WithLease(k)},
+		"WithLayout":    {generator.WithLease(k), generator.WithLayout(other)},
+		"WithLease":     {generator.WithLease(nil)},
+	} {
+		_, err := generator.New(opts...)
+		var config *generator.ConfigError
+		require.ErrorAs(t, err, &config)
+		assert.Equal(t, option, config.Option)
+	}
+	g, err := generator.New(generator.WithLease(k), generator.WithLayout(snowflake.Default()))
+	require.NoError(t, err)
+	_, err = generator.New(generator.WithLease(k))
+	require.ErrorIs(t, err, lease.ErrBound)
+	require.NoError(t, g.Close())
+	_, err = generator.New(generator.WithLease(k))
+	require.Error(t, err, "it is closed")
+}
+
+// TestRestored guards that a copy of the process's memory and its original issue no ID
+// twice once the copy says that it is one.
+func TestRestored(t *testing.T) {
+	register()
+	g, err := generator.Open(t.Context(), "opentest://")
+	require.NoError(t, err)
+	defer g.Close()
+	node := g.Node()
+	before := mustNext(t, g)
+	require.NoError(t, g.Restored(t.Context()))
+	assert.NotEqual(t, node, g.Node())
+	assert.Greater(t, mustNext(t, g), before)
+
+	alone, err := generator.New(generator.WithNode(1))
+	require.NoError(t, err)
+	require.ErrorIs(t, alone.Restored(t.Context()), generator.ErrNoLease)
+}

@@ -1,0 +1,216 @@
+package protocol
+
+import "slices"
+
+// State is what a keeper knows when a round has read. All times are ticks.
+type State struct {
+	// Parameters of the keeper, the same in every round.
+	Token, Owner, Layout string
+	Window               uint64 // the length of a grant
+	End                  uint64 // the end of the layout's time: no limit is above it
+	Node                 int64  // the only node number that will do, or -1 for any
+	Locker               bool   // the store knows who lives, so what is not locked is free
+
+	Now  uint64 // the clock's
+	Used uint64 // the first tick of the window of which, and after which, no slot was taken
+	Name string // of this round's write, drawn for it
+	Pick uint64 // random: chooses between equal candidates
+
+	Due     bool // the grant is to be extended
+	Closing bool // the window is sealed: the cell is to be released
+	Issued  bool // the window has the grant of Held, so that slots of it may have been taken
+
+	Held   *Held     // the cell that this process holds, or nil
+	Claims []Pending // claims of unknown outcome
+	Raise  *Raise    // a cell of a store that went back, or nil
+	Least  uint64    // no claim begins below: above 0 once the store went back
+}
+
+// Held is a cell that this process holds.
+type Held struct {
+	Node    int64
+	Version uint64 // that it wrote, or adopted, last
+	Floor   uint64 // of its claim
+	Limit   uint64 // that the store is known to have
+	// Pending are the names of extensions of unknown outcome. Each is conditional on
+	// Version, so at most one of them can land.
+	Pending []string
+}
+
+// Pending is a claim of unknown outcome.
+type Pending struct {
+	Node    int64
+	Version uint64 // that the cell must still have for the claim to land
+	Name    string
+	Floor   uint64
+}
+
+// Raise is a cell whose limit this process owned and whose store has lost that.
+type Raise struct {
+	Node  int64
+	Limit uint64
+}
+
+// MaxPending is how many names of writes of unknown outcome are remembered. One that was
+// forgotten and lands looks like another process's write: a lost number, no duplicate.
+const MaxPending = 64
+
+// Read is what a round has read.
+type Read struct {
+	// Held is the cell of State.Held or State.Raise, or nil if the round did not read it:
+	// an extension in the ordinary course does not.
+	Held *Cell
+	// Claimed are the cells of State.Claims, and Cells the candidates for a claim, both
+	// empty unless nothing is held. Others is how many more numbers were seen to be held.
+	Claimed, Cells []Cell
+	Others         int
+}
+
+// Cell is the cell of a node number as it was read.
+type Cell struct {
+	Node    int64
+	Version uint64 // 0: there is none
+	Record  Record
+	Still   bool // it has had this version for two windows of the reader's monotonic time
+	Taken   bool // another process was faster, or its holder lives, by its lock
+	Damaged bool // it cannot be read
+}
+
+// Kind is what a [Decision] is about.
+type Kind uint8
+
+const (
+	// Nothing is to be done.
+	Nothing Kind = iota
+	// Adopt: a write of unknown outcome has landed. Held is what the process holds.
+	Adopt
+	// Extend, Claim, Release and Lift are writes: Node, Version and Record. For Extend and
+	// Claim, Held is what the process holds once the write is acknowledged, but for its
+	// version. Lift raises the cell of State.Raise.
+	Extend
+	Claim
+	Release
+	Lift
+	// Lifted: the cell of State.Raise has that limit.
+	Lifted
+	// Lost: another process took the cell of State.Held. The rest of the grant remains.
+	Lost
+	// WentBack: the cell of State.Held is gone, or its limit is below one that this process
+	// owns: the store lost an acknowledged write.
+	WentBack
+	// Full: none of the candidates is free.
+	Full
+	// EndOfTime: no tick is left before State.End.
+	EndOfTime
+)
+
+// Writes reports whether a decision of this kind is a write.
+func (k Kind) Writes() bool { return k == Extend || k == Claim || k == Release || k == Lift }
+
+// Decision is what a round does.
+type Decision struct {
+	Kind    Kind
+	Node    int64
+	Version uint64
+	Record  Record
+	Held    Held
+}
+
+// Decide returns what a round does. It is a function of its arguments.
+func Decide(s State, r Read) Decision {
+	switch {
+	case s.Raise != nil:
+		return s.lift(r.Held)
+	case s.Held != nil:
+		return s.keep(r.Held)
+	case s.Closing:
+		return Decision{Kind: Nothing}
+	}
+	return s.claim(r)
+}
+
+// keep decides about the cell that is held. cell is nil if it was not read.
+func (s State) keep(cell *Cell) Decision {
+	h := *s.Held
+	if cell != nil {
+		switch {
+		case cell.Damaged:
+			return Decision{Kind: Lost, Node: h.Node}
+		case cell.Version == 0 || cell.Record.Limit < h.Limit:
+			// All who write a cell begin at its limit or keep it, and only we may lower ours.
+			return Decision{Kind: WentBack, Node: h.Node, Record: cell.Record}
+		case cell.Version == h.Version: // no write has landed so far
+		case slices.Contains(h.Pending, cell.Record.Write): // (4)
+			h.Version, h.Limit, h.Pending = cell.Version, cell.Record.Limit, nil
+			return Decision{Kind: Adopt, Node: h.Node, Held: h}
+		default: // (2)
+			return Decision{Kind: Lost, Node: h.Node, Record: cell.Record}
+		}
+	}
+	switch {
+	case s.Closing:
+		// (3) Slots of another grant of the window say nothing about this one.
+		limit := h.Floor
+		if s.Issued {
+			limit = min(max(h.Floor, s.Used), h.Limit)
+		}
+		r := s.record(limit)
+		r.Holder, r.Owner = "", ""
+		return Decision{Kind: Release, Node: h.Node, Version: h.Version, Record: r}
+	case !s.Due:
+		return Decision{Kind: Nothing}
+	}
+	was := h
+	h.Limit = max(h.Limit, min(s.front()+s.Window, s.End)) // (2)
+	h.Pending = nil
+	return Decision{Kind: Extend, Node: h.Node, Version: was.Version, Record: s.record(h.Limit), Held: h}
+}
+
+// claim decides which number to take.
+func (s State) claim(r Read) Decision {
+	for _, p := range s.Claims {
+		for _, c := range r.Claimed {
+			if c.Node == p.Node && c.Version != 0 && !c.Damaged && c.Record.Write == p.Name { // (4)
+				return Decision{Kind: Adopt, Node: c.Node, Held: Held{Node: c.Node, Version: c.Version, Floor: p.Floor, Limit: c.Record.Limit}}
+			}
+		}
+	}
+	best, rank := s.Choose(r.Cells)
+	switch {
+	case rank == None && r.Others == 0 && s.over(r.Cells):
+		return Decision{Kind: EndOfTime}
+	case rank == None:
+		return Decision{Kind: Full}
+	}
+	floor := s.floor(best) // (1)
+	if floor >= s.End {
+		return Decision{Kind: EndOfTime}
+	}
+	limit := min(max(floor, s.front())+s.Window, s.End)
+	return Decision{
+		Kind: Claim, Node: best.Node, Version: best.Version, Record: s.record(limit),
+		Held: Held{Node: best.Node, Floor: floor, Limit: limit},
+	}
+}
+
+// floor is where a claim of a cell begins: never below the limit that it has.
+func (s State) floor(c Cell) uint64 { return max(s.Now, c.Record.Limit, s.Least) }
+
+// lift decides about a cell of a store that went back. Its limit becomes at least ours
+// again, so that nobody who comes later is granted our ticks a second time.
+func (s State) lift(cell *Cell) Decision {
+	if cell == nil || cell.Damaged || cell.Version != 0 && cell.Record.Limit >= s.Raise.Limit {
+		return Decision{Kind: Lifted, Node: s.Raise.Node}
+	}
+	r := s.record(s.Raise.Limit)
+	r.Holder, r.Owner = "", ""
+	return Decision{Kind: Lift, Node: s.Raise.Node, Version: cell.Version, Record: r}
+}
+
+// front is the tick from which on time is needed: the clock's, or that of the next slot
+// if it is ahead of the clock.
+func (s State) front() uint64 { return max(s.Now, s.Used) }
+
+func (s State) record(limit uint64) Record {
+	return Record{Format: Format, Holder: s.Token, Owner: s.Owner, Limit: limit, Window: s.Window, Write: s.Name, Layout: s.Layout}
+}

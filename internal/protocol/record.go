@@ -1,0 +1,133 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Format is the version of the format of cells. Another one is not read.
+const Format = 1
+
+// LayoutKey is the key of the cell that holds the fleet's layout.
+const LayoutKey = "layout"
+
+// MaxNodes is how many node numbers have keys: their digits sort as the numbers do.
+const MaxNodes = 1 << 22
+
+// NodeKey is the key of the cell of a node number.
+func NodeKey(node int64) string { return fmt.Sprintf("node/%07d", node) }
+
+// NodeOf is the node number of a key, or false if the key is not that of a node number.
+func NodeOf(key string) (node int64, ok bool) {
+	digits, ok := strings.CutPrefix(key, "node/")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return int64(n), ok && err == nil && len(digits) == 7 && n < MaxNodes
+}
+
+// Record is the value of the cell of a node number.
+type Record struct {
+	Format int `json:"format"`
+	// Holder is the token of the keeper that holds the cell, or empty if it was released.
+	// Owner says for people who that is.
+	Holder string `json:"holder,omitempty"`
+	Owner  string `json:"owner,omitempty"`
+	// Limit is the first tick that is granted to no process yet. Until is the same for
+	// people.
+	Limit uint64 `json:"limit"`
+	Until string `json:"until,omitempty"`
+	// Window is the holder's, in ticks.
+	Window uint64 `json:"window,omitempty"`
+	// Reserved: no process may claim the cell before Limit.
+	Reserved bool `json:"reserved,omitempty"`
+	// Write is the name of this write. It is drawn anew for each, so that its writer knows
+	// it again, and a copy of the writer's memory does not.
+	Write string `json:"write"`
+	// Layout is that of all IDs of the fleet.
+	Layout string `json:"layout"`
+}
+
+// LayoutRecord is the value of the cell of [LayoutKey].
+type LayoutRecord struct {
+	Format int    `json:"format"`
+	Layout string `json:"layout"`
+}
+
+// Encode returns the value of a cell.
+func (r Record) Encode() []byte {
+	r.Format = Format
+	return encode(r)
+}
+
+// Encode returns the value of the cell.
+func (r LayoutRecord) Encode() []byte {
+	r.Format = Format
+	return encode(r)
+}
+
+func encode(r any) []byte {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil // strings and numbers always can be
+	}
+	return text
+}
+
+// maxWindow bounds what is believed of a record, so that sums do not overflow.
+const maxWindow = 1 << 40
+
+// Decode reads the value of a cell of a node number. The error wraps [stores.ErrDamaged].
+func Decode(value []byte) (Record, error) {
+	var r Record
+	if err := decode(value, &r); err != nil {
+		return Record{}, err
+	}
+	switch {
+	case r.Format != Format:
+		return Record{}, damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
+	case r.Write == "" || r.Layout == "":
+		return Record{}, damaged("it has no name of its write, or no layout")
+	}
+	r.Window = min(r.Window, maxWindow)
+	return r, nil
+}
+
+// DecodeLayout reads the value of the cell of [LayoutKey]. The error wraps
+// [stores.ErrDamaged].
+func DecodeLayout(value []byte) (LayoutRecord, error) {
+	var r LayoutRecord
+	if err := decode(value, &r); err != nil {
+		return LayoutRecord{}, err
+	}
+	if r.Format != Format {
+		return LayoutRecord{}, damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
+	}
+	return r, nil
+}
+
+// decode reads one JSON object, with no unknown field and nothing after it: an older
+// version of the library must not drop what a newer one wrote.
+func decode(value []byte, r any) error {
+	if len(value) == 0 {
+		return damaged("it is empty")
+	}
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.DisallowUnknownFields()
+	if err := d.Decode(r); err != nil {
+		return damaged("it begins with %.20q and is no JSON object of a cell: %v", value, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return damaged("there is more text after its JSON object")
+	}
+	return nil
+}
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", stores.ErrDamaged, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,89 @@
+package protocol_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/stores"
+)
+
+var some = protocol.Record{
+	Format: protocol.Format, Holder: "0123456789ab", Owner: "host-1, process 77", Limit: 123456789, Until: "2029-06-01T12:00:30.000Z",
+	Window: 30000, Write: "ba9876543210", Layout: "time:41|node:10|sequence:12 tick:1ms epoch:2026-01-01T00:00:00Z",
+}
+
+func TestRecord(t *testing.T) {
+	text := string(some.Encode())
+	got, err := protocol.Decode([]byte(text))
+	require.NoError(t, err)
+	require.Equal(t, some, got)
+	require.LessOrEqual(t, len(text), stores.MaxValue)
+
+	for name, value := range map[string]string{
+		"empty":           "",
+		"cut":             text[:len(text)/2],
+		"cut by one":      text[:len(text)-1],
+		"more text":       text + "x",
+		"two objects":     text + text,
+		"another format":  `{"format":2,"limit":7,"write":"w","layout":"l"}`,
+		"no format":       `{"limit":7,"write":"w","layout":"l"}`,
+		"no name":         `{"format":1,"limit":7,"layout":"l"}`,
+		"no layout":       `{"format":1,"limit":7,"write":"w"}`,
+		"an unknown key":  `{"format":1,"limit":7,"write":"w","layout":"l","more":1}`,
+		"zeros":           string(make([]byte, 200)),
+		"no JSON":         "limit=7",
+		"another type":    `{"format":1,"limit":"7","write":"w","layout":"l"}`,
+		"below zero":      `{"format":1,"limit":-7,"write":"w","layout":"l"}`,
+		"too large":       `{"format":1,"limit":99999999999999999999999,"write":"w","layout":"l"}`,
+		"somebody else's": "tickflake1 00000000 {}",
+	} {
+		_, err := protocol.Decode([]byte(value))
+		require.ErrorIs(t, err, stores.ErrDamaged, name)
+		require.NotContains(t, err.Error(), "\n", name)
+	}
+}
+
+func TestLayoutRecord(t *testing.T) {
+	r, err := protocol.DecodeLayout(protocol.LayoutRecord{Layout: some.Layout}.Encode())
+	require.NoError(t, err)
+	require.Equal(t, some.Layout, r.Layout)
+	for _, value := range []string{"", "{}", `{"format":2,"layout":"l"}`, string(some.Encode())} {
+		_, err := protocol.DecodeLayout([]byte(value))
+		require.ErrorIs(t, err, stores.ErrDamaged, value)
+	}
+}
+
+func TestNodeKeys(t *testing.T) {
+	for _, node := range []int64{0, 7, 1023, protocol.MaxNodes - 1} {
+		key := protocol.NodeKey(node)
+		require.NoError(t, stores.CheckKey(key))
+		got, ok := protocol.NodeOf(key)
+		require.True(t, ok)
+		require.Equal(t, node, got)
+	}
+	for _, key := range []string{"", "layout", "node/7", "node/00000007", "node/+000007", "node/-000007", "node/4194304", "seq/0000007"} {
+		_, ok := protocol.NodeOf(key)
+		require.False(t, ok, key)
+	}
+	require.Less(t, protocol.NodeKey(99), protocol.NodeKey(100), "in the order of their numbers")
+}
+
+// Whatever a cell holds, it is a record that reads the same again, or refused.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(""))
+	f.Add(some.Encode())
+	f.Add(some.Encode()[:100])
+	f.Add([]byte(`{"format":1,"limit":7,"write":"w","layout":"l","window":18446744073709551615}`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		r, err := protocol.Decode(value)
+		if err != nil {
+			require.ErrorIs(t, err, stores.ErrDamaged)
+			return
+		}
+		again, err := protocol.Decode(r.Encode())
+		require.NoError(t, err)
+		require.Equal(t, r, again)
+	})
+}

@@ -1,0 +1,194 @@
+// Package window holds the range of ticks that a process was granted, and the one word
+// that hands out its slots. It is the contract between the keeper, which puts ranges
+// in, and the issuer, which takes slots out: neither calls the other.
+//
+// You need these names:
+//
+//   - [Window.Span] and [Span.Take]: the issuer takes slots. It never waits.
+//   - [Window.Front] and [Window.Changed]: why Take failed, and what to wait for.
+//   - [Window.Grant]: the keeper puts a range in.
+//   - [Window.Used] and [Window.More]: the keeper sees how far the issuer has come.
+//   - [Window.Seal]: nothing is taken any more, for good.
+//
+// A slot is tick<<bits | sequence. All of the core's concurrency is in this package:
+// the word, the change from one node number to the next, and sealing.
+package window
+
+import (
+	_ "sync/atomic" // or its methods, reached through package word, are not inlined
+
+	"github.com/tickflake/tickflake/internal/word"
+)
+
+// Range is the permission to take slots of a node number in the ticks [From, To).
+// Whoever grants it promises that no other process has it, now or ever.
+type Range struct {
+	Node     int64
+	From, To uint64
+}
+
+// Window hands out each granted slot once, in ascending order. Make one with [New]. Its
+// methods are safe for use by several goroutines at once; only Grant, Revoke and Fail
+// have one caller at a time, the keeper.
+type Window struct {
+	// Set by New and not written again.
+	bits     uint8  // of the sequence
+	sequence uint64 // mask of the sequence in a slot
+	end      uint64 // the slot after the last of the time field
+
+	// span is the node number that is held now, with its word. It moves from a span to
+	// that one's next after the word was sealed, and does not go back.
+	span word.Pointer[Span]
+
+	// changed holds the channel that the next change closes. A waiter loads it before
+	// its last look, so that no change falls between the look and the wait.
+	changed word.Pointer[signal]
+	err     word.Pointer[failure]
+	more    chan struct{} // capacity 1
+}
+
+type signal struct{ ch chan struct{} }
+
+type failure struct{ err error }
+
+// New returns a window whose slots have bits bits of sequence and lie in ticks below
+// end. Nothing is granted yet.
+func New(bits uint8, end uint64) *Window {
+	w := &Window{
+		bits: bits, sequence: 1<<bits - 1,
+		end:  min(end, (sealed-1)>>bits) << bits, // the slot after the last must not look sealed
+		more: make(chan struct{}, 1),
+	}
+	word.Name(&w.span, "span")
+	word.Name(&w.changed, "changed")
+	word.Name(&w.err, "err")
+	s := w.newSpan(Range{}, 0)
+	s.begin.Store(0)
+	w.span.Store(s)
+	w.changed.Store(&signal{make(chan struct{})})
+	w.err.Store(&failure{})
+	return w
+}
+
+// Start keeps slots before tick from being taken. It does so only until the first slot
+// is taken: an issuer calls it with its clock's tick before it issues.
+func (w *Window) Start(tick uint64) {
+	s := w.span.Load()
+	if free := s.free.Load(); free == s.begin.Load() && free < w.slot(tick) && s.free.CompareAndSwap(free, w.slot(tick)) {
+		s.begin.Store(w.slot(tick))
+	}
+}
+
+// Span returns the present node number with its word, to take slots of. The caller
+// fetches it anew for every call: one that has ended gives no slots.
+func (w *Window) Span() *Span { return w.span.Load() }
+
+// Front is where a window stands: what a caller decides by whom Take refused.
+type Front struct {
+	Node  int64
+	Slot  uint64 // the next to be taken
+	Limit uint64 // the first slot that is not granted
+	// Fresh says that no slot of this node number was taken yet, and none of the tick
+	// before Slot: the sequence did not run out.
+	Fresh  bool
+	Sealed bool
+
+	Span *Span
+}
+
+// Front returns where the window stands.
+func (w *Window) Front() Front {
+	for {
+		s := w.current()
+		free := s.free.Load()
+		if free < sealed || s.ended {
+			return Front{Node: s.node, Slot: free &^ sealed, Limit: s.limit.Load(), Fresh: free == s.begin.Load(), Sealed: s.ended, Span: s}
+		}
+	}
+}
+
+// Changed returns a channel that the next Grant, Revoke, Fail or Seal closes. A caller
+// that waits takes it before its last look at the window.
+func (w *Window) Changed() <-chan struct{} { return w.changed.Load().ch }
+
+func (w *Window) fire() { close(w.changed.Swap(&signal{make(chan struct{})}).ch) }
+
+// Err returns why the keeper has no further grant, or nil.
+func (w *Window) Err() error { return w.err.Load().err }
+
+// Fail notes why there is no further grant, or with nil that there is no reason.
+func (w *Window) Fail(err error) {
+	w.err.Store(&failure{err})
+	w.fire()
+}
+
+// More receives after a slot at or beyond the soft limit was asked for: the keeper
+// extends the grant ahead of time.
+func (w *Window) More() <-chan struct{} { return w.more }
+
+// Grant puts a range in. One of the present node number that begins at or before its
+// limit extends it; any other supersedes it at once, and slots go on in order, above all
+// that were taken. more is the soft limit, a tick: taking a slot at or beyond it makes
+// More receive. A sealed window takes no grant.
+func (w *Window) Grant(r Range, more uint64) {
+	s := w.current()
+	if limit := s.limit.Load(); r.Node == s.node && 0 < limit && w.slot(r.From) <= limit && !s.ended {
+		limit = max(w.slot(r.To), limit)
+		s.limit.Store(limit) // this is its only writer
+		s.raise(min(w.slot(more), limit))
+		w.fire()
+		return
+	}
+	w.supersede(w.newSpan(r, more))
+}
+
+// Revoke takes back what is left of the grant: until the next Grant, Take fails. Slots
+// that are taken stay taken.
+func (w *Window) Revoke() { w.supersede(w.newSpan(Range{Node: w.current().node}, 0)) }
+
+// supersede ends the present span by next. It does nothing to a sealed window.
+func (w *Window) supersede(next *Span) {
+	for {
+		s := w.current()
+		if s.ended || s.next.CompareAndSwap(nil, next) {
+			w.current() // carries out the change
+			w.fire()
+			return
+		}
+	}
+}
+
+// current returns the present span, once a change that has begun is carried out.
+func (w *Window) current() *Span {
+	for {
+		s := w.span.Load()
+		if s.ended || s.next.Load() == nil {
+			return s
+		}
+		w.succeed(s)
+	}
+}
+
+// Used returns the first tick of which, as of all after it, no slot was taken.
+func (w *Window) Used() uint64 {
+	return w.tickEnd(w.span.Load().free.Load()&^sealed) >> w.bits
+}
+
+// Seal ends the window for good, and returns what Used returns from then on, and
+// whether this call was the one that did it.
+func (w *Window) Seal() (end uint64, first bool) {
+	for {
+		s := w.current()
+		if s.ended {
+			return w.Used(), false
+		}
+		over := w.newSpan(Range{Node: s.node}, 0)
+		over.limit.Store(s.limit.Load())
+		over.ended = true
+		if s.next.CompareAndSwap(nil, over) {
+			end := w.current() // carries out the change
+			w.fire()
+			return w.tickEnd(end.free.Load()&^sealed) >> w.bits, true
+		}
+	}
+}

@@ -1,0 +1,320 @@
+package window_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+const bits = 2 // four slots a tick
+
+// granted returns a window of node 1 with the ticks [from, to), whose keeper is asked
+// from more on.
+func granted(from, to, more uint64) *window.Window {
+	w := window.New(bits, 1<<40)
+	w.Grant(window.Range{Node: 1, From: from, To: to}, more)
+	return w
+}
+
+// take takes n slots at tick, and returns them.
+func take(w *window.Window, tick, ahead, n uint64) (slots []uint64) {
+	slot, end, _ := w.Span().Take(tick, ahead, strategies.StartZero(), n)
+	for ; slot < end; slot++ {
+		slots = append(slots, slot)
+	}
+	return slots
+}
+
+func asked(w *window.Window) bool {
+	select {
+	case <-w.More():
+		return true
+	default:
+		return false
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestTake(t *testing.T) {
+	w := granted(10, 20, 20)
+	assert.Equal(t, []uint64{40, 41, 42}, take(w, 10, 0, 3))
+	assert.Equal(t, []uint64{43}, take(w, 10, 0, 3), "not beyond the tick")
+	assert.Empty(t, take(w, 10, 0, 1), "the tick is used up")
+	assert.Equal(t, []uint64{44, 45}, take(w, 10, 1, 2), "one tick ahead")
+	assert.Equal(t, []uint64{46}, take(w, 5, 6, 1), "the clock went back")
+	assert.Equal(t, []uint64{76}, take(w, 19, 0, 1))
+	assert.Empty(t, take(w, 20, 0, 1), "beyond the limit")
+	assert.EqualValues(t, 20, w.Used())
+}
+
+func TestTakeDrawsTheStart(t *testing.T) {
+	seen := map[uint64]bool{}
+	w := granted(0, 1<<30, 1<<30)
+	for tick := range uint64(200) {
+		slot, _, ok := w.Span().Take(tick, 0, strategies.StartRandom(4), 1)
+		require.True(t, ok)
+		seen[slot&3] = true
+	}
+	assert.Len(t, seen, 4)
+}
+
+func TestNothingIsGrantedAtFirst(t *testing.T) {
+	w := window.New(bits, 1<<40)
+	assert.Empty(t, take(w, 0, 0, 1))
+	assert.Empty(t, take(w, 1<<39, 0, 1))
+	assert.True(t, asked(w))
+}
+
+// TestStart guards that a clock that goes back before the first ID does not reach ticks
+// before the issuer's start, and that Start moves nothing after the first ID.
+func TestStart(t *testing.T) {
+	w := granted(10, 20, 20)
+	w.Start(15)
+	front := w.Front()
+	assert.True(t, front.Fresh)
+	assert.EqualValues(t, 15<<bits, front.Slot)
+	assert.Empty(t, take(w, 12, 0, 1))
+	assert.Equal(t, []uint64{60}, take(w, 15, 0, 1))
+	w.Start(18)
+	assert.Equal(t, []uint64{61}, take(w, 15, 0, 1))
+}
+
+func TestFront(t *testing.T) {
+	w := granted(10, 20, 20)
+	f := w.Front()
+	assert.Equal(t, window.Front{Node: 1, Slot: 40, Limit: 80, Fresh: true}, plain(f))
+	take(w, 10, 0, 1)
+	f = w.Front()
+	assert.Equal(t, window.Front{Node: 1, Slot: 41, Limit: 80}, plain(f))
+	w.Seal()
+	assert.Equal(t, window.Front{Node: 1, Slot: 44, Limit: 80, Sealed: true}, plain(w.Front()))
+}
+
+// plain is f without what only the window sees.
+func plain(f window.Front) window.Front {
+	return window.Front{Node: f.Node, Slot: f.Slot, Limit: f.Limit, Fresh: f.Fresh && !f.Sealed, Sealed: f.Sealed}
+}
+
+func TestTakeAt(t *testing.T) {
+	w := granted(10, 20, 12)
+	f := w.Front()
+	end, ok := f.Span.TakeAt(f.Slot, 9)
+	assert.True(t, ok)
+	assert.Equal(t, []uint64{40, 44}, []uint64{f.Slot, end})
+	_, ok = f.Span.TakeAt(f.Slot, 1)
+	assert.False(t, ok, "it was taken")
+	assert.False(t, asked(w))
+	for tick := uint64(11); tick < 20; tick++ {
+		f = w.Front()
+		_, ok = f.Span.TakeAt(f.Slot, 4)
+		assert.True(t, ok)
+	}
+	assert.True(t, asked(w), "beyond the soft limit")
+	f = w.Front()
+	_, ok = f.Span.TakeAt(f.Slot, 1)
+	assert.False(t, ok, "beyond the limit")
+}
+
+// TestMore guards that the keeper hears of the soft limit once per grant, and of each
+// call that finds nothing granted.
+func TestMore(t *testing.T) {
+	w := granted(10, 20, 15)
+	for tick := uint64(10); tick < 20; tick++ {
+		for i := range 4 {
+			require.Len(t, take(w, tick, 0, 1), 1)
+			assert.Equal(t, tick == 15 && i == 0, asked(w), "tick %d", tick)
+		}
+	}
+	take(w, 20, 0, 1)
+	assert.True(t, asked(w))
+	w.Grant(window.Range{Node: 1, From: 20, To: 30}, 25)
+	take(w, 24, 0, 1)
+	assert.False(t, asked(w))
+	take(w, 25, 0, 1)
+	assert.True(t, asked(w))
+}
+
+func TestGrant(t *testing.T) {
+	for name, c := range map[string]struct {
+		next        window.Range
+		node, first uint64 // at tick 12, after slots of tick 10 were taken
+	}{
+		"extends":                  {window.Range{Node: 1, From: 20, To: 30}, 1, 48},
+		"overlaps":                 {window.Range{Node: 1, From: 10, To: 30}, 1, 48},
+		"another number":           {window.Range{Node: 2, From: 0, To: 30}, 2, 48},
+		"another number later":     {window.Range{Node: 2, From: 14, To: 30}, 2, 56},
+		"same number with a gap":   {window.Range{Node: 1, From: 25, To: 30}, 1, 100},
+		"beyond the end of time":   {window.Range{Node: 2, From: 0, To: math.MaxUint64}, 2, 48},
+		"ends where another began": {window.Range{Node: 2, From: 12, To: 13}, 2, 48},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := granted(10, 20, 20)
+			take(w, 10, 0, 2)
+			changed := w.Changed()
+			w.Grant(c.next, c.next.To)
+			assert.True(t, closed(changed))
+			s := w.Span()
+			slot, _, ok := s.Take(12, 100, strategies.StartZero(), 1)
+			require.True(t, ok)
+			assert.EqualValues(t, c.node, s.Node())
+			assert.Equal(t, c.first, slot)
+			limit := min(c.next.To, 1<<40)
+			_, _, ok = w.Span().Take(limit, 0, strategies.StartZero(), 1)
+			assert.False(t, ok, "the limit is exclusive")
+			assert.NotEmpty(t, take(w, limit-1, 0, 1))
+		})
+	}
+}
+
+// TestLimitIsNotLowered guards that a grant that ends earlier takes nothing back.
+func TestLimitIsNotLowered(t *testing.T) {
+	w := granted(10, 20, 20)
+	w.Grant(window.Range{Node: 1, From: 10, To: 15}, 12)
+	assert.NotEmpty(t, take(w, 19, 0, 1))
+}
+
+func TestRevoke(t *testing.T) {
+	for _, to := range []uint64{20, math.MaxUint64} {
+		w := granted(10, to, to)
+		s := w.Span()
+		s.Take(10, 0, strategies.StartZero(), 1)
+		changed := w.Changed()
+		w.Revoke()
+		assert.True(t, closed(changed))
+		assert.True(t, s.Passed(math.MaxUint64>>1), "a block of a stream ends")
+		assert.Empty(t, take(w, 12, 100, 1))
+		assert.True(t, asked(w))
+		w.Grant(window.Range{Node: 1, From: 10, To: to}, to)
+		assert.Equal(t, []uint64{44}, take(w, 11, 0, 1), "slots that were taken stay taken")
+	}
+}
+
+func TestFail(t *testing.T) {
+	w := granted(10, 20, 20)
+	require.NoError(t, w.Err())
+	changed, away := w.Changed(), errors.New("store is away")
+	w.Fail(away)
+	assert.True(t, closed(changed))
+	assert.ErrorIs(t, w.Err(), away)
+	w.Fail(nil)
+	assert.NoError(t, w.Err())
+}
+
+func TestSeal(t *testing.T) {
+	w := granted(10, 20, 20)
+	take(w, 12, 0, 2)
+	changed := w.Changed()
+	end, first := w.Seal()
+	assert.True(t, first)
+	assert.EqualValues(t, 13, end)
+	assert.True(t, closed(changed))
+	end, first = w.Seal()
+	assert.False(t, first)
+	assert.EqualValues(t, 13, end)
+	w.Grant(window.Range{Node: 2, From: 15, To: 30}, 30)
+	w.Revoke()
+	w.Start(16)
+	assert.Empty(t, take(w, 15, 100, 1))
+	assert.EqualValues(t, 13, w.Used())
+	assert.True(t, w.Front().Sealed)
+}
+
+// TestSealUnused guards that a window of which no slot was taken ends where its grant
+// begins: below it another process may be stamping.
+func TestSealUnused(t *testing.T) {
+	end, _ := granted(10, 20, 20).Seal()
+	assert.EqualValues(t, 10, end)
+}
+
+// TestAllBits guards a layout whose slots take all 63 bits: the slot after the last must
+// not look sealed.
+func TestAllBits(t *testing.T) {
+	w := window.New(12, 1<<51)
+	w.Grant(window.Range{To: math.MaxUint64}, math.MaxUint64)
+	for range 2 {
+		w.Span().Take(1<<51-2, 1, strategies.StartZero(), 4096)
+	}
+	front := w.Front()
+	assert.False(t, front.Sealed)
+	assert.Less(t, front.Slot, uint64(1)<<63)
+}
+
+// TestChangesAmongIssuers guards the one fact that everything rests on: each slot is
+// taken once, in order, while the node number changes, the grant is revoked and the
+// window sealed.
+func TestChangesAmongIssuers(t *testing.T) {
+	const issuers, rounds = 4, 20_000
+	w := granted(0, math.MaxUint64, math.MaxUint64)
+	var group sync.WaitGroup
+	slots := make([][]uint64, issuers)
+	var latest atomic.Uint64 // above every slot of a call that has returned
+	for i := range issuers {
+		group.Go(func() {
+			for range rounds {
+				before := latest.Load()
+				slot, end, ok := w.Span().Take(0, 1<<39, strategies.StartZero(), 3)
+				if !ok {
+					continue
+				}
+				if slot < before {
+					t.Errorf("slot %d after %d", slot, before)
+				}
+				for ; slot < end; slot++ {
+					slots[i] = append(slots[i], slot)
+				}
+				for old := latest.Load(); old < end && !latest.CompareAndSwap(old, end); old = latest.Load() {
+				}
+			}
+		})
+	}
+	var ends atomic.Int64
+	group.Go(func() {
+		for i := range int64(2_000) {
+			if i%100 == 7 {
+				w.Revoke()
+			}
+			w.Grant(window.Range{Node: i % 3, To: math.MaxUint64}, math.MaxUint64)
+		}
+		for range 3 {
+			group.Go(func() {
+				if _, first := w.Seal(); first {
+					ends.Add(1)
+				}
+			})
+		}
+	})
+	group.Wait()
+	assert.EqualValues(t, 1, ends.Load())
+	all := slices.Concat(slots...)
+	slices.Sort(all)
+	assert.Len(t, slices.Compact(slices.Clone(all)), len(all))
+	if len(all) > 0 {
+		assert.Less(t, all[len(all)-1]>>bits, w.Used())
+	}
+}
+
+func TestTakeDoesNotAllocate(t *testing.T) {
+	w := granted(0, math.MaxUint64, math.MaxUint64)
+	tick := uint64(0)
+	assert.Zero(t, testing.AllocsPerRun(1_000, func() {
+		tick++
+		w.Span().Take(tick, 0, strategies.StartZero(), 1)
+	}))
+}

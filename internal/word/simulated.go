@@ -1,0 +1,165 @@
+//go:build simulate
+
+package word
+
+import "math/rand/v2"
+
+// Op is what an access does.
+type Op uint8
+
+// The accesses.
+const (
+	Load Op = iota
+	Store
+	Swap
+	Add
+	CompareAndSwap
+	Or
+)
+
+// String returns the verb for a trace.
+func (o Op) String() string {
+	return [...]string{"load", "store", "swap", "add", "compare-and-swap", "or"}[o]
+}
+
+// Access is one access to a word, after the fact.
+type Access struct {
+	Word     any    // the word itself: a *Uint64, an *Int64 or a *Pointer
+	Name     string // as Name gave it, or empty
+	Op       Op
+	Old, New uint64 // before and after; of a pointer, how often it was set
+	Failed   bool   // a compare-and-swap that found another value than it expected
+}
+
+// Observer sees every access to every word of the process. A word must not be used by
+// two goroutines at the same time: a simulated run has only one that is awake.
+type Observer interface {
+	Before()      // the access is about to happen, and others may come first
+	After(Access) // it has happened
+	Below(n uint64) uint64
+}
+
+// Observed is the observer of the run that goes on, or nil. One run goes on at a time
+// in a process.
+var Observed Observer
+
+// Below returns the number that the observer draws.
+func Below(n uint64) uint64 {
+	if Observed != nil {
+		return Observed.Below(n)
+	}
+	return rand.Uint64N(n)
+}
+
+// Name gives a word the name that accesses to it show.
+func Name[W any](w *W, name string) { any(w).(interface{ setName(string) }).setName(name) }
+
+// Uint64 is a plain value with the methods of atomic.Uint64.
+type Uint64 struct {
+	value uint64
+	name  string
+}
+
+func (w *Uint64) setName(name string) { w.name = name }
+
+// access shows an access to the observer, and makes it. self is the word that others
+// know.
+func (w *Uint64) access(self any, op Op, change func(old uint64) (uint64, bool)) (old, now uint64, done bool) {
+	if Observed != nil {
+		Observed.Before()
+	}
+	old = w.value
+	if now, done = change(old); done {
+		w.value = now
+	} else {
+		now = old
+	}
+	if Observed != nil {
+		Observed.After(Access{Word: self, Name: w.name, Op: op, Old: old, New: now, Failed: !done})
+	}
+	return old, now, done
+}
+
+func (w *Uint64) Load() uint64 {
+	old, _, _ := w.access(w, Load, func(old uint64) (uint64, bool) { return old, true })
+	return old
+}
+
+func (w *Uint64) Store(v uint64) {
+	w.access(w, Store, func(uint64) (uint64, bool) { return v, true })
+}
+
+func (w *Uint64) Swap(v uint64) uint64 {
+	old, _, _ := w.access(w, Swap, func(uint64) (uint64, bool) { return v, true })
+	return old
+}
+
+func (w *Uint64) Add(v uint64) uint64 {
+	_, now, _ := w.access(w, Add, func(old uint64) (uint64, bool) { return old + v, true })
+	return now
+}
+
+func (w *Uint64) CompareAndSwap(from, to uint64) bool {
+	_, _, done := w.access(w, CompareAndSwap, func(old uint64) (uint64, bool) { return to, old == from })
+	return done
+}
+
+func (w *Uint64) Or(mask uint64) uint64 {
+	old, _, _ := w.access(w, Or, func(old uint64) (uint64, bool) { return old | mask, true })
+	return old
+}
+
+// Int64 is a plain value with the methods of atomic.Int64.
+type Int64 struct{ word Uint64 }
+
+func (w *Int64) setName(name string) { w.word.name = name }
+
+func (w *Int64) Load() int64 {
+	old, _, _ := w.word.access(w, Load, func(old uint64) (uint64, bool) { return old, true })
+	return int64(old)
+}
+
+func (w *Int64) Store(v int64) {
+	w.word.access(w, Store, func(uint64) (uint64, bool) { return uint64(v), true })
+}
+
+func (w *Int64) Add(v int64) int64 {
+	_, now, _ := w.word.access(w, Add, func(old uint64) (uint64, bool) { return old + uint64(v), true })
+	return int64(now)
+}
+
+func (w *Int64) CompareAndSwap(from, to int64) bool {
+	_, _, done := w.word.access(w, CompareAndSwap, func(old uint64) (uint64, bool) { return uint64(to), old == uint64(from) })
+	return done
+}
+
+// Pointer is a plain pointer with the methods of atomic.Pointer.
+type Pointer[T any] struct {
+	word  Uint64 // counts how often it was set
+	value *T
+}
+
+func (p *Pointer[T]) setName(name string) { p.word.name = name }
+
+func (p *Pointer[T]) Load() (value *T) {
+	p.word.access(p, Load, func(old uint64) (uint64, bool) { value = p.value; return old, true })
+	return value
+}
+
+func (p *Pointer[T]) Store(value *T) { p.Swap(value) }
+
+func (p *Pointer[T]) Swap(value *T) (old *T) {
+	p.word.access(p, Swap, func(n uint64) (uint64, bool) { old, p.value = p.value, value; return n + 1, true })
+	return old
+}
+
+func (p *Pointer[T]) CompareAndSwap(from, to *T) bool {
+	_, _, done := p.word.access(p, CompareAndSwap, func(old uint64) (uint64, bool) {
+		if p.value != from {
+			return old, false
+		}
+		p.value = to
+		return old + 1, true
+	})
+	return done
+}

@@ -1,0 +1,26 @@
+//go:build !simulate
+
+// Package word has the words of memory that goroutines share in the core: those of
+// sync/atomic. Built with the tag simulate, which only package internal/simulation
+// uses, they show every access to an observer that may run other callers in between.
+// So the simulation runs the code that ships, and the code that ships costs nothing for
+// it.
+package word
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+)
+
+// Uint64, Int64 and Pointer are those of sync/atomic.
+type (
+	Uint64         = atomic.Uint64
+	Int64          = atomic.Int64
+	Pointer[T any] = atomic.Pointer[T]
+)
+
+// Name tells the observer of a simulation what a word is called. Here it does nothing.
+func Name[W any](*W, string) {}
+
+// Below returns a random number from 0 up to, but not including, n.
+func Below(n uint64) uint64 { return rand.Uint64N(n) }

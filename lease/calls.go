@@ -1,0 +1,194 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// All calls of the store stand in this file, each within the timeout. Their errors wrap
+//
+//   - stores.ErrConflict: a swap that changed nothing, since the version is another,
+//   - stores.ErrLocked: a lock that another process has,
+//   - stores.ErrDamaged: a cell that cannot be read; asking again does not mend it,
+//   - ErrStore: anything else; the outcome of a swap is unknown.
+
+// nodesFrom and nodesTo are the range of the keys of node numbers.
+const (
+	nodesFrom = "node/"
+	nodesTo   = "node0"
+)
+
+// list lists the cells of a range of keys, at most limit. Damaged ones may be missing.
+func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]protocol.Cell, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	list, err := k.store.List(ctx, from, to, limit)
+	if errors.Is(err, stores.ErrDamaged) {
+		k.damaged(-1, err)
+		err = nil
+	}
+	if err != nil {
+		return nil, k.storeError("list", from, err)
+	}
+	cells := make([]protocol.Cell, 0, len(list))
+	for _, cell := range list {
+		node, ok := protocol.NodeOf(cell.Key)
+		if !ok || node >= k.nodes() {
+			continue
+		}
+		c, err := k.decode(node, cell)
+		if err != nil {
+			return nil, err
+		}
+		cells = append(cells, c)
+	}
+	return cells, nil
+}
+
+// readCell reads the cell of a node number.
+func (k *Keeper) readCell(ctx context.Context, node int64) (protocol.Cell, error) {
+	cell, err := k.readKey(ctx, protocol.NodeKey(node))
+	if errors.Is(err, stores.ErrDamaged) {
+		k.damaged(node, err)
+		return protocol.Cell{Node: node, Damaged: true}, nil
+	}
+	if err != nil || cell.Version == 0 {
+		return protocol.Cell{Node: node}, err
+	}
+	return k.decode(node, cell)
+}
+
+func (k *Keeper) readKey(ctx context.Context, key string) (stores.Cell, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	cell, err := k.store.Read(ctx, key)
+	return cell, k.storeError("read", key, err)
+}
+
+// swap carries out the write of a decision.
+func (k *Keeper) swap(ctx context.Context, d protocol.Decision) (version uint64, err error) {
+	return k.swapKey(ctx, protocol.NodeKey(d.Node), d.Version, k.encode(d.Record))
+}
+
+func (k *Keeper) swapKey(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	version, err := k.store.Swap(ctx, key, version, value)
+	return version, k.storeError("swap", key, err)
+}
+
+// lock locks a cell where the store can.
+func (k *Keeper) lock(ctx context.Context, node int64) (unlock func(), err error) {
+	if k.locker == nil {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	key := protocol.NodeKey(node)
+	unlock, err = k.locker.TryLock(ctx, key)
+	return unlock, k.storeError("lock", key, err)
+}
+
+func (k *Keeper) storeError(op, key string, err error) error {
+	switch {
+	case err == nil, errors.Is(err, stores.ErrConflict), errors.Is(err, stores.ErrLocked), errors.Is(err, stores.ErrDamaged):
+		return err
+	}
+	k.counters.failures.Add(1)
+	return &storeError{op: op, key: key, since: k.since, err: err}
+}
+
+// decode reads the record of a cell. The error is a [*LayoutMismatchError].
+func (k *Keeper) decode(node int64, cell stores.Cell) (protocol.Cell, error) {
+	c := protocol.Cell{Node: node, Version: cell.Version}
+	r, err := protocol.Decode(cell.Value)
+	if err == nil {
+		err = k.fits(r.Layout)
+	}
+	if errors.Is(err, stores.ErrDamaged) {
+		k.damaged(node, err)
+		c.Damaged = true
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	c.Record = r
+	if !r.Reserved {
+		k.most = max(k.most, r.Limit)
+	}
+	return c, nil
+}
+
+// damaged notes a cell that cannot be read, or that a list lacks some if node is -1. It
+// costs that number only, and is logged once.
+func (k *Keeper) damaged(node int64, err error) {
+	k.counters.failures.Add(1)
+	if k.bad[node] != nil {
+		return
+	}
+	if len(k.bad) >= maxDamaged {
+		clear(k.bad)
+	}
+	k.bad[node] = damagedError(node, err)
+	k.log.Error("lease: "+k.bad[node].Error(), "node", node)
+}
+
+const maxDamaged = 64
+
+func damagedError(node int64, err error) error {
+	if node < 0 {
+		return err
+	}
+	return &wrapped{
+		text: fmt.Sprintf("cell of node number %d cannot be read: %s: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it", node, oneLine(err)),
+		errs: []error{err},
+	}
+}
+
+// checkLayout sees to it that the store's cells are for our layout, and that the next
+// process can see that, too.
+func (k *Keeper) checkLayout(ctx context.Context) (created bool, err error) {
+	for range roundsInARow {
+		cell, err := k.readKey(ctx, protocol.LayoutKey)
+		if err != nil {
+			return false, err
+		}
+		if cell.Version == 0 {
+			_, err := k.swapKey(ctx, protocol.LayoutKey, 0, protocol.LayoutRecord{Layout: k.spec}.Encode())
+			if errors.Is(err, stores.ErrConflict) {
+				continue
+			}
+			return true, err
+		}
+		r, err := protocol.DecodeLayout(cell.Value)
+		if err != nil {
+			return false, fmt.Errorf("cell of the layout: %w", err)
+		}
+		return false, k.fits(r.Layout)
+	}
+	return false, k.busy()
+}
+
+// fits returns a [*LayoutMismatchError] if IDs of the layout of this text could be the
+// same as IDs of ours, for other slots.
+func (t *timeline) fits(text string) error {
+	if text == t.spec {
+		return nil
+	}
+	theirs, err := snowflake.ParseLayout(text)
+	if err != nil {
+		return fmt.Errorf("%w: its layout is %.200q: %w", stores.ErrDamaged, text, err)
+	}
+	ours := t.layout
+	if theirs.NodeBits == ours.NodeBits && theirs.SequenceBits == ours.SequenceBits && theirs.Order == ours.Order &&
+		theirs.Tick == ours.Tick && theirs.Epoch.Equal(ours.Epoch) {
+		return nil // parts with other names, or a time field that was widened
+	}
+	return &LayoutMismatchError{Ours: ours, Theirs: theirs}
+}

@@ -1,0 +1,119 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tickflake/tickflake/internal/window"
+)
+
+// Close seals the window, so that no ID is issued any more, and releases the node number:
+// after a clean stop the next process continues where this one stopped. It waits for the
+// store as long as [WithTimeout] says for each of at most a few operations.
+//
+// The error wraps [ErrNotReleased]: the node number then stays taken for a while, and
+// the Keeper is closed even so. Closing again does nothing and returns nil. A
+// program that closes its generator need not close the Keeper.
+func (k *Keeper) Close() error { return k.CloseContext(context.Background()) }
+
+// CloseContext is [Keeper.Close], but stops waiting for the store when ctx ends; the
+// window is sealed all the same. A ctx that is nil counts as [context.Background].
+func (k *Keeper) CloseContext(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	k.seal()
+	k.cancel()
+	if err := k.take(ctx); err != nil { // a call of the store does not return
+		return fmt.Errorf("%w, and stays taken for a while: %w", ErrNotReleased, err)
+	}
+	defer k.leave()
+	if k.closed {
+		return nil
+	}
+	k.closed = true
+	if k.held == nil {
+		return nil
+	}
+	node := k.held.Node
+	err := k.work(ctx)
+	k.unlock()
+	if err != nil {
+		k.log.Warn("lease: not released", "node", node, "err", err)
+		return &wrapped{
+			text: fmt.Sprintf("%v: %d stays taken for a while: %s", ErrNotReleased, node, oneLine(err)),
+			errs: []error{ErrNotReleased, err},
+		}
+	}
+	return nil
+}
+
+// seal ends the window for good. Whatever becomes of the release, nothing is issued under
+// this lease again, so that a release that lands late does no harm.
+func (k *Keeper) seal() {
+	k.state.Lock()
+	defer k.state.Unlock()
+	k.closing.Store(true)
+	k.window.Seal()
+	k.err = ErrClosed
+}
+
+// Restored tells the Keeper that the memory of this process was restored or cloned: a
+// virtual machine's snapshot, AWS Lambda SnapStart, CRIU. The original, or another clone,
+// may issue IDs under the same grant. So the Keeper takes the grant back at once, and forgets
+// all that it knew of its cell and of writes under way. It then claims a number as a new
+// process does, above every limit in the store; the number of [WithNode] is taken over from
+// the original.
+//
+// Call it before the first ID is issued after the restore. It returns when there is a new
+// grant. If the claim fails, it is tried again until ctx ends, if ctx has a deadline; the
+// error is that of [Claim]. Nothing is granted then, and the Keeper goes on trying. A ctx
+// that is nil counts as [context.Background].
+func (k *Keeper) Restored(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if k.closing.Load() {
+		return ErrClosed
+	}
+	k.distrust()
+	err := k.claimFirst(ctx)
+	if err != nil {
+		k.setErr(err)
+	}
+	return err
+}
+
+// distrust takes the grant back, and keeps a round that is under way from granting.
+func (k *Keeper) distrust() {
+	k.state.Lock()
+	defer k.state.Unlock()
+	k.restored = true
+	k.err = errRestored
+	k.window.Fail(k.err)
+	k.window.Revoke()
+	k.used = window.Range{Node: k.used.Node}
+}
+
+var errRestored = errors.New("this process's memory was restored, and no number is claimed since")
+
+// forget gives up what a restored memory knew. The cell is not released: it is the
+// original's.
+func (k *Keeper) forget() {
+	k.state.Lock()
+	restored := k.restored
+	k.restored = false
+	k.state.Unlock()
+	if !restored {
+		return
+	}
+	k.log.Warn("lease: memory was restored, claiming anew", "node", k.granted().Node)
+	if k.held != nil || k.raise != nil {
+		k.unlock()
+	}
+	k.token = k.random()
+	k.held, k.doubt, k.claims, k.raise = nil, false, nil, nil
+	k.retry, k.failures = 0, 0
+	clear(k.seen)
+}

@@ -1,0 +1,35 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// What the simulation of a fleet sees and replaces of a keeper. It is in a package of its
+// own, since it runs generators, which import this package.
+
+// NewKeeper makes a keeper that has claimed nothing yet.
+func NewKeeper(store stores.Store, options []Option) (*Keeper, error) {
+	return newKeeper(store, options)
+}
+
+// Hook replaces what is left to chance, the decision, and the end of the goroutine.
+func (k *Keeper) Hook(random func() string, decide func(protocol.State, protocol.Read) protocol.Decision, cancel func()) {
+	k.random, k.decide, k.cancel = random, decide, cancel
+	k.token = random()
+	k.brief = time.Hour // as the timeout: the machine's time must not matter
+}
+
+func (k *Keeper) ClaimFirst(ctx context.Context) error { return k.claimFirst(ctx) }
+func (k *Keeper) SealNow()                             { k.seal() }
+func (k *Keeper) Distrust()                            { k.distrust() }
+func (k *Keeper) Window() *window.Window               { return k.window }
+func (k *Keeper) Held() *protocol.Held                 { return k.held }
+func (k *Keeper) Used() window.Range                   { return k.used }
+func (k *Keeper) End() uint64                          { return k.end() }
+func (k *Keeper) Front() uint64                        { return k.front() }
+func (k *Keeper) Pinned() bool                         { return k.pinned() }

@@ -1,0 +1,271 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// probe is what a claim has read so far. It looks at blocks of node numbers, from a random
+// one on, until there is one that is free, so that a claim among millions reads few.
+type probe struct {
+	first, next int64 // the number that it began with, and how many it has looked at
+	block       int64 // the length of the next block
+	cells       []protocol.Cell
+	others      int64  // numbers that are held, reserved or damaged
+	soonest     uint64 // the earliest limit among those held, or 0
+	why         error  // why the last number was not to be had
+
+	locked int64 // the number that is locked, or -1
+	unlock func()
+}
+
+const (
+	firstBlock = 256
+	lastBlock  = 4096
+	// enough is how many numbers are looked at before one is claimed whose holder may
+	// live, or whose limit is ahead of the clock.
+	enough = 4096
+)
+
+// readFree reads what a claim needs: claims of unknown outcome, the layout, and node
+// numbers until one of them will do.
+func (k *Keeper) readFree(ctx context.Context, s *protocol.State) (protocol.Read, error) {
+	claimed, landed, err := k.readClaimed(ctx)
+	if err != nil || landed {
+		return protocol.Read{Claimed: claimed}, err
+	}
+	if k.probe == nil {
+		if err := k.startProbe(ctx, s); err != nil {
+			return protocol.Read{}, err
+		}
+	}
+	p := k.probe
+	for {
+		k.look(s)
+		best, rank := s.Choose(p.cells)
+		switch {
+		case !p.settled(rank, k.nodes()):
+			err = k.readBlock(ctx, s, p)
+		case rank == protocol.None || k.locker == nil || p.locked == best.Node:
+			return protocol.Read{Claimed: claimed, Cells: p.cells, Others: int(p.others)}, nil
+		default:
+			err = k.lockCandidate(ctx, p, best.Node)
+		}
+		if err != nil {
+			p.giveLock()()
+			return protocol.Read{}, err
+		}
+	}
+}
+
+// readClaimed reads the cells of claims of unknown outcome, and forgets those that can no
+// longer land.
+func (k *Keeper) readClaimed(ctx context.Context) (cells []protocol.Cell, landed bool, err error) {
+	for _, p := range slices.Clone(k.claims) {
+		cell, err := k.readCell(ctx, p.Node)
+		if err != nil {
+			return nil, false, err
+		}
+		if cell.Version != 0 && cell.Record.Write == p.Name {
+			return []protocol.Cell{cell}, true, nil
+		}
+		if cell.Version != p.Version {
+			k.claims = slices.DeleteFunc(k.claims, func(o protocol.Pending) bool { return o == p })
+		}
+	}
+	return cells, false, nil
+}
+
+func (k *Keeper) startProbe(ctx context.Context, s *protocol.State) error {
+	if err := k.layout.ValidateAt(k.clock.Now()); err != nil {
+		return &OptionError{"WithClock", err}
+	}
+	created, err := k.checkLayout(ctx)
+	if err != nil {
+		return err
+	}
+	p := &probe{locked: -1, unlock: func() {}}
+	if k.locker == nil {
+		p.first = int64(s.Pick%uint64(k.nodes())) / firstBlock * firstBlock
+	}
+	cells, err := k.firstCells(ctx, p)
+	if err != nil {
+		return err
+	}
+	waited, err := k.checkFleet(ctx, cells, !created)
+	if err == nil && waited { // the cells are old
+		cells, err = k.firstCells(ctx, p)
+	}
+	if err != nil {
+		return err
+	}
+	if k.pinned() {
+		p.cells = cells
+	} else {
+		p.add(s, k, cells)
+	}
+	k.probe = p
+	return nil
+}
+
+// firstCells reads the cell of the number that it must be, or the first block.
+func (k *Keeper) firstCells(ctx context.Context, p *probe) ([]protocol.Cell, error) {
+	p.next, p.block = 0, firstBlock
+	if !k.pinned() {
+		return k.nextBlock(ctx, p)
+	}
+	p.next = k.nodes()
+	cell, err := k.readCell(ctx, k.node)
+	if err == nil && cell.Damaged {
+		err = k.bad[k.node]
+	}
+	return []protocol.Cell{cell}, err
+}
+
+// settled reports whether no further block is to be read, if the best candidate so far has
+// this rank.
+func (p *probe) settled(rank protocol.Rank, nodes int64) bool {
+	return rank == protocol.Ready || p.next >= nodes || rank != protocol.None && p.next >= enough
+}
+
+// readBlock reads the next block.
+func (k *Keeper) readBlock(ctx context.Context, s *protocol.State, p *probe) error {
+	cells, err := k.nextBlock(ctx, p)
+	if err == nil {
+		p.add(s, k, cells)
+	}
+	return err
+}
+
+// nextBlock returns the cells of the next block, those included that do not exist yet.
+func (k *Keeper) nextBlock(ctx context.Context, p *probe) ([]protocol.Cell, error) {
+	from := (p.first + p.next) % k.nodes()
+	n := min(p.block, k.nodes()-p.next, k.nodes()-from)
+	listed, err := k.list(ctx, protocol.NodeKey(from), protocol.NodeKey(from+n-1)+"\x00", int(n))
+	if err != nil {
+		return nil, err
+	}
+	cells := make([]protocol.Cell, n)
+	for i := range cells {
+		cells[i].Node = from + int64(i)
+	}
+	for _, cell := range listed {
+		if i := cell.Node - from; i >= 0 && i < n {
+			cells[i] = cell
+		}
+	}
+	p.next += n
+	p.block = min(2*p.block, lastBlock)
+	return cells, nil
+}
+
+// add keeps the cells that may be claimed, and counts the others.
+func (p *probe) add(s *protocol.State, k *Keeper, cells []protocol.Cell) {
+	k.look(s)
+	for _, cell := range cells {
+		cell.Still = k.still(cell)
+		if _, rank := s.Choose([]protocol.Cell{cell}); rank != protocol.None {
+			p.cells = append(p.cells, cell)
+		} else if cell.Damaged || cell.Record.Limit < s.End {
+			p.count(cell)
+		}
+	}
+}
+
+func (p *probe) count(cell protocol.Cell) {
+	p.others++
+	if limit := cell.Record.Limit; !cell.Damaged && limit > 0 && (p.soonest == 0 || limit < p.soonest) {
+		p.soonest = limit
+	}
+}
+
+// taken notes that a candidate is not to be had.
+func (p *probe) taken(node int64, why error) {
+	p.why = why
+	for i := range p.cells {
+		if c := &p.cells[i]; c.Node == node && !c.Taken {
+			c.Taken = true
+			p.count(*c)
+		}
+	}
+}
+
+// lockCandidate locks a number and reads its cell again: another process may have written
+// it before it gave its lock back.
+func (k *Keeper) lockCandidate(ctx context.Context, p *probe, node int64) error {
+	p.giveLock()()
+	unlock, err := k.lock(ctx, node)
+	switch {
+	case errors.Is(err, stores.ErrLocked):
+		p.taken(node, err)
+		return nil
+	case errors.Is(err, stores.ErrDamaged) && !k.pinned():
+		k.damaged(node, err)
+		p.taken(node, err)
+		return nil
+	case err != nil:
+		return err
+	}
+	p.locked, p.unlock = node, unlock
+	cell, err := k.readCell(ctx, node)
+	if err != nil {
+		return err
+	}
+	if cell.Damaged && k.pinned() {
+		return k.bad[node]
+	}
+	for i := range p.cells {
+		if p.cells[i].Node == node {
+			p.cells[i] = cell
+		}
+	}
+	if cell.Damaged {
+		p.taken(node, k.bad[node])
+	}
+	return nil
+}
+
+// endProbe ends the claim that is under way, if any.
+func (k *Keeper) endProbe() {
+	if k.probe != nil {
+		k.probe.giveLock()()
+		k.probe = nil
+	}
+}
+
+// giveLock hands over the lock of the candidate.
+func (p *probe) giveLock() (unlock func()) {
+	unlock = p.unlock
+	p.locked, p.unlock = -1, func() {}
+	return unlock
+}
+
+// sighting says since when a cell has had its version, in elapsed time.
+type sighting struct {
+	version uint64
+	since   time.Duration
+}
+
+// maxSeen bounds the sightings. Who must look at more cells goes by their limits.
+const maxSeen = 4096
+
+// still reports whether the cell has had its version for two windows of our own time.
+func (k *Keeper) still(cell protocol.Cell) bool {
+	if k.locker != nil || cell.Record.Holder == "" || k.pinned() {
+		return false
+	}
+	s, ok := k.seen[cell.Node]
+	if !ok || s.version != cell.Version {
+		if len(k.seen) >= maxSeen {
+			clear(k.seen)
+		}
+		s = sighting{version: cell.Version, since: k.elapsed()}
+		k.seen[cell.Node] = s
+	}
+	return k.elapsed()-s.since >= 2*k.span(0, max(cell.Record.Window, k.config.window))
+}

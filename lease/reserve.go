@@ -1,0 +1,80 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Reserve keeps the node numbers from to to, both included, for systems that do not use
+// this store: no process claims them before until, and IDs that are issued with them later
+// are of the time after it. Choose a date by which the last of those systems is surely gone.
+//
+// A reservation that exists is extended; until does not shorten one. Numbers that are held
+// are refused, with an error that wraps [ErrHeld]: those before it are reserved by then, and
+// calling again does no harm. The only options that count are [WithLayout], [WithOwner],
+// [WithClock] and [WithTimeout]. Other errors are those of [Claim].
+func Reserve(ctx context.Context, store stores.Store, from, to int64, until time.Time, options ...Option) error {
+	if err := checkArguments("Reserve", ctx, store); err != nil {
+		return err
+	}
+	k, err := newKeeper(store, options)
+	if err != nil {
+		return err
+	}
+	if from < 0 || to < from || to >= k.nodes() {
+		return &OptionError{"Reserve", fmt.Errorf("node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)}
+	}
+	if err := k.layout.ValidateAt(until); err != nil {
+		return &OptionError{"Reserve", err}
+	}
+	if now := k.clock.Now(); !until.After(now) {
+		return &OptionError{"Reserve", fmt.Errorf("until %s: want a time after %s", until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))}
+	}
+	if _, err := k.checkLayout(ctx); err != nil {
+		return err
+	}
+	limit := min(k.tickOf(until)+1, k.end()) // the first tick that begins after until
+	for node := from; node <= to; node++ {
+		if err := k.reserve(ctx, node, limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
+	unlock, err := k.lock(ctx, node)
+	switch {
+	case errors.Is(err, stores.ErrLocked):
+		return heldError(node, "", err)
+	case err != nil:
+		return err
+	}
+	defer unlock()
+	for range roundsInARow {
+		cell, err := k.readCell(ctx, node)
+		if err != nil {
+			return err
+		}
+		was := cell.Record
+		switch {
+		case cell.Damaged:
+			return k.bad[node]
+		case was.Reserved && was.Limit >= limit:
+			return nil
+		case was.Holder != "" && k.locker == nil && was.Limit+was.Window >= k.tick():
+			return heldError(node, was.Owner)
+		}
+		r := protocol.Record{Limit: max(limit, was.Limit), Window: k.config.window, Reserved: true, Write: k.random(), Layout: k.spec}
+		_, err = k.swapKey(ctx, protocol.NodeKey(node), cell.Version, k.encode(r))
+		if !errors.Is(err, stores.ErrConflict) {
+			return err // of unknown outcome: the next call tells
+		}
+	}
+	return k.busy()
+}

@@ -1,0 +1,334 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// roundsInARow bounds the store's work for one step: a claim of a number that others
+// claim as well is tried again at once, and so is what follows the loss of one.
+const roundsInARow = 8
+
+// work goes through rounds until nothing is left to be done now. The caller has the turn.
+func (k *Keeper) work(ctx context.Context) error {
+	if k.lost != nil {
+		return k.lost
+	}
+	defer k.endProbe()
+	var unknown error // the outcome of the last write is to be read before it is written again
+	for range roundsInARow {
+		if k.closing.Load() && !k.closed {
+			return ErrClosed
+		}
+		k.forget()
+		state := k.stateOf()
+		read, err := k.read(ctx, &state)
+		if err != nil {
+			if unknown != nil {
+				return unknown
+			}
+			return err
+		}
+		d := k.decide(state, read)
+		if unknown != nil && d.Kind.Writes() {
+			return unknown // nothing has landed so far
+		}
+		again, err := k.carryOut(ctx, d)
+		k.publish()
+		switch {
+		case err != nil && again:
+			unknown = err
+		case err != nil || !again:
+			return err
+		default:
+			unknown = nil
+		}
+	}
+	return k.busy()
+}
+
+func (k *Keeper) busy() error {
+	return k.storeError("swap", "node", fmt.Errorf("%w, %d times in a row: many claim at once", stores.ErrConflict, roundsInARow))
+}
+
+// stateOf is what the protocol is told.
+func (k *Keeper) stateOf() protocol.State {
+	name, used := k.random(), k.granted()
+	s := protocol.State{
+		Token: k.token, Owner: k.owner, Layout: k.spec, Window: k.config.window, End: k.end(),
+		Node: k.node, Locker: k.locker != nil,
+		Name: name, Pick: pick(name),
+		Due: k.held != nil && k.dueIn() <= 0, Closing: k.closed,
+		Issued: k.held != nil && used.Node == k.held.Node && used.From == k.held.Floor && used.To > 0,
+		Held:   k.held, Claims: k.claims, Raise: k.raise, Least: k.least,
+	}
+	k.look(&s)
+	return s
+}
+
+// look reads the clock and how far the window is used: calls of the store take time.
+func (k *Keeper) look(s *protocol.State) { s.Now, s.Used = k.tick(), k.window.Used() }
+
+// pick draws a number from a name that was drawn.
+func pick(name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return h.Sum64()
+}
+
+// read reads what the round needs.
+func (k *Keeper) read(ctx context.Context, s *protocol.State) (protocol.Read, error) {
+	switch {
+	case s.Raise != nil:
+		return k.readHeld(ctx, s, s.Raise.Node)
+	case s.Held != nil && k.doubt:
+		return k.readHeld(ctx, s, s.Held.Node)
+	case s.Held != nil, s.Closing:
+		return protocol.Read{}, nil
+	}
+	return k.readFree(ctx, s)
+}
+
+func (k *Keeper) readHeld(ctx context.Context, s *protocol.State, node int64) (protocol.Read, error) {
+	cell, err := k.readCell(ctx, node)
+	k.look(s)
+	if err != nil {
+		return protocol.Read{}, err
+	}
+	if cell.Damaged && k.pinned() {
+		return protocol.Read{}, k.bad[node]
+	}
+	return protocol.Read{Held: &cell}, nil
+}
+
+// carryOut does what was decided. again asks for another round at once; an error that
+// comes with it is of a write of unknown outcome.
+func (k *Keeper) carryOut(ctx context.Context, d protocol.Decision) (again bool, err error) {
+	switch d.Kind {
+	case protocol.Adopt:
+		return k.adopt(ctx, d)
+	case protocol.Extend:
+		return k.extend(ctx, d)
+	case protocol.Claim:
+		return k.claim(ctx, d)
+	case protocol.Release:
+		return k.release(ctx, d)
+	case protocol.Lift:
+		return k.lift(ctx, d)
+	case protocol.Lifted:
+		return k.lifted()
+	case protocol.Lost:
+		return k.lose(d)
+	case protocol.WentBack:
+		return k.wentBack(d)
+	case protocol.Full:
+		return false, k.full()
+	case protocol.EndOfTime:
+		return false, k.endOfTime()
+	}
+	return false, nil
+}
+
+// adopt notes that a write of unknown outcome has landed.
+func (k *Keeper) adopt(ctx context.Context, d protocol.Decision) (again bool, err error) {
+	if k.held != nil {
+		k.extended(d.Held)
+		return k.closed, nil
+	}
+	unlock, err := k.lock(ctx, d.Node)
+	if errors.Is(err, stores.ErrLocked) { // another process takes it just now
+		k.claims = slices.DeleteFunc(k.claims, func(p protocol.Pending) bool { return p.Node == d.Node })
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	k.hold(d.Held, unlock)
+	return false, nil
+}
+
+func (k *Keeper) extend(ctx context.Context, d protocol.Decision) (again bool, err error) {
+	version, err := k.swap(ctx, d)
+	switch {
+	case err == nil:
+		d.Held.Version = version
+		k.extended(d.Held)
+		return false, nil
+	case errors.Is(err, stores.ErrConflict), errors.Is(err, stores.ErrDamaged):
+		k.doubt = true
+		return true, nil
+	}
+	k.doubt = true
+	k.held.Pending = remember(k.held.Pending, d.Record.Write, protocol.MaxPending)
+	return true, err
+}
+
+// extended notes that the cell has our limit.
+func (k *Keeper) extended(h protocol.Held) {
+	k.held, k.doubt = &h, false
+	k.most = max(k.most, h.Limit)
+	k.recovered()
+	k.counters.extensions.Add(1)
+	k.log.Debug("lease: extended", "node", h.Node, "until", k.time(h.Limit))
+}
+
+func (k *Keeper) claim(ctx context.Context, d protocol.Decision) (again bool, err error) {
+	version, err := k.swap(ctx, d)
+	unlock := k.probe.giveLock()
+	switch {
+	case err == nil:
+		d.Held.Version = version
+		k.hold(d.Held, unlock)
+		return false, nil
+	case errors.Is(err, stores.ErrConflict):
+		k.probe.taken(d.Node, err)
+	case errors.Is(err, stores.ErrDamaged):
+		k.damaged(d.Node, err)
+		k.probe.taken(d.Node, err)
+	default:
+		p := protocol.Pending{Node: d.Node, Version: d.Version, Name: d.Record.Write, Floor: d.Held.Floor}
+		k.claims = remember(k.claims, p, maxClaims)
+		unlock()
+		return true, err
+	}
+	unlock()
+	return true, nil
+}
+
+// maxClaims is how many claims of unknown outcome are remembered: each is read again by
+// the next claim.
+const maxClaims = 8
+
+// remember appends to list, and drops the oldest of more than most.
+func remember[T any](list []T, x T, most int) []T {
+	if len(list) >= most {
+		list = list[1:]
+	}
+	return append(slices.Clip(list), x)
+}
+
+// hold notes that a cell is ours.
+func (k *Keeper) hold(h protocol.Held, unlock func()) {
+	k.held, k.doubt, k.unlock = &h, false, unlock
+	k.claims = nil
+	clear(k.seen)
+	k.most = max(k.most, h.Limit)
+	k.recovered()
+	k.counters.claims.Add(1)
+	k.log.Info("lease: claimed", "node", h.Node, "from", k.time(h.Floor), "until", k.time(h.Limit))
+}
+
+func (k *Keeper) release(ctx context.Context, d protocol.Decision) (again bool, err error) {
+	_, err = k.swap(ctx, d)
+	switch {
+	case err == nil:
+		k.counters.releases.Add(1)
+		k.log.Info("lease: released", "node", d.Node, "from", k.time(d.Record.Limit))
+		k.held = nil
+	case errors.Is(err, stores.ErrConflict): // an extension of unknown outcome has landed, or the cell was taken
+		k.doubt = true
+		return true, nil
+	}
+	return false, err
+}
+
+// lose notes that another process has taken the cell. Another number is claimed at once,
+// unless it had to be this one.
+func (k *Keeper) lose(d protocol.Decision) (again bool, err error) {
+	limit := k.held.Limit
+	k.held, k.doubt = nil, false
+	k.unlock()
+	if k.closed {
+		return false, nil // it is not ours to release
+	}
+	k.counters.conflicts.Add(1)
+	by := "another process took it"
+	switch {
+	case k.bad[d.Node] != nil && d.Record.Write == "":
+		by = "its cell is damaged"
+	case d.Record.Holder == k.token:
+		by = "a copy of this process's memory wrote to it: a snapshot was restored beside its original"
+		k.token = k.random()
+	case d.Record.Holder == "":
+		by = "another process took it and gave it back, or an operator released it"
+	}
+	attrs := []any{"node", d.Node, "ours until", k.time(limit)}
+	if d.Record.Owner != "" {
+		attrs = append(attrs, "holder", d.Record.Owner)
+	}
+	k.log.Warn("lease: lost, "+by, attrs...)
+	if k.pinned() {
+		k.lost = heldError(d.Node, d.Record.Owner, ErrLost, stores.ErrConflict)
+		return false, k.lost
+	}
+	return true, nil
+}
+
+// wentBack notes that the store has lost what it had acknowledged. Nothing is issued any
+// more of what was granted, for a process that started since may have been granted it too.
+func (k *Keeper) wentBack(d protocol.Decision) (again bool, err error) {
+	h := k.held
+	k.revoke()
+	k.held, k.doubt, k.claims = nil, false, nil
+	k.raise = &protocol.Raise{Node: d.Node, Limit: h.Limit}
+	k.least = max(k.most, h.Limit)
+	k.counters.wentBack.Add(1)
+	found := "its cell is gone"
+	if d.Record.Write != "" {
+		found = fmt.Sprintf("its limit is %s (tick %d)", k.time(d.Record.Limit).Format(timeFormat), d.Record.Limit)
+	}
+	err = fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: it was restored from a backup, or failed over to a replica that was behind. What it lost may have been granted twice; look for IDs from before that limit that occur twice",
+		ErrStoreWentBack, h.Node, k.time(h.Limit).Format(timeFormat), h.Limit, found)
+	k.log.Error("lease: "+err.Error(), "node", h.Node)
+	k.failures, k.since = k.failures+1, k.clock.Now() // it is logged
+	return k.closed, err
+}
+
+// lift raises the limit of a cell of a store that went back.
+func (k *Keeper) lift(ctx context.Context, d protocol.Decision) (again bool, err error) {
+	_, err = k.swap(ctx, d)
+	switch {
+	case errors.Is(err, stores.ErrConflict):
+		return true, nil
+	case err == nil, errors.Is(err, stores.ErrDamaged): // nobody claims a damaged cell
+		return k.lifted()
+	}
+	return false, err
+}
+
+func (k *Keeper) lifted() (again bool, err error) {
+	k.raise = nil
+	k.unlock()
+	return true, nil
+}
+
+// full is the error of a claim that found no free number.
+func (k *Keeper) full() error {
+	p := k.probe
+	if k.pinned() {
+		if len(p.cells) == 1 && p.cells[0].Record.Reserved && !p.cells[0].Taken {
+			return heldError(k.node, "a reservation until "+k.time(p.cells[0].Record.Limit).Format(timeFormat))
+		}
+		owner := ""
+		if errors.Is(p.why, stores.ErrLocked) && len(p.cells) == 1 {
+			owner = p.cells[0].Record.Owner
+		}
+		return heldError(k.node, owner, p.why)
+	}
+	e := &NoFreeNodeError{Held: p.others, Nodes: k.nodes()}
+	if p.soonest > 0 {
+		e.Soonest = k.time(p.soonest)
+	}
+	return e
+}
+
+func (k *Keeper) endOfTime() error {
+	return fmt.Errorf("%w: it ends at %s: set the clock right, or move to another layout, whose IDs may repeat the numbers of these, so to one above them or for a new table", ErrEndOfTime, k.layout.End().Format(time.RFC3339))
+}

@@ -1,0 +1,199 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+)
+
+// This file compares our clock with those of the others, as far as the cells that the
+// rounds of the protocol have read tell: a holder keeps its limit between two thirds and a
+// whole of its window ahead of its clock. Nothing of the protocol depends on it.
+//
+// A crash, of one process or of the whole fleet, may leave a limit that is far from all
+// clocks. Living processes write again within a third of their window, so only those
+// count that have: an error, for the first claim only, waits for that, and a warning comes
+// when it is there.
+
+const (
+	// sampled is how many cells are compared with, at most.
+	sampled = 256
+	// leastFleet is how many others must agree that our clock is ahead for a first claim to
+	// wait for signs of their life. One or two may just have crashed some time ago, and on
+	// a Locker's single host all of them have.
+	leastFleet = 3
+)
+
+// doubt is that the clock may be far from the fleet's, until it is known whose cells live.
+type doubt struct {
+	versions map[int64]uint64 // of the cells at the claim; nil if there is no doubt
+	from, to string           // the range of their keys
+	due      time.Duration    // when all who live should have written again, in elapsed time
+	again    time.Duration    // how long after that it is asked again
+	asked    int
+}
+
+// checkFleet compares our clock with the fleet's by the cells that a claim has read, or by
+// a sample of those that exist if these are too few. The error is that of a strict first
+// claim. waited says that it had to wait, so that the cells are old.
+func (k *Keeper) checkFleet(ctx context.Context, cells []protocol.Cell, others bool) (waited bool, err error) {
+	k.doubts = doubt{}
+	from, to := nodesFrom, nodesTo
+	if n := len(cells); k.holders(cells) >= leastFleet {
+		from, to = protocol.NodeKey(cells[0].Node), protocol.NodeKey(cells[n-1].Node)+"\x00"
+	} else if others && int64(n) < k.nodes() {
+		if cells, err = k.list(ctx, nodesFrom, nodesTo, sampled); err != nil {
+			return false, err
+		}
+	}
+	skew, nodes := k.skewOf(cells)
+	first := k.counters.claims.Load() == 0
+	if k.far(skew, cells) && k.strict && first && !(skew > 0 && (nodes < leastFleet || k.locker != nil)) {
+		select {
+		case <-k.after(k.period / 2):
+		case <-ctx.Done():
+			return false, fmt.Errorf("%w: no time to see whether the others live: %w", errorOf(ctx), k.skewError(skew, nodes))
+		}
+		before := versionsOf(cells)
+		if cells, err = k.list(ctx, from, to, sampled); err != nil {
+			return true, err
+		}
+		living := k.living(before, cells)
+		skew, nodes = k.skewOf(living)
+		k.counters.skew.Store(int64(skew))
+		if k.far(skew, living) {
+			return true, k.skewError(skew, nodes)
+		}
+		return true, nil
+	}
+	if skew.Abs() > k.span(0, k.config.window)/3 {
+		third := k.span(0, k.longestOf(cells)) / 3
+		k.doubts = doubt{versions: versionsOf(cells), from: from, to: to, again: third, due: k.elapsed() + third}
+		skew = 0
+	}
+	k.counters.skew.Store(int64(skew))
+	return false, nil
+}
+
+// settle compares our clock with those of the holders that have written since the claim.
+// It keeps extensions waiting for no longer than one that fails, and asks a few times at
+// most.
+func (k *Keeper) settle(ctx context.Context) {
+	d := &k.doubts
+	if d.versions == nil || k.elapsed() < d.due {
+		return
+	}
+	d.due += d.again
+	d.asked++
+	bounded, cancel := context.WithTimeout(ctx, k.brief)
+	defer cancel()
+	cells, err := k.list(bounded, d.from, d.to, sampled)
+	living := k.living(d.versions, cells)
+	if err == nil {
+		skew, nodes := k.skewOf(living)
+		k.counters.skew.Store(int64(skew))
+		if k.far(skew, living) {
+			k.log.Warn("lease: " + k.skewError(skew, nodes).Error())
+		}
+	}
+	if len(living) > 0 || d.asked == 3 {
+		k.doubts = doubt{}
+	}
+}
+
+func versionsOf(cells []protocol.Cell) map[int64]uint64 {
+	versions := make(map[int64]uint64, len(cells))
+	for _, cell := range cells {
+		if cell.Version != 0 {
+			versions[cell.Node] = cell.Version
+		}
+	}
+	return versions
+}
+
+// living returns the cells of others that were written since they had these versions.
+func (k *Keeper) living(versions map[int64]uint64, cells []protocol.Cell) []protocol.Cell {
+	return slices.DeleteFunc(slices.Clone(cells), func(c protocol.Cell) bool {
+		return versions[c.Node] == c.Version || !k.tells(c)
+	})
+}
+
+// tells reports whether a cell tells of the clock of another process.
+func (k *Keeper) tells(c protocol.Cell) bool {
+	r := c.Record
+	return r.Holder != "" && r.Holder != k.token && r.Limit < k.end() && c.Node != k.node
+}
+
+func (k *Keeper) holders(cells []protocol.Cell) (n int) {
+	for _, c := range cells {
+		if k.tells(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// longestOf is the longest window of the cells, and of ours.
+func (k *Keeper) longestOf(cells []protocol.Cell) uint64 {
+	longest := k.config.window
+	for _, c := range cells {
+		if k.tells(c) {
+			longest = max(longest, c.Record.Window)
+		}
+	}
+	return longest
+}
+
+// skewOf returns how far our clock is ahead of that of most holders, and how many they are.
+func (k *Keeper) skewOf(cells []protocol.Cell) (skew time.Duration, nodes int) {
+	var clocks []uint64
+	for _, c := range cells {
+		if k.tells(c) {
+			clocks = append(clocks, clockOf(c.Record))
+		}
+	}
+	theirs, nodes := commonest(clocks, k.longestOf(cells))
+	if nodes == 0 {
+		return 0, 0
+	}
+	return k.span(theirs, k.tick()), nodes
+}
+
+// far reports whether a skew that these cells tell is beyond the limit of WithFleetCheck.
+func (k *Keeper) far(skew time.Duration, cells []protocol.Cell) bool {
+	return skew.Abs()-k.span(0, k.longestOf(cells))/6 > k.skew
+}
+
+func (k *Keeper) skewError(skew time.Duration, nodes int) error {
+	direction := "ahead of"
+	if skew < 0 {
+		direction = "behind"
+	}
+	return &wrapped{
+		text: fmt.Sprintf("clock is about %s %s the fleet, by the grants of %d nodes (limit %s): set it right; IDs stay unique, but may not sort with the others'", skew.Abs().Round(time.Second), direction, nodes, k.skew),
+		errs: []error{ErrSkew},
+	}
+}
+
+// clockOf is the tick that a holder's clock most likely showed when it wrote the record.
+func clockOf(r protocol.Record) uint64 { return r.Limit - min(r.Limit, r.Window/6*5) }
+
+// commonest returns the time that most of clocks agree on within width, and how many
+// those are. What crashed holders left lies scattered in the past; those who live
+// stand together. Of several such groups the latest counts.
+func commonest(clocks []uint64, width uint64) (at uint64, n int) {
+	slices.Sort(clocks)
+	first := 0
+	for last, clock := range clocks {
+		for clock-clocks[first] > width {
+			first++
+		}
+		if group := last - first + 1; group >= n {
+			at, n = clocks[first+group/2], group
+		}
+	}
+	return at, n
+}

@@ -1,0 +1,55 @@
+package lease
+
+import (
+	"math"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// timeline counts time in the ticks of a layout.
+type timeline struct {
+	layout snowflake.Layout
+	spec   string // the layout's text
+}
+
+// nodes is how many node numbers there are: no more than there are keys.
+func (t *timeline) nodes() int64 { return 1 << min(t.layout.NodeBits, 22) }
+
+// end is the tick at which the layout's time ends.
+func (t *timeline) end() uint64 { return 1 << t.layout.TimeBits }
+
+// tickOf is the tick of an instant, or 0 before the epoch.
+func (t *timeline) tickOf(at time.Time) uint64 {
+	return uint64(max(at.Sub(t.layout.Epoch), 0) / t.layout.Tick)
+}
+
+// span is the time from one tick to another, as far as it can be told, and below
+// zero if the second is the earlier one.
+func (t *timeline) span(from, to uint64) time.Duration {
+	if to < from {
+		return -t.span(to, from)
+	}
+	if ticks := to - from; ticks <= uint64(math.MaxInt64/t.layout.Tick) {
+		return time.Duration(ticks) * t.layout.Tick
+	}
+	return math.MaxInt64
+}
+
+// time is when tick begins, or the latest time that 64-bit nanoseconds can tell.
+func (t *timeline) time(tick uint64) time.Time {
+	latest := time.Unix(0, math.MaxInt64)
+	if span := t.span(0, tick); span < latest.Sub(t.layout.Epoch) {
+		return t.layout.Epoch.Add(span).UTC()
+	}
+	return latest.UTC()
+}
+
+const timeFormat = "2006-01-02T15:04:05.000Z"
+
+// encode returns the value of a cell, with its limit as people read it.
+func (t *timeline) encode(r protocol.Record) []byte {
+	r.Until = t.time(r.Limit).Format(timeFormat)
+	return r.Encode()
+}

@@ -1,0 +1,190 @@
+package snowflake_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+func TestPlan(t *testing.T) {
+	epoch := time.Date(2030, 6, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name   string
+		demand snowflake.Demand
+		want   string // a layout spec
+	}{
+		{"Twitter's widths", snowflake.Demand{Nodes: 1024, RatePerNode: 4_096_000, Years: 69}, "41/10/12"},
+		{"spare bits go to the sequence, then to time", snowflake.Demand{Nodes: 100, RatePerNode: 50_000, Years: 10}, "44/7/12"},
+		{"just one more node", snowflake.Demand{Nodes: 129, RatePerNode: 50_000, Years: 10}, "43/8/12"},
+		{"a single slow node", snowflake.Demand{Nodes: 1, RatePerNode: 0.1, Years: 1}, "51/0/12"},
+		{"a sequence beyond 4096", snowflake.Demand{Nodes: 2, RatePerNode: 1e8, Years: 10}, "45/1/17"},
+		{"few bits to spare", snowflake.Demand{Nodes: 1 << 14, RatePerNode: 100_000, Years: 60}, "41/14/8"},
+		{"an epoch", snowflake.Demand{Nodes: 1024, RatePerNode: 4_096_000, Years: 69, Epoch: epoch}, "41/10/12,epoch=2030-06-01"},
+		{"a JavaScript number", snowflake.Demand{Nodes: 128, RatePerNode: 25_600, Years: 80, Bits: 53}, "38/7/8,tick=10ms"},
+		{"a finer tick", snowflake.Demand{Nodes: 1024, RatePerNode: 5_000_000, Years: 50}, "44/10/9,tick=100us"},
+		{"seconds", snowflake.Demand{Nodes: 1 << 32, RatePerNode: 1, Years: 60}, "31/32/0,tick=1s"},
+		{"a small budget", snowflake.Demand{Nodes: 4, RatePerNode: 16, Years: 1, Bits: 32}, "29/2/1,tick=100ms"},
+	} {
+		want, err := snowflake.ParseLayout(c.want)
+		require.NoError(t, err)
+		got, err := snowflake.Plan(c.demand)
+		require.NoError(t, err, c.name)
+		assert.Equal(t, want, got, c.name)
+	}
+}
+
+func TestPlanMeetsTheDemand(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	ticks := map[time.Duration]int{}
+	fits, fails := 0, 0
+	for range 6000 {
+		d := snowflake.Demand{
+			Nodes:       1 + r.Int64N(1<<r.IntN(40)),
+			RatePerNode: math.Exp2(r.Float64()*40 - 10),
+			Years:       math.Exp2(r.Float64()*18 - 7),
+			Epoch:       time.Unix(r.Int64N(1<<33), 0).UTC(),
+			Bits:        20 + r.IntN(44),
+		}
+		l, err := snowflake.Plan(d)
+		if err == nil {
+			fits++
+			ticks[l.Tick]++
+			requireMeets(t, d, l)
+			continue
+		}
+		fails++
+		var planErr *snowflake.PlanError
+		require.ErrorAs(t, err, &planErr)
+		require.Greater(t, planErr.Bits, d.Bits)
+
+		// Each way out that the error names works, and is the largest that does.
+		if planErr.MaxNodes > 0 {
+			less := d
+			less.Nodes = planErr.MaxNodes
+			requireTight(t, less, func(d *snowflake.Demand) { d.Nodes++ })
+		}
+		if planErr.MaxRatePerNode > 0 {
+			less := d
+			less.RatePerNode = planErr.MaxRatePerNode
+			requireTight(t, less, func(d *snowflake.Demand) { d.RatePerNode *= 1.000001 })
+		}
+		if planErr.MaxYears > 0 {
+			less := d
+			less.Years = planErr.MaxYears
+			requireTight(t, less, func(d *snowflake.Demand) { d.Years *= 1.000001 })
+		}
+		if planErr.Bits <= 63 {
+			more := d
+			more.Bits = planErr.Bits
+			requireTight(t, more, func(d *snowflake.Demand) { d.Bits-- })
+		}
+	}
+	assert.Greater(t, fits, 1000)
+	assert.Greater(t, fails, 1000)
+	assert.Len(t, ticks, 5, "every tick has its use: %v", ticks)
+}
+
+func requireMeets(t *testing.T, d snowflake.Demand, l snowflake.Layout) {
+	t.Helper()
+	require.NoError(t, l.Validate())
+	c := l.Capacity()
+	require.GreaterOrEqual(t, c.Nodes, d.Nodes)
+	require.GreaterOrEqual(t, c.IDsPerSecond, d.RatePerNode)
+	require.GreaterOrEqual(t, l.TimeBits+l.NodeBits+l.SequenceBits, min(d.Bits, 62))
+	require.LessOrEqual(t, l.TimeBits+l.NodeBits+l.SequenceBits, d.Bits)
+	lived := float64(l.End().Unix()-d.Epoch.Unix()+1) / (365.25 * 24 * 60 * 60)
+	require.GreaterOrEqual(t, lived, d.Years, "%s ends at %s", l, l.End())
+}
+
+// requireTight checks that the demand fits, and no longer does when raised.
+func requireTight(t *testing.T, d snowflake.Demand, raise func(*snowflake.Demand)) {
+	t.Helper()
+	l, err := snowflake.Plan(d)
+	require.NoError(t, err)
+	requireMeets(t, d, l)
+	raise(&d)
+	_, err = snowflake.Plan(d)
+	require.Error(t, err, "%+v", d)
+}
+
+func TestPlanErrorSaysHowMuch(t *testing.T) {
+	for message, d := range map[string]snowflake.Demand{
+		"plan: 100000 nodes, 1000000 IDs/s per node and 100 years need 69 bits, 6 more than 63 (42 time + 17 node + 10 sequence, with the best tick, 1ms); " +
+			"one of these fits: at most 2048 nodes (48.83× fewer), or at most 20480 IDs/s per node (48.83× fewer), or at most 2.177 years (45.93× fewer)": {
+			Nodes: 100_000, RatePerNode: 1e6, Years: 100},
+		"need 54 bits, 1 more than 53": {Nodes: 256, RatePerNode: 25_600, Years: 80, Bits: 53},
+		"or a budget of 54 bits":       {Nodes: 256, RatePerNode: 25_600, Years: 80, Bits: 53},
+		"no reduction of one of them alone fits; reduce several": {
+			Nodes: 1 << 40, RatePerNode: 1e12, Years: 1000},
+	} {
+		_, err := snowflake.Plan(d)
+		var planErr *snowflake.PlanError
+		require.ErrorAs(t, err, &planErr)
+		assert.ErrorContains(t, err, message)
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	good := snowflake.Demand{Nodes: 10, RatePerNode: 10, Years: 10}
+	for _, c := range []struct {
+		text   string
+		change func(*snowflake.Demand)
+	}{
+		{"a number of nodes of 0 makes no sense; give 1 to 4611686018427387904", func(d *snowflake.Demand) { d.Nodes = 0 }},
+		{"-5", func(d *snowflake.Demand) { d.Nodes = -5 }},
+		{"9223372036854775807", func(d *snowflake.Demand) { d.Nodes = math.MaxInt64 }},
+		{"a rate per node of 0 makes no sense", func(d *snowflake.Demand) { d.RatePerNode = 0 }},
+		{"-1.5", func(d *snowflake.Demand) { d.RatePerNode = -1.5 }},
+		{"NaN", func(d *snowflake.Demand) { d.RatePerNode = math.NaN() }},
+		{"+Inf", func(d *snowflake.Demand) { d.RatePerNode = math.Inf(1) }},
+		{"1e+300 makes no sense; give a number of IDs per second above 0 and up to 1e15", func(d *snowflake.Demand) { d.RatePerNode = 1e300 }},
+		{"a lifetime in years of 0 makes no sense", func(d *snowflake.Demand) { d.Years = 0 }},
+		{"NaN", func(d *snowflake.Demand) { d.Years = math.NaN() }},
+		{"-Inf", func(d *snowflake.Demand) { d.Years = math.Inf(-1) }},
+		{"7001 makes no sense; give a number of years above 0 and up to 7000", func(d *snowflake.Demand) { d.Years = 7001 }},
+		{"a budget in bits of -1 makes no sense; give 1 to 63, or 0 for 63", func(d *snowflake.Demand) { d.Bits = -1 }},
+		{"64", func(d *snowflake.Demand) { d.Bits = 64 }},
+		{"epoch 1969-12-31T23:59:59Z is 1s before 1970", func(d *snowflake.Demand) { d.Epoch = time.Unix(-1, 0) }},
+	} {
+		d := good
+		c.change(&d)
+		_, err := snowflake.Plan(d)
+		require.ErrorIs(t, err, snowflake.ErrDemand, c.text)
+		assert.NotContains(t, err.Error(), "problems")
+		assert.ErrorContains(t, err, c.text)
+	}
+	_, err := snowflake.Plan(snowflake.Demand{})
+	assert.ErrorContains(t, err, "unusable demand: 3 problems: (1) ")
+}
+
+// At the bounds of what a demand may say, Plan still answers.
+func TestPlanExtremes(t *testing.T) {
+	tiny := math.SmallestNonzeroFloat64
+	for _, d := range []snowflake.Demand{
+		{Nodes: 1, RatePerNode: tiny, Years: tiny},
+		{Nodes: 1, RatePerNode: tiny, Years: tiny, Bits: 1},
+		{Nodes: 1 << 62, RatePerNode: tiny, Years: tiny},
+		{Nodes: 1, RatePerNode: tiny, Years: 7000, Epoch: time.Unix(0, math.MaxInt64)},
+	} {
+		l, err := snowflake.Plan(d)
+		require.NoError(t, err)
+		if d.Epoch.IsZero() {
+			d.Epoch = layout2025
+		}
+		if d.Bits == 0 {
+			d.Bits = 63
+		}
+		requireMeets(t, d, l)
+	}
+	_, err := snowflake.Plan(snowflake.Demand{Nodes: 1 << 62, RatePerNode: 1e15, Years: 7000, Bits: 1})
+	var planErr *snowflake.PlanError
+	require.ErrorAs(t, err, &planErr)
+	assert.Contains(t, err.Error(), strconv.Itoa(planErr.Bits))
+}

@@ -1,0 +1,99 @@
+package stores_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+func TestFailed(t *testing.T) {
+	cause := errors.New("broken pipe")
+	err := stores.Failed(t.Context(), "pack", "swap", "node/7", "n", cause)
+	assert.EqualError(t, err, `pack: swap node/7 in namespace "n": broken pipe`)
+	assert.ErrorIs(t, err, cause)
+	assert.EqualError(t, stores.Failed(t.Context(), "pack", "list", "", "", cause), "pack: list cells: broken pipe")
+	assert.Less(t, len(stores.Failed(t.Context(), "pack", "read", strings.Repeat("k", 9999), "", cause).Error()), 200)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = stores.Failed(ended, "pack", "read", "k", "", cause)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorIs(t, err, cause)
+	err = stores.Failed(ended, "pack", "swap", "k", "", stores.ErrConflict)
+	assert.NotErrorIs(t, err, context.Canceled, "a conflict is certain")
+	assert.EqualError(t, stores.Failed(ended, "pack", "read", "k", "", context.Canceled), "pack: read k: context canceled")
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Hour))
+	defer cancel()
+	assert.ErrorIs(t, stores.Failed(late, "pack", "read", "k", "", cause), context.DeadlineExceeded)
+}
+
+func TestAt(t *testing.T) {
+	assert.Equal(t, "pack", stores.At("pack"))
+	assert.Equal(t, "pack", stores.At("pack", ""))
+	assert.Equal(t, "pack at h:1", stores.At("pack", "h:1"))
+	assert.Equal(t, "pack at h:1,[::1]:2,h:3", stores.At("pack", "http://h:1", "", "https://u:s3@cret@[::1]:2", "u:s3cret@h:3"))
+}
+
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, err := stores.Wait(t.Context(), func() (int, error) { return 7, nil })
+		require.NoError(t, err)
+		assert.Equal(t, 7, got)
+		cause := errors.New("refused")
+		_, err = stores.Wait(t.Context(), func() (int, error) { return 0, cause })
+		assert.Equal(t, cause, err)
+
+		hangs := make(chan struct{})
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
+		defer cancel()
+		begin := time.Now()
+		_, err = stores.Wait(ctx, func() (int, error) { <-hangs; return 7, nil })
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.EqualError(t, err, "no answer yet: context deadline exceeded: enough")
+		assert.Equal(t, time.Second, time.Since(begin))
+		close(hangs)
+		_, err = stores.Wait(ctx, func() (int, error) { t.Error("it runs after the end"); return 0, nil })
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+func TestCellText(t *testing.T) {
+	for _, value := range []string{"", "v", " a b ", "ä\n"} {
+		cell, err := stores.ParseCell("k", stores.FormatCell(1<<63-1, []byte(value)))
+		require.NoError(t, err)
+		assert.Equal(t, "k", cell.Key)
+		assert.Equal(t, uint64(1<<63-1), cell.Version)
+		assert.Equal(t, value, string(cell.Value))
+	}
+	for _, text := range []string{"", "7", " v", "0 v", "07 v", "-7 v", "+7 v", "7x v", "9223372036854775808 v", "7 \xff", "7 \x00"} {
+		_, err := stores.ParseCell("node/7", []byte(text))
+		require.ErrorIs(t, err, stores.ErrDamaged, "%q", text)
+		damaged, ok := errors.AsType[*stores.DamagedError](err)
+		require.True(t, ok)
+		assert.Equal(t, "node/7", damaged.Key)
+	}
+	err := &stores.DamagedError{Key: "k", Problem: "it cannot be read", Err: context.Canceled}
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorIs(t, err, stores.ErrDamaged)
+	assert.EqualError(t, err, `cell "k" is damaged: it cannot be read: context canceled`)
+}
+
+func TestJoinDamaged(t *testing.T) {
+	require.NoError(t, stores.JoinDamaged(nil))
+	var errs []error
+	for _, key := range []string{"a", "b", "c", "d", "e"} {
+		errs = append(errs, &stores.DamagedError{Key: key, Problem: "torn"})
+	}
+	err := stores.JoinDamaged(errs)
+	assert.ErrorIs(t, err, stores.ErrDamaged)
+	assert.ErrorIs(t, err, errs[4])
+	assert.EqualError(t, err, `cell "a" is damaged: torn; cell "b" is damaged: torn; cell "c" is damaged: torn; and 2 more`)
+}

@@ -1,0 +1,229 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Opener opens a store by a URL of the scheme that it is registered for. It gets the
+// whole URL, but without the parameter forgetful. It does not retry: an error of it is
+// final, so it leaves it to the store's methods to find a server that does not answer,
+// or waits for the server until ctx ends.
+type Opener func(ctx context.Context, url string) (Store, error)
+
+var registry = struct {
+	sync.Mutex
+	openers map[string]Opener
+}{openers: make(map[string]Opener)}
+
+// Register makes an engine known to [Open], under the scheme of its URLs in lower case.
+// Engines call it when they are initialized. An opener that is registered later for the
+// same scheme replaces the former. The empty scheme is that of bare paths.
+func Register(scheme string, open Opener) {
+	registry.Lock()
+	defer registry.Unlock()
+	registry.openers[scheme] = open
+}
+
+// engines are the packages of the engines of this project, by scheme.
+var engines = map[string]string{
+	"": "directory", "file": "directory",
+	"etcd": "etcd", "etcds": "etcd",
+	"zk": "zookeeper", "zks": "zookeeper",
+	"postgres": "postgres", "postgresql": "postgres",
+	"mysql": "mysql",
+	"redis": "redis", "rediss": "redis",
+	"nats": "nats", "tls": "nats",
+}
+
+const (
+	consentName = "forgetful"
+	consent     = consentName + "=allow"
+
+	// attempt bounds an Open without a deadline.
+	attempt = 10 * time.Second
+
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// Open opens a store. The scheme of the URL decides on the engine, among those that the
+// program imports:
+//
+//	ids, ./ids, /var/lib/ids, file:ids     a directory   stores/directory
+//	etcd://HOST:PORT, etcds:// with TLS    etcd          stores/etcd
+//	zk://, zks://                          ZooKeeper     stores/zookeeper
+//	postgres://, postgresql://             PostgreSQL    stores/postgres
+//	mysql://                               MySQL         stores/mysql
+//	redis://, rediss://                    Redis         stores/redis
+//	nats://, tls://                        NATS          stores/nats
+//
+// The package of each engine says how its URLs go on, and what of the server's settings
+// loses nothing. All but bare paths take the option ?namespace=NAME, which tells fleets
+// apart that share a server.
+//
+// A bare path must not look like a host whose scheme was forgotten, or each host would
+// get a directory of its own and issue the IDs of the others: it holds no colon, at sign,
+// comma or question mark; and if it does not begin with a slash or a dot, its first part
+// holds no dot, and it is neither "localhost" nor a scheme. Write ./a.b for such a
+// directory, or file:a.b.
+//
+// Open asks the server what it promises ([CheckDurability]). It refuses one that forgets
+// acknowledged writes when it is killed and started again: the error wraps [ErrForgets]
+// and says what to set. The option forgetful=allow of the URL accepts such a store, for
+// tests: IDs are then issued twice after the server has stopped. What loses writes in
+// rarer events, and what the server does not tell, is logged once, by [slog.Default].
+//
+// While the server does not answer, Open tries again until the deadline of ctx. Without
+// one, it tries once, for at most ten seconds. Then the error is that of the last attempt.
+// The error of a URL that names no store is a [*URLError].
+func Open(ctx context.Context, url string) (Store, error) {
+	scheme, err := schemeOf(url)
+	if err != nil {
+		return nil, err
+	}
+	registry.Lock()
+	open := registry.openers[scheme]
+	registry.Unlock()
+	if open == nil {
+		return nil, unknown(scheme)
+	}
+	allowed := false
+	if scheme != "" {
+		if url, allowed, err = cutConsent(scheme, url); err != nil {
+			return nil, err
+		}
+	}
+	_, again := ctx.Deadline()
+	if !again {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, attempt)
+		defer cancel()
+	}
+	store, err := open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	promises, err := ask(ctx, store, again)
+	if err == nil {
+		err = judge(scheme, promises, allowed)
+	}
+	if err != nil {
+		_ = store.Close() // the error before tells more
+		return nil, err
+	}
+	return store, nil
+}
+
+// ask asks an engine what it promises, until it answers.
+func ask(ctx context.Context, store Store, again bool) (Durability, error) {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		promises, err := CheckDurability(ctx, store)
+		if err == nil || !again {
+			return promises, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return promises, err
+		case <-timer.C:
+		}
+	}
+}
+
+// judge returns an error if a store must not be used, and logs what else is to be known.
+func judge(scheme string, promises Durability, allowed bool) error {
+	if len(promises.Forgets) > 0 && !allowed {
+		return fmt.Errorf("%w: %s; %s in the URL accepts that IDs are issued twice then", ErrForgets, strings.Join(promises.Forgets, "; "), consent)
+	}
+	if risks := slices.Concat(promises.Forgets, promises.Risks); len(risks)+len(promises.Unknown) > 0 {
+		slog.Warn("the store may lose acknowledged writes, and then IDs are issued twice",
+			"scheme", scheme, "risks", risks, "unknown", promises.Unknown)
+	}
+	return nil
+}
+
+// schemeOf returns the scheme of a URL, which is empty for a bare path.
+func schemeOf(url string) (string, error) {
+	refuse := func(problem string) (string, error) { return "", &URLError{Problem: problem} }
+	const noScheme = "it begins with no scheme; want a directory, such as ./ids, or SCHEME://HOST"
+	if url == "" {
+		return refuse("it is empty; want a directory, such as ./ids, or SCHEME://HOST")
+	}
+	if before, _, ok := strings.Cut(url, "://"); ok || strings.HasPrefix(strings.ToLower(url), "file:") {
+		if !ok {
+			before = "file"
+		}
+		scheme := strings.ToLower(before)
+		if scheme == "" {
+			return refuse(noScheme)
+		}
+		for i, r := range scheme {
+			if (r < 'a' || r > 'z') && (i == 0 || (r < '0' || r > '9') && r != '+' && r != '.' && r != '-') {
+				return refuse(noScheme)
+			}
+		}
+		return scheme, nil
+	}
+	path := url
+	if runtime.GOOS == "windows" {
+		path = filepath.ToSlash(path[len(filepath.VolumeName(path)):])
+	}
+	first, _, _ := strings.Cut(path, "/")
+	_, known := engines[first]
+	switch {
+	case strings.ContainsAny(path, ":@,?\x00"), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
+		return refuse("it has no scheme, and looks like a host; want SCHEME://HOST, or file:PATH for a directory")
+	case first != "" && first[0] == '~':
+		return refuse("~ stands for no directory here; want the path in full")
+	}
+	return "", nil
+}
+
+// unknown returns the error for a scheme that no engine is registered for.
+func unknown(scheme string) error {
+	if name, ok := engines[scheme]; ok {
+		what := scheme + " URLs"
+		if scheme == "" {
+			what = "directories"
+		}
+		return &URLError{Scheme: scheme, Problem: fmt.Sprintf("the program does not import the engine for %s; add import _ %q", what, "github.com/tickflake/tickflake/stores/"+name)}
+	}
+	return &URLError{Problem: "unknown scheme; want file:PATH, or one of etcd, etcds, zk, zks, postgres, mysql, redis, rediss, nats and tls before ://"}
+}
+
+// cutConsent takes the option forgetful out of a URL.
+func cutConsent(scheme, url string) (rest string, allowed bool, err error) {
+	at := strings.LastIndexByte(url, '?')
+	if at < 0 {
+		return url, false, nil
+	}
+	var others []string
+	for option := range strings.SplitSeq(url[at+1:], "&") {
+		switch name, _, _ := strings.Cut(option, "="); {
+		case option == consent:
+			allowed = true
+		case name == consentName:
+			return "", false, &URLError{Scheme: scheme, Problem: "option " + consentName + ": want " + consent}
+		default:
+			others = append(others, option)
+		}
+	}
+	if len(others) == 0 {
+		return url[:at], allowed, nil
+	}
+	return url[:at+1] + strings.Join(others, "&"), allowed, nil
+}
+
+// ErrForgets is wrapped by the error of [Open] for a store that forgets acknowledged
+// writes when its server is killed and started again.
+var ErrForgets = errors.New("the store forgets acknowledged writes when its server is killed and started again")

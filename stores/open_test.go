@@ -1,0 +1,171 @@
+package stores_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// told is a store that tells what it promises, after some failures.
+type told struct {
+	*storetest.Memory
+	promises stores.Durability
+	failures int
+	closed   bool
+}
+
+var errAway = errors.New("nothing listens")
+
+func (s *told) Durability(context.Context) (stores.Durability, error) {
+	if s.failures--; s.failures >= 0 {
+		return stores.Durability{}, errAway
+	}
+	return s.promises, nil
+}
+
+func (s *told) Close() error { s.closed = true; return nil }
+
+func register(s stores.Store) *string {
+	got := new(string)
+	stores.Register("test", func(_ context.Context, url string) (stores.Store, error) {
+		*got = url
+		return s, nil
+	})
+	return got
+}
+
+func TestOpenBySchemeOrPath(t *testing.T) {
+	var got string
+	for _, scheme := range []string{"", "file", "test"} {
+		stores.Register(scheme, func(_ context.Context, url string) (stores.Store, error) {
+			got = scheme + " " + url
+			return storetest.NewMemory(), nil
+		})
+		t.Cleanup(func() { stores.Register(scheme, nil) })
+	}
+	for url, want := range map[string]string{
+		"ids": " ids", "./db.example/ops": " ./db.example/ops", "../ids": " ../ids", "..": " ..", ".": " .", ".ids": " .ids", "/var/lib/i.d": " /var/lib/i.d",
+		"var/lib/ids": " var/lib/ids", "var/v1.2": " var/v1.2", "redis-state": " redis-state", `ids&forgetful=allow`: " ids&forgetful=allow",
+		"file:localhost:80": "file file:localhost:80", "FILE:x": "file FILE:x", "file:///a b": "file file:///a b",
+		"test://h": "test test://h", "TEST://h": "test TEST://h", "test://u:p://@h": "test test://u:p://@h",
+		"test://h?forgetful=allow": "test test://h", "test://h?a=b&forgetful=allow&c=d": "test test://h?a=b&c=d",
+		"test://h?xforgetful=allow": "test test://h?xforgetful=allow",
+	} {
+		s, err := stores.Open(t.Context(), url)
+		require.NoError(t, err, url)
+		require.NoError(t, s.Close())
+		assert.Equal(t, want, got)
+	}
+	got = "nothing"
+	for url, want := range map[string]string{
+		"":                          "it is empty",
+		"localhost":                 "looks like a host",
+		"localhost:2379":            "looks like a host",
+		"localhost/ids":             "looks like a host",
+		"u:s3cret@h":                "looks like a host",
+		"user@host":                 "looks like a host",
+		"./a@b":                     "looks like a host",
+		"10.0.0.5:2379":             "looks like a host",
+		"10.0.0.5":                  "looks like a host",
+		"db.example/ops":            "looks like a host",
+		"db.example":                "looks like a host",
+		"h1,h2":                     "looks like a host",
+		"[::1]":                     "looks like a host",
+		"db/ops?namespace=n":        "looks like a host",
+		"etcd":                      "looks like a host",
+		"postgres:db":               "looks like a host",
+		"~/ids":                     "in full",
+		"://h":                      "begins with no scheme",
+		"u:s3cret@x://h":            "begins with no scheme",
+		"5x://h":                    "begins with no scheme",
+		"mongodb://u:s3cret@h":      "unknown scheme; want file:PATH, or one of etcd",
+		"etcd://h":                  `does not import the engine for etcd URLs; add import _ "github.com/tickflake/tickflake/stores/etcd"`,
+		"ZKS://h":                   "stores/zookeeper",
+		"test://h?forgetful=s3cret": "want forgetful=allow",
+		"test://h?forgetful":        "want forgetful=allow",
+	} {
+		_, err := stores.Open(t.Context(), url)
+		require.ErrorContains(t, err, want, url)
+		isURLError(t, err, url)
+		hides(t, err, url)
+	}
+	assert.Equal(t, "nothing", got)
+	stores.Register("", nil)
+	_, err := stores.Open(t.Context(), "ids")
+	assert.ErrorContains(t, err, `stores/directory"`)
+}
+
+func TestOpenOfForgetfulStores(t *testing.T) {
+	log := new(bytes.Buffer)
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+
+	s := &told{Memory: storetest.NewMemory(), promises: stores.Durability{Forgets: []string{"appendonly is no: set it to yes"}}}
+	register(s)
+	_, err := stores.Open(t.Context(), "test://h")
+	assert.ErrorIs(t, err, stores.ErrForgets)
+	assert.ErrorContains(t, err, "appendonly is no: set it to yes; forgetful=allow in the URL")
+	assert.True(t, s.closed)
+	assert.Empty(t, log.String())
+
+	opened, err := stores.Open(t.Context(), "test://h?forgetful=allow")
+	require.NoError(t, err)
+	assert.Equal(t, s, opened)
+	assert.Contains(t, log.String(), "appendonly is no")
+
+	log.Reset()
+	s.promises = stores.Durability{Risks: []string{"fsync is off"}, Unknown: []string{"maxmemory is unknown"}}
+	_, err = stores.Open(t.Context(), "test://h")
+	require.NoError(t, err)
+	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("\n")))
+	assert.Contains(t, log.String(), "fsync is off")
+	assert.Contains(t, log.String(), "maxmemory is unknown")
+
+	log.Reset()
+	s.promises = stores.Durability{}
+	_, err = stores.Open(t.Context(), "test://h")
+	require.NoError(t, err)
+	assert.Empty(t, log.String())
+}
+
+func TestOpenWaitsForTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &told{Memory: storetest.NewMemory(), failures: 3}
+		register(s)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := stores.Open(ctx, "test://h")
+		require.NoError(t, err)
+
+		s.failures = 1 << 30
+		begin := time.Now()
+		_, err = stores.Open(ctx, "test://h")
+		assert.ErrorIs(t, err, errAway)
+		assert.True(t, s.closed)
+		assert.Greater(t, time.Since(begin), 50*time.Second)
+
+		begin = time.Now()
+		_, err = stores.Open(t.Context(), "test://h")
+		assert.ErrorIs(t, err, errAway)
+		assert.Zero(t, time.Since(begin), "there is no deadline")
+	})
+}
+
+func TestOpenAsksWhetherTheStoreAnswers(t *testing.T) {
+	m := storetest.NewMemory()
+	register(m)
+	m.Fail(storetest.Unavailable, 1)
+	_, err := stores.Open(t.Context(), "test://h")
+	assert.ErrorIs(t, err, storetest.ErrFault)
+}

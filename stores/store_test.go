@@ -1,0 +1,69 @@
+package stores_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+func TestCheckKey(t *testing.T) {
+	for _, key := range []string{"a", "node/0000017", "seq/in-voices_2.x", "layout", strings.Repeat("k", stores.MaxKey), ".a", "a..b"} {
+		assert.NoError(t, stores.CheckKey(key))
+	}
+	for _, key := range []string{"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "A", "ä", "a b", "a:b", "a\x00", "a+b", "a=b", strings.Repeat("k", stores.MaxKey+1)} {
+		assert.Error(t, stores.CheckKey(key), "%q", key)
+	}
+}
+
+func TestCheckValue(t *testing.T) {
+	for _, value := range []string{"", "ä", strings.Repeat("v", stores.MaxValue)} {
+		assert.NoError(t, stores.CheckValue([]byte(value)))
+	}
+	assert.EqualError(t, stores.CheckValue(make([]byte, stores.MaxValue+1)), "value of 1025 bytes, want at most 1024")
+	for _, value := range []string{"\xff", "a\x00b"} {
+		assert.EqualError(t, stores.CheckValue([]byte(value)), "value is not UTF-8 text without U+0000")
+	}
+}
+
+func TestCheckNamespace(t *testing.T) {
+	for _, name := range []string{"a", "A-b_9", "-", strings.Repeat("n", stores.MaxNamespace), stores.DefaultNamespace} {
+		assert.NoError(t, stores.CheckNamespace(name))
+	}
+	for _, name := range []string{"", "a b", "a/b", "a.b", "ä", strings.Repeat("n", stores.MaxNamespace+1), strings.Repeat("ä", 5000)} {
+		err := stores.CheckNamespace(name)
+		assert.ErrorContains(t, err, "want 1 to 48 ASCII letters, digits, hyphens and underscores")
+		assert.Less(t, len(err.Error()), 250)
+	}
+}
+
+func TestNextVersion(t *testing.T) {
+	seen := map[uint64]bool{}
+	for range 1000 {
+		next, err := stores.NextVersion("k", 7, nil)
+		assert.NoError(t, err)
+		assert.True(t, next > 7 && next <= 7+1<<32, next)
+		seen[next] = true
+		next, err = stores.NextVersion("k", 1<<63-1-1<<32, nil)
+		assert.NoError(t, err)
+		assert.LessOrEqual(t, next, uint64(1<<63-1))
+	}
+	assert.Greater(t, len(seen), 990)
+	_, err := stores.NextVersion("k", 1<<63-1<<32, nil)
+	assert.ErrorIs(t, err, stores.ErrConflict)
+	_, err = stores.NextVersion("K", 7, nil)
+	assert.ErrorContains(t, err, "key \"K\"")
+	_, err = stores.NextVersion("k", 7, []byte("\xff"))
+	assert.ErrorContains(t, err, "value is not")
+}
+
+func TestURLError(t *testing.T) {
+	cause := errors.New("no such file")
+	err := &stores.URLError{Scheme: "etcd", Problem: "option cacert", Err: cause}
+	assert.EqualError(t, err, "etcd store URL: option cacert: no such file")
+	assert.ErrorIs(t, err, cause)
+	assert.EqualError(t, &stores.URLError{Problem: "it is empty"}, "store URL: it is empty")
+}

@@ -1,0 +1,279 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+const brokenEnv = "STORETEST_BROKEN"
+
+// TestServers puts a server through TestServer: a good one, or in a child process
+// of TestBrokenServersAreCaught, one that is broken.
+func TestServers(t *testing.T) {
+	s := newFakeServer(t)
+	how := os.Getenv(brokenEnv)
+	s.blind, s.forgets = how == "blind", how == "forgets"
+	hurry(how)
+	storetest.TestServer(t, storetest.Server{
+		Addr: s.addr,
+		Open: func(_ testing.TB, addr, namespace string) stores.Store {
+			return &fakeClient{
+				addr: addr, namespace: namespace,
+				retries: how == "retries", patient: how == "patient", stuck: how == "stuck", hopeful: how == "hopeful",
+			}
+		},
+		Kill:  s.kill,
+		Start: s.start,
+	})
+}
+
+func TestBrokenServersAreCaught(t *testing.T) {
+	for how, by := range map[string]string{
+		"blind":   "late_write",
+		"forgets": "killed",
+		"retries": "cut_after_the_write,_connected_again",
+		"patient": "slow_answer",
+		"stuck":   "cut_anywhere",
+		"hopeful": "cut_before_the_write",
+	} {
+		t.Run(how, func(t *testing.T) { caught(t, "TestServers", how, by) })
+	}
+}
+
+// caught runs one test in a child process, with something broken, and checks that
+// a subtest fails.
+func caught(t *testing.T, test, how, by string) {
+	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.timeout=2m", "-test.run=^"+test+"$/^"+by+"$")
+	cmd.Env = append(os.Environ(), brokenEnv+"="+how)
+	out, err := cmd.CombinedOutput()
+	assert.ErrorAs(t, err, new(*exec.ExitError))
+	assert.Contains(t, string(out), "--- FAIL: "+test+"/"+by)
+	assert.NotContains(t, string(out), "panic:")
+}
+
+// hurry keeps a test that is to fail from waiting for long.
+func hurry(how string) {
+	if how != "" {
+		storetest.SetPatience(3 * time.Second)
+	}
+}
+
+// TestStores is the same for TestStore.
+func TestStores(t *testing.T) {
+	var n namespaces
+	how := os.Getenv(brokenEnv)
+	hurry(how)
+	storetest.TestStore(t, func(t testing.TB, name string) stores.Store {
+		switch how {
+		case "one namespace":
+			name = "all"
+		case "any case":
+			name = strings.ToLower(name)
+		case "wildcard":
+			name = strings.ReplaceAll(name, "_", "x")
+		}
+		return &broken{LockingMemory: n.open(t, name).(*storetest.Memory).Locking(), how: how, cache: make(map[string]stores.Cell)}
+	})
+}
+
+// broken is a store in which one thing is wrong.
+type broken struct {
+	storetest.LockingMemory
+	how    string
+	mu     sync.Mutex
+	closed bool
+	cache  map[string]stores.Cell
+	last   []byte // that a caller gave to Swap
+}
+
+func (b *broken) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	switch b.how {
+	case "no limit":
+		limit = math.MaxInt
+	case "no end":
+		to = "\x7f"
+	case "to is included":
+		to += "\x00"
+	case "no begin":
+		from = ""
+	}
+	cells, err := b.LockingMemory.List(ctx, from, to, limit)
+	switch {
+	case b.how == "short list" && len(cells) > 1000:
+		cells = cells[:1000]
+	case b.how == "list twice":
+		cells = append(cells, cells...)
+	case b.how == "file order":
+		slices.SortFunc(cells, func(a, b stores.Cell) int {
+			return strings.Compare(strings.ReplaceAll(a.Key, "/", "+"), strings.ReplaceAll(b.Key, "/", "+"))
+		})
+	}
+	return cells, err
+}
+
+func (b *broken) Read(ctx context.Context, key string) (stores.Cell, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if cell, ok := b.cache[key]; ok && b.how == "cache" {
+		return cell, nil
+	}
+	if b.how == "any key" {
+		key = strings.ToLower(strings.Trim(key, "/"))
+	}
+	cell, err := b.LockingMemory.Read(ctx, key)
+	switch {
+	case b.how == "shares" && b.last != nil && cell.Version != 0:
+		cell.Value = b.last
+	case b.how == "wraps" && err != nil:
+		err = errors.New(err.Error())
+	case b.how == "bytes" && cell.Version != 0:
+		cell.Version = b.version(cell)
+	case b.how == "invents" && err == nil && cell.Version == 0:
+		cell.Version, err = b.LockingMemory.Swap(ctx, key, 0, nil)
+	}
+	b.cache[key] = cell
+	return cell, err
+}
+
+// version makes one of the value, which is the same when the value is.
+func (b *broken) version(cell stores.Cell) uint64 { return uint64(crc32.ChecksumIEEE(cell.Value)) + 1 }
+
+func (b *broken) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was, old := value, version
+	is := b.Peek(key)
+	switch b.how {
+	case "trims":
+		value = []byte(strings.TrimRight(string(value), " "))
+	case "latin":
+		value = slices.DeleteFunc(slices.Clone(value), func(c byte) bool { return c >= 0xf0 })
+	case "cuts":
+		value = value[:min(len(value), 1000)]
+	case "takes all":
+		value = []byte(strings.ToValidUTF8(strings.ReplaceAll(string(value), "\x00", ""), ""))
+	case "blind":
+		version = is.Version
+	case "overwrites":
+		if version == 0 {
+			version = is.Version
+		}
+	case "short versions":
+		if uint32(version) == uint32(is.Version) {
+			version = is.Version
+		}
+	case "bytes":
+		if is.Version == 0 && version == 0 || is.Version != 0 && b.version(is) == version {
+			version = is.Version
+		} else {
+			return 0, stores.ErrConflict
+		}
+	case "deaf":
+		ctx = context.Background()
+	case "racy":
+		// It reads, then writes, and another write may come between.
+		if is.Version != version {
+			return 0, stores.ErrConflict
+		}
+		b.mu.Unlock()
+		time.Sleep(50 * time.Microsecond)
+		b.mu.Lock()
+		version = b.Peek(key).Version
+	}
+	next, err := b.LockingMemory.Swap(ctx, key, version, value)
+	b.last = was
+	switch {
+	case b.how == "silent" && errors.Is(err, stores.ErrConflict):
+		return old + 1, nil
+	case b.how == "no conflict" && err != nil:
+		return 0, fmt.Errorf("it was changed: %s", err)
+	case b.how == "old version" && err == nil:
+		next = max(1, old)
+	case b.how == "bytes" && err == nil:
+		next = b.version(b.Peek(key))
+	}
+	return next, err
+}
+
+func (b *broken) TryLock(ctx context.Context, key string) (func(), error) {
+	unlock, err := b.LockingMemory.TryLock(ctx, key)
+	switch {
+	case b.how == "many locks" && errors.Is(err, stores.ErrLocked):
+		return func() {}, nil
+	case b.how == "own lock" && err == nil:
+		// As a lock of the process, which excludes no other of its goroutines.
+		unlock()
+		return func() {}, nil
+	case b.how == "sticky" && err == nil:
+		return func() {}, nil
+	}
+	return unlock, err
+}
+
+func (b *broken) Close() error {
+	if b.how == "closes once" {
+		if b.closed {
+			return errors.New("closed already")
+		}
+		b.closed = true
+	}
+	return b.LockingMemory.Close()
+}
+
+func TestBrokenStoresAreCaught(t *testing.T) {
+	for how, by := range map[string]string{
+		"one namespace":  "namespaces",
+		"any case":       "namespaces",
+		"wildcard":       "namespaces",
+		"short list":     "many_cells",
+		"list twice":     "keys",
+		"file order":     "keys",
+		"no limit":       "ranges",
+		"no end":         "ranges",
+		"no begin":       "ranges",
+		"to is included": "ranges",
+		"any key":        "refused",
+		"takes all":      "refused",
+		"closes once":    "closed",
+		"cache":          "read_after_write",
+		"shares":         "slices",
+		"wraps":          "context_ended_before",
+		"bytes":          "versions",
+		"invents":        "empty",
+		"trims":          "values",
+		"latin":          "values",
+		"cuts":           "values",
+		"blind":          "swap",
+		"overwrites":     "create",
+		"short versions": "swap",
+		"deaf":           "context_ended_before",
+		"racy":           "race_to_swap",
+		"silent":         "create",
+		"no conflict":    "create",
+		"old version":    "swap",
+		"many locks":     "locks",
+		"own lock":       "locks",
+		"sticky":         "locks",
+	} {
+		t.Run(how, func(t *testing.T) { caught(t, "TestStores", how, by) })
+	}
+}

@@ -1,0 +1,227 @@
+package storetest_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// fakeServer serves Memories over TCP, one line of JSON each way for an operation.
+type fakeServer struct {
+	addr     string
+	blind    bool // looks at no version
+	forgets  bool // what it has acknowledged is lost when it is killed
+	mu       sync.Mutex
+	data     *namespaces
+	listener net.Listener
+	conns    map[net.Conn]bool
+	running  sync.WaitGroup
+}
+
+type request struct {
+	Namespace, Op string
+	Key           string
+	From, To      string
+	Limit         int
+	Version       uint64
+	Value         []byte
+}
+
+type response struct {
+	Cells []stores.Cell
+	Error string
+}
+
+func newFakeServer(t *testing.T) *fakeServer {
+	s := &fakeServer{addr: "127.0.0.1:0", data: new(namespaces)}
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.kill() })
+	return s
+}
+
+func (s *fakeServer) start() error {
+	listener, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	s.listener, s.addr = listener, listener.Addr().String()
+	s.conns = make(map[net.Conn]bool)
+	s.running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns[conn] = true
+			s.mu.Unlock()
+			s.running.Go(func() { s.serve(conn) })
+		}
+	})
+	return nil
+}
+
+func (s *fakeServer) kill() error {
+	_ = s.listener.Close()
+	s.mu.Lock()
+	for conn := range s.conns {
+		_ = conn.Close()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+	if s.forgets {
+		s.data = new(namespaces)
+	}
+	return nil
+}
+
+func (s *fakeServer) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		var q request
+		if json.Unmarshal(lines.Bytes(), &q) != nil {
+			return
+		}
+		answer, _ := json.Marshal(s.answer(q))
+		if _, err := conn.Write(append(answer, '\n')); err != nil {
+			return
+		}
+	}
+}
+
+func (s *fakeServer) answer(q request) response {
+	cells := s.data.open(nil, q.Namespace).(*storetest.Memory)
+	ctx := context.Background()
+	switch q.Op {
+	case "list":
+		list, _ := cells.List(ctx, q.From, q.To, q.Limit)
+		return response{Cells: list}
+	case "read":
+		return response{Cells: []stores.Cell{cells.Peek(q.Key)}}
+	}
+	if s.blind && q.Version != 0 {
+		q.Version = cells.Peek(q.Key).Version
+	}
+	version, err := cells.Swap(ctx, q.Key, q.Version, q.Value)
+	if err != nil {
+		return response{Error: err.Error()}
+	}
+	return response{Cells: []stores.Cell{{Key: q.Key, Version: version}}}
+}
+
+// fakeClient is a Store on a fakeServer. Its faults are those that real ones have had.
+type fakeClient struct {
+	addr, namespace string
+
+	retries bool // sends a write again if it has no answer
+	patient bool // waits for an answer for as long as it takes, nearly
+	stuck   bool // keeps a connection that is dead
+	hopeful bool // takes no answer for a good one
+
+	mu    sync.Mutex
+	conn  net.Conn
+	lines *bufio.Reader
+}
+
+func (c *fakeClient) call(ctx context.Context, q request) ([]stores.Cell, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q.Namespace = c.namespace
+	a, err := c.once(ctx, q)
+	if err != nil && c.retries && ctx.Err() == nil {
+		a, err = c.once(ctx, q)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
+	case err != nil:
+		return nil, err
+	case a.Error != "":
+		return nil, fmt.Errorf("%s: %w", a.Error, stores.ErrConflict)
+	}
+	return a.Cells, nil
+}
+
+func (c *fakeClient) once(ctx context.Context, q request) (a response, err error) {
+	if err := ctx.Err(); err != nil {
+		return a, err
+	}
+	if c.conn == nil {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.addr)
+		if err != nil {
+			return a, err
+		}
+		c.conn, c.lines = conn, bufio.NewReader(conn)
+	}
+	conn := c.conn
+	defer func() {
+		if err != nil && !c.stuck {
+			_ = conn.Close()
+			c.conn = nil
+		}
+	}()
+	_ = conn.SetDeadline(time.Time{})
+	if c.patient {
+		ctx = context.Background()
+		_ = conn.SetDeadline(time.Now().Add(8 * time.Second))
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	b, _ := json.Marshal(q)
+	if _, err := conn.Write(append(b, '\n')); err != nil {
+		return a, err
+	}
+	line, err := c.lines.ReadBytes('\n')
+	if err != nil && c.hopeful && q.Op == "swap" {
+		return response{Cells: []stores.Cell{{Key: q.Key, Version: q.Version + 1}}}, nil
+	}
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(line, &a)
+}
+
+func (c *fakeClient) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	return c.call(ctx, request{Op: "list", From: from, To: to, Limit: limit})
+}
+
+func (c *fakeClient) Read(ctx context.Context, key string) (stores.Cell, error) {
+	return c.first(ctx, request{Op: "read", Key: key})
+}
+
+func (c *fakeClient) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	cell, err := c.first(ctx, request{Op: "swap", Key: key, Version: version, Value: value})
+	return cell.Version, err
+}
+
+func (c *fakeClient) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+	return nil
+}
+
+func (c *fakeClient) first(ctx context.Context, q request) (stores.Cell, error) {
+	cells, err := c.call(ctx, q)
+	if err != nil {
+		return stores.Cell{}, err
+	}
+	if len(cells) != 1 {
+		return stores.Cell{}, errors.New("not one cell")
+	}
+	return cells[0], nil
+}

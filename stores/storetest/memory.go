@@ -1,0 +1,312 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Memory is a [stores.Store] in memory, with faults on demand, for tests of programs
+// that use a store. Make the first with [NewMemory], and with Client one more for
+// each process of the test; they share the cells and nothing else. It is no
+// [stores.Locker]; Locking returns one.
+//
+// It is deterministic: it starts no goroutine, never sleeps, reads no clock, and draws
+// no random numbers: versions count up, for all cells together. Two runs with the same
+// calls are the same. An operation without faults takes less than a microsecond.
+//
+// A Memory is safe for use by several goroutines at once, except that Before and
+// After are to be set before its first use.
+type Memory struct {
+	// Before, if not nil, is called at the beginning of each operation and says
+	// what goes wrong with it. A scheduler can let others run meanwhile: no lock is
+	// held. If the context has ended when it returns, the operation fails with the
+	// context's error and has done nothing, unless a fault says otherwise.
+	Before func(context.Context, Op) Fault
+
+	// After, if not nil, is called at the end of each operation, whether it succeeded
+	// or not: when it has taken effect, and before it returns. It is the place in which
+	// to stop a process between the store and itself. No lock is held.
+	After func(context.Context, Op)
+
+	cells *cells
+
+	mu     sync.Mutex
+	next   []Fault // of Fail
+	closed bool
+}
+
+// Op is an operation on a [Memory].
+type Op struct {
+	Kind    OpKind
+	Key     string // of a List, the key that it begins at
+	Version uint64 // of a Swap, the version that it expects, else 0
+	Value   []byte // of a Swap, the new value, else nil; not to be kept or changed
+}
+
+// OpKind is what an [Op] does.
+type OpKind uint8
+
+// The operations.
+const (
+	OpList OpKind = iota
+	OpRead
+	OpSwap
+	OpLock // TryLock
+)
+
+// String returns the name of the operation, such as "swap".
+func (k OpKind) String() string {
+	if int(k) < len(opNames) {
+		return opNames[k]
+	}
+	return fmt.Sprintf("OpKind(%d)", uint8(k))
+}
+
+var opNames = [...]string{"list", "read", "swap", "lock"}
+
+// Fault is what goes wrong with one operation on a [Memory].
+type Fault uint8
+
+// The faults. The error of each wraps [ErrFault], and the context's error too if
+// that has ended.
+const (
+	// None lets the operation succeed.
+	None Fault = iota
+
+	// Unavailable does nothing and returns an error: the server cannot be reached.
+	Unavailable
+
+	// ReplyLost carries the operation out and returns an error: the connection was cut
+	// between the server and the client. The outcome of a Swap that found another
+	// version is lost as well, so the error wraps no [stores.ErrConflict].
+	ReplyLost
+
+	// Delayed does nothing yet and returns an error. A Swap stays on its way until
+	// Deliver or Drop; it then still is conditional on its version. Any other
+	// operation is as Unavailable.
+	Delayed
+)
+
+// ErrFault is wrapped by the error of an operation that a [Fault] spoiled.
+var ErrFault = faultError("storetest: the store cannot be reached, as the test has asked for")
+
+type faultError string
+
+func (e faultError) Error() string { return string(e) }
+
+// errClosed is the error of every operation after Close.
+var errClosed = errors.New("storetest: the Memory is closed")
+
+// cells are what all clients of a Memory share.
+type cells struct {
+	mu       sync.Mutex
+	byKey    map[string]*stores.Cell // the Value of each is never written to
+	order    []*stores.Cell          // by key
+	versions uint64                  // given to a value so far, to any cell
+	late     []Late
+	locks    map[string]*held
+}
+
+// NewMemory returns a Memory without cells or faults.
+func NewMemory() *Memory {
+	return &Memory{cells: &cells{
+		byKey: make(map[string]*stores.Cell),
+		locks: make(map[string]*held),
+	}}
+}
+
+// Client returns another client of the same cells, as another process would have.
+// It has no hooks and no faults, and is open.
+func (m *Memory) Client() *Memory { return &Memory{cells: m.cells} }
+
+// Close makes every later operation of this client fail, and frees the cells that it
+// has locked. It returns nil.
+func (m *Memory) Close() error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.Crash()
+	return nil
+}
+
+// List returns at most limit cells with keys in [from, to), in the order of their keys.
+func (m *Memory) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	op := Op{Kind: OpList, Key: from}
+	fault, err := m.begin(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	list := m.cells.list(from, to, limit)
+	if err := m.end(ctx, op, fault); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (c *cells) list(from, to string, limit int) []stores.Cell {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	begin, _ := c.find(from)
+	end, _ := c.find(to)
+	n := min(end-begin, limit)
+	if n <= 0 {
+		return nil
+	}
+	list := make([]stores.Cell, 0, n)
+	for _, cell := range c.order[begin : begin+n] {
+		list = append(list, copied(*cell))
+	}
+	return list
+}
+
+// find returns the place of a key in the order, and whether there is such a cell.
+func (c *cells) find(key string) (int, bool) {
+	return slices.BinarySearchFunc(c.order, key, func(cell *stores.Cell, key string) int { return cmp.Compare(cell.Key, key) })
+}
+
+// Read returns the cell of a key, or one with Version 0.
+func (m *Memory) Read(ctx context.Context, key string) (stores.Cell, error) {
+	op := Op{Kind: OpRead, Key: key}
+	fault, err := m.begin(ctx, op)
+	if err != nil {
+		return stores.Cell{}, err
+	}
+	cell := m.Peek(key)
+	if err := m.end(ctx, op, fault); err != nil {
+		return stores.Cell{}, err
+	}
+	return cell, nil
+}
+
+// Swap replaces the value of a cell, if it has that version.
+func (m *Memory) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	op := Op{Kind: OpSwap, Key: key, Version: version, Value: value}
+	fault, err := m.begin(ctx, op)
+	if err != nil {
+		return 0, err
+	}
+	next, conflict := m.cells.swap(key, version, value)
+	if err := m.end(ctx, op, fault); err != nil {
+		return 0, err // a lost reply, conflict or not
+	}
+	return next, conflict
+}
+
+// Peek returns what Read does, but is no operation: it has no faults and calls no
+// hook. It is for a test that looks at a cell unseen.
+func (m *Memory) Peek(key string) stores.Cell {
+	m.cells.mu.Lock()
+	defer m.cells.mu.Unlock()
+	if cell := m.cells.byKey[key]; cell != nil {
+		return copied(*cell)
+	}
+	return stores.Cell{Key: key}
+}
+
+// begin calls the hook, and returns an error if the operation is not to take place,
+// else the fault to pass to end.
+func (m *Memory) begin(ctx context.Context, op Op) (Fault, error) {
+	if err := check(op); err != nil {
+		return None, fmt.Errorf("%v %s: %w", op.Kind, op.Key, err)
+	}
+	fault, err := m.taken()
+	if err != nil {
+		return None, fmt.Errorf("%v %s: %w", op.Kind, op.Key, err)
+	}
+	if m.Before != nil {
+		if f := m.Before(ctx, op); f != None {
+			fault = f
+		}
+	}
+	var spoiled error
+	switch {
+	case fault == None && ctx.Err() == nil, fault == ReplyLost:
+		return fault, nil
+	case fault == Delayed && op.Kind == OpSwap:
+		m.cells.delay(op)
+		fallthrough
+	case fault != None:
+		spoiled = ErrFault
+	}
+	err = failed(ctx, op, spoiled)
+	if m.After != nil {
+		m.After(ctx, op)
+	}
+	return fault, err
+}
+
+// check returns an error for a key or value that no cell can have.
+func check(op Op) error {
+	switch op.Kind {
+	case OpSwap:
+		if err := stores.CheckValue(op.Value); err != nil {
+			return err
+		}
+	case OpList:
+		return nil
+	}
+	return stores.CheckKey(op.Key)
+}
+
+// end calls the other hook, and returns an error if the reply is lost.
+func (m *Memory) end(ctx context.Context, op Op, fault Fault) error {
+	if m.After != nil {
+		m.After(ctx, op)
+	}
+	if fault != None {
+		return failed(ctx, op, ErrFault)
+	}
+	return nil
+}
+
+// failed returns the error of an operation, which wraps fault and the context's.
+func failed(ctx context.Context, op Op, fault error) error {
+	ended := context.Cause(ctx)
+	if err := ctx.Err(); err != nil && ended != err {
+		ended = fmt.Errorf("%w: %w", err, ended)
+	}
+	switch {
+	case fault == nil:
+		return fmt.Errorf("%v %s: %w", op.Kind, op.Key, ended)
+	case ended == nil:
+		return fmt.Errorf("%v %s: %w", op.Kind, op.Key, fault)
+	}
+	return fmt.Errorf("%v %s: %w: %w", op.Kind, op.Key, fault, ended)
+}
+
+// swap is a Swap when it takes effect.
+func (c *cells) swap(key string, version uint64, value []byte) (uint64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cell := c.byKey[key]
+	var is uint64
+	if cell != nil {
+		is = cell.Version
+	}
+	if is != version {
+		return 0, fmt.Errorf("swap %s: version is %d, not %d: %w", key, is, version, stores.ErrConflict)
+	}
+	if cell == nil {
+		cell = &stores.Cell{Key: strings.Clone(key)}
+		c.byKey[cell.Key] = cell
+		at, _ := c.find(key)
+		c.order = slices.Insert(c.order, at, cell)
+	}
+	c.versions++
+	cell.Version = c.versions
+	cell.Value = append([]byte(nil), value...)
+	return cell.Version, nil
+}
+
+// copied returns a cell whose Value is the caller's to change.
+func copied(cell stores.Cell) stores.Cell {
+	cell.Value = append([]byte(nil), cell.Value...)
+	return cell
+}

@@ -1,0 +1,185 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Fail spoils the next n operations of this client, after those that an earlier
+// Fail has spoiled. Where Before asks for a fault, that one counts, and this is
+// used up.
+func (m *Memory) Fail(fault Fault, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for range n {
+		m.next = append(m.next, fault)
+	}
+}
+
+// Heal takes back what is left of every Fail. Writes that are on their way stay
+// there.
+func (m *Memory) Heal() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next = nil
+}
+
+// taken returns the next fault of Fail, or an error after Close.
+func (m *Memory) taken() (Fault, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return None, errClosed
+	}
+	if len(m.next) == 0 {
+		return None, nil
+	}
+	fault := m.next[0]
+	m.next = m.next[1:]
+	return fault, nil
+}
+
+// Late is a write on its way: a Swap that was [Delayed].
+type Late struct {
+	Key     string
+	Version uint64 // that the cell must still have for the write to take effect
+	Value   []byte // not to be changed
+}
+
+// Late returns the writes that are on their way, the oldest first, whichever client
+// sent them.
+func (m *Memory) Late() []Late {
+	m.cells.mu.Lock()
+	defer m.cells.mu.Unlock()
+	return slices.Clone(m.cells.late)
+}
+
+// Deliver lets the i-th write of Late arrive, and reports whether it took effect:
+// it does not if the cell has another version by now, or if there is no i-th.
+func (m *Memory) Deliver(i int) bool {
+	late, ok := m.take(i)
+	if !ok {
+		return false
+	}
+	_, err := m.cells.swap(late.Key, late.Version, late.Value)
+	return err == nil
+}
+
+// Drop lets the i-th write of Late never arrive. It does nothing if there is no
+// i-th.
+func (m *Memory) Drop(i int) { m.take(i) }
+
+func (m *Memory) take(i int) (Late, bool) {
+	c := m.cells
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i < 0 || i >= len(c.late) {
+		return Late{}, false
+	}
+	late := c.late[i]
+	c.late = slices.Delete(c.late, i, i+1)
+	return late, true
+}
+
+func (c *cells) delay(op Op) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.late = append(c.late, Late{op.Key, op.Version, slices.Clone(op.Value)})
+}
+
+// Snapshot copies all cells, and returns a function that puts them back, as a backup or
+// a replica that lags behind does to a server: cells made since then are gone. Versions
+// given afterwards are new ones all the same. restore may be called more than once.
+func (m *Memory) Snapshot() (restore func()) {
+	c := m.cells
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	saved := make([]stores.Cell, len(c.order))
+	for i, cell := range c.order {
+		saved[i] = *cell
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		clear(c.byKey)
+		c.order = nil
+		for _, cell := range saved {
+			c.byKey[cell.Key] = &cell
+			c.order = append(c.order, &cell)
+		}
+	}
+}
+
+// LockingMemory is a [Memory] that is a [stores.Locker].
+type LockingMemory struct{ *Memory }
+
+var (
+	_ stores.Store  = (*Memory)(nil)
+	_ stores.Locker = LockingMemory{}
+)
+
+// Locking returns the same client as a [stores.Locker]. The locks of all clients of
+// the same cells exclude each other.
+func (m *Memory) Locking() LockingMemory { return LockingMemory{m} }
+
+// TryLock locks the cell of a key, or returns an error that wraps
+// [stores.ErrLocked]. A Delayed TryLock is as one that is Unavailable; one whose
+// ReplyLost has locked nothing, either: the lock is in the process itself.
+func (m LockingMemory) TryLock(ctx context.Context, key string) (unlock func(), err error) {
+	op := Op{Kind: OpLock, Key: key}
+	fault, err := m.begin(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	var mine *held
+	if fault == None {
+		mine, err = m.lock(key)
+	}
+	if spoiled := m.end(ctx, op, fault); spoiled != nil {
+		return nil, spoiled
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() { m.cells.unlock(key, mine) }, nil
+}
+
+// Crash frees every cell that this client has locked, as the end of its process
+// does. The unlock functions that it was given do nothing from then on. The client
+// can be used again, as the process that is started next.
+func (m *Memory) Crash() {
+	m.cells.mu.Lock()
+	defer m.cells.mu.Unlock()
+	for key, lock := range m.cells.locks {
+		if lock.by == m {
+			delete(m.cells.locks, key)
+		}
+	}
+}
+
+// held is one locking of a cell.
+type held struct{ by *Memory }
+
+func (m *Memory) lock(key string) (*held, error) {
+	c := m.cells
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.locks[key] != nil {
+		return nil, fmt.Errorf("lock %s: %w", key, stores.ErrLocked)
+	}
+	lock := &held{by: m}
+	c.locks[key] = lock
+	return lock, nil
+}
+
+// unlock frees a cell, unless it has been freed and locked again since.
+func (c *cells) unlock(key string, lock *held) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.locks[key] == lock {
+		delete(c.locks, key)
+	}
+}

@@ -1,0 +1,261 @@
+package storetest
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A Direction is that in which bytes go through a [Proxy].
+type Direction int
+
+// The directions.
+const (
+	ToServer Direction = iota
+	ToClient
+)
+
+// Proxy stands between the clients of a server and the server, as the network does,
+// and does to their bytes what the test says. It passes everything on, until told
+// otherwise. It is safe for use by several goroutines at once.
+type Proxy struct {
+	server   string
+	listener net.Listener
+
+	mu      sync.Mutex
+	changed *sync.Cond // any field that mu guards
+	held    [2]bool
+	passing [2]int // chunks that go through although their direction is held
+	refuse  bool
+	closed  bool
+	conns   map[*proxied]struct{}
+	running sync.WaitGroup
+}
+
+// proxied is one connection through a Proxy.
+type proxied struct {
+	ends  [2]net.Conn // by the direction that is read from it: the client's, the server's
+	chunk [2][][]byte // on their way; nil is the end of the stream
+	over  [2]bool     // nothing is sent on any more
+	cut   bool
+}
+
+// NewProxy returns a Proxy to the server at an address, "host:port". It lives until
+// the test ends.
+func NewProxy(t testing.TB, server string) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("proxy: %v", err)
+	}
+	p := &Proxy{server: server, listener: listener, conns: make(map[*proxied]struct{})}
+	p.changed = sync.NewCond(&p.mu)
+	p.running.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Addr returns the address for the clients, "host:port".
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Hold keeps back, from now on and on all connections, the bytes that go in a
+// direction. They are not lost: Pass, Resume or Cut decide on them. Connections that
+// are made meanwhile are held, too.
+func (p *Proxy) Hold(d Direction) { p.set(func() { p.held[d] = true }) }
+
+// Pass lets one of the held pieces go through: what one end sent at once, or a part
+// of it. If none is held, it does nothing.
+func (p *Proxy) Pass(d Direction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting(d) > 0 {
+		p.passing[d]++
+		p.changed.Broadcast()
+		for p.passing[d] > 0 && p.waiting(d) > 0 {
+			p.changed.Wait()
+		}
+		p.passing[d] = 0
+	}
+}
+
+// Resume lets everything through again, the held bytes first. The bytes of a client
+// that has gone away meanwhile do arrive at the server.
+func (p *Proxy) Resume() { p.set(func() { p.held = [2]bool{}; p.refuse = false }) }
+
+// Refuse closes new connections as soon as they are made, until Resume.
+func (p *Proxy) Refuse() { p.set(func() { p.refuse = true }) }
+
+// Cut closes all connections and loses the bytes that are held. New connections are
+// as before.
+func (p *Proxy) Cut() {
+	p.set(func() {
+		for c := range p.conns {
+			p.cut(c)
+		}
+	})
+}
+
+// Held waits until bytes are held in a direction, and reports whether there are any
+// when the time has passed.
+func (p *Proxy) Held(d Direction, within time.Duration) bool {
+	late := false
+	timer := time.AfterFunc(within, func() { p.set(func() { late = true }) })
+	defer timer.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.waiting(d) == 0 && !late {
+		p.changed.Wait()
+	}
+	return p.waiting(d) > 0
+}
+
+// set makes a change and wakes all who wait for one.
+func (p *Proxy) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	p.changed.Broadcast()
+}
+
+// waiting returns how many pieces are held. The end of a stream is none.
+func (p *Proxy) waiting(d Direction) int {
+	if !p.held[d] {
+		return 0
+	}
+	n := 0
+	for c := range p.conns {
+		for _, chunk := range c.chunk[d] {
+			if chunk != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		p.running.Go(func() { p.connect(client) })
+	}
+}
+
+func (p *Proxy) connect(client net.Conn) {
+	p.mu.Lock()
+	refuse := p.refuse || p.closed
+	p.mu.Unlock()
+	var server net.Conn
+	var err error
+	if !refuse {
+		server, err = net.DialTimeout("tcp", p.server, patience)
+	}
+	if refuse || err != nil {
+		_ = client.Close()
+		return
+	}
+	c := &proxied{ends: [2]net.Conn{ToServer: client, ToClient: server}}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuse || p.closed {
+		p.cut(c)
+		return
+	}
+	p.conns[c] = struct{}{}
+	for _, d := range []Direction{ToServer, ToClient} {
+		p.running.Go(func() { p.receive(c, d) })
+		p.running.Go(func() { p.send(c, d) })
+	}
+}
+
+// receive takes what comes in, held or not, so that an end that goes away after it
+// has sent something has sent it.
+func (p *Proxy) receive(c *proxied, d Direction) {
+	for {
+		buffer := make([]byte, 64<<10)
+		n, err := c.ends[d].Read(buffer)
+		p.mu.Lock()
+		if n > 0 && !c.over[d] {
+			c.chunk[d] = append(c.chunk[d], buffer[:n])
+		}
+		if err != nil && !c.over[d] {
+			c.chunk[d] = append(c.chunk[d], nil)
+		}
+		p.changed.Broadcast()
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) send(c *proxied, d Direction) {
+	to := c.ends[1-d]
+	for {
+		chunk, ok := p.next(c, d)
+		if !ok {
+			return
+		}
+		if chunk == nil {
+			if tcp, ok := to.(*net.TCPConn); ok {
+				_ = tcp.CloseWrite()
+			}
+			break
+		}
+		if _, err := to.Write(chunk); err != nil {
+			break
+		}
+	}
+	// The other end may still have something to say, unless it has gone as well.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.over[d] = true
+	c.chunk[d] = nil
+	if c.over[1-d] {
+		p.cut(c)
+	}
+	p.changed.Broadcast()
+}
+
+// next waits until a piece may go through, and takes it. It returns false when the
+// connection is cut.
+func (p *Proxy) next(c *proxied, d Direction) ([]byte, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !c.cut && (len(c.chunk[d]) == 0 || p.held[d] && (p.passing[d] == 0 || c.chunk[d][0] == nil)) {
+		p.changed.Wait()
+	}
+	if c.cut {
+		return nil, false
+	}
+	chunk := c.chunk[d][0]
+	c.chunk[d] = c.chunk[d][1:]
+	if p.held[d] {
+		p.passing[d]--
+	}
+	p.changed.Broadcast()
+	return chunk, true
+}
+
+// cut closes a connection. It is called with the lock.
+func (p *Proxy) cut(c *proxied) {
+	c.cut = true
+	delete(p.conns, c)
+	for _, end := range c.ends {
+		_ = end.Close()
+	}
+}
+
+func (p *Proxy) close() {
+	_ = p.listener.Close()
+	p.set(func() { p.closed = true })
+	p.Cut()
+	p.running.Wait()
+}

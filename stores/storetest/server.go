@@ -1,0 +1,307 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Server is the server behind a [stores.Store], for [TestServer].
+type Server struct {
+	// Addr is where it listens, "host:port". It is the same after each Start.
+	Addr string
+
+	// Open returns an independent client of the cells of a namespace by the server
+	// at addr, which is either Addr or a proxy's. It takes no other way to the
+	// server, such as an address that the server has told it. It leaves cleaning up
+	// to t.Cleanup, and calls t.Fatal if it fails.
+	Open func(t testing.TB, addr, namespace string) stores.Store
+
+	// Kill ends the server at once, as kill -9 does, and returns when it has gone.
+	Kill func() error
+
+	// Start starts it again, on what it has stored, and returns when it is ready.
+	Start func() error
+}
+
+const (
+	brief    = 2 * time.Second        // for an operation that cannot succeed
+	ample    = 10 * time.Second       // for one, in which something must happen first
+	glimpse  = 500 * time.Millisecond // for one that is to be too slow
+	maxSteps = 64                     // of one Swap through a held connection
+)
+
+// recovery is for a client to be in touch with its server again.
+var recovery = 60 * time.Second // a variable for our own tests
+
+// TestServer checks, in one subtest for each fault, what a [stores.Store] makes of a
+// server that dies, of a connection that is cut before or after the write has
+// reached it, and of answers that come too late. It needs a server of its own: one
+// that others use is killed under them.
+//
+// Whatever a Store does about a lost connection, by itself or by its driver, such as
+// to send a write again, it must not return [stores.ErrConflict] for a write that was
+// its own. And a client must recover when the server does, without being made anew.
+func TestServer(t *testing.T, s Server) {
+	for _, check := range []struct {
+		name string
+		run  func(*testing.T, Server)
+	}{
+		{"cut before the write", testCutBefore},
+		{"cut after the write", func(t *testing.T, s Server) { testCutAfter(t, s, true) }},
+		{"cut after the write, connected again", func(t *testing.T, s Server) { testCutAfter(t, s, false) }},
+		{"cut anywhere", testCutAnywhere},
+		{"slow answer", testSlowAnswer},
+		{"late write", testLateWrite},
+		{"killed", testKilled},
+	} {
+		t.Run(check.name, func(t *testing.T) { check.run(t, s) })
+	}
+}
+
+// rig is a client through a proxy, another beside it, and a cell that both know.
+type rig struct {
+	*Proxy
+	through, beside client
+	cell            stores.Cell
+}
+
+func newRig(t *testing.T, s Server) *rig {
+	t.Helper()
+	name := fresh()
+	p := NewProxy(t, s.Addr)
+	r := &rig{
+		Proxy:   p,
+		through: client{t, s.Open(t, p.Addr(), name)},
+		beside:  client{t, s.Open(t, s.Addr, name)},
+	}
+	// The client has then done the work that comes once.
+	r.cell = r.through.swap(r.through.swap(absent(1), "old"), "old")
+	r.through.holds(r.cell)
+	r.beside.holds(r.cell)
+	return r
+}
+
+// outcome is what a Swap returned.
+type outcome struct {
+	cell stores.Cell
+	err  error
+	took time.Duration
+}
+
+// start begins to write "unknown", in time.
+func (r *rig) start(within time.Duration) <-chan outcome {
+	done := make(chan outcome, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		begin := time.Now()
+		version, err := r.through.Swap(ctx, r.cell.Key, r.cell.Version, []byte("unknown"))
+		done <- outcome{stores.Cell{Key: r.cell.Key, Version: version, Value: []byte("unknown")}, err, time.Since(begin)}
+	}()
+	return done
+}
+
+// end waits for the Swap to return. It must not say that there was another write.
+func (r *rig) end(t *testing.T, done <-chan outcome, within time.Duration) outcome {
+	t.Helper()
+	var o outcome
+	select {
+	case o = <-done:
+	case <-time.After(within + recovery):
+		t.Fatalf("Swap, which had %v, has not returned %v later", within, recovery)
+	}
+	if o.took > within+soon {
+		t.Errorf("Swap, which had %v, returned after %v", within, o.took)
+	}
+	if errors.Is(o.err, stores.ErrConflict) {
+		t.Fatalf("Swap: %v, but there was no other write: it takes its own, or none, for another's", o.err)
+	}
+	t.Logf("Swap returned after %v: %v", o.took.Round(time.Millisecond), o.err)
+	return o
+}
+
+// settle waits until the client is in touch again. It must see the old cell or the
+// new one, and the latter if Swap has said so or landed.
+func (r *rig) settle(t *testing.T, o outcome, landed bool) {
+	t.Helper()
+	is := recovered(t, r.through, r.cell.Key)
+	switch {
+	case o.err == nil && !same(is, o.cell):
+		t.Fatalf("Swap returned %v, and the cell is %v", show(o.cell), show(is))
+	case o.err == nil, !landed && same(is, r.cell):
+	case is.Version == r.cell.Version || string(is.Value) != "unknown":
+		t.Fatalf("the cell is %v, neither %v nor what was written", show(is), show(r.cell))
+	}
+	r.cell = lands(r.beside, r.cell)
+	r.writes(t)
+}
+
+// writes checks that the client can write again. It may need some attempts, to
+// notice which of its connections are dead.
+func (r *rig) writes(t *testing.T) {
+	t.Helper()
+	var err error
+	for begin := time.Now(); time.Since(begin) < recovery; {
+		is := recovered(t, r.through, r.cell.Key)
+		ctx, cancel := context.WithTimeout(context.Background(), brief)
+		var version uint64
+		version, err = r.through.Swap(ctx, is.Key, is.Version, []byte("again"))
+		cancel()
+		if err == nil {
+			r.beside.holds(stores.Cell{Key: is.Key, Version: version, Value: []byte("again")})
+			return
+		}
+		pause()
+	}
+	t.Fatalf("the client has not written for %v: %v", recovery, err)
+}
+
+// recovered reads until the client is in touch with the server.
+func recovered(t testing.TB, c client, key string) stores.Cell {
+	t.Helper()
+	var err error
+	for begin := time.Now(); time.Since(begin) < recovery; {
+		var cell stores.Cell
+		ctx, cancel := context.WithTimeout(context.Background(), brief)
+		cell, err = c.Read(ctx, key)
+		cancel()
+		if err == nil {
+			return cell
+		}
+		pause()
+	}
+	t.Fatalf("the client has not recovered after %v: %v", recovery, err)
+	return stores.Cell{}
+}
+
+// pause keeps a loop that tries again from taking the whole machine.
+func pause() { time.Sleep(5 * time.Millisecond) }
+
+func testCutBefore(t *testing.T, s Server) {
+	r := newRig(t, s)
+	r.Hold(ToServer)
+	done := r.start(ample)
+	if !r.Held(ToServer, ample) {
+		t.Fatal("Swap has sent nothing to the server")
+	}
+	r.Refuse()
+	r.Cut()
+	o := r.end(t, done, ample)
+	if o.err == nil {
+		t.Fatal("Swap returned nil, and nothing has reached the server")
+	}
+	r.beside.holds(r.cell)
+	r.Resume()
+	r.settle(t, o, false)
+}
+
+func testCutAfter(t *testing.T, s Server, refuse bool) {
+	r := newRig(t, s)
+	r.Hold(ToClient)
+	done := r.start(recovery)
+	r.untilWritten(t)
+	if refuse {
+		r.Refuse()
+	}
+	r.Cut()
+	within := recovery
+	if !refuse {
+		r.Resume()
+	}
+	o := r.end(t, done, within)
+	if o.err == nil && refuse {
+		t.Fatal("Swap returned nil without an answer")
+	}
+	r.Resume()
+	r.settle(t, o, true)
+}
+
+// untilWritten lets answers to the client through until the next one is that of a
+// server that has written.
+func (r *rig) untilWritten(t *testing.T) {
+	t.Helper()
+	for range maxSteps {
+		if !r.Held(ToClient, patience) {
+			t.Fatal("the server does not answer")
+		}
+		if is := r.beside.read(r.cell.Key); is.Version != r.cell.Version {
+			return
+		}
+		r.Pass(ToClient)
+	}
+	t.Fatalf("%d answers to one Swap, and it has written nothing", maxSteps)
+}
+
+// The connection is cut when a number of pieces have gone through, for each number
+// that a Swap needs, in either direction.
+func testCutAnywhere(t *testing.T, s Server) {
+	for _, d := range []Direction{ToServer, ToClient} {
+		cuts := 0
+		for n := range maxSteps {
+			r := newRig(t, s)
+			r.Hold(d)
+			within, look := brief, glimpse
+			if n == 0 { // there is something to cut, however slow the server is
+				within, look = ample, ample
+			}
+			done := r.start(within)
+			passed := 0
+			for passed < n && r.Held(d, look) {
+				r.Pass(d)
+				passed++
+			}
+			cut := passed == n && r.Held(d, look)
+			if cut {
+				cuts++
+				r.Cut()
+			}
+			r.Resume()
+			r.settle(t, r.end(t, done, within), false)
+			if !cut {
+				break
+			}
+		}
+		if cuts == 0 {
+			t.Errorf("no connection was cut, direction %d", d)
+		}
+	}
+}
+
+func testSlowAnswer(t *testing.T, s Server) {
+	for _, d := range []Direction{ToServer, ToClient} {
+		r := newRig(t, s)
+		r.Hold(d)
+		o := r.end(t, r.start(glimpse), glimpse)
+		if o.err == nil {
+			t.Fatal("Swap returned nil without an answer")
+		}
+		if !errors.Is(o.err, context.DeadlineExceeded) {
+			t.Errorf("Swap: error %v, want one that wraps %q", o.err, context.DeadlineExceeded)
+		}
+		r.Resume()
+		r.settle(t, o, false)
+	}
+}
+
+// A write arrives when its client has long given up, and another has written.
+func testLateWrite(t *testing.T, s Server) {
+	r := newRig(t, s)
+	r.Hold(ToServer)
+	if o := r.end(t, r.start(glimpse), glimpse); o.err == nil {
+		t.Fatal("Swap returned nil, and nothing has reached the server")
+	}
+	next := r.beside.swap(r.cell, "by another")
+	r.Resume()
+	for i := range 50 {
+		if is := recovered(t, r.through, r.cell.Key); !same(is, next) {
+			t.Fatalf("the cell is %v, want %v: the late write has looked at no version", show(is), show(next))
+		}
+		r.beside.swap(r.beside.read(node(2)), fmt.Sprint("let time pass ", i))
+	}
+	r.writes(t)
+}

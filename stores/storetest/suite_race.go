@@ -1,0 +1,240 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// limited returns a context for a few operations on a store that is well.
+func limited() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), patience)
+}
+
+// parallel runs n workers and reports their errors.
+func parallel(t *testing.T, n int, work func(worker int) error) {
+	t.Helper()
+	errs := make([]error, n)
+	var workers sync.WaitGroup
+	for i := range n {
+		workers.Go(func() { errs[i] = work(i) })
+	}
+	workers.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open several clients of the same new cells.
+func several(t *testing.T, n int, open opener) []client {
+	t.Helper()
+	name := fresh()
+	clients := make([]client, n)
+	for i := range clients {
+		clients[i] = client{t, open(t, name)}
+	}
+	return clients
+}
+
+func testRaceToCreate(t *testing.T, open opener) {
+	const nodes, racers = 30, 8
+	clients := several(t, racers, open)
+	var won [nodes]atomic.Int32
+	var winner [nodes]atomic.Pointer[stores.Cell]
+	parallel(t, racers, func(worker int) error {
+		for n := range nodes {
+			cell, ok, err := clients[worker].trySwap(absent(n), fmt.Sprint("by ", worker))
+			if err != nil {
+				return err
+			}
+			if ok {
+				won[n].Add(1)
+				winner[n].Store(&cell)
+			}
+		}
+		return nil
+	})
+	for n := range nodes {
+		if times := won[n].Load(); times != 1 {
+			t.Fatalf("cell %d was created %d times", n, times)
+		}
+		clients[n%racers].holds(*winner[n].Load())
+	}
+}
+
+// Clients, some of them used by several goroutines, count up one number together.
+func testRaceToSwap(t *testing.T, open opener) {
+	const racers, clientsOfThem, each = 12, 6, 25
+	clients := several(t, clientsOfThem, open)
+	clients[0].swap(absent(1), "0")
+
+	var mu sync.Mutex
+	next := make(map[uint64]stores.Cell) // by the version that a winner replaced
+	deadline := time.Now().Add(4 * patience)
+	parallel(t, racers, func(worker int) error {
+		c := clients[worker%clientsOfThem]
+		for won := 0; won < each; {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("%d writes of %d in %v: all writers are in conflict", won, each, 4*patience)
+			}
+			ctx, cancel := limited()
+			old, err := c.Read(ctx, node(1))
+			cancel()
+			if err != nil {
+				return err
+			}
+			n, err := strconv.Atoi(string(old.Value))
+			if err != nil {
+				return err
+			}
+			cell, ok, err := c.trySwap(old, strconv.Itoa(n+1))
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			won++
+			mu.Lock()
+			other, twice := next[old.Version]
+			next[old.Version] = cell
+			mu.Unlock()
+			if twice {
+				return fmt.Errorf("two writes replaced version %d: %v and %v", old.Version, show(other), show(cell))
+			}
+		}
+		return nil
+	})
+	if end := clients[1].read(node(1)); string(end.Value) != strconv.Itoa(racers*each) {
+		t.Fatalf("%d writes were acknowledged, and the cell is %v", racers*each, show(end))
+	}
+}
+
+func testEndedBefore(t *testing.T, open opener) {
+	c := one(t, open)
+	cell := c.swap(absent(1), "before")
+	for _, ends := range endings {
+		ctx, cancel := ends.after(-time.Hour)
+		<-ctx.Done()
+		for _, op := range operations(c, cell) {
+			begin := time.Now()
+			err := op.run(ctx)
+			if !errors.Is(err, ends.as) {
+				t.Errorf("%s: error %v, want one that wraps %q", op.name, err, ends.as)
+			}
+			if took := time.Since(begin); took > soon {
+				t.Errorf("%s: returned after %v", op.name, took)
+			}
+		}
+		cancel()
+		// The write may have landed all the same; then the cell holds its value.
+		cell = lands(c, cell)
+	}
+}
+
+type operation struct {
+	name string
+	run  func(context.Context) error
+}
+
+func operations(c client, cell stores.Cell) []operation {
+	ops := []operation{
+		{"List", func(ctx context.Context) error { _, err := c.List(ctx, "", "\x7f", all); return err }},
+		{"Read", func(ctx context.Context) error { _, err := c.Read(ctx, cell.Key); return err }},
+		{"Swap", func(ctx context.Context) error {
+			_, err := c.Swap(ctx, cell.Key, cell.Version, []byte("unknown"))
+			return err
+		}},
+	}
+	if locker, ok := c.Store.(stores.Locker); ok {
+		ops = append(ops, operation{"TryLock", func(ctx context.Context) error {
+			unlock, err := locker.TryLock(ctx, cell.Key)
+			if err == nil {
+				unlock()
+			}
+			return err
+		}})
+	}
+	return ops
+}
+
+// lands returns the cell after one write to old with an unknown outcome, and checks
+// that the cell is the one or the other, and can be written.
+func lands(c client, old stores.Cell) stores.Cell {
+	c.t.Helper()
+	for {
+		is := c.read(old.Key)
+		if !same(is, old) && (is.Version == old.Version || string(is.Value) != "unknown") {
+			c.t.Fatalf("the cell is %v, neither %v nor what was written", show(is), show(old))
+		}
+		next, ok, err := c.trySwap(is, "known")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if ok {
+			return next
+		}
+		if is.Version != old.Version {
+			c.t.Fatalf("Swap at version %d: conflict, but there was no other write", is.Version)
+		}
+		// The write has come late, between the Read and the Swap. It does so once.
+	}
+}
+
+// The context ends at some moment of each operation; at which one, the store's
+// speed decides, and the waiting times take it from far too short to long enough.
+func testEndsDuring(t *testing.T, open opener) {
+	c := one(t, open)
+	cell := c.swap(absent(1), "before")
+	succeeded := 0
+	for wait := time.Microsecond; wait < soon && succeeded < 10; wait = wait*5/4 + 1 {
+		for _, ends := range endings {
+			ctx, cancel := ends.after(wait)
+			all := true
+			for _, op := range operations(c, cell) {
+				begin := time.Now()
+				err := op.run(ctx)
+				all = all && err == nil
+				if err != nil && !errors.Is(err, ends.as) {
+					t.Errorf("%s, with a context that ends after %v: error %v, want one that wraps %q", op.name, wait, err, ends.as)
+				}
+				if took := time.Since(begin); took > wait+soon {
+					t.Errorf("%s, with a context that ends after %v: returned after %v", op.name, wait, took)
+				}
+			}
+			cancel()
+			if t.Failed() {
+				return
+			}
+			if all {
+				succeeded++
+			}
+			cell = lands(c, cell)
+		}
+	}
+	if succeeded == 0 {
+		t.Errorf("an operation takes longer than %v", soon)
+	}
+}
+
+// endings are the ways in which a context ends.
+var endings = []struct {
+	as    error
+	after func(time.Duration) (context.Context, context.CancelFunc)
+}{
+	{context.DeadlineExceeded, func(d time.Duration) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(context.Background(), d)
+	}},
+	{context.Canceled, func(d time.Duration) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(d, cancel)
+		return ctx, cancel
+	}},
+}

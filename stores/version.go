@@ -1,0 +1,33 @@
+package stores
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// versionStep is the greatest difference between a version of a cell and the next one.
+// Random steps of up to 2³² leave room for about 2³² writes to each cell.
+const versionStep = 1 << 32
+
+// NextVersion checks what a Swap was given, and returns the version of the new value: a
+// random step from 1 to 2³² above version, and below 2⁶³. Engines call it before they
+// send anything.
+//
+// Its error is that of [CheckKey] or [CheckValue], or [ErrConflict] for a version that is
+// too great for any cell to have it.
+//
+// A store that was restored from a backup takes other writes in the place of those that
+// it lost. A version that only counts up would give both the same versions, and a Swap
+// by a process that saw a lost write would change a cell that it has never seen.
+func NextVersion(key string, version uint64, value []byte) (uint64, error) {
+	if err := CheckKey(key); err != nil {
+		return 0, err
+	}
+	if err := CheckValue(value); err != nil {
+		return 0, err
+	}
+	if version > 1<<63-1-versionStep {
+		return 0, fmt.Errorf("%w: no cell has the version %d", ErrConflict, version)
+	}
+	return version + 1 + rand.Uint64N(versionStep), nil
+}
