@@ -22,7 +22,7 @@ func fake(id string) measure.Section {
 			cell := results.Cell{Samples: []float64{run.Rand.Float64(), run.Rand.Float64(), run.Budget.Seconds()}}
 			return results.Section{
 				Targets: []results.Target{{ID: id + "-target", Text: "At most 50", Want: 50, AtMost: true, Got: cell}},
-				Tables:  []results.Table{{ID: id, Title: "Table of " + id, RowName: "case", Columns: []results.Column{{ID: "s", Title: "time", Unit: "s"}}, Rows: []results.Row{{Name: "case", Cells: []results.Cell{cell}}},
+				Tables: []results.Table{{ID: id, Title: "Table of " + id, RowName: "case", Columns: []results.Column{{ID: "s", Title: "time", Unit: "s"}}, Rows: []results.Row{{Name: "case", Cells: []results.Cell{cell}}},
 					Charts: []results.Chart{{ID: id + "-chart", Title: "Chart of " + id}}}},
 			}
 		},

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // fixed makes a generator with a fixed node number.
@@ -23,7 +23,7 @@ func fixed(layout snowflake.Layout, opts ...generator.Option) opener {
 // generator issues.
 func leased(layout snowflake.Layout) opener {
 	return func(ctx context.Context) (*generator.Generator, error) {
-		keeper, err := lease.Claim(ctx, leasetest.NewMemory(), lease.WithLayout(layout),
+		keeper, err := lease.Claim(ctx, storetest.NewMemory(), lease.WithLayout(layout),
 			lease.WithWindow(time.Second), lease.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			return nil, err

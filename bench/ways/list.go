@@ -14,10 +14,10 @@ import (
 
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/bench/servers"
-	mysqlstore "github.com/tickflake/tickflake/stores/mysql"
-	postgresstore "github.com/tickflake/tickflake/stores/postgres"
-	redisstore "github.com/tickflake/tickflake/stores/redis"
-	zookeeperstore "github.com/tickflake/tickflake/stores/zookeeper"
+	_ "github.com/tickflake/tickflake/stores/mysql" // the engines of the leases
+	_ "github.com/tickflake/tickflake/stores/postgres"
+	_ "github.com/tickflake/tickflake/stores/redis"
+	_ "github.com/tickflake/tickflake/stores/zookeeper"
 )
 
 // list is all ways, in the order of the report.
@@ -43,7 +43,7 @@ func list() []way {
 			const update = "UPDATE segments SET last = last + $1 WHERE tag = 'order' RETURNING last"
 			return last, db.QueryRowContext(ctx, update, n).Scan(&last)
 		}),
-	}, leased("PostgreSQL", postgres, postgresstore.Open), {
+	}, leased("PostgreSQL", postgres[0]), {
 		name: "MariaDB sequence", needs: maria,
 		note:  "NEXT VALUE FOR: one request; the server reserves 1000 at a time by default",
 		setUp: statements("CREATE SEQUENCE ids"),
@@ -68,7 +68,7 @@ func list() []way {
 		note:  "as Leaf does it: from 1000 up to 512,000, the next prefetched",
 		setUp: segmentTable("growing"),
 		open:  inSegments(1_000_000, update("growing")),
-	}, leased("MariaDB", maria, mysqlstore.Open), {
+	}, leased("MariaDB", maria[0]), {
 		name: "Redis INCR, as shipped", needs: []place{redisAsShipped},
 		note: "one request; a crash forgets the last numbers, which are then issued again",
 		open: redisClient(incr),
@@ -82,7 +82,7 @@ func list() []way {
 		open: redisClient(func(c *redis.Client) func(context.Context) (int64, error) {
 			return newSegments(func(ctx context.Context, n int64) (int64, error) { return c.IncrBy(ctx, "segments", n).Result() }).Next
 		}),
-	}, leased("Redis", []place{redisSynced}, redisstore.Open), {
+	}, leased("Redis", redisSynced), {
 		name: "ZooKeeper sequential node per ID", needs: []place{zooKeeper}, published: "10,000 in 9,443 ms",
 		note:  "one request and one sync; the nodes stay, and the numbers end at 2³¹",
 		setUp: makeNode("/ids", ""),
@@ -94,7 +94,7 @@ func list() []way {
 		open: zooKeeperClient(func(conn *zk.Conn) func(context.Context) (int64, error) {
 			return newSegments(func(ctx context.Context, n int64) (int64, error) { return addTo(ctx, conn, "/counter", n) }).Next
 		}),
-	}, leased("ZooKeeper", []place{zooKeeper}, zookeeperstore.Open)}
+	}, leased("ZooKeeper", zooKeeper)}
 	for i := range all {
 		if all[i].group == "" {
 			all[i].group = results.Peers

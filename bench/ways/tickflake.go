@@ -32,33 +32,19 @@ func alone() way {
 	}
 }
 
-// store is a [lease.Store] that can be closed.
-type store interface {
-	lease.Store
-	Close() error
-}
-
 // leased is tickflake under a lease in a server.
-func leased[S store](server string, needs []place, open func(context.Context, string) (S, error)) way {
+func leased(server string, p place) way {
 	return way{
-		name: "tickflake, lease in " + server, group: results.Ours, needs: needs,
+		name: "tickflake, lease in " + server, group: results.Ours, needs: []place{p},
 		note: "no request for an ID; one write every ten seconds",
 		open: func(ctx context.Context, on []*servers.Server, _ int) (client, error) {
-			s, err := open(ctx, on[0].URL)
+			opening, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			g, err := generator.Open(opening, on[0].URL, generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler))))
 			if err != nil {
 				return client{}, err
 			}
-			claiming, cancel := context.WithTimeout(ctx, 10*time.Second)
-			defer cancel()
-			keeper, err := lease.Claim(claiming, s, lease.WithLogger(slog.New(slog.DiscardHandler)))
-			if err != nil {
-				return client{}, errors.Join(err, s.Close())
-			}
-			g, err := generator.New(generator.WithLease(keeper))
-			if err != nil {
-				return client{}, errors.Join(err, keeper.Close(), s.Close())
-			}
-			return client{next: nextOf(g), close: func() error { return errors.Join(g.Close(), s.Close()) }}, nil
+			return client{next: nextOf(g), close: g.Close}, nil
 		},
 	}
 }
