@@ -156,7 +156,7 @@ func grid(rows []*row, all []generatortest.Scenario, t results.Table, column res
 
 // summary counts the cells of each row.
 func summary(rows []*row, all []generatortest.Scenario) results.Table {
-	t := results.Table{ID: "faults-summary", Title: "Number ofault strings by outcome", RowName: "generator",
+	t := results.Table{ID: "faults-summary", Title: "Number of faults by outcome", RowName: "generator",
 		Charts: []results.Chart{{ID: "faults-summary", Title: "Faults by outcome", YLabel: "faults"}}}
 	for _, c := range [][2]string{{"fine", "✓ unnoticed"}, {"price", "at a price"}, {"wrong", "✗ wrong"}, {"none", "– not run"}} {
 		t.Columns = append(t.Columns, results.Column{ID: c[0], Title: c[1]})
