@@ -132,12 +132,11 @@ func TestInBrowser(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			t.Run(fmt.Sprintf("%s, %d pixels", scheme, width), func(t *testing.T) {
 				tab, w := open(t, ctx, address, width, scheme)
-				require.NoError(t, chromedp.Do(tab, chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach(d => d.open = true)`)))
 				got, err := chromedp.Run(tab, chromedp.Evaluate[look](probe))
 				require.NoError(t, err)
 				assert.EqualValues(t, width, got.Width)
 				assert.Zero(t, got.Overflow, "the page scrolls sideways")
-				require.Greater(t, len(got.Texts), 1000)
+				require.Greater(t, len(got.Texts), 500)
 				for _, text := range got.Texts {
 					assert.GreaterOrEqual(t, text.Contrast, 4.5, "%q can hardly be read", text.What)
 				}
