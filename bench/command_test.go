@@ -149,7 +149,7 @@ func TestOutputThatCannotBeWrittenIsFoundFirst(t *testing.T) {
 	assert.NotContains(t, got.err, "1/1", "nothing was measured")
 }
 
-// What cannot be written at the end does not cost the summary.
+// The summary is printed even if a file cannot be written.
 func TestSummaryOfWhatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "report.md", "x"), 0o755))
@@ -179,7 +179,7 @@ func TestOutLeavesOthersFilesAlone(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "charts", "two-chart.svg"), "of a run before")
 }
 
-// render writes again what a run has written, and --publish writes it into docs.
+// render writes the files of a run again, and --publish writes them into docs.
 func TestRenderAndPublish(t *testing.T) {
 	sections := []measure.Section{fake("one"), fake("two")}
 	root := clone(t)

@@ -41,7 +41,7 @@ func with(id string, measured func(context.Context, *measure.Run) results.Sectio
 	return s
 }
 
-// did is what came of a command line.
+// did is the outcome of a command line.
 type did struct {
 	code     int
 	out, err string

@@ -19,7 +19,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
-// What one section does wrong does not cost the others their results.
+// The failure of one section leaves the results of the others.
 func TestFailuresStayAtHome(t *testing.T) {
 	sections := []measure.Section{
 		fake("one"),

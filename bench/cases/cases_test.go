@@ -109,7 +109,7 @@ func TestLoopsOfOthersIssueAsManyAsTheyAreTold(t *testing.T) {
 	}
 }
 
-// What is asked for is shared out, to the last one, and whatever fails is told.
+// The loops share out all IDs, and Together returns their errors.
 func TestTogether(t *testing.T) {
 	var sum atomic.Int64
 	count := func(n int) error {

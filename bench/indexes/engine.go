@@ -8,7 +8,7 @@ import (
 	"github.com/tickflake/tickflake/bench/servers"
 )
 
-// engine is what differs between the servers.
+// engine has the differences between the servers.
 type engine struct {
 	kind        servers.Kind
 	id          string // in those of tables and charts

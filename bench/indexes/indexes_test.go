@@ -94,7 +94,7 @@ func TestBothEngines(t *testing.T) {
 	assert.Contains(t, verdict(section), "rows per second with tickflake IDs")
 }
 
-// What is full takes no more rows, though there is time.
+// A full table gets no more rows, though there is time.
 func TestTablesGetWhatIsPlanned(t *testing.T) {
 	for _, e := range engines() {
 		t.Run(string(e.kind), func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestNoServers(t *testing.T) {
 	assert.Equal(t, []string{"PostgreSQL does not run here: it is not installed.", "MariaDB does not run here: it is not installed."}, section.Notes)
 }
 
-// What the verdict says follows from the cells.
+// The verdict follows from the cells.
 func TestVerdict(t *testing.T) {
 	made := func(name string, group results.Group, rate, index float64) *subject {
 		s := &subject{key: key{name: name, group: group}, rows: 6000, size: size{index: index * 6000, whole: index * 6000, splits: 6 * index}}

@@ -12,7 +12,7 @@ import (
 // points is how many there are in a chart of lines.
 const points = 10
 
-// report makes the section of what was measured.
+// report makes the section of the trials.
 func report(p plan, trials []*trial) results.Section {
 	var s results.Section
 	runs := false

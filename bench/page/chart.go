@@ -150,7 +150,7 @@ func style(shade string) text.Style {
 	return text.Style{Color: colour(shade), Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: 12}, Handler: plot.DefaultTextHandler}
 }
 
-// drawing is a chart with what it shows.
+// drawing is a chart with its table.
 type drawing struct {
 	results.Chart
 	table   *results.Table

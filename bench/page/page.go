@@ -56,7 +56,7 @@ func Markdown(to io.Writer, r *results.Report, folder string) error {
 	return markdownForm.Execute(to, view{r, folder})
 }
 
-// Summary writes what the report comes to, for a terminal.
+// Summary writes the targets and verdicts, for a terminal.
 func Summary(to io.Writer, r *results.Report) error { return summaryForm.Execute(to, view{r, ""}) }
 
 // Charts returns the drawings of the report by their file names. There is none of a chart
@@ -111,7 +111,7 @@ const (
 	warnLoad   = 0.5 // load per core, before the run
 )
 
-// Notices are what a reader must know before the figures.
+// Notices are warnings about the run, to be read before the figures.
 func (v view) Notices() []string {
 	var all []string
 	if v.Interrupted {
@@ -231,8 +231,8 @@ func reason(t results.Target) string {
 // special escapes the characters that Markdown, or HTML in it, gives a meaning.
 var special = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", "~", `\~`, "\n", " ")
 
-// escaped is a text in Markdown. What stands in backquotes stays as it is, but for bars,
-// which would end the cell of a table.
+// escaped is a text in Markdown. Code in backquotes stays as it is, but for bars, which
+// would end the cell of a table.
 func escaped(text string) string {
 	parts := strings.Split(text, "`")
 	for i := range parts {

@@ -85,7 +85,7 @@ var (
 		"in the year 2000, where a bubble begins"}
 )
 
-// life is what came of running a script.
+// life is the outcome of a script.
 type life struct {
 	Result generatortest.Result `json:"result"`
 	IDs    []string             `json:"ids,omitempty"` // of single calls, in order, if they were kept

@@ -35,7 +35,7 @@ func three() (list []Peer) {
 // everybody are tickflake and the peers.
 func everybody() []Peer { return append(three(), List()...) }
 
-// whole is what all did, by name and fault, measured once. The limit suits a machine that
+// whole is the results of all, by name and fault, measured once. The limit suits a machine that
 // has much else to do; a peer that spins uses it up.
 var whole = sync.OnceValue(func() map[string]map[string]generatortest.Result {
 	all := map[string]map[string]generatortest.Result{}
@@ -85,7 +85,7 @@ func bubbles() (names []string) {
 	return names
 }
 
-// What is known from reading the peers must be what the report finds.
+// The report must find the behaviour that is known from the source of the peers.
 func TestReportFindsWhatIsKnown(t *testing.T) {
 	report := whole()
 
@@ -237,8 +237,7 @@ func TestLives(t *testing.T) {
 	assert.Equal(t, l.Result.Issued, l.Result.Violated[generatortest.EndOfTime], "of both, before the epoch")
 }
 
-// A process that does not do what it was asked is not taken for one that spins,
-// nor one that waits.
+// A process that ends without an answer is not taken for one that spins or waits.
 func TestAskWithoutAnswer(t *testing.T) {
 	_, err := Peer{Name: "nobody"}.ask(t.Context(), "ids 1", false, time.Minute)
 	assert.ErrorContains(t, err, "ended without an answer")

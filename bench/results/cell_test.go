@@ -111,8 +111,7 @@ func TestDifferenceOfKnownSamples(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// Whether there are enough samples is what the test itself says of the clearest
-// difference that there can be.
+// Samples are enough if the test finds the clearest difference that is possible.
 func TestTestable(t *testing.T) {
 	for n1 := 1; n1 <= 9; n1++ {
 		for n2 := 1; n2 <= 9; n2++ {

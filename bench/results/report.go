@@ -1,5 +1,5 @@
-// Package results is the model of a benchmark report: what a run measured, what the
-// samples amount to, the JSON form, and the comparison of two runs. Package page renders
+// Package results is the model of a benchmark report: the samples of a run, their
+// statistics, the JSON form, and the comparison of two runs. Package page renders
 // a report.
 //
 // You need these names: [Report] has [Section] values, a section has [Table] and [Target]

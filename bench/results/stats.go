@@ -10,7 +10,7 @@ import (
 // confidence is that of the interval around a median.
 const confidence = 0.95
 
-// Summary is what the samples of a cell amount to.
+// Summary is the median of the samples of a cell, with its interval.
 type Summary struct {
 	Median float64
 	// Lo and Hi bound the median with a confidence of 95%. Fewer than 6 samples do not
@@ -20,7 +20,7 @@ type Summary struct {
 	Whole  bool // Lo and Hi are the least and the greatest sample
 }
 
-// Summary returns what the samples amount to, or false if there are none.
+// Summary returns the median with its interval, or false if there are no samples.
 func (c Cell) Summary() (Summary, bool) {
 	if len(c.Samples) == 0 {
 		return Summary{}, false

@@ -90,7 +90,7 @@ func cell(t *testing.T, table results.Table, row, column string) results.Cell {
 	return table.Rows[r].Cells[c]
 }
 
-// Every generator has a cell for every fault, and what was not run has a reason.
+// Every generator has a cell for every fault, and a reason for each fault not run.
 func TestCard(t *testing.T) {
 	s := measured()
 	card := table(t, s, "faults-card")
@@ -115,7 +115,7 @@ func TestCard(t *testing.T) {
 	assert.Empty(t, cell(t, how, "tickflake, lease", "none").Text, "all is run")
 }
 
-// What is known of tickflake and of peers is in the card.
+// The card has the known behaviour of tickflake and of peers.
 func TestCardSaysWhatIsKnown(t *testing.T) {
 	s := measured()
 	card := table(t, s, "faults-card")
@@ -188,7 +188,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// When the context ends, what is missing is shown as not run, soon.
+// When the context ends, the missing cells are soon shown as not run.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

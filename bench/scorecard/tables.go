@@ -31,7 +31,7 @@ var kinds = []struct {
 	{generatortest.WrongError, "wrong err"},
 }
 
-// cell is what a fault did to a row: good if no caller noticed anything, bad if a promise
+// cell is the effect of a fault on a row: good if no caller noticed anything, bad if a promise
 // was broken, and else the price.
 func (r *row) cell(fault string) results.Cell {
 	got, ok := r.ran(fault)
