@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/page"
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/internal/cli"
 )
@@ -233,5 +234,26 @@ func TestRenderAndPublish(t *testing.T) {
 		assert.NoFileExists(t, published, name)
 		assert.Contains(t, got.out, " met.", "the summary is there")
 		require.NoError(t, os.WriteFile(published, text, 0o600))
+	}
+}
+
+// docs/results.md is the rendered docs/results.json. After a change of the template, run
+// "go run ./bench render docs/results.json --publish".
+func TestDocsAreRendered(t *testing.T) {
+	r, err := results.ReadFile("../docs/results.json")
+	require.NoError(t, err)
+	require.NoError(t, program{sections: sections()}.publishable(r))
+	var want strings.Builder
+	require.NoError(t, page.Markdown(&want, r, "results"))
+	got, err := os.ReadFile("../docs/results.md")
+	require.NoError(t, err)
+	assert.Equal(t, want.String(), string(got))
+	charts, err := page.Charts(r)
+	require.NoError(t, err)
+	files, err := filepath.Glob("../docs/results/*.svg")
+	require.NoError(t, err)
+	assert.Len(t, files, len(charts))
+	for _, name := range files {
+		assert.Contains(t, charts, filepath.Base(name))
 	}
 }
