@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,34 +11,45 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// double makes a keeper a copy of another, as far as it can be seen from outside: it
-// answers the claim of the copy with the result of the original's, and writes nothing.
-// From then on both use the same store. The copy has a token of its own, which a real
-// copy would not have; these tests do not look at it.
+// double makes a keeper a copy of another, as far as it can be seen from outside: the
+// other of the two node numbers looks held until it has claimed, and its claim is
+// answered with the result of the original's and writes nothing. From then on both use
+// the same store. The copy has a token of its own, which a real copy would not have;
+// these tests do not look at it.
 type double struct {
-	*leasetest.Memory
-	after   lease.Cell // the original's claim
+	*storetest.Memory
+	after   stores.Cell // the original's claim
 	claimed atomic.Bool
 }
 
-func (d *double) List(ctx context.Context) ([]lease.Cell, error) {
+func (d *double) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
 	if d.claimed.Load() {
-		return d.Memory.List(ctx)
+		return d.Memory.List(ctx, from, to, limit)
 	}
-	return nil, nil // the store as the original found it
+	other := stores.Cell{Key: nodeKey(1 - nodeOf(d.after.Key)), Version: 1, Value: d.after.Value}
+	return []stores.Cell{other}, nil
 }
 
-func (d *double) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
+func (d *double) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	if d.claimed.CompareAndSwap(false, true) {
-		return d.after, nil
+		return d.after.Version, nil
 	}
-	return d.Memory.Swap(ctx, old, value)
+	return d.Memory.Swap(ctx, key, version, value)
+}
+
+func nodeKey(node int64) string { return fmt.Sprintf("node/%07d", node) }
+
+func nodeOf(key string) (node int64) {
+	_, _ = fmt.Sscanf(key, "node/%d", &node)
+	return node
 }
 
 // TestF19_SnapshotClone restores a virtual machine's snapshot beside its original. It
@@ -67,9 +79,11 @@ func snapshotClone(t *testing.T, c claim, copyFirst bool) {
 	const window = 9 * time.Second // a third is 3 s
 	clock := clocktest.NewVirtual(noon)
 	clock.AutoAdvance(true)
-	cells := leasetest.NewMemory()
-	claimBy := func(store lease.Store) twin {
-		keeper, err := claimPolled(store, clock, lease.WithWindow(window))
+	cells := storetest.NewMemory()
+	claimBy := func(store stores.Store) twin {
+		two := layout()
+		two.NodeBits = 1
+		keeper, err := claimPolled(store, clock, generatortest.Raw, lease.WithWindow(window), lease.WithLayout(two))
 		require.NoError(t, err)
 		gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(c.strategy))
 		require.NoError(t, err)
@@ -77,7 +91,7 @@ func snapshotClone(t *testing.T, c claim, copyFirst bool) {
 	}
 	original := claimBy(cells.Client())
 	node := original.keeper.Node()
-	copied := claimBy(&double{Memory: cells.Client(), after: cells.Peek(node)})
+	copied := claimBy(&double{Memory: cells.Client(), after: cells.Peek(nodeKey(node))})
 	require.Equal(t, node, copied.keeper.Node())
 	floor, limit := original.keeper.Granted()
 	copiedFloor, copiedLimit := copied.keeper.Granted()
@@ -99,7 +113,9 @@ func snapshotClone(t *testing.T, c claim, copyFirst bool) {
 				tw.issued[id] = true
 				if twins[1-i].issued[id] {
 					twice++
-					lastTwice = tickOf(t, id)
+					d, err := tw.gen.Layout().Decode(id)
+					require.NoError(t, err)
+					lastTwice = d.Time
 				}
 			}
 		}

@@ -16,6 +16,8 @@ import (
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // TestF14_SkewedFleet has six processes on clocks that may be hours off. They claim
@@ -30,7 +32,7 @@ func TestF14_SkewedFleet(t *testing.T) {
 	for _, c := range table {
 		t.Run(c.name, func(t *testing.T) {
 			t.Run("memory", func(t *testing.T) {
-				f := newFleet(t, c, func(m *leasetest.Memory) lease.Store { return m })
+				f := newFleet(t, c, func(m *storetest.Memory) stores.Store { return m })
 				f.churn(rounds())
 				for more := 0; more < 9 && f.conflicts == 0; more++ { // it may be drawn in few rounds that nobody's is taken
 					f.churn(rounds())
@@ -40,7 +42,7 @@ func TestF14_SkewedFleet(t *testing.T) {
 			})
 			// On one host, a lock tells whether a holder lives, so no process takes a number from a live one.
 			t.Run("locks", func(t *testing.T) {
-				f := newFleet(t, c, func(m *leasetest.Memory) lease.Store { return m.Locking() })
+				f := newFleet(t, c, func(m *storetest.Memory) stores.Store { return m.Locking() })
 				f.churn(rounds())
 				assert.Zero(t, f.conflicts)
 				f.settle()
@@ -62,8 +64,8 @@ func rounds() int {
 type fleet struct {
 	*testing.T
 	claim
-	cells  *leasetest.Memory
-	locked func(*leasetest.Memory) lease.Store
+	cells  *storetest.Memory
+	locked func(*storetest.Memory) stores.Store
 	random *rand.Rand
 	crew   []*member
 
@@ -75,7 +77,7 @@ type fleet struct {
 // member is a process on a machine of its own, or, without a keeper, the machine.
 type member struct {
 	clock  *clocktest.Virtual
-	store  *leasetest.Memory
+	store  *storetest.Memory
 	keeper *lease.Keeper
 	gen    *generator.Generator
 	last   snowflake.ID
@@ -90,8 +92,8 @@ func fleetLayout() snowflake.Layout {
 	return l
 }
 
-func newFleet(t *testing.T, c claim, locked func(*leasetest.Memory) lease.Store) *fleet {
-	f := &fleet{T: t, claim: c, cells: leasetest.NewMemory(), locked: locked, random: rand.New(rand.NewPCG(14, 14)), issued: map[snowflake.ID]bool{}}
+func newFleet(t *testing.T, c claim, locked func(*storetest.Memory) stores.Store) *fleet {
+	f := &fleet{T: t, claim: c, cells: storetest.NewMemory(), locked: locked, random: rand.New(rand.NewPCG(14, 14)), issued: map[snowflake.ID]bool{}}
 	for range 6 {
 		clock := clocktest.NewVirtual(noon.Add(f.hours()))
 		clock.AutoAdvance(true)
@@ -152,12 +154,14 @@ func (f *fleet) start(m *member) {
 		ctx, cancel = context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 	}
-	keeper, err := lease.Claim(ctx, f.locked(m.store), lease.WithClock(kind.Of(m.clock)), lease.WithLayout(fleetLayout()), lease.WithWindow(15*time.Second), lease.WithPolling(), silent)
+	polled := &leasetest.PolledClock{Virtual: m.clock}
+	keeper, err := lease.Claim(ctx, f.locked(m.store), lease.WithClock(kind.Of(polled)), lease.WithLayout(fleetLayout()), lease.WithWindow(15*time.Second), lease.WithPolling(), silent)
 	if err != nil {
 		f.refused++
 		require.ErrorAs(f, err, new(*lease.NoFreeNodeError))
 		return
 	}
+	polled.Keep(keeper)
 	m.keeper, m.last, m.still = keeper, 0, 0
 	m.gen, err = generator.New(generator.WithLease(keeper), generator.WithStrategy(f.strategy))
 	require.NoError(f, err)

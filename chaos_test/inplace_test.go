@@ -13,52 +13,52 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// inPlace is M10, a store that writes its file in place, and treats a file that it
-// cannot read as a missing one. If its process is killed in a write, it stops after so
-// many bytes, like a disk.
+// inPlace is M10, a store that writes the file of a node number in place, and treats a
+// file that it cannot read as a missing one. If its process is killed in a write, it
+// stops after so many bytes, like a disk. Other cells are in memory.
 type inPlace struct {
+	stores.Store
 	path   string
 	killed int // after so many bytes of the next write; none is -1
 }
 
 var errKilled = errors.New("the process was killed in the middle of a write")
 
-func (s *inPlace) List(ctx context.Context) ([]lease.Cell, error) {
-	cell, err := s.Read(ctx, 9)
-	if cell.Version == 0 {
-		return nil, err
+func (s *inPlace) Read(ctx context.Context, key string) (stores.Cell, error) {
+	if key != nodeKey(9) {
+		return s.Store.Read(ctx, key)
 	}
-	return []lease.Cell{cell}, err
-}
-
-func (s *inPlace) Read(_ context.Context, node int64) (lease.Cell, error) {
 	data, _ := os.ReadFile(s.path)
 	version, value, _ := bytes.Cut(data, []byte("\n"))
 	n, err := strconv.ParseUint(string(version), 10, 64)
 	if err != nil {
-		return lease.Cell{Node: node}, nil // there is none yet
+		return stores.Cell{Key: key}, nil // there is none yet
 	}
-	return lease.Cell{Node: node, Version: n, Value: value}, nil
+	return stores.Cell{Key: key, Version: n, Value: value}, nil
 }
 
-func (s *inPlace) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
-	is, _ := s.Read(ctx, old.Node)
-	if is.Version != old.Version {
-		return lease.Cell{}, lease.ErrConflict
+func (s *inPlace) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	if key != nodeKey(9) {
+		return s.Store.Swap(ctx, key, version, value)
 	}
-	data := fmt.Appendf(nil, "%d\n%s", old.Version+1, value)
+	is, _ := s.Read(ctx, key)
+	if is.Version != version {
+		return 0, stores.ErrConflict
+	}
+	data := fmt.Appendf(nil, "%d\n%s", version+1, value)
 	err := error(nil)
 	if s.killed >= 0 && s.killed < len(data) {
 		data, err = data[:s.killed], errKilled
 	}
 	if err := os.WriteFile(s.path, data, 0o600); err != nil {
-		return lease.Cell{}, err
+		return 0, err
 	}
-	return lease.Cell{Node: old.Node, Version: old.Version + 1, Value: value}, err
+	return version + 1, err
 }
 
 // crashes counts the outcomes of processes that were killed in the middle of a write,
@@ -73,7 +73,7 @@ type crashes struct {
 // every number of them, and starts another, whose clock stands where the first one's
 // began. dies makes the write of an extension stop there, and leaves the state of a
 // dead process.
-func crashAtEachByte(t *testing.T, each int, open func(dir string) lease.Store, dies func(u *user, dir string, bytes int)) (c crashes) {
+func crashAtEachByte(t *testing.T, each int, open func(dir string) stores.Store, dies func(u *user, dir string, bytes int)) (c crashes) {
 	for bytes := 0; bytes < 1000; bytes += each {
 		dir := filepath.Join(t.TempDir(), "state")
 		first, err := beginOn(open(dir))
@@ -106,8 +106,8 @@ func crashAtEachByte(t *testing.T, each int, open func(dir string) lease.Store, 
 // M10 has lost its floor after a crash between the emptying of its file and the writing.
 func TestF20_TornState_M10IsCaught(t *testing.T) {
 	var store *inPlace
-	c := crashAtEachByte(t, 1, func(dir string) lease.Store {
-		store = &inPlace{path: dir, killed: -1}
+	c := crashAtEachByte(t, 1, func(dir string) stores.Store {
+		store = &inPlace{Store: storetest.NewMemory(), path: dir, killed: -1}
 		return store
 	}, func(u *user, _ string, bytes int) {
 		store.killed = bytes

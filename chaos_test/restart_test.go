@@ -11,9 +11,10 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // machine runs one process after another with node number 9, each on the cells that the
@@ -23,9 +24,9 @@ type machine struct {
 	claim
 	kind  generatortest.ClockKind
 	clock *clocktest.Virtual
-	open  func() (lease.Store, error)
+	open  func() (stores.Store, error)
 
-	store  lease.Store
+	store  stores.Store
 	keeper *lease.Keeper
 	gen    *generator.Generator
 
@@ -39,10 +40,10 @@ const grant = 3 * time.Second
 // onEveryMachine runs a scenario as a subtest for every strategy of the table, on both
 // clocks, with the cells in memory and in files.
 func onEveryMachine(t *testing.T, scenario func(m *machine)) {
-	for name, stores := range map[string]func() (func() (lease.Store, error), error){
-		"memory": func() (func() (lease.Store, error), error) {
-			cells := leasetest.NewMemory()
-			return func() (lease.Store, error) { return cells.Client(), nil }, nil
+	for name, stores := range map[string]func() (func() (stores.Store, error), error){
+		"memory": func() (func() (stores.Store, error), error) {
+			cells := storetest.NewMemory()
+			return func() (stores.Store, error) { return cells.Client(), nil }, nil
 		},
 		"directory": inDirectory(t),
 	} {
@@ -68,7 +69,7 @@ func (m *machine) start() {
 	var err error
 	m.store, err = m.open()
 	require.NoError(m, err)
-	m.keeper, err = claimPolled(m.store, m.kind.Of(m.clock), tenth, lease.WithWindow(grant))
+	m.keeper, err = claimPolled(m.store, m.clock, m.kind, tenth, lease.WithWindow(grant))
 	require.NoError(m, err)
 	m.gen, err = generator.New(generator.WithLease(m.keeper), generator.WithStrategy(m.strategy))
 	require.NoError(m, err)
@@ -199,8 +200,8 @@ func TestF13_PauseAndTakeover_Exact(t *testing.T) {
 		require.Positive(m, served[0])
 		require.Positive(m, served[1])
 		assert.ErrorIs(m, told, generator.ErrNotGranted)
-		assert.ErrorIs(m, told, generator.ErrLost)
-		assert.ErrorAs(m, told, new(*lease.HeldError))
+		assert.ErrorIs(m, told, lease.ErrLost)
+		assert.ErrorIs(m, told, lease.ErrHeld)
 		assert.EqualValues(m, 1, first.keeper.Stats().Conflicts)
 	})
 }

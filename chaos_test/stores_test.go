@@ -9,9 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
@@ -24,12 +27,12 @@ type files struct {
 }
 
 func openFiles(path string) (*files, error) {
-	store, err := directory.Open(path)
+	store, err := directory.Open(context.Background(), path)
 	return &files{Store: store}, err
 }
 
-func (f *files) TryLock(ctx context.Context, node int64) (func(), error) {
-	unlock, err := f.Store.TryLock(ctx, node)
+func (f *files) TryLock(ctx context.Context, key string) (func(), error) {
+	unlock, err := f.Store.TryLock(ctx, key)
 	if err == nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -49,10 +52,10 @@ func (f *files) Crash() {
 }
 
 // inDirectory gives each script a directory of its own.
-func inDirectory(t testing.TB) func() (func() (lease.Store, error), error) {
-	return func() (func() (lease.Store, error), error) {
+func inDirectory(t testing.TB) func() (func() (stores.Store, error), error) {
+	return func() (func() (stores.Store, error), error) {
 		path := t.TempDir()
-		return func() (lease.Store, error) { return openFiles(path) }, nil
+		return func() (stores.Store, error) { return openFiles(path) }, nil
 	}
 }
 
@@ -62,11 +65,17 @@ var silent = lease.WithLogger(slog.New(slog.DiscardHandler))
 // tenth is the node number for tests that need a certain one.
 var tenth = lease.WithNode(lease.NodeNumber(9))
 
-// claimPolled claims a lease without a goroutine: the test drives it. Its store has a
-// minute, because the disk may be busy.
-func claimPolled(store lease.Store, clock monoclock.Interface, options ...lease.Option) (*lease.Keeper, error) {
-	options = append([]lease.Option{lease.WithClock(clock), lease.WithLayout(layout()), lease.WithPolling(), lease.WithTimeout(time.Minute), silent}, options...)
-	return lease.Claim(context.Background(), store, options...)
+// claimPolled claims a lease without a goroutine, for a process on a clock of a kind:
+// the test drives it by Poll, and the clock polls it when it is waited for. Its store has
+// a minute, because the disk may be busy.
+func claimPolled(store stores.Store, clock *clocktest.Virtual, kind generatortest.ClockKind, options ...lease.Option) (*lease.Keeper, error) {
+	polled := &leasetest.PolledClock{Virtual: clock}
+	options = append([]lease.Option{lease.WithClock(kind.Of(polled)), lease.WithLayout(layout()), lease.WithPolling(), lease.WithTimeout(time.Minute), silent}, options...)
+	keeper, err := lease.Claim(context.Background(), store, options...)
+	if err == nil {
+		polled.Keep(keeper)
+	}
+	return keeper, err
 }
 
 // tickOf is when the tick of an ID begins.

@@ -1,3 +1,5 @@
+//go:build !simulate
+
 package generator
 
 import "github.com/tickflake/tickflake/internal/window"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -131,6 +132,8 @@ func newGenerator(c config) (*Generator, error) {
 		lease:    c.lease,
 		turn:     make(chan struct{}, 1),
 	}
+	word.Name(&g.counters.maxLead, "maxLead")
+	word.Name(&g.counters.borrowedEnd, "borrowedEnd")
 	g.after, g.elapsed = monoclock.Waiting(c.clock)
 	endTick := g.tick(int64(g.lifetime-1)) + 1
 	g.end = endTick << g.seqBits

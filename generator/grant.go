@@ -64,6 +64,7 @@ func (e *GrantError) Is(target error) bool { return target == ErrNotGranted }
 // awaitGrant waits for a change of the window, of which nothing from front on is
 // granted. The caller looks again, whatever came of it.
 func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struct{}) error {
+	g.window.Ask() // no Take did if the clock is behind
 	patience := strategies.WaitLimit(g.strategy)
 	if _, ok := c.ctx.Deadline(); ok {
 		patience = math.MaxInt64

@@ -1,8 +1,10 @@
 package generator
 
 import (
-	"sync/atomic"
+	_ "sync/atomic" // or its methods, reached through package word, are not inlined
 	"time"
+
+	"github.com/tickflake/tickflake/internal/word"
 )
 
 // Stats is what a [Generator] counted since it was made. Issued IDs are not
@@ -62,10 +64,10 @@ func (g *Generator) Stats() Stats {
 
 // counters are written off the fast path only.
 type counters struct {
-	waits, rejections, borrowedTicks atomic.Uint64
-	waited                           atomic.Int64
-	maxLead                          atomic.Int64  // only grows
-	borrowedEnd                      atomic.Uint64 // the tick after the latest that was borrowed, or 0; only grows
+	waits, rejections, borrowedTicks word.Uint64
+	waited                           word.Int64
+	maxLead                          word.Int64  // only grows
+	borrowedEnd                      word.Uint64 // the tick after the latest that was borrowed, or 0; only grows
 }
 
 // borrow notes that a slot of tick was issued ahead of the clock.

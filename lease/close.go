@@ -33,12 +33,15 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 		return nil
 	}
 	k.closed = true
-	if k.held == nil {
+	defer func() { k.unlock() }()
+	node := k.granted().Node
+	switch {
+	case k.held != nil:
+		node = k.held.Node
+	case k.raise == nil:
 		return nil
 	}
-	node := k.held.Node
 	err := k.work(ctx)
-	k.unlock()
 	if err != nil {
 		k.log.Warn("lease: not released", "node", node, "err", err)
 		return &wrapped{

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 )
@@ -20,7 +21,7 @@ type Stats struct {
 	// their grants since the claim: some thirds of a window later.
 	Skew time.Duration
 	// Node is the node number that IDs are issued with, and Remaining how far the
-	// end of its grant is from the clock: below zero past it.
+	// end of its grant is from the clock: below zero past it, and 0 if nothing is granted.
 	Node      int64
 	Remaining time.Duration
 	// Window is how much time is granted at once: in the ordinary course, Remaining
@@ -37,7 +38,11 @@ type counters struct {
 // Stats returns the counts so far. They are read one after the other, not at one
 // instant. It never waits for the store.
 func (k *Keeper) Stats() Stats {
-	_, limit := k.Granted()
+	used := k.granted()
+	remaining := time.Duration(0)
+	if used.To > 0 {
+		remaining = k.time(used.To).Sub(k.clock.Now())
+	}
 	return Stats{
 		Claims:     k.counters.claims.Load(),
 		Extensions: k.counters.extensions.Load(),
@@ -46,8 +51,64 @@ func (k *Keeper) Stats() Stats {
 		Failures:   k.counters.failures.Load(),
 		WentBack:   k.counters.wentBack.Load(),
 		Skew:       time.Duration(k.counters.skew.Load()),
-		Node:       k.Node(),
-		Remaining:  limit.Sub(k.clock.Now()),
+		Node:       used.Node,
+		Remaining:  remaining,
 		Window:     k.period,
 	}
+}
+
+// The methods below are for who has the turn, but for setErr. Each logs a change of state
+// once.
+
+// failed notes a failure, and returns when to try again.
+func (k *Keeper) failed(err error) time.Duration {
+	k.setErr(err)
+	if k.failures++; k.failures == 1 && k.lost == nil {
+		k.since = k.clock.Now()
+		used := k.granted()
+		k.log.Warn("lease: not extended yet", "node", used.Node, "good until", k.time(used.To), "err", err)
+	}
+	pause := k.pause()
+	if k.failures < 10 {
+		pause = min(pause, 20*time.Millisecond<<k.failures)
+	}
+	k.retry = k.elapsed() + pause
+	return pause
+}
+
+// noteEnd logs once that nothing is left of the grant: calls fail from now on.
+func (k *Keeper) noteEnd(err error) {
+	used := k.granted()
+	if k.ended == used || used.To == 0 || k.tick() < used.To {
+		return
+	}
+	k.ended = used
+	k.log.Error("lease: grant ended", "node", used.Node, "at", k.time(used.To), "err", cmp.Or(err, k.Err()))
+}
+
+// recovered notes that the store has answered, and that a grant was written.
+func (k *Keeper) recovered() {
+	k.due = k.elapsed() + k.span(0, k.config.window)/3
+	if k.failures > 0 {
+		k.log.Info("lease: recovered", "after", k.clock.Now().Sub(k.since), "failures", k.failures)
+	}
+	k.failures, k.retry, k.since = 0, 0, time.Time{}
+	if k.Err() != nil {
+		k.setErr(nil)
+	}
+}
+
+func (k *Keeper) setErr(err error) {
+	k.state.Lock()
+	defer k.state.Unlock()
+	if k.closing.Load() {
+		err = ErrClosed
+	}
+	k.err = err
+	k.window.Fail(err)
+}
+
+// pause is how long to leave the store alone when there is something to wait for.
+func (k *Keeper) pause() time.Duration {
+	return min(max(k.span(0, k.config.window)/12, time.Millisecond), time.Second)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"time"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
@@ -85,4 +86,25 @@ func ExampleWithNode() {
 	// Output:
 	// 7
 	// WithNode: node 5000 is out of range: it needs 13 bits, but the field has 10 bits; give a number from 0 to 1023, or choose a layout with a wider field
+}
+
+// Old generators, which do not use the store, have the node numbers 0 to 3 until a date.
+func ExampleReserve() {
+	ctx := context.Background()
+	store := storetest.NewMemory()
+	silent := lease.WithLogger(slog.New(slog.DiscardHandler))
+	fmt.Println(lease.Reserve(ctx, store, 0, 3, time.Now().AddDate(0, 6, 0)))
+
+	keeper, err := lease.Claim(ctx, store, silent)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer keeper.Close()
+	fmt.Println("another number:", keeper.Node() > 3)
+	_, err = lease.Claim(ctx, store, silent, lease.WithNode(lease.NodeNumber(2)))
+	fmt.Println("a reserved one:", errors.Is(err, lease.ErrHeld))
+	// Output:
+	// <nil>
+	// another number: true
+	// a reserved one: true
 }

@@ -33,3 +33,27 @@ func (k *Keeper) Used() window.Range                   { return k.used }
 func (k *Keeper) End() uint64                          { return k.end() }
 func (k *Keeper) Front() uint64                        { return k.front() }
 func (k *Keeper) Pinned() bool                         { return k.pinned() }
+
+// Clone returns a keeper with a copy of k's memory, as a snapshot that is restored beside
+// its original has, on a store of its own.
+func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {
+	c, err := newKeeper(store, options)
+	if err != nil {
+		return nil, err
+	}
+	held := *k.held
+	c.token, c.held, c.doubt, c.most = k.token, &held, k.doubt, k.most
+	c.claims = append(c.claims, k.claims...)
+	c.counters.claims.Store(1)
+	c.due, c.used = k.due, k.used
+	c.window.Grant(window.Range{Node: k.used.Node, From: max(k.used.From, k.window.Used()), To: k.used.To}, k.used.To)
+	return c, nil
+}
+
+// Remembers is how many names, sightings and damaged cells a keeper remembers.
+func (k *Keeper) Remembers() (names, claims, seen, bad int) {
+	if k.held != nil {
+		names = len(k.held.Pending)
+	}
+	return names, len(k.claims), len(k.seen), len(k.bad)
+}

@@ -133,7 +133,8 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 		defer unlock()
 	}
 	owner := r.Owner
-	r.Holder, r.Owner, r.Write = "", "", randomToken() // and the limit as it is
+	// The limit stays as it is, and the next claim begins there.
+	r.Holder, r.Owner, r.Floor, r.Write = "", "", r.Limit, randomToken()
 	_, err = store.Swap(ctx, cell.Key, cell.Version, r.Encode())
 	switch {
 	case errors.Is(err, stores.ErrConflict):

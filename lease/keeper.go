@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -300,59 +299,6 @@ func (k *Keeper) revoke() {
 	defer k.state.Unlock()
 	k.window.Revoke()
 	k.used.From, k.used.To = 0, 0
-}
-
-// failed notes a failure, and returns when to try again.
-func (k *Keeper) failed(err error) time.Duration {
-	k.setErr(err)
-	if k.failures++; k.failures == 1 {
-		k.since = k.clock.Now()
-		used := k.granted()
-		k.log.Warn("lease: not extended yet", "node", used.Node, "good until", k.time(used.To), "err", err)
-	}
-	pause := k.pause()
-	if k.failures < 10 {
-		pause = min(pause, 20*time.Millisecond<<k.failures)
-	}
-	k.retry = k.elapsed() + pause
-	return pause
-}
-
-// noteEnd logs once that nothing is left of the grant: calls fail from now on.
-func (k *Keeper) noteEnd(err error) {
-	used := k.granted()
-	if k.ended == used || used.To == 0 || k.tick() < used.To {
-		return
-	}
-	k.ended = used
-	k.log.Error("lease: grant ended", "node", used.Node, "at", k.time(used.To), "err", cmp.Or(err, k.Err()))
-}
-
-// recovered notes that the store has answered, and that a grant was written.
-func (k *Keeper) recovered() {
-	k.due = k.elapsed() + k.span(0, k.config.window)/3
-	if k.failures > 0 {
-		k.log.Info("lease: recovered", "after", k.clock.Now().Sub(k.since), "failures", k.failures)
-	}
-	k.failures, k.retry, k.since = 0, 0, time.Time{}
-	if k.Err() != nil {
-		k.setErr(nil)
-	}
-}
-
-func (k *Keeper) setErr(err error) {
-	k.state.Lock()
-	defer k.state.Unlock()
-	if k.closing.Load() {
-		err = ErrClosed
-	}
-	k.err = err
-	k.window.Fail(err)
-}
-
-// pause is how long to leave the store alone when there is something to wait for.
-func (k *Keeper) pause() time.Duration {
-	return min(max(k.span(0, k.config.window)/12, time.Millisecond), time.Second)
 }
 
 // Layout returns the layout of the IDs that the lease is for.

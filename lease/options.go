@@ -208,7 +208,7 @@ func configure(store stores.Store, options []Option) (config, error) {
 func (c *config) longest() int {
 	const token = "0123456789abcdef01234567"
 	return len(protocol.Record{
-		Holder: token, Owner: c.owner, Limit: math.MaxUint64, Until: timeFormat,
+		Holder: token, Owner: c.owner, Floor: math.MaxUint64, Limit: math.MaxUint64, Until: timeFormat,
 		Window: math.MaxUint64, Write: token, Layout: c.spec,
 	}.Encode())
 }

@@ -35,9 +35,9 @@ const (
 // readFree reads what a claim needs: claims of unknown outcome, the layout, and node
 // numbers until one of them will do.
 func (k *Keeper) readFree(ctx context.Context, s *protocol.State) (protocol.Read, error) {
-	claimed, landed, err := k.readClaimed(ctx)
-	if err != nil || landed {
-		return protocol.Read{Claimed: claimed}, err
+	landed, err := k.readClaimed(ctx)
+	if err != nil || landed != nil {
+		return protocol.Read{Claimed: landed}, err
 	}
 	if k.probe == nil {
 		if err := k.startProbe(ctx, s); err != nil {
@@ -52,7 +52,7 @@ func (k *Keeper) readFree(ctx context.Context, s *protocol.State) (protocol.Read
 		case !p.settled(rank, k.nodes()):
 			err = k.readBlock(ctx, s, p)
 		case rank == protocol.None || k.locker == nil || p.locked == best.Node:
-			return protocol.Read{Claimed: claimed, Cells: p.cells, Others: int(p.others)}, nil
+			return protocol.Read{Cells: p.cells, Others: int(p.others)}, nil
 		default:
 			err = k.lockCandidate(ctx, p, best.Node)
 		}
@@ -64,21 +64,21 @@ func (k *Keeper) readFree(ctx context.Context, s *protocol.State) (protocol.Read
 }
 
 // readClaimed reads the cells of claims of unknown outcome, and forgets those that can no
-// longer land.
-func (k *Keeper) readClaimed(ctx context.Context) (cells []protocol.Cell, landed bool, err error) {
+// longer land. It returns the cell of one that has landed, or none.
+func (k *Keeper) readClaimed(ctx context.Context) ([]protocol.Cell, error) {
 	for _, p := range slices.Clone(k.claims) {
 		cell, err := k.readCell(ctx, p.Node)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if cell.Version != 0 && cell.Record.Write == p.Name {
-			return []protocol.Cell{cell}, true, nil
+			return []protocol.Cell{cell}, nil
 		}
 		if cell.Version != p.Version {
 			k.claims = slices.DeleteFunc(k.claims, func(o protocol.Pending) bool { return o == p })
 		}
 	}
-	return cells, false, nil
+	return nil, nil
 }
 
 func (k *Keeper) startProbe(ctx context.Context, s *protocol.State) error {

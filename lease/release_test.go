@@ -115,6 +115,38 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 	})
 }
 
+// A store that does not look at its context holds nobody up who closes with one that ends.
+func TestCloseWhileTheStoreIgnoresItsContext(t *testing.T) {
+	store := storetest.NewMemory()
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	var hang atomic.Bool
+	store.Before = func(context.Context, storetest.Op) storetest.Fault {
+		if hang.CompareAndSwap(true, false) {
+			close(asked)
+			<-goOn
+		}
+		return storetest.None
+	}
+	k, err := lease.Claim(t.Context(), store, silent, lease.WithWindow(20*time.Millisecond))
+	require.NoError(t, err)
+	gen, err := generator.New(generator.WithLease(k))
+	require.NoError(t, err)
+	hang.Store(true)
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = k.CloseContext(ctx)
+	require.ErrorIs(t, err, lease.ErrNotReleased)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = gen.Next()
+	require.ErrorIs(t, err, generator.ErrClosed, "it is sealed all the same")
+	close(goOn)
+	require.NoError(t, k.Close(), "now it is released")
+	require.EqualValues(t, 1, k.Stats().Releases)
+	require.NoError(t, k.Close())
+	noKeeper(t)
+}
+
 // Whoever is first, no ID is issued under a lease that was given back.
 func TestCloseAgainstNew(t *testing.T) {
 	for range 500 {

@@ -70,7 +70,8 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 		case was.Holder != "" && k.locker == nil && was.Limit+was.Window >= k.tick():
 			return heldError(node, was.Owner)
 		}
-		r := protocol.Record{Limit: max(limit, was.Limit), Window: k.config.window, Reserved: true, Write: k.random(), Layout: k.spec}
+		limit := max(limit, was.Limit)
+		r := protocol.Record{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Layout: k.spec}
 		_, err = k.swapKey(ctx, protocol.NodeKey(node), cell.Version, k.encode(r))
 		if !errors.Is(err, stores.ErrConflict) {
 			return err // of unknown outcome: the next call tells

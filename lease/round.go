@@ -120,6 +120,9 @@ func (k *Keeper) carryOut(ctx context.Context, d protocol.Decision) (again bool,
 		return k.claim(ctx, d)
 	case protocol.Release:
 		return k.release(ctx, d)
+	case protocol.Released:
+		k.released(d)
+		return false, nil
 	case protocol.Lift:
 		return k.lift(ctx, d)
 	case protocol.Lifted:
@@ -229,14 +232,21 @@ func (k *Keeper) release(ctx context.Context, d protocol.Decision) (again bool, 
 	_, err = k.swap(ctx, d)
 	switch {
 	case err == nil:
-		k.counters.releases.Add(1)
-		k.log.Info("lease: released", "node", d.Node, "from", k.time(d.Record.Limit))
-		k.held = nil
-	case errors.Is(err, stores.ErrConflict): // an extension of unknown outcome has landed, or the cell was taken
+		k.released(d)
+	case errors.Is(err, stores.ErrConflict):
+		// An extension of unknown outcome has landed, or the cell was taken, or a driver has
+		// sent the release twice.
 		k.doubt = true
+		k.held.Pending = remember(k.held.Pending, d.Record.Write, protocol.MaxPending)
 		return true, nil
 	}
 	return false, err
+}
+
+func (k *Keeper) released(d protocol.Decision) {
+	k.held = nil
+	k.counters.releases.Add(1)
+	k.log.Info("lease: released", "node", d.Node, "from", k.time(d.Record.Limit))
 }
 
 // lose notes that another process has taken the cell. Another number is claimed at once,
@@ -281,14 +291,21 @@ func (k *Keeper) wentBack(d protocol.Decision) (again bool, err error) {
 	k.least = max(k.most, h.Limit)
 	k.counters.wentBack.Add(1)
 	found := "its cell is gone"
-	if d.Record.Write != "" {
+	switch {
+	case d.Record.Write == "":
+	case d.Record.Limit >= h.Limit:
+		found = fmt.Sprintf("another process was granted the time from %s (tick %d) on", k.time(d.Record.Floor).Format(timeFormat), d.Record.Floor)
+	default:
 		found = fmt.Sprintf("its limit is %s (tick %d)", k.time(d.Record.Limit).Format(timeFormat), d.Record.Limit)
 	}
 	err = fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: it was restored from a backup, or failed over to a replica that was behind. What it lost may have been granted twice; look for IDs from before that limit that occur twice",
 		ErrStoreWentBack, h.Node, k.time(h.Limit).Format(timeFormat), h.Limit, found)
 	k.log.Error("lease: "+err.Error(), "node", h.Node)
 	k.failures, k.since = k.failures+1, k.clock.Now() // it is logged
-	return k.closed, err
+	if k.closed {
+		return true, nil // the cell is raised without a holder
+	}
+	return false, err
 }
 
 // lift raises the limit of a cell of a store that went back.

@@ -34,8 +34,10 @@ package monoclock
 
 import (
 	"math"
-	"sync/atomic"
+	_ "sync/atomic" // or its methods, reached through package word, are not inlined
 	"time"
+
+	"github.com/tickflake/tickflake/internal/word"
 )
 
 // Source is where a [Clock] reads time from. The default is the machine's own wall and
@@ -66,11 +68,11 @@ type Clock struct {
 
 	// caughtUp is the wall time, in nanoseconds, that resyncs have added to
 	// base. It only grows; a reading that comes after a growth includes it.
-	caughtUp atomic.Int64
+	caughtUp word.Int64
 	// nextResync is the elapsed time, in nanoseconds, from which the next reader looks
 	// at the wall clock. It only grows. The reader whose compare-and-swap moves it does
 	// the look, so there is at most one per interval.
-	nextResync atomic.Int64
+	nextResync word.Int64
 }
 
 // resync says when and how far a Clock may catch up with the wall clock.
@@ -113,6 +115,8 @@ func WithSource(s Source) Option {
 // until nanoseconds since 1970 no longer fit in 64 bits.
 func New(opts ...Option) *Clock {
 	c := &Clock{}
+	word.Name(&c.caughtUp, "caughtUp")
+	word.Name(&c.nextResync, "nextResync")
 	for _, opt := range opts {
 		if opt != nil {
 			opt(c)

@@ -83,6 +83,15 @@ func Failed(ctx context.Context, engine, op, key, namespace string, err error) e
 	return fmt.Errorf("%s: %s %s: %w", engine, op, key, err)
 }
 
+// OpenFailed returns the error of an engine whose server could not be used when the store
+// was opened. It wraps err, and that of ctx if ctx has ended. engine is as in [Failed].
+func OpenFailed(ctx context.Context, engine string, err error) error {
+	if end := contextError(ctx); end != nil && !errors.Is(err, end) {
+		err = fmt.Errorf("%w: %w", end, err)
+	}
+	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, err)
+}
+
 // At returns the name of an engine, and where its servers are if that is known. A server
 // is HOST:PORT, or a URL, of which only that is shown.
 func At(engine string, servers ...string) string {

@@ -2,7 +2,8 @@ package strategies
 
 import (
 	"fmt"
-	"math/rand/v2"
+
+	"github.com/tickflake/tickflake/internal/word"
 )
 
 // SequenceStart says where the sequence of a new tick begins. It changes the
@@ -37,7 +38,7 @@ func (s SequenceStart) Draw() uint64 {
 	if s.below <= 1 {
 		return 0 // StartZero, or a range of one number
 	}
-	return rand.Uint64N(uint64(s.below))
+	return word.Below(uint64(s.below))
 }
 
 // Validate returns an error that wraps [ErrInvalid] unless the start fits a sequence of

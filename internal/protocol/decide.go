@@ -32,8 +32,8 @@ type Held struct {
 	Version uint64 // that it wrote, or adopted, last
 	Floor   uint64 // of its claim
 	Limit   uint64 // that the store is known to have
-	// Pending are the names of extensions of unknown outcome. Each is conditional on
-	// Version, so at most one of them can land.
+	// Pending are the names of extensions and releases of unknown outcome. Each is
+	// conditional on Version, so at most one of them can land.
 	Pending []string
 }
 
@@ -60,8 +60,9 @@ type Read struct {
 	// Held is the cell of State.Held or State.Raise, or nil if the round did not read it:
 	// an extension in the ordinary course does not.
 	Held *Cell
-	// Claimed are the cells of State.Claims, and Cells the candidates for a claim, both
-	// empty unless nothing is held. Others is how many more numbers were seen to be held.
+	// Claimed has the cell of a claim that has landed, if any. Else Cells are the candidates
+	// for a claim, and Others is how many more numbers were seen to be held. All are empty
+	// if a cell is held.
 	Claimed, Cells []Cell
 	Others         int
 }
@@ -93,10 +94,13 @@ const (
 	Lift
 	// Lifted: the cell of State.Raise has that limit.
 	Lifted
+	// Released: our own release has landed.
+	Released
 	// Lost: another process took the cell of State.Held. The rest of the grant remains.
 	Lost
-	// WentBack: the cell of State.Held is gone, or its limit is below one that this process
-	// owns: the store lost an acknowledged write.
+	// WentBack: the cell of State.Held is gone, or its limit is below the one that this
+	// process owns, or another claim of it began below that: the store lost an acknowledged
+	// write.
 	WentBack
 	// Full: none of the candidates is free.
 	Full
@@ -136,6 +140,8 @@ func (s State) keep(cell *Cell) Decision {
 		switch {
 		case cell.Damaged:
 			return Decision{Kind: Lost, Node: h.Node}
+		case slices.Contains(h.Pending, cell.Record.Write) && cell.Record.Holder == "":
+			return Decision{Kind: Released, Node: h.Node, Record: cell.Record} // (4)
 		case cell.Version == 0 || cell.Record.Limit < h.Limit:
 			// All who write a cell begin at its limit or keep it, and only we may lower ours.
 			return Decision{Kind: WentBack, Node: h.Node, Record: cell.Record}
@@ -143,6 +149,10 @@ func (s State) keep(cell *Cell) Decision {
 		case slices.Contains(h.Pending, cell.Record.Write): // (4)
 			h.Version, h.Limit, h.Pending = cell.Version, cell.Record.Limit, nil
 			return Decision{Kind: Adopt, Node: h.Node, Held: h}
+		case cell.Record.Floor < h.Limit && cell.Record.Holder != s.Token:
+			// (1) is broken: another claim began below our limit. With our token, it would be
+			// a copy of this process's memory that went on with our claim.
+			return Decision{Kind: WentBack, Node: h.Node, Record: cell.Record}
 		default: // (2)
 			return Decision{Kind: Lost, Node: h.Node, Record: cell.Record}
 		}
@@ -154,7 +164,7 @@ func (s State) keep(cell *Cell) Decision {
 		if s.Issued {
 			limit = min(max(h.Floor, s.Used), h.Limit)
 		}
-		r := s.record(limit)
+		r := s.record(h.Floor, limit)
 		r.Holder, r.Owner = "", ""
 		return Decision{Kind: Release, Node: h.Node, Version: h.Version, Record: r}
 	case !s.Due:
@@ -163,7 +173,7 @@ func (s State) keep(cell *Cell) Decision {
 	was := h
 	h.Limit = max(h.Limit, min(s.front()+s.Window, s.End)) // (2)
 	h.Pending = nil
-	return Decision{Kind: Extend, Node: h.Node, Version: was.Version, Record: s.record(h.Limit), Held: h}
+	return Decision{Kind: Extend, Node: h.Node, Version: was.Version, Record: s.record(h.Floor, h.Limit), Held: h}
 }
 
 // claim decides which number to take.
@@ -188,7 +198,7 @@ func (s State) claim(r Read) Decision {
 	}
 	limit := min(max(floor, s.front())+s.Window, s.End)
 	return Decision{
-		Kind: Claim, Node: best.Node, Version: best.Version, Record: s.record(limit),
+		Kind: Claim, Node: best.Node, Version: best.Version, Record: s.record(floor, limit),
 		Held: Held{Node: best.Node, Floor: floor, Limit: limit},
 	}
 }
@@ -202,7 +212,7 @@ func (s State) lift(cell *Cell) Decision {
 	if cell == nil || cell.Damaged || cell.Version != 0 && cell.Record.Limit >= s.Raise.Limit {
 		return Decision{Kind: Lifted, Node: s.Raise.Node}
 	}
-	r := s.record(s.Raise.Limit)
+	r := s.record(s.Raise.Limit, s.Raise.Limit)
 	r.Holder, r.Owner = "", ""
 	return Decision{Kind: Lift, Node: s.Raise.Node, Version: cell.Version, Record: r}
 }
@@ -211,6 +221,6 @@ func (s State) lift(cell *Cell) Decision {
 // if it is ahead of the clock.
 func (s State) front() uint64 { return max(s.Now, s.Used) }
 
-func (s State) record(limit uint64) Record {
-	return Record{Format: Format, Holder: s.Token, Owner: s.Owner, Limit: limit, Window: s.Window, Write: s.Name, Layout: s.Layout}
+func (s State) record(floor, limit uint64) Record {
+	return Record{Format: Format, Holder: s.Token, Owner: s.Owner, Floor: floor, Limit: limit, Window: s.Window, Write: s.Name, Layout: s.Layout}
 }

@@ -43,7 +43,7 @@ func wentBack(s *protocol.State) { s.Raise = &protocol.Raise{Node: 5, Limit: 105
 // cell is one that another process wrote.
 func cell(node int64, version, limit uint64, change ...func(*protocol.Cell)) protocol.Cell {
 	c := protocol.Cell{Node: node, Version: version}
-	c.Record = protocol.Record{Holder: "other", Owner: "elsewhere", Limit: limit, Window: 100, Write: "theirs", Layout: "L"}
+	c.Record = protocol.Record{Holder: "other", Owner: "elsewhere", Floor: limit, Limit: limit, Window: 100, Write: "theirs", Layout: "L"}
 	for _, f := range change {
 		f(&c)
 	}
@@ -51,11 +51,14 @@ func cell(node int64, version, limit uint64, change ...func(*protocol.Cell)) pro
 }
 
 func named(name string) func(*protocol.Cell) { return func(c *protocol.Cell) { c.Record.Write = name } }
-func released(c *protocol.Cell)              { c.Record.Holder, c.Record.Owner = "", "" }
-func still(c *protocol.Cell)                 { c.Still = true }
-func taken(c *protocol.Cell)                 { c.Taken = true }
-func broken(c *protocol.Cell)                { c.Damaged = true }
-func reserved(c *protocol.Cell)              { c.Record.Reserved = true; released(c) }
+func begun(floor uint64) func(*protocol.Cell) {
+	return func(c *protocol.Cell) { c.Record.Floor = floor }
+}
+func released(c *protocol.Cell) { c.Record.Holder, c.Record.Owner = "", "" }
+func still(c *protocol.Cell)    { c.Still = true }
+func taken(c *protocol.Cell)    { c.Taken = true }
+func broken(c *protocol.Cell)   { c.Damaged = true }
+func reserved(c *protocol.Cell) { c.Record.Reserved = true; released(c) }
 
 func read(c protocol.Cell) protocol.Read           { return protocol.Read{Held: &c} }
 func candidates(cs ...protocol.Cell) protocol.Read { return protocol.Read{Cells: cs} }
@@ -76,28 +79,32 @@ func TestDecide(t *testing.T) {
 		read  protocol.Read
 		want  want
 	}{
-		"extend without a read":                {holding(), protocol.Read{}, want{kind: protocol.Extend, node: 5, version: 7, limit: 1105, floor: 950}},
-		"extend by the clock if it is ahead":   {holding(func(s *protocol.State) { s.Now = 1020 }), protocol.Read{}, want{kind: protocol.Extend, node: 5, version: 7, limit: 1120, floor: 950}},
-		"extend never lowers":                  {holding(func(s *protocol.State) { s.Held.Limit = 2000 }), protocol.Read{}, want{kind: protocol.Extend, node: 5, version: 7, limit: 2000, floor: 950}},
-		"extend up to the end":                 {holding(func(s *protocol.State) { s.End = 1060 }), protocol.Read{}, want{kind: protocol.Extend, node: 5, version: 7, limit: 1060, floor: 950}},
-		"not due":                              {holding(func(s *protocol.State) { s.Due = false }), protocol.Read{}, want{kind: protocol.Nothing}},
-		"nothing has landed: again":            {holding(pending), read(cell(5, 7, 1050)), want{kind: protocol.Extend, node: 5, version: 7, limit: 1105, floor: 950}},
-		"an unknown extension has landed":      {holding(pending), read(cell(5, 9, 1090, named("second"))), want{kind: protocol.Adopt, node: 5, version: 9, limit: 1090, floor: 950}},
-		"our token with another name":          {holding(pending), read(cell(5, 9, 1090, func(c *protocol.Cell) { c.Record.Holder = "me" })), want{kind: protocol.Lost, node: 5}},
-		"another took the cell":                {holding(), read(cell(5, 9, 1200)), want{kind: protocol.Lost, node: 5}},
-		"another took it and released":         {holding(), read(cell(5, 9, 1050, released)), want{kind: protocol.Lost, node: 5}},
-		"the cell is damaged":                  {holding(), read(cell(5, 9, 0, broken)), want{kind: protocol.Lost, node: 5}},
-		"the cell is gone":                     {holding(), read(absent(5)), want{kind: protocol.WentBack, node: 5}},
-		"the limit is below ours":              {holding(), read(cell(5, 9, 1049)), want{kind: protocol.WentBack, node: 5}},
-		"so it is by our version":              {holding(), read(cell(5, 7, 1049)), want{kind: protocol.WentBack, node: 5}},
-		"so it is by a name of ours":           {holding(pending), read(cell(5, 9, 1049, named("first"))), want{kind: protocol.WentBack, node: 5}},
-		"release at the first unused tick":     {holding(closing), protocol.Read{}, want{kind: protocol.Release, node: 5, version: 7, limit: 1005, free: true}},
-		"release never above the limit":        {holding(closing, func(s *protocol.State) { s.Used = 3000 }), protocol.Read{}, want{kind: protocol.Release, node: 5, version: 7, limit: 1050, free: true}},
-		"release never below the floor":        {holding(closing, func(s *protocol.State) { s.Used = 10 }), protocol.Read{}, want{kind: protocol.Release, node: 5, version: 7, limit: 950, free: true}},
-		"release of what was not issued under": {holding(closing, unissued), protocol.Read{}, want{kind: protocol.Release, node: 5, version: 7, limit: 950, free: true}},
-		"release of what was lost":             {holding(closing), read(cell(5, 9, 1200)), want{kind: protocol.Lost, node: 5}},
-		"release of what has landed":           {holding(closing, pending), read(cell(5, 9, 1090, named("first"))), want{kind: protocol.Adopt, node: 5, version: 9, limit: 1090, floor: 950}},
-		"closed without a cell":                {with(closing), candidates(absent(3)), want{kind: protocol.Nothing}},
+		"extend without a read":                       {holding(), protocol.Read{}, want{kind: protocol.Extend, node: 5, version: 7, limit: 1105, floor: 950}},
+		"extend by the clock if it is ahead":          {holding(func(s *protocol.State) { s.Now = 1020 }), protocol.Read{}, want{kind: protocol.Extend, node: 5, version: 7, limit: 1120, floor: 950}},
+		"extend never lowers":                         {holding(func(s *protocol.State) { s.Held.Limit = 2000 }), protocol.Read{}, want{kind: protocol.Extend, node: 5, version: 7, limit: 2000, floor: 950}},
+		"extend up to the end":                        {holding(func(s *protocol.State) { s.End = 1060 }), protocol.Read{}, want{kind: protocol.Extend, node: 5, version: 7, limit: 1060, floor: 950}},
+		"not due":                                     {holding(func(s *protocol.State) { s.Due = false }), protocol.Read{}, want{kind: protocol.Nothing}},
+		"nothing has landed: again":                   {holding(pending), read(cell(5, 7, 1050)), want{kind: protocol.Extend, node: 5, version: 7, limit: 1105, floor: 950}},
+		"an unknown extension has landed":             {holding(pending), read(cell(5, 9, 1090, named("second"))), want{kind: protocol.Adopt, node: 5, version: 9, limit: 1090, floor: 950}},
+		"our token with another name":                 {holding(pending), read(cell(5, 9, 1090, func(c *protocol.Cell) { c.Record.Holder = "me" })), want{kind: protocol.Lost, node: 5}},
+		"another took the cell":                       {holding(), read(cell(5, 9, 1200)), want{kind: protocol.Lost, node: 5}},
+		"another took it and released":                {holding(), read(cell(5, 9, 1050, released)), want{kind: protocol.Lost, node: 5}},
+		"the cell is damaged":                         {holding(), read(cell(5, 9, 0, broken)), want{kind: protocol.Lost, node: 5}},
+		"the cell is gone":                            {holding(), read(absent(5)), want{kind: protocol.WentBack, node: 5}},
+		"the limit is below ours":                     {holding(), read(cell(5, 9, 1049)), want{kind: protocol.WentBack, node: 5}},
+		"another claim began below our limit":         {holding(), read(cell(5, 9, 1200, begun(1049))), want{kind: protocol.WentBack, node: 5}},
+		"and was released":                            {holding(), read(cell(5, 9, 1200, begun(1049), released)), want{kind: protocol.WentBack, node: 5}},
+		"a copy of our memory goes on with our claim": {holding(), read(cell(5, 9, 1200, begun(950), func(c *protocol.Cell) { c.Record.Holder = "me" })), want{kind: protocol.Lost, node: 5}},
+		"so it is by our version":                     {holding(), read(cell(5, 7, 1049)), want{kind: protocol.WentBack, node: 5}},
+		"so it is by a name of ours":                  {holding(pending), read(cell(5, 9, 1049, named("first"))), want{kind: protocol.WentBack, node: 5}},
+		"release at the first unused tick":            {holding(closing), protocol.Read{}, want{kind: protocol.Release, node: 5, version: 7, limit: 1005, free: true}},
+		"release never above the limit":               {holding(closing, func(s *protocol.State) { s.Used = 3000 }), protocol.Read{}, want{kind: protocol.Release, node: 5, version: 7, limit: 1050, free: true}},
+		"release never below the floor":               {holding(closing, func(s *protocol.State) { s.Used = 10 }), protocol.Read{}, want{kind: protocol.Release, node: 5, version: 7, limit: 950, free: true}},
+		"release of what was not issued under":        {holding(closing, unissued), protocol.Read{}, want{kind: protocol.Release, node: 5, version: 7, limit: 950, free: true}},
+		"release of what was lost":                    {holding(closing), read(cell(5, 9, 1200)), want{kind: protocol.Lost, node: 5}},
+		"release of what has landed":                  {holding(closing, pending), read(cell(5, 9, 1090, named("first"))), want{kind: protocol.Adopt, node: 5, version: 9, limit: 1090, floor: 950}},
+		"our release has landed":                      {holding(closing, pending), read(cell(5, 9, 1005, named("second"), released)), want{kind: protocol.Released, node: 5}},
+		"closed without a cell":                       {with(closing), candidates(absent(3)), want{kind: protocol.Nothing}},
 
 		"claim a fresh number":               {base, candidates(absent(3)), want{kind: protocol.Claim, node: 3, limit: 1105, floor: 1000}},
 		"claim at the limit that stood":      {base, candidates(cell(3, 4, 1500, released)), want{kind: protocol.Claim, node: 3, version: 4, limit: 1600, floor: 1500}},
@@ -146,8 +153,9 @@ func TestDecide(t *testing.T) {
 			case protocol.Extend, protocol.Claim:
 				require.Equal(t, d.Record.Limit, d.Held.Limit, "what is granted is what is written")
 				require.Equal(t, d.Node, d.Held.Node)
+				require.Equal(t, d.Record.Floor, d.Held.Floor)
 				got.floor = d.Held.Floor
-			case protocol.Lost, protocol.WentBack:
+			case protocol.Lost, protocol.WentBack, protocol.Released:
 				got.limit = 0
 			}
 			if d.Kind.Writes() {

@@ -38,6 +38,8 @@ type Record struct {
 	// Owner says for people who that is.
 	Holder string `json:"holder,omitempty"`
 	Owner  string `json:"owner,omitempty"`
+	// Floor is where the last claim began: at or above the limit of its time.
+	Floor uint64 `json:"floor,omitempty"`
 	// Limit is the first tick that is granted to no process yet. Until is the same for
 	// people.
 	Limit uint64 `json:"limit"`

@@ -1,3 +1,5 @@
+//go:build simulate
+
 package simulation
 
 import (
@@ -5,11 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
-// caller is one of those who issue IDs. It is a coroutine: it runs until it
-// pauses, and pauses where others may come first.
+// caller issues IDs, or is the keeper. It is a coroutine: it runs until it pauses, and
+// it pauses where others may come first.
 type caller struct {
 	sim    *sim
 	id     int
@@ -24,11 +28,14 @@ type caller struct {
 	awaits   func() bool   // of one blocked
 	idle     bool          // blocked, but the run need not wait for what it does
 
-	granting *core.Grant // is passing on a grant of the lease
-	limit    uint64      // of a tenure, as seen last
-	ending   bool        // it is this one that ends the generator
+	making   *span         // that it made last
+	granting *window.Range // is being put into the window, by the keeper
+	failing  error         // that the keeper gives to Fail
+	limit    uint64        // of a span, as seen last
+	ending   bool          // has sealed the window, and is about to tell
+	ended    bool          // has sealed the window
 
-	stream *core.Stream
+	stream *generator.Stream
 	block  block          // of stream
 	op     int            // the index of the present operation
 	ctx    *cancelContext // of the present call, or nil
@@ -62,7 +69,7 @@ func (c *caller) do(op Op) {
 	case IDs:
 		for range op.N {
 			c.begin(single)
-			var id core.ID
+			var id snowflake.ID
 			var err error
 			if s.broken != nil {
 				id, err = s.broken.Next()
@@ -72,7 +79,7 @@ func (c *caller) do(op Op) {
 			c.end1(id, err)
 		}
 	case Batch:
-		ids := make([]core.ID, op.N)
+		ids := make([]snowflake.ID, op.N)
 		c.begin(batch)
 		n, err := s.gen.NextN(ids)
 		if n < 0 || n > len(ids) || (err == nil) != (n == len(ids)) {
@@ -109,17 +116,20 @@ func (c *caller) do(op Op) {
 		c.hasClosed()
 	case Seal:
 		c.call = call{}
-		s.lease.seal()
+		s.lease.seal(c)
 		c.hasClosed()
 	}
 }
 
-// hasClosed notes that the generator was closed, by whomever.
+// hasClosed notes that the generator was closed.
 func (c *caller) hasClosed() {
 	s := c.sim
 	s.closed = true
 	if !s.sealed {
 		s.fail("close", "slots can still be taken")
+	}
+	if c.ending {
+		s.fail("not told", "Seal closed no channel")
 	}
 	if s.trace() {
 		s.tracef("%s: has closed the generator", c)
@@ -129,7 +139,7 @@ func (c *caller) hasClosed() {
 // String returns what c is called in a trace.
 func (c *caller) String() string {
 	if c.sim.lease != nil && c.sim.lease.party == c {
-		return "lease"
+		return "keeper"
 	}
 	return fmt.Sprintf("caller %d", c.id)
 }
@@ -142,14 +152,11 @@ func (c *caller) pause() {
 	}
 }
 
-// cut reports whether a wait of c ends before its time.
-func (c *caller) cut() bool { return c.sim.done || c.ctx != nil && c.ctx.err != nil }
+// cut reports whether c's context has ended.
+func (c *caller) cut() bool { return c.ctx != nil && c.ctx.err != nil }
 
-// told reports whether c waits for a grant, and there was one.
-func (c *caller) told() bool {
-	asking := &c.call.asking
-	return asking.listens && asking.heard != c.sim.tells
-}
+// told reports whether the window has changed since c took the channel that tells.
+func (c *caller) told() bool { return c.call.heard != c.sim.tells }
 
 // ready reports whether c can run.
 func (c *caller) ready() bool {
@@ -169,9 +176,9 @@ func (c *caller) ready() bool {
 // for each nanosecond.
 const shortest = 20 * time.Microsecond
 
-// sleep is the clock's After. It returns once the wait is over, so that the
-// select which follows has one case that is ready: time has sent, or there was a
-// grant, or the context or the generator has ended.
+// sleep is the clock's After. It returns once the wait is over, so that the select which
+// follows has a case that is ready: time has sent, or the window has changed, or the
+// context has ended.
 func (c *caller) sleep(d time.Duration) <-chan time.Time {
 	s := c.sim
 	over := make(chan time.Time, 1)
@@ -180,6 +187,7 @@ func (c *caller) sleep(d time.Duration) <-chan time.Time {
 		s.tracef("%s: waits for %s", c, d)
 	}
 	c.checkWait(d)
+	began := s.clock.Passed()
 	if !c.cut() && !c.told() {
 		c.state, c.deadline = asleep, s.clock.Passed()+max(d, shortest)
 		if s.next = s.pick(); s.next != c || s.over {
@@ -187,17 +195,21 @@ func (c *caller) sleep(d time.Duration) <-chan time.Time {
 		}
 		c.state = running
 	}
+	waited := d
+	if c.cut() || c.told() {
+		waited = min(d, s.clock.Passed()-began)
+	}
+	c.call.waited += waited
+	s.waited += waited
 	if c.cut() || c.told() {
 		c.call.cut = c.call.cut || c.cut()
 		if c.late != nil {
 			c.late.Stop()
 		}
-		// One who does not look at what ended the wait would hang for good.
+		// A caller that does not look at what ended the wait would hang for good.
 		c.late = time.AfterFunc(2*time.Minute, func() { over <- time.Time{} })
 		return over
 	}
-	c.call.waited += d
-	s.waited += d
 	over <- s.clock.Now()
 	return over
 }

@@ -1,10 +1,13 @@
+//go:build simulate
+
 package simulation
 
 import (
+	"fmt"
 	"math"
 	"time"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -14,7 +17,7 @@ const (
 	maxNode  = 1<<nodeBits - 1
 )
 
-// checks is what a run knows of its calls. A slot is tick<<SequenceBits | sequence.
+// checks is what the run knows of its calls. A slot is tick<<SequenceBits | sequence.
 type checks struct {
 	closed    bool   // Close has returned
 	cancelled []bool // by operation: its context has ended
@@ -27,10 +30,12 @@ type checks struct {
 	lastTick      uint64 // of the time field
 	lifetime      int64  // of the layout, in nanoseconds
 
-	issued  map[uint64]issue // by slot
-	largest int64            // slot returned by a call other than a stream's, or -1
-	highest int64            // ID returned by one, or -1
-	latest  int64            // tick returned by any call, or -1
+	issued  map[uint64]issue  // by slot
+	drawn   map[uint64]uint64 // where a tick begins that the clock had reached
+	draws   bool              // such a tick begins at a random number
+	largest int64             // slot returned by a call other than a stream's, or -1
+	highest int64             // ID returned by one, or -1
+	latest  int64             // tick returned by any call, or -1
 
 	waits, rejections uint64
 	waited            time.Duration
@@ -54,36 +59,33 @@ type call struct {
 	floor     int64         // the largest slot returned before it began, or -1
 	floorID   int64
 	floorTick int64
-	present   uint64 // the tenure
-	closed    bool   // the generator was closed before it began
-	cancelled bool   // its context had ended before it began
-	cut       bool   // a wait of it was cut short
+	present   *span
+	grants    int  // of the lease
+	revoked   bool // and nothing granted since
+	closed    bool // the generator was closed before it began
+	cancelled bool // its context had ended before it began
+	cut       bool // a wait of it was cut short
 
 	// free is the generator's word as this caller has seen it last, if seenFree,
-	// and firstFree as it has seen it first; begin and last are those of the tenure.
-	free, firstFree uint64
-	begin, last     uint64
-	seenFree        bool
+	// and firstFree as it has seen it first; begin is that of its span.
+	free, firstFree, begin uint64
+	span                   *span
+	seenFree               bool
+	drawn                  uint64 // for a fresh tick, since it saw free last
+	drew                   bool   // a number, since then
+	limited                bool   // has seen the limit since then
 
 	waited       time.Duration // for all its waits
 	pending      bool          // the present reservation has waited
 	reserved     uint64        // the slot after those of the last reservation, or 0
 	reservations []reservation
 	looks        []look
-	list         [1]core.ID
+	list         [1]snowflake.ID
 
-	asking, asked asking // since the last reading, and up to it
-	refused       error  // as the lease said it
-}
-
-// asking is what a caller does about a grant between two readings of the clock.
-type asking struct {
-	listens bool // for the news of a grant
-	heard   int  // how many there were before
-	asked   bool // has called Need
-	looked  bool // has looked at limit after that
-	limit   uint64
-	tenure  int // whose limit that is
+	heard   int   // how many changes there were when it took the channel that tells
+	from    *span // that was present then
+	asked   bool  // why there is no grant, since the last reading
+	refused error // the answer
 }
 
 // block is what is known of a caller's stream.
@@ -92,15 +94,23 @@ type block struct {
 	left            int64 // slots that are reserved and not issued
 	issued, dropped int64 // slots
 	held            reservation
-	id              core.ID // issued last
+	id              snowflake.ID // issued last
 }
 
 // look is a reading of the clock.
 type look struct {
 	reading int64  // nanoseconds since the epoch
 	free    uint64 // the word as seen before the reading
-	begin   uint64 // of its tenure
+	begin   uint64 // of its span
+	limit   uint64 // of its span
+	limited bool   // which was seen after free
+	span    *span
 	waited  time.Duration
+}
+
+// String shows the look without addresses, which differ from run to run.
+func (l look) String() string {
+	return fmt.Sprintf("{reading %s, free %#x, limit %#x, waited %s}", time.Duration(l.reading), l.free, l.limit, l.waited)
 }
 
 type callKind uint8
@@ -125,6 +135,9 @@ func (s *sim) prepareChecks() {
 	if s.lastTick < uint64(s.lifetime/int64(s.Tick)) {
 		s.lifetime = int64(s.lastTick+1) * int64(s.Tick)
 	}
+	s.lastTick = s.tickOf(s.lifetime - 1)
+	s.drawn = map[uint64]uint64{}
+	s.draws = s.Sequence != strategies.StartZero() && s.Sequence != strategies.StartRandom(1)
 	s.issued = map[uint64]issue{}
 	s.maybeBorrowed, s.surelyBorrowed = map[uint64]bool{}, map[uint64]bool{}
 	s.largest, s.highest, s.latest = -1, -1, -1
@@ -143,6 +156,10 @@ func (c *caller) begin(kind callKind) {
 		kind: kind, began: s.clock.Passed(), floor: s.largest, floorID: s.highest, floorTick: s.latest, present: s.present,
 		closed: s.closed || s.sealed, cancelled: c.ctx != nil && c.ctx.err != nil,
 		looks: c.call.looks[:0], reservations: c.call.reservations[:0],
+		heard: s.tells,
+	}
+	if l := s.lease; l != nil {
+		c.call.grants, c.call.revoked = l.grants, l.revoked
 	}
 	if s.trace() {
 		s.tracef("%s: begins a call of %s", c, s.Ops[c.op])
@@ -150,7 +167,7 @@ func (c *caller) begin(kind callKind) {
 }
 
 // end1 is end for a call that returns one ID.
-func (c *caller) end1(id core.ID, err error) {
+func (c *caller) end1(id snowflake.ID, err error) {
 	if err != nil {
 		if id != 0 {
 			c.sim.fail("ID with an error", "%d, %v", id, err)
@@ -163,7 +180,7 @@ func (c *caller) end1(id core.ID, err error) {
 }
 
 // end checks what a call returned.
-func (c *caller) end(ids []core.ID, err error) {
+func (c *caller) end(ids []snowflake.ID, err error) {
 	s, call := c.sim, &c.call
 	if c.late != nil && !c.late.Stop() {
 		s.fail("hang", "the end of the generator or of the context did not end a wait")
@@ -179,6 +196,8 @@ func (c *caller) end(ids []core.ID, err error) {
 		switch {
 		case call.closed:
 			s.fail("issued after Close", "%s", s.idsText(ids, err))
+		case call.revoked && call.grants == s.lease.grants:
+			s.fail("issued after Revoke", "%s", s.idsText(ids, err))
 		case call.cancelled:
 			s.fail("issued after its context", "%s", s.idsText(ids, err))
 		case call.cut && call.kind != batch:
@@ -243,25 +262,25 @@ func (s *sim) lives(last int64, call call) bool {
 }
 
 // slotOf takes an ID apart.
-func (s *sim) slotOf(id core.ID) (slot, tick uint64) {
+func (s *sim) slotOf(id snowflake.ID) (slot, tick uint64) {
 	mask := uint64(1)<<s.SequenceBits - 1
 	width := s.layout.NodeBits
 	tick = uint64(id) >> (s.SequenceBits + width)
-	if s.Order == core.TimeSequenceNode {
+	if s.Order == snowflake.TimeSequenceNode {
 		return uint64(id) >> width, tick
 	}
 	return tick<<s.SequenceBits | uint64(id)&mask, tick
 }
 
 // nodeOf returns an ID's node number.
-func (s *sim) nodeOf(id core.ID) int64 {
-	if s.Order == core.TimeNodeSequence {
+func (s *sim) nodeOf(id snowflake.ID) int64 {
+	if s.Order == snowflake.TimeNodeSequence {
 		id >>= s.SequenceBits
 	}
 	return int64(id) & (1<<s.layout.NodeBits - 1)
 }
 
-func (c *caller) checkID(id core.ID) {
+func (c *caller) checkID(id snowflake.ID) {
 	s, call := c.sim, &c.call
 	slot, tick := s.slotOf(id)
 	text := s.idText(id)

@@ -1,9 +1,11 @@
+//go:build simulate
+
 package simulation
 
 import (
 	"time"
 
-	coreclock "github.com/tickflake/tickflake/internal/simulation/core/monoclock"
+	"github.com/tickflake/tickflake/monoclock"
 )
 
 // epoch is the layout's.
@@ -14,18 +16,18 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type reader interface {
 	Now() time.Time
 	After(time.Duration) <-chan time.Time
+	Elapsed() time.Duration
 }
 
 func (s *sim) newReader() reader {
-	var opts []coreclock.Option
+	var opts []monoclock.Option
 	switch s.Clock {
 	case Raw:
 		return rawReader{s}
 	case Resync:
-		opts = []coreclock.Option{coreclock.WithResync(s.Threshold, s.Limit)}
+		opts = []monoclock.Option{monoclock.WithResync(s.Threshold, s.Limit)}
 	}
-	mono := coreclock.New(append(opts, coreclock.WithSource(source{s}))...)
-	mono.Observe(s)
+	mono := monoclock.New(append(opts, monoclock.WithSource(source{s}))...)
 	r := &monoReader{Clock: mono, sim: s}
 	for _, op := range s.Ops {
 		r.behind = r.behind || op.Kind == Step && op.D < 0 || op.Kind == Slew || op.Kind == Coarse || op.Kind == Leap
@@ -46,9 +48,11 @@ func (r rawReader) Now() time.Time {
 
 func (r rawReader) After(d time.Duration) <-chan time.Time { return r.sim.after(d) }
 
+func (r rawReader) Elapsed() time.Duration { return r.sim.clock.Passed() }
+
 // monoReader reads a monoclock.Clock, in which each reading has several steps.
 type monoReader struct {
-	*coreclock.Clock
+	*monoclock.Clock
 	sim *sim
 
 	lookups int       // at the wall
@@ -73,6 +77,8 @@ func (r *monoReader) Now() time.Time {
 }
 
 func (r *monoReader) After(d time.Duration) <-chan time.Time { return r.sim.after(d) }
+
+func (r *monoReader) Elapsed() time.Duration { return r.sim.clock.Passed() }
 
 // source is what a monoclock.Clock reads.
 type source struct{ sim *sim }
@@ -100,12 +106,12 @@ func (s source) Elapsed() time.Duration {
 
 func (s source) After(time.Duration) <-chan time.Time { return nil } // monoReader has its own
 
-// after is how whoever runs waits.
+// after waits for the caller that runs.
 func (s *sim) after(d time.Duration) <-chan time.Time {
 	if s.current != nil {
 		return s.current.sleep(d)
 	}
-	s.fail("not served", "a call at the end waits for %s, with no fault and nobody ahead", d)
+	s.fail("not served", "a call at the end waits for %s, with no fault and nothing ahead", d)
 	over := make(chan time.Time)
 	close(over)
 	return over
@@ -124,13 +130,13 @@ func (s *sim) sawSource(what string, reading time.Duration) {
 // read takes note of what a caller's reading of its clock returned.
 func (s *sim) read(now time.Time) {
 	c := s.current
-	if c == nil || c.dead || c.granting != nil {
+	if c == nil || c.dead || s.lease != nil && c == s.lease.party {
 		return
 	}
 	reading := int64(now.Sub(epoch))
 	s.note(uint64(reading))
-	c.call.looks = append(c.call.looks, look{reading: reading, free: c.call.free, begin: c.call.begin, waited: c.call.waited})
-	c.call.asked, c.call.asking = c.call.asking, asking{}
+	c.call.looks = append(c.call.looks, look{reading: reading, free: c.call.free, begin: c.call.begin, limit: c.limit, limited: c.call.limited, span: c.call.span, waited: c.call.waited})
+	c.call.asked = false
 	c.noteLead(reading)
 	if s.trace() {
 		s.tracef("%s: reads clock %s", c, since(now))

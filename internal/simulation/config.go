@@ -1,3 +1,5 @@
+//go:build simulate
+
 package simulation
 
 import (
@@ -5,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
-	"github.com/tickflake/tickflake/internal/simulation/seam"
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -39,18 +41,18 @@ type Config struct {
 	TimeBits, SequenceBits int
 	// Order is the layout's. Nodeless leaves out its node field, which has two bits
 	// else.
-	Order    core.Order
+	Order    snowflake.Order
 	Nodeless bool
-	// FirstSequence is where the sequence of a new tick begins, in place of a
-	// random start, which no seed would repeat.
-	FirstSequence uint64
+	// Sequence is where the sequence of a new tick begins; the seed makes the draws.
+	Sequence strategies.SequenceStart
 	// Start is where the wall stands at the start, counted from the epoch.
 	Start time.Duration
 
-	// Lease is who grants node numbers and time, if anybody; Term is about how many
-	// ticks, from 1 on. Deadlines gives contexts a deadline, which is when they are
-	// cancelled: calls wait that long for a grant.
-	Lease     LeaseKind
+	// Lease has a simulated keeper put grants into the window: by a draw of the seed, an
+	// extension, another node number, or nothing. Term is how many ticks it grants, from
+	// 1 on. Deadlines gives contexts a deadline, which is when they are cancelled: calls
+	// wait that long for a grant.
+	Lease     bool
 	Term      int
 	Deadlines bool
 
@@ -58,24 +60,22 @@ type Config struct {
 	Ops []Op
 	// Trace, if not nil, is written a numbered line for every step.
 	Trace io.Writer
-	// Core makes what runs in place of the generator: something deliberately
-	// broken, built from the words of package seam. Its words must be given to
-	// the Observer, and time must be read from the clock. It has only Next, so
-	// only IDs and faults can be run on it. Nil is the generator.
+	// Core makes an issuer to run in place of the generator: one that is broken on
+	// purpose, built from the words of package word. It must read time from the clock.
+	// It has only Next, so only IDs and faults can be run on it. Nil is the generator.
 	Core func(Env) Core
 }
 
 // Core is something that issues IDs of the layout in [Env].
 type Core interface {
-	Next() (core.ID, error)
+	Next() (snowflake.ID, error)
 }
 
 // Env is what a [Core] is made from.
 type Env struct {
-	Clock    core.Clock // reads are points where others may come first
-	Observer seam.Observer
-	Layout   core.Layout
-	Node     int64
+	Clock  monoclock.Interface // reads are points where others may come first
+	Layout snowflake.Layout
+	Node   int64
 }
 
 // MaxCallers is the largest number of callers.
@@ -112,17 +112,6 @@ const (
 	Resync                  // a monoclock.Clock with WithResync
 )
 
-// LeaseKind is how a simulated lease answers a generator that needs a grant: by a
-// draw of the seed, with an extension, with another node number, or not at all.
-type LeaseKind uint8
-
-// The leases. Each also does the program's own operations, as a party of its own.
-const (
-	NoLease LeaseKind = iota
-	Asked             // answers by its own party, while callers go on
-	Inline            // answers in the call that needs it, unless it grants already
-)
-
 // OpKind is what an [Op] does.
 type OpKind uint8
 
@@ -130,17 +119,18 @@ type OpKind uint8
 // program, and each caller does its share in that order. The rest are faults:
 // each happens at a moment that the scheduler picks, after the last caller's
 // operation before it in the program has begun, and after the faults before it. The
-// lease's operations begin likewise, and others come in between as in any call.
+// keeper's operations begin likewise, and others come in between as in any call.
 const (
 	IDs      OpKind = iota // N calls of Next
 	Batch                  // one call of NextN for N IDs
 	Stream                 // N calls of the caller's own stream
 	Contexts               // N calls of NextContext; their context is cancelled at some moment
 	Close                  // closes the generator
-	Seal                   // closes it as its lease does when that is closed
+	Seal                   // closes it as its keeper does when that is closed
 
-	Extend // the lease grants N more ticks of the node number that is held
-	Move   // the lease grants node number N from D after the first unused tick on
+	Extend // the keeper grants N more ticks of the node number that is held
+	Move   // the keeper grants node number N from D after the first unused tick on
+	Revoke // the keeper takes back what is left of the grant
 
 	Pass    // D of true time passes at once
 	Step    // the wall jumps by D
@@ -153,7 +143,7 @@ const (
 	cancel // ends the context of the operation N; made from Contexts
 )
 
-var opNames = [...]string{"ids", "batch", "stream", "contexts", "close", "seal", "extend", "move", "pass", "step", "slew", "freeze", "coarse", "suspend", "leap", "cancel"}
+var opNames = [...]string{"ids", "batch", "stream", "contexts", "close", "seal", "extend", "move", "revoke", "pass", "step", "slew", "freeze", "coarse", "suspend", "leap", "cancel"}
 
 // Op is one operation of a program. What its fields mean depends on Kind.
 type Op struct {
@@ -163,8 +153,8 @@ type Op struct {
 	Rate float64
 }
 
-// lease reports whether the operation is the lease's and not a caller's.
-func (o Op) lease() bool { return o.Kind == Extend || o.Kind == Move }
+// keeper reports whether the operation is the keeper's and not a caller's.
+func (o Op) keeper() bool { return o.Kind >= Extend && o.Kind <= Revoke }
 
 // fault reports whether the operation is the clock's and not a caller's.
 func (o Op) fault() bool { return o.Kind >= Pass }
@@ -174,7 +164,7 @@ func (o Op) String() string {
 	switch {
 	case int(o.Kind) >= len(opNames):
 		return fmt.Sprintf("op %d", o.Kind)
-	case o.Kind == Close || o.Kind == Seal || o.Kind == Leap:
+	case o.Kind == Close || o.Kind == Seal || o.Kind == Revoke || o.Kind == Leap:
 		return opNames[o.Kind]
 	case o.Kind == Slew:
 		return fmt.Sprintf("slew %g for %s", o.Rate, o.D)
@@ -193,8 +183,8 @@ func (c *Config) validate() error {
 	if c.Callers < 0 || c.Callers > MaxCallers {
 		return fmt.Errorf("%d callers: give 1 to %d", c.Callers, MaxCallers)
 	}
-	if c.Lease != NoLease && (c.Lease > Inline || c.Core != nil || c.Nodeless || c.Term < 1 || c.Term > maxIDs) {
-		return fmt.Errorf("lease %d of %d ticks: give one that is known, 1 to %d ticks, a node field, and no Core", c.Lease, c.Term, maxIDs)
+	if c.Lease && (c.Core != nil || c.Nodeless || c.Term < 1 || c.Term > maxIDs) {
+		return fmt.Errorf("lease of %d ticks: give 1 to %d ticks, a node field, and no Core", c.Term, maxIDs)
 	}
 	for i, op := range c.Ops {
 		switch {
@@ -204,9 +194,9 @@ func (c *Config) validate() error {
 			return fmt.Errorf("op %d, %s: give 1 to %d IDs", i, op, maxIDs)
 		case op.Kind != IDs && !op.fault() && c.Core != nil:
 			return fmt.Errorf("op %d, %s: a Core can be run with ids and faults only", i, op)
-		case (op.Kind == Seal || op.lease()) && c.Lease == NoLease:
+		case (op.Kind == Seal || op.keeper()) && !c.Lease:
 			return fmt.Errorf("op %d, %s: there is no lease to do it", i, op)
-		case op.lease() && (op.N < 0 || op.N > maxIDs || op.Kind == Move && op.N > maxNode):
+		case op.keeper() && (op.N < 0 || op.N > maxIDs || op.Kind == Move && op.N > maxNode):
 			return fmt.Errorf("op %d, %s: give 0 to %d ticks, or a node number up to %d", i, op, maxIDs, maxNode)
 		}
 	}
@@ -244,7 +234,7 @@ func (r Result) Failed() bool { return len(r.Violations) > 0 || r.Err != nil }
 type Violation struct {
 	What   string // such as "duplicate"
 	Detail string // the numbers
-	Caller int    // or -1 if it is nobody's
+	Caller int    // or -1 before and after all callers
 	Op     int    // the index in Config.Ops, or -1
 }
 

@@ -1,3 +1,5 @@
+//go:build simulate
+
 package simulation
 
 import (
@@ -9,7 +11,10 @@ import (
 	"strings"
 	"time"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/window"
+	protocol "github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // finish checks what can be told at the end of a run only.
@@ -43,13 +48,13 @@ func (s *sim) heal() {
 // a call is served at once, or told that the generator has ended.
 func (s *sim) checkServed() {
 	s.heal()
-	if l := s.lease; l != nil && !l.lost { // the last that it has to wait for
-		l.holder.Grant(l.grant(l.held.Node, l.held.Limit, math.MaxUint64))
+	if l := s.lease; l != nil { // the last that it has to wait for
+		l.give(&s.outside, window.Range{Node: l.held.Node, From: l.held.To, To: math.MaxUint64})
 	}
 	now := int64(s.reader.Now().Sub(epoch))
 	for range 2 { // a leap second may set the wall back once more
 		before := now
-		lead := max(s.gen.Stats().Lead, s.leadOf(s.tenures[s.present-1].free&^sealed>>s.SequenceBits, now), 0)
+		lead := max(s.gen.Stats().Lead, s.leadOf(s.present.free&^sealed>>s.SequenceBits, now), 0)
 		s.clock.Advance(lead + 2*s.Tick)
 		if now = int64(s.reader.Now().Sub(epoch)); now-before > int64(lead) {
 			break
@@ -59,12 +64,12 @@ func (s *sim) checkServed() {
 	lost := s.lease != nil && s.lease.lost
 	switch {
 	case s.closed:
-		if !errors.Is(err, core.ErrClosed) {
+		if !errors.Is(err, generator.ErrClosed) {
 			s.fail("not served", "a call after Close returns %v", err)
 		}
-	case lost && errors.Is(err, core.ErrLost): // the grant was used up
+	case lost && errors.Is(err, protocol.ErrLost): // the grant was used up
 	case err != nil && now >= 0 && now < s.lifetime-2*int64(s.Tick):
-		s.fail("not served", "a call at %s, with no fault and nobody ahead, returns %v", time.Duration(now), err)
+		s.fail("not served", "a call at %s, with no fault and nothing ahead, returns %v", time.Duration(now), err)
 	}
 }
 
@@ -84,9 +89,9 @@ func (s *sim) checkSlots() {
 		switch {
 		case !begins && slot != last+1:
 			s.fail("slots lost", "%#x follows %#x", slot, last)
-		case begins && s.issued[slot].onTime && sequence != s.FirstSequence:
-			s.fail("start of a tick", "tick %d, reached by the clock, begins with sequence %d, not %d", tick, sequence, s.FirstSequence)
-		case begins && sequence != 0 && sequence != s.FirstSequence:
+		case begins && s.issued[slot].onTime && sequence != s.drawn[tick]:
+			s.fail("start of a tick", "tick %d, reached by the clock, begins with sequence %d, not %d", tick, sequence, s.drawn[tick])
+		case begins && sequence != 0 && sequence != s.drawn[tick]:
 			s.fail("slots lost", "tick %d begins with sequence %d", tick, sequence)
 		}
 		last = slot
@@ -108,7 +113,7 @@ func (s *sim) checkStats() {
 	expect(stats.MaxLead <= s.leadCeiling || s.Clock != Raw, "no lead above %s was seen", s.leadCeiling)
 	most, least := uint64(len(s.maybeBorrowed)), uint64(len(s.surelyBorrowed))
 	if s.Callers > 1 {
-		least = min(least, 1) // of several who begin to borrow at once, one is counted
+		least = min(least, 1) // of several callers that begin to borrow at once, one is counted
 	}
 	expect(least <= stats.BorrowedTicks && stats.BorrowedTicks <= most, "%d to %d ticks were seen to be borrowed", least, most)
 
@@ -116,9 +121,9 @@ func (s *sim) checkStats() {
 		drift := s.clock.Wall().Sub(r.Clock.Now())
 		expect(s.gen.Stats().Drift == drift, "the drift is %s", drift)
 	}
-	t := s.tenures[s.present-1]
+	t := s.present
 	now := int64(s.reader.Now().Sub(epoch))
-	granted := s.leadOf(t.limit>>s.SequenceBits+1, now)
+	granted := s.leadOf(t.limit>>s.SequenceBits, now)
 	expect(s.gen.Stats().Granted == granted, "granted for %s", granted)
 	if s.closed {
 		expect(stats.Lead == 0, "closed")
@@ -161,12 +166,12 @@ func (s *sim) strategyText() string {
 }
 
 // idText shows an ID's parts.
-func (s *sim) idText(id core.ID) string {
+func (s *sim) idText(id snowflake.ID) string {
 	slot, tick := s.slotOf(id)
 	return fmt.Sprintf("slot %#x (tick %d, sequence %d)", slot, tick, slot&(1<<s.SequenceBits-1))
 }
 
-func (s *sim) idsText(ids []core.ID, err error) string {
+func (s *sim) idsText(ids []snowflake.ID, err error) string {
 	var b strings.Builder
 	for i, id := range ids {
 		if i > 0 {

@@ -1,187 +1,191 @@
+//go:build simulate
+
 package simulation
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
-	"github.com/tickflake/tickflake/internal/simulation/seam"
+	"github.com/tickflake/tickflake/internal/window"
+	protocol "github.com/tickflake/tickflake/lease"
 )
 
 // errRefused is why a simulated lease grants nothing at the moment.
 var errRefused = errors.New("refused")
 
-// lease grants at random what a generator needs. What it grants is nobody else's.
+// lease stands for the keeper: it puts grants into the window at random. No other
+// process is granted the same.
 type lease struct {
 	sim    *sim
-	holder core.Holder
-	party  *caller // does what is not done within calls
-	held   core.Grant
-	all    []core.Grant
-	busy   bool // a Grant is under way, of which there is one at a time
-	needed bool
-	lost   bool // grants nothing any more
-	err    error
+	window *window.Window
+	party  *caller // does the keeper's work
+	held   window.Range
+	all    []window.Range
+	lost   bool  // grants nothing any more
+	err    error // as told by Fail last
 
+	grants  int    // that have begun
 	answers uint64 // so far
+	revoked bool   // since the last grant
 
-	// Since the grant that is held: how often more was asked for, and whether the
-	// generator heard in time from where on it must ask.
-	needs   int
-	renewed bool
-	reports int // of the end
+	// Since the present grant began: whether more was asked for, and from which slot on
+	// it must have been.
+	asked    bool
+	askFrom  uint64
+	sealings int // calls that were told that they were the first
 }
 
-func (l *lease) Layout() core.Layout { return l.sim.layout }
-func (l *lease) Clock() core.Clock   { return l.sim.reader }
-
-// Bind grants what begins at about the present tick.
-func (l *lease) Bind(h core.Holder) (core.Grant, error) {
+// prepare makes the window and grants ticks from about the present one on.
+func (l *lease) prepare() {
 	s := l.sim
-	l.holder = h
+	l.window = window.New(uint8(s.SequenceBits), s.lastTick+1)
 	now := s.tickOf(int64(s.Start))
 	floor := now + uint64(s.rng.IntN(4)) - min(now, uint64(s.rng.IntN(4)))
-	return l.grant(s.node, floor, max(floor, now)+l.some()), nil
+	l.give(&s.outside, window.Range{Node: s.node, From: floor, To: max(floor, now) + l.some()})
 }
 
 // some is the length of a grant in ticks.
 func (l *lease) some() uint64 { return 1 + uint64(l.sim.rng.IntN(l.sim.Term)) }
 
-// grant notes what is granted from now on.
-func (l *lease) grant(node int64, floor, limit uint64) core.Grant {
-	renew := limit - min(limit, uint64(l.sim.rng.IntN(4)))
+// more is the soft limit of a grant.
+func (l *lease) more(g window.Range) uint64 {
 	switch l.sim.rng.IntN(8) {
 	case 0:
-		renew = floor - min(floor, 1) // as early as can be
+		return g.From - min(g.From, 1) // as early as can be
 	case 1:
-		renew = limit + 2 // no word before all is used up
+		return g.To + 2 // no word before all is used up
 	}
-	l.held = core.Grant{Node: node, Floor: floor, Limit: limit, Renew: renew}
-	l.all = append(l.all, l.held)
-	return l.held
+	return g.To - min(g.To, uint64(l.sim.rng.IntN(4)))
 }
 
-// Need grants more, has the party do so, or does not.
-func (l *lease) Need() {
-	s, c := l.sim, l.sim.current
-	if c == nil || c.dead {
-		return
-	}
-	if c.granting != nil || c == l.party {
-		s.fail("need", "a lease is asked for a grant by its own")
-	}
-	l.needs++
-	c.call.asking.asked = true
+// answer grants more to a generator that asked, or refuses.
+func (l *lease) answer(c *caller) {
+	s := l.sim
+	l.asked = true
 	refuse := s.rng.IntN(4) == 0
 	l.lost = l.lost || refuse && s.rng.IntN(32) == 0
 	if s.trace() {
-		s.tracef("%s: needs a grant, which is refused: %t, for good: %t", c, refuse, l.lost)
+		s.tracef("%s: was asked for a grant, which is refused: %t, for good: %t", c, refuse, l.lost)
 	}
-	l.err = nil
-	switch {
-	case l.lost:
-		l.err = fmt.Errorf("%w: %w", errRefused, core.ErrLost)
-	case refuse:
-		l.err = errRefused
-	case s.Lease == Inline && !l.busy:
-		l.answer(c)
-	default:
-		l.needed = true
+	if l.lost {
+		l.fail(c, fmt.Errorf("%w: %w", errRefused, protocol.ErrLost))
+		return
 	}
-}
-
-// Err is why Need did nothing.
-func (l *lease) Err() error {
-	if c := l.sim.current; c != nil {
-		c.call.refused = l.err
+	if refuse {
+		if s.rng.IntN(2) == 0 { // else in silence
+			l.fail(c, errRefused)
+		}
+		return
 	}
-	return l.err
-}
-
-// Release is told of the end by Close.
-func (l *lease) Release(_ context.Context, end uint64) error {
-	l.sim.checkEnd(end)
-	return nil
-}
-
-// answer grants what was needed.
-func (l *lease) answer(c *caller) {
-	s := l.sim
-	l.needed = false
-	l.answers++ // by which it becomes more generous, or the clock might stay ahead for good
+	if l.err != nil && s.rng.IntN(2) == 0 {
+		l.fail(c, nil)
+	}
+	l.answers++ // grants grow with it, or the clock might stay ahead of them for good
 	switch s.rng.IntN(8) {
 	case 0, 1:
 		l.move(c, int64(s.rng.IntN(maxNode+1)), int64(s.rng.IntN(12))-4)
 	case 2:
 		l.extend(c, l.some())
-	default: // from where all is served
-		now := max(s.tickOf(int64(s.clock.Wall().Sub(epoch))), l.tick(c))
-		l.extend(c, max(now, l.held.Limit)-l.held.Limit+l.some()+l.answers)
+	default: // up to a tick from which every caller is served
+		now := max(s.tickOf(int64(s.clock.Wall().Sub(epoch))), l.used())
+		l.extend(c, max(now, l.held.To)-l.held.To+l.some()+l.answers)
 	}
 }
 
-// extend grants more ticks of what is held. Where the new grant begins says no more
-// than that it is the same.
+// fail says why there is no grant.
+func (l *lease) fail(c *caller, err error) {
+	l.err, c.failing = err, err
+	tells := l.sim.tells
+	l.window.Fail(err)
+	l.checkTold(tells, "Fail")
+	for _, c := range l.sim.callers {
+		if c.state == asleep && c.call.asked && c.call.refused != err && !c.told() && !c.cut() {
+			l.sim.fail("not told", "%s waits for a grant and has seen %v, but the reason is %v", c, c.call.refused, err)
+		}
+	}
+}
+
+// extend grants more ticks of the node number that is held. The new grant begins at or
+// before the end of the present one.
 func (l *lease) extend(c *caller, ticks uint64) {
-	l.give(c, func() core.Grant {
-		floor, limit := l.held.Floor, l.held.Limit
-		begin := limit - min(limit-min(floor, limit), uint64(l.sim.rng.IntN(3)))
-		return l.grant(l.held.Node, begin, limit+ticks)
-	})
+	from, to := l.held.From, l.held.To
+	l.give(c, window.Range{Node: l.held.Node, From: to - min(to-min(from, to), uint64(l.sim.rng.IntN(3))), To: to + ticks})
 }
 
-// move grants a node number from so many ticks after the first unused one on, or
-// before.
+// move grants a node number from the first unused tick plus after on.
 func (l *lease) move(c *caller, node int64, after int64) {
-	floor := uint64(max(0, int64(l.tick(c))+after))
-	limit := floor + l.some()
-	if now := l.sim.tickOf(int64(l.sim.clock.Wall().Sub(epoch))); now > limit && l.sim.rng.IntN(4) != 0 {
-		limit = now + l.some()
+	from := uint64(max(0, int64(l.used())+after))
+	to := from + l.some()
+	if now := l.sim.tickOf(int64(l.sim.clock.Wall().Sub(epoch))); now > to && l.sim.rng.IntN(4) != 0 {
+		to = now + l.some()
 	}
-	l.give(c, func() core.Grant { return l.grant(node, floor, limit) })
+	l.give(c, window.Range{Node: node, From: from, To: to})
 }
 
-// give passes on a grant, unless another is being passed on, and checks that it has
-// come.
-func (l *lease) give(c *caller, grant func() core.Grant) {
+// give puts a grant in and checks that the window took it.
+func (l *lease) give(c *caller, g window.Range) {
 	s := l.sim
-	if l.busy || l.lost {
+	if l.lost {
 		return
 	}
-	l.busy = true
-	g := grant()
-	l.needs = 0
-	open := s.tenures[s.present-1].last
-	before, tells := s.present, s.tells
+	more := l.more(g)
+	l.held, l.all = g, append(l.all, g)
+	l.grants++
 	if s.trace() {
-		s.tracef("%s: grants node %d from tick %d to %d, renewed from %d on", c, g.Node, g.Floor, g.Limit, g.Renew)
+		s.tracef("%s: grants node %d from tick %d to %d, and is to be asked from %d on", c, g.Node, g.From, g.To, more)
+	}
+	before, tells := s.present, s.tells
+	extends := before.limit > 0 && before.node == g.Node && s.slot(g.From) <= before.limit
+	l.asked, l.askFrom, l.revoked = false, s.slot(more), false
+	if extends {
+		l.askFrom = max(l.askFrom, before.limit) // a caller that asked earlier may raise the soft limit to that
+		before.until = max(before.until, s.slot(g.To))
 	}
 	c.granting = &g
-	l.holder.Grant(g)
-	node := s.gen.Node()
+	l.window.Grant(g, more)
+	node := l.window.Front().Node
 	c.granting = nil
-	t := s.tenures[s.present-1]
-	l.renewed = s.present > before || open < g.Renew<<s.SequenceBits
-	l.busy = false
 	if s.sealed {
 		return // perhaps before
 	}
-	if node != g.Node || t.node != g.Node || t.limit < min(g.Limit, s.lastTick+1)<<s.SequenceBits-1 {
-		s.fail("grant not taken", "%+v, but the generator holds node %d up to slot %#x", g, node, t.limit)
+	t := s.present
+	if node != g.Node || t.node != g.Node || t.limit < s.slot(g.To) || extends != (t == before) {
+		s.fail("grant not taken", "%+v, but the window holds node %d up to slot %#x; extended: %t, and should be: %t", g, node, t.limit, t == before, extends)
 	}
-	if s.tells == tells {
-		s.fail("grant not told", "%+v", g)
+	l.checkTold(tells, "Grant")
+}
+
+// revoke takes back what is left of the grant.
+func (l *lease) revoke(c *caller) {
+	s, tells := l.sim, l.sim.tells
+	c.granting = &window.Range{Node: s.present.node}
+	l.asked, l.askFrom = false, 0
+	if s.trace() {
+		s.tracef("%s: revokes the grant", c)
+	}
+	l.window.Revoke()
+	c.granting = nil
+	if s.sealed {
+		return // perhaps before
+	}
+	l.revoked = true
+	if s.present.limit > 0 || s.present.until > 0 {
+		s.fail("not revoked", "slots up to %#x can be taken", s.present.limit)
+	}
+	l.checkTold(tells, "Revoke")
+}
+
+func (l *lease) checkTold(before int, what string) {
+	if l.sim.tells == before {
+		l.sim.fail("not told", "%s closed no channel", what)
 	}
 }
 
-// tick asks for the first unused tick.
-func (l *lease) tick(c *caller) uint64 {
+// used asks for the first unused tick.
+func (l *lease) used() uint64 {
 	s := l.sim
 	latest := s.latest
-	c.granting = &l.held
-	tick := l.holder.Tick()
-	c.granting = nil
+	tick := l.window.Used()
 	if int64(tick) <= latest || s.closed && tick != s.end {
 		s.fail("used ticks", "the first that was not is said to be %d, but an ID of %d was returned; closed: %t at %d", tick, latest, s.closed, s.end)
 	}
@@ -189,42 +193,43 @@ func (l *lease) tick(c *caller) uint64 {
 }
 
 // seal closes the generator from the lease's side.
-func (l *lease) seal() {
-	if end, first := l.holder.Seal(); first {
-		l.sim.checkEnd(end)
+func (l *lease) seal(c *caller) {
+	s := l.sim
+	c.ended = false
+	end, first := l.window.Seal()
+	if first {
+		l.sealings++
+	}
+	if first != c.ended || !s.sealed || end != s.end || int64(end) <= s.latest {
+		s.fail("end", "said to be tick %d, first: %t; sealed: %t with %d, by this caller: %t; an ID of tick %d was returned",
+			end, first, s.sealed, s.end, c.ended, s.latest)
 	}
 }
 
-// lend is the coroutine of the lease's own party.
+// lend is the coroutine of the keeper.
 func (c *caller) lend(yield func(struct{}) bool) {
 	c.yield = yield
 	defer c.guard()
 	s, l := c.sim, c.sim.lease
 	for {
 		c.op, c.idle = -1, true
-		s.Await(func() bool { return !l.busy && (l.needed || s.due(l.errands())) })
+		s.await(func() bool { return len(l.window.More()) > 0 || s.due(s.errands[s.errand:]) })
 		c.idle = false
-		if l.needed {
+		if len(l.window.More()) > 0 {
+			<-l.window.More()
 			l.answer(c)
 			continue
 		}
 		op := s.errands[s.errand]
 		s.errand++
 		c.op = op.index
-		if op.op.Kind == Extend {
+		switch op.op.Kind {
+		case Extend:
 			l.extend(c, uint64(op.op.N))
-		} else {
+		case Move:
 			l.move(c, int64(op.op.N), int64(op.op.D/s.Tick))
+		case Revoke:
+			l.revoke(c)
 		}
-	}
-}
-
-// errands are those of the program's operations that the lease has not done.
-func (l *lease) errands() []event { return l.sim.errands[l.sim.errand:] }
-
-// watch has the run see the holder's lock.
-func (l *lease) watch() {
-	if h, ok := l.holder.(interface{ Observe(seam.Observer) }); ok {
-		h.Observe(l.sim)
 	}
 }

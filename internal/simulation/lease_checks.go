@@ -1,3 +1,5 @@
+//go:build simulate
+
 package simulation
 
 import (
@@ -7,13 +9,15 @@ import (
 	"slices"
 	"time"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/window"
+	protocol "github.com/tickflake/tickflake/lease"
 )
 
 // granted reports whether an ID may have a node number and tick.
 func (l *lease) granted(node int64, tick uint64) bool {
-	return slices.ContainsFunc(l.all, func(g core.Grant) bool {
-		return g.Node == node && g.Floor <= tick && tick < g.Limit
+	return slices.ContainsFunc(l.all, func(g window.Range) bool {
+		return g.Node == node && g.From <= tick && tick < g.To
 	})
 }
 
@@ -21,34 +25,45 @@ func (l *lease) granted(node int64, tick uint64) bool {
 func (s *sim) wanted(l look) uint64 { return max(s.tickOf(l.reading), l.free>>s.SequenceBits) }
 
 // usedUp reports whether all that was granted, as far as a caller saw, is used up or
-// has passed, by what it saw before.
-func (s *sim) usedUp(l look, asking asking) bool {
-	return asking.asked && asking.looked && l.free < sealed && s.wanted(l) > asking.limit>>s.SequenceBits
+// has passed. A limit that was seen before free may have been extended since.
+func (s *sim) usedUp(l look) bool {
+	return l.limited && l.free < sealed && s.wanted(l) >= l.limit>>s.SequenceBits
+}
+
+// checkAsked checks that the keeper was asked for more before a slot was taken that is
+// beyond the soft limit which it gave.
+func (s *sim) checkAsked(slot uint64, t *span) {
+	if l := s.lease; l != nil && t == s.present && !s.granting() && slot >= l.askFrom && !l.asked && len(l.window.More()) == 0 {
+		s.fail("not asked", "for more than %+v, when slot %#x was wanted, beyond %#x", l.held, slot, l.askFrom)
+	}
 }
 
 // checkGrantWait checks a wait for a grant that begins.
 func (c *caller) checkGrantWait(d time.Duration) {
-	s, asking := c.sim, c.call.asking
-	if s.lease == nil || len(c.call.looks) == 0 || !s.usedUp(c.call.looks[len(c.call.looks)-1], asking) {
-		s.fail("wait", "for a grant, though there is one: %+v", asking)
+	s := c.sim
+	if s.lease == nil || len(c.call.looks) == 0 || !s.usedUp(c.call.looks[len(c.call.looks)-1]) {
+		s.fail("wait", "for a grant, though there is one: %v", c.call.looks)
 		return
 	}
-	if s.lease.lost {
+	if errors.Is(c.call.refused, protocol.ErrLost) {
 		s.fail("wait", "for a grant, though the lease is lost")
 	}
 	patience := s.grantPatience
 	if c.ctx != nil && c.ctx.deadline {
 		patience = math.MaxInt64
 	}
-	if d <= 0 || d > patience-c.call.waited || d > 100*time.Millisecond {
-		s.fail("stall", "a call waits for %s for a grant after %s, and should wait %s at most, with looks at the clock", d, c.call.waited, patience)
+	if want := min(patience-c.call.waited, 100*time.Millisecond); d <= 0 || d != want {
+		s.fail("stall", "a call waits for %s for a grant after %s, and should wait %s, of %s at most, with looks at the clock", d, c.call.waited, want, patience)
 	}
-	// What has been granted meanwhile wakes it, unless it was told before.
-	t := s.tenures[asking.tenure-1]
-	moved := s.present > uint64(asking.tenure)
-	if !c.told() && !c.cut() && !s.granting() && (moved || t.limit > asking.limit) {
-		s.fail("wait", "for a grant that nobody will tell of: there is one up to %#x of tenure %d, moved: %t", t.limit, asking.tenure, moved)
+	look := c.call.looks[len(c.call.looks)-1]
+	// A change that it was not told of must be told of yet.
+	if c.told() || c.cut() || s.granting() {
+		return
 	}
+	if t := look.span; t != s.present || t.limit > look.limit {
+		s.fail("wait", "for a grant that no channel tells of: there is one up to %#x of span %d, and span %d is present", t.limit, t.number, s.present.number)
+	}
+	s.checkAsked(s.slot(s.wanted(look)), s.present)
 }
 
 // granting reports whether a grant is being passed on, or the end.
@@ -57,20 +72,21 @@ func (s *sim) granting() bool {
 }
 
 // checkGrantError checks the report that nothing is granted any more.
-func (c *caller) checkGrantError(e *core.GrantError) {
+func (c *caller) checkGrantError(e *generator.GrantError) {
 	s, call := c.sim, &c.call
 	n := len(call.looks)
-	if s.lease == nil || n < 2 || !s.usedUp(call.looks[n-2], call.asked) {
-		s.fail("grant error", "there is a grant: %v; asked: %+v", e, call.asked)
+	if s.lease == nil || n < 2 || !s.usedUp(call.looks[n-2]) {
+		s.fail("grant error", "there is a grant: %v; looks: %v", e, call.looks)
 		return
 	}
-	end := call.asked.limit>>s.SequenceBits + 1
+	look := call.looks[n-2]
+	end := look.limit >> s.SequenceBits
 	limit := epoch.Add(time.Duration(end) * s.Tick)
-	node, past := s.tenures[call.asked.tenure-1].node, -s.leadOf(end, call.looks[n-1].reading)
-	if e.Node != node || !e.Limit.Equal(limit) || e.Past != past || e.Waited != call.waited || e.Err != call.refused {
-		s.fail("grant error", "%+v, but node %d ended at %s, %s ago, and the wait was %s", *e, node, limit, past, call.waited)
+	past := -s.leadOf(end, call.looks[n-1].reading)
+	if e.Node != look.span.node || !e.Limit.Equal(limit) || e.Past != past || e.Waited != call.waited || e.Err != call.refused {
+		s.fail("grant error", "%+v, but node %d ended at %s, %s ago, and the wait was %s", *e, look.span.node, limit, past, call.waited)
 	}
-	if !errors.Is(e, core.ErrNotGranted) || e.Err != nil && !errors.Is(e, errRefused) {
+	if !errors.Is(e, generator.ErrNotGranted) || e.Err != nil && !errors.Is(e, errRefused) {
 		s.fail("grant error", "is not what it says: %v", e)
 	}
 	switch waits := c.ctx != nil && c.ctx.deadline; {
@@ -78,31 +94,22 @@ func (c *caller) checkGrantError(e *core.GrantError) {
 		if c.ctx == nil || c.ctx.err == nil || !errors.Is(e, context.Canceled) {
 			s.fail("grant error", "the context has not ended: %v", e)
 		}
-	case errors.Is(call.refused, core.ErrLost): // and nothing to wait for
+	case errors.Is(call.refused, protocol.ErrLost): // and nothing to wait for
 	case waits || call.waited < s.grantPatience:
 		s.fail("grant error", "after a wait of %s, with a deadline: %t: %v", call.waited, waits, e)
 	}
 }
 
-// checkEnd checks the tick with which the generator is said to have ended.
-func (s *sim) checkEnd(end uint64) {
-	s.lease.reports++
-	if s.lease.reports > 1 || !s.sealed || end != s.end || int64(end) <= s.latest {
-		s.fail("end", "report %d of the end says tick %d; closed: %t with %d; an ID of tick %d was returned",
-			s.lease.reports, end, s.sealed, s.end, s.latest)
-	}
-}
-
 // checkLease checks what can be told of a lease at the end of a run only.
 func (s *sim) checkLease() {
-	l, t := s.lease, s.tenures[s.present-1]
-	if s.closed != (l.reports == 1) {
-		s.fail("end", "%d reports of the end; closed: %t", l.reports, s.closed)
+	l, t := s.lease, s.present
+	if l.sealings > 1 || !s.closed && l.sealings > 0 {
+		s.fail("end", "%d were the first to seal the window; closed: %t", l.sealings, s.closed)
 	}
 	if node := s.gen.Node(); node != t.node || !s.closed && node != l.held.Node {
 		s.fail("node", "%d is said to be held, but it is %d, and %d was granted", node, t.node, l.held.Node)
 	}
-	if t.used && l.renewed && l.needs == 0 && (t.free-1)>>s.SequenceBits >= max(l.held.Renew, 1) {
-		s.fail("not asked", "%#x was issued, but the lease was not asked for more than %+v", t.free-1, l.held)
+	if err := l.window.Err(); err != l.err {
+		s.fail("err", "is %v, but the keeper said %v", err, l.err)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build simulate
+
 package simulation
 
 import (
@@ -6,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -47,7 +49,7 @@ func (c *caller) decided() (strategies.Situation, strategies.Decision, bool) {
 	}
 	look := c.call.looks[len(c.call.looks)-1]
 	sit, ok := c.sim.situation(look)
-	if !ok || c.sim.wanted(look) > c.call.last>>c.sim.SequenceBits {
+	if !ok || c.sim.usedUp(look) {
 		return sit, strategies.Decision{}, false // the strategy is not asked for what is not granted
 	}
 	c.sim.leadFloor = max(c.sim.leadFloor, sit.Lead)
@@ -58,7 +60,7 @@ func (c *caller) decided() (strategies.Situation, strategies.Decision, bool) {
 func (c *caller) checkWait(d time.Duration) {
 	s := c.sim
 	c.call.pending = true
-	if c.call.asking.listens {
+	if c.call.asked {
 		c.checkGrantWait(d)
 		return
 	}
@@ -69,6 +71,9 @@ func (c *caller) checkWait(d time.Duration) {
 	}
 	if s.gen != nil && (!ok || decision.Action != strategies.ActionWait || d != want) {
 		s.fail("wait", "for %s, but the strategy says %s %s of %+v", d, decision.Action, want, sit)
+	}
+	if !c.told() && !c.cut() && !s.granting() && c.call.from != s.present {
+		s.fail("wait", "while span %d is present and %d was, with no channel to tell of it", s.present.number, c.call.from.number)
 	}
 	if d > s.patience-c.call.waited {
 		s.fail("stall", "a call waits for %s after %s, but %s waits %s at most", d, c.call.waited, s.strategyText(), s.patience)
@@ -112,17 +117,17 @@ func patience(s strategies.Strategy) time.Duration {
 // checkError checks that an error is of a type that was promised, and true.
 func (c *caller) checkError(err error) {
 	s, call := c.sim, &c.call
-	var lead *core.LeadError
-	var ended *core.ContextError
-	var endOfTime *core.EndOfTimeError
-	var grant *core.GrantError
+	var lead *generator.LeadError
+	var ended *generator.ContextError
+	var endOfTime *generator.EndOfTimeError
+	var grant *generator.GrantError
 	switch {
 	case errors.As(err, &grant):
 		c.checkGrantError(grant)
 	case errors.As(err, &lead):
 		s.rejections++
 		sit, decision, ok := c.decided()
-		want := core.LeadError{Cause: sit.Cause, Lead: sit.Lead, Limit: decision.Limit, Waited: call.waited}
+		want := generator.LeadError{Cause: sit.Cause, Lead: sit.Lead, Limit: decision.Limit, Waited: call.waited}
 		accepted := decision.Action == strategies.ActionBorrow || decision.Action == strategies.ActionWait
 		if lead.Lead <= 0 || s.gen != nil && (!ok || accepted || *lead != want) {
 			s.fail("rejection", "%+v, but the strategy says %s of %+v", *lead, decision.Action, sit)
@@ -130,6 +135,9 @@ func (c *caller) checkError(err error) {
 	case errors.As(err, &ended):
 		if c.ctx == nil || c.ctx.err == nil || !errors.Is(err, context.Canceled) {
 			s.fail("error", "the context has not ended: %v", err)
+		}
+		if ended.Waited != call.waited && call.kind != batch {
+			s.fail("error", "after a wait of %s: %v", call.waited, err)
 		}
 	case errors.As(err, &endOfTime):
 		last := look{}
@@ -139,7 +147,7 @@ func (c *caller) checkError(err error) {
 		if last.reading < s.lifetime && last.free <= s.lastTick<<s.SequenceBits|(1<<s.SequenceBits-1) || last.free >= sealed {
 			s.fail("error", "there is time left at %s: %v", time.Duration(last.reading), err)
 		}
-	case errors.Is(err, core.ErrClosed):
+	case errors.Is(err, generator.ErrClosed):
 		if !s.sealed {
 			s.fail("error", "the generator is not closed: %v", err)
 		}

@@ -1,12 +1,15 @@
+//go:build simulate
+
 package simulation
 
 import (
 	"iter"
 	"time"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
-	"github.com/tickflake/tickflake/internal/simulation/seam"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -24,7 +27,7 @@ func (s *sim) prepare() error {
 	}
 	s.clock = clocktest.NewVirtual(epoch.Add(s.Start))
 	s.reader = s.newReader()
-	s.layout = core.Layout{Epoch: epoch, Tick: s.Tick, TimeBits: s.TimeBits, NodeBits: nodeBits, SequenceBits: s.SequenceBits, Order: s.Order}
+	s.layout = snowflake.Layout{Epoch: epoch, Tick: s.Tick, TimeBits: s.TimeBits, NodeBits: nodeBits, SequenceBits: s.SequenceBits, Order: s.Order}
 	s.node = 1
 	if s.Nodeless {
 		s.layout.NodeBits, s.node = 0, 0
@@ -48,7 +51,7 @@ func (s *sim) prepare() error {
 			s.events = append(s.events, event{op, i, last})
 			continue
 		}
-		if op.lease() {
+		if op.keeper() {
 			s.errands = append(s.errands, event{op, i, last})
 			continue
 		}
@@ -81,31 +84,32 @@ func (s *sim) prepare() error {
 	return nil
 }
 
-// prepareGenerator makes what issues the IDs.
+// prepareGenerator makes the generator, with the lease if there is one, or the Core.
 func (s *sim) prepareGenerator() error {
 	if s.Core != nil {
-		s.broken = s.Core(Env{Clock: s.reader, Observer: s, Layout: s.layout, Node: s.node})
+		s.broken = s.Core(Env{Clock: s.reader, Layout: s.layout, Node: s.node})
 		return nil
 	}
-	opts := []core.Option{core.WithStrategy(s.Strategy), core.WithSequenceStart(seam.SequenceStart(s.FirstSequence))}
-	if s.Lease != NoLease {
-		s.lease = &lease{sim: s}
-		opts = append(opts, core.WithLease(s.lease))
-	} else {
-		opts = append(opts, core.WithLayout(s.layout), core.WithNode(s.node), core.WithClock(s.reader))
+	opts := []generator.Option{
+		generator.WithLayout(s.layout), generator.WithNode(s.node), generator.WithClock(s.reader),
+		generator.WithStrategy(s.Strategy), generator.WithSequenceStart(s.Sequence),
 	}
-	gen, err := core.New(opts...)
+	if s.Lease {
+		s.lease = &lease{sim: s}
+		s.lease.prepare()
+		s.first = max(s.first, s.slot(s.lease.held.From))
+		opts = append(opts, generator.WithWindow(s.lease.window))
+	}
+	s.outside.granting = &window.Range{Node: s.node, To: s.lastTick + 1}
+	gen, err := generator.New(opts...)
+	s.outside.granting = nil
 	if err != nil {
 		return err
 	}
 	s.gen = gen
-	s.coming = tenure{node: s.node}
-	if l := s.lease; l != nil {
-		l.renewed = true
-		s.first = max(s.first, min(l.held.Floor, s.lastTick+1)<<s.SequenceBits)
-		l.watch()
+	if s.present.free != s.first {
+		s.fail("before the start", "the window begins with slot %#x, not %#x", s.present.free, s.first)
 	}
-	s.coming.begin = s.first
-	gen.Observe(s)
+	s.present.begin = s.first
 	return nil
 }

@@ -1,3 +1,5 @@
+//go:build simulate
+
 package simulation
 
 import (
@@ -44,7 +46,7 @@ func Random(seed uint64) Config {
 		c.Start = time.Duration(r.Int64N(int64(1<<c.TimeBits) * int64(ms)))
 	}
 	if r.IntN(3) == 0 {
-		c.FirstSequence = r.Uint64N(1 << c.SequenceBits)
+		c.Sequence = strategies.StartRandom(1 + r.Int64N(1<<c.SequenceBits))
 	}
 	faults := 2 // of five
 	if c.Clock == Resync {

@@ -1,3 +1,5 @@
+//go:build simulate
+
 package simulation
 
 import (
@@ -5,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -18,12 +20,12 @@ func vary(c *Config) {
 		nearWideEnd(r, c)
 		return
 	case 2, 3, 4:
-		c.Order = core.TimeSequenceNode
+		c.Order = snowflake.TimeSequenceNode
 	}
 	if r.IntN(3) != 0 {
 		return
 	}
-	c.Lease = pick(r, Asked, Asked, Inline)
+	c.Lease = true
 	c.Term = pick(r, 1, 2, 3, 5, 20, 200)
 	c.Deadlines = r.IntN(2) == 0
 	for i, op := range c.Ops {
@@ -34,6 +36,9 @@ func vary(c *Config) {
 	moves := pick(r, 0, 1, 1, 2, 3, 6)
 	for range moves + r.IntN(3) {
 		op := Op{Kind: Extend, N: pick(r, 0, 1, 2, c.Term)}
+		if r.IntN(4) == 0 {
+			op = Op{Kind: Revoke}
+		}
 		if moves > 0 {
 			moves--
 			op = Op{Kind: Move, N: r.IntN(maxNode + 1), D: pick(r, 0, 0, 0, -ms, ms, 3*ms, -5*ms, 50*ms)}
@@ -46,7 +51,7 @@ func vary(c *Config) {
 // but for the node number's, where the word has hardly room for the seal.
 func nearWideEnd(r *rand.Rand, c *Config) {
 	c.TimeBits, c.SequenceBits, c.Nodeless = 41, 22, true
-	c.FirstSequence = 1<<22 - 1 - r.Uint64N(6)
+	c.Sequence = strategies.StartRandom(1 << 22)
 	c.Start = time.Duration(1<<41)*ms - pick(r, ms, 2*ms, 3*ms, 10*ms) - time.Duration(1+r.IntN(1000))*us
 	if r.IntN(2) == 0 {
 		c.Strategy = strategies.BorrowUpTo(10 * ms)

@@ -1,3 +1,5 @@
+//go:build simulate
+
 package simulation
 
 import (
@@ -9,16 +11,18 @@ import (
 	"strings"
 	"time"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // maxSteps is where a run counts as stuck: so many steps without the end of a
 // call. A clock that is read coarsely may be polled many times before it moves.
 const maxSteps = 100_000
 
-// Run runs a program. It is safe for use by several goroutines at once, unless
-// their Configs share a Trace.
+// Run runs a program. One runs at a time in a process, since all words of the process
+// show themselves to one observer.
 func Run(c Config) Result {
 	result := run(c)
 	if len(result.Violations) == 0 || c.Trace != nil {
@@ -59,22 +63,23 @@ type sim struct {
 	rng     *rand.Rand
 	clock   *clocktest.Virtual
 	reader  reader
-	gen     *core.Generator // nil for a Core
+	gen     *generator.Generator // nil for a Core
 	broken  Core
-	layout  core.Layout
+	layout  snowflake.Layout
 	node    int64     // that the generator begins with
 	lease   *lease    // or nil
-	callers []*caller // and the lease's party, if there is one
-	current *caller   // who runs, or nil outside of callers
-	next    *caller   // who goes on, when current yields
+	callers []*caller // and the keeper, if there is one
+	outside caller    // stands for the time before and after them
+	current *caller   // the one that runs, or nil outside of callers
+	next    *caller   // the one that goes on when current yields
 	over    bool      // ends the run
 
 	events  []event // the faults
 	event   int     // the next of them
-	errands []event // the lease's operations
+	errands []event // the keeper's operations
 	errand  int     // the next of them
 	started []bool  // by operation
-	urgency []int   // by party: the callers, the lease's, then the faults
+	urgency []int   // by party: the callers, the keeper, then the faults
 	lowest  int     // the lowest urgency given
 	changes []int   // steps at which the most urgent loses it
 	// progress is the step at which a call ended last.
@@ -101,7 +106,10 @@ func run(c Config) (result Result) {
 	if err := c.validate(); err != nil {
 		return Result{Config: c, Err: err}
 	}
-	s := &sim{Config: c, words: words{watched: map[string]int{}}, rng: rand.New(rand.NewPCG(c.Seed, 0x7469636b666c616b)), result: Result{Config: c}}
+	s := &sim{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0x7469636b666c616b)), result: Result{Config: c}}
+	s.outside = caller{sim: s, id: -1}
+	word.Observed = s
+	defer func() { word.Observed = nil }()
 	if err := s.prepare(); err != nil {
 		return Result{Config: c, Err: err}
 	}
@@ -125,11 +133,11 @@ func run(c Config) (result Result) {
 	return s.result
 }
 
-// Before is where a caller may be overtaken: every access to a word begins here.
+// Before lets others run: every access to a word begins here.
 func (s *sim) Before() {
 	c := s.current
 	if c == nil || c.dead {
-		return // nobody else is there, or c is being unwound
+		return // there are no others, or c is being unwound
 	}
 	s.result.Steps++
 	if s.result.Steps-s.progress > maxSteps {
@@ -143,12 +151,9 @@ func (s *sim) Before() {
 	}
 }
 
-// Await lets others run until ready reports true, and whoever runs is picked again.
-func (s *sim) Await(ready func() bool) {
+// await lets others run until ready reports true, and the caller is picked again.
+func (s *sim) await(ready func() bool) {
 	c := s.current
-	if c == nil {
-		panic("a wait for what nobody will do")
-	}
 	c.state, c.awaits = blocked, ready
 	if !s.over {
 		s.next = s.pick()
@@ -159,7 +164,7 @@ func (s *sim) Await(ready func() bool) {
 	c.state = running
 }
 
-// pick returns who goes on, or nil when all are done. Faults that are picked
+// pick returns the caller that goes on, or nil when all are done. Faults that are picked
 // happen at once.
 func (s *sim) pick() *caller {
 	faults := len(s.callers)
@@ -230,8 +235,8 @@ func (s *sim) choose(ready []int) int {
 	return ready[s.rng.IntN(len(ready))]
 }
 
-// wakeNext lets true time pass until the first of those who sleep is due. It
-// reports false if nobody sleeps, so that all wait for each other.
+// wakeNext lets true time pass until the first sleeper is due. It
+// reports false if no caller sleeps, so that all wait for each other.
 func (s *sim) wakeNext() bool {
 	first := time.Duration(-1)
 	for _, c := range s.callers {
@@ -240,7 +245,7 @@ func (s *sim) wakeNext() bool {
 		}
 	}
 	if first < 0 {
-		s.fail("deadlock", "nobody can go on")
+		s.fail("deadlock", "no caller can go on")
 		return false
 	}
 	if s.trace() {
@@ -299,7 +304,7 @@ func (s *sim) tracef(format string, args ...any) {
 	}
 }
 
-// fail notes a violation by whoever runs, and ends the run.
+// fail notes a violation by the caller that runs, and ends the run.
 func (s *sim) fail(what, format string, args ...any) {
 	v := Violation{What: what, Detail: fmt.Sprintf(format, args...), Caller: -1, Op: -1}
 	if s.current != nil {
@@ -328,12 +333,15 @@ func (c *caller) guard() {
 	c.sim.fail("panic", "%v at%s", p, where())
 }
 
-// where returns the functions of the simulation that are on the stack.
+// where returns the functions of this module that are on the stack, with their lines.
 func where() string {
-	where := ""
+	where, name := "", ""
 	for line := range strings.Lines(string(debug.Stack())) {
-		if at, _, ok := strings.Cut(line, " +0x"); ok && strings.Contains(at, "/simulation/") {
-			where += " " + at[strings.Index(at, "/simulation/")+len("/simulation/"):]
+		if function, ok := strings.CutPrefix(line, "github.com/tickflake/tickflake/"); ok {
+			name = function[:strings.LastIndex(function, "(")] // without the arguments
+		} else if at, _, ok := strings.Cut(line, " +0x"); ok && name != "" {
+			where += " " + name + at[strings.LastIndex(at, ":"):]
+			name = ""
 		}
 	}
 	return where

@@ -1,3 +1,5 @@
+//go:build simulate
+
 package simulation
 
 import (
@@ -5,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
-	"github.com/tickflake/tickflake/internal/simulation/seam"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/word"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -36,7 +37,7 @@ func seeds(t *testing.T) int {
 
 // TestClean finds nothing wrong with the generator.
 func TestClean(t *testing.T) {
-	result, found := Search(t.Context(), Random, 1, seeds(t), runtime.GOMAXPROCS(0), nil)
+	result, found := Search(t.Context(), Random, 1, seeds(t))
 	if !found {
 		return
 	}
@@ -67,56 +68,46 @@ func TestSeedRepeats(t *testing.T) {
 	assert.Len(t, hashes, int(n), "every seed is a schedule of its own")
 }
 
-// TestSearchFindsTheLowest finds the same seed on one goroutine and on many.
-func TestSearchFindsTheLowest(t *testing.T) {
-	var first Result
-	for _, parallel := range []int{1, 2, 8} {
-		ended := map[uint64]bool{}
-		result, found := Search(t.Context(), unlockedProgram, 1, 5000, parallel, func(r Result) { ended[r.Config.Seed] = true })
-		require.True(t, found)
-		for seed := range result.Config.Seed {
-			assert.True(t, ended[seed+1], "those up to the lowest were run")
-		}
-		result.Config.Core, result.Config.Strategy = nil, nil // functions do not compare
-		if parallel == 1 {
-			first = result
-		}
-		assert.Equal(t, first, result)
+func TestSearch(t *testing.T) {
+	first, found := Search(t.Context(), unlockedProgram, 1, 5000)
+	require.True(t, found)
+	for seed := uint64(1); seed < first.Config.Seed; seed++ {
+		assert.False(t, Run(unlockedProgram(seed)).Failed(), "it is the lowest")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, found := Search(ctx, unlockedProgram, 1, 1<<30, 2, nil)
+	_, found = Search(ctx, unlockedProgram, 1, 1<<30)
 	assert.False(t, found)
 }
 
 // sharedWord issues from one word as the generator does, but for how it is written.
 type sharedWord struct {
 	env  Env
-	last seam.Uint64
-	swap func(word *seam.Uint64, last, next uint64) bool
+	last word.Uint64
+	swap func(word *word.Uint64, last, next uint64) bool
 }
 
 func (w *sharedWord) tick() uint64 {
 	return uint64(w.env.Clock.Now().Sub(w.env.Layout.Epoch) / w.env.Layout.Tick)
 }
 
-func (w *sharedWord) Next() (core.ID, error) {
+func (w *sharedWord) Next() (snowflake.ID, error) {
 	for {
 		tick := w.tick()
 		last := w.last.Load()
 		next := max(last+1, tick<<w.env.Layout.SequenceBits)
 		if w.swap(&w.last, last, next) {
 			sequence := next & (1<<w.env.Layout.SequenceBits - 1)
-			return core.ID((next>>w.env.Layout.SequenceBits<<w.env.Layout.NodeBits|uint64(w.env.Node))<<w.env.Layout.SequenceBits | sequence), nil
+			return snowflake.ID((next>>w.env.Layout.SequenceBits<<w.env.Layout.NodeBits|uint64(w.env.Node))<<w.env.Layout.SequenceBits | sequence), nil
 		}
 	}
 }
 
 // wordProgram is a random program for a sharedWord.
-func wordProgram(seed uint64, swap func(word *seam.Uint64, last, next uint64) bool) Config {
+func wordProgram(seed uint64, swap func(word *word.Uint64, last, next uint64) bool) Config {
 	c := Random(seed)
-	c.Strategy, c.FirstSequence, c.TimeBits, c.Start = strategies.LastTimestampPlusOne(), 0, 41, 100*time.Hour
-	c.Lease, c.Order, c.Nodeless, c.SequenceBits = NoLease, core.TimeNodeSequence, false, min(c.SequenceBits, 7)
+	c.Strategy, c.Sequence, c.TimeBits, c.Start = strategies.LastTimestampPlusOne(), strategies.StartZero(), 41, 100*time.Hour
+	c.Lease, c.Order, c.Nodeless, c.SequenceBits = false, snowflake.TimeNodeSequence, false, min(c.SequenceBits, 7)
 	for i, op := range c.Ops {
 		if !op.fault() {
 			c.Ops[i] = Op{Kind: IDs, N: max(op.N, 1)}
@@ -124,8 +115,8 @@ func wordProgram(seed uint64, swap func(word *seam.Uint64, last, next uint64) bo
 	}
 	c.Core = func(e Env) Core {
 		w := &sharedWord{env: e, swap: swap}
+		word.Name(&w.last, "word")
 		w.last.Store(w.tick()<<e.Layout.SequenceBits - 1)
-		w.last.Observe("word", e.Observer)
 		return w
 	}
 	return c
@@ -133,51 +124,51 @@ func wordProgram(seed uint64, swap func(word *seam.Uint64, last, next uint64) bo
 
 // unlockedProgram runs M6 of the catalogue: an unlocked read-modify-write.
 func unlockedProgram(seed uint64) Config {
-	return wordProgram(seed, func(word *seam.Uint64, _, next uint64) bool {
+	return wordProgram(seed, func(word *word.Uint64, _, next uint64) bool {
 		word.Store(next)
 		return true
 	})
 }
 
 func TestUnlockedWriteIsCaught(t *testing.T) {
-	result, found := Search(t.Context(), unlockedProgram, 1, 20, 1, nil)
+	result, found := Search(t.Context(), unlockedProgram, 1, 20)
 	require.True(t, found, "within 20 seeds")
 	t.Logf("seed %d: %s", result.Config.Seed, result.Violations[0])
 	assert.Contains(t, []string{"duplicate", "order", "order of ticks"}, result.Violations[0].What)
 	assert.Contains(t, result.Trace[len(result.Trace)-1], "violation: ")
 
 	result, found = Search(t.Context(), func(seed uint64) Config {
-		return wordProgram(seed, (*seam.Uint64).CompareAndSwap)
-	}, 1, 200, 2, nil)
+		return wordProgram(seed, (*word.Uint64).CompareAndSwap)
+	}, 1, 200)
 	assert.False(t, found, "with a compare-and-swap nothing is wrong: seed %d: %v", result.Config.Seed, result.Violations)
 }
 
 // failing is a Core that does what a test says.
-type failing func() (core.ID, error)
+type failing func() (snowflake.ID, error)
 
-func (f failing) Next() (core.ID, error) { return f() }
+func (f failing) Next() (snowflake.ID, error) { return f() }
 
 func TestViolations(t *testing.T) {
 	ids := []Op{{Kind: IDs, N: 3}, {Kind: IDs, N: 3}}
 	for what, next := range map[string]func(e Env) failing{
-		"panic": func(Env) failing { return func() (core.ID, error) { panic("ouch") } },
+		"panic": func(Env) failing { return func() (snowflake.ID, error) { panic("ouch") } },
 		"stuck": func(e Env) failing {
-			return func() (core.ID, error) {
+			return func() (snowflake.ID, error) {
 				for {
 					e.Clock.Now()
 				}
 			}
 		},
-		"clock not read":        func(Env) failing { return func() (core.ID, error) { return 64, nil } },
-		"error":                 func(Env) failing { return func() (core.ID, error) { return 0, errors.New("no") } },
-		"ID with an error":      func(Env) failing { return func() (core.ID, error) { return 1, core.ErrClosed } },
-		"beyond the time field": func(e Env) failing { return func() (core.ID, error) { e.Clock.Now(); return -1, nil } },
-		"before the start":      func(e Env) failing { return func() (core.ID, error) { e.Clock.Now(); return 1 << 4, nil } },
-		"ahead":                 func(e Env) failing { return func() (core.ID, error) { e.Clock.Now(); return 1<<40 | 1<<4, nil } },
+		"clock not read":        func(Env) failing { return func() (snowflake.ID, error) { return 64, nil } },
+		"error":                 func(Env) failing { return func() (snowflake.ID, error) { return 0, errors.New("no") } },
+		"ID with an error":      func(Env) failing { return func() (snowflake.ID, error) { return 1, generator.ErrClosed } },
+		"beyond the time field": func(e Env) failing { return func() (snowflake.ID, error) { e.Clock.Now(); return -1, nil } },
+		"before the start":      func(e Env) failing { return func() (snowflake.ID, error) { e.Clock.Now(); return 1 << 4, nil } },
+		"ahead":                 func(e Env) failing { return func() (snowflake.ID, error) { e.Clock.Now(); return 1<<40 | 1<<4, nil } },
 		"stall": func(e Env) failing {
-			return func() (core.ID, error) {
+			return func() (snowflake.ID, error) {
 				e.Clock.(reader).After(2 * time.Second)
-				return 0, core.ErrClosed
+				return 0, generator.ErrClosed
 			}
 		},
 	} {
@@ -198,7 +189,7 @@ func TestRefuses(t *testing.T) {
 		"ids -1":         {Ops: []Op{{Kind: IDs, N: -1}}},
 		"a Core":         {Ops: []Op{{Kind: Close}}, Core: func(Env) Core { return nil }},
 		"widths":         {SequenceBits: 60},
-		"sequence start": {SequenceBits: 2, FirstSequence: 4},
+		"sequence start": {SequenceBits: 2, Sequence: strategies.StartRandom(5)},
 		"1s after now":   {Start: -time.Second},
 	} {
 		result := Run(c)
@@ -206,21 +197,6 @@ func TestRefuses(t *testing.T) {
 		assert.ErrorContains(t, result.Err, says)
 	}
 	assert.False(t, Run(Config{}).Failed(), "the zero Config runs nothing")
-}
-
-// TestProductionKnowsNothing shows that the seam costs nothing where there is no
-// simulation: the sources that are copied do not so much as mention it.
-func TestProductionKnowsNothing(t *testing.T) {
-	for _, dir := range []string{"generator", "monoclock", "strategies"} {
-		files, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
-		require.NoError(t, err)
-		require.NotEmpty(t, files)
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			assert.NotContains(t, string(text), "internal/simulation", file)
-		}
-	}
 }
 
 // BenchmarkSeed runs schedules of two callers and ten operations.

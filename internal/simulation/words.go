@@ -1,3 +1,5 @@
+//go:build simulate
+
 package simulation
 
 import (
@@ -5,187 +7,275 @@ import (
 	"math"
 	"slices"
 
-	core "github.com/tickflake/tickflake/internal/simulation/core/generator"
-	"github.com/tickflake/tickflake/internal/simulation/seam"
+	"github.com/tickflake/tickflake/internal/word"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
-// growing are the words of the generator and of monoclock.Clock that only grow.
-var growing = []string{"free", "last", "limit", "next", "tenure", "maxLead", "borrowedEnd", "caughtUp", "nextResync"}
+// growing are the words of the window, the generator and monoclock.Clock that only grow.
+var growing = []string{"free", "soft", "limit", "next", "span", "maxLead", "borrowedEnd", "caughtUp", "nextResync"}
 
-// sealed is the bit of free that ends a tenure; what is below stays as it was.
+// sealed is the bit of free that ends a span. The bits below it stay as they were.
 const sealed = 1 << 63
 
-// tenure is what is known of one of the generator's, from its words.
-type tenure struct {
-	node              int64
-	floor             uint64 // the first slot that is granted
-	free, last, limit uint64
+// span is what the run knows of one span of the window, from its words.
+type span struct {
+	number int // in the order of the spans, from 1 on; 0 while it is no span's next
+	node   int64
+	final  bool   // the one after the last, in which nothing is taken
+	floor  uint64 // the first slot that is granted
+	until  uint64 // the slot after the last that is granted
+
+	free, soft, limit uint64 // the words
+	opened            bool   // free was set for the first time
+	used              bool   // slots were taken
 	// begin is where free began, if no slot of the tick before was issued by then;
-	// else it is no slot.
+	// otherwise it is no slot.
 	begin uint64
-	used  bool // slots were taken
-	final bool // the one after the last, in which nothing is issued
 }
 
-// words is what a run knows of the generator's words.
+// words is what a run knows of the words.
 type words struct {
-	watched map[string]int
-	tenures []tenure // in their order; numbers begin with 1
-	coming  tenure   // what is known of the next
-	present uint64   // the number of the generator's own
-	tells   int      // how often the news of a grant were told
+	spans   []*span // in their order
+	naming  *span   // its words are being named, with no step between
+	present *span   // the window's
+	tells   int     // how often a change of the window was told
+	failure error   // why the keeper has no further grant, as the window has it
 
-	sealed bool   // the last tenure's word is: nothing can be taken any more
-	done   bool   // those who wait were told that the generator is closed
+	sealed bool   // the last span's word is: nothing can be taken any more
 	end    uint64 // the first tick of which nothing was reserved, if sealed
 }
 
-// reservation is what a caller has taken: slots from or above begin, up to end.
+// reservation is what a caller has taken: the slots from begin up to end.
 type reservation struct {
 	begin, end uint64
-	node       int64
-	tenure     int
+	span       *span
 }
 
-// Watch counts the words of a name. A tenure is known from when it is set as next.
-func (s *sim) Watch(word string, value uint64) int {
-	s.watched[word]++
-	n := s.watched[word]
-	if s.gen == nil {
-		return n
+// String shows the reservation without addresses, which differ from run to run.
+func (r reservation) String() string {
+	if r.span == nil {
+		return "none"
 	}
-	switch word {
+	return fmt.Sprintf("slots %#x to %#x of node %d in span %d", r.begin, r.end, r.span.node, r.span.number)
+}
+
+// who returns the caller that runs. Before and after all callers it is s.outside.
+func (s *sim) who() *caller {
+	if s.current == nil {
+		return &s.outside
+	}
+	return s.current
+}
+
+// Named takes note of a word that is made. Those of one span are named in one go.
+func (s *sim) Named(name string) any {
+	switch name {
 	case "free":
-		s.coming.free = value
-		s.tenures = append(s.tenures, s.coming)
-		s.sawEnd()
-	case "last":
-		s.tenures[n-1].last = value
-	case "limit":
-		t := &s.tenures[n-1]
-		t.limit = value
-		s.checkLast(n)
-		if t.final && value != s.current.limit {
-			s.fail("limit", "of the closed generator is %#x, but was seen as %#x", value, s.current.limit)
+		c := s.who()
+		t := &span{begin: math.MaxUint64}
+		switch {
+		case len(s.spans) == 0:
+			t.number, t.opened = 1, true
+			s.spans, s.present = append(s.spans, t), t
+		case c.granting != nil:
+			t.node, t.floor, t.until = c.granting.Node, s.slot(c.granting.From), s.slot(c.granting.To)
+		default:
+			t.node, t.final = s.present.node, true
 		}
-	case "tenure":
-		s.present = value
+		s.naming, c.making = t, t
+		return t
+	case "soft", "limit", "next", "begin":
+		return s.naming
 	}
-	return n
+	return nil
+}
+
+// slot is the first slot of a tick, or the one after the last of all.
+func (s *sim) slot(tick uint64) uint64 { return min(tick, s.lastTick+1) << s.SequenceBits }
+
+// Below draws where a sequence begins: often near the end of the tick, where little is
+// left of it.
+func (s *sim) Below(n uint64) uint64 {
+	var drawn uint64
+	switch s.rng.IntN(4) {
+	case 0:
+	case 1:
+		drawn = n - 1 - min(n-1, s.rng.Uint64N(6))
+	default:
+		drawn = s.rng.Uint64N(n)
+	}
+	c := s.who()
+	c.call.drawn, c.call.drew = drawn, true
+	s.note(drawn)
+	if s.trace() {
+		s.tracef("%s: draws %d of %d", c, drawn, n)
+	}
+	return drawn
 }
 
 // After takes note of an access that a word has had.
-func (s *sim) After(a seam.Access) {
-	c := s.current
-	if c == nil || c.dead {
+func (s *sim) After(a word.Access) {
+	c := s.who()
+	if c.dead {
 		return
 	}
-	s.note(uint64(c.id)<<8 | uint64(a.Op))
-	s.note(a.New)
-	if s.trace() {
-		s.tracef("%s: %s", c, accessText(a))
+	t, _ := a.Tag.(*span)
+	if s.current != nil {
+		s.note(uint64(c.id)<<8 | uint64(a.Op))
+		s.note(a.New)
+		if s.trace() {
+			s.tracef("%s: %s", c, accessText(a, t))
+		}
+		if a.New < a.Old && slices.Contains(growing, a.Name) {
+			s.fail("word goes back", "%s", accessText(a, t))
+		}
 	}
-	if a.New < a.Old && slices.Contains(growing, a.Word) {
-		s.fail("word goes back", "%s", accessText(a))
-	}
-	if s.gen != nil {
-		c.saw(a)
+	if s.Core == nil {
+		c.saw(a, t)
 	}
 }
 
-// saw notes what an access tells of the generator.
-func (c *caller) saw(a seam.Access) {
-	s, asking := c.sim, &c.call.asking
-	switch a.Word {
+// saw notes what an access tells of the window. t is the span of the word, or nil.
+func (c *caller) saw(a word.Access, t *span) {
+	s := c.sim
+	switch a.Name {
 	case "free":
-		c.sawFree(a)
-	case "last":
-		s.tenures[a.Number-1].last = a.New
-		s.checkLast(a.Number)
-		c.call.last = a.New
+		c.sawFree(a, t)
+	case "soft":
+		t.soft = a.New
+		s.checkLimits(t)
 	case "limit":
-		s.tenures[a.Number-1].limit = a.New
-		s.checkLast(a.Number)
-		c.limit = a.New
-		if c.granting == nil {
-			asking.limit, asking.tenure, asking.looked = a.New, a.Number, asking.asked
+		t.limit = a.New
+		s.checkLimits(t)
+		if a.Op == word.Load {
+			c.limit, c.call.limited = a.New, true
 		}
 	case "next":
-		if a.New == a.Old {
-			return
+		if a.New != a.Old {
+			c.linked(t)
 		}
-		s.coming = tenure{node: s.tenures[a.Number-1].node, final: true, begin: math.MaxUint64}
-		c.ending = c.granting == nil
-		if g := c.granting; g != nil {
-			s.coming = tenure{node: g.Node, floor: min(g.Floor, s.lastTick+1) << s.SequenceBits, begin: math.MaxUint64}
+	case "span":
+		if a.New != a.Old && s.present.number < len(s.spans) {
+			s.present = s.spans[s.present.number]
+			if !s.present.opened {
+				s.fail("published too soon", "span %d has no first slot yet", s.present.number)
+			}
 		}
-	case "tenure":
-		s.present = a.New
-		if a.Op == seam.CompareAndSwap && c.ending {
-			c.ending, s.done = false, true // with no step between
-		}
-	case "news":
-		if c.granting != nil {
-			s.tells++
+	case "changed":
+		if a.Op == word.Load {
+			c.call.heard, c.call.from = s.tells, s.present
 		} else {
-			asking.listens, asking.heard = true, s.tells
+			s.tells++
+			c.ending = false
+		}
+	case "err":
+		if a.Op == word.Load {
+			c.call.refused, c.call.asked = s.failure, true
+		} else {
+			s.failure = c.failing
 		}
 	}
 }
 
-// sawFree notes what the caller has seen of a tenure's word, or done to it.
-func (c *caller) sawFree(a seam.Access) {
+// linked notes that the span which c made is the next of t.
+func (c *caller) linked(t *span) {
+	s, next := c.sim, c.making
+	if t.number != len(s.spans) {
+		s.fail("succeeded twice", "span %d of %d", t.number, len(s.spans))
+		return
+	}
+	next.number = t.number + 1
+	s.spans = append(s.spans, next)
+	if next.final {
+		c.ending, c.ended = true, true
+		if next.limit != c.limit {
+			s.fail("limit", "of the closed generator is %#x, but was seen as %#x", next.limit, c.limit)
+		}
+	}
+	s.sawEnd()
+}
+
+// sawFree notes what the caller has seen of a span's free word, or done to it.
+func (c *caller) sawFree(a word.Access, t *span) {
 	s := c.sim
-	t := &s.tenures[a.Number-1]
 	if a.Old >= sealed && a.New != a.Old {
-		s.fail("sealed word moves", "%s", accessText(a))
+		s.fail("sealed word moves", "%s", accessText(a, t))
 	}
 	t.free = a.New
 	if a.New >= sealed && a.Old < sealed {
 		s.sawEnd()
 	}
-	swapped := a.Op == seam.CompareAndSwap && !a.Failed
-	if swapped && uint64(a.Number) == s.present+1 && a.Old == 0 {
-		s.opened(a) // by whoever came first
+	swapped := a.Op == word.CompareAndSwap && !a.Failed
+	if swapped && t.number == s.present.number+1 && a.Old == 0 {
+		s.opened(a, t) // by the first caller to come
 		return
 	}
-	swapped = swapped && a.New != a.Old // one who helps late opens slot 0 again
-	if swapped {
-		if (a.New-1)>>s.SequenceBits > t.last>>s.SequenceBits || uint64(a.Number) > s.present {
-			s.fail("reserved too soon", "%s, but the last slot that may be taken is %#x of tenure %d", accessText(a), t.last, s.present)
-		}
-		t.used = true
-		c.endReservation()
-		c.call.reserved = a.New
-		c.call.reservations = append(c.call.reservations, reservation{a.Old, a.New, t.node, a.Number})
+	if a.Op == word.Load {
+		c.call.drawn, c.call.drew, c.call.limited = 0, false, false
 	}
-	if c.granting != nil {
-		return // the lease's look at it
+	swapped = swapped && a.New != a.Old // a late helper opens slot 0 again
+	if s.current == nil || s.lease != nil && c == s.lease.party {
+		return // it issues nothing
+	}
+	if swapped {
+		c.reserve(a, t)
 	}
 	if !c.call.seenFree {
 		c.call.firstFree = a.Old
 	}
-	c.call.free, c.call.begin, c.call.seenFree = a.New, t.begin, true
+	c.call.free, c.call.begin, c.call.span, c.call.seenFree = a.New, t.begin, t, true
 	if swapped {
 		c.noteLead(int64(s.clock.Wall().Sub(epoch)))
 	}
 }
 
-// opened checks where the word of the tenure that comes next begins: with the first
-// tick of which nothing was issued and which is granted.
-func (s *sim) opened(a seam.Access) {
-	t, before := &s.tenures[a.Number-1], s.tenures[a.Number-2]
+// reserve checks the slots that the caller has taken by a swap of free. They begin where
+// free was, or, in a tick of which no slot was taken, at the sequence start that was drawn.
+func (c *caller) reserve(a word.Access, t *span) {
+	s, call := c.sim, &c.call
+	first := a.Old
+	if n := len(call.looks); n > 0 && call.looks[n-1].reading >= 0 {
+		if fresh := s.tickOf(call.looks[n-1].reading) << s.SequenceBits; fresh >= first {
+			first = fresh + call.drawn
+			s.drawn[first>>s.SequenceBits] = call.drawn
+			if s.draws && !call.drew {
+				s.fail("start of a tick", "slot %#x is the first of its tick, and was not drawn", first)
+			}
+		}
+	}
+	switch {
+	case t != s.present && t.number > s.present.number:
+		s.fail("reserved too soon", "%s, but span %d is present", accessText(a, t), s.present.number)
+	case a.New > t.soft:
+		s.fail("reserved too soon", "%s, beyond the soft limit %#x", accessText(a, t), t.soft)
+	case first < t.floor || a.New > t.until:
+		s.fail("not granted", "slots %#x to %#x, but those granted to the span are %#x to %#x", first, a.New, t.floor, t.until)
+	case a.New <= first || a.New > s.tickEnd(first+1):
+		s.fail("reserved", "slots %#x to %#x: want some, and of one tick", first, a.New)
+	}
+	s.checkAsked(a.New-1, t)
+	t.used = true
+	c.endReservation()
+	call.reserved = a.New
+	call.reservations = append(call.reservations, reservation{first, a.New, t})
+}
+
+// opened checks where free of the next span begins: with the first tick that is granted
+// and of which nothing was issued.
+func (s *sim) opened(a word.Access, t *span) {
+	before := s.present
 	if before.free < sealed {
-		s.fail("opened too soon", "%s, and before it slots can be taken: %#x", accessText(a), before.free)
+		s.fail("opened too soon", "%s, and before it slots can be taken: %#x", accessText(a, t), before.free)
 	}
 	free := before.free &^ sealed
 	first := max(s.tickEnd(free), t.floor)
 	if a.New&^sealed != first || t.final != (a.New >= sealed) {
-		s.fail("opened elsewhere", "%s, but the first slot is %#x", accessText(a), first)
+		s.fail("opened elsewhere", "%s, but the first slot is %#x", accessText(a, t), first)
 	}
 	if first > s.tickEnd(free) || free == before.begin {
 		t.begin = first
 	}
+	t.opened = true
 }
 
 // tickEnd is the first slot, from free on, that begins a tick.
@@ -194,48 +284,46 @@ func (s *sim) tickEnd(free uint64) uint64 {
 	return (free + mask) &^ mask
 }
 
-// sawEnd notes that the generator has ended, if it has.
+// sawEnd notes that the window has ended, if it has.
 func (s *sim) sawEnd() {
-	if n := len(s.tenures); n > 1 && s.tenures[n-1].final && s.tenures[n-2].free >= sealed {
+	if n := len(s.spans); n > 1 && s.spans[n-1].final && s.spans[n-2].free >= sealed {
 		s.sealed = true
-		s.end = s.tickEnd(s.tenures[n-2].free&^sealed) >> s.SequenceBits
+		s.end = s.tickEnd(s.spans[n-2].free&^sealed) >> s.SequenceBits
 	}
 }
 
-func (s *sim) checkLast(tenure int) {
-	if t := s.tenures[tenure-1]; t.last > t.limit {
-		s.fail("last beyond limit", "tenure %d: %#x, and the limit is %#x", tenure, t.last, t.limit)
+func (s *sim) checkLimits(t *span) {
+	if t.soft > t.limit || t.limit > t.until && !t.final {
+		s.fail("limits", "span %d: soft %#x, limit %#x, granted up to %#x", t.number, t.soft, t.limit, t.until)
 	}
 }
 
-func accessText(a seam.Access) string {
-	word := a.Word
-	if a.Number > 1 {
-		word = fmt.Sprintf("%s#%d", word, a.Number)
+func accessText(a word.Access, t *span) string {
+	name := a.Name
+	if t != nil && t.number != 1 {
+		name = fmt.Sprintf("%s#%d", name, t.number)
 	}
 	switch {
-	case a.Op == seam.Load:
-		return fmt.Sprintf("load %s = %#x", word, a.Old)
-	case a.Op == seam.Lock:
-		return fmt.Sprintf("lock %s", word)
+	case a.Op == word.Load:
+		return fmt.Sprintf("load %s = %#x", name, a.Old)
 	case a.Failed:
-		return fmt.Sprintf("%s %s fails: it is %#x", a.Op, word, a.Old)
+		return fmt.Sprintf("%s %s fails: it is %#x", a.Op, name, a.Old)
 	}
-	return fmt.Sprintf("%s %s: %#x becomes %#x", a.Op, word, a.Old, a.New)
+	return fmt.Sprintf("%s %s: %#x becomes %#x", a.Op, name, a.Old, a.New)
 }
 
 // checkReserved checks that an ID's slot was reserved by its caller, in this call or
-// as a block, under the node number that was held then, and that the generator had
-// not gone on from that number when the call began.
-func (c *caller) checkReserved(id core.ID, slot uint64, node int64) {
+// as a block, under the node number that was held then, and that the window had not
+// gone on from that number when the call began.
+func (c *caller) checkReserved(id snowflake.ID, slot uint64, node int64) {
 	s := c.sim
 	held := c.call.reservations
 	if len(held) == 0 {
 		held = []reservation{c.block.held}
 	}
 	if !slices.ContainsFunc(held, func(r reservation) bool {
-		return r.begin <= slot && slot < r.end && r.node == node && uint64(r.tenure) >= c.call.present
+		return r.begin <= slot && slot < r.end && r.span.node == node && r.span.number >= c.call.present.number
 	}) {
-		s.fail("not reserved", "%s, of %v, and %d was present", s.idText(id), held, c.call.present)
+		s.fail("not reserved", "%s, of %v, and span %d was present", s.idText(id), held, c.call.present.number)
 	}
 }

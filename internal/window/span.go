@@ -102,10 +102,7 @@ func (s *Span) TakeAt(slot, n uint64) (end uint64, ok bool) {
 func (s *Span) open(slot uint64) bool {
 	limit := s.limit.Load()
 	if s.next.Load() == nil {
-		select {
-		case s.window.more <- struct{}{}:
-		default: // the keeper has yet to look at what was asked before
-		}
+		s.window.Ask()
 	}
 	if slot >= limit {
 		return false

@@ -122,6 +122,15 @@ func (w *Window) Fail(err error) {
 	w.fire()
 }
 
+// Ask makes More receive. An issuer that is about to wait for a grant calls it; Take does
+// so by itself for a slot at or beyond the soft limit.
+func (w *Window) Ask() {
+	select {
+	case w.more <- struct{}{}:
+	default: // the keeper has not received the last one yet
+	}
+}
+
 // More receives after a slot at or beyond the soft limit was asked for: the keeper
 // extends the grant ahead of time.
 func (w *Window) More() <-chan struct{} { return w.more }

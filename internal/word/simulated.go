@@ -24,8 +24,8 @@ func (o Op) String() string {
 
 // Access is one access to a word, after the fact.
 type Access struct {
-	Word     any    // the word itself: a *Uint64, an *Int64 or a *Pointer
 	Name     string // as Name gave it, or empty
+	Tag      any    // as Observer.Named returned it, or nil
 	Op       Op
 	Old, New uint64 // before and after; of a pointer, how often it was set
 	Failed   bool   // a compare-and-swap that found another value than it expected
@@ -34,6 +34,9 @@ type Access struct {
 // Observer sees every access to every word of the process. A word must not be used by
 // two goroutines at the same time: a simulated run has only one that is awake.
 type Observer interface {
+	// Named tells of a word that was given a name. The tag that it returns is part of
+	// every access to the word.
+	Named(name string) (tag any)
 	Before()      // the access is about to happen, and others may come first
 	After(Access) // it has happened
 	Below(n uint64) uint64
@@ -58,13 +61,18 @@ func Name[W any](w *W, name string) { any(w).(interface{ setName(string) }).setN
 type Uint64 struct {
 	value uint64
 	name  string
+	tag   any
 }
 
-func (w *Uint64) setName(name string) { w.name = name }
+func (w *Uint64) setName(name string) {
+	w.name = name
+	if Observed != nil {
+		w.tag = Observed.Named(name)
+	}
+}
 
-// access shows an access to the observer, and makes it. self is the word that others
-// know.
-func (w *Uint64) access(self any, op Op, change func(old uint64) (uint64, bool)) (old, now uint64, done bool) {
+// access makes an access and shows it to the observer.
+func (w *Uint64) access(op Op, change func(old uint64) (uint64, bool)) (old, now uint64, done bool) {
 	if Observed != nil {
 		Observed.Before()
 	}
@@ -75,61 +83,61 @@ func (w *Uint64) access(self any, op Op, change func(old uint64) (uint64, bool))
 		now = old
 	}
 	if Observed != nil {
-		Observed.After(Access{Word: self, Name: w.name, Op: op, Old: old, New: now, Failed: !done})
+		Observed.After(Access{Name: w.name, Tag: w.tag, Op: op, Old: old, New: now, Failed: !done})
 	}
 	return old, now, done
 }
 
 func (w *Uint64) Load() uint64 {
-	old, _, _ := w.access(w, Load, func(old uint64) (uint64, bool) { return old, true })
+	old, _, _ := w.access(Load, func(old uint64) (uint64, bool) { return old, true })
 	return old
 }
 
 func (w *Uint64) Store(v uint64) {
-	w.access(w, Store, func(uint64) (uint64, bool) { return v, true })
+	w.access(Store, func(uint64) (uint64, bool) { return v, true })
 }
 
 func (w *Uint64) Swap(v uint64) uint64 {
-	old, _, _ := w.access(w, Swap, func(uint64) (uint64, bool) { return v, true })
+	old, _, _ := w.access(Swap, func(uint64) (uint64, bool) { return v, true })
 	return old
 }
 
 func (w *Uint64) Add(v uint64) uint64 {
-	_, now, _ := w.access(w, Add, func(old uint64) (uint64, bool) { return old + v, true })
+	_, now, _ := w.access(Add, func(old uint64) (uint64, bool) { return old + v, true })
 	return now
 }
 
 func (w *Uint64) CompareAndSwap(from, to uint64) bool {
-	_, _, done := w.access(w, CompareAndSwap, func(old uint64) (uint64, bool) { return to, old == from })
+	_, _, done := w.access(CompareAndSwap, func(old uint64) (uint64, bool) { return to, old == from })
 	return done
 }
 
 func (w *Uint64) Or(mask uint64) uint64 {
-	old, _, _ := w.access(w, Or, func(old uint64) (uint64, bool) { return old | mask, true })
+	old, _, _ := w.access(Or, func(old uint64) (uint64, bool) { return old | mask, true })
 	return old
 }
 
 // Int64 is a plain value with the methods of atomic.Int64.
 type Int64 struct{ word Uint64 }
 
-func (w *Int64) setName(name string) { w.word.name = name }
+func (w *Int64) setName(name string) { w.word.setName(name) }
 
 func (w *Int64) Load() int64 {
-	old, _, _ := w.word.access(w, Load, func(old uint64) (uint64, bool) { return old, true })
+	old, _, _ := w.word.access(Load, func(old uint64) (uint64, bool) { return old, true })
 	return int64(old)
 }
 
 func (w *Int64) Store(v int64) {
-	w.word.access(w, Store, func(uint64) (uint64, bool) { return uint64(v), true })
+	w.word.access(Store, func(uint64) (uint64, bool) { return uint64(v), true })
 }
 
 func (w *Int64) Add(v int64) int64 {
-	_, now, _ := w.word.access(w, Add, func(old uint64) (uint64, bool) { return old + uint64(v), true })
+	_, now, _ := w.word.access(Add, func(old uint64) (uint64, bool) { return old + uint64(v), true })
 	return int64(now)
 }
 
 func (w *Int64) CompareAndSwap(from, to int64) bool {
-	_, _, done := w.word.access(w, CompareAndSwap, func(old uint64) (uint64, bool) { return uint64(to), old == uint64(from) })
+	_, _, done := w.word.access(CompareAndSwap, func(old uint64) (uint64, bool) { return uint64(to), old == uint64(from) })
 	return done
 }
 
@@ -139,22 +147,22 @@ type Pointer[T any] struct {
 	value *T
 }
 
-func (p *Pointer[T]) setName(name string) { p.word.name = name }
+func (p *Pointer[T]) setName(name string) { p.word.setName(name) }
 
 func (p *Pointer[T]) Load() (value *T) {
-	p.word.access(p, Load, func(old uint64) (uint64, bool) { value = p.value; return old, true })
+	p.word.access(Load, func(old uint64) (uint64, bool) { value = p.value; return old, true })
 	return value
 }
 
 func (p *Pointer[T]) Store(value *T) { p.Swap(value) }
 
 func (p *Pointer[T]) Swap(value *T) (old *T) {
-	p.word.access(p, Swap, func(n uint64) (uint64, bool) { old, p.value = p.value, value; return n + 1, true })
+	p.word.access(Swap, func(n uint64) (uint64, bool) { old, p.value = p.value, value; return n + 1, true })
 	return old
 }
 
 func (p *Pointer[T]) CompareAndSwap(from, to *T) bool {
-	_, _, done := p.word.access(p, CompareAndSwap, func(old uint64) (uint64, bool) {
+	_, _, done := p.word.access(CompareAndSwap, func(old uint64) (uint64, bool) {
 		if p.value != from {
 			return old, false
 		}

@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -96,7 +97,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	if err != nil {
 		return fail(err)
 	}
-	p := &polled{Virtual: fault}
+	p := &PolledClock{Virtual: fault}
 	clock := l.Clock.Of(p)
 	keeper, err := lease.Claim(context.Background(), store,
 		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(l.Window), lease.WithNode(lease.NodeNumber(0)),
@@ -105,7 +106,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	if err != nil {
 		return fail(fmt.Errorf("claim: %w", err))
 	}
-	p.keeper.Store(keeper)
+	p.Keep(keeper)
 	options := append([]generator.Option{generator.WithStrategy(l.Strategy)}, l.Options...)
 	gen, err := generator.New(append(options, generator.WithLease(keeper))...)
 	if err != nil {
@@ -114,7 +115,12 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	return generatortest.Process[snowflake.ID]{
 		Next: kept(p, gen.Next),
 		NextN: func(ids []snowflake.ID) (int, error) {
-			return kept(p, func() (int, error) { return gen.NextN(ids) })()
+			filled := 0
+			return kept(p, func() (int, error) {
+				n, err := gen.NextN(ids[filled:])
+				filled += n
+				return filled, err
+			})()
 		},
 		Stream: func() func() (snowflake.ID, error) { return kept(p, gen.Stream().Next) },
 		Now:    clock.Now,
@@ -128,39 +134,54 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	}, nil
 }
 
-// polled does the work of a keeper's goroutine. It is the clock of its process.
-type polled struct {
+// PolledClock is a virtual clock for a process whose keeper is made with
+// [lease.WithPolling]. Whenever a caller waits by the clock it polls the keeper, whose
+// goroutine would run meanwhile. Make one around a [*clocktest.Virtual], and call Keep
+// once the keeper has claimed.
+type PolledClock struct {
 	*clocktest.Virtual
-	keeper atomic.Pointer[lease.Keeper] // nil until it has claimed
+	keeper atomic.Pointer[lease.Keeper] // nil until Keep
 	due    atomic.Int64                 // true time when the goroutine would wake up
 }
 
-func (p *polled) poll() {
-	next := p.keeper.Load().Poll(context.Background())
-	p.due.Store(int64(p.Passed() + next))
+// Keep has the clock poll k.
+func (p *PolledClock) Keep(k *lease.Keeper) { p.keeper.Store(k) }
+
+func (p *PolledClock) poll() {
+	if k := p.keeper.Load(); k != nil {
+		next := k.Poll(context.Background())
+		p.due.Store(int64(p.Passed() + next))
+	}
 }
 
-// After is the clock's. The generator waits by it, and a keeper's goroutine would run
-// meanwhile.
-func (p *polled) After(d time.Duration) <-chan time.Time {
-	over := p.Virtual.After(d)
-	if p.keeper.Load() != nil {
+// After is that of [clocktest.Virtual], and polls the keeper. If that was granted more,
+// the generator knows already, and no time has to pass.
+func (p *PolledClock) After(d time.Duration) <-chan time.Time {
+	if k := p.keeper.Load(); k != nil {
+		_, before := k.Granted()
 		p.poll()
+		if _, limit := k.Granted(); !limit.Equal(before) {
+			return nil
+		}
 	}
-	return over
+	return p.Virtual.After(d)
 }
 
 // kept is a call, with the keeper at work. Before the call it does what came due
-// since the last call. After it, it looks again, though nothing may be due: that
-// gives a takeover readings of the clock at which to stop the process in the midst
+// since the last call. A call that finds nothing granted is made again after a poll, for
+// this keeper takes no time. After the call it looks again, though nothing may be due:
+// that gives a takeover readings of the clock at which to stop the process in the midst
 // of its keeper's work.
-func kept[T any](p *polled, call func() (T, error)) func() (T, error) {
+func kept[T any](p *PolledClock, call func() (T, error)) func() (T, error) {
 	return func() (T, error) {
 		if int64(p.Passed()) >= p.due.Load() {
 			p.poll()
 		}
 		result, err := call()
 		p.poll()
+		if errors.Is(err, generator.ErrNotGranted) {
+			result, err = call()
+		}
 		return result, err
 	}
 }

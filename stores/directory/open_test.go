@@ -1,6 +1,7 @@
 package directory_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -296,4 +297,13 @@ func copyOfTest(t *testing.T, dir string) string {
 	path := filepath.Join(dir, "directory.test")
 	require.NoError(t, os.WriteFile(path, binary, 0o755))
 	return path
+}
+
+// swap is Swap from a cell to the next.
+func swap(ctx context.Context, s stores.Store, old stores.Cell, value []byte) (stores.Cell, error) {
+	version, err := s.Swap(ctx, old.Key, old.Version, value)
+	if err != nil {
+		return stores.Cell{}, err
+	}
+	return stores.Cell{Key: old.Key, Version: version, Value: value}, nil
 }

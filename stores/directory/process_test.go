@@ -209,12 +209,3 @@ func TestSwapOfAStoppedProcess(t *testing.T) {
 	_, err = swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, []byte("value"))
 	assert.NoError(t, err)
 }
-
-// swap is Swap from a cell to the next.
-func swap(ctx context.Context, s stores.Store, old stores.Cell, value []byte) (stores.Cell, error) {
-	version, err := s.Swap(ctx, old.Key, old.Version, value)
-	if err != nil {
-		return stores.Cell{}, err
-	}
-	return stores.Cell{Key: old.Key, Version: version, Value: value}, nil
-}

@@ -1,23 +1,39 @@
-// Package etcd keeps the cells of package lease in etcd, so that every process of a
-// fleet, on any machine, has a node number of its own.
+// Package etcd keeps cells in etcd, so that every process of a fleet, on any machine, has
+// a node number of its own.
+//
+// You need these names:
+//
+//   - [github.com/tickflake/tickflake/stores.Open] with an etcd:// or etcds:// URL; import
+//     this package for it.
+//   - [New]: a Store with a client of the caller's.
+//
+// # URLs
+//
+//	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
+//
+// or etcds:// with TLS, with these options more: cacert=FILE for the certificate
+// authorities to trust, in PEM, instead of the system's, and cert=FILE&key=FILE for
+// the client's certificate. The port is 2379 and the namespace stores.DefaultNamespace
+// if there is none. Special characters of the password are percent-encoded.
 //
 // # What is kept
 //
-// One key per node number that was ever claimed: /NAMESPACE/ and the node number in
-// seven digits, with a value of at most 1 KiB. Each extension of a lease is one
-// transaction of one compare and one put. Keys are never deleted, and must not be by
-// hand while a process of the fleet may run: with the key goes the memory of what was
-// issued. etcd keeps old revisions until it is compacted; let it do so by itself
-// (--auto-compaction-retention).
+// One key per cell: /NAMESPACE/KEY, with a text of at most 1,100 bytes, the version and
+// the value. A Read is one round trip, and a Swap two, or one for a new cell; a List is
+// one for each 4,096 cells. A store has one connection. Old revisions stay in etcd until
+// it is compacted; let it do so by itself (--auto-compaction-retention).
 //
-// # What can be lost
+// # To lose nothing
 //
-// Nothing that was acknowledged, as etcd runs by default: a majority has written it to
-// disk. It is lost, and with it the uniqueness of IDs, by --unsafe-no-fsync, by disks
-// that lie about syncing, and by restoring a snapshot: that takes the fleet back to an
-// older state. After a restore, start no process of the fleet before the time of
-// the last write that the snapshot does not have, plus one window of the lease; if
-// clocks have run ahead, before the latest of theirs.
+// etcd as it runs by default loses nothing that it acknowledged: a majority has written it
+// to disk. These lose writes, and IDs are then issued twice: --unsafe-no-fsync, which a
+// client cannot ask for; disks that lie about syncing; deleting keys; and restoring a
+// snapshot, which takes the fleet back to an older state. After a restore, start no
+// process of the fleet before the time of the last write that the snapshot does not have,
+// plus one window of the lease; if clocks have run ahead, before the latest of theirs.
+//
+// A version is drawn at random and kept beside the value, since etcd's revisions go back
+// with a snapshot.
 //
 // # Rights
 //

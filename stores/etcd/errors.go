@@ -2,13 +2,14 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tickflake/tickflake/stores/internal/remote"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // why returns an error with which a request has ended, and makes it wrap the end of the
@@ -26,7 +27,7 @@ func why(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ctx.Err(), message) // not %w twice: the driver would take gRPC's out
 }
 
-func (s *Store) failed(ctx context.Context, op string, node int64, err error) error {
+func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	// Both gRPC and the server, which is told the deadline, say in their own words that
 	// the context has ended, the latter perhaps a moment before it has.
 	ended := ctx.Err()
@@ -34,5 +35,8 @@ func (s *Store) failed(ctx context.Context, op string, node int64, err error) er
 		status.Code(err) == codes.DeadlineExceeded {
 		ended = context.DeadlineExceeded
 	}
-	return remote.Failed(remote.At("etcd", s.endpoints()...), op, s.namespace, node, remote.Because(ended, err))
+	if ended != nil && !errors.Is(err, ended) && !errors.Is(err, stores.ErrConflict) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return stores.Failed(ctx, stores.At("etcd", s.endpoints()...), op, key, s.namespace, err)
 }

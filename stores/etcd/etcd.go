@@ -1,10 +1,9 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"strings"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -14,11 +13,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/internal/remote"
+	"github.com/tickflake/tickflake/stores"
 )
 
-// Store is a [lease.Store] on etcd. It is safe for use by several goroutines at once.
+// Store is a [stores.Store] on etcd. It is safe for use by several goroutines at once.
 type Store struct {
 	kv        clientv3.KV
 	namespace string
@@ -27,17 +25,17 @@ type Store struct {
 	close     func() error
 }
 
-var _ lease.Store = (*Store)(nil)
+var _ stores.Store = (*Store)(nil)
 
 // New returns a Store that uses a client of the caller's, who closes it when no
 // Store uses it any more. It keeps the cells of a namespace, by which fleets that share
-// an etcd are told apart; the error of a bad name is a [*lease.NamespaceError], and a
-// nil client is an error, too.
+// an etcd are told apart; a name that [stores.CheckNamespace] refuses and a nil client
+// are errors.
 //
-// The client's settings decide on TLS and credentials. What was put around its field
-// KV, such as a prefix for all keys, is passed by.
+// The client's settings decide on TLS and credentials. A wrapper of its field
+// KV, such as a prefix for all keys, is not used.
 func New(client *clientv3.Client, namespace string) (*Store, error) {
-	if err := lease.CheckNamespace(namespace); err != nil {
+	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
 	if client == nil {
@@ -53,26 +51,19 @@ func New(client *clientv3.Client, namespace string) (*Store, error) {
 	}, nil
 }
 
-var urlFormat = remote.Format{
-	Plain: remote.Scheme{Name: "etcd", Port: "2379"},
-	TLS:   remote.Scheme{Name: "etcds", Port: "2379"},
+var urlFormat = stores.URLFormat{
+	Plain: stores.URLScheme{Name: "etcd", Port: "2379"},
+	TLS:   stores.URLScheme{Name: "etcds", Port: "2379"},
 }
 
-// Open returns a Store on the etcd at a URL,
-//
-//	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
-//
-// or etcds:// with TLS, with these options more: cacert=FILE for the certificate
-// authorities to trust, in PEM, instead of the system's, and cert=FILE&key=FILE for
-// the client's certificate. The port is 2379 and the namespace
-// [lease.DefaultNamespace] if there is none. Special characters of the password are
-// percent-encoded.
-//
-// Only if the URL has a user does Open wait for the server, until ctx ends, to log
-// in. Otherwise a server that cannot be reached is reported by the Store's methods.
-// The error is a [*lease.URLError] or an [*OpenError]. Close the Store when it is no
-// longer used.
-func Open(ctx context.Context, rawURL string) (*Store, error) {
+func init() {
+	stores.Register("etcd", open)
+	stores.Register("etcds", open)
+}
+
+// open opens a URL, as the package's doc describes it. Only if the URL has a user does it
+// wait for the server, to log in.
+func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	u, err := urlFormat.Parse(rawURL)
 	if err != nil {
 		return nil, err
@@ -95,13 +86,13 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 		Username: u.User,
 		Password: u.Password,
 		TLS:      tlsConfig,
-		// A connection whose other end is gone without a word is given up after 13 s.
-		// More often than every 10 s gRPC does not ask.
+		// A connection whose other end has vanished is given up after 13 s. gRPC asks
+		// every 10 s at most.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
 		// One attempt only. See once for why.
 		MaxUnaryRetries: 1,
-		Logger:          zap.NewNop(), // what matters is in the errors
+		Logger:          zap.NewNop(), // the errors tell the same
 	}
 	web := "http://"
 	if tlsConfig != nil {
@@ -117,104 +108,130 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	}
 	if err != nil {
 		end()
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return nil, &OpenError{Hosts: strings.Join(u.Hosts, ","), Err: err}
+		return nil, stores.OpenFailed(ctx, stores.At("etcd", u.Hosts...), err)
 	}
 	s, err := New(client, u.Namespace)
 	if err != nil {
 		end()
 		return nil, errors.Join(err, client.Close())
 	}
-	s.close = func() error { defer end(); return client.Close() }
+	s.close = sync.OnceValue(func() error { defer end(); return client.Close() })
 	return s, nil
 }
 
-// OpenError reports a server that [Open] could not use.
-type OpenError struct {
-	Hosts string // as in the URL
-	Err   error  // the driver's reason
-}
-
-func (e *OpenError) Error() string {
-	return "etcd: open " + e.Hosts + ": " + e.Err.Error() + "; check that it is reachable and the credentials are right"
-}
-
-// Unwrap returns the driver's reason.
-func (e *OpenError) Unwrap() error { return e.Err }
-
-// Close ends what [Open] opened, and returns the driver's error. It does nothing to a
-// client given to [New].
+// Close ends the client of a Store that was opened by a URL, and returns the driver's
+// error. It does nothing to a client given to [New].
 func (s *Store) Close() error { return s.close() }
 
-// page is how many cells one request of List asks for.
+// page is the number of cells that one request of List asks for at most.
 const page = 4096
 
-// List returns all cells as they are at one instant, up to 4,096 of them in one
-// round trip. Its error wraps the driver's or the context's.
-func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
-	var cells []lease.Cell
-	from, end := s.prefix, clientv3.GetPrefixRangeEnd(s.prefix)
-	for {
+// List returns the cells with keys in [from, to), at most limit of them, each page of
+// 4,096 as it is at one instant, in one round trip. A text that is no cell is a
+// [*stores.DamagedError].
+func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	var cells []stores.Cell
+	var damaged []error
+	for len(cells) < limit && from < to {
 		if err := ctx.Err(); err != nil {
-			return nil, s.failed(ctx, "list", -1, err)
+			return nil, s.failed(ctx, "list", "", err)
 		}
-		resp, err := s.kv.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page))
+		size := min(page, limit-len(cells))
+		resp, err := s.kv.Get(ctx, s.prefix+from, clientv3.WithRange(s.end(to)), clientv3.WithLimit(int64(size)))
 		if err != nil {
-			return nil, s.failed(ctx, "list", -1, err)
+			return nil, s.failed(ctx, "list", "", err)
 		}
 		for _, kv := range resp.Kvs {
-			if node, ok := remote.NodeOf(string(kv.Key[len(s.prefix):])); ok {
-				cells = append(cells, lease.Cell{Node: node, Version: uint64(kv.ModRevision), Value: kv.Value})
+			key := string(kv.Key[len(s.prefix):])
+			if stores.CheckKey(key) != nil {
+				continue // another program's
 			}
+			cell, err := stores.ParseCell(key, kv.Value)
+			if err != nil {
+				damaged = append(damaged, err)
+				continue
+			}
+			cells = append(cells, cell)
 		}
 		if !resp.More || len(resp.Kvs) == 0 {
-			return cells, nil
+			break
 		}
-		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+		from = string(resp.Kvs[len(resp.Kvs)-1].Key[len(s.prefix):]) + "\x00"
 	}
+	if err := stores.JoinDamaged(damaged); err != nil {
+		return cells, s.failed(ctx, "list", "", err)
+	}
+	return cells, nil
 }
 
-// Read returns the cell of a node number, in one round trip. It is linearizable: the
-// server confirms with a majority that it is up to date. Its error wraps the driver's
-// or the context's, or says that no cell can have that node number.
-func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
-	if err := errors.Join(remote.CheckNode(node), ctx.Err()); err != nil {
-		return lease.Cell{}, s.failed(ctx, "read", node, err)
+// end returns the end of a range in etcd, which does not go beyond the namespace.
+func (s *Store) end(to string) string {
+	return min(s.prefix+to, clientv3.GetPrefixRangeEnd(s.prefix))
+}
+
+// Read returns the cell of a key, in one round trip. It is linearizable: the server
+// confirms with a majority that it is up to date.
+func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
+	err := stores.CheckKey(key)
+	var cell stores.Cell
+	if err == nil {
+		cell, _, err = s.read(ctx, key)
 	}
-	resp, err := s.kv.Get(ctx, s.prefix+remote.Key(node))
 	if err != nil {
-		return lease.Cell{}, s.failed(ctx, "read", node, err)
+		return stores.Cell{}, s.failed(ctx, "read", key, err)
 	}
-	if len(resp.Kvs) == 0 {
-		return lease.Cell{Node: node}, nil
-	}
-	return lease.Cell{Node: node, Version: uint64(resp.Kvs[0].ModRevision), Value: resp.Kvs[0].Value}, nil
+	return cell, nil
 }
 
-// Swap replaces the value of a cell if its version still is old.Version, in one round
-// trip. The version is the key's ModRevision, which etcd counts for all keys
-// together, so that it never comes again, not even if the key is deleted.
-//
-// Its error wraps [lease.ErrConflict] if it found another version and changed nothing.
-// After any other, which wraps the driver's or the context's, it is not known whether
-// the value was, or will be, written.
-func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
-	if err := errors.Join(remote.CheckNode(old.Node), ctx.Err()); err != nil {
-		return lease.Cell{}, s.failed(ctx, "swap", old.Node, err)
+// read returns a cell and its revision.
+func (s *Store) read(ctx context.Context, key string) (stores.Cell, int64, error) {
+	if err := ctx.Err(); err != nil {
+		return stores.Cell{}, 0, err
 	}
-	name := s.prefix + remote.Key(old.Node)
-	// A version beyond int64 turns negative here, and no revision is.
-	same := clientv3.Compare(clientv3.ModRevision(name), "=", int64(old.Version))
-	resp, err := s.kv.Txn(ctx).If(same).Then(clientv3.OpPut(name, string(value))).Commit()
-	switch {
-	case err != nil:
-		return lease.Cell{}, s.failed(ctx, "swap", old.Node, err)
-	case !resp.Succeeded:
-		return lease.Cell{}, s.failed(ctx, "swap", old.Node, lease.ErrConflict)
+	resp, err := s.kv.Get(ctx, s.prefix+key)
+	if err != nil || len(resp.Kvs) == 0 {
+		return stores.Cell{Key: key}, 0, err
 	}
-	return lease.Cell{Node: old.Node, Version: uint64(resp.Header.Revision), Value: bytes.Clone(value)}, nil
+	cell, err := stores.ParseCell(key, resp.Kvs[0].Value)
+	return cell, resp.Kvs[0].ModRevision, err
+}
+
+// Swap replaces the value of a cell if it has that version. A cell that is not there yet
+// takes one round trip. Any other takes two: the first compares the version, and the
+// second writes on the condition that the key's revision is that of the first. The
+// revision alone would not do, since it goes back when a snapshot is restored.
+func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	next, err := stores.NextVersion(key, version, value)
+	if err == nil {
+		err = s.swap(ctx, key, version, stores.FormatCell(next, value))
+	}
+	if err != nil {
+		return 0, s.failed(ctx, "swap", key, err)
+	}
+	return next, nil
+}
+
+func (s *Store) swap(ctx context.Context, key string, version uint64, text []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var revision int64 // 0: there is no such key
+	if version != 0 {
+		cell, at, err := s.read(ctx, key)
+		if err != nil {
+			return err
+		}
+		if cell.Version != version {
+			return stores.ErrConflict
+		}
+		revision = at
+	}
+	same := clientv3.Compare(clientv3.ModRevision(s.prefix+key), "=", revision)
+	resp, err := s.kv.Txn(ctx).If(same).Then(clientv3.OpPut(s.prefix+key, string(text))).Commit()
+	if err == nil && !resp.Succeeded {
+		err = stores.ErrConflict
+	}
+	return err
 }
 
 // once is a client that sends a transaction at most once. The driver repeats one
@@ -223,9 +240,9 @@ func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.C
 // applied, the second would find its version changed, and the conflict would be
 // reported although the value was written.
 //
-// What is left are repetitions of what the server has certainly not applied: gRPC's
-// own of a request that never left or was refused unread, and the driver's after a
-// refused token or if it had no connection.
+// The repetitions that are left are of requests that the server has certainly not
+// applied: gRPC's own of a request that never left or was refused unread, and the driver's
+// after a refused token or without a connection.
 type once struct{ pb.KVClient }
 
 func (c once) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -17,7 +19,6 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
-	"github.com/tickflake/tickflake/stores/internal/remote"
 )
 
 func TestStore(t *testing.T) {
@@ -61,36 +62,80 @@ func TestServerNew(t *testing.T) {
 	})
 }
 
-// A key that was deleted has no version of before, and names that are no cell's are
-// passed over.
+// A key that was deleted has no version of before, and a text that is no cell hides none.
 func TestByHand(t *testing.T) {
 	_, addr := startServer(t)
 	client := newClient(t, addr)
 	defer client.Close() //nolint:errcheck // the test has ended
 	s, ctx := openStore(t, addr, "byhand"), limited(t)
-	first, err := swap(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("first"))
+	first, err := swapCell(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("first"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Delete(ctx, "/byhand/0000005"); err != nil {
+	if _, err := client.Delete(ctx, "/byhand/node/0000005"); err != nil {
 		t.Fatal(err)
 	}
 	if cell, err := s.Read(ctx, "node/0000005"); err != nil || cell.Version != 0 {
 		t.Errorf("Read of a deleted cell: %v, %v", cell, err)
 	}
-	if _, err := swap(ctx, s, first, []byte("late")); !errors.Is(err, stores.ErrConflict) {
+	if _, err := swapCell(ctx, s, first, []byte("late")); !errors.Is(err, stores.ErrConflict) {
 		t.Errorf("Swap of a deleted cell: %v, want a conflict", err)
 	}
-	if again, err := swap(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("again")); err != nil || again.Version <= first.Version {
+	again, err := swapCell(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("again"))
+	if err != nil || again.Version == first.Version {
 		t.Errorf("Swap of a deleted cell: %v, %v", again, err)
 	}
-	for _, name := range []string{"", "x", "5", "00000005", "9999999", "０００００05"} {
+	for _, name := range []string{"", "X", "a//b", "０"} { // no keys of ours
 		if _, err := client.Put(ctx, "/byhand/"+name, "not a cell"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if cells, err := s.List(ctx, "", "\x7f", 1<<30); err != nil || len(cells) != 1 {
+	if cells, err := s.List(ctx, "", "\xff", 9); err != nil || len(cells) != 1 {
 		t.Errorf("List: %v, %v; want one cell", cells, err)
+	}
+	if _, err := client.Put(ctx, "/byhand/a", "not a cell"); err != nil {
+		t.Fatal(err)
+	}
+	if cells, err := s.List(ctx, "", "\xff", 1); !errors.Is(err, stores.ErrDamaged) || len(cells) != 1 {
+		t.Errorf("List: %v, %v; want one cell and one that is damaged", cells, err)
+	}
+	if _, err := s.Read(ctx, "a"); !errors.Is(err, stores.ErrDamaged) {
+		t.Errorf("Read of a text that is no cell: %v", err)
+	}
+}
+
+// A restored snapshot takes revisions back. A cell that was written again since then may
+// have the revision of a lost write, and its version is another.
+func TestRevisionsThatRecur(t *testing.T) {
+	_, before := startServer(t)
+	_, restored := startServer(t)
+	ctx := limited(t)
+	old, s := openStore(t, before, "x"), openStore(t, restored, "x")
+	lost, err := swapCell(ctx, old, stores.Cell{Key: "node/0000005"}, []byte("lost"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := swapCell(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := func(addr string) int64 {
+		client := newClient(t, addr)
+		defer client.Close() //nolint:errcheck // only asked a question
+		resp, err := client.Get(ctx, "/x/node/0000005")
+		if err != nil || len(resp.Kvs) != 1 {
+			t.Fatal(resp, err)
+		}
+		return resp.Kvs[0].ModRevision
+	}
+	if a, b := revision(before), revision(restored); a != b {
+		t.Fatalf("revisions %d and %d, want the same", a, b)
+	}
+	if _, err := swapCell(ctx, s, lost, []byte("blind")); !errors.Is(err, stores.ErrConflict) {
+		t.Errorf("Swap at the version of a lost write: %v, want a conflict", err)
+	}
+	if is, err := s.Read(ctx, other.Key); err != nil || string(is.Value) != "other" {
+		t.Errorf("the cell is %q, %v", is.Value, err)
 	}
 }
 
@@ -101,10 +146,11 @@ func TestListPages(t *testing.T) {
 	defer client.Close() //nolint:errcheck // the test has ended
 	s, ctx := openStore(t, addr, "pages"), limited(t)
 	const cells = page + 2
-	for begin := int64(0); begin < cells; begin += 100 {
+	key := func(n int) string { return fmt.Sprintf("node/%07d", n) }
+	for begin := 0; begin < cells; begin += 100 {
 		var puts []clientv3.Op
-		for node := begin; node < min(begin+100, cells); node++ {
-			puts = append(puts, clientv3.OpPut("/pages/"+remote.Key(node), "value"))
+		for n := begin; n < min(begin+100, cells); n++ {
+			puts = append(puts, clientv3.OpPut("/pages/"+key(n), "7 value"))
 		}
 		if _, err := client.Txn(ctx).Then(puts...).Commit(); err != nil {
 			t.Fatal(err)
@@ -115,8 +161,8 @@ func TestListPages(t *testing.T) {
 		t.Fatalf("List: %d cells, %v; want %d", len(list), err, cells)
 	}
 	for i, cell := range list {
-		if cell.Node != int64(i) {
-			t.Fatalf("cell %d is of node %d", i, cell.Node)
+		if cell.Key != key(i) {
+			t.Fatalf("cell %d is %s", i, cell.Key)
 		}
 	}
 }
@@ -127,6 +173,11 @@ type flaky struct {
 	pb.UnimplementedKVServer
 	code codes.Code
 	txns atomic.Int64
+}
+
+// Range has one cell, of version 7.
+func (f *flaky) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	return &pb.RangeResponse{Header: &pb.ResponseHeader{}, Kvs: []*mvccpb.KeyValue{{Key: r.Key, Value: []byte("7 v"), ModRevision: 3}}}, nil
 }
 
 func (f *flaky) Txn(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) {
@@ -158,7 +209,7 @@ func TestWriteIsNotRepeated(t *testing.T) {
 			}
 			for name, s := range map[string]stores.Store{"New": given, "Open": openStore(t, listener.Addr().String(), "x")} {
 				kv.txns.Store(0)
-				_, err := swap(limited(t), s, stores.Cell{Key: "node/0000001", Version: 7}, []byte("value"))
+				_, err := swapCell(limited(t), s, stores.Cell{Key: "node/0000001", Version: 7}, []byte("value"))
 				if err == nil || errors.Is(err, stores.ErrConflict) {
 					t.Errorf("%s: Swap: %v, want an unknown outcome", name, err)
 				}
@@ -199,7 +250,7 @@ func TestAuth(t *testing.T) {
 	must(err)
 
 	s := openURL(t, "etcd://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=fleet")
-	cell, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("mine"))
+	cell, err := swapCell(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("mine"))
 	must(err)
 	if is, err := s.Read(ctx, "node/0000001"); err != nil || is.Version != cell.Version {
 		t.Errorf("Read: %v, %v", is, err)
@@ -208,12 +259,11 @@ func TestAuth(t *testing.T) {
 		t.Errorf("List: %v, %v", list, err)
 	}
 	other := openURL(t, "etcd://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=other")
-	if _, err := swap(ctx, other, stores.Cell{Key: "node/0000001"}, nil); err == nil || errors.Is(err, stores.ErrConflict) || strings.Contains(err.Error(), password) {
+	if _, err := swapCell(ctx, other, stores.Cell{Key: "node/0000001"}, nil); err == nil || errors.Is(err, stores.ErrConflict) || strings.Contains(err.Error(), password) {
 		t.Errorf("Swap without the right: %v", err)
 	}
 	_, err = Open(ctx, "etcd://flake:wrong-secret@"+addr)
-	var failed *OpenError
-	if !errors.As(err, &failed) || strings.Contains(err.Error(), "wrong-secret") {
+	if err == nil || !strings.Contains(err.Error(), "etcd at "+addr+": open: ") || strings.Contains(err.Error(), "wrong-secret") {
 		t.Errorf("Open with a wrong password: %v", err)
 	}
 }
@@ -240,7 +290,7 @@ func BenchmarkSwap(b *testing.B) {
 	cell := stores.Cell{Key: "node/0000001"}
 	for b.Loop() {
 		var err error
-		if cell, err = swap(ctx, s, cell, []byte("value")); err != nil {
+		if cell, err = swapCell(ctx, s, cell, []byte("value")); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -249,7 +299,7 @@ func BenchmarkSwap(b *testing.B) {
 func BenchmarkRead(b *testing.B) {
 	_, addr := startServer(b)
 	s, ctx := openStore(b, addr, "bench"), context.Background()
-	if _, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("value")); err != nil {
+	if _, err := swapCell(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("value")); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

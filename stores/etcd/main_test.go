@@ -54,9 +54,6 @@ func serve(dir string) error {
 	return <-server.Err()
 }
 
-// StartServer is for package etcd_test, whose example is run on a server.
-var StartServer = startServer
-
 // startServer runs etcd until the test ends, and returns its address.
 func startServer(t testing.TB) (*servertest.Process, string) {
 	t.Helper()

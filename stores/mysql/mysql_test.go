@@ -123,7 +123,7 @@ func TestServer(t *testing.T) {
 	})
 	t.Run("autocommit off", func(t *testing.T) { testAutocommitOff(t, s) })
 	t.Run("read-only", func(t *testing.T) { testReadOnly(t, s) })
-	t.Run("warnings", func(t *testing.T) { testWarnings(t, s) })
+	t.Run("durability", func(t *testing.T) { testDurability(t, s) })
 	t.Run("round trips", func(t *testing.T) { testRoundTrips(t, s, 2) })
 	t.Run("password is not shown", func(t *testing.T) { testPasswordIsNotShown(t, s) })
 }
@@ -140,9 +140,6 @@ func testAutocommitOff(t *testing.T, s *server) {
 	assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
 	_, err = bad.Read(within(t), "node/0000001")
 	assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
-	warnings, err := bad.Warnings(within(t))
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(warnings, "\n"), "autocommit")
 	cells, err := good.List(within(t), "", "\x7f", 1<<30)
 	require.NoError(t, err)
 	assert.Equal(t, []stores.Cell{cell}, cells)
@@ -165,36 +162,43 @@ func testReadOnly(t *testing.T, s *server) {
 	assert.NotErrorIs(t, err, stores.ErrConflict)
 	_, err = swap(within(t), store, stores.Cell{Key: "node/0000001", Version: 5}, nil)
 	assert.Error(t, err)
-	warnings, err := store.Warnings(within(t))
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(warnings, "\n"), "read-only")
 }
 
-func testWarnings(t *testing.T, s *server) {
-	store := open(t, s.url())
-	warnings, err := store.Warnings(within(t))
+func testDurability(t *testing.T, s *server) {
+	promises, err := open(t, s.url()).Durability(within(t))
 	require.NoError(t, err)
-	assert.Empty(t, warnings)
-	s.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 2", "CREATE TABLE ops.loose LIKE ops.tickflake_cells", "ALTER TABLE ops.loose ENGINE=MyISAM")
-	defer s.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	assert.Zero(t, promises)
+	s.exec(t, "CREATE TABLE ops.loose LIKE ops.tickflake_cells", "ALTER TABLE ops.loose ENGINE=MyISAM")
 	for _, table := range []string{"loose", "ops.loose"} {
-		warnings, err = open(t, s.url("table="+table)).Warnings(within(t))
-		require.NoError(t, err)
-		require.Len(t, warnings, 2)
-		assert.Contains(t, warnings[0], "innodb_flush_log_at_trx_commit is 2")
-		assert.Contains(t, warnings[1], "MyISAM")
+		_, err = stores.Open(within(t), s.url("table="+table))
+		assert.ErrorIs(t, err, stores.ErrForgets)
+		assert.ErrorContains(t, err, "MyISAM")
 	}
+	defer s.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	s.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+	promises, err = open(t, s.url()).Durability(within(t))
+	require.NoError(t, err)
+	assert.Empty(t, promises.Forgets)
+	require.Len(t, promises.Risks, 1)
+	assert.Contains(t, promises.Risks[0], "innodb_flush_log_at_trx_commit is 2")
+	s.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+	_, err = stores.Open(within(t), s.url())
+	assert.ErrorIs(t, err, stores.ErrForgets)
+	assert.ErrorContains(t, err, "innodb_flush_log_at_trx_commit is 0")
+	forgetful, err := stores.Open(within(t), s.url("forgetful=allow"))
+	require.NoError(t, err)
+	require.NoError(t, forgetful.Close())
 }
 
-// With a binary log that is synced, what shows is safe.
+// With a binary log that is synced, a Read writes nothing.
 func TestBinaryLog(t *testing.T) {
 	s := start(t, "--log-bin=bin", "--sync-binlog=1", "--binlog-format=STATEMENT")
 	testRoundTrips(t, s, 1)
 	s.exec(t, "SET GLOBAL sync_binlog = 0")
-	warnings, err := open(t, s.url()).Warnings(within(t))
+	promises, err := open(t, s.url()).Durability(within(t))
 	require.NoError(t, err)
-	require.Len(t, warnings, 1)
-	assert.Contains(t, warnings[0], "sync_binlog is 0")
+	require.Len(t, promises.Risks, 1)
+	assert.Contains(t, promises.Risks[0], "sync_binlog is 0")
 }
 
 func testRoundTrips(t *testing.T, s *server, ofRead int64) {
@@ -213,12 +217,12 @@ func testRoundTrips(t *testing.T, s *server, ofRead int64) {
 				assert.Equal(t, want, took)
 			}
 		}
-		swap := func() (err error) {
+		again := func() (err error) {
 			cell, err = swap(within(t), store, cell, []byte("v"))
 			return err
 		}
-		took("Swap that makes the table", 3, swap)
-		took("Swap", 1, swap)
+		took("Swap that makes the table", 3, again)
+		took("Swap", 1, again)
 		took("Swap that conflicts", 2, func() error {
 			_, err := swap(within(t), store, stores.Cell{Key: "node/0000001", Version: 1}, nil)
 			require.ErrorIs(t, err, stores.ErrConflict)
@@ -231,7 +235,7 @@ func testRoundTrips(t *testing.T, s *server, ofRead int64) {
 		})
 		took("Read", ofRead, func() error { _, err := store.Read(within(t), "node/0000001"); return err })
 		took("List", 1, func() error { _, err := store.List(within(t), "", "\x7f", 1<<30); return err })
-		took("Warnings", 2, func() error { _, err := store.Warnings(within(t)); return err })
+		took("Durability", 2, func() error { _, err := store.Durability(within(t)); return err })
 	}
 }
 
@@ -277,7 +281,7 @@ func TestOpenOfBadURLs(t *testing.T) {
 		"mysql://u:s3cret@h/d?loc=Europe/Nowhere":        "about: loc",
 		"mysql://u:s3cret@h/d?collation=big5_chinese_ci": "about: collation",
 		"mysql://u:s3cret@h/d?strict=true":               "the parameter strict",
-		// In a place where nobody expects it.
+		// In an unusual place.
 		"mysql://h/d?tls=s3cret":              "about: tls",
 		"mysql://h/d?tls=%22s3cret":           "about: tls",
 		"mysql://h/d?timeout=s3cret":          "about: timeout",

@@ -10,20 +10,12 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/tickflake/tickflake/stores/internal/remote"
+	"github.com/tickflake/tickflake/stores"
 )
 
-// ConfigError reports a bucket that exists but could lose cells, or show old ones.
-// It is left as it is.
-type ConfigError struct {
-	Bucket   string
-	Problems []string // each with what is wanted
-}
-
-func (e *ConfigError) Error() string {
-	return fmt.Sprintf("bucket %s is not fit for leases: %s; change it with \"nats stream edit KV_%s\", or take another namespace",
-		e.Bucket, strings.Join(e.Problems, "; "), e.Bucket)
-}
+// ErrBucket is wrapped by the error for a bucket that exists but could lose cells, or
+// show old ones. It is left as it is.
+var ErrBucket = errors.New("bucket is not fit for cells")
 
 // bucket is the key-value bucket of a namespace.
 type bucket struct {
@@ -76,7 +68,7 @@ func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
 			return nil, nil
 		}
 		if stream, err = s.client.CreateStream(ctx, s.config()); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			stream, err = s.client.Stream(ctx, name) // somebody else was faster
+			stream, err = s.client.Stream(ctx, name) // another process was faster
 		}
 	}
 	if err != nil {
@@ -84,7 +76,7 @@ func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
 	}
 	config := stream.CachedInfo().Config
 	if problems := unfit(config); len(problems) > 0 {
-		return nil, &ConfigError{Bucket: s.namespace, Problems: problems}
+		return nil, fmt.Errorf("%w: %s: %s; change it with \"nats stream edit %s\", or take another namespace", ErrBucket, s.namespace, strings.Join(problems, "; "), name)
 	}
 	kv, err := s.client.KeyValue(ctx, s.namespace)
 	if err != nil {
@@ -121,7 +113,7 @@ func (s *Store) config() jetstream.StreamConfig {
 	}
 	return jetstream.StreamConfig{
 		Name:              "KV_" + s.namespace,
-		Description:       "Node number leases of tickflake. Deleting it makes duplicate IDs possible.",
+		Description:       "Cells of tickflake. Deleting it makes duplicate IDs possible.",
 		Subjects:          []string{"$KV." + s.namespace + ".>"},
 		Storage:           jetstream.FileStorage,
 		Replicas:          replicas,
@@ -165,9 +157,17 @@ type entry struct {
 	deleted  bool
 }
 
+// cell returns the cell of an entry.
+func (e entry) cell(key string) (stores.Cell, error) {
+	if e.deleted {
+		return stores.Cell{Key: key}, nil
+	}
+	return stores.ParseCell(key, e.value)
+}
+
 // get returns what the bucket's leader has for a cell.
-func (b *bucket) get(ctx context.Context, node int64) (entry, error) {
-	message, err := b.stream.GetLastMsgForSubject(ctx, b.prefix+remote.Key(node))
+func (b *bucket) get(ctx context.Context, key string) (entry, error) {
+	message, err := b.stream.GetLastMsgForSubject(ctx, b.prefix+toSubject.Replace(key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return entry{deleted: true}, nil
 	}
@@ -181,15 +181,35 @@ func (b *bucket) get(ctx context.Context, node int64) (entry, error) {
 	}, nil
 }
 
+// latest returns a cell and its revision, as a majority confirms them.
+func (b *bucket) latest(ctx context.Context, key string) (stores.Cell, uint64, error) {
+	for wait := firstWait; ; wait *= 2 {
+		entry, err := b.get(ctx, key)
+		if err == nil {
+			err = b.confirm(ctx, key, entry.revision)
+		}
+		if err == nil {
+			cell, err := entry.cell(key)
+			return cell, entry.revision, err
+		}
+		if !isConflict(err) && !isBusy(err) {
+			return stores.Cell{}, 0, err
+		}
+		if err := pause(ctx, wait); err != nil {
+			return stores.Cell{}, 0, fmt.Errorf("it changed again and again: %w", err)
+		}
+	}
+}
+
 // confirm returns nil if a cell still has a revision now. A leader that was deposed,
-// or has not caught up, may have answered get; but it cannot commit a write. So
-// write to a key beside the cells, on the condition that the cell's is unchanged.
-func (b *bucket) confirm(ctx context.Context, node int64, revision uint64) error {
+// or has not caught up, may have answered get; but it cannot commit a write. So confirm
+// writes a subject that no key has, on the condition that the cell's is unchanged.
+func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error {
 	if b.replicas < 2 {
 		return nil
 	}
-	_, err := b.client.PublishMsg(ctx, natsgo.NewMsg(b.publish+b.prefix+"confirm"),
-		jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+remote.Key(node)),
+	_, err := b.client.PublishMsg(ctx, natsgo.NewMsg(b.publish+b.prefix+"CONFIRM"),
+		jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+toSubject.Replace(key)),
 		jetstream.WithExpectStream("KV_"+b.name),
 		jetstream.WithRetryAttempts(0))
 	return err
@@ -198,17 +218,14 @@ func (b *bucket) confirm(ctx context.Context, node int64, revision uint64) error
 // put writes a cell if its revision still is the given one. The driver sends it again
 // only if no server has taken it (nats.ErrNoResponders), so a conflict is never with
 // a first attempt of its own.
-func (b *bucket) put(ctx context.Context, node int64, revision uint64, value []byte) (uint64, error) {
-	if tooLarge(revision) {
-		return 0, errVersion
-	}
+func (b *bucket) put(ctx context.Context, key string, revision uint64, text []byte) error {
 	for wait := firstWait; ; wait *= 2 {
-		next, err := b.kv.Update(ctx, remote.Key(node), value, revision)
+		_, err := b.kv.Update(ctx, toSubject.Replace(key), text, revision)
 		if !isBusy(err) {
-			return next, err
+			return err
 		}
 		if err := pause(ctx, wait); err != nil {
-			return 0, err
+			return err
 		}
 	}
 }

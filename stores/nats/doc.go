@@ -1,24 +1,50 @@
-// Package nats keeps the cells of package lease in a key-value bucket of NATS
-// JetStream, so that every process of a fleet, on any machine, has a node number of
-// its own.
+// Package nats keeps cells in a key-value bucket of NATS JetStream, so that every process
+// of a fleet, on any machine, has a node number of its own.
+//
+// You need these names:
+//
+//   - [github.com/tickflake/tickflake/stores.Open] with a nats:// or tls:// URL; import
+//     this package for it.
+//   - [New]: a Store with a JetStream client of the caller's.
+//   - [ErrBucket]: the bucket of the namespace could lose cells.
+//
+// # URLs
+//
+//	nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
+//
+// or tls:// to insist on TLS. A user without a password is a token. The port is 4222
+// and the namespace stores.DefaultNamespace if there is none. Special characters of
+// the password are percent-encoded. The other options are
+//
+//	replicas=N       copies of the bucket if it must be made, 1 to 5; without it 3
+//	                 in a cluster, else 1
+//	creds=FILE       the user's credentials, as made by nsc
+//	nkey=FILE        the seed of the user's key
+//	cacert=FILE      certificate authorities to trust, in PEM, instead of the system's
+//	cert=FILE&key=FILE   the client's certificate
+//
+// of which the last two lines need tls://. A connection that is lost comes back by itself.
 //
 // # What is kept
 //
 // A bucket with the name of the namespace, that is, a stream KV_NAMESPACE, with one
-// key per node number that was ever claimed: the number in seven digits, with a value
-// of at most 1 KiB. Each extension of a lease is one publish with an expected
-// revision. The first Swap makes the bucket if there is none. One that exists is
-// used if it keeps each cell's last value for ever and its leader answers reads; else
-// the error of each method wraps a [*ConfigError], and nothing is changed. Note that
-// "nats kv add" makes buckets with direct reads, which are refused: give
-// "nats stream edit KV_NAMESPACE --no-allow-direct", or let the Store make it.
+// key per cell, in which a dot stands for the slash and = for the dot. Its text, of at
+// most 1,100 bytes, is the version and the value. The first Swap makes the bucket if
+// there is none. One that exists is used if it keeps each cell's last value for ever and
+// its leader answers reads; else the error of each method wraps [ErrBucket], and nothing
+// is changed. Note that "nats kv add" makes buckets with direct reads, which are refused:
+// give "nats stream edit KV_NAMESPACE --no-allow-direct", or let the Store make it.
 //
-// With more than one replica, each Read also writes the key "confirm", which makes
+// A Read is one round trip, and a Swap two, or one for a new cell. A List reads all cells
+// of a first part, such as node/, whatever its limit: plan for fleets of up to about
+// 10,000 node numbers. A store has one connection.
+//
+// With more than one replica, each Read also writes the subject CONFIRM, which makes
 // sure that the answer is not that of a deposed leader. The server must know the header
 // Nats-Expected-Last-Subject-Sequence-Subject; 2.15 does, and an older one that does
 // not lets every Read of such a bucket fail.
 //
-// # What can be lost
+// # To lose nothing
 //
 // As NATS runs by default, an acknowledged write has been given to the operating
 // system, but is synced to disk only every two minutes. It survives the end of the
@@ -30,8 +56,8 @@
 //	jetstream { sync_interval: always }
 //
 // and use three replicas on machines that do not fail together (a bucket made here has
-// three in a cluster). A Store cannot see the server's sync_interval, so it cannot
-// warn. Not to be done while a process of the fleet may run: deleting or purging the
+// three in a cluster). No client can see the server's sync_interval, so stores.Open
+// logs that it is unknown. Not to be done while a process of the fleet may run: deleting or purging the
 // bucket or keys of it, restoring an older backup, changing the number of replicas
 // from one to more (each process looks at it once).
 //

@@ -7,13 +7,14 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
-	"github.com/tickflake/tickflake/stores/internal/remote"
+	"github.com/tickflake/tickflake/stores"
 )
 
-func (s *Store) failed(ctx context.Context, op string, node int64, err error) error {
-	// A server does not answer what the user may not do; it tells the connection.
+func (s *Store) failed(ctx context.Context, op, key string, err error) error {
+	// A server does not answer a request that the user may not make; it tells the
+	// connection.
 	if last := s.client.Conn().LastError(); errors.Is(err, context.DeadlineExceeded) && errors.Is(last, natsgo.ErrPermissionViolation) {
 		err = fmt.Errorf("%w (the connection's last error: %w)", err, last)
 	}
-	return remote.Failed("nats", op, s.namespace, node, remote.Because(ctx.Err(), err))
+	return stores.Failed(ctx, "nats", op, key, s.namespace, err)
 }

@@ -73,9 +73,6 @@ func serve(dir string) error {
 	return nil
 }
 
-// StartServer is for package nats_test, whose example is run on a server.
-var StartServer = startServer
-
 // startServer runs NATS until the test ends, and returns its address.
 func startServer(t testing.TB, env ...string) (*servertest.Process, string) {
 	t.Helper()

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/stores/postgres"
 	"github.com/tickflake/tickflake/stores/sqlstore"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestConformance(t *testing.T) {
@@ -74,7 +74,9 @@ func TestSchema(t *testing.T) {
 		var wg sync.WaitGroup
 		errs := make([]error, len(all))
 		for i, store := range all {
-			wg.Go(func() { _, errs[i] = swap(within(t), store, stores.Cell{Key: fmt.Sprintf("node/%07d", i)}, []byte("v")) })
+			wg.Go(func() {
+				_, errs[i] = swap(within(t), store, stores.Cell{Key: fmt.Sprintf("node/%07d", i)}, []byte("v"))
+			})
 		}
 		wg.Wait()
 		require.NoError(t, errors.Join(errs...))
@@ -155,9 +157,9 @@ func TestDurableInSpiteOfTheRole(t *testing.T) {
 		if synced() {
 			ours++
 		}
-		_, err = swap(within(t), store, stores.Cell{Key: "node/0000001"00 + int64(i)}, nil)
+		_, err = swap(within(t), store, stores.Cell{Key: fmt.Sprintf("node/%07d", 100+i)}, nil)
 		require.NoError(t, err)
-		s.exec(t, "UPDATE tickflake_cells SET value = 'another''s' WHERE node = 100")
+		s.exec(t, "UPDATE tickflake_cells SET value = 'another''s' WHERE cell = 'node/0000100'")
 		if synced() {
 			others++
 		}
@@ -205,13 +207,16 @@ func TestStandbyIsNotAsked(t *testing.T) {
 	store := open(t, s.url("postgres", "postgres"))
 	cell, err := swap(within(t), store, stores.Cell{Key: "node/0000001"}, []byte("v"))
 	require.NoError(t, err)
-	warnings, err := store.Warnings(within(t))
+	promises, err := store.Durability(within(t))
 	require.NoError(t, err)
-	assert.Empty(t, warnings)
+	assert.Zero(t, promises)
 	s.exec(t, "ALTER TABLE tickflake_cells SET UNLOGGED", "CHECKPOINT")
-	warnings, err = store.Warnings(within(t))
+	_, err = stores.Open(within(t), s.url("postgres", "postgres"))
+	assert.ErrorIs(t, err, stores.ErrForgets)
+	assert.ErrorContains(t, err, "ALTER TABLE tickflake_cells SET LOGGED")
+	forgetful, err := stores.Open(within(t), s.url("postgres", "postgres", "forgetful=allow"))
 	require.NoError(t, err)
-	assert.Contains(t, strings.Join(warnings, "\n"), "unlogged")
+	require.NoError(t, forgetful.Close())
 	s.exec(t, "ALTER TABLE tickflake_cells SET LOGGED", "CHECKPOINT")
 
 	require.NoError(t, s.Kill())
@@ -226,9 +231,6 @@ func TestStandbyIsNotAsked(t *testing.T) {
 	_, err = swap(within(t), standby, cell, []byte("w"))
 	assert.ErrorContains(t, err, "read-only")
 	assert.NotErrorIs(t, err, stores.ErrConflict)
-	warnings, err = standby.Warnings(within(t))
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(warnings, "\n"), "standby")
 	both := open(t, strings.Replace(s.url("postgres", "postgres", "host="+strings.Replace(s.addr, ":", ",localhost&port=", 1)), s.addr, "", 1))
 	_, err = both.Read(within(t), "node/0000001")
 	assert.ErrorContains(t, err, "server is in standby mode", "of several hosts, the primary is looked for")
@@ -259,15 +261,15 @@ func TestRoundTrips(t *testing.T) {
 					assert.Equal(t, want, took)
 				}
 			}
-			swap := func() (err error) {
+			again := func() (err error) {
 				cell, err = swap(within(t), store, cell, []byte("v"))
 				return err
 			}
 			if cell.Version == 0 {
-				took("Swap that makes the table", 3, swap)
+				took("Swap that makes the table", 3, again)
 			}
 			for range 2 {
-				took("Swap", 1, swap)
+				took("Swap", 1, again)
 				took("Swap that conflicts", 1, func() error {
 					_, err := swap(within(t), store, stores.Cell{Key: "node/0000001", Version: 1}, nil)
 					require.ErrorIs(t, err, stores.ErrConflict)
@@ -275,7 +277,7 @@ func TestRoundTrips(t *testing.T) {
 				})
 				took("Read", 1, func() error { _, err := store.Read(within(t), "node/0000001"); return err })
 				took("List", 1, func() error { _, err := store.List(within(t), "", "\x7f", 1<<30); return err })
-				took("Warnings", 1, func() error { _, err := store.Warnings(within(t)); return err })
+				took("Durability", 1, func() error { _, err := store.Durability(within(t)); return err })
 			}
 		})
 	}
@@ -296,7 +298,7 @@ func TestOpenOfBadURLs(t *testing.T) {
 		"postgres://u:s3cret@h/d?namespace=a.b":             "holds '.'",
 		"postgres://u:s3cret@h/d?table=a%3Bdrop":            "the parameter table cannot be used: table \"a;drop\": want",
 		"postgres://u:s3cret@h/d?target_session_attrs=any1": "target_session_attrs",
-		// In a place where nobody expects it.
+		// In an unusual place.
 		"postgres://127.0.0.1/d?pwd=s3cret&sslmode=nope":              "sslmode",
 		"postgres://s3cret@h/d?sslmode=nope":                          "sslmode",
 		"postgres://u@h/d:s3cret?sslmode=nope":                        "sslmode",

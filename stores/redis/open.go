@@ -7,37 +7,24 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"github.com/tickflake/tickflake/stores/internal/remote"
+
+	"github.com/tickflake/tickflake/stores"
 )
 
-// Open returns a Store in the server of a URL of the form
-// redis://user:password@host:port/database, or rediss:// for TLS; the port is 6379 and
-// the database 0 unless given. Two parameters are its own:
-//
-//	namespace=NAME   the namespace, 1 to 48 ASCII letters, digits, hyphens and
-//	                 underscores; without it, lease.DefaultNamespace
-//	replicas=N       as WithReplicas
-//
-// All others are those of the driver's ParseURL: dial_timeout, read_timeout and so on.
-// For Sentinel or a cluster, make the client and use [New].
-//
-// It sends nothing: an unreachable server or a wrong password is the error of the
-// first use. At most four connections are opened, and one is kept, unless the URL says
-// otherwise.
-//
-// The error is a [*lease.URLError], or that of ctx if it has ended. It never holds the
-// password, nor any of what the driver repeats of the URL.
-func Open(ctx context.Context, rawURL string) (*Store, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+func init() {
+	stores.Register("redis", open)
+	stores.Register("rediss", open)
+}
+
+// open opens a URL, as the package's doc describes it. It sends nothing.
+func open(_ context.Context, rawURL string) (stores.Store, error) {
 	u, replicas, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	opt, err := driver.ParseURL(u.URL.String())
 	if err != nil {
-		return nil, u.Refuse("the driver does not take it", remote.Withhold(err, err.Error(), words...))
+		return nil, u.Refuse("the driver does not take it", stores.Withhold(err, err.Error(), words...))
 	}
 	opt.ContextTimeoutEnabled = true
 	if opt.PoolSize == 0 {
@@ -46,7 +33,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if opt.MaxIdleConns == 0 {
 		opt.MaxIdleConns = 1 // a fleet of a thousand should not hold thousands
 	}
-	// They are of one vendor's service, and asking for them costs a round trip.
+	// Maintenance notifications are a feature of one vendor, and cost a round trip.
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
 	client := driver.NewClient(opt)
@@ -54,7 +41,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	s.opened = true
+	s.owned = true
 	return s, nil
 }
 
@@ -69,8 +56,8 @@ var words = []string{
 }
 
 // parseURL returns the URL without the parameters of this package, and the replicas.
-func parseURL(rawURL string) (u *remote.DriverURL, replicas int, err error) {
-	u, err = remote.ParseDriverURL(rawURL, []string{"redis", "rediss"}, "replicas")
+func parseURL(rawURL string) (u *stores.DriverURL, replicas int, err error) {
+	u, err = stores.ParseDriverURL(rawURL, []string{"redis", "rediss"}, "replicas")
 	if err != nil {
 		return nil, 0, err
 	}

@@ -4,30 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"reflect"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/internal/remote"
+
+	"github.com/tickflake/tickflake/stores"
 )
 
-// Store is a [lease.Store] in a hash of a Redis server. It is safe for use by several
+// Store is a [stores.Store] in a hash of a Redis server. It is safe for use by several
 // goroutines at once.
 type Store struct {
 	client    driver.UniversalClient
-	opened    bool // by Open
+	owned     bool // Close closes the client
 	namespace string
-	key       string
+	hash      string // of the cells' texts by key
+	index     string // a sorted set of the keys, all with the same score
 	replicas  int
 }
 
-var _ lease.Store = (*Store)(nil)
+var _ stores.DurabilityChecker = (*Store)(nil)
 
 // Option is an option of [New].
 type Option func(*Store) error
@@ -49,15 +46,15 @@ func WithReplicas(n int) Option {
 // New returns a Store of the cells of a namespace, in the server behind client: one
 // server, one under Sentinel, or a cluster. It sends nothing; the first use does.
 //
-// The error of a bad name is a [*lease.NamespaceError]; a nil client or option, and a
-// number of replicas that cannot be, are errors, too. So is a [driver.Ring], for it
-// would look for the cells on another server when theirs is down.
+// A name that [stores.CheckNamespace] refuses, a nil client or option, and a number of
+// replicas out of range are errors. So is a [driver.Ring], which looks for the cells on
+// another server when theirs is down.
 //
 // The client's retries are not used for writes, since one that was applied the first
 // time would then report a conflict. Reads go to the primary even if the client
 // prefers replicas. An operation whose context has ended returns at once; unless
 // the client's option ContextTimeoutEnabled is set, its command is waited for in the
-// background until the client's ReadTimeout.
+// background until the client's ReadTimeout. The caller closes the client.
 func New(client driver.UniversalClient, namespace string, opts ...Option) (*Store, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("redis.New: no client")
@@ -65,10 +62,10 @@ func New(client driver.UniversalClient, namespace string, opts ...Option) (*Stor
 	if _, ok := client.(*driver.Ring); ok {
 		return nil, errors.New("redis.New: a Ring moves keys to other servers while theirs is down, and so forgets cells: use a client of one server, or of a cluster")
 	}
-	if err := lease.CheckNamespace(namespace); err != nil {
+	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	s := &Store{client: client, namespace: namespace, key: "tickflake:{" + namespace + "}"}
+	s := &Store{client: client, namespace: namespace, hash: "tickflake:{" + namespace + "}", index: "tickflake:{" + namespace + "}:keys"}
 	for i, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("redis.New: option %d of %d is nil", i+1, len(opts))
@@ -80,10 +77,10 @@ func New(client driver.UniversalClient, namespace string, opts ...Option) (*Stor
 	return s, nil
 }
 
-// Close closes what Open has opened, and returns the driver's error. A Store that New
-// returned leaves the caller's client open. It may be called more than once.
+// Close closes the client of a Store that was opened by a URL, and returns the driver's
+// error.
 func (s *Store) Close() error {
-	if !s.opened {
+	if !s.owned {
 		return nil
 	}
 	if err := s.client.Close(); err != nil && !errors.Is(err, driver.ErrClosed) {
@@ -92,12 +89,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// A field's text is the version, a space and the value.
+// A field's text is that of stores.FormatCell. The sorted set has each key of the hash,
+// with one score, and so in the order of bytes.
 const (
 	// The HDEL deletes nothing, for no field has that name. But being a write, it is
 	// refused by a replica, which may be behind, and by a primary that misses the
-	// replicas it needs, which may have been replaced. And as a script, no client takes it
-	// for something to ask a replica for.
+	// replicas it needs, which may have been replaced. And no client sends a script to
+	// a replica.
 	readScript = `redis.call('HDEL', KEYS[1], '')
 return redis.call('HGET', KEYS[1], ARGV[1])`
 
@@ -108,111 +106,121 @@ if cell then
   if not version then return redis.error_reply('ERR TICKFLAKE the field is no cell') end
 end
 if version ~= ARGV[2] then return 0 end
+redis.call('ZADD', KEYS[2], 0, ARGV[1])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1`
+
+	// It returns keys and texts in turn.
+	listScript = `local keys = redis.call('ZRANGEBYLEX', KEYS[2], '[' .. ARGV[1], '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
+local answer = {}
+for i, key in ipairs(keys) do
+  answer[2*i-1] = key
+  answer[2*i] = redis.call('HGET', KEYS[1], key) or ''
+end
+return answer`
 )
 
-// List returns all cells of the namespace, in one round trip. Its error wraps the
-// driver's or the context's; or a [*CellError] for each field that is no cell, and then
-// comes with the cells of the others.
-func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
-	fields, err := within(ctx, func() (map[string]string, error) {
-		return s.client.HGetAll(ctx, s.key).Result()
-	})
-	if err != nil {
-		return nil, s.fail("list the cells", err)
-	}
-	cells := make([]lease.Cell, 0, len(fields))
+// page is the number of cells that one script returns at most, so that no other client
+// of the server waits long for it.
+const page = 1000
+
+// List returns the cells with keys in [from, to), at most limit of them, in one round trip
+// for each 1,000 cells. A field that is no cell is a [*stores.DamagedError]. A List may be
+// answered by a replica.
+func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	var cells []stores.Cell
 	var damaged []error
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		cell, err := parse(field, fields[field])
+	for len(cells) < limit && from < to {
+		size := min(page, limit-len(cells))
+		texts, err := stores.Wait(ctx, func() ([]string, error) {
+			list := driver.NewCmd(ctx, "eval", listScript, 2, s.hash, s.index, from, to, size)
+			list.SetFirstKeyPos(3)
+			if err := s.client.Process(ctx, list); err != nil {
+				return nil, err
+			}
+			return list.StringSlice()
+		})
 		if err != nil {
-			damaged = append(damaged, err)
-			continue
+			return nil, s.failed(ctx, "list", "", err)
 		}
-		cells = append(cells, cell)
+		for i := 0; i+1 < len(texts); i += 2 {
+			if texts[i+1] == "" {
+				continue // there is no cell, or none any more
+			}
+			cell, err := s.parse(texts[i], texts[i+1])
+			if err != nil {
+				damaged = append(damaged, err)
+				continue
+			}
+			cells = append(cells, cell)
+		}
+		if len(texts) < 2*size {
+			break
+		}
+		from = texts[len(texts)-2] + "\x00"
 	}
-	if len(damaged) > 0 {
-		return cells, s.fail("list the cells", errors.Join(damaged...))
+	if err := stores.JoinDamaged(damaged); err != nil {
+		return cells, s.failed(ctx, "list", "", err)
 	}
 	return cells, nil
 }
 
-// Read returns the cell of a node number, in one round trip. Its error wraps a
-// [*CellError] if what is kept is no cell, [ErrReplicas] if too few replicas have received
-// it, the driver's or the context's.
-func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
-	field := strconv.FormatInt(node, 10)
-	text, err := within(ctx, func() (string, error) {
-		read := driver.NewCmd(ctx, "eval", readScript, 1, s.key, field)
+func (s *Store) parse(key, text string) (stores.Cell, error) {
+	if err := stores.CheckKey(key); err != nil {
+		return stores.Cell{}, &stores.DamagedError{Key: key, Problem: "it is in " + s.index, Err: err}
+	}
+	return stores.ParseCell(key, []byte(text))
+}
+
+// Read returns the cell of a key, in one round trip. Its error is a [*stores.DamagedError]
+// if the field is no cell, and wraps [ErrReplicas] if too few replicas have received it.
+func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
+	err := stores.CheckKey(key)
+	var cell stores.Cell
+	if err == nil {
+		cell, err = s.read(ctx, key)
+	}
+	if err != nil {
+		return stores.Cell{}, s.failed(ctx, "read", key, err)
+	}
+	return cell, nil
+}
+
+func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
+	text, err := stores.Wait(ctx, func() (string, error) {
+		read := driver.NewCmd(ctx, "eval", readScript, 1, s.hash, key)
 		if err := s.run(ctx, read, read); err != nil {
 			return "", err
 		}
 		return read.Text()
 	})
 	if errors.Is(err, driver.Nil) {
-		return lease.Cell{Node: node}, nil
-	}
-	var cell lease.Cell
-	if err == nil {
-		cell, err = parse(field, text)
+		return stores.Cell{Key: key}, nil
 	}
 	if err != nil {
-		return lease.Cell{}, s.fail("read the cell of node "+field, err)
+		return stores.Cell{}, err
 	}
-	return cell, nil
+	return s.parse(key, text)
 }
-
-func parse(field, text string) (lease.Cell, error) {
-	version, value, ok := strings.Cut(text, " ")
-	var cell lease.Cell
-	var err1, err2 error
-	cell.Node, err1 = strconv.ParseInt(field, 10, 64)
-	cell.Version, err2 = strconv.ParseUint(version, 10, 63)
-	// No two fields may be the same cell, as 7 and 07 would be.
-	canonical := remote.CheckNode(cell.Node) == nil && field == strconv.FormatInt(cell.Node, 10)
-	if !ok || err1 != nil || err2 != nil || cell.Version == 0 || !canonical {
-		return lease.Cell{}, &CellError{Field: field}
-	}
-	cell.Value = []byte(value)
-	return cell, nil
-}
-
-// versionStep is the greatest step from one version of a cell to the next. Random
-// ones leave room for about 2³² writes to each cell.
-const versionStep = 1 << 32
-
-const lastVersion = 1<<63 - 1
 
 // Swap replaces the value of a cell, in one round trip. The command is sent once.
 //
-// Its error wraps [lease.ErrConflict] if the cell has another version, and nothing was
-// changed; [ErrReplicas] if it was written and too few replicas have received it. A node
-// number or value that no cell may have is an error, with nothing sent. After any
-// other, which wraps the driver's or the context's, it is not known whether the value
-// was, or will be, written.
-func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
-	op := fmt.Sprintf("swap the cell of node %d", old.Node)
-	cell := lease.Cell{Node: old.Node, Value: append([]byte(nil), value...)}
-	if err := remote.CheckCell(cell, true); err != nil {
-		return lease.Cell{}, s.fail(op, err)
-	}
-	if old.Version > lastVersion-versionStep {
-		return lease.Cell{}, s.fail(op, lease.ErrConflict)
-	}
-	cell.Version = old.Version + 1 + rand.Uint64N(versionStep)
-	text := strconv.FormatUint(cell.Version, 10) + " " + string(cell.Value)
-
-	written, err := within(ctx, func() (bool, error) {
-		return s.write(ctx, old, text)
-	})
-	if err == nil && !written {
-		err = lease.ErrConflict
+// With an error that wraps [ErrReplicas] the value was written, and too few replicas have
+// received it.
+func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	next, err := stores.NextVersion(key, version, value)
+	if err == nil {
+		text := string(stores.FormatCell(next, value))
+		var written bool
+		written, err = stores.Wait(ctx, func() (bool, error) { return s.write(ctx, key, version, text) })
+		if err == nil && !written {
+			err = stores.ErrConflict
+		}
 	}
 	if err != nil {
-		return lease.Cell{}, s.fail(op, err)
+		return 0, s.failed(ctx, "swap", key, err)
 	}
-	return cell, nil
+	return next, nil
 }
 
 // once is a command that the client does not send again after a failure.
@@ -220,12 +228,12 @@ type once struct{ *driver.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-func (s *Store) write(ctx context.Context, old lease.Cell, text string) (bool, error) {
-	swap := driver.NewCmd(ctx, "eval", swapScript, 1, s.key, old.Node, strconv.FormatUint(old.Version, 10), text)
+func (s *Store) write(ctx context.Context, key string, version uint64, text string) (bool, error) {
+	swap := driver.NewCmd(ctx, "eval", swapScript, 2, s.hash, s.index, key, strconv.FormatUint(version, 10), text)
 	err := s.run(ctx, once{swap}, swap)
 	written, problem := swap.Int()
 	if problem == nil && written == 0 {
-		return false, nil // whatever the replicas have
+		return false, nil // a conflict needs no replicas
 	}
 	if err == nil {
 		err = problem
@@ -233,19 +241,19 @@ func (s *Store) write(ctx context.Context, old lease.Cell, text string) (bool, e
 	return err == nil, err
 }
 
-// run runs a script on the primary, and waits for the replicas. cmd is what is to be
-// sent, eval or one around it.
+// run runs a script on the primary, and waits for the replicas. It sends cmd, which is
+// eval or wraps it.
 func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) error {
 	eval.SetFirstKeyPos(3)
 	if s.replicas == 0 {
 		return s.client.Process(ctx, cmd)
 	}
-	// WAIT is about what its own connection has done and seen, so both go out together.
+	// WAIT is about the writes and reads of its own connection, so both go out together.
 	// The cluster's client has a connection to each server.
 	pipe := s.client.Pipeline
 	cluster, clustered := s.client.(*driver.ClusterClient)
 	if clustered {
-		shard, err := cluster.MasterForKey(ctx, s.key)
+		shard, err := cluster.MasterForKey(ctx, s.hash)
 		if err != nil {
 			return err
 		}
@@ -273,31 +281,11 @@ func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) err
 
 const replicaTimeout = time.Second
 
-// within returns what do returns, or the context's error as soon as it has ended. The
-// client's commands do not end with a context but with its deadline, at best; then their
-// error is that of a connection, and may come before the context's.
-func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	var none T
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		value, err := do()
-		done <- outcome{value, err}
-	}()
-	select {
-	case o := <-done:
-		deadline, ok := ctx.Deadline()
-		if o.err != nil && ok && !time.Now().Before(deadline) && !errors.Is(o.err, context.DeadlineExceeded) {
-			o.err = fmt.Errorf("%w: %w", context.DeadlineExceeded, o.err)
-		}
-		return o.value, o.err
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
+// failed returns the error of an operation.
+func (s *Store) failed(ctx context.Context, op, key string, err error) error {
+	return stores.Failed(ctx, "redis", op, key, s.namespace, err)
 }
+
+// ErrReplicas is wrapped by the error of a Swap whose value was written, or of a Read of
+// one, that too few replicas have confirmed within a second. A failover may lose it.
+var ErrReplicas = errors.New("too few replicas have confirmed the last writes within a second: look at the replicas, or ask for fewer")

@@ -15,24 +15,14 @@ import (
 
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/stores/redis"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestConformance(t *testing.T) {
 	s := start(t)
 	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 		return s.open(t, s.addr, namespace)
-	})
-	t.Run("Example", func(t *testing.T) {
-		storeURL := s.url("namespace=example")
-		id, err := issue(within(t), storeURL)
-		require.NoError(t, err)
-		assert.NotZero(t, id)
-		holdings, err := lease.Inspect(within(t), open(t, storeURL))
-		require.NoError(t, err)
-		require.Len(t, holdings, 1)
-		assert.Equal(t, lease.Released, holdings[0].State)
 	})
 }
 
@@ -60,9 +50,9 @@ func TestConformanceOfCluster(t *testing.T) {
 	require.NoError(t, err)
 	_, err = swap(within(t), store, stores.Cell{Key: "node/0000001"}, nil)
 	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
-	warnings, err := store.Warnings(within(t))
+	promises, err := store.Durability(within(t))
 	require.NoError(t, err)
-	assert.Contains(t, strings.Join(warnings, "\n"), "has 0 replicas, and 1 are to confirm")
+	assert.Contains(t, strings.Join(promises.Risks, "\n"), "has 0 replicas, and 1 are to confirm")
 }
 
 func TestFaults(t *testing.T) {
@@ -117,15 +107,15 @@ func TestReplicas(t *testing.T) {
 	_, err = swap(within(t), beside, cell, nil)
 	assert.ErrorContains(t, err, "READONLY")
 	assert.NotErrorIs(t, err, stores.ErrConflict)
-	warnings, err := beside.Warnings(within(t))
+	promises, err := beside.Durability(within(t))
 	require.NoError(t, err)
-	assert.Contains(t, strings.Join(warnings, "\n"), `role is "slave"`)
-	warnings, err = open(t, s.url()).Warnings(within(t))
+	assert.Contains(t, strings.Join(promises.Risks, "\n"), `role is "slave"`)
+	promises, err = open(t, s.url()).Durability(within(t))
 	require.NoError(t, err)
-	assert.Contains(t, strings.Join(warnings, "\n"), "has 1 replicas, and no write waits for them")
-	warnings, err = lonely.Warnings(within(t))
+	assert.Contains(t, strings.Join(promises.Risks, "\n"), "has 1 replicas, and no write waits for them")
+	promises, err = lonely.Durability(within(t))
 	require.NoError(t, err)
-	assert.Empty(t, warnings)
+	assert.Zero(t, promises)
 
 	// A primary that misses the replicas it needs may have been replaced.
 	require.NoError(t, admin.ConfigSet(within(t), "min-replicas-to-write", "2").Err())
@@ -133,107 +123,115 @@ func TestReplicas(t *testing.T) {
 	assert.ErrorContains(t, err, "NOREPLICAS")
 }
 
-func TestWarnings(t *testing.T) {
+func TestDurability(t *testing.T) {
 	s := start(t)
 	store := open(t, s.url())
-	warnings, err := store.Warnings(within(t))
+	promises, err := store.Durability(within(t))
 	require.NoError(t, err)
-	assert.Empty(t, warnings)
+	assert.Zero(t, promises)
 	admin := s.admin(t)
-	for _, set := range [][2]string{{"maxmemory-policy", "allkeys-lru"}, {"appendfsync", "everysec"}, {"appendonly", "no"}} {
+	for _, set := range [][2]string{{"maxmemory-policy", "allkeys-lru"}, {"appendfsync", "everysec"}} {
 		require.NoError(t, admin.ConfigSet(within(t), set[0], set[1]).Err())
-		warnings, err = store.Warnings(within(t))
+		promises, err = store.Durability(within(t))
 		require.NoError(t, err)
-		assert.Contains(t, strings.Join(warnings, "\n"), set[0]+" is "+set[1])
+		assert.Contains(t, strings.Join(promises.Risks, "\n"), set[0]+" is "+set[1])
+		assert.Empty(t, promises.Forgets)
 	}
 	// The rights that the package's doc lists, and no others.
 	require.NoError(t, admin.Do(within(t), "acl", "setuser", "poor", "on", ">"+password, "~tickflake:*",
-		"+eval", "+hget", "+hset", "+hdel", "+hgetall", "+ping").Err())
+		"+eval", "+hget", "+hset", "+hdel", "+zadd", "+zrangebylex", "+ping").Err())
 	poor := open(t, strings.Replace(s.url(), "//default", "//poor", 1))
 	cell, err := swap(within(t), poor, stores.Cell{Key: "node/0000001"}, []byte("v"))
 	require.NoError(t, err)
 	is, err := poor.Read(within(t), "node/0000001")
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
-	cells, err := poor.List(within(t), "", "\x7f", 1<<30)
+	cells, err := poor.List(within(t), "", "\x7f", 9)
 	require.NoError(t, err)
 	assert.Equal(t, []stores.Cell{cell}, cells)
-	warnings, err = poor.Warnings(within(t))
+	promises, err = poor.Durability(within(t))
 	require.NoError(t, err)
-	assert.Len(t, warnings, 5, "what is not told is unknown: %q", warnings)
+	assert.Len(t, promises.Unknown, 5)
+	assert.Empty(t, promises.Forgets)
 
 	require.NoError(t, s.Kill())
-	_, err = store.Warnings(within(t))
-	assert.ErrorContains(t, err, "cannot look at the server's settings in the hash tickflake:{tickflake}: ")
+	_, err = store.Durability(within(t))
+	assert.ErrorContains(t, err, "redis: ask settings: ")
 }
 
-// A field that is no cell hides no other, and stops whoever starts.
-func TestDamagedCells(t *testing.T) {
+// A server that forgets what it has acknowledged is refused, unless the URL accepts it.
+func TestForgetfulServerIsRefused(t *testing.T) {
+	s := start(t, "--appendonly", "no")
+	_, err := stores.Open(within(t), s.url())
+	require.ErrorIs(t, err, stores.ErrForgets)
+	assert.ErrorContains(t, err, "appendonly is no")
+	assert.ErrorContains(t, err, "set it to yes")
+	assert.NotContains(t, err.Error(), "s3cret")
+	store, err := stores.Open(within(t), s.url("forgetful=allow", "namespace=n"))
+	require.NoError(t, err)
+	_, err = store.Swap(within(t), "k", 0, []byte("v"))
+	require.NoError(t, err)
+	require.NoError(t, s.Kill())
+	require.NoError(t, s.Start())
+	cell, err := store.Read(within(t), "k")
+	require.NoError(t, err)
+	assert.Zero(t, cell.Version, "which is the reason")
+	require.NoError(t, store.Close())
+
+	good := start(t, "--appendfsync", "everysec")
+	store, err = stores.Open(within(t), good.url())
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+}
+
+// Open waits for a server that is being started.
+func TestOpenWaits(t *testing.T) {
 	s := start(t)
-	store, key := open(t, s.url()), "tickflake:{tickflake}"
-	keeper, err := lease.Claim(within(t), store, lease.WithNode(lease.NodeNumber(3)))
+	require.NoError(t, s.Kill())
+	_, err := stores.Open(context.Background(), s.url())
+	require.ErrorContains(t, err, "refused", "without a deadline it tries once")
+	started := make(chan error, 1)
+	go func() { started <- s.Start() }()
+	store, err := stores.Open(within(t), s.url())
 	require.NoError(t, err)
-	require.NoError(t, keeper.Close())
-	for _, field := range []string{"junk", "-1", "03", "4194304", "5"} {
-		require.NoError(t, s.admin(t).HSet(within(t), key, field, "7").Err())
-		require.NoError(t, s.admin(t).HSet(within(t), key, "05", "7 v").Err())
-	}
-
-	holdings, err := lease.Inspect(within(t), store)
-	require.ErrorIs(t, err, stores.ErrDamaged)
-	assert.NotContains(t, err.Error(), "does not answer")
-	for _, field := range []string{"junk", "-1", "03", "05", "4194304", "5"} {
-		assert.ErrorContains(t, err, fmt.Sprintf("field %q holds no cell", field))
-	}
-	require.Len(t, holdings, 1)
-	assert.Equal(t, lease.Released, holdings[0].State)
-	assert.Equal(t, int64(3), holdings[0].Node)
-	holding, err := lease.InspectNode(within(t), store, 5)
-	require.NoError(t, err)
-	assert.Equal(t, lease.Damaged, holding.State)
-	assert.ErrorIs(t, holding.Err, stores.ErrDamaged)
-
-	ctx := within(t)
-	_, err = lease.Claim(ctx, store)
-	require.ErrorIs(t, err, stores.ErrDamaged)
-	assert.NotErrorIs(t, err, context.DeadlineExceeded)
-	assert.NoError(t, ctx.Err(), "it does not wait until then")
+	require.NoError(t, store.Close())
+	require.NoError(t, <-started)
 }
 
-// What somebody else has left under our key is neither taken for a cell nor overwritten.
+// Data of other programs under our key is neither taken for a cell nor overwritten, and
+// hides no cell.
 func TestForeignData(t *testing.T) {
 	s := start(t)
 	admin, ctx := s.admin(t), within(t)
-	key := func(namespace string) string { return "tickflake:{" + namespace + "}" }
-	for i, bad := range []string{"", "x", "5", "5x v", "-5 v", " v", "0 v", "99999999999999999999 v"} {
+	hash := func(namespace string) string { return "tickflake:{" + namespace + "}" }
+	for i, bad := range []string{"x", "5", "5x v", "-5 v", " v", "0 v", "99999999999999999999 v"} {
 		namespace := fmt.Sprint("bad", i)
-		require.NoError(t, admin.HSet(ctx, key(namespace), "1", bad).Err())
 		store := open(t, s.url("namespace="+namespace))
-		_, err := store.Read(ctx, "node/0000001")
-		_, ok := errors.AsType[*redis.CellError](err)
-		assert.True(t, ok, "%q: %v", bad, err)
-		_, err = store.List(ctx, "", "\x7f", 1<<30)
-		assert.ErrorContains(t, err, `field "1" holds no cell`)
+		good, err := swap(ctx, store, stores.Cell{Key: "b"}, []byte("good"))
+		require.NoError(t, err)
+		for _, key := range []string{"a", "JUNK"} {
+			require.NoError(t, admin.HSet(ctx, hash(namespace), key, bad).Err())
+			require.NoError(t, admin.ZAdd(ctx, hash(namespace)+":keys", driver.Z{Member: key}).Err())
+		}
+		_, err = store.Read(ctx, "a")
+		assert.ErrorIs(t, err, stores.ErrDamaged, "%q", bad)
+		cells, err := store.List(ctx, "", "\x7f", 1)
+		assert.ErrorIs(t, err, stores.ErrDamaged)
+		assert.ErrorContains(t, err, `cell "a" is damaged`)
+		assert.ErrorContains(t, err, `cell "JUNK" is damaged`)
+		assert.Equal(t, []stores.Cell{good}, cells)
 		for _, version := range []uint64{0, 5} {
-			_, err = swap(ctx, store, stores.Cell{Key: "node/0000001", Version: version}, nil)
+			_, err = store.Swap(ctx, "a", version, nil)
 			assert.Error(t, err)
 		}
-		assert.Equal(t, bad, admin.HGet(ctx, key(namespace), "1").Val())
+		assert.Equal(t, bad, admin.HGet(ctx, hash(namespace), "a").Val())
 	}
-	require.NoError(t, admin.Set(ctx, key("string"), "v", 0).Err())
+	require.NoError(t, admin.Set(ctx, hash("string"), "v", 0).Err())
 	store := open(t, s.url("namespace=string"))
-	_, err := swap(ctx, store, stores.Cell{Key: "node/0000001"}, nil)
+	_, err := store.Swap(ctx, "a", 0, nil)
 	assert.ErrorContains(t, err, "WRONGTYPE")
 	assert.NotErrorIs(t, err, stores.ErrConflict)
-	assert.Equal(t, "v", admin.Get(ctx, key("string")).Val())
-	for _, node := range []int64{-1, 1 << 22} {
-		_, err = swap(ctx, store, stores.Cell{Node: node}, nil)
-		assert.ErrorContains(t, err, "in the hash tickflake:{string}: node number is not from 0")
-	}
-	for _, value := range []string{"\xff", strings.Repeat("v", stores.MaxValue+1)} {
-		_, err = swap(ctx, store, stores.Cell{Key: "node/0000001"}, []byte(value))
-		assert.ErrorContains(t, err, "in the hash tickflake:{string}: value ")
-	}
+	assert.Equal(t, "v", admin.Get(ctx, hash("string")).Val())
 }
 
 func TestRoundTrips(t *testing.T) {
@@ -254,7 +252,7 @@ func TestRoundTrips(t *testing.T) {
 			t.Logf("%d replicas: %s: %d round trips", replicas, what, n.Load()-before)
 			assert.LessOrEqual(t, n.Load()-before, want)
 		}
-		_, err = store.Warnings(within(t)) // the client has another connection for pipelines
+		_, err = store.Durability(within(t)) // the client has another connection for pipelines
 		require.NoError(t, err)
 		for range 2 {
 			took("Swap", 1, func() (err error) {
@@ -268,12 +266,12 @@ func TestRoundTrips(t *testing.T) {
 			})
 			took("Read", 1, func() error { _, err := store.Read(within(t), "node/0000001"); return err })
 			took("List", 1, func() error { _, err := store.List(within(t), "", "\x7f", 1<<30); return err })
-			took("Warnings", 2, func() error { _, err := store.Warnings(within(t)); return err })
+			took("Durability", 2, func() error { _, err := store.Durability(within(t)); return err })
 		}
 	}
 }
 
-// The rest of what is no URL is tried out in package remote.
+// Other bad URLs are tried in package stores.
 func TestOpenOfBadURLs(t *testing.T) {
 	for rawURL, want := range map[string]string{
 		"":                                 "begins with redis:// or rediss://",
@@ -289,7 +287,7 @@ func TestOpenOfBadURLs(t *testing.T) {
 		"redis://u:s3cret@h?replicas=-1":   "replicas",
 		"redis://u:s3cret@h?replicas=101":  "replicas",
 		"redis://u:s3cret@h?replicas=x":    "replicas",
-		// In a place where nobody expects it.
+		// In an unusual place.
 		"redis://:p@h/s3cret":              "it is about: database number",
 		"redis://:p@h/0/s3cret":            "URL path",
 		"redis://:p@h/s3%22cret":           "database number",
@@ -321,18 +319,13 @@ func TestOpenOfBadURLs(t *testing.T) {
 	for _, rawURL := range []string{"redis://h", "rediss://:p@h:1/2?read_timeout=5&replicas=3&namespace=A-b", "redis://[::1]:1"} {
 		require.NotNil(t, open(t, rawURL))
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := redis.Open(ended, "redis://h")
-	assert.ErrorIs(t, err, context.Canceled)
 }
 
 func TestNewOfBadThings(t *testing.T) {
 	client := driver.NewClient(&driver.Options{})
 	defer func() { _ = client.Close() }()
 	_, err := redis.New(client, "a b")
-	_, ok := errors.AsType[*lease.NamespaceError](err)
-	assert.True(t, ok)
+	assert.ErrorContains(t, err, "namespace \"a b\"")
 	for _, n := range []int{-1, 101} {
 		_, err = redis.New(client, "a", redis.WithReplicas(n))
 		assert.EqualError(t, err, fmt.Sprintf("redis.WithReplicas(%d): want 0 to 100", n))
@@ -371,6 +364,15 @@ func TestPasswordIsNotShown(t *testing.T) {
 			assert.NotContains(t, text, part)
 		}
 	}
+}
+
+// swap is Swap from a cell to the next.
+func swap(ctx context.Context, s stores.Store, old stores.Cell, value []byte) (stores.Cell, error) {
+	version, err := s.Swap(ctx, old.Key, old.Version, value)
+	if err != nil {
+		return stores.Cell{}, err
+	}
+	return stores.Cell{Key: old.Key, Version: version, Value: value}, nil
 }
 
 func BenchmarkStore(b *testing.B) {

@@ -1,25 +1,42 @@
-// Package zookeeper keeps the cells of package lease in ZooKeeper, so that every
-// process of a fleet, on any machine, has a node number of its own.
+// Package zookeeper keeps cells in ZooKeeper, so that every process of a fleet, on any
+// machine, has a node number of its own.
+//
+// You need these names:
+//
+//   - [github.com/tickflake/tickflake/stores.Open] with a zk:// or zks:// URL; import
+//     this package for it.
+//   - [New]: a Store with a connection of the caller's.
+//
+// # URLs
+//
+//	zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/CHROOT][?namespace=NAME]
+//
+// or zks:// with TLS, with these options more: cacert=FILE for the certificate
+// authorities to trust, in PEM, instead of the system's, and cert=FILE&key=FILE for
+// the client's certificate. The port is 2181 (2281 with TLS), and the namespace
+// stores.DefaultNamespace if there is none. With a user, the connection has its digest
+// credentials, and znodes are made for this user alone; else they are open to all.
+// Special characters of the password are percent-encoded.
 //
 // # What is kept
 //
-// One persistent znode per node number that was ever claimed: /NAMESPACE/ and the node
-// number in seven digits, with a value of at most 1 KiB. Each extension of a lease is
-// one setData with a version. The znode /NAMESPACE is empty, and written by each Read,
-// which makes sure in this way that it sees the latest state.
+// One persistent znode per cell: /CHROOT/NAMESPACE/KEY, in whose name + stands for the
+// slash, with a text of at most 1,100 bytes, the version and the value. The znode
+// /CHROOT/NAMESPACE is empty, and written by each Read, which makes sure in this way that
+// it sees the latest state.
 //
-// Znodes are never deleted, and must not be by hand while a process of the fleet may
-// run: with a znode goes the memory of what was issued, and its versions begin again
-// at 1, so that a late write to the old one may find the version that it expects in
-// the new one.
+// A Read is two round trips, and a Swap two, or one for a new cell. A List asks for the
+// names of all cells, which the server's limit of a message (jute.maxbuffer, 1 MiB) bounds
+// to about 50,000 cells in a namespace: plan for fleets of up to 40,000 node numbers. A
+// store has one connection. Nothing depends on the session: it may expire, and the driver
+// then begins another.
 //
-// Nothing depends on the session: it may expire, and the driver then begins another.
+// # To lose nothing
 //
-// # What can be lost
-//
-// Nothing that was acknowledged, as ZooKeeper runs by default: a majority has written
-// it to disk. It is lost, and with it the uniqueness of IDs, by forceSync=no, by
-// disks that lie about syncing, and by restoring an older snapshot of the data
+// ZooKeeper as it runs by default loses nothing that it acknowledged: a majority has
+// written it to disk. These lose writes, and IDs are then issued twice: forceSync=no, which a
+// client cannot ask for; deleting znodes;
+// disks that lie about syncing, and restoring an older snapshot of the data
 // directory on a majority of the servers. Use an ensemble of three or five, with
 // dataLogDir on a disk that keeps what it has synced.
 //
@@ -27,6 +44,6 @@
 //
 // On the znode /NAMESPACE: read, write and create. On those below: read and write. On
 // the znode above it: create, unless /NAMESPACE exists. For a list alone, read is
-// enough. Open with a user in its URL makes znodes that only this user can see (the
+// enough. A user in the URL makes znodes that only this user can see (the
 // ACL auth::cdrwa).
 package zookeeper

@@ -8,19 +8,18 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/tickflake/tickflake/stores/internal/remote"
+	"github.com/tickflake/tickflake/stores"
 )
 
-func (s *Store) failed(ctx context.Context, op string, node int64, err error) error {
-	err = remote.Because(ctx.Err(), err)
-	if ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
+func (s *Store) failed(ctx context.Context, op, key string, err error) error {
+	if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
 		err = s.dialed.add(err)
 	}
-	return remote.Failed(remote.At("zookeeper", s.servers()...), op, s.namespace, node, err)
+	return stores.Failed(ctx, stores.At("zookeeper", s.servers()...), op, key, s.namespace, err)
 }
 
-// dials keeps how the last attempt to connect has failed, which the driver keeps to
-// itself: it goes on trying until the caller has waited for long enough.
+// dials keeps the error of the last attempt to connect, which the driver does not
+// return: it goes on trying until the caller gives up.
 type dials struct{ failure atomic.Pointer[error] }
 
 // note notes the outcome of an attempt.

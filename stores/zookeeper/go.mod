@@ -4,11 +4,6 @@ go 1.26.0
 
 require github.com/tickflake/tickflake v0.0.0
 
-require golang.org/x/sync v0.24.0 // indirect
-
-require (
-	github.com/benbjohnson/clock v1.3.5 // indirect
-	github.com/go-zookeeper/zk v1.0.4
-)
+require github.com/go-zookeeper/zk v1.0.4
 
 replace github.com/tickflake/tickflake => ../../

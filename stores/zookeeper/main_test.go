@@ -13,9 +13,6 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// StartServer is for package zookeeper_test, whose example is run on a server.
-var StartServer = startServer
-
 // startServer runs ZooKeeper until the test ends, and returns its address.
 func startServer(t testing.TB) (*servertest.Process, string) {
 	t.Helper()
@@ -29,7 +26,7 @@ func startServer(t testing.TB) (*servertest.Process, string) {
 			return err
 		}
 		defer conn.Close()
-		_, err = await(ctx, func() (bool, error) {
+		_, err = stores.Wait(ctx, func() (bool, error) {
 			there, _, err := conn.Exists("/")
 			return there, err
 		})

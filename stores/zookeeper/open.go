@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/tickflake/tickflake/stores/internal/remote"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // sessionTime is how long a server that does not answer is waited for: the driver
@@ -17,27 +17,19 @@ import (
 // session.
 const sessionTime = 6 * time.Second
 
-var urlFormat = remote.Format{
-	Plain: remote.Scheme{Name: "zk", Port: "2181"},
-	TLS:   remote.Scheme{Name: "zks", Port: "2281"},
+var urlFormat = stores.URLFormat{
+	Plain: stores.URLScheme{Name: "zk", Port: "2181"},
+	TLS:   stores.URLScheme{Name: "zks", Port: "2281"},
 }
 
-// Open returns a Store on the ZooKeeper servers at a URL,
-//
-//	zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/CHROOT][?namespace=NAME]
-//
-// or zks:// with TLS, with these options more: cacert=FILE for the certificate
-// authorities to trust, in PEM, instead of the system's, and cert=FILE&key=FILE for
-// the client's certificate. The port is 2181 (2281 with TLS), the namespace
-// [lease.DefaultNamespace] and the znodes /CHROOT/NAMESPACE/NODE. With a user, the
-// connection has its digest credentials, and znodes are made for this user alone;
-// else they are open to all. Special characters of the password are percent-encoded.
-//
-// Only if the URL has a user does Open wait for a server, until ctx ends, to log in.
-// Otherwise servers that cannot be reached are reported by the Store's methods. The
-// error is a [*lease.URLError] or an [*OpenError]. Close the Store when it is no longer
-// used.
-func Open(ctx context.Context, rawURL string) (*Store, error) {
+func init() {
+	stores.Register("zk", open)
+	stores.Register("zks", open)
+}
+
+// open opens a URL, as the package's doc describes it. Only if the URL has a user does it
+// wait for a server, to log in.
+func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	u, err := urlFormat.Parse(rawURL)
 	if err != nil {
 		return nil, err
@@ -60,24 +52,21 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	if (u.User == "") != (u.Password == "") {
 		return nil, u.Refuse("a user without a password, or a password without a user", nil)
 	}
-	hosts := strings.Join(u.Hosts, ",")
-	if err := ctx.Err(); err != nil {
-		return nil, &OpenError{Hosts: hosts, Err: err}
-	}
+	engine := stores.At("zookeeper", u.Hosts...)
 	conn, _, err := zk.Connect(u.Hosts, sessionTime, zk.WithDialer(dial), zk.WithHostProvider(&servers{}),
 		zk.WithLogger(unspoken{}), zk.WithLogInfo(false))
 	if err != nil {
-		return nil, &OpenError{Hosts: hosts, Err: err}
+		return nil, stores.OpenFailed(ctx, engine, err)
 	}
 	var acl []zk.ACL
 	if u.User != "" {
 		acl = zk.AuthACL(zk.PermAll)
-		_, err := await(ctx, func() (struct{}, error) {
+		_, err := stores.Wait(ctx, func() (struct{}, error) {
 			return struct{}{}, conn.AddAuth("digest", []byte(u.User+":"+u.Password))
 		})
 		if err != nil {
 			conn.Close()
-			return nil, &OpenError{Hosts: hosts, Err: dialed.add(err)}
+			return nil, stores.OpenFailed(ctx, engine, dialed.add(err))
 		}
 	}
 	s, err := newStore(conn, u.Path, u.Namespace, acl)
@@ -89,16 +78,3 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	s.close = func() error { conn.Close(); return nil }
 	return s, nil
 }
-
-// OpenError reports servers that [Open] could not use.
-type OpenError struct {
-	Hosts string // as in the URL
-	Err   error  // the driver's reason
-}
-
-func (e *OpenError) Error() string {
-	return "zookeeper: open " + e.Hosts + ": " + e.Err.Error() + "; check that they are reachable and the credentials are right"
-}
-
-// Unwrap returns the driver's reason.
-func (e *OpenError) Unwrap() error { return e.Err }

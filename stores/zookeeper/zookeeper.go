@@ -1,21 +1,21 @@
 package zookeeper
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/internal/remote"
+	"github.com/tickflake/tickflake/stores"
 )
 
-// Store is a [lease.Store] on ZooKeeper. It is safe for use by several goroutines at
+// Store is a [stores.Store] on ZooKeeper. It is safe for use by several goroutines at
 // once.
 type Store struct {
 	conn      *zk.Conn
@@ -27,12 +27,11 @@ type Store struct {
 	close     func() error
 }
 
-var _ lease.Store = (*Store)(nil)
+var _ stores.Store = (*Store)(nil)
 
 // New returns a Store that uses a connection of the caller's, who closes it when no
-// Store uses it any more. It keeps the cells of a namespace in the znodes
-// /NAMESPACE/NODE; the error of a bad name is a [*lease.NamespaceError], and a nil
-// connection is an error, too.
+// Store uses it any more. It keeps the cells of a namespace in znodes below /NAMESPACE; a
+// name that [stores.CheckNamespace] refuses and a nil connection are errors.
 //
 // The znodes that it makes have the given access rights, or are open to all if there
 // are none.
@@ -45,7 +44,7 @@ func New(conn *zk.Conn, namespace string, acl ...zk.ACL) (*Store, error) {
 }
 
 func newStore(conn *zk.Conn, chroot, namespace string, acl []zk.ACL) (*Store, error) {
-	if err := lease.CheckNamespace(namespace); err != nil {
+	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
 	if conn == nil {
@@ -65,141 +64,191 @@ func newStore(conn *zk.Conn, chroot, namespace string, acl []zk.ACL) (*Store, er
 	}, nil
 }
 
-// Close ends what [Open] opened. It does nothing to a connection given to [New], and
-// returns nil.
+// Close ends the connection of a Store that was opened by a URL. It does nothing to a
+// connection given to [New], and returns nil.
 func (s *Store) Close() error { return s.close() }
 
-// List returns all cells: one request for their names, and then one for each, of
-// which up to 64 are on their way at a time. It may be out of date. Its error wraps the
-// driver's or the context's.
-func (s *Store) List(ctx context.Context) ([]lease.Cell, error) {
-	cells, err := await(ctx, func() ([]lease.Cell, error) { return s.list(ctx) })
-	if err != nil {
-		return nil, s.failed(ctx, "list", -1, err)
-	}
-	return cells, nil
-}
-
-func (s *Store) list(ctx context.Context) ([]lease.Cell, error) {
-	names, _, err := s.conn.Children(s.root)
-	if errors.Is(err, zk.ErrNoNode) {
+// List returns the cells with keys in [from, to), at most limit of them: one request for
+// the names of all cells, and then one for each cell that it returns, of which up to 64
+// are on their way at a time. It may be out of date. A text that is no cell is a
+// [*stores.DamagedError].
+func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
+	type listed struct {
+		cells   []stores.Cell
+		damaged []error
 	}
+	l, err := stores.Wait(ctx, func() (l listed, err error) {
+		l.cells, l.damaged, err = s.list(ctx, from, to, limit)
+		return l, err
+	})
+	if err == nil {
+		err = stores.JoinDamaged(l.damaged)
+	}
+	if err != nil {
+		return l.cells, s.failed(ctx, "list", "", err)
+	}
+	return l.cells, nil
+}
+
+func (s *Store) list(ctx context.Context, from, to string, limit int) (cells []stores.Cell, damaged []error, err error) {
+	names, _, err := s.conn.Children(s.root)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var keys []string
+	for _, name := range names {
+		key := strings.ReplaceAll(name, "+", "/")
+		if stores.CheckKey(key) == nil && from <= key && key < to {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	// A second round is needed if a cell of the first is damaged or gone.
+	for len(keys) > 0 && len(cells) < limit {
+		n := min(len(keys), limit-len(cells))
+		for _, got := range s.getAll(ctx, keys[:n]) {
+			switch {
+			case errors.Is(got.err, stores.ErrDamaged):
+				damaged = append(damaged, got.err)
+			case got.err != nil:
+				return nil, nil, got.err
+			case got.cell.Version != 0:
+				cells = append(cells, got.cell)
+			}
+		}
+		keys = keys[n:]
+	}
+	return cells, damaged, nil
+}
+
+// got is what get returned.
+type got struct {
+	cell stores.Cell
+	err  error
+}
+
+// getAll returns what get does for each key.
+func (s *Store) getAll(ctx context.Context, keys []string) []got {
 	const workers = 64
-	var (
-		mu    sync.Mutex
-		cells []lease.Cell
-		errs  error
-		busy  sync.WaitGroup
-		work  = make(chan int64)
-	)
-	for range min(workers, len(names)) {
+	all := make([]got, len(keys))
+	var next atomic.Int64 // the place of the next key that no worker has taken
+	var busy sync.WaitGroup
+	for range min(workers, len(keys)) {
 		busy.Go(func() {
-			for node := range work {
-				cell, err := s.get(node)
-				mu.Lock()
-				switch {
-				case err != nil:
-					errs = err // one will do
-				case cell.Version != 0: // it was not deleted meanwhile
-					cells = append(cells, cell)
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(keys) {
+					return
 				}
-				mu.Unlock()
+				if all[i].err = ctx.Err(); all[i].err == nil {
+					all[i].cell, _, all[i].err = s.get(keys[i])
+				}
 			}
 		})
 	}
-	for _, name := range names {
-		if node, ok := remote.NodeOf(name); ok && ctx.Err() == nil {
-			work <- node
-		}
-	}
-	close(work)
 	busy.Wait()
-	return cells, errors.Join(errs, ctx.Err())
+	return all
 }
 
-// get returns what the server that we are connected to has for a cell.
-func (s *Store) get(node int64) (lease.Cell, error) {
-	value, stat, err := s.conn.Get(s.path(node))
+// get returns what the connected server has for a cell, and its data version.
+func (s *Store) get(key string) (stores.Cell, int32, error) {
+	text, stat, err := s.conn.Get(s.path(key))
 	if errors.Is(err, zk.ErrNoNode) {
-		return lease.Cell{Node: node}, nil
+		return stores.Cell{Key: key}, 0, nil
 	}
 	if err != nil {
-		return lease.Cell{}, err
+		return stores.Cell{}, 0, err
 	}
-	return lease.Cell{Node: node, Version: version(stat), Value: value}, nil
+	cell, err := stores.ParseCell(key, text)
+	return cell, stat.Version, err
 }
 
-// Read returns the cell of a node number, in two round trips. It is linearizable: it
-// first writes to the znode of the namespace, which takes a majority of the servers,
-// and then reads from a server that has seen this write. Its error wraps the driver's
-// or the context's, or says that no cell can have that node number.
+// Read returns the cell of a key, in two round trips. It is linearizable: it first writes
+// to the znode of the namespace, which takes a majority of the servers, and then reads
+// from a server that has seen this write.
 //
 // The driver's Sync would be no substitute: a leader answers it alone, even one that
 // has been deposed and does not yet know.
-func (s *Store) Read(ctx context.Context, node int64) (lease.Cell, error) {
-	if err := remote.CheckNode(node); err != nil {
-		return lease.Cell{}, s.failed(ctx, "read", node, err)
+func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
+	err := stores.CheckKey(key)
+	var cell stores.Cell
+	if err == nil {
+		cell, err = stores.Wait(ctx, func() (stores.Cell, error) {
+			cell, _, err := s.latest(ctx, key)
+			return cell, err
+		})
 	}
-	cell, err := await(ctx, func() (lease.Cell, error) {
-		// That there is no namespace is found by a majority, too.
-		_, err := s.conn.Set(s.root, nil, -1)
-		if errors.Is(err, zk.ErrNoNode) {
-			return lease.Cell{Node: node}, nil
-		}
-		if err == nil {
-			err = ctx.Err() // if nobody waits any more
-		}
-		if err != nil {
-			return lease.Cell{}, err
-		}
-		return s.get(node)
-	})
 	if err != nil {
-		return lease.Cell{}, s.failed(ctx, "read", node, err)
+		return stores.Cell{}, s.failed(ctx, "read", key, err)
 	}
 	return cell, nil
 }
 
-// Swap replaces the value of a cell if its version still is old.Version, in one round
-// trip; the first one in a namespace makes the znodes above. The version is the
-// znode's data version plus one. It begins again if the znode is deleted, so cells
-// must not be.
-//
-// Its error wraps [lease.ErrConflict] if it found another version and changed nothing;
-// the driver sends each write at most once, so that is never with a first attempt of
-// its own. After any other, which wraps the driver's or the context's, it is not known
-// whether the value was, or will be, written.
-func (s *Store) Swap(ctx context.Context, old lease.Cell, value []byte) (lease.Cell, error) {
-	if err := remote.CheckNode(old.Node); err != nil {
-		return lease.Cell{}, s.failed(ctx, "swap", old.Node, err)
+// latest returns a cell that no server has an older state of, and its data version.
+func (s *Store) latest(ctx context.Context, key string) (stores.Cell, int32, error) {
+	_, err := s.conn.Set(s.root, nil, -1)
+	if errors.Is(err, zk.ErrNoNode) {
+		return stores.Cell{Key: key}, 0, nil // a majority finds that there is no namespace
 	}
-	value = bytes.Clone(value) // the driver may read it after we have returned
-	next, err := await(ctx, func() (uint64, error) {
-		if old.Version == 0 {
-			return 1, s.create(ctx, s.path(old.Node), value)
-		}
-		// -1 would be taken for any version. The server counts beyond the largest
-		// int32 to the smallest.
-		if old.Version > math.MaxUint32 {
-			return 0, zk.ErrBadVersion
-		}
-		stat, err := s.conn.Set(s.path(old.Node), value, int32(uint32(old.Version-1)))
-		if err != nil {
-			return 0, err
-		}
-		return version(stat), nil
-	})
-	switch {
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
-		return lease.Cell{}, s.failed(ctx, "swap", old.Node, fmt.Errorf("%w (%w)", lease.ErrConflict, err))
-	case err != nil:
-		return lease.Cell{}, s.failed(ctx, "swap", old.Node, err)
+	if err == nil {
+		err = ctx.Err() // if the caller has gone
 	}
-	return lease.Cell{Node: old.Node, Version: next, Value: bytes.Clone(value)}, nil
+	if err != nil {
+		return stores.Cell{}, 0, err
+	}
+	return s.get(key)
+}
+
+// Swap replaces the value of a cell if it has that version. A cell that is not there yet
+// takes one round trip, and the first one in a namespace makes the znodes above. Any
+// other takes two: the first compares the version, and the second writes on the condition
+// that the znode's data version is that of the first. The data version alone would not
+// do, since it goes back when an older state is restored, and begins again when the znode
+// is deleted. The driver sends each write at most once.
+func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	next, err := stores.NextVersion(key, version, value)
+	if err == nil {
+		text := stores.FormatCell(next, value)
+		_, err = stores.Wait(ctx, func() (struct{}, error) { return struct{}{}, s.swap(ctx, key, version, text) })
+	}
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
+		err = fmt.Errorf("%w (%w)", stores.ErrConflict, err)
+	}
+	if err != nil {
+		return 0, s.failed(ctx, "swap", key, err)
+	}
+	return next, nil
+}
+
+func (s *Store) swap(ctx context.Context, key string, version uint64, text []byte) error {
+	if version == 0 {
+		return s.create(ctx, s.path(key), text)
+	}
+	cell, at, err := s.get(key)
+	if err == nil && cell.Version != version {
+		// The server may lag behind.
+		cell, at, err = s.latest(ctx, key)
+	}
+	if err == nil {
+		err = ctx.Err() // if the caller has gone
+	}
+	if err != nil {
+		return err
+	}
+	if cell.Version != version {
+		return stores.ErrConflict
+	}
+	if at == -1 { // which the driver takes for any version
+		return errors.New("the znode was written 2³²-1 times, and can be written no more")
+	}
+	_, err = s.conn.Set(s.path(key), text, at)
+	return err
 }
 
 // create makes a znode, and those above it that are missing. It asks for the latter
@@ -213,7 +262,7 @@ func (s *Store) create(ctx context.Context, name string, value []byte) error {
 		return fmt.Errorf("create znode %s: %w", path.Dir(name), err)
 	}
 	if err := ctx.Err(); err != nil {
-		return err // nobody waits any more
+		return err // the caller has gone
 	}
 	if _, err = s.conn.Create(name, value, zk.FlagPersistent, s.acl); errors.Is(err, zk.ErrNoNode) {
 		return errDeleted
@@ -224,45 +273,17 @@ func (s *Store) create(ctx context.Context, name string, value []byte) error {
 // errDeleted is not zk.ErrNoNode, which Swap takes for a conflict.
 var errDeleted = errors.New("the znode above it was deleted as soon as it was made")
 
-func (s *Store) path(node int64) string { return s.root + "/" + remote.Key(node) }
+func (s *Store) path(key string) string { return s.root + "/" + strings.ReplaceAll(key, "/", "+") }
 
-func version(stat *zk.Stat) uint64 { return uint64(uint32(stat.Version)) + 1 }
-
-// await runs f, whose calls of the driver take no context, and returns when it has,
-// or when ctx has ended. Then f goes on alone until the driver lets it: when the
-// answer comes, the connection is lost, no server can be reached or the connection is
-// closed, within about a minute. It must not touch what is the caller's.
-func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	var none T
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := f()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
-}
-
-// unspoken replaces what the driver would log: each lost connection. What matters is
-// in the errors.
+// unspoken discards what the driver logs: each lost connection. The errors of the methods
+// tell them.
 type unspoken struct{}
 
 func (unspoken) Printf(string, ...any) {}
 
 // servers offers the servers of a URL in turn, as the driver's own HostProvider does,
 // but by name, so that one that comes back with another address is found, and that TLS
-// knows whom it speaks to.
+// can check the name.
 type servers struct {
 	mu         sync.Mutex
 	hosts      []string

@@ -44,37 +44,42 @@ func TestServer(t *testing.T) {
 	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
 }
 
-// Names that are no cell's are passed over, and versions that no cell can have are a
-// conflict, not the driver's "any version".
+// A text that is no cell hides none, and a znode that was deleted and made again has the
+// data version of before, and another version.
 func TestByHand(t *testing.T) {
 	_, addr := startServer(t)
 	conn := newConn(t, addr)
 	s, ctx := openStore(t, addr, "byhand"), limited(t)
-	first, err := swap(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("first"))
+	first, err := swapCell(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("first"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"x", "5", "00000005", "9999999"} {
-		if _, err := conn.Create("/byhand/"+name, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+	for _, name := range []string{"X", "a++b", "a"} {
+		if _, err := conn.Create("/byhand/"+name, []byte("not a cell"), 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if cells, err := s.List(ctx, "", "\x7f", 1<<30); err != nil || len(cells) != 1 {
-		t.Errorf("List: %v, %v; want one cell", cells, err)
+	if cells, err := s.List(ctx, "", "\xff", 1); !errors.Is(err, stores.ErrDamaged) || len(cells) != 1 {
+		t.Errorf("List: %v, %v; want one cell and one that is damaged", cells, err)
 	}
-	for _, wrong := range []uint64{math.MaxUint32, math.MaxUint32 + 1, math.MaxUint32 + 2, math.MaxUint64, math.MaxInt64} {
-		if _, err := swap(ctx, s, stores.Cell{Key: "node/0000005", Version: wrong}, nil); !errors.Is(err, stores.ErrConflict) {
+	for _, wrong := range []uint64{1, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64, math.MaxInt64} {
+		if _, err := swapCell(ctx, s, stores.Cell{Key: "node/0000005", Version: wrong}, nil); !errors.Is(err, stores.ErrConflict) {
 			t.Errorf("Swap of version %d: %v, want a conflict", wrong, err)
 		}
 	}
-	if err := conn.Delete("/byhand/0000005", -1); err != nil {
+	if err := conn.Delete("/byhand/node+0000005", -1); err != nil {
 		t.Fatal(err)
 	}
 	if cell, err := s.Read(ctx, "node/0000005"); err != nil || cell.Version != 0 {
 		t.Errorf("Read of a deleted cell: %v, %v", cell, err)
 	}
-	if _, err := swap(ctx, s, first, []byte("late")); !errors.Is(err, stores.ErrConflict) {
-		t.Errorf("Swap of a deleted cell: %v, want a conflict", err)
+	for _, what := range []string{"deleted", "deleted and made again"} {
+		if _, err := swapCell(ctx, s, first, []byte("late")); !errors.Is(err, stores.ErrConflict) {
+			t.Errorf("Swap of a cell that was %s: %v, want a conflict", what, err)
+		}
+		if _, err := swapCell(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("again")); err != nil && what == "deleted" {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -86,7 +91,7 @@ func TestExpired(t *testing.T) {
 	s := openStore(t, proxy.Addr(), "expired").(*Store)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cell, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("before"))
+	cell, err := swapCell(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("before"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +126,7 @@ func TestExpired(t *testing.T) {
 			break
 		}
 	}
-	if _, err := swap(ctx, s, cell, []byte("after")); err != nil {
+	if _, err := swapCell(ctx, s, cell, []byte("after")); err != nil {
 		t.Error(err)
 	}
 }
@@ -131,7 +136,7 @@ func TestAuth(t *testing.T) {
 	_, addr := startServer(t)
 	ctx := limited(t)
 	s := openURL(t, "zk://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=fleet")
-	cell, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("mine"))
+	cell, err := swapCell(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("mine"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +147,7 @@ func TestAuth(t *testing.T) {
 		other := openURL(t, url+"?namespace=fleet")
 		_, err1 := other.List(ctx, "", "\x7f", 1<<30)
 		_, err2 := other.Read(ctx, "node/0000001")
-		_, err3 := swap(ctx, other, cell, nil)
+		_, err3 := swapCell(ctx, other, cell, nil)
 		for _, err := range []error{err1, err2, err3} {
 			if !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, stores.ErrConflict) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%v, want zk.ErrNoAuth", err)
@@ -195,7 +200,7 @@ func BenchmarkSwap(b *testing.B) {
 	cell := stores.Cell{Key: "node/0000001"}
 	for b.Loop() {
 		var err error
-		if cell, err = swap(ctx, s, cell, []byte("value")); err != nil {
+		if cell, err = swapCell(ctx, s, cell, []byte("value")); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -204,7 +209,7 @@ func BenchmarkSwap(b *testing.B) {
 func BenchmarkRead(b *testing.B) {
 	_, addr := startServer(b)
 	s, ctx := openStore(b, addr, "bench"), context.Background()
-	if _, err := swap(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("value")); err != nil {
+	if _, err := swapCell(ctx, s, stores.Cell{Key: "node/0000001"}, []byte("value")); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

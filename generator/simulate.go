@@ -1,0 +1,9 @@
+//go:build simulate
+
+package generator
+
+import "github.com/tickflake/tickflake/internal/window"
+
+// WithWindow has the generator take slots of w, which package internal/simulation grants
+// by hand, in place of a lease's.
+func WithWindow(w *window.Window) Option { return func(c *config) { c.window = w } }

@@ -1,0 +1,148 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// Of an original and its clone, the one that is told of it shares no ID with the other,
+// whatever was under way when the memory was copied.
+func TestRestored(t *testing.T) {
+	for name, test := range map[string]struct {
+		options   []lease.Option
+		underWay  storetest.Fault // the outcome of an extension when the memory was copied
+		sameStays bool
+	}{
+		"at rest":                       {},
+		"an extension has landed":       {underWay: storetest.ReplyLost},
+		"an extension is on its way":    {underWay: storetest.Delayed},
+		"pinned":                        {options: []lease.Option{five}, sameStays: true},
+		"pinned, an extension landed":   {options: []lease.Option{five}, underWay: storetest.ReplyLost, sameStays: true},
+		"pinned, an extension comes":    {options: []lease.Option{five}, underWay: storetest.Delayed, sameStays: true},
+		"the only number of the layout": {options: []lease.Option{small(0)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktest.NewVirtual(noon)
+			clock.AutoAdvance(true)
+			memory := storetest.NewMemory()
+			store := memory.Client()
+			options := quiet(clock, test.options...)
+			original, err := lease.Claim(t.Context(), store, options...)
+			require.NoError(t, err)
+			first, err := generator.New(generator.WithLease(original), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+			require.NoError(t, err)
+			seen := map[snowflake.ID]bool{}
+			issue := func(g *generator.Generator) {
+				for range 100 {
+					if id, err := g.Next(); err == nil {
+						require.False(t, seen[id])
+						seen[id] = true
+					}
+				}
+			}
+			issue(first)
+			if test.underWay != storetest.None {
+				clock.Advance(lease.DefaultWindow / 2)
+				store.Fail(test.underWay, 2) // also the read that would tell
+				original.Poll(t.Context())
+				store.Heal()
+			}
+
+			clone, err := original.Clone(memory.Client(), options)
+			require.NoError(t, err)
+			second, err := generator.New(generator.WithLease(clone), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+			require.NoError(t, err)
+			node := original.Node()
+			token := memory.Peek(protocol.NodeKey(node))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			require.NoError(t, clone.Restored(ctx))
+			require.NoError(t, clone.Err())
+			if test.sameStays || original.Layout().NodeBits == 0 {
+				require.Equal(t, node, clone.Node())
+			} else {
+				require.NotEqual(t, node, clone.Node())
+			}
+			was, err := protocol.Decode(token.Value)
+			require.NoError(t, err)
+			is, err := protocol.Decode(memory.Peek(protocol.NodeKey(clone.Node())).Value)
+			require.NoError(t, err)
+			require.NotEqual(t, was.Holder, is.Holder, "it has another token")
+			memory.Deliver(0)
+			for range 10 {
+				issue(first)
+				issue(second)
+				clock.Advance(lease.DefaultWindow / 3)
+				original.Poll(t.Context())
+				clone.Poll(t.Context())
+			}
+			if test.sameStays {
+				require.ErrorIs(t, original.Err(), lease.ErrLost)
+			} else if original.Layout().NodeBits > 0 {
+				require.Zero(t, original.Stats().Conflicts)
+			}
+			issue(second)
+			require.NoError(t, second.Close())
+			require.NoError(t, first.Close())
+		})
+	}
+}
+
+// Nothing is issued until there is a new grant, and the keeper goes on trying.
+func TestRestoredWhileTheStoreIsAway(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	store := storetest.NewMemory()
+	k := claim(t, store, clock)
+	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
+	require.NoError(t, err)
+	before, err := gen.Next()
+	require.NoError(t, err)
+	store.Before = func(context.Context, storetest.Op) storetest.Fault { return storetest.Unavailable }
+	require.ErrorIs(t, k.Restored(t.Context()), lease.ErrStore)
+	from, to := k.Granted()
+	require.Equal(t, from, to)
+	_, err = gen.Next()
+	require.ErrorIs(t, err, generator.ErrNotGranted)
+	require.ErrorIs(t, err, lease.ErrStore)
+	store.Before = nil
+	clock.Advance(time.Second)
+	k.Poll(t.Context())
+	after, err := gen.Next()
+	require.NoError(t, err)
+	require.Greater(t, after, before)
+	require.NoError(t, gen.Close())
+	require.ErrorIs(t, k.Restored(t.Context()), lease.ErrClosed)
+}
+
+// A write that is under way when the memory is restored grants nothing, though it lands:
+// it is the original's.
+func TestRestoredWithinARound(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	store := storetest.NewMemory()
+	k := claim(t, store, clock)
+	node := k.Node()
+	store.After = func(_ context.Context, op storetest.Op) {
+		if isSwap(op) {
+			store.After = nil
+			k.Distrust() // Restored begins
+		}
+	}
+	clock.Advance(lease.DefaultWindow / 2)
+	k.Poll(t.Context())
+	from, to := k.Granted()
+	require.Equal(t, from, to, "nothing is granted")
+	require.NoError(t, k.Restored(t.Context()))
+	require.NotEqual(t, node, k.Node())
+	require.Equal(t, lease.Held, must(lease.InspectNode(t.Context(), store, node)).State, "the original's number is not given back")
+}

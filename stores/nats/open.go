@@ -1,0 +1,157 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+var urlFormat = stores.URLFormat{
+	Plain:   stores.URLScheme{Name: "nats", Port: "4222"},
+	TLS:     stores.URLScheme{Name: "tls", Port: "4222"},
+	Options: []string{"replicas", "creds", "nkey"},
+}
+
+func init() {
+	stores.Register("nats", open)
+	stores.Register("tls", open)
+}
+
+// open connects to the servers of a URL, as the package's doc describes it. It waits for
+// the connection, until ctx ends.
+func open(ctx context.Context, rawURL string) (stores.Store, error) {
+	u, err := urlFormat.Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	if u.Path != "" {
+		return nil, u.Refuse("a path after the host; want none, and the namespace as ?namespace=NAME", nil)
+	}
+	replicas := 0
+	if text, ok := u.Options["replicas"]; ok {
+		if replicas, err = strconv.Atoi(text); err != nil || replicas < 1 || replicas > 5 {
+			return nil, u.Refuse("option replicas is not 1 to 5", nil)
+		}
+	}
+	options, err := connectOptions(u)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := connect(ctx, u, options)
+	if err != nil {
+		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), err)
+	}
+	client, err := jetstream.New(conn)
+	if err != nil {
+		conn.Close()
+		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), err)
+	}
+	s, err := New(client, u.Namespace)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	s.replicas = replicas
+	s.close = func() error { conn.Close(); return nil }
+	return s, nil
+}
+
+func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
+	options := []natsgo.Option{
+		natsgo.Name("tickflake"),
+		natsgo.MaxReconnects(-1),
+		natsgo.ReconnectWait(250 * time.Millisecond),
+		// A connection whose other end has vanished is given up after 15 s.
+		natsgo.PingInterval(5 * time.Second),
+		natsgo.MaxPingsOutstanding(2),
+		// Fail at once while there is no connection, so that no old write is sent when
+		// there is one again.
+		natsgo.ReconnectBufSize(-1),
+		// Otherwise the driver prints the errors, which the methods return.
+		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}),
+	}
+	switch {
+	case u.Password != "":
+		options = append(options, natsgo.UserInfo(u.User, u.Password))
+	case u.User != "":
+		options = append(options, natsgo.Token(u.User))
+	}
+	if file := u.Options["creds"]; file != "" {
+		creds := natsgo.UserCredentials(file)
+		if err := tryCredentials(creds); err != nil {
+			return nil, u.Refuse("option creds", err)
+		}
+		options = append(options, creds)
+	}
+	if file := u.Options["nkey"]; file != "" {
+		nkey, err := natsgo.NkeyOptionFromSeed(file)
+		if err != nil {
+			return nil, u.Refuse("option nkey", err)
+		}
+		options = append(options, nkey)
+	}
+	config, err := u.TLSConfig()
+	if config == nil || err != nil {
+		return options, err
+	}
+	return append(options, natsgo.Secure(config)), nil
+}
+
+// tryCredentials reads the file as the driver does when it connects.
+func tryCredentials(creds natsgo.Option) error {
+	var options natsgo.Options
+	if err := creds(&options); err != nil {
+		return err
+	}
+	if _, err := options.UserJWT(); err != nil {
+		return err
+	}
+	_, err := options.SignatureCB([]byte("nonce"))
+	return err
+}
+
+// connect is nats.Connect with a context. It tries again until ctx ends; the timeout of
+// each server ends its goroutine.
+func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*natsgo.Conn, error) {
+	servers := make([]string, len(u.Hosts))
+	for i, host := range u.Hosts {
+		servers[i] = u.Scheme + "://" + host
+	}
+	type result struct {
+		conn *natsgo.Conn
+		err  error
+	}
+	for wait := firstWait; ; wait *= 2 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		done := make(chan result)
+		go func() {
+			conn, err := natsgo.Connect(strings.Join(servers, ","), options...)
+			select {
+			case done <- result{conn, err}:
+			case <-ctx.Done():
+				if err == nil {
+					conn.Close()
+				}
+			}
+		}()
+		select {
+		case r := <-done:
+			// Any other answer than that of no server is final, such as that of a wrong
+			// password.
+			if !errors.Is(r.err, natsgo.ErrNoServers) || !again(ctx) || pause(ctx, wait) != nil {
+				return r.conn, r.err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
