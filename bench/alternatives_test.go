@@ -14,11 +14,11 @@ import (
 // its core: a clock read, the tick, and one slot, on a sequence that never runs
 // out. It reports how each stands to a clock read and an atomic addition.
 //
-//   - cas: load, compare, swap, and again if another was faster. It is what the
-//     generator does.
+//   - cas: load, compare, swap, and again if another was faster. The
+//     generator does this.
 //   - add: an addition where the word is in the clock's tick, cas elsewhere. An
-//     addition past the end of the tick is a slot ahead of the clock that nobody
-//     asked the strategy about: it is either waited for or lost.
+//     addition past the end of the tick is a slot ahead of the clock that the
+//     strategy was not asked about: it is either waited for or lost.
 //   - add-blind: an addition before looking. It loses a slot per tick besides.
 //   - back-off: cas, but a caller that lost steps aside for longer each time.
 //

@@ -19,7 +19,7 @@ func source(tb testing.TB, c cases.Case) cases.Source {
 	return s
 }
 
-// loop is what so many goroutines do together with one source of the case.
+// loop is that of so many goroutines with one source of the case.
 func loop(tb testing.TB, c cases.Case, goroutines int) cases.Loop {
 	return cases.Together(source(tb, c).Loops(goroutines)...)
 }

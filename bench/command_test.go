@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,12 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/page"
+	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
 func TestRunWritesTheReport(t *testing.T) {
 	sections := []measure.Section{fake("one"), fake("two")}
 	got := bench(t, sections, "--seed", "7")
-	require.Equal(t, exitDone, got.code, got.err)
+	require.Equal(t, cli.Done, got.code, got.err)
 	r := got.report(t)
 	assert.Equal(t, "go run ./bench --seed 7", r.Command)
 	assert.EqualValues(t, 7, r.Seed)
@@ -24,7 +28,7 @@ func TestRunWritesTheReport(t *testing.T) {
 	assert.NotEmpty(t, r.Machine.Go)
 	require.Len(t, r.Sections, 2)
 	assert.Equal(t, "Section one", r.Sections[0].Title)
-	assert.Equal(t, "go run ./bench --only one --seed 7", r.Sections[0].Command)
+	assert.Equal(t, "`one` was measured.", r.Sections[0].Verdict)
 	assert.EqualValues(t, 40, r.Sections[0].Tables[0].Rows[0].Cells[0].Samples[2], "the full budget")
 
 	for _, name := range []string{"index.html", "report.md", "charts/one-chart.svg", "charts/two-chart.svg"} {
@@ -32,7 +36,7 @@ func TestRunWritesTheReport(t *testing.T) {
 		require.NoError(t, err)
 		assert.NotEmpty(t, text)
 	}
-	assert.Contains(t, got.out, "All 2 targets met.")
+	assert.Contains(t, got.out, "2 of 2 targets met.")
 	assert.Contains(t, got.out, "one was measured.")
 	assert.Contains(t, got.out, filepath.Join("bench", "report", "index.html")+"\n")
 	assert.Equal(t, "1/2 one: Section one (about 1m20s left)\n2/2 two: Section two (about 40s left)\n", got.err)
@@ -41,18 +45,17 @@ func TestRunWritesTheReport(t *testing.T) {
 func TestFlags(t *testing.T) {
 	sections := []measure.Section{fake("one"), fake("two"), fake("three")}
 	got := bench(t, sections, "--quick", "--only", "three,one", "--seed", "9")
-	require.Equal(t, exitDone, got.code, got.err)
+	require.Equal(t, cli.Done, got.code, got.err)
 	r := got.report(t)
 	require.Len(t, r.Sections, 2, "in the order of the report")
 	assert.Equal(t, "one", r.Sections[0].ID)
-	assert.Equal(t, "go run ./bench --quick --only three --seed 9", r.Sections[1].Command)
 	assert.Equal(t, "go run ./bench --quick --only three,one --seed 9", r.Command)
 	assert.EqualValues(t, 1, r.Sections[0].Tables[0].Rows[0].Cells[0].Samples[2], "the quick budget")
 	assert.True(t, r.Quick)
 
 	out := filepath.Join(t.TempDir(), "some", "where")
 	got = bench(t, sections, "--out", out)
-	require.Equal(t, exitDone, got.code, got.err)
+	require.Equal(t, cli.Done, got.code, got.err)
 	assert.FileExists(t, filepath.Join(out, "index.html"))
 	assert.NoFileExists(t, filepath.Join(got.folder, "index.html"))
 }
@@ -71,10 +74,10 @@ func TestSeed(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	for _, args := range [][]string{
 		{"--nope"}, {"--seed", "x"}, {"--seed", "-1"}, {"--only", "four"}, {"--only", ""}, {"--only", "one,"}, {"word"}, {"compare"}, {"compare", "a"}, {"compare", "a", "b", "c"},
-		{"--quick", "--update-readme"}, {"--only", "one", "--update-readme"},
+		{"--quick", "--publish"}, {"--only", "one", "--publish"}, {"render"},
 	} {
 		got := bench(t, []measure.Section{fake("one")}, args...)
-		assert.Equal(t, exitUsage, got.code, "%v: %s", args, got.err)
+		assert.Equal(t, cli.Misuse, got.code, "%v: %s", args, got.err)
 		assert.Contains(t, got.err, "--help", "%v", args)
 		assert.Empty(t, got.out, "%v", args)
 		assert.NoFileExists(t, filepath.Join(got.folder, "report.json"), "%v", args)
@@ -85,12 +88,12 @@ func TestUsageErrors(t *testing.T) {
 
 func TestHelpIsComplete(t *testing.T) {
 	got := bench(t, sections(), "--help")
-	assert.Equal(t, exitDone, got.code)
+	assert.Equal(t, cli.Done, got.code)
 	for _, id := range []string{"cost", "ceiling", "scaling", "latency", "faults", "waste", "ways", "index"} {
 		assert.Contains(t, got.out, id)
 	}
 	assert.Contains(t, got.out, "130 143")
-	assert.Contains(t, got.out, "--update-readme")
+	assert.Contains(t, got.out, "--publish")
 }
 
 func TestCompare(t *testing.T) {
@@ -98,7 +101,7 @@ func TestCompare(t *testing.T) {
 	after := bench(t, []measure.Section{fake("one")}, "--seed", "2", "--quick")
 	a, b := filepath.Join(before.folder, "report.json"), filepath.Join(after.folder, "report.json")
 	got := bench(t, nil, "compare", a, b)
-	require.Equal(t, exitDone, got.code, got.err)
+	require.Equal(t, cli.Done, got.code, got.err)
 	assert.Contains(t, got.out, "warning: the run after was a quick one")
 	assert.Contains(t, got.out, "Table of one")
 	assert.Contains(t, got.out, "not tested (n=3)")
@@ -106,7 +109,7 @@ func TestCompare(t *testing.T) {
 	require.NoError(t, os.WriteFile(b, []byte("{"), 0o600))
 	for _, args := range [][]string{{"compare", a, b}, {"compare", b, a}, {"compare", a, a + "x"}} {
 		got = bench(t, nil, args...)
-		assert.Equal(t, exitFailed, got.code)
+		assert.Equal(t, cli.Failed, got.code)
 		assert.Contains(t, got.err, "report.json")
 		assert.Equal(t, 1, strings.Count(got.err, "\n"))
 	}
@@ -114,10 +117,10 @@ func TestCompare(t *testing.T) {
 
 func TestOutsideOfTheRepository(t *testing.T) {
 	got := benchIn(t, t.Context(), t.TempDir(), []measure.Section{fake("one")})
-	assert.Equal(t, exitFailed, got.code)
+	assert.Equal(t, cli.Failed, got.code)
 	assert.Contains(t, got.err, "--out")
 	got = benchIn(t, t.Context(), t.TempDir(), []measure.Section{fake("one")}, "--out", "here")
-	assert.Equal(t, exitDone, got.code, got.err)
+	assert.Equal(t, cli.Done, got.code, got.err)
 	assert.Contains(t, got.out, filepath.Join("here", "index.html"))
 }
 
@@ -133,7 +136,7 @@ func TestOutputThatCannotBeWrittenIsFoundFirst(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	got := bench(t, []measure.Section{fake("one")}, "--out", filepath.Join(file, "x"))
-	assert.Equal(t, exitFailed, got.code)
+	assert.Equal(t, cli.Failed, got.code)
 	assert.NotContains(t, got.err, "1/1", "nothing was measured")
 
 	if os.Geteuid() == 0 {
@@ -143,18 +146,18 @@ func TestOutputThatCannotBeWrittenIsFoundFirst(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "charts"), 0o500))
 	got = bench(t, []measure.Section{fake("one")}, "--out", dir)
-	assert.Equal(t, exitFailed, got.code)
+	assert.Equal(t, cli.Failed, got.code)
 	assert.NotContains(t, got.err, "1/1", "nothing was measured")
 }
 
-// What cannot be written at the end does not cost the summary.
+// The summary is printed even if a file cannot be written.
 func TestSummaryOfWhatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "report.md", "x"), 0o755))
 	got := bench(t, []measure.Section{fake("one")}, "--out", dir)
-	assert.Equal(t, exitFailed, got.code)
+	assert.Equal(t, cli.Failed, got.code)
 	assert.Contains(t, got.err, "report.md")
-	assert.Contains(t, got.out, "All 1 target met.")
+	assert.Contains(t, got.out, "1 of 1 target met.")
 	assert.Contains(t, got.out, "report.json")
 	assert.NotContains(t, got.out, "index.html")
 }
@@ -164,15 +167,93 @@ func TestOutLeavesOthersFilesAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a [b")
 	theirs := filepath.Join(dir, "charts", "logo.svg")
 	require.NoError(t, os.MkdirAll(filepath.Dir(theirs), 0o755))
-	require.NoError(t, os.WriteFile(theirs, []byte(`<svg xmlns="http://www.w3.org/2000/svg" id="logo" width="1"></svg>`), 0o600))
+	require.NoError(t, os.WriteFile(theirs, []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="1"></svg>`), 0o600))
 	for range 2 {
 		got := bench(t, []measure.Section{fake("one"), fake("two")}, "--out", dir)
-		require.Equal(t, exitDone, got.code, got.err)
+		require.Equal(t, cli.Done, got.code, got.err)
 		assert.FileExists(t, theirs)
 		assert.FileExists(t, filepath.Join(dir, "charts", "two-chart.svg"))
 	}
 	got := bench(t, []measure.Section{fake("one")}, "--out", dir)
-	require.Equal(t, exitDone, got.code, got.err)
+	require.Equal(t, cli.Done, got.code, got.err)
 	assert.FileExists(t, theirs)
 	assert.NoFileExists(t, filepath.Join(dir, "charts", "two-chart.svg"), "of a run before")
+}
+
+// render writes the files of a run again, and --publish writes them into docs.
+func TestRenderAndPublish(t *testing.T) {
+	sections := []measure.Section{fake("one"), fake("two")}
+	root := clone(t)
+	first := benchIn(t, t.Context(), root, sections)
+	require.Equal(t, cli.Done, first.code, first.err)
+	report := filepath.Join(first.folder, "report.json")
+	r, err := results.ReadFile(report)
+	require.NoError(t, err)
+	r.Machine.Stolen = 0 // whatever it was here
+	save := func() {
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(report, text, 0o600))
+	}
+	save()
+	old := filepath.Join(root, "docs", "results", "old.svg")
+	require.NoError(t, os.MkdirAll(filepath.Dir(old), 0o755))
+	chart, err := os.ReadFile(filepath.Join(first.folder, "charts", "one-chart.svg"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(old, chart, 0o600))
+
+	again := t.TempDir()
+	got := benchIn(t, t.Context(), root, sections, "render", report, "--out", again, "--publish")
+	require.Equal(t, cli.Done, got.code, got.err)
+	assert.FileExists(t, filepath.Join(again, "index.html"))
+	published := filepath.Join(root, "docs", "results.md")
+	text, err := os.ReadFile(published)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "(results/one-chart.svg)")
+	assert.FileExists(t, filepath.Join(root, "docs", "results", "one-chart.svg"))
+	assert.NoFileExists(t, old, "the chart of an older report")
+	same, err := results.ReadFile(filepath.Join(root, "docs", "results.json"))
+	require.NoError(t, err)
+	assert.Equal(t, r, same)
+
+	for name, spoil := range map[string]func(){
+		"2.0% of the processors' time":    func() { r.Machine.Stolen = 2 },
+		"a quick run":                     func() { r.Quick = true },
+		"interrupted":                     func() { r.Interrupted = true },
+		"section two failed":              func() { r.Sections[1].Failed = true },
+		"the sections one, where all are": func() { r.Sections = r.Sections[:1] },
+	} {
+		r, err = results.ReadFile(filepath.Join(root, "docs", "results.json"))
+		require.NoError(t, err)
+		spoil()
+		save()
+		require.NoError(t, os.Remove(published))
+		got := benchIn(t, t.Context(), root, sections, "render", report, "--out", again, "--publish")
+		assert.Equal(t, cli.Failed, got.code, name)
+		assert.Contains(t, got.err, name)
+		assert.NoFileExists(t, published, name)
+		assert.Contains(t, got.out, " met.", "the summary is there")
+		require.NoError(t, os.WriteFile(published, text, 0o600))
+	}
+}
+
+// docs/results.md is the rendered docs/results.json. After a change of the template, run
+// "go run ./bench render docs/results.json --publish".
+func TestDocsAreRendered(t *testing.T) {
+	r, err := results.ReadFile("../docs/results.json")
+	require.NoError(t, err)
+	require.NoError(t, program{sections: sections()}.publishable(r))
+	var want strings.Builder
+	require.NoError(t, page.Markdown(&want, r, "results"))
+	got, err := os.ReadFile("../docs/results.md")
+	require.NoError(t, err)
+	assert.Equal(t, want.String(), string(got))
+	charts, err := page.Charts(r)
+	require.NoError(t, err)
+	files, err := filepath.Glob("../docs/results/*.svg")
+	require.NoError(t, err)
+	assert.Len(t, files, len(charts))
+	for _, name := range files {
+		assert.Contains(t, charts, filepath.Base(name))
+	}
 }

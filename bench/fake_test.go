@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,11 +21,16 @@ func fake(id string) measure.Section {
 			run.Progress(1, 2, "a case")
 			cell := results.Cell{Samples: []float64{run.Rand.Float64(), run.Rand.Float64(), run.Budget.Seconds()}}
 			return results.Section{
-				Verdict: []string{"`" + id + "` was measured."},
 				Targets: []results.Target{{ID: id + "-target", Text: "At most 50", Want: 50, AtMost: true, Got: cell}},
-				Tables:  []results.Table{{ID: id, Title: "Table of " + id, RowName: "case", Columns: []results.Column{{ID: "s", Title: "time", Unit: "s"}}, Rows: []results.Row{{Name: "case", Cells: []results.Cell{cell}}}}},
-				Charts:  []results.Chart{{ID: id + "-chart", Title: "Chart of " + id, Kind: results.Bars, Table: id}},
+				Tables: []results.Table{{ID: id, Title: "Table of " + id, RowName: "case", Columns: []results.Column{{ID: "s", Title: "time", Unit: "s"}}, Rows: []results.Row{{Name: "case", Cells: []results.Cell{cell}}},
+					Charts: []results.Chart{{ID: id + "-chart", Title: "Chart of " + id}}}},
 			}
+		},
+		Verdict: func(s results.Section) string {
+			if len(s.Tables) == 0 {
+				return ""
+			}
+			return "`" + id + "` was measured."
 		}}
 }
 
@@ -37,7 +41,7 @@ func with(id string, measured func(context.Context, *measure.Run) results.Sectio
 	return s
 }
 
-// did is what came of a command line.
+// did is the outcome of a command line.
 type did struct {
 	code     int
 	out, err string
@@ -63,7 +67,7 @@ func benchIn(t *testing.T, ctx context.Context, root string, sections []measure.
 	return did{code, out.String(), err.String(), filepath.Join(root, "bench", "report")}
 }
 
-// clone makes a repository with a README that has the marks.
+// clone makes a repository.
 func clone(t *testing.T) string {
 	root := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "docs"), 0o755))
@@ -71,11 +75,8 @@ func clone(t *testing.T) string {
 	for name, text := range map[string]string{
 		"go.mod":       "// A comment.\nmodule " + modulePath + "\n",
 		"bench/go.mod": "module " + modulePath + "/bench\n",
-		"README.md":    readmeBefore,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
 	}
 	return root
 }
-
-var readmeBefore = fmt.Sprintf("# A library\n\n## What it costs\n\n%s\nold\n%s\n\n## After\n", beginMark, endMark)

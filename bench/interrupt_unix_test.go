@@ -19,6 +19,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
 // asProgram makes the test binary run as the program, with sections that wait.
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		return fake("two").Measure(ctx, run)
 	})
-	os.Exit(execute(notifyContext(), program{[]measure.Section{fake("one"), waiting, fake("three")}, os.Stdout, os.Stderr}, os.Args[1:]))
+	os.Exit(execute(cli.Context(), program{[]measure.Section{fake("one"), waiting, fake("three")}, os.Stdout, os.Stderr}, os.Args[1:]))
 }
 
 // child starts the program, and returns once it says that it waits.
@@ -74,7 +75,7 @@ func TestSignals(t *testing.T) {
 		}
 		var exit *exec.ExitError
 		require.ErrorAs(t, cmd.Wait(), &exit)
-		assert.Equal(t, exitSignal+int(s), exit.ExitCode())
+		assert.Equal(t, 128+int(s), exit.ExitCode())
 		r, err := results.ReadFile(filepath.Join(folder, "report.json"))
 		require.NoError(t, err)
 		assert.True(t, r.Interrupted)

@@ -14,8 +14,7 @@ import (
 	"github.com/tickflake/tickflake/bench/results"
 )
 
-// inspection is the machine as it was before the run. What the system does not tell is
-// left empty.
+// inspection is the machine before the run. A fact that the system does not tell is empty.
 type inspection struct {
 	results.Machine
 	before cpu.TimesStat
@@ -43,9 +42,9 @@ func inspect() inspection {
 		}
 	}
 	if l, err := load.Avg(); err == nil {
-		m.LoadBefore = [3]float64{l.Load1, l.Load5, l.Load15}
+		m.LoadBefore = l.Load1
 	}
-	// Linux has it here; other systems do not tell.
+	// Of Linux; other systems do not tell.
 	if source, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource"); err == nil {
 		m.ClockSource = strings.TrimSpace(string(source))
 	}
@@ -53,7 +52,7 @@ func inspect() inspection {
 	return m
 }
 
-// processorTimes is what the processors, all together, have done so far.
+// processorTimes is the time of all processors so far.
 func processorTimes() cpu.TimesStat {
 	all, err := cpu.Times(false)
 	if err != nil || len(all) == 0 {
@@ -62,9 +61,9 @@ func processorTimes() cpu.TimesStat {
 	return all[0]
 }
 
-// end returns the machine with what happened to it since [inspect].
+// end returns the machine with the time that was stolen since [inspect].
 func (m inspection) end() results.Machine {
-	m.Steal = stolen(m.before, processorTimes())
+	m.Stolen = stolen(m.before, processorTimes())
 	return m.Machine
 }
 
@@ -75,10 +74,10 @@ func stolen(before, after cpu.TimesStat) float64 {
 	if all <= 0 {
 		return 0
 	}
-	return min(100*max(after.Steal-before.Steal, 0)/all, 100) // a sum is rounded otherwise than its parts
+	return min(100*max(after.Steal-before.Steal, 0)/all, 100) // rounding may give more than all
 }
 
-// total is all of the time, in which that of guests is within that of users.
+// total is the sum of the times. The time of guests is part of the user time.
 func total(t cpu.TimesStat) float64 {
 	return t.User + t.Nice + t.System + t.Idle + t.Iowait + t.Irq + t.Softirq + t.Steal
 }

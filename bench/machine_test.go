@@ -14,8 +14,8 @@ func TestInspect(t *testing.T) {
 	assert.Equal(t, runtime.GOMAXPROCS(0), m.Cores)
 	assert.NotEmpty(t, m.CPU)
 	assert.Contains(t, m.OS, runtime.GOARCH)
-	assert.GreaterOrEqual(t, m.Steal, 0.0)
-	assert.LessOrEqual(t, m.Steal, 100.0)
+	assert.GreaterOrEqual(t, m.Stolen, 0.0)
+	assert.LessOrEqual(t, m.Stolen, 100.0)
 }
 
 func TestStolen(t *testing.T) {

@@ -2,23 +2,24 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"github.com/tickflake/tickflake/bench/page"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/bench/results/page"
 )
 
-// modulePath is the path of the root module, in whose directory the README is.
+// modulePath is the path of the root module.
 const modulePath = "github.com/tickflake/tickflake"
 
-// repository returns the directory of the root module: the working directory or one
-// above it.
+// repository returns the directory of the root module: the working directory or one above
+// it.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -26,87 +27,161 @@ func repository() (string, error) {
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		text, err := os.ReadFile(filepath.Join(at, "go.mod"))
-		if err == nil && declares(string(text), modulePath) {
+		if err == nil && strings.Contains("\n"+string(text), "\nmodule "+modulePath+"\n") {
 			return at, nil
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("neither %s nor a directory above it has the go.mod of %s: run it in a clone of its repository", dir, modulePath)
+			return "", fmt.Errorf("neither %s nor a directory above it has the go.mod of %s: run bench in a clone of its repository, or say where to write with --out", dir, modulePath)
 		}
 	}
 }
 
-// declares says that a go.mod is that of a module.
-func declares(text, path string) bool {
-	for line := range strings.Lines(text) {
-		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == "module" {
-			return strings.Trim(fields[1], `"`) == path
-		}
+// commit is that of the code in the repository. It is empty if Git does not tell.
+func commit(root string) string {
+	if root == "" {
+		return ""
 	}
-	return false
-}
-
-// output returns the directory to write to, which it makes: the one that was asked
-// for, or that of the repository.
-func output(asked, root string, rootErr error) (string, error) {
-	folder := asked
-	if folder == "" {
-		if rootErr != nil {
-			return "", fmt.Errorf("%w, or say where to write with --out", rootErr)
-		}
-		folder = filepath.Join(root, "bench", "report")
-	}
-	// Now, to learn of a directory that cannot be written before it is needed.
-	charts := filepath.Join(folder, "charts")
-	if err := os.MkdirAll(charts, 0o755); err != nil {
-		return "", err
-	}
-	for _, dir := range []string{folder, charts} {
-		if err := writable(dir); err != nil {
-			return "", err
-		}
-	}
-	return folder, nil
-}
-
-// writable returns why no file can be made in a directory, if that is so.
-func writable(dir string) error {
-	probe, err := os.CreateTemp(dir, ".bench-*")
+	out, err := exec.Command("git", "-C", root, "describe", "--always", "--dirty", "--exclude=*").Output()
 	if err != nil {
-		return err
+		return ""
 	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return strings.TrimSpace(string(out))
 }
 
-// write writes the report in all forms, and returns the names of the files to look at,
-// also of those that there are if it fails.
-func write(r *results.Report, folder string) ([]string, error) {
-	var files []string
-	for _, form := range []struct {
-		name  string
-		write func(io.Writer) error
-	}{
-		{"report.json", r.WriteJSON}, // first: from it, the others can be made again
-		{"report.md", func(to io.Writer) error { return page.Markdown(to, r, "charts") }},
-		{"index.html", func(to io.Writer) error { return page.HTML(to, r) }},
-	} {
+// destination is where a report goes.
+type destination struct {
+	root    string // of the repository; empty if --out is enough
+	folder  string
+	publish bool
+}
+
+// prepare makes the directory to write to, and finds out that it cannot be written before
+// it is needed.
+func (p program) prepare(o options) (destination, error) {
+	root, err := repository()
+	if err != nil && (o.out == "" || o.publish) {
+		return destination{}, err
+	}
+	d := destination{root: root, folder: o.out, publish: o.publish}
+	if d.folder == "" {
+		d.folder = filepath.Join(root, "bench", "report")
+	}
+	charts := filepath.Join(d.folder, "charts")
+	if err := os.MkdirAll(charts, 0o755); err != nil {
+		return destination{}, err
+	}
+	for _, dir := range []string{d.folder, charts} {
+		probe, err := os.CreateTemp(dir, ".bench-*")
+		if err != nil {
+			return destination{}, err
+		}
+		if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+			return destination{}, err
+		}
+	}
+	return d, nil
+}
+
+// deliver writes the report in all forms, and prints the summary and the names of the
+// files, also of those that are there after an error.
+func (p program) deliver(r *results.Report, to destination) error {
+	files, err := write(r, to.folder, "report.json", "report.md", "charts")
+	if err == nil {
+		name := filepath.Join(to.folder, "index.html")
 		var text bytes.Buffer
-		if err := form.write(&text); err != nil {
-			return files, fmt.Errorf("%s: %w", form.name, err)
+		if err = page.HTML(&text, r); err == nil {
+			if err = replace(name, text.Bytes()); err == nil {
+				files = append([]string{name}, files...)
+			}
 		}
-		name := filepath.Join(folder, form.name)
-		if err := replace(name, text.Bytes()); err != nil {
-			return files, err
-		}
-		files = append([]string{name}, files...)
 	}
-	return files, writeCharts(r, filepath.Join(folder, "charts"))
+	if err == nil && to.publish {
+		if err = p.publishable(r); err == nil {
+			var published []string
+			published, err = write(r, filepath.Join(to.root, "docs"), "results.json", "results.md", "results")
+			files = append(files, published...)
+		}
+	}
+	var out bytes.Buffer
+	if summary := page.Summary(&out, r); summary != nil {
+		return errors.Join(summary, err)
+	}
+	for _, f := range files {
+		fmt.Fprintln(&out, f)
+	}
+	if _, printed := p.out.Write(out.Bytes()); err == nil {
+		err = printed
+	}
+	return err
 }
 
-// writeCharts makes the folder hold the report's charts, and none of another report. It
-// may be anybody's folder, so drawings that this program has not made stay.
+// mostStolen is the share of the processors' time, in percent, that a hypervisor may have
+// taken during a run that is published.
+const mostStolen = 2
+
+// publishable returns why a report is not fit for docs/results.md, or nil.
+func (p program) publishable(r *results.Report) error {
+	because := ""
+	switch {
+	case r.Quick:
+		because = "the figures of a quick run are too rough"
+	case r.Interrupted:
+		because = "the run was interrupted"
+	case r.Machine.Stolen >= mostStolen:
+		because = fmt.Sprintf("the hypervisor took %.1f%% of the processors' time, and %d%% is too much: run it again", r.Machine.Stolen, mostStolen)
+	}
+	var ids []string
+	for _, s := range r.Sections {
+		ids = append(ids, s.ID)
+		if s.Failed {
+			because = "section " + s.ID + " failed"
+		}
+	}
+	if got, want := strings.Join(ids, ", "), strings.Join(p.ids(), ", "); because == "" && got != want {
+		because = fmt.Sprintf("the report has the sections %s, where all are %s", got, want)
+	}
+	if because == "" {
+		return nil
+	}
+	return fmt.Errorf("--publish: docs/results.md is unchanged: %s", because)
+}
+
+// write writes the report as JSON and as Markdown with its charts, and returns the names
+// of the files, also of those that are there after an error. The JSON comes first: the
+// others can be made from it.
+func write(r *results.Report, folder, jsonName, markdownName, charts string) (files []string, err error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	var text, markdown bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(r); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(folder, jsonName)
+	if err := replace(name, text.Bytes()); err != nil {
+		return nil, err
+	}
+	files = append(files, name)
+	if err := page.Markdown(&markdown, r, charts); err != nil {
+		return files, err
+	}
+	if err := writeCharts(r, filepath.Join(folder, charts)); err != nil {
+		return files, err
+	}
+	name = filepath.Join(folder, markdownName)
+	if err := replace(name, markdown.Bytes()); err != nil {
+		return files, err
+	}
+	return append(files, name), nil
+}
+
+// writeCharts makes the folder hold the report's charts, and none of an older report. Files
+// of others stay.
 func writeCharts(r *results.Report, folder string) error {
 	charts, err := page.Charts(r)
 	if err != nil {
@@ -120,39 +195,28 @@ func writeCharts(r *results.Report, folder string) error {
 		return err
 	}
 	for _, entry := range old {
-		name := filepath.Join(folder, entry.Name())
-		if !entry.Type().IsRegular() || !drawnHere(name) {
+		if !strings.HasSuffix(entry.Name(), ".svg") || !entry.Type().IsRegular() {
 			continue
 		}
-		if err := os.Remove(name); err != nil {
+		name := filepath.Join(folder, entry.Name())
+		text, err := os.ReadFile(name)
+		if err == nil && page.IsChart(string(text)) {
+			err = os.Remove(name)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	for _, c := range charts {
-		if err := os.WriteFile(filepath.Join(folder, c.Name), []byte(c.SVG), 0o644); err != nil {
+	for name, svg := range charts {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(svg), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// drawnHere says that a file is a chart of a report: its element has the ID that says
-// so, and its name.
-func drawnHere(name string) bool {
-	id, ok := strings.CutSuffix(filepath.Base(name), ".svg")
-	if !ok {
-		return false
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return false
-	}
-	head, _, _ := strings.Cut(string(text), ">")
-	return strings.HasPrefix(head, "<svg ") && strings.Contains(head, ` id="chart-`+id+`" `)
-}
-
-// replace writes a file beside the old one and puts it in its place, so that there is
-// always a whole one.
+// replace writes a file beside the old one and renames it, so that there is always a
+// whole one.
 func replace(name string, text []byte) error {
 	fresh, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {

@@ -16,27 +16,28 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
-// What one section does wrong does not cost the others their results.
+// The failure of one section leaves the results of the others.
 func TestFailuresStayAtHome(t *testing.T) {
 	sections := []measure.Section{
 		fake("one"),
 		with("panics", func(context.Context, *measure.Run) results.Section { panic("no such server") }),
 		with("ends", func(context.Context, *measure.Run) results.Section { runtime.Goexit(); return results.Section{} }),
 		with("wrong", func(context.Context, *measure.Run) results.Section {
-			return results.Section{Charts: []results.Chart{{ID: "c", Kind: results.Bars, Table: "none"}}}
+			return results.Section{Tables: []results.Table{{ID: "wrong", Base: "none"}}}
 		}),
 		with("again", fake("one").Measure), // with the IDs of another section
 		fake("last"),
 	}
 	got := bench(t, sections)
-	assert.Equal(t, exitFailed, got.code)
-	assert.Contains(t, got.err, "4 of 6 sections failed: [panics ends wrong again]")
+	assert.Equal(t, cli.Failed, got.code)
+	assert.Contains(t, got.err, "4 of 6 sections failed")
 	assert.Contains(t, got.err, "runner_test.go", "where it panicked")
 	r := got.report(t)
 	require.Len(t, r.Sections, 6)
-	for i, want := range []string{"", "it failed: panic: no such server", "it failed: its goroutine ended", `no table "none"`, "is there twice", ""} {
+	for i, want := range []string{"", "it failed: panic: no such server", "it failed: its goroutine ended", `the row "none" to compare with is missing`, "is used twice", ""} {
 		if want == "" {
 			assert.Empty(t, r.Sections[i].Skipped)
 			assert.Len(t, r.Sections[i].Tables, 1)
@@ -52,7 +53,7 @@ func TestSkippedIsNoFailure(t *testing.T) {
 	got := bench(t, []measure.Section{fake("one"), with("servers", func(context.Context, *measure.Run) results.Section {
 		return results.Section{Skipped: "no server is installed"}
 	})})
-	assert.Equal(t, exitDone, got.code, got.err)
+	assert.Equal(t, cli.Done, got.code, got.err)
 	assert.Contains(t, got.out, "skipped: no server is installed")
 }
 
@@ -62,7 +63,7 @@ func TestSamplesThatAreNoNumbersAreLeftOut(t *testing.T) {
 		s.Tables[0].Rows[0].Cells[0].Samples[1] = math.NaN()
 		return s
 	})})
-	require.Equal(t, exitDone, got.code, got.err)
+	require.Equal(t, cli.Done, got.code, got.err)
 	assert.NotEmpty(t, got.report(t).Sections[0].Notes)
 }
 
@@ -71,41 +72,40 @@ func TestInterruptedRunWritesWhatThereIs(t *testing.T) {
 	got := benchIn(t, ctx, clone(t), []measure.Section{
 		fake("one"),
 		with("two", func(ctx context.Context, run *measure.Run) results.Section {
-			interrupt(&interruption{syscall.SIGINT})
+			interrupt(cli.Interruption{Signal: syscall.SIGINT})
 			<-ctx.Done()
 			return fake("two").Measure(ctx, run)
 		}),
 		fake("three"),
 	})
-	assert.Equal(t, exitSignal+int(syscall.SIGINT), got.code)
+	assert.Equal(t, 130, got.code)
 	assert.Contains(t, got.err, "interrupt")
 	r := got.report(t)
 	assert.True(t, r.Interrupted)
 	require.Len(t, r.Sections, 3)
 	assert.Len(t, r.Sections[1].Tables, 1, "what it had")
-	assert.Equal(t, "the run was interrupted before it began", r.Sections[2].Skipped)
+	assert.Equal(t, "the run was interrupted before", r.Sections[2].Skipped)
 	assert.Contains(t, got.out, "interrupted")
 	assert.Contains(t, got.out, "index.html")
 }
 
 // virtual runs a section in virtual time.
-func virtual(ctx context.Context, s measure.Section) (*results.Report, *runner) {
-	sections := []measure.Section{s, fake("last")}
-	out := new(bytes.Buffer)
-	r := &runner{sections: sections, progress: newProgress(out, false, sections), err: out}
-	return r.run(ctx), r
+func virtual(ctx context.Context, s measure.Section) *results.Report {
+	report := &results.Report{Schema: results.Schema}
+	program{err: new(bytes.Buffer)}.measure(ctx, options{}, []measure.Section{s, fake("last")}, report)
+	return report
 }
 
 // A section that takes far too long is told to stop, and the others follow.
 func TestSectionThatTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		report, r := virtual(t.Context(), with("slow", func(ctx context.Context, run *measure.Run) results.Section {
+		report := virtual(t.Context(), with("slow", func(ctx context.Context, run *measure.Run) results.Section {
 			<-ctx.Done()
 			return fake("slow").Measure(ctx, run)
 		}))
-		assert.Empty(t, r.failed)
+		assert.False(t, report.Sections[0].Failed)
 		assert.Len(t, report.Sections[0].Tables, 1)
-		assert.Equal(t, []string{"It was stopped after 2m30s, where it was to take 40s; what it had by then is shown."}, report.Sections[0].Notes)
+		assert.Equal(t, []string{"The section was stopped after 2m30s; it was planned for 40s."}, report.Sections[0].Notes)
 		assert.False(t, report.Interrupted)
 		assert.Len(t, report.Sections[1].Tables, 1)
 	})
@@ -117,12 +117,12 @@ func TestSectionThatDoesNotStop(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
 		began := time.Now()
-		report, r := virtual(t.Context(), with("stuck", func(context.Context, *measure.Run) results.Section {
+		report := virtual(t.Context(), with("stuck", func(context.Context, *measure.Run) results.Section {
 			<-release
 			return results.Section{}
 		}))
 		assert.Equal(t, 3*40*time.Second+30*time.Second+grace, time.Since(began))
-		assert.Equal(t, []string{"stuck"}, r.failed)
+		assert.True(t, report.Sections[0].Failed)
 		assert.Contains(t, report.Sections[0].Skipped, "did not stop within 10s")
 		assert.Len(t, report.Sections[1].Tables, 1)
 	})
@@ -135,13 +135,13 @@ func TestInterruptedWhileStuck(t *testing.T) {
 		defer close(release)
 		ctx, interrupt := context.WithCancelCause(t.Context())
 		began := time.Now()
-		report, _ := virtual(ctx, with("stuck", func(context.Context, *measure.Run) results.Section {
+		report := virtual(ctx, with("stuck", func(context.Context, *measure.Run) results.Section {
 			interrupt(errors.New("interrupted"))
 			<-release
 			return results.Section{}
 		}))
 		assert.Equal(t, grace, time.Since(began))
 		assert.True(t, report.Interrupted)
-		assert.Equal(t, "the run was interrupted before it began", report.Sections[1].Skipped)
+		assert.Equal(t, "the run was interrupted before", report.Sections[1].Skipped)
 	})
 }

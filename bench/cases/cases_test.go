@@ -9,8 +9,14 @@ import (
 	"time"
 
 	"github.com/bwmarrin/snowflake"
+	gofrs "github.com/gofrs/uuid/v5"
+	google "github.com/google/uuid"
+	"github.com/oklog/ulid/v2"
+	"github.com/rs/xid"
+	"github.com/segmentio/ksuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/generator"
@@ -25,33 +31,22 @@ func open(t *testing.T, c Case) Source {
 	return s
 }
 
-func everyCase() []Case { return append(All(), Floor(), SharedFloor()) }
+func everyCase() []Case {
+	return append(append(Ours(), Peers()...), Fleet(), Floor(), SharedFloor(), EmptyLoop())
+}
 
-// A source issues distinct IDs, also while loops take some, and they have the width
-// that the case states: none is longer, and their last byte is in use.
-func TestIDsAreDistinctAndOfTheirWidth(t *testing.T) {
-	for _, c := range everyCase() {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			const n = 10_000
-			s := open(t, c)
-			seen := make(map[ID]bool, n)
-			var used ID // the bits that are set in any
-			for range n {
-				id, err := s.Issue()
-				require.NoError(t, err)
-				require.False(t, seen[id], "%x was issued twice", id)
-				seen[id] = true
-				for i, b := range id {
-					used[i] |= b
-				}
-			}
-			bytes := c.Bits / 8
-			assert.NotZero(t, used[bytes-1], "the last byte of %d bits", c.Bits)
-			for _, b := range used[bytes:] {
-				assert.Zero(t, b, "beyond %d bits", c.Bits)
-			}
-		})
+// The widths that the table shows are those of the types.
+func TestBitsOfPeers(t *testing.T) {
+	bits := map[string]int{
+		"rs/xid": len(xid.ID{}), "MongoDB ObjectID": len(bson.ObjectID{}), "oklog/ulid": len(ulid.ULID{}),
+		"segmentio/ksuid": len(ksuid.KSUID{}), "google/uuid v4": len(google.UUID{}), "google/uuid v7": len(google.UUID{}), "gofrs/uuid v7": len(gofrs.UUID{}),
+	}
+	for _, c := range Peers() {
+		if bytes, ok := bits[c.Name]; ok {
+			assert.Equal(t, 8*bytes, c.Bits, c.Name)
+		} else {
+			assert.Equal(t, 64, c.Bits, c.Name)
+		}
 	}
 }
 
@@ -86,7 +81,7 @@ func TestLoopsOfOursIssueAsManyAsTheyAreTold(t *testing.T) {
 		"all":     {loopAll, n / 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, err := generator.New(generator.WithLayout(Wide()), generator.WithClock(still(time.Now())))
+			g, err := generator.New(generator.WithNode(0), generator.WithLayout(Wide()), generator.WithClock(still(time.Now())))
 			require.NoError(t, err)
 			require.NoError(t, test.loop(g)(n))
 			id, err := g.Next()
@@ -101,32 +96,20 @@ func TestLoopsOfOursIssueAsManyAsTheyAreTold(t *testing.T) {
 
 func TestLoopsOfOthersIssueAsManyAsTheyAreTold(t *testing.T) {
 	const n = 1000
-	for _, c := range []Case{XID(), ObjectID()} { // they count
-		t.Run(c.Name, func(t *testing.T) {
-			s := open(t, c)
-			count := func() uint32 {
-				id, err := s.Issue()
-				require.NoError(t, err)
-				return binary.BigEndian.Uint32(id[8:12]) & 0xffffff
-			}
-			before := count()
-			require.NoError(t, s.Loop()(n))
-			assert.Equal(t, uint32(n+1), (count()-before)&0xffffff)
-		})
+	for name, test := range map[string]struct {
+		Case
+		count func() uint32 // of IDs so far, in 24 bits
+	}{
+		"xid":      {XID(), func() uint32 { id := xid.New(); return binary.BigEndian.Uint32(id[8:12]) & 0xffffff }},
+		"objectID": {ObjectID(), func() uint32 { id := bson.NewObjectID(); return binary.BigEndian.Uint32(id[8:12]) & 0xffffff }},
+	} {
+		before := test.count()
+		require.NoError(t, open(t, test.Case).Loop()(n))
+		assert.Equal(t, uint32(n+1), (test.count()-before)&0xffffff, name)
 	}
 }
 
-func TestFloorsCount(t *testing.T) {
-	for _, c := range []Case{Floor(), SharedFloor()} {
-		s := open(t, c)
-		require.NoError(t, s.Loop()(1000))
-		id, err := s.Issue()
-		require.NoError(t, err)
-		assert.Equal(t, idOfInt(1001), id, c.Name)
-	}
-}
-
-// What is asked for is shared out, to the last one, and whatever fails is told.
+// The loops share out all IDs, and Together returns their errors.
 func TestTogether(t *testing.T) {
 	var sum atomic.Int64
 	count := func(n int) error {
@@ -140,12 +123,11 @@ func TestTogether(t *testing.T) {
 	require.ErrorIs(t, Together(count, func(int) error { return failed })(2), failed)
 }
 
-// The package variables of bwmarrin/snowflake are what they were, and what NewNode
-// computes of them too, which Time reads.
+// The package variables of bwmarrin/snowflake are as before, also those that NewNode
+// computes from them.
 func TestBwmarrinWideLeavesOthersAlone(t *testing.T) {
 	wide := open(t, BwmarrinWide())
-	_, err := wide.Issue()
-	require.NoError(t, err)
+	require.NoError(t, wide.Loop()(1))
 	assert.EqualValues(t, 10, snowflake.NodeBits)
 	assert.EqualValues(t, 12, snowflake.StepBits)
 	assert.EqualValues(t, 3, snowflake.ID(3<<12).Node())
@@ -161,40 +143,26 @@ func TestLimit(t *testing.T) {
 	assert.Equal(t, 4096+8, ms.LeadIn(8))
 	assert.Equal(t, "4,096 per 1ms", ms.String())
 	assert.True(t, Limit{IDs: 1 << 16, Per: 4 * time.Millisecond}.Binds(), "61 ns, for which a fast machine waits")
-	for _, l := range []Limit{{}, counter24, limitOf(Wide()), {IDs: 1, Per: time.Second, Repeats: true}, {IDs: 1, Per: time.Second, Ahead: true}} {
+	for _, l := range []Limit{{}, counter24, Next("", Wide()).Limit, {IDs: 1, Per: time.Second, Repeats: true}, {IDs: 1, Per: time.Second, Ahead: true}} {
 		assert.False(t, l.Binds(), l)
 		assert.Zero(t, l.LeadIn(8), l)
 	}
 	assert.Equal(t, "none", Limit{}.String())
 }
 
-// A tick holds as many IDs as the limit says: in a bubble, none is over until they are
-// used up. Those that wait for its end by spinning would never get out of the bubble,
-// and those of package variables would still be ahead of the clock after it.
-func TestLimitsOfPeers(t *testing.T) {
-	for _, test := range []struct {
-		Case
-		below int // bits below the time
-	}{
-		{Sonyflake(), 24},
-	} {
-		t.Run(test.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(30 * 365 * 24 * time.Hour) // there are epochs after 2000, where a bubble begins
-				s := open(t, test.Case)
-				next := func() uint64 {
-					id, err := s.Issue()
-					require.NoError(t, err)
-					return binary.BigEndian.Uint64(id[:8]) >> test.below
-				}
-				tick := next()
-				for range test.Limit.IDs - 1 {
-					require.Equal(t, tick, next())
-				}
-				require.Greater(t, next(), tick)
-			})
-		})
-	}
+// A tick of sonyflake holds as many IDs as the limit says: in a bubble, it ends when they
+// are used up. A generator that spins until then would never leave the bubble.
+func TestLimitOfSonyflake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(30 * 365 * 24 * time.Hour) // a bubble begins in 2000, before the epoch
+		c := Sonyflake()
+		loop := open(t, c).Loop()
+		began := time.Now()
+		require.NoError(t, loop(c.Limit.IDs))
+		require.Zero(t, time.Since(began))
+		require.NoError(t, loop(1))
+		require.Positive(t, time.Since(began))
+	})
 }
 
 func TestNamesAreUnique(t *testing.T) {

@@ -8,18 +8,18 @@ import (
 	"github.com/tickflake/tickflake/bench/results"
 )
 
-// Word is a word that shares its cache line with nothing.
+// Word is a word in a cache line of its own.
 type Word struct {
 	_ [128]byte
 	atomic.Uint64
 	_ [128]byte
 }
 
-// start is what the clock is read against.
+// start is the base of the clock readings.
 var start = time.Now()
 
-// Floor is the least that an ID can cost: a clock read and an uncontended
-// compare-and-swap. The word depends on the clock's reading, as an ID does.
+// Floor is the least that an ID can cost: a clock read and an uncontended compare-and-swap.
+// The new word depends on the clock reading, as an ID does.
 func Floor() Case {
 	return floor("floor: clock read + compare-and-swap", func(word *Word) Loop {
 		return func(n int) error {
@@ -33,8 +33,8 @@ func Floor() Case {
 	})
 }
 
-// SharedFloor is the least that an ID can cost when several goroutines share a word: a
-// clock read and an atomic addition.
+// SharedFloor is the least that an ID can cost when goroutines share a word: a clock read
+// and an atomic addition.
 func SharedFloor() Case {
 	return floor("floor: clock read + atomic addition", func(word *Word) Loop {
 		return func(n int) error {
@@ -49,14 +49,14 @@ func SharedFloor() Case {
 
 func floor(name string, loop func(*Word) Loop) Case {
 	return Case{Name: name, Group: results.Floor, Bits: 64, Open: func(context.Context) (Source, error) {
-		word := new(Word)
-		shared := loop(word)
-		return Source{
-			Loop: func() Loop { return shared },
-			Issue: func() (ID, error) {
-				err := shared(1)
-				return idOfInt(word.Load()), err
-			},
-		}, nil
+		shared := loop(new(Word))
+		return Source{Loop: func() Loop { return shared }}, nil
+	}}
+}
+
+// EmptyLoop makes no ID.
+func EmptyLoop() Case {
+	return Case{Name: "empty loop", Group: results.Floor, Open: func(context.Context) (Source, error) {
+		return Source{Loop: func() Loop { return func(int) error { return nil } }}, nil
 	}}
 }

@@ -4,73 +4,131 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Wide is the default layout with a sequence that no run exhausts: 4,194,304 IDs per
-// millisecond. It shows what an ID costs, where the default layout would show its
-// ceiling.
+// Ours are the ways to make an ID with tickflake, the plain one first, with a sequence
+// that is never used up.
+func Ours() []Case {
+	return []Case{
+		Next("Next", Wide()),
+		NextContext(),
+		Leased("Next, under a lease", Wide()),
+		strategy("Wait()", strategies.Wait()),
+		strategy("BorrowUpTo(1s)", strategies.BorrowUpTo(time.Second)),
+		strategy("Reject()", strategies.Reject()),
+		strategy("Chain", strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second))),
+		Ahead(),
+		Next("Next, random start", Wide(), generator.WithSequenceStart(strategies.StartRandom(100))),
+		Stream(),
+		Iterator(),
+		NextN(16), NextN(128), NextN(1024),
+	}
+}
+
+// Wide is the default layout with a sequence of 4,194,304 IDs per millisecond, which no
+// run uses up: it shows what an ID costs, and not the ceiling of the layout.
 func Wide() snowflake.Layout {
 	l := snowflake.Default()
 	l.NodeBits, l.SequenceBits = 0, 22
 	return l
 }
 
-// limitOf is what the layout has room for.
-func limitOf(l snowflake.Layout) Limit { return Limit{IDs: 1 << l.SequenceBits, Per: l.Tick} }
-
 // opener makes the generator of a case.
 type opener func(context.Context) (*generator.Generator, error)
 
 // ours is a case of one generator.
-func ours(name string, layout snowflake.Layout, open opener, loop func(*generator.Generator) Loop, issue func(*generator.Generator) (snowflake.ID, error)) Case {
-	return Case{Name: name, Group: results.Ours, Bits: 64, Limit: limitOf(layout), Open: func(ctx context.Context) (Source, error) {
+func ours(name string, layout snowflake.Layout, open opener, loop func(*generator.Generator) Loop) Case {
+	limit := Limit{IDs: 1 << layout.SequenceBits, Per: layout.Tick}
+	return Case{Name: name, Group: results.Ours, Bits: 64, Limit: limit, Open: func(ctx context.Context) (Source, error) {
 		g, err := open(ctx)
 		if err != nil {
 			return Source{}, err
 		}
-		return Source{
-			Loop: func() Loop { return loop(g) },
-			Issue: func() (ID, error) {
-				id, err := issue(g)
-				return idOfInt(uint64(id)), err
-			},
-			Close: g.Close,
-		}, nil
+		return Source{Loop: func() Loop { return loop(g) }, Close: g.Close}, nil
 	}}
 }
 
-// plain makes a generator without a lease.
-func plain(layout snowflake.Layout, opts ...generator.Option) opener {
-	return func(context.Context) (*generator.Generator, error) {
-		return generator.New(append(opts, generator.WithLayout(layout))...)
-	}
+// Next calls Generator.Next with a fixed node number.
+func Next(name string, layout snowflake.Layout, opts ...generator.Option) Case {
+	return ours(name, layout, fixed(layout, opts...), loopNext)
 }
 
-// leased makes a generator under a lease that is extended as it goes on, of a store in
-// memory.
-func leased(layout snowflake.Layout) opener {
-	return func(ctx context.Context) (*generator.Generator, error) {
-		keeper, err := lease.Claim(ctx, leasetest.NewMemory(), lease.WithLayout(layout),
-			lease.WithWindow(time.Second), lease.WithLogger(slog.New(slog.DiscardHandler)))
-		if err != nil {
-			return nil, err
+// Leased calls Generator.Next under a lease.
+func Leased(name string, layout snowflake.Layout) Case {
+	return ours(name, layout, leased(layout), loopNext)
+}
+
+// strategy calls Generator.Next under a strategy, which the wide layout never needs: it
+// shows what it costs to have one.
+func strategy(name string, s strategies.Strategy) Case {
+	return Next("Next, "+name, Wide(), generator.WithStrategy(s))
+}
+
+// Ahead calls Generator.Next with a sequence that is used up several times as fast as
+// ticks pass, so that nearly every ID is borrowed from a later tick.
+func Ahead() Case {
+	c := Next("Next, borrowing every ID", snowflake.Default(), generator.WithStrategy(strategies.BorrowUpTo(math.MaxInt64)))
+	c.Limit.Ahead = true
+	return c
+}
+
+// NextContext calls Generator.NextContext, with a context that can end.
+func NextContext() Case { return ours("NextContext", Wide(), fixed(Wide()), loopContext) }
+
+// NextN calls Generator.NextN for slices of so many IDs.
+func NextN(size int) Case {
+	c := ours(fmt.Sprintf("NextN(%d)", size), Wide(), fixed(Wide()), loopBatches(size))
+	c.Unit = size
+	return c
+}
+
+// Stream calls Stream.Next, on a stream of its own for each goroutine.
+func Stream() Case { return ours("Stream.Next", Wide(), fixed(Wide()), loopStream) }
+
+// Iterator ranges over Generator.All.
+func Iterator() Case { return ours("for range All", Wide(), fixed(Wide()), loopAll) }
+
+// fleetSize is how many generators [Fleet] has.
+const fleetSize = 64
+
+// Fleet calls Generator.Next of 64 generators with node numbers of their own, one for each
+// loop. Their layout has 262,144 IDs per millisecond and node, which no run uses up, and
+// lasts for 17 years.
+func Fleet() Case {
+	layout := snowflake.Default()
+	layout.TimeBits, layout.NodeBits, layout.SequenceBits = 39, 6, 18
+	limit := Limit{IDs: fleetSize << layout.SequenceBits, Per: layout.Tick}
+	return Case{Name: "Next, a generator each", Group: results.Ours, Bits: 64, Limit: limit, Open: func(ctx context.Context) (Source, error) {
+		var fleet [fleetSize]*generator.Generator
+		for node := range fleet {
+			g, err := generator.New(generator.WithLayout(layout), generator.WithNode(int64(node)))
+			if err != nil {
+				return Source{}, err
+			}
+			fleet[node] = g
 		}
-		g, err := generator.New(generator.WithLease(keeper))
-		if err != nil {
-			return nil, errors.Join(err, keeper.Close())
-		}
-		return g, nil
-	}
+		loops := 0
+		return Source{
+			Loop: func() Loop {
+				loops++
+				return loopNext(fleet[(loops-1)%fleetSize])
+			},
+			Close: func() error {
+				var errs []error
+				for _, g := range fleet {
+					errs = append(errs, g.Close())
+				}
+				return errors.Join(errs...)
+			},
+		}, nil
+	}}
 }
 
 func loopNext(g *generator.Generator) Loop {
@@ -84,31 +142,6 @@ func loopNext(g *generator.Generator) Loop {
 	}
 }
 
-// Next calls Generator.Next, of a generator with the layout and options.
-func Next(name string, layout snowflake.Layout, opts ...generator.Option) Case {
-	return ours(name, layout, plain(layout, opts...), loopNext, (*generator.Generator).Next)
-}
-
-// Leased calls Generator.Next under a lease.
-func Leased(name string, layout snowflake.Layout) Case {
-	return ours(name, layout, leased(layout), loopNext, (*generator.Generator).Next)
-}
-
-// Ahead calls Generator.Next with a layout whose sequence is used up several times as
-// fast as ticks pass, so that nearly every ID is borrowed from a tick not yet begun.
-func Ahead() Case {
-	c := Next("Next, borrowing every ID", snowflake.Default(), generator.WithStrategy(strategies.BorrowUpTo(math.MaxInt64)))
-	c.Limit.Ahead = true
-	return c
-}
-
-// NextContext calls Generator.NextContext, with a context that can end.
-func NextContext() Case {
-	return ours("NextContext", Wide(), plain(Wide()), loopContext, func(g *generator.Generator) (snowflake.ID, error) {
-		return g.NextContext(context.Background())
-	})
-}
-
 func loopContext(g *generator.Generator) Loop {
 	return func(n int) error {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -120,23 +153,6 @@ func loopContext(g *generator.Generator) Loop {
 		}
 		return nil
 	}
-}
-
-// NextN calls Generator.NextN for slices of so many IDs.
-func NextN(size int) Case {
-	var ids []snowflake.ID // what Issue has left
-	c := ours(fmt.Sprintf("NextN(%d)", size), Wide(), plain(Wide()), loopBatches(size), func(g *generator.Generator) (id snowflake.ID, err error) {
-		if len(ids) == 0 {
-			ids = make([]snowflake.ID, size)
-			if _, err = g.NextN(ids); err != nil {
-				return 0, err
-			}
-		}
-		id, ids = ids[0], ids[1:]
-		return id, nil
-	})
-	c.Unit = size
-	return c
 }
 
 func loopBatches(size int) func(*generator.Generator) Loop {
@@ -153,12 +169,6 @@ func loopBatches(size int) func(*generator.Generator) Loop {
 	}
 }
 
-// Stream calls Stream.Next, on a stream of its own for each goroutine.
-func Stream() Case {
-	return ours("Stream.Next", Wide(), plain(Wide()), loopStream,
-		func(g *generator.Generator) (snowflake.ID, error) { return g.Stream().Next() })
-}
-
 func loopStream(g *generator.Generator) Loop {
 	s := g.Stream()
 	return func(n int) error {
@@ -169,16 +179,6 @@ func loopStream(g *generator.Generator) Loop {
 		}
 		return nil
 	}
-}
-
-// Iterator ranges over Generator.All.
-func Iterator() Case {
-	return ours("for range All", Wide(), plain(Wide()), loopAll, func(g *generator.Generator) (snowflake.ID, error) {
-		for id, err := range g.All(context.Background()) {
-			return id, err
-		}
-		return 0, errors.New("All ended before its first element")
-	})
 }
 
 func loopAll(g *generator.Generator) Loop {

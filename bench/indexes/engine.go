@@ -8,25 +8,25 @@ import (
 	"github.com/tickflake/tickflake/bench/servers"
 )
 
-// engine is what differs between the servers.
+// engine has the differences between the servers.
 type engine struct {
 	kind        servers.Kind
 	id          string // in those of tables and charts
 	column      func(key) string
 	placeholder func(n int) string // of the parameter with the number, from 1
 	setUp       []string
-	// logQuery asks for the position in the log of all changes, in bytes, and splitQuery
-	// for the number of pages split in all tables; it is empty if none tells.
+	// logQuery asks for the position in the log, in bytes, and splitQuery for the number
+	// of pages split in all tables; it is empty if there is no such counter.
 	logQuery, splitQuery string
 	size                 func(ctx context.Context, db *sql.DB, table string) (size, error)
 	about                string
 }
 
-// size is what a table takes at the end.
+// size is that of a table at the end.
 type size struct {
 	index  float64 // bytes of the primary key's index, or below 0 if that is the table itself
 	whole  float64 // bytes of the table with its index
-	splits float64 // page splits that the index tells of, or below 0 if it does not
+	splits float64 // page splits, or below 0 if they are unknown
 }
 
 func engines() []engine {
@@ -49,15 +49,15 @@ func engines() []engine {
 	}}
 }
 
-// sizeInPostgreSQL counts splits by the pages: nothing was deleted, so each page but
-// the first of its level came from a split.
+// sizeInPostgreSQL counts splits by the pages: without deletes, each page but the first
+// of its level came from a split.
 func sizeInPostgreSQL(ctx context.Context, db *sql.DB, table string) (size, error) {
 	s := size{splits: -1}
 	err := db.QueryRowContext(ctx, "SELECT pg_relation_size($1::text || '_pkey'), pg_total_relation_size($1::text)", table).Scan(&s.index, &s.whole)
 	if err != nil {
 		return size{}, err
 	}
-	// The extension is in a package of its own on some systems.
+	// Some systems have the extension in a package of its own.
 	if _, err := db.ExecContext(ctx, "CREATE EXTENSION IF NOT EXISTS pgstattuple"); err != nil {
 		return s, ctx.Err()
 	}

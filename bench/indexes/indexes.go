@@ -15,22 +15,22 @@ import (
 
 // Sections returns the section.
 func Sections() []measure.Section {
-	return []measure.Section{{
-		ID:    "index",
-		Title: "Index friendliness",
-		Full:  70 * time.Second,
-		Quick: 5 * time.Second,
+	return []measure.Section{{ID: "index", Title: "Index friendliness", Full: 70 * time.Second, Quick: 5 * time.Second,
+		About: "Rows of a primary key and 100 bytes are inserted by INSERTs of 1,000 rows over one connection, each committed by itself, " +
+			"into a table for each kind of key. The tables take turns, in random order, until each has a million rows (20,000 in a quick run) or the time is up, and share the server's cache. " +
+			"The rows are made before the inserts are timed. The servers have their default settings, with synced commits and caches of 128 MB.",
 		Measure: func(ctx context.Context, run *measure.Run) results.Section {
 			return measureIndexes(ctx, run, planOf(run))
 		},
+		Verdict: verdict,
 	}}
 }
 
-// plan is how much is inserted into each table.
+// plan is the number of rows for each table.
 type plan struct {
 	rows    int
-	batches int // in a chunk, after which the next table has its turn
-	least   int // chunks, even if they take longer than the budget
+	batches int // in a chunk, the turn of a table
+	least   int // chunks, also beyond the budget
 }
 
 func planOf(run *measure.Run) plan {
@@ -40,7 +40,7 @@ func planOf(run *measure.Run) plan {
 	return plan{rows: 1_000_000, batches: 20, least: 5}
 }
 
-// closing is what is kept of the budget for looking at the tables and removing them.
+// closing is kept of the budget for the sizes of the tables, and for stopping the servers.
 const closing = 2 * time.Second
 
 func measureIndexes(ctx context.Context, run *measure.Run, p plan) results.Section {
@@ -54,7 +54,7 @@ func measureIndexes(ctx context.Context, run *measure.Run, p plan) results.Secti
 		wanted = append(wanted, servers.Wanted{Kind: e.kind})
 	}
 	started, stop := servers.Start(ctx, wanted...)
-	defer func() { _ = stop() }() // whatever happens
+	defer func() { _ = stop() }() // on a panic
 
 	end := run.Budget - closing
 	if run.Quick {
@@ -67,8 +67,8 @@ func measureIndexes(ctx context.Context, run *measure.Run, p plan) results.Secti
 		if t.err != nil {
 			continue
 		}
-		// The engines have their turns one after the other, so that what one writes in
-		// the background does not disturb the other. What is left is shared evenly.
+		// One engine runs after the other, because they write in the background. The
+		// rest of the budget is shared evenly.
 		used := time.Since(began)
 		part := *run
 		part.Budget = used + (end-used)/time.Duration(len(all)-i)
@@ -86,7 +86,7 @@ func measureIndexes(ctx context.Context, run *measure.Run, p plan) results.Secti
 	return section
 }
 
-// trial is that of one engine.
+// trial is the measurement of one engine.
 type trial struct {
 	engine
 	server *servers.Server
@@ -94,7 +94,7 @@ type trial struct {
 	err    error // why there is nothing, or no more
 }
 
-// run fills the tables, until each has the rows of the plan or run.Budget is used up,
+// run fills the tables until each has the rows of the plan, or run.Budget is used up,
 // counted from began.
 func (t *trial) run(ctx context.Context, run *measure.Run, began time.Time, p plan) (err error) {
 	db, err := t.server.SQL(nil)
@@ -131,8 +131,7 @@ func (t *trial) run(ctx context.Context, run *measure.Run, began time.Time, p pl
 	return nil
 }
 
-// fill inserts a chunk into each table in turn, in an order drawn anew for each round,
-// so that all have as many rows.
+// fill inserts a chunk into each table in turn, in rounds, so that all have as many rows.
 func (t *trial) fill(ctx context.Context, run *measure.Run, began time.Time, p plan, names []string) error {
 	inner, enough := context.WithCancelCause(ctx)
 	defer enough(nil)

@@ -12,7 +12,7 @@ import (
 // batchRows is how many rows one INSERT has.
 const batchRows = 1000
 
-// payloadBytes is how much a row holds beside its key.
+// payloadBytes is the length of a row without its key.
 const payloadBytes = 100
 
 // subject is a table of one engine, with one kind of key.
@@ -50,8 +50,7 @@ func (s *subject) open(ctx context.Context) error {
 	return err
 }
 
-// chunk inserts so many batches. The rows are made before, as they would be by the
-// program that has them.
+// chunk inserts so many batches. The rows are made before the time is taken.
 func (s *subject) chunk(ctx context.Context, r *rand.Rand, batches int) error {
 	work := make([][]any, batches)
 	for i := range work {
@@ -103,7 +102,7 @@ func (s *subject) batch(r *rand.Rand) ([]any, error) {
 	return params, nil
 }
 
-// payload returns random letters, so that nothing can be compressed to little.
+// payload returns random letters, which do not compress.
 func payload(r *rand.Rand) string {
 	text := make([]byte, payloadBytes)
 	for i := 0; i < len(text); i += 8 {
@@ -114,7 +113,7 @@ func payload(r *rand.Rand) string {
 	return string(text)
 }
 
-// counters are those of the server, at one time.
+// counters are those of the server.
 type counters struct{ log, splits int64 }
 
 func (s *subject) counters(ctx context.Context) (c counters, err error) {
@@ -124,7 +123,7 @@ func (s *subject) counters(ctx context.Context) (c counters, err error) {
 	return c, s.db.QueryRowContext(ctx, s.splitQuery).Scan(&c.splits)
 }
 
-// weigh finds out what the table takes.
+// weigh measures the size of the table.
 func (s *subject) weigh(ctx context.Context) (err error) {
 	s.size, err = s.engine.size(ctx, s.db, s.table)
 	if s.splitQuery != "" {

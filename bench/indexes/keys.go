@@ -14,7 +14,7 @@ type key struct {
 	group results.Group
 	// column is how it is declared, in PostgreSQL and in MariaDB.
 	postgres, maria string
-	// next makes one, as both drivers take it. Where it is nil, the server does.
+	// next makes a key. If it is nil, the server does.
 	next func() (any, error)
 }
 
@@ -42,7 +42,7 @@ func keys() ([]key, error) {
 	}, nil
 }
 
-// bytesOf makes UUIDs that are sent as 16 bytes, and not as text.
+// bytesOf makes UUIDs that the drivers send as 16 bytes, and not as text.
 func bytesOf(next func() (uuid.UUID, error)) func() (any, error) {
 	return func() (any, error) {
 		u, err := next()

@@ -6,35 +6,34 @@ import (
 	"time"
 )
 
-// Work is something that can be done many times in a row.
+// Work is an operation that can be repeated.
 type Work struct {
 	Name string
 	// Do does it n times.
 	Do func(n int) error
-	// Unit is what n is a multiple of, always: 0 stands for 1.
+	// Unit divides n; 0 stands for 1.
 	Unit int
-	// LeadIn is how often at least it is done, unmeasured, before each measurement.
-	// It uses up what has gathered while others had their turn, such as the rest of
-	// a tick.
+	// LeadIn is the least number of unmeasured times before each measurement. They use
+	// up what gathered while other works had their turn, such as the rest of a tick.
 	LeadIn int
 }
 
 // Samples is what was measured of a [Work], with one sample per round.
 type Samples struct {
-	Wall   []float64 // nanoseconds that it takes, each time
-	CPU    []float64 // nanoseconds of processor time, of all threads; empty where the system does not tell
+	Wall   []float64 // nanoseconds, each time
+	CPU    []float64 // nanoseconds of processor time, of all threads; empty if the system does not tell
 	Allocs []float64 // allocations, each time
-	Bytes  []float64 // that these allocate, each time
-	Err    error     // why there are no more samples, if it has failed
+	Bytes  []float64 // allocated, each time
+	Err    error     // why the samples end, if the work failed
 }
 
-// Bench measures works in batches, which take about equally long.
+// Bench measures works in batches that take about equally long.
 type Bench struct {
 	subjects []*subject
 	meter    meter
 }
 
-// meter is where times come from.
+// meter is the source of times.
 type meter struct {
 	now func() time.Time
 	cpu func() (time.Duration, bool)
@@ -45,17 +44,17 @@ var realMeter = meter{time.Now, CPUTime}
 type subject struct {
 	Work
 	batch   int           // times
-	target  time.Duration // that a batch is to take; 0 if any will do
+	target  time.Duration // of a batch; 0 is any
 	samples Samples
 }
 
-// most is how often work is done in a batch that takes no time.
+// most bounds a batch of work that takes no time.
 const most = 1 << 26
 
-// Interleave measures works side by side until run.Budget is used up, and in at least
-// so many rounds. In each, every work does one batch, which takes about as long as
-// batch says. What it returns has whole rounds only, in which the samples of different
-// works are pairs, except that a work that fails is left out from then on.
+// Interleave measures works side by side until run.Budget is used up, in least rounds or
+// more. In each round every work does one batch of about the given time. The result has
+// whole rounds only, so the samples of two works are pairs. A work that fails is left out
+// from then on.
 func Interleave(ctx context.Context, run *Run, batch time.Duration, least int, works []Work) []Samples {
 	began := run.time()
 	b := NewBench(works)
@@ -80,8 +79,8 @@ func NewBench(works []Work) *Bench {
 	return b
 }
 
-// Calibrate warms a work up, and chooses its batch to take about as long as target
-// says, or a Unit if that takes longer.
+// Calibrate warms a work up, and chooses its batch to take about the target time, or a
+// Unit if that takes longer.
 func (b *Bench) Calibrate(ctx context.Context, work int, target time.Duration) {
 	s := b.subjects[work]
 	s.target = target
@@ -98,7 +97,7 @@ func (b *Bench) Calibrate(ctx context.Context, work int, target time.Duration) {
 	}
 }
 
-// factor is by how much a batch that took so long should be longer, up to 10.
+// factor is how many times as long a batch should be that took wall, up to 10.
 func (s *subject) factor(wall time.Duration) float64 {
 	if wall <= 0 {
 		return 10
@@ -110,8 +109,8 @@ func (s *subject) lengthen(factor float64) {
 	s.batch = max(1, int(float64(s.batch)*factor+0.5)/s.Unit) * s.Unit
 }
 
-// Measure measures a batch of one work. If that turns out to be far too short, because
-// the machine was busy while it was chosen, it is lengthened and measured again.
+// Measure measures a batch of one work. A batch that turns out far too short, because the
+// machine was busy during Calibrate, is lengthened and measured again.
 func (b *Bench) Measure(work int) {
 	s := b.subjects[work]
 	if s.samples.Err != nil {
@@ -131,17 +130,17 @@ func (b *Bench) Measure(work int) {
 	}
 }
 
-// measured is what one batch took.
+// measured is the cost of one batch.
 type measured struct {
 	wall, cpu     time.Duration // cpu is below zero if the system does not tell
-	allocs, bytes uint64        // with the lead-in
+	allocs, bytes uint64        // lead-in included
 	err           error
 }
 
 func (b *Bench) measure(s *subject) (m measured) {
-	// What another work leaves behind is not to be collected on this one's time.
+	// The garbage of other works is collected here, and not on this one's time.
 	runtime.GC()
-	// The memory is looked at before the lead-in, which must be followed by the batch
+	// The memory is read before the lead-in, because the batch must follow the lead-in
 	// at once.
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -151,7 +150,7 @@ func (b *Bench) measure(s *subject) (m measured) {
 	return m
 }
 
-// keep makes samples of what the last batch took.
+// keep adds samples of the last batch.
 func (s *subject) keep(m measured) {
 	n := float64(s.batch)
 	s.samples.Wall = append(s.samples.Wall, float64(m.wall)/n)
@@ -163,8 +162,7 @@ func (s *subject) keep(m measured) {
 	s.samples.Bytes = append(s.samples.Bytes, float64(m.bytes)/n)
 }
 
-// batch does a batch after its lead-in. Its processor time is below zero if the system
-// does not tell.
+// batch does a batch after its lead-in.
 func (b *Bench) batch(s *subject) (wall, cpu time.Duration, err error) {
 	if err := s.Do(s.leadIn()); err != nil {
 		return 0, 0, err
@@ -187,8 +185,8 @@ func (s *subject) leadIn() int {
 	return (n + s.Unit - 1) / s.Unit * s.Unit
 }
 
-// Samples returns what was measured, in the order of the works: of those that have
-// not failed, as many samples each.
+// Samples returns the samples in the order of the works. Works that have not failed have
+// the same number.
 func (b *Bench) Samples() []Samples {
 	rounds := -1
 	for _, s := range b.subjects {
@@ -212,4 +210,23 @@ func (s Samples) first(rounds int) Samples {
 		*of = (*of)[:min(rounds, len(*of))]
 	}
 	return s
+}
+
+// Ratios returns subject divided by base in each round that both have. A disturbance that
+// lasts longer than a round cancels out.
+func Ratios(subject, base []float64) []float64 {
+	out := make([]float64, min(len(subject), len(base)))
+	for i := range out {
+		out[i] = subject[i] / base[i]
+	}
+	return out
+}
+
+// Each returns f of every sample.
+func Each(samples []float64, f func(float64) float64) []float64 {
+	out := make([]float64, len(samples))
+	for i, v := range samples {
+		out[i] = f(v)
+	}
+	return out
 }

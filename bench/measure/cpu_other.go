@@ -4,6 +4,6 @@ package measure
 
 import "time"
 
-// CPUTime returns the processor time that this process has used so far, and whether
-// the system tells it.
+// CPUTime returns the processor time that this process has used, and whether the system
+// tells it.
 func CPUTime() (time.Duration, bool) { return 0, false }

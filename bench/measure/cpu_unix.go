@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// CPUTime returns the processor time that this process has used so far, and whether
-// the system tells it.
+// CPUTime returns the processor time that this process has used, and whether the system
+// tells it.
 func CPUTime() (time.Duration, bool) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -1,17 +1,20 @@
 package peers
 
 import (
+	"errors"
 	"fmt"
 	"math/rand"
 	"net"
 	"strconv"
 	"time"
 
+	"github.com/bwmarrin/snowflake"
 	gofrs "github.com/gofrs/uuid/v5"
 	google "github.com/google/uuid"
 	"github.com/oklog/ulid/v2"
 	"github.com/rs/xid"
 	"github.com/segmentio/ksuid"
+	"github.com/sony/sonyflake"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
@@ -84,9 +87,9 @@ var uuidTime = timeOf(google.Parse, func(u google.UUID) time.Time { return time.
 func gofrsV7() Peer {
 	return peer(Peer{
 		Name: "gofrs/uuid v7", Module: "github.com/gofrs/uuid/v5", Driven: ByClock,
-		How:    "uuid.WithEpochFunc, for uuid.NewGenWithOptions",
-		Claim:  "runs ahead of the clock without a limit, exhausted or behind (NewV7)",
-		symbol: gofrs.NewGenWithOptions, restarts: true, low: uuidLow,
+		How:      "uuid.WithEpochFunc, for uuid.NewGenWithOptions",
+		Claim:    "runs ahead of the clock without a limit, exhausted or behind (NewV7)",
+		restarts: true, low: uuidLow,
 	}, subject{
 		Claim: runsAhead, Tick: time.Millisecond, Time: uuidTime, Epoch: in1970,
 		New: func(clock *clocktest.Virtual) (process, error) {
@@ -102,10 +105,10 @@ func gofrsV1() Peer {
 	address := func() (net.HardwareAddr, error) { return net.HardwareAddr{2, 0, 0, 0, 0, 7}, nil }
 	return peer(Peer{
 		Name: "gofrs/uuid v1", Module: "github.com/gofrs/uuid/v5", Driven: ByClock,
-		How:    "uuid.WithEpochFunc, for uuid.NewGenWithOptions",
-		Claim:  "nothing on waiting, or on clocks (NewV1)",
-		Remark: "F12 has duplicates in some runs only: of two random starts among 2^14, with thousands of UUIDs each in one instant of 100 ns. On a clock that moves no caller is as fast",
-		symbol: gofrs.NewGenWithOptions, restarts: true, low: uuidLow,
+		How:      "uuid.WithEpochFunc, for uuid.NewGenWithOptions",
+		Claim:    "nothing on waiting, or on clocks (NewV1)",
+		Remark:   "F12 has duplicates in some runs only: of two random starts among 2^14, with thousands of UUIDs each in one instant of 100 ns. On a clock that moves no caller is as fast",
+		restarts: true, low: uuidLow,
 	}, subject{
 		Claim: unordered, Tick: 100 * time.Nanosecond, Time: uuidTime, Epoch: time.Date(1582, 10, 15, 0, 0, 0, 0, time.UTC),
 		New: func(clock *clocktest.Virtual) (process, error) {
@@ -120,11 +123,11 @@ func gofrsV1() Peer {
 func oklogULID() Peer {
 	return peer(Peer{
 		Name: "oklog/ulid", Module: "github.com/oklog/ulid/v2", Driven: ByCall,
-		How:    "ulid.New(ms, entropy), with a LockedMonotonicReader as ulid.Make has one",
-		Claim:  "an error if the entropy of a millisecond runs out (Monotonic)",
-		Remark: "promises order while the clock does not go back (README), to which it is not held here: see where its IDs were out of order",
-		symbol: ulid.Monotonic, restarts: true,
-		low: lowOf(ulid.ParseStrict, func(u ulid.ULID) byte { return u[15] }),
+		How:      "ulid.New(ms, entropy), with a LockedMonotonicReader as ulid.Make has one",
+		Claim:    "an error if the entropy of a millisecond runs out (Monotonic)",
+		Remark:   "promises order while the clock does not go back (README), to which it is not held here: see where its IDs were out of order",
+		restarts: true,
+		low:      lowOf(ulid.ParseStrict, func(u ulid.ULID) byte { return u[15] }),
 	}, subject{
 		Claim: unordered, Tick: time.Millisecond, Time: timeOf(ulid.ParseStrict, ulid.ULID.Timestamp), Epoch: in1970,
 		New: func(clock *clocktest.Virtual) (process, error) {
@@ -142,8 +145,6 @@ func rsXID() Peer {
 		How:     "xid.NewWithTime, as xid.New calls it; machine, process and counter are package variables",
 		Claim:   "unique for 16,777,216 IDs per second, host and process (package documentation)",
 		Instead: map[string]Variant{"F11": stepped, "F12": burst},
-		Ceiling: 1 << 24,
-		symbol:  xid.NewWithTime,
 		low:     lowOf(xid.FromString, func(x xid.ID) byte { return x[11] }),
 	}, subject{
 		Claim: unordered, Tick: time.Second, Time: timeOf(xid.FromString, xid.ID.Time),
@@ -162,8 +163,6 @@ func mongoObjectID() Peer {
 		How:     "bson.NewObjectIDFromTimestamp, as bson.NewObjectID calls it; process and counter are package variables",
 		Claim:   "nothing on waiting, or on clocks (NewObjectID)",
 		Instead: map[string]Variant{"F11": stepped, "F12": burst},
-		Ceiling: 1 << 24,
-		symbol:  bson.NewObjectIDFromTimestamp,
 		low:     lowOf(bson.ObjectIDFromHex, func(o bson.ObjectID) byte { return o[11] }),
 	}, subject{
 		Claim: unordered, Tick: time.Second, Time: timeOf(bson.ObjectIDFromHex, bson.ObjectID.Timestamp),
@@ -181,15 +180,90 @@ func segmentioKSUID() Peer {
 	epoch := time.Unix(1_400_000_000, 0).UTC()
 	return peer(Peer{
 		Name: "segmentio/ksuid", Module: "github.com/segmentio/ksuid", Driven: ByCall,
-		How:    "ksuid.NewRandomWithTime, as ksuid.NewRandom calls it; it keeps no state, so a restart changes nothing",
-		Claim:  "lasts about 136 years (epochStamp)",
-		symbol: ksuid.NewRandomWithTime, restarts: true,
-		low: lowOf(ksuid.Parse, func(k ksuid.KSUID) byte { return k[19] }),
+		How:      "ksuid.NewRandomWithTime, as ksuid.NewRandom calls it; it keeps no state, so a restart changes nothing",
+		Claim:    "lasts about 136 years (epochStamp)",
+		restarts: true,
+		low:      lowOf(ksuid.Parse, func(k ksuid.KSUID) byte { return k[19] }),
 	}, subject{
 		Claim: unordered, Tick: time.Second, Time: timeOf(ksuid.Parse, ksuid.KSUID.Time),
 		Epoch: epoch, End: epoch.Add(1 << 32 * time.Second),
 		New: func(clock *clocktest.Virtual) (process, error) {
 			return issues(func() (ksuid.KSUID, error) { return ksuid.NewRandomWithTime(clock.Now()) })
+		},
+	})
+}
+
+// bwmarrinSnowflake promises in its README that "the generate function will pause
+// until the next millisecond" when the sequence is used up. The README does not
+// speak of order. Its 41 bits of milliseconds are those of the README.
+func bwmarrinSnowflake() Peer {
+	epoch := time.UnixMilli(snowflake.Epoch).UTC()
+	return peer(Peer{
+		Name: "bwmarrin/snowflake", Module: "github.com/bwmarrin/snowflake", Driven: ByBubble,
+		How:     "time.Since in snowflake.Node.Generate",
+		Claim:   "pauses until the next millisecond when exhausted (README)",
+		Remark:  "Generate reads the time in a loop until the millisecond is over, and a bubble's time passes only when all wait: 4096 IDs at once are more than can be driven",
+		Instead: map[string]Variant{"F11": stepped, "F12": burst, "F17": gentleEnd, "F18": young},
+		low:     lowest, Integers: true,
+	}, generatortest.Subject[int64]{
+		Claim: generatortest.Claim{Exhausted: generatortest.Bound{Wait: time.Millisecond}, Unordered: true},
+		Tick:  time.Millisecond,
+		Time:  func(id int64) time.Time { return time.UnixMilli(snowflake.ID(id).Time()) },
+		Epoch: epoch,
+		End:   epoch.Add(1 << 41 * time.Millisecond),
+		New: func(*clocktest.Virtual) (generatortest.Process[int64], error) {
+			node, err := snowflake.NewNode(7)
+			return generatortest.Process[int64]{Next: func() (int64, error) { return node.Generate().Int64(), nil }}, err
+		},
+	})
+}
+
+// googleV7 promises, at getV7Time, that each time and sequence is greater than
+// any before, and sets no limit to how far that is ahead of the clock.
+func googleV7() Peer {
+	return peer(Peer{
+		Name: "google/uuid v7", Module: "github.com/google/uuid", Driven: ByBubble,
+		How:     "time.Now in getV7Time; the last time is a package variable",
+		Claim:   "runs ahead of the clock without a limit (getV7Time)",
+		Instead: map[string]Variant{"F11": stepped, "F12": burst},
+		low:     uuidLow,
+	}, subject{
+		Claim: runsAhead, Tick: time.Millisecond, Time: uuidTime, Epoch: in1970,
+		New: func(*clocktest.Virtual) (process, error) { return issues(google.NewV7) },
+	})
+}
+
+// sonySonyflake promises in its README "2^8 IDs per 10 msec at most", which is a
+// wait of at most 10 ms for one caller, and at NextID an error after the end of
+// its 39 bits of time. Its IDs end in 16 bits of a machine and 8 of a sequence.
+func sonySonyflake() Peer {
+	const tick = 10 * time.Millisecond
+	epoch := time.Date(2014, 9, 1, 0, 0, 0, 0, time.UTC) // at Settings
+	return peer(Peer{
+		Name: "sony/sonyflake", Module: "github.com/sony/sonyflake", Driven: ByBubble,
+		How:      "time.Now in currentElapsedTime, time.Sleep in Sonyflake.NextID",
+		Claim:    "256 IDs per 10 ms (README); an error after the end of time (NextID)",
+		Instead:  map[string]Variant{"F11": stepped, "F18": young},
+		restarts: true,
+		low:      lowest, Integers: true,
+	}, generatortest.Subject[uint64]{
+		Claim: generatortest.Claim{Exhausted: generatortest.Bound{Wait: tick}, Unordered: true},
+		Tick:  tick,
+		Time:  func(id uint64) time.Time { return epoch.Add(sonyflake.ElapsedTime(id)) },
+		Epoch: epoch,
+		End:   epoch.Add(1 << 39 * tick),
+		CheckError: func(err error) error {
+			if !errors.Is(err, sonyflake.ErrOverTimeLimit) {
+				return errors.New("the error is not ErrOverTimeLimit")
+			}
+			return nil
+		},
+		New: func(*clocktest.Virtual) (generatortest.Process[uint64], error) {
+			gen, err := sonyflake.New(sonyflake.Settings{MachineID: func() (uint16, error) { return 7, nil }})
+			if err != nil {
+				return generatortest.Process[uint64]{}, err
+			}
+			return generatortest.Process[uint64]{Next: gen.NextID}, nil
 		},
 	})
 }

@@ -10,21 +10,20 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Setting is what a strategy of tickflake works with.
+// Setting is the clock and the source of the node number under a strategy of tickflake.
 type Setting string
 
 // The settings.
 const (
-	Leased Setting = "lease"     // a monoclock, and a node number that is granted, with its cells in memory
-	Mono   Setting = "monoclock" // a monoclock, and a node number given by hand
-	Raw    Setting = "raw clock" // the wall clock, and a node number given by hand
+	Leased Setting = "lease"     // a monoclock, and a leased node number, with the cells in memory
+	Mono   Setting = "monoclock" // a monoclock, and a fixed node number
+	Raw    Setting = "raw clock" // the wall clock, and a fixed node number
 )
 
-// Tickflake returns tickflake with a strategy, which the name says, in the default
-// layout.
+// Tickflake returns tickflake in the default layout, with the strategy of the name.
 func Tickflake(name string, s strategies.Strategy, in Setting) Peer {
 	layout := snowflake.Default()
-	p := Peer{Name: fmt.Sprintf("tickflake %s, %s", name, in), Driven: ByClock, Ceiling: layout.Capacity().IDsPerSecond}
+	p := Peer{Name: fmt.Sprintf("tickflake %s, %s", name, in), Driven: ByClock}
 	var run generatortest.Subject[snowflake.ID]
 	switch in {
 	case Leased:
@@ -32,7 +31,7 @@ func Tickflake(name string, s strategies.Strategy, in Setting) Peer {
 		run = leasetest.Leased{Strategy: s, Clock: generatortest.Mono, Layout: layout}.Subject()
 	default:
 		p.How = "generator.WithClock"
-		p.Remark = "the node number is given by hand, with which uniqueness across a restart is not promised (README)"
+		p.Remark = "a fixed node number, which does not promise uniqueness across a restart"
 		p.restarts = true
 		kind := generatortest.Mono
 		if in == Raw {
@@ -45,8 +44,8 @@ func Tickflake(name string, s strategies.Strategy, in Setting) Peer {
 	return peer(p, run)
 }
 
-// Starting returns tickflake with a sequence start, which waits when a tick is used
-// up, and whose node number is given by hand.
+// Starting returns tickflake with a sequence start and a fixed node number. It waits when
+// a tick is used up.
 func Starting(start strategies.SequenceStart) Peer {
 	p := Peer{Name: fmt.Sprintf("tickflake, start %s", start), Driven: ByClock, How: "generator.WithClock", low: lowest, Integers: true}
 	return peer(p, generatortest.Tickflake(strategies.Wait(), generatortest.Mono,

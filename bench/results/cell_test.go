@@ -73,9 +73,10 @@ func TestMargin(t *testing.T) {
 		{"", Cell{}},
 		{"", Cell{Text: "said", Samples: []float64{1, 2}}},
 		{"", Cell{Samples: []float64{3, 3, 3}}},
-		{"±0.0%", Cell{Samples: []float64{3, 3, 3, 3, 3, 3, 3, 3, 9}}}, // one outlier does not move the interval
-		{"±0.0%", Cell{Samples: []float64{0, 0, 0, 0, 0, 0, 0, 0, 1}}},
+		{"", Cell{Samples: []float64{3, 3, 3, 3, 3, 3, 3, 3, 9}}}, // one outlier does not move the interval
+		{"", Cell{Samples: []float64{0, 0, 0, 0, 0, 0, 0, 0, 1}}},
 		{"±10%", Cell{Samples: []float64{90, 100, 105}}},
+		{"±1.0%", Cell{Samples: []float64{99, 100, 101}}},
 		{"-1…2", Cell{Samples: []float64{-1, 0, 2}}},
 		{"±>999%", Cell{Samples: []float64{1, 1, 100}}},
 	} {
@@ -92,27 +93,25 @@ func TestDifferenceOfKnownSamples(t *testing.T) {
 	// them are as extreme.
 	assert.InDelta(t, 2.0/252, d.P, 1e-9)
 	assert.True(t, d.Significant())
-	assert.Equal(t, "2.67× (p=0.008 n=5)", d.String())
-	assert.Equal(t, "+166.7%", d.Percent())
+	assert.Equal(t, "+166.7% (p=0.008 n=5) worse", d.change(Less))
 
 	d, _ = Cell{Samples: []float64{1, 3, 5, 4, 2}}.Against(low)
 	assert.False(t, d.Significant())
-	assert.Equal(t, "~ (p=1.000 n=5)", d.String())
+	assert.Equal(t, "~ (p=1.000 n=5)", d.change(Less))
 
 	// Three and three can be parted in 20 ways only: no difference is significant.
 	d, _ = Cell{Samples: []float64{100, 101, 102}}.Against(Cell{Samples: []float64{1, 2, 3}})
-	assert.Equal(t, "~ (n=3, too few)", d.String())
+	assert.Equal(t, "not tested (n=3)", d.change(Less))
 
 	d, _ = Cell{Samples: []float64{6, 7, 8, 9, 10, 11}}.Against(low)
 	assert.Equal(t, 11, d.N1+d.N2)
-	assert.Contains(t, d.String(), "n=5+6")
+	assert.Contains(t, d.change(Less), "n=5+6")
 
 	_, ok = low.Against(Cell{Text: "none"})
 	assert.False(t, ok)
 }
 
-// Whether there are enough samples is what the test itself says of the clearest
-// difference that there can be.
+// Samples are enough if the test finds the clearest difference that is possible.
 func TestTestable(t *testing.T) {
 	for n1 := 1; n1 <= 9; n1++ {
 		for n2 := 1; n2 <= 9; n2++ {
@@ -157,4 +156,29 @@ func TestFigure(t *testing.T) {
 	} {
 		assert.Equal(t, want, Figure(v), "%v", v)
 	}
+}
+
+func TestAhead(t *testing.T) {
+	ours, fast, slow := []float64{5, 6, 7, 8, 9}, []float64{1, 2, 3, 4, 4.5}, []float64{11, 12, 13, 14, 15}
+	table := Table{Columns: []Column{{ID: "ns", Better: Less}, {ID: "rate", Better: More}}, Rows: []Row{
+		{Name: "ours", Group: Ours, Cells: []Cell{{Samples: ours}, {Samples: ours}}},
+		{Name: "fast", Group: Peers, Cells: []Cell{{Samples: fast}, {Samples: slow}}},
+		{Name: "slow", Group: Peers, Cells: []Cell{{Samples: slow}, {Samples: fast}}},
+		{Name: "few", Group: Peers, Cells: []Cell{{Samples: fast[:2]}, {Samples: slow[:2]}}},
+		{Name: "none", Group: Peers, Cells: []Cell{{}, {}}},
+		{Name: "floor", Group: Floor, Cells: []Cell{{Samples: fast}, {Samples: slow}}},
+	}}
+	assert.Equal(t, []string{"fast"}, table.Ahead("ours", "ns"))
+	assert.Equal(t, []string{"fast"}, table.Ahead("ours", "rate"))
+	assert.Empty(t, table.Ahead("ours", "other"))
+	assert.Empty(t, table.Ahead("other", "ns"))
+}
+
+func TestWords(t *testing.T) {
+	assert.Equal(t, "", List(nil))
+	assert.Equal(t, "a and b", List([]string{"a", "b"}))
+	assert.Equal(t, "a, b and c", List([]string{"a", "b", "c"}))
+	assert.Equal(t, "1 core", Count(1, "core"))
+	assert.Equal(t, "1.13×", Times(1.1301))
+	assert.Equal(t, "1,234×", Times(1234.4))
 }

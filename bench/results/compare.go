@@ -2,126 +2,54 @@ package results
 
 import (
 	"fmt"
+	"io"
 	"math"
+	"strings"
+	"text/tabwriter"
 )
 
-// Comparison is how one report stands to an earlier one.
-type Comparison struct {
-	Before, After *Report
-	Warnings      []string // why the two may not be comparable
-	Tables        []ComparedTable
-	OnlyBefore    []string // rows, columns and tables that the other one does not have
-	OnlyAfter     []string
-}
-
-// ComparedTable is a table that both reports have.
-type ComparedTable struct {
-	Title string
-	Cells []ComparedCell
-	Means []Mean
-	Same  int // cells with one and the same text or figure in both, which are not among Cells
-}
-
-// ComparedCell is a cell that both reports have.
-type ComparedCell struct {
-	Row           string
-	Column        Column
-	Before, After Cell
-	// Difference is how After stands to Before, where Measured says that both were
-	// measured. Otherwise, their texts differ.
-	Difference Difference
-	Measured   bool
-}
-
-// Mean is the geometric mean of the ratios in a column.
-type Mean struct {
-	Column Column
-	Ratio  float64
-	N      int
-}
-
-// Tested says that there are enough samples to ask whether chance alone makes the
-// difference.
-func (c ComparedCell) Tested() bool {
-	return c.Measured && c.Difference.Testable()
-}
-
-// Verdict says what a significant change is for the better or the worse: "better",
-// "worse", or nothing.
-func (c ComparedCell) Verdict() string {
-	if !c.Measured || !c.Difference.Significant() {
-		return ""
+// Compare writes how the cells of two reports differ: medians with their margins, the
+// change in percent where it is significant, and the geometric mean of each column.
+func Compare(to io.Writer, before, after *Report) error {
+	var out strings.Builder
+	for _, w := range mismatches(before, after) {
+		fmt.Fprintf(&out, "warning: %s\n", w)
 	}
-	before, after := c.Before.Median(), c.After.Median()
-	switch {
-	case c.Column.Better == Neither || before == after:
-		return ""
-	case (after < before) == (c.Column.Better == Less):
-		return "better"
+	c := comparison{old: before.tables(), out: &out}
+	for _, t := range after.tables() {
+		c.compare(t)
 	}
-	return "worse"
-}
-
-// Compare puts two reports side by side, as far as they measured the same.
-func Compare(before, after *Report) Comparison {
-	c := Comparison{Before: before, After: after, Warnings: mismatches(before, after)}
-	c.compareTargets()
-	old, fresh := before.tables(), after.tables()
-	for _, t := range fresh {
-		if find(old, t.ID) == nil {
-			c.OnlyAfter = append(c.OnlyAfter, fmt.Sprintf("table %q", t.Title))
+	for _, t := range before.tables() {
+		if find(after.tables(), t.ID) == nil {
+			c.missing = append(c.missing, fmt.Sprintf("only before: table %q", t.Title))
 		}
 	}
-	for _, t := range old {
-		other := find(fresh, t.ID)
-		if other == nil {
-			c.OnlyBefore = append(c.OnlyBefore, fmt.Sprintf("table %q", t.Title))
-			continue
-		}
-		c.Tables = append(c.Tables, compareTables(t, other))
-		c.OnlyBefore = append(c.OnlyBefore, missing(t, other)...)
-		c.OnlyAfter = append(c.OnlyAfter, missing(other, t)...)
+	for _, m := range c.missing {
+		fmt.Fprintln(&out, m)
 	}
-	return c
+	fmt.Fprintf(&out, "%d of %d cells differ significantly (p<0.05); chance alone makes about %d differ.\n", c.significant, c.tested, (c.tested+10)/20)
+	_, err := io.WriteString(to, out.String())
+	return err
 }
 
-// tables returns all tables of the report.
+// tables returns the report's tables, after one of its targets.
 func (r *Report) tables() []*Table {
-	var all []*Table
+	targets := &Table{ID: "targets", Title: "Targets", Rows: []Row{{Name: "measured"}}}
+	for _, t := range r.Targets() {
+		better := More
+		if t.AtMost {
+			better = Less
+		}
+		targets.Columns = append(targets.Columns, Column{ID: t.ID, Title: t.Text, Unit: t.Unit, Better: better})
+		targets.Rows[0].Cells = append(targets.Rows[0].Cells, t.Got)
+	}
+	all := []*Table{targets}
 	for i := range r.Sections {
 		for k := range r.Sections[i].Tables {
 			all = append(all, &r.Sections[i].Tables[k])
 		}
 	}
 	return all
-}
-
-// compareTargets compares what was measured for the targets.
-func (c *Comparison) compareTargets() {
-	table := ComparedTable{Title: "Targets"}
-	fresh := map[string]Target{}
-	for _, t := range c.After.Targets() {
-		fresh[t.ID] = t
-	}
-	for _, t := range c.Before.Targets() {
-		other, ok := fresh[t.ID]
-		delete(fresh, t.ID)
-		if !ok {
-			c.OnlyBefore = append(c.OnlyBefore, fmt.Sprintf("target %q", t.Text))
-			continue
-		}
-		column := Column{Unit: t.Unit, Better: More}
-		if t.AtMost {
-			column.Better = Less
-		}
-		table.add(other.Text, column, t.Got, other.Got)
-	}
-	for _, t := range c.After.Targets() {
-		if _, ok := fresh[t.ID]; ok {
-			c.OnlyAfter = append(c.OnlyAfter, fmt.Sprintf("target %q", t.Text))
-		}
-	}
-	c.Tables = append(c.Tables, table)
 }
 
 func find(tables []*Table, id string) *Table {
@@ -133,101 +61,160 @@ func find(tables []*Table, id string) *Table {
 	return nil
 }
 
-// missing are the rows and columns of t that other does not have.
-func missing(t, other *Table) []string {
-	var all []string
-	for _, r := range t.Rows {
-		if other.Row(r.Name) == nil {
-			all = append(all, fmt.Sprintf("%q in table %q", r.Name, t.Title))
-		}
-	}
-	for _, c := range t.Columns {
-		if other.column(c.ID) < 0 {
-			all = append(all, fmt.Sprintf("column %q of table %q", c.Title, t.Title))
-		}
-	}
-	return all
+// comparison gathers the text of a comparison.
+type comparison struct {
+	old                 []*Table
+	out                 *strings.Builder
+	missing             []string
+	tested, significant int
 }
 
-func compareTables(before, after *Table) ComparedTable {
-	t := ComparedTable{Title: after.Title}
-	for _, column := range after.Columns {
-		if before.column(column.ID) < 0 {
+func (c *comparison) compare(fresh *Table) {
+	old := find(c.old, fresh.ID)
+	if old == nil {
+		c.missing = append(c.missing, fmt.Sprintf("only after: table %q", fresh.Title))
+		return
+	}
+	c.lacks("only before", old, fresh)
+	c.lacks("only after", fresh, old)
+	fmt.Fprintln(c.out, fresh.Title)
+	text := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	same := 0
+	for i, column := range fresh.Columns {
+		if old.column(column.ID) < 0 {
 			continue
 		}
-		var cells []ComparedCell
-		for _, row := range after.Rows {
-			if before.Row(row.Name) != nil {
-				cells = append(cells, t.add(row.Name, column, before.Cell(row.Name, column.ID), after.Cell(row.Name, column.ID)))
+		var ratios []float64
+		heading := fmt.Sprintf("  %s\tbefore\tafter\tchange\n", strings.TrimSpace(column.Title+" "+column.Unit))
+		for _, row := range fresh.Rows {
+			if old.row(row.Name) < 0 {
+				continue
 			}
+			was, is := old.Cell(row.Name, column.ID), row.Cells[i]
+			d, measured := is.Against(was)
+			if measured && was.constant() && is.constant() && was.Samples[0] == is.Samples[0] || !measured && was.Value() == is.Value() {
+				same++
+				continue
+			}
+			fmt.Fprint(text, heading)
+			heading = ""
+			if !measured {
+				fmt.Fprintf(text, "  %s\t%s\t%s\tchanged\n", row.Name, shorter(was.Value()), shorter(is.Value()))
+				continue
+			}
+			if d.Testable() {
+				c.tested++
+				if d.Significant() {
+					c.significant++
+				}
+			}
+			ratios = append(ratios, d.Ratio)
+			fmt.Fprintf(text, "  %s\t%s\t%s\t%s\n", row.Name, figureAndMargin(was), figureAndMargin(is), d.change(column.Better))
 		}
-		if mean, ok := meanOf(cells); ok {
-			t.Means = append(t.Means, mean)
+		if mean, ok := geometricMean(ratios); ok && column.Better != Neither {
+			fmt.Fprintf(text, "  (geometric mean of %d)\t\t\t%s\n", len(ratios), percentChange(mean))
 		}
 	}
-	return t
+	text.Flush() // to a strings.Builder, which does not fail
+	if same > 0 {
+		fmt.Fprintf(c.out, "  (cells that are the same in both: %d)\n", same)
+	}
+	c.out.WriteByte('\n')
 }
 
-// add adds a cell, unless there is nothing to say of it, and returns it.
-func (t *ComparedTable) add(row string, column Column, before, after Cell) ComparedCell {
-	c := ComparedCell{Row: row, Column: column, Before: before, After: after}
-	c.Difference, c.Measured = after.Against(before)
+// lacks notes the rows and columns of t that other does not have.
+func (c *comparison) lacks(when string, t, other *Table) {
+	for _, r := range t.Rows {
+		if other.row(r.Name) < 0 {
+			c.missing = append(c.missing, fmt.Sprintf("%s: %q in table %q", when, r.Name, t.Title))
+		}
+	}
+	for _, column := range t.Columns {
+		if other.column(column.ID) < 0 {
+			c.missing = append(c.missing, fmt.Sprintf("%s: column %q of table %q", when, column.Title, t.Title))
+		}
+	}
+}
+
+// change writes a difference as the change from the base: "+13.0% (p=0.002 n=8) worse",
+// or "~" in place of a change that is not significant.
+func (d Difference) change(better Better) string {
+	n := fmt.Sprintf("n=%d", d.N1)
+	if d.N1 != d.N2 {
+		n = fmt.Sprintf("n=%d+%d", d.N1, d.N2)
+	}
 	switch {
-	case c.Measured && before.constant() && after.constant() && before.Samples[0] == after.Samples[0],
-		!c.Measured && before.Label() == after.Label() && before.Text != "":
-		t.Same++
-	case c.Measured || before.Label() != after.Label():
-		t.Cells = append(t.Cells, c)
+	case !d.Testable():
+		return "not tested (" + n + ")"
+	case !d.Significant():
+		return fmt.Sprintf("~ (p=%.3f %s)", d.P, n)
 	}
-	return c
+	text := fmt.Sprintf("%s (p=%.3f %s)", percentChange(d.Ratio), d.P, n)
+	switch {
+	case better == Neither || d.Ratio == 1 || math.IsNaN(d.Ratio):
+		return text
+	case (d.Ratio < 1) == (better == Less):
+		return text + " better"
+	}
+	return text + " worse"
 }
 
-// meanOf is the mean of a column's ratios, if there are several and if they go one way:
-// of bits, or of a share that may be 0, it would say nothing.
-func meanOf(cells []ComparedCell) (Mean, bool) {
-	sum, n := 0.0, 0
-	for _, c := range cells {
-		if !c.Measured {
-			continue
-		}
-		if !(c.Difference.Ratio > 0) || c.Column.Better == Neither || min(c.Difference.N1, c.Difference.N2) < 2 {
-			return Mean{}, false
-		}
-		sum += math.Log(c.Difference.Ratio)
-		n++
+func percentChange(ratio float64) string {
+	if math.IsNaN(ratio) {
+		return "?"
 	}
-	if n < 2 {
-		return Mean{}, false
-	}
-	return Mean{cells[0].Column, math.Exp(sum / float64(n)), n}, true
+	return fmt.Sprintf("%+.1f%%", 100*(ratio-1))
 }
 
-// mismatches says in what the two runs differ besides what they measured.
+// geometricMean is that of at least two ratios, all above 0.
+func geometricMean(ratios []float64) (float64, bool) {
+	sum := 0.0
+	for _, r := range ratios {
+		if !(r > 0) {
+			return 0, false
+		}
+		sum += math.Log(r)
+	}
+	return math.Exp(sum / float64(len(ratios))), len(ratios) >= 2
+}
+
+func figureAndMargin(c Cell) string {
+	return strings.TrimSpace(Figure(c.Median()) + " " + Cell{Samples: c.Samples}.Margin())
+}
+
+// shorter cuts a text that would make a table unreadable.
+func shorter(text string) string {
+	const longest = 40
+	if runes := []rune(text); len(runes) > longest {
+		return string(runes[:longest-1]) + "…"
+	}
+	return text
+}
+
+// mismatches lists the differences of two runs that make their figures hard to compare.
 func mismatches(before, after *Report) []string {
 	var all []string
 	a, b := before.Machine, after.Machine
-	for _, m := range []struct{ what, before, after string }{
-		{"the processor", a.CPU, b.CPU},
-		{"the number of cores", fmt.Sprint(a.Cores), fmt.Sprint(b.Cores)},
-		{"the system", a.OS, b.OS},
-		{"the kernel", a.Kernel, b.Kernel},
-		{"the hypervisor", a.Virtual, b.Virtual},
-		{"the clock source", a.ClockSource, b.ClockSource},
-		{"the version of Go", a.Go, b.Go},
+	for _, m := range []struct{ name, before, after string }{
+		{"processor", a.CPU, b.CPU},
+		{"number of cores", fmt.Sprint(a.Cores), fmt.Sprint(b.Cores)},
+		{"system", a.OS, b.OS},
+		{"kernel", a.Kernel, b.Kernel},
+		{"hypervisor", a.Virtual, b.Virtual},
+		{"clock source", a.ClockSource, b.ClockSource},
+		{"version of Go", a.Go, b.Go},
 	} {
 		if m.before != m.after {
-			all = append(all, fmt.Sprintf("%s differs: %q before, %q after", m.what, m.before, m.after))
+			all = append(all, fmt.Sprintf("the %s differs: %q before, %q after", m.name, m.before, m.after))
 		}
 	}
-	for _, r := range []struct {
-		*Report
-		which string
-	}{{before, "before"}, {after, "after"}} {
+	for i, r := range []*Report{before, after} {
+		run := "the run " + []string{"before", "after"}[i]
 		if r.Quick {
-			all = append(all, fmt.Sprintf("the run %s was a quick one", r.which))
+			all = append(all, run+" was a quick one")
 		}
 		if r.Interrupted {
-			all = append(all, fmt.Sprintf("the run %s was interrupted", r.which))
+			all = append(all, run+" was interrupted")
 		}
 	}
 	return all

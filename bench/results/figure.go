@@ -3,71 +3,48 @@ package results
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// Figures are shown with so many digits, as no more of them are known, and ratios with
-// so many.
-const (
-	digits      = 4
-	ratioDigits = 3
-)
-
-// Figure writes a value for people: whole numbers in full, others with four digits,
-// thousands apart: "33.12", "0.03312", "1,234,567".
-func Figure(v float64) string { return significant(v, digits) }
-
-func significant(v float64, digits int) string {
+// Figure writes a value with four significant digits, and a whole number in full:
+// "33.12", "0.03312", "1,234,567".
+func Figure(v float64) string {
 	size := math.Abs(v)
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "?"
 	case size >= 1e15 || size != 0 && size < 1e-4:
-		return strconv.FormatFloat(v, 'g', digits, 64)
+		return strconv.FormatFloat(v, 'g', 4, 64)
 	case v == math.Trunc(v):
 		return grouped(v)
 	}
-	// What counts is the rounded size: 9.9999 is 10.00.
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(size, 'e', digits-1, 64), 64) // what Go writes, it reads
+	// The rounded size decides: 9.9999 is 10.00.
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(size, 'e', 3, 64), 64)
 	if rounded >= 1000 {
 		return grouped(v)
 	}
-	decimals := digits - 1 - int(math.Floor(math.Log10(rounded)))
-	return strconv.FormatFloat(v, 'f', max(decimals, 0), 64)
+	return strconv.FormatFloat(v, 'f', 3-int(math.Floor(math.Log10(rounded))), 64)
 }
 
-// grouped writes the whole number nearest to v, with thousands apart.
+// grouped writes the nearest whole number with commas between thousands.
 func grouped(v float64) string {
 	text := strconv.FormatFloat(math.Abs(v), 'f', 0, 64)
-	var out strings.Builder
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
 	if v < 0 && text != "0" {
-		out.WriteByte('-')
+		return "-" + text
 	}
-	for i, digit := range text {
-		if i > 0 && (len(text)-i)%3 == 0 {
-			out.WriteByte(',')
-		}
-		out.WriteRune(digit)
-	}
-	return out.String()
+	return text
 }
 
-// Short writes a value as it stands at an axis: "200", "0.5", "10k", "2M".
-func Short(v float64) string {
-	for _, step := range []struct {
-		size float64
-		sign string
-	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
-		if math.Abs(v) >= step.size {
-			return strconv.FormatFloat(v/step.size, 'g', 3, 64) + step.sign
-		}
+// Times writes a ratio with three digits: "1.13×".
+func Times(ratio float64) string {
+	if ratio >= 100 || math.IsNaN(ratio) {
+		return Figure(math.Round(ratio)) + "×"
 	}
-	if v != 0 && math.Abs(v) < 1e-4 {
-		return strconv.FormatFloat(v, 'g', 3, 64)
-	}
-	return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)
+	return strconv.FormatFloat(ratio, 'g', 3, 64) + "×"
 }
 
 // Percent writes a share: "2.1%", "35%".
@@ -83,8 +60,36 @@ func Percent(share float64) string {
 	return fmt.Sprintf("%.0f%%", 100*share)
 }
 
-// Value is the cell's text, or else its median, without a unit. It is a dash where
-// nothing was measured.
+// Count writes a number of things: "1 core", "2 cores".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Figure(float64(n)) + " " + thing + "s"
+}
+
+// List writes words as a sentence has them: "a, b and c".
+func List(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// WithUnit puts a unit behind a figure.
+func WithUnit(figure, unit string) string {
+	switch unit {
+	case "":
+		return figure
+	case "%", "×":
+		return figure + unit
+	}
+	return figure + " " + unit
+}
+
+// Value is the cell's text, or else its median without a unit. It is a dash where nothing
+// was measured.
 func (c Cell) Value() string {
 	if c.Text != "" {
 		return c.Text
@@ -95,73 +100,35 @@ func (c Cell) Value() string {
 	return "–"
 }
 
-// constant says that the samples are all the same.
-func (c Cell) constant() bool { return slices.Min(c.Samples) == slices.Max(c.Samples) }
-
-// Margin is how far the median can be off: "±2.1%". It is empty for one sample, for
-// samples that are all the same, and for a cell that shows a text.
+// Margin is the interval around the median: "±2.1%". It is empty for a text, for one
+// sample, and for an interval of less than ±0.05%.
 func (c Cell) Margin() string {
-	if c.Text != "" {
-		return ""
-	}
-	return c.margin()
-}
-
-func (c Cell) margin() string {
 	s, ok := c.Summary()
-	if !ok || c.constant() {
+	if c.Text != "" || !ok || c.constant() {
 		return ""
 	}
-	if spread := s.Spread(); !math.IsNaN(spread) {
+	switch spread := s.Spread(); {
+	case spread < 0.0005:
+		return ""
+	case !math.IsNaN(spread):
 		return "±" + Percent(spread)
 	}
-	return fmt.Sprintf("%s…%s", Figure(s.Lo), Figure(s.Hi))
+	return Figure(s.Lo) + "…" + Figure(s.Hi)
 }
 
-// Label is the value after the sign of its mark, if it does not begin with that.
-func (c Cell) Label() string {
-	value, sign := c.Value(), c.Mark.Sign()
-	if sign == "" || strings.HasPrefix(value, sign) {
-		return value
-	}
-	return sign + " " + value
-}
-
-// Sign shows the mark without colour.
-func (m Mark) Sign() string {
-	switch m {
-	case Good:
-		return "✓"
-	case Bad:
-		return "✗"
-	}
-	return ""
-}
-
-// Value is what was measured with the unit, or a dash.
+// Value is what was measured, with its unit.
 func (t Target) Value() string {
-	if len(t.Got.Samples) == 0 && t.Got.Text == "" {
-		return t.Got.Value()
+	if len(t.Got.Samples) == 0 {
+		return "–"
 	}
-	return withUnit(t.Got.Value(), t.Unit)
+	return WithUnit(t.Got.Value(), t.Unit)
 }
 
-// Limit is what the target asks for: "≤ 1.25 ×".
+// Limit is what the target asks for: "≤ 1.25×".
 func (t Target) Limit() string {
-	sign := "≥"
+	sign := "≥ "
 	if t.AtMost {
-		sign = "≤"
+		sign = "≤ "
 	}
-	return sign + " " + withUnit(strconv.FormatFloat(t.Want, 'f', -1, 64), t.Unit)
-}
-
-// withUnit puts a unit behind a figure.
-func withUnit(figure, unit string) string {
-	switch unit {
-	case "":
-		return figure
-	case "%", "×":
-		return figure + unit
-	}
-	return figure + " " + unit
+	return sign + WithUnit(strconv.FormatFloat(t.Want, 'f', -1, 64), t.Unit)
 }

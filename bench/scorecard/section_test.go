@@ -27,11 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is what a process may take, on a machine that has much else to do.
-const patience = 15 * time.Second
-
 func run(progress func(done, of int, what string)) *measure.Run {
-	return &measure.Run{Quick: true, Rand: rand.New(rand.NewPCG(1, 2)), Progress: progress}
+	return &measure.Run{Quick: true, Budget: 40 * time.Second, Rand: rand.New(rand.NewPCG(1, 2)), Progress: progress}
 }
 
 // few are all rows, or with the race detector, which makes them twenty times as slow,
@@ -49,8 +46,10 @@ func few() (rows []*row, list []peers.Peer) {
 // tried are the strategies among them.
 func tried() (names []string) {
 	rows, _ := few()
-	for _, r := range of(rows, peers.Leased) {
-		names = append(names, r.short)
+	for _, r := range rows {
+		if r.setting == peers.Leased {
+			names = append(names, r.short)
+		}
 	}
 	return names
 }
@@ -66,12 +65,14 @@ func TestRows(t *testing.T) {
 	assert.Equal(t, "faults", Sections()[0].ID)
 }
 
-// measured is what the section comes to, made once, and what it said of its progress.
-var measured = sync.OnceValues(func() (results.Section, [][2]int) {
-	var told [][2]int
+// measured is the section, measured once.
+var measured = sync.OnceValue(func() results.Section {
 	rows, list := few()
-	s := measureRows(context.Background(), run(func(done, of int, what string) { told = append(told, [2]int{done, of}) }), patience, rows, list)
-	return s, told
+	return measureRows(context.Background(), run(func(done, of int, _ string) {
+		if done > of {
+			panic("more is done than there is")
+		}
+	}), rows, list)
 })
 
 func table(t *testing.T, s results.Section, id string) results.Table {
@@ -89,23 +90,23 @@ func cell(t *testing.T, table results.Table, row, column string) results.Cell {
 	return table.Rows[r].Cells[c]
 }
 
-// Every generator has a cell for every fault, and what was not run has a reason.
+// Every generator has a cell for every fault, and a reason for each fault not run.
 func TestCard(t *testing.T) {
-	s, _ := measured()
+	s := measured()
 	card := table(t, s, "faults-card")
 	rows, _ := few()
 	require.Len(t, card.Rows, len(rows))
-	require.Len(t, card.Columns, 20)
+	require.Len(t, card.Columns, 16)
 	how := table(t, s, "faults-how")
 	for k, c := range card.Columns {
-		assert.Equal(t, k+1, number(c.ID))
+		assert.Equal(t, generatortest.Catalogue()[k].Fault, c.ID)
 	}
 	for _, r := range card.Rows {
-		require.Len(t, r.Cells, 20, r.Name)
+		require.Len(t, r.Cells, 16, r.Name)
 		for k, c := range r.Cells {
 			require.NotEmpty(t, c.Text, "%s %s", r.Name, card.Columns[k].ID)
-			assert.Equal(t, c.Mark == results.Bad, strings.HasPrefix(c.Text, wrong), c.Text)
-			assert.Equal(t, c.Mark == results.Good, strings.HasPrefix(c.Text, fine), c.Text)
+			assert.Equal(t, c.Mark == results.Bad, strings.HasPrefix(c.Text, "✗ "), c.Text)
+			assert.Equal(t, c.Mark == results.Good, strings.HasPrefix(c.Text, "✓"), c.Text)
 			if c.Text == notRun && r.Group == results.Peers {
 				assert.Contains(t, cell(t, how, r.Name, "none").Text, card.Columns[k].ID, r.Name)
 			}
@@ -114,33 +115,27 @@ func TestCard(t *testing.T) {
 	assert.Empty(t, cell(t, how, "tickflake, lease", "none").Text, "all is run")
 }
 
-// What is known of tickflake and of peers is in the card.
+// The card has the known behaviour of tickflake and of peers.
 func TestCardSaysWhatIsKnown(t *testing.T) {
-	s, _ := measured()
+	s := measured()
 	card := table(t, s, "faults-card")
 	for _, name := range tried() {
-		for _, f := range faults() {
-			leased := cell(t, card, "tickflake "+name+", lease", f.id)
-			if f.id == "F19" { // the documented limit: two of each, in a third of the grant's 9 s
-				assert.Equal(t, results.Cell{Text: "✗ 600 dup", Mark: results.Bad}, leased, name)
-				continue
-			}
-			assert.NotEqual(t, results.Bad, leased.Mark, "%s %s: %s", name, f.id, leased.Text)
-			assert.NotEqual(t, notRun, leased.Text, "%s %s", name, f.id)
+		for _, f := range generatortest.Catalogue() {
+			leased := cell(t, card, "tickflake "+name+", lease", f.Fault)
+			assert.NotEqual(t, results.Bad, leased.Mark, "%s %s: %s", name, f.Fault, leased.Text)
+			assert.NotEqual(t, notRun, leased.Text, "%s %s", name, f.Fault)
 			for _, in := range []peers.Setting{peers.Mono, peers.Raw} {
-				c := cell(t, card, "tickflake "+name+", "+string(in), f.id)
-				switch f.id {
+				c := cell(t, card, "tickflake "+name+", "+string(in), f.Fault)
+				switch f.Fault {
 				case "F11", "F12", "F13":
-					assert.Equal(t, results.Bad, c.Mark, "%s %s %s: nothing is kept", name, in, f.id)
-				case "F14", "F15", "F20":
-					assert.Equal(t, notRun, c.Text)
+					assert.Equal(t, results.Bad, c.Mark, "%s %s %s: nothing is kept", name, in, f.Fault)
 				default:
-					assert.NotEqual(t, results.Bad, c.Mark, "%s %s %s: %s", name, in, f.id, c.Text)
+					assert.NotEqual(t, results.Bad, c.Mark, "%s %s %s: %s", name, in, f.Fault, c.Text)
 				}
 			}
 		}
 		for _, id := range []string{"F1", "F2", "F4", "F5", "F6", "F9", "F10"} {
-			assert.Equal(t, fine, cell(t, card, "tickflake "+name+", monoclock", id).Text, "%s %s: no step reaches a monoclock", name, id)
+			assert.Equal(t, "✓", cell(t, card, "tickflake "+name+", monoclock", id).Text, "%s %s: no step reaches a monoclock", name, id)
 		}
 	}
 	assert.Equal(t, "stall 365 d", cell(t, card, "tickflake Wait(), raw clock", "F2").Text)
@@ -148,18 +143,16 @@ func TestCardSaysWhatIsKnown(t *testing.T) {
 	assert.Equal(t, notRun, cell(t, card, "bwmarrin/snowflake", "F16").Text, "it spins")
 	assert.Equal(t, notRun, cell(t, card, "sony/sonyflake", "F1").Text, "its time does not go wrong")
 
-	verdict := strings.Join(s.Verdict, "\n")
-	assert.Contains(t, verdict, "Under a lease, no strategy issued an ID twice in 19 of 20 faults. IDs came twice in F19 snapshot-clone (")
-	assert.Contains(t, verdict, "On a monoclock no caller noticed F1, F2, F4, F5, F6, F8, F9, F10, whatever the strategy.")
-	assert.Contains(t, verdict, "no call failed with Wait() (longest stall 365 d, largest lead 0)")
-	assert.Contains(t, verdict, "Peers that issued IDs twice: bwmarrin/snowflake (F11, F12), sony/sonyflake (F11, F12)")
-	assert.Contains(t, verdict, "gofrs/uuid v7 (14)", "where a peer does well")
-	assert.Contains(t, verdict, "Where callers noticed tickflake Default(), lease, and nothing of a peer: F7 (")
+	assert.Regexp(t, `^In these faults, no strategy issues an ID twice under a lease; bwmarrin/snowflake(,| and) sony/sonyflake (and gofrs/uuid v1 )?do in some faults.$`, verdict(s))
+	assert.Equal(t, "✓", cell(t, card, "oklog/ulid", "F7").Text, "where a peer does well")
+	short := table(t, s, "faults-default")
+	assert.Len(t, short.Rows, 3+len(peers.List()))
+	assert.Equal(t, cell(t, card, "rs/xid", "F17"), cell(t, short, "rs/xid", "F17"))
 }
 
 // The quantities are those that package generatortest finds.
 func TestQuantities(t *testing.T) {
-	s, _ := measured()
+	s := measured()
 	subject := generatortest.Tickflake(strategies.Default(), generatortest.Raw, generator.WithLayout(flake.Default()))
 	const name = "tickflake Default(), raw clock"
 	sample := func(quantity, fault string) float64 {
@@ -178,45 +171,24 @@ func TestQuantities(t *testing.T) {
 		assert.Equal(t, max(0, want.LargestLead).Seconds(), sample("lead", scenario.Fault), scenario.Fault)
 		assert.EqualValues(t, want.Duplicates, sample("duplicates", scenario.Fault), scenario.Fault)
 		assert.EqualValues(t, want.Disorder, sample("order", scenario.Fault), scenario.Fault)
-		if want.LongestStall <= time.Millisecond {
-			assert.Zero(t, sample("lost", scenario.Fault), scenario.Fault)
-		} else {
-			assert.GreaterOrEqual(t, sample("lost", scenario.Fault), 4_096_000*(want.LongestStall-time.Millisecond).Seconds(), scenario.Fault)
-		}
 	}
 	assert.Equal(t, "1 ms", cell(t, table(t, s, "faults-stall"), name, "F16").Text, "of one caller, who waits for the next tick")
-	assert.Equal(t, results.Bad, cell(t, table(t, s, "faults-duplicates"), name, "F11").Mark)
 }
 
-func TestChartsHaveTables(t *testing.T) {
-	s, _ := measured()
-	require.NoError(t, s.Check())
-	require.Len(t, s.Charts, 2)
-	for _, c := range s.Charts {
-		for _, r := range table(t, s, c.Table).Rows {
-			for _, cell := range r.Cells {
-				assert.Len(t, cell.Samples, 1, "%s: %s", c.ID, r.Name)
-			}
-		}
-	}
+func TestSummary(t *testing.T) {
+	s := measured()
+	s.ID = "faults"
+	require.NoError(t, (&results.Report{Schema: results.Schema, Sections: []results.Section{s}}).Check())
 	for _, r := range table(t, s, "faults-summary").Rows {
 		all := 0.0
 		for _, c := range r.Cells {
 			all += c.Samples[0]
 		}
-		assert.EqualValues(t, 20, all, r.Name)
+		assert.EqualValues(t, 16, all, r.Name)
 	}
 }
 
-func TestProgress(t *testing.T) {
-	_, told := measured()
-	require.NotEmpty(t, told)
-	for i, step := range told {
-		assert.Equal(t, [2]int{i + 1, len(told)}, step)
-	}
-}
-
-// When the context ends, what is missing is shown as not run, soon.
+// When the context ends, the missing cells are soon shown as not run.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -225,7 +197,7 @@ func TestInterrupted(t *testing.T) {
 		if done == 60 { // of those that have processes of their own, and a few more
 			cancel()
 		}
-	}), patience, rows, list)
+	}), rows, list)
 	card := table(t, s, "faults-card")
 	missing, there := 0, 0
 	for _, r := range card.Rows {
@@ -238,7 +210,7 @@ func TestInterrupted(t *testing.T) {
 		}
 	}
 	assert.Positive(t, there)
-	assert.Greater(t, missing, 20*len(card.Rows)/2)
+	assert.Greater(t, missing, 16*len(card.Rows)/2)
 	assert.Contains(t, cell(t, table(t, s, "faults-how"), "segmentio/ksuid", "none").Text, peers.Interrupted)
 	cancel()
 	nothing := Sections()[0].Measure(ctx, run(func(int, int, string) {}))
@@ -247,6 +219,5 @@ func TestInterrupted(t *testing.T) {
 			require.Equal(t, results.Cell{Text: notRun}, c, r.Name)
 		}
 	}
-	assert.NotContains(t, strings.Join(nothing.Verdict, " "), "no strategy issued", "nothing is known")
-	assert.NotContains(t, strings.Join(nothing.Verdict, " "), "no call failed", "nothing is known")
+	assert.Empty(t, verdict(nothing), "nothing is known")
 }

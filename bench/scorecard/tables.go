@@ -4,32 +4,103 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/tickflake/tickflake/bench/peers"
 	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
-// quantity is what a table shows of each outcome.
-type quantity struct {
-	id, title, unit string
-	of              func(*row, peers.Outcome) results.Cell
+const notRun = "–"
+
+// kinds are the violations, the worst first, in words that fit a cell.
+var kinds = []struct {
+	kind generatortest.Kind
+	word string
+}{
+	{generatortest.Duplicate, "dup"},
+	{generatortest.EndOfTime, "out of time"},
+	{generatortest.Disorder, "disorder"},
+	{generatortest.NoRecovery, "not recovered"},
+	{generatortest.NoStart, "no start"},
+	{generatortest.Stall, "stall"},
+	{generatortest.Stale, "stale"},
+	{generatortest.Lead, "lead"},
+	{generatortest.Rejected, "rejected"},
+	{generatortest.WrongError, "wrong err"},
 }
 
-var quantities = []quantity{
-	{"stall", "Longest stall of a call", "s", func(_ *row, o peers.Outcome) results.Cell { return lasts(o.LongestStall) }},
-	{"errors", "Calls that failed", "calls", func(_ *row, o peers.Outcome) results.Cell { return counted(o.Errors) }},
-	{"lead", "Largest lead of an ID over the clock", "s", func(_ *row, o peers.Outcome) results.Cell { return lasts(o.LargestLead) }},
-	{"lost", "IDs lost to waiting", "IDs", (*row).lost},
-	{"duplicates", "IDs issued twice", "IDs", func(_ *row, o peers.Outcome) results.Cell {
-		c := counted(o.Duplicates)
-		if o.Duplicates > 0 {
-			c.Mark = results.Bad
+// cell is the effect of a fault on a row: good if no caller noticed anything, bad if a promise
+// was broken, and else the price.
+func (r *row) cell(fault string) results.Cell {
+	got, ok := r.ran(fault)
+	if !ok {
+		return results.Cell{Text: notRun}
+	}
+	c := r.judge(fault, got)
+	if _, instead := r.Instead[fault]; instead {
+		c.Text += "*"
+	}
+	return c
+}
+
+func (r *row) judge(fault string, got generatortest.Result) results.Cell {
+	for _, k := range kinds {
+		switch n := got.Violated[k.kind]; {
+		case n == 0:
+		case k.kind == generatortest.Stall:
+			return results.Cell{Text: "✗ stall " + span(got.LongestStall), Mark: results.Bad}
+		case k.kind == generatortest.Lead:
+			return results.Cell{Text: "✗ lead " + span(got.LargestLead), Mark: results.Bad}
+		default:
+			return results.Cell{Text: "✗ " + count(n) + " " + k.word, Mark: results.Bad}
 		}
-		return c
-	}},
-	{"order", "IDs out of order", "IDs", func(_ *row, o peers.Outcome) results.Cell { return counted(o.Disorder) }},
+	}
+	switch {
+	case got.Failed(): // a kind that has no word above
+		return results.Cell{Text: "✗ " + got.Summary(), Mark: results.Bad}
+	case got.Errors > 0 && !rightly(fault):
+		return results.Cell{Text: count(got.Errors) + " err"}
+	case got.Disorder > 0:
+		return results.Cell{Text: count(got.Disorder) + " disorder"}
+	case got.LongestStall > r.Tick:
+		return results.Cell{Text: "stall " + span(got.LongestStall)}
+	case got.LargestLead > r.Tick:
+		return results.Cell{Text: "lead " + span(got.LargestLead)}
+	}
+	return results.Cell{Text: "✓", Mark: results.Good}
+}
+
+// span is a duration in one unit, such as "3.8 s".
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	for _, u := range []struct {
+		from, unit time.Duration
+		name       string
+	}{
+		{730 * day, 8766 * time.Hour, "years"}, {2 * day, day, "d"}, {time.Hour, time.Hour, "h"}, {time.Minute, time.Minute, "min"},
+		{time.Second, time.Second, "s"}, {time.Millisecond, time.Millisecond, "ms"}, {time.Microsecond, time.Microsecond, "µs"},
+	} {
+		if d >= u.from {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(d)/float64(u.unit)), ".0") + " " + u.name
+		}
+	}
+	return strconv.FormatInt(int64(d), 10) + " ns"
+}
+
+func count(n int) string { return results.Figure(float64(n)) }
+
+// quantities are shown for every row and fault, whatever was promised.
+var quantities = []struct {
+	id, title, unit string
+	of              func(generatortest.Result) results.Cell
+}{
+	{"stall", "Longest stall of a call", "s", func(r generatortest.Result) results.Cell { return lasts(r.LongestStall) }},
+	{"errors", "Calls that failed", "calls", func(r generatortest.Result) results.Cell { return counted(r.Errors) }},
+	{"lead", "Largest lead of an ID over the clock", "s", func(r generatortest.Result) results.Cell { return lasts(r.LargestLead) }},
+	{"duplicates", "IDs issued twice", "IDs", func(r generatortest.Result) results.Cell { return counted(r.Duplicates) }},
+	{"order", "IDs out of order", "IDs", func(r generatortest.Result) results.Cell { return counted(r.Disorder) }},
 }
 
 func lasts(d time.Duration) results.Cell {
@@ -43,63 +114,57 @@ func counted(n int) results.Cell {
 	return results.Cell{Samples: []float64{float64(n)}, Text: count(n)}
 }
 
-// tables are all of the section, and its charts.
-func tables(rows []*row, all []fault) ([]results.Table, []results.Chart) {
-	card := grid(rows, all, "faults-card", "Score card", "", results.Neither, (*row).cell)
+func tables(rows []*row, all []generatortest.Scenario) []results.Table {
+	short := slices.DeleteFunc(slices.Clone(rows), func(r *row) bool { return r.strategy != nil && r.short != defaultName })
 	list := results.Table{ID: "faults-list", Title: "The faults", RowName: "fault", Columns: []results.Column{{ID: "name", Title: "name"}, {ID: "what", Title: "what happens"}}}
 	for _, f := range all {
-		list.Rows = append(list.Rows, results.Row{Name: f.id, Cells: texts(f.name, f.what)})
+		list.Rows = append(list.Rows, results.Row{Name: f.Fault, Cells: texts(f.Name, f.What)})
 	}
-	legend := results.Table{ID: "faults-marks", Title: "How to read a cell", RowName: "cell", Columns: []results.Column{{ID: "means", Title: "means"}}}
-	for _, m := range marks {
-		legend.Rows = append(legend.Rows, results.Row{Name: m[0], Cells: texts(m[1])})
+	full := grid(rows, all, results.Table{ID: "faults-card", Title: "Score card of all strategies", Detail: true}, results.Column{}, (*row).cell)
+	out := []results.Table{
+		grid(short, all, results.Table{ID: "faults-default", Title: "Score card of the default strategy, and of peers"}, results.Column{}, (*row).cell),
+		list, summary(short, all), full,
 	}
-	tables := []results.Table{card, legend, list, summary(rows, all), failures(rows, all)}
 	for _, q := range quantities {
-		tables = append(tables, grid(rows, all, "faults-"+q.id, q.title, q.unit, results.Less, func(r *row, f fault) results.Cell {
-			o, ok := r.ran(f)
-			if !ok {
+		out = append(out, grid(rows, all, results.Table{ID: "faults-" + q.id, Title: q.title, Detail: true}, results.Column{Unit: q.unit, Better: results.Less},
+			func(r *row, fault string) results.Cell {
+				if got, ok := r.ran(fault); ok {
+					return q.of(got)
+				}
 				return results.Cell{Text: notRun}
-			}
-			return q.of(r, o)
-		}))
+			}))
 	}
-	charts := []results.Chart{
-		{ID: "faults-summary-chart", Title: "Faults by what came of them", Kind: results.Bars, Table: "faults-summary", YLabel: "faults"},
-		{ID: "faults-failures-chart", Title: "Calls that fail on a raw clock", Kind: results.Bars, Table: "faults-failures", YLabel: "% of the calls"},
-	}
-	return append(tables, wentWrong(rows, all), how(rows, all)), charts
+	return append(out, how(rows, all))
 }
 
-// grid is a table with a column per fault.
-func grid(rows []*row, all []fault, id, title, unit string, better results.Better, cell func(*row, fault) results.Cell) results.Table {
-	t := results.Table{ID: id, Title: title, RowName: "generator"}
+// grid fills a table with a row per generator and a column per fault.
+func grid(rows []*row, all []generatortest.Scenario, t results.Table, column results.Column, cell func(*row, string) results.Cell) results.Table {
+	t.RowName = "generator"
 	for _, f := range all {
-		t.Columns = append(t.Columns, results.Column{ID: f.id, Title: f.id, Unit: unit, Better: better})
+		column.ID, column.Title = f.Fault, f.Fault
+		t.Columns = append(t.Columns, column)
 	}
 	for _, r := range rows {
 		line := results.Row{Name: r.Name, Group: r.group()}
 		for _, f := range all {
-			line.Cells = append(line.Cells, cell(r, f))
+			line.Cells = append(line.Cells, cell(r, f.Fault))
 		}
 		t.Rows = append(t.Rows, line)
 	}
 	return t
 }
 
-// summary counts the cells of the default strategy and of the peers.
-func summary(rows []*row, all []fault) results.Table {
-	t := results.Table{ID: "faults-summary", Title: "Faults by what came of them", RowName: "generator"}
-	for _, c := range [][2]string{{"fine", "✓ nobody noticed"}, {"price", "at a price"}, {"wrong", "✗ went wrong"}, {"none", "– could not be run"}} {
-		t.Columns = append(t.Columns, results.Column{ID: c[0], Title: c[1], Unit: "faults"})
+// summary counts the cells of each row.
+func summary(rows []*row, all []generatortest.Scenario) results.Table {
+	t := results.Table{ID: "faults-summary", Title: "Number of faults by outcome", RowName: "generator",
+		Charts: []results.Chart{{ID: "faults-summary", Title: "Faults by outcome", YLabel: "faults"}}}
+	for _, c := range [][2]string{{"fine", "✓ unnoticed"}, {"price", "at a price"}, {"wrong", "✗ wrong"}, {"none", "– not run"}} {
+		t.Columns = append(t.Columns, results.Column{ID: c[0], Title: c[1]})
 	}
 	for _, r := range rows {
-		if r.strategy != nil && r.short != defaultName {
-			continue
-		}
 		var n [4]float64
 		for _, f := range all {
-			switch c := r.cell(f); {
+			switch c := r.cell(f.Fault); {
 			case c.Mark == results.Good:
 				n[0]++
 			case c.Mark == results.Bad:
@@ -119,94 +184,34 @@ func summary(rows []*row, all []fault) results.Table {
 	return t
 }
 
-// failures is the share of calls that fail where it is up to the strategy alone: when
-// the wall clock goes wrong, and nothing stands between.
-func failures(rows []*row, all []fault) results.Table {
-	t := results.Table{ID: "faults-failures", Title: "Calls that fail on a raw clock, by strategy", RowName: "strategy"}
-	shown := slices.DeleteFunc(slices.Clone(all), func(f fault) bool { return !slices.Contains([]string{"F1", "F2", "F4", "F5", "F7", "F10"}, f.id) })
-	for _, f := range shown {
-		t.Columns = append(t.Columns, results.Column{ID: f.id, Title: f.id + " " + f.name, Unit: "%", Better: results.Less})
-	}
-	for _, r := range rows {
-		if r.setting != peers.Raw {
-			continue
-		}
-		line := results.Row{Name: r.short, Group: results.Ours}
-		for _, f := range shown {
-			c := results.Cell{Text: notRun}
-			if o, ok := r.ran(f); ok {
-				c = results.Cell{Samples: []float64{100 * float64(o.Errors) / float64(max(1, o.Issued+o.Errors))}}
-			}
-			line.Cells = append(line.Cells, c)
-		}
-		t.Rows = append(t.Rows, line)
-	}
-	return t
-}
-
-// wentWrong describes the bad cells. Of several strategies with which the same went
-// wrong under the same fault, the first stands for all.
-func wentWrong(rows []*row, all []fault) results.Table {
-	t := results.Table{ID: "faults-wrong", Title: "What went wrong", RowName: "generator and fault",
-		Columns: []results.Column{{ID: "counts", Title: "how often"}, {ID: "first", Title: "the first"}, {ID: "others", Title: "so did"}}}
-	at := map[string]int{} // rows of the table, by setting and fault
-	others := map[string]int{}
-	for _, r := range rows {
-		for _, f := range all {
-			o, ok := r.ran(f)
-			if !ok || !o.Failed() {
-				continue
-			}
-			key := fmt.Sprint(cmp.Or(string(r.setting), r.Name), f.id)
-			if i, known := at[key]; known {
-				others[key]++
-				t.Rows[i].Cells[2].Text = fmt.Sprintf("%d more with other strategies", others[key])
-				continue
-			}
-			at[key] = len(t.Rows)
-			first := ""
-			if len(o.Violations) > 0 {
-				first = o.Violations[0].Detail
-			}
-			t.Rows = append(t.Rows, results.Row{Name: r.Name + ": " + f.id, Group: r.group(), Cells: texts(o.Summary(), first, "")})
-		}
-	}
-	return t
-}
-
-// how says how each row was driven, what it was held to, and what was not run and why.
-func how(rows []*row, all []fault) results.Table {
-	t := results.Table{ID: "faults-how", Title: "How each was run", RowName: "generator", Columns: []results.Column{
+// how says how each row was driven, what it was held to, and what was not run.
+func how(rows []*row, all []generatortest.Scenario) results.Table {
+	t := results.Table{ID: "faults-how", Title: "How each was run", RowName: "generator", Detail: true, Columns: []results.Column{
 		{ID: "version", Title: "version"}, {ID: "driven", Title: "driven by"}, {ID: "time", Title: "where its time comes in"},
-		{ID: "promised", Title: "what it was held to"}, {ID: "remarks", Title: "remarks"}, {ID: "none", Title: "not run"}}}
+		{ID: "promised", Title: "held to"}, {ID: "remarks", Title: "remarks"}, {ID: "none", Title: "not run"}}}
 	for _, r := range rows {
-		name, claim := r.Name, cmp.Or(r.Claim, "–")
+		name, claim := r.Name, r.Claim
 		if r.strategy != nil { // one stands for all
 			if r.short != defaultName {
 				continue
 			}
 			name, claim = "tickflake, "+string(r.setting), "the bounds of its strategy (strategies.Limits)"
 		}
-		var remarks, none []string
-		if r.Remark != "" {
-			remarks = append(remarks, r.Remark)
-		}
-		if r.Driven == peers.ByBubble {
-			remarks = append(remarks, "run with one caller, in time that does not go wrong")
-		}
-		remarks = append(remarks, grouped(all, func(f fault) string { return r.Instead[f.id].Note })...)
-		remarks = append(remarks, grouped(all, func(f fault) string { o, _ := r.ran(f); return o.Note })...)
-		none = grouped(all, func(f fault) string {
-			if _, ok := r.ran(f); ok {
-				return ""
-			}
-			return r.reason(f)
-		})
 		if r.Ordered {
 			claim += "; order, whatever the clock does"
 		}
-		t.Rows = append(t.Rows, results.Row{Name: name, Group: r.group(), Cells: texts(cmp.Or(r.Version, "–"), string(r.Driven), r.How,
-			claim, strings.Join(remarks, "; "), strings.Join(none, "; "))})
+		remarks := grouped(all, func(fault string) string { return r.Instead[fault].Note })
+		if r.Remark != "" {
+			remarks = append(remarks, r.Remark)
+		}
+		none := grouped(all, func(fault string) string {
+			if _, ok := r.ran(fault); ok {
+				return ""
+			}
+			return r.results[fault].Skipped
+		})
+		t.Rows = append(t.Rows, results.Row{Name: name, Group: r.group(),
+			Cells: texts(cmp.Or(r.Version(), "–"), string(r.Driven), r.How, claim, strings.Join(remarks, "; "), strings.Join(none, "; "))})
 	}
 	return t
 }
@@ -218,22 +223,57 @@ func texts(all ...string) (cells []results.Cell) {
 	return cells
 }
 
-// grouped returns what of says of the faults, each with those it says it of.
-func grouped(all []fault, of func(fault) string) []string {
+// grouped returns the texts of the faults, each with the faults that it is about.
+func grouped(all []generatortest.Scenario, of func(string) string) []string {
 	ids := map[string][]string{}
 	var lines []string
 	for _, f := range all {
-		text := of(f)
+		text := of(f.Fault)
 		if text == "" {
 			continue
 		}
 		if ids[text] == nil {
 			lines = append(lines, text)
 		}
-		ids[text] = append(ids[text], f.id)
+		ids[text] = append(ids[text], f.Fault)
 	}
 	for i, text := range lines {
 		lines[i] = strings.Join(ids[text], ", ") + ": " + text
 	}
 	return lines
+}
+
+// verdict says in which faults a strategy under a lease issues an ID twice, and which peers
+// do.
+func verdict(s results.Section) string {
+	t := s.Table("faults-duplicates")
+	var faults, peers []string
+	measured := false
+	for _, r := range t.Rows {
+		twice := false
+		for i, c := range r.Cells {
+			measured = measured || len(c.Samples) > 0
+			if len(c.Samples) == 0 || c.Samples[0] == 0 {
+				continue
+			}
+			twice = true
+			if id := t.Columns[i].ID; strings.HasSuffix(r.Name, ", lease") && !slices.Contains(faults, id) {
+				faults = append(faults, id)
+			}
+		}
+		if twice && r.Group == results.Peers {
+			peers = append(peers, r.Name)
+		}
+	}
+	if !measured {
+		return ""
+	}
+	said := "In these faults, no strategy issues an ID twice under a lease"
+	if len(faults) > 0 {
+		said += ", except in " + results.List(faults)
+	}
+	if len(peers) > 0 {
+		said += "; " + results.List(peers) + " do in some faults"
+	}
+	return said + "."
 }

@@ -1,12 +1,13 @@
-// Package servers runs the database servers that sections of the benchmark need, for
-// the length of a section: private ones on free ports of 127.0.0.1, with their data in
-// temporary directories. It needs no server to be running, only to be installed. If the
-// program is killed, they end too (on Linux), but the directories stay: they are
-// tf followed by digits, in /var/tmp or where TMPDIR says.
+// Package servers runs the database servers of a section: private ones on free ports of
+// 127.0.0.1, with their data in temporary directories. The programs must be installed. If
+// this program is killed, the servers end too (on Linux), but their directories stay, in
+// /var/tmp or TMPDIR.
 //
-// They run with the settings that their makers ship, but for ports, paths, passwords
-// and what a [Wanted] asks for; of PostgreSQL, MariaDB and ZooKeeper these sync what
-// they have acknowledged, and of Redis they do not.
+// You need these names: [Start] runs what is [Wanted] and returns [Server] values;
+// [Reason] shortens their errors.
+//
+// The servers have their default settings, but for ports, paths, passwords and the
+// settings of [Wanted].
 package servers
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/tickflake/tickflake/internal/server"
 )
 
-// Kind is a program.
+// Kind is the program of a server.
 type Kind string
 
 // The kinds of servers.
@@ -44,10 +45,9 @@ type Server struct {
 	Kind    Kind
 	Version string
 	Addr    string // host and port
-	// URL is what Open of the package in stores takes, without a namespace. Its user
-	// may do everything.
+	// URL is that of stores.Open, without a namespace. Its user may do everything.
 	URL string
-	// Err is why it does not run. If it is not installed, that names Debian's package.
+	// Err is why it does not run. If it is not installed, Err names Debian's package.
 	Err error
 
 	password string
@@ -55,9 +55,9 @@ type Server struct {
 	process  *server.Process
 }
 
-// Start starts servers, all at once, and returns when each is ready or has failed. The
-// caller must call stop at the end, which ends them and removes their data; it may be
-// called more than once. When ctx ends, those that are not ready yet fail.
+// Start starts servers, all at once, and returns when each is ready or has failed. stop
+// ends them and removes their data. The caller must call it, and may call it again. When
+// ctx ends, servers that are not ready yet fail.
 func Start(ctx context.Context, wanted ...Wanted) (started []*Server, stop func() error) {
 	var starting sync.WaitGroup
 	taken := map[int]bool{}
@@ -65,7 +65,7 @@ func Start(ctx context.Context, wanted ...Wanted) (started []*Server, stop func(
 		s := &Server{Kind: w.Kind}
 		started = append(started, s)
 		port, err := server.Port()
-		for err == nil && taken[port] { // by a server that does not listen yet
+		for err == nil && taken[port] { // by a server of ours that does not listen yet
 			port, err = server.Port()
 		}
 		taken[port] = true
@@ -90,7 +90,7 @@ func Start(ctx context.Context, wanted ...Wanted) (started []*Server, stop func(
 	})
 }
 
-// start starts the server. If it fails, stop removes what it has left.
+// start starts the server. After an error, stop removes its files.
 func (s *Server) start(ctx context.Context, port int, settings []string) error {
 	how, ok := kinds[s.Kind]
 	if !ok {
@@ -100,8 +100,8 @@ func (s *Server) start(ctx context.Context, port int, settings []string) error {
 	if s.dir, err = Dir(); err != nil {
 		return err
 	}
-	// Every user of the machine can reach the port, so there is a password; except with
-	// ZooKeeper, through which nobody can do harm.
+	// Every user of the machine can reach the port, so there is a password, except with
+	// ZooKeeper, which has nothing to steal or run.
 	s.Addr, s.password = fmt.Sprint("127.0.0.1:", port), rand.Text()
 	config, err := how.prepare(ctx, s, port)
 	if err != nil {
@@ -128,8 +128,7 @@ func (s *Server) stop() error {
 	return err
 }
 
-// Dir makes a directory as those in which the servers keep their data. The caller
-// removes it.
+// Dir makes a directory like those of the servers. The caller removes it.
 func Dir() (string, error) {
 	// /tmp is in memory on many systems, where a sync costs nothing. /var/tmp is not.
 	base := ""
@@ -139,8 +138,8 @@ func Dir() (string, error) {
 	return server.Dir(base, "")
 }
 
-// Reason is an error on one line, of limited length: errors of servers have behind them
-// what these have printed.
+// Reason is an error on one line, of limited length: an error of a server ends with what
+// the server has printed.
 func Reason(err error) string {
 	text := []rune(strings.Join(strings.Fields(err.Error()), " "))
 	if len(text) > mostReason {

@@ -11,10 +11,19 @@ import (
 )
 
 func costSection() measure.Section {
-	return measure.Section{ID: "cost", Title: "Cost of one ID", Full: 25 * time.Second, Quick: 4 * time.Second, Measure: measureCost}
+	return measure.Section{ID: "cost", Title: "Cost of one ID", Full: 25 * time.Second, Quick: 4 * time.Second,
+		About: "One goroutine issues IDs in a loop. In each round every case does a batch of about 5 ms, after an unmeasured lead-in and a garbage collection. " +
+			"The floor is one clock read and one compare-and-swap. The layout of tickflake has a sequence here that is never used up; " +
+			"a peer at the ceiling of its format shows the ceiling, and not its cost. × floor is computed round by round.",
+		Measure: measureCost, Verdict: costVerdict}
 }
 
-const aboutCost = `One goroutine issues IDs in a loop, and keeps none. Every case does a batch of about 5 ms in each round, in random order, after an unmeasured lead-in of at least a sixteenth of that; a case that reaches its format's ceiling uses up the tick that it finds before it is measured, and then does whole ticks. The floor is one clock read and one compare-and-swap, the least that an ID can cost if goroutines share the generator and take one at a time; a stream is one goroutine's, and NextN takes many. Tickflake has a layout here whose sequence of 22 bits is never used up, and peers whose settings allow it are here with a wider sequence as well as with their own. What runs ahead of the clock does not stop at the ceiling of its format. × floor is by round: both are from the same tenth of a second or so. CPU is the processor time of the whole process. A garbage collection runs before each batch, unmeasured, so that no case collects another's garbage; a case that allocates may so collect less than its own.`
+// Names of cases in targets and verdicts.
+const (
+	nextName   = "Next"
+	leasedName = "Next, under a lease"
+	bulkName   = "NextN(1024)"
+)
 
 func measureCost(ctx context.Context, run *measure.Run) results.Section {
 	all := open(ctx, append(append([]cases.Case{cases.Floor()}, cases.Ours()...), cases.Peers()...))
@@ -23,68 +32,48 @@ func measureCost(ctx context.Context, run *measure.Run) results.Section {
 		works[i] = o.work(1)
 	}
 	samples := measure.Interleave(ctx, run, 5*time.Millisecond, 3, works)
-
-	c := newCosts(all, samples)
 	return results.Section{
-		ID: "cost", Title: "Cost of one ID", About: aboutCost, Command: "go run ./bench --only cost",
-		Tables:  []results.Table{c.table},
-		Targets: c.targets(),
-		Verdict: c.verdict(),
+		Tables:  []results.Table{costTable(all, samples)},
+		Targets: costTargets(all, samples),
 		Notes:   append(failures(works, samples), closeAll(all)...),
-		Charts: []results.Chart{{
-			ID: "cost", Title: "Time per ID", Kind: results.Bars, Table: "cost",
-			Columns: []string{"ns", "ceiling"}, YLabel: "ns per ID", LogY: true,
-		}},
 	}
 }
 
-// costs is what was measured of each case, by its name, and the table of it.
-type costs struct {
-	table   results.Table
-	samples map[string]measure.Samples
-	widened map[string]bool
-	floor   string
-}
-
-func newCosts(all []opened, samples []measure.Samples) costs {
-	c := costs{samples: map[string]measure.Samples{}, widened: map[string]bool{}, floor: cases.Floor().Name, table: results.Table{
+func costTable(all []opened, samples []measure.Samples) results.Table {
+	t := results.Table{
 		ID: "cost", Title: "One ID, one goroutine", RowName: "case", Base: nextName,
 		Columns: []results.Column{
 			{ID: "bits", Title: "bits"},
 			{ID: "ns", Title: "time", Unit: "ns/ID", Better: results.Less},
-			{ID: "floor", Title: "× floor", Unit: "×", Better: results.Less},
+			{ID: "floor", Title: "× floor", Better: results.Less},
 			{ID: "cpu", Title: "CPU", Unit: "ns/ID", Better: results.Less},
 			{ID: "allocs", Title: "allocations", Unit: "per ID", Better: results.Less},
 			{ID: "bytes", Title: "allocated", Unit: "bytes/ID", Better: results.Less},
 			{ID: "ceiling", Title: "ceiling of its format", Unit: "ns/ID"},
 		},
-	}}
-	for i, o := range all {
-		c.samples[o.Name], c.widened[o.Name] = samples[i], o.Widened
+		Charts: []results.Chart{{ID: "cost", Title: "Time per ID", Columns: []string{"ns"}, YLabel: "ns per ID", LogY: true}},
 	}
 	for i, o := range all {
-		s := samples[i]
-		row := o.row()
+		s, row := samples[i], o.row()
 		row.Cells = []results.Cell{
 			{Samples: []float64{float64(o.Bits)}},
 			cell(s.Wall, s.Err),
-			cell(measure.Ratios(s.Wall, c.samples[c.floor].Wall), s.Err),
+			cell(measure.Ratios(s.Wall, samples[0].Wall), s.Err), // the floor comes first
 			cpuCell(s.CPU, s),
 			cell(measure.Each(s.Allocs, wholeAllocs), s.Err),
 			cell(measure.Each(s.Bytes, wholeAllocs), s.Err),
-			ceilingCell(o.Case),
+			{Text: ceilingText(o.Limit)},
 		}
-		c.table.Rows = append(c.table.Rows, row)
+		if median := row.Cells[1].Median(); o.Limit.Binds() && median < 1.05*o.Limit.NanosecondsPerID() {
+			row.Note = "at the ceiling of its format; the cost of the code does not show"
+		}
+		t.Rows = append(t.Rows, row)
 	}
-	for _, name := range c.capped() {
-		row := c.table.Row(name)
-		row.Note = "as fast as its format allows; what the code itself would take cannot be told from this"
-	}
-	return c
+	return t
 }
 
-// wholeAllocs leaves out what is not per ID: the few allocations per batch of the loop,
-// and of the runtime.
+// wholeAllocs leaves out what is not per ID: the few allocations per batch of the loop and
+// the runtime.
 func wholeAllocs(perID float64) float64 {
 	if perID < 0.01 {
 		return 0
@@ -92,58 +81,58 @@ func wholeAllocs(perID float64) float64 {
 	return perID
 }
 
-// ceilingCell says what the format allows. It has a sample, and so a bar in the chart,
-// where that is what holds callers up.
-func ceilingCell(c cases.Case) results.Cell {
-	out := results.Cell{Text: "none"}
-	if ns := c.Limit.NanosecondsPerID(); ns > 0 {
-		out.Text = fmt.Sprintf("%s (%v)", results.Figure(ns), c.Limit)
-		if c.Limit.Binds() {
-			out.Samples = []float64{ns}
-		}
-		switch {
-		case c.Limit.Repeats:
-			out.Text += "; faster, it repeats IDs"
-		case c.Limit.Ahead:
-			out.Text += "; faster, it runs ahead of the clock"
-		}
+func ceilingText(l cases.Limit) string {
+	switch {
+	case l.IDs == 0:
+		return "none"
+	case l.Repeats:
+		return results.Figure(l.NanosecondsPerID()) + "; faster, it repeats IDs"
+	case l.Ahead:
+		return results.Figure(l.NanosecondsPerID()) + "; faster, it runs ahead of the clock"
 	}
-	return out
+	return results.Figure(l.NanosecondsPerID())
 }
 
-// capped are the cases that took what their format's ceiling makes them take, within
-// 5%.
-func (c costs) capped() []string {
-	var names []string
-	for _, row := range c.table.Rows {
-		ceiling := c.table.Cell(row.Name, "ceiling").Samples
-		if ns := c.ns(row.Name); len(ceiling) == 1 && ns < 1.05*ceiling[0] {
-			names = append(names, row.Name)
+func costTargets(all []opened, samples []measure.Samples) []results.Target {
+	byName := map[string]measure.Samples{}
+	floor, peer, least := all[0].Name, "", 0.0
+	for i, o := range all {
+		byName[o.Name] = samples[i]
+		median := results.Cell{Samples: samples[i].Wall}.Median()
+		if o.Group == results.Peers && median > 0 && (peer == "" || median < least) {
+			peer, least = o.Name, median
 		}
 	}
-	return names
-}
-
-// ns is the median time per ID of a case, or NaN.
-func (c costs) ns(name string) float64 { return c.table.Cell(name, "ns").Median() }
-
-// ratios are how a case stands to another, by round, in time that passed and in
-// processor time.
-func (c costs) ratios(subject, base string) (wall, cpu []float64) {
-	s, b := c.samples[subject], c.samples[base]
-	return measure.Ratios(s.Wall, b.Wall), measure.Ratios(s.CPU, b.CPU)
-}
-
-// fastestPeer is the peer with the least time per ID, or empty if none was measured.
-func (c costs) fastestPeer() string { return c.fastest(func(string) bool { return true }) }
-
-// fastest is the fastest of the peers that are among those that count.
-func (c costs) fastest(counts func(name string) bool) string {
-	found := ""
-	for _, row := range c.table.Rows {
-		if row.Group == results.Peers && counts(row.Name) && c.ns(row.Name) > 0 && (found == "" || c.ns(row.Name) < c.ns(found)) {
-			found = row.Name
-		}
+	target := func(t results.Target, subject, base string) results.Target {
+		s, b := byName[subject], byName[base]
+		t.Got.Samples = measure.Ratios(s.Wall, b.Wall)
+		return t.Judge(measure.Ratios(s.CPU, b.CPU))
 	}
-	return found
+	return []results.Target{
+		target(results.Target{ID: "cost-next", Text: "Next: at most 1.25× the floor", Unit: "×", Want: 1.25, AtMost: true}, nextName, floor),
+		target(results.Target{ID: "cost-peers", Text: "Next: at least 1.5× as fast as the fastest peer of any width", Unit: "×", Want: 1.5}, peer, nextName),
+		target(results.Target{ID: "cost-bulk", Text: "NextN(1024): at least 20× as fast per ID as the fastest peer", Unit: "×", Want: 20}, peer, bulkName),
+		target(results.Target{ID: "cost-lease", Text: "Next under a lease: at most 1.03× Next without one", Unit: "×", Want: 1.03, AtMost: true}, leasedName, nextName),
+	}
+}
+
+func costVerdict(s results.Section) string {
+	t := s.Table("cost")
+	ns := t.Cell(nextName, "ns").Median()
+	if !(ns > 0) {
+		return ""
+	}
+	return fmt.Sprintf("Next takes %s ns per ID, %s the floor; %s faster.",
+		results.Figure(ns), results.Times(t.Cell(nextName, "floor").Median()), peersAre(t.Ahead(nextName, "floor")))
+}
+
+// peersAre begins a statement on peers that are significantly better.
+func peersAre(names []string) string {
+	switch len(names) {
+	case 0:
+		return "no peer is measurably"
+	case 1:
+		return names[0] + " is"
+	}
+	return results.List(names) + " are"
 }

@@ -1,7 +1,6 @@
 package speed
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -16,7 +15,7 @@ const (
 	digits   = 3
 )
 
-// recorder records latencies of one slice after the other.
+// recorder records the latencies of one slice after the other.
 type recorder struct {
 	slice *hdrhistogram.Histogram
 }
@@ -25,13 +24,13 @@ func newRecorder() recorder {
 	return recorder{hdrhistogram.New(shortest, longest, digits)}
 }
 
-// record records a latency; one beyond the longest counts as that.
+// record records a latency; one beyond a minute counts as a minute.
 func (r recorder) record(late time.Duration) {
-	// It fails only outside the range.
+	// The error is that of a value outside the range.
 	_ = r.slice.RecordValue(min(max(int64(late), 0), longest))
 }
 
-// take returns what was recorded, in little space, and begins anew.
+// take returns the recorded latencies in little memory, and begins the next slice.
 func (r recorder) take() *hdrhistogram.PackedHistogram {
 	packed := hdrhistogram.NewPacked(shortest, longest, digits)
 	packed.MergeFrom(r.slice)
@@ -53,15 +52,15 @@ var quantiles = []quantile{
 	{"p9999", "p99.99", 0.9999},
 }
 
-// oneIn is where a quantile stands in the chart: one call in so many is slower.
+// oneIn is the quantile's place in the chart: one call in so many is slower.
 func (q quantile) oneIn() float64 { return float64(int(1/(1-q.q) + 0.5)) }
 
 // beyond is how many calls must be slower than a quantile to make a sample of it.
 const beyond = 5
 
-// of returns samples of the quantile, in microseconds. Each is of as many slices, one
-// after the other, as together have enough calls beyond the quantile; or there is one,
-// of all slices, if they have not.
+// of returns samples of the quantile, in microseconds. Each is of as many consecutive
+// slices as together have enough calls beyond the quantile, or of all slices if they have
+// not.
 func (q quantile) of(slices []*hdrhistogram.PackedHistogram) []float64 {
 	calls := int64(0)
 	for _, s := range slices {
@@ -83,7 +82,7 @@ func (q quantile) of(slices []*hdrhistogram.PackedHistogram) []float64 {
 func (q quantile) cell(slices []*hdrhistogram.PackedHistogram) results.Cell {
 	samples := q.of(slices)
 	if len(samples) == 0 && len(slices) > 0 {
-		return results.Cell{Text: fmt.Sprintf("fewer than %s calls", results.Figure(q.oneIn()))}
+		return results.Cell{Text: "fewer than " + results.Figure(q.oneIn()) + " calls"}
 	}
 	return results.Cell{Samples: samples}
 }

@@ -15,47 +15,46 @@ import (
 )
 
 func latencySection() measure.Section {
-	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 22 * time.Second, Quick: 4 * time.Second, Measure: measureLatency}
+	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 22 * time.Second, Quick: 4 * time.Second,
+		About: "One goroutine asks for IDs on a fixed schedule. A latency is the time from the moment when a call was due to its ID, " +
+			"so a stall shows in all calls that queue behind it. Waiting is reading the clock, so a whole core is in use; the empty loop, which makes no ID, " +
+			"shows the stalls of the machine. A quantile has a sample per as many slices of the schedule as have 5 slower calls.",
+		Measure: measureLatency, Verdict: latencyVerdict}
 }
 
-const aboutLatency = `IDs are asked for on a fixed schedule, one call after the other in one goroutine, and a latency is the time from when a call was due to when its ID was there. A call that is late is made as soon as the one before it is over, and is not left out, so a stall is seen in all the calls that queue behind it. Waiting for the next call is reading the clock, for every case and at every rate, so a whole core is in use, and what the system takes from it is in all figures: the empty loop, which makes no ID, shows how much that is, with the reading of the clock itself. Where stalls of the machine make up its tail, a tail like it says that a case adds no stall of its own; what a call takes is in the section on cost. Each slice of a schedule runs after a sixteenth of it that is not recorded; slices take turns in random order. A quantile has a sample per slice, or per as many slices as have 5 slower calls between them, or one of all; the longest is of all slices. Who has not caught up at twice a slice's length is stopped there, and cannot keep up if that is so in most slices.`
-
-// rates are the calls per second, with how much of a round's time each gets: the slower,
-// the more, or there would be too few calls to see their slowest.
+// rates are the calls per second, with the share of a round's time that each gets: the
+// slower, the more, to see the slowest calls.
 var rates = []struct {
 	perSecond int
 	share     float64
 }{{10_000, 0.55}, {100_000, 0.25}, {1_000_000, 0.2}}
 
-// latencyRounds is how many rounds are planned for: enough for a target, and some that
-// are used up by lead-ins, by cases that are too slow, and by a busy machine.
-const latencyRounds = enough + 6
+// latencyRounds is how many rounds are planned: enough for a target, and some for
+// lead-ins, slow cases, and a busy machine.
+const latencyRounds = results.Enough + 6
 
 const (
-	emptyName         = "empty loop"
 	leasedDefaultName = "Next under a lease, default layout"
+	cannotKeepUp      = "cannot keep up"
 )
 
-// emptyLoop makes no ID.
-func emptyLoop() cases.Case {
-	return cases.Case{Name: emptyName, Group: results.Floor, Open: func(context.Context) (cases.Source, error) {
-		return cases.Source{Issue: func() (id cases.ID, err error) { return id, nil }}, nil
-	}}
-}
+// tail is the quantile of the target.
+var tail = quantiles[3]
 
 // line is what was recorded of one case at one rate, by slice.
 type line struct {
 	opened
+	issue    func() error // makes one ID
 	schedule schedule
 	slices   []*hdrhistogram.PackedHistogram
 	reached  []float64 // IDs per second, by slice
-	stopped  []bool    // before it had caught up, by slice
+	stopped  []bool    // at twice the slice's length, by slice
 }
 
 func measureLatency(ctx context.Context, run *measure.Run) results.Section {
 	began := time.Now()
 	all := open(ctx, []cases.Case{
-		emptyLoop(), cases.Next(ceilingName, snowflake.Default()), cases.Leased(leasedDefaultName, snowflake.Default()),
+		cases.EmptyLoop(), cases.Next(ceilingName, snowflake.Default()), cases.Leased(leasedDefaultName, snowflake.Default()),
 		cases.Bwmarrin(), cases.Sonyflake(), cases.XID(), cases.ObjectID(), cases.GoogleV7(),
 	})
 	var lines []*line
@@ -64,17 +63,18 @@ func measureLatency(ctx context.Context, run *measure.Run) results.Section {
 		gap := time.Second / time.Duration(rate.perSecond)
 		slice := time.Duration(float64(run.Budget) * rate.share / float64(latencyRounds*len(all)))
 		for _, o := range all {
-			lines = append(lines, &line{opened: o, schedule: schedule{gap: gap, calls: max(int(slice/gap), 1)}})
-			names = append(names, fmt.Sprintf("%s at %s IDs/s", o.Name, results.Figure(float64(rate.perSecond))))
+			l := &line{opened: o, schedule: schedule{gap: gap, calls: max(int(slice/gap), 1)}}
+			if o.err == nil {
+				loop := o.source.Loop()
+				l.issue = func() error { return loop(1) }
+			}
+			lines = append(lines, l)
+			names = append(names, fmt.Sprintf("%s at %d IDs/s", o.Name, rate.perSecond))
 		}
 	}
 	r := newRecorder()
 	rounds := run.Rounds(ctx, began, 3, names, func(i int) { lines[i].runSlice(r) })
-
-	s := results.Section{
-		ID: "latency", Title: "Latency at a fixed rate", About: aboutLatency, Command: "go run ./bench --only latency",
-		Notes: closeAll(all),
-	}
+	s := results.Section{Notes: closeAll(all)}
 	for _, l := range lines {
 		l.keep(rounds)
 		if l.err != nil {
@@ -82,36 +82,30 @@ func measureLatency(ctx context.Context, run *measure.Run) results.Section {
 		}
 	}
 	for i, rate := range rates {
-		table, chart := latencyTable(rate.perSecond, lines[i*len(all):(i+1)*len(all)])
-		s.Tables, s.Charts = append(s.Tables, table), append(s.Charts, chart)
+		s.Tables = append(s.Tables, latencyTable(rate.perSecond, lines[i*len(all):(i+1)*len(all)]))
 	}
 	fastest := lines[len(lines)-len(all):]
-	s.Targets = []results.Target{tailTarget(fastest)}
-	s.Verdict = latencyVerdict(s.Tables)
+	s.Targets = []results.Target{tailTarget(fastest[1], fastest[0])}
 	return s
 }
 
-// started is what the clock of the schedules is read against.
+// started is the base of the schedules' clock.
 var started = time.Now()
 
-func sinceStart() time.Duration { return time.Since(started) }
-
-// runSlice runs the schedule once, after a lead-in, and keeps what was recorded.
+// runSlice runs the schedule once, after a garbage collection and a lead-in, and keeps
+// the latencies.
 func (l *line) runSlice(r recorder) {
 	if l.err != nil {
 		return
 	}
 	runtime.GC()
-	issue := func() error {
-		_, err := l.source.Issue()
-		return err
-	}
+	now := func() time.Duration { return time.Since(started) }
 	lead := schedule{l.schedule.gap, l.schedule.calls / 16}
-	if l.err = lead.run(sinceStart, issue, func(time.Duration) {}).err; l.err != nil {
+	if l.err = lead.run(now, l.issue, func(time.Duration) {}).err; l.err != nil {
 		return
 	}
 	r.slice.Reset()
-	out := l.schedule.run(sinceStart, issue, r.record)
+	out := l.schedule.run(now, l.issue, r.record)
 	if l.err = out.err; l.err != nil {
 		return
 	}
@@ -120,49 +114,32 @@ func (l *line) runSlice(r recorder) {
 	l.stopped = append(l.stopped, out.done < l.schedule.calls)
 }
 
-// keep drops what is not of the first rounds.
+// keep drops the slices after the first rounds.
 func (l *line) keep(rounds int) {
 	n := min(rounds, len(l.slices))
 	l.slices, l.reached, l.stopped = l.slices[:n], l.reached[:n], l.stopped[:n]
 }
 
-// timesStopped is in how many slices it had not caught up.
-func (l *line) timesStopped() int {
-	n := 0
-	for _, s := range l.stopped {
-		if s {
-			n++
-		}
-	}
-	return n
-}
-
-func latencyTable(rate int, lines []*line) (results.Table, results.Chart) {
+func latencyTable(rate int, lines []*line) results.Table {
 	per := results.Figure(float64(rate))
-	t := results.Table{
-		ID: fmt.Sprintf("latency-%d", rate), Title: per + " IDs per second: time from when a call was due to its ID",
-		RowName: "case", Base: emptyName,
+	t := results.Table{ID: fmt.Sprint("latency-", rate), Title: per + " IDs per second: time from when a call was due to its ID", RowName: "case", Base: lines[0].Name}
+	chart := results.Chart{
+		ID: t.ID, Title: "Latency at " + per + " IDs per second", Lines: true,
+		XLabel: "quantile", YLabel: "µs", LogX: true, LogY: true,
 	}
 	for _, q := range quantiles {
 		t.Columns = append(t.Columns, results.Column{ID: q.column, Title: q.title, Unit: "µs", Better: results.Less, X: q.oneIn()})
+		chart.Columns = append(chart.Columns, q.column)
 	}
 	t.Columns = append(t.Columns,
 		results.Column{ID: "longest", Title: "longest", Unit: "µs", Better: results.Less},
 		results.Column{ID: "reached", Title: "reached", Unit: "IDs/s", Better: results.More})
-	chart := results.Chart{
-		ID: t.ID, Title: fmt.Sprintf("Latency at %s IDs per second", per), Kind: results.Lines, Table: t.ID,
-		XLabel: "one call in so many is slower", YLabel: "µs", LogX: true, LogY: true,
-	}
-	for _, q := range quantiles {
-		chart.Columns = append(chart.Columns, q.column)
-	}
+	t.Charts = []results.Chart{chart}
 	for _, l := range lines {
 		t.Rows = append(t.Rows, l.tableRow())
 	}
-	return t, chart
+	return t
 }
-
-const cannotKeepUp = "cannot keep up"
 
 func (l *line) tableRow() results.Row {
 	row := l.row()
@@ -170,7 +147,12 @@ func (l *line) tableRow() results.Row {
 		row.Cells = append(row.Cells, q.cell(l.slices))
 	}
 	row.Cells = append(row.Cells, longestOf(l.slices), results.Cell{Samples: l.reached})
-	stopped := l.timesStopped()
+	stopped := 0
+	for _, s := range l.stopped {
+		if s {
+			stopped++
+		}
+	}
 	switch {
 	case len(l.slices) == 0 && l.err != nil:
 		for i := range row.Cells {
@@ -180,12 +162,38 @@ func (l *line) tableRow() results.Row {
 		for i := range row.Cells[:len(row.Cells)-1] {
 			row.Cells[i] = results.Cell{Text: cannotKeepUp}
 		}
-		row.Note = fmt.Sprintf("it was stopped at twice the slice's length in %d of %d slices", stopped, len(l.slices))
-		if l.Limit.Binds() {
-			row.Note += fmt.Sprintf("; its format allows %v", l.Limit)
-		}
 	case stopped > 0:
-		row.Note = fmt.Sprintf("it had not caught up at twice the slice's length in %d of %d slices: the calls that were left count as late as they were then", stopped, len(l.slices))
+		row.Note = fmt.Sprintf("stopped at twice the slice's length in %d of %d slices: the calls that were left count as late as they were then", stopped, len(l.slices))
 	}
 	return row
+}
+
+// tailTarget compares the tail of Next with that of the empty loop, slice by slice. On a
+// machine whose stalls are the empty loop's tail, it shows that Next adds none, and
+// nothing about the time of a call: the cost section shows that.
+func tailTarget(next, empty *line) results.Target {
+	t := results.Target{ID: "latency-tail", Text: "p99.9 at 1 million IDs per second: at most 2× that of the empty loop", Unit: "×", Want: 2, AtMost: true}
+	// A case that failed has fewer slices, and is compared with the same rounds.
+	both := min(len(next.slices), len(empty.slices))
+	t.Got.Samples = measure.Ratios(tail.of(next.slices[:both]), tail.of(empty.slices[:both]))
+	return t.Judge(nil)
+}
+
+func latencyVerdict(s results.Section) string {
+	t := s.Table("latency-1000000")
+	next, empty := t.Cell(ceilingName, tail.column), t.Cell("empty loop", tail.column)
+	if len(next.Samples) == 0 || len(empty.Samples) == 0 {
+		return ""
+	}
+	said := fmt.Sprintf("At a million IDs per second, p99.9 of Next is %s µs, and of the empty loop %s µs", results.Figure(next.Median()), results.Figure(empty.Median()))
+	var slow []string
+	for _, row := range t.Rows {
+		if row.Cells[0].Text == cannotKeepUp {
+			slow = append(slow, row.Name)
+		}
+	}
+	if len(slow) > 0 {
+		said += "; " + results.List(slow) + " cannot keep up"
+	}
+	return said + "."
 }

@@ -8,23 +8,22 @@ type schedule struct {
 	calls int
 }
 
-// length is how long the schedule is.
 func (s schedule) length() time.Duration { return time.Duration(s.calls) * s.gap }
 
 // outcome is how a schedule went.
 type outcome struct {
 	done int           // calls
-	took time.Duration // from the first call's time to the end, of the schedule or of the last call
+	took time.Duration // to the end of the schedule or of the last call, whichever is later
 	err  error
 }
 
-// run makes the calls when they are due, and records by how much each is over later
-// than it was due. A call that is due while another is under way is made as soon as
-// that is over, and counts from when it was due: so whatever holds one up is seen in
-// all that queue behind it. Waiting is reading the clock.
+// run makes the calls when they are due, and records how long after that each ended. A
+// call that is due during another one is made at the end of that one, and counts from the
+// moment when it was due: a stall shows in all calls that queue behind it. Waiting is
+// reading the clock.
 //
-// At twice the schedule's length it gives up: the calls that are left are recorded as
-// late as they are by then, which is less than they would have been.
+// At twice the schedule's length run gives up. It records the calls that are left as late
+// as they are by then, which is less than they would have been.
 func (s schedule) run(now func() time.Duration, call func() error, record func(late time.Duration)) outcome {
 	begin := now()
 	t := begin

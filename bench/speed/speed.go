@@ -1,12 +1,11 @@
-// Package speed has the sections of the report that are about time: what an ID costs,
-// what it costs at the ceiling of its format, how that scales with goroutines, and how
-// late an ID is when it is asked for at a fixed rate.
+// Package speed has the sections of the report that measure time: the cost of an ID, the
+// cost at the ceiling of its format, how the rate scales with goroutines, and how late an
+// ID is at a fixed rate.
 package speed
 
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/tickflake/tickflake/bench/cases"
 	"github.com/tickflake/tickflake/bench/measure"
@@ -18,14 +17,14 @@ func Sections() []measure.Section {
 	return []measure.Section{costSection(), ceilingSection(), scalingSection(), latencySection()}
 }
 
-// opened is a case whose source is open, or could not be opened.
+// opened is a case whose source is open, or the error that it could not be opened with.
 type opened struct {
 	cases.Case
 	source cases.Source
 	err    error
 }
 
-// open opens the sources of all cases. The caller closes them.
+// open opens the sources of all cases. The caller closes them with closeAll.
 func open(ctx context.Context, list []cases.Case) []opened {
 	all := make([]opened, len(list))
 	for i, c := range list {
@@ -35,7 +34,7 @@ func open(ctx context.Context, list []cases.Case) []opened {
 	return all
 }
 
-// closeAll closes the sources, and returns what went wrong as notes.
+// closeAll closes the sources, and returns errors as notes.
 func closeAll(all []opened) []string {
 	var notes []string
 	for _, o := range all {
@@ -49,8 +48,7 @@ func closeAll(all []opened) []string {
 	return notes
 }
 
-// work is that of so many goroutines, which share the source. If that could not be
-// opened, it fails.
+// work is that of so many goroutines, which share the source.
 func (o opened) work(goroutines int) measure.Work {
 	w := measure.Work{Name: o.Name, Unit: o.Unit, LeadIn: o.Limit.LeadIn(goroutines)}
 	if goroutines > 1 {
@@ -80,7 +78,7 @@ func cell(samples []float64, err error) results.Cell {
 	return results.Cell{Samples: samples}
 }
 
-// cpuCell shows samples of processor time, which not every system tells.
+// cpuCell shows samples of processor time, which some systems do not tell.
 func cpuCell(samples []float64, s measure.Samples) results.Cell {
 	if len(s.Wall) > 0 && len(s.CPU) == 0 {
 		return results.Cell{Text: "not measured"}
@@ -97,24 +95,4 @@ func failures(works []measure.Work, samples []measure.Samples) []string {
 		}
 	}
 	return notes
-}
-
-// short writes a figure for a sentence, with three digits.
-func short(v float64) string {
-	if v >= 1000 {
-		return results.Figure(v)
-	}
-	return fmt.Sprintf("%.3g", v)
-}
-
-// times writes a ratio: "1.23×".
-func times(x float64) string { return short(x) + "×" }
-
-// list writes words as a sentence has them: "a, b and c".
-func list(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " and " + words[last]
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// busy is a generator that is asked for IDs without a pause.
+// busy is a generator that issues IDs without a pause.
 type busy struct {
 	name    string
 	group   results.Group
 	tick    time.Duration
 	perTick slot
-	starts  int64 // below which random number its sequences start, or 0
+	starts  int64 // bound of the random number that a sequence starts at, or 0
 	issue   issuer
 	close   func() error
 }
@@ -44,7 +44,7 @@ func startOf(below int64) strategies.SequenceStart {
 	return strategies.StartRandom(below)
 }
 
-// openAll opens all that are compared. What was opened is closed again on an error.
+// openAll opens the generators. On an error it closes those that are open.
 func openAll() (all []busy, err error) {
 	defer func() {
 		if err != nil {
@@ -90,7 +90,7 @@ func openAll() (all []busy, err error) {
 func closeAll(all []busy) {
 	for _, b := range all {
 		if b.close != nil {
-			_ = b.close() // of a node number by hand, which nobody waits for
+			_ = b.close() // of a fixed node number, which has nothing to give back
 		}
 	}
 }
@@ -99,11 +99,11 @@ func closeAll(all []busy) {
 // sequence.
 func slotOf(id int64) slot { return slot(id>>22<<12 | id&(perTick-1)) }
 
-// issuer issues IDs, of the tick in which it begins, so many ticks after that, and one
-// more, and appends their slots to what it is given. It may be called again.
+// issuer issues IDs in the rest of the tick in which it begins, in so many whole ticks
+// after that, and one more ID. It appends their slots to into. It may be called again.
 type issuer = func(into []slot, ticks int) ([]slot, error)
 
-// ours is tickflake with a strategy that waits for as long as it takes.
+// ours is tickflake with a strategy that waits without a bound.
 func ours(name string, below int64, issue func(*generator.Generator) issuer) (busy, error) {
 	gen, err := generator.New(generator.WithNode(7), generator.WithStrategy(strategies.Wait()), generator.WithSequenceStart(startOf(below)))
 	if err != nil {

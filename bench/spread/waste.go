@@ -2,30 +2,25 @@ package spread
 
 import "slices"
 
-// A slot is a place for an ID: of ticks that hold so many IDs each, the tick times
-// that, plus the number within the tick. All IDs of one generator are of different
-// slots, and those of a tick of successive ones.
+// A slot is a place for an ID: the tick times the IDs per tick, plus the number within the
+// tick. The IDs of one generator have different slots.
 type slot int64
 
-// waste is what became of the slots of whole ticks.
+// waste is how the slots of whole ticks were used.
 type waste struct {
 	ticks   int
-	skipped float64 // share of the ticks that got no ID: nobody was there
-	// Shares of the slots of the ticks that got IDs.
-	start   float64 // before the first ID of a tick: where its sequence began
+	skipped float64 // share of the ticks without an ID
+	// Shares of the slots of the ticks with IDs.
+	start   float64 // before the first ID of a tick, where its sequence began
 	between float64 // between the first ID of a tick and its last
-	end     float64 // after the last ID of a tick: it passed while the caller waited, or was late
+	end     float64 // after the last ID of a tick
 }
 
-// within is the share of the slots that got no ID though their tick got some.
-func (w waste) within() float64 { return w.start + w.between + w.end }
+// all is the share of the slots without an ID.
+func (w waste) all() float64 { return w.skipped + (1-w.skipped)*(w.start+w.between+w.end) }
 
-// all is the share of the slots that got no ID.
-func (w waste) all() float64 { return w.skipped + (1-w.skipped)*w.within() }
-
-// wasted returns what became of the slots between the first tick that is there whole
-// and the last: of the very first and last nobody knows how much of them had passed.
-// The slots are sorted for that.
+// wasted returns the waste of the ticks between the first and the last one, which are not
+// whole. It sorts the slots.
 func wasted(slots []slot, perTick slot) waste {
 	slices.Sort(slots)
 	if len(slots) == 0 {
@@ -36,7 +31,7 @@ func wasted(slots []slot, perTick slot) waste {
 	if w.ticks <= 0 {
 		return waste{}
 	}
-	var start, between, end, used slot // used is the ticks that got IDs
+	var start, between, end, used slot // used is the number of ticks with IDs
 	for i := 0; i < len(slots); {
 		now, from := slots[i]/perTick, i
 		for i < len(slots) && slots[i]/perTick == now {

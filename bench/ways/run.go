@@ -6,39 +6,46 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/servers"
 )
 
-// clientCounts are those that are measured.
+// clientCounts are the numbers of clients that are measured.
 var clientCounts = []int{1, 2}
 
-// subject is a way that is measured, and what was found.
+// subject is a way, and what was measured of it.
 type subject struct {
 	way
 	err     error // why there is nothing, or no more
 	clients []client
-	perID   map[int][]float64 // by the number of clients: microseconds that each waits for an ID, one per repeat
+	perID   map[int][]float64 // by number of clients: microseconds that each waits for an ID, one per round
 	rate    map[int][]float64 // IDs per second of all of them together
-	ids     []int64           // all that were made
-	again   int               // of these, how many are there twice
+	ids     []int64           // of all turns and clients
+	again   int               // IDs that are there a second time
 }
 
 // open gets the way ready.
-func (s *subject) open(ctx context.Context, r running) {
+func (s *subject) open(ctx context.Context, r []*servers.Server) {
 	s.perID, s.rate = map[int][]float64{}, map[int][]float64{}
-	if s.err = r.missing(s.way); s.err != nil {
+	var on []*servers.Server
+	for _, p := range s.needs {
+		on = append(on, r[p])
+		s.err = errors.Join(s.err, r[p].Err)
+	}
+	if s.err != nil {
 		return
 	}
 	if s.setUp != nil {
-		if err := s.setUp(ctx, r); err != nil {
+		if err := s.setUp(ctx, on); err != nil {
 			s.err = fmt.Errorf("set it up: %w", err)
 			return
 		}
 	}
 	for n := range slices.Max(clientCounts) {
-		c, err := s.way.open(ctx, r, n)
+		c, err := s.way.open(ctx, on, n)
 		if err != nil {
 			s.err = fmt.Errorf("open client %d: %w", n+1, err)
 			return
@@ -60,7 +67,7 @@ func (s *subject) measure(ctx context.Context, clients int, box time.Duration, m
 	if s.err != nil {
 		return
 	}
-	runtime.GC() // what others have left is not this one's
+	runtime.GC() // the garbage of other ways
 	wait, rate := 0.0, 0.0
 	for _, slice := range together(ctx, s.clients[:clients], box, most) {
 		if slice.err != nil && ctx.Err() == nil {
@@ -76,20 +83,18 @@ func (s *subject) measure(ctx context.Context, clients int, box time.Duration, m
 	}
 }
 
-// turn is a way with a number of clients.
-type turn struct {
-	*subject
-	clients int
-}
-
 // measureAll measures the subjects until run.Budget is used up, counted from began.
 func measureAll(ctx context.Context, run *measure.Run, began time.Time, subjects []*subject) {
-	// At most so many whole ticks of tickflake: with a part of one, a slice would begin
-	// with what its lead-in has left of a tick, and seem faster than the layout allows.
+	// A slice is at most so many whole ticks of tickflake: with a part of a tick it would
+	// use what its lead-in has left of one, and seem faster than the layout allows.
 	const tick = 4096
 	box, most, least := 100*time.Millisecond, 24*tick, 3
 	if run.Quick {
 		box, most, least = 15*time.Millisecond, 10*tick, 2
+	}
+	type turn struct {
+		*subject
+		clients int
 	}
 	var turns []turn
 	var names []string
@@ -113,4 +118,83 @@ func measureAll(ctx context.Context, run *measure.Run, began time.Time, subjects
 	for _, s := range subjects {
 		s.again = repeats(s.ids)
 	}
+}
+
+// repeats sorts the IDs, and returns how many are there a second time, or more often.
+func repeats(ids []int64) int {
+	slices.Sort(ids)
+	n := 0
+	for i := 1; i < len(ids); i++ {
+		if ids[i] == ids[i-1] {
+			n++
+		}
+	}
+	return n
+}
+
+// slice is what one client did in its turn.
+type slice struct {
+	lead []int64 // IDs of the lead-in
+	ids  []int64
+	took time.Duration
+	err  error
+}
+
+// perID is the time of an ID, in microseconds.
+func (s slice) perID() float64 { return float64(s.took.Nanoseconds()) / 1e3 / float64(len(s.ids)) }
+
+// leadIn is the most IDs that a client makes, unmeasured, before a slice. They use up the
+// rest of a tick or of a segment.
+const leadIn = 10_000
+
+// run makes IDs for a while, and at most so many, at once after a lead-in: after a pause,
+// a new tick would be there for nothing.
+func (c client) run(ctx context.Context, box time.Duration, lead, ids []int64) slice {
+	first := c.take(ctx, box/8, lead)
+	if first.err != nil {
+		return slice{lead: first.ids, err: first.err}
+	}
+	s := c.take(ctx, box, ids)
+	s.lead = first.ids
+	return s
+}
+
+// take makes IDs for a while, and at most as many as ids has room for.
+func (c client) take(ctx context.Context, box time.Duration, ids []int64) slice {
+	s, most := slice{ids: ids}, cap(ids)
+	began := time.Now()
+	// A fast way makes several IDs between two looks at the clock, which cost as much.
+	for batch := 1; len(s.ids) < most && s.took < box && ctx.Err() == nil; {
+		before := s.took
+		for range min(batch, most-len(s.ids)) {
+			id, err := c.next(ctx)
+			if err != nil {
+				s.err = err
+				return s
+			}
+			s.ids = append(s.ids, id)
+		}
+		s.took = time.Since(began)
+		if s.took-before < box/64 {
+			batch *= 2
+		}
+	}
+	return s
+}
+
+// together has clients run at the same time.
+func together(ctx context.Context, clients []client, box time.Duration, most int) []slice {
+	slices := make([]slice, len(clients))
+	var group sync.WaitGroup
+	start := make(chan struct{})
+	for i, c := range clients {
+		group.Go(func() {
+			lead, ids := make([]int64, 0, leadIn), make([]int64, 0, most)
+			<-start
+			slices[i] = c.run(ctx, box, lead, ids)
+		})
+	}
+	close(start)
+	group.Wait()
+	return slices
 }

@@ -10,8 +10,9 @@ type reserve func(ctx context.Context, n int64) (last int64, err error)
 
 const segmentSize = 1000
 
-// segments hands out the numbers of one segment after the other, and fetches the next
-// when one is used up.
+// segments hands out the numbers of one segment after the other. It fetches the next one
+// when a segment is used up. It is safe for use by several goroutines, as a generator of
+// tickflake is.
 type segments struct {
 	fetch reserve
 
@@ -35,13 +36,12 @@ func (s *segments) Next(ctx context.Context) (int64, error) {
 	return s.next - 1, nil
 }
 
-// prefetched hands out the numbers of one segment while the next is fetched, which
-// begins when a tenth of it is used.
+// prefetched hands out the numbers of one segment while it fetches the next, from the
+// moment when a tenth of the segment is used. It is safe for use by several goroutines.
 type prefetched struct {
 	fetch reserve
-	// most is the size that segments may grow to: each is twice as large as the one
-	// before, as Leaf does it with those that last for less than 15 minutes, of which
-	// all here do. 0 keeps them as they are.
+	// most bounds the size of segments. Each is twice as large as the one before, as
+	// Leaf does it with segments that last for less than 15 minutes. 0 keeps the size.
 	most int64
 
 	ctx     context.Context // of the fetches

@@ -4,23 +4,25 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/servers"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 )
 
 const aloneName = "tickflake, alone"
 
-// alone is tickflake with a node number that is given, and no server.
+// alone is tickflake with a fixed node number, and no server.
 func alone() way {
 	return way{
 		name: aloneName, group: results.Ours,
-		note: "no request; the node numbers are given, so nothing guards them",
-		published: rate("CosId SnowflakeId, M1 laptop", 4.096e6) + "; " + rate("Baidu CachedUidGenerator", 6e6) + "; " +
-			rate("a Java Snowflake of the tutorials", 260e3) + "; " + rate("what Twitter asked for", 10e3),
-		open: func(_ context.Context, _ running, number int) (client, error) {
+		note:      "no request; the node numbers are fixed, so nothing guards them",
+		published: "CosId SnowflakeId: 4,096,000/s; Baidu CachedUidGenerator: 6,000,000/s",
+		open: func(_ context.Context, _ []*servers.Server, number int) (client, error) {
 			g, err := generator.New(generator.WithNode(int64(number)))
 			if err != nil {
 				return client{}, err
@@ -30,46 +32,54 @@ func alone() way {
 	}
 }
 
-// store is a [lease.Store] that can be closed.
-type store interface {
-	lease.Store
-	Close() error
-}
-
-func leasedName(server string) string { return "tickflake, lease in " + server }
-
 // leased is tickflake under a lease in a server.
-func leased[S store](name string, p place, open func(context.Context, string) (S, error)) way {
+func leased(server string, p place) way {
 	return way{
-		name: leasedName(name), group: results.Ours, needs: []place{p},
+		name: "tickflake, lease in " + server, group: results.Ours, needs: []place{p},
 		note: "no request for an ID; one write every ten seconds",
-		open: func(ctx context.Context, r running, _ int) (client, error) {
-			s, err := open(ctx, r[p].URL)
+		open: func(ctx context.Context, on []*servers.Server, _ int) (client, error) {
+			opening, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			g, err := generator.Open(opening, on[0].URL, generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler))))
 			if err != nil {
 				return client{}, err
 			}
-			g, err := claim(ctx, s)
-			if err != nil {
-				return client{}, errors.Join(err, s.Close())
-			}
-			return client{next: nextOf(g), close: func() error { return errors.Join(g.Close(), s.Close()) }}, nil
+			return client{next: nextOf(g), close: g.Close}, nil
 		},
 	}
-}
-
-func claim(ctx context.Context, s lease.Store) (*generator.Generator, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	keeper, err := lease.Claim(ctx, s, lease.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return nil, err
-	}
-	return generator.New(generator.WithLease(keeper))
 }
 
 func nextOf(g *generator.Generator) func(context.Context) (int64, error) {
 	return func(context.Context) (int64, error) {
 		id, err := g.Next()
 		return int64(id), err
+	}
+}
+
+// syncFloor is the least that it takes to make a number durable.
+func syncFloor() way {
+	return way{
+		name: "write 4 kB to the disk and sync it", group: results.Floor,
+		note: "no ID: what a durable server does before it answers",
+		open: func(context.Context, []*servers.Server, int) (client, error) {
+			dir, err := servers.Dir()
+			if err != nil {
+				return client{}, err
+			}
+			file, err := os.Create(filepath.Join(dir, "block"))
+			if err != nil {
+				return client{}, errors.Join(err, os.RemoveAll(dir))
+			}
+			block := make([]byte, 4096)
+			return client{
+				next: func(context.Context) (int64, error) {
+					if _, err := file.WriteAt(block, 0); err != nil {
+						return 0, err
+					}
+					return 0, file.Sync()
+				},
+				close: func() error { return errors.Join(file.Close(), os.RemoveAll(dir)) },
+			}, nil
+		},
 	}
 }

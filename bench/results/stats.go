@@ -1,0 +1,202 @@
+package results
+
+import (
+	"math"
+	"slices"
+
+	"golang.org/x/perf/benchmath"
+)
+
+// confidence is that of the interval around a median.
+const confidence = 0.95
+
+// Summary is the median of the samples of a cell, with its interval.
+type Summary struct {
+	Median float64
+	// Lo and Hi bound the median with a confidence of 95%. Fewer than 6 samples do not
+	// give that confidence: then Lo is the least sample and Hi the greatest.
+	Lo, Hi float64
+	N      int  // samples
+	Whole  bool // Lo and Hi are the least and the greatest sample
+}
+
+// Summary returns the median with its interval, or false if there are no samples.
+func (c Cell) Summary() (Summary, bool) {
+	if len(c.Samples) == 0 {
+		return Summary{}, false
+	}
+	sample := c.sample()
+	got := benchmath.AssumeNothing.Summary(sample, confidence)
+	s := Summary{Median: got.Center, Lo: got.Lo, Hi: got.Hi, N: len(c.Samples)}
+	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
+		s.Lo, s.Hi, s.Whole = sample.Values[0], sample.Values[s.N-1], true
+	}
+	return s, true
+}
+
+// Median returns the median of the samples, or NaN if there are none.
+func (c Cell) Median() float64 {
+	if s, ok := c.Summary(); ok {
+		return s.Median
+	}
+	return math.NaN()
+}
+
+// sample returns the samples for benchmath, which sorts what it is given.
+func (c Cell) sample() *benchmath.Sample {
+	return benchmath.NewSample(slices.Clone(c.Samples), &benchmath.DefaultThresholds)
+}
+
+// constant reports whether all samples are the same.
+func (c Cell) constant() bool { return slices.Min(c.Samples) == slices.Max(c.Samples) }
+
+// Spread is the distance from the median to the farther end of the interval, as a share
+// of the median: 0.02 is ±2%. It is NaN if the median is 0 and the interval is not.
+func (s Summary) Spread() float64 {
+	if s.Lo == s.Hi {
+		return 0
+	}
+	if s.Median == 0 {
+		return math.NaN()
+	}
+	return max(s.Hi-s.Median, s.Median-s.Lo) / math.Abs(s.Median)
+}
+
+// Difference is how one cell compares to another.
+type Difference struct {
+	Ratio  float64 // of the medians; NaN if the base's is 0
+	P      float64 // probability of such a difference by chance, by the Mann-Whitney U test
+	N1, N2 int     // samples of the base, and of the other
+}
+
+// Against compares c to base. It returns false if one of them has no samples.
+func (c Cell) Against(base Cell) (Difference, bool) {
+	if len(c.Samples) == 0 || len(base.Samples) == 0 {
+		return Difference{}, false
+	}
+	got := benchmath.AssumeNothing.Compare(base.sample(), c.sample())
+	d := Difference{Ratio: math.NaN(), P: got.P, N1: got.N1, N2: got.N2}
+	if b := base.Median(); b != 0 {
+		d.Ratio = c.Median() / b
+	}
+	return d, true
+}
+
+// Significant reports whether chance alone makes such a difference in fewer than one of
+// 20 cases.
+func (d Difference) Significant() bool { return d.P < benchmath.DefaultThresholds.CompareAlpha }
+
+// Testable reports whether there are enough samples for any difference to be significant.
+// Three and three samples are not: chance separates them in one of 10 cases.
+func (d Difference) Testable() bool {
+	ways := 1.0 // to choose which places in the order belong to the smaller sample
+	for i := range min(d.N1, d.N2) {
+		ways *= float64(max(d.N1, d.N2)+i+1) / float64(i+1)
+		if ways > 1e6 {
+			break
+		}
+	}
+	return 2/ways < benchmath.DefaultThresholds.CompareAlpha // 2: either sample may be the lower one
+}
+
+// Noise is how much the rounds of a run differ.
+type Noise struct {
+	Typical float64 // half of the cells have at most this spread
+	Most    float64 // nine in ten have at most this spread
+	Cells   int     // with more than one sample, not all alike
+}
+
+// Noise returns the noise of the run. Cells whose samples are all alike are counts, which
+// have no noise, and are left out.
+func (r *Report) Noise() Noise {
+	var spreads []float64
+	for _, section := range r.Sections {
+		for _, table := range section.Tables {
+			for _, row := range table.Rows {
+				for _, cell := range row.Cells {
+					s, _ := cell.Summary()
+					if spread := s.Spread(); s.N > 1 && spread >= 0 && !cell.constant() {
+						spreads = append(spreads, spread)
+					}
+				}
+			}
+		}
+	}
+	if len(spreads) == 0 {
+		return Noise{}
+	}
+	slices.Sort(spreads)
+	at := func(q float64) float64 { return spreads[int(math.Ceil(q*float64(len(spreads))))-1] }
+	return Noise{Typical: at(0.5), Most: at(0.9), Cells: len(spreads)}
+}
+
+// State says whether a target is met.
+type State string
+
+// The states of a target.
+const (
+	Met    State = "met"
+	Missed State = "missed"
+	Open   State = "open" // this run does not decide it
+)
+
+// State judges the target by the median of its samples.
+func (t Target) State() State {
+	got := t.Got.Median()
+	switch {
+	case t.Open != "" || math.IsNaN(got):
+		return Open
+	case t.AtMost && got <= t.Want, !t.AtMost && got >= t.Want:
+		return Met
+	}
+	return Missed
+}
+
+// Enough is how many samples a target needs.
+const Enough = 10
+
+// Judge leaves a target open that has too few samples. Of a missed target it says why, if
+// the samples show it: the target is met by processor time, of which byCPU are the
+// samples, or the miss is within the noise.
+func (t Target) Judge(byCPU []float64) Target {
+	got, ok := t.Got.Summary()
+	switch {
+	case !ok:
+		t.Open = "not measured"
+	case got.N < Enough:
+		t.Open = "too few samples"
+	case t.State() != Missed:
+	case Target{Want: t.Want, AtMost: t.AtMost, Got: Cell{Samples: byCPU}}.State() == Met:
+		t.Why = "met by processor time (" + WithUnit(Figure(Cell{Samples: byCPU}.Median()), t.Unit) + "): the process did not have the processors to itself"
+	case got.Lo <= t.Want && t.Want <= got.Hi:
+		t.Why = "within the noise"
+	}
+	return t
+}
+
+// Targets returns those of all sections, in order.
+func (r *Report) Targets() []Target {
+	var all []Target
+	for _, s := range r.Sections {
+		all = append(all, s.Targets...)
+	}
+	return all
+}
+
+// Ahead returns the peers whose cell in the column is significantly better than that of
+// the row.
+func (t *Table) Ahead(row, column string) []string {
+	i := t.column(column)
+	if i < 0 {
+		return nil
+	}
+	base := t.Cell(row, column)
+	var names []string
+	for _, r := range t.Rows {
+		d, ok := r.Cells[i].Against(base)
+		if r.Group == Peers && ok && d.Significant() && (d.Ratio < 1) == (t.Columns[i].Better == Less) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,173 @@
+package speed
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/bench/cases"
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// around are n samples about a middle.
+func around(middle, step float64, n int) []float64 {
+	samples := make([]float64, n)
+	for i := range samples {
+		samples[i] = middle + step*(float64(i)-float64(n-1)/2)
+	}
+	return samples
+}
+
+// takes are samples of about so many nanoseconds, all on the processor.
+func takes(ns float64) measure.Samples {
+	s := around(ns, ns/1000, 20)
+	none := make([]float64, 20)
+	return measure.Samples{Wall: s, CPU: s, Allocs: none, Bytes: none}
+}
+
+// costsOf is the cost section of cases that take so long.
+func costsOf(next, wide, xid float64) results.Section {
+	var all []opened
+	for _, c := range []cases.Case{
+		cases.Floor(), cases.Next(nextName, cases.Wide()), cases.Leased(leasedName, cases.Wide()), cases.NextN(1024),
+		cases.Bwmarrin(), cases.BwmarrinWide(), cases.XID(),
+	} {
+		all = append(all, opened{Case: c})
+	}
+	samples := []measure.Samples{takes(30), takes(next), takes(next * 1.01), takes(1.5), takes(244.2), takes(wide), takes(xid)}
+	return results.Section{Tables: []results.Table{costTable(all, samples)}, Targets: costTargets(all, samples)}
+}
+
+func TestCostsInOurFavour(t *testing.T) {
+	s := costsOf(36, 90, 72)
+	for i, want := range []float64{1.2, 2, 48, 1.01} {
+		assert.InEpsilon(t, want, s.Targets[i].Got.Median(), 0.001, s.Targets[i].ID)
+		assert.Equal(t, results.Met, s.Targets[i].State(), s.Targets[i].ID)
+	}
+	assert.Equal(t, "Next takes 36 ns per ID, 1.2× the floor; no peer is measurably faster.", costVerdict(s))
+	table := s.Table("cost")
+	assert.InEpsilon(t, 1.2, table.Cell(nextName, "floor").Median(), 0.001)
+	assert.Contains(t, table.Rows[4].Note, "at the ceiling of its format")
+	assert.Equal(t, "244.1", table.Cell("bwmarrin/snowflake", "ceiling").Text)
+	assert.Contains(t, table.Cell("rs/xid", "ceiling").Text, "it repeats IDs")
+}
+
+func TestCostsInAPeersFavour(t *testing.T) {
+	s := costsOf(45, 39, 45)
+	assert.Equal(t, results.Missed, s.Targets[0].State())
+	assert.Empty(t, s.Targets[0].Why, "the data does not tell")
+	assert.InEpsilon(t, 39.0/45, s.Targets[1].Got.Median(), 0.001)
+	assert.Contains(t, costVerdict(s), "; bwmarrin/snowflake, 22-bit sequence is faster.")
+}
+
+// gridOf is a grid of cases that take so long, by number of goroutines.
+func gridOf(list []cases.Case, goroutines []int, ns ...[]float64) grid {
+	g := grid{goroutines: goroutines}
+	for i, c := range list {
+		g.cases = append(g.cases, opened{Case: c})
+		var samples []measure.Samples
+		for _, each := range ns[i] {
+			samples = append(samples, takes(each))
+		}
+		g.samples = append(g.samples, samples)
+	}
+	return g
+}
+
+// A target over several numbers of goroutines is judged by the worst of them.
+func TestGridTarget(t *testing.T) {
+	floor, next := cases.SharedFloor(), cases.Next(nextName, cases.Wide())
+	g := gridOf([]cases.Case{floor, next}, []int{1, 2, 4}, []float64{30, 60, 60}, []float64{60, 66, 90})
+	target := func(least int, t results.Target) results.Target {
+		return g.target(t, nextName, floor.Name, least, wallRatios, cpuRatios)
+	}
+	atMost := results.Target{ID: "t", Want: 1.15, AtMost: true}
+	assert.InEpsilon(t, 2, target(1, atMost).Got.Median(), 0.001)
+	assert.InEpsilon(t, 1.5, target(2, atMost).Got.Median(), 0.001, "one goroutine does not count")
+	assert.InEpsilon(t, 1.1, target(1, results.Target{ID: "t", Want: 1}).Got.Median(), 0.001, "the least is the worst")
+	assert.Empty(t, target(1, atMost).Why)
+	g.samples[1][2].CPU = around(60, 0.1, 20)
+	assert.Contains(t, target(2, atMost).Why, "met by processor time")
+
+	g.samples[1][2] = measure.Samples{}
+	assert.Equal(t, "not measured with each number of goroutines", target(2, atMost).Open, "66 is met")
+	g.samples[1][1] = takes(90)
+	assert.Equal(t, results.Missed, target(2, atMost).State(), "a miss is a miss")
+}
+
+// lineOf is a line of 12 slices of 10,000 calls, which take so long, and the slowest 20 of
+// them so long.
+func lineOf(name string, group results.Group, each, slowest time.Duration) *line {
+	l := &line{opened: opened{Case: cases.Case{Name: name, Group: group}}}
+	r := newRecorder()
+	for i := range 12 {
+		for c := range 10_000 {
+			late := each
+			if c < 20 {
+				late = slowest + time.Duration(i)*10*time.Nanosecond
+			}
+			r.record(late)
+		}
+		l.slices = append(l.slices, r.take())
+		l.reached = append(l.reached, 1e6)
+		l.stopped = append(l.stopped, false)
+	}
+	return l
+}
+
+func TestLatencyVerdictAndTarget(t *testing.T) {
+	empty := lineOf("empty loop", results.Floor, 60, 10*time.Microsecond)
+	next := lineOf(ceilingName, results.Ours, 110, 15*time.Microsecond)
+	slow := lineOf("sony/sonyflake", results.Peers, 130, time.Second)
+	for i := range slow.stopped {
+		slow.stopped[i], slow.reached[i] = true, 25_600
+	}
+	target := tailTarget(next, empty)
+	assert.Equal(t, results.Met, target.State())
+	assert.InEpsilon(t, 1.5, target.Got.Median(), 0.01)
+	assert.Len(t, target.Got.Samples, 12)
+
+	s := results.Section{ID: "latency", Tables: []results.Table{latencyTable(1_000_000, []*line{empty, next, slow})}}
+	require.NoError(t, (&results.Report{Schema: results.Schema, Sections: []results.Section{s}}).Check())
+	assert.Equal(t, "At a million IDs per second, p99.9 of Next is 15.06 µs, and of the empty loop 10.06 µs; sony/sonyflake cannot keep up.", latencyVerdict(s))
+	assert.Empty(t, s.Tables[0].Cell("sony/sonyflake", "p50").Samples, "no chart may show it")
+}
+
+// Slices of different rounds are not compared.
+func TestTheTailIsComparedRoundByRound(t *testing.T) {
+	empty, next := lineOf("empty loop", results.Floor, 60, 10*time.Microsecond), lineOf(ceilingName, results.Ours, 110, 10*time.Microsecond)
+	next.slices = next.slices[:11] // it failed in the last round
+	got := tailTarget(next, empty).Got.Samples
+	require.Len(t, got, 11)
+	for _, ratio := range got {
+		assert.InDelta(t, 1, ratio, 1e-9)
+	}
+	next.slices = nil
+	assert.Equal(t, results.Open, tailTarget(next, empty).State())
+}
+
+func TestALineKeepsWholeRoundsOnly(t *testing.T) {
+	l := lineOf("a", results.Ours, 1, 2)
+	l.stopped[11] = true
+	assert.Contains(t, l.tableRow().Note, "in 1 of 12 slices")
+	l.keep(11)
+	assert.Len(t, l.slices, 11)
+	assert.Empty(t, l.tableRow().Note)
+}
+
+func TestCeilingVerdict(t *testing.T) {
+	list := []cases.Case{cases.Next(ceilingName, snowflake.Default()), cases.Bwmarrin()}
+	g := gridOf(list, []int{1, 2}, []float64{244.14, 250}, []float64{244.14, 244.14})
+	row := func(id string, f func(measure.Samples) []float64) results.Table {
+		return g.table(results.Table{ID: id}, "", results.More, func(_ opened, s measure.Samples) results.Cell { return results.Cell{Samples: f(s)} })
+	}
+	s := results.Section{Tables: []results.Table{
+		row("ceiling-share", func(s measure.Samples) []float64 { return rateShares(s, takes(244.14)) }),
+		row("ceiling-cores", func(s measure.Samples) []float64 { return cpuRatios(s, s) }),
+	}}
+	assert.Equal(t, "Next reaches 97.66 to 100% of its ceiling and keeps 1 to 1 cores busy, where bwmarrin/snowflake keeps 1 to 1 busy.", ceilingVerdict(s))
+}

@@ -1,0 +1,75 @@
+// Package cli is what the commands of this repository share: how a signal ends a command,
+// and the exit codes.
+//
+// You need these names: [Context] is the context of a command, [Usage] marks an error as a
+// bad command line, and [Code] is the exit code of an error.
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit codes. The end by a signal has 128 plus its number, as shells report it.
+const (
+	Done     = 0
+	Failed   = 1
+	Misuse   = 2
+	signaled = 128
+)
+
+// Context returns a context that the first SIGINT or SIGTERM ends, with an [Interruption]
+// as the cause. The second signal kills the process.
+func Context() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		// Shells start background jobs with SIGINT ignored, and the command keeps that.
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	go func() { // until the process ends
+		s := <-signals
+		signal.Stop(signals)
+		cancel(Interruption{s.(syscall.Signal)})
+	}()
+	return ctx
+}
+
+// Interruption is the end of a command by a signal.
+type Interruption struct{ Signal syscall.Signal }
+
+func (e Interruption) Error() string {
+	if e.Signal == syscall.SIGINT {
+		return "interrupted"
+	}
+	return e.Signal.String()
+}
+
+// Usage marks an error as one of the command line: the user must change it.
+func Usage(err error) error { return usage{err} }
+
+type usage struct{ error }
+
+func (u usage) Unwrap() error { return u.error }
+
+// Code returns the exit code of a command that ended with err, which may be nil: [Done],
+// 128 plus the number of the signal for an [Interruption], [Misuse] for an error of
+// [Usage], and else [Failed].
+func Code(err error) int {
+	var interrupted Interruption
+	var bad usage
+	switch {
+	case err == nil:
+		return Done
+	case errors.As(err, &interrupted):
+		return signaled + int(interrupted.Signal)
+	case errors.As(err, &bad):
+		return Misuse
+	}
+	return Failed
+}
