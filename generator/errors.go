@@ -106,3 +106,14 @@ func (e *EndOfTimeError) Error() string {
 
 // errNil is what is wrong with an option or argument that is nil.
 var errNil = errors.New("is nil")
+
+// join wraps both errors in one line, or returns the one that is not nil.
+func join(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}

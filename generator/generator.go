@@ -286,7 +286,7 @@ func (g *Generator) CloseContext(ctx context.Context) error {
 	}
 	err := g.lease.CloseContext(ctx)
 	if g.store != nil {
-		err = errors.Join(err, g.store.Close())
+		err = join(err, g.store.Close())
 	}
 	return err
 }

@@ -135,8 +135,6 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func as[E error](err error) bool { return errors.As(err, new(E)) }
-
 func is(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }

@@ -110,7 +110,7 @@ func errorOf(ctx context.Context) error {
 }
 
 func (c *call) notGranted(g *Generator, front window.Front, ended error) error {
-	limit := front.Limit >> g.seqBits
+	limit := front.End() >> g.seqBits
 	end, _ := g.layout.TickTime(limit)
 	return &GrantError{
 		Node: front.Node, Limit: end, Past: -g.leadOf(limit, g.now()),

@@ -283,6 +283,18 @@ func TestChangesAmongCallers(t *testing.T) {
 	assert.Equal(t, len(ids), len(slices.Compact(ids)))
 }
 
+// TestRevoked guards that the error after a grant was revoked names where IDs ended.
+func TestRevoked(t *testing.T) {
+	g, w, _ := leased(t, 100, generator.WithStrategy(strategies.Reject()))
+	mustNext(t, g)
+	w.Revoke()
+	_, err := g.Next()
+	var end *generator.GrantError
+	require.ErrorAs(t, err, &end)
+	assert.Equal(t, noon.Add(time.Millisecond), end.Limit)
+	assert.Equal(t, time.Millisecond, g.Stats().Granted)
+}
+
 func TestSealedWindow(t *testing.T) {
 	g, w, _ := leased(t, 100)
 	s := g.Stream()

@@ -45,13 +45,13 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	}
 	keeper, err := lease.Claim(ctx, store, claim...)
 	if err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, join(err, store.Close())
 	}
 	c.lease, c.leased, c.leaseOptions = keeper, true, nil
 	c.option, c.parts, c.ownLayout, c.ownClock = "", nil, false, false
 	g, err := newGenerator(c)
 	if err != nil {
-		return nil, errors.Join(err, keeper.CloseContext(ctx), store.Close())
+		return nil, join(err, join(keeper.CloseContext(ctx), store.Close()))
 	}
 	g.store = store
 	return g, nil

@@ -55,7 +55,7 @@ func (g *Generator) Stats() Stats {
 		}
 		s.Lead = max(0, g.leadOf(last>>g.seqBits, now))
 	}
-	s.Granted = g.leadOf(front.Limit>>g.seqBits, now)
+	s.Granted = g.leadOf(front.End()>>g.seqBits, now)
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {
 		s.Drift = d.Drift()
 	}

@@ -96,6 +96,10 @@ type Front struct {
 	Span *Span
 }
 
+// End is where the grant ends: its limit, or, if what was left of it was revoked, the
+// next slot.
+func (f Front) End() uint64 { return max(f.Limit, f.Slot) }
+
 // Front returns where the window stands.
 func (w *Window) Front() Front {
 	for {
