@@ -121,7 +121,10 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = k.work(ctx)
+		err = ErrClosed
+		if !k.closing.Load() {
+			err = k.work(ctx)
+		}
 		k.leave()
 		if err == nil || !mayPass(err) {
 			return err

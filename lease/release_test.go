@@ -235,6 +235,13 @@ func TestEverythingAtOnce(t *testing.T) {
 				})
 				use(func() ([]snowflake.ID, error) { k.Poll(t.Context()); return nil, k.Err() })
 				use(func() ([]snowflake.ID, error) {
+					err := gen.Restored(t.Context())
+					if errors.Is(err, lease.ErrClosed) {
+						err = generator.ErrClosed
+					}
+					return nil, err
+				})
+				use(func() ([]snowflake.ID, error) {
 					k.Stats()
 					k.Granted()
 					k.Node()

@@ -165,9 +165,9 @@ func (k *Keeper) extend(ctx context.Context, d protocol.Decision) (again bool, e
 		k.extended(d.Held)
 		return false, nil
 	case errors.Is(err, stores.ErrConflict), errors.Is(err, stores.ErrDamaged):
-		k.doubt = true
-		return true, nil
+		err = nil // the cell tells more
 	}
+	// After a conflict as well: a driver may have sent the extension twice.
 	k.doubt = true
 	k.held.Pending = remember(k.held.Pending, d.Record.Write, protocol.MaxPending)
 	return true, err
@@ -235,9 +235,10 @@ func (k *Keeper) release(ctx context.Context, d protocol.Decision) (again bool, 
 		k.released(d)
 	case errors.Is(err, stores.ErrConflict):
 		// An extension of unknown outcome has landed, or the cell was taken, or a driver has
-		// sent the release twice.
+		// sent the release twice: then another process may have claimed from there on already.
 		k.doubt = true
 		k.held.Pending = remember(k.held.Pending, d.Record.Write, protocol.MaxPending)
+		k.held.Limit = d.Record.Limit
 		return true, nil
 	}
 	return false, err

@@ -86,6 +86,9 @@ const (
 // one, it tries once, for at most ten seconds. Then the error is that of the last attempt.
 // The error of a URL that names no store is a [*URLError].
 func Open(ctx context.Context, url string) (Store, error) {
+	if ctx == nil {
+		return nil, errors.New("context is nil: give context.Background() if there is none")
+	}
 	scheme, err := schemeOf(url)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ type Held struct {
 	Node    int64
 	Version uint64 // that it wrote, or adopted, last
 	Floor   uint64 // of its claim
-	Limit   uint64 // that the store is known to have
+	Limit   uint64 // that the store is known to have, or that of a release that may have landed
 	// Pending are the names of extensions and releases of unknown outcome. Each is
 	// conditional on Version, so at most one of them can land.
 	Pending []string
