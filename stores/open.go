@@ -83,8 +83,9 @@ const (
 // rarer events, and what the server does not tell, is logged once, by [slog.Default].
 //
 // While the server does not answer, Open tries again until the deadline of ctx. Without
-// one, it tries once, for at most ten seconds. Then the error is that of the last attempt.
-// The error of a URL that names no store is a [*URLError].
+// one, it tries once, for at most ten seconds. Then the error is that of the last attempt
+// that had one of its own, and wraps that of ctx if ctx has ended. An error that wraps
+// [ErrDenied] ends Open at once. The error of a URL that names no store is a [*URLError].
 func Open(ctx context.Context, url string) (Store, error) {
 	scheme, err := schemeOf(url)
 	if err != nil {
@@ -125,16 +126,23 @@ func Open(ctx context.Context, url string) (Store, error) {
 
 // ask asks an engine what it promises, until it answers.
 func ask(ctx context.Context, store Store, again bool) (Durability, error) {
+	var last error // the last one that ctx has not caused
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		promises, err := CheckDurability(ctx, store)
-		if err == nil || !again {
+		if err == nil || !again || errors.Is(err, ErrDenied) {
 			return promises, err
+		}
+		if last == nil || contextError(ctx) == nil {
+			last = err
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return promises, err
+			if end := ended(ctx); !errors.Is(last, end) {
+				last = fmt.Errorf("%w: %w", end, last)
+			}
+			return promises, last
 		case <-timer.C:
 		}
 	}
@@ -223,6 +231,10 @@ func cutConsent(scheme, url string) (rest string, allowed bool, err error) {
 	}
 	return url[:at+1] + strings.Join(others, "&"), allowed, nil
 }
+
+// ErrDenied is wrapped by the error of a server that refuses the user, the password or a
+// right that a Store needs. [Open] does not try again after it.
+var ErrDenied = errors.New("the server denies access")
 
 // ErrForgets is wrapped by the error of [Open] for a store that forgets acknowledged
 // writes when its server is killed and started again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -182,6 +183,19 @@ func TestForgetfulServerIsRefused(t *testing.T) {
 	store, err = stores.Open(within(t), good.url())
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
+}
+
+// A refusal is final, and not waited out.
+func TestOpenIsDenied(t *testing.T) {
+	s := start(t)
+	require.NoError(t, s.admin(t).Do(within(t), "acl", "setuser", "weak", "on", ">"+password, "~*", "+@all", "-ping").Err())
+	wrong := url.URL{Scheme: "redis", User: url.UserPassword("default", "wrong"), Host: s.addr}
+	for _, rawURL := range []string{wrong.String(), "redis://" + s.addr, strings.Replace(s.url(), "//default", "//weak", 1)} {
+		ctx := within(t)
+		_, err := stores.Open(ctx, rawURL)
+		assert.ErrorIs(t, err, stores.ErrDenied)
+		assert.NoError(t, ctx.Err())
+	}
 }
 
 // Open waits for a server that is being started.
