@@ -77,8 +77,8 @@ const (
 // directory, or file:a.b.
 //
 // Open asks the server what it promises ([CheckDurability]). It refuses one that forgets
-// acknowledged writes when it is killed and started again: the error wraps [ErrForgets]
-// and says what to set. The option forgetful=allow of the URL accepts such a store, for
+// acknowledged writes when it is killed and started again, or as it runs: the error wraps
+// [ErrForgets] and says what to set. The option forgetful=allow of the URL accepts such a store, for
 // tests: IDs are then issued twice after the server has stopped. What loses writes in
 // rarer events, and what the server does not tell, is logged once, by [slog.Default].
 //
@@ -151,7 +151,7 @@ func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 // judge returns an error if a store must not be used, and logs what else is to be known.
 func judge(scheme string, promises Durability, allowed bool) error {
 	if len(promises.Forgets) > 0 && !allowed {
-		return fmt.Errorf("%w: %s; %s in the URL accepts that IDs are issued twice then", ErrForgets, strings.Join(promises.Forgets, "; "), consent)
+		return fmt.Errorf("%w: %s; %s in the URL accepts that IDs are then issued twice", ErrForgets, strings.Join(promises.Forgets, "; "), consent)
 	}
 	if risks := slices.Concat(promises.Forgets, promises.Risks); len(risks)+len(promises.Unknown) > 0 {
 		slog.Warn("the store may lose acknowledged writes, and then IDs are issued twice",
@@ -237,5 +237,5 @@ func cutConsent(scheme, url string) (rest string, allowed bool, err error) {
 var ErrDenied = errors.New("the server denies access")
 
 // ErrForgets is wrapped by the error of [Open] for a store that forgets acknowledged
-// writes when its server is killed and started again.
-var ErrForgets = errors.New("the store forgets acknowledged writes when its server is killed and started again")
+// writes: see the field Forgets of [Durability].
+var ErrForgets = errors.New("the store forgets acknowledged writes")

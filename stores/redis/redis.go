@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
@@ -290,11 +289,8 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 // denied makes the server's refusal of a user, a password or a command wrap
 // [stores.ErrDenied].
 func denied(err error) error {
-	if reply, ok := errors.AsType[driver.Error](err); ok {
-		word, _, _ := strings.Cut(reply.Error(), " ")
-		if word == "WRONGPASS" || word == "NOAUTH" || word == "NOPERM" || reply.Error() == "ERR invalid password" {
-			return fmt.Errorf("%w: %w", stores.ErrDenied, err)
-		}
+	if driver.IsAuthError(err) || driver.IsPermissionError(err) {
+		return fmt.Errorf("%w: %w", stores.ErrDenied, err)
 	}
 	return err
 }
