@@ -6,8 +6,8 @@ import "context"
 // names a setting, its value, what that leads to, and what to set.
 type Durability struct {
 	// Forgets is about settings with which acknowledged writes are lost when the process
-	// of the server is killed and started again, on a machine that goes on running.
-	// [Open] refuses such a store.
+	// of the server is killed and started again, on a machine that goes on running, or
+	// even while the server runs. [Open] refuses such a store.
 	Forgets []string
 
 	// Risks is about settings with which they are lost in rarer events: when the machine

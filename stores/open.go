@@ -77,14 +77,15 @@ const (
 // directory, or file:a.b.
 //
 // Open asks the server what it promises ([CheckDurability]). It refuses one that forgets
-// acknowledged writes when it is killed and started again: the error wraps [ErrForgets]
-// and says what to set. The option forgetful=allow of the URL accepts such a store, for
+// acknowledged writes when it is killed and started again, or as it runs: the error wraps
+// [ErrForgets] and says what to set. The option forgetful=allow of the URL accepts such a store, for
 // tests: IDs are then issued twice after the server has stopped. What loses writes in
 // rarer events, and what the server does not tell, is logged once, by [slog.Default].
 //
 // While the server does not answer, Open tries again until the deadline of ctx. Without
-// one, it tries once, for at most ten seconds. Then the error is that of the last attempt.
-// The error of a URL that names no store is a [*URLError].
+// one, it tries once, for at most ten seconds. Then the error is that of the last attempt
+// that had one of its own, and wraps that of ctx if ctx has ended. An error that wraps
+// [ErrDenied] ends Open at once. The error of a URL that names no store is a [*URLError].
 func Open(ctx context.Context, url string) (Store, error) {
 	if ctx == nil {
 		return nil, errors.New("context is nil: give context.Background() if there is none")
@@ -128,16 +129,23 @@ func Open(ctx context.Context, url string) (Store, error) {
 
 // ask asks an engine what it promises, until it answers.
 func ask(ctx context.Context, store Store, again bool) (Durability, error) {
+	var last error // the last one that ctx has not caused
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		promises, err := CheckDurability(ctx, store)
-		if err == nil || !again {
+		if err == nil || !again || errors.Is(err, ErrDenied) {
 			return promises, err
+		}
+		if last == nil || contextError(ctx) == nil {
+			last = err
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return promises, err
+			if end := ended(ctx); !errors.Is(last, end) {
+				last = fmt.Errorf("%w: %w", end, last)
+			}
+			return promises, last
 		case <-timer.C:
 		}
 	}
@@ -146,7 +154,7 @@ func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 // judge returns an error if a store must not be used, and logs what else is to be known.
 func judge(scheme string, promises Durability, allowed bool) error {
 	if len(promises.Forgets) > 0 && !allowed {
-		return fmt.Errorf("%w: %s; %s in the URL accepts that IDs are issued twice then", ErrForgets, strings.Join(promises.Forgets, "; "), consent)
+		return fmt.Errorf("%w: %s; %s in the URL accepts that IDs are then issued twice", ErrForgets, strings.Join(promises.Forgets, "; "), consent)
 	}
 	if risks := slices.Concat(promises.Forgets, promises.Risks); len(risks)+len(promises.Unknown) > 0 {
 		slog.Warn("the store may lose acknowledged writes, and then IDs are issued twice",
@@ -227,6 +235,10 @@ func cutConsent(scheme, url string) (rest string, allowed bool, err error) {
 	return url[:at+1] + strings.Join(others, "&"), allowed, nil
 }
 
+// ErrDenied is wrapped by the error of a server that refuses the user, the password or a
+// right that a Store needs. [Open] does not try again after it.
+var ErrDenied = errors.New("the server denies access")
+
 // ErrForgets is wrapped by the error of [Open] for a store that forgets acknowledged
-// writes when its server is killed and started again.
-var ErrForgets = errors.New("the store forgets acknowledged writes when its server is killed and started again")
+// writes: see the field Forgets of [Durability].
+var ErrForgets = errors.New("the store forgets acknowledged writes")

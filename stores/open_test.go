@@ -2,8 +2,10 @@ package stores_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -21,6 +23,7 @@ type told struct {
 	*storetest.Memory
 	promises stores.Durability
 	failures int
+	failure  error
 	closed   bool
 }
 
@@ -28,7 +31,7 @@ var errAway = errors.New("nothing listens")
 
 func (s *told) Durability(context.Context) (stores.Durability, error) {
 	if s.failures--; s.failures >= 0 {
-		return stores.Durability{}, errAway
+		return stores.Durability{}, cmp.Or(s.failure, errAway)
 	}
 	return s.promises, nil
 }
@@ -159,6 +162,40 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 		_, err = stores.Open(t.Context(), "test://h")
 		assert.ErrorIs(t, err, errAway)
 		assert.Zero(t, time.Since(begin), "there is no deadline")
+
+		s.failure = fmt.Errorf("wrong password: %w", stores.ErrDenied)
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = stores.Open(ctx, "test://h")
+		assert.ErrorIs(t, err, stores.ErrDenied)
+		assert.Zero(t, time.Since(begin), "to try again is of no use")
+	})
+}
+
+// cut is a server that refuses connections, and then one that does not answer.
+type cut struct {
+	*storetest.Memory
+	asked int
+}
+
+func (s *cut) Durability(ctx context.Context) (stores.Durability, error) {
+	if s.asked++; s.asked == 1 {
+		return stores.Durability{}, errAway
+	}
+	<-ctx.Done()
+	return stores.Durability{}, fmt.Errorf("no answer yet: %w", ctx.Err())
+}
+
+// The error at the end of a deadline tells why the server was not reached.
+func TestOpenTellsTheReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		register(&cut{Memory: storetest.NewMemory()})
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test is impatient"))
+		defer cancel()
+		_, err := stores.Open(ctx, "test://h")
+		assert.ErrorIs(t, err, errAway)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, "the test is impatient")
 	})
 }
 

@@ -13,7 +13,8 @@ import (
 const leaseCheckHelp = `Ask the store's server which of its settings can lose acknowledged writes. After
 such a loss, IDs are issued twice.
 
-  forgets   when the server is killed and started again: tickflake refuses the store
+  forgets   when the server is killed and started again, or as it runs: tickflake
+            refuses the store
   risks     in rarer events: loss of power, a failover
   unknown   the server does not say
 

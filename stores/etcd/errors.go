@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -27,6 +29,9 @@ func why(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ctx.Err(), message) // not %w twice: the driver would take gRPC's out
 }
 
+// denied are the server's refusals of a user, a password or a right.
+var denied = []error{rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied}
+
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	// Both gRPC and the server, which is told the deadline, say in their own words that
 	// the context has ended, the latter perhaps a moment before it has.
@@ -37,6 +42,9 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	}
 	if ended != nil && !errors.Is(err, ended) && !errors.Is(err, stores.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	if refused, ok := errors.AsType[rpctypes.EtcdError](err); ok && slices.Contains(denied, error(refused)) {
+		err = fmt.Errorf("%w: %w", stores.ErrDenied, err)
 	}
 	return stores.Failed(ctx, stores.At("etcd", s.endpoints()...), op, key, s.namespace, err)
 }

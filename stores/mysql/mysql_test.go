@@ -254,6 +254,10 @@ func testPasswordIsNotShown(t *testing.T, s *server) {
 		for _, part := range []string{"s3cret", "wr0ng", "%3A%3F"} {
 			assert.NotContains(t, text, part)
 		}
+		if strings.Contains(want, "denied") {
+			_, err := stores.Open(within(t), rawURL)
+			assert.ErrorIs(t, err, stores.ErrDenied, rawURL)
+		}
 	}
 }
 

@@ -356,6 +356,10 @@ func TestPasswordIsNotShown(t *testing.T) {
 		for _, part := range []string{"s3cret", "wr0ng", "%3A%3F"} {
 			assert.NotContains(t, text, part)
 		}
+		if want == "password authentication failed" {
+			_, err := stores.Open(within(t), rawURL)
+			assert.ErrorIs(t, err, stores.ErrDenied, rawURL)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@
 //   - appendfsync always. With everysec, the default, a crash of the machine loses up to
 //     two seconds.
 //   - maxmemory-policy noeviction, the default, if there is a maxmemory. Any allkeys-…
-//     policy may evict the cells.
+//     policy may evict the cells; stores.Open refuses it.
 //   - With replicas: [WithReplicas], or the URL's parameter replicas, makes each
 //     operation wait until that many have received its write, or the cell that it read
 //     (the command WAIT). That makes a loss rare, not impossible: another replica may be

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,17 +12,18 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Durability asks the server for its settings, in two round trips. Settings that the
-// server does not tell, as many rented servers do not, are unknown.
+// Durability asks the server for its settings, by CONFIG GET and INFO, in two round trips.
+// Settings that neither tells, as on many rented servers, are unknown.
 //
 // With appendfsync everysec or no, the process of the server can be killed: the system
 // has what was acknowledged. (While a sync takes longer than a second, everysec
 // acknowledges up to two seconds of writes that the system has not got.) So both are
-// risks, and appendonly no forgets.
+// risks, and appendonly no forgets. So do a maxmemory with an allkeys-… policy, which
+// evicts cells while the server runs, and a replica that takes writes.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	promises, err := stores.Wait(ctx, func() (stores.Durability, error) { return s.durability(ctx) })
 	if err != nil {
-		return stores.Durability{}, stores.Failed(ctx, "redis", "ask", "settings", "", err)
+		return stores.Durability{}, stores.Failed(ctx, "redis", "ask", "settings", "", denied(err))
 	}
 	return promises, nil
 }
@@ -42,14 +44,34 @@ func (s *Store) durability(ctx context.Context) (found stores.Durability, err er
 	for i, name := range names {
 		answers[i] = pipe.ConfigGet(ctx, name) // servers before 7 take one name
 	}
-	info := pipe.Info(ctx, "replication")
-	_, _ = pipe.Exec(ctx) // each answer has its own error
+	info := pipe.Info(ctx)
+	commands, _ := pipe.Exec(ctx) // each answer has its own error
+	for _, command := range commands {
+		// Only the server's refusal leaves a setting unknown.
+		err := command.Err()
+		if _, refusal := errors.AsType[driver.Error](err); err != nil && (!refusal || driver.IsLoadingError(err)) {
+			return found, err
+		}
+	}
 
-	set := map[string]string{}
+	facts := map[string]string{}
+	for line := range strings.Lines(info.Val()) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		facts[name] = value
+	}
+	// Many rented servers refuse CONFIG, and INFO tells all but appendfsync, too.
+	set := map[string]string{"maxmemory": facts["maxmemory"], "maxmemory-policy": facts["maxmemory_policy"]}
+	switch facts["aof_enabled"] {
+	case "0":
+		set["appendonly"] = "no"
+	case "1":
+		set["appendonly"] = "yes"
+	}
 	for i, name := range names {
-		if value, ok := answers[i].Val()[name]; ok && answers[i].Err() == nil {
+		if value, ok := answers[i].Val()[name]; ok {
 			set[name] = value
-		} else {
+		}
+		if set[name] == "" {
 			found.Unknown = append(found.Unknown, fmt.Sprintf("%s is unknown, because the server does not tell its settings: ask its operator", name))
 		}
 	}
@@ -60,26 +82,26 @@ func (s *Store) durability(ctx context.Context) (found stores.Durability, err er
 	}
 	if policy := set["maxmemory-policy"]; strings.HasPrefix(policy, "allkeys-") {
 		text := fmt.Sprintf("maxmemory-policy is %s with maxmemory %s, so that the cells can be evicted: set it to noeviction", policy, set["maxmemory"])
-		found.Risks = append(found.Risks, text)
+		if bytes, _ := strconv.ParseUint(set["maxmemory"], 10, 64); bytes > 0 {
+			found.Forgets = append(found.Forgets, text)
+		} else {
+			found.Risks = append(found.Risks, text)
+		}
 	}
-	s.replication(info, &found)
+	s.replication(facts, &found)
 	return found, nil
 }
 
-func (s *Store) replication(info *driver.StringCmd, found *stores.Durability) {
-	if info.Err() != nil {
-		found.Unknown = append(found.Unknown, "the number of replicas is unknown, because the server does not tell: ask its operator")
-		return
-	}
-	fields := map[string]string{}
-	for line := range strings.Lines(info.Val()) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		fields[name] = value
-	}
-	n, _ := strconv.Atoi(fields["connected_slaves"])
+// replication judges the lines of the command INFO.
+func (s *Store) replication(facts map[string]string, found *stores.Durability) {
+	n, err := strconv.Atoi(facts["connected_slaves"])
 	switch {
-	case fields["role"] != "master":
-		found.Risks = append(found.Risks, fmt.Sprintf("the server's role is %q: connect to the primary", fields["role"]))
+	case err != nil:
+		found.Unknown = append(found.Unknown, "the number of replicas is unknown, because the server does not tell: ask its operator")
+	case facts["role"] != "master" && facts["slave_read_only"] == "0":
+		found.Forgets = append(found.Forgets, "the server is a replica that takes writes, and loses them when it next syncs with its primary: connect to the primary")
+	case facts["role"] != "master":
+		found.Risks = append(found.Risks, fmt.Sprintf("the server's role is %q: connect to the primary", facts["role"]))
 	case n < s.replicas:
 		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and %d are to confirm each write, so that no write can succeed: add replicas, or ask for fewer", n, s.replicas))
 	case n > 0 && s.replicas == 0:

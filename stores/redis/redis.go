@@ -283,7 +283,16 @@ const replicaTimeout = time.Second
 
 // failed returns the error of an operation.
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	return stores.Failed(ctx, "redis", op, key, s.namespace, err)
+	return stores.Failed(ctx, "redis", op, key, s.namespace, denied(err))
+}
+
+// denied makes the server's refusal of a user, a password or a command wrap
+// [stores.ErrDenied].
+func denied(err error) error {
+	if driver.IsAuthError(err) || driver.IsPermissionError(err) {
+		return fmt.Errorf("%w: %w", stores.ErrDenied, err)
+	}
+	return err
 }
 
 // ErrReplicas is wrapped by the error of a Swap whose value was written, or of a Read of

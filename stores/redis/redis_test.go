@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -137,6 +139,12 @@ func TestDurability(t *testing.T) {
 		assert.Contains(t, strings.Join(promises.Risks, "\n"), set[0]+" is "+set[1])
 		assert.Empty(t, promises.Forgets)
 	}
+	require.NoError(t, admin.ConfigSet(within(t), "maxmemory", "100mb").Err())
+	promises, err = store.Durability(within(t))
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(promises.Forgets, "\n"), "maxmemory-policy is allkeys-lru with maxmemory 104857600")
+	require.NoError(t, admin.ConfigSet(within(t), "maxmemory", "0").Err())
+
 	// The rights that the package's doc lists, and no others.
 	require.NoError(t, admin.Do(within(t), "acl", "setuser", "poor", "on", ">"+password, "~tickflake:*",
 		"+eval", "+hget", "+hset", "+hdel", "+zadd", "+zrangebylex", "+ping").Err())
@@ -182,6 +190,67 @@ func TestForgetfulServerIsRefused(t *testing.T) {
 	store, err = stores.Open(within(t), good.url())
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
+}
+
+// A refusal is final, and not waited out.
+func TestOpenIsDenied(t *testing.T) {
+	s := start(t)
+	require.NoError(t, s.admin(t).Do(within(t), "acl", "setuser", "weak", "on", ">"+password, "~*", "+@all", "-ping").Err())
+	wrong := url.URL{Scheme: "redis", User: url.UserPassword("default", "wrong"), Host: s.addr}
+	for _, rawURL := range []string{wrong.String(), "redis://" + s.addr, strings.Replace(s.url(), "//default", "//weak", 1)} {
+		ctx := within(t)
+		_, err := stores.Open(ctx, rawURL)
+		assert.ErrorIs(t, err, stores.ErrDenied)
+		assert.NoError(t, ctx.Err())
+	}
+}
+
+// INFO tells what CONFIG would.
+func TestForgetfulServerWithoutConfigIsRefused(t *testing.T) {
+	s := start(t, "--appendonly", "no")
+	require.NoError(t, s.admin(t).Do(within(t), "acl", "setuser", "rented", "on", ">"+password, "~*", "+@all", "-config").Err())
+	_, err := stores.Open(within(t), strings.Replace(s.url(), "//default", "//rented", 1))
+	assert.ErrorIs(t, err, stores.ErrForgets)
+	assert.ErrorContains(t, err, "appendonly is no")
+}
+
+// A replica that takes writes loses them when it syncs with its primary.
+func TestWritableReplicaIsRefused(t *testing.T) {
+	primary := start(t)
+	replica := start(t, "--replicaof", primary.host+" "+primary.port, "--replica-read-only", "no")
+	_, err := stores.Open(within(t), replica.url())
+	assert.ErrorIs(t, err, stores.ErrForgets)
+	assert.ErrorContains(t, err, "connect to the primary")
+}
+
+// A connection that is lost in the middle of the questions leaves no setting unknown.
+func TestDurabilityOfALostConnection(t *testing.T) {
+	s := start(t, "--appendonly", "no")
+	options := s.options()
+	options.MaxRetries = -1
+	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return cutAt{conn, "appendonly"}, err
+	}
+	client := driver.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	store, err := redis.New(client, "n")
+	require.NoError(t, err)
+	_, err = store.Durability(within(t))
+	assert.ErrorIs(t, err, net.ErrClosed)
+}
+
+// cutAt is a connection that ends instead of sending a word.
+type cutAt struct {
+	net.Conn
+	word string
+}
+
+func (c cutAt) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), c.word) {
+		_ = c.Close()
+	}
+	return c.Conn.Write(b)
 }
 
 // Open waits for a server that is being started.

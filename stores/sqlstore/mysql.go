@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,8 +41,8 @@ func MySQL(number func(err error) uint16) Dialect {
 	const state = `CASE WHEN @@autocommit = 0 THEN '` + stateNoAutocommit + `'
   WHEN CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF') OR @@global.innodb_read_only THEN '` + stateNotPrimary + `'
   WHEN @@global.log_bin = 0 OR @@global.sync_binlog <> 1 THEN '` + stateUnsynced + `' ELSE '' END`
-	is := func(want uint16) func(error) bool {
-		return func(err error) bool { return number != nil && number(err) == want }
+	is := func(want ...uint16) func(error) bool {
+		return func(err error) bool { return number != nil && slices.Contains(want, number(err)) }
 	}
 	return Dialect{
 		name: "mysql",
@@ -71,6 +72,9 @@ WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
 		noTable:    is(1146), // ER_NO_SUCH_TABLE
 		duplicate:  is(1062), // ER_DUP_ENTRY
 		rolledBack: is(1213), // ER_LOCK_DEADLOCK, and Galera's for a conflict between servers
+		// ER_HOST_NOT_PRIVILEGED, and access denied to the database, the user, the table, the
+		// column, a right, and to a user without a password
+		denied:     is(1130, 1044, 1045, 1142, 1143, 1227, 1698),
 		durability: mysqlDurability,
 	}
 }

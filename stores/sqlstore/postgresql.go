@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -55,6 +56,10 @@ WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.versi
 		state:     `SELECT ` + state,
 		noTable:   func(err error) bool { return sqlState(err) == "42P01" },
 		duplicate: func(error) bool { return false },
+		denied: func(err error) bool {
+			state := sqlState(err)
+			return strings.HasPrefix(state, "28") || state == "42501" // invalid authorization, insufficient privilege
+		},
 		rolledBack: func(err error) bool {
 			state := sqlState(err)
 			return state == "40001" || state == "40P01" // serialization failure, deadlock

@@ -15,6 +15,9 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
 		err = s.dialed.add(err)
 	}
+	if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) {
+		err = fmt.Errorf("%w: %w", stores.ErrDenied, err)
+	}
 	return stores.Failed(ctx, stores.At("zookeeper", s.servers()...), op, key, s.namespace, err)
 }
 
