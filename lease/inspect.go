@@ -163,11 +163,12 @@ func readCell(ctx context.Context, store stores.Store, node int64) (stores.Cell,
 }
 
 func inspectAll(ctx context.Context, store stores.Store, now func() time.Time) (holdings []Holding, damaged error) {
+	var bad []error // of each List that found damaged cells
 	for from := nodesFrom; ; {
 		cells, err := store.List(ctx, from, nodesTo, lastBlock)
 		switch {
 		case errors.Is(err, stores.ErrDamaged):
-			damaged = err
+			bad = append(bad, err)
 		case err != nil:
 			return nil, &storeError{op: "list", key: from, err: err}
 		}
@@ -183,7 +184,7 @@ func inspectAll(ctx context.Context, store stores.Store, now func() time.Time) (
 			holdings = append(holdings, h)
 		}
 		if len(cells) < lastBlock {
-			return holdings, damaged
+			return holdings, stores.JoinDamaged(bad)
 		}
 		from = cells[len(cells)-1].Key + "\x00"
 	}

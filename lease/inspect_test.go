@@ -228,3 +228,26 @@ func TestStateNames(t *testing.T) {
 	}
 	assert.True(t, strings.HasPrefix(lease.State(9).String(), "State("))
 }
+
+// pages is a store of two pages, each with a damaged cell.
+type pages struct {
+	stores.Store
+	listed int
+}
+
+func (p *pages) List(_ context.Context, _, _ string, limit int) (cells []stores.Cell, _ error) {
+	p.listed++
+	if p.listed == 1 {
+		for node := range limit {
+			cells = append(cells, stores.Cell{Key: fmt.Sprintf("node/%07d", node), Version: 1})
+		}
+	}
+	return cells, &stores.DamagedError{Key: fmt.Sprint("page/", p.listed)}
+}
+
+func TestInspectTellsOfDamageOnEachPage(t *testing.T) {
+	_, err := lease.Inspect(t.Context(), &pages{})
+	assert.ErrorIs(t, err, stores.ErrDamaged)
+	assert.ErrorContains(t, err, "page/1")
+	assert.ErrorContains(t, err, "page/2")
+}

@@ -16,7 +16,7 @@ import (
 //     instant between call and return. A Read that begins after a Swap returned
 //     sees that Swap or a later one, whichever process made it.
 //   - Swap is durable: once it has returned nil, no crash of any machine undoes it.
-//     Nor does one undo what List or Read has shown.
+//     Nor does one undo what Read has shown.
 //
 // A Store that loses an acknowledged Swap, as a database with asynchronous
 // replication may in a failover, can make two processes issue the same IDs. Each
@@ -28,8 +28,8 @@ import (
 type Store interface {
 	// List returns the cells whose keys are in [from, to), in the order of their keys
 	// as bytes, at most limit of them: a caller who gets limit cells goes on from the
-	// last key plus "\x00". A limit below 1 gives none. It may be out of date: what it shows only guides which cell
-	// to try. If the store finds that a cell is damaged, the error wraps [ErrDamaged],
+	// last key plus "\x00". A limit below 1 gives none. It may be out of date, or show a
+	// write that a crash undoes: it only guides which cell to try. If the store finds that a cell is damaged, the error wraps [ErrDamaged],
 	// and comes with the cells that are not. from and to are compared with keys and
 	// need not be keys themselves.
 	List(ctx context.Context, from, to string, limit int) ([]Cell, error)
@@ -52,7 +52,7 @@ type Store interface {
 
 	// Close ends what [Open] opened: connections and goroutines. It leaves the cells as
 	// they are, and a client that the caller brought open. It may be called more than
-	// once. A Store that Open returned answers every later operation with an error.
+	// once. Later operations return soon, and those that need what was closed fail.
 	Close() error
 }
 

@@ -131,6 +131,7 @@ func (u *DriverURL) Refuse(problem string, err error) error {
 // driver. The error is a [*URLError].
 func ParseDriverURL(rawURL string, schemes []string, own ...string) (*DriverURL, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
+	scheme = strings.ToLower(scheme)
 	if !ok || !slices.Contains(schemes, scheme) {
 		return nil, &URLError{Problem: fmt.Sprintf("want one that begins with %s://", strings.Join(schemes, ":// or "))}
 	}

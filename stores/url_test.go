@@ -92,6 +92,7 @@ func TestParseDriverURL(t *testing.T) {
 		{"x://h/d", stores.DefaultNamespace, "x://h/d"},
 		{"y://u:p%40ss@h:1/d?b=2%2F3&a=%41&namespace=Or-der_s1", "Or-der_s1", "y://u:p%40ss@h:1/d?b=2%2F3&a=%41"},
 		{"x://u@h/d?n%61mespace=%61b&c=d,e&", "ab", "x://u@h/d?c=d,e"},
+		{"X://h/d", stores.DefaultNamespace, "x://h/d"},
 		{"x:///d?host=/run", stores.DefaultNamespace, "x:///d?host=/run"},
 	} {
 		u, err := stores.ParseDriverURL(c.url, []string{"x", "y"}, "own")
@@ -110,7 +111,6 @@ func TestParseDriverURLOfBadOnes(t *testing.T) {
 		"":                                         "begins with x:// or y://",
 		"h/s3cret":                                 "begins with x://",
 		"z://u:s3cret@h/d":                         "begins with x://",
-		"X://u:s3cret@h/d":                         "begins with x://",
 		"x:u:s3cret@h":                             "begins with x://",
 		"x://u:s3cret%zz@h/d":                      "x store URL: it is malformed",
 		"x://u:s3/cret@h/d":                        "percent-encode",

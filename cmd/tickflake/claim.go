@@ -22,7 +22,12 @@ type claimed struct {
 }
 
 // claim claims a node number and returns a generator that issues IDs with it.
-func (p *place) claim(ctx context.Context, layout snowflake.Layout, strategy strategies.Strategy, options ...lease.Option) (*claimed, error) {
+func (p *place) claim(ctx context.Context, layout snowflake.Layout, strategy strategies.Strategy, options ...lease.Option) (_ *claimed, err error) {
+	defer func(ctx context.Context) {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx) // a signal
+		}
+	}(ctx)
 	ctx, cancel := p.within(ctx)
 	defer cancel()
 	store, err := p.open(ctx, layout)

@@ -36,6 +36,9 @@ func newLeaseCheck(c *console) *cobra.Command {
 }
 
 func (l *leases) check(ctx context.Context) error {
+	if path := l.place.missing(*l.layout); path != "" {
+		return missingError(path)
+	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
 	l.place.consent()
 	var d stores.Durability

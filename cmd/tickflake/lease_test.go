@@ -101,6 +101,27 @@ func TestLeaseListOfNothing(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist, "looking makes no directory")
 }
 
+// Commands that only read make no directory, however it is named.
+func TestLookingMakesNoDirectory(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	require.NoError(t, os.Mkdir("there", 0o700))
+	for _, command := range [][]string{{"list"}, {"check"}, {"release", "3", "--yes"}} {
+		for _, url := range []string{"none", "file:none", "FILE:none", "file://" + filepath.ToSlash(root) + "/none", "file:./a:b", "file:there?namespace=none"} {
+			got := tickflake(append([]string{"lease", "--store", url}, command...)...)
+			assert.Equal(t, 1, got.code, "%s %s: %s", command, url, got.out)
+			assert.Contains(t, got.err, "there is no directory ", url)
+		}
+	}
+	t.Setenv("XDG_STATE_HOME", filepath.Join(root, "state"))
+	assert.Equal(t, 1, tickflake("lease", "check").code)
+	for pattern, want := range map[string]int{"*": 1, "there/*": 0} {
+		made, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		assert.Len(t, made, want, "%v", made)
+	}
+}
+
 func TestLeaseListOfSome(t *testing.T) {
 	state := t.TempDir()
 	for range 3 {

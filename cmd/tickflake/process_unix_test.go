@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -85,6 +86,21 @@ func TestSignalEndsGenerateWithCompleteLines(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A signal that comes while the store is opened or the number claimed is told as such.
+func TestSignalEndsAClaim(t *testing.T) {
+	for _, scheme := range []string{"etcd", "nats", "redis"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		cmd, stderr := process(t, nil, io.Discard, "generate", "--store", scheme+"://"+l.Addr().String(), "--timeout", "1m")
+		conn, err := l.Accept() // so it waits for the store
+		require.NoError(t, err)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		assert.Equal(t, 130, exitCode(cmd), scheme)
+		assert.Equal(t, "tickflake: interrupted; 0 of 1 IDs written\n", stderr.String())
+		_, _ = conn.Close(), l.Close()
 	}
 }
 

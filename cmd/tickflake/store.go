@@ -120,16 +120,17 @@ func (p *place) consent() {
 }
 
 // missing returns the path of the store if it is a directory that does not exist, or
-// else "". Commands that only read must not make it. A text that is no path is
-// left to stores.Open.
+// else "". Commands that only read must not make it. A text that is neither a path nor a
+// file: URL is left to stores.Open.
 func (p *place) missing(layout snowflake.Layout) string {
-	path := p.url
-	if path == "" {
-		path, _ = defaultPath(layout)
+	path, err := p.url, error(nil)
+	switch {
+	case path == "":
+		path, err = defaultPath(layout)
+	case strings.Contains(path, ":"):
+		path, err = directory.PathOf(path)
 	}
-	path, _, _ = strings.Cut(path, "?")
-	path = strings.TrimPrefix(strings.TrimPrefix(path, "file:"), "//")
-	if _, err := os.Stat(path); strings.ContainsAny(path, ":@") || !errors.Is(err, os.ErrNotExist) {
+	if _, problem := os.Stat(path); err != nil || strings.Contains(path, "@") || !errors.Is(problem, os.ErrNotExist) {
 		return ""
 	}
 	return path

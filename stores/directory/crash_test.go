@@ -72,6 +72,7 @@ func (f *failing) disk() disk {
 		}
 	}
 	return disk{
+		lock: tryLock,
 		create: func(path string) (file *os.File, err error) {
 			err = f.do("create", whole(func() (err error) { file, err = realDisk.create(path); return err }))
 			if err != nil && file != nil {

@@ -10,6 +10,7 @@ type disk struct {
 	rename  func(from, to string) error // replaces
 	remove  func(path string) error
 	syncDir func(path string) error
+	lock    func(path string) (unlock func(), err error) // errBusy: another has locked it
 }
 
 var realDisk = disk{
@@ -24,4 +25,5 @@ var realDisk = disk{
 	rename:  rename,
 	remove:  os.Remove,
 	syncDir: syncDir,
+	lock:    tryLock,
 }

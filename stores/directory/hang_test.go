@@ -54,6 +54,32 @@ func TestDiskHangs(t *testing.T) {
 	assert.Equal(t, cell, is)
 }
 
+// A lock that a disk makes too late is not kept.
+func TestLockHangs(t *testing.T) {
+	d := realDisk
+	hung, back, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	d.lock = func(path string) (func(), error) {
+		close(hung)
+		<-back
+		unlock, err := tryLock(path)
+		return func() { unlock(); close(done) }, err
+	}
+	path := filepath.Join(t.TempDir(), "state")
+	s, err := open(path, d)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-hung; cancel() }()
+	_, err = s.TryLock(ctx, "node/0000007")
+	require.ErrorIs(t, err, context.Canceled)
+	close(back)
+	<-done
+	other, err := Open(t.Context(), path)
+	require.NoError(t, err)
+	unlock, err := other.TryLock(t.Context(), "node/0000007")
+	require.NoError(t, err)
+	unlock()
+}
+
 // newStore returns a Store on a disk whose syncs take no time, and what counts them.
 func newStore(tb testing.TB) (s *Store, syncs *int) {
 	syncs = new(int)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
@@ -16,20 +17,42 @@ import (
 // the goroutine's.
 func (s *Store) TryLock(ctx context.Context, key string) (unlock func(), err error) {
 	if err = stores.CheckKey(key); err == nil {
-		err = ctx.Err()
-	}
-	if err == nil {
-		path := s.file(key, holdFile)
-		unlock, err = tryLock(path)
-		if errors.Is(err, errBusy) {
-			err = stores.ErrLocked
-		}
-		err = s.ofCell(key, path, err)
+		unlock, err = s.waitHold(ctx, key)
 	}
 	if err != nil {
 		return nil, s.failed(ctx, "lock", key, err)
 	}
 	return unlock, nil
+}
+
+// waitHold locks the holdFile of a cell. If ctx ends first, it unlocks what a disk that
+// hangs has locked too late.
+func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
+	path := s.file(key, holdFile)
+	// One of the two below sees the other's store, and unlocking twice does no harm.
+	var locked atomic.Pointer[func()]
+	var gone atomic.Bool
+	unlock, err := stores.Wait(ctx, func() (func(), error) {
+		unlock, err := s.disk.lock(path)
+		if errors.Is(err, errBusy) {
+			err = stores.ErrLocked
+		}
+		if err != nil {
+			return nil, s.ofCell(key, path, err)
+		}
+		locked.Store(&unlock)
+		if gone.Load() {
+			unlock()
+		}
+		return unlock, nil
+	})
+	if err != nil {
+		gone.Store(true)
+		if late := locked.Load(); late != nil {
+			(*late)()
+		}
+	}
+	return unlock, err
 }
 
 // errBusy says that another opening of a file has locked it.
@@ -69,7 +92,7 @@ func (s *Store) waitLock(ctx context.Context, key string) (unlock func(), err er
 	path := s.file(key, swapFile)
 	var timer *time.Timer
 	for wait := firstTry; ; wait = min(wait*2, lastTry) {
-		unlock, err := tryLock(path)
+		unlock, err := s.disk.lock(path)
 		if !errors.Is(err, errBusy) {
 			return unlock, s.ofCell(key, path, err)
 		}

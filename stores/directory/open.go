@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"unicode"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -20,11 +21,24 @@ func init() {
 	stores.Register("file", openURL)
 }
 
-// openURL opens file:PATH or file:///PATH, with ?namespace=NAME for the directory NAME
-// below it.
+// openURL opens a URL, as the package's doc describes it.
 func openURL(ctx context.Context, url string) (stores.Store, error) {
-	refuse := func(problem string, err error) (stores.Store, error) {
-		return nil, &stores.URLError{Scheme: "file", Problem: problem, Err: err}
+	path, err := PathOf(url)
+	if err != nil {
+		return nil, err
+	}
+	return store(Open(ctx, path))
+}
+
+// PathOf returns the directory of a file: URL, relative or not. Commands that only read
+// look with it whether there is one, since [Open] would make it. The error is a
+// [*stores.URLError].
+func PathOf(url string) (string, error) {
+	refuse := func(problem string, err error) (string, error) {
+		return "", &stores.URLError{Scheme: "file", Problem: problem, Err: err}
+	}
+	if len(url) < len("file:") || !strings.EqualFold(url[:len("file:")], "file:") {
+		return refuse("it does not begin with file:", nil)
 	}
 	path, options := url[len("file:"):], ""
 	if at := strings.LastIndexByte(path, '?'); at >= 0 {
@@ -39,8 +53,11 @@ func openURL(ctx context.Context, url string) (stores.Store, error) {
 			path = volume // of file:///C:/ids
 		}
 	}
-	if path == "" {
+	switch {
+	case path == "":
 		return refuse("it names no directory; want file:PATH", nil)
+	case path[0] == '~':
+		return refuse("~ stands for no directory here; want the path in full", nil)
 	}
 	if options != "" {
 		namespace, ok := strings.CutPrefix(options, "namespace=")
@@ -52,7 +69,7 @@ func openURL(ctx context.Context, url string) (stores.Store, error) {
 		}
 		path = filepath.Join(path, namespace)
 	}
-	return store(Open(ctx, path))
+	return path, nil
 }
 
 // store keeps a nil *Store from becoming a stores.Store that is not nil.
@@ -80,6 +97,9 @@ func open(path string, d disk) (*Store, error) {
 	}
 	if path == "" {
 		return nil, unfit(path, "has no name", nil)
+	}
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		return nil, unfit(path, "has a line break or another control character in its name", nil)
 	}
 	// The process may change its working directory.
 	absolute, err := filepath.Abs(path)
@@ -164,7 +184,7 @@ func (s *Store) prepare(made bool) error {
 		}
 		// A process that has locked the cell is writing it. A file that cannot be removed
 		// concerns its own cell alone.
-		if unlock, err := tryLock(s.file(key, swapFile)); err == nil {
+		if unlock, err := s.disk.lock(s.file(key, swapFile)); err == nil {
 			_ = s.disk.remove(s.file(key, tempFile))
 			unlock()
 		}

@@ -72,7 +72,7 @@ func TestOpenRefuses(t *testing.T) {
 		"":                            "has no name",
 		file:                          "is not a directory",
 		filepath.Join(file, "state"):  "cannot be looked at",
-		filepath.Join(root, "a\x00b"): "cannot be looked at",
+		filepath.Join(root, "a\x00b"): "control character",
 		filepath.Join(root, strings.Repeat("too long", 1000)): "cannot be looked at",
 	}
 	if runtime.GOOS != "windows" {
@@ -189,15 +189,18 @@ func TestOpenByURL(t *testing.T) {
 	}
 	for url, want := range map[string]string{
 		"file:": "names no directory", "file://host/ids": "names a host", "file://host": "names a host", "file:?namespace=n": "names no directory",
-		"file:ids?other=1": "its only option is namespace=NAME", "file:ids?namespace=a/b": "holds '/'",
+		"file:~/ids": "want the path in full", "file:ids?other=1": "its only option is namespace=NAME", "file:ids?namespace=a/b": "holds '/'",
 	} {
 		_, err := stores.Open(t.Context(), url)
 		refused := new(stores.URLError)
 		require.ErrorAs(t, err, &refused, url)
 		assert.ErrorContains(t, err, want)
 	}
-	_, err := stores.Open(t.Context(), "/dev/null/ids")
-	assert.ErrorIs(t, err, directory.ErrUnfit)
+	for _, url := range []string{"/dev/null/ids", "ids\n", "file:ids\r\n", "a\x7fb"} {
+		_, err := stores.Open(t.Context(), url)
+		assert.ErrorIs(t, err, directory.ErrUnfit)
+		assert.NotContains(t, err.Error(), "\n")
+	}
 }
 
 func TestDefaultPath(t *testing.T) {

@@ -174,6 +174,12 @@ func testDurability(t *testing.T, s *server) {
 		assert.ErrorIs(t, err, stores.ErrForgets)
 		assert.ErrorContains(t, err, "MyISAM")
 	}
+	// A server that makes every table with another engine.
+	s.exec(t, "SET GLOBAL enforce_storage_engine = MyISAM")
+	_, err = stores.Open(within(t), s.url("table=fresh"))
+	assert.ErrorIs(t, err, stores.ErrForgets)
+	assert.ErrorContains(t, err, "enforce_storage_engine is MyISAM")
+	s.exec(t, "SET GLOBAL enforce_storage_engine = NULL")
 	defer s.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	s.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
 	promises, err = open(t, s.url()).Durability(within(t))

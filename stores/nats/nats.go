@@ -231,13 +231,6 @@ func (b *bucket) swap(ctx context.Context, key string, version uint64, text []by
 	return b.put(ctx, key, revision, text)
 }
 
-// again reports whether ctx has time for another attempt: it has, unless it has no
-// deadline.
-func again(ctx context.Context) bool {
-	_, ok := ctx.Deadline()
-	return ok
-}
-
 // Durability looks at the bucket, if there is one, in one round trip.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	found := stores.Durability{Unknown: []string{

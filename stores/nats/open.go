@@ -147,7 +147,7 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		case r := <-done:
 			// Any other answer than that of no server is final, such as that of a wrong
 			// password.
-			if !errors.Is(r.err, natsgo.ErrNoServers) || !again(ctx) || pause(ctx, wait) != nil {
+			if !errors.Is(r.err, natsgo.ErrNoServers) || pause(ctx, wait) != nil {
 				return r.conn, r.err
 			}
 		case <-ctx.Done():

@@ -109,6 +109,9 @@ WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, sc
 	if err != nil {
 		return found, err
 	}
+	if v := set["enforce_storage_engine"]; v != "" && !strings.EqualFold(v, "InnoDB") && !engine.Valid {
+		found.Forgets = append(found.Forgets, fmt.Sprintf("enforce_storage_engine is %s, so that the table would be made with it, and a killed server can lose writes: set it to InnoDB", v))
+	}
 	if engine.Valid && !strings.EqualFold(engine.String, "InnoDB") {
 		found.Forgets = append(found.Forgets, fmt.Sprintf("table %s has the engine %s, so that a killed server can lose writes: ALTER TABLE %s ENGINE=InnoDB", table, engine.String, table))
 	}
@@ -117,18 +120,19 @@ WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, sc
 
 func mysqlSettings(ctx context.Context, db *sql.DB) (map[string]string, error) {
 	rows, err := db.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN (
-  'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait')`)
+  'innodb_flush_log_at_trx_commit', 'enforce_storage_engine', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait')`)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	set := make(map[string]string)
 	for rows.Next() {
-		var name, value string
+		var name string
+		var value sql.NullString
 		if err := rows.Scan(&name, &value); err != nil {
 			return nil, err
 		}
-		set[name] = value
+		set[name] = value.String
 	}
 	return set, rows.Err()
 }
