@@ -38,6 +38,8 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 	switch {
 	case k.held != nil:
 		node = k.held.Node
+	case len(k.claims) > 0: // they may have landed
+		node = k.claims[len(k.claims)-1].Node
 	case k.raise == nil:
 		return nil
 	}

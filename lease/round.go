@@ -90,8 +90,11 @@ func (k *Keeper) read(ctx context.Context, s *protocol.State) (protocol.Read, er
 		return k.readHeld(ctx, s, s.Raise.Node)
 	case s.Held != nil && k.doubt:
 		return k.readHeld(ctx, s, s.Held.Node)
-	case s.Held != nil, s.Closing:
+	case s.Held != nil:
 		return protocol.Read{}, nil
+	case s.Closing:
+		landed, err := k.readClaimed(ctx)
+		return protocol.Read{Claimed: landed}, err
 	}
 	return k.readFree(ctx, s)
 }
@@ -154,7 +157,7 @@ func (k *Keeper) adopt(ctx context.Context, d protocol.Decision) (again bool, er
 		return false, err
 	}
 	k.hold(d.Held, unlock)
-	return false, nil
+	return k.closed, nil
 }
 
 func (k *Keeper) extend(ctx context.Context, d protocol.Decision) (again bool, err error) {

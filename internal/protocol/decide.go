@@ -127,8 +127,6 @@ func Decide(s State, r Read) Decision {
 		return s.lift(r.Held)
 	case s.Held != nil:
 		return s.keep(r.Held)
-	case s.Closing:
-		return Decision{Kind: Nothing}
 	}
 	return s.claim(r)
 }
@@ -184,6 +182,9 @@ func (s State) claim(r Read) Decision {
 				return Decision{Kind: Adopt, Node: c.Node, Held: Held{Node: c.Node, Version: c.Version, Floor: p.Floor, Limit: c.Record.Limit}}
 			}
 		}
+	}
+	if s.Closing {
+		return Decision{Kind: Nothing}
 	}
 	best, rank := s.Choose(r.Cells)
 	switch {
