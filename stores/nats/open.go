@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -128,9 +129,10 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		conn *natsgo.Conn
 		err  error
 	}
+	var last error // of the last attempt
 	for wait := firstWait; ; wait *= 2 {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, cmp.Or(last, err)
 		}
 		done := make(chan result)
 		go func() {
@@ -145,13 +147,13 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		}()
 		select {
 		case r := <-done:
-			// Any other answer than that of no server is final, such as that of a wrong
-			// password.
+			// Only the absence of a server may pass. A wrong password does not.
 			if !errors.Is(r.err, natsgo.ErrNoServers) || pause(ctx, wait) != nil {
 				return r.conn, r.err
 			}
+			last = r.err
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, cmp.Or(last, ctx.Err())
 		}
 	}
 }
