@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,9 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	conn, err := connect(ctx, u, options)
+	if errors.Is(err, natsgo.ErrAuthorization) {
+		err = fmt.Errorf("%w: %w", stores.ErrDenied, err)
+	}
 	if err != nil {
 		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), err)
 	}
