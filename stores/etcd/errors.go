@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -29,8 +28,16 @@ func why(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ctx.Err(), message) // not %w twice: the driver would take gRPC's out
 }
 
-// denied are the server's refusals of a user, a password or a right.
-var denied = []error{rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied}
+// denied makes the server's refusal of a user, a password or a right wrap
+// [stores.ErrDenied].
+func denied(err error) error {
+	refused, _ := errors.AsType[rpctypes.EtcdError](err)
+	switch refused {
+	case rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied:
+		return fmt.Errorf("%w: %w", stores.ErrDenied, err)
+	}
+	return err
+}
 
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	// Both gRPC and the server, which is told the deadline, say in their own words that
@@ -43,8 +50,5 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	if ended != nil && !errors.Is(err, ended) && !errors.Is(err, stores.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	if refused, ok := errors.AsType[rpctypes.EtcdError](err); ok && slices.Contains(denied, error(refused)) {
-		err = fmt.Errorf("%w: %w", stores.ErrDenied, err)
-	}
-	return stores.Failed(ctx, stores.At("etcd", s.endpoints()...), op, key, s.namespace, err)
+	return stores.Failed(ctx, stores.At("etcd", s.endpoints()...), op, key, s.namespace, denied(err))
 }

@@ -1,8 +1,10 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +47,9 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	conn, err := connect(ctx, u, options)
+	if errors.Is(err, natsgo.ErrAuthorization) {
+		err = fmt.Errorf("%w: %w", stores.ErrDenied, err)
+	}
 	if err != nil {
 		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), err)
 	}
@@ -128,9 +133,10 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		conn *natsgo.Conn
 		err  error
 	}
+	var last error // of the last attempt
 	for wait := firstWait; ; wait *= 2 {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, cmp.Or(last, err)
 		}
 		done := make(chan result)
 		go func() {
@@ -145,13 +151,13 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		}()
 		select {
 		case r := <-done:
-			// Any other answer than that of no server is final, such as that of a wrong
-			// password.
+			// Only the absence of a server may pass. A wrong password does not.
 			if !errors.Is(r.err, natsgo.ErrNoServers) || pause(ctx, wait) != nil {
 				return r.conn, r.err
 			}
+			last = r.err
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, cmp.Or(last, ctx.Err())
 		}
 	}
 }

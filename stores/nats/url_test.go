@@ -1,12 +1,14 @@
 package nats
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -58,5 +60,15 @@ func TestBadArguments(t *testing.T) {
 		if _, err := swapCell(limited(t), s, stores.Cell{Key: key}, nil); err == nil || errors.Is(err, stores.ErrConflict) {
 			t.Errorf("Swap(%q): %v", key, err)
 		}
+	}
+}
+
+// The message at the end of the deadline says what the last attempt met.
+func TestDownIsNamed(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := stores.Open(ctx, "nats://127.0.0.1:1")
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no servers available") {
+		t.Error(err)
 	}
 }

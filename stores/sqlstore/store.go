@@ -140,6 +140,9 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 // them all, and drops the rest.
 func bound(b string) string {
 	const bytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz{"
+	if b == "" {
+		return bytes[:1] // a server can take the empty string for NULL, which compares with nothing
+	}
 	for i := range len(b) {
 		next := strings.IndexFunc(bytes, func(r rune) bool { return byte(r) >= b[i] })
 		if next < 0 {
