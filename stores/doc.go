@@ -1,11 +1,11 @@
-// Package stores keeps cells: small values by key, changed by compare-and-swap. It is
-// all that the grants of packages lease and sequence need from a database.
+// Package stores keeps cells: small values by key, changed by compare-and-swap. Package
+// lease needs nothing else from a database.
 //
 // You need these names:
 //
 //   - [Open]: opens a store by its URL, or a directory by its path.
-//   - [Store]: what an engine does. Implement it for an engine of your own.
-//   - [ErrConflict]: the cell has another version than the caller thought.
+//   - [Store]: the interface of engines. Implement it for your own engine.
+//   - [ErrConflict]: the cell has another version than the caller expected.
 //   - [CheckDurability]: asks an engine whether it forgets acknowledged writes.
 //
 // Engines register themselves when they are imported, as drivers of database/sql do:

@@ -12,12 +12,12 @@ import (
 )
 
 // Durability asks the server for its settings, in two round trips. Settings that the
-// server does not tell, as many rented servers do not, are unknown.
+// server does not report, as with many rented servers, are unknown.
 //
-// With appendfsync everysec or no, the process of the server can be killed: the system
-// has what was acknowledged. (While a sync takes longer than a second, everysec
-// acknowledges up to two seconds of writes that the system has not got.) So both are
-// risks, and appendonly no forgets.
+// With appendfsync everysec or no, acknowledged writes survive when the process of the
+// server is killed: the operating system has them. (While a sync takes longer than a
+// second, everysec acknowledges up to two seconds of writes that the operating system does
+// not have.) So both are risks, and appendonly no forgets.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	promises, err := stores.Wait(ctx, func() (stores.Durability, error) { return s.durability(ctx) })
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Dialect is the difference between the servers, as [PostgreSQL] and [MySQL] return it.
+// Dialect has the differences between the servers. [PostgreSQL] and [MySQL] return one.
 type Dialect struct {
 	name string // in errors
 
@@ -25,7 +25,7 @@ type Dialect struct {
 	guarded    bool             // insert and update do nothing in a session that commits nothing
 	noTable    func(error) bool // the error says that the table does not exist
 	duplicate  func(error) bool // the error of an insert says that there is such a row
-	rolledBack func(error) bool // the error says that another transaction was preferred, and nothing written
+	rolledBack func(error) bool // the error says that the transaction was rolled back, and nothing written
 
 	durability func(ctx context.Context, db *sql.DB, table string) (stores.Durability, error)
 }
