@@ -12,7 +12,7 @@ import (
 
 // Reserve keeps the node numbers from to to, both included, for systems that do not use
 // this store: no process claims them before until, and IDs that are issued with them later
-// are of the time after it. Choose a date by which the last of those systems is surely gone.
+// have times after it. Choose a date by which the last of those systems has ended.
 //
 // A reservation that exists is extended; until does not shorten one. A number that is held,
 // or whose last grant has not ended by the clock, is refused, with an error that wraps
@@ -78,7 +78,7 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 		r := protocol.Record{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Layout: k.spec}
 		_, err = k.swapKey(ctx, protocol.NodeKey(node), cell.Version, k.encode(r))
 		if !errors.Is(err, stores.ErrConflict) {
-			return err // of unknown outcome: the next call tells
+			return err // of unknown outcome: a second call repeats it
 		}
 	}
 	return k.busy()

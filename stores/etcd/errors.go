@@ -13,9 +13,9 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// why returns an error with which a request has ended, and makes it wrap the end of the
-// context if that is what ended it. The driver would return the context's error alone; only gRPC's
-// tells what was waited for, such as a connection that is refused.
+// why returns the error of a request, and makes it wrap the context's error if the context
+// has ended the request. The driver would return the context's error alone; only gRPC's
+// error names the cause, such as a refused connection.
 func why(ctx context.Context, err error) error {
 	code := status.Code(err)
 	if code != codes.DeadlineExceeded && code != codes.Canceled || ctx.Err() == nil {
@@ -40,8 +40,8 @@ func denied(err error) error {
 }
 
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	// Both gRPC and the server, which is told the deadline, say in their own words that
-	// the context has ended, the latter perhaps a moment before it has.
+	// gRPC and the server, which knows the deadline, report the end of the context by their
+	// own errors. The server's may come a moment before the end.
 	ended := ctx.Err()
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 10*time.Millisecond && ended == nil ||
 		status.Code(err) == codes.DeadlineExceeded {

@@ -73,13 +73,13 @@ func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
 		natsgo.Name("tickflake"),
 		natsgo.MaxReconnects(-1),
 		natsgo.ReconnectWait(250 * time.Millisecond),
-		// A connection whose other end has vanished is given up after 15 s.
+		// A connection whose other end has vanished is closed after 15 s.
 		natsgo.PingInterval(5 * time.Second),
 		natsgo.MaxPingsOutstanding(2),
-		// Fail at once while there is no connection, so that no old write is sent when
-		// there is one again.
+		// Without a connection a write fails at once, so that no old write is sent after
+		// the next connect.
 		natsgo.ReconnectBufSize(-1),
-		// Otherwise the driver prints the errors, which the methods return.
+		// Otherwise the driver prints errors that the methods return anyway.
 		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}),
 	}
 	switch {
@@ -109,7 +109,7 @@ func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
 	return append(options, natsgo.Secure(config)), nil
 }
 
-// tryCredentials reads the file as the driver does when it connects.
+// tryCredentials reads the file, as the driver does at each connect.
 func tryCredentials(creds natsgo.Option) error {
 	var options natsgo.Options
 	if err := creds(&options); err != nil {
