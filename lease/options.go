@@ -84,7 +84,7 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // WithNode claims the node number that source gives, in place of any that is free.
 // On a [stores.Locker] the claim fails while another living process holds that number. On
 // other stores it takes the number over, and the process that held it ends with an error
-// that wraps [ErrHeld] when its grant is used up: the last to start wins, and no ID is
+// that wraps [ErrLost] when its grant is used up: the last to start wins, and no ID is
 // issued twice even so.
 //
 // After a crash the number begins where the grant of the process that crashed ended, up

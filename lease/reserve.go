@@ -12,9 +12,9 @@ import (
 
 // Reserve keeps the node numbers from to to, both included, for systems that do not use
 // this store: no process claims them before until, and IDs that are issued with them later
-// are of the time after it. Choose a date by which the last of those systems is surely gone.
+// have no time before it. Choose a date by which the last of those systems is surely gone.
 //
-// A reservation that exists is extended; until does not shorten one. Numbers that are held
+// An earlier reservation is lengthened; until does not shorten one. Numbers that are held
 // are refused, with an error that wraps [ErrHeld]: those before it are reserved by then, and
 // calling again does no harm. The only options that count are [WithLayout], [WithOwner],
 // [WithClock] and [WithTimeout]. Other errors are those of [Claim].
@@ -37,7 +37,11 @@ func Reserve(ctx context.Context, store stores.Store, from, to int64, until time
 	if _, err := k.checkLayout(ctx); err != nil {
 		return err
 	}
-	limit := min(k.tickOf(until)+1, k.end()) // the first tick that begins after until
+	limit := k.tickOf(until)
+	if k.time(limit).Before(until) {
+		limit++ // the first tick that does not begin before until
+	}
+	limit = min(limit, k.end())
 	for node := from; node <= to; node++ {
 		if err := k.reserve(ctx, node, limit); err != nil {
 			return err

@@ -30,7 +30,7 @@
 // client cannot ask for; disks that lie about syncing; deleting keys; and restoring a
 // snapshot, which takes the fleet back to an older state. After a restore, start no
 // process of the fleet before the time of the last write that the snapshot does not have,
-// plus one window of the lease; if clocks have run ahead, before the latest of theirs.
+// plus one window of the lease; if a clock of the fleet ran ahead, wait until the time that it showed has passed, too.
 //
 // A version is drawn at random and kept beside the value, since etcd's revisions go back
 // with a snapshot.
