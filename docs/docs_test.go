@@ -225,15 +225,19 @@ func TestGoBlocks(t *testing.T) {
 	assert.Greater(t, parsed, 5)
 }
 
-// TestReadmeProgram builds the program of the README, as a user would have it.
+// TestReadmeProgram builds the function of the README, as a user would have it.
 func TestReadmeProgram(t *testing.T) {
-	block := regexp.MustCompile("(?ms)^```go\n(package main\n.*?)^```").FindStringSubmatch(read(t, "README.md"))
+	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```").FindStringSubmatch(read(t, "README.md"))
 	require.NotNil(t, block)
+	program := `package main
+import ("context"; "os/signal"; "syscall"; "time"; "github.com/tickflake/tickflake/generator")
+func main() { _ = run(func(context.Context, *generator.Generator) error { return nil }) }
+` + block[1]
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	dir := t.TempDir()
 	source := filepath.Join(dir, "main.go")
-	require.NoError(t, os.WriteFile(source, []byte(block[1]), 0o600))
+	require.NoError(t, os.WriteFile(source, []byte(program), 0o600))
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, "internal", "readme", "main.go"): source}})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
