@@ -164,7 +164,7 @@ func TestOperate(t *testing.T) {
 			}
 		}
 	}
-	for _, other := range []string{"docs/operate.md", "docs/faq.md", "docs/faults.md", "docs/strategy.md", "docs/safety.md", "docs/migrate/README.md"} {
+	for _, other := range pages(t) {
 		for _, named := range regexp.MustCompile("`\\*?(\\w+\\.(?:Err\\w+|\\w+Error))`").FindAllStringSubmatch(read(t, other), -1) {
 			assert.True(t, known[named[1]], "%s names %s, which does not exist", other, named[1])
 		}

@@ -92,7 +92,7 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 		"u:s3cret@x://h":            "begins with no scheme",
 		"5x://h":                    "begins with no scheme",
 		"mongodb://u:s3cret@h":      `unknown scheme "mongodb"; want file:PATH, or one of etcd`,
-		"etcd://h":                  `does not import the engine for etcd URLs; add import _ "github.com/tickflake/tickflake/stores/etcd"`,
+		"etcd://h":                  `does not import the engine for etcd URLs; add import _ "github.com/tickflake/tickflake/stores/etcd" and run go get github.com/tickflake/tickflake/stores/etcd`,
 		"ZKS://h":                   "stores/zookeeper",
 		"test://h?forgetful=s3cret": "want forgetful=allow",
 		"test://h?forgetful":        "want forgetful=allow",
