@@ -164,8 +164,10 @@ func TestOperate(t *testing.T) {
 			}
 		}
 	}
-	for _, named := range regexp.MustCompile("`\\*?(\\w+\\.(?:Err\\w+|\\w+Error))`").FindAllStringSubmatch(page, -1) {
-		assert.True(t, known[named[1]], "docs/operate.md names %s, which does not exist", named[1])
+	for _, other := range pages(t) {
+		for _, named := range regexp.MustCompile("`\\*?(\\w+\\.(?:Err\\w+|\\w+Error))`").FindAllStringSubmatch(read(t, other), -1) {
+			assert.True(t, known[named[1]], "%s names %s, which does not exist", other, named[1])
+		}
 	}
 }
 

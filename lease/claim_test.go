@@ -84,7 +84,7 @@ func TestNoFreeNodeError(t *testing.T) {
 	_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, small(2))...)
 	var full *lease.NoFreeNodeError
 	require.ErrorAs(t, err, &full)
-	require.Equal(t, lease.NoFreeNodeError{Held: 4, Nodes: 4, Soonest: noon.Add(time.Minute)}, *full)
+	require.Equal(t, lease.NoFreeNodeError{Held: 4, Nodes: 4, Soonest: noon.Add(2 * time.Minute)}, *full)
 
 	// With a deadline it waits; meanwhile nobody extends, and so all are dead.
 	clock.AutoAdvance(true)

@@ -18,8 +18,9 @@ var (
 	// ErrLost is wrapped by [Keeper.Err] if there will be no further grant, ever. A call
 	// that waits for a grant ends with it.
 	ErrLost = errors.New("lost for good")
-	// ErrHeld: another living process holds the node number or has taken it, or the number is
-	// reserved. [Claim] tries again while its context has time left.
+	// ErrHeld: the node number is held by another living process, or reserved. [Claim] tries
+	// again while its context has time left. If a process took the number over, the error
+	// wraps [ErrLost] as well.
 	ErrHeld = errors.New("node number is held")
 	// ErrSkew: the clock is far from the fleet's, and [WithFleetCheck] is strict.
 	ErrSkew = errors.New("clock is far from the fleet's")
@@ -37,7 +38,7 @@ var (
 	// until it expires. There is no other effect.
 	ErrNotReleased = errors.New("node number was not released")
 	// ErrNeverClaimed: a node number has no cell in the store.
-	ErrNeverClaimed = errors.New("node number was never claimed here: is it the right store and namespace?")
+	ErrNeverClaimed = errors.New("was never claimed in this store: check the store and the namespace")
 )
 
 // OptionError reports an option that [Claim] or [Reserve] refuses. A program that takes its
@@ -57,15 +58,15 @@ func (e *OptionError) Unwrap() error { return e.Err }
 type NoFreeNodeError struct {
 	Held    int64     // node numbers that are held, reserved or damaged
 	Nodes   int64     // node numbers that the layout has
-	Soonest time.Time // the earliest limit among them, or zero if none is known; that number is free a window later
+	Soonest time.Time // when the first of them is free unless its process extends it, or zero if that is unknown
 }
 
 func (e *NoFreeNodeError) Error() string {
-	until := ""
+	soonest := ""
 	if !e.Soonest.IsZero() {
-		until = fmt.Sprintf(", the first of them until %s and a window longer, unless it is extended", e.Soonest.UTC().Format(time.RFC3339))
+		soonest = fmt.Sprintf(", and the first is free at %s unless its process extends it", e.Soonest.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("no free node number: %d of %d are held%s: wait with a context that has a later deadline, end processes, or stop the whole fleet and move it to a layout with more node bits", e.Held, e.Nodes, until)
+	return fmt.Sprintf("no free node number: %d of %d are held%s: wait by a context with a deadline of at least 2 windows, end processes, or stop the whole fleet and move it to a layout with more node bits", e.Held, e.Nodes, soonest)
 }
 
 // LayoutMismatchError reports a store whose cells are for IDs of another layout: in the
@@ -106,6 +107,13 @@ func heldError(node int64, owner string, more ...error) error {
 	return &wrapped{
 		text: fmt.Sprintf("node number %d is held by %s: end that, or give each process a number of its own", node, owner),
 		errs: append([]error{ErrHeld}, more...),
+	}
+}
+
+func reservedError(node int64, until string) error {
+	return &wrapped{
+		text: fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, until),
+		errs: []error{ErrHeld},
 	}
 }
 

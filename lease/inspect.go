@@ -92,9 +92,9 @@ func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, 
 //
 // It is safe even if the holder is still alive. It does not lower the limit of
 // the cell, so the next holder begins where this holder's grant ends; this holder issues
-// the rest of its grant, finds at its next extension that the cell was changed, and claims
-// another number. A holder that has pinned the number by [WithNode] ends with an error that
-// wraps [ErrHeld] when its grant is used up.
+// the rest of that, finds at its next extension that the cell was changed, and claims
+// another number. One that had to have this number ends with an error that wraps [ErrLost]
+// when its grant is used up.
 //
 // It does nothing to a released number. The error wraps
 //
@@ -118,7 +118,7 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	case err != nil:
 		return damagedError(node, err)
 	case r.Reserved:
-		return heldError(node, "a reservation until "+r.Until)
+		return reservedError(node, r.Until)
 	case r.Holder == "":
 		return nil
 	}
@@ -157,7 +157,7 @@ func readCell(ctx context.Context, store stores.Store, node int64) (stores.Cell,
 	case err != nil:
 		return stores.Cell{}, &storeError{op: "read", key: key, err: err}
 	case cell.Version == 0:
-		return stores.Cell{}, &wrapped{text: fmt.Sprintf("%v (%d)", ErrNeverClaimed, node), errs: []error{ErrNeverClaimed}}
+		return stores.Cell{}, &wrapped{text: fmt.Sprintf("node number %d %v", node, ErrNeverClaimed), errs: []error{ErrNeverClaimed}}
 	}
 	return cell, nil
 }

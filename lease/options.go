@@ -84,8 +84,8 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // WithNode claims the node number that source gives, instead of any free number.
 // On a [stores.Locker] the claim fails while another living process holds that number. On
 // other stores it takes the number over, and the process that held it ends with an error
-// that wraps [ErrHeld] when its grant is used up: the last process to start wins, and still no ID
-// is issued twice.
+// that wraps [ErrLost] when its grant is used up: the last to start wins, and no ID is
+// issued twice even so.
 //
 // After a crash the number begins where the grant of the crashed process ended, up
 // to a window ahead of the clock, and a window further with each crash in a row.

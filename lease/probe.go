@@ -17,8 +17,8 @@ type probe struct {
 	block       int64 // the length of the next block
 	cells       []protocol.Cell
 	others      int64  // numbers that are held, reserved or damaged
-	soonest     uint64 // the earliest limit among those held, or 0
-	why         error  // why the last candidate failed
+	soonest     uint64 // the first tick at which one of those held may be free, or 0
+	why         error  // why the last number was not to be had
 
 	locked int64 // the number that is locked, or -1
 	unlock func()
@@ -179,8 +179,15 @@ func (p *probe) add(s *protocol.State, k *Keeper, cells []protocol.Cell) {
 
 func (p *probe) count(cell protocol.Cell) {
 	p.others++
-	if limit := cell.Record.Limit; !cell.Damaged && limit > 0 && (p.soonest == 0 || limit < p.soonest) {
-		p.soonest = limit
+	if cell.Damaged || cell.Record.Limit == 0 {
+		return
+	}
+	free := cell.Record.Limit
+	if cell.Record.Holder != "" {
+		free += cell.Record.Window // others wait for so long after the limit
+	}
+	if p.soonest == 0 || free < p.soonest {
+		p.soonest = free
 	}
 }
 

@@ -14,10 +14,11 @@ import (
 // this store: no process claims them before until, and IDs that are issued with them later
 // have times after it. Choose a date by which the last of those systems has ended.
 //
-// A reservation that exists is extended; until does not shorten one. A number that is held,
-// or whose last grant has not ended by the clock, is refused, with an error that wraps
-// [ErrHeld]: the numbers before it are reserved by then, and calling again does no harm. The only options that count are [WithLayout], [WithOwner],
-// [WithClock] and [WithTimeout]. Other errors are those of [Claim].
+// An earlier reservation is lengthened, and never shortened. A number that is held, or
+// whose last grant has not ended by the clock, is refused, with an error that wraps
+// [ErrHeld]: the numbers before it are then reserved, and a second call does no harm. Only
+// the options [WithLayout], [WithOwner], [WithClock] and [WithTimeout] count. Other errors
+// are those of [Claim].
 func Reserve(ctx context.Context, store stores.Store, from, to int64, until time.Time, options ...Option) error {
 	if err := checkArguments("Reserve", ctx, store); err != nil {
 		return err
@@ -37,7 +38,11 @@ func Reserve(ctx context.Context, store stores.Store, from, to int64, until time
 	if _, err := k.checkLayout(ctx); err != nil {
 		return err
 	}
-	limit := min(k.tickOf(until)+1, k.end()) // the first tick that begins after until
+	limit := k.tickOf(until)
+	if k.time(limit).Before(until) {
+		limit++ // the first tick that does not begin before until
+	}
+	limit = min(limit, k.end())
 	for node := from; node <= to; node++ {
 		if err := k.reserve(ctx, node, limit); err != nil {
 			return err

@@ -54,7 +54,7 @@ func TestReserve(t *testing.T) {
 			require.EqualValues(t, 4, full.Held)
 			_, err = lease.Claim(t.Context(), store(), append(options, lease.WithNode(lease.NodeNumber(1)))...)
 			require.ErrorIs(t, err, lease.ErrHeld)
-			require.ErrorContains(t, err, "reservation until "+holdings[1].Limit.Format("2006-01-02"))
+			require.ErrorContains(t, err, "reserved until "+holdings[1].Limit.Format("2006-01-02"))
 			require.ErrorIs(t, lease.ForceRelease(t.Context(), store(), 1), lease.ErrHeld)
 
 			// A later date extends it, an earlier one changes nothing.

@@ -335,7 +335,7 @@ func (k *Keeper) full() error {
 	p := k.probe
 	if k.pinned() {
 		if len(p.cells) == 1 && p.cells[0].Record.Reserved && !p.cells[0].Taken {
-			return heldError(k.node, "a reservation until "+k.time(p.cells[0].Record.Limit).Format(timeFormat))
+			return reservedError(k.node, k.time(p.cells[0].Record.Limit).Format(timeFormat))
 		}
 		owner := ""
 		if errors.Is(p.why, stores.ErrLocked) && len(p.cells) == 1 {

@@ -193,7 +193,7 @@ func schemeOf(url string) (string, error) {
 	_, known := engines[first]
 	switch {
 	case strings.ContainsAny(path, ":@,?\x00"), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
-		return refuse("it has no scheme, and looks like a host; want SCHEME://HOST, or file:PATH for a directory")
+		return refuse("it has no scheme, and looks like a host; want SCHEME://HOST, such as etcd://localhost:2379, or file:PATH for a directory")
 	case first != "" && first[0] == '~':
 		return refuse("~ stands for no directory here; want the path in full")
 	}
@@ -203,13 +203,14 @@ func schemeOf(url string) (string, error) {
 // unknown returns the error for a scheme that no engine is registered for.
 func unknown(scheme string) error {
 	if name, ok := engines[scheme]; ok {
-		what := scheme + " URLs"
-		if scheme == "" {
-			what = "directories"
+		module := "github.com/tickflake/tickflake/stores/" + name
+		problem := fmt.Sprintf("the program does not import the engine for %s URLs; add import _ %q and run go get %s, since it is a module of its own", scheme, module, module)
+		if name == "directory" {
+			problem = fmt.Sprintf("the program does not import the engine for directories; add import _ %q", module)
 		}
-		return &URLError{Scheme: scheme, Problem: fmt.Sprintf("the program does not import the engine for %s; add import _ %q", what, "github.com/tickflake/tickflake/stores/"+name)}
+		return &URLError{Scheme: scheme, Problem: problem}
 	}
-	return &URLError{Problem: "unknown scheme; want file:PATH, or one of etcd, etcds, zk, zks, postgres, mysql, redis, rediss, nats and tls before ://"}
+	return &URLError{Problem: fmt.Sprintf("unknown scheme %q; want file:PATH, or one of etcd, etcds, zk, zks, postgres, mysql, redis, rediss, nats and tls before ://", scheme)}
 }
 
 // cutConsent takes the option forgetful out of a URL.

@@ -9,7 +9,7 @@
 //   - [Reject]: neither wait nor run ahead of the clock.
 //   - [Chain]: try several in order. ([PerCause] takes one strategy per cause.)
 //
-// A generator hands out slots in order, so many per tick. Two things put the next slot
+// A generator hands out slots in order. Each tick has the same number of slots. Two things put the next slot
 // ahead of the clock: the sequence ran out inside this tick ([Exhausted]), or the clock
 // reads earlier than the last slot issued ([Behind]), after a step back, a restart or an
 // earlier borrow. The lead is the distance from the clock to the next slot.
@@ -18,8 +18,8 @@
 // future, or reject the call. It is a pure function without a clock, a wait or a state, so
 // one value serves any number of generators and goroutines, and a table tests it.
 //
-// A strategy chooses between delay, error and early timestamps. With none of them does a
-// generator issue a slot twice.
+// A strategy chooses between delay, error and early timestamps. A generator
+// issues no slot twice with any strategy.
 package strategies
 
 import (

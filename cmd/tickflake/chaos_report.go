@@ -27,13 +27,14 @@ func (k *chaos) writer() reportWriter {
 	case formatJUnit:
 		return &junitReports{w: k.out}
 	}
-	return &tableReports{w: k.out}
+	return &tableReports{w: k.out, whole: k.script == "" && len(k.faults) == 0}
 }
 
 // tableReports writes a table for each report, and the violations below it.
 type tableReports struct {
 	w                     *bufio.Writer
-	kept, broken, skipped int // scenarios so far
+	kept, broken, skipped int  // scenarios so far
+	whole                 bool // the run is of all scripts of the catalogue
 }
 
 func (t *tableReports) write(r report) error {
@@ -82,8 +83,15 @@ func (t *tableReports) end() error {
 	if t.kept+t.broken+t.skipped == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(t.w, "\n%d ✓, %d ✗, %d -\n", t.kept, t.broken, t.skipped)
-	return err
+	fmt.Fprintf(t.w, "\n%d ✓, %d ✗, %d -\n", t.kept, t.broken, t.skipped)
+	if t.whole {
+		var faults []string
+		for _, e := range elsewhere {
+			faults = append(faults, e.Fault)
+		}
+		fmt.Fprintf(t.w, "not run: %s. No script can express them; in the sources, run go test ./chaos_test\n", strings.Join(faults, ", "))
+	}
+	return nil // a failed write shows when the output is flushed
 }
 
 // title is the fault, if there is one, and the name.

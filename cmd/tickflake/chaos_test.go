@@ -117,6 +117,9 @@ func TestChaosCatalogue(t *testing.T) {
 3 ✓, 0 ✗, 0 -
 $`, got.out)
 	assert.NotRegexp(t, `(?m) $`, got.out, "blanks at the end of a line")
+
+	whole := tickflake("chaos", "--strategy", "wait", "--clock", "mono")
+	assert.Contains(t, whole.out, " -\nnot run: F14, F15, F19, F20. ")
 }
 
 // By hand, a node number has no state that a restart could go on from.

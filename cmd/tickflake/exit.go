@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -67,11 +68,28 @@ func conclude(stderr io.Writer, cmd *cobra.Command, err error) int {
 
 // complain writes an error. It may quote text that another process wrote to a store.
 func complain(stderr io.Writer, err error) {
-	lines := strings.Split(err.Error(), "\n")
+	lines := strings.Split(textOf(err), "\n")
 	for i, line := range lines {
 		lines[i] = visible(strings.ReplaceAll(line, "\t", "  "))
 	}
 	fmt.Fprintf(stderr, "tickflake: %s\n", strings.Join(lines, "\n"))
+}
+
+// textOf returns the text of an error. Drivers repeat the end of --timeout anywhere in
+// their errors; here it comes first, and once.
+func textOf(err error) string {
+	text := err.Error()
+	timeout, ok := errors.AsType[*timeoutError](err)
+	if !ok {
+		return text
+	}
+	for _, said := range []string{timeout.Error(), context.DeadlineExceeded.Error()} {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, said+": ", ""), ": "+said, "")
+	}
+	if text == timeout.Error() {
+		return text
+	}
+	return timeout.Error() + ": " + text
 }
 
 // configError turns an error of [generator.New] or [lease.Claim] into one that names the

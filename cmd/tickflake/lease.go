@@ -28,7 +28,8 @@ A node number is
   held       by a process. In a directory that process is alive; elsewhere it may be
              alive until one window after UNTIL
   released   by its last process, and free
-  expired    its last process ended without a release, or its host is gone; free
+  expired    its last process ended without a release: in a directory at once,
+             elsewhere one window after UNTIL; free
   reserved   until UNTIL, see 'tickflake lease reserve'
   damaged    its cell cannot be read: no process claims or overwrites it
 

@@ -63,7 +63,7 @@ func (l *leases) check(ctx context.Context) error {
 	case len(d.Forgets) > 0:
 		return errReported
 	case len(d.Risks)+len(d.Unknown) == 0:
-		_, err = fmt.Fprintln(l.out, "no setting of the store is known to lose acknowledged writes")
+		_, err = fmt.Fprintf(l.out, "%s: no setting is known to lose acknowledged writes\n", visible(l.place.name(*l.layout)))
 	}
 	return err
 }

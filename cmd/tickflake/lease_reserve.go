@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ const leaseReserveHelp = `Reserve node numbers for systems that do not use this 
 generator during a migration: no process claims them before the date.
 
 NODES is a number, or a range such as 0-3. DATE is 2026-12-31 (to its end, in UTC)
-or 2026-12-31T12:00:00Z. A reservation can be extended and not shortened. Numbers
+or 2026-12-31T12:00:00Z. A reservation can be lengthened and not shortened. Numbers
 that are held are refused. The layout is the one of the store, or in an empty
 store --layout.`
 
@@ -53,11 +54,17 @@ func newLeaseReserve(c *console) *cobra.Command {
 }
 
 func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, layoutGiven bool) error {
+	var reserved []lease.Holding
 	err := l.with(ctx, func(ctx context.Context, store stores.Store) error {
 		err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout))
 		var other *lease.LayoutMismatchError
 		if errors.As(err, &other) && !layoutGiven {
 			err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs))
+		}
+		for node := from; err == nil && node <= to; node++ {
+			var h lease.Holding
+			h, err = lease.InspectNode(ctx, store, node)
+			reserved = append(reserved, h)
 		}
 		return err
 	})
@@ -68,12 +75,19 @@ func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, l
 		}
 		return err
 	}
-	nodes := fmt.Sprintf("node number %d is", from)
-	if to > from {
-		nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
+	// A limit that was later stays as it was.
+	kept := slices.DeleteFunc(slices.Clone(reserved), func(h lease.Holding) bool { return h.Limit.Sub(until) < h.Layout.Tick })
+	if len(kept) < len(reserved) {
+		nodes := fmt.Sprintf("node number %d is", from)
+		if to > from {
+			nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
+		}
+		fmt.Fprintf(l.out, "%s reserved until %s\n", nodes, until.Format(untilFormat))
 	}
-	_, err = fmt.Fprintf(l.out, "%s reserved until %s\n", nodes, until.Format(untilFormat))
-	return err
+	for _, h := range kept {
+		fmt.Fprintf(l.out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))
+	}
+	return nil // a failed write shows when the output is flushed
 }
 
 // parseUntil reads an instant, or a date, which stands for its end in UTC.

@@ -155,7 +155,7 @@ func TestLeaseRelease(t *testing.T) {
 		"0": {1, "", "tickflake: node number 0 is held by the \x1b[31mfirst: end that, or give each process a number of its own\n"},
 		"1": {0, "node number 1 was released before\n", ""},
 		"4": {1, "", "tickflake: cell of node number 4 cannot be read: *\n"},
-		"9": {1, "", "tickflake: node number was never claimed here: is it the right store and namespace? (9)\n"},
+		"9": {1, "", "tickflake: node number 9 was never claimed in this store: check the store and the namespace\n"},
 	} {
 		got := tickflake("lease", "release", node, "--yes", "--store", state)
 		assert.Equal(t, want.code, got.code)
@@ -208,6 +208,19 @@ func TestLeaseReserve(t *testing.T) {
 	got = tickflake("lease", "reserve", "2", "--until", until, "--store", state, "--layout", "twitter")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.err, "store holds cells for the layout")
+	sooner := time.Now().AddDate(0, 0, 1).UTC().Format(time.DateOnly)
+	got = tickflake("lease", "reserve", "2", "--until", sooner, "--store", state)
+	kept := "node number 2 is reserved until " + end.Format(untilFormat) + ": that was its limit before, and no limit is lowered\n"
+	assert.Equal(t, result{0, kept, ""}, got)
+	assert.Contains(t, tickflake("lease", "list", "2", "--store", state).out, end.Format(untilFormat))
+	soonest, err := parseUntil(sooner)
+	require.NoError(t, err)
+	got = tickflake("lease", "reserve", "2-3", "--until", sooner, "--store", state)
+	assert.Equal(t, result{0, "node numbers 2 to 3 are reserved until " + soonest.Format(untilFormat) + "\n" + kept, ""}, got)
+
+	got = tickflake("lease", "release", "2", "--yes", "--store", state)
+	assert.Equal(t, result{1, "", "tickflake: node number 2 is reserved until " + end.Format(untilFormat) + ": wait until then, or use another number\n"}, got)
+
 	got = tickflake("lease", "reserve", "4", "--until", until, "--store", state)
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.err, "want a range within 0 to 3")
@@ -226,5 +239,18 @@ func TestParseUntil(t *testing.T) {
 }
 
 func TestLeaseCheck(t *testing.T) {
-	assert.Equal(t, result{0, "no setting of the store is known to lose acknowledged writes\n", ""}, tickflake("lease", "check", "--store", t.TempDir()))
+	dir := t.TempDir()
+	assert.Equal(t, result{0, dir + ": no setting is known to lose acknowledged writes\n", ""}, tickflake("lease", "check", "--store", dir))
+}
+
+func TestPlaceName(t *testing.T) {
+	for url, want := range map[string]string{
+		"./ids":                         "./ids",
+		"file:/var/ids?forgetful=allow": "file:/var/ids",
+		"redis://u:s3cret@h:6379?forgetful=allow": "redis://h:6379",
+		"etcd://a:1,b:2?namespace=orders":         "etcd://a:1,b:2",
+		"postgres://u:p%40@h/ids?password=s3cret": "postgres://h/ids",
+	} {
+		assert.Equal(t, want, (&place{url: url}).name(snowflake.Default()))
+	}
 }

@@ -98,7 +98,7 @@ func TestExitCodes(t *testing.T) {
 		{"generate --window 5ms", 2, "tickflake: --window: window of 5ms: want 6ms to 8784h0m0s\nsee 'tickflake generate --help'"},
 		{"generate --window 0s", 2, "tickflake: --window: want more than 0s, got 0s\nsee 'tickflake generate --help'"},
 		{"generate --timeout 5", 2, "tickflake: --timeout: want a duration such as 500ms or 5s, got \"5\"\nsee 'tickflake generate --help'"},
-		{"generate --store nosuch://x", 2, "tickflake: --store: store URL: unknown scheme; want file:PATH, or one of etcd,*\nsee 'tickflake generate --help'"},
+		{"generate --store nosuch://x", 2, "tickflake: --store: store URL: unknown scheme \"nosuch\"; want file:PATH, or one of etcd,*\nsee 'tickflake generate --help'"},
 		{"generate --store mysql://host", 2, "tickflake: --store: mysql store URL: *\nsee 'tickflake generate --help'"},
 		{"lease list --store /nosuch/dir", 1, "tickflake: no node number was ever claimed here: there is no directory /nosuch/dir"},
 		{"generate --store /dev/null", 1, "tickflake: state directory \"/dev/null\" is not fit for cells: it is not a directory"},

@@ -109,6 +109,20 @@ func (p *place) openURL(ctx context.Context, url string) (stores.Store, error) {
 	return store, err
 }
 
+// name returns the store's URL without user, password and options, or its directory.
+func (p *place) name(layout snowflake.Layout) string {
+	if p.url == "" {
+		path, _ := defaultPath(layout)
+		return path
+	}
+	url, _, _ := strings.Cut(p.url, "?")
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return url
+	}
+	return scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
+}
+
 // consent makes open accept a store that forgets writes.
 func (p *place) consent() {
 	switch {

@@ -88,7 +88,11 @@ func store(s *Store, err error) (stores.Store, error) {
 //
 // The directory must be on a local file system; see the package's doc.
 func Open(ctx context.Context, path string) (*Store, error) {
-	return stores.Wait(ctx, func() (*Store, error) { return open(path, realDisk) })
+	s, err := stores.Wait(ctx, func() (*Store, error) { return open(path, realDisk) })
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("directory %s: open: %w", path, err)
+	}
+	return s, err
 }
 
 func open(path string, d disk) (*Store, error) {
@@ -162,7 +166,7 @@ func problemOf(info fs.FileInfo) string {
 	case !mine:
 		return fmt.Sprintf("belongs to %s, and this process runs as user %d: run it as that user, or name another directory", owner, os.Geteuid())
 	case checkMode && mode.Perm()&0o022 != 0:
-		return fmt.Sprintf("has the mode %#o, so other users can write to it: chmod 700 it, if none has done so", mode.Perm())
+		return fmt.Sprintf("has the mode %#o, so other users can write to it: if none of them has, run chmod 700 on it", mode.Perm())
 	}
 	return ""
 }
@@ -223,7 +227,7 @@ func DefaultPath() (string, error) {
 		}
 	}
 	if err != nil || !filepath.IsAbs(base) {
-		return "", unfit(base, "has no home directory to be in; name a directory", err)
+		return "", unfit(base, "has no place, because the user has no home directory; name a directory", err)
 	}
 	return filepath.Join(base, "tickflake"), nil
 }

@@ -310,3 +310,12 @@ func swap(ctx context.Context, s stores.Store, old stores.Cell, value []byte) (s
 	}
 	return stores.Cell{Key: old.Key, Version: version, Value: value}, nil
 }
+
+func TestOpenAfterTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := t.TempDir()
+	_, err := directory.Open(ctx, dir)
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualError(t, err, "directory "+dir+": open: context canceled")
+}

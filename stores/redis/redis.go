@@ -283,7 +283,18 @@ const replicaTimeout = time.Second
 
 // failed returns the error of an operation.
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	return stores.Failed(ctx, "redis", op, key, s.namespace, denied(err))
+	return stores.Failed(ctx, s.engine(), op, key, s.namespace, denied(err))
+}
+
+// engine returns the name of the engine, and its servers if the client tells them.
+func (s *Store) engine() string {
+	switch client := s.client.(type) {
+	case *driver.Client:
+		return stores.At("redis", client.Options().Addr)
+	case *driver.ClusterClient:
+		return stores.At("redis", client.Options().Addrs...)
+	}
+	return "redis"
 }
 
 // denied makes the server's refusal of a user, a password or a command wrap

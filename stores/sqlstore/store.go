@@ -365,7 +365,7 @@ func (s *Store) whyNot(ctx context.Context) error {
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	promises, err := s.dialect.durability(ctx, s.db, s.table)
 	if err != nil {
-		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask", "settings", "", s.denied(err))
+		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", s.denied(err))
 	}
 	return promises, nil
 }
