@@ -17,7 +17,7 @@ import (
 // An earlier reservation is lengthened, and never shortened. A number that is held, or
 // whose last grant has not ended by the clock, is refused, with an error that wraps
 // [ErrHeld]: the numbers before it are then reserved, and a second call does no harm. Only
-// the options [WithLayout], [WithOwner], [WithClock] and [WithTimeout] count. Other errors
+// the options [WithLayout], [WithClock] and [WithTimeout] count. Other errors
 // are those of [Claim].
 func Reserve(ctx context.Context, store stores.Store, from, to int64, until time.Time, options ...Option) error {
 	if err := checkArguments("Reserve", ctx, store); err != nil {
