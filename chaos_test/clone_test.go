@@ -1,9 +1,10 @@
 package chaos_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"sync/atomic"
+	"regexp"
 	"testing"
 	"time"
 
@@ -22,27 +23,43 @@ import (
 // double makes a keeper a copy of another, as far as it can be seen from outside: the
 // other of the two node numbers looks held until it has claimed, and its claim is
 // answered with the result of the original's and writes nothing. From then on both use
-// the same store. The copy has a token of its own, which a real copy would not have;
-// these tests do not look at it.
+// the same store, and with the same token: double puts the original's for the copy's.
 type double struct {
 	*storetest.Memory
-	after   stores.Cell // the original's claim
-	claimed atomic.Bool
+	after       stores.Cell // the original's claim
+	token, mine string      // the original's and the copy's; mine is empty before the claim
 }
 
+var holder = regexp.MustCompile(`"holder":"([^"]*)"`)
+
+func tokenOf(value []byte) string { return string(holder.FindSubmatch(value)[1]) }
+
 func (d *double) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	if d.claimed.Load() {
-		return d.Memory.List(ctx, from, to, limit)
+	if d.mine != "" {
+		cells, err := d.Memory.List(ctx, from, to, limit)
+		for i := range cells {
+			cells[i].Value = bytes.ReplaceAll(cells[i].Value, []byte(d.token), []byte(d.mine))
+		}
+		return cells, err
 	}
 	other := stores.Cell{Key: nodeKey(1 - nodeOf(d.after.Key)), Version: 1, Value: d.after.Value}
 	return []stores.Cell{other}, nil
 }
 
+func (d *double) Read(ctx context.Context, key string) (stores.Cell, error) {
+	cell, err := d.Memory.Read(ctx, key)
+	if d.mine != "" {
+		cell.Value = bytes.ReplaceAll(cell.Value, []byte(d.token), []byte(d.mine))
+	}
+	return cell, err
+}
+
 func (d *double) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if d.claimed.CompareAndSwap(false, true) {
+	if d.mine == "" {
+		d.token, d.mine = tokenOf(d.after.Value), tokenOf(value)
 		return d.after.Version, nil
 	}
-	return d.Memory.Swap(ctx, key, version, value)
+	return d.Memory.Swap(ctx, key, version, bytes.ReplaceAll(value, []byte(d.mine), []byte(d.token)))
 }
 
 func nodeKey(node int64) string { return fmt.Sprintf("node/%07d", node) }

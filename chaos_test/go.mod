@@ -12,6 +12,7 @@ require (
 	github.com/benbjohnson/clock v1.3.5 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 )
 
 replace github.com/tickflake/tickflake => ../

@@ -75,7 +75,7 @@ func damages() map[string]struct {
 		"a lower limit, edited": {write(func(data []byte) string {
 			return strings.Replace(string(data), `"limit":4`, `"limit":3`, 1)
 		}), "its checksum does not match"},
-		"another's cell": {write(func(data []byte) string { return strings.Replace(string(data), "0000009", "0000008", 1) }), "it is the cell of node/0000008"},
+		"another's cell": {write(func(data []byte) string { return strings.Replace(string(data), "0000009", "0000008", 1) }), "it is the cell node/0000008"},
 		"twice as long":  {write(func(data []byte) string { return string(data) + string(data) }), "its checksum does not match"},
 		"a directory": {func(t *testing.T, path string, _ []byte) {
 			require.NoError(t, os.Remove(path))
@@ -280,7 +280,7 @@ func TestF20_TornState_Directory(t *testing.T) {
 		first.end(t)
 		before := stateOf(t, dir)
 		require.NoError(t, os.Chmod(dir, 0o777))
-		refuse(t, dir, "its mode is 0777")
+		refuse(t, dir, "the mode 0777")
 		assert.Equal(t, before, stateOf(t, dir))
 	})
 	t.Run("a file", func(t *testing.T) {

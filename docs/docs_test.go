@@ -2,12 +2,14 @@
 package docs
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -219,4 +221,26 @@ func TestGoBlocks(t *testing.T) {
 		}
 	}
 	assert.Greater(t, parsed, 5)
+}
+
+// TestReadmeProgram builds the function of the README, as a user would have it.
+func TestReadmeProgram(t *testing.T) {
+	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```").FindStringSubmatch(read(t, "README.md"))
+	require.NotNil(t, block)
+	program := `package main
+import ("context"; "os/signal"; "syscall"; "time"; "github.com/tickflake/tickflake/generator")
+func main() { _ = run(func(context.Context, *generator.Generator) error { return nil }) }
+` + block[1]
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	source := filepath.Join(dir, "main.go")
+	require.NoError(t, os.WriteFile(source, []byte(program), 0o600))
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, "internal", "readme", "main.go"): source}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", filepath.Join(dir, "program"), "./internal/readme")
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }

@@ -2,8 +2,8 @@ package generator
 
 import "math/bits"
 
-// divisor divides by a number that is known only at run time, but fixed, in the
-// time of a multiplication: about 1 ns where the instruction takes 4. It follows
+// divisor divides by a number that is fixed, but known only at run time. It takes about
+// as long as a multiplication: 1 ns, where the division instruction takes 4. It follows
 // Granlund and Montgomery, "Division by Invariant Integers using
 // Multiplication", PLDI 1994, theorem 4.2, for dividends below 2^63.
 type divisor struct {

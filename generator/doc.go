@@ -25,7 +25,7 @@
 //
 // One atomic word holds the next slot. A clock that is stepped back, stands
 // still or repeats itself changes only the second operand, so no slot is issued
-// twice. It can leave the next slot ahead of the clock, and then a strategy decides:
+// twice. The next slot may then lie ahead of the clock, and a strategy decides:
 // wait, borrow from the future, or reject. The word and the ticks that it may use are in
 // a window, which the keeper of package lease fills and the generator empties; neither
 // calls the other.
@@ -36,16 +36,16 @@
 // before another call began is smaller, whatever the clock does.
 //
 // Between generators of one store ([Open], [WithLease]): no ID is issued
-// twice, be they in one process or on many machines, one after the other or at the
-// same time, whatever their clocks do. Package
-// [github.com/tickflake/tickflake/lease] says what that rests on.
+// twice. The generators may run in one process or on many machines, one after the other
+// or at the same time, and their clocks may do anything. Package
+// [github.com/tickflake/tickflake/lease] states the requirements.
 //
-// Between generators without a lease: IDs are distinct as long as node numbers
-// are. A node number given to [New] by [WithNode] is the caller's promise that no other
+// Between generators without a lease: IDs are distinct if the node numbers are
+// distinct. A node number given to [New] by [WithNode] is the caller's promise that no other
 // generator uses it at the same time, and that a new one with the same number starts with
 // a clock later than the last ID of the old one. A step back followed by a restart breaks
 // that promise.
 //
-// IDs are not secret: they tell when and where they were issued, and the next
+// IDs are not secret: they show when and where they were issued, and the next
 // one can be guessed.
 package generator

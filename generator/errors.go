@@ -17,24 +17,24 @@ var (
 	// make a new one with another node number.
 	ErrNoLease = errors.New("generator has no lease: make a new one with another node number")
 
-	// ErrExhausted is what a [LeadError] is, in the sense of [errors.Is], when
-	// the sequence ran out inside the clock's tick.
+	// ErrExhausted matches a [LeadError], by [errors.Is], if the sequence ran out
+	// inside the clock's tick.
 	ErrExhausted = errors.New("sequence exhausted")
 
-	// ErrBehind is what a [LeadError] is, in the sense of [errors.Is], when the
-	// clock is behind the last ID issued.
+	// ErrBehind matches a [LeadError], by [errors.Is], if the clock is behind the
+	// last ID issued.
 	ErrBehind = errors.New("clock is behind the last issued ID")
 )
 
-// ConfigError reports an option that [New] cannot work with.
+// ConfigError reports an option that [New] or [Open] refuses.
 type ConfigError struct {
 	Option string // the option's name, such as "WithNode"
-	Err    error  // what is wrong with its value, with the numbers
+	Err    error  // why its value is refused, with the numbers
 }
 
 func (e *ConfigError) Error() string { return e.Option + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong with the value.
+// Unwrap returns why the value is refused.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
 // LeadError reports that the strategy rejected a call because the next free slot
@@ -43,7 +43,7 @@ type LeadError struct {
 	Cause  strategies.Cause
 	Lead   time.Duration // from the clock's reading to the start of the slot's tick
 	Limit  time.Duration // the longest lead that the strategy accepts
-	Waited time.Duration // how long the call had waited by then
+	Waited time.Duration // how long the call had waited
 }
 
 func (e *LeadError) Error() string {
@@ -59,11 +59,11 @@ func (e *LeadError) Error() string {
 		return fmt.Sprintf("sequence exhausted: next free slot in %s (limit %s%s): %s, lower the rate, or choose a strategy that waits or borrows longer",
 			e.Lead, e.Limit, waited, retry)
 	}
-	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins where that of a process that crashed ended; %s, or choose a strategy that waits or borrows longer",
+	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
 		e.Lead, e.Limit, waited, retry)
 }
 
-// Is reports whether target is [ErrExhausted] or [ErrBehind], as the cause is.
+// Is reports whether target is the sentinel of the cause: [ErrExhausted] or [ErrBehind].
 func (e *LeadError) Is(target error) bool {
 	return target == ErrExhausted && e.Cause == strategies.Exhausted ||
 		target == ErrBehind && e.Cause == strategies.Behind
@@ -73,8 +73,8 @@ func (e *LeadError) Is(target error) bool {
 // wraps the context's error, [context.Canceled] or [context.DeadlineExceeded],
 // and its cause.
 type ContextError struct {
-	Waited time.Duration // how long the call had waited: 0 if the context had ended before
-	Lead   time.Duration // how far the slot was ahead of the clock, 0 if that was not looked at
+	Waited time.Duration // how long the call had waited: 0 if the context ended before the call
+	Lead   time.Duration // how far the slot was ahead of the clock: 0 if the context ended before the call
 	Err    error         // the context's error
 	Cause  error         // the context's cause
 }
@@ -90,8 +90,8 @@ func (e *ContextError) Error() string {
 func (e *ContextError) Unwrap() []error { return []error{e.Err, e.Cause} }
 
 // EndOfTimeError reports that the layout's time field cannot hold the time of
-// another ID: by the clock's reading, or because slots were borrowed to the end.
-// In the year 2262 all time fields end for a generator.
+// another ID: the clock has reached its end, or slots were borrowed up to its end.
+// In the year 2262 every time field ends for a generator.
 type EndOfTimeError struct {
 	End time.Time // the first instant for which no ID can be issued
 }
@@ -100,11 +100,11 @@ func (e *EndOfTimeError) Error() string {
 	if e.End.Equal(lastInstant) {
 		return fmt.Sprintf("no generator issues IDs after %s, whatever its layout: set the clock right", e.End.Format(time.RFC3339Nano))
 	}
-	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: set the clock right, or move to another layout, whose IDs may repeat the numbers of these, so to one above them or for a new table",
+	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: set the clock right, or move to another layout: its IDs may repeat those of this one, so choose one with larger IDs, or use a new table",
 		e.End.Format(time.RFC3339Nano))
 }
 
-// errNil is what is wrong with an option or argument that is nil.
+// errNil says that an option or argument is nil.
 var errNil = errors.New("is nil")
 
 // join wraps both errors in one line, or returns the one that is not nil.

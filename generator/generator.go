@@ -20,11 +20,10 @@ import (
 // for use by any number of goroutines, and one is enough for a process. The zero
 // Generator is not usable.
 //
-// The methods that issue IDs are doors to the same core, and differ in what the
-// caller has at hand:
+// The methods that issue IDs share one core. Choose by the caller's need:
 //
 //   - [Generator.Next] for one ID. Most callers want this.
-//   - [Generator.NextContext] for one ID in a request that may be given up.
+//   - [Generator.NextContext] for one ID in a request that may be canceled.
 //   - [Generator.NextN] for many at once, as in a bulk import.
 //   - [Generator.Stream] for a goroutine that issues IDs all the time and must
 //     not share a cache line with others, and [Generator.All] for the same as an
@@ -32,7 +31,7 @@ import (
 //
 // An ID returned by Next, NextContext or NextN before another call of them
 // begins is smaller than any that the other call returns, whatever the clock
-// does. Streams weaken that in ways their doc states.
+// does. Streams guarantee less: see [Stream].
 type Generator struct {
 	// Set by New and never written again.
 	clock    monoclock.Interface
@@ -51,10 +50,10 @@ type Generator struct {
 	ids      assembly
 	window   *window.Window                       // hands out the slots
 	lease    *lease.Keeper                        // or nil
-	store    io.Closer                            // that Open opened, or nil
+	store    io.Closer                            // opened by Open, or nil
 	closed   atomic.Bool                          // the lease is being released, or was: set once
-	after    func(time.Duration) <-chan time.Time // how to wait for a clock that is not the machine's, or nil
-	elapsed  func() time.Duration                 // by what a wait that was cut short is measured
+	after    func(time.Duration) <-chan time.Time // waits by a clock that is not the machine's, or nil
+	elapsed  func() time.Duration                 // measures a wait that was cut short
 
 	turn chan struct{} // capacity 1: held by the one caller that sleeps for the next tick
 
@@ -63,7 +62,7 @@ type Generator struct {
 }
 
 // cacheLine is the distance at which two words do not disturb each other on
-// most processors. Those with longer lines lose some speed, and nothing else.
+// most processors. Processors with longer lines only lose some speed.
 const cacheLine = 64
 
 // assembly puts IDs together from slots without branching on the field order.
@@ -90,7 +89,7 @@ func newAssembly(l snowflake.Layout) assembly {
 // fixed one by [WithNode], which is safe only while one process issues IDs with it and
 // no process is started again. [Open] does all of it in one call.
 //
-// The defaults are the layout [snowflake.Default], a [monoclock.Clock], and to wait up
+// The defaults are the layout [snowflake.Default], a [monoclock.Clock], and a wait of up
 // to a second when the next slot lies ahead of the clock.
 //
 // New fails with a [*ConfigError] that names the option and the numbers when an
@@ -149,14 +148,14 @@ func newGenerator(c config) (*Generator, error) {
 		g.window = window.New(g.seqBits, endTick)
 		g.window.Grant(window.Range{Node: c.node, To: endTick}, endTick)
 	}
-	// Slots before the clock's tick are not ours, even if it goes back before the
-	// first call.
+	// Slots before the clock's tick are not ours, even if the clock goes back before
+	// the first call.
 	g.window.Start(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))))
 	return g, nil
 }
 
 // Next issues one ID. It is [Generator.NextContext] without a context: a call
-// that has to wait does so for as long as the strategy says.
+// that has to wait waits for as long as the strategy says.
 func (g *Generator) Next() (snowflake.ID, error) { return g.issue(context.Background()) }
 
 // NextContext issues one ID, or gives up when ctx ends. An ID is returned only
@@ -170,12 +169,10 @@ func (g *Generator) Next() (snowflake.ID, error) { return g.issue(context.Backgr
 //   - [*ConfigError]: ctx is nil.
 //
 // A call that finds its slot free does not wait and does not allocate. The end
-// of ctx is noticed at once in a long wait, and after about 2 ms at most in a
-// short one.
+// of ctx ends a long wait at once, and a short wait after about 2 ms at most.
 //
-// For a grant that a store does not give, a call waits as long as its strategy may
-// wait for anything (so not at all if it is one of your own), or, if ctx has a
-// deadline, until that.
+// A call that has no grant waits for one. If ctx has a deadline, it waits until then;
+// else for the longest wait of its strategy, which is 0 for a strategy of your own.
 func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
@@ -183,8 +180,8 @@ func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 	return g.issue(ctx)
 }
 
-// issue is take for one ID, written out, because another call would cost 2 ns of 37, and
-// then acquire.
+// issue issues one ID: by take, which is inlined by hand because another call would cost
+// 2 ns of 37, and else by acquire.
 func (g *Generator) issue(ctx context.Context) (snowflake.ID, error) {
 	span := g.window.Span()
 	if now := g.now(); uint64(now) < g.lifetime {
@@ -204,16 +201,16 @@ func (g *Generator) issue(ctx context.Context) (snowflake.ID, error) {
 }
 
 // NextN fills ids, in ascending order, and returns how many it filled: all of
-// them, or fewer and an error as in [Generator.NextContext]. The IDs that were
-// filled are valid even so. It takes one reservation per tick, so that IDs of
-// other callers come between those of different ticks only.
+// them, or fewer and an error as in [Generator.NextContext]. The filled
+// IDs are valid in both cases. It makes one reservation per tick, so IDs of
+// other callers come only between those of different ticks.
 //
 // An ID costs about 1 ns while the tick lasts; beyond that, the layout's ceiling
-// holds. The time that a strategy allows for waiting is for the whole call, so a
+// holds. The wait that a strategy allows is for the whole call, so a
 // batch of more than a tick's IDs needs a strategy that waits long enough for all
-// the ticks it takes: the default one, with the default layout, gets through 4
-// million at best, and on a busy machine through fewer. An empty slice asks for nothing,
-// and nothing is done.
+// its ticks: with the default strategy and layout, a call fills 4
+// million IDs at best, and fewer on a busy machine. With an empty slice, NextN does
+// nothing.
 func (g *Generator) NextN(ids []snowflake.ID) (int, error) {
 	return g.NextNContext(context.Background(), ids)
 }
@@ -243,11 +240,11 @@ func (g *Generator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, 
 	return len(ids), nil
 }
 
-// Layout returns the layout of the IDs, with which they can be decoded.
+// Layout returns the layout of the IDs, which decodes them.
 func (g *Generator) Layout() snowflake.Layout { return g.layout.Clone() }
 
 // Node returns the node number of the IDs that are issued now. Under a lease it
-// may change; each ID carries the one it was issued with.
+// may change; each ID has the number that it was issued with.
 func (g *Generator) Node() int64 { return g.window.Front().Node }
 
 // Keeper returns the keeper of the generator's lease, for its [lease.Keeper.Stats], or nil
@@ -255,13 +252,13 @@ func (g *Generator) Node() int64 { return g.window.Front().Node }
 func (g *Generator) Keeper() *lease.Keeper { return g.lease }
 
 // Restored says that the process's memory was restored or copied: from a VM's snapshot,
-// by SnapStart or by CRIU. Call it before the next ID. It revokes what is left of the
+// by SnapStart or by CRIU. Call it before the next ID. It revokes the rest of the
 // grant, so that the copy and the original do not both use it, and claims another node
-// number before it returns; calls that run meanwhile wait for that as for any grant.
+// number before it returns; concurrent calls wait for the new grant as for any other.
 //
-// Its error is that of the claim, and wraps that of ctx if that has ended; the generator
-// then issues nothing until its keeper has claimed. Without a lease it is
-// [ErrNoLease]: nothing can tell the two copies apart.
+// The error is that of the claim, and wraps that of ctx if ctx has ended; the generator
+// then issues no IDs until its keeper has claimed. Without a lease the error is
+// [ErrNoLease]: the two copies have the same node number.
 func (g *Generator) Restored(ctx context.Context) error {
 	if g.lease == nil {
 		return ErrNoLease
@@ -269,15 +266,15 @@ func (g *Generator) Restored(ctx context.Context) error {
 	return g.lease.Restored(ctx)
 }
 
-// Close is [Generator.CloseContext] without a context of its own: the lease, if
-// there is one, bounds how long its store is waited for.
+// Close is [Generator.CloseContext] without a context: the timeout of the lease, if
+// there is one, bounds the wait for its store.
 func (g *Generator) Close() error { return g.CloseContext(context.Background()) }
 
 // CloseContext ends the generator for good: later calls return [ErrClosed], those
 // that are waiting return it within about 2 ms, and streams stop. Calls that run at
 // the same time may still get their ID. Then it releases the lease, if there is one,
-// closes the store if [Open] opened it, and returns their errors: the node number then
-// stays taken for a while longer, and nothing else is amiss. Closing again does nothing
+// closes the store if [Open] opened it, and returns their errors: after an error, the
+// node number may stay held until it expires. A second call does nothing
 // and returns nil. A nil ctx counts as [context.Background].
 func (g *Generator) CloseContext(ctx context.Context) error {
 	g.window.Seal()

@@ -12,18 +12,18 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// ErrNotGranted is what a [GrantError] is, in the sense of [errors.Is].
+// ErrNotGranted matches a [GrantError], by [errors.Is].
 var ErrNotGranted = errors.New("no time granted")
 
-// GrantError reports that a generator has used up, or let pass, all the time that
-// its lease was granted, and got no more. It issues IDs again as soon as there is a
-// grant: nothing needs to be restarted, unless it wraps [lease.ErrLost].
+// GrantError reports that the grant of the generator's lease is used up or expired, and
+// that there is no further one. The generator issues IDs again as soon as there is a
+// grant: restart nothing, unless the error wraps [lease.ErrLost].
 type GrantError struct {
 	Node   int64         // the node number that was held
 	Limit  time.Time     // where the grant ended
 	Past   time.Duration // from Limit to the clock's reading: below zero if IDs ran ahead of the clock
 	Waited time.Duration // how long the call had waited
-	Err    error         // why the lease has no further grant, or nil if it did not say
+	Err    error         // why the lease has no further grant, or nil if it gave no reason
 	// Context is the error of the call's context if it ended the wait, with its cause,
 	// or nil.
 	Context error
@@ -44,7 +44,7 @@ func (e *GrantError) Error() string {
 	if e.Err != nil {
 		return text + ": " + e.Err.Error()
 	}
-	return text + ": it was asked for, retry"
+	return text + ": the generator has asked for one, retry"
 }
 
 // Unwrap returns why the lease has no further grant, and the context's error.
@@ -61,8 +61,8 @@ func (e *GrantError) Unwrap() []error {
 // Is reports whether target is [ErrNotGranted].
 func (e *GrantError) Is(target error) bool { return target == ErrNotGranted }
 
-// awaitGrant waits for a change of the window, of which nothing from front on is
-// granted. The caller looks again, whatever came of it.
+// awaitGrant waits for a change of the window, in which no slot from front on is
+// granted. The caller looks at the window again after it.
 func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struct{}) error {
 	g.window.Ask() // no Take did if the clock is behind
 	patience := strategies.WaitLimit(g.strategy)
@@ -91,7 +91,7 @@ func (c *call) waitFor(g *Generator, changed <-chan struct{}, d time.Duration) {
 	}
 	begin := g.elapsed()
 	if c.until(changed, after(d)) {
-		c.waited += d // in the clock's own time, whatever the machine's says
+		c.waited += d // in the clock's own time, not the machine's
 	} else {
 		c.waited += min(d, g.elapsed()-begin)
 	}

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// nap sleeps for d on the calling thread, which wakes within about 0.1 ms of the
-// time asked for where a runtime timer takes up to 1 ms more. Meanwhile the
-// runtime moves the goroutines that the thread's processor would run to others.
+// nap sleeps for d on the calling thread. The thread wakes at most about 0.1 ms late,
+// where a runtime timer wakes up to 1 ms late. Meanwhile the runtime moves the
+// goroutines of the thread's processor to other threads.
 //
-// Where the thread cannot sleep (a seccomp filter forbids it) or Go's time is
-// not the machine's (in a bubble of testing/synctest, where no time passes for a
-// sleeping thread), nap falls back on the runtime.
+// nap falls back on the runtime's timers where the thread cannot sleep (a seccomp filter
+// forbids it) and where Go's time is not the machine's (in a bubble of
+// testing/synctest, no time passes for a sleeping thread).
 func nap(d time.Duration) {
 	before := time.Now()
 	t := syscall.NsecToTimespec(int64(d))

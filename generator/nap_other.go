@@ -4,5 +4,5 @@ package generator
 
 import "time"
 
-// nap sleeps for d. The runtime's timers are as precise as it gets here.
+// nap sleeps for d. Nothing is more precise here than the runtime's timers.
 func nap(d time.Duration) { time.Sleep(d) }

@@ -11,20 +11,20 @@ import (
 )
 
 // Open opens the store at url, claims a node number in it, and returns a generator whose
-// Close releases the number and closes the store. It is all that most services call:
+// Close releases the number and closes the store. Most services need only this call:
 //
 //	gen, err := generator.Open(ctx, "ids") // a directory that outlasts the process
 //	gen, err := generator.Open(ctx, "etcd://10.0.0.5:2379")
 //
-// The URL is that of [stores.Open]; of engines other than the directory, import the
+// The URL is that of [stores.Open]; for an engine other than the directory, import its
 // package, such as github.com/tickflake/tickflake/stores/etcd. ctx bounds the opening:
 // if the store does not answer or all node numbers are held, Open fails at once, or, if
-// ctx has a deadline, tries again until then. It gives everything back when a later step
-// fails.
+// ctx has a deadline, tries again until then. When a later step fails, it releases the
+// number and closes the store.
 //
-// [WithLayout], [WithClock] and [WithNode] are the lease's as well: WithNode pins the
-// number that is claimed. [WithLeaseOptions] passes further options on. [WithLease]
-// cannot be combined with it.
+// [WithLayout], [WithClock] and [WithNode] apply to the lease as well: WithNode pins the
+// number that is claimed. [WithLeaseOptions] passes further options to the lease.
+// [WithLease] cannot be combined with Open.
 //
 // The error is a [*ConfigError], one of [stores.Open], or one of [lease.Claim].
 func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
@@ -33,7 +33,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 		return nil, err
 	}
 	if c.leased {
-		return nil, &ConfigError{Option: "WithLease", Err: errors.New("Open claims a lease of its own: call New, or leave the option out")}
+		return nil, &ConfigError{Option: "WithLease", Err: errors.New("Open claims a new lease: call New, or leave the option out")}
 	}
 	claim, err := c.claimOptions()
 	if err != nil {

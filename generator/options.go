@@ -32,7 +32,7 @@ type config struct {
 	leased              bool // WithLease was given
 	leaseOptions        []lease.Option
 	window              *window.Window // of a test, in place of a lease's
-	ownLayout, ownClock bool           // WithLayout and WithClock were
+	ownLayout, ownClock bool           // WithLayout, WithClock were given
 }
 
 // WithLayout sets the layout of the IDs. The default is [snowflake.Default].
@@ -53,8 +53,8 @@ func WithNode(n int64) Option {
 }
 
 // WithNodeParts sets the node number by its parts, high bits first, for layouts
-// that name them: WithNodeParts(datacenter, worker) for [snowflake.Twitter]. It is
-// otherwise as [WithNode].
+// that name them: WithNodeParts(datacenter, worker) for [snowflake.Twitter]. In all
+// else it is [WithNode].
 func WithNodeParts(parts ...int64) Option {
 	return func(c *config) { c.parts, c.option = append([]int64{}, parts...), "WithNodeParts" }
 }
@@ -65,8 +65,8 @@ func WithClock(clock monoclock.Interface) Option {
 }
 
 // WithLease has the generator issue IDs with the node numbers and in the ticks that the
-// keeper k is granted, so that they are unique across restarts and machines whatever any
-// clock says. The keeper's layout and clock are the generator's, so [WithNode] and
+// keeper k is granted. So the IDs are unique across restarts and machines, whatever the
+// clocks say. The keeper's layout and clock are the generator's, so [WithNode] and
 // [WithClock] cannot be combined with it, nor a layout that differs.
 //
 // Closing the generator closes the keeper. A keeper serves one generator.
@@ -102,7 +102,7 @@ func configure(opts []Option) (config, error) {
 	return c, nil
 }
 
-// check checks the options at the clock's time, which it returns.
+// check checks the options at the clock's time, and returns that time.
 func (c *config) check() (time.Time, error) {
 	fail := func(option string, err error) (time.Time, error) {
 		return time.Time{}, &ConfigError{Option: option, Err: err}
@@ -134,10 +134,10 @@ func (c *config) check() (time.Time, error) {
 	return now, nil
 }
 
-// errNoNode is what is wrong when no option says where the node number comes from.
+// errNoNode says that no option gives the node number.
 var errNoNode = errors.New("no node number: call generator.Open with a directory or a store's URL, which claims one; or give WithLease; or, in a program that runs once and alone, WithNode(0)")
 
-// resolveNode works out the node number, and returns the option that is wrong with it.
+// resolveNode sets the node number, or returns the option that is wrong.
 func (c *config) resolveNode() (option string, err error) {
 	if c.parts != nil {
 		if c.node, err = c.layout.Node(c.parts...); err != nil {
@@ -150,11 +150,11 @@ func (c *config) resolveNode() (option string, err error) {
 	return "", nil
 }
 
-// adopt takes over what the lease decides, and returns the option that is at odds
-// with it.
+// adopt takes the layout and the clock of the lease, or returns the option that
+// contradicts the lease.
 func (c *config) adopt() (option string, err error) {
 	if c.lease == nil {
-		return "WithLease", fmt.Errorf("lease %w: give one, such as that of lease.Claim", errNil)
+		return "WithLease", fmt.Errorf("lease %w: give the keeper that lease.Claim returns", errNil)
 	}
 	if c.option != "" {
 		return c.option, errors.New("the lease grants the node number: leave the option out, or choose the number where the lease is claimed")
@@ -164,13 +164,13 @@ func (c *config) adopt() (option string, err error) {
 		return "WithLayout", fmt.Errorf("the lease is for the layout %s: leave the option out, or claim a lease for %s", layout, c.layout)
 	}
 	if c.ownClock {
-		return "WithClock", errors.New("the lease goes by a clock of its own: leave the option out, or give the clock to the lease by lease.WithClock")
+		return "WithClock", errors.New("the lease has its own clock: leave the option out, or give the clock to the lease by lease.WithClock")
 	}
 	c.layout, c.clock = layout, c.lease.Clock()
 	return "", nil
 }
 
-// isNil reports whether c is nil or a nil pointer, which would fail only at its
+// isNil reports whether c is nil or a nil pointer. A nil pointer would fail only at its
 // first use.
 func isNil(c any) bool {
 	if c == nil {
@@ -180,13 +180,13 @@ func isNil(c any) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// lastInstant is the last one that 64-bit nanoseconds since 1970 can tell.
+// lastInstant is the last instant that 64-bit nanoseconds since 1970 can express.
 var lastInstant = time.Unix(0, math.MaxInt64).UTC()
 
 // issuingEnd is the first instant for which a generator issues no IDs: the
 // layout's end, or the end of 64-bit nanoseconds since 1970 in the year 2262. A layout
-// whose slots take all 63 bits does without its last tick, for the slot after that
-// would look sealed.
+// whose slots take all 63 bits loses its last tick, because the slot after that
+// tick would look sealed.
 func issuingEnd(l snowflake.Layout) time.Time {
 	end := l.End()
 	switch {

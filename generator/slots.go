@@ -11,11 +11,11 @@ import (
 
 // take reserves up to n slots of one tick, without waiting, as [window.Span.Take]
 // does: those from slot up to, but not including, end. It fails when the next slot is
-// further ahead of now than the strategy borrows in any case, when it is not granted, and
-// when the window is sealed or the time field used up; acquire tells which, and what to
-// do.
+// further ahead of now than the strategy always borrows, when it is not granted, and
+// when the window is sealed or the time field is used up. acquire then finds out which,
+// and acts on it.
 func (g *Generator) take(span *window.Span, now int64, n uint64) (slot, end uint64, ok bool) {
-	if uint64(now) >= g.lifetime { // also when it lies before the epoch
+	if uint64(now) >= g.lifetime { // also when now lies before the epoch
 		return 0, 0, false
 	}
 	tick := g.perTick.quotient(uint64(now))
@@ -31,7 +31,7 @@ func (g *Generator) take(span *window.Span, now int64, n uint64) (slot, end uint
 func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uint64, err error) {
 	defer c.leave(g)
 	for {
-		// What is waited for below closes changed, so it is taken first.
+		// Each event that is awaited below closes changed, so changed is loaded first.
 		changed := g.window.Changed()
 		// The clock is read after the front, so that a slot is not ahead of it only
 		// because another caller, who took it, read the clock later.
@@ -83,9 +83,9 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 }
 
 // noteBorrow notes that a slot of tick was taken by a reading of now. It writes
-// only what is new: a borrow is on the fast path, and another write to a shared
-// word for every ID would double its cost. Before it writes it reads the clock
-// again, because now may be old where a caller was held up.
+// only new values: a borrow is on the fast path, and another write to a shared
+// word for every ID would double its cost. Before it writes, it reads the clock
+// again, because now is old if the caller was suspended.
 func (g *Generator) noteBorrow(tick uint64, now int64) {
 	if tick < g.counters.borrowedEnd.Load() && int64(g.leadOf(tick, now)) <= g.counters.maxLead.Load() {
 		return
@@ -108,7 +108,7 @@ func (c wallNanos) UnixNano() int64 {
 	return max(int64(c.Now().Sub(time.Unix(0, 0))), 0)
 }
 
-// nanosOf spares a monoclock the way through a time.Time, about 10 ns.
+// nanosOf reads a monoclock without a time.Time, which saves about 10 ns.
 func nanosOf(clock monoclock.Interface) nanoClock {
 	if m, ok := clock.(*monoclock.Clock); ok {
 		return m
@@ -125,8 +125,8 @@ func (g *Generator) tick(now int64) uint64 {
 	return g.perTick.quotient(uint64(max(now, 0)))
 }
 
-// leadOf is the time from now to the start of tick. Both lie within 292 years of
-// the epoch, one on either side at most, so it saturates.
+// leadOf is the time from now to the start of tick. Each lies within 292 years of
+// the epoch, perhaps on different sides of it, so the result saturates.
 func (g *Generator) leadOf(tick uint64, now int64) time.Duration {
 	start := int64(tick) * g.tickNs
 	if now < start-math.MaxInt64 {

@@ -22,23 +22,23 @@ type Stats struct {
 	// Rejections is the number of calls that the strategy rejected.
 	Rejections uint64
 	// Lead is how far the last ID issued is ahead of the clock now, or 0. Before the
-	// first ID with the present node number, it is that of the ID to come: above 0 after
-	// a restart on a grant that begins ahead of the clock, so that the strategy has to
+	// first ID with the present node number, it is the lead of the next ID: above 0 after
+	// a restart with a grant that begins ahead of the clock, where the strategy has to
 	// decide.
 	Lead time.Duration
 	// MaxLead is the largest lead that a reservation has met, borrowed or not.
 	MaxLead time.Duration
-	// Granted is how far the clock is from the end of what may be issued: by the
-	// lease's grant, or else by the layout's time field. It is below zero past that
+	// Granted is the time from the clock to the limit of the lease's grant or, without
+	// a lease, to the end of the layout's time field. It is below zero past that
 	// end.
 	Granted time.Duration
-	// Drift is the wall clock's time minus the generator's, if the clock tells
+	// Drift is the wall clock's time minus the generator's, if the clock reports
 	// it, as [monoclock.Clock] does.
 	Drift time.Duration
 }
 
 // Stats returns the counts so far. They are read one after the other, not at one
-// instant. It costs two clock reads, and the callers of Next nothing.
+// instant. It costs two clock reads, and does not slow Next down.
 func (g *Generator) Stats() Stats {
 	s := Stats{
 		Waits:         g.counters.waits.Load(),

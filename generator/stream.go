@@ -14,21 +14,21 @@ import (
 // used by two goroutines at the same time, and needs no closing.
 //
 // What it keeps: IDs are unique among all that the generator issues, and those
-// of one Stream ascend. The clock is read for every ID, so its time is as true as
-// that of [Generator.Next]: a block dies with its tick. Order holds from tick to
+// of one Stream ascend. The clock is read for every ID, so its time is as exact as
+// that of [Generator.Next]: a block ends with its tick. Order holds from tick to
 // tick, across all streams and callers: an ID returned before another call begins
-// is not of a later tick than the other's ID.
+// is not of a later tick than the ID of that call.
 //
 // What it gives up: within one tick, IDs of different streams, or of a stream and
-// Next, come in no particular order, whichever call was first.
+// Next, come in any order, whichever call was first.
 //
-// What it costs: the rest of a block that dies is dropped. A block is twice what
-// the block before it came to, from 1 slot to a sixteenth of the tick's and at
-// most 256. So a stream that issues one ID now and then drops at most one slot
-// with it, and no stream drops more than it issues, and one.
+// What it costs: the unused slots of a block that ends are dropped. A block is twice as
+// long as the number of IDs issued from the block before, from 1 slot to a sixteenth of
+// the tick's slots and at most 256. So a stream that rarely issues an ID drops at most one
+// slot with it, and no stream drops more slots than the IDs that it issues, plus one.
 type Stream struct {
 	g    *Generator
-	span *window.Span // that the block was taken in
+	span *window.Span // of the block
 	// The block: slots from first up to end, of which those from next on are not
 	// issued. It lives while the clock reads from nanoseconds or up to lifetime
 	// later, and no caller was given a slot at tickEnd or after.
@@ -71,14 +71,14 @@ func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
 	return s.g.ids.id(slot, s.span.Node()), nil
 }
 
-// reserve replaces what is left of the block by a new one.
+// reserve drops the rest of the block and takes a new one.
 func (s *Stream) reserve(ctx context.Context) error {
 	g := s.g
 	span := g.window.Span()
 	slot, end, ok := g.take(span, g.now(), min(max(1, 2*(s.next-s.first)), s.largest))
 	if !ok {
-		// A slot that a strategy grants for once may be the only one: one that
-		// borrows in its own way must be asked for each.
+		// One slot only: a strategy that decides about each slot by itself must be
+		// asked for each.
 		var err error
 		if span, slot, end, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
 			return err
@@ -86,8 +86,8 @@ func (s *Stream) reserve(ctx context.Context) error {
 	}
 	s.span, s.first, s.next, s.end = span, slot, slot, end
 	s.tickEnd = (slot | g.sequence) + 1
-	// The clock's part is what take checks: the block may be issued from as far
-	// before its tick as the strategy always borrows.
+	// As in take, the clock may be before the block's tick by as much as the strategy
+	// always borrows.
 	tick := slot >> g.seqBits
 	earliest := tick - min(tick, g.allowed)
 	s.from = earliest * uint64(g.tickNs)
@@ -97,8 +97,8 @@ func (s *Stream) reserve(ctx context.Context) error {
 
 // All returns IDs one after the other until ctx ends or a call fails, for use in
 // a range loop. The error is yielded once, with the ID 0, as the last element;
-// it is the one of [Generator.NextContext]. Each loop runs on a [Stream] of its
-// own, so its IDs ascend, and their order among those of others is a Stream's.
+// it is the one of [Generator.NextContext]. Each loop uses a new
+// [Stream], so its IDs ascend, and their order among IDs of others is that of a Stream.
 //
 //	for id, err := range g.All(ctx) {
 //		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// call is what one call carries from wait to wait.
+// call is the state of one call across its waits.
 type call struct {
 	ctx    context.Context
 	waited time.Duration // in all
@@ -17,9 +17,9 @@ type call struct {
 	slept  uint64        // the slot that it slept for with the turn, plus 1, or 0
 }
 
-// fineWait is the longest wait that is slept on the thread. It is longer than
-// the millisecond by which a runtime timer may be late, so that a wait which
-// begins on a timer still ends on the thread.
+// fineWait is the longest sleep on the thread. It is longer than
+// the millisecond by which a runtime timer may be late, so that a wait that
+// begins with a timer still ends with a sleep on the thread.
 const fineWait = 1500 * time.Microsecond
 
 // coarseWait is the longest wait without a look at the clock, which may have been
@@ -27,15 +27,15 @@ const fineWait = 1500 * time.Microsecond
 const coarseWait = 100 * time.Millisecond
 
 // wait waits for d or less, for slot, which is lead ahead, or until the context
-// ends or the window changes. Whatever the outcome, the caller looks at the
-// clock and the window again. The error is that the context has ended.
+// ends or the window changes. In all cases the caller looks at the
+// clock and the window again. The error says that the context has ended.
 //
-// The machine's own time is waited for in two ways. A long wait is a timer. The
+// There are two ways to wait for the machine's time. A long wait is a timer. The
 // runtime rounds timers up to the next millisecond (golang/go issue 53824), so
-// the last stretch is slept on the thread, by one caller at a time: the others
-// queue for their turn, and find the tick begun when it comes. If the sleep did
-// not bring the slot, because the clock stands still, the turn goes round, so that
-// each can see whether its own time is up.
+// the rest is a sleep on the thread, by one caller at a time: the others
+// queue for the turn, and find that the tick has begun when they get it. If the slot is
+// not free after the sleep, because the clock stands still, the caller passes the turn on,
+// so that each caller can see whether its wait is over.
 func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-chan struct{}) error {
 	if c.began.IsZero() {
 		c.began, c.before = time.Now(), c.waited
@@ -44,7 +44,7 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 	case g.after != nil:
 		begin := g.elapsed()
 		if c.until(changed, g.after(d)) {
-			c.waited += d // in the clock's own time, whatever the machine's says
+			c.waited += d // in the clock's own time, not the machine's
 		} else {
 			c.waited += min(d, g.elapsed()-begin)
 		}
@@ -98,7 +98,7 @@ func (c *call) leave(g *Generator) {
 	c.release(g)
 }
 
-// release lets the next caller have the turn.
+// release passes the turn to the next caller.
 func (c *call) release(g *Generator) {
 	if c.turn {
 		c.turn, c.slept = false, 0
@@ -106,7 +106,7 @@ func (c *call) release(g *Generator) {
 	}
 }
 
-// ended returns an error if ctx ended before a call began, or is nil.
+// ended returns an error if ctx is nil or had ended before the call.
 func ended(ctx context.Context) error {
 	if ctx == nil {
 		return &ConfigError{Option: "context", Err: fmt.Errorf("context %w: give context.Background(), or call the method without a context", errNil)}

@@ -167,10 +167,13 @@ func (k *Keeper) checkLayout(ctx context.Context) (created bool, err error) {
 			return true, err
 		}
 		r, err := protocol.DecodeLayout(cell.Value)
-		if err != nil {
-			return false, fmt.Errorf("cell of the layout: %w", err)
+		if err == nil {
+			err = k.fits(r.Layout)
 		}
-		return false, k.fits(r.Layout)
+		if errors.Is(err, stores.ErrDamaged) {
+			err = fmt.Errorf("cell of the layout: %w", err)
+		}
+		return false, err
 	}
 	return false, k.busy()
 }

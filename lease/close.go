@@ -38,6 +38,8 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 	switch {
 	case k.held != nil:
 		node = k.held.Node
+	case len(k.claims) > 0: // they may have landed
+		node = k.claims[len(k.claims)-1].Node
 	case k.raise == nil:
 		return nil
 	}
@@ -77,10 +79,9 @@ func (k *Keeper) Restored(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if k.closing.Load() {
+	if !k.distrust() {
 		return ErrClosed
 	}
-	k.distrust()
 	err := k.claimFirst(ctx)
 	if err != nil {
 		k.setErr(err)
@@ -88,15 +89,20 @@ func (k *Keeper) Restored(ctx context.Context) error {
 	return err
 }
 
-// distrust takes the grant back, and keeps a round that is under way from granting.
-func (k *Keeper) distrust() {
+// distrust takes the grant back, and keeps a round that is under way from granting. Once
+// the window is sealed it does nothing and returns false: the release goes by the grant.
+func (k *Keeper) distrust() bool {
 	k.state.Lock()
 	defer k.state.Unlock()
+	if k.closing.Load() {
+		return false
+	}
 	k.restored = true
 	k.err = errRestored
 	k.window.Fail(k.err)
 	k.window.Revoke()
 	k.used = window.Range{Node: k.used.Node}
+	return true
 }
 
 var errRestored = errors.New("this process's memory was restored, and no number is claimed since")

@@ -117,12 +117,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 func (k *Keeper) claimFirst(ctx context.Context) error {
 	var before error
 	for {
-		err := k.take(ctx)
-		if err != nil {
-			return err
-		}
-		err = k.work(ctx)
-		k.leave()
+		err := k.tryClaim(ctx)
 		if err == nil || !mayPass(err) {
 			return err
 		}
@@ -142,6 +137,17 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 			return ended(err, ctx)
 		}
 	}
+}
+
+func (k *Keeper) tryClaim(ctx context.Context) error {
+	if err := k.take(ctx); err != nil {
+		return err
+	}
+	defer k.leave()
+	if k.closing.Load() {
+		return ErrClosed
+	}
+	return k.work(ctx)
 }
 
 // mayPass reports whether waiting may help against err.

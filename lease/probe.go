@@ -267,5 +267,5 @@ func (k *Keeper) still(cell protocol.Cell) bool {
 		s = sighting{version: cell.Version, since: k.elapsed()}
 		k.seen[cell.Node] = s
 	}
-	return k.elapsed()-s.since >= 2*k.span(0, max(cell.Record.Window, k.config.window))
+	return (k.elapsed()-s.since)/2 >= k.span(0, max(cell.Record.Window, k.config.window)) // twice the span may overflow
 }

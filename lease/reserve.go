@@ -14,9 +14,9 @@ import (
 // this store: no process claims them before until, and IDs that are issued with them later
 // are of the time after it. Choose a date by which the last of those systems is surely gone.
 //
-// A reservation that exists is extended; until does not shorten one. Numbers that are held
-// are refused, with an error that wraps [ErrHeld]: those before it are reserved by then, and
-// calling again does no harm. The only options that count are [WithLayout], [WithOwner],
+// A reservation that exists is extended; until does not shorten one. A number that is held,
+// or whose last grant has not ended by the clock, is refused, with an error that wraps
+// [ErrHeld]: the numbers before it are reserved by then, and calling again does no harm. The only options that count are [WithLayout], [WithOwner],
 // [WithClock] and [WithTimeout]. Other errors are those of [Claim].
 func Reserve(ctx context.Context, store stores.Store, from, to int64, until time.Time, options ...Option) error {
 	if err := checkArguments("Reserve", ctx, store); err != nil {
@@ -68,6 +68,11 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 			return nil
 		case was.Holder != "" && k.locker == nil && was.Limit+was.Window >= k.tick():
 			return heldError(node, was.Owner)
+		case !was.Reserved && was.Limit > k.tick():
+			return &wrapped{
+				text: fmt.Sprintf("%v: IDs with node number %d may be issued until %s: reserve it then", ErrHeld, node, k.time(was.Limit).Format(timeFormat)),
+				errs: []error{ErrHeld},
+			}
 		}
 		limit := max(limit, was.Limit)
 		r := protocol.Record{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Layout: k.spec}

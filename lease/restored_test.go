@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -145,4 +146,43 @@ func TestRestoredWithinARound(t *testing.T) {
 	require.NoError(t, k.Restored(t.Context()))
 	require.NotEqual(t, node, k.Node())
 	require.Equal(t, lease.Held, must(lease.InspectNode(t.Context(), store, node)).State, "the original's number is not given back")
+}
+
+// Restored that begins while the Keeper is closed takes nothing back: the release must
+// know up to where IDs were issued, and there is no new grant to speak of.
+func TestRestoredWhileItIsClosed(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	store := storetest.NewMemory()
+	k := claim(t, store, clock, five)
+	gen, err := generator.New(generator.WithLease(k))
+	require.NoError(t, err)
+	clock.Advance(time.Second)
+	last, err := gen.Next()
+	require.NoError(t, err)
+	n := 0
+	k.Hook(func() string {
+		if n++; n > 1 { // the first is the token, the next the name of the release
+			k.Distrust() // Restored begins
+		}
+		return fmt.Sprint(n)
+	}, protocol.Decide, func() {})
+	require.NoError(t, gen.Close())
+	is := must(lease.InspectNode(t.Context(), store, 5))
+	require.Equal(t, lease.Released, is.State)
+	require.True(t, is.Limit.After(must(gen.Layout().Decode(last)).Time), "%s", is.Limit)
+	require.ErrorIs(t, k.Err(), lease.ErrClosed)
+	require.ErrorIs(t, k.ClaimFirst(t.Context()), lease.ErrClosed, "as the rest of Restored")
+}
+
+// A clock or store that panics within Restored leaves a Keeper that can be closed.
+func TestRestoredPanics(t *testing.T) {
+	store := storetest.NewMemory()
+	k := claim(t, store, clocktest.NewVirtual(noon))
+	store.Before = func(context.Context, storetest.Op) storetest.Fault { panic("a bug") }
+	require.PanicsWithValue(t, "a bug", func() { _ = k.Restored(t.Context()) })
+	store.Before = nil
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	require.NoError(t, k.Restored(ctx))
+	require.NoError(t, k.CloseContext(ctx))
 }

@@ -90,8 +90,11 @@ func (k *Keeper) read(ctx context.Context, s *protocol.State) (protocol.Read, er
 		return k.readHeld(ctx, s, s.Raise.Node)
 	case s.Held != nil && k.doubt:
 		return k.readHeld(ctx, s, s.Held.Node)
-	case s.Held != nil, s.Closing:
+	case s.Held != nil:
 		return protocol.Read{}, nil
+	case s.Closing:
+		landed, err := k.readClaimed(ctx)
+		return protocol.Read{Claimed: landed}, err
 	}
 	return k.readFree(ctx, s)
 }
@@ -154,7 +157,7 @@ func (k *Keeper) adopt(ctx context.Context, d protocol.Decision) (again bool, er
 		return false, err
 	}
 	k.hold(d.Held, unlock)
-	return false, nil
+	return k.closed, nil
 }
 
 func (k *Keeper) extend(ctx context.Context, d protocol.Decision) (again bool, err error) {
@@ -165,9 +168,9 @@ func (k *Keeper) extend(ctx context.Context, d protocol.Decision) (again bool, e
 		k.extended(d.Held)
 		return false, nil
 	case errors.Is(err, stores.ErrConflict), errors.Is(err, stores.ErrDamaged):
-		k.doubt = true
-		return true, nil
+		err = nil // the cell tells more
 	}
+	// After a conflict as well: a driver may have sent the extension twice.
 	k.doubt = true
 	k.held.Pending = remember(k.held.Pending, d.Record.Write, protocol.MaxPending)
 	return true, err
@@ -235,9 +238,10 @@ func (k *Keeper) release(ctx context.Context, d protocol.Decision) (again bool, 
 		k.released(d)
 	case errors.Is(err, stores.ErrConflict):
 		// An extension of unknown outcome has landed, or the cell was taken, or a driver has
-		// sent the release twice.
+		// sent the release twice: then another process may have claimed from there on already.
 		k.doubt = true
 		k.held.Pending = remember(k.held.Pending, d.Record.Write, protocol.MaxPending)
+		k.held.Limit = d.Record.Limit
 		return true, nil
 	}
 	return false, err

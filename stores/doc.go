@@ -1,5 +1,5 @@
 // Package stores keeps cells: small values by key, changed by compare-and-swap. It is
-// all that the grants of packages lease and sequence need from a database.
+// all that the grants of package lease need from a database.
 //
 // You need these names:
 //

@@ -87,6 +87,9 @@ const (
 // that had one of its own, and wraps that of ctx if ctx has ended. An error that wraps
 // [ErrDenied] ends Open at once. The error of a URL that names no store is a [*URLError].
 func Open(ctx context.Context, url string) (Store, error) {
+	if ctx == nil {
+		return nil, errors.New("context is nil: give context.Background() if there is none")
+	}
 	scheme, err := schemeOf(url)
 	if err != nil {
 		return nil, err

@@ -206,3 +206,10 @@ func TestOpenAsksWhetherTheStoreAnswers(t *testing.T) {
 	_, err := stores.Open(t.Context(), "test://h")
 	assert.ErrorIs(t, err, storetest.ErrFault)
 }
+
+func TestOpenWithoutAContext(t *testing.T) {
+	register(storetest.NewMemory())
+	t.Cleanup(func() { stores.Register("test", nil) })
+	_, err := stores.Open(nil, "test://h") //nolint:staticcheck // that is the test
+	require.ErrorContains(t, err, "context is nil")
+}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Store keeps cells by key. The protocols of packages lease and sequence stand on two
+// Store keeps cells by key. The protocol of package lease stands on two
 // properties, and no others:
 //
 //   - Swap and Read are linearizable: they take effect one after the other, at one

@@ -31,7 +31,7 @@ type Held struct {
 	Node    int64
 	Version uint64 // that it wrote, or adopted, last
 	Floor   uint64 // of its claim
-	Limit   uint64 // that the store is known to have
+	Limit   uint64 // that the store is known to have, or that of a release that may have landed
 	// Pending are the names of extensions and releases of unknown outcome. Each is
 	// conditional on Version, so at most one of them can land.
 	Pending []string
@@ -127,8 +127,6 @@ func Decide(s State, r Read) Decision {
 		return s.lift(r.Held)
 	case s.Held != nil:
 		return s.keep(r.Held)
-	case s.Closing:
-		return Decision{Kind: Nothing}
 	}
 	return s.claim(r)
 }
@@ -184,6 +182,9 @@ func (s State) claim(r Read) Decision {
 				return Decision{Kind: Adopt, Node: c.Node, Held: Held{Node: c.Node, Version: c.Version, Floor: p.Floor, Limit: c.Record.Limit}}
 			}
 		}
+	}
+	if s.Closing {
+		return Decision{Kind: Nothing}
 	}
 	best, rank := s.Choose(r.Cells)
 	switch {

@@ -123,7 +123,7 @@ func (s *sim) checkStats() {
 	}
 	t := s.present
 	now := int64(s.reader.Now().Sub(epoch))
-	granted := s.leadOf(t.limit>>s.SequenceBits, now)
+	granted := s.leadOf(max(t.limit, t.free&^sealed)>>s.SequenceBits, now)
 	expect(s.gen.Stats().Granted == granted, "granted for %s", granted)
 	if s.closed {
 		expect(stats.Lead == 0, "closed")

@@ -80,7 +80,7 @@ func (c *caller) checkGrantError(e *generator.GrantError) {
 		return
 	}
 	look := call.looks[n-2]
-	end := look.limit >> s.SequenceBits
+	end := max(look.limit, look.free) >> s.SequenceBits // the latter if the rest was revoked
 	limit := epoch.Add(time.Duration(end) * s.Tick)
 	past := -s.leadOf(end, call.looks[n-1].reading)
 	if e.Node != look.span.node || !e.Limit.Equal(limit) || e.Past != past || e.Waited != call.waited || e.Err != call.refused {

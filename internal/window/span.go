@@ -10,39 +10,40 @@ import (
 // Span is the time in which a window holds one node number, with the word that hands
 // out its slots.
 //
-// A span ends by its next: that is set, once; then free is sealed, so that no slot of
-// it is taken any more; then the window moves on to next, whose slots begin above all
-// that were taken here. So order holds over the change, and a caller that finds the
-// word sealed carries on by itself the change that was begun.
+// A span ends in three steps. next is set, once. Then free is sealed, so that no slot of
+// the span is taken any more. Then the window moves on to next, whose slots begin above
+// all that were taken here. So IDs stay in order across the change, and a caller that
+// finds the word sealed completes the change by itself.
 type Span struct {
 	_ [cacheLine]byte
 	// free is the first slot that is not taken: tick<<bits | sequence. It only grows,
-	// and a slot belongs to the caller that moved free past it. That one fact is why no
-	// slot is issued twice and why IDs come in order. Sealed, it is above every slot,
-	// stays as it is, and shows below the seal where it was.
+	// and a slot belongs to the caller that moved free past it. For this reason no
+	// slot is issued twice, and IDs come in order. A sealed free is above every slot and
+	// does not change; its bits below the seal keep its last value.
 	free word.Uint64
 	_    [cacheLine - 8]byte
 
-	// soft is the limit up to which slots are taken without a word to the keeper, and
-	// limit that of the grant. Both only grow, and soft is at most limit.
+	// soft is the soft limit: slots below it are taken without a message to the keeper.
+	// limit is the limit of the grant. Both only grow, and soft is at most limit.
 	soft, limit word.Uint64
 	next        word.Pointer[Span] // nil until the end of this one; set once
 
-	// begin is where free began, if no slot of the tick before was taken by then: before
-	// the first of all, and where the grant begins above it. Else it is no slot.
+	// begin is the first value of free, if no slot of the tick before it was taken by
+	// then: in the first span, and where the grant begins above all taken slots. Else it is
+	// no slot.
 	begin word.Uint64
 
 	// Not written again.
 	node     int64
 	sequence uint64 // mask of the sequence in a slot
 	bits     uint8  // of the sequence
-	ended    bool   // the span after the last, in which nothing is taken
+	ended    bool   // the span of a sealed window, in which no slot is taken
 	from     uint64 // the first slot that is granted
 	window   *Window
 }
 
 // cacheLine is the distance at which two words do not disturb each other on
-// most processors. Those with longer lines lose some speed, and nothing else.
+// most processors. Processors with longer lines only lose some speed.
 const cacheLine = 64
 
 // sealed is the bit of free that ends a span. Slots have at most 63 bits.
@@ -52,17 +53,17 @@ const sealed = 1 << 63
 func (s *Span) Node() int64 { return s.node }
 
 // Take reserves up to n slots of one tick without waiting: those from slot up to, but
-// not including, end. There are fewer than n when the tick ends before that. The first
-// slot of tick is the one that start draws; a slot of a tick up to ahead ticks later is
+// not including, end. There are fewer than n when the tick ends before that. start
+// draws the first slot of tick; a slot of a tick up to ahead ticks later is
 // taken too. Take fails when the next slot lies further ahead than that, when it is not
 // granted and when the span has ended; [Window.Front] tells which.
 //
-// The caller fetches the span and reads the clock before the call, so that nothing stands
-// between the load of the word and the swap. That makes tick older than a slot which
-// another caller took meanwhile, and Take may fail although a later reading would do.
+// The caller loads the span and reads the clock before the call, so that the swap follows
+// the load of the word directly. So tick may be older than a slot that
+// another caller took meanwhile, and Take may fail although a later reading would succeed.
 //
-// The cases are branches where min and max would do: predicted, a branch keeps
-// the swap from waiting for its operands, and saves 1 ns of 40.
+// The code has branches where min and max would do: after a predicted branch the swap
+// does not wait for its operands, which saves 1 ns of 40.
 func (s *Span) Take(tick, ahead uint64, start strategies.SequenceStart, n uint64) (slot, end uint64, ok bool) {
 	for {
 		free := s.free.Load()
@@ -87,7 +88,7 @@ func (s *Span) Take(tick, ahead uint64, start strategies.SequenceStart, n uint64
 }
 
 // TakeAt reserves up to n slots as Take does, from slot on, however far ahead that is.
-// It fails when slot is not the next any more, or not granted.
+// It fails when slot is no longer the next, or is not granted.
 func (s *Span) TakeAt(slot, n uint64) (end uint64, ok bool) {
 	if slot >= s.soft.Load() && !s.open(slot) {
 		return 0, false
@@ -97,7 +98,7 @@ func (s *Span) TakeAt(slot, n uint64) (end uint64, ok bool) {
 }
 
 // open asks the keeper for more, and reports whether slot, which is beyond the soft
-// limit, is granted. If so, the soft limit is the limit from now on: the keeper is asked
+// limit, is granted. If so, it raises the soft limit to the limit: the keeper is asked
 // once per grant.
 func (s *Span) open(slot uint64) bool {
 	limit := s.limit.Load()
@@ -133,23 +134,23 @@ func (w *Window) slot(tick uint64) uint64 { return min(tick, w.end>>w.bits) << w
 // tickEnd is the first slot, from free on, that begins a tick.
 func (w *Window) tickEnd(free uint64) uint64 { return (free + w.sequence) &^ w.sequence }
 
-// raise lets slots below soft be taken without a word to the keeper.
+// raise raises the soft limit to soft.
 func (s *Span) raise(soft uint64) {
 	for old := s.soft.Load(); old < soft && !s.soft.CompareAndSwap(old, soft); old = s.soft.Load() {
 	}
 }
 
 // succeed carries out the change from s to its next, which is set. Any number of
-// callers may do that at once.
+// callers may do this at once.
 func (w *Window) succeed(s *Span) {
 	free := s.free.Or(sealed) &^ sealed
 	next := s.next.Load()
-	// The first to come opens the word; until then it is 0, and no slot is taken of a
-	// span that is not the window's yet.
+	// The first caller opens the word. Until then it is 0, and no slot is taken of the
+	// span, because the window does not have it yet.
 	first := w.tickEnd(free)
 	if next.from > first {
 		first = next.from
-		next.begin.Store(first) // all who come store the same
+		next.begin.Store(first) // all callers store the same
 	} else if free == s.begin.Load() {
 		next.begin.Store(first)
 	}

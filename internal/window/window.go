@@ -1,5 +1,5 @@
-// Package window holds the range of ticks that a process was granted, and the one word
-// that hands out its slots. It is the contract between the keeper, which puts ranges
+// Package window holds the grant of a process, a range of ticks, and the one word
+// that hands out its slots. It connects the keeper, which puts ranges
 // in, and the issuer, which takes slots out: neither calls the other.
 //
 // You need these names:
@@ -8,7 +8,7 @@
 //   - [Window.Front] and [Window.Changed]: why Take failed, and what to wait for.
 //   - [Window.Grant]: the keeper puts a range in.
 //   - [Window.Used] and [Window.More]: the keeper sees how far the issuer has come.
-//   - [Window.Seal]: nothing is taken any more, for good.
+//   - [Window.Seal]: no slot is taken any more, for good.
 //
 // A slot is tick<<bits | sequence. All of the core's concurrency is in this package:
 // the word, the change from one node number to the next, and sealing.
@@ -21,7 +21,7 @@ import (
 )
 
 // Range is the permission to take slots of a node number in the ticks [From, To).
-// Whoever grants it promises that no other process has it, now or ever.
+// The keeper promises that no other process has the range, now or ever.
 type Range struct {
 	Node     int64
 	From, To uint64
@@ -37,7 +37,7 @@ type Window struct {
 	end      uint64 // the slot after the last of the time field
 
 	// span is the node number that is held now, with its word. It moves from a span to
-	// that one's next after the word was sealed, and does not go back.
+	// the next of that span after its word was sealed, and does not go back.
 	span word.Pointer[Span]
 
 	// changed holds the channel that the next change closes. A waiter loads it before
@@ -70,7 +70,7 @@ func New(bits uint8, end uint64) *Window {
 	return w
 }
 
-// Start keeps slots before tick from being taken. It does so only until the first slot
+// Start skips the slots before tick. It works only until the first slot
 // is taken: an issuer calls it with its clock's tick before it issues.
 func (w *Window) Start(tick uint64) {
 	s := w.span.Load()
@@ -80,27 +80,27 @@ func (w *Window) Start(tick uint64) {
 }
 
 // Span returns the present node number with its word, to take slots of. The caller
-// fetches it anew for every call: one that has ended gives no slots.
+// loads it again for every call: a span that has ended gives no slots.
 func (w *Window) Span() *Span { return w.span.Load() }
 
-// Front is where a window stands: what a caller decides by whom Take refused.
+// Front is the state of a window, by which a caller decides after Take failed.
 type Front struct {
 	Node  int64
 	Slot  uint64 // the next to be taken
 	Limit uint64 // the first slot that is not granted
-	// Fresh says that no slot of this node number was taken yet, and none of the tick
-	// before Slot: the sequence did not run out.
+	// Fresh says that no slot of this node number, and no slot of the tick before Slot,
+	// was taken yet: the sequence did not run out.
 	Fresh  bool
 	Sealed bool
 
 	Span *Span
 }
 
-// End is where the grant ends: its limit, or, if what was left of it was revoked, the
+// End is where the grant ends: its limit, or, if the rest of the grant was revoked, the
 // next slot.
 func (f Front) End() uint64 { return max(f.Limit, f.Slot) }
 
-// Front returns where the window stands.
+// Front returns the state of the window.
 func (w *Window) Front() Front {
 	for {
 		s := w.current()
@@ -112,7 +112,7 @@ func (w *Window) Front() Front {
 }
 
 // Changed returns a channel that the next Grant, Revoke, Fail or Seal closes. A caller
-// that waits takes it before its last look at the window.
+// that waits gets the channel before its last look at the window.
 func (w *Window) Changed() <-chan struct{} { return w.changed.Load().ch }
 
 func (w *Window) fire() { close(w.changed.Swap(&signal{make(chan struct{})}).ch) }
@@ -120,14 +120,14 @@ func (w *Window) fire() { close(w.changed.Swap(&signal{make(chan struct{})}).ch)
 // Err returns why the keeper has no further grant, or nil.
 func (w *Window) Err() error { return w.err.Load().err }
 
-// Fail notes why there is no further grant, or with nil that there is no reason.
+// Fail sets the error that Err returns: why there is no further grant, or nil.
 func (w *Window) Fail(err error) {
 	w.err.Store(&failure{err})
 	w.fire()
 }
 
-// Ask makes More receive. An issuer that is about to wait for a grant calls it; Take does
-// so by itself for a slot at or beyond the soft limit.
+// Ask makes More receive. An issuer that is about to wait for a grant calls it; Take calls
+// it for a slot at or beyond the soft limit.
 func (w *Window) Ask() {
 	select {
 	case w.more <- struct{}{}:
@@ -139,10 +139,10 @@ func (w *Window) Ask() {
 // extends the grant ahead of time.
 func (w *Window) More() <-chan struct{} { return w.more }
 
-// Grant puts a range in. One of the present node number that begins at or before its
-// limit extends it; any other supersedes it at once, and slots go on in order, above all
-// that were taken. more is the soft limit, a tick: taking a slot at or beyond it makes
-// More receive. A sealed window takes no grant.
+// Grant puts a range in. A range of the present node number that begins at or before the
+// present limit extends the grant. Any other range replaces the grant at once, and its
+// slots begin above all that were taken. more is the soft limit, a tick: when a slot at or
+// beyond it is taken, More receives. A sealed window takes no grant.
 func (w *Window) Grant(r Range, more uint64) {
 	s := w.current()
 	if limit := s.limit.Load(); r.Node == s.node && 0 < limit && w.slot(r.From) <= limit && !s.ended {
@@ -155,11 +155,11 @@ func (w *Window) Grant(r Range, more uint64) {
 	w.supersede(w.newSpan(r, more))
 }
 
-// Revoke takes back what is left of the grant: until the next Grant, Take fails. Slots
-// that are taken stay taken.
+// Revoke takes back the rest of the grant: until the next Grant, Take fails. Taken slots
+// stay taken.
 func (w *Window) Revoke() { w.supersede(w.newSpan(Range{Node: w.current().node}, 0)) }
 
-// supersede ends the present span by next. It does nothing to a sealed window.
+// supersede replaces the present span by next. It does nothing to a sealed window.
 func (w *Window) supersede(next *Span) {
 	for {
 		s := w.current()
@@ -171,7 +171,7 @@ func (w *Window) supersede(next *Span) {
 	}
 }
 
-// current returns the present span, once a change that has begun is carried out.
+// current completes a change that has begun, and returns the present span.
 func (w *Window) current() *Span {
 	for {
 		s := w.span.Load()
@@ -182,13 +182,13 @@ func (w *Window) current() *Span {
 	}
 }
 
-// Used returns the first tick of which, as of all after it, no slot was taken.
+// Used returns the first unused tick: no slot of it, or of a later tick, was taken.
 func (w *Window) Used() uint64 {
 	return w.tickEnd(w.span.Load().free.Load()&^sealed) >> w.bits
 }
 
-// Seal ends the window for good, and returns what Used returns from then on, and
-// whether this call was the one that did it.
+// Seal ends the window for good. It returns the value that Used has from then on, and
+// whether this call sealed the window.
 func (w *Window) Seal() (end uint64, first bool) {
 	for {
 		s := w.current()

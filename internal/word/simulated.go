@@ -24,15 +24,15 @@ func (o Op) String() string {
 
 // Access is one access to a word, after the fact.
 type Access struct {
-	Name     string // as Name gave it, or empty
-	Tag      any    // as Observer.Named returned it, or nil
+	Name     string // given by Name, or empty
+	Tag      any    // returned by Observer.Named, or nil
 	Op       Op
 	Old, New uint64 // before and after; of a pointer, how often it was set
 	Failed   bool   // a compare-and-swap that found another value than it expected
 }
 
-// Observer sees every access to every word of the process. A word must not be used by
-// two goroutines at the same time: a simulated run has only one that is awake.
+// Observer sees every access to every word of the process. Two goroutines must not use a
+// word at the same time: in a simulated run only one goroutine is awake.
 type Observer interface {
 	// Named tells of a word that was given a name. The tag that it returns is part of
 	// every access to the word.
@@ -42,11 +42,11 @@ type Observer interface {
 	Below(n uint64) uint64
 }
 
-// Observed is the observer of the run that goes on, or nil. One run goes on at a time
-// in a process.
+// Observed is the observer of the present run, or nil. A process has one run at a time.
 var Observed Observer
 
-// Below returns the number that the observer draws.
+// Below returns a number from 0 up to, but not including, n, drawn by the observer if
+// there is one.
 func Below(n uint64) uint64 {
 	if Observed != nil {
 		return Observed.Below(n)

@@ -1,10 +1,9 @@
 //go:build !simulate
 
 // Package word has the words of memory that goroutines share in the core: those of
-// sync/atomic. Built with the tag simulate, which only package internal/simulation
-// uses, they show every access to an observer that may run other callers in between.
-// So the simulation runs the code that ships, and the code that ships costs nothing for
-// it.
+// sync/atomic. With the build tag simulate, which only package internal/simulation
+// uses, they show every access to an observer, which may run other callers in between.
+// So the simulation runs the released code, and adds no cost to it.
 package word
 
 import (
@@ -19,7 +18,7 @@ type (
 	Pointer[T any] = atomic.Pointer[T]
 )
 
-// Name tells the observer of a simulation what a word is called. Here it does nothing.
+// Name tells the observer of a simulation the name of a word. Here it does nothing.
 func Name[W any](*W, string) {}
 
 // Below returns a random number from 0 up to, but not including, n.

@@ -152,13 +152,14 @@ func (p *PolledClock) poll() {
 	}
 }
 
-// After is that of [clocktest.Virtual], and polls the keeper. If that was granted more,
-// the generator knows already, and no time has to pass.
+// After is that of [clocktest.Virtual], and polls the keeper. If that was granted more, or
+// lost its node number for good, the generator knows already, and no time has to pass.
 func (p *PolledClock) After(d time.Duration) <-chan time.Time {
 	if k := p.keeper.Load(); k != nil {
 		_, before := k.Granted()
+		lost := errors.Is(k.Err(), lease.ErrLost)
 		p.poll()
-		if _, limit := k.Granted(); !limit.Equal(before) {
+		if _, limit := k.Granted(); !limit.Equal(before) || !lost && errors.Is(k.Err(), lease.ErrLost) {
 			return nil
 		}
 	}

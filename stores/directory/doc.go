@@ -1,5 +1,5 @@
 // Package directory keeps cells in plain files: it gives any number of processes on one
-// host their node numbers and sequences, without a server.
+// host their node numbers, without a server.
 //
 // You need these names:
 //

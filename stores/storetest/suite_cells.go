@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -268,7 +269,7 @@ func testRanges(t *testing.T, open opener) {
 	} {
 		want := within(r[0], r[1])
 		b.listsRange(r[0], r[1], all, want...)
-		for _, limit := range []int{-1, 0, 1, 2, len(want) - 1, len(want), len(want) + 1, 1 << 31} {
+		for _, limit := range []int{-1, 0, 1, 2, len(want) - 1, len(want), len(want) + 1, math.MaxInt32} {
 			b.listsRange(r[0], r[1], limit, want[:max(0, min(limit, len(want)))]...)
 		}
 	}
