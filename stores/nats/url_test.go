@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -63,12 +65,28 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// The message at the end of the deadline says what the last attempt met.
-func TestDownIsNamed(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	_, err := stores.Open(ctx, "nats://127.0.0.1:1")
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no servers available") {
+// hanging is a dialer that is refused at first, and then hangs while the context ends.
+type hanging struct {
+	dialed int
+	end    func()
+	back   chan struct{}
+}
+
+func (d *hanging) Dial(string, string) (net.Conn, error) {
+	if d.dialed++; d.dialed > 1 {
+		d.end()
+		<-d.back
+	}
+	return nil, errors.New("connection refused")
+}
+
+// The error at the end of the context says what the last attempt met.
+func TestConnectTellsTheReason(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	d := &hanging{end: cancel, back: make(chan struct{})}
+	defer close(d.back)
+	_, err := connect(ctx, &stores.URL{Scheme: "nats", Hosts: []string{"127.0.0.1:1"}}, []natsgo.Option{natsgo.SetCustomDialer(d)})
+	if !errors.Is(err, natsgo.ErrNoServers) {
 		t.Error(err)
 	}
 }
