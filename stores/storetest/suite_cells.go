@@ -309,8 +309,8 @@ func testManyCells(t *testing.T, open opener) {
 	b.listsRange(node(400), node(600), 150, want[400:550]...)
 }
 
-// A client that is closed harms no other, and can be closed again. Its operations
-// return, whatever they return.
+// A closed client does not affect others, and can be closed again. Its operations
+// return, with any result.
 func testClosed(t *testing.T, open opener) {
 	a, b := pair(t, open)
 	cell := a.swap(absent(1), "before")
