@@ -137,7 +137,7 @@ const (
 	Slew    // for D the wall runs at Rate times true time
 	Freeze  // for D the clock stands still
 	Coarse  // from now on the clock moves in multiples of D; 0 ends it
-	Suspend // the wall goes on by D, and monotonic time does not
+	Suspend // the wall advances by D, and monotonic time does not
 	Leap    // the wall repeats the second before the next whole one
 
 	cancel // ends the context of the operation N; made from Contexts

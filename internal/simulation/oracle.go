@@ -50,7 +50,7 @@ func (c *caller) decided() (strategies.Situation, strategies.Decision, bool) {
 	look := c.call.looks[len(c.call.looks)-1]
 	sit, ok := c.sim.situation(look)
 	if !ok || c.sim.usedUp(look) {
-		return sit, strategies.Decision{}, false // the strategy is not asked for what is not granted
+		return sit, strategies.Decision{}, false // the strategy is not asked about slots that are not granted
 	}
 	c.sim.leadFloor = max(c.sim.leadFloor, sit.Lead)
 	return sit, c.sim.Strategy.Decide(sit), true

@@ -47,8 +47,8 @@ func vary(c *Config) {
 	}
 }
 
-// nearWideEnd has a program run at the end of a layout that has all bits of an ID
-// but for the node number's, where the word has hardly room for the seal.
+// nearWideEnd makes a program run at the end of a layout without a node field: its slots
+// take all 63 bits, so the word has hardly room for the seal.
 func nearWideEnd(r *rand.Rand, c *Config) {
 	c.TimeBits, c.SequenceBits, c.Nodeless = 41, 22, true
 	c.Sequence = strategies.StartRandom(1 << 22)

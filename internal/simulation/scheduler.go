@@ -71,7 +71,7 @@ type sim struct {
 	callers []*caller // and the keeper, if there is one
 	outside caller    // stands for the time before and after them
 	current *caller   // the one that runs, or nil outside of callers
-	next    *caller   // the one that goes on when current yields
+	next    *caller   // the one that runs when current yields
 	over    bool      // ends the run
 
 	events  []event // the faults
@@ -164,7 +164,7 @@ func (s *sim) await(ready func() bool) {
 	c.state = running
 }
 
-// pick returns the caller that goes on, or nil when all are done. Faults that are picked
+// pick returns the next caller, or nil when all are done. Faults that are picked
 // happen at once.
 func (s *sim) pick() *caller {
 	faults := len(s.callers)
@@ -300,7 +300,7 @@ func (s *sim) tracef(format string, args ...any) {
 	}
 	s.lines++
 	if _, err := io.WriteString(s.Trace, fmt.Sprintf("%4d  %s\n", s.lines, fmt.Sprintf(format, args...))); err != nil {
-		s.Trace = nil // the run goes on without
+		s.Trace = nil // the run continues without a trace
 	}
 }
 

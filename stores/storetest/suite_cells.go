@@ -91,7 +91,7 @@ func testReadAfterWrite(t *testing.T, open opener) {
 func testValues(t *testing.T, open opener) {
 	a, b := pair(t, open)
 	t.Run("lengths", func(t *testing.T) {
-		// Half of the lengths end in the middle of a character, but for the filling.
+		// Half of the lengths would end in the middle of a character without the filling.
 		parallel(t, 8, func(worker int) error {
 			cell := absent(100 + worker)
 			for n := worker; n <= stores.MaxValue; n += 8 {
