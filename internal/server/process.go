@@ -229,7 +229,7 @@ func (p *Process) launch() error {
 	return nil
 }
 
-// output keeps the end of what is written to it.
+// output keeps the last bytes that are written to it.
 type output struct {
 	mu   sync.Mutex
 	kept []byte
