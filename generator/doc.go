@@ -30,7 +30,7 @@
 // a window, which the keeper of package lease fills and the generator empties; neither
 // calls the other.
 //
-// # What is guaranteed, and what is not
+// # Guarantees
 //
 // Within one [Generator]: no ID is issued twice, and an ID that was returned
 // before another call began is smaller, whatever the clock does.

@@ -12,9 +12,9 @@ import (
 
 // All calls of the store stand in this file, each within the timeout. Their errors wrap
 //
-//   - stores.ErrConflict: a swap that changed nothing, since the version is another,
-//   - stores.ErrLocked: a lock that another process has,
-//   - stores.ErrDamaged: a cell that cannot be read; asking again does not mend it,
+//   - stores.ErrConflict: a swap found another version and changed nothing,
+//   - stores.ErrLocked: another process has the lock,
+//   - stores.ErrDamaged: a cell cannot be read, and a retry does not help,
 //   - ErrStore: anything else; the outcome of a swap is unknown.
 
 // nodesFrom and nodesTo are the range of the keys of node numbers.
@@ -82,7 +82,7 @@ func (k *Keeper) swapKey(ctx context.Context, key string, version uint64, value 
 	return version, k.storeError("swap", key, err)
 }
 
-// lock locks a cell where the store can.
+// lock locks a cell if the store is a Locker, and else does nothing.
 func (k *Keeper) lock(ctx context.Context, node int64) (unlock func(), err error) {
 	if k.locker == nil {
 		return func() {}, nil
@@ -125,8 +125,8 @@ func (k *Keeper) decode(node int64, cell stores.Cell) (protocol.Cell, error) {
 	return c, nil
 }
 
-// damaged notes a cell that cannot be read, or that a list lacks some if node is -1. It
-// costs that number only, and is logged once.
+// damaged notes a cell that cannot be read, or, if node is -1, that a list lacks some
+// cells. It costs only that number, and is logged once.
 func (k *Keeper) damaged(node int64, err error) {
 	k.counters.failures.Add(1)
 	if k.bad[node] != nil {
@@ -151,8 +151,8 @@ func damagedError(node int64, err error) error {
 	}
 }
 
-// checkLayout sees to it that the store's cells are for our layout, and that the next
-// process can see that, too.
+// checkLayout checks that the store's cells are for our layout. It writes the cell of the
+// layout if there is none.
 func (k *Keeper) checkLayout(ctx context.Context) (created bool, err error) {
 	for range roundsInARow {
 		cell, err := k.readKey(ctx, protocol.LayoutKey)
@@ -167,16 +167,19 @@ func (k *Keeper) checkLayout(ctx context.Context) (created bool, err error) {
 			return true, err
 		}
 		r, err := protocol.DecodeLayout(cell.Value)
-		if err != nil {
-			return false, fmt.Errorf("cell of the layout: %w", err)
+		if err == nil {
+			err = k.fits(r.Layout)
 		}
-		return false, k.fits(r.Layout)
+		if errors.Is(err, stores.ErrDamaged) {
+			err = fmt.Errorf("cell of the layout: %w", err)
+		}
+		return false, err
 	}
 	return false, k.busy()
 }
 
-// fits returns a [*LayoutMismatchError] if IDs of the layout of this text could be the
-// same as IDs of ours, for other slots.
+// fits returns a [*LayoutMismatchError] unless the layout of the text puts each slot into
+// the same ID as our layout.
 func (t *timeline) fits(text string) error {
 	if text == t.spec {
 		return nil
@@ -188,7 +191,7 @@ func (t *timeline) fits(text string) error {
 	ours := t.layout
 	if theirs.NodeBits == ours.NodeBits && theirs.SequenceBits == ours.SequenceBits && theirs.Order == ours.Order &&
 		theirs.Tick == ours.Tick && theirs.Epoch.Equal(ours.Epoch) {
-		return nil // parts with other names, or a time field that was widened
+		return nil // other names of parts, or a wider time field
 	}
 	return &LayoutMismatchError{Ours: ours, Theirs: theirs}
 }

@@ -9,23 +9,23 @@ import (
 )
 
 // Close seals the window, so that no ID is issued any more, and releases the node number:
-// after a clean stop the next process continues where this one stopped. It waits for the
-// store as long as [WithTimeout] says for each of at most a few operations.
+// after a clean stop the next process continues where this one stopped. It makes at
+// most a few operations of the store, each within the timeout of [WithTimeout].
 //
-// The error wraps [ErrNotReleased]: the node number then stays taken for a while, and
-// the Keeper is closed even so. Closing again does nothing and returns nil. A
+// The error wraps [ErrNotReleased]: the node number then stays held until it expires, and
+// the Keeper is closed in any case. A second call does nothing and returns nil. A
 // program that closes its generator need not close the Keeper.
 func (k *Keeper) Close() error { return k.CloseContext(context.Background()) }
 
-// CloseContext is [Keeper.Close], but stops waiting for the store when ctx ends; the
-// window is sealed all the same. A ctx that is nil counts as [context.Background].
+// CloseContext is [Keeper.Close], but stops waiting for the store when ctx ends; it
+// seals the window in any case. A ctx that is nil counts as [context.Background].
 func (k *Keeper) CloseContext(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	k.seal()
 	k.cancel()
-	if err := k.take(ctx); err != nil { // a call of the store does not return
+	if err := k.take(ctx); err != nil { // a call of the store hangs
 		return fmt.Errorf("%w, and stays taken for a while: %w", ErrNotReleased, err)
 	}
 	defer k.leave()
@@ -38,6 +38,8 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 	switch {
 	case k.held != nil:
 		node = k.held.Node
+	case len(k.claims) > 0: // they may have landed
+		node = k.claims[len(k.claims)-1].Node
 	case k.raise == nil:
 		return nil
 	}
@@ -52,8 +54,8 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 	return nil
 }
 
-// seal ends the window for good. Whatever becomes of the release, nothing is issued under
-// this lease again, so that a release that lands late does no harm.
+// seal ends the window for good. No ID is issued under this lease again, even if the
+// release fails, so a release that lands late does no harm.
 func (k *Keeper) seal() {
 	k.state.Lock()
 	defer k.state.Unlock()
@@ -64,14 +66,14 @@ func (k *Keeper) seal() {
 
 // Restored tells the Keeper that the memory of this process was restored or cloned: a
 // virtual machine's snapshot, AWS Lambda SnapStart, CRIU. The original, or another clone,
-// may issue IDs under the same grant. So the Keeper takes the grant back at once, and forgets
-// all that it knew of its cell and of writes under way. It then claims a number as a new
-// process does, above every limit in the store; the number of [WithNode] is taken over from
-// the original.
+// may issue IDs under the same grant. So the Keeper revokes the grant at once, and forgets
+// its cell and its writes in flight. It then claims a number as a new
+// process does, above every limit in the store; it takes the number of [WithNode]
+// over from the original.
 //
 // Call it before the first ID is issued after the restore. It returns when there is a new
-// grant. If the claim fails, it is tried again until ctx ends, if ctx has a deadline; the
-// error is that of [Claim]. Nothing is granted then, and the Keeper goes on trying. A ctx
+// grant. If ctx has a deadline, a claim that fails is tried again until ctx ends; the
+// error is that of [Claim]. After an error nothing is granted, and the Keeper keeps trying. A ctx
 // that is nil counts as [context.Background].
 func (k *Keeper) Restored(ctx context.Context) error {
 	if ctx == nil {
@@ -105,8 +107,8 @@ func (k *Keeper) distrust() bool {
 
 var errRestored = errors.New("this process's memory was restored, and no number is claimed since")
 
-// forget gives up what a restored memory knew. The cell is not released: it is the
-// original's.
+// forget drops the state of a restored memory. It does not release the cell, which is
+// the original's.
 func (k *Keeper) forget() {
 	k.state.Lock()
 	restored := k.restored

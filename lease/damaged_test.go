@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -116,4 +118,35 @@ func TestStrangeValueOfAPinnedNumber(t *testing.T) {
 		assert.NotErrorIs(t, k.Err(), lease.ErrLost)
 	}
 	assert.EqualValues(t, 3, k.Stats().Failures)
+}
+
+// What is wrong with the cell of the layout is said of that cell.
+func TestDamagedLayoutCell(t *testing.T) {
+	for _, value := range []string{"somebody else's", `{"format":1,"layout":"no layout"}`, `{"format":2,"layout":""}`} {
+		memory := storetest.NewMemory()
+		_, err := memory.Swap(t.Context(), protocol.LayoutKey, 0, []byte(value))
+		require.NoError(t, err)
+		_, err = lease.Claim(t.Context(), memory, quiet(clocktest.NewVirtual(noon))...)
+		require.ErrorIs(t, err, stores.ErrDamaged)
+		require.ErrorContains(t, err, "cell of the layout")
+	}
+}
+
+// A record that is no keeper's, with a window of ages, is not taken for an old one.
+func TestAWindowOfAgesIsNotOver(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := storetest.NewMemory()
+	layout := snowflake.Default()
+	layout.NodeBits, layout.Name, layout.Tick = 0, "", time.Second
+	_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithLayout(layout))...)
+	require.NoError(t, err)
+	cell := memory.Peek(protocol.NodeKey(0))
+	r, err := protocol.Decode(cell.Value)
+	require.NoError(t, err)
+	r.Window = math.MaxUint64
+	_, err = memory.Swap(t.Context(), cell.Key, cell.Version, r.Encode())
+	require.NoError(t, err)
+	_, err = lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithLayout(layout))...)
+	var full *lease.NoFreeNodeError
+	require.ErrorAs(t, err, &full)
 }

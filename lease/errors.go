@@ -9,13 +9,13 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// What errors of this package wrap. Their texts have the numbers.
+// The sentinels that errors of this package wrap. The texts of the errors have the numbers.
 var (
 	// ErrClosed is returned for a [Keeper] that was closed, for good.
 	ErrClosed = errors.New("lease is closed: claim a new one")
-	// ErrBound is returned for a [Keeper] that another generator issues IDs under.
+	// ErrBound is returned for a [Keeper] that another generator uses.
 	ErrBound = errors.New("lease is bound to another generator: claim one for each")
-	// ErrLost is wrapped by [Keeper.Err] if nothing will ever be granted any more. A call
+	// ErrLost is wrapped by [Keeper.Err] if there will be no further grant, ever. A call
 	// that waits for a grant ends with it.
 	ErrLost = errors.New("lost for good")
 	// ErrHeld: the node number is held by another living process, or reserved. [Claim] tries
@@ -24,8 +24,8 @@ var (
 	ErrHeld = errors.New("node number is held")
 	// ErrSkew: the clock is far from the fleet's, and [WithFleetCheck] is strict.
 	ErrSkew = errors.New("clock is far from the fleet's")
-	// ErrStore: an operation of the store failed, as its cause says. If it was a write, it
-	// may have taken effect; a Keeper finds that out by itself.
+	// ErrStore: an operation of the store failed; the cause is wrapped. A write may have
+	// taken effect all the same; a Keeper finds that out by itself.
 	ErrStore = errors.New("store does not answer")
 	// ErrStoreWentBack: a cell that this process held is gone, or its limit is lower than
 	// the store had acknowledged: the store was restored from a backup, or failed over to a
@@ -34,23 +34,23 @@ var (
 	ErrStoreWentBack = errors.New("store went back")
 	// ErrEndOfTime: no node number has ticks left before the end of the layout's time.
 	ErrEndOfTime = errors.New("no time is left in the layout")
-	// ErrNotReleased: a lease could not be given back when it was closed. Its node number
-	// stays taken until others see that it is not extended any more. Nothing else is amiss.
+	// ErrNotReleased: a lease was closed, and its release failed. The node number stays held
+	// until it expires. There is no other effect.
 	ErrNotReleased = errors.New("node number was not released")
 	// ErrNeverClaimed: a node number has no cell in the store.
 	ErrNeverClaimed = errors.New("was never claimed in this store: check the store and the namespace")
 )
 
-// OptionError reports an option that [Claim] cannot work with. A program that takes its
-// options from flags or a file decides by Option which of them to name.
+// OptionError reports an option that [Claim] or [Reserve] refuses. A program that takes its
+// options from flags or a file decides by Option which flag to name.
 type OptionError struct {
 	Option string // the option's name, such as "WithWindow"
-	Err    error  // what is wrong with its value, with the numbers
+	Err    error  // why its value is refused, with the numbers
 }
 
 func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong with the value.
+// Unwrap returns why the value is refused.
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // NoFreeNodeError reports that every node number is held. A caller decides by Soonest
@@ -69,13 +69,13 @@ func (e *NoFreeNodeError) Error() string {
 	return fmt.Sprintf("no free node number: %d of %d are held%s: wait by a context with a deadline of at least 2 windows, end processes, or stop the whole fleet and move it to a layout with more node bits", e.Held, e.Nodes, soonest)
 }
 
-// LayoutMismatchError reports a store whose cells are for IDs of another layout: the two
-// would share node numbers and not their meaning. A program decides by Theirs whether to
-// take that layout over.
+// LayoutMismatchError reports a store whose cells are for IDs of another layout: in the
+// two layouts the same node number means different IDs. A program decides by Theirs
+// whether to use that layout.
 type LayoutMismatchError struct{ Ours, Theirs snowflake.Layout }
 
 func (e *LayoutMismatchError) Error() string {
-	return fmt.Sprintf("store holds cells for the layout %s, and not for %s: use that layout, or, for IDs that meet none of those, another namespace", e.Theirs, e.Ours)
+	return fmt.Sprintf("store holds cells for the layout %s, and not for %s: use that layout, or, for IDs that never meet those, another namespace", e.Theirs, e.Ours)
 }
 
 // storeError is an operation of the store that failed. It wraps ErrStore.
@@ -95,7 +95,7 @@ func (e *storeError) Error() string {
 
 func (e *storeError) Unwrap() []error { return []error{ErrStore, e.err} }
 
-// oneLine is the text of an error in one line: drivers do not all keep to one.
+// oneLine is the text of an error in one line: some drivers use several.
 func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

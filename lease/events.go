@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// Stats is what a [Keeper] counted since it was made, and what it holds.
+// Stats has the counts of a [Keeper] since it was made, and its present grant.
 type Stats struct {
 	Claims     uint64 // node numbers claimed
 	Extensions uint64 // grants extended
 	Conflicts  uint64 // node numbers lost to other processes
-	Releases   uint64 // node numbers given back
+	Releases   uint64 // node numbers released
 	Failures   uint64 // operations of the store that failed, and cells that could not be read
-	WentBack   uint64 // times that the store was found to have lost acknowledged writes: [ErrStoreWentBack]
+	WentBack   uint64 // times that the store had lost acknowledged writes: [ErrStoreWentBack]
 	// Skew is how far this process's clock was ahead of the fleet's at the last
-	// claim, as far as the others' grants tell: to about a third of a window. It is 0
-	// if there were no others. What processes left that crashed can be far from any clock,
+	// claim. It is estimated from the others' grants, to about a third of a window, and 0
+	// if there were no others. The grants of crashed processes can be far from any clock,
 	// so a skew of more than a third of a window shows only when others have extended
 	// their grants since the claim: some thirds of a window later.
 	Skew time.Duration
-	// Node is the node number that IDs are issued with, and Remaining how far the
-	// end of its grant is from the clock: below zero past it, and 0 if nothing is granted.
+	// Node is the node number that IDs are issued with. Remaining is the time from the
+	// clock to the limit of its grant: below zero past it, and 0 if nothing is granted.
 	Node      int64
 	Remaining time.Duration
-	// Window is how much time is granted at once: in the ordinary course, Remaining
-	// stays above two thirds of it.
+	// Window is the length of a grant. While the store answers, Remaining stays above
+	// about two thirds of it.
 	Window time.Duration
 }
 
-// counters only grow, but for skew, which is set.
+// counters only grow, except skew, which is set.
 type counters struct {
 	claims, extensions, conflicts, releases, failures, wentBack atomic.Uint64
 	skew                                                        atomic.Int64
@@ -57,8 +57,7 @@ func (k *Keeper) Stats() Stats {
 	}
 }
 
-// The methods below are for who has the turn, but for setErr. Each logs a change of state
-// once.
+// The methods below need the turn, except setErr. Each logs a change of state once.
 
 // failed notes a failure, and returns when to try again.
 func (k *Keeper) failed(err error) time.Duration {
@@ -76,7 +75,7 @@ func (k *Keeper) failed(err error) time.Duration {
 	return pause
 }
 
-// noteEnd logs once that nothing is left of the grant: calls fail from now on.
+// noteEnd logs once that the grant has ended: calls fail from now on.
 func (k *Keeper) noteEnd(err error) {
 	used := k.granted()
 	if k.ended == used || used.To == 0 || k.tick() < used.To {
@@ -86,7 +85,7 @@ func (k *Keeper) noteEnd(err error) {
 	k.log.Error("lease: grant ended", "node", used.Node, "at", k.time(used.To), "err", cmp.Or(err, k.Err()))
 }
 
-// recovered notes that the store has answered, and that a grant was written.
+// recovered notes that the store has acknowledged a grant.
 func (k *Keeper) recovered() {
 	k.due = k.elapsed() + k.span(0, k.config.window)/3
 	if k.failures > 0 {
@@ -108,7 +107,7 @@ func (k *Keeper) setErr(err error) {
 	k.window.Fail(err)
 }
 
-// pause is how long to leave the store alone when there is something to wait for.
+// pause is the time between two tries.
 func (k *Keeper) pause() time.Duration {
 	return min(max(k.span(0, k.config.window)/12, time.Millisecond), time.Second)
 }

@@ -121,7 +121,7 @@ func TestLossIsLogged(t *testing.T) {
 		want    string
 	}{
 		"taken":          {false, `another process took it" node=5 "ours until"=2029-06-01T12:00:30.000Z holder="the successor"`},
-		"and given back": {true, `another process took it and gave it back, or an operator released it" node=5 "ours until"=2029-06-01T12:00:30.000Z` + "\n"},
+		"and given back": {true, `another process took and released it, or an operator released it" node=5 "ours until"=2029-06-01T12:00:30.000Z` + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktest.NewVirtual(noon)

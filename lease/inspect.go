@@ -16,10 +16,10 @@ type State uint8
 
 // The states of a [Holding].
 const (
-	Damaged  State = iota // its cell cannot be read, so no process may
+	Damaged  State = iota // its cell cannot be read, so no process may claim it
 	Held                  // a process holds it
-	Released              // the last process gave it back
-	Expired               // the last process ended without that; it is free, too
+	Released              // the last process released it
+	Expired               // the last process ended without a release; the number is free
 	Reserved              // no process may claim it before its Limit: see [Reserve]
 )
 
@@ -31,39 +31,39 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// Holding is what a store tells about one node number, for people to look at.
+// Holding is the state of one node number in a store, for people to read.
 type Holding struct {
 	Node  int64
 	State State
-	// Owner is the text by which the last holder wanted to be known, or empty if it
-	// released the number. Another process wrote it: it may hold anything.
+	// Owner is the text that the last holder gave with [WithOwner], or empty if it
+	// released the number. Another process wrote it: it may contain anything.
 	Owner string
 	// Limit is the end of the time that was granted, or of the reservation. No later
 	// holder issues IDs before it.
 	Limit time.Time
-	// Ahead is how far the holder's clock is ahead of ours, as far as Limit tells: to
+	// Ahead is how far the holder's clock is ahead of ours, estimated from Limit: to
 	// a sixth of Window, if its IDs do not run ahead of its clock. It is 0 unless the
-	// number is Held and, unless a [stores.Locker] knows that its holder lives, Limit is
-	// still to come: a holder that is late may be dead, and its clock as right as ours.
+	// number is Held. Unless a [stores.Locker] knows that the holder is alive, it is also 0
+	// once Limit has passed: then the holder may be dead, and its clock right.
 	Ahead  time.Duration
 	Window time.Duration    // the last holder's
 	Layout snowflake.Layout // of the IDs
 	Err    error            // why the cell is Damaged: it wraps [stores.ErrDamaged]
 }
 
-// Inspect returns what a store tells about every node number that was ever claimed or
-// reserved, by node number. It writes nothing.
+// Inspect returns the state of every node number that was ever claimed or
+// reserved, in the order of the numbers. It writes nothing.
 //
-// A cell whose content is not a record does not hide the others. Of a store that
-// cannot list some cells, the others are returned along with its error, which wraps
+// A damaged cell does not hide the others. If the store cannot list some cells, Inspect
+// returns the others together with the store's error, which wraps
 // [stores.ErrDamaged]. Any other error wraps [ErrStore].
 //
-// On a [stores.Locker] a number is Held if its holder is alive; to find out, Inspect locks
-// and at once unlocks the cells that were not given back, one after the other. That
-// fails where the holder lives, and disturbs no process. Where it succeeds, a process
-// that claims in this very moment takes another number, or, if it must have this one,
+// On a [stores.Locker] a number is Held if its holder is alive. To find out, Inspect locks
+// the cells that were not released, one after the other, and unlocks each at once. The
+// lock fails if the holder is alive, and disturbs no process. If it succeeds, a process
+// that claims at the same moment takes another number, or, if its number is pinned,
 // finds it held, and tries again if its context has a deadline. On other stores a
-// number counts as Held until its Limit is past by a Window; sooner it cannot be told.
+// number counts as Held until a Window after its Limit.
 func Inspect(ctx context.Context, store stores.Store) ([]Holding, error) {
 	if err := checkArguments("Inspect", ctx, store); err != nil {
 		return nil, err
@@ -87,24 +87,24 @@ func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, 
 	return inspect(ctx, store, node, cell, time.Now)
 }
 
-// ForceRelease gives a node number back in the place of its holder, which ended
-// without doing so, so that others need not wait until that shows.
+// ForceRelease releases a node number whose holder ended without a release, so that others
+// need not wait until it expires.
 //
-// It is safe even if the holder is alive after all. It does not lower the limit of
+// It is safe even if the holder is still alive. It does not lower the limit of
 // the cell, so the next holder begins where this holder's grant ends; this holder issues
 // the rest of that, finds at its next extension that the cell was changed, and claims
 // another number. One that had to have this number ends with an error that wraps [ErrLost]
 // when its grant is used up.
 //
-// It does nothing to a number that was given back. The error wraps
+// It does nothing to a released number. The error wraps
 //
 //   - [ErrNeverClaimed]: the number has no cell,
 //   - [ErrHeld]: the store is a [stores.Locker], and the holder is alive; or the number is
 //     reserved,
 //   - [stores.ErrConflict]: the cell was written meanwhile, so its holder is alive,
 //   - [stores.ErrDamaged]: the cell is damaged; it is left as it is,
-//   - [ErrStore]: the store failed. If it was in a swap, the number may have been given
-//     back; calling again tells.
+//   - [ErrStore]: the store failed. If a swap failed, the number may be released: call
+//     again.
 func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	if err := checkArguments("ForceRelease", ctx, store); err != nil {
 		return err
@@ -138,7 +138,7 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	_, err = store.Swap(ctx, cell.Key, cell.Version, r.Encode())
 	switch {
 	case errors.Is(err, stores.ErrConflict):
-		return fmt.Errorf("node number %d was not released, since it was extended or claimed in the same moment: its holder (%q before) is alive: %w", node, owner, err)
+		return fmt.Errorf("node number %d was not released, since it was extended or claimed at the same moment: its holder (%q before) is alive: %w", node, owner, err)
 	case errors.Is(err, stores.ErrDamaged):
 		return damagedError(node, err)
 	case err != nil:
@@ -190,7 +190,7 @@ func inspectAll(ctx context.Context, store stores.Store, now func() time.Time) (
 	}
 }
 
-// inspect returns what a cell tells. Its error is one of locking it.
+// inspect returns the state in a cell. The error is that of locking the cell.
 func inspect(ctx context.Context, store stores.Store, node int64, cell stores.Cell, now func() time.Time) (Holding, error) {
 	broken := func(err error) (Holding, error) {
 		return Holding{Node: node, State: Damaged, Err: damagedError(node, err)}, nil

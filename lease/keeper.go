@@ -19,12 +19,12 @@ import (
 )
 
 // Keeper holds a lease: it claims a node number in a [stores.Store], extends the grant
-// long before it is used up, claims another number when the one it holds was taken,
-// and releases it in the end. Make one with [Claim] and give it to the generator
-// that is to issue IDs under it; closing that closes the Keeper.
+// long before it is used up, claims another number when another process took its number,
+// and releases the number when it is closed. Make one with [Claim] and give it to the
+// generator that issues the IDs; closing the generator closes the Keeper.
 //
 // A Keeper is safe for use by several goroutines at once. It owns one goroutine, which
-// ends when it is closed, unless it was made [WithPolling].
+// ends when the Keeper is closed; a Keeper that was made [WithPolling] has none.
 type Keeper struct {
 	config
 	window   *window.Window
@@ -35,45 +35,45 @@ type Keeper struct {
 	cancel   context.CancelFunc // ends the goroutine
 	finished chan struct{}      // closed when it has ended; nil without one
 
-	// turn has capacity 1. Who put a value in works on the lease: what follows, up to the
-	// next group, is its own.
+	// turn has capacity 1. The goroutine that put a value in has the turn: it works on the
+	// lease, and it alone uses the fields from here to the next group.
 	turn chan struct{}
 
 	token  string
-	closed bool           // the lease was released, or that has failed
+	closed bool           // the lease was released, or the release failed
 	lost   error          // why there will be no other grant, or nil
 	held   *protocol.Held // the cell that is ours in the store, or nil
-	doubt  bool           // the cell that is held is to be read before it is written
+	doubt  bool           // the held cell must be read before it is written
 	unlock func()         // of the cell that is held or raised; never nil
 	claims []protocol.Pending
 	raise  *protocol.Raise
-	most   uint64 // the highest limit that was read or owned, but of reservations
+	most   uint64 // the highest limit that was read or owned, without reservations
 	least  uint64 // no claim begins below: most, once the store went back
-	probe  *probe // the claim that is under way, or nil
+	probe  *probe // the present claim, or nil
 	seen   map[int64]sighting
-	bad    map[int64]error // cells that were logged to be damaged
+	bad    map[int64]error // damaged cells that were logged
 	doubts doubt
-	ended  window.Range // of which it was logged that it ended
+	ended  window.Range // the last grant whose end was logged
 
-	due      time.Duration // elapsed time from which on to write again
-	retry    time.Duration // elapsed time before which the store is left alone
+	due      time.Duration // elapsed time of the next extension
+	retry    time.Duration // elapsed time before which there is no call of the store
 	failures int           // in a row
 	since    time.Time     // of the first of them
 
-	// state guards what follows, for those who must not wait for a turn.
+	// state guards the fields below, for callers that must not wait for the turn.
 	state    sync.Mutex
 	err      error
-	used     window.Range // that the window was granted last
+	used     window.Range // the last grant of the window
 	bound    bool
-	restored bool // nothing is granted before the turn's owner has forgotten what it knew
+	restored bool // nothing is granted until the owner of the turn has called forget
 
-	closing atomic.Bool // set for good by the first Close, before the window is sealed
+	closing atomic.Bool // set by the first Close, before the window is sealed, and never reset
 }
 
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
-// then wraps that of ctx as well.
+// then also wraps that of ctx.
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
@@ -117,20 +117,12 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 func (k *Keeper) claimFirst(ctx context.Context) error {
 	var before error
 	for {
-		err := k.take(ctx)
-		if err != nil {
-			return err
-		}
-		err = ErrClosed
-		if !k.closing.Load() {
-			err = k.work(ctx)
-		}
-		k.leave()
+		err := k.tryClaim(ctx)
 		if err == nil || !mayPass(err) {
 			return err
 		}
 		if before != nil && ctx.Err() != nil {
-			return ended(before, ctx) // which says more than that the last try was cut off
+			return ended(before, ctx) // it says more than the error of the last, interrupted try
 		}
 		if _, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
 			return err
@@ -145,6 +137,17 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 			return ended(err, ctx)
 		}
 	}
+}
+
+func (k *Keeper) tryClaim(ctx context.Context) error {
+	if err := k.take(ctx); err != nil {
+		return err
+	}
+	defer k.leave()
+	if k.closing.Load() {
+		return ErrClosed
+	}
+	return k.work(ctx)
 }
 
 // mayPass reports whether waiting may help against err.
@@ -206,8 +209,8 @@ func (k *Keeper) take(ctx context.Context) error {
 func (k *Keeper) leave() { <-k.turn }
 
 // Poll does one step of the Keeper's work: it extends the grant if that is due, or claims
-// another node number if it holds none. It returns the time for which nothing will be due,
-// unless IDs run ahead of the clock meanwhile. A Keeper does so by itself, unless it was
+// another node number if it holds none. It returns the time until the next step is due,
+// unless IDs run ahead of the clock meanwhile. A Keeper calls Poll itself, unless it was
 // made [WithPolling]. A ctx that is nil counts as [context.Background].
 func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	if ctx == nil {
@@ -242,13 +245,13 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	return max(k.dueIn(), time.Millisecond)
 }
 
-// dueIn is how long the lease need not be written.
+// dueIn is the time until the next write of the lease.
 func (k *Keeper) dueIn() time.Duration {
 	if k.held == nil {
 		return k.pause()
 	}
 	in, front, h, used := k.due-k.elapsed(), k.front(), k.held, k.granted()
-	if k.grant() != used { // go over to it in time
+	if k.grant() != used { // change over to the new grant in time
 		in = min(in, max(k.span(front+1, min(h.Floor, used.To)), time.Millisecond))
 	}
 	if h.Limit < k.end() {
@@ -257,25 +260,24 @@ func (k *Keeper) dueIn() time.Duration {
 	return in
 }
 
-// front is the tick from which on time is needed: the clock's, or that of the next
-// slot if it is ahead of it.
+// front is the first tick that is still needed: the clock's, or that of the next
+// slot if it is ahead of the clock.
 func (k *Keeper) front() uint64 { return max(k.tick(), k.window.Used()) }
 
-// granted is what the window was granted last.
+// granted is the last grant of the window.
 func (k *Keeper) granted() window.Range {
 	k.state.Lock()
 	defer k.state.Unlock()
 	return k.used
 }
 
-// grant is what the window is to have.
+// grant is the grant of the held cell, which the window gets.
 func (k *Keeper) grant() window.Range {
 	return window.Range{Node: k.held.Node, From: k.held.Floor, To: k.held.Limit}
 }
 
-// publish gives the window what is held. A grant of another node number is held back as
-// long as the clock has not come to its floor, and there is time left in the one that is
-// used.
+// publish puts the grant of the held cell into the window. A grant of another node number
+// waits until the clock reaches its floor, or the present grant has no time left.
 func (k *Keeper) publish() {
 	if k.held == nil {
 		return
@@ -291,8 +293,8 @@ func (k *Keeper) publish() {
 		return
 	}
 	k.used = grant
-	// The issuer asks for more when half of the window is left; in the ordinary course the
-	// grant was extended before that.
+	// The issuer asks for more when half of the window is left; usually the grant was
+	// extended before that.
 	k.window.Grant(grant, grant.To-min(grant.To, k.config.window/2))
 }
 
@@ -307,7 +309,7 @@ func (k *Keeper) revoke() {
 // Layout returns the layout of the IDs that the lease is for.
 func (k *Keeper) Layout() snowflake.Layout { return k.layout }
 
-// Clock returns the clock that the lease goes by.
+// Clock returns the clock of the lease.
 func (k *Keeper) Clock() monoclock.Interface { return k.clock }
 
 // Node returns the node number that IDs are issued with. It may change.
@@ -325,7 +327,7 @@ func (k *Keeper) Granted() (floor, limit time.Time) {
 	return k.time(k.used.From), k.time(k.used.To)
 }
 
-// Err returns why the grant was not extended when that was due last, or nil. It wraps
+// Err returns why the last extension that was due failed, or nil. It wraps
 // [ErrStore], [ErrHeld] and [ErrLost] if the node number of [WithNode] was taken,
 // [ErrStoreWentBack], or [ErrClosed]. Unless it is ErrStoreWentBack, the rest of the
 // grant, up to the limit of [Keeper.Granted], can still be used.
@@ -350,8 +352,8 @@ func (k *Keeper) Bind() (*window.Window, error) {
 	return k.window, nil
 }
 
-// randomToken draws what no other process has. A copy of this one's memory draws
-// another, since the operating system is asked.
+// randomToken draws a token that no other process has. A copy of this process's memory
+// draws another one, since the random bytes come from the operating system.
 func randomToken() string {
 	var b [12]byte
 	rand.Read(b[:]) // never fails

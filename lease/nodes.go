@@ -12,25 +12,25 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// NodeSource gives the node number of this process for [WithNode], for those who
-// have one without asking a store. The error names what it was read from. A number
-// that the layout does not have is refused by [Claim].
+// NodeSource gives the node number of this process for [WithNode], for deployments that
+// choose the number without a store. The error names the source. [Claim] refuses a
+// number that the layout does not have.
 //
-// Whatever the source, let a store keep the floor, if only a directory: it makes
+// Use a store with every source, at least a directory: it makes
 // restarts safe, and two processes with the same number in one store never issue the
-// same ID. Without a store in common, the odds given with each source are those of
+// same ID. Without a common store, the probabilities given with each source are those of
 // duplicates.
 type NodeSource func(snowflake.Layout) (int64, error)
 
-// NodeNumber is the source of a number that is known: from a flag, say. Two
-// processes collide if somebody gives them the same.
+// NodeNumber is the source of a known number, for example from a flag. Two
+// processes with the same number collide.
 func NodeNumber(n int64) NodeSource {
 	return func(snowflake.Layout) (int64, error) { return n, nil }
 }
 
 // NodeFromEnv reads the number, in decimal, from an environment variable. Two
-// processes collide if somebody gives them the same, as a copied unit file or a
-// deployment with two replicas does.
+// processes with the same number collide, as with a copied unit file or a
+// deployment of two replicas.
 func NodeFromEnv(name string) NodeSource {
 	return func(snowflake.Layout) (int64, error) {
 		text, ok := os.LookupEnv(name)
@@ -47,9 +47,9 @@ func NodeFromEnv(name string) NodeSource {
 
 // NodeFromStatefulSet is the ordinal of a pod in a Kubernetes StatefulSet: the 7 of
 // the host name "name-7". Kubernetes gives it to one pod at a time, unless a pod is
-// deleted by force while its node cannot be reached: then two run until that comes
+// deleted by force while its node cannot be reached: then two run until the node is
 // back. Pods of two StatefulSets have the same ordinals. A pod with hostNetwork has the
-// host name of its machine: hand it its ordinal by an environment variable, from the
+// host name of its machine: pass the ordinal in an environment variable, from the
 // label apps.kubernetes.io/pod-index, and use [NodeFromEnv].
 func NodeFromStatefulSet() NodeSource {
 	return func(snowflake.Layout) (int64, error) {
@@ -78,12 +78,12 @@ func lastCut(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// NodeFromPrivateIPv4 is made of the low bits of the host's private IPv4 address
+// NodeFromPrivateIPv4 uses the low bits of the host's private IPv4 address
 // (RFC 1918), as many as a node number has. Hosts of one subnet that is no larger
 // than that, a /22 for 10 bits, never collide; among n hosts spread over more, two
 // collide with a probability of about 1-exp(-n²/2N) for N node numbers: 4.8% for 10
-// hosts, 70% for 50, with N = 1024. Processes on one host always do, and so do
-// containers behind addresses of their own hosts' bridges.
+// hosts, 70% for 50, with N = 1024. Processes on one host always collide, and so may
+// containers with addresses of the bridges of different hosts.
 func NodeFromPrivateIPv4() NodeSource {
 	return func(layout snowflake.Layout) (int64, error) {
 		addresses, err := net.InterfaceAddrs()
@@ -112,7 +112,7 @@ func lowBits(addresses []net.Addr, nodeBits int) (int64, error) {
 
 // NodeFromHostName is a hash of the host name. Among n hosts, two collide with a
 // probability of about 1-exp(-n²/2N) for N node numbers: 4.8% for 10 hosts, 70% for
-// 50, with N = 1024. Processes on one host always do.
+// 50, with N = 1024. Processes on one host always collide.
 func NodeFromHostName() NodeSource {
 	return func(layout snowflake.Layout) (int64, error) {
 		host, err := os.Hostname()

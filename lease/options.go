@@ -16,23 +16,23 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// DefaultWindow is the time that is granted at once, unless [WithWindow] says otherwise.
-// The grant is extended when a third of it is used. So a store that is away for 20
-// seconds goes unnoticed, a full fleet of 1,024 nodes writes 103 times a second, and a
-// node number whose process crashed rests for up to a minute, while its successor takes
-// another.
+// DefaultWindow is the length of a grant, unless [WithWindow] says otherwise.
+// The grant is extended when a third of it is used. So an outage of the store of 20
+// seconds has no effect, a full fleet of 1,024 nodes writes 103 times a second, and a
+// node number whose process crashed stays unused for up to a minute, while the next process
+// takes another.
 const DefaultWindow = 30 * time.Second
 
-// DefaultLocalWindow is [DefaultWindow] for a [stores.Locker]. It has no network that
-// fails, and a process that crashed may want to begin again at once with the same number.
+// DefaultLocalWindow is [DefaultWindow] for a [stores.Locker]. A Locker has no network that
+// can fail, and after a crash a process may start again at once with the same number.
 const DefaultLocalWindow = 3 * time.Second
 
 // DefaultTimeout is how long each operation of the store may take, unless [WithTimeout]
 // says otherwise.
 const DefaultTimeout = 2 * time.Second
 
-// DefaultFleetLimit is how far the clock may be from the fleet's before the Keeper says
-// so, unless [WithFleetCheck] says otherwise.
+// DefaultFleetLimit is how far the clock may be from the fleet's before the Keeper logs a
+// warning, unless [WithFleetCheck] says otherwise.
 const DefaultFleetLimit = time.Minute
 
 // Option configures a [Keeper] in [Claim]. When an option is given twice, the last
@@ -48,10 +48,10 @@ type config struct {
 	period  time.Duration // the window
 	window  uint64        // the same in ticks
 	timeout time.Duration // of one operation
-	brief   time.Duration // of one that is not urgent, and must not keep others waiting
+	brief   time.Duration // of an operation that is not urgent, so that it does not delay others
 
 	source  NodeSource // or nil
-	node    int64      // that it gave, or -1
+	node    int64      // given by source, or -1
 	owner   string
 	log     *slog.Logger
 	polling bool
@@ -62,17 +62,17 @@ type config struct {
 	after   func(time.Duration) <-chan time.Time
 }
 
-// WithLayout sets the layout of the IDs; ticks and node numbers are counted by it.
+// WithLayout sets the layout of the IDs, of ticks and of node numbers.
 // The default is [snowflake.Default]. All processes of a fleet must have the
-// same.
+// same layout.
 func WithLayout(l snowflake.Layout) Option { return func(c *config) { c.layout = l.Clone() } }
 
-// WithClock sets the clock, which the generator then takes over. The default is
-// [monoclock.New]. No clock can break uniqueness; it decides what IDs say.
+// WithClock sets the clock of the lease and of its generator. The default is
+// [monoclock.New]. No clock can break uniqueness; the clock decides the times in IDs.
 func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.clock = clock } }
 
-// WithWindow sets how much time is granted at once: from 6 ticks to 366 days. The store is
-// written once per third of it, and may be away for two thirds without effect. After a
+// WithWindow sets the length of a grant: from 6 ticks to 366 days. The store is
+// written once per third of it, and an outage of up to two thirds has no effect. After a
 // crash, the rest of the grant is never issued. The default is [DefaultWindow], or
 // [DefaultLocalWindow] for a [stores.Locker].
 func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d } }
@@ -81,16 +81,16 @@ func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d 
 // default.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// WithNode claims the node number that source gives, in place of any that is free.
+// WithNode claims the node number that source gives, instead of any free number.
 // On a [stores.Locker] the claim fails while another living process holds that number. On
 // other stores it takes the number over, and the process that held it ends with an error
 // that wraps [ErrLost] when its grant is used up: the last to start wins, and no ID is
 // issued twice even so.
 //
-// After a crash the number begins where the grant of the process that crashed ended, up
-// to a window ahead of the clock, and so a window further on with each crash in a row.
-// Until the clock gets there, or after a clean stop, the strategy decides for every call;
-// a number that is free has no such wait.
+// After a crash the number begins where the grant of the crashed process ended, up
+// to a window ahead of the clock, and a window further with each crash in a row.
+// Until the clock gets there, also after a clean stop, the strategy decides about every
+// call; with a free number there is no such wait.
 func WithNode(source NodeSource) Option {
 	return func(c *config) {
 		if source == nil {
@@ -100,24 +100,24 @@ func WithNode(source NodeSource) Option {
 	}
 }
 
-// WithOwner sets the text by which people see who holds a node number, of at most
-// 200 bytes. The default is the host's name and the process's number.
+// WithOwner sets the text that shows people the holder of a node number, of at most
+// 200 bytes. The default is the host name and the process ID.
 func WithOwner(owner string) Option { return func(c *config) { c.owner = owner } }
 
 // WithLogger sets the logger for changes of the lease's state. The default is
 // [slog.Default].
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// WithFleetCheck sets how far the clock may be from those of the others, as far as
-// their grants tell, before the Keeper warns of it or, if strict, [Claim] fails with an
+// WithFleetCheck sets how far the clock may be from those of the others, estimated from
+// their grants, before the Keeper logs a warning or, if strict, [Claim] fails with an
 // error that wraps [ErrSkew]. The default is [DefaultFleetLimit], and not strict; with
 // math.MaxInt64, no clock is too far.
 //
-// Grants of processes that crashed tell nothing, so only those count that are extended
-// meanwhile. A warning comes when they were, some thirds of a window after the claim. A
-// strict Claim waits for half a window if the clock looks wrong, by at least 3 others if
-// it looks ahead; if its context ends meanwhile, it fails. Give it that time. At most 256
-// others are looked at.
+// Grants of crashed processes show no clock, so only grants that are extended after the
+// claim count. A warning is logged then, some thirds of a window after the claim. A
+// strict Claim waits for half a window if the clock looks wrong (if it looks ahead, only
+// when at least 3 others agree); if its context ends before that, it fails. So give it a
+// deadline of more than half a window. At most 256 others are compared.
 func WithFleetCheck(limit time.Duration, strict bool) Option {
 	return func(c *config) { c.skew, c.strict = limit, strict }
 }
@@ -194,7 +194,7 @@ func configure(store stores.Store, options []Option) (config, error) {
 		c.node = node
 	}
 	if n := c.longest(); n > stores.MaxValue {
-		return fail("WithOwner", fmt.Errorf("with it and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue))
+		return fail("WithOwner", fmt.Errorf("with this owner and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue))
 	}
 	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
 	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
@@ -203,8 +203,8 @@ func configure(store stores.Store, options []Option) (config, error) {
 	return c, nil
 }
 
-// longest is the length of the longest record that is written. Characters of the
-// owner's name may take more bytes than they are.
+// longest is the length of the longest record. In JSON, a character of the owner may take
+// more bytes than in the text.
 func (c *config) longest() int {
 	const token = "0123456789abcdef01234567"
 	return len(protocol.Record{
@@ -218,13 +218,13 @@ const (
 	maxOwner  = 200
 )
 
-// pinned reports whether only one node number will do.
+// pinned reports whether WithNode has fixed the node number.
 func (c *config) pinned() bool { return c.node >= 0 }
 
-// tick is the clock's.
+// tick is the clock's tick.
 func (c *config) tick() uint64 { return c.tickOf(c.clock.Now()) }
 
-// self names this process for people.
+// self describes this process to people.
 func self() string {
 	host, err := os.Hostname()
 	if err != nil {

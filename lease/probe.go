@@ -10,10 +10,10 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// probe is what a claim has read so far. It looks at blocks of node numbers, from a random
-// one on, until there is one that is free, so that a claim among millions reads few.
+// probe has the cells that a claim has read so far. It reads blocks of node numbers, from a
+// random block on, until it finds a free number, so a claim among millions reads few.
 type probe struct {
-	first, next int64 // the number that it began with, and how many it has looked at
+	first, next int64 // the number that it began with, and how many numbers it has read
 	block       int64 // the length of the next block
 	cells       []protocol.Cell
 	others      int64  // numbers that are held, reserved or damaged
@@ -27,13 +27,13 @@ type probe struct {
 const (
 	firstBlock = 256
 	lastBlock  = 4096
-	// enough is how many numbers are looked at before one is claimed whose holder may
-	// live, or whose limit is ahead of the clock.
+	// enough is how many numbers are read before a claim takes one whose holder may be
+	// alive, or whose limit is ahead of the clock.
 	enough = 4096
 )
 
-// readFree reads what a claim needs: claims of unknown outcome, the layout, and node
-// numbers until one of them will do.
+// readFree reads the cells that a claim needs: claims of unknown outcome, the layout, and
+// node numbers until it can claim one of them.
 func (k *Keeper) readFree(ctx context.Context, s *protocol.State) (protocol.Read, error) {
 	landed, err := k.readClaimed(ctx)
 	if err != nil || landed != nil {
@@ -113,7 +113,7 @@ func (k *Keeper) startProbe(ctx context.Context, s *protocol.State) error {
 	return nil
 }
 
-// firstCells reads the cell of the number that it must be, or the first block.
+// firstCells reads the cell of the pinned number, or the first block.
 func (k *Keeper) firstCells(ctx context.Context, p *probe) ([]protocol.Cell, error) {
 	p.next, p.block = 0, firstBlock
 	if !k.pinned() {
@@ -127,8 +127,8 @@ func (k *Keeper) firstCells(ctx context.Context, p *probe) ([]protocol.Cell, err
 	return []protocol.Cell{cell}, err
 }
 
-// settled reports whether no further block is to be read, if the best candidate so far has
-// this rank.
+// settled reports whether the probe needs no further block, if the best candidate so far
+// has this rank.
 func (p *probe) settled(rank protocol.Rank, nodes int64) bool {
 	return rank == protocol.Ready || p.next >= nodes || rank != protocol.None && p.next >= enough
 }
@@ -142,7 +142,7 @@ func (k *Keeper) readBlock(ctx context.Context, s *protocol.State, p *probe) err
 	return err
 }
 
-// nextBlock returns the cells of the next block, those included that do not exist yet.
+// nextBlock returns the cells of the next block, including cells that do not exist yet.
 func (k *Keeper) nextBlock(ctx context.Context, p *probe) ([]protocol.Cell, error) {
 	from := (p.first + p.next) % k.nodes()
 	n := min(p.block, k.nodes()-p.next, k.nodes()-from)
@@ -191,7 +191,7 @@ func (p *probe) count(cell protocol.Cell) {
 	}
 }
 
-// taken notes that a candidate is not to be had.
+// taken notes that a candidate cannot be claimed.
 func (p *probe) taken(node int64, why error) {
 	p.why = why
 	for i := range p.cells {
@@ -203,7 +203,7 @@ func (p *probe) taken(node int64, why error) {
 }
 
 // lockCandidate locks a number and reads its cell again: another process may have written
-// it before it gave its lock back.
+// it before it unlocked it.
 func (k *Keeper) lockCandidate(ctx context.Context, p *probe, node int64) error {
 	p.giveLock()()
 	unlock, err := k.lock(ctx, node)
@@ -237,7 +237,7 @@ func (k *Keeper) lockCandidate(ctx context.Context, p *probe, node int64) error 
 	return nil
 }
 
-// endProbe ends the claim that is under way, if any.
+// endProbe ends the present claim, if any.
 func (k *Keeper) endProbe() {
 	if k.probe != nil {
 		k.probe.giveLock()()
@@ -252,13 +252,14 @@ func (p *probe) giveLock() (unlock func()) {
 	return unlock
 }
 
-// sighting says since when a cell has had its version, in elapsed time.
+// sighting is the version of a cell and the elapsed time at which it was first read.
 type sighting struct {
 	version uint64
 	since   time.Duration
 }
 
-// maxSeen bounds the sightings. Who must look at more cells goes by their limits.
+// maxSeen bounds the sightings. Beyond it, they are dropped, and the limits of the cells
+// decide.
 const maxSeen = 4096
 
 // still reports whether the cell has had its version for two windows of our own time.
@@ -274,5 +275,5 @@ func (k *Keeper) still(cell protocol.Cell) bool {
 		s = sighting{version: cell.Version, since: k.elapsed()}
 		k.seen[cell.Node] = s
 	}
-	return k.elapsed()-s.since >= 2*k.span(0, max(cell.Record.Window, k.config.window))
+	return (k.elapsed()-s.since)/2 >= k.span(0, max(cell.Record.Window, k.config.window)) // twice the span may overflow
 }

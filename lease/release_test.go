@@ -381,3 +381,41 @@ func TestReleaseOfWhatWasNeverUsed(t *testing.T) {
 	require.Equal(t, lease.Released, holding.State)
 	require.True(t, holding.Limit.Equal(floor), "%s, not %s", holding.Limit, floor)
 }
+
+// A claim that was under way when the keeper was closed, and has landed, is given back as
+// well.
+func TestReleaseAfterAnUnknownClaim(t *testing.T) {
+	memory := storetest.NewMemory()
+	client := memory.Client()
+	clock := clocktest.NewVirtual(noon)
+	k, err := lease.Claim(t.Context(), client, quiet(clock, small(1))...)
+	require.NoError(t, err)
+	lost := k.Node()
+	key := protocol.NodeKey(lost)
+	r, err := protocol.Decode(memory.Peek(key).Value)
+	require.NoError(t, err)
+	r.Holder, r.Floor, r.Limit, r.Write = "another", r.Limit, r.Limit+100, "another's"
+	_, err = memory.Swap(t.Context(), key, memory.Peek(key).Version, r.Encode())
+	require.NoError(t, err)
+	clock.Advance(lease.DefaultWindow / 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	client.After = func(_ context.Context, op storetest.Op) {
+		if isSwap(op) && op.Key != key {
+			cancel() // as Close does
+		}
+	}
+	client.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if isSwap(op) && op.Key != key && ctx.Err() == nil {
+			return storetest.ReplyLost
+		}
+		return storetest.None
+	}
+	k.Poll(ctx)
+	client.After = nil
+	client.Heal()
+	node := 1 - lost
+	require.Equal(t, lease.Held, must(lease.InspectNode(t.Context(), memory, node)).State, "it has landed")
+	require.NoError(t, k.Close())
+	require.Equal(t, lease.Released, must(lease.InspectNode(t.Context(), memory, node)).State)
+	require.Equal(t, lease.Held, must(lease.InspectNode(t.Context(), memory, lost)).State, "the other's")
+}

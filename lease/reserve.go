@@ -12,12 +12,13 @@ import (
 
 // Reserve keeps the node numbers from to to, both included, for systems that do not use
 // this store: no process claims them before until, and IDs that are issued with them later
-// have no time before it. Choose a date by which the last of those systems is surely gone.
+// have times after it. Choose a date by which the last of those systems has ended.
 //
-// An earlier reservation is lengthened; until does not shorten one. Numbers that are held
-// are refused, with an error that wraps [ErrHeld]: those before it are reserved by then, and
-// calling again does no harm. The only options that count are [WithLayout], [WithOwner],
-// [WithClock] and [WithTimeout]. Other errors are those of [Claim].
+// An earlier reservation is lengthened, and never shortened. A number that is held, or
+// whose last grant has not ended by the clock, is refused, with an error that wraps
+// [ErrHeld]: the numbers before it are then reserved, and a second call does no harm. Only
+// the options [WithLayout], [WithClock] and [WithTimeout] count. Other errors
+// are those of [Claim].
 func Reserve(ctx context.Context, store stores.Store, from, to int64, until time.Time, options ...Option) error {
 	if err := checkArguments("Reserve", ctx, store); err != nil {
 		return err
@@ -72,12 +73,17 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 			return nil
 		case was.Holder != "" && k.locker == nil && was.Limit+was.Window >= k.tick():
 			return heldError(node, was.Owner)
+		case !was.Reserved && was.Limit > k.tick():
+			return &wrapped{
+				text: fmt.Sprintf("%v: IDs with node number %d may be issued until %s: reserve it then", ErrHeld, node, k.time(was.Limit).Format(timeFormat)),
+				errs: []error{ErrHeld},
+			}
 		}
 		limit := max(limit, was.Limit)
 		r := protocol.Record{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Layout: k.spec}
 		_, err = k.swapKey(ctx, protocol.NodeKey(node), cell.Version, k.encode(r))
 		if !errors.Is(err, stores.ErrConflict) {
-			return err // of unknown outcome: the next call tells
+			return err // of unknown outcome: a second call repeats it
 		}
 	}
 	return k.busy()

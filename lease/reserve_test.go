@@ -6,11 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/strategies"
 )
 
 func TestReserve(t *testing.T) {
@@ -90,4 +92,28 @@ func TestReserveRefuses(t *testing.T) {
 	require.NoError(t, lease.Reserve(t.Context(), memory, 0, 1, noon.Add(time.Hour), options...))
 	var other *lease.LayoutMismatchError
 	require.ErrorAs(t, lease.Reserve(t.Context(), memory, 0, 1, noon.Add(time.Hour), quiet(clock, small(3))...), &other)
+}
+
+// A process that an operator took for dead may issue IDs with its number until the end of
+// its grant. So the number is reserved only after that.
+func TestReserveWaitsForTheEndOfTheGrant(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := storetest.NewMemory()
+	options := quiet(clock, small(2))
+	k, err := lease.Claim(t.Context(), memory.Client(), append(options, lease.WithNode(lease.NodeNumber(3)))...)
+	require.NoError(t, err)
+	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
+	require.NoError(t, err)
+	require.NoError(t, lease.ForceRelease(t.Context(), memory, 3))
+	until := noon.Add(time.Hour)
+	_, err = gen.Next()
+	require.NoError(t, err, "it lives")
+	err = lease.Reserve(t.Context(), memory, 3, 3, until, options...)
+	require.ErrorIs(t, err, lease.ErrHeld)
+	_, limit := k.Granted()
+	require.ErrorContains(t, err, limit.Format("15:04:05"))
+	clock.Advance(lease.DefaultWindow)
+	require.NoError(t, lease.Reserve(t.Context(), memory, 3, 3, until, options...))
+	_, err = gen.Next()
+	require.ErrorIs(t, err, generator.ErrNotGranted)
 }

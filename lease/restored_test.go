@@ -173,3 +173,16 @@ func TestRestoredWhileItIsClosed(t *testing.T) {
 	require.ErrorIs(t, k.Err(), lease.ErrClosed)
 	require.ErrorIs(t, k.ClaimFirst(t.Context()), lease.ErrClosed, "as the rest of Restored")
 }
+
+// A clock or store that panics within Restored leaves a Keeper that can be closed.
+func TestRestoredPanics(t *testing.T) {
+	store := storetest.NewMemory()
+	k := claim(t, store, clocktest.NewVirtual(noon))
+	store.Before = func(context.Context, storetest.Op) storetest.Fault { panic("a bug") }
+	require.PanicsWithValue(t, "a bug", func() { _ = k.Restored(t.Context()) })
+	store.Before = nil
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	require.NoError(t, k.Restored(ctx))
+	require.NoError(t, k.CloseContext(ctx))
+}

@@ -12,17 +12,17 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// roundsInARow bounds the store's work for one step: a claim of a number that others
-// claim as well is tried again at once, and so is what follows the loss of one.
+// roundsInARow bounds the rounds of one step. After a conflict about a free number, and
+// after the loss of the held number, the next round follows at once.
 const roundsInARow = 8
 
-// work goes through rounds until nothing is left to be done now. The caller has the turn.
+// work runs rounds until there is nothing to do now. The caller has the turn.
 func (k *Keeper) work(ctx context.Context) error {
 	if k.lost != nil {
 		return k.lost
 	}
 	defer k.endProbe()
-	var unknown error // the outcome of the last write is to be read before it is written again
+	var unknown error // the last write has an unknown outcome: read before the next write
 	for range roundsInARow {
 		if k.closing.Load() && !k.closed {
 			return ErrClosed
@@ -38,7 +38,7 @@ func (k *Keeper) work(ctx context.Context) error {
 		}
 		d := k.decide(state, read)
 		if unknown != nil && d.Kind.Writes() {
-			return unknown // nothing has landed so far
+			return unknown // the write has not landed so far
 		}
 		again, err := k.carryOut(ctx, d)
 		k.publish()
@@ -55,10 +55,10 @@ func (k *Keeper) work(ctx context.Context) error {
 }
 
 func (k *Keeper) busy() error {
-	return k.storeError("swap", "node", fmt.Errorf("%w, %d times in a row: many claim at once", stores.ErrConflict, roundsInARow))
+	return k.storeError("swap", "node", fmt.Errorf("%w, %d times in a row: many processes claim at once", stores.ErrConflict, roundsInARow))
 }
 
-// stateOf is what the protocol is told.
+// stateOf returns the state that the protocol decides by.
 func (k *Keeper) stateOf() protocol.State {
 	name, used := k.random(), k.granted()
 	s := protocol.State{
@@ -76,22 +76,25 @@ func (k *Keeper) stateOf() protocol.State {
 // look reads the clock and how far the window is used: calls of the store take time.
 func (k *Keeper) look(s *protocol.State) { s.Now, s.Used = k.tick(), k.window.Used() }
 
-// pick draws a number from a name that was drawn.
+// pick derives a random number from a random name.
 func pick(name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return h.Sum64()
 }
 
-// read reads what the round needs.
+// read reads the cells that the round needs.
 func (k *Keeper) read(ctx context.Context, s *protocol.State) (protocol.Read, error) {
 	switch {
 	case s.Raise != nil:
 		return k.readHeld(ctx, s, s.Raise.Node)
 	case s.Held != nil && k.doubt:
 		return k.readHeld(ctx, s, s.Held.Node)
-	case s.Held != nil, s.Closing:
+	case s.Held != nil:
 		return protocol.Read{}, nil
+	case s.Closing:
+		landed, err := k.readClaimed(ctx)
+		return protocol.Read{Claimed: landed}, err
 	}
 	return k.readFree(ctx, s)
 }
@@ -108,8 +111,8 @@ func (k *Keeper) readHeld(ctx context.Context, s *protocol.State, node int64) (p
 	return protocol.Read{Held: &cell}, nil
 }
 
-// carryOut does what was decided. again asks for another round at once; an error that
-// comes with it is of a write of unknown outcome.
+// carryOut carries out a decision. again asks for another round at once; an error together
+// with again is that of a write of unknown outcome.
 func (k *Keeper) carryOut(ctx context.Context, d protocol.Decision) (again bool, err error) {
 	switch d.Kind {
 	case protocol.Adopt:
@@ -146,7 +149,7 @@ func (k *Keeper) adopt(ctx context.Context, d protocol.Decision) (again bool, er
 		return k.closed, nil
 	}
 	unlock, err := k.lock(ctx, d.Node)
-	if errors.Is(err, stores.ErrLocked) { // another process takes it just now
+	if errors.Is(err, stores.ErrLocked) { // another process is claiming it now
 		k.claims = slices.DeleteFunc(k.claims, func(p protocol.Pending) bool { return p.Node == d.Node })
 		return true, nil
 	}
@@ -154,7 +157,7 @@ func (k *Keeper) adopt(ctx context.Context, d protocol.Decision) (again bool, er
 		return false, err
 	}
 	k.hold(d.Held, unlock)
-	return false, nil
+	return k.closed, nil
 }
 
 func (k *Keeper) extend(ctx context.Context, d protocol.Decision) (again bool, err error) {
@@ -205,11 +208,11 @@ func (k *Keeper) claim(ctx context.Context, d protocol.Decision) (again bool, er
 	return true, nil
 }
 
-// maxClaims is how many claims of unknown outcome are remembered: each is read again by
-// the next claim.
+// maxClaims is how many claims of unknown outcome are remembered. The next claim reads
+// each of them again.
 const maxClaims = 8
 
-// remember appends to list, and drops the oldest of more than most.
+// remember appends to list, and drops the oldest element if there are more than most.
 func remember[T any](list []T, x T, most int) []T {
 	if len(list) >= most {
 		list = list[1:]
@@ -250,14 +253,14 @@ func (k *Keeper) released(d protocol.Decision) {
 	k.log.Info("lease: released", "node", d.Node, "from", k.time(d.Record.Limit))
 }
 
-// lose notes that another process has taken the cell. Another number is claimed at once,
-// unless it had to be this one.
+// lose notes that another process has taken the cell. The next round claims another
+// number, unless this one was pinned.
 func (k *Keeper) lose(d protocol.Decision) (again bool, err error) {
 	limit := k.held.Limit
 	k.held, k.doubt = nil, false
 	k.unlock()
 	if k.closed {
-		return false, nil // it is not ours to release
+		return false, nil // the cell is not ours, so there is no release
 	}
 	k.counters.conflicts.Add(1)
 	by := "another process took it"
@@ -268,7 +271,7 @@ func (k *Keeper) lose(d protocol.Decision) (again bool, err error) {
 		by = "a copy of this process's memory wrote to it: a snapshot was restored beside its original"
 		k.token = k.random()
 	case d.Record.Holder == "":
-		by = "another process took it and gave it back, or an operator released it"
+		by = "another process took and released it, or an operator released it"
 	}
 	attrs := []any{"node", d.Node, "ours until", k.time(limit)}
 	if d.Record.Owner != "" {
@@ -282,8 +285,8 @@ func (k *Keeper) lose(d protocol.Decision) (again bool, err error) {
 	return true, nil
 }
 
-// wentBack notes that the store has lost what it had acknowledged. Nothing is issued any
-// more of what was granted, for a process that started since may have been granted it too.
+// wentBack notes that the store has lost an acknowledged write. No ID is issued any more
+// from the grant, since a process that started later may have been granted it too.
 func (k *Keeper) wentBack(d protocol.Decision) (again bool, err error) {
 	h := k.held
 	k.revoke()
@@ -295,16 +298,16 @@ func (k *Keeper) wentBack(d protocol.Decision) (again bool, err error) {
 	switch {
 	case d.Record.Write == "":
 	case d.Record.Limit >= h.Limit:
-		found = fmt.Sprintf("another process was granted the time from %s (tick %d) on", k.time(d.Record.Floor).Format(timeFormat), d.Record.Floor)
+		found = fmt.Sprintf("another process was granted the time from %s (tick %d)", k.time(d.Record.Floor).Format(timeFormat), d.Record.Floor)
 	default:
 		found = fmt.Sprintf("its limit is %s (tick %d)", k.time(d.Record.Limit).Format(timeFormat), d.Record.Limit)
 	}
-	err = fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: it was restored from a backup, or failed over to a replica that was behind. What it lost may have been granted twice; look for IDs from before that limit that occur twice",
+	err = fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: it was restored from a backup, or failed over to a replica that was behind. The lost time may have been granted twice; look for duplicate IDs from before that limit",
 		ErrStoreWentBack, h.Node, k.time(h.Limit).Format(timeFormat), h.Limit, found)
 	k.log.Error("lease: "+err.Error(), "node", h.Node)
-	k.failures, k.since = k.failures+1, k.clock.Now() // it is logged
+	k.failures, k.since = k.failures+1, k.clock.Now() // this failure is logged
 	if k.closed {
-		return true, nil // the cell is raised without a holder
+		return true, nil // the next round raises the cell, without a holder
 	}
 	return false, err
 }
@@ -315,7 +318,7 @@ func (k *Keeper) lift(ctx context.Context, d protocol.Decision) (again bool, err
 	switch {
 	case errors.Is(err, stores.ErrConflict):
 		return true, nil
-	case err == nil, errors.Is(err, stores.ErrDamaged): // nobody claims a damaged cell
+	case err == nil, errors.Is(err, stores.ErrDamaged): // no process claims a damaged cell
 		return k.lifted()
 	}
 	return false, err
@@ -348,5 +351,5 @@ func (k *Keeper) full() error {
 }
 
 func (k *Keeper) endOfTime() error {
-	return fmt.Errorf("%w: it ends at %s: set the clock right, or move to another layout, whose IDs may repeat the numbers of these, so to one above them or for a new table", ErrEndOfTime, k.layout.End().Format(time.RFC3339))
+	return fmt.Errorf("%w: it ends at %s: set the clock right, or move to another layout: its IDs may repeat those of this one, so choose one with larger IDs, or use a new table", ErrEndOfTime, k.layout.End().Format(time.RFC3339))
 }

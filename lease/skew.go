@@ -9,36 +9,37 @@ import (
 	"github.com/tickflake/tickflake/internal/protocol"
 )
 
-// This file compares our clock with those of the others, as far as the cells that the
-// rounds of the protocol have read tell: a holder keeps its limit between two thirds and a
+// This file compares our clock with the clocks of the others, by the cells that the
+// rounds of the protocol have read: a holder keeps its limit between two thirds and a
 // whole of its window ahead of its clock. Nothing of the protocol depends on it.
 //
 // A crash, of one process or of the whole fleet, may leave a limit that is far from all
-// clocks. Living processes write again within a third of their window, so only those
-// count that have: an error, for the first claim only, waits for that, and a warning comes
-// when it is there.
+// clocks. Living processes write again within a third of their window, so only cells that
+// were written again count. The error, of a first claim only, waits for such writes; a
+// warning is logged once there are some.
 
 const (
-	// sampled is how many cells are compared with, at most.
+	// sampled is the largest number of cells to compare with.
 	sampled = 256
-	// leastFleet is how many others must agree that our clock is ahead for a first claim to
-	// wait for signs of their life. One or two may just have crashed some time ago, and on
-	// a Locker's single host all of them have.
+	// leastFleet is how many others must agree that our clock is ahead before a first claim
+	// waits to see whether they are alive. One or two may have crashed some time ago, and on
+	// a Locker's single host all of them may.
 	leastFleet = 3
 )
 
-// doubt is that the clock may be far from the fleet's, until it is known whose cells live.
+// doubt says that the clock may be far from the fleet's. It ends when living holders have
+// written again.
 type doubt struct {
 	versions map[int64]uint64 // of the cells at the claim; nil if there is no doubt
 	from, to string           // the range of their keys
-	due      time.Duration    // when all who live should have written again, in elapsed time
-	again    time.Duration    // how long after that it is asked again
+	due      time.Duration    // when all living holders should have written again, in elapsed time
+	again    time.Duration    // the time from one look to the next
 	asked    int
 }
 
-// checkFleet compares our clock with the fleet's by the cells that a claim has read, or by
-// a sample of those that exist if these are too few. The error is that of a strict first
-// claim. waited says that it had to wait, so that the cells are old.
+// checkFleet compares our clock with the fleet's by the cells that a claim has read, or, if
+// these are too few, by a sample of all cells. The error is that of a strict first
+// claim. waited says that it had to wait, so the cells are old.
 func (k *Keeper) checkFleet(ctx context.Context, cells []protocol.Cell, others bool) (waited bool, err error) {
 	k.doubts = doubt{}
 	from, to := nodesFrom, nodesTo
@@ -79,8 +80,7 @@ func (k *Keeper) checkFleet(ctx context.Context, cells []protocol.Cell, others b
 }
 
 // settle compares our clock with those of the holders that have written since the claim.
-// It keeps extensions waiting for no longer than one that fails, and asks a few times at
-// most.
+// It delays extensions by k.brief at most, and looks at most three times.
 func (k *Keeper) settle(ctx context.Context) {
 	d := &k.doubts
 	if d.versions == nil || k.elapsed() < d.due {
@@ -121,7 +121,7 @@ func (k *Keeper) living(versions map[int64]uint64, cells []protocol.Cell) []prot
 	})
 }
 
-// tells reports whether a cell tells of the clock of another process.
+// tells reports whether a cell shows the clock of another process.
 func (k *Keeper) tells(c protocol.Cell) bool {
 	r := c.Record
 	return r.Holder != "" && r.Holder != k.token && r.Limit < k.end() && c.Node != k.node
@@ -162,7 +162,7 @@ func (k *Keeper) skewOf(cells []protocol.Cell) (skew time.Duration, nodes int) {
 	return k.span(theirs, k.tick()), nodes
 }
 
-// far reports whether a skew that these cells tell is beyond the limit of WithFleetCheck.
+// far reports whether a skew that these cells show is beyond the limit of WithFleetCheck.
 func (k *Keeper) far(skew time.Duration, cells []protocol.Cell) bool {
 	return skew.Abs()-k.span(0, k.longestOf(cells))/6 > k.skew
 }
@@ -181,9 +181,9 @@ func (k *Keeper) skewError(skew time.Duration, nodes int) error {
 // clockOf is the tick that a holder's clock most likely showed when it wrote the record.
 func clockOf(r protocol.Record) uint64 { return r.Limit - min(r.Limit, r.Window/6*5) }
 
-// commonest returns the time that most of clocks agree on within width, and how many
-// those are. What crashed holders left lies scattered in the past; those who live
-// stand together. Of several such groups the latest counts.
+// commonest returns the time of the largest group of clocks that lie within width, and the
+// size of the group. The clocks of crashed holders lie scattered in the past; those of
+// living holders lie together. Of several groups of that size the latest counts.
 func commonest(clocks []uint64, width uint64) (at uint64, n int) {
 	slices.Sort(clocks)
 	first := 0

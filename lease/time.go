@@ -14,7 +14,7 @@ type timeline struct {
 	spec   string // the layout's text
 }
 
-// nodes is how many node numbers there are: no more than there are keys.
+// nodes is the number of node numbers, which is at most the number of keys.
 func (t *timeline) nodes() int64 { return 1 << min(t.layout.NodeBits, 22) }
 
 // end is the tick at which the layout's time ends.
@@ -25,8 +25,8 @@ func (t *timeline) tickOf(at time.Time) uint64 {
 	return uint64(max(at.Sub(t.layout.Epoch), 0) / t.layout.Tick)
 }
 
-// span is the time from one tick to another, as far as it can be told, and below
-// zero if the second is the earlier one.
+// span is the time from one tick to another. It saturates, and is below zero if the
+// second tick is the earlier one.
 func (t *timeline) span(from, to uint64) time.Duration {
 	if to < from {
 		return -t.span(to, from)
@@ -37,7 +37,7 @@ func (t *timeline) span(from, to uint64) time.Duration {
 	return math.MaxInt64
 }
 
-// time is when tick begins, or the latest time that 64-bit nanoseconds can tell.
+// time is the start of tick, or the latest time that 64-bit nanoseconds can express.
 func (t *timeline) time(tick uint64) time.Time {
 	latest := time.Unix(0, math.MaxInt64)
 	if span := t.span(0, tick); span < latest.Sub(t.layout.Epoch) {
@@ -48,7 +48,7 @@ func (t *timeline) time(tick uint64) time.Time {
 
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
-// encode returns the value of a cell, with its limit as people read it.
+// encode returns the value of a cell, with its limit as a text for people.
 func (t *timeline) encode(r protocol.Record) []byte {
 	r.Until = t.time(r.Limit).Format(timeFormat)
 	return r.Encode()

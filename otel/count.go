@@ -27,14 +27,14 @@ type CountedGenerator struct {
 // CountIDs returns a CountedGenerator for gen, which reports the metric
 // tickflake.generator.ids.
 //
-// It costs each call an atomic addition to a word that all callers share: on two cores,
-// an ID takes about 15% longer, on more cores more. A NextN pays it once for the whole
+// Each call makes an atomic addition to a word that all callers share: on two cores,
+// an ID takes about 15% longer, on more cores more. NextN makes one addition for the whole
 // slice. BenchmarkCounted measures it on your machine.
 //
 // Call it once for each generator and share the result, or Unregister before calling it
 // again.
 //
-// The error is that gen is nil, or an error of the provider.
+// The error says that gen is nil, or is one of the provider.
 func CountIDs(gen *generator.Generator, options ...Option) (*CountedGenerator, error) {
 	if gen == nil {
 		return nil, fmt.Errorf("oteltickflake: CountIDs: generator %w: give one that generator.New made", errNil)
@@ -89,5 +89,5 @@ func (g *CountedGenerator) NextNContext(ctx context.Context, ids []snowflake.ID)
 // close it. IDs that it issues by itself are not counted.
 func (g *CountedGenerator) Generator() *generator.Generator { return g.gen }
 
-// Unregister ends the reports, and not the generator.
+// Unregister ends the reports. It does not close the generator.
 func (g *CountedGenerator) Unregister() error { return g.registration.Unregister() }

@@ -2,7 +2,7 @@
 // OpenTelemetry metrics and traces. You need these names:
 //
 //   - [Observe]: all metrics of a generator and its lease.
-//   - [WithNamespace]: tells fleets apart on the dashboard.
+//   - [WithNamespace]: separates fleets on the dashboard.
 //   - [Wrap]: latency and spans of a store's operations, for callers of [lease.Claim].
 //   - [CountIDs]: the rate of IDs, the only metric that costs anything per ID.
 //
@@ -14,12 +14,12 @@
 //	…
 //	defer metrics.Unregister()
 //
-// Observe reads its values when metrics are collected, so the callers of Next pay nothing.
+// Observe reads its values when metrics are collected, so it does not slow Next down.
 // Without options, everything goes to the global providers, also if they are set later.
 //
-// README.md beside this file lists the metrics, and leads from nothing to a dashboard with
+// README.md beside this file lists the metrics, and shows how to set up a dashboard with
 // alerts.
 //
-// The directory is named otel, and the package is not, since programs import
-// go.opentelemetry.io/otel beside it.
+// The directory is named otel. The package is not, since programs also import
+// go.opentelemetry.io/otel.
 package oteltickflake

@@ -12,13 +12,13 @@ import (
 
 // Observe reports a generator's [generator.Stats] and node number, and if it has a lease
 // the [lease.Stats], at each collection of the metrics. It never waits for the store, and
-// issuing an ID costs nothing more. When the generator is closed, its grant is no longer
+// issuing an ID costs no more than before. When the generator is closed, its grant is no longer
 // reported. Its counters are, until Unregister.
 //
 // Observe a generator once, or Unregister before doing so again: two reports with the same
 // attributes add up to double counters.
 //
-// The error is that gen is nil, or an error of the provider.
+// The error says that gen is nil, or is one of the provider.
 func Observe(gen *generator.Generator, options ...Option) (metric.Registration, error) {
 	if gen == nil {
 		return nil, fmt.Errorf("oteltickflake: Observe: generator %w: give one that generator.Open or generator.New returned", errNil)

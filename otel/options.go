@@ -12,7 +12,7 @@ import (
 
 // The attributes that metrics and spans have, besides those of [WithAttributes].
 const (
-	// NamespaceKey is what [WithNamespace] sets.
+	// NamespaceKey is the attribute that [WithNamespace] sets.
 	NamespaceKey = attribute.Key("tickflake.namespace")
 
 	// OperationKey is the operation of a store: list, read, swap or lock.
@@ -24,7 +24,7 @@ const (
 	// OpenTelemetry's conventions as well, with _OTHER for error.
 	OutcomeKey = attribute.Key("tickflake.store.outcome")
 
-	// KeyKey is the key of the cell in a span, of a list the first one. Metrics do not
+	// KeyKey is the key of the cell in a span, or the first key of a list. Metrics do not
 	// have it.
 	KeyKey = attribute.Key("tickflake.store.key")
 )
@@ -55,7 +55,7 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 }
 
 // WithNamespace adds the attribute tickflake.namespace, by which the dashboard and the
-// alerts tell fleets apart: for example the store's namespace. Bytes of it that are not
+// alerts separate fleets: for example the store's namespace. Bytes of it that are not
 // UTF-8 become U+FFFD, since exporters refuse them.
 func WithNamespace(name string) Option { return WithAttributes(NamespaceKey.String(valid(name))) }
 

@@ -24,9 +24,9 @@ import (
 // A keeper extends its grant in the background, so those spans are the roots of their
 // traces. The spans of a claim or a release are children of the span in their context.
 //
-// An operation that panics is reported as failed, and the panic goes on. A nil store is
+// An operation that panics is reported as failed, and the panic continues. A nil store is
 // returned as it is, and lease.Claim reports it. An error of the meter provider goes to
-// [otel.Handle], and nothing is measured then.
+// [otel.Handle], and then no times are measured.
 func Wrap(store stores.Store, options ...Option) stores.Store {
 	if store == nil {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Wait runs call on a goroutine of its own, and returns what call does, or an error
-// that wraps the context's as soon as ctx has ended. call is then left to finish by
-// itself. It is for drivers whose calls take no context, or do not end with it, and for
-// disks that hang. call must not use what belongs to the caller of the Store's method,
-// such as the value of a Swap, unless it has copied it.
+// Wait runs call on a new goroutine, and returns the results of call, or, as soon as ctx
+// has ended, an error that wraps the context's. call then finishes in the background.
+// Wait is for drivers whose calls take no context, or do not end with it, and for
+// disks that hang. call must not use memory of the caller of the Store's method,
+// such as the value of a Swap, but a copy.
 //
 // If ctx has ended before, Wait does not run call.
 func Wait[T any](ctx context.Context, call func() (T, error)) (T, error) {
@@ -51,8 +51,8 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// contextError returns the context's error. The timer of a deadline may be late, and a
-// driver that looks at the clock is not.
+// contextError returns the context's error, or that of its deadline by the clock: the timer
+// of a deadline may be late, while a driver that looks at the clock is on time.
 func contextError(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded
@@ -62,11 +62,11 @@ func contextError(ctx context.Context) error {
 
 // Failed returns the error of an operation on a store, in the form that all engines
 // have: "etcd at h:2379: swap node/0000017 in namespace "ids": CAUSE". It wraps err, and
-// that of ctx if ctx has ended, since a driver may report that in words of its own. A
-// conflict stays one when ctx has ended: it says for certain that nothing was changed.
+// that of ctx if ctx has ended, since a driver may return another error then. A
+// conflict stays a conflict when ctx has ended: it says for certain that nothing was changed.
 //
-// engine is the engine's name and where its servers are, as [At] returns it; op is list,
-// read, swap or lock. A list has no key, and a store without namespaces no namespace.
+// engine is the engine's name and the addresses of its servers, as [At] returns it; op is
+// list, read, swap or lock. A list has no key, and a store without namespaces no namespace.
 func Failed(ctx context.Context, engine, op, key, namespace string, err error) error {
 	if end := contextError(ctx); end != nil && !errors.Is(err, end) && !errors.Is(err, ErrConflict) {
 		err = fmt.Errorf("%w: %w", end, err)
@@ -92,8 +92,8 @@ func OpenFailed(ctx context.Context, engine string, err error) error {
 	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, err)
 }
 
-// At returns the name of an engine, and where its servers are if that is known. A server
-// is HOST:PORT, or a URL, of which only that is shown.
+// At returns the name of an engine, with the addresses of its servers if they are known. A
+// server is HOST:PORT or a URL. Of a URL, At shows the part after the user and password.
 func At(engine string, servers ...string) string {
 	var hosts []string
 	for _, server := range servers {

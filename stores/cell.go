@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// DamagedError reports a cell that cannot be read as it was written, or a helper file of
-// one that cannot be used. It wraps [ErrDamaged]. A command that lists cells takes the
-// key from it. Nothing overwrites such a cell: it may be the only record of what was
-// issued.
+// DamagedError reports a cell that cannot be read as it was written, or whose helper file
+// cannot be used. It wraps [ErrDamaged]. A command that lists cells takes the
+// key from it. A store never overwrites such a cell: it may be the only record of the
+// issued IDs.
 type DamagedError struct {
 	Key     string
-	Problem string // what is wrong, where, and what to do
+	Problem string // the damage, its place, and what to do
 	Err     error  // the cause, such as that of a file; or nil
 }
 
@@ -71,13 +71,13 @@ func FormatCell(version uint64, value []byte) []byte {
 	return append(append(strconv.AppendUint(nil, version, 10), ' '), value...)
 }
 
-// ParseCell takes apart a text that [FormatCell] made. The error of any other text is a
+// ParseCell parses a text that [FormatCell] made. The error of any other text is a
 // [*DamagedError]. The cell's Value is a part of text.
 func ParseCell(key string, text []byte) (Cell, error) {
 	version, value, ok := bytes.Cut(text, []byte{' '})
 	n, err := strconv.ParseUint(string(version), 10, 63)
 	if !ok || err != nil || n == 0 || version[0] == '0' || CheckValue(value) != nil {
-		return Cell{}, &DamagedError{Key: key, Problem: "it holds what this program has not written; find out which program wrote it, and use another namespace"}
+		return Cell{}, &DamagedError{Key: key, Problem: "another program has written it; find out which one, and use another namespace"}
 	}
 	return Cell{Key: key, Version: n, Value: value}, nil
 }

@@ -14,9 +14,9 @@ import (
 )
 
 // Opener opens a store by a URL of the scheme that it is registered for. It gets the
-// whole URL, but without the parameter forgetful. It does not retry: an error of it is
-// final, so it leaves it to the store's methods to find a server that does not answer,
-// or waits for the server until ctx ends.
+// whole URL, without the parameter forgetful. [Open] does not retry it: its error is
+// final. So for a server that does not answer, it either returns a store whose methods
+// fail, or waits for the server until ctx ends.
 type Opener func(ctx context.Context, url string) (Store, error)
 
 var registry = struct {
@@ -25,8 +25,8 @@ var registry = struct {
 }{openers: make(map[string]Opener)}
 
 // Register makes an engine known to [Open], under the scheme of its URLs in lower case.
-// Engines call it when they are initialized. An opener that is registered later for the
-// same scheme replaces the former. The empty scheme is that of bare paths.
+// Engines call it when they are initialized. A later opener for the same scheme replaces
+// the earlier one. The empty scheme is that of bare paths.
 func Register(scheme string, open Opener) {
 	registry.Lock()
 	defer registry.Unlock()
@@ -66,15 +66,15 @@ const (
 //	redis://, rediss://                    Redis         stores/redis
 //	nats://, tls://                        NATS          stores/nats
 //
-// The package of each engine says how its URLs go on, and what of the server's settings
-// loses nothing. All but bare paths take the option ?namespace=NAME, which tells fleets
-// apart that share a server.
+// The package of each engine documents the rest of its URLs, and the settings of the
+// server that lose nothing. All URLs except bare paths have the option ?namespace=NAME,
+// which separates fleets that share a server.
 //
-// A bare path must not look like a host whose scheme was forgotten, or each host would
-// get a directory of its own and issue the IDs of the others: it holds no colon, at sign,
-// comma or question mark; and if it does not begin with a slash or a dot, its first part
-// holds no dot, and it is neither "localhost" nor a scheme. Write ./a.b for such a
-// directory, or file:a.b.
+// A bare path must not look like a host whose scheme was forgotten: otherwise each machine
+// would make its own directory and issue the IDs of the others. So it contains no colon,
+// at sign, comma or question mark; and if it does not begin with a slash or a dot, its
+// first part contains no dot, and is neither "localhost" nor a scheme. Write ./a.b for
+// such a directory, or file:a.b.
 //
 // Open asks the server what it promises ([CheckDurability]). It refuses one that forgets
 // acknowledged writes when it is killed and started again, or as it runs: the error wraps
@@ -121,13 +121,13 @@ func Open(ctx context.Context, url string) (Store, error) {
 		err = judge(scheme, promises, allowed)
 	}
 	if err != nil {
-		_ = store.Close() // the error before tells more
+		_ = store.Close() // err says more
 		return nil, err
 	}
 	return store, nil
 }
 
-// ask asks an engine what it promises, until it answers.
+// ask asks an engine for its settings, until it answers if again, else once.
 func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 	var last error // the last one that ctx has not caused
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -151,7 +151,7 @@ func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 	}
 }
 
-// judge returns an error if a store must not be used, and logs what else is to be known.
+// judge returns an error if a store must not be used, and logs its risks.
 func judge(scheme string, promises Durability, allowed bool) error {
 	if len(promises.Forgets) > 0 && !allowed {
 		return fmt.Errorf("%w: %s; %s in the URL accepts that IDs are then issued twice", ErrForgets, strings.Join(promises.Forgets, "; "), consent)

@@ -24,7 +24,7 @@ import (
 //
 // A method returns soon after its context has ended. All methods are safe for use by
 // several goroutines at once. An error's text holds no password. A key that [CheckKey]
-// refuses, and a value that [CheckValue] refuses, is an error with nothing sent.
+// refuses, or a value that [CheckValue] refuses, is an error, and the method sends nothing.
 type Store interface {
 	// List returns the cells whose keys are in [from, to), in the order of their keys
 	// as bytes, at most limit of them: a caller who gets limit cells goes on from the
@@ -38,15 +38,15 @@ type Store interface {
 	// none.
 	Read(ctx context.Context, key string) (Cell, error)
 
-	// Swap replaces the value of a cell, provided that its version still is version; 0
-	// says that there is no such cell yet. It returns the cell's new version.
+	// Swap replaces the value of a cell if its version still is version; 0 stands for
+	// a cell that does not exist yet. It returns the cell's new version.
 	//
 	// If the version is another, it changes nothing and returns an error that
 	// wraps [ErrConflict]. After any other error it is unknown whether the value was
-	// written, and even whether it will be later, by a message still on its way;
-	// the provision holds for such a late write, too.
+	// written, and even whether it will be written later, by a message still in flight;
+	// such a late write is conditional on version, too.
 	//
-	// A version does not recur, not even after the store was restored from a backup:
+	// A version never recurs, not even after the store was restored from a backup:
 	// see [NextVersion].
 	Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error)
 
@@ -56,11 +56,11 @@ type Store interface {
 	Close() error
 }
 
-// Cell is what a [Store] keeps for one key.
+// Cell is the value of one key in a [Store].
 type Cell struct {
 	Key     string
 	Version uint64 // 0: there is no such cell. No two values of a cell ever have the same version.
-	Value   []byte // as CheckValue permits
+	Value   []byte // permitted by CheckValue
 }
 
 // MaxValue is the length in bytes of the longest value of a cell, and MaxKey that of
@@ -79,17 +79,16 @@ var ErrConflict = errors.New("cell was changed by another process")
 var ErrDamaged = errors.New("cell is damaged")
 
 // Locker is a [Store] that knows whether the process that holds a cell is alive,
-// as one on the same host can. A process locks a cell before it claims it, and
-// keeps the lock for as long as it holds the cell; the end of the process, however
-// it comes, unlocks it. A cell that is not locked is free, and one that is locked
-// is not.
+// as a store on the same host can. A process locks a cell before it claims it, and
+// keeps the lock for as long as it holds the cell; any end of the process, also a crash,
+// unlocks it. A cell that is not locked is free, and a locked cell is not.
 //
 // Locks only save waiting. Uniqueness rests on Swap alone.
 type Locker interface {
 	Store
 
-	// TryLock locks the cell of a key without waiting for its holder. The error of one
-	// that is locked already, by this process or another, wraps [ErrLocked]. unlock may
+	// TryLock locks the cell of a key without waiting for its holder. If it is
+	// locked already, by this process or another, the error wraps [ErrLocked]. unlock may
 	// be called more than once.
 	TryLock(ctx context.Context, key string) (unlock func(), err error)
 }
@@ -119,7 +118,7 @@ func CheckKey(key string) error {
 }
 
 // CheckValue returns an error unless a cell can have the value: at most [MaxValue] bytes
-// of UTF-8 text without U+0000, which the text of some databases does not take.
+// of UTF-8 text without U+0000, which the text types of some databases refuse.
 func CheckValue(value []byte) error {
 	switch {
 	case len(value) > MaxValue:

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// URLFormat is the form of the URLs of an engine whose driver takes no URLs:
+// URLFormat is the form of the URLs of an engine whose driver has no URLs:
 //
 //	SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PATH][?OPTION=VALUE&…]
 type URLFormat struct {
 	Plain, TLS URLScheme
-	Options    []string // the engine's own, beside namespace and those of TLS: cacert, cert, key
+	Options    []string // of the engine, besides namespace and those of TLS: cacert, cert, key
 }
 
 // URLScheme is a scheme of a [URLFormat].
 type URLScheme struct {
 	Name string
-	Port string // of hosts that have none
+	Port string // for hosts without one
 }
 
 const badHost = "bad host; want HOST or HOST:PORT, or several with commas between"
 
-// URL is a URL that [URLFormat.Parse] has taken apart.
+// URL has the parts of a URL, from [URLFormat.Parse].
 type URL struct {
 	Scheme         string
 	User, Password string
@@ -36,15 +36,15 @@ type URL struct {
 	format *URLFormat
 }
 
-// Refuse returns the [*URLError] of a URL that the engine does not take.
+// Refuse returns a [*URLError] for a URL that the engine refuses.
 func (u *URL) Refuse(problem string, err error) error {
 	return &URLError{Scheme: u.Scheme, Problem: problem, Err: err}
 }
 
-// Parse takes apart a URL with one or more hosts. The error is a [*URLError].
+// Parse parses a URL with one or more hosts. The error is a [*URLError].
 func (f *URLFormat) Parse(rawURL string) (*URL, error) {
-	// url.Parse gets only the parts that hold no password, since its errors repeat its
-	// argument; and it takes no list of hosts.
+	// url.Parse gets only parts without a password, since its errors repeat its
+	// argument. It also refuses a list of hosts.
 	u := &URL{Namespace: DefaultNamespace, Options: make(map[string]string), format: f}
 	bad := func(problem string) (*URL, error) { return nil, u.Refuse(problem, nil) }
 
@@ -80,7 +80,7 @@ func (f *URLFormat) Parse(rawURL string) (*URL, error) {
 		if h.Port() == "" {
 			host = net.JoinHostPort(h.Hostname(), schemes[known].Port)
 		}
-		// url.Parse takes h] for a host, and no dialer does.
+		// url.Parse accepts the host h], and no dialer does.
 		if _, _, err := net.SplitHostPort(host); err != nil {
 			return bad(badHost)
 		}
@@ -114,20 +114,20 @@ func (f *URLFormat) Parse(rawURL string) (*URL, error) {
 	return u, nil
 }
 
-// DriverURL is the URL of an engine whose driver takes URLs, too.
+// DriverURL is the URL of an engine whose driver has URLs, too.
 type DriverURL struct {
-	URL       *url.URL          // for the driver: without the parameters below
+	URL       *url.URL          // for the driver, without the parameters below
 	Namespace string            // [DefaultNamespace] if the URL has none
-	Own       map[string]string // the engine's own parameters that the URL has
+	Own       map[string]string // the engine's own parameters in the URL
 }
 
-// Refuse returns the [*URLError] of a URL that the engine does not take.
+// Refuse returns a [*URLError] for a URL that the engine refuses.
 func (u *DriverURL) Refuse(problem string, err error) error {
 	return &URLError{Scheme: u.URL.Scheme, Problem: problem, Err: err}
 }
 
-// ParseDriverURL takes apart a URL whose scheme is one of schemes. It takes out the
-// parameter namespace and the engine's own, and leaves the rest as it was, for the
+// ParseDriverURL parses a URL whose scheme is one of schemes. It removes the
+// parameter namespace and the engine's own, and leaves the rest unchanged for the
 // driver. The error is a [*URLError].
 func ParseDriverURL(rawURL string, schemes []string, own ...string) (*DriverURL, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
@@ -138,14 +138,14 @@ func ParseDriverURL(rawURL string, schemes []string, own ...string) (*DriverURL,
 	fail := func(problem string, err error) (*DriverURL, error) {
 		return nil, &URLError{Scheme: scheme, Problem: problem, Err: err}
 	}
-	const encode = "percent-encode what is neither letter nor digit in user, password and values, as %40 for @"
+	const encode = "percent-encode all but letters and digits in user, password and values, as %40 for @"
 	// The error of url.Parse quotes the URL, and the password with it.
 	parsed, err := url.Parse(rawURL)
 	if err != nil {
 		return fail("it is malformed; "+encode, nil)
 	}
 	// After a / ? or # in the password, url.Parse would take the rest of the password for
-	// a path or parameter, which drivers show.
+	// a path or parameter, and drivers show those.
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 && strings.ContainsAny(rest[end:], "@#") {
 		return fail("it has a @ or # after the host; "+encode, nil)
 	}
@@ -158,7 +158,7 @@ func ParseDriverURL(rawURL string, schemes []string, own ...string) (*DriverURL,
 	var others []string
 	for param := range strings.SplitSeq(parsed.RawQuery, "&") {
 		name, value, _ := strings.Cut(param, "=")
-		name, _ = url.QueryUnescape(name) // ParseQuery had no objection
+		name, _ = url.QueryUnescape(name) // ParseQuery has accepted it
 		value, _ = url.QueryUnescape(value)
 		_, twice := u.Own[name]
 		switch {
@@ -181,15 +181,15 @@ func ParseDriverURL(rawURL string, schemes []string, own ...string) (*DriverURL,
 	return u, nil
 }
 
-// URLError reports a URL that names no store. A command tells by the type that an
+// URLError reports a URL that names no store. By the type, a command sees that an
 // argument is wrong, and not a server.
 //
-// Its text and its causes show nothing of the URL that can be a password: only the
-// scheme, the names of options that the engine or its driver knows, and, if that is what
-// is wrong, the values of the options namespace and table, and the names of files.
+// Its text and its causes show no part of the URL that can be a password: only the
+// scheme, the names of options that the engine or its driver knows, and, if they are
+// wrong, the values of the options namespace and table, and the names of files.
 type URLError struct {
-	Scheme  string // such as "postgres"; empty if no engine has it
-	Problem string // what is wrong, and what to write instead
+	Scheme  string // such as "postgres"; empty if it is unknown
+	Problem string // the mistake, and what to write instead
 	Err     error  // the cause, such as that of a file of certificates; or nil
 }
 

@@ -9,16 +9,16 @@ import (
 // Random steps of up to 2³² leave room for about 2³² writes to each cell.
 const versionStep = 1 << 32
 
-// NextVersion checks what a Swap was given, and returns the version of the new value: a
+// NextVersion checks the arguments of a Swap, and returns the version of the new value: a
 // random step from 1 to 2³² above version, and below 2⁶³. Engines call it before they
 // send anything.
 //
-// Its error is that of [CheckKey] or [CheckValue], or [ErrConflict] for a version that is
-// too great for any cell to have it.
+// The error is that of [CheckKey] or [CheckValue], or wraps [ErrConflict] if the version is
+// too great for any cell.
 //
-// A store that was restored from a backup takes other writes in the place of those that
-// it lost. A version that only counts up would give both the same versions, and a Swap
-// by a process that saw a lost write would change a cell that it has never seen.
+// A store that was restored from a backup gets new writes in place of the lost ones. If
+// versions only counted up, a new write and a lost one would have the same version, and a
+// Swap by a process that saw the lost write would change a cell that it has never seen.
 func NextVersion(key string, version uint64, value []byte) (uint64, error) {
 	if err := CheckKey(key); err != nil {
 		return 0, err

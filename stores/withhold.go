@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Withhold returns an error that stands for err, a driver's objection to a URL. Of the
-// message it shows only those of words, such as the names of options, that are in it.
-// Drivers repeat the URL in part, unescaped or as a whole, and nothing tells where in
-// their text a password is. It does not wrap err, which may hold the password.
+// Withhold returns an error in place of err, a driver's error about a URL. It shows only
+// those of words, such as the names of options, that occur in the message. Drivers repeat
+// the URL in part, unescaped or as a whole, and the password may be anywhere in their
+// text. The error does not wrap err, which may contain the password.
 func Withhold(err error, message string, words ...string) error {
 	var found []string
 	for _, word := range words {

@@ -2,17 +2,20 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -43,8 +46,8 @@ With --format json each is an object on a line of its own with the fields node,
 state, owner, until, remaining (of the grant), ahead (the holder's clock, null
 unless held), window, layout and error; durations are in nanoseconds.
 
-The exit code is 1 if a cell is damaged. It is reported on standard error, and the
-other node numbers are listed.`
+The exit code is 1 if a cell is damaged. Each is reported on standard error, too.
+So is a damaged cell that is no node number's.`
 
 const leaseReleaseHelp = `Release a node number whose process is gone.
 
@@ -132,13 +135,22 @@ func newLeaseList(c *console) *cobra.Command {
 
 func (l *leases) list(ctx context.Context, from, to int64, format string) error {
 	var all []lease.Holding
-	var damaged error // of cells that the store cannot list
+	var foreign []error // of damaged cells that are no node number's
 	if path := l.place.missing(*l.layout); path == "" {
 		err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
-			if all, err = lease.Inspect(ctx, store); errors.Is(err, stores.ErrDamaged) {
-				damaged, err = err, nil
+			all, err = lease.Inspect(ctx, store)
+			if !errors.Is(err, stores.ErrDamaged) {
+				return err
 			}
-			return err
+			for _, cell := range damagedCells(err) {
+				if node, ok := protocol.NodeOf(cell.Key); ok {
+					all = append(all, lease.Holding{Node: node, State: lease.Damaged, Err: cell})
+				} else {
+					foreign = append(foreign, cell)
+				}
+			}
+			slices.SortFunc(all, func(a, b lease.Holding) int { return cmp.Compare(a.Node, b.Node) })
+			return nil
 		})
 		if err != nil {
 			return err
@@ -158,9 +170,9 @@ func (l *leases) list(ctx context.Context, from, to int64, format string) error 
 	if err := l.out.Flush(); err != nil {
 		return err
 	}
-	bad := damaged != nil
-	if bad {
-		complain(l.err, damaged)
+	bad := len(foreign) > 0
+	for _, err := range foreign {
+		complain(l.err, err)
 	}
 	for _, h := range chosen {
 		if h.Err != nil {
@@ -172,6 +184,21 @@ func (l *leases) list(ctx context.Context, from, to int64, format string) error 
 		return errReported
 	}
 	return nil
+}
+
+// damagedCells returns the errors of the cells that a store could not list.
+func damagedCells(err error) (all []*stores.DamagedError) {
+	switch e := err.(type) {
+	case *stores.DamagedError:
+		return append(all, e)
+	case interface{ Unwrap() error }:
+		return damagedCells(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			all = append(all, damagedCells(err)...)
+		}
+	}
+	return all
 }
 
 func missingError(path string) error {

@@ -46,12 +46,13 @@ func TestLeaseList(t *testing.T) {
 		`0     held      the \?\[31mfirst  ` + instant + ` \(in (1h0m0s|59m\d+s)\) +±10m0s`,
 		`1     released  -               ` + instant + ` \([\d.]+m?s (ago|in)\) +-`,
 		`2     held      the third       ` + instant + ` \(12m\d+s ago\) +-12m\d+s ±500ms`,
+		`3     damaged   -               - +-`,
 		`4     damaged   -               - +-`,
 	} {
 		require.Greater(t, len(got.lines()), i)
 		assert.Regexp(t, "^"+want+"$", got.lines()[i])
 	}
-	assert.Len(t, got.lines(), 5)
+	assert.Len(t, got.lines(), 6)
 	assert.Regexp(t, `^tickflake: .*0000003\.cell: it is not a cell .*\ntickflake: cell of node number 4 cannot be read: .*\n$`, got.err)
 	assert.Equal(t, before, contents(t, state), "looking changes nothing")
 
@@ -63,8 +64,8 @@ func TestLeaseList(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &one))
 		nodes = append(nodes, one)
 	}
-	require.Len(t, nodes, 4)
-	for i, want := range []string{"held", "released", "held", "damaged"} {
+	require.Len(t, nodes, 5)
+	for i, want := range []string{"held", "released", "held", "damaged", "damaged"} {
 		assert.Equal(t, want, nodes[i].State)
 		assert.Equal(t, want == "held", nodes[i].Ahead != nil)
 		assert.Equal(t, want == "damaged", nodes[i].Error != "")
@@ -132,6 +133,19 @@ func TestLeaseListOfSome(t *testing.T) {
 		assert.Zero(t, got.code, got.err)
 		assert.Len(t, got.lines(), 1+want)
 	}
+	// Each damaged cell is told, but only of the numbers asked for, and of foreign ones.
+	for _, name := range []string{"0000003", "0000004", "0000005", "0000006", "x"} {
+		require.NoError(t, os.WriteFile(filepath.Join(state, "node+"+name+".cell"), nil, 0o600))
+	}
+	got := tickflake("lease", "list", "3-5", "--store", state)
+	assert.Equal(t, 1, got.code)
+	assert.Len(t, got.lines(), 1+3)
+	for name, want := range map[string]int{"3": 1, "4": 1, "5": 1, "6": 0} {
+		assert.Equal(t, want, strings.Count(got.err, `cell "node/000000`+name+`" is damaged`))
+	}
+	assert.Contains(t, got.err, `cell "node/x" is damaged`)
+	require.NoError(t, os.Remove(filepath.Join(state, "node+x.cell")))
+	assert.Zero(t, tickflake("lease", "list", "0-2", "--store", state).code)
 }
 
 func TestLeaseRelease(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package cli is what the commands of this repository share: how a signal ends a command,
-// and the exit codes.
+// Package cli has the code that the commands of this repository share: the end of a command
+// by a signal, and the exit codes.
 //
 // You need these names: [Context] is the context of a command, [Usage] marks an error as a
 // bad command line, and [Code] is the exit code of an error.
@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// Exit codes. The end by a signal has 128 plus its number, as shells report it.
+// Exit codes. After a signal the code is 128 plus its number, as shells report it.
 const (
 	Done     = 0
 	Failed   = 1

@@ -4,21 +4,22 @@ package protocol
 type Rank uint8
 
 const (
-	// Ready: slots can be taken at once, and no living process holds the number.
+	// Ready: slots are free at once, and no living process holds the number.
 	Ready Rank = iota
-	// Guess: the same, but its holder may live, with a clock that is behind.
+	// Guess: as Ready, but the holder may be alive, with a clock that is behind.
 	Guess
-	// Ahead: the limit is ahead of the clock, so that slots must be waited for or borrowed.
+	// Ahead: the limit is ahead of the clock, so callers must wait for slots or borrow them.
 	Ahead
-	// None: it must not be claimed.
+	// None: the number must not be claimed.
 	None
 )
 
 // Choose returns the best candidate among cells, or [None].
 //
-// On a Locker, the cells that exist come first, to keep the store small, in the order of
-// their numbers. Elsewhere equal ones are drawn from, so that processes that start in the
-// same moment do not all try the same. Of those that are ahead, the nearest is best.
+// On a Locker, existing cells come first, to keep the store small, and then lower numbers.
+// On other stores the choice among equal candidates is random, so that processes that
+// start at the same time try different numbers. Of candidates with the rank Ahead, the
+// one with the lowest limit is best.
 func (s State) Choose(cells []Cell) (best Cell, rank Rank) {
 	rank = None
 	n := uint64(0)
@@ -49,7 +50,7 @@ func (s State) Choose(cells []Cell) (best Cell, rank Rank) {
 	return best, rank
 }
 
-// better reports whether a is to be preferred to b, of the same rank.
+// better reports whether a is a better candidate than b, of the same rank.
 func (s State) better(a, b *Cell, r Rank) bool {
 	switch {
 	case r == Ahead && a.Record.Limit != b.Record.Limit:
@@ -68,8 +69,8 @@ func (s State) rank(c *Cell) Rank {
 		if c.Node != s.Node {
 			return None
 		}
-		return Ready // whoever holds it: the last to start wins
-	case c.Record.Limit >= s.End: // nothing is left of it
+		return Ready // even if it is held: the last process to start wins
+	case c.Record.Limit >= s.End: // it has no tick left
 		return None
 	}
 	free, guess := s.free(c)
@@ -84,18 +85,19 @@ func (s State) rank(c *Cell) Rank {
 	return Ready
 }
 
-// free reports whether a number that nobody must have may be claimed, and whether that is
-// a guess.
+// free reports whether a cell is free for a process that takes any number, and whether
+// that is a guess.
 func (s State) free(c *Cell) (free, guess bool) {
 	switch {
-	case s.Locker, c.Version == 0, c.Record.Holder == "", c.Still: // of a Locker, the lock will tell
+	case s.Locker, c.Version == 0, c.Record.Holder == "", c.Still: // on a Locker, the lock decides
 		return true, false
 	}
-	past := c.Record.Limit+c.Record.Window < s.Now // by a grace
+	past := c.Record.Limit+c.Record.Window < s.Now // one window of grace
 	return past, past
 }
 
-// over reports whether no number is held, and so time is what is lacking.
+// over reports whether no cell is held and none has a tick left: the layout's time is used
+// up.
 func (s State) over(cells []Cell) bool {
 	for i := range cells {
 		if c := &cells[i]; c.Taken || c.Damaged || c.Record.Limit < s.End {

@@ -2,34 +2,34 @@ package protocol
 
 import "slices"
 
-// State is what a keeper knows when a round has read. All times are ticks.
+// State is the knowledge of a keeper after a round has read. All times are ticks.
 type State struct {
 	// Parameters of the keeper, the same in every round.
 	Token, Owner, Layout string
 	Window               uint64 // the length of a grant
 	End                  uint64 // the end of the layout's time: no limit is above it
-	Node                 int64  // the only node number that will do, or -1 for any
-	Locker               bool   // the store knows who lives, so what is not locked is free
+	Node                 int64  // the only node number to claim, or -1 for any
+	Locker               bool   // the store is a Locker: a cell that is not locked is free
 
-	Now  uint64 // the clock's
-	Used uint64 // the first tick of the window of which, and after which, no slot was taken
-	Name string // of this round's write, drawn for it
+	Now  uint64 // the clock's tick
+	Used uint64 // the first unused tick of the window: no slot of it or of a later one was taken
+	Name string // of this round's write, new and random
 	Pick uint64 // random: chooses between equal candidates
 
 	Due     bool // the grant is to be extended
 	Closing bool // the window is sealed: the cell is to be released
-	Issued  bool // the window has the grant of Held, so that slots of it may have been taken
+	Issued  bool // the window has the grant of Held, so slots of it may be taken
 
 	Held   *Held     // the cell that this process holds, or nil
 	Claims []Pending // claims of unknown outcome
-	Raise  *Raise    // a cell of a store that went back, or nil
+	Raise  *Raise    // a cell whose limit the store has lost, or nil
 	Least  uint64    // no claim begins below: above 0 once the store went back
 }
 
 // Held is a cell that this process holds.
 type Held struct {
 	Node    int64
-	Version uint64 // that it wrote, or adopted, last
+	Version uint64 // the last one that it wrote or adopted
 	Floor   uint64 // of its claim
 	Limit   uint64 // that the store is known to have, or that of a release that may have landed
 	// Pending are the names of extensions and releases of unknown outcome. Each is
@@ -40,29 +40,30 @@ type Held struct {
 // Pending is a claim of unknown outcome.
 type Pending struct {
 	Node    int64
-	Version uint64 // that the cell must still have for the claim to land
+	Version uint64 // the claim lands only if the cell still has it
 	Name    string
 	Floor   uint64
 }
 
-// Raise is a cell whose limit this process owned and whose store has lost that.
+// Raise is a cell with a limit that this process owned and the store has lost.
 type Raise struct {
 	Node  int64
 	Limit uint64
 }
 
-// MaxPending is how many names of writes of unknown outcome are remembered. One that was
-// forgotten and lands looks like another process's write: a lost number, no duplicate.
+// MaxPending is how many names of writes of unknown outcome are remembered. A forgotten
+// write that lands looks like another process's write: it costs the number, and makes no
+// duplicate.
 const MaxPending = 64
 
-// Read is what a round has read.
+// Read has the cells that a round has read.
 type Read struct {
 	// Held is the cell of State.Held or State.Raise, or nil if the round did not read it:
-	// an extension in the ordinary course does not.
+	// an ordinary extension does not.
 	Held *Cell
 	// Claimed has the cell of a claim that has landed, if any. Else Cells are the candidates
-	// for a claim, and Others is how many more numbers were seen to be held. All are empty
-	// if a cell is held.
+	// for a claim, and Others counts the other numbers that were read: they are held,
+	// reserved or damaged. All are empty if this process holds a cell.
 	Claimed, Cells []Cell
 	Others         int
 }
@@ -72,34 +73,34 @@ type Cell struct {
 	Node    int64
 	Version uint64 // 0: there is none
 	Record  Record
-	Still   bool // it has had this version for two windows of the reader's monotonic time
-	Taken   bool // another process was faster, or its holder lives, by its lock
+	Still   bool // its version has not changed for two windows of the reader's monotonic time
+	Taken   bool // another process was faster, or a living process has locked it
 	Damaged bool // it cannot be read
 }
 
-// Kind is what a [Decision] is about.
+// Kind says what a [Decision] does.
 type Kind uint8
 
 const (
-	// Nothing is to be done.
+	// Nothing: there is nothing to do.
 	Nothing Kind = iota
-	// Adopt: a write of unknown outcome has landed. Held is what the process holds.
+	// Adopt: a write of unknown outcome has landed. Held is the cell that the process holds.
 	Adopt
 	// Extend, Claim, Release and Lift are writes: Node, Version and Record. For Extend and
-	// Claim, Held is what the process holds once the write is acknowledged, but for its
+	// Claim, Held is the cell after the write is acknowledged, without the new
 	// version. Lift raises the cell of State.Raise.
 	Extend
 	Claim
 	Release
 	Lift
-	// Lifted: the cell of State.Raise has that limit.
+	// Lifted: the cell of State.Raise has its limit again.
 	Lifted
 	// Released: our own release has landed.
 	Released
 	// Lost: another process took the cell of State.Held. The rest of the grant remains.
 	Lost
 	// WentBack: the cell of State.Held is gone, or its limit is below the one that this
-	// process owns, or another claim of it began below that: the store lost an acknowledged
+	// process owns, or another claim of it began below that limit: the store lost an acknowledged
 	// write.
 	WentBack
 	// Full: none of the candidates is free.
@@ -120,20 +121,18 @@ type Decision struct {
 	Held    Held
 }
 
-// Decide returns what a round does. It is a function of its arguments.
+// Decide returns what a round does. The result depends only on the arguments.
 func Decide(s State, r Read) Decision {
 	switch {
 	case s.Raise != nil:
 		return s.lift(r.Held)
 	case s.Held != nil:
 		return s.keep(r.Held)
-	case s.Closing:
-		return Decision{Kind: Nothing}
 	}
 	return s.claim(r)
 }
 
-// keep decides about the cell that is held. cell is nil if it was not read.
+// keep decides about the held cell. cell is nil if the round did not read it.
 func (s State) keep(cell *Cell) Decision {
 	h := *s.Held
 	if cell != nil {
@@ -143,15 +142,15 @@ func (s State) keep(cell *Cell) Decision {
 		case slices.Contains(h.Pending, cell.Record.Write) && cell.Record.Holder == "":
 			return Decision{Kind: Released, Node: h.Node, Record: cell.Record} // (4)
 		case cell.Version == 0 || cell.Record.Limit < h.Limit:
-			// All who write a cell begin at its limit or keep it, and only we may lower ours.
+			// Every other writer keeps the limit or raises it. Only we may lower our limit.
 			return Decision{Kind: WentBack, Node: h.Node, Record: cell.Record}
 		case cell.Version == h.Version: // no write has landed so far
 		case slices.Contains(h.Pending, cell.Record.Write): // (4)
 			h.Version, h.Limit, h.Pending = cell.Version, cell.Record.Limit, nil
 			return Decision{Kind: Adopt, Node: h.Node, Held: h}
 		case cell.Record.Floor < h.Limit && cell.Record.Holder != s.Token:
-			// (1) is broken: another claim began below our limit. With our token, it would be
-			// a copy of this process's memory that went on with our claim.
+			// (1) is broken: another claim began below our limit. If the token is ours,
+			// a copy of this process's memory has extended our claim.
 			return Decision{Kind: WentBack, Node: h.Node, Record: cell.Record}
 		default: // (2)
 			return Decision{Kind: Lost, Node: h.Node, Record: cell.Record}
@@ -159,7 +158,7 @@ func (s State) keep(cell *Cell) Decision {
 	}
 	switch {
 	case s.Closing:
-		// (3) Slots of another grant of the window say nothing about this one.
+		// (3) While the window has another grant, Used says nothing about this one.
 		limit := h.Floor
 		if s.Issued {
 			limit = min(max(h.Floor, s.Used), h.Limit)
@@ -185,6 +184,9 @@ func (s State) claim(r Read) Decision {
 			}
 		}
 	}
+	if s.Closing {
+		return Decision{Kind: Nothing}
+	}
 	best, rank := s.Choose(r.Cells)
 	switch {
 	case rank == None && r.Others == 0 && s.over(r.Cells):
@@ -203,11 +205,11 @@ func (s State) claim(r Read) Decision {
 	}
 }
 
-// floor is where a claim of a cell begins: never below the limit that it has.
+// floor is where a claim of a cell begins: never below the cell's limit.
 func (s State) floor(c Cell) uint64 { return max(s.Now, c.Record.Limit, s.Least) }
 
 // lift decides about a cell of a store that went back. Its limit becomes at least ours
-// again, so that nobody who comes later is granted our ticks a second time.
+// again, so that no later claim is granted our ticks a second time.
 func (s State) lift(cell *Cell) Decision {
 	if cell == nil || cell.Damaged || cell.Version != 0 && cell.Record.Limit >= s.Raise.Limit {
 		return Decision{Kind: Lifted, Node: s.Raise.Node}
@@ -217,8 +219,8 @@ func (s State) lift(cell *Cell) Decision {
 	return Decision{Kind: Lift, Node: s.Raise.Node, Version: cell.Version, Record: r}
 }
 
-// front is the tick from which on time is needed: the clock's, or that of the next slot
-// if it is ahead of the clock.
+// front is the first tick that is still needed: the clock's, or that of the next slot if
+// it is ahead of the clock.
 func (s State) front() uint64 { return max(s.Now, s.Used) }
 
 func (s State) record(floor, limit uint64) Record {

@@ -104,7 +104,12 @@ func TestDecide(t *testing.T) {
 		"release of what was lost":                    {holding(closing), read(cell(5, 9, 1200)), want{kind: protocol.Lost, node: 5}},
 		"release of what has landed":                  {holding(closing, pending), read(cell(5, 9, 1090, named("first"))), want{kind: protocol.Adopt, node: 5, version: 9, limit: 1090, floor: 950}},
 		"our release has landed":                      {holding(closing, pending), read(cell(5, 9, 1005, named("second"), released)), want{kind: protocol.Released, node: 5}},
-		"closed without a cell":                       {with(closing), candidates(absent(3)), want{kind: protocol.Nothing}},
+		"closed when an unknown claim has landed": {
+			with(closing, func(s *protocol.State) { s.Claims = []protocol.Pending{{Node: 3, Name: "b", Floor: 900}} }),
+			protocol.Read{Claimed: []protocol.Cell{cell(3, 8, 1100, named("b"))}},
+			want{kind: protocol.Adopt, node: 3, version: 8, limit: 1100, floor: 900},
+		},
+		"closed without a cell": {with(closing), candidates(absent(3)), want{kind: protocol.Nothing}},
 
 		"claim a fresh number":               {base, candidates(absent(3)), want{kind: protocol.Claim, node: 3, limit: 1105, floor: 1000}},
 		"claim at the limit that stood":      {base, candidates(cell(3, 4, 1500, released)), want{kind: protocol.Claim, node: 3, version: 4, limit: 1600, floor: 1500}},

@@ -1,7 +1,7 @@
 // Package protocol decides what a keeper of package lease writes to a store. It has no
 // state, reads no clock and calls no store, so that the whole protocol is read, tested
-// and simulated in one place: [Decide] goes from what a round has read to at most one
-// write.
+// and simulated in one place: [Decide] turns the cells that a round has read into at most
+// one write.
 //
 // # Safety
 //
@@ -17,14 +17,14 @@
 //  3. A limit is lowered only by the holder, after its window was sealed, to the first
 //     tick that was not used, and never below the floor of its own claim: below it an
 //     earlier holder may still issue.
-//  4. Each write has a name that is drawn anew. A write of unknown outcome counts only
+//  4. Each write has a new random name. A write of unknown outcome counts only
 //     after its name was read in the cell. The outcome is never guessed, and a copy of the
 //     process's memory cannot take another's write for its own.
 //  5. A write of unknown outcome that lands late is conditional on its version, so at most
-//     one of several lands. A name that was forgotten, and lands, only costs the number.
+//     one of several lands. A forgotten write that lands costs only the number.
 //
 // No line depends on a clock, a timeout or the length of a pause. Clocks decide which cell
-// counts as free; a wrong guess costs a holder its cell, and duplicates nothing.
+// counts as free; a wrong guess costs a holder its cell, and makes no duplicate.
 //
 // A store that loses an acknowledged write breaks line 1. A process that reads a limit
 // below one that it owns knows that this happened: see [WentBack].

@@ -12,13 +12,14 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Format is the version of the format of cells. Another one is not read.
+// Format is the version of the format of cells. Cells of another format are not read.
 const Format = 1
 
 // LayoutKey is the key of the cell that holds the fleet's layout.
 const LayoutKey = "layout"
 
-// MaxNodes is how many node numbers have keys: their digits sort as the numbers do.
+// MaxNodes is how many node numbers have keys. Their digits sort in the order of the
+// numbers.
 const MaxNodes = 1 << 22
 
 // NodeKey is the key of the cell of a node number.
@@ -35,23 +36,23 @@ func NodeOf(key string) (node int64, ok bool) {
 type Record struct {
 	Format int `json:"format"`
 	// Holder is the token of the keeper that holds the cell, or empty if it was released.
-	// Owner says for people who that is.
+	// Owner describes the holder to people.
 	Holder string `json:"holder,omitempty"`
 	Owner  string `json:"owner,omitempty"`
-	// Floor is where the last claim began: at or above the limit of its time.
+	// Floor is where the last claim began: at or above the limit at that time.
 	Floor uint64 `json:"floor,omitempty"`
-	// Limit is the first tick that is granted to no process yet. Until is the same for
-	// people.
+	// Limit is the first tick that is granted to no process yet. Until is the same as a
+	// text for people.
 	Limit uint64 `json:"limit"`
 	Until string `json:"until,omitempty"`
-	// Window is the holder's, in ticks.
+	// Window is the length of the holder's grants, in ticks.
 	Window uint64 `json:"window,omitempty"`
 	// Reserved: no process may claim the cell before Limit.
 	Reserved bool `json:"reserved,omitempty"`
-	// Write is the name of this write. It is drawn anew for each, so that its writer knows
-	// it again, and a copy of the writer's memory does not.
+	// Write is the name of this write. It is new and random, so that the writer recognizes
+	// its own write, and a copy of the writer's memory does not take it for its own.
 	Write string `json:"write"`
-	// Layout is that of all IDs of the fleet.
+	// Layout is the layout of all IDs of the fleet.
 	Layout string `json:"layout"`
 }
 
@@ -76,12 +77,12 @@ func (r LayoutRecord) Encode() []byte {
 func encode(r any) []byte {
 	text, err := json.Marshal(r)
 	if err != nil {
-		return nil // strings and numbers always can be
+		return nil // never: strings and numbers always encode
 	}
 	return text
 }
 
-// maxWindow bounds what is believed of a record, so that sums do not overflow.
+// maxWindow bounds the window of a record that was read, so that sums do not overflow.
 const maxWindow = 1 << 40
 
 // Decode reads the value of a cell of a node number. The error wraps [stores.ErrDamaged].
@@ -114,7 +115,7 @@ func DecodeLayout(value []byte) (LayoutRecord, error) {
 }
 
 // decode reads one JSON object, with no unknown field and nothing after it: an older
-// version of the library must not drop what a newer one wrote.
+// version of the library must not drop fields of a newer one.
 func decode(value []byte, r any) error {
 	if len(value) == 0 {
 		return damaged("it is empty")

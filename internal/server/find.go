@@ -14,7 +14,7 @@ import (
 // MissingError reports that a server cannot run here, since a file of it is missing.
 type MissingError struct {
 	Name    string // of the file
-	Package string // of Debian, that has it
+	Package string // of Debian, with the file
 }
 
 // Error says what to install.
@@ -36,7 +36,7 @@ func Find(name, debianPackage string, dirs ...string) (string, error) {
 
 func look(name string, dirs []string) string {
 	for _, dir := range dirs {
-		// A pattern goes first: its tools belong together, and PATH may hold another's.
+		// Patterns come first: their tools belong together, and PATH may have another version.
 		matches, err := filepath.Glob(filepath.Join(dir, name))
 		for i := len(matches) - 1; err == nil && i >= 0; i-- {
 			if path, err := exec.LookPath(matches[i]); err == nil {
@@ -51,17 +51,17 @@ func look(name string, dirs []string) string {
 	return path
 }
 
-// claims are listeners that hold, as long as this process runs, the ports that Port has
-// given away. They are kept, or the garbage collector would close them.
+// claims are listeners that hold the ports that Port has returned, as long as this process
+// runs. They are kept here, or the garbage collector would close them.
 var claims struct {
 	sync.Mutex
 	held []net.Listener
 }
 
 // Port returns the number of a TCP port that was free on 127.0.0.1 just now. It is not
-// of those that a system gives to who asks for any, 32768 and up on Linux. There, where
-// 127.0.0.2 is this machine as well, no other call gets the same while this process
-// runs, in whichever process it is.
+// an ephemeral port, which on Linux are 32768 and up. On Linux, where 127.0.0.2 is this
+// machine as well, no other call in any process returns the same port while this process
+// runs.
 func Port() (int, error) {
 	var err error
 	for range 100 {
@@ -76,16 +76,16 @@ func Port() (int, error) {
 			claims.held = append(claims.held, claim)
 			claims.Unlock()
 		} else if runtime.GOOS == "linux" {
-			continue // another process has it in mind
+			continue // another process has claimed it
 		}
 		return port, nil
 	}
 	return 0, fmt.Errorf("look for a free port: %w", err)
 }
 
-// Dir makes a temporary directory with a short path in base, or where the system wants
-// it if that is "". Only user can enter and write it, if we are root, and otherwise, or
-// if user is "", we. The caller removes it.
+// Dir makes a temporary directory with a short path in base, or, if base is "", in the
+// system's directory. If we are root and user is not "", only user can enter and write
+// it; else only we can. The caller removes it.
 func Dir(base, user string) (string, error) {
 	dir, err := os.MkdirTemp(base, "tf")
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// MariaDB makes a new data directory in dir, which it gives to the user that MariaDB
-// runs as, and returns how to run it on a port of 127.0.0.1, and the path of its Unix
-// socket, on which the user root needs no password. Settings may be appended to the
-// arguments. Ready is the caller's to set.
+// MariaDB makes a new data directory in dir, and makes the user that MariaDB runs as the
+// owner of dir. It returns how to run MariaDB on a port of 127.0.0.1, and the path of its
+// Unix socket, on which the user root needs no password. Settings may be appended to the
+// arguments. The caller sets Ready.
 //
-// The error is a [*MissingError], or says what mariadb-install-db did.
+// The error is a [*MissingError], or has the output of mariadb-install-db.
 func MariaDB(ctx context.Context, dir string, port int) (c Config, socket string, err error) {
 	const user, debianPackage = "mysql", "mariadb-server"
 	install, err := Find("mariadb-install-db", debianPackage)

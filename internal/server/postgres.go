@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// PostgreSQL makes a new database cluster in dir, which it gives to the user that
-// PostgreSQL runs as, and returns how to run it on a port of 127.0.0.1. The superuser is
+// PostgreSQL makes a new database cluster in dir, makes the user that PostgreSQL runs as
+// the owner of dir, and returns how to run it on a port of 127.0.0.1. The superuser is
 // postgres, with the password. Settings of postgresql.conf may be appended to the
-// arguments, as "-c", "NAME=VALUE". Ready is the caller's to set.
+// arguments, as "-c", "NAME=VALUE". The caller sets Ready.
 //
-// The error is a [*MissingError], or says what initdb did.
+// The error is a [*MissingError], or has the output of initdb.
 func PostgreSQL(ctx context.Context, dir string, port int, password string) (Config, error) {
 	const user, bins = "postgres", "/usr/lib/postgresql/*/bin"
 	initdb, err := Find("initdb", "postgresql", bins)
@@ -42,6 +42,6 @@ func PostgreSQL(ctx context.Context, dir string, port int, password string) (Con
 	}
 	c.Path = bin
 	c.Args = []string{"-D", data, "-k", dir, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1"}
-	c.Quit = syscall.SIGQUIT // ends at once, and takes its shared memory along
+	c.Quit = syscall.SIGQUIT // ends at once, and frees its shared memory
 	return c, nil
 }

@@ -12,7 +12,7 @@ import (
 
 const (
 	defaultWait = 60 * time.Second
-	keptOutput  = 64 << 10 // bytes of what a process has printed last
+	keptOutput  = 64 << 10 // bytes of the last output of a process
 )
 
 // quitWait is how long a process may take to end when it is asked to.
@@ -25,8 +25,8 @@ type Config struct {
 	Env  []string // in addition to our own, "KEY=value"
 	Dir  string   // in which it runs, or "" for ours
 
-	// User is whose rights it has if we are root, or "" for root. If there is no such
-	// user, it is nobody. If we are not root, it is ignored.
+	// User is the user that it runs as if we are root, or "" for root. If there is no such
+	// user, it runs as the user nobody. If we are not root, User is ignored.
 	User string
 
 	// Ready returns nil once the server is ready, and an error until then. It is
@@ -38,8 +38,8 @@ type Config struct {
 	// minute.
 	Wait time.Duration
 
-	// Quit is the signal by which Stop has the process end at once and leave nothing
-	// behind, or nil if killing it does that.
+	// Quit is the signal for Stop: the process ends at once and cleans up. nil stands
+	// for SIGKILL.
 	Quit os.Signal
 }
 
@@ -55,9 +55,9 @@ type Process struct {
 	err   error         // of that
 }
 
-// Start runs a server, and returns when it is ready. If it does not become so, or ctx
-// ends before, it is killed, and the error has what it printed. Later, ctx is no longer
-// looked at: the caller stops the process.
+// Start runs a server, and returns when it is ready. If it does not become ready, or
+// ctx ends before, it is killed, and the error has its output. After Start has returned,
+// ctx has no effect: the caller stops the process.
 func Start(ctx context.Context, c Config) (*Process, error) {
 	p := &Process{config: c}
 	if err := p.start(ctx, false); err != nil {
@@ -66,9 +66,9 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 	return p, nil
 }
 
-// Run runs a command and returns what it has printed when it has ended. If it fails,
-// or takes too long, or ctx ends before, it is killed, and the error has what it
-// printed.
+// Run runs a command until it ends and returns its output. If the command fails,
+// or takes too long, or ctx ends before, it is killed, and the error has its
+// output.
 func Run(ctx context.Context, c Config) (string, error) {
 	p := &Process{config: c}
 	if err := p.launch(); err != nil {
@@ -89,13 +89,13 @@ func Run(ctx context.Context, c Config) (string, error) {
 	return p.Output(), nil
 }
 
-// Start starts the process again, which does not run, with the same arguments, and
-// returns when it is ready. If the process ends before, it is started once more: its
-// predecessor's remains may have been in its way.
+// Start starts a stopped process again, with the same arguments, and
+// returns when it is ready. If the process ends before it is ready, it is started again:
+// remains of its predecessor may have disturbed it.
 func (p *Process) Start() error { return p.start(context.Background(), true) }
 
 // Stop ends the process, by the signal that it was configured with, and by Kill if there
-// is none or the process still runs after ten seconds. It returns when the process has
+// is no such signal or the process still runs after ten seconds. It returns when the process has
 // gone. If it does not run, Stop does nothing.
 func (p *Process) Stop() error {
 	p.mu.Lock()
@@ -138,8 +138,8 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Output returns the last 64 kB of what the process has printed, in all of its runs,
-// on its standard output and error.
+// Output returns the last 64 kB of the standard output and error of all runs of the
+// process.
 func (p *Process) Output() string { return p.output.String() }
 
 func (c Config) wait() time.Duration {
@@ -179,7 +179,7 @@ func (p *Process) start(ctx context.Context, again bool) error {
 
 const poll = 20 * time.Millisecond
 
-// ready waits for the server to be so.
+// ready waits until the server is ready.
 func (p *Process) ready(ctx context.Context) error {
 	if p.config.Ready == nil {
 		return nil
@@ -189,7 +189,7 @@ func (p *Process) ready(ctx context.Context) error {
 		err := p.config.Ready(try)
 		cancel()
 		select {
-		case <-p.ended: // so whoever is ready is another
+		case <-p.ended: // another server has answered
 			return fmt.Errorf("has ended before it was ready: %w", errors.Join(p.err, err))
 		default:
 		}
@@ -229,7 +229,7 @@ func (p *Process) launch() error {
 	return nil
 }
 
-// output keeps the end of what is written to it.
+// output keeps the last bytes that are written to it.
 type output struct {
 	mu   sync.Mutex
 	kept []byte

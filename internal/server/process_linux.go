@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// dieWithUs has a process killed when we are, as by go test's timeout.
+// dieWithUs makes the system kill a process when we are killed, as by go test's timeout.
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// descendants returns the ids of the processes that a process has started, and of
-// those that they have.
+// descendants returns the ids of the children of a process, and of their
+// descendants.
 func descendants(pid int) []int {
 	parents := make(map[int][]int)
 	entries, _ := os.ReadDir("/proc") // without it, none are found

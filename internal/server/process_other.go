@@ -8,7 +8,7 @@ import (
 	"os/exec"
 )
 
-// Find has found nothing, so hardly anybody sees this.
+// Find finds no server on these systems, so this error is rare.
 var errNotUnix = errors.New("servers are run on Unix only")
 
 func isolate(*exec.Cmd, string) error { return errNotUnix }

@@ -53,10 +53,10 @@ func account(name string) (uid, gid uint32, ok bool, err error) {
 	return uint32(u), uint32(g), true, nil
 }
 
-// kill kills a process, its group, and those of its children that have left the
-// group, as those of PostgreSQL do.
+// kill kills a process, its group, and its children that have left the
+// group, as children of PostgreSQL do.
 func kill(p *os.Process) error {
-	// Stopped, it has no more children. If it has ended, its id may be another's.
+	// A stopped process starts no more children. If it has ended, its id may be another's.
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}

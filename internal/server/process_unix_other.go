@@ -6,5 +6,5 @@ import "syscall"
 
 func dieWithUs(*syscall.SysProcAttr) {}
 
-// Those in the process's group are killed with it; the others are not found.
+// Children in the process's group are killed with it; others are not found.
 func descendants(int) []int { return nil }

@@ -8,11 +8,11 @@ import (
 )
 
 // zookeeperJar is where Debian's package zookeeper puts the server; its manifest names
-// what else it needs.
+// the other jars.
 const zookeeperJar = "/usr/share/java/zookeeper.jar"
 
 // ZooKeeper returns how to run a single ZooKeeper on a port of 127.0.0.1, with its data
-// in dir. Ready is the caller's to set. The error is a [*MissingError], or that of
+// in dir. The caller sets Ready. The error is a [*MissingError], or that of
 // writing zoo.cfg.
 func ZooKeeper(dir string, port int) (Config, error) {
 	if _, err := os.Stat(zookeeperJar); err != nil {

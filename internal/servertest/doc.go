@@ -11,8 +11,8 @@
 //	process.Kill()  // as kill -9 does
 //	process.Start() // on the same data
 //
-// Where a server is missing, the test is skipped, and says which package of Debian
-// has it. With TICKFLAKE_REQUIRE_SERVERS=1 in the environment it fails instead.
-// Everything that was started is stopped when the test ends, and what it has printed
+// If a server is missing, the test is skipped, and names the package of Debian
+// that has it. With TICKFLAKE_REQUIRE_SERVERS=1 in the environment it fails instead.
+// All servers are stopped when the test ends, and their output
 // is shown if the test has failed.
 package servertest

@@ -21,8 +21,8 @@ type (
 	Process = server.Process
 )
 
-// Need fails the test if there is an error; but if that is a [*server.MissingError],
-// the test is skipped, unless [RequireEnv] is set.
+// Need fails the test if there is an error. If the error is a [*server.MissingError],
+// it skips the test instead, unless [RequireEnv] is set.
 func Need(t testing.TB, err error) {
 	t.Helper()
 	var missing *server.MissingError
@@ -54,8 +54,8 @@ func Port(t testing.TB) int {
 }
 
 // Refused returns the error of an operation on a server that does not exist. In a short
-// time a driver may not have tried to connect, so it is asked again, and given more, as
-// long as it does not say that it was refused.
+// time a driver may not have tried to connect, so Refused tries again with more time, until
+// the error says that the connection was refused, or the time reaches ten seconds.
 func Refused(t testing.TB, do func(context.Context) error) (err error) {
 	t.Helper()
 	for limit := 300 * time.Millisecond; limit < 10*time.Second; limit *= 2 {
@@ -69,12 +69,12 @@ func Refused(t testing.TB, do func(context.Context) error) (err error) {
 	return err
 }
 
-// Dir is [server.Dir], where the system wants temporary directories. It is removed when
+// Dir is [server.Dir] in the system's directory. The directory is removed when
 // the test ends.
 func Dir(t testing.TB, user string) string {
 	t.Helper()
-	// That of t.TempDir is in one that only its owner may enter, and its path may be
-	// too long for that of a Unix socket.
+	// Only the owner may enter the parent of t.TempDir, and its path may be too long for
+	// a Unix socket.
 	dir, err := server.Dir("", user)
 	Need(t, err)
 	t.Cleanup(func() {
@@ -86,7 +86,7 @@ func Dir(t testing.TB, user string) string {
 }
 
 // Start runs a server until the test ends, and returns when it is ready. If it does
-// not become so, the test fails at once.
+// not become ready, the test fails at once.
 func Start(t testing.TB, c Config) *Process {
 	t.Helper()
 	p, err := server.Start(t.Context(), c)
@@ -102,7 +102,7 @@ func Start(t testing.TB, c Config) *Process {
 	return p
 }
 
-// Run is [server.Run]. If the command fails, so does the test, at once.
+// Run is [server.Run]. If the command fails, the test fails at once.
 func Run(t testing.TB, c Config) string {
 	t.Helper()
 	out, err := server.Run(t.Context(), c)

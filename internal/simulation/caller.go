@@ -13,7 +13,7 @@ import (
 )
 
 // caller issues IDs, or is the keeper. It is a coroutine: it runs until it pauses, and
-// it pauses where others may come first.
+// it pauses where other callers may run first.
 type caller struct {
 	sim    *sim
 	id     int
@@ -26,7 +26,7 @@ type caller struct {
 	state    state
 	deadline time.Duration // of one asleep, in true time
 	awaits   func() bool   // of one blocked
-	idle     bool          // blocked, but the run need not wait for what it does
+	idle     bool          // blocked, and the run need not wait for it
 
 	making   *span         // that it made last
 	granting *window.Range // is being put into the window, by the keeper
@@ -136,7 +136,7 @@ func (c *caller) hasClosed() {
 	}
 }
 
-// String returns what c is called in a trace.
+// String returns the name of c in a trace.
 func (c *caller) String() string {
 	if c.sim.lease != nil && c.sim.lease.party == c {
 		return "keeper"
@@ -171,9 +171,9 @@ func (c *caller) ready() bool {
 	return false
 }
 
-// shortest is how long a wait takes at least. No sleep is shorter on a machine,
+// shortest is the shortest wait. No sleep on a machine is shorter,
 // and a clock that stands still a nanosecond before its tick would be polled
-// for each nanosecond.
+// every nanosecond.
 const shortest = 20 * time.Microsecond
 
 // sleep is the clock's After. It returns once the wait is over, so that the select which
@@ -206,7 +206,7 @@ func (c *caller) sleep(d time.Duration) <-chan time.Time {
 		if c.late != nil {
 			c.late.Stop()
 		}
-		// A caller that does not look at what ended the wait would hang for good.
+		// A caller that does not look at the reason for the end of its wait would hang.
 		c.late = time.AfterFunc(2*time.Minute, func() { over <- time.Time{} })
 		return over
 	}

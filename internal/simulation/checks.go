@@ -17,7 +17,7 @@ const (
 	maxNode  = 1<<nodeBits - 1
 )
 
-// checks is what the run knows of its calls. A slot is tick<<SequenceBits | sequence.
+// checks is the state of the checks of calls. A slot is tick<<SequenceBits | sequence.
 type checks struct {
 	closed    bool   // Close has returned
 	cancelled []bool // by operation: its context has ended
@@ -47,12 +47,12 @@ type checks struct {
 	surelyBorrowed         map[uint64]bool
 }
 
-// issue is what is known of an ID.
+// issue describes an ID.
 type issue struct {
 	onTime bool // its tick had begun by every reading of its call
 }
 
-// call is what is known of a caller's present call.
+// call describes a caller's present call.
 type call struct {
 	kind      callKind
 	began     time.Duration // in true time
@@ -88,7 +88,7 @@ type call struct {
 	refused error // the answer
 }
 
-// block is what is known of a caller's stream.
+// block describes a caller's stream.
 type block struct {
 	last            int64 // slot issued, or -1
 	left            int64 // slots that are reserved and not issued
@@ -179,7 +179,7 @@ func (c *caller) end1(id snowflake.ID, err error) {
 	c.end(c.call.list[:], nil)
 }
 
-// end checks what a call returned.
+// end checks the results of a call.
 func (c *caller) end(ids []snowflake.ID, err error) {
 	s, call := c.sim, &c.call
 	if c.late != nil && !c.late.Stop() {
@@ -212,7 +212,7 @@ func (c *caller) end(ids []snowflake.ID, err error) {
 		}
 		c.checkID(id)
 	}
-	// Only now, since they all return at once.
+	// Only now, since all IDs return at once.
 	for _, id := range ids {
 		slot, tick := s.slotOf(id)
 		if call.kind == streamed {
@@ -232,7 +232,7 @@ func (c *caller) end(ids []snowflake.ID, err error) {
 }
 
 // issueOfBlock notes that the caller's stream has issued slot. It must not drop
-// more than it issues, and one.
+// more slots than it issues, plus one.
 func (c *caller) issueOfBlock(slot uint64) {
 	b := &c.block
 	if c.call.reserved > 0 { // in this call
@@ -261,7 +261,7 @@ func (s *sim) lives(last int64, call call) bool {
 		call.firstFree <= (tick+1)<<s.SequenceBits
 }
 
-// slotOf takes an ID apart.
+// slotOf returns the slot and the tick of an ID.
 func (s *sim) slotOf(id snowflake.ID) (slot, tick uint64) {
 	mask := uint64(1)<<s.SequenceBits - 1
 	width := s.layout.NodeBits

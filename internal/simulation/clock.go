@@ -80,7 +80,7 @@ func (r *monoReader) After(d time.Duration) <-chan time.Time { return r.sim.afte
 
 func (r *monoReader) Elapsed() time.Duration { return r.sim.clock.Passed() }
 
-// source is what a monoclock.Clock reads.
+// source is the source of a monoclock.Clock.
 type source struct{ sim *sim }
 
 func (s source) Wall() time.Time {
@@ -127,7 +127,7 @@ func (s *sim) sawSource(what string, reading time.Duration) {
 	}
 }
 
-// read takes note of what a caller's reading of its clock returned.
+// read takes note of a caller's reading of its clock.
 func (s *sim) read(now time.Time) {
 	c := s.current
 	if c == nil || c.dead || s.lease != nil && c == s.lease.party {
@@ -151,7 +151,7 @@ func (s *sim) jitter() {
 	s.pass(time.Duration(s.rng.Int64N(int64(s.Jitter))))
 }
 
-// pass lets true time go on.
+// pass advances true time.
 func (s *sim) pass(d time.Duration) { s.clock.Advance(d) }
 
 // since shows an instant by its distance from the epoch.

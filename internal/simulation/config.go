@@ -12,7 +12,7 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Config is a program and all that decides how it runs. Two runs of equal
+// Config is a program and all parameters of its run. Two runs of equal
 // Configs are the same in every step. The zero Config runs nothing.
 type Config struct {
 	// Seed decides the schedule: who runs when, and how long readings take.
@@ -23,11 +23,11 @@ type Config struct {
 	Schedule Schedule
 	// Changes is, for [Priorities], how often a caller loses its priority.
 	Changes int
-	// Jitter is how far true time goes on in the course of a reading of the
-	// clock: by less than Jitter, drawn anew for one reading in two.
+	// Jitter bounds the true time that a reading of the clock takes: a new random
+	// time below Jitter for one reading in two, on average.
 	Jitter time.Duration
 
-	// Clock is what the generator reads; Threshold and Limit are those of
+	// Clock is the generator's clock; Threshold and Limit are those of
 	// monoclock.WithResync, for [Resync].
 	Clock            ClockKind
 	Threshold, Limit time.Duration
@@ -81,17 +81,17 @@ type Env struct {
 // MaxCallers is the largest number of callers.
 const MaxCallers = 64
 
-// Schedule is how the scheduler picks the caller that goes on.
+// Schedule is how the scheduler picks the next caller.
 type Schedule uint8
 
 // The schedules. In all of them the faults of a program are a party of their own,
 // which is picked as a caller is.
 const (
-	// Uniform picks any that can run, each as likely. Long delays of one caller
+	// Uniform picks any caller that can run, with equal probability. Long delays of one caller
 	// are rare.
 	Uniform Schedule = iota
-	// Sticky stays with the same seven times of eight, so that a caller gets
-	// far while another stands still.
+	// Sticky stays with the same caller seven times of eight, so that it makes many
+	// steps while another stands still.
 	Sticky
 	// Priorities gives each a random priority and runs the highest that can
 	// run; at Changes random steps that one becomes the lowest. It finds a bug
@@ -102,17 +102,17 @@ const (
 	Priorities
 )
 
-// ClockKind is what the generator reads.
+// ClockKind is the kind of the generator's clock.
 type ClockKind uint8
 
 // The clocks.
 const (
-	Raw    ClockKind = iota // the wall, whatever becomes of it
+	Raw    ClockKind = iota // the wall
 	Mono                    // a monoclock.Clock
 	Resync                  // a monoclock.Clock with WithResync
 )
 
-// OpKind is what an [Op] does.
+// OpKind is the kind of an [Op].
 type OpKind uint8
 
 // The operations. The callers' own are dealt to them in turn, in the order of the
@@ -130,14 +130,14 @@ const (
 
 	Extend // the keeper grants N more ticks of the node number that is held
 	Move   // the keeper grants node number N from D after the first unused tick on
-	Revoke // the keeper takes back what is left of the grant
+	Revoke // the keeper takes back the rest of the grant
 
 	Pass    // D of true time passes at once
 	Step    // the wall jumps by D
 	Slew    // for D the wall runs at Rate times true time
 	Freeze  // for D the clock stands still
 	Coarse  // from now on the clock moves in multiples of D; 0 ends it
-	Suspend // the wall goes on by D, and monotonic time does not
+	Suspend // the wall advances by D, and monotonic time does not
 	Leap    // the wall repeats the second before the next whole one
 
 	cancel // ends the context of the operation N; made from Contexts
@@ -145,7 +145,7 @@ const (
 
 var opNames = [...]string{"ids", "batch", "stream", "contexts", "close", "seal", "extend", "move", "revoke", "pass", "step", "slew", "freeze", "coarse", "suspend", "leap", "cancel"}
 
-// Op is one operation of a program. What its fields mean depends on Kind.
+// Op is one operation of a program. The meaning of its fields depends on Kind.
 type Op struct {
 	Kind OpKind
 	N    int
@@ -203,13 +203,13 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Result is what a run came to.
+// Result is the result of a run.
 type Result struct {
 	Config Config // as it was run
 	// Issued is the number of IDs, Errors that of calls that returned an error.
 	Issued, Errors int
-	// LongestStall is the longest true time that a call took. What its caller
-	// was held up by the others is part of it.
+	// LongestStall is the longest true time that a call took, including the time
+	// in which other callers ran.
 	LongestStall time.Duration
 	// LargestLead is the furthest that an ID's tick lay ahead of the clock as its
 	// caller had read it last.
@@ -218,10 +218,10 @@ type Result struct {
 	Steps int
 	// Hash is of the whole schedule: every access and reading with its values.
 	Hash uint64
-	// Violations is what went wrong. A run ends at the first.
+	// Violations has the failed checks. A run ends at the first.
 	Violations []Violation
-	// Trace is how it came to that, if there are violations and Config.Trace is
-	// nil: the last lines of what that would have been written.
+	// Trace has the last lines of the trace, if there are violations and Config.Trace
+	// is nil.
 	Trace []string
 	// Err is why the Config could not be run at all.
 	Err error
@@ -238,7 +238,7 @@ type Violation struct {
 	Op     int    // the index in Config.Ops, or -1
 }
 
-// String returns one line that says what, who and where.
+// String returns one line with the violation, the caller and the operation.
 func (v Violation) String() string {
 	if v.Caller < 0 {
 		return v.What + ": " + v.Detail

@@ -17,7 +17,7 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// finish checks what can be told at the end of a run only.
+// finish checks conditions that hold only at the end of a run.
 func (s *sim) finish() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -48,7 +48,7 @@ func (s *sim) heal() {
 // a call is served at once, or told that the generator has ended.
 func (s *sim) checkServed() {
 	s.heal()
-	if l := s.lease; l != nil { // the last that it has to wait for
+	if l := s.lease; l != nil { // the last grant
 		l.give(&s.outside, window.Range{Node: l.held.Node, From: l.held.To, To: math.MaxUint64})
 	}
 	now := int64(s.reader.Now().Sub(epoch))
@@ -98,7 +98,7 @@ func (s *sim) checkSlots() {
 	}
 }
 
-// checkStats holds the generator's counters against what was seen.
+// checkStats compares the generator's counters with the run.
 func (s *sim) checkStats() {
 	stats := s.gen.Stats()
 	expect := func(ok bool, format string, args ...any) {

@@ -10,11 +10,11 @@ import (
 	protocol "github.com/tickflake/tickflake/lease"
 )
 
-// errRefused is why a simulated lease grants nothing at the moment.
+// errRefused is the error of a simulated lease that grants nothing at the moment.
 var errRefused = errors.New("refused")
 
-// lease stands for the keeper: it puts grants into the window at random. No other
-// process is granted the same.
+// lease simulates the keeper: it puts grants into the window at random. No other
+// process has the same grants.
 type lease struct {
 	sim    *sim
 	window *window.Window
@@ -22,7 +22,7 @@ type lease struct {
 	held   window.Range
 	all    []window.Range
 	lost   bool  // grants nothing any more
-	err    error // as told by Fail last
+	err    error // the last one given to Fail
 
 	grants  int    // that have begun
 	answers uint64 // so far
@@ -53,7 +53,7 @@ func (l *lease) more(g window.Range) uint64 {
 	case 0:
 		return g.From - min(g.From, 1) // as early as can be
 	case 1:
-		return g.To + 2 // no word before all is used up
+		return g.To + 2 // the keeper is asked only when all is used up
 	}
 	return g.To - min(g.To, uint64(l.sim.rng.IntN(4)))
 }
@@ -80,7 +80,7 @@ func (l *lease) answer(c *caller) {
 	if l.err != nil && s.rng.IntN(2) == 0 {
 		l.fail(c, nil)
 	}
-	l.answers++ // grants grow with it, or the clock might stay ahead of them for good
+	l.answers++ // grants grow with it, or the clock might stay ahead of them forever
 	switch s.rng.IntN(8) {
 	case 0, 1:
 		l.move(c, int64(s.rng.IntN(maxNode+1)), int64(s.rng.IntN(12))-4)
@@ -155,7 +155,7 @@ func (l *lease) give(c *caller, g window.Range) {
 	l.checkTold(tells, "Grant")
 }
 
-// revoke takes back what is left of the grant.
+// revoke takes back the rest of the grant.
 func (l *lease) revoke(c *caller) {
 	s, tells := l.sim, l.sim.tells
 	c.granting = &window.Range{Node: s.present.node}

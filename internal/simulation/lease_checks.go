@@ -21,7 +21,7 @@ func (l *lease) granted(node int64, tick uint64) bool {
 	})
 }
 
-// wanted is the first tick that a caller could have been given by what it saw.
+// wanted is the first tick that a caller could have got by the values that it saw.
 func (s *sim) wanted(l look) uint64 { return max(s.tickOf(l.reading), l.free>>s.SequenceBits) }
 
 // usedUp reports whether all that was granted, as far as a caller saw, is used up or
@@ -56,7 +56,7 @@ func (c *caller) checkGrantWait(d time.Duration) {
 		s.fail("stall", "a call waits for %s for a grant after %s, and should wait %s, of %s at most, with looks at the clock", d, c.call.waited, want, patience)
 	}
 	look := c.call.looks[len(c.call.looks)-1]
-	// A change that it was not told of must be told of yet.
+	// A change that the caller has not seen must still close its channel.
 	if c.told() || c.cut() || s.granting() {
 		return
 	}
@@ -66,7 +66,7 @@ func (c *caller) checkGrantWait(d time.Duration) {
 	s.checkAsked(s.slot(s.wanted(look)), s.present)
 }
 
-// granting reports whether a grant is being passed on, or the end.
+// granting reports whether a grant or the end is being put into the window.
 func (s *sim) granting() bool {
 	return slices.ContainsFunc(s.callers, func(c *caller) bool { return c.granting != nil || c.ending })
 }
@@ -100,7 +100,7 @@ func (c *caller) checkGrantError(e *generator.GrantError) {
 	}
 }
 
-// checkLease checks what can be told of a lease at the end of a run only.
+// checkLease checks conditions of a lease that hold only at the end of a run.
 func (s *sim) checkLease() {
 	l, t := s.lease, s.present
 	if l.sealings > 1 || !s.closed && l.sealings > 0 {

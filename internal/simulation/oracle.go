@@ -12,11 +12,11 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// What a strategy must have been told can be worked out from what the caller saw,
-// and what it decides can be asked again, because it is pure. So every wait,
-// borrow and rejection is held against the strategy to the nanosecond.
+// The situation that a strategy got follows from the values that the caller saw,
+// and the strategy can decide again, because it is pure. So every wait,
+// borrow and rejection is compared with the strategy to the nanosecond.
 
-// mayIssue reports whether a slot of tick may be issued by what a caller saw.
+// mayIssue reports whether a slot of tick may be issued by the values that a caller saw.
 func (s *sim) mayIssue(l look, tick uint64) bool {
 	if l.reading >= s.lifetime {
 		return false
@@ -28,8 +28,8 @@ func (s *sim) mayIssue(l look, tick uint64) bool {
 	return ok && l.free>>s.SequenceBits == tick && s.Strategy.Decide(sit).Action == strategies.ActionBorrow
 }
 
-// situation is what a strategy must be told by what a caller saw. It reports
-// false if there is nothing to decide, since a slot can be had.
+// situation is the situation that a strategy must get by the values that a caller saw. It
+// reports false if there is nothing to decide, since a slot is free.
 func (s *sim) situation(l look) (strategies.Situation, bool) {
 	tick, freeTick := s.tickOf(l.reading), l.free>>s.SequenceBits
 	if l.reading >= 0 && freeTick <= tick+s.allowed || l.free >= sealed {
@@ -42,7 +42,7 @@ func (s *sim) situation(l look) (strategies.Situation, bool) {
 	return sit, true
 }
 
-// decided returns what the strategy must have been told last, and its decision.
+// decided returns the last situation that the strategy must have got, and its decision.
 func (c *caller) decided() (strategies.Situation, strategies.Decision, bool) {
 	if len(c.call.looks) == 0 || !c.call.seenFree {
 		return strategies.Situation{}, strategies.Decision{}, false
@@ -50,7 +50,7 @@ func (c *caller) decided() (strategies.Situation, strategies.Decision, bool) {
 	look := c.call.looks[len(c.call.looks)-1]
 	sit, ok := c.sim.situation(look)
 	if !ok || c.sim.usedUp(look) {
-		return sit, strategies.Decision{}, false // the strategy is not asked for what is not granted
+		return sit, strategies.Decision{}, false // the strategy is not asked about slots that are not granted
 	}
 	c.sim.leadFloor = max(c.sim.leadFloor, sit.Lead)
 	return sit, c.sim.Strategy.Decide(sit), true
@@ -80,7 +80,7 @@ func (c *caller) checkWait(d time.Duration) {
 	}
 }
 
-// noteLead notes how far what the caller has reserved, or would have to be given,
+// noteLead notes how far the slot that the caller has reserved, or would have to get,
 // is ahead of a reading.
 func (c *caller) noteLead(reading int64) {
 	s := c.sim
@@ -94,7 +94,7 @@ func (c *caller) noteLead(reading int64) {
 
 // patience is the longest that one call waits in all: for strategies of package
 // strategies, the longest lead that they do not reject, if they wait for it.
-// Others are held to their decisions only.
+// Other strategies are checked only by their decisions.
 func patience(s strategies.Strategy) time.Duration {
 	if _, ok := s.(strategies.Func); ok {
 		return math.MaxInt64
@@ -114,7 +114,7 @@ func patience(s strategies.Strategy) time.Duration {
 	return longest
 }
 
-// checkError checks that an error is of a type that was promised, and true.
+// checkError checks that an error has a documented type, and is true.
 func (c *caller) checkError(err error) {
 	s, call := c.sim, &c.call
 	var lead *generator.LeadError

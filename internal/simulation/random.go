@@ -68,8 +68,8 @@ func Random(seed uint64) Config {
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// randomKinds returns what kinds of calls a program has: often only one, since
-// some checks hold for that only.
+// randomKinds returns the kinds of calls of a program: often only one, since
+// some checks hold only then.
 func randomKinds(r *rand.Rand) []OpKind {
 	switch r.IntN(4) {
 	case 0:

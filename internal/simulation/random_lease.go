@@ -12,7 +12,7 @@ import (
 )
 
 // vary gives a third of the programs a lease, and a few another layout. It draws
-// from numbers of its own, so that the others are what they are without it.
+// from numbers of its own, so that it does not change the other programs.
 func vary(c *Config) {
 	r := rand.New(rand.NewPCG(c.Seed, 0x6c65617365))
 	switch r.IntN(24) {
@@ -47,8 +47,8 @@ func vary(c *Config) {
 	}
 }
 
-// nearWideEnd has a program run at the end of a layout that has all bits of an ID
-// but for the node number's, where the word has hardly room for the seal.
+// nearWideEnd makes a program run at the end of a layout without a node field: its slots
+// take all 63 bits, so the word has hardly room for the seal.
 func nearWideEnd(r *rand.Rand, c *Config) {
 	c.TimeBits, c.SequenceBits, c.Nodeless = 41, 22, true
 	c.Sequence = strategies.StartRandom(1 << 22)
@@ -57,7 +57,7 @@ func nearWideEnd(r *rand.Rand, c *Config) {
 		c.Strategy = strategies.BorrowUpTo(10 * ms)
 	}
 	for i, op := range c.Ops {
-		if op.Kind == Stream { // its blocks are long, and what is left of the last tick is short
+		if op.Kind == Stream { // its blocks are long, and the rest of the last tick is short
 			c.Ops[i].Kind = IDs
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// maxSteps is where a run counts as stuck: so many steps without the end of a
-// call. A clock that is read coarsely may be polled many times before it moves.
+// maxSteps is the number of steps without the end of a call after which a run counts as
+// stuck. A clock that is read coarsely may be polled many times before it moves.
 const maxSteps = 100_000
 
 // Run runs a program. One runs at a time in a process, since all words of the process
@@ -28,7 +28,7 @@ func Run(c Config) Result {
 	if len(result.Violations) == 0 || c.Trace != nil {
 		return result
 	}
-	// Again, with a trace: it costs the runs that are clean nothing.
+	// Run again with a trace, so that clean runs do not pay for a trace.
 	var last tail
 	c.Trace = &last
 	again := run(c)
@@ -46,7 +46,7 @@ const stepsPerCall = 7
 // tail keeps the last lines that are written to it, one by one.
 type tail struct{ lines []string }
 
-// tracedLines is how much of a schedule is kept of a run that failed.
+// tracedLines is how many lines of its trace a failed run keeps.
 const tracedLines = 400
 
 func (t *tail) Write(line []byte) (int, error) {
@@ -71,7 +71,7 @@ type sim struct {
 	callers []*caller // and the keeper, if there is one
 	outside caller    // stands for the time before and after them
 	current *caller   // the one that runs, or nil outside of callers
-	next    *caller   // the one that goes on when current yields
+	next    *caller   // the one that runs when current yields
 	over    bool      // ends the run
 
 	events  []event // the faults
@@ -164,7 +164,7 @@ func (s *sim) await(ready func() bool) {
 	c.state = running
 }
 
-// pick returns the caller that goes on, or nil when all are done. Faults that are picked
+// pick returns the next caller, or nil when all are done. Faults that are picked
 // happen at once.
 func (s *sim) pick() *caller {
 	faults := len(s.callers)
@@ -296,11 +296,11 @@ func (s *sim) trace() bool { return s.Trace != nil }
 
 func (s *sim) tracef(format string, args ...any) {
 	if s.over {
-		return // what follows a violation is its unwinding
+		return // after a violation the callers are only unwound
 	}
 	s.lines++
 	if _, err := io.WriteString(s.Trace, fmt.Sprintf("%4d  %s\n", s.lines, fmt.Sprintf(format, args...))); err != nil {
-		s.Trace = nil // the run goes on without
+		s.Trace = nil // the run continues without a trace
 	}
 }
 
@@ -317,10 +317,10 @@ func (s *sim) fail(what, format string, args ...any) {
 	s.over = true
 }
 
-// unwind is what a caller panics with that is stopped in the middle of a call.
+// unwind is the panic of a caller that is stopped in the middle of a call.
 type unwind struct{}
 
-// guard ends a caller's coroutine in good order, whatever became of it.
+// guard ends a caller's coroutine, also after a panic.
 func (c *caller) guard() {
 	if c.late != nil {
 		c.late.Stop()

@@ -17,11 +17,11 @@ var growing = []string{"free", "soft", "limit", "next", "span", "maxLead", "borr
 // sealed is the bit of free that ends a span. The bits below it stay as they were.
 const sealed = 1 << 63
 
-// span is what the run knows of one span of the window, from its words.
+// span is the state of one span of the window, as seen by accesses to its words.
 type span struct {
 	number int // in the order of the spans, from 1 on; 0 while it is no span's next
 	node   int64
-	final  bool   // the one after the last, in which nothing is taken
+	final  bool   // the span of a sealed window, in which no slot is taken
 	floor  uint64 // the first slot that is granted
 	until  uint64 // the slot after the last that is granted
 
@@ -33,7 +33,7 @@ type span struct {
 	begin uint64
 }
 
-// words is what a run knows of the words.
+// words is the state of the words, as seen by accesses.
 type words struct {
 	spans   []*span // in their order
 	naming  *span   // its words are being named, with no step between
@@ -45,7 +45,7 @@ type words struct {
 	end    uint64 // the first tick of which nothing was reserved, if sealed
 }
 
-// reservation is what a caller has taken: the slots from begin up to end.
+// reservation has the slots that a caller has taken: from begin up to end.
 type reservation struct {
 	begin, end uint64
 	span       *span
@@ -93,8 +93,8 @@ func (s *sim) Named(name string) any {
 // slot is the first slot of a tick, or the one after the last of all.
 func (s *sim) slot(tick uint64) uint64 { return min(tick, s.lastTick+1) << s.SequenceBits }
 
-// Below draws where a sequence begins: often near the end of the tick, where little is
-// left of it.
+// Below draws where a sequence begins: often near the end of the tick, where few slots are
+// left.
 func (s *sim) Below(n uint64) uint64 {
 	var drawn uint64
 	switch s.rng.IntN(4) {
@@ -135,7 +135,7 @@ func (s *sim) After(a word.Access) {
 	}
 }
 
-// saw notes what an access tells of the window. t is the span of the word, or nil.
+// saw notes the state of the window after an access. t is the span of the word, or nil.
 func (c *caller) saw(a word.Access, t *span) {
 	s := c.sim
 	switch a.Name {
@@ -195,7 +195,7 @@ func (c *caller) linked(t *span) {
 	s.sawEnd()
 }
 
-// sawFree notes what the caller has seen of a span's free word, or done to it.
+// sawFree notes the caller's access to a span's free word.
 func (c *caller) sawFree(a word.Access, t *span) {
 	s := c.sim
 	if a.Old >= sealed && a.New != a.Old {

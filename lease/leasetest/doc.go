@@ -6,6 +6,6 @@
 //     generatortest: scripts with restart, crash and takeover apply to it.
 //   - [TestKeepers]: keepers and generators on a real store, for the tests of an engine.
 //
-// The conformance suite of stores, and a store in memory whose faults come when they are
-// told to, are in package [github.com/tickflake/tickflake/stores/storetest].
+// The conformance suite of stores, and a store in memory with faults on demand, are in
+// package [github.com/tickflake/tickflake/stores/storetest].
 package leasetest

@@ -17,15 +17,15 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// patience is for an operation on a store that is well.
+// patience bounds an operation on a store without faults.
 const patience = 30 * time.Second
 
 // An opener returns an independent client of the cells of a namespace.
 type opener = func(t testing.TB, namespace string) stores.Store
 
-// TestKeepers has generators issue IDs on a store: they are restarted, in virtual time,
-// with the wall stepped back by up to a year; and several processes run beside each
-// other, in real time. It takes what storetest.TestStore takes.
+// TestKeepers tests generators on a store: it restarts them, in virtual time,
+// with the wall clock stepped back by up to a year; and it runs several processes beside
+// each other, in real time. It has the arguments of storetest.TestStore.
 func TestKeepers(t *testing.T, open func(t testing.TB, namespace string) stores.Store) {
 	t.Run("restart", func(t *testing.T) { testRestart(t, open) })
 	t.Run("fleet", func(t *testing.T) { testFleet(t, open) })
@@ -34,9 +34,9 @@ func TestKeepers(t *testing.T, open func(t testing.TB, namespace string) stores.
 // fresh returns the name of a namespace that no other test uses.
 func fresh() string { return "t" + rand.Text()[:12] }
 
-// testFleet has several processes, as far as the store can tell, claim node numbers
-// in the same moment, and issue IDs until each has extended its grant a few times, in
-// real time. Two are closed and replaced meanwhile.
+// testFleet simulates several processes. They claim node numbers at the same moment, and
+// issue IDs until each has extended its grant a few times, in real time. Then each is
+// closed and replaced once.
 func testFleet(t *testing.T, open opener) {
 	const members, lives, extensions = 4, 2, 2
 	name := fresh()
@@ -67,8 +67,8 @@ func testFleet(t *testing.T, open opener) {
 
 // live is one process from its start to its end.
 func live(ctx context.Context, store stores.Store, extensions uint64) (ids []snowflake.ID, err error) {
-	// The window is short, and the store may be busy: whoever comes to the end of a
-	// grant waits, since its context has a deadline.
+	// The window is short, and the store may be busy: at the end of a grant, a call
+	// waits, since its context has a deadline.
 	keeper, err := lease.Claim(ctx, store, lease.WithWindow(500*time.Millisecond), lease.WithTimeout(patience),
 		lease.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {

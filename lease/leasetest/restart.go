@@ -15,10 +15,9 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// testRestart restarts a generator on a store, with the wall stepped back by a
-// second, an hour and a year in between, and sees to it that no ID is issued twice,
-// and that a generator that waits, one that borrows and one that rejects each do what
-// they say. Time is virtual; the store is real.
+// testRestart restarts a generator on a store, with the wall clock stepped back by a
+// second, an hour and a year in between. It checks that no ID is issued twice,
+// and that a generator waits, borrows or rejects as its strategy says. Time is virtual; the store is real.
 func testRestart(t *testing.T, open opener) {
 	for _, strategy := range []strategies.Strategy{strategies.WaitUpTo(5 * time.Second), strategies.BorrowUpTo(2 * time.Hour), strategies.Reject()} {
 		for _, back := range []time.Duration{time.Second, time.Hour, 365 * 24 * time.Hour} {
@@ -67,8 +66,7 @@ func (r *restart) run(t *testing.T, back time.Duration, crash bool) {
 	r.clock.Step(-back)
 	gen = r.start(t)
 
-	// The floor is just above the last ID, or up to a window beyond if nobody could
-	// say which that was.
+	// The floor is just above the last ID, or, after a crash, up to a window beyond it.
 	least, most := back-10*time.Millisecond, back+10*time.Millisecond
 	if crash {
 		most += restartWindow

@@ -18,13 +18,13 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Leased describes tickflake's own generator under a lease, as package
-// generatortest puts it through the faults: what it issued survives the end of its
-// process, so that scripts with restart, crash and takeover apply to it.
+// Leased describes tickflake's own generator under a lease, for the faults of package
+// generatortest. Its grants survive the end of the process, so scripts with restart,
+// crash and takeover apply to it.
 //
-// Each process has a Keeper and a Store of its own, on the cells that the one before
-// left behind. All want the same node number, so that each begins where the grant
-// of the one before ends, and no other number hides it if one does not. The keeper
+// Each process has its own Keeper and Store, on the cells of the process before. All
+// processes claim the same node number, so each must begin where the grant
+// of the one before ends; another number would hide an error. The keeper
 // has no goroutine: the subject polls it before and after each call, and whenever the
 // generator waits, so that nothing depends on the scheduler.
 type Leased struct {
@@ -32,20 +32,19 @@ type Leased struct {
 	Strategy strategies.Strategy
 	Clock    generatortest.ClockKind
 
-	// Stores begins a script: it makes a place for cells, with none in it, and
-	// returns what opens it, once for each process. nil keeps them in a
+	// Stores begins a script: it makes an empty place for cells, and
+	// returns the function that opens it, once for each process. nil keeps the cells in a
 	// [storetest.Memory].
 	//
-	// A process that starts may find the one before alive, or dead and its cell still
-	// locked, if it was opened in the same process of the operating system. So if the
-	// Store has a method Crash(), that is called first: it frees what the Store has
-	// locked, as the end of its process would.
+	// All processes of a script run in one process of the operating system, so the locks
+	// of an ended process remain. If the Store has a method Crash(), it is called before
+	// the next start: it unlocks the cells, as the end of a process would.
 	Stores func() (open func() (stores.Store, error), err error)
 
-	// Window is how much time is granted at once, by default
+	// Window is the length of a grant, by default
 	// [lease.DefaultLocalWindow], which is shorter than most scripts.
 	Window time.Duration
-	// Layout is that of the IDs, by default one of 16 per tick, as that of
+	// Layout is the layout of the IDs, by default one with 16 IDs per tick, as that of
 	// [generatortest.Tickflake].
 	Layout snowflake.Layout
 	// Options are further ones for the generator.
@@ -53,8 +52,7 @@ type Leased struct {
 }
 
 // Subject returns the generator, with the claim that its strategy makes. Its errors
-// must be those of a generator that has a grant: where the store is well, there is
-// no reason for another.
+// must be those of a generator that has a grant, since the store has no faults.
 func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 	if l.Clock == "" {
 		l.Clock = generatortest.Raw
@@ -101,7 +99,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	clock := l.Clock.Of(p)
 	keeper, err := lease.Claim(context.Background(), store,
 		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(l.Window), lease.WithNode(lease.NodeNumber(0)),
-		lease.WithTimeout(time.Minute), // which is real, as a disk's is that many write to
+		lease.WithTimeout(time.Minute), // in real time: many tests write to the disk
 		lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return fail(fmt.Errorf("claim: %w", err))
@@ -152,8 +150,8 @@ func (p *PolledClock) poll() {
 	}
 }
 
-// After is that of [clocktest.Virtual], and polls the keeper. If that was granted more, or
-// lost its node number for good, the generator knows already, and no time has to pass.
+// After is that of [clocktest.Virtual], and polls the keeper. If the keeper has a
+// new grant, or lost its node number for good, the generator knows, and no time has to pass.
 func (p *PolledClock) After(d time.Duration) <-chan time.Time {
 	if k := p.keeper.Load(); k != nil {
 		_, before := k.Granted()
@@ -166,9 +164,9 @@ func (p *PolledClock) After(d time.Duration) <-chan time.Time {
 	return p.Virtual.After(d)
 }
 
-// kept is a call, with the keeper at work before and after it. A call that finds nothing
-// granted is made again, for this keeper takes no time. The poll after the call gives a
-// takeover readings of the clock at which to stop the process within its keeper's work.
+// kept is a call with a poll of the keeper before and after it. A call that finds no
+// grant is made again, since this keeper takes no time. In the poll after the call the
+// clock is read, so that a takeover can stop the process within the keeper's work.
 func kept[T any](p *PolledClock, call func() (T, error)) func() (T, error) {
 	return func() (T, error) {
 		p.poll()

@@ -2,7 +2,7 @@ package directory
 
 import "os"
 
-// disk is the steps of writing, so that a test can make each of them fail.
+// disk has the steps of a write, so that a test can make each of them fail.
 type disk struct {
 	create  func(path string) (*os.File, error) // for writing, empty
 	write   func(f *os.File, data []byte) error

@@ -10,7 +10,7 @@
 //   - [ErrUnfit]: the directory belongs to another user, or cannot be made or read.
 //
 // The URL is file:PATH or file:///ABSOLUTE/PATH, and a bare path is short for it;
-// ?namespace=NAME of a URL is the directory NAME below. Nothing in it is percent-encoded.
+// ?namespace=NAME of a URL is the directory NAME below it. The URL has no percent-encoding.
 //
 // A directory serves one fleet, the processes that share its node numbers, and one
 // host. Do not share it between hosts.
@@ -20,35 +20,35 @@
 //
 // # To lose nothing
 //
-// Put it on a local file system that is still there after a restart: not on tmpfs, and not
-// on NFS, SMB or another that is shared over a network, whose locks and whose order
-// of writes cannot be relied on. Two containers can share one that is mounted from
-// the same host. A disk that acknowledges writes that it has not made loses the last ones
+// Put it on a local file system that survives a restart: not on tmpfs, and not on NFS, SMB
+// or another network file system, whose locks and order
+// of writes are not reliable. Two containers can share a directory that is mounted from
+// the same host. A disk that acknowledges writes before they are made loses the last ones
 // in a power cut.
 //
-// Do not restore a directory from a backup or a snapshot: the cells are then in the past,
+// Do not restore a directory from a backup or a snapshot: the cells are then out of date,
 // and IDs are issued twice. For the same reason, do not delete cells.
 //
 // The directory must belong to the user that the process runs as, and no other user
-// may write to it; [Open] makes it with mode 0700. On Windows, that is left to the
-// directory that it is in.
+// may write to it; [Open] makes it with mode 0700. On Windows, it inherits the
+// access rights of its parent directory.
 //
-// # What is in it
+// # Files
 //
-// The cell node/0000007 has three files, in whose names + stands for the slash:
-// node+0000007.cell, which is text, as follows; and two empty files that are only there
-// to be locked: node+0000007.swap while the cell is written, and node+0000007.hold while
+// The cell node/0000007 has three files, with + for the slash in their names:
+// node+0000007.cell, a text file as below; and two empty files for locks:
+// node+0000007.swap is locked while the cell is written, and node+0000007.hold while
 // a process holds it.
 //
 //	tickflake-cell 1 crc64=50b31d07b02e7868 key=node/0000007 version=12 length=9
 //	the value
 //
 // A cell is written to node+0000007.cell.tmp, synced, renamed, and the directory is synced,
-// before Swap returns. Whenever a process or its host stops in between, the cell is the
-// old one or the new one, as a whole.
+// before Swap returns. If a process or its host stops in between, the cell is the
+// whole old one or the whole new one.
 //
-// The checksum is over all that follows it. A cell that cannot be read as it was written
-// is a [*stores.DamagedError], and nothing overwrites it, as it may have been the only
-// record of the IDs that were issued. Versions grow by random steps, so that one that was
-// lost with a restored backup does not come again.
+// The checksum covers the text after it. A cell that cannot be read as it was written
+// is a [*stores.DamagedError], and is never overwritten, as it may be the only
+// record of the issued IDs. Versions grow by random steps, so a version that was
+// lost by restoring a backup does not recur.
 package directory

@@ -11,9 +11,9 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// ErrUnfit is wrapped by the error for a directory that cannot keep cells, or not safely:
-// it belongs to another user, others may write to it, it is none, or cannot be made or
-// read. The text says what to do.
+// ErrUnfit is wrapped by the error for a directory that cannot keep cells safely: it
+// belongs to another user, others may write to it, it is not a directory, or it cannot be
+// made or read. The text says what to do.
 var ErrUnfit = errors.New("not fit for cells")
 
 func (s *Store) unfit(problem string, err error) error { return unfit(s.path, problem, err) }
@@ -30,8 +30,8 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	return stores.Failed(ctx, "directory "+s.path, op, key, "", err)
 }
 
-// failedFile returns the error of an operation on a file, with what to do about it, or
-// nil if err is.
+// failedFile returns the error of an operation on a file, with advice, or nil if err is
+// nil.
 func failedFile(op, path string, err error) error {
 	if err == nil {
 		return nil
@@ -54,8 +54,8 @@ func failedFile(op, path string, err error) error {
 }
 
 // ofCell returns the error of an operation on a file of a cell, and makes it a
-// [*stores.DamagedError] if the file itself is the reason, so that other cells can be
-// used all the same.
+// [*stores.DamagedError] if the file itself is the reason, so that other cells can still
+// be used.
 func (s *Store) ofCell(key, path string, err error) error {
 	if err == nil {
 		return nil

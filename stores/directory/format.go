@@ -20,15 +20,15 @@ const (
 
 var table = crc64.MakeTable(crc64.ECMA)
 
-// encode returns the contents of a cell's file: one line about the value, the value, and
+// encode returns the contents of a cell's file: one header line, the value, and
 // a newline for human readers.
 func encode(c stores.Cell) []byte {
 	rest := fmt.Sprintf("key=%s version=%d length=%d\n%s\n", c.Key, c.Version, len(c.Value), c.Value)
 	return fmt.Appendf(nil, "%s%d crc64=%016x %s", magic, format, crc64.Checksum([]byte(rest), table), rest)
 }
 
-// parse is the inverse of encode. It takes nothing but the contents that encode makes for
-// this key; else problem says why not.
+// parse is the inverse of encode. It accepts only the contents that encode makes for
+// this key; for any other, problem says why not.
 func parse(data []byte, key string) (c stores.Cell, problem string) {
 	if len(data) == 0 {
 		return c, "it is empty"
@@ -66,8 +66,8 @@ func parse(data []byte, key string) (c stores.Cell, problem string) {
 		return stores.Cell{}, fmt.Sprintf("its version, %q, is no number from 1 to 2⁶³-1", fields["version"])
 	}
 	c.Value = bytes.Clone(value[:length])
-	// A file that is not byte for byte that of encode was written by another program, or
-	// changed.
+	// A file that differs in any byte from the result of encode was written by another
+	// program, or changed.
 	if c.Key != key || !bytes.Equal(encode(c), data) {
 		return stores.Cell{}, "its checksum does not match: it was changed or damaged"
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // TryLock locks the cell of a key, or returns an error that wraps [stores.ErrLocked] if
-// it is locked. The lock ends with unlock or with the process. It is the Store's, not
-// the goroutine's.
+// it is locked. The lock ends with unlock or with the process. It belongs to the Store,
+// not to a goroutine.
 func (s *Store) TryLock(ctx context.Context, key string) (unlock func(), err error) {
 	if err = stores.CheckKey(key); err == nil {
 		unlock, err = s.waitHold(ctx, key)
@@ -58,8 +58,8 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 // errBusy says that another opening of a file has locked it.
 var errBusy = errors.New("file is locked")
 
-// tryLock locks a file, which it makes if there is none. No process ever removes it: a
-// lock on a file that has no name any more would exclude no other.
+// tryLock locks a file, and makes the file if there is none. No process ever removes it: a
+// lock on a removed file would exclude no other process.
 func tryLock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownerOnly)
 	if err != nil {
@@ -73,8 +73,8 @@ func tryLock(path string) (unlock func(), err error) {
 		return nil, failedFile("lock", path, err)
 	}
 	return sync.OnceFunc(func() {
-		// A process that is just being started may have the file open, too, so that
-		// closing it would not unlock it.
+		// A child process that is just starting may have the file open, too, so closing
+		// it alone would not unlock it.
 		_ = unlockFile(f)
 		_ = f.Close()
 	}), nil
@@ -85,9 +85,8 @@ const (
 	lastTry  = 5 * time.Millisecond
 )
 
-// waitLock locks the swapFile of a cell, which others lock only for the time of a Swap.
-// The systems have no wait for a lock that a context could end, so it tries again and
-// again.
+// waitLock locks the swapFile of a cell, which others lock only during a Swap. It polls,
+// since a context cannot end the wait for a file lock.
 func (s *Store) waitLock(ctx context.Context, key string) (unlock func(), err error) {
 	path := s.file(key, swapFile)
 	var timer *time.Timer

@@ -80,11 +80,11 @@ func store(s *Store, err error) (stores.Store, error) {
 	return s, nil
 }
 
-// Open returns a Store on a directory, which it makes, with mode 0700, if there is
+// Open returns a Store on a directory. It makes the directory, with mode 0700, if there is
 // none. It returns soon after ctx has ended, even if the disk hangs.
 //
-// The error of a directory that cannot keep cells, or not safely, wraps [ErrUnfit]; that
-// of a system without file locks [errors.ErrUnsupported].
+// For a directory that cannot keep cells safely the error wraps [ErrUnfit]; for a system
+// without file locks it wraps [errors.ErrUnsupported].
 //
 // The directory must be on a local file system; see the package's doc.
 func Open(ctx context.Context, path string) (*Store, error) {
@@ -128,8 +128,8 @@ func open(path string, d disk) (*Store, error) {
 	return s, nil
 }
 
-// make makes the directory and those that it is in, and syncs the names of those
-// that it has made, but for the last one's, which prepare syncs.
+// make makes the directory and its missing parents, and syncs the names of the new
+// parents. prepare syncs the name of the directory itself.
 func (s *Store) make() (made bool, err error) {
 	var missing []string
 	for dir := s.path; ; dir = filepath.Dir(dir) {
@@ -156,7 +156,7 @@ func (s *Store) make() (made bool, err error) {
 	return len(missing) > 0, nil
 }
 
-// problemOf says what is wrong with a directory.
+// problemOf returns why a directory cannot be used, or an empty string.
 func problemOf(info fs.FileInfo) string {
 	mode := info.Mode()
 	owner, mine := ownedByUs(info)
@@ -171,8 +171,8 @@ func problemOf(info fs.FileInfo) string {
 	return ""
 }
 
-// prepare removes what a process that was killed in the middle of a Swap has left,
-// and makes sure of the directory's own name.
+// prepare removes the files of Swaps whose process was killed, and syncs the name of the
+// directory.
 func (s *Store) prepare(made bool) error {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
@@ -194,12 +194,12 @@ func (s *Store) prepare(made bool) error {
 		}
 	}
 	if used {
-		return nil // the process that wrote the first cell has done this
+		return nil // the process that wrote the first cell has synced it
 	}
 	parent := filepath.Dir(s.path)
 	err = s.disk.syncDir(parent)
 	if errors.Is(err, fs.ErrPermission) && !made {
-		return nil // the user who made it may do more there than we
+		return nil // the user who made it may have had more rights there
 	}
 	return failedFile("sync directory", parent, err)
 }
@@ -209,7 +209,7 @@ func (s *Store) prepare(made bool) error {
 // it is ~/Library/Application Support/tickflake, and on Windows,
 // %LocalAppData%\tickflake. It makes no directory.
 //
-// The error of a user without a home directory wraps [ErrUnfit].
+// If the user has no home directory, the error wraps [ErrUnfit].
 func DefaultPath() (string, error) {
 	base := os.Getenv("XDG_STATE_HOME")
 	if filepath.IsAbs(base) { // the specification says to ignore any other

@@ -29,12 +29,12 @@ const (
 // processes on the host, can have the same directory.
 //
 // A Swap syncs a file and the directory. Read and List sync the directory if they
-// find a cell that this Store has not known to be on the disk, so all that they show
-// is there after a power cut. A method whose context ends returns at once with an
+// find a cell that may not be on the disk yet, so all cells that they return
+// survive a power cut. A method whose context ends returns at once with an
 // error that wraps the context's, even if the disk hangs.
 //
-// The error of a cell whose file cannot be read as it was written, or of which a helper
-// file cannot be used, is a [*stores.DamagedError]. It concerns that cell alone.
+// If the file of a cell cannot be read as it was written, or its helper files cannot be
+// used, the error is a [*stores.DamagedError]. Other cells are not affected.
 type Store struct {
 	path string
 	disk disk
@@ -48,7 +48,7 @@ var _ stores.Locker = (*Store)(nil)
 // Path returns the absolute path of the directory.
 func (s *Store) Path() string { return s.path }
 
-// Close returns nil. A Store holds nothing open but the locks of TryLock, which end with
+// Close returns nil. A Store keeps open only the locks of TryLock, which end with
 // their unlock functions.
 func (s *Store) Close() error { return nil }
 
@@ -122,9 +122,9 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 }
 
 // Swap replaces the value of a cell, if it has that version, and returns when the new one
-// is on the disk. If another process writes the same cell, it waits; a lock by TryLock
-// does not keep it waiting. Of an error of the disk, it is unknown whether the value was
-// written, but the cell is the old one or the new one, as a whole.
+// is on the disk. While another process writes the same cell, it waits; it does not wait
+// for a lock of TryLock. After an error of the disk, it is unknown whether the value was
+// written, but the cell is the whole old one or the whole new one.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	next, err := stores.NextVersion(key, version, value)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Store) swap(ctx context.Context, version uint64, next stores.Cell) erro
 	return nil
 }
 
-// replace writes the file of a cell, whose swapFile is locked.
+// replace writes the file of a cell. The caller has locked its swapFile.
 func (s *Store) replace(ctx context.Context, c stores.Cell) error {
 	temp, path := s.file(c.Key, tempFile), s.file(c.Key, cellFile)
 	err := s.write(temp, encode(c))
@@ -171,7 +171,7 @@ func (s *Store) replace(ctx context.Context, c stores.Cell) error {
 		err = failedFile("rename", temp, s.disk.rename(temp, path))
 	}
 	if err != nil {
-		_ = s.disk.remove(temp) // or Open does, or the next Swap overwrites it
+		_ = s.disk.remove(temp) // else Open removes it, or the next Swap overwrites it
 		return s.ofCell(c.Key, temp, err)
 	}
 	return s.syncDir()
@@ -213,7 +213,8 @@ func (s *Store) loadLocked(key string) (stores.Cell, error) {
 	path := s.file(key, cellFile)
 	data, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		// There is no cell, or no directory any more, which is no reason to begin anew.
+		// Either there is no cell, or the directory was removed. The latter is an error: a new
+		// start would issue IDs twice.
 		if _, err := os.Stat(s.path); err != nil {
 			return stores.Cell{}, s.unfit("cannot be read; was it removed while it was in use?", err)
 		}
@@ -231,7 +232,8 @@ func (s *Store) loadLocked(key string) (stores.Cell, error) {
 
 var errNotRegular = errors.New("it is no regular file")
 
-// readRegular reads a file that a cell can be in, and a byte more of a longer one.
+// readRegular reads a regular file: all of it, or, of a longer one, a byte more than a cell
+// can have.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Lstat(path) // opening a named pipe would wait
 	if err != nil {
@@ -253,9 +255,9 @@ func readRegular(path string) ([]byte, error) {
 	return nil, err
 }
 
-// settle makes sure that cells as they were loaded survive a power cut. A writer
-// that was killed, or that could not sync the directory, may have left one that does
-// not, and the caller relies on it.
+// settle makes sure that loaded cells survive a power cut, because the caller relies on
+// them. A writer that was killed, or could not sync the directory, may have left a cell
+// that is not on the disk yet.
 func (s *Store) settle(cells ...stores.Cell) error {
 	s.mu.Lock()
 	unsure := slices.ContainsFunc(cells, func(c stores.Cell) bool { return s.synced[c.Key] != c.Version })
@@ -270,8 +272,8 @@ func (s *Store) settle(cells ...stores.Cell) error {
 	return nil
 }
 
-// know notes that cells are on the disk. Two calls may come in the wrong order; then the
-// next reader syncs once more.
+// know notes that cells are on the disk. If two calls come in the wrong order, the next
+// reader syncs once more.
 func (s *Store) know(cells ...stores.Cell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -300,7 +302,7 @@ func (s *Store) file(key, kind string) string {
 	return filepath.Join(s.path, strings.ReplaceAll(key, "/", "+")+kind)
 }
 
-// keyOf returns the key in the name of a file, if it is one of that kind.
+// keyOf returns the key in the name of a file, if the file is of that kind.
 func keyOf(name, kind string) (key string, ok bool) {
 	key, ok = strings.CutSuffix(name, kind)
 	key = strings.ReplaceAll(key, "+", "/")

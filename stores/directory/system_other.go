@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	supported = false // so Open makes no Store, and calls nothing of the rest
+	supported = false // so Open returns an error, and the functions below are not called
 	checkMode = false
 	readLocks = false
 )

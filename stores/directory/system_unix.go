@@ -13,7 +13,7 @@ import (
 const (
 	supported = true
 	checkMode = true
-	readLocks = false // a file that is replaced stays as it is for those who have it open
+	readLocks = false // a process that has a replaced file open still reads the old one
 )
 
 // lockFile locks an open file without waiting. The lock belongs to this opening of

@@ -5,32 +5,33 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with an etcd:// or etcds:// URL; import
 //     this package for it.
-//   - [New]: a Store with a client of the caller's.
+//   - [New]: a Store with the caller's own client.
 //
 // # URLs
 //
 //	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
 //
-// or etcds:// with TLS, with these options more: cacert=FILE for the certificate
+// or etcds:// with TLS, which has more options: cacert=FILE for the certificate
 // authorities to trust, in PEM, instead of the system's, and cert=FILE&key=FILE for
 // the client's certificate. The port is 2379 and the namespace stores.DefaultNamespace
 // if there is none. Special characters of the password are percent-encoded.
 //
-// # What is kept
+// # Format
 //
 // One key per cell: /NAMESPACE/KEY, with a text of at most 1,100 bytes, the version and
 // the value. A Read is one round trip, and a Swap two, or one for a new cell; a List is
 // one for each 4,096 cells. A store has one connection. Old revisions stay in etcd until
-// it is compacted; let it do so by itself (--auto-compaction-retention).
+// it is compacted; configure automatic compaction (--auto-compaction-retention).
 //
 // # To lose nothing
 //
-// etcd as it runs by default loses nothing that it acknowledged: a majority has written it
+// With its defaults, etcd loses no acknowledged write: a majority has written it
 // to disk. These lose writes, and IDs are then issued twice: --unsafe-no-fsync, which a
-// client cannot ask for; disks that lie about syncing; deleting keys; and restoring a
-// snapshot, which takes the fleet back to an older state. After a restore, start no
-// process of the fleet before the time of the last write that the snapshot does not have,
-// plus one window of the lease; if a clock of the fleet ran ahead, wait until the time that it showed has passed, too.
+// client cannot detect; disks that acknowledge a sync before it is done; deleting keys; and
+// restoring a snapshot, which takes the fleet back to an older state. After a restore, start
+// no process of the fleet before the time of the last write that the snapshot does not have,
+// plus one window of the lease. If clocks of the fleet ran ahead, take the time of the write
+// by the clock that was furthest ahead.
 //
 // A version is drawn at random and kept beside the value, since etcd's revisions go back
 // with a snapshot.

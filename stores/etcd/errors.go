@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -14,9 +13,9 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// why returns an error with which a request has ended, and makes it wrap the end of the
-// context if that is what ended it. The driver would return the context's error alone; only gRPC's
-// tells what was waited for, such as a connection that is refused.
+// why returns the error of a request, and makes it wrap the context's error if the context
+// has ended the request. The driver would return the context's error alone; only gRPC's
+// error names the cause, such as a refused connection.
 func why(ctx context.Context, err error) error {
 	code := status.Code(err)
 	if code != codes.DeadlineExceeded && code != codes.Canceled || ctx.Err() == nil {
@@ -29,12 +28,20 @@ func why(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ctx.Err(), message) // not %w twice: the driver would take gRPC's out
 }
 
-// denied are the server's refusals of a user, a password or a right.
-var denied = []error{rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied}
+// denied makes the server's refusal of a user, a password or a right wrap
+// [stores.ErrDenied].
+func denied(err error) error {
+	refused, _ := errors.AsType[rpctypes.EtcdError](err)
+	switch refused {
+	case rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied:
+		return fmt.Errorf("%w: %w", stores.ErrDenied, err)
+	}
+	return err
+}
 
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	// Both gRPC and the server, which is told the deadline, say in their own words that
-	// the context has ended, the latter perhaps a moment before it has.
+	// gRPC and the server, which knows the deadline, report the end of the context by their
+	// own errors. The server's may come a moment before the end.
 	ended := ctx.Err()
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 10*time.Millisecond && ended == nil ||
 		status.Code(err) == codes.DeadlineExceeded {
@@ -43,8 +50,5 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	if ended != nil && !errors.Is(err, ended) && !errors.Is(err, stores.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	if refused, ok := errors.AsType[rpctypes.EtcdError](err); ok && slices.Contains(denied, error(refused)) {
-		err = fmt.Errorf("%w: %w", stores.ErrDenied, err)
-	}
-	return stores.Failed(ctx, stores.At("etcd", s.endpoints()...), op, key, s.namespace, err)
+	return stores.Failed(ctx, stores.At("etcd", s.endpoints()...), op, key, s.namespace, denied(err))
 }

@@ -27,13 +27,13 @@ type Store struct {
 
 var _ stores.Store = (*Store)(nil)
 
-// New returns a Store that uses a client of the caller's, who closes it when no
-// Store uses it any more. It keeps the cells of a namespace, by which fleets that share
-// an etcd are told apart; a name that [stores.CheckNamespace] refuses and a nil client
+// New returns a Store that uses the caller's client. The caller closes it when no
+// Store uses it any more. The Store keeps the cells of a namespace, which separates fleets
+// that share an etcd; a name that [stores.CheckNamespace] refuses and a nil client
 // are errors.
 //
-// The client's settings decide on TLS and credentials. A wrapper of its field
-// KV, such as a prefix for all keys, is not used.
+// The client's settings decide on TLS and credentials. The Store does not use the client's
+// field KV, nor a wrapper in it, such as a prefix for all keys.
 func New(client *clientv3.Client, namespace string) (*Store, error) {
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func init() {
 	stores.Register("etcds", open)
 }
 
-// open opens a URL, as the package's doc describes it. Only if the URL has a user does it
-// wait for the server, to log in.
+// open opens a URL, as the package's doc describes it. If the URL has a user,
+// it waits for the server, to log in; else it does not wait.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	u, err := urlFormat.Parse(rawURL)
 	if err != nil {
@@ -78,21 +78,21 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The client lives as long as this context, so it must outlive ctx, and end with
-	// it only while New is waiting.
+	// The client lives as long as this context. So the context must outlive ctx, and ends
+	// with ctx only during clientv3.New.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
 	config := clientv3.Config{
 		Context:  alive,
 		Username: u.User,
 		Password: u.Password,
 		TLS:      tlsConfig,
-		// A connection whose other end has vanished is given up after 13 s. gRPC asks
+		// A connection whose other end has vanished is closed after 13 s. gRPC checks
 		// every 10 s at most.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		// One attempt only. See once for why.
+		// One attempt only: see once.
 		MaxUnaryRetries: 1,
-		Logger:          zap.NewNop(), // the errors tell the same
+		Logger:          zap.NewNop(), // the errors say the same
 	}
 	web := "http://"
 	if tlsConfig != nil {
@@ -108,7 +108,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	}
 	if err != nil {
 		end()
-		return nil, stores.OpenFailed(ctx, stores.At("etcd", u.Hosts...), err)
+		return nil, stores.OpenFailed(ctx, stores.At("etcd", u.Hosts...), denied(err))
 	}
 	s, err := New(client, u.Namespace)
 	if err != nil {
@@ -123,7 +123,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 // error. It does nothing to a client given to [New].
 func (s *Store) Close() error { return s.close() }
 
-// page is the number of cells that one request of List asks for at most.
+// page is the largest number of cells that one request of List asks for.
 const page = 4096
 
 // List returns the cells with keys in [from, to), at most limit of them, each page of
@@ -144,7 +144,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 		for _, kv := range resp.Kvs {
 			key := string(kv.Key[len(s.prefix):])
 			if stores.CheckKey(key) != nil {
-				continue // another program's
+				continue // another program's key
 			}
 			cell, err := stores.ParseCell(key, kv.Value)
 			if err != nil {
@@ -164,7 +164,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 	return cells, nil
 }
 
-// end returns the end of a range in etcd, which does not go beyond the namespace.
+// end returns the end of a range in etcd, at most the end of the namespace.
 func (s *Store) end(to string) string {
 	return min(s.prefix+to, clientv3.GetPrefixRangeEnd(s.prefix))
 }
@@ -196,7 +196,7 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, int64, error
 	return cell, resp.Kvs[0].ModRevision, err
 }
 
-// Swap replaces the value of a cell if it has that version. A cell that is not there yet
+// Swap replaces the value of a cell if it has that version. A new cell
 // takes one round trip. Any other takes two: the first compares the version, and the
 // second writes on the condition that the key's revision is that of the first. The
 // revision alone would not do, since it goes back when a snapshot is restored.
@@ -234,22 +234,22 @@ func (s *Store) swap(ctx context.Context, key string, version uint64, text []byt
 	return err
 }
 
-// once is a client that sends a transaction at most once. The driver repeats one
-// whose attempt was cut off by a proxy or the server (the codes Canceled and
-// DeadlineExceeded) while the caller's context lasts. Had the first attempt been
-// applied, the second would find its version changed, and the conflict would be
-// reported although the value was written.
+// once is a client that applies a transaction at most once. The driver repeats a
+// transaction when a proxy or the server ends the attempt (the codes Canceled and
+// DeadlineExceeded) before the caller's context. If the first attempt was
+// applied, the second finds its version changed, and would report a conflict
+// although the value was written.
 //
-// The repetitions that are left are of requests that the server has certainly not
-// applied: gRPC's own of a request that never left or was refused unread, and the driver's
-// after a refused token or without a connection.
+// The remaining repetitions are of requests that the server has certainly not
+// applied: gRPC repeats a request that was never sent or was refused unread, and the driver
+// repeats one after a refused token or without a connection.
 type once struct{ pb.KVClient }
 
 func (c once) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// The driver does not go on once the context has ended.
+	// The driver stops once the context has ended.
 	stop := grpc.OnFinish(func(err error) {
 		if code := status.Code(err); code == codes.Canceled || code == codes.DeadlineExceeded {
 			cancel()

@@ -269,7 +269,7 @@ func TestAuth(t *testing.T) {
 		t.Errorf("Open without the right: %v", err)
 	}
 	_, err = Open(ctx, "etcd://flake:wrong-secret@"+addr)
-	if err == nil || !strings.Contains(err.Error(), "etcd at "+addr+": open: ") || strings.Contains(err.Error(), "wrong-secret") {
+	if !errors.Is(err, stores.ErrDenied) || !strings.Contains(err.Error(), "etcd at "+addr+": open: ") || strings.Contains(err.Error(), "wrong-secret") {
 		t.Errorf("Open with a wrong password: %v", err)
 	}
 }

@@ -5,37 +5,37 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with a mysql:// URL; import this
 //     package for it.
-//   - [New]: a Store in a database of which the caller has a handle.
+//   - [New]: a Store on the caller's own database handle.
 //
 // # URLs
 //
 //	mysql://ids@db.example:3306/ops?tls=true&namespace=orders
 //
-// The port is 3306 unless given. Three parameters are this package's:
+// The default port is 3306. This package has three parameters:
 //
 //	namespace=NAME   the namespace, as stores.CheckNamespace permits; without it,
 //	                 stores.DefaultNamespace
-//	table=NAME       the table, with the name of a database and a dot before it or not;
+//	table=NAME       the table, also as DATABASE.TABLE;
 //	                 without it, sqlstore.DefaultTable
 //	socket=PATH      a Unix socket to connect to instead of a host
 //
 // All others are the driver's, as in its DSN: tls=true for TLS (or the name of a
 // configuration that was registered with the driver), timeout, readTimeout and so on;
-// it takes a name it does not know for that of a system variable. interpolateParams is
+// it takes an unknown name for a system variable. interpolateParams is
 // on unless the URL says otherwise. No error shows the password.
 //
-// # What it needs
+// # Requirements
 //
-// MySQL 5.7, MariaDB 10.2 or a later one, and the primary of it: a proxy that sends
-// reads to replicas must be told not to. The first write makes the table
-// tickflake_cells, of InnoDB, if the user has the right CREATE on the database; or a DBA
+// MySQL 5.7, MariaDB 10.2 or later, and a connection to the primary: a proxy must not send
+// these reads to replicas. The first write makes the table
+// tickflake_cells, with InnoDB, if the user has the right CREATE on the database. Or a DBA
 // runs the statement of Schema, and the user needs SELECT, INSERT and UPDATE on the
 // table.
 //
 // Each operation is one statement and one round trip (a Read two, unless the binary log
 // is on and sync_binlog is 1, as MySQL has it by default), if the driver's option
-// interpolateParams is on. Without it, each is two. A Swap of a cell that is there and
-// was changed takes one more, to tell that from a session without autocommit. Opened by
+// interpolateParams is on. Without it, each is two. A Swap of an existing cell that
+// was changed takes one more, to distinguish that from a session without autocommit. Opened by
 // a URL, a store has at most four connections and keeps one, for up to three minutes.
 //
 // # To lose nothing
@@ -45,5 +45,5 @@
 // innodb_flush_log_at_trx_commit = 0, and a table of another engine than InnoDB, forget,
 // and are refused; other values are logged. With asynchronous replication, a failover
 // loses the last writes. The doc of [sqlstore.MySQL] says what to set. Never delete
-// rows, nor restore the table from a backup: IDs are then issued twice.
+// rows, and never restore the table from a backup: IDs are then issued twice.
 package mysql

@@ -19,7 +19,7 @@ import (
 func init() { stores.Register("mysql", open) }
 
 // New returns a Store of the cells of a namespace, in the database behind db. It
-// sends nothing; the first use does. A name that [stores.CheckNamespace] or
+// sends nothing: the store connects at its first use. A name that [stores.CheckNamespace] or
 // [sqlstore.WithTable] refuses, and a nil db or option, are errors. The caller closes db.
 //
 // The connections must lead to the primary, with autocommit on and the character set
@@ -36,8 +36,8 @@ func number(err error) uint16 {
 	return 0
 }
 
-// open opens a URL, as the package's doc describes it. It sends nothing, and switches
-// the driver's messages to standard error off.
+// open opens a URL, as the package's doc describes it. It sends nothing, and turns
+// off the driver's messages on standard error.
 func open(_ context.Context, rawURL string) (stores.Store, error) {
 	u, err := stores.ParseDriverURL(rawURL, []string{"mysql"}, "table")
 	if err != nil {
@@ -53,7 +53,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(4)
-	db.SetMaxIdleConns(1) // a fleet of a thousand should not hold thousands
+	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
 	db.SetConnMaxIdleTime(3 * time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
 	if table, ok := u.Own["table"]; ok {
@@ -67,9 +67,9 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	return s, nil
 }
 
-// configOf returns the driver's configuration. The driver only parses the parameters,
-// and the address that a certificate must be for; so a password with special characters
-// needs no second encoding.
+// configOf returns the driver's configuration. The driver parses only the parameters
+// and the address, which certificates are checked against; so a password with special
+// characters needs no second encoding.
 func configOf(source *stores.DriverURL) (*driver.Config, error) {
 	u := source.URL
 	fail := func(problem string, err error) (*driver.Config, error) {
@@ -83,7 +83,7 @@ func configOf(source *stores.DriverURL) (*driver.Config, error) {
 		case name == "socket":
 			socket, _ = url.QueryUnescape(value)
 		case name == "strict":
-			return fail("it has the parameter strict, which the driver has no longer", nil) // and panics at
+			return fail("it has the parameter strict, which the driver no longer has", nil) // the driver would panic
 		case param != "":
 			params = append(params, strings.ReplaceAll(param, "/", "%2F"))
 		}
@@ -97,7 +97,7 @@ func configOf(source *stores.DriverURL) (*driver.Config, error) {
 	case socket != "" && u.Host != "":
 		return fail("it names a host and a socket", nil)
 	case strings.ContainsAny(u.Host, "()"):
-		return fail("its host is none", nil)
+		return fail("its host is not a host name", nil)
 	}
 	address := ""
 	if socket == "" {
@@ -121,7 +121,7 @@ func configOf(source *stores.DriverURL) (*driver.Config, error) {
 	return config, nil
 }
 
-// words are the names of the driver's parameters that it may object to.
+// words are the names of the driver's parameters that its errors may be about.
 var words = []string{
 	"allowAllFiles", "allowCleartextPasswords", "allowFallbackToPlaintext", "allowNativePasswords",
 	"allowOldPasswords", "checkConnLiveness", "clientFoundRows", "collation", "columnsWithAlias", "compress",
@@ -129,8 +129,8 @@ var words = []string{
 	"rejectReadOnly", "serverPubKey", "timeout", "timeTruncate", "tls", "writeTimeout",
 }
 
-// culprit returns the name of the parameter that the driver does not take, which most
-// of its messages do not tell.
+// culprit returns the name of the parameter that the driver refuses. Most of its messages
+// do not have the name.
 func culprit(params []string) string {
 	for _, param := range params {
 		if _, err := driver.ParseDSN("/?interpolateParams=true&" + param); err != nil {

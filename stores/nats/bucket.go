@@ -14,7 +14,7 @@ import (
 )
 
 // ErrBucket is wrapped by the error for a bucket that exists but could lose cells, or
-// show old ones. It is left as it is.
+// return old ones. The bucket is not changed.
 var ErrBucket = errors.New("bucket is not fit for cells")
 
 // bucket is the key-value bucket of a namespace.
@@ -24,12 +24,12 @@ type bucket struct {
 	kv       jetstream.KeyValue
 	name     string
 	prefix   string // of its subjects
-	publish  string // before prefix in what is published
+	publish  string // before prefix in published subjects
 	replicas int
 }
 
-// find returns the bucket of the namespace. If there is none, it makes one, or
-// returns nil if it shall not.
+// find returns the bucket of the namespace. If there is none, it makes one if create,
+// else returns nil.
 func (s *Store) find(ctx context.Context, create bool) (*bucket, error) {
 	s.mu.Lock()
 	b := s.bucket
@@ -37,9 +37,10 @@ func (s *Store) find(ctx context.Context, create bool) (*bucket, error) {
 	if b != nil {
 		return b, ctx.Err()
 	}
-	// One at a time: a cluster that is asked at the same moment to make the same
-	// stream leaves some requests without an answer, and servers that have not heard
-	// of the new stream deny it. For those of other processes, ask again.
+	// One request at a time: a cluster that gets several requests at once to make the same
+	// stream leaves some of them without an answer, and servers that do not know the
+	// new stream yet deny that it exists. Other processes may send such requests, too, so
+	// the loop below tries again.
 	select {
 	case s.finding <- struct{}{}:
 		defer func() { <-s.finding }()
@@ -87,8 +88,8 @@ func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
 		prefix:   "$KV." + s.namespace + ".",
 		replicas: config.Replicas,
 	}
-	// A key-value client of another JetStream domain or account publishes with the
-	// prefix of its API, as this does for confirm.
+	// With another JetStream domain or account, a key-value client publishes with the
+	// prefix of its API. confirm must do the same.
 	switch o := s.client.Options(); {
 	case o.Domain != "":
 		b.publish = "$JS." + o.Domain + ".API."
@@ -101,8 +102,8 @@ func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
 	return b, nil
 }
 
-// config is that of a bucket as "nats kv add" makes one, but without direct reads,
-// which replicas would answer that may lag behind.
+// config is the configuration that "nats kv add" gives a bucket, but without direct reads,
+// which a replica that is behind could answer.
 func (s *Store) config() jetstream.StreamConfig {
 	replicas := s.replicas
 	if replicas == 0 {
@@ -129,7 +130,7 @@ func (s *Store) config() jetstream.StreamConfig {
 	}
 }
 
-// unfit returns what is wrong with a bucket for the promises of a Store.
+// unfit returns the settings of a bucket that break the promises of a Store.
 func unfit(c jetstream.StreamConfig) []string {
 	var problems []string
 	check := func(bad bool, problem string) {
@@ -165,7 +166,7 @@ func (e entry) cell(key string) (stores.Cell, error) {
 	return stores.ParseCell(key, e.value)
 }
 
-// get returns what the bucket's leader has for a cell.
+// get returns the entry of a cell as the bucket's leader has it.
 func (b *bucket) get(ctx context.Context, key string) (entry, error) {
 	message, err := b.stream.GetLastMsgForSubject(ctx, b.prefix+toSubject.Replace(key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -181,7 +182,7 @@ func (b *bucket) get(ctx context.Context, key string) (entry, error) {
 	}, nil
 }
 
-// latest returns a cell and its revision, as a majority confirms them.
+// latest returns a cell and its revision, confirmed by a majority.
 func (b *bucket) latest(ctx context.Context, key string) (stores.Cell, uint64, error) {
 	for wait := firstWait; ; wait *= 2 {
 		entry, err := b.get(ctx, key)
@@ -203,7 +204,7 @@ func (b *bucket) latest(ctx context.Context, key string) (stores.Cell, uint64, e
 
 // confirm returns nil if a cell still has a revision now. A leader that was deposed,
 // or has not caught up, may have answered get; but it cannot commit a write. So confirm
-// writes a subject that no key has, on the condition that the cell's is unchanged.
+// writes a subject that no key has, on the condition that the cell's revision is unchanged.
 func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error {
 	if b.replicas < 2 {
 		return nil
@@ -215,9 +216,9 @@ func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error
 	return err
 }
 
-// put writes a cell if its revision still is the given one. The driver sends it again
-// only if no server has taken it (nats.ErrNoResponders), so a conflict is never with
-// a first attempt of its own.
+// put writes a cell if it still has the given revision. The driver sends the write again
+// only if no server has accepted it (nats.ErrNoResponders), so a conflict is never with
+// its own first attempt.
 func (b *bucket) put(ctx context.Context, key string, revision uint64, text []byte) error {
 	for wait := firstWait; ; wait *= 2 {
 		_, err := b.kv.Update(ctx, toSubject.Replace(key), text, revision)

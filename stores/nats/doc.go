@@ -5,7 +5,7 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with a nats:// or tls:// URL; import
 //     this package for it.
-//   - [New]: a Store with a JetStream client of the caller's.
+//   - [New]: a Store with the caller's own JetStream client.
 //   - [ErrBucket]: the bucket of the namespace could lose cells.
 //
 // # URLs
@@ -23,16 +23,16 @@
 //	cacert=FILE      certificate authorities to trust, in PEM, instead of the system's
 //	cert=FILE&key=FILE   the client's certificate
 //
-// of which the last two lines need tls://. A connection that is lost comes back by itself.
+// The last two lines need tls://. A lost connection is restored automatically.
 //
-// # What is kept
+// # Format
 //
 // A bucket with the name of the namespace, that is, a stream KV_NAMESPACE, with one
-// key per cell, in which a dot stands for the slash and = for the dot. Its text, of at
+// key per cell: with a dot for the slash and = for the dot. Its text, of at
 // most 1,100 bytes, is the version and the value. The first Swap makes the bucket if
-// there is none. One that exists is used if it keeps each cell's last value for ever and
-// its leader answers reads; else the error of each method wraps [ErrBucket], and nothing
-// is changed. Note that "nats kv add" makes buckets with direct reads, which are refused:
+// there is none. An existing bucket is used if it keeps each cell's last value for ever and
+// its leader answers reads; else the error of each method wraps [ErrBucket], and the bucket
+// is not changed. Note that "nats kv add" makes buckets with direct reads, which are refused:
 // give "nats stream edit KV_NAMESPACE --no-allow-direct", or let the Store make it.
 //
 // A Read is one round trip, and a Swap two, or one for a new cell. A List reads all cells
@@ -40,26 +40,26 @@
 // 10,000 node numbers. A store has one connection.
 //
 // With more than one replica, each Read also writes the subject CONFIRM, which makes
-// sure that the answer is not that of a deposed leader. The server must know the header
-// Nats-Expected-Last-Subject-Sequence-Subject; 2.15 does, and an older one that does
-// not lets every Read of such a bucket fail.
+// sure that the answer does not come from a deposed leader. The server must know the header
+// Nats-Expected-Last-Subject-Sequence-Subject; 2.15 does. With an older server that
+// does not, every Read of such a bucket fails.
 //
 // # To lose nothing
 //
-// As NATS runs by default, an acknowledged write has been given to the operating
-// system, but is synced to disk only every two minutes. It survives the end of the
+// With its defaults, NATS acknowledges a write when the operating
+// system has it, but syncs to disk only every two minutes. A write survives the end of the
 // server, even by SIGKILL, but not a power cut or a crash of the operating system: of
 // one machine, if the bucket has one replica, and of several at about the same time
-// if it has three. Two processes may then make the same IDs. So set in the server's
+// if it has three. Two processes may then issue the same IDs. So set in the server's
 // configuration
 //
 //	jetstream { sync_interval: always }
 //
 // and use three replicas on machines that do not fail together (a bucket made here has
 // three in a cluster). No client can see the server's sync_interval, so stores.Open
-// logs that it is unknown. Not to be done while a process of the fleet may run: deleting or purging the
-// bucket or keys of it, restoring an older backup, changing the number of replicas
-// from one to more (each process looks at it once).
+// logs that it is unknown. While a process of the fleet may run, do not delete or purge the
+// bucket or its keys, do not restore an older backup, and do not change the number of
+// replicas from one to more (each process reads it once).
 //
 // # Rights
 //
@@ -71,5 +71,5 @@
 //	$JS.API.CONSUMER.CREATE.KV_NAMESPACE.> and $JS.API.CONSUMER.DELETE.KV_NAMESPACE.>
 //	$KV.NAMESPACE.>
 //
-// and to subscribe to _INBOX.>. For a list alone, all but the second and the last.
+// and to subscribe to _INBOX.>. To list, all but the second and the last.
 package nats

@@ -32,7 +32,7 @@ type Store struct {
 
 var _ stores.DurabilityChecker = (*Store)(nil)
 
-// New returns a Store that uses a client of the caller's, who closes its connection
+// New returns a Store that uses the caller's client. The caller closes its connection
 // when no Store uses it any more. The cells of a namespace are a bucket of that name;
 // a name that [stores.CheckNamespace] refuses and a nil client are errors.
 //
@@ -55,8 +55,8 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 // client given to [New], and returns nil.
 func (s *Store) Close() error { return s.close() }
 
-// List returns the cells with keys in [from, to), at most limit of them. It reads all
-// cells whose keys have the same first part, if the range is of one, or else all. In a
+// List returns the cells with keys in [from, to), at most limit of them. If all keys of
+// the range have the same first part, it reads all cells with that part, else all cells. In a
 // cluster it may be out of date. A text that is no cell is a [*stores.DamagedError].
 func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
 	if limit < 1 || from >= to {
@@ -89,7 +89,7 @@ func (s *Store) list(ctx context.Context, from, to string, limit int) ([]stores.
 				return nil, errors.Join(errors.New("the connection was closed"), ctx.Err())
 			}
 			if more = entry != nil; !more {
-				break // all that there was at the beginning
+				break // all entries that existed at the beginning were read
 			}
 			if key, ok := keyOf(entry.Key()); ok && from <= key && key < to {
 				texts[key] = entry.Value()
@@ -115,8 +115,8 @@ func (s *Store) list(ctx context.Context, from, to string, limit int) ([]stores.
 }
 
 // In a subject, dots stand for the slashes of a key, so that a List can ask for the cells
-// below a first part; and equals signs for its dots, which a subject cannot have side by
-// side.
+// of a first part. Equals signs stand for its dots, since a subject cannot have two dots in
+// a row.
 var (
 	toSubject   = strings.NewReplacer("/", ".", ".", "=")
 	fromSubject = strings.NewReplacer(".", "/", "=", ".")
@@ -128,10 +128,10 @@ func keyOf(subject string) (string, bool) {
 	return key, stores.CheckKey(key) == nil
 }
 
-// filter returns the subjects of keys from from to to, and maybe others.
+// filter returns a pattern of the subjects of all keys in [from, to), and perhaps of others.
 func filter(from, to string) string {
 	part, _, ok := strings.Cut(from, "/")
-	if !ok || stores.CheckKey(part) != nil || to > part+"0" { // which follows the slash
+	if !ok || stores.CheckKey(part) != nil || to > part+"0" { // 0 follows the slash in ASCII
 		return ">"
 	}
 	return toSubject.Replace(part) + ".>"
@@ -139,7 +139,7 @@ func filter(from, to string) string {
 
 // Read returns the cell of a key. It is linearizable: the bucket's leader answers, and
 // if there are several replicas, a majority confirms by a write that the answer is the
-// latest. That is two round trips, with one replica one.
+// latest. That is two round trips, or one with one replica.
 func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 	err := stores.CheckKey(key)
 	if err == nil {
@@ -169,7 +169,7 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 	return cell, because(ctx, err)
 }
 
-// Swap replaces the value of a cell if it has that version. A cell that is not there yet
+// Swap replaces the value of a cell if it has that version. A new cell
 // takes one round trip, and the first one in a namespace makes the bucket. Any other
 // takes two: the first compares the version, and the second writes on the condition that
 // the message's revision is that of the first. The revision alone would not do, since it
@@ -205,7 +205,7 @@ func (b *bucket) swap(ctx context.Context, key string, version uint64, text []by
 	if version == 0 {
 		err := b.put(ctx, key, 0, text)
 		if isConflict(err) {
-			// A key that was deleted has a revision, that of the mark left in its place.
+			// A deleted key has a revision: that of the marker in its place.
 			if entry, err2 := b.get(ctx, key); err2 == nil && entry.deleted {
 				err = b.put(ctx, key, entry.revision, text)
 			}
@@ -219,7 +219,7 @@ func (b *bucket) swap(ctx context.Context, key string, version uint64, text []by
 	cell, err := entry.cell(key)
 	revision := entry.revision
 	if err == nil && cell.Version != version {
-		// The leader may have been deposed and not know the latest write.
+		// A deposed leader may not know the latest write.
 		cell, revision, err = b.latest(ctx, key)
 	}
 	if err != nil {
@@ -273,8 +273,8 @@ func isConflict(err error) bool {
 }
 
 // isBusy reports that the server refused a write because another one to the same key
-// is not yet committed. It says nothing about the version, so to try again is right,
-// and it is safe because the server has dropped the refused one.
+// is not yet committed. It says nothing about the version, so a retry is right,
+// and it is safe because the server has dropped the refused write.
 func isBusy(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant

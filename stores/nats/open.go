@@ -1,8 +1,10 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +47,9 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	conn, err := connect(ctx, u, options)
+	if errors.Is(err, natsgo.ErrAuthorization) {
+		err = fmt.Errorf("%w: %w", stores.ErrDenied, err)
+	}
 	if err != nil {
 		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), err)
 	}
@@ -68,13 +73,13 @@ func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
 		natsgo.Name("tickflake"),
 		natsgo.MaxReconnects(-1),
 		natsgo.ReconnectWait(250 * time.Millisecond),
-		// A connection whose other end has vanished is given up after 15 s.
+		// A connection whose other end has vanished is closed after 15 s.
 		natsgo.PingInterval(5 * time.Second),
 		natsgo.MaxPingsOutstanding(2),
-		// Fail at once while there is no connection, so that no old write is sent when
-		// there is one again.
+		// Without a connection a write fails at once, so that no old write is sent after
+		// the next connect.
 		natsgo.ReconnectBufSize(-1),
-		// Otherwise the driver prints the errors, which the methods return.
+		// Otherwise the driver prints errors that the methods return anyway.
 		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}),
 	}
 	switch {
@@ -104,7 +109,7 @@ func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
 	return append(options, natsgo.Secure(config)), nil
 }
 
-// tryCredentials reads the file as the driver does when it connects.
+// tryCredentials reads the file, as the driver does at each connect.
 func tryCredentials(creds natsgo.Option) error {
 	var options natsgo.Options
 	if err := creds(&options); err != nil {
@@ -128,9 +133,10 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		conn *natsgo.Conn
 		err  error
 	}
+	var last error // of the last attempt
 	for wait := firstWait; ; wait *= 2 {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, cmp.Or(last, err)
 		}
 		done := make(chan result)
 		go func() {
@@ -145,13 +151,13 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		}()
 		select {
 		case r := <-done:
-			// Any other answer than that of no server is final, such as that of a wrong
-			// password.
+			// Only the absence of a server may pass. A wrong password does not.
 			if !errors.Is(r.err, natsgo.ErrNoServers) || pause(ctx, wait) != nil {
 				return r.conn, r.err
 			}
+			last = r.err
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, cmp.Or(last, ctx.Err())
 		}
 	}
 }

@@ -1,12 +1,16 @@
 package nats
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -58,5 +62,31 @@ func TestBadArguments(t *testing.T) {
 		if _, err := swapCell(limited(t), s, stores.Cell{Key: key}, nil); err == nil || errors.Is(err, stores.ErrConflict) {
 			t.Errorf("Swap(%q): %v", key, err)
 		}
+	}
+}
+
+// hanging is a dialer that is refused at first, and then hangs while the context ends.
+type hanging struct {
+	dialed int
+	end    func()
+	back   chan struct{}
+}
+
+func (d *hanging) Dial(string, string) (net.Conn, error) {
+	if d.dialed++; d.dialed > 1 {
+		d.end()
+		<-d.back
+	}
+	return nil, errors.New("connection refused")
+}
+
+// The error at the end of the context says what the last attempt met.
+func TestConnectTellsTheReason(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	d := &hanging{end: cancel, back: make(chan struct{})}
+	defer close(d.back)
+	_, err := connect(ctx, &stores.URL{Scheme: "nats", Hosts: []string{"127.0.0.1:1"}}, []natsgo.Option{natsgo.SetCustomDialer(d)})
+	if !errors.Is(err, natsgo.ErrNoServers) {
+		t.Error(err)
 	}
 }

@@ -4,17 +4,17 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with a postgres:// or postgresql://
 //     URL; import this package for it.
-//   - [New]: a Store in a database of which the caller has a handle.
+//   - [New]: a Store on the caller's own database handle.
 //
 // # URLs
 //
 //	postgres://ids@db.example:5432/ops?sslmode=verify-full&namespace=orders
 //
-// Two parameters are this package's:
+// This package has two parameters:
 //
 //	namespace=NAME   the namespace, as stores.CheckNamespace permits; without it,
 //	                 stores.DefaultNamespace
-//	table=NAME       the table, with the name of a schema and a dot before it or not;
+//	table=NAME       the table, also as SCHEMA.TABLE;
 //	                 without it, sqlstore.DefaultTable
 //
 // All others are pgx's, which are those of libpq: sslmode and sslrootcert for TLS,
@@ -23,16 +23,16 @@
 // postgres:///db?host=a,b&port=5432,5432; then the primary among them is chosen, unless
 // target_session_attrs says otherwise. No error shows the password.
 //
-// # What it needs
+// # Requirements
 //
-// PostgreSQL 9.5 or later, and the primary of it. The first write makes the table
-// tickflake_cells, if the user has the right CREATE on the schema; or a DBA runs the
+// PostgreSQL 9.5 or later, and a connection to the primary. The first write makes the table
+// tickflake_cells, if the user has the right CREATE on the schema. Or a DBA runs the
 // statement of Schema, and the user needs SELECT, INSERT and UPDATE on the table.
 //
 // Each operation is one statement and one round trip, on a pooled connection or
 // through a proxy such as PgBouncer. pgx adds one if the connection has been idle for
-// a second, to see whether it still stands, and one for each new statement that
-// it prepares; a URL sets it to prepare none. Opened by a URL, a store has at most four
+// a second, to check that it is alive, and one for each new statement that
+// it prepares; opened by a URL, it prepares none. Opened by a URL, a store has at most four
 // connections and keeps one, for up to ten minutes.
 //
 // # To lose nothing
@@ -41,5 +41,5 @@
 // synchronous_commit = on, even where the database or the role has it off. An unlogged
 // table forgets, and is refused. fsync = off, and a failover to a standby that is not
 // synchronous, lose writes, and are logged. The doc of [sqlstore.PostgreSQL] says what to
-// set. Never delete rows, nor restore the table from a backup: IDs are then issued twice.
+// set. Never delete rows or restore the table from a backup: IDs are then issued twice.
 package postgres

@@ -19,10 +19,10 @@ func init() {
 	stores.Register("postgresql", open)
 }
 
-// New returns a Store of the cells of a namespace, in the database behind db. Of a
-// pgxpool.Pool, pgx's stdlib.OpenDBFromPool makes one. It sends nothing; the first
-// use does. A name that [stores.CheckNamespace] or [sqlstore.WithTable] refuses, and a nil
-// db or option, are errors. The caller closes db.
+// New returns a Store of the cells of a namespace, in the database behind db. For a
+// pgxpool.Pool, pgx's stdlib.OpenDBFromPool makes a db. New sends nothing: the store
+// connects at its first use. A name that [stores.CheckNamespace] or [sqlstore.WithTable]
+// refuses, and a nil db or option, are errors. The caller closes db.
 //
 // The connections must lead to the primary. With pgx's default settings, each
 // statement takes a second round trip when a connection first sends it.
@@ -42,8 +42,8 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	query := u.URL.Query()
 	if !query.Has("default_query_exec_mode") {
-		// Neither a round trip for preparing nor prepared statements, which get
-		// lost behind a pooling proxy.
+		// This needs no round trip to prepare a statement, and no prepared statements,
+		// which a pooling proxy loses.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	if config.ValidateConnect == nil && !query.Has("target_session_attrs") && severalHosts(config) {
@@ -52,7 +52,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(4)
-	db.SetMaxIdleConns(1) // a fleet of a thousand should not hold thousands
+	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
 	db.SetConnMaxIdleTime(10 * time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
 	if table, ok := u.Own["table"]; ok {
@@ -67,7 +67,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 }
 
 // withhold returns the part of pgx's error that may be shown. Its message begins with the whole
-// URL, between backquotes, with the password left out only where it is expected.
+// URL, between backquotes, and leaves the password out only at its usual place.
 func withhold(err error) error {
 	_, message, _ := strings.Cut(err.Error(), "`: ")
 	return stores.Withhold(err, message, "port", "connect_timeout", "target_session_attrs", "service",
@@ -76,7 +76,8 @@ func withhold(err error) error {
 		"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity")
 }
 
-// Fallbacks has the same host, too, without TLS.
+// severalHosts reports whether the URL has several hosts. Fallbacks also has the same host,
+// without TLS.
 func severalHosts(config *pgx.ConnConfig) bool {
 	for _, f := range config.Fallbacks {
 		if f.Host != config.Host || f.Port != config.Port {

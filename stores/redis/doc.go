@@ -4,7 +4,7 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with a redis:// or rediss:// URL; import
 //     this package for it.
-//   - [New], [WithReplicas]: a Store with a client of the caller's, for Sentinel or a
+//   - [New], [WithReplicas]: a Store with the caller's own client, for Sentinel or a
 //     cluster.
 //   - [ErrReplicas]: too few replicas have confirmed a write.
 //
@@ -12,8 +12,8 @@
 //
 //	rediss://ids:secret@redis.example:6379/0?replicas=1&namespace=orders
 //
-// rediss:// is TLS; the port is 6379 and the database 0 unless given. Two parameters are
-// this package's:
+// rediss:// is TLS; the port is 6379 and the database 0 unless given. This package has two
+// parameters:
 //
 //	namespace=NAME   the namespace, as stores.CheckNamespace permits; without it,
 //	                 stores.DefaultNamespace
@@ -25,11 +25,11 @@
 //
 // # To lose nothing
 //
-// Redis acknowledges a write before it is safe, unless told otherwise. A write that
-// was acknowledged and is lost makes two processes issue the same IDs. With the
+// By default, Redis acknowledges a write before it is safe. If an acknowledged write is
+// lost, two processes issue the same IDs. With the
 // settings below a single server loses nothing in a crash. A failover can still lose
 // writes: Redis replicates asynchronously, and no setting makes it always choose a
-// replica that has them all. If that must not be, keep the cells in etcd, ZooKeeper
+// replica that has all writes. If that is not acceptable, keep the cells in etcd, ZooKeeper
 // or PostgreSQL.
 //
 //   - appendonly yes. Without it, a killed server loses all writes since the last
@@ -40,21 +40,21 @@
 //     policy may evict the cells; stores.Open refuses it.
 //   - With replicas: [WithReplicas], or the URL's parameter replicas, makes each
 //     operation wait until that many have received its write, or the cell that it read
-//     (the command WAIT). That makes a loss rare, not impossible: another replica may be
-//     promoted, and a replica has what it received in memory, and on its disk only as its
+//     (the command WAIT). Then a loss is rare, but possible: another replica may be
+//     promoted, and a replica has the write in memory, and on its disk only as its
 //     own appendfsync says. min-replicas-to-write 1 with a min-replicas-max-lag of a few
 //     seconds bounds how long a primary that was cut off takes writes and answers reads.
 //   - Do not delete or rename the keys, run FLUSHALL or FLUSHDB, or restore an old copy.
 //
-// A version grows by a random step of up to 2³², so that a server that loses writes, and
-// takes others in their place, gives those other versions.
+// A version grows by a random step of up to 2³². So if a server loses writes, new writes
+// in their place get other versions.
 //
-// # What it needs
+// # Requirements
 //
 // Redis 5 or later. Each operation is one script and one round trip, a List one for
 // each 1,000 cells. The cells are the fields of the hash tickflake:{NAMESPACE}, and the
 // sorted set tickflake:{NAMESPACE}:keys has their keys in order; in a cluster both lie on
 // one shard. An ACL must permit EVAL, HGET, HSET, HDEL, ZADD and ZRANGEBYLEX on those
-// keys; WAIT for [WithReplicas]; PING for stores.Open, and CONFIG GET and INFO for it to
-// learn the settings.
+// keys; WAIT for [WithReplicas]; PING for stores.Open, and CONFIG GET and INFO so that it
+// can check the settings.
 package redis

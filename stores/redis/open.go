@@ -31,7 +31,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		opt.PoolSize = 4
 	}
 	if opt.MaxIdleConns == 0 {
-		opt.MaxIdleConns = 1 // a fleet of a thousand should not hold thousands
+		opt.MaxIdleConns = 1 // so that a thousand processes do not keep thousands of connections
 	}
 	// Maintenance notifications are a feature of one vendor, and cost a round trip.
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -45,7 +45,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	return s, nil
 }
 
-// words of the driver's messages that may be shown.
+// words are the parts of the driver's messages that may be shown.
 var words = []string{
 	"database number", "URL path", "unexpected option",
 	"protocol", "max_retries", "min_retry_backoff", "max_retry_backoff",
@@ -65,8 +65,8 @@ func parseURL(rawURL string) (u *stores.DriverURL, replicas int, err error) {
 		return nil, 0, u.Refuse("it names no host", nil)
 	}
 	if _, ok := u.URL.User.Password(); !ok && u.URL.User.Username() != "" {
-		// Written redis://password@host, as in some manuals, it is taken for a user
-		// without a password, and the server would be asked without either.
+		// In redis://password@host, as in some manuals, the password is parsed as a user
+		// without a password, and the client would log in without either.
 		return nil, 0, u.Refuse("it has a user and no password; want user:password@host, or :password@host", nil)
 	}
 	if text, ok := u.Own["replicas"]; ok {

@@ -30,9 +30,9 @@ var _ stores.DurabilityChecker = (*Store)(nil)
 type Option func(*Store) error
 
 // WithReplicas makes each Swap wait until n replicas, 0 to 100, have received it, and
-// each Read until they have received what it returns, for at most a second. If fewer
-// have by then, the error wraps [ErrReplicas]. Any other n makes New return an error that
-// says so. The default is 0.
+// each Read until they have received the cell that it returns, for at most a second. If
+// fewer have received it by then, the error wraps [ErrReplicas]. For any other n, New
+// returns an error. The default is 0.
 func WithReplicas(n int) Option {
 	return func(s *Store) error {
 		if n < 0 || n > 100 {
@@ -44,16 +44,16 @@ func WithReplicas(n int) Option {
 }
 
 // New returns a Store of the cells of a namespace, in the server behind client: one
-// server, one under Sentinel, or a cluster. It sends nothing; the first use does.
+// server, one under Sentinel, or a cluster. It sends nothing: the store connects at its first use.
 //
 // A name that [stores.CheckNamespace] refuses, a nil client or option, and a number of
-// replicas out of range are errors. So is a [driver.Ring], which looks for the cells on
-// another server when theirs is down.
+// replicas out of range are errors. A [driver.Ring] is one, too: it looks for the cells on
+// another server when their own is down.
 //
-// The client's retries are not used for writes, since one that was applied the first
+// Writes do not use the client's retries: a write that was applied the first
 // time would then report a conflict. Reads go to the primary even if the client
 // prefers replicas. An operation whose context has ended returns at once; unless
-// the client's option ContextTimeoutEnabled is set, its command is waited for in the
+// the client's option ContextTimeoutEnabled is set, its command continues in the
 // background until the client's ReadTimeout. The caller closes the client.
 func New(client driver.UniversalClient, namespace string, opts ...Option) (*Store, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -89,13 +89,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// A field's text is that of stores.FormatCell. The sorted set has each key of the hash,
-// with one score, and so in the order of bytes.
+// A field's text is that of stores.FormatCell. The sorted set has each key of the hash
+// with the same score, and so in the order of bytes.
 const (
-	// The HDEL deletes nothing, for no field has that name. But being a write, it is
-	// refused by a replica, which may be behind, and by a primary that misses the
-	// replicas it needs, which may have been replaced. And no client sends a script to
-	// a replica.
+	// The HDEL deletes nothing, since no field has that name. But it is a write. So a
+	// replica, which may be behind, refuses it, and so does a primary that lacks the
+	// replicas it needs, since it may have been replaced. And clients send scripts only to
+	// the primary.
 	readScript = `redis.call('HDEL', KEYS[1], '')
 return redis.call('HGET', KEYS[1], ARGV[1])`
 
@@ -120,8 +120,8 @@ end
 return answer`
 )
 
-// page is the number of cells that one script returns at most, so that no other client
-// of the server waits long for it.
+// page is the largest number of cells that one script returns, so that other clients
+// of the server do not wait long for it.
 const page = 1000
 
 // List returns the cells with keys in [from, to), at most limit of them, in one round trip
@@ -145,7 +145,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 		}
 		for i := 0; i+1 < len(texts); i += 2 {
 			if texts[i+1] == "" {
-				continue // there is no cell, or none any more
+				continue // the cell does not exist, or not any more
 			}
 			cell, err := s.parse(texts[i], texts[i+1])
 			if err != nil {
@@ -205,7 +205,7 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 
 // Swap replaces the value of a cell, in one round trip. The command is sent once.
 //
-// With an error that wraps [ErrReplicas] the value was written, and too few replicas have
+// If the error wraps [ErrReplicas], the value was written, but too few replicas have
 // received it.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	next, err := stores.NextVersion(key, version, value)
@@ -248,7 +248,7 @@ func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) err
 	if s.replicas == 0 {
 		return s.client.Process(ctx, cmd)
 	}
-	// WAIT is about the writes and reads of its own connection, so both go out together.
+	// WAIT covers only the operations of its own connection, so both are sent together.
 	// The cluster's client has a connection to each server.
 	pipe := s.client.Pipeline
 	cluster, clustered := s.client.(*driver.ClusterClient)
@@ -265,7 +265,7 @@ func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) err
 	_ = p.Process(ctx, wait)
 	_, err := p.Exec(ctx)
 	if errors.Is(err, driver.Nil) {
-		err = wait.Err() // that there is no cell is an answer
+		err = wait.Err() // Nil is an answer: there is no cell
 	}
 	if err != nil {
 		if clustered {
@@ -306,6 +306,6 @@ func denied(err error) error {
 	return err
 }
 
-// ErrReplicas is wrapped by the error of a Swap whose value was written, or of a Read of
-// one, that too few replicas have confirmed within a second. A failover may lose it.
+// ErrReplicas is wrapped by the error of a Swap or a Read when too few replicas have
+// confirmed the value within a second. The value was written, but a failover may lose it.
 var ErrReplicas = errors.New("too few replicas have confirmed the last writes within a second: look at the replicas, or ask for fewer")

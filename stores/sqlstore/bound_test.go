@@ -24,6 +24,9 @@ func FuzzBound(f *testing.F) {
 		if (key >= got) != (key >= b) {
 			t.Errorf("bound(%q) = %q, and the key %q is on the other side", b, got, key)
 		}
+		if got == "" {
+			t.Errorf("bound(%q) is empty, which some servers take for NULL", b)
+		}
 		for _, c := range []byte(got) {
 			if c <= ' ' || c > '~' {
 				t.Errorf("bound(%q) = %q", b, got)

@@ -8,7 +8,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Dialect is the difference between the servers, as [PostgreSQL] and [MySQL] return it.
+// Dialect has the differences between the servers. [PostgreSQL] and [MySQL] return one.
 type Dialect struct {
 	name string // in errors
 

@@ -3,8 +3,8 @@ package sqlstore
 import "errors"
 
 var (
-	// ErrNotPrimary is wrapped by the error of a Read that was answered by a
-	// standby, or by a server that is read-only, as replicas are.
+	// ErrNotPrimary is wrapped by the error of a Read that a standby or a read-only
+	// server has answered. Replicas are read-only.
 	ErrNotPrimary = errors.New("server is a standby or read-only, and its answer may be out of date: connect to the primary")
 
 	// ErrAutocommit is wrapped by the error of a Read or Swap on a connection to

@@ -15,13 +15,13 @@ import (
 // must take parameters as ?; number must return the server's number of the error that
 // err wraps, or 0 if it wraps none.
 //
-// The connection's character set should be utf8mb4. Its autocommit must be on; where
-// it is not, nothing is written and [ErrAutocommit] returned.
+// The connection's character set should be utf8mb4. Its autocommit must be on;
+// otherwise nothing is written and the error wraps [ErrAutocommit].
 //
 // InnoDB shows a write to others before it has synced it, unless it waits for
-// the binary log. So that no process takes such a write for a safe one, Read writes the
-// row once more, by moving updated_at on by a microsecond, and returns when that is
-// synced. Where the binary log is on and synced, it need not.
+// the binary log. Such a write is not safe yet. So Read writes the
+// row once more, with updated_at a microsecond later, and returns when that write is
+// synced. If the binary log is on and synced, it does not.
 //
 // # What to set
 //
@@ -35,7 +35,7 @@ import (
 //     replication, the last writes before a failover are lost.
 //   - Galera: wsrep_sync_wait = 1 in the session if its reads may go to
 //     another node than the writes.
-//   - Replicas should have read_only on, by which they are told from the primary.
+//   - Replicas should have read_only on, which distinguishes them from the primary.
 func MySQL(number func(err error) uint16) Dialect {
 	// MariaDB 12 has names instead of numbers for the values of read_only.
 	const state = `CASE WHEN @@autocommit = 0 THEN '` + stateNoAutocommit + `'
@@ -59,8 +59,8 @@ func MySQL(number func(err error) uint16) Dialect {
 WHERE namespace = ? AND cell >= ? AND cell < ? ORDER BY cell LIMIT ?`,
 		read: `SELECT ` + state + `, c.version, c.value
 FROM (SELECT 1) AS here LEFT JOIN TABLE_NAME AS c ON c.namespace = ? AND c.cell = ?`,
-		// Not INSERT IGNORE, which passes over other errors, too, nor ON DUPLICATE KEY
-		// UPDATE, whose count of rows depends on the connection's options.
+		// INSERT IGNORE would also ignore other errors, and the count of rows of ON DUPLICATE
+		// KEY UPDATE depends on the connection's options.
 		insert: `INSERT INTO TABLE_NAME (namespace, cell, version, value) SELECT ?, ?, ?, ? FROM DUAL WHERE @@autocommit = 1`,
 		update: `UPDATE TABLE_NAME SET version = ?, value = ?
 WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,

@@ -17,17 +17,17 @@ import (
 // # What to set
 //
 // Each write is committed with synchronous_commit = on even where the database, role
-// or session has it off; where it is on or remote_apply, it is left at that. The rest
-// is the server's:
+// or session has it off; where it is on or remote_apply, it is left unchanged. The
+// other settings are the server's:
 //
 //   - fsync and full_page_writes on, as they are by default.
 //   - If a standby may be promoted: synchronous_standby_names must name it, or one of
-//     those that may be. With asynchronous replication, the last writes before a
+//     the standbys that may be promoted. With asynchronous replication, the last writes before a
 //     failover are lost. With a manager such as Patroni: synchronous_mode on.
 //   - After a failover, the old primary must be stopped for good before a standby is
-//     promoted (fencing), or it goes on taking writes.
+//     promoted (fencing), or it continues to accept writes.
 func PostgreSQL() Dialect {
-	// In one statement with the write, since SET LOCAL would need a transaction of
+	// It is in one statement with the write, since SET LOCAL would need a transaction of
 	// four round trips. The setting lasts until the statement's own commit is done.
 	const durable = `WITH durable AS (
   SELECT CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply') THEN 'kept'

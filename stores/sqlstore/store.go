@@ -28,10 +28,9 @@ var _ stores.DurabilityChecker = (*Store)(nil)
 // Option is an option of [New].
 type Option func(*Store) error
 
-// WithTable keeps the cells in a table of another name than [DefaultTable]. The name is
-// made of ASCII letters, digits and underscores, begins with no digit, and may have
-// that of a schema (MySQL: of a database) and a dot before it. Any other name is an error
-// of New.
+// WithTable sets the name of the table, which is [DefaultTable] by default. A name has
+// ASCII letters, digits and underscores, and does not begin with a digit. A schema (MySQL:
+// a database) and a dot may precede it. For any other name, New returns an error.
 func WithTable(name string) Option {
 	return func(s *Store) error {
 		s.table = name
@@ -69,8 +68,8 @@ func WithOwnedDB() Option {
 }
 
 // New returns a Store of the cells of a namespace, in the database behind db. It
-// sends nothing; the first use does. A name that [stores.CheckNamespace] refuses, a nil db
-// or option, and a Dialect that [PostgreSQL] or [MySQL] did not return, are errors.
+// sends nothing: the store connects at its first use. A name that [stores.CheckNamespace]
+// refuses, a nil db or option, and a Dialect that [PostgreSQL] or [MySQL] did not return, are errors.
 func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store, error) {
 	if db == nil || dialect.read == "" {
 		return nil, errors.New("sqlstore.New: no database, or a Dialect that PostgreSQL or MySQL did not return")
@@ -95,8 +94,8 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 // semicolon and a new line, and leaves a table that exists as it is.
 func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 
-// Close closes the database handle if the Store has [WithOwnedDB], after the statements
-// that run, and returns the driver's error.
+// Close closes the database handle if the Store was made [WithOwnedDB], after running
+// statements have ended, and returns the driver's error.
 func (s *Store) Close() error {
 	if !s.owned {
 		return nil
@@ -120,7 +119,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 		}
 		cells, damaged = append(cells, page...), append(damaged, problems...)
 		if len(problems) == 0 {
-			break // else fewer cells than limit are no sign of the end
+			break // with problems, fewer cells than limit do not mean the end
 		}
 		next := bound(last + "\x00")
 		if next <= from {
@@ -134,12 +133,15 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 	return cells, nil
 }
 
-// bound returns a bound for the server that compares with all keys as b does. A server
-// does not take every string that b may be, such as one with U+0000. It replaces the
+// bound returns a text that compares with all keys as b does, and that every server
+// accepts: servers refuse some strings, such as one with U+0000. It replaces the
 // first byte that no key has with the next one that a key can have, or with one above
 // them all, and drops the rest.
 func bound(b string) string {
 	const bytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz{"
+	if b == "" {
+		return bytes[:1] // a server can take the empty string for NULL, which compares with nothing
+	}
 	for i := range len(b) {
 		next := strings.IndexFunc(bytes, func(r rune) bool { return byte(r) >= b[i] })
 		if next < 0 {
@@ -152,8 +154,8 @@ func bound(b string) string {
 	return b
 }
 
-// page returns the cells of one statement, the errors of rows that are none, and the last
-// key, of either.
+// page returns the cells of one statement, the errors of damaged rows, and the key of the
+// last row of either kind.
 func (s *Store) page(ctx context.Context, from, to string, limit int) (cells []stores.Cell, damaged []error, last string, err error) {
 	err = s.again(func() (err error) {
 		cells, damaged = nil, nil
@@ -187,7 +189,7 @@ func (s *Store) query(ctx context.Context, row func(stores.Cell, error), from, t
 	return last, rows.Err()
 }
 
-// checkRow returns an error for a row that no Swap has written.
+// checkRow returns an error for a row that no Swap can have written.
 func checkRow(key string, version int64) error {
 	if version <= 0 || stores.CheckKey(key) != nil {
 		return &stores.DamagedError{Key: key, Problem: fmt.Sprintf("its row has the version %d; restore it, or use another namespace", version)}
@@ -197,7 +199,7 @@ func checkRow(key string, version int64) error {
 
 // Read returns the cell of a key, in one round trip, or two with MySQL and MariaDB unless
 // the binary log is on and synced. Its error wraps [ErrNotPrimary] if the answer may be
-// out of date, [ErrAutocommit] if it may be that of an old transaction, or is a
+// out of date, and [ErrAutocommit] if it may come from an old transaction; or it is a
 // [*stores.DamagedError].
 func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 	err := stores.CheckKey(key)
@@ -224,8 +226,8 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 			return cell, nil
 		}
 		// A process that has lost the answer to a Swap relies on this cell. The server
-		// shows a write before it is synced; one more write of the same row is acknowledged
-		// only after both are.
+		// shows a write before it is synced. It acknowledges one more write of the same row
+		// only after both are synced.
 		synced, err := s.exec(ctx, s.dialect.sync, s.namespace, key, int64(cell.Version))
 		if err != nil {
 			return stores.Cell{}, err
@@ -246,7 +248,8 @@ func (s *Store) readOnce(ctx context.Context, key string) (stores.Cell, string, 
 		return s.db.QueryRowContext(ctx, s.dialect.read, s.namespace, key).Scan(&state, &version, &value)
 	})
 	if err != nil && s.dialect.noTable(err) {
-		// No table, no cell; unless this is a replica to which the table has not come.
+		// Without a table there is no cell, unless this is a replica that lacks the table so
+		// far.
 		version, value = sql.Null[int64]{}, nil
 		err = s.db.QueryRowContext(ctx, s.dialect.state).Scan(&state)
 	}
@@ -258,10 +261,10 @@ func (s *Store) readOnce(ctx context.Context, key string) (stores.Cell, string, 
 
 // Swap replaces the value of a cell, in one round trip; in three if the table must
 // be made first; and with MySQL in two if it finds another version. It is one
-// statement, committed by itself. It is sent again only if the driver says that none of
-// it was sent, or the server that it was rolled back.
+// statement in its own transaction. It is sent again only if the driver says that it was
+// not sent, or the server says that it was rolled back.
 //
-// With an error that wraps [ErrAutocommit], or says that the table is missing and cannot
+// If the error wraps [ErrAutocommit], or says that the table is missing and cannot
 // be made, nothing was changed.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	next, err := stores.NextVersion(key, version, value)
@@ -291,10 +294,10 @@ func (s *Store) swap(ctx context.Context, version uint64, cell stores.Cell) erro
 	return stores.ErrConflict
 }
 
-// write reports whether it has written the cell. If not, and without an error, the
-// version is another, or the session is one that commits nothing.
+// write reports whether it has written the cell. If it has not, and returns no error, the
+// cell has another version, or the session commits nothing.
 func (s *Store) write(ctx context.Context, version uint64, cell stores.Cell) (bool, error) {
-	// The text is a copy, which a driver may read after the context has ended.
+	// A copy, since a driver may read it after the context has ended.
 	value := string(cell.Value)
 	if version != 0 {
 		return s.exec(ctx, s.dialect.update, int64(cell.Version), value, s.namespace, cell.Key, int64(version))
@@ -319,9 +322,9 @@ func (s *Store) exec(ctx context.Context, statement string, args ...any) (bool, 
 	return n == 1, err
 }
 
-// again runs a statement until the server does not roll it back in favour of another,
-// as it does if the default isolation is higher than read committed, or in a deadlock.
-// A statement that was rolled back has written nothing.
+// again runs a statement until the server does not roll it back, at most 100 times. A
+// server rolls back if the default isolation is higher than read committed, or in a
+// deadlock. A statement that was rolled back has written nothing.
 func (s *Store) again(statement func() error) (err error) {
 	for range 100 {
 		if err = statement(); err == nil || !s.dialect.rolledBack(err) {
@@ -331,9 +334,9 @@ func (s *Store) again(statement func() error) (err error) {
 	return err
 }
 
-// makeTable makes the table and writes a cell that is not there yet. If another process
-// made the table in the meantime, some servers report an error, so the write decides
-// whether there is one.
+// makeTable makes the table and writes a new cell. If another process
+// makes the table at the same time, some servers report an error, so the write decides
+// whether there is a table.
 func (s *Store) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 	_, problem := s.db.ExecContext(ctx, s.dialect.schema)
 	written, err := s.write(ctx, 0, cell)
@@ -343,7 +346,7 @@ func (s *Store) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 	return written, err
 }
 
-// whyNot returns the reason, other than another version, for which a write was not made.
+// whyNot returns the reason for a write that did nothing, if it is not another version.
 func (s *Store) whyNot(ctx context.Context) error {
 	if !s.dialect.guarded {
 		return nil

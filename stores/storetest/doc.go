@@ -1,12 +1,12 @@
-// Package storetest tests a [stores.Store], and stands in for one in the tests of
+// Package storetest tests a [stores.Store], and has a store with faults for the tests of
 // programs that use a store.
 //
 // You need these names:
 //
-//   - [TestStore]: checks what every [stores.Store] promises, with nothing going wrong.
-//   - [TestServer]: checks what a Store makes of a server that is killed, answers late, or
+//   - [TestStore]: checks the promises of every [stores.Store], without faults.
+//   - [TestServer]: checks a Store while its server is killed, answers late, or
 //     loses a connection in the middle of a write.
-//   - [Memory]: a Store in memory whose faults come when the test says so.
+//   - [Memory]: a Store in memory with faults on demand.
 //   - [Proxy]: holds back, cuts and refuses connections to a server of any kind.
 //
 // A Store of your own needs both suites:

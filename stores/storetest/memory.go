@@ -14,7 +14,7 @@ import (
 
 // Memory is a [stores.Store] in memory, with faults on demand, for tests of programs
 // that use a store. Make the first with [NewMemory], and with Client one more for
-// each process of the test; they share the cells and nothing else. It is no
+// each process of the test; they share only the cells. It is no
 // [stores.Locker]; Locking returns one.
 //
 // It is deterministic: it starts no goroutine, never sleeps, reads no clock, and draws
@@ -24,15 +24,15 @@ import (
 // A Memory is safe for use by several goroutines at once, except that Before and
 // After are to be set before its first use.
 type Memory struct {
-	// Before, if not nil, is called at the beginning of each operation and says
-	// what goes wrong with it. A scheduler can let others run meanwhile: no lock is
+	// Before, if not nil, is called at the beginning of each operation and returns
+	// its fault. A scheduler can let others run in it: no lock is
 	// held. If the context has ended when it returns, the operation fails with the
 	// context's error and has done nothing, unless a fault says otherwise.
 	Before func(context.Context, Op) Fault
 
 	// After, if not nil, is called at the end of each operation, whether it succeeded
-	// or not: when it has taken effect, and before it returns. It is the place in which
-	// to stop a process between the store and itself. No lock is held.
+	// or not: after it has taken effect, and before it returns. Use it to stop a process
+	// between the store's write and the return. No lock is held.
 	After func(context.Context, Op)
 
 	cells *cells
@@ -50,7 +50,7 @@ type Op struct {
 	Value   []byte // of a Swap, the new value, else nil; not to be kept or changed
 }
 
-// OpKind is what an [Op] does.
+// OpKind is the kind of an [Op].
 type OpKind uint8
 
 // The operations.
@@ -71,7 +71,7 @@ func (k OpKind) String() string {
 
 var opNames = [...]string{"list", "read", "swap", "lock"}
 
-// Fault is what goes wrong with one operation on a [Memory].
+// Fault is the fault of one operation on a [Memory].
 type Fault uint8
 
 // The faults. The error of each wraps [ErrFault], and the context's error too if
@@ -84,13 +84,13 @@ const (
 	Unavailable
 
 	// ReplyLost carries the operation out and returns an error: the connection was cut
-	// between the server and the client. The outcome of a Swap that found another
-	// version is lost as well, so the error wraps no [stores.ErrConflict].
+	// between the server and the client. A conflict of a
+	// Swap is lost as well, so the error does not wrap [stores.ErrConflict].
 	ReplyLost
 
-	// Delayed does nothing yet and returns an error. A Swap stays on its way until
-	// Deliver or Drop; it then still is conditional on its version. Any other
-	// operation is as Unavailable.
+	// Delayed does nothing yet and returns an error. A Swap stays in flight until
+	// Deliver or Drop, and is still conditional on its version then. For any other
+	// operation it is the same as Unavailable.
 	Delayed
 )
 
@@ -104,7 +104,7 @@ func (e faultError) Error() string { return string(e) }
 // errClosed is the error of every operation after Close.
 var errClosed = errors.New("storetest: the Memory is closed")
 
-// cells are what all clients of a Memory share.
+// cells is the state that all clients of a Memory share.
 type cells struct {
 	mu       sync.Mutex
 	byKey    map[string]*stores.Cell // the Value of each is never written to
@@ -199,8 +199,8 @@ func (m *Memory) Swap(ctx context.Context, key string, version uint64, value []b
 	return next, conflict
 }
 
-// Peek returns what Read does, but is no operation: it has no faults and calls no
-// hook. It is for a test that looks at a cell unseen.
+// Peek returns the same as Read, but is no operation: it has no faults and calls no
+// hook. Tests use it to look at a cell.
 func (m *Memory) Peek(key string) stores.Cell {
 	m.cells.mu.Lock()
 	defer m.cells.mu.Unlock()
@@ -210,7 +210,7 @@ func (m *Memory) Peek(key string) stores.Cell {
 	return stores.Cell{Key: key}
 }
 
-// begin calls the hook, and returns an error if the operation is not to take place,
+// begin calls Before. It returns an error if the operation must not take place,
 // else the fault to pass to end.
 func (m *Memory) begin(ctx context.Context, op Op) (Fault, error) {
 	if err := check(op); err != nil {
@@ -255,7 +255,7 @@ func check(op Op) error {
 	return stores.CheckKey(op.Key)
 }
 
-// end calls the other hook, and returns an error if the reply is lost.
+// end calls After, and returns an error if the reply is lost.
 func (m *Memory) end(ctx context.Context, op Op, fault Fault) error {
 	if m.After != nil {
 		m.After(ctx, op)
@@ -281,7 +281,7 @@ func failed(ctx context.Context, op Op, fault error) error {
 	return fmt.Errorf("%v %s: %w: %w", op.Kind, op.Key, fault, ended)
 }
 
-// swap is a Swap when it takes effect.
+// swap is the effect of a Swap.
 func (c *cells) swap(key string, version uint64, value []byte) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -305,7 +305,7 @@ func (c *cells) swap(key string, version uint64, value []byte) (uint64, error) {
 	return cell.Version, nil
 }
 
-// copied returns a cell whose Value is the caller's to change.
+// copied returns a copy of a cell, whose Value the caller may change.
 func copied(cell stores.Cell) stores.Cell {
 	cell.Value = append([]byte(nil), cell.Value...)
 	return cell

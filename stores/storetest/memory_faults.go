@@ -8,8 +8,8 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Fail spoils the next n operations of this client, after those that an earlier
-// Fail has spoiled. Where Before asks for a fault, that one counts, and this is
+// Fail gives a fault to the next n operations of this client, after those of an earlier
+// Fail. If Before returns a fault as well, that one counts, and this one is
 // used up.
 func (m *Memory) Fail(fault Fault, n int) {
 	m.mu.Lock()
@@ -19,8 +19,8 @@ func (m *Memory) Fail(fault Fault, n int) {
 	}
 }
 
-// Heal takes back what is left of every Fail. Writes that are on their way stay
-// there.
+// Heal removes the remaining faults of every Fail. Writes in flight stay in
+// flight.
 func (m *Memory) Heal() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,15 +42,14 @@ func (m *Memory) taken() (Fault, error) {
 	return fault, nil
 }
 
-// Late is a write on its way: a Swap that was [Delayed].
+// Late is a write in flight: a Swap that was [Delayed].
 type Late struct {
 	Key     string
-	Version uint64 // that the cell must still have for the write to take effect
+	Version uint64 // the write takes effect only if the cell still has it
 	Value   []byte // not to be changed
 }
 
-// Late returns the writes that are on their way, the oldest first, whichever client
-// sent them.
+// Late returns the writes in flight of all clients, the oldest first.
 func (m *Memory) Late() []Late {
 	m.cells.mu.Lock()
 	defer m.cells.mu.Unlock()
@@ -68,7 +67,7 @@ func (m *Memory) Deliver(i int) bool {
 	return err == nil
 }
 
-// Drop lets the i-th write of Late never arrive. It does nothing if there is no
+// Drop loses the i-th write of Late. It does nothing if there is no
 // i-th.
 func (m *Memory) Drop(i int) { m.take(i) }
 
@@ -91,8 +90,8 @@ func (c *cells) delay(op Op) {
 }
 
 // Snapshot copies all cells, and returns a function that puts them back, as a backup or
-// a replica that lags behind does to a server: cells made since then are gone. Versions
-// given afterwards are new ones all the same. restore may be called more than once.
+// a replica that lags behind does to a server: cells made since then are gone. Later
+// writes still get new versions. restore may be called more than once.
 func (m *Memory) Snapshot() (restore func()) {
 	c := m.cells
 	c.mu.Lock()
@@ -126,8 +125,8 @@ var (
 func (m *Memory) Locking() LockingMemory { return LockingMemory{m} }
 
 // TryLock locks the cell of a key, or returns an error that wraps
-// [stores.ErrLocked]. A Delayed TryLock is as one that is Unavailable; one whose
-// ReplyLost has locked nothing, either: the lock is in the process itself.
+// [stores.ErrLocked]. For a TryLock, Delayed is the same as Unavailable, and with
+// ReplyLost nothing is locked, either: the lock is in the process itself.
 func (m LockingMemory) TryLock(ctx context.Context, key string) (unlock func(), err error) {
 	op := Op{Kind: OpLock, Key: key}
 	fault, err := m.begin(ctx, op)
@@ -148,8 +147,8 @@ func (m LockingMemory) TryLock(ctx context.Context, key string) (unlock func(), 
 }
 
 // Crash frees every cell that this client has locked, as the end of its process
-// does. The unlock functions that it was given do nothing from then on. The client
-// can be used again, as the process that is started next.
+// does. Its unlock functions do nothing from then on. The client
+// can be used again, as the next process.
 func (m *Memory) Crash() {
 	m.cells.mu.Lock()
 	defer m.cells.mu.Unlock()

@@ -17,9 +17,8 @@ const (
 	ToClient
 )
 
-// Proxy stands between the clients of a server and the server, as the network does,
-// and does to their bytes what the test says. It passes everything on, until told
-// otherwise. It is safe for use by several goroutines at once.
+// Proxy connects the clients of a server with the server, as the network does. It passes
+// all bytes on, until the test tells it to hold, cut or refuse. It is safe for use by several goroutines at once.
 type Proxy struct {
 	server   string
 	listener net.Listener
@@ -65,8 +64,8 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 // are made meanwhile are held, too.
 func (p *Proxy) Hold(d Direction) { p.set(func() { p.held[d] = true }) }
 
-// Pass lets one of the held pieces go through: what one end sent at once, or a part
-// of it. If none is held, it does nothing.
+// Pass lets one of the held pieces through: the bytes of one write of an end, or a part
+// of them. If none is held, it does nothing.
 func (p *Proxy) Pass(d Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +110,7 @@ func (p *Proxy) Held(d Direction, within time.Duration) bool {
 	return p.waiting(d) > 0
 }
 
-// set makes a change and wakes all who wait for one.
+// set makes a change and wakes all waiters.
 func (p *Proxy) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,8 +174,8 @@ func (p *Proxy) connect(client net.Conn) {
 	}
 }
 
-// receive takes what comes in, held or not, so that an end that goes away after it
-// has sent something has sent it.
+// receive reads all incoming bytes, also while they are held, so that the bytes of an end
+// that closes its connection are not lost.
 func (p *Proxy) receive(c *proxied, d Direction) {
 	for {
 		buffer := make([]byte, 64<<10)
@@ -213,7 +212,7 @@ func (p *Proxy) send(c *proxied, d Direction) {
 			break
 		}
 	}
-	// The other end may still have something to say, unless it has gone as well.
+	// The other end may still send, unless it has closed as well.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.over[d] = true

@@ -16,15 +16,15 @@ type Server struct {
 	Addr string
 
 	// Open returns an independent client of the cells of a namespace by the server
-	// at addr, which is either Addr or a proxy's. It takes no other way to the
-	// server, such as an address that the server has told it. It leaves cleaning up
+	// at addr, which is either Addr or a proxy's. It must not use another address of
+	// the server, such as one that the server announces. It leaves cleaning up
 	// to t.Cleanup, and calls t.Fatal if it fails.
 	Open func(t testing.TB, addr, namespace string) stores.Store
 
-	// Kill ends the server at once, as kill -9 does, and returns when it has gone.
+	// Kill ends the server at once, as kill -9 does, and returns when it has ended.
 	Kill func() error
 
-	// Start starts it again, on what it has stored, and returns when it is ready.
+	// Start starts it again, on its data, and returns when it is ready.
 	Start func() error
 }
 
@@ -35,17 +35,16 @@ const (
 	maxSteps = 64                     // of one Swap through a held connection
 )
 
-// recovery is for a client to be in touch with its server again.
+// recovery is the time for a client to reach its server again.
 var recovery = 60 * time.Second // a variable for our own tests
 
-// TestServer checks, in one subtest for each fault, what a [stores.Store] makes of a
-// server that dies, of a connection that is cut before or after the write has
-// reached it, and of answers that come too late. It needs a server of its own: one
-// that others use is killed under them.
+// TestServer checks a [stores.Store], in one subtest for each fault: the server is killed,
+// the connection is cut before or after the write has reached the server, or answers come
+// too late. The test needs its own server, since it kills it.
 //
-// Whatever a Store does about a lost connection, by itself or by its driver, such as
-// to send a write again, it must not return [stores.ErrConflict] for a write that was
-// its own. And a client must recover when the server does, without being made anew.
+// After a lost connection, a Store or its driver may send a write again, but the Store must
+// not return [stores.ErrConflict] because of its own write. And a client must recover when
+// the server does, without a new Open.
 func TestServer(t *testing.T, s Server) {
 	for _, check := range []struct {
 		name string
@@ -79,14 +78,14 @@ func newRig(t *testing.T, s Server) *rig {
 		through: client{t, s.Open(t, p.Addr(), name)},
 		beside:  client{t, s.Open(t, s.Addr, name)},
 	}
-	// The client has then done the work that comes once.
+	// After this the client has done its one-time work.
 	r.cell = r.through.swap(r.through.swap(absent(1), "old"), "old")
 	r.through.holds(r.cell)
 	r.beside.holds(r.cell)
 	return r
 }
 
-// outcome is what a Swap returned.
+// outcome has the results of a Swap.
 type outcome struct {
 	cell stores.Cell
 	err  error
@@ -125,8 +124,8 @@ func (r *rig) end(t *testing.T, done <-chan outcome, within time.Duration) outco
 	return o
 }
 
-// settle waits until the client is in touch again. It must see the old cell or the
-// new one, and the latter if Swap has said so or landed.
+// settle waits until the client reaches the server again. It must read the old cell or
+// the new one: the new one if Swap succeeded or landed.
 func (r *rig) settle(t *testing.T, o outcome, landed bool) {
 	t.Helper()
 	is := recovered(t, r.through, r.cell.Key)
@@ -288,7 +287,7 @@ func testSlowAnswer(t *testing.T, s Server) {
 	}
 }
 
-// A write arrives when its client has long given up, and another has written.
+// A write arrives after its client has given up and another client has written.
 func testLateWrite(t *testing.T, s Server) {
 	r := newRig(t, s)
 	r.Hold(ToServer)

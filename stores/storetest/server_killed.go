@@ -24,7 +24,7 @@ func testKilled(t *testing.T, s Server) {
 	defer counting.Wait()
 	defer close(c.stop)
 	for kill := range kills {
-		// At different moments of the writing that goes on.
+		// At different moments of the writes.
 		for range 5 * (kill + 1) {
 			c.wait(t)
 		}

@@ -16,24 +16,24 @@ const (
 	all  = math.MaxInt     // cells of a List
 )
 
-// patience is for an operation on a store that is well.
+// patience bounds an operation on a store without faults.
 var patience = 30 * time.Second // a variable for our own tests
 
-// An opener is what TestStore is given.
+// An opener is the argument of TestStore.
 type opener = func(t testing.TB, namespace string) stores.Store
 
-// TestStore checks, in one subtest for each promise, that a [stores.Store] keeps what
-// its doc promises while nothing goes wrong, and that of [stores.Locker] if it is
+// TestStore checks, in one subtest for each promise, that a [stores.Store] keeps the
+// promises of its doc, without faults, and those of [stores.Locker] if it is
 // one.
 //
 // Each call of open returns an independent client of the cells of a namespace, as
 // another process would have. The names are new ones in every run, so one server can
 // serve many runs, and are used as they are: two that differ in one letter, or in
-// its case, name two sets of cells, and a new name names none. open leaves closing the
+// its case, name two sets of cells, and a new name has no cells. open leaves closing the
 // store and cleaning up to t.Cleanup, and calls t.Fatal if it fails. It takes a few
 // thousand writes.
 //
-// Package lease has a suite for what keepers make of a store, lease/leasetest.
+// Package lease/leasetest has a suite for keepers on a store.
 func TestStore(t *testing.T, open func(t testing.TB, namespace string) stores.Store) {
 	for _, check := range checks {
 		t.Run(check.name, func(t *testing.T) { check.run(t, open) })

@@ -92,7 +92,7 @@ func testReadAfterWrite(t *testing.T, open opener) {
 func testValues(t *testing.T, open opener) {
 	a, b := pair(t, open)
 	t.Run("lengths", func(t *testing.T) {
-		// Half of the lengths end in the middle of a character, but for the filling.
+		// Half of the lengths would end in the middle of a character without the filling.
 		parallel(t, 8, func(worker int) error {
 			cell := absent(100 + worker)
 			for n := worker; n <= stores.MaxValue; n += 8 {
@@ -310,8 +310,8 @@ func testManyCells(t *testing.T, open opener) {
 	b.listsRange(node(400), node(600), 150, want[400:550]...)
 }
 
-// A client that is closed harms no other, and can be closed again. Its operations
-// return, whatever they return.
+// A closed client does not affect others, and can be closed again. Its operations
+// return, with any result.
 func testClosed(t *testing.T, open opener) {
 	a, b := pair(t, open)
 	cell := a.swap(absent(1), "before")

@@ -15,7 +15,7 @@ func testLocks(t *testing.T, open opener) {
 		t.Logf("%T is no stores.Locker, so there is nothing to check", a.Store)
 		return
 	}
-	// A cell needs not exist to be locked.
+	// A cell that does not exist can be locked.
 	unlock := a.locks(node(1))
 	a.locked(node(1))
 	b.locked(node(1))
@@ -67,7 +67,7 @@ func (c client) locked(key string) {
 	}
 }
 
-// Of many who lock one cell, one at a time has it.
+// Several clients lock one cell. Only one at a time has the lock.
 func testLockRace(t *testing.T, open opener) {
 	const racers, each = 8, 50
 	clients := several(t, racers/2, open)

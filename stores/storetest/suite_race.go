@@ -13,7 +13,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// limited returns a context for a few operations on a store that is well.
+// limited returns a context for a few operations on a store without faults.
 func limited() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), patience)
 }
@@ -188,8 +188,8 @@ func lands(c client, old stores.Cell) stores.Cell {
 	}
 }
 
-// The context ends at some moment of each operation; at which one, the store's
-// speed decides, and the waiting times take it from far too short to long enough.
+// The context ends during each operation. The moment depends on the store's
+// speed, so the times range from far too short to long enough.
 func testEndsDuring(t *testing.T, open opener) {
 	c := one(t, open)
 	cell := c.swap(absent(1), "before")

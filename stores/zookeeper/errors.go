@@ -21,8 +21,8 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	return stores.Failed(ctx, stores.At("zookeeper", s.servers()...), op, key, s.namespace, err)
 }
 
-// dials keeps the error of the last attempt to connect, which the driver does not
-// return: it goes on trying until the caller gives up.
+// dials keeps the error of the last attempt to connect. The driver does not return it,
+// but tries again until the caller gives up.
 type dials struct{ failure atomic.Pointer[error] }
 
 // note notes the outcome of an attempt.

@@ -12,8 +12,8 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// sessionTime is how long a server that does not answer is waited for: the driver
-// gives up a connection after two thirds of it. Nothing that is stored depends on the
+// sessionTime bounds the wait for a server that does not answer: the driver
+// gives up a connection after two thirds of it. No stored data depends on the
 // session.
 const sessionTime = 6 * time.Second
 
@@ -27,8 +27,8 @@ func init() {
 	stores.Register("zks", open)
 }
 
-// open opens a URL, as the package's doc describes it. Only if the URL has a user does it
-// wait for a server, to log in.
+// open opens a URL, as the package's doc describes it. If the URL has a user,
+// it waits for a server, to log in; else it does not wait.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	u, err := urlFormat.Parse(rawURL)
 	if err != nil {

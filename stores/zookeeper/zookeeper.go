@@ -29,16 +29,16 @@ type Store struct {
 
 var _ stores.Store = (*Store)(nil)
 
-// New returns a Store that uses a connection of the caller's, who closes it when no
+// New returns a Store that uses the caller's connection. The caller closes it when no
 // Store uses it any more. It keeps the cells of a namespace in znodes below /NAMESPACE; a
 // name that [stores.CheckNamespace] refuses and a nil connection are errors.
 //
 // The znodes that it makes have the given access rights, or are open to all if there
 // are none.
 //
-// The driver resolves the servers' names only once, unless the connection was made
-// with a zk.HostProvider that does better; and it logs each lost connection to the
-// package log, unless made with zk.WithLogger.
+// The driver resolves the servers' names only once, unless the connection has its own
+// zk.HostProvider. It logs each lost connection to the package log, unless the connection
+// was made with zk.WithLogger.
 func New(conn *zk.Conn, namespace string, acl ...zk.ACL) (*Store, error) {
 	return newStore(conn, "", namespace, acl)
 }
@@ -69,8 +69,8 @@ func newStore(conn *zk.Conn, chroot, namespace string, acl []zk.ACL) (*Store, er
 func (s *Store) Close() error { return s.close() }
 
 // List returns the cells with keys in [from, to), at most limit of them: one request for
-// the names of all cells, and then one for each cell that it returns, of which up to 64
-// are on their way at a time. It may be out of date. A text that is no cell is a
+// the names of all cells, and then one for each cell that it returns, with up to 64 in
+// flight. It may be out of date. A text that is no cell is a
 // [*stores.DamagedError].
 func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
 	if limit < 1 || from >= to {
@@ -127,17 +127,17 @@ func (s *Store) list(ctx context.Context, from, to string, limit int) (cells []s
 	return cells, damaged, nil
 }
 
-// got is what get returned.
+// got is a result of get.
 type got struct {
 	cell stores.Cell
 	err  error
 }
 
-// getAll returns what get does for each key.
+// getAll returns the result of get for each key.
 func (s *Store) getAll(ctx context.Context, keys []string) []got {
 	const workers = 64
 	all := make([]got, len(keys))
-	var next atomic.Int64 // the place of the next key that no worker has taken
+	var next atomic.Int64 // the index of the next key that no worker has taken
 	var busy sync.WaitGroup
 	for range min(workers, len(keys)) {
 		busy.Go(func() {
@@ -156,7 +156,7 @@ func (s *Store) getAll(ctx context.Context, keys []string) []got {
 	return all
 }
 
-// get returns what the connected server has for a cell, and its data version.
+// get returns a cell as the connected server has it, and its data version.
 func (s *Store) get(key string) (stores.Cell, int32, error) {
 	text, stat, err := s.conn.Get(s.path(key))
 	if errors.Is(err, zk.ErrNoNode) {
@@ -173,8 +173,8 @@ func (s *Store) get(key string) (stores.Cell, int32, error) {
 // to the znode of the namespace, which takes a majority of the servers, and then reads
 // from a server that has seen this write.
 //
-// The driver's Sync would be no substitute: a leader answers it alone, even one that
-// has been deposed and does not yet know.
+// The driver's Sync would not do: the leader answers it alone, even a deposed leader
+// that does not know yet.
 func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 	err := stores.CheckKey(key)
 	var cell stores.Cell
@@ -190,11 +190,11 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 	return cell, nil
 }
 
-// latest returns a cell that no server has an older state of, and its data version.
+// latest returns the latest state of a cell, and its data version.
 func (s *Store) latest(ctx context.Context, key string) (stores.Cell, int32, error) {
 	_, err := s.conn.Set(s.root, nil, -1)
 	if errors.Is(err, zk.ErrNoNode) {
-		return stores.Cell{Key: key}, 0, nil // a majority finds that there is no namespace
+		return stores.Cell{Key: key}, 0, nil // a majority agrees that there is no namespace
 	}
 	if err == nil {
 		err = ctx.Err() // if the caller has gone
@@ -205,7 +205,7 @@ func (s *Store) latest(ctx context.Context, key string) (stores.Cell, int32, err
 	return s.get(key)
 }
 
-// Swap replaces the value of a cell if it has that version. A cell that is not there yet
+// Swap replaces the value of a cell if it has that version. A new cell
 // takes one round trip, and the first one in a namespace makes the znodes above. Any
 // other takes two: the first compares the version, and the second writes on the condition
 // that the znode's data version is that of the first. The data version alone would not
@@ -244,15 +244,15 @@ func (s *Store) swap(ctx context.Context, key string, version uint64, text []byt
 	if cell.Version != version {
 		return stores.ErrConflict
 	}
-	if at == -1 { // which the driver takes for any version
-		return errors.New("the znode was written 2³²-1 times, and can be written no more")
+	if at == -1 { // to the driver, -1 means any version
+		return errors.New("the znode was written 2³²-1 times, and cannot be written any more")
 	}
 	_, err = s.conn.Set(s.path(key), text, at)
 	return err
 }
 
-// create makes a znode, and those above it that are missing. It asks for the latter
-// only when told so, because it may have no right to.
+// create makes a znode and its missing parents. It makes a parent only when the server
+// says that it is missing, because the user may have no right to make it.
 func (s *Store) create(ctx context.Context, name string, value []byte) error {
 	_, err := s.conn.Create(name, value, zk.FlagPersistent, s.acl)
 	if !errors.Is(err, zk.ErrNoNode) || path.Dir(name) == "/" {
@@ -270,19 +270,19 @@ func (s *Store) create(ctx context.Context, name string, value []byte) error {
 	return err
 }
 
-// errDeleted is not zk.ErrNoNode, which Swap takes for a conflict.
+// errDeleted stands for a zk.ErrNoNode that is no conflict: Swap would report one.
 var errDeleted = errors.New("the znode above it was deleted as soon as it was made")
 
 func (s *Store) path(key string) string { return s.root + "/" + strings.ReplaceAll(key, "/", "+") }
 
-// unspoken discards what the driver logs: each lost connection. The errors of the methods
-// tell them.
+// unspoken discards the driver's log of lost connections. The errors of the methods report
+// them.
 type unspoken struct{}
 
 func (unspoken) Printf(string, ...any) {}
 
 // servers offers the servers of a URL in turn, as the driver's own HostProvider does,
-// but by name, so that one that comes back with another address is found, and that TLS
+// but by name. So a server that returns with another address is found, and TLS
 // can check the name.
 type servers struct {
 	mu         sync.Mutex

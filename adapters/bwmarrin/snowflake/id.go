@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// ID is a Snowflake ID. Its forms are those of the original package. Those of
-// snowflake.ID, to which it converts, are others: the two have different alphabets for
-// base 32 and base 58, and cannot read each other's.
+// ID is a Snowflake ID. Its forms are those of the original package. It converts to
+// snowflake.ID, whose forms differ: the two types have different alphabets for base 32 and
+// base 58, and cannot read each other's texts.
 type ID int64
 
 // Int64 returns the ID as a plain integer.
@@ -62,7 +62,7 @@ func ParseBase32(b []byte) (ID, error) {
 }
 
 // ErrInvalidBase58 is returned by [ParseBase58] for a text that it cannot read.
-var ErrInvalidBase58 = errors.New("invalid base 58: want 1 to 11 digits and letters but for 0, O, I and l, 64 bits at most")
+var ErrInvalidBase58 = errors.New("invalid base 58: want 1 to 11 digits and letters except 0, O, I and l, 64 bits at most")
 
 // Base58 returns the ID in the alphabet that Flickr uses, lower case before upper case,
 // without padding: at most 11 characters.

@@ -6,15 +6,15 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// The layout of IDs. Set these before anything else of this package is used, or leave
-// them as they are, which is Twitter's layout. They must not change while other
+// The layout of IDs. Set these before any other use of this package, or leave them
+// unchanged, which is Twitter's layout. They must not change while other
 // goroutines use the package, nor once IDs have been stored.
 var (
 	// Epoch is the instant from which IDs count time, in milliseconds since 1970.
 	Epoch int64 = 1288834974657
 
-	// NodeBits is the width of the node number. The time has what NodeBits and StepBits
-	// leave of 63 bits: 41 bits, 69 years, if they sum to 22.
+	// NodeBits is the width of the node number. The time has the rest of 63 bits
+	// after NodeBits and StepBits: 41 bits, 69 years, if they sum to 22.
 	NodeBits uint8 = 10
 
 	// StepBits is the width of the number within a node's millisecond.

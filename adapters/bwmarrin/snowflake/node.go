@@ -43,8 +43,8 @@ var (
 )
 
 // NewNode returns a node with a number of the caller's choice, 0 to 1023 unless
-// [NodeBits] was changed. Give every process that runs at the same time a number of its
-// own. Start a process again only with a clock later than its last ID: no state is kept.
+// [NodeBits] was changed. Give every process that runs at the same time its own
+// number. Start a process again only with a clock later than its last ID: no state is kept.
 // [NewLeasedNode] needs neither.
 //
 // All nodes of one number in the process share their sequence.
@@ -67,9 +67,9 @@ func NewNode(node int64) (*Node, error) {
 	return &Node{gen: gen}, nil
 }
 
-// NewLeasedNode returns a node whose number and time are granted by a store, so that its
-// IDs are unique whatever any clock does, across restarts and all processes that use the
-// store:
+// NewLeasedNode returns a node whose number and time are granted by a store, so its
+// IDs are unique across restarts and all processes that use the store, whatever the clocks
+// do:
 //
 //	keeper, err := lease.Claim(ctx, store, lease.WithLayout(snowflake.Layout()))
 //	…
@@ -91,14 +91,15 @@ func NewLeasedNode(keeper *lease.Keeper) (*Node, error) {
 }
 
 // Generate issues one ID. It waits while the present millisecond is full; while the lease
-// has no grant, which happens when its store has been away for two thirds of the lease's
+// has no grant, which happens after an outage of its store of two thirds of the lease's
 // window; and while the clock is more than an hour behind the grant. Callers that cannot
 // wait so long use [Node.GenerateContext].
 //
 // It panics with an error when no ID can be issued any more: after [Node.Close]; after the
 // end of the layout's time, which is in the year 2080 by default; and when the lease is
 // lost for good, because another process claimed the node number that lease.WithNode asked
-// for. The original has no error to return, and any number would be in use.
+// for. Generate has no error result, as in the original, and any returned number could be
+// in use.
 func (n *Node) Generate() ID {
 	id, err := n.gen.Next()
 	if err != nil {
@@ -118,9 +119,9 @@ func (n *Node) GenerateContext(ctx context.Context) (ID, error) {
 // and for IDs of type snowflake.ID. Do not close it; close the node.
 func (n *Node) Generator() *generator.Generator { return n.gen }
 
-// Close gives the lease back and ends the node, whose [Node.Generate] panics from then
-// on. Its error is that of [generator.Generator.Close]. A node without a lease has nothing
-// to give back: Close does nothing, and the node goes on.
+// Close releases the lease and ends the node: [Node.Generate] panics from then on. The
+// error is that of [generator.Generator.Close]. For a node without a lease Close does
+// nothing, and the node can still be used.
 func (n *Node) Close() error {
 	if !n.leased {
 		return nil
