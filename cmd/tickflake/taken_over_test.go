@@ -109,5 +109,5 @@ func TestServerGoesAway(t *testing.T) {
 	out := &eventWriter{failingWriter{1 << 30, nil}, sync.OnceFunc(func() { s.Shutdown(); s.WaitForShutdown() })}
 	code := run(context.Background(), []string{"generate", "--count", "1000000000", "--layout", "41/10/6", "--window", "300ms", "--timeout", "2s", "--store", s.ClientURL()}, strings.NewReader(""), out, &stderr)
 	assert.Equal(t, 1, code)
-	assert.Regexp(t, `(?s)^(time=[^\n]*\n)*time=[^\n]* msg="lease: not extended yet".*\ntickflake: grant of node \d+ ended at .*gave up after 2s \(--timeout\).*store does not answer.*IDs written\n$`, stderr.String())
+	assert.Regexp(t, `(?s)^(time=[^\n]*\n)*time=[^\n]* msg="lease: not extended yet".*\ntickflake: gave up after 2s \(--timeout\): grant of node \d+ ended at .*store does not answer.*IDs written\n$`, stderr.String())
 }
