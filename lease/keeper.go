@@ -121,7 +121,8 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err == nil || !mayPass(err) {
 			return err
 		}
-		if before != nil && ctx.Err() != nil {
+		if before != nil && over(ctx) {
+			<-ctx.Done()              // its timer may be late
 			return ended(before, ctx) // it says more than the error of the last, interrupted try
 		}
 		if _, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
@@ -157,6 +158,13 @@ func mayPass(err error) bool {
 	}
 	var full *NoFreeNodeError
 	return errors.As(err, &full) || errors.Is(err, ErrHeld) || errors.Is(err, ErrStore) || errors.Is(err, ErrStoreWentBack) || errors.Is(err, stores.ErrConflict)
+}
+
+// over reports whether ctx has ended, or its deadline has passed by the clock: an operation
+// of the store may have noticed that before the timer of ctx.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // ended adds to err that ctx has ended.

@@ -147,7 +147,7 @@ func TestOtherLayoutIsRefused(t *testing.T) {
 	before := inspect(t, state)
 	got := tickflake("generate", "--layout", "twitter", "--store", state)
 	assert.Equal(t, 1, got.code)
-	assert.Truef(t, matches("tickflake: store holds cells for the layout *epoch=2025-01-01T00:00:00Z*, and not for *epoch=2010-11-04T01:42:54.657Z*: use that layout, or, for IDs that meet none of those, another namespace\n", got.err), got.err)
+	assert.Truef(t, matches("tickflake: store holds cells for the layout *epoch=2025-01-01T00:00:00Z*, and not for *epoch=2010-11-04T01:42:54.657Z*: use that layout, or, for IDs that never meet those, another namespace\n", got.err), got.err)
 	assert.Equal(t, before, inspect(t, state))
 
 	require.Zero(t, tickflake("generate", "--layout", "twitter", "--store", "file:"+state+"?namespace=birds").code)
