@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/window"
-	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -17,7 +17,8 @@ var ErrNotGranted = errors.New("no time granted")
 
 // GrantError reports that the grant of the generator's lease is used up or expired, and
 // that there is no further one. The generator issues IDs again as soon as there is a
-// grant: restart nothing, unless the error wraps [lease.ErrLost].
+// grant: restart nothing, unless the error wraps [lease.ErrLost]. A caller decides by Kind
+// whether to retry.
 type GrantError struct {
 	Node   int64         // the node number that was held
 	Limit  time.Time     // where the grant ended
@@ -61,6 +62,10 @@ func (e *GrantError) Unwrap() []error {
 // Is reports whether target is [ErrNotGranted].
 func (e *GrantError) Is(target error) bool { return target == ErrNotGranted }
 
+// Kind says what helps. [stores.Passing]: wait, as calls do by themselves. [stores.ToMend]:
+// such a call does not wait; an operator has to do what the message says.
+func (e *GrantError) Kind() stores.Kind { return stores.KindOf(e.Err) }
+
 // awaitGrant waits for a change of the window, in which no slot from front on is
 // granted. The caller looks at the window again after it.
 func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struct{}) error {
@@ -69,7 +74,7 @@ func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struc
 	if _, ok := c.ctx.Deadline(); ok {
 		patience = math.MaxInt64
 	}
-	if c.waited >= patience || errors.Is(g.window.Err(), lease.ErrLost) {
+	if c.waited >= patience || stores.KindOf(g.window.Err()) == stores.ToMend {
 		return c.notGranted(g, front, nil)
 	}
 	c.waitFor(g, changed, min(patience-c.waited, coarseWait))

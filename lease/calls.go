@@ -136,7 +136,7 @@ func (k *Keeper) damaged(node int64, err error) {
 		clear(k.bad)
 	}
 	k.bad[node] = damagedError(node, err)
-	k.log.Error("lease: "+k.bad[node].Error(), "node", node)
+	k.log.Error("lease: "+k.bad[node].Error(), "node", node, kindAttr(err))
 }
 
 const maxDamaged = 64

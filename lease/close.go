@@ -45,7 +45,7 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 	}
 	err := k.work(ctx)
 	if err != nil {
-		k.log.Warn("lease: not released", "node", node, "err", err)
+		k.log.Warn("lease: not released", "node", node, kindAttr(err), "err", err)
 		return &wrapped{
 			text: fmt.Sprintf("%v: %d stays taken for a while: %s", ErrNotReleased, node, oneLine(err)),
 			errs: []error{ErrNotReleased, err},
@@ -72,8 +72,8 @@ func (k *Keeper) seal() {
 // over from the original.
 //
 // Call it before the first ID is issued after the restore. It returns when there is a new
-// grant. If ctx has a deadline, a claim that fails is tried again until ctx ends; the
-// error is that of [Claim]. After an error nothing is granted, and the Keeper keeps trying. A ctx
+// grant. If ctx has a deadline, a claim that fails is tried again until ctx ends, unless its
+// error is of the kind [stores.ToMend]; the error is that of [Claim]. After an error nothing is granted, and the Keeper keeps trying. A ctx
 // that is nil counts as [context.Background].
 func (k *Keeper) Restored(ctx context.Context) error {
 	if ctx == nil {

@@ -17,7 +17,8 @@
 //     of a process that has died.
 //   - [Reserve]: keeps node numbers for systems that do not use the store.
 //   - [Keeper.Restored]: for a process whose memory was restored or cloned.
-//   - [NoFreeNodeError], [ErrStore], [ErrHeld], [ErrStoreWentBack]: the errors.
+//   - [NoFreeNodeError], [ErrStore], [ErrHeld]: the errors; [stores.KindOf] tells whether a
+//     retry helps.
 //
 // # How it works
 //
@@ -41,7 +42,7 @@
 // The store must be linearizable and durable, as [stores.Store] says. If it was restored
 // from a backup, or failed over to a replica that was behind, the processes with higher limits
 // than the store has now notice it at their next extension, stop using their grants, and
-// raise their cells again: [ErrStoreWentBack]. A process that starts later cannot notice it.
+// raise their cells again: [stores.ErrWentBack]. A process that starts later cannot notice it.
 //
 // The memory of a process must not be copied or rolled back, as by a fork or by restoring
 // a VM's snapshot beside its original, unless the copy calls [Keeper.Restored] before it

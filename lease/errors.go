@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // The sentinels that errors of this package wrap. The texts of the errors have the numbers.
@@ -17,23 +18,19 @@ var (
 	ErrBound = errors.New("lease is bound to another generator: claim one for each")
 	// ErrLost is wrapped by [Keeper.Err] if there will be no further grant, ever. A call
 	// that waits for a grant ends with it.
-	ErrLost = errors.New("lost for good")
+	ErrLost = stores.Refusal("lost for good")
 	// ErrHeld: the node number is held by another living process, or reserved. [Claim] tries
 	// again while its context has time left. If a process took the number over, the error
 	// wraps [ErrLost] as well.
 	ErrHeld = errors.New("node number is held")
 	// ErrSkew: the clock is far from the fleet's, and [WithFleetCheck] is strict.
-	ErrSkew = errors.New("clock is far from the fleet's")
-	// ErrStore: an operation of the store failed; the cause is wrapped. A write may have
-	// taken effect all the same; a Keeper finds that out by itself.
-	ErrStore = errors.New("store does not answer")
-	// ErrStoreWentBack: a cell that this process held is gone, or its limit is lower than
-	// the store had acknowledged: the store was restored from a backup, or failed over to a
-	// replica that was behind. IDs of the time that it lost may have been issued twice by
-	// processes that started since.
-	ErrStoreWentBack = errors.New("store went back")
+	ErrSkew = stores.Refusal("clock is far from the fleet's")
+	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
+	// tells whether the store refused it. A write may have taken effect all the same; a
+	// Keeper finds that out by itself.
+	ErrStore = errors.New("store failed")
 	// ErrEndOfTime: no node number has ticks left before the end of the layout's time.
-	ErrEndOfTime = errors.New("no time is left in the layout")
+	ErrEndOfTime = stores.Refusal("no time is left in the layout")
 	// ErrNotReleased: a lease was closed, and its release failed. The node number stays held
 	// until it expires. There is no other effect.
 	ErrNotReleased = errors.New("node number was not released")
@@ -52,6 +49,9 @@ func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
 
 // Unwrap returns why the value is refused.
 func (e *OptionError) Unwrap() error { return e.Err }
+
+// Is reports whether target is [stores.ErrRefused].
+func (e *OptionError) Is(target error) bool { return target == stores.ErrRefused }
 
 // NoFreeNodeError reports that every node number is held. A caller decides by Soonest
 // whether to wait, and by Held and Nodes whether the layout is too small for the fleet.
@@ -78,6 +78,9 @@ func (e *LayoutMismatchError) Error() string {
 	return fmt.Sprintf("store holds cells for the layout %s, and not for %s: use that layout, or, for IDs that never meet those, another namespace", e.Theirs, e.Ours)
 }
 
+// Is reports whether target is [stores.ErrRefused].
+func (e *LayoutMismatchError) Is(target error) bool { return target == stores.ErrRefused }
+
 // storeError is an operation of the store that failed. It wraps ErrStore.
 type storeError struct {
 	op, key string
@@ -90,7 +93,11 @@ func (e *storeError) Error() string {
 	if !e.since.IsZero() {
 		since = " since " + e.since.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%v%s: %s %s: %s", ErrStore, since, e.op, e.key, oneLine(e.err))
+	problem := "store does not answer"
+	if stores.KindOf(e.err) == stores.ToMend {
+		problem = "store refuses"
+	}
+	return fmt.Sprintf("%s%s: %s %s: %s", problem, since, e.op, e.key, oneLine(e.err))
 }
 
 func (e *storeError) Unwrap() []error { return []error{ErrStore, e.err} }

@@ -2,8 +2,11 @@ package lease
 
 import (
 	"cmp"
+	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/tickflake/tickflake/stores"
 )
 
 // Stats has the counts of a [Keeper] since it was made, and its present grant.
@@ -13,7 +16,7 @@ type Stats struct {
 	Conflicts  uint64 // node numbers lost to other processes
 	Releases   uint64 // node numbers released
 	Failures   uint64 // operations of the store that failed, and cells that could not be read
-	WentBack   uint64 // times that the store had lost acknowledged writes: [ErrStoreWentBack]
+	WentBack   uint64 // times that the store had lost acknowledged writes: [stores.ErrWentBack]
 	// Skew is how far this process's clock was ahead of the fleet's at the last
 	// claim. It is estimated from the others' grants, to about a third of a window, and 0
 	// if there were no others. The grants of crashed processes can be far from any clock,
@@ -62,10 +65,13 @@ func (k *Keeper) Stats() Stats {
 // failed notes a failure, and returns when to try again.
 func (k *Keeper) failed(err error) time.Duration {
 	k.setErr(err)
-	if k.failures++; k.failures == 1 && k.lost == nil {
+	if k.failures++; k.failures == 1 {
 		k.since = k.clock.Now()
+	}
+	if kind := stores.KindOf(err); (k.failures == 1 || kind != k.kind) && k.lost == nil {
+		k.kind = kind
 		used := k.granted()
-		k.log.Warn("lease: not extended yet", "node", used.Node, "good until", k.time(used.To), "err", err)
+		k.log.Warn("lease: not extended yet", "node", used.Node, "good until", k.time(used.To), kindAttr(err), "err", err)
 	}
 	pause := k.pause()
 	if k.failures < 10 {
@@ -82,8 +88,12 @@ func (k *Keeper) noteEnd(err error) {
 		return
 	}
 	k.ended = used
-	k.log.Error("lease: grant ended", "node", used.Node, "at", k.time(used.To), "err", cmp.Or(err, k.Err()))
+	err = cmp.Or(err, k.Err())
+	k.log.Error("lease: grant ended", "node", used.Node, "at", k.time(used.To), kindAttr(err), "err", err)
 }
+
+// kindAttr tells the kind of an error in a log line.
+func kindAttr(err error) slog.Attr { return slog.String("kind", stores.KindOf(err).String()) }
 
 // recovered notes that the store has acknowledged a grant.
 func (k *Keeper) recovered() {

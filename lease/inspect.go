@@ -62,8 +62,8 @@ type Holding struct {
 // the cells that were not released, one after the other, and unlocks each at once. The
 // lock fails if the holder is alive, and disturbs no process. If it succeeds, a process
 // that claims at the same moment takes another number, or, if its number is pinned,
-// finds it held, and tries again if its context has a deadline. On other stores a
-// number counts as Held until a Window after its Limit.
+// finds it held, and tries again if its context has a deadline. On other stores, and in a
+// directory that may only be read, a number counts as Held until a Window after its Limit.
 func Inspect(ctx context.Context, store stores.Store) ([]Holding, error) {
 	if err := checkArguments("Inspect", ctx, store); err != nil {
 		return nil, err
@@ -223,10 +223,16 @@ func inspect(ctx context.Context, store stores.Store, node int64, cell stores.Ce
 		case err == nil:
 			unlock()
 			h.State = Expired
-		case !errors.Is(err, stores.ErrLocked):
+		case errors.Is(err, stores.ErrLocked):
+		case errors.Is(err, stores.ErrDamaged):
+			return broken(err)
+		case stores.KindOf(err) == stores.ToMend: // a lock takes the right to write
+			locks = false
+		default:
 			return Holding{}, &storeError{op: "lock", key: cell.Key, err: err}
 		}
-	} else if r.Limit < t.end() && t.time(r.Limit+r.Window).Before(now()) {
+	}
+	if !locks && r.Limit < t.end() && t.time(r.Limit+r.Window).Before(now()) {
 		h.State = Expired
 	}
 	if h.State == Held && (locks || h.Limit.After(now())) {

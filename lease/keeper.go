@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +58,7 @@ type Keeper struct {
 	retry    time.Duration // elapsed time before which there is no call of the store
 	failures int           // in a row
 	since    time.Time     // of the first of them
+	kind     stores.Kind   // of the last of them
 
 	// state guards the fields below, for callers that must not wait for the turn.
 	state    sync.Mutex
@@ -73,7 +73,8 @@ type Keeper struct {
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
-// then also wraps that of ctx.
+// then also wraps that of ctx. If the store refuses, and with every other error of the
+// kind [stores.ToMend], Claim fails at once.
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
@@ -128,8 +129,8 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if _, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
 			return err
 		}
-		if before == nil && ctx.Err() == nil {
-			k.log.Info("lease: waiting for a node number", "err", err)
+		if (before == nil || stores.KindOf(before) != stores.KindOf(err)) && ctx.Err() == nil {
+			k.log.Info("lease: waiting for a node number", kindAttr(err), "err", err)
 		}
 		before = err
 		select {
@@ -153,11 +154,11 @@ func (k *Keeper) tryClaim(ctx context.Context) error {
 
 // mayPass reports whether waiting may help against err.
 func mayPass(err error) bool {
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrLost) {
+	if stores.KindOf(err) == stores.ToMend {
 		return false
 	}
 	var full *NoFreeNodeError
-	return errors.As(err, &full) || errors.Is(err, ErrHeld) || errors.Is(err, ErrStore) || errors.Is(err, ErrStoreWentBack) || errors.Is(err, stores.ErrConflict)
+	return errors.As(err, &full) || errors.Is(err, ErrHeld) || errors.Is(err, ErrStore) || errors.Is(err, stores.ErrWentBack) || errors.Is(err, stores.ErrConflict)
 }
 
 // over reports whether ctx has ended, or its deadline has passed by the clock: an operation
@@ -337,7 +338,7 @@ func (k *Keeper) Granted() (floor, limit time.Time) {
 
 // Err returns why the last extension that was due failed, or nil. It wraps
 // [ErrStore], [ErrHeld] and [ErrLost] if the node number of [WithNode] was taken,
-// [ErrStoreWentBack], or [ErrClosed]. Unless it is ErrStoreWentBack, the rest of the
+// [stores.ErrWentBack], or [ErrClosed]. Unless it is ErrWentBack, the rest of the
 // grant, up to the limit of [Keeper.Granted], can still be used.
 func (k *Keeper) Err() error {
 	k.state.Lock()

@@ -303,9 +303,9 @@ func (k *Keeper) wentBack(d protocol.Decision) (again bool, err error) {
 		found = fmt.Sprintf("its limit is %s (tick %d)", k.time(d.Record.Limit).Format(timeFormat), d.Record.Limit)
 	}
 	err = fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: it was restored from a backup, or failed over to a replica that was behind. The lost time may have been granted twice; look for duplicate IDs from before that limit",
-		ErrStoreWentBack, h.Node, k.time(h.Limit).Format(timeFormat), h.Limit, found)
-	k.log.Error("lease: "+err.Error(), "node", h.Node)
-	k.failures, k.since = k.failures+1, k.clock.Now() // this failure is logged
+		stores.ErrWentBack, h.Node, k.time(h.Limit).Format(timeFormat), h.Limit, found)
+	k.log.Error("lease: "+err.Error(), "node", h.Node, kindAttr(err))
+	k.failures, k.since, k.kind = k.failures+1, k.clock.Now(), stores.Loss // this failure is logged
 	if k.closed {
 		return true, nil // the next round raises the cell, without a holder
 	}

@@ -96,7 +96,8 @@ func (k *Keeper) settle(ctx context.Context) {
 		skew, nodes := k.skewOf(living)
 		k.counters.skew.Store(int64(skew))
 		if k.far(skew, living) {
-			k.log.Warn("lease: " + k.skewError(skew, nodes).Error())
+			err := k.skewError(skew, nodes)
+			k.log.Warn("lease: "+err.Error(), kindAttr(err))
 		}
 	}
 	if len(living) > 0 || d.asked == 3 {

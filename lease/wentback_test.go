@@ -12,6 +12,7 @@ import (
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -55,13 +56,13 @@ func TestStoreWentBack(t *testing.T) {
 			}
 			clock.Advance(lease.DefaultWindow / 3)
 			k.Poll(t.Context())
-			require.ErrorIs(t, k.Err(), lease.ErrStoreWentBack)
+			require.ErrorIs(t, k.Err(), stores.ErrWentBack)
 			require.NotContains(t, k.Err().Error(), "\n")
 			require.EqualValues(t, 1, k.Stats().WentBack)
 			require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("level=ERROR")), "%s", log.String())
 			_, err = gen.Next()
 			require.ErrorIs(t, err, generator.ErrNotGranted, "what is left of the grant is not used")
-			require.ErrorIs(t, err, lease.ErrStoreWentBack)
+			require.ErrorIs(t, err, stores.ErrWentBack)
 
 			clock.Advance(time.Second)
 			k.Poll(t.Context())
@@ -116,7 +117,7 @@ func TestClaimsAboveAllThatWasSeen(t *testing.T) {
 	}
 	clock.Advance(lease.DefaultWindow / 2)
 	k.Poll(t.Context())
-	require.ErrorIs(t, k.Err(), lease.ErrStoreWentBack)
+	require.ErrorIs(t, k.Err(), stores.ErrWentBack)
 	clock.Advance(time.Second)
 	k.Poll(t.Context())
 	from, _ := k.Granted()

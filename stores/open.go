@@ -84,8 +84,8 @@ const (
 //
 // While the server does not answer, Open tries again until the deadline of ctx. Without
 // one, it tries once, for at most ten seconds. Then the error is that of the last attempt
-// that had one of its own, and wraps that of ctx if ctx has ended. An error that wraps
-// [ErrDenied] ends Open at once. The error of a URL that names no store is a [*URLError].
+// that had one of its own, and wraps that of ctx if ctx has ended. An error of another
+// [Kind] than Passing ends Open at once. The error of a URL that names no store is a [*URLError].
 func Open(ctx context.Context, url string) (Store, error) {
 	if ctx == nil {
 		return nil, errors.New("context is nil: give context.Background() if there is none")
@@ -132,7 +132,7 @@ func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 	var last error // the last one that ctx has not caused
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		promises, err := CheckDurability(ctx, store)
-		if err == nil || !again || errors.Is(err, ErrDenied) {
+		if err == nil || !again || KindOf(err) != Passing {
 			return promises, err
 		}
 		if last == nil || contextError(ctx) == nil {
@@ -236,10 +236,6 @@ func cutConsent(scheme, url string) (rest string, allowed bool, err error) {
 	return url[:at+1] + strings.Join(others, "&"), allowed, nil
 }
 
-// ErrDenied is wrapped by the error of a server that refuses the user, the password or a
-// right that a Store needs. [Open] does not try again after it.
-var ErrDenied = errors.New("the server denies access")
-
 // ErrForgets is wrapped by the error of [Open] for a store that forgets acknowledged
 // writes: see the field Forgets of [Durability].
-var ErrForgets = errors.New("the store forgets acknowledged writes")
+var ErrForgets = Refusal("the store forgets acknowledged writes")

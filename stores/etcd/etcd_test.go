@@ -262,14 +262,14 @@ func TestAuth(t *testing.T) {
 	if _, err := swapCell(ctx, other, stores.Cell{Key: "node/0000001"}, nil); err == nil || errors.Is(err, stores.ErrConflict) || strings.Contains(err.Error(), password) {
 		t.Errorf("Swap without the right: %v", err)
 	}
-	if _, err := stores.Open(ctx, "etcd://"+addr); !errors.Is(err, stores.ErrDenied) {
+	if _, err := stores.Open(ctx, "etcd://"+addr); !errors.Is(err, stores.ErrRefused) {
 		t.Errorf("Open without a user: %v", err)
 	}
-	if _, err := stores.Open(ctx, "etcd://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=other"); !errors.Is(err, stores.ErrDenied) {
+	if _, err := stores.Open(ctx, "etcd://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=other"); !errors.Is(err, stores.ErrRefused) {
 		t.Errorf("Open without the right: %v", err)
 	}
 	_, err = Open(ctx, "etcd://flake:wrong-secret@"+addr)
-	if !errors.Is(err, stores.ErrDenied) || !strings.Contains(err.Error(), "etcd at "+addr+": open: ") || strings.Contains(err.Error(), "wrong-secret") {
+	if !errors.Is(err, stores.ErrRefused) || !strings.Contains(err.Error(), "etcd at "+addr+": open: ") || strings.Contains(err.Error(), "wrong-secret") {
 		t.Errorf("Open with a wrong password: %v", err)
 	}
 }

@@ -262,7 +262,7 @@ func testPasswordIsNotShown(t *testing.T, s *server) {
 		}
 		if strings.Contains(want, "denied") {
 			_, err := stores.Open(within(t), rawURL)
-			assert.ErrorIs(t, err, stores.ErrDenied, rawURL)
+			assert.ErrorIs(t, err, stores.ErrRefused, rawURL)
 		}
 	}
 }

@@ -309,7 +309,7 @@ func TestRights(t *testing.T) {
 		t.Errorf("Swap without the right: %v", err)
 	}
 	_, err = Open(ctx, "nats://flake:wrong-secret@"+addr)
-	if !errors.Is(err, stores.ErrDenied) || !strings.Contains(err.Error(), "nats at "+addr+": open: ") || strings.Contains(err.Error(), "wrong-secret") {
+	if !errors.Is(err, stores.ErrRefused) || !strings.Contains(err.Error(), "nats at "+addr+": open: ") || strings.Contains(err.Error(), "wrong-secret") {
 		t.Errorf("Open with a wrong password: %v", err)
 	}
 }

@@ -358,7 +358,7 @@ func TestPasswordIsNotShown(t *testing.T) {
 		}
 		if want == "password authentication failed" {
 			_, err := stores.Open(within(t), rawURL)
-			assert.ErrorIs(t, err, stores.ErrDenied, rawURL)
+			assert.ErrorIs(t, err, stores.ErrRefused, rawURL)
 		}
 	}
 }

@@ -200,7 +200,7 @@ func TestOpenIsDenied(t *testing.T) {
 	for _, rawURL := range []string{wrong.String(), "redis://" + s.addr, strings.Replace(s.url(), "//default", "//weak", 1)} {
 		ctx := within(t)
 		_, err := stores.Open(ctx, rawURL)
-		assert.ErrorIs(t, err, stores.ErrDenied)
+		assert.ErrorIs(t, err, stores.ErrRefused)
 		assert.NoError(t, ctx.Err())
 	}
 }

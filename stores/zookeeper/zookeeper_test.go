@@ -153,8 +153,8 @@ func TestAuth(t *testing.T) {
 				t.Errorf("%v, want zk.ErrNoAuth", err)
 			}
 		}
-		if _, err := stores.Open(ctx, url+"?namespace=fleet"); !errors.Is(err, stores.ErrDenied) {
-			t.Errorf("Open: %v, want stores.ErrDenied", err)
+		if _, err := stores.Open(ctx, url+"?namespace=fleet"); !errors.Is(err, stores.ErrRefused) {
+			t.Errorf("Open: %v, want stores.ErrRefused", err)
 		}
 	}
 }
