@@ -129,7 +129,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if _, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
 			return err
 		}
-		if (before == nil || stores.KindOf(before) != stores.KindOf(err)) && ctx.Err() == nil {
+		if before == nil && ctx.Err() == nil {
 			k.log.Info("lease: waiting for a node number", kindAttr(err), "err", err)
 		}
 		before = err

@@ -14,7 +14,7 @@ import (
 // ErrUnfit is wrapped by the error for a directory that cannot keep cells safely: it
 // belongs to another user, others may write to it, it is not a directory, or it cannot be
 // made or read. The text says what to do.
-var ErrUnfit = errors.New("not fit for cells")
+var ErrUnfit = stores.Refusal("not fit for cells")
 
 func (s *Store) unfit(problem string, err error) error { return unfit(s.path, problem, err) }
 
@@ -39,18 +39,20 @@ func failedFile(op, path string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err // it would repeat the path
 	}
-	advice := ""
+	var advice error
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		advice = "; free some space"
+		advice = errors.New("free some space")
 	case errors.Is(err, syscall.EROFS):
-		advice = "; mount the file system for writing, or name another directory"
+		advice = stores.Refusal("mount the file system for writing, or name another directory")
 	case errors.Is(err, fs.ErrPermission):
-		advice = "; it must be readable and writable for the user that this process runs as"
+		advice = stores.Refusal("it must be readable and writable for the user that this process runs as")
 	case errors.Is(err, fs.ErrNotExist):
-		advice = "; was the directory removed while it was in use?"
+		advice = errors.New("was the directory removed while it was in use?")
+	default:
+		return fmt.Errorf("%s %s: %w", op, path, err)
 	}
-	return fmt.Errorf("%s %s: %w%s", op, path, err, advice)
+	return fmt.Errorf("%s %s: %w; %w", op, path, err, advice)
 }
 
 // ofCell returns the error of an operation on a file of a cell, and makes it a

@@ -28,16 +28,22 @@ func why(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ctx.Err(), message) // not %w twice: the driver would take gRPC's out
 }
 
-// denied makes the server's refusal of a user, a password or a right wrap
-// [stores.ErrDenied].
-func denied(err error) error {
-	refused, _ := errors.AsType[rpctypes.EtcdError](err)
-	switch refused {
+// refused makes the server's refusal wrap [stores.ErrRefused].
+func refused(err error) error {
+	answer, _ := errors.AsType[rpctypes.EtcdError](err)
+	switch answer {
 	case rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied:
-		return fmt.Errorf("%w: %w", stores.ErrDenied, err)
+		return fmt.Errorf("%w: %w", errCredentials, err)
+	case rpctypes.ErrNoSpace:
+		return fmt.Errorf("%w: %w", errNoSpace, err)
 	}
 	return err
 }
+
+var (
+	errCredentials = stores.Refusal("the server refuses the user, the password or a right: fix the URL, or grant the right that the package doc names")
+	errNoSpace     = stores.Refusal("the server is full and takes no writes: compact and defragment it, and disarm its alarm NOSPACE")
+)
 
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	// gRPC and the server, which knows the deadline, report the end of the context by their
@@ -50,5 +56,5 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	if ended != nil && !errors.Is(err, ended) && !errors.Is(err, stores.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	return stores.Failed(ctx, stores.At("etcd", s.endpoints()...), op, key, s.namespace, denied(err))
+	return stores.Failed(ctx, stores.At("etcd", s.endpoints()...), op, key, s.namespace, refused(err))
 }

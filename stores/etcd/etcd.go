@@ -108,7 +108,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	}
 	if err != nil {
 		end()
-		return nil, stores.OpenFailed(ctx, stores.At("etcd", u.Hosts...), denied(err))
+		return nil, stores.OpenFailed(ctx, stores.At("etcd", u.Hosts...), refused(err))
 	}
 	s, err := New(client, u.Namespace)
 	if err != nil {

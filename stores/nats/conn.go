@@ -3,12 +3,18 @@ package nats
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/tickflake/tickflake/stores"
 )
 
 // errLost ends a wait for an answer that cannot come any more.
 var errLost = errors.New("the connection to the server was lost before it answered")
+
+// lastError is the key of the connection's last error before an operation.
+type lastError struct{}
 
 // connected returns a context that also ends when the connection is lost. The driver
 // would wait until the caller's context ends, although the answer was lost with the
@@ -16,7 +22,7 @@ var errLost = errors.New("the connection to the server was lost before it answer
 func (s *Store) connected(ctx context.Context) (during context.Context, done func()) {
 	conn := s.client.Conn()
 	lost := conn.StatusChanged(natsgo.DISCONNECTED, natsgo.RECONNECTING, natsgo.CLOSED)
-	during, cancel := context.WithCancelCause(ctx)
+	during, cancel := context.WithCancelCause(context.WithValue(ctx, lastError{}, conn.LastError()))
 	go func() {
 		select {
 		case <-lost:
@@ -30,11 +36,20 @@ func (s *Store) connected(ctx context.Context) (during context.Context, done fun
 	}
 }
 
-// because returns errLost in place of err if the context of connected has ended because the
-// connection was lost.
-func because(during context.Context, err error) error {
-	if err != nil && context.Cause(during) == errLost && errors.Is(err, context.Canceled) {
-		return errLost
+// because returns the error of an operation, with the reason that only the connection
+// knows: it was lost, or the server refuses the user or a right. A server does not answer a
+// forbidden request; it reports the error to the connection.
+func (s *Store) because(during context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if context.Cause(during) == errLost && errors.Is(err, context.Canceled) {
+		err = errLost
+	}
+	conn := s.client.Conn()
+	last := conn.LastError()
+	if isNew := last != during.Value(lastError{}); refused(last) != last && (isNew || !conn.IsConnected()) && !errors.Is(err, stores.ErrConflict) {
+		err = fmt.Errorf("%w (the connection's last error: %w)", err, last)
 	}
 	return err
 }

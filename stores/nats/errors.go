@@ -6,15 +6,34 @@ import (
 	"fmt"
 
 	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tickflake/tickflake/stores"
 )
 
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	// A server does not answer a forbidden request; it reports the error to the
-	// connection.
-	if last := s.client.Conn().LastError(); errors.Is(err, context.DeadlineExceeded) && errors.Is(last, natsgo.ErrPermissionViolation) {
-		err = fmt.Errorf("%w (the connection's last error: %w)", err, last)
-	}
-	return stores.Failed(ctx, "nats", op, key, s.namespace, err)
+	return stores.Failed(ctx, "nats", op, key, s.namespace, refused(err))
 }
+
+// refused makes the server's refusal wrap [stores.ErrRefused].
+func refused(err error) error {
+	for refusal, why := range refusals {
+		if errors.Is(err, refusal) {
+			return fmt.Errorf("%w: %w", why, err)
+		}
+	}
+	return err
+}
+
+var (
+	errCredentials = stores.Refusal("the server refuses the user, the password or a right: fix the URL, or grant the rights that the package doc lists")
+	errNoStreams   = stores.Refusal("the server has no JetStream for this account: switch it on")
+	errNoBucket    = stores.Refusal("another program has a stream under the name of the bucket: use another namespace")
+
+	refusals = map[error]error{
+		natsgo.ErrAuthorization: errCredentials, natsgo.ErrAuthExpired: errCredentials, natsgo.ErrAuthRevoked: errCredentials,
+		natsgo.ErrAccountAuthExpired: errCredentials, natsgo.ErrPermissionViolation: errCredentials,
+		jetstream.ErrJetStreamNotEnabled: errNoStreams, jetstream.ErrJetStreamNotEnabledForAccount: errNoStreams,
+		jetstream.ErrBadBucket: errNoBucket,
+	}
+)

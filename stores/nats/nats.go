@@ -74,11 +74,11 @@ func (s *Store) list(ctx context.Context, from, to string, limit int) ([]stores.
 	defer done()
 	b, err := s.find(ctx, false)
 	if b == nil || err != nil {
-		return nil, because(ctx, err)
+		return nil, s.because(ctx, err)
 	}
 	watcher, err := b.kv.Watch(ctx, filter(from, to), jetstream.IgnoreDeletes())
 	if err != nil {
-		return nil, because(ctx, err)
+		return nil, s.because(ctx, err)
 	}
 	defer watcher.Stop() //nolint:errcheck // only frees what the watcher holds
 	texts := make(map[string][]byte)
@@ -95,7 +95,7 @@ func (s *Store) list(ctx context.Context, from, to string, limit int) ([]stores.
 				texts[key] = entry.Value()
 			}
 		case <-ctx.Done():
-			return nil, because(ctx, ctx.Err())
+			return nil, s.because(ctx, ctx.Err())
 		}
 	}
 	var cells []stores.Cell
@@ -160,13 +160,13 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 	defer done()
 	b, err := s.find(ctx, false)
 	if err != nil {
-		return stores.Cell{}, because(ctx, err)
+		return stores.Cell{}, s.because(ctx, err)
 	}
 	if b == nil {
 		return stores.Cell{Key: key}, nil
 	}
 	cell, _, err := b.latest(ctx, key)
-	return cell, because(ctx, err)
+	return cell, s.because(ctx, err)
 }
 
 // Swap replaces the value of a cell if it has that version. A new cell
@@ -198,7 +198,7 @@ func (s *Store) swap(ctx context.Context, key string, version uint64, text []byt
 	if isConflict(err) {
 		return fmt.Errorf("%w (%w)", stores.ErrConflict, err)
 	}
-	return because(ctx, err)
+	return s.because(ctx, err)
 }
 
 func (b *bucket) swap(ctx context.Context, key string, version uint64, text []byte) error {
@@ -243,7 +243,7 @@ func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 		return found, nil
 	}
 	if err != nil {
-		return stores.Durability{}, s.failed(outer, "ask", "settings", because(ctx, err))
+		return stores.Durability{}, s.failed(outer, "ask", "settings", s.because(ctx, err))
 	}
 	for _, problem := range unfit(stream.CachedInfo().Config) {
 		found.Forgets = append(found.Forgets, "bucket "+s.namespace+": "+problem)

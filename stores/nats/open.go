@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -47,11 +46,8 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	conn, err := connect(ctx, u, options)
-	if errors.Is(err, natsgo.ErrAuthorization) {
-		err = fmt.Errorf("%w: %w", stores.ErrDenied, err)
-	}
 	if err != nil {
-		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), err)
+		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), refused(err))
 	}
 	client, err := jetstream.New(conn)
 	if err != nil {
@@ -73,6 +69,8 @@ func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
 		natsgo.Name("tickflake"),
 		natsgo.MaxReconnects(-1),
 		natsgo.ReconnectWait(250 * time.Millisecond),
+		// An operator may mend the password or the user.
+		natsgo.IgnoreAuthErrorAbort(),
 		// A connection whose other end has vanished is closed after 15 s.
 		natsgo.PingInterval(5 * time.Second),
 		natsgo.MaxPingsOutstanding(2),

@@ -23,7 +23,7 @@ import (
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	promises, err := stores.Wait(ctx, func() (stores.Durability, error) { return s.durability(ctx) })
 	if err != nil {
-		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", denied(err))
+		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", refused(err))
 	}
 	return promises, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
@@ -283,7 +284,7 @@ const replicaTimeout = time.Second
 
 // failed returns the error of an operation.
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	return stores.Failed(ctx, s.engine(), op, key, s.namespace, denied(err))
+	return stores.Failed(ctx, s.engine(), op, key, s.namespace, refused(err))
 }
 
 // engine returns the name of the engine, and its servers if the client tells them.
@@ -297,11 +298,33 @@ func (s *Store) engine() string {
 	return "redis"
 }
 
-// denied makes the server's refusal of a user, a password or a command wrap
-// [stores.ErrDenied].
-func denied(err error) error {
-	if driver.IsAuthError(err) || driver.IsPermissionError(err) {
-		return fmt.Errorf("%w: %w", stores.ErrDenied, err)
+// refusals are the answers of the server that a retry does not change, by their first
+// word. Before the error of a command in a script, a server before 7 puts words of its own.
+var refusals = []struct {
+	answer string
+	advice error
+}{
+	{"NOAUTH ", errCredentials},
+	{"WRONGPASS ", errCredentials},
+	{"NOPERM ", errCredentials},
+	{"can't run this command", errCredentials}, // in a script
+	{"WRONGTYPE ", stores.Refusal("another program has data under the name of the cells: use another namespace")},
+	{"READONLY ", stores.Refusal("the server is a replica, which takes no writes: connect to the primary")},
+	{"ERR unknown command", stores.Refusal("the server has no scripts: use another server")},
+	{"ERR DB index is out of range", stores.Refusal("the server has no such database: use another number in the URL")},
+}
+
+var errCredentials = stores.Refusal("the server refuses the user, the password or a command: fix the URL, or allow the commands that the package doc lists")
+
+// refused makes the server's refusal wrap [stores.ErrRefused].
+func refused(err error) error {
+	if _, answered := errors.AsType[driver.Error](err); !answered {
+		return err
+	}
+	for _, r := range refusals {
+		if strings.Contains(err.Error(), r.answer) {
+			return fmt.Errorf("%w: %w", r.advice, err)
+		}
 	}
 	return err
 }

@@ -25,8 +25,9 @@ type Dialect struct {
 	guarded    bool             // insert and update do nothing in a session that commits nothing
 	noTable    func(error) bool // the error says that the table does not exist
 	duplicate  func(error) bool // the error of an insert says that there is such a row
-	denied     func(error) bool // the error says that the server refuses the user, or a right
 	rolledBack func(error) bool // the error says that another transaction was preferred, and nothing written
+
+	refused func(error) error // the refusal that the server's error stands for, or nil
 
 	durability func(ctx context.Context, db *sql.DB, table string) (stores.Durability, error)
 }

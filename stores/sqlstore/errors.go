@@ -1,15 +1,18 @@
 package sqlstore
 
-import "errors"
+import "github.com/tickflake/tickflake/stores"
 
 var (
 	// ErrNotPrimary is wrapped by the error of a Read that a standby or a read-only
-	// server has answered. Replicas are read-only.
-	ErrNotPrimary = errors.New("server is a standby or read-only, and its answer may be out of date: connect to the primary")
+	// server has answered, and of a Swap that it refused. Replicas are read-only.
+	ErrNotPrimary = stores.Refusal("server is a standby or read-only, and its answer may be out of date: connect to the primary")
 
 	// ErrAutocommit is wrapped by the error of a Read or Swap on a connection to
 	// MySQL or MariaDB whose autocommit is off. Nothing was written.
-	ErrAutocommit = errors.New("autocommit is off on this connection, so that nothing would be committed: switch it on in the driver's options or the server's settings")
+	ErrAutocommit = stores.Refusal("autocommit is off on this connection, so that nothing would be committed: switch it on in the driver's options or the server's settings")
+
+	errDenied = stores.Refusal("the server refuses the user, the password or a right: fix the URL, or grant the rights that the engine's package doc lists")
+	errOther  = stores.Refusal("the database does not exist, or the table is another program's, with other columns: give another name in the URL")
 )
 
 // The states of the session that a statement runs in.

@@ -44,6 +44,14 @@ func MySQL(number func(err error) uint16) Dialect {
 	is := func(want ...uint16) func(error) bool {
 		return func(err error) bool { return number != nil && slices.Contains(want, number(err)) }
 	}
+	// ER_HOST_NOT_PRIVILEGED; access denied to the database, the user, the table, the column,
+	// a right, and to a user without a password; a password that must be changed; a locked user
+	denied := is(1130, 1044, 1045, 1142, 1143, 1227, 1698, 1820, 1862, 3118, 4151)
+	// ER_OPTION_PREVENTS_STATEMENT, and a table, a transaction or a server that is read-only
+	readOnly := is(1290, 1036, 1792, 1836)
+	// ER_BAD_DB_ERROR; an unknown column, and one without a default; values that do not fit into
+	// a column; a view
+	other := is(1049, 1054, 1364, 1264, 1265, 1366, 1406, 1288, 1347, 1471)
 	return Dialect{
 		name: "mysql",
 		// In the default collation, names that differ in case or an accent are the same.
@@ -72,9 +80,17 @@ WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
 		noTable:    is(1146), // ER_NO_SUCH_TABLE
 		duplicate:  is(1062), // ER_DUP_ENTRY
 		rolledBack: is(1213), // ER_LOCK_DEADLOCK, and Galera's for a conflict between servers
-		// ER_HOST_NOT_PRIVILEGED, and access denied to the database, the user, the table, the
-		// column, a right, and to a user without a password
-		denied:     is(1130, 1044, 1045, 1142, 1143, 1227, 1698),
+		refused: func(err error) error {
+			switch {
+			case denied(err):
+				return errDenied
+			case readOnly(err):
+				return ErrNotPrimary
+			case other(err):
+				return errOther
+			}
+			return nil
+		},
 		durability: mysqlDurability,
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -56,16 +55,33 @@ WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.versi
 		state:     `SELECT ` + state,
 		noTable:   func(err error) bool { return sqlState(err) == "42P01" },
 		duplicate: func(error) bool { return false },
-		denied: func(err error) bool {
-			state := sqlState(err)
-			return strings.HasPrefix(state, "28") || state == "42501" // invalid authorization, insufficient privilege
-		},
 		rolledBack: func(err error) bool {
 			state := sqlState(err)
 			return state == "40001" || state == "40P01" // serialization failure, deadlock
 		},
+		refused:    postgresRefused,
 		durability: postgresDurability,
 	}
+}
+
+func postgresRefused(err error) error {
+	state := sqlState(err)
+	if len(state) != 5 {
+		return nil
+	}
+	switch {
+	case state == "42501", state[:2] == "28": // insufficient privilege, invalid authorization
+		return errDenied
+	case state == "25006": // read-only transaction
+		return ErrNotPrimary
+	}
+	switch state[:2] {
+	// A value that does not fit, a violated constraint, no such database or schema; and
+	// columns, types and kinds of table that do not fit the statement.
+	case "22", "23", "3D", "3F", "42":
+		return errOther
+	}
+	return nil
 }
 
 func sqlState(err error) string {

@@ -365,7 +365,7 @@ func (s *Store) whyNot(ctx context.Context) error {
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	promises, err := s.dialect.durability(ctx, s.db, s.table)
 	if err != nil {
-		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", s.denied(err))
+		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", s.refused(err))
 	}
 	return promises, nil
 }
@@ -374,13 +374,13 @@ func (s *Store) engine() string { return s.dialect.name + " table " + s.table }
 
 // failed returns the error of an operation.
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	return stores.Failed(ctx, s.engine(), op, key, s.namespace, s.denied(err))
+	return stores.Failed(ctx, s.engine(), op, key, s.namespace, s.refused(err))
 }
 
-// denied makes the server's refusal of a user or a right wrap [stores.ErrDenied].
-func (s *Store) denied(err error) error {
-	if s.dialect.denied(err) {
-		err = fmt.Errorf("%w: %w", stores.ErrDenied, err)
+// refused makes the server's refusal wrap [stores.ErrRefused].
+func (s *Store) refused(err error) error {
+	if why := s.dialect.refused(err); why != nil {
+		err = fmt.Errorf("%w: %w", why, err)
 	}
 	return err
 }

@@ -1,0 +1,228 @@
+package lease_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// answering is a store that answers with an error, and counts its calls.
+type answering struct {
+	stores.Store
+	err   error // nil: it works
+	calls int
+}
+
+func (s *answering) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	if s.calls++; s.err != nil {
+		return nil, s.err
+	}
+	return s.Store.List(ctx, from, to, limit)
+}
+
+func (s *answering) Read(ctx context.Context, key string) (stores.Cell, error) {
+	if s.calls++; s.err != nil {
+		return stores.Cell{}, s.err
+	}
+	return s.Store.Read(ctx, key)
+}
+
+func (s *answering) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	if s.calls++; s.err != nil {
+		return 0, s.err
+	}
+	return s.Store.Swap(ctx, key, version, value)
+}
+
+var (
+	errRefused = fmt.Errorf("%w: WRONGTYPE", stores.Refusal("use another namespace"))
+	errAway    = errors.New("connection refused")
+)
+
+// A claim ends at once if the store refuses, however much time its context has.
+func TestRefusedClaimEndsAtOnce(t *testing.T) {
+	long, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	clock := clocktest.NewVirtual(noon)
+	for name, claim := range map[string]func(*answering) error{
+		"claim": func(s *answering) error {
+			s.err = errRefused
+			_, err := lease.Claim(long, s, quiet(clock)...)
+			return err
+		},
+		"restored": func(s *answering) error {
+			k := claim(t, s, clock)
+			t.Cleanup(func() { s.err = nil })
+			s.err, s.calls = errRefused, 0
+			return k.Restored(long)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &answering{Store: storetest.NewMemory()}
+			err := claim(s)
+			require.ErrorIs(t, err, stores.ErrRefused)
+			require.ErrorIs(t, err, lease.ErrStore)
+			require.EqualError(t, err, "store refuses: read layout: use another namespace: WRONGTYPE")
+			require.Equal(t, 1, s.calls)
+		})
+	}
+}
+
+// The log has a line for each kind of error in turn, and not one for each failure; the
+// keeper goes on trying, and goes on when the store is mended.
+func TestLogSaysTheKind(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := storetest.NewMemory()
+	s := &answering{Store: memory.Client()}
+	var log bytes.Buffer
+	k := claim(t, s, clock, logTo(&log))
+	gen, err := generator.New(generator.WithLease(k))
+	require.NoError(t, err)
+	fail := func(err error, times time.Duration) {
+		s.err = err
+		for range times {
+			clock.Advance(time.Second)
+			k.Poll(t.Context())
+		}
+	}
+	lines := func(message string) (kinds []string) {
+		for _, found := range regexp.MustCompile(`msg="lease: `+message+`.*? kind=("to mend"|\S+)`).FindAllStringSubmatch(log.String(), -1) {
+			kinds = append(kinds, strings.Trim(found[1], `"`))
+		}
+		return kinds
+	}
+	fail(errAway, 15)
+	fail(errRefused, 3)
+	fail(errAway, 3)
+	fail(errRefused, 20)
+	require.Equal(t, []string{"passing", "to mend", "passing", "to mend"}, lines("not extended yet"), "%s", log.String())
+	require.Equal(t, []string{"to mend"}, lines("grant ended"), "%s", log.String())
+	require.Contains(t, k.Err().Error(), "store refuses since ")
+	_, err = gen.Next()
+	granted, ok := errors.AsType[*generator.GrantError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, stores.ToMend, granted.Kind())
+	require.Zero(t, granted.Waited)
+
+	fail(nil, 2)
+	require.NoError(t, k.Err())
+	_, err = gen.Next()
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(log.String(), "lease: recovered"))
+
+	restore := memory.Snapshot()
+	fail(nil, 60)
+	restore()
+	fail(nil, 20)
+	require.Equal(t, []string{"loss"}, lines("store went back"), "%s", log.String())
+}
+
+// A claim that waits says why once, and not at each try.
+func TestWaitingClaimSaysTheKindOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ctx, stop := context.WithTimeout(ctx, time.Hour)
+	defer stop()
+	s := &answering{Store: storetest.NewMemory(), err: errAway}
+	var log bytes.Buffer
+	tries := 0
+	clock := monoclock.New()
+	_, err := lease.Claim(ctx, hook{s, func() {
+		if tries++; tries == 4 {
+			cancel()
+		}
+	}}, quiet(clock, logTo(&log), lease.WithWindow(time.Second))...)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 1, strings.Count(log.String(), "lease: waiting for a node number\" kind=passing"), "%s", log.String())
+}
+
+// hook is a store that calls a function before each Read.
+type hook struct {
+	stores.Store
+	before func()
+}
+
+func (h hook) Read(ctx context.Context, key string) (stores.Cell, error) {
+	h.before()
+	return h.Store.Read(ctx, key)
+}
+
+// Many damaged cells are logged once, and not again by each claim.
+func TestManyDamagedCellsAreLoggedOnce(t *testing.T) {
+	clock := monoclock.New()
+	memory := storetest.NewMemory()
+	for node := range int64(1) << snowflake.Default().NodeBits {
+		_, err := memory.Swap(t.Context(), protocol.NodeKey(node), 0, []byte("rubbish"))
+		require.NoError(t, err)
+	}
+	var log bytes.Buffer
+	s := &answering{Store: memory}
+	ctx, cancel := context.WithCancel(t.Context())
+	ctx, stop := context.WithTimeout(ctx, time.Hour)
+	defer stop()
+	tries := 0
+	_, err := lease.Claim(ctx, hook{s, func() {
+		if tries++; tries == 4 {
+			cancel()
+		}
+	}}, quiet(clock, logTo(&log), lease.WithWindow(time.Second))...)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Greater(t, tries, 3)
+	assert.Equal(t, 64, strings.Count(log.String(), "level=ERROR"))
+}
+
+// A store that may only be read can be looked at: the limits tell which numbers are held.
+func TestInspectWithoutTheRightToWrite(t *testing.T) {
+	clock := clocktest.NewVirtual(time.Now())
+	memory := storetest.NewMemory()
+	claim(t, memory.Client(), clock)
+	all, err := lease.Inspect(t.Context(), readOnly{memory})
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, lease.Held, all[0].State)
+	all, err = lease.Inspect(t.Context(), broken{memory})
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, lease.Damaged, all[0].State)
+}
+
+type readOnly struct{ *storetest.Memory }
+
+func (readOnly) TryLock(context.Context, string) (func(), error) { return nil, errRefused }
+
+type broken struct{ *storetest.Memory }
+
+func (broken) TryLock(_ context.Context, key string) (func(), error) {
+	return nil, &stores.DamagedError{Key: key, Problem: "its file cannot be used"}
+}
+
+func TestKinds(t *testing.T) {
+	for want, errs := range map[stores.Kind][]error{
+		stores.Passing: {nil, errAway, lease.ErrStore, lease.ErrHeld, &lease.NoFreeNodeError{}, stores.ErrConflict, context.DeadlineExceeded},
+		stores.ToMend: {lease.ErrSkew, lease.ErrEndOfTime, lease.ErrLost, stores.ErrForgets, stores.ErrRefused,
+			&lease.LayoutMismatchError{}, &lease.OptionError{Err: errAway}, fmt.Errorf("%w: %w", context.DeadlineExceeded, errRefused)},
+		stores.Loss: {stores.ErrWentBack, stores.ErrDamaged, &stores.DamagedError{Err: errRefused}},
+	} {
+		for _, err := range errs {
+			assert.Equal(t, want, stores.KindOf(err), "%v", err)
+		}
+	}
+	assert.Equal(t, "to mend", stores.ToMend.String())
+	assert.Equal(t, "Kind(9)", stores.Kind(9).String())
+}

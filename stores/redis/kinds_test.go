@@ -1,0 +1,62 @@
+package redis_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// A refusal is an error to mend, also when it begins in the middle of a run, and the same
+// Store works again when it is mended.
+func TestRefusals(t *testing.T) {
+	s := start(t)
+	admin := s.admin(t)
+	do := func(t *testing.T, commands ...string) {
+		for _, command := range commands {
+			var args []any
+			for word := range strings.FieldsSeq(command) {
+				args = append(args, word)
+			}
+			require.NoError(t, admin.Do(within(t), args...).Err(), command)
+		}
+	}
+	for name, test := range map[string]struct{ refuse, mend, want, advice string }{
+		"password": {"ACL SETUSER NAME resetpass >other", "ACL SETUSER NAME >" + password, "WRONGPASS", "fix the URL"},
+		"user":     {"ACL DELUSER NAME", "ACL SETUSER NAME on >" + password + " ~* +@all", "WRONGPASS", "fix the URL"},
+		"command":  {"ACL SETUSER NAME -eval", "ACL SETUSER NAME +eval", "NOPERM", "allow the commands"},
+		"in script": {"ACL SETUSER NAME -hget -hset -hdel -zadd", "ACL SETUSER NAME +@all",
+			"can't run this command", "allow the commands"},
+		"keys":  {"ACL SETUSER NAME resetkeys", "ACL SETUSER NAME ~*", "NOPERM", "fix the URL"},
+		"type":  {"SET tickflake:{NAME} v", "DEL tickflake:{NAME}", "WRONGTYPE", "use another namespace"},
+		"alone": {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "READONLY", "connect to the primary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := strings.ReplaceAll(name, " ", "-")
+			do(t, "ACL SETUSER "+own+" on >"+password+" ~* +@all")
+			store := open(t, strings.Replace(s.url("namespace="+own), "//default", "//"+own, 1))
+			cell, err := store.Read(within(t), "node/0000001")
+			require.NoError(t, err)
+			do(t, strings.ReplaceAll(test.refuse, "NAME", own))
+			// A connection keeps the rights of its login until it ends.
+			_ = admin.Do(within(t), "CLIENT", "KILL", "USER", own).Err()
+			_, err1 := store.Read(within(t), "node/0000001")
+			_, err2 := store.Swap(within(t), "node/0000001", cell.Version, []byte("v"))
+			for _, err := range []error{err1, err2} {
+				require.ErrorContains(t, err, test.want)
+				assert.ErrorContains(t, err, test.advice)
+				assert.Equal(t, stores.ToMend, stores.KindOf(err))
+				assert.NotContains(t, err.Error(), "s3cret")
+			}
+			do(t, strings.ReplaceAll(test.mend, "NAME", own))
+			_, err = store.Swap(within(t), "node/0000001", cell.Version, []byte("v"))
+			require.NoError(t, err)
+		})
+	}
+	require.NoError(t, s.Kill())
+	_, err := open(t, s.url()).Read(within(t), "node/0000001")
+	assert.Equal(t, stores.Passing, stores.KindOf(err), err)
+}
