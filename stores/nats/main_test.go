@@ -25,6 +25,9 @@ const (
 	portEnv   = "TICKFLAKE_TEST_NATS_PORT"
 	routesEnv = "TICKFLAKE_TEST_NATS_ROUTES" // the ports of the cluster, its own first; may be none
 	userEnv   = "TICKFLAKE_TEST_NATS_USER"   // and password, with a colon between; may be none
+	// userFileEnv is a file with the value of userEnv, which it is read from at each start; with
+	// ":nothing" after it, the user has no right.
+	userFileEnv = "TICKFLAKE_TEST_NATS_USER_FILE"
 )
 
 func TestMain(m *testing.M) {
@@ -45,7 +48,16 @@ func serve(dir string) error {
 		ServerName: "n" + os.Getenv(portEnv), Host: "127.0.0.1", Port: port, NoSigs: true,
 		JetStream: true, StoreDir: dir, SyncAlways: true,
 	}
-	if user, password, ok := strings.Cut(os.Getenv(userEnv), ":"); ok {
+	who := os.Getenv(userEnv)
+	if file := os.Getenv(userFileEnv); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		who = string(text)
+	}
+	who, nothing := strings.CutSuffix(who, ":nothing")
+	if user, password, ok := strings.Cut(who, ":"); ok {
 		options.Users = []*server.User{{Username: user, Password: password, Permissions: &server.Permissions{
 			// As the package's doc says, for the namespace "fleet".
 			Publish: &server.SubjectPermission{Allow: []string{
@@ -54,6 +66,9 @@ func serve(dir string) error {
 			}},
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 		}}}
+		if nothing {
+			options.Users[0].Permissions.Publish.Allow = []string{"nothing"}
+		}
 	}
 	if routes := strings.Split(os.Getenv(routesEnv), ","); len(routes) > 1 {
 		options.Cluster.Name, options.Cluster.Host = "test", "127.0.0.1"

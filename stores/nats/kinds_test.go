@@ -1,0 +1,93 @@
+package nats
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// A refusal is an error to mend, also when it begins in the middle of a run, and the same
+// Store works again when it is mended.
+func TestRefusals(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "user")
+	user := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	user("flake:secret")
+	process, addr := startServer(t, userFileEnv+"="+file)
+	ctx := limited(t)
+	s := openURL(t, "nats://flake:secret@"+addr+"?namespace=fleet")
+	cell, err := swapCell(ctx, s, stores.Cell{Key: "node/0000001"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restart := func(text string) {
+		t.Helper()
+		user(text)
+		if err := process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := process.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attempt := func() error {
+		brief, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		next, err := swapCell(brief, s, cell, nil)
+		if err == nil {
+			cell = next
+		}
+		return err
+	}
+	until := func(good func(error) bool) {
+		t.Helper()
+		for !good(attempt()) {
+			if ctx.Err() != nil {
+				t.Fatalf("at last: %v", attempt())
+			}
+		}
+	}
+	toMend := func(err error) bool { return stores.KindOf(err) == stores.ToMend }
+	works := func(err error) bool { return err == nil }
+	restart("flake:other")
+	until(toMend)
+	restart("flake:secret")
+	until(works)
+	restart("flake:secret:nothing")
+	until(toMend)
+	if err := attempt(); !strings.Contains(err.Error(), "grant the rights") {
+		t.Error(err)
+	}
+	restart("flake:secret")
+	until(works)
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := attempt(); err == nil || stores.KindOf(err) != stores.Passing {
+		t.Errorf("without a server: %v", err)
+	}
+}
+
+// A stream of another program has the name of the bucket.
+func TestForeignStream(t *testing.T) {
+	_, addr := startServer(t)
+	_, err := newClient(t, addr).CreateStream(limited(t), jetstream.StreamConfig{Name: "KV_foreign", Subjects: []string{"foreign"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = openStore(t, addr, "foreign").Read(limited(t), "node/0000001")
+	if stores.KindOf(err) != stores.ToMend || !strings.Contains(err.Error(), "take another namespace") {
+		t.Errorf("%v, kind %v", err, stores.KindOf(err))
+	}
+}
