@@ -224,10 +224,10 @@ func inspect(ctx context.Context, store stores.Store, node int64, cell stores.Ce
 			unlock()
 			h.State = Expired
 		case errors.Is(err, stores.ErrLocked):
+		case errors.Is(err, stores.ErrRefused): // a lock takes the right to write
+			locks = false
 		case errors.Is(err, stores.ErrDamaged):
 			return broken(err)
-		case stores.KindOf(err) == stores.ToMend: // a lock takes the right to write
-			locks = false
 		default:
 			return Holding{}, &storeError{op: "lock", key: cell.Key, err: err}
 		}

@@ -192,25 +192,29 @@ func TestInspectWithoutTheRightToWrite(t *testing.T) {
 	clock := clocktest.NewVirtual(time.Now())
 	memory := storetest.NewMemory()
 	claim(t, memory.Client(), clock)
-	all, err := lease.Inspect(t.Context(), readOnly{memory})
-	require.NoError(t, err)
-	require.Len(t, all, 1)
-	require.Equal(t, lease.Held, all[0].State)
-	all, err = lease.Inspect(t.Context(), broken{memory})
-	require.NoError(t, err)
-	require.Len(t, all, 1)
-	require.Equal(t, lease.Damaged, all[0].State)
+	damaged := &stores.DamagedError{Problem: "its file cannot be used", Err: errAway}
+	for err, want := range map[error]lease.State{
+		errRefused:                                lease.Held,
+		&stores.DamagedError{Err: errRefused}:     lease.Held,
+		fmt.Errorf("lock: %w", damaged):           lease.Damaged,
+		fmt.Errorf("%w: it is", stores.ErrLocked): lease.Held,
+	} {
+		all, problem := lease.Inspect(t.Context(), unlockable{memory, err})
+		require.NoError(t, problem)
+		require.Len(t, all, 1)
+		require.Equal(t, want, all[0].State, "%v", err)
+	}
+	_, err := lease.Inspect(t.Context(), unlockable{memory, errAway})
+	require.ErrorIs(t, err, lease.ErrStore)
 }
 
-type readOnly struct{ *storetest.Memory }
-
-func (readOnly) TryLock(context.Context, string) (func(), error) { return nil, errRefused }
-
-type broken struct{ *storetest.Memory }
-
-func (broken) TryLock(_ context.Context, key string) (func(), error) {
-	return nil, &stores.DamagedError{Key: key, Problem: "its file cannot be used"}
+// unlockable is a store whose locks fail.
+type unlockable struct {
+	*storetest.Memory
+	err error
 }
+
+func (s unlockable) TryLock(context.Context, string) (func(), error) { return nil, s.err }
 
 func TestKinds(t *testing.T) {
 	for want, errs := range map[stores.Kind][]error{
