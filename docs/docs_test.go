@@ -20,7 +20,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
 // pages returns the Markdown files of the repository, by their paths from its root.
@@ -169,6 +173,34 @@ func TestOperate(t *testing.T) {
 			assert.True(t, known[named[1]], "%s names %s, which does not exist", other, named[1])
 		}
 	}
+}
+
+// TestKindsOfErrors checks the kinds in the tables of errors.
+func TestKindsOfErrors(t *testing.T) {
+	kinds := map[string]error{
+		"generator.LeadError": &generator.LeadError{}, "generator.ContextError": &generator.ContextError{},
+		"generator.EndOfTimeError": &generator.EndOfTimeError{}, "generator.ConfigError": &generator.ConfigError{},
+		"lease.OptionError": &lease.OptionError{}, "lease.NoFreeNodeError": &lease.NoFreeNodeError{},
+		"lease.LayoutMismatchError": &lease.LayoutMismatchError{}, "lease.ErrHeld": lease.ErrHeld, "lease.ErrSkew": lease.ErrSkew,
+		"lease.ErrEndOfTime": lease.ErrEndOfTime, "lease.ErrLost": lease.ErrLost,
+		"stores.ErrForgets": stores.ErrForgets, "stores.ErrRefused": stores.ErrRefused, "stores.URLError": &stores.URLError{},
+		"stores.ErrDamaged": stores.ErrDamaged, "stores.DamagedError": &stores.DamagedError{}, "stores.ErrWentBack": stores.ErrWentBack,
+		"sqlstore.ErrNotPrimary": sqlstore.ErrNotPrimary, "sqlstore.ErrAutocommit": sqlstore.ErrAutocommit, "directory.ErrUnfit": directory.ErrUnfit,
+	}
+	_, page, _ := strings.Cut(read(t, "docs/operate.md"), "\n## Errors")
+	page, _, _ = strings.Cut(page, "\n### The store is away")
+	row := regexp.MustCompile("(?m)^\\| (`.*?) \\| (.*?) \\| ")
+	named, checked := regexp.MustCompile(`\w+\.\w+`), map[string]bool{}
+	for _, cells := range row.FindAllStringSubmatch(page, -1) {
+		assert.Contains(t, []string{"passing", "to mend", "loss", "that of its cause", "–"}, cells[2], cells[0])
+		for _, name := range named.FindAllString(cells[1], -1) {
+			if err, ok := kinds[name]; ok {
+				assert.Equal(t, stores.KindOf(err).String(), cells[2], name)
+				checked[name] = true
+			}
+		}
+	}
+	assert.Len(t, checked, len(kinds))
 }
 
 // TestWindows computes the table of windows: a grant is extended when a third of it is

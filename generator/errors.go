@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -36,6 +37,9 @@ func (e *ConfigError) Error() string { return e.Option + ": " + e.Err.Error() }
 
 // Unwrap returns why the value is refused.
 func (e *ConfigError) Unwrap() error { return e.Err }
+
+// Is reports whether target is [stores.ErrRefused].
+func (e *ConfigError) Is(target error) bool { return target == stores.ErrRefused }
 
 // LeadError reports that the strategy rejected a call because the next free slot
 // lies ahead of the clock. It is [ErrExhausted] or [ErrBehind] by its cause.
@@ -103,6 +107,9 @@ func (e *EndOfTimeError) Error() string {
 	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: set the clock right, or move to another layout: its IDs may repeat those of this one, so choose one with larger IDs, or use a new table",
 		e.End.Format(time.RFC3339Nano))
 }
+
+// Is reports whether target is [stores.ErrRefused].
+func (e *EndOfTimeError) Is(target error) bool { return target == stores.ErrRefused }
 
 // errNil says that an option or argument is nil.
 var errNil = errors.New("is nil")

@@ -19,8 +19,8 @@ const (
 	OperationKey = attribute.Key("tickflake.store.operation")
 
 	// OutcomeKey is the outcome of an operation of a store: ok, conflict or locked (another
-	// process was first), damaged (the store cannot read a cell), timeout, canceled, or
-	// error. The last four are failures, and have the attribute error.type of
+	// process was first), damaged (the store cannot read a cell), refused (see
+	// [stores.ToMend]), timeout, canceled, or error. The last five are failures, and have the attribute error.type of
 	// OpenTelemetry's conventions as well, with _OTHER for error.
 	OutcomeKey = attribute.Key("tickflake.store.outcome")
 

@@ -143,6 +143,8 @@ func outcome(ctx context.Context, err error) string {
 		return "damaged"
 	case errors.Is(err, errPanicked):
 		return "error" // also if the context has ended
+	case stores.KindOf(err) == stores.ToMend:
+		return "refused"
 	// Some drivers do not wrap the error of the context.
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "timeout"

@@ -206,3 +206,6 @@ func (e *URLError) Error() string {
 
 // Unwrap returns the cause, or nil.
 func (e *URLError) Unwrap() error { return e.Err }
+
+// Is reports whether target is [ErrRefused].
+func (e *URLError) Is(target error) bool { return target == ErrRefused }
