@@ -55,7 +55,8 @@ type Generator struct {
 	after    func(time.Duration) <-chan time.Time // waits by a clock that is not the machine's, or nil
 	elapsed  func() time.Duration                 // measures a wait that was cut short
 
-	turn chan struct{} // capacity 1: held by the one caller that sleeps for the next tick
+	queue queue
+	turn  chan struct{} // capacity 1: held by the one caller that sleeps for the next tick
 
 	_        [cacheLine]byte
 	counters counters
@@ -134,6 +135,8 @@ func newGenerator(c config) (*Generator, error) {
 	word.Name(&g.counters.maxLead, "maxLead")
 	word.Name(&g.counters.borrowedEnd, "borrowedEnd")
 	g.after, g.elapsed = monoclock.Waiting(c.clock)
+	g.queue.ring.prev, g.queue.ring.next = &g.queue.ring, &g.queue.ring
+	g.queue.gate.Store(g.lifetime)
 	endTick := g.tick(int64(g.lifetime-1)) + 1
 	g.end = endTick << g.seqBits
 	g.allowed = g.tick(int64(strategies.BorrowLimit(c.strategy)))
@@ -184,7 +187,7 @@ func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 // 2 ns of 37, and else by acquire.
 func (g *Generator) issue(ctx context.Context) (snowflake.ID, error) {
 	span := g.window.Span()
-	if now := g.now(); uint64(now) < g.lifetime {
+	if now := g.now(); uint64(now) < g.queue.gate.Load() {
 		tick := g.perTick.quotient(uint64(now))
 		if slot, _, ok := span.Take(tick, g.allowed, g.start, 1); ok {
 			if slot>>(g.seqBits&63) > tick {
@@ -223,7 +226,7 @@ func (g *Generator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, 
 			return filled, err
 		}
 		span := g.window.Span()
-		slot, end, ok := g.take(span, g.now(), uint64(len(ids)-filled))
+		slot, end, ok := g.take(span, g.now(), g.queue.gate.Load(), uint64(len(ids)-filled))
 		if !ok {
 			var err error
 			if span, slot, end, err = g.acquire(&c, uint64(len(ids)-filled)); err != nil {

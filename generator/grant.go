@@ -67,17 +67,21 @@ func (e *GrantError) Is(target error) bool { return target == ErrNotGranted }
 func (e *GrantError) Kind() stores.Kind { return stores.KindOf(e.Err) }
 
 // awaitGrant waits for a change of the window, in which no slot from front on is
-// granted. The caller looks at the window again after it.
+// granted. The caller looks at the window again after it. A grant that came meanwhile, though
+// others used it up, shows as another end, and the patience begins anew.
 func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struct{}) error {
 	g.window.Ask() // no Take did if the clock is behind
 	patience := strategies.WaitLimit(g.strategy)
 	if _, ok := c.ctx.Deadline(); ok {
 		patience = math.MaxInt64
 	}
-	if c.waited >= patience || stores.KindOf(g.window.Err()) == stores.ToMend {
+	if end := front.End(); end != c.end {
+		c.end, c.dry = end, 0
+	}
+	if c.dry >= patience || stores.KindOf(g.window.Err()) == stores.ToMend {
 		return c.notGranted(g, front, nil)
 	}
-	c.waitFor(g, changed, min(patience-c.waited, coarseWait))
+	c.waitFor(g, changed, min(patience-c.dry, coarseWait))
 	if c.ctx.Err() != nil {
 		return c.notGranted(g, front, errorOf(c.ctx))
 	}
@@ -86,9 +90,8 @@ func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struc
 
 // waitFor waits until the window changes, for d at most.
 func (c *call) waitFor(g *Generator, changed <-chan struct{}, d time.Duration) {
-	if c.began.IsZero() {
-		c.began, c.before = time.Now(), c.waited
-	}
+	c.enter(g)
+	waited := c.waited
 	c.release(g) // others may have less to wait for
 	after := g.after
 	if after == nil {
@@ -103,6 +106,8 @@ func (c *call) waitFor(g *Generator, changed <-chan struct{}, d time.Duration) {
 	if g.after == nil {
 		c.waited = c.before + time.Since(c.began)
 	}
+	c.ungranted += c.waited - waited
+	c.dry += c.waited - waited
 }
 
 // errorOf returns the error of a context that has ended, with its cause.

@@ -11,11 +11,12 @@ import (
 
 // take reserves up to n slots of one tick, without waiting, as [window.Span.Take]
 // does: those from slot up to, but not including, end. It fails when the next slot is
-// further ahead of now than the strategy always borrows, when it is not granted, and
-// when the window is sealed or the time field is used up. acquire then finds out which,
+// further ahead of now than the strategy always borrows, when it is not granted, when the
+// window is sealed or the time field is used up, and when now is not before gate: the
+// queue's gate, or the lifetime for a call whose turn it is. acquire then finds out which,
 // and acts on it.
-func (g *Generator) take(span *window.Span, now int64, n uint64) (slot, end uint64, ok bool) {
-	if uint64(now) >= g.lifetime { // also when now lies before the epoch
+func (g *Generator) take(span *window.Span, now int64, gate, n uint64) (slot, end uint64, ok bool) {
+	if uint64(now) >= gate { // also when now lies before the epoch
 		return 0, 0, false
 	}
 	tick := g.perTick.quotient(uint64(now))
@@ -27,8 +28,10 @@ func (g *Generator) take(span *window.Span, now int64, n uint64) (slot, end uint
 }
 
 // acquire reserves up to n slots of one tick as take does, but carries out the
-// strategy's decisions for as long as take fails.
+// strategy's decisions for as long as take fails. Calls that wait are served in the order
+// of the queue.
 func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uint64, err error) {
+	c.n = n
 	defer c.leave(g)
 	for {
 		// Each event that is awaited below closes changed, so changed is loaded first.
@@ -43,8 +46,15 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 		if front.Slot >= g.end || now >= int64(g.lifetime) {
 			return nil, 0, 0, &EndOfTimeError{End: g.layout.Epoch.Add(time.Duration(g.lifetime)).UTC()}
 		}
-		if slot, end, ok := g.take(front.Span, now, n); ok {
-			return front.Span, slot, end, nil
+		if c.place != nil || g.queue.gate.Load() == 0 {
+			if p := c.place; g.serve(p) {
+				return p.span, p.slot, p.end, nil
+			}
+		}
+		if c.place == nil {
+			if slot, end, ok := g.take(front.Span, now, g.queue.gate.Load(), n); ok {
+				return front.Span, slot, end, nil
+			}
 		}
 		tick, next := g.tick(now), front.Slot>>g.seqBits
 		if max(tick, next) >= front.Limit>>g.seqBits {
@@ -56,7 +66,7 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 		if now >= 0 && next <= tick+g.allowed {
 			continue // another caller got ahead
 		}
-		s := strategies.Situation{Cause: strategies.Behind, Lead: g.leadOf(next, now), Waited: c.waited}
+		s := strategies.Situation{Cause: strategies.Behind, Lead: g.leadOf(next, now), Waited: c.waited - c.ungranted}
 		if now >= 0 && !front.Fresh && (front.Slot-1)>>g.seqBits == tick {
 			s.Cause = strategies.Exhausted
 		}
@@ -77,7 +87,7 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 			}
 		default:
 			g.counters.rejections.Add(1)
-			return nil, 0, 0, &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: d.Limit, Waited: c.waited}
+			return nil, 0, 0, &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: d.Limit, Waited: s.Waited}
 		}
 	}
 }

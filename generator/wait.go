@@ -3,16 +3,23 @@ package generator
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 )
 
 // call is the state of one call across its waits.
 type call struct {
-	ctx    context.Context
-	waited time.Duration // in all
+	ctx context.Context
+	n   uint64 // slots that it wants
+
+	waited    time.Duration // in all
+	ungranted time.Duration // of that, for grants
+	dry       time.Duration // of that, since it first saw that the grant ends at end
+	end       uint64
 
 	began  time.Time     // when the present reservation began to wait, or zero
 	before time.Duration // waited before that
+	place  *place        // in the queue, or nil
 	turn   bool          // holds g.turn
 	slept  uint64        // the slot that it slept for with the turn, plus 1, or 0
 }
@@ -32,14 +39,12 @@ const coarseWait = 100 * time.Millisecond
 //
 // There are two ways to wait for the machine's time. A long wait is a timer. The
 // runtime rounds timers up to the next millisecond (golang/go issue 53824), so
-// the rest is a sleep on the thread, by one caller at a time: the others
-// queue for the turn, and find that the tick has begun when they get it. If the slot is
-// not free after the sleep, because the clock stands still, the caller passes the turn on,
-// so that each caller can see whether its wait is over.
+// the rest is a sleep on the thread, by the one caller that has the turn. When it
+// awakes, it serves all in the queue. If the slot is not free after the sleep, because
+// the clock stands still, the caller passes the turn on, so that each caller can see
+// whether its wait is over.
 func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-chan struct{}) error {
-	if c.began.IsZero() {
-		c.began, c.before = time.Now(), c.waited
-	}
+	c.enter(g)
 	switch {
 	case g.after != nil:
 		begin := g.elapsed()
@@ -55,13 +60,18 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 		timer.Stop()
 	case c.turn && c.slept != slot+1:
 		c.slept = slot + 1
-		nap(d)
+		before := time.Now()
+		runtime.Gosched() // calls that were served go on before this processor sleeps
+		if d -= time.Since(before); d > 0 {
+			nap(d)
+		}
 	case c.turn:
 		c.release(g)
 	default:
 		select {
 		case g.turn <- struct{}{}:
 			c.turn = true
+		case <-c.served():
 		case <-c.ctx.Done():
 		case <-changed:
 		}
@@ -75,12 +85,31 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 	return nil
 }
 
-// until waits until over sends, and reports that it did, or until the context
-// ends or the window changes.
+// enter notes that c waits, and puts it in the queue.
+func (c *call) enter(g *Generator) {
+	if c.began.IsZero() {
+		c.began, c.before = time.Now(), c.waited
+	}
+	if c.place == nil && g.after == nil { // a fake clock says itself who waits how long
+		c.place = g.join(c.n)
+	}
+}
+
+// served receives when c was served from the queue.
+func (c *call) served() <-chan struct{} {
+	if c.place == nil {
+		return nil
+	}
+	return c.place.wake
+}
+
+// until waits until over sends, and reports that it did, or until c was served, the
+// context ends or the window changes.
 func (c *call) until(changed <-chan struct{}, over <-chan time.Time) bool {
 	select {
 	case <-over:
 		return true
+	case <-c.served():
 	case <-c.ctx.Done():
 	case <-changed:
 	}
@@ -95,6 +124,10 @@ func (c *call) leave(g *Generator) {
 	g.counters.waits.Add(1)
 	g.counters.waited.Add(int64(c.waited - c.before))
 	c.began = time.Time{}
+	if c.place != nil {
+		g.quit(c.place)
+		c.place = nil
+	}
 	c.release(g)
 }
 

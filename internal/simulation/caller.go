@@ -200,6 +200,10 @@ func (c *caller) sleep(d time.Duration) <-chan time.Time {
 		waited = min(d, s.clock.Passed()-began)
 	}
 	c.call.waited += waited
+	if c.call.asked { // the wait was for a grant
+		c.call.ungranted += waited
+		c.call.dry += waited
+	}
 	s.waited += waited
 	if c.cut() || c.told() {
 		c.call.cut = c.call.cut || c.cut()

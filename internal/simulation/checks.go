@@ -23,8 +23,8 @@ type checks struct {
 	cancelled []bool // by operation: its context has ended
 
 	allowed  uint64        // ticks that the strategy borrows in any case
-	patience time.Duration // the longest that the strategy waits in one call
-	// grantPatience is the longest that a call waits for a grant, without a deadline.
+	patience time.Duration // the longest that the strategy waits for slots in one call
+	// grantPatience is the longest that a call without a deadline waits while there is no grant.
 	grantPatience time.Duration
 	first         uint64 // the first slot of the generator
 	lastTick      uint64 // of the time field
@@ -76,8 +76,11 @@ type call struct {
 	limited                bool   // has seen the limit since then
 
 	waited       time.Duration // for all its waits
-	pending      bool          // the present reservation has waited
-	reserved     uint64        // the slot after those of the last reservation, or 0
+	ungranted    time.Duration // of that, for grants
+	dry          time.Duration // of that, while the grant ended at grantEnd
+	grantEnd     uint64
+	pending      bool   // the present reservation has waited
+	reserved     uint64 // the slot after those of the last reservation, or 0
 	reservations []reservation
 	looks        []look
 	list         [1]snowflake.ID
@@ -105,7 +108,7 @@ type look struct {
 	limit   uint64 // of its span
 	limited bool   // which was seen after free
 	span    *span
-	waited  time.Duration
+	waited  time.Duration // for slots
 }
 
 // String shows the look without addresses, which differ from run to run.

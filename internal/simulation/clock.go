@@ -135,7 +135,7 @@ func (s *sim) read(now time.Time) {
 	}
 	reading := int64(now.Sub(epoch))
 	s.note(uint64(reading))
-	c.call.looks = append(c.call.looks, look{reading: reading, free: c.call.free, begin: c.call.begin, limit: c.limit, limited: c.call.limited, span: c.call.span, waited: c.call.waited})
+	c.call.looks = append(c.call.looks, look{reading: reading, free: c.call.free, begin: c.call.begin, limit: c.limit, limited: c.call.limited, span: c.call.span, waited: c.call.waited - c.call.ungranted})
 	c.call.asked = false
 	c.noteLead(reading)
 	if s.trace() {

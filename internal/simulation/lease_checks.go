@@ -52,8 +52,9 @@ func (c *caller) checkGrantWait(d time.Duration) {
 	if c.ctx != nil && c.ctx.deadline {
 		patience = math.MaxInt64
 	}
-	if want := min(patience-c.call.waited, 100*time.Millisecond); d <= 0 || d != want {
-		s.fail("stall", "a call waits for %s for a grant after %s, and should wait %s, of %s at most, with looks at the clock", d, c.call.waited, want, patience)
+	dry := c.dry(c.call.looks[len(c.call.looks)-1])
+	if want := min(patience-dry, 100*time.Millisecond); d <= 0 || d != want {
+		s.fail("stall", "a call waits for %s for a grant after %s, and should wait %s, of %s at most, with looks at the clock", d, dry, want, patience)
 	}
 	look := c.call.looks[len(c.call.looks)-1]
 	// A change that the caller has not seen must still close its channel.
@@ -64,6 +65,14 @@ func (c *caller) checkGrantWait(d time.Duration) {
 		s.fail("wait", "for a grant that no channel tells of: there is one up to %#x of span %d, and span %d is present", t.limit, t.number, s.present.number)
 	}
 	s.checkAsked(s.slot(s.wanted(look)), s.present)
+}
+
+// dry is how long a caller has waited since it first saw the end of the grant of l.
+func (c *caller) dry(l look) time.Duration {
+	if end := max(l.limit, l.free); end != c.call.grantEnd {
+		c.call.grantEnd, c.call.dry = end, 0
+	}
+	return c.call.dry
 }
 
 // granting reports whether a grant or the end is being put into the window.
@@ -95,8 +104,8 @@ func (c *caller) checkGrantError(e *generator.GrantError) {
 			s.fail("grant error", "the context has not ended: %v", e)
 		}
 	case errors.Is(call.refused, protocol.ErrLost): // and nothing to wait for
-	case waits || call.waited < s.grantPatience:
-		s.fail("grant error", "after a wait of %s, with a deadline: %t: %v", call.waited, waits, e)
+	case waits || c.dry(look) < s.grantPatience:
+		s.fail("grant error", "after a wait of %s, with a deadline: %t: %v", call.dry, waits, e)
 	}
 }
 

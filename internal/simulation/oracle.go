@@ -75,8 +75,8 @@ func (c *caller) checkWait(d time.Duration) {
 	if !c.told() && !c.cut() && !s.granting() && c.call.from != s.present {
 		s.fail("wait", "while span %d is present and %d was, with no channel to tell of it", s.present.number, c.call.from.number)
 	}
-	if d > s.patience-c.call.waited {
-		s.fail("stall", "a call waits for %s after %s, but %s waits %s at most", d, c.call.waited, s.strategyText(), s.patience)
+	if waited := c.call.waited - c.call.ungranted; d > s.patience-waited {
+		s.fail("stall", "a call waits for %s after %s, but %s waits %s at most", d, waited, s.strategyText(), s.patience)
 	}
 }
 
@@ -92,7 +92,7 @@ func (c *caller) noteLead(reading int64) {
 	}
 }
 
-// patience is the longest that one call waits in all: for strategies of package
+// patience is the longest that one call waits for slots: for strategies of package
 // strategies, the longest lead that they do not reject, if they wait for it.
 // Other strategies are checked only by their decisions.
 func patience(s strategies.Strategy) time.Duration {
@@ -127,7 +127,7 @@ func (c *caller) checkError(err error) {
 	case errors.As(err, &lead):
 		s.rejections++
 		sit, decision, ok := c.decided()
-		want := generator.LeadError{Cause: sit.Cause, Lead: sit.Lead, Limit: decision.Limit, Waited: call.waited}
+		want := generator.LeadError{Cause: sit.Cause, Lead: sit.Lead, Limit: decision.Limit, Waited: sit.Waited}
 		accepted := decision.Action == strategies.ActionBorrow || decision.Action == strategies.ActionWait
 		if lead.Lead <= 0 || s.gen != nil && (!ok || accepted || *lead != want) {
 			s.fail("rejection", "%+v, but the strategy says %s of %+v", *lead, decision.Action, sit)

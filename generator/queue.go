@@ -1,0 +1,103 @@
+package generator
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/tickflake/tickflake/internal/window"
+)
+
+// queue holds the calls that wait in the machine's time, in the order in which they began
+// to wait. It keeps them from starving beside calls that come later:
+//
+// While a call is in the queue, the gate is closed: no take by the fast path succeeds. So
+// each caller that finds a free slot comes to serve, which gives the free slots to the queue,
+// the first call first, and only then to the caller itself. It is the one that slept for
+// the tick, or a later one that found the tick begun before the sleeper awoke. The gate
+// opens when the queue is empty, mostly at the start of a tick, and the rest of the tick
+// goes by the fast path: a gate that is closed for longer would cost a switch of
+// goroutines for each ID. So a call that waits is overtaken only by calls that had passed
+// the gate before, each once. As the slots go out in the order of the queue, n calls in
+// it wait n slots, at the ceiling. IDs stay in order, because a call's slot is taken
+// while the call runs.
+//
+// Invariant: gate is 0 while there is a place in the queue, and else the generator's
+// lifetime. Both change under mu.
+type queue struct {
+	gate atomic.Uint64 // a reading of the clock at or above it takes no slot
+	mu   sync.Mutex
+	ring place // its next is the first in the queue, its prev the last
+	// spare has places that are not in use, so that a wait does not allocate. It is the
+	// generator's own, because a channel belongs to one bubble of testing/synctest.
+	spare sync.Pool
+}
+
+// place is a call's place in the queue.
+type place struct {
+	prev, next *place // guarded by mu; nil when it is in no queue
+	n          uint64 // how many slots it wants
+
+	// What was taken for it. It is written once, under mu, when the place leaves the queue.
+	span      *window.Span
+	slot, end uint64
+	wake      chan struct{} // capacity 1: receives when the place was served
+}
+
+// join puts a call that wants n slots at the end of the queue.
+func (g *Generator) join(n uint64) *place {
+	q := &g.queue
+	p, ok := q.spare.Get().(*place)
+	if !ok {
+		p = &place{wake: make(chan struct{}, 1)}
+	}
+	p.n = n
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p.prev, p.next = q.ring.prev, &q.ring
+	p.prev.next, p.next.prev = p, p
+	q.gate.Store(0)
+	return p
+}
+
+// serve takes slots for the calls in the queue, in their order, until there is no free
+// slot. It reports whether p, which may be nil, was served, now or before.
+func (g *Generator) serve(p *place) bool {
+	q := &g.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	span, now := g.window.Span(), g.now()
+	for first := q.ring.next; first != &q.ring; first = q.ring.next {
+		slot, end, ok := g.take(span, now, g.lifetime, first.n)
+		if !ok {
+			break
+		}
+		first.span, first.slot, first.end = span, slot, end
+		g.remove(first)
+		first.wake <- struct{}{}
+	}
+	return p != nil && p.next == nil
+}
+
+// quit gives up a place. Slots that were taken for it in this moment are dropped.
+func (g *Generator) quit(p *place) {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	if p.next != nil {
+		g.remove(p)
+	}
+	select {
+	case <-p.wake:
+	default:
+	}
+	p.span = nil
+	g.queue.spare.Put(p)
+}
+
+// remove takes p out of the queue. The caller holds mu.
+func (g *Generator) remove(p *place) {
+	p.prev.next, p.next.prev = p.next, p.prev
+	p.prev, p.next = nil, nil
+	if q := &g.queue; q.ring.next == &q.ring {
+		q.gate.Store(g.lifetime)
+	}
+}
