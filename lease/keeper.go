@@ -211,7 +211,7 @@ func (k *Keeper) take(ctx context.Context) error {
 	case k.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return errorOf(ctx)
+		return fmt.Errorf("an earlier call of the store has not ended: %w", errorOf(ctx))
 	}
 }
 

@@ -136,7 +136,11 @@ func newLeaseList(c *console) *cobra.Command {
 func (l *leases) list(ctx context.Context, from, to int64, format string) error {
 	var all []lease.Holding
 	var foreign []error // of damaged cells that are no node number's
-	if path := l.place.missing(*l.layout); path == "" {
+	path, err := l.place.missing(ctx, *l.layout)
+	if err != nil {
+		return err
+	}
+	if path == "" {
 		err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
 			all, err = lease.Inspect(ctx, store)
 			if !errors.Is(err, stores.ErrDamaged) {
@@ -201,6 +205,15 @@ func damagedCells(err error) (all []*stores.DamagedError) {
 	return all
 }
 
+// mustExist returns an error if the store is a directory that does not exist.
+func (l *leases) mustExist(ctx context.Context) error {
+	path, err := l.place.missing(ctx, *l.layout)
+	if err == nil && path != "" {
+		err = missingError(path)
+	}
+	return err
+}
+
 func missingError(path string) error {
 	return fmt.Errorf("no node number was ever claimed here: there is no directory %s", path)
 }
@@ -232,8 +245,8 @@ func newLeaseRelease(c *console) *cobra.Command {
 }
 
 func (l *leases) release(ctx context.Context, node int64, yes bool) error {
-	if path := l.place.missing(*l.layout); path != "" {
-		return missingError(path)
+	if err := l.mustExist(ctx); err != nil {
+		return err
 	}
 	var h lease.Holding
 	err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {

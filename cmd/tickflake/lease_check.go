@@ -36,8 +36,8 @@ func newLeaseCheck(c *console) *cobra.Command {
 }
 
 func (l *leases) check(ctx context.Context) error {
-	if path := l.place.missing(*l.layout); path != "" {
-		return missingError(path)
+	if err := l.mustExist(ctx); err != nil {
+		return err
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
 	l.place.consent()

@@ -135,8 +135,8 @@ func (p *place) consent() {
 
 // missing returns the path of the store if it is a directory that does not exist, or
 // else "". Commands that only read must not make it. A text that is neither a path nor a
-// file: URL is left to stores.Open.
-func (p *place) missing(layout snowflake.Layout) string {
+// file: URL is left to stores.Open. The error is that of a disk that hangs for --timeout.
+func (p *place) missing(ctx context.Context, layout snowflake.Layout) (string, error) {
 	path, err := p.url, error(nil)
 	switch {
 	case path == "":
@@ -144,10 +144,22 @@ func (p *place) missing(layout snowflake.Layout) string {
 	case strings.Contains(path, ":"):
 		path, err = directory.PathOf(path)
 	}
-	if _, problem := os.Stat(path); err != nil || strings.Contains(path, "@") || !errors.Is(problem, os.ErrNotExist) {
-		return ""
+	if err != nil || strings.Contains(path, "@") {
+		return "", nil
 	}
-	return path
+	ctx, cancel := p.within(ctx)
+	defer cancel()
+	found, err := stores.Wait(ctx, func() (bool, error) {
+		_, err := os.Stat(path)
+		return !errors.Is(err, os.ErrNotExist), nil
+	})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("directory %s: %w", path, err)
+	case found:
+		return "", nil
+	}
+	return path, nil
 }
 
 func defaultPath(layout snowflake.Layout) (string, error) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -77,6 +79,87 @@ func TestLockHangs(t *testing.T) {
 	require.NoError(t, err)
 	unlock, err := other.TryLock(t.Context(), "node/0000007")
 	require.NoError(t, err)
+	unlock()
+}
+
+// However often a call is tried again while the disk hangs, few of them are busy, and
+// another directory is not affected.
+func TestFewCallsHang(t *testing.T) {
+	d := realDisk
+	var busy atomic.Int32
+	hung := make(chan struct{})
+	d.lock = func(path string) (func(), error) {
+		assert.LessOrEqual(t, busy.Add(1), int32(maxCalls))
+		defer busy.Add(-1)
+		<-hung
+		return tryLock(path)
+	}
+	s, err := open(filepath.Join(t.TempDir(), "state"), d)
+	require.NoError(t, err)
+	before := runtime.NumGoroutine()
+	for range 500 {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Microsecond)
+		_, err := swap(ctx, s, stores.Cell{Key: "node/0000007"}, []byte("value"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = s.TryLock(ctx, "node/0000007")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		cancel()
+	}
+	eventually := func(condition func() bool, what string) {
+		t.Helper()
+		assert.Eventually(t, condition, 20*time.Second, time.Millisecond, what)
+	}
+	eventually(func() bool { return runtime.NumGoroutine() <= before+2*maxCalls }, "of 1000 calls few are left")
+
+	// With every place taken, a call waits for its turn, and takes it when the disk is back.
+	for busy.Load() < maxCalls {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		_, _ = swap(ctx, s, stores.Cell{Key: "node/0000007"}, nil)
+		cancel()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = s.List(ctx, "", "\x7f", 1)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	other, err := Open(t.Context(), filepath.Join(t.TempDir(), "other"))
+	require.NoError(t, err)
+	_, err = swap(t.Context(), other, stores.Cell{Key: "node/0000007"}, nil)
+	require.NoError(t, err)
+
+	done := make(chan error)
+	go func() {
+		_, err := swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, nil)
+		done <- err
+	}()
+	close(hung)
+	require.NoError(t, <-done)
+	eventually(func() bool {
+		turns.Lock()
+		defer turns.Unlock()
+		return len(turns.of) == 0
+	}, "and nothing is remembered of a directory without calls")
+}
+
+// An unlock does not wait for a disk that hangs.
+func TestUnlockHangs(t *testing.T) {
+	d := realDisk
+	hung, done := make(chan struct{}), make(chan struct{})
+	d.lock = func(path string) (func(), error) {
+		unlock, err := tryLock(path)
+		return sync.OnceFunc(func() { <-hung; unlock(); close(done) }), err
+	}
+	s, err := open(filepath.Join(t.TempDir(), "state"), d)
+	require.NoError(t, err)
+	unlock, err := s.TryLock(t.Context(), "node/0000007")
+	require.NoError(t, err)
+	unlock()
+	unlock()
+	close(hung)
+	<-done
+	other, err := Open(t.Context(), s.path)
+	require.NoError(t, err)
+	unlock, err = other.TryLock(t.Context(), "node/0000007")
+	require.NoError(t, err, "it has unlocked")
 	unlock()
 }
 

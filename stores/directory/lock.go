@@ -12,9 +12,13 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
+// unlockTime is how long unlock waits for a disk that hangs.
+const unlockTime = time.Second
+
 // TryLock locks the cell of a key, or returns an error that wraps [stores.ErrLocked] if
 // it is locked. The lock ends with unlock or with the process. It belongs to the Store,
-// not to a goroutine.
+// not to a goroutine. If the disk hangs, unlock returns after a second, and the lock ends
+// later.
 func (s *Store) TryLock(ctx context.Context, key string) (unlock func(), err error) {
 	if err = stores.CheckKey(key); err == nil {
 		unlock, err = s.waitHold(ctx, key)
@@ -32,7 +36,7 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 	// One of the two below sees the other's store, and unlocking twice does no harm.
 	var locked atomic.Pointer[func()]
 	var gone atomic.Bool
-	unlock, err := stores.Wait(ctx, func() (func(), error) {
+	unlock, err := wait(ctx, s.path, func() (func(), error) {
 		unlock, err := s.disk.lock(path)
 		if errors.Is(err, errBusy) {
 			err = stores.ErrLocked
@@ -40,6 +44,7 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 		if err != nil {
 			return nil, s.ofCell(key, path, err)
 		}
+		unlock = brief(unlock)
 		locked.Store(&unlock)
 		if gone.Load() {
 			unlock()
@@ -49,10 +54,23 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 	if err != nil {
 		gone.Store(true)
 		if late := locked.Load(); late != nil {
-			(*late)()
+			go (*late)()
 		}
 	}
 	return unlock, err
+}
+
+// brief returns an unlock that waits for the disk no longer than unlockTime. It does not
+// need a place among the calls of the directory: without one it would never unlock.
+func brief(unlock func()) func() {
+	return sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), unlockTime)
+		defer cancel()
+		_, _ = stores.Wait(ctx, func() (struct{}, error) {
+			unlock()
+			return struct{}{}, nil
+		})
+	})
 }
 
 // errBusy says that another opening of a file has locked it.

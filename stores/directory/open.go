@@ -88,7 +88,7 @@ func store(s *Store, err error) (stores.Store, error) {
 //
 // The directory must be on a local file system; see the package's doc.
 func Open(ctx context.Context, path string) (*Store, error) {
-	s, err := stores.Wait(ctx, func() (*Store, error) { return open(path, realDisk) })
+	s, err := wait(ctx, path, func() (*Store, error) { return open(path, realDisk) })
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("directory %s: open: %w", path, err)
 	}

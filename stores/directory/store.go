@@ -31,7 +31,9 @@ const (
 // A Swap syncs a file and the directory. Read and List sync the directory if they
 // find a cell that may not be on the disk yet, so all cells that they return
 // survive a power cut. A method whose context ends returns at once with an
-// error that wraps the context's, even if the disk hangs.
+// error that wraps the context's, even if the disk hangs. The disk then still holds up
+// the call, in a goroutine with a thread. Of these, a process has at most 16 for each
+// directory: further calls wait for their turn.
 //
 // If the file of a cell cannot be read as it was written, or its helper files cannot be
 // used, the error is a [*stores.DamagedError]. Other cells are not affected.
@@ -62,7 +64,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 		cells   []stores.Cell
 		damaged error
 	}
-	l, err := stores.Wait(ctx, func() (listed, error) {
+	l, err := wait(ctx, s.path, func() (listed, error) {
 		cells, damaged, err := s.list(ctx, from, to, limit)
 		return listed{cells, stores.JoinDamaged(damaged)}, err
 	})
@@ -108,7 +110,7 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 	if err := stores.CheckKey(key); err != nil {
 		return stores.Cell{}, s.failed(ctx, "read", key, err)
 	}
-	cell, err := stores.Wait(ctx, func() (stores.Cell, error) {
+	cell, err := wait(ctx, s.path, func() (stores.Cell, error) {
 		cell, err := s.load(ctx, key)
 		if err == nil {
 			err = s.settle(cell)
@@ -131,7 +133,7 @@ func (s *Store) Swap(ctx context.Context, key string, version uint64, value []by
 		return 0, s.failed(ctx, "swap", key, err)
 	}
 	cell := stores.Cell{Key: key, Version: next, Value: slices.Clone(value)}
-	_, err = stores.Wait(ctx, func() (struct{}, error) {
+	_, err = wait(ctx, s.path, func() (struct{}, error) {
 		return struct{}{}, s.swap(ctx, version, cell)
 	})
 	if err != nil {

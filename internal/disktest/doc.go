@@ -1,0 +1,12 @@
+// Package disktest has file systems that hang on demand, for tests on Linux as root.
+//
+//	for _, kind := range disktest.Kinds {
+//		disk := disktest.New(t, kind)
+//		...          // use disk.Dir
+//		disk.Hang()
+//		...          // each call of the disk waits
+//		disk.Back()
+//	}
+//
+// Without the rights, or without loop devices or FUSE, the test is skipped.
+package disktest
