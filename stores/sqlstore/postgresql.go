@@ -33,7 +33,10 @@ func PostgreSQL() Dialect {
   SELECT CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply') THEN 'kept'
     ELSE set_config('synchronous_commit', 'on', true) END AS level)
 `
-	const state = `CASE WHEN pg_is_in_recovery() THEN '` + stateNotPrimary + `' ELSE '' END`
+	// A write that waits for a standby becomes visible when its client gives up or the
+	// server is started again, although the standby may lack it.
+	const state = `CASE WHEN pg_is_in_recovery() THEN '` + stateNotPrimary + `'
+  WHEN current_setting('synchronous_standby_names') <> '' THEN '` + stateUnsynced + `' ELSE '' END`
 	return Dialect{
 		name: "postgres",
 		schema: `CREATE TABLE IF NOT EXISTS TABLE_NAME (
@@ -53,7 +56,9 @@ SELECT $1::text, $2::text, $3::bigint, $4::text FROM durable WHERE durable.level
 ON CONFLICT DO NOTHING`,
 		update: durable + `UPDATE TABLE_NAME AS c SET version = $1, value = $2, updated_at = now() FROM durable
 WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.version = $5`,
-		state:     `SELECT ` + state,
+		state: `SELECT ` + state,
+		sync: durable + `UPDATE TABLE_NAME AS c SET updated_at = now() FROM durable
+WHERE durable.level IS NOT NULL AND c.namespace = $1 AND c.cell = $2 AND c.version = $3`,
 		noTable:   func(err error) bool { return sqlState(err) == "42P01" },
 		duplicate: func(error) bool { return false },
 		denied: func(err error) bool {
