@@ -111,6 +111,7 @@ func (p *pair) fleet(t testing.TB) *servertest.Fleet {
 // that wrote it has given up, when its statement was killed, when the primary was killed
 // and started again, and when the replica has taken over and the primary still runs.
 func TestReadWaitsForReplica(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, true)
 	old := p.primary.open(t, p.primary.addr, "readwaits")
 	const key = "node/0000001"
@@ -169,6 +170,7 @@ const recoveryLimit = 90 * time.Second
 // A semi-synchronous replica takes over from a primary that was killed. The clocks are
 // stepped and a process crashes meanwhile.
 func TestFailoverToSemiSynchronousReplica(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, true)
 	fleet := p.fleet(t)
 	fleet.Step(-time.Minute, 0)
@@ -183,6 +185,7 @@ func TestFailoverToSemiSynchronousReplica(t *testing.T) {
 // The primary cannot be reached, is replaced, and comes back, as when nothing fences it, and
 // the address leads to it once more. It answers nothing, as it waits for its replica.
 func TestOldPrimaryComesBack(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, true)
 	fleet := p.fleet(t)
 	for _, proxy := range []*storetest.Proxy{p.front, p.link} {
@@ -207,6 +210,7 @@ func TestOldPrimaryComesBack(t *testing.T) {
 
 // A replica that lacks the last writes takes over. The processes notice, say so, and go on.
 func TestFailoverToAsynchronousReplica(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, false)
 	fleet := p.fleet(t)
 	p.isolate()

@@ -98,6 +98,7 @@ func (p *pair) isolate() {
 // that wrote it has given up, when the primary was killed and started again, and when the
 // standby has taken over and the primary still runs.
 func TestReadWaitsForStandby(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, "synchronous_standby_names=standby")
 	old := p.primary.open(t, p.primary.addr, "readwaits")
 	const key = "node/0000001"
@@ -141,6 +142,7 @@ const recoveryLimit = 90 * time.Second
 // A synchronous standby takes over from a primary that was killed. The clocks are stepped
 // and a process crashes meanwhile.
 func TestFailoverToSynchronousStandby(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, "synchronous_standby_names=standby")
 	fleet := p.fleet(t)
 	fleet.Step(-time.Minute, 0)
@@ -156,6 +158,7 @@ func TestFailoverToSynchronousStandby(t *testing.T) {
 // is the first host of the URL, and believes that it is the primary. It answers nothing, as
 // it waits for its standby.
 func TestOldPrimaryComesBack(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, "synchronous_standby_names=standby")
 	fleet := p.fleet(t)
 	for _, proxy := range []*storetest.Proxy{p.front, p.link} {
@@ -179,6 +182,7 @@ func TestOldPrimaryComesBack(t *testing.T) {
 
 // A standby that lacks the last writes takes over. The processes notice, say so, and go on.
 func TestFailoverToAsynchronousStandby(t *testing.T) {
+	t.Parallel()
 	p := startPair(t)
 	fleet := p.fleet(t)
 	p.isolate()
