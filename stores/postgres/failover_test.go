@@ -7,13 +7,13 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	servers "github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -32,23 +32,24 @@ func startPair(t testing.TB, settings ...string) *pair {
 	p := &pair{primary: start(t, settings...)}
 	p.front, p.link = storetest.NewProxy(t, p.primary.addr), storetest.NewProxy(t, p.primary.addr)
 
+	const bins = "/usr/lib/postgresql/*/bin"
 	dir, port := servertest.Dir(t, "postgres"), servertest.Port(t)
 	data := filepath.Join(dir, "data")
 	host, from, err := net.SplitHostPort(p.primary.addr)
 	require.NoError(t, err)
 	servertest.Run(t, servertest.Config{
-		Path: servertest.Find(t, "pg_basebackup", "postgresql", "/usr/lib/postgresql/*/bin"), Dir: dir, User: "postgres",
+		Path: servertest.Find(t, "pg_basebackup", "postgresql", bins), Dir: dir, User: "postgres",
 		Env:  []string{"PGPASSWORD=" + password},
 		Args: []string{"-h", host, "-p", from, "-U", "postgres", "-D", data, "-R", "-c", "fast", "--no-sync"},
 	})
-	config, err := servers.PostgreSQL(t.Context(), servertest.Dir(t, ""), port, password)
-	servertest.Need(t, err)
 	host, from, err = net.SplitHostPort(p.link.Addr())
 	require.NoError(t, err)
-	config.Dir = dir
-	config.Args = []string{"-D", data, "-k", dir, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
-		"-c", "wal_retrieve_retry_interval=100ms", "-c", "hot_standby=on",
-		"-c", fmt.Sprintf("primary_conninfo=host=%s port=%s user=postgres password='%s' application_name=standby sslmode=disable", host, from, password)}
+	config := servertest.Config{
+		Path: servertest.Find(t, "postgres", "postgresql", bins), Dir: dir, User: "postgres", Quit: syscall.SIGQUIT,
+		Args: []string{"-D", data, "-k", dir, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
+			"-c", "wal_retrieve_retry_interval=100ms",
+			"-c", fmt.Sprintf("primary_conninfo=host=%s port=%s user=postgres password='%s' application_name=standby sslmode=disable", host, from, password)},
+	}
 	p.standby = &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), data: data}
 	config.Ready = func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, p.standby.url("postgres", "postgres"))

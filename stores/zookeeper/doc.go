@@ -43,7 +43,7 @@
 // These failovers were tried with an ensemble of three of version 3.8 under load, with clocks
 // that are stepped and processes that crash: a leader that was killed, one that hung and came
 // back, and a majority that hung. No ID was issued twice, and IDs went on without a
-// restart: within some 2 s when a leader was killed, and 7 s when it hung, with a syncLimit of
+// restart: within some 3 s when a leader was killed, and 12 s when it hung, with a syncLimit of
 // 1.5 s. A leader that is replaced and does not know it shows nothing old to a Read.
 //
 // # Rights
