@@ -32,9 +32,8 @@
 // runs the statement of Schema, and the user needs SELECT, INSERT and UPDATE on the
 // table.
 //
-// Each operation is one statement and one round trip (a Read two, unless the binary log
-// is on and sync_binlog is 1, as MySQL has it by default), if the driver's option
-// interpolateParams is on. Without it, each is two. A Swap of an existing cell that
+// Each operation is one statement and one round trip, and a Read of a cell that exists two,
+// if the driver's option interpolateParams is on. Without it, each statement takes two. A Swap of an existing cell that
 // was changed takes one more, to distinguish that from a session without autocommit. Opened by
 // a URL, a store has at most four connections and keeps one, for up to three minutes.
 //
@@ -46,4 +45,11 @@
 // and are refused; other values are logged. With asynchronous replication, a failover
 // loses the last writes. The doc of [sqlstore.MySQL] says what to set. Never delete
 // rows, and never restore the table from a backup: IDs are then issued twice.
+//
+// These failovers were tried with MariaDB 10.11 under load, with clocks that are stepped and
+// processes that crash. With a semi-synchronous replica no ID was issued twice, also when
+// the old primary came back without fencing: it waits for its replica, so it answers neither
+// Read nor Swap. IDs went on within seconds, without a restart. With an asynchronous replica each
+// process noticed the loss, and went on above all limits that it had seen; a process that starts
+// after the failover cannot notice it, and can issue IDs twice.
 package mysql

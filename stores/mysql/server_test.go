@@ -34,6 +34,18 @@ type server struct {
 
 func start(t testing.TB, settings ...string) *server {
 	t.Helper()
+	s := launch(t, settings...)
+	s.exec(t, users...)
+	return s
+}
+
+// users makes the database and its user.
+var users = []string{"CREATE DATABASE ops", fmt.Sprintf("CREATE USER ids IDENTIFIED BY '%s'", password),
+	"GRANT CREATE, SELECT, INSERT, UPDATE ON ops.* TO ids"}
+
+// launch starts a server without a database.
+func launch(t testing.TB, settings ...string) *server {
+	t.Helper()
 	dir, port := servertest.Dir(t, ""), servertest.Port(t)
 	config, socket, err := servers.MariaDB(t.Context(), dir, port)
 	servertest.Need(t, err)
@@ -49,8 +61,6 @@ func start(t testing.TB, settings ...string) *server {
 	config.Args = append(config.Args, settings...)
 	config.Ready = s.root.PingContext
 	s.Process = servertest.Start(t, config)
-	s.exec(t, "CREATE DATABASE ops", fmt.Sprintf("CREATE USER ids IDENTIFIED BY '%s'", password),
-		"GRANT CREATE, SELECT, INSERT, UPDATE ON ops.* TO ids")
 	return s
 }
 

@@ -46,11 +46,20 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		// which a pooling proxy loses.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	if config.ValidateConnect == nil && !query.Has("target_session_attrs") && severalHosts(config) {
+	hosts := hostsOf(config)
+	if config.ValidateConnect == nil && !query.Has("target_session_attrs") && hosts > 1 {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
+	// pgx tries the hosts one after the other. Each gets its share of the time, or the first one
+	// would take it all if it does not answer, as a machine that is switched off.
+	share := stdlib.OptionBeforeConnect(func(ctx context.Context, config *pgx.ConnConfig) error {
+		if deadline, ok := ctx.Deadline(); ok && hosts > 1 && config.ConnectTimeout == 0 {
+			config.ConnectTimeout = max(time.Until(deadline)/time.Duration(hosts), 1) // 0 is no timeout
+		}
+		return nil
+	})
 
-	db := stdlib.OpenDB(*config)
+	db := stdlib.OpenDB(*config, share)
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
 	db.SetConnMaxIdleTime(10 * time.Minute)
@@ -76,13 +85,16 @@ func withhold(err error) error {
 		"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity")
 }
 
-// severalHosts reports whether the URL has several hosts. Fallbacks also has the same host,
+// hostsOf returns the number of hosts in the URL. Fallbacks also has each host once more,
 // without TLS.
-func severalHosts(config *pgx.ConnConfig) bool {
-	for _, f := range config.Fallbacks {
-		if f.Host != config.Host || f.Port != config.Port {
-			return true
-		}
+func hostsOf(config *pgx.ConnConfig) int {
+	type host struct {
+		name string
+		port uint16
 	}
-	return false
+	hosts := map[host]bool{{config.Host, config.Port}: true}
+	for _, f := range config.Fallbacks {
+		hosts[host{f.Host, f.Port}] = true
+	}
+	return len(hosts)
 }

@@ -20,7 +20,7 @@ const (
 	stateGood         = ""
 	stateNotPrimary   = "not primary"
 	stateNoAutocommit = "no autocommit"
-	stateUnsynced     = "unsynced" // a write may show before it is synced
+	stateUnsynced     = "unsynced" // a write may show before it is safe
 )
 
 func stateError(state string) error {

@@ -18,10 +18,10 @@ import (
 // The connection's character set should be utf8mb4. Its autocommit must be on;
 // otherwise nothing is written and the error wraps [ErrAutocommit].
 //
-// InnoDB shows a write to others before it has synced it, unless it waits for
-// the binary log. Such a write is not safe yet. So Read writes the
-// row once more, with updated_at a microsecond later, and returns when that write is
-// synced. If the binary log is on and synced, it does not.
+// The server can show a write that is not safe yet: before it has synced it, and, with
+// semi-synchronous replication, before a replica has it, if it was started again or the
+// statement was killed. So Read writes the row once more, with updated_at a microsecond
+// later, and returns when that write is synced and a replica has it.
 //
 // # What to set
 //
@@ -33,6 +33,8 @@ import (
 //     a time-out too long to ever be reached, or MySQL's group replication with
 //     group_replication_consistency = BEFORE_ON_PRIMARY_FAILOVER. With asynchronous
 //     replication, the last writes before a failover are lost.
+//   - Before a replica is promoted, it must have applied all of its relay log. Never KILL a
+//     statement that waits for a replica: the server then acknowledges a write that no replica has.
 //   - Galera: wsrep_sync_wait = 1 in the session if its reads may go to
 //     another node than the writes.
 //   - Replicas should have read_only on, which distinguishes them from the primary.
@@ -40,7 +42,7 @@ func MySQL(number func(err error) uint16) Dialect {
 	// MariaDB 12 has names instead of numbers for the values of read_only.
 	const state = `CASE WHEN @@autocommit = 0 THEN '` + stateNoAutocommit + `'
   WHEN CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF') OR @@global.innodb_read_only THEN '` + stateNotPrimary + `'
-  WHEN @@global.log_bin = 0 OR @@global.sync_binlog <> 1 THEN '` + stateUnsynced + `' ELSE '' END`
+  ELSE '` + stateUnsynced + `' END`
 	is := func(want ...uint16) func(error) bool {
 		return func(err error) bool { return number != nil && slices.Contains(want, number(err)) }
 	}

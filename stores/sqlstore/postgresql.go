@@ -23,8 +23,15 @@ import (
 //   - If a standby may be promoted: synchronous_standby_names must name it, or one of
 //     the standbys that may be promoted. With asynchronous replication, the last writes before a
 //     failover are lost. With a manager such as Patroni: synchronous_mode on.
-//   - After a failover, the old primary must be stopped for good before a standby is
-//     promoted (fencing), or it continues to accept writes.
+//   - Never cancel a statement that waits for its standby (pg_cancel_backend), and never empty
+//     synchronous_standby_names while the standby may be promoted: the server then
+//     acknowledges writes that no standby has.
+//   - Without a synchronous standby, the old primary must be stopped for good before a standby is
+//     promoted (fencing), or it continues to accept writes. With one, it answers nothing.
+//
+// While synchronous_standby_names is set, Read writes the row once more, and returns when the
+// standby has it: a write that waits for the standby becomes visible when its client gives
+// up or the server is started again.
 func PostgreSQL() Dialect {
 	// It is in one statement with the write, since SET LOCAL would need a transaction of
 	// four round trips. The setting lasts until the statement's own commit is done.
@@ -32,7 +39,8 @@ func PostgreSQL() Dialect {
   SELECT CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply') THEN 'kept'
     ELSE set_config('synchronous_commit', 'on', true) END AS level)
 `
-	const state = `CASE WHEN pg_is_in_recovery() THEN '` + stateNotPrimary + `' ELSE '' END`
+	const state = `CASE WHEN pg_is_in_recovery() THEN '` + stateNotPrimary + `'
+  WHEN current_setting('synchronous_standby_names') <> '' THEN '` + stateUnsynced + `' ELSE '' END`
 	return Dialect{
 		name: "postgres",
 		schema: `CREATE TABLE IF NOT EXISTS TABLE_NAME (
@@ -52,7 +60,9 @@ SELECT $1::text, $2::text, $3::bigint, $4::text FROM durable WHERE durable.level
 ON CONFLICT DO NOTHING`,
 		update: durable + `UPDATE TABLE_NAME AS c SET version = $1, value = $2, updated_at = now() FROM durable
 WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.version = $5`,
-		state:     `SELECT ` + state,
+		state: `SELECT ` + state,
+		sync: durable + `UPDATE TABLE_NAME AS c SET updated_at = now() FROM durable
+WHERE durable.level IS NOT NULL AND c.namespace = $1 AND c.cell = $2 AND c.version = $3`,
 		noTable:   func(err error) bool { return sqlState(err) == "42P01" },
 		duplicate: func(error) bool { return false },
 		rolledBack: func(err error) bool {

@@ -20,11 +20,11 @@ const (
 // Proxy connects the clients of a server with the server, as the network does. It passes
 // all bytes on, until the test tells it to hold, cut or refuse. It is safe for use by several goroutines at once.
 type Proxy struct {
-	server   string
 	listener net.Listener
 
 	mu      sync.Mutex
 	changed *sync.Cond // any field that mu guards
+	server  string
 	held    [2]bool
 	passing [2]int // chunks that go through although their direction is held
 	refuse  bool
@@ -96,6 +96,10 @@ func (p *Proxy) Cut() {
 	})
 }
 
+// To leads new connections to the server at another address, as a name or an address that
+// moves to another machine does. Cut ends the connections to the one before.
+func (p *Proxy) To(server string) { p.set(func() { p.server = server }) }
+
 // Held waits until bytes are held in a direction, and reports whether there are any
 // when the time has passed.
 func (p *Proxy) Held(d Direction, within time.Duration) bool {
@@ -149,12 +153,12 @@ func (p *Proxy) accept() {
 
 func (p *Proxy) connect(client net.Conn) {
 	p.mu.Lock()
-	refuse := p.refuse || p.closed
+	refuse, addr := p.refuse || p.closed, p.server
 	p.mu.Unlock()
 	var server net.Conn
 	var err error
 	if !refuse {
-		server, err = net.DialTimeout("tcp", p.server, patience)
+		server, err = net.DialTimeout("tcp", addr, patience)
 	}
 	if refuse || err != nil {
 		_ = client.Close()

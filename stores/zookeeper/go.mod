@@ -6,4 +6,6 @@ require github.com/tickflake/tickflake v0.0.0
 
 require github.com/go-zookeeper/zk v1.0.4
 
+require golang.org/x/sys v0.49.0 // indirect
+
 replace github.com/tickflake/tickflake => ../../

@@ -13,9 +13,31 @@ import (
 )
 
 // sessionTime bounds the wait for a server that does not answer: the driver
-// gives up a connection after two thirds of it. No stored data depends on the
-// session.
+// gives up a connection after two thirds of it, and impatient makes it give up a new one
+// as soon. No stored data depends on the session.
 const sessionTime = 6 * time.Second
+
+// impatient is a connection to a server that may accept it and say nothing, as one that
+// hangs. The driver would wait for its first answer ten times as long as for the others.
+//
+// The driver reads in one goroutine at a time.
+type impatient struct {
+	net.Conn
+	answered bool
+}
+
+func (c *impatient) SetReadDeadline(t time.Time) error {
+	if last := time.Now().Add(sessionTime * 2 / 3); !c.answered && t.After(last) {
+		t = last
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *impatient) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.answered = c.answered || n > 0
+	return n, err
+}
 
 var urlFormat = stores.URLFormat{
 	Plain: stores.URLScheme{Name: "zk", Port: "2181"},
@@ -45,9 +67,11 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	dial := func(network, addr string, timeout time.Duration) (conn net.Conn, err error) {
 		defer func() { dialed.note(err) }()
 		if config == nil {
-			return net.DialTimeout(network, addr, timeout)
+			conn, err = net.DialTimeout(network, addr, timeout)
+		} else {
+			conn, err = tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, addr, config)
 		}
-		return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, addr, config)
+		return &impatient{Conn: conn}, err
 	}
 	if (u.User == "") != (u.Password == "") {
 		return nil, u.Refuse("a user without a password, or a password without a user", nil)

@@ -37,7 +37,8 @@ var _ stores.Store = (*Store)(nil)
 // are none.
 //
 // The driver resolves the servers' names only once, unless the connection has its own
-// zk.HostProvider. It logs each lost connection to the package log, unless the connection
+// zk.HostProvider. It waits for the first answer of a server, which may hang, for nearly
+// seven times the session's time-out, unless its zk.Dialer bounds that. It logs each lost connection to the package log, unless the connection
 // was made with zk.WithLogger.
 func New(conn *zk.Conn, namespace string, acl ...zk.ACL) (*Store, error) {
 	return newStore(conn, "", namespace, acl)

@@ -175,6 +175,20 @@ func TestOpenEnds(t *testing.T) {
 	}
 }
 
+// A server that accepts connections and says nothing, as one that hangs, delays a client by
+// some seconds, and then the next server is used.
+func TestSilentServer(t *testing.T) {
+	_, addr := startServer(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // the test has ended
+	if _, err := openStore(t, silent.Addr().String()+","+addr, "silent").Read(limited(t), "node/0000001"); err != nil {
+		t.Error(err)
+	}
+}
+
 // A round begins with the server after the last good one, and ends with it, so that the
 // driver waits only once all have been tried.
 func TestServers(t *testing.T) {
