@@ -20,7 +20,7 @@ const patience = 2 * time.Minute
 func fleetOn(t *testing.T, addrs []string) *servertest.Fleet {
 	rawURL := "nats://" + strings.Join(addrs, ",") + "?namespace=failover"
 	return servertest.StartFleet(t, servertest.FleetConfig{
-		Processes: 4, Window: 2 * time.Second,
+		Processes: 3, Window: 2 * time.Second,
 		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, rawURL) },
 	})
 }
@@ -61,22 +61,22 @@ func TestFailover(t *testing.T) {
 	killed := leader(t, processes, addrs)
 	must(t, killed.Kill())
 	fleet.Crash(0)
-	fleet.Step(-time.Hour)
+	fleet.Step(-3 * time.Second)
 	t.Logf("leader killed: recovered after %v", fleet.WaitRecovered(t, 10, patience))
 	must(t, killed.Start())
 
 	for _, p := range processes[:2] {
 		must(t, p.Kill())
 	}
-	fleet.Step(2*time.Hour, 2, 3)
+	fleet.Step(2*time.Hour, 2)
 	failed := fleet.Failed("ErrNotGranted")
-	for begin := time.Now(); fleet.Failed("ErrNotGranted") < failed+4; time.Sleep(10 * time.Millisecond) {
+	for begin := time.Now(); fleet.Failed("ErrNotGranted") < failed+3; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begin) > patience {
 			t.Fatal("grants do not end without a majority")
 		}
 	}
 	fleet.Crash(1)
-	fleet.Step(-time.Hour)
+	fleet.Step(-3 * time.Second)
 	for _, p := range processes[:2] {
 		must(t, p.Start())
 	}

@@ -103,7 +103,7 @@ func (c *cluster) try(t *testing.T) {
 	begin := time.Now()
 	both(func(f *servertest.Fleet) {
 		f.Crash(0)
-		f.Step(-time.Hour)
+		f.Step(-3 * time.Second)
 	})
 	c.promoted(t, old)
 	t.Logf("killed: promoted after %v", time.Since(begin))
