@@ -100,6 +100,12 @@ const (
 	readScript = `redis.call('HDEL', KEYS[1], '')
 return redis.call('HGET', KEYS[1], ARGV[1])`
 
+	// With the HSET, replicas receive something. From Redis 7.2 on, WAIT waits for nothing
+	// if the commands of its connection have sent the replicas nothing; before, it waits
+	// for what others have written as well.
+	confirmedReadScript = `redis.call('HSET', KEYS[1], '', '')
+` + readScript
+
 	swapScript = `local cell = redis.call('HGET', KEYS[1], ARGV[1])
 local version = '0'
 if cell then
@@ -137,6 +143,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 			list := driver.NewCmd(ctx, "eval", listScript, 2, s.hash, s.index, from, to, size)
 			list.SetFirstKeyPos(3)
 			if err := s.client.Process(ctx, list); err != nil {
+				s.reload(ctx)
 				return nil, err
 			}
 			return list.StringSlice()
@@ -188,8 +195,12 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 }
 
 func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
+	script := readScript
+	if s.replicas > 0 {
+		script = confirmedReadScript
+	}
 	text, err := stores.Wait(ctx, func() (string, error) {
-		read := driver.NewCmd(ctx, "eval", readScript, 1, s.hash, key)
+		read := driver.NewCmd(ctx, "eval", script, 1, s.hash, key)
 		if err := s.run(ctx, read, read); err != nil {
 			return "", err
 		}
@@ -246,14 +257,30 @@ func (s *Store) write(ctx context.Context, key string, version uint64, text stri
 // eval or wraps it.
 func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) error {
 	eval.SetFirstKeyPos(3)
+	err := s.send(ctx, cmd)
+	if err != nil && !errors.Is(err, driver.Nil) {
+		s.reload(ctx)
+	}
+	return err
+}
+
+// reload asks a cluster in the background who has the cells, which may have moved to
+// another server. By itself, the driver does so only once a minute, or when a server tells
+// it to: a server that is gone tells nothing.
+func (s *Store) reload(ctx context.Context) {
+	if cluster, ok := s.client.(*driver.ClusterClient); ok {
+		cluster.ReloadState(ctx)
+	}
+}
+
+func (s *Store) send(ctx context.Context, cmd driver.Cmder) error {
 	if s.replicas == 0 {
 		return s.client.Process(ctx, cmd)
 	}
 	// WAIT covers only the operations of its own connection, so both are sent together.
 	// The cluster's client has a connection to each server.
 	pipe := s.client.Pipeline
-	cluster, clustered := s.client.(*driver.ClusterClient)
-	if clustered {
+	if cluster, ok := s.client.(*driver.ClusterClient); ok {
 		shard, err := cluster.MasterForKey(ctx, s.hash)
 		if err != nil {
 			return err
@@ -269,9 +296,6 @@ func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) err
 		err = wait.Err() // Nil is an answer: there is no cell
 	}
 	if err != nil {
-		if clustered {
-			cluster.ReloadState(ctx) // the cells may have moved to another server
-		}
 		return err
 	}
 	if got := wait.Val(); got < int64(s.replicas) {
