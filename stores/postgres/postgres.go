@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tickflake/tickflake/stores"
@@ -50,10 +51,14 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 
-	db := stdlib.OpenDB(*config)
-	db.SetMaxOpenConns(4)
-	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
-	db.SetConnMaxIdleTime(10 * time.Minute)
+	dialer := new(sqlstore.Dialer)
+	config.DialFunc = dialer.Dial
+	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		// The connection is used again when the server has ended the statement. By default
+		// pgx closes it at once.
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: sqlstore.MaxSilence}
+	}
+	db := dialer.OpenDB(stdlib.GetConnector(*config), 10*time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
 	if table, ok := u.Own["table"]; ok {
 		opts = append(opts, sqlstore.WithTable(table))

@@ -68,10 +68,11 @@ WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
 		// It must change the row, but neither version nor value.
 		sync: `UPDATE TABLE_NAME SET updated_at = updated_at + INTERVAL 1 MICROSECOND
 WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
-		guarded:    true,
-		noTable:    is(1146), // ER_NO_SUCH_TABLE
-		duplicate:  is(1062), // ER_DUP_ENTRY
-		rolledBack: is(1213), // ER_LOCK_DEADLOCK, and Galera's for a conflict between servers
+		guarded:   true,
+		noTable:   is(1146), // ER_NO_SUCH_TABLE
+		duplicate: is(1062), // ER_DUP_ENTRY
+		// ER_LOCK_DEADLOCK, and Galera's for a conflict between servers; ER_LOCK_WAIT_TIMEOUT
+		rolledBack: is(1213, 1205),
 		// ER_HOST_NOT_PRIVILEGED, and access denied to the database, the user, the table, the
 		// column, a right, and to a user without a password
 		denied:     is(1130, 1044, 1045, 1142, 1143, 1227, 1698),

@@ -54,6 +54,7 @@ ON CONFLICT DO NOTHING`,
 		update: durable + `UPDATE TABLE_NAME AS c SET version = $1, value = $2, updated_at = now() FROM durable
 WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.version = $5`,
 		state:     `SELECT ` + state,
+		cancels:   true,
 		noTable:   func(err error) bool { return sqlState(err) == "42P01" },
 		duplicate: func(error) bool { return false },
 		denied: func(err error) bool {
