@@ -47,13 +47,13 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := new(sqlstore.Dialer)
+	dialer := new(stores.Dialer)
 	config.DialFunc = dialer.Dial
 	connector, err := driver.NewConnector(config)
 	if err != nil {
 		return nil, u.Refuse("the driver does not take it", stores.Withhold(err, err.Error()))
 	}
-	db := dialer.OpenDB(connector, 3*time.Minute)
+	db := sqlstore.OpenDB(connector, dialer, 3*time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
 	if table, ok := u.Own["table"]; ok {
 		opts = append(opts, sqlstore.WithTable(table))

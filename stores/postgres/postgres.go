@@ -51,14 +51,14 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 
-	dialer := new(sqlstore.Dialer)
+	dialer := new(stores.Dialer)
 	config.DialFunc = dialer.Dial
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		// The connection is used again when the server has ended the statement. By default
 		// pgx closes it at once.
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: sqlstore.MaxSilence}
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: stores.MaxSilence}
 	}
-	db := dialer.OpenDB(stdlib.GetConnector(*config), 10*time.Minute)
+	db := sqlstore.OpenDB(stdlib.GetConnector(*config), dialer, 10*time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
 	if table, ok := u.Own["table"]; ok {
 		opts = append(opts, sqlstore.WithTable(table))

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -12,10 +11,6 @@ import (
 // connections that a server has for the Store, since each statement keeps its own until the
 // server has answered. Further operations wait, and fail when their context ends.
 const MaxRunning = 4
-
-// MaxSilence is how long a statement that its caller has given up waits for the server's
-// answer, before its connection is closed.
-const MaxSilence = 15 * time.Minute
 
 // run runs a statement, and returns its results, or an error when ctx has ended. statement
 // must not use memory of the caller, since it may end later.
@@ -39,7 +34,7 @@ func run[T any](ctx context.Context, s *Store, statement func(context.Context) (
 		if s.dialect.cancels {
 			return statement(ctx)
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), MaxSilence)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stores.MaxSilence)
 		defer cancel()
 		return statement(ctx)
 	})

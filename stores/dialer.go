@@ -1,9 +1,7 @@
-package sqlstore
+package stores
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"net"
 	"sync"
 	"syscall"
@@ -15,8 +13,14 @@ import (
 // acknowledges.
 const unheard = 10 * time.Second
 
-// Dialer makes the connections of a database handle that a package such as stores/mysql
-// opens by a URL. Its zero value is ready for use, by several goroutines at once.
+// MaxSilence is how long an engine that is opened by a URL waits for the answer to an
+// operation that its caller has given up, before it closes the connection. The server may
+// still work on the operation, and count the connection, also after a client has closed it.
+const MaxSilence = 15 * time.Minute
+
+// Dialer connects the driver of an engine with its server. It finds out early that the
+// other machine is gone, so that an engine need not close a connection only because an
+// answer is late. Its zero value is ready for use, by several goroutines at once.
 type Dialer struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{} // that are open
@@ -47,40 +51,16 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return c, nil
 }
 
-// OpenDB returns a handle for one Store, with up to [MaxRunning] connections. It keeps one
-// of them for the given time without use. connector must connect by d. Closing the handle
-// closes all connections, also those that wait for an answer.
-func (d *Dialer) OpenDB(connector driver.Connector, idle time.Duration) *sql.DB {
-	db := sql.OpenDB(patient{connector, d})
-	db.SetMaxOpenConns(MaxRunning)
-	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
-	db.SetConnMaxIdleTime(idle)
-	return db
-}
-
-// patient is a connector that goes on when a context ends, like run: a server also counts
-// connections that have not logged in yet.
-type patient struct {
-	driver.Connector
-	dialer *Dialer
-}
-
-func (p patient) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), MaxSilence)
-	defer cancel()
-	return p.Connector.Connect(ctx)
-}
-
-// Close is called by the handle when it is closed.
-func (p patient) Close() error {
-	d := p.dialer
+// Close closes all connections, also those that wait for an answer. Later calls of Dial
+// fail with [net.ErrClosed].
+func (d *Dialer) Close() error {
 	d.mu.Lock()
 	d.closed = true
 	conns := d.conns
 	d.conns = nil
 	d.mu.Unlock()
 	for c := range conns {
-		_ = c.Conn.Close() // those in use report it
+		_ = c.Conn.Close() // who uses it gets an error, too
 	}
 	return nil
 }
