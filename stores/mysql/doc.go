@@ -33,9 +33,25 @@
 // table.
 //
 // Each operation is one statement and one round trip, and a Read of a cell that exists two,
-// if the driver's option interpolateParams is on. Without it, each statement takes two. A Swap of an existing cell that
-// was changed takes one more, to distinguish that from a session without autocommit. Opened by
-// a URL, a store has at most four connections and keeps one, for up to three minutes.
+// if the driver's option interpolateParams is on. Without it, each statement takes two. A
+// Swap of an existing cell that was changed takes one more, to distinguish that from a
+// session without autocommit.
+//
+// # Connections
+//
+// Opened by a URL, a store keeps one connection, for up to three minutes without use, and
+// has at most four, also while the server does not answer: a connection whose operation
+// was given up counts until the server has answered, or 15 seconds have passed. On Linux it
+// is closed 10 seconds after the server's machine no longer acknowledges. The server may
+// count one for a moment after it was closed, and up to its connect_timeout if
+// something between holds all bytes.
+//
+// A statement that meets a lock, such as that of a transaction or of ALTER TABLE, waits
+// for a second and is sent again, until its context ends: a URL without
+// innodb_lock_wait_timeout or lock_wait_timeout sets them to 1. On a handle given to [New],
+// a statement that was given up keeps its connection for as long as these settings say, by
+// default 50 seconds and a day or more. So set them for its connections too. At most four
+// of a store's statements are at the server then, and others fail.
 //
 // # To lose nothing
 //

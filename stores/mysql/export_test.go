@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -13,4 +14,17 @@ func Open(ctx context.Context, url string) (*sqlstore.Store, error) {
 		return nil, err
 	}
 	return s.(*sqlstore.Store), nil
+}
+
+// Params returns the system variables that a URL sets.
+func Params(rawURL string) (map[string]string, error) {
+	u, err := stores.ParseDriverURL(rawURL, []string{"mysql"}, "table")
+	if err != nil {
+		return nil, err
+	}
+	config, err := configOf(u)
+	if err != nil {
+		return nil, err
+	}
+	return config.Params, nil
 }

@@ -47,14 +47,13 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	dialer := new(stores.Dialer)
+	config.DialFunc = dialer.Dial
 	connector, err := driver.NewConnector(config)
 	if err != nil {
 		return nil, u.Refuse("the driver does not take it", stores.Withhold(err, err.Error()))
 	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(4)
-	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
-	db.SetConnMaxIdleTime(3 * time.Minute)
+	db := sqlstore.OpenDB(connector, dialer, 3*time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
 	if table, ok := u.Own["table"]; ok {
 		opts = append(opts, sqlstore.WithTable(table))
@@ -118,8 +117,22 @@ func configOf(source *stores.DriverURL) (*driver.Config, error) {
 	config.Passwd, _ = u.User.Password()
 	config.DBName = database
 	config.Logger = &driver.NopLogger{}
+	if config.Params == nil {
+		config.Params = make(map[string]string)
+	}
+	for _, name := range lockTimeouts {
+		if _, ok := config.Params[name]; !ok {
+			config.Params[name] = "1"
+		}
+	}
 	return config, nil
 }
+
+// lockTimeouts are the system variables that bound the wait for a row, and for a table,
+// in seconds. The defaults are 50, and a day or a year, and the server keeps a
+// connection while its statement waits, even if the client has gone. 1 is the least with
+// MySQL; a statement that has waited for so long is sent again until its context ends.
+var lockTimeouts = []string{"innodb_lock_wait_timeout", "lock_wait_timeout"}
 
 // words are the names of the driver's parameters that its errors may be about.
 var words = []string{

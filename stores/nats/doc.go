@@ -37,7 +37,8 @@
 //
 // A Read is one round trip, and a Swap two, or one for a new cell. A List reads all cells
 // of a first part, such as node/, whatever its limit: plan for fleets of up to about
-// 10,000 node numbers. A store has one connection.
+// 10,000 node numbers. A store has one connection, also while
+// the server does not answer, and for a moment a second one when it connects again.
 //
 // With more than one replica, each Read also writes the subject CONFIRM, which makes
 // sure that the answer does not come from a deposed leader. The server must know the header

@@ -34,8 +34,22 @@
 // of a cell that exists two), on a pooled connection or
 // through a proxy such as PgBouncer. pgx adds one if the connection has been idle for
 // a second, to check that it is alive, and one for each new statement that
-// it prepares; opened by a URL, it prepares none. Opened by a URL, a store has at most four
-// connections and keeps one, for up to ten minutes.
+// it prepares; opened by a URL, it prepares none.
+//
+// # Connections
+//
+// Opened by a URL, a store keeps one connection, for up to ten minutes without use, and
+// has at most four, also while the server does not answer. When an operation is given up,
+// one more asks the server to cancel its statement, which also ends the wait for a lock.
+// So there are at most eight. A connection whose operation was given up counts until the server
+// has answered, or 15 seconds have passed; then it is closed. On Linux it is closed 10 seconds after the
+// server's machine no longer acknowledges. The server may count one for a moment after it
+// was closed, and up to its authentication_timeout if something between holds all bytes.
+//
+// A handle given to [New] closes the connection of an operation that was given up at once,
+// and asks the server to cancel the statement. Do not set its BuildContextWatcherHandler to
+// pgx's CancelRequestContextWatcherHandler: a cancellation that arrives late ends the wait
+// of the next statement for its standby, and the server acknowledges that statement.
 //
 // # To lose nothing
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tickflake/tickflake/stores"
@@ -59,10 +60,12 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil
 	})
 
-	db := stdlib.OpenDB(*config, share)
-	db.SetMaxOpenConns(4)
-	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
-	db.SetConnMaxIdleTime(10 * time.Minute)
+	dialer := new(stores.Dialer)
+	config.DialFunc = dialer.Dial
+	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &canceller{pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: stores.MaxSilence}}
+	}
+	db := sqlstore.OpenDB(stdlib.GetConnector(*config, share), dialer, 10*time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
 	if table, ok := u.Own["table"]; ok {
 		opts = append(opts, sqlstore.WithTable(table))
@@ -73,6 +76,19 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
 	return s, nil
+}
+
+// canceller makes the server end a statement whose context has ended, and waits for that.
+// By default pgx closes the connection at once, and the server may count it for longer.
+type canceller struct {
+	pgconn.CancelRequestContextWatcherHandler
+}
+
+// HandleUnwatchAfterCancel makes the connection unusable. A cancellation can arrive late: the
+// next statement, waiting for its standby, would then be acknowledged without it.
+func (c *canceller) HandleUnwatchAfterCancel() {
+	c.CancelRequestContextWatcherHandler.HandleUnwatchAfterCancel()
+	_ = c.Conn.Conn().SetDeadline(time.Unix(1, 0)) // closing it here would race with its reader
 }
 
 // withhold returns the part of pgx's error that may be shown. Its message begins with the whole

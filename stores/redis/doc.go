@@ -19,9 +19,17 @@
 //	                 stores.DefaultNamespace
 //	replicas=N       as WithReplicas
 //
-// All others are those of the driver's ParseURL: dial_timeout, read_timeout and so on. At
-// most four connections are opened, and one is kept, unless the URL says otherwise. No
-// error shows the password.
+// All others are those of the driver's ParseURL: dial_timeout, read_timeout and so
+// on. No error shows the password.
+//
+// # Connections
+//
+// Opened by a URL, a store keeps one connection, and has at most four, unless the URL says
+// otherwise (max_idle_conns, pool_size). That also holds while the server does not answer:
+// a connection whose operation was given up counts until the server has answered, or the
+// read_timeout, by default 15 seconds, has passed. On Linux it is closed 10 seconds after
+// the server's machine no longer acknowledges. The server may count one for a moment
+// after it was closed.
 //
 // # To lose nothing
 //

@@ -1,8 +1,11 @@
 package redis
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
+	"net"
 	"strconv"
 
 	driver "github.com/redis/go-redis/v9"
@@ -26,10 +29,14 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, u.Refuse("the driver does not take it", stores.Withhold(err, err.Error(), words...))
 	}
-	opt.ContextTimeoutEnabled = true
 	if opt.PoolSize == 0 {
 		opt.PoolSize = 4
 	}
+	opt.PipelinePoolSize = cmp.Or(opt.PipelinePoolSize, -1) // pipelines use the same connections
+	// A command keeps its connection until the server has answered, so that the pool counts
+	// the connections as the server does.
+	opt.ReadTimeout = cmp.Or(opt.ReadTimeout, stores.MaxSilence)
+	opt.Dialer = dial(opt)
 	if opt.MaxIdleConns == 0 {
 		opt.MaxIdleConns = 1 // so that a thousand processes do not keep thousands of connections
 	}
@@ -43,6 +50,23 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	s.owned = true
 	return s, nil
+}
+
+// dial returns the driver's own dialer, but for that of the package stores.
+func dial(opt *driver.Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dialer := new(stores.Dialer)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dialer.Dial(ctx, network, addr)
+		if err != nil || opt.TLSConfig == nil {
+			return conn, err
+		}
+		secure := tls.Client(conn, opt.TLSConfig)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = conn.Close() // err says more
+			return nil, err
+		}
+		return secure, nil
+	}
 }
 
 // words are the parts of the driver's messages that may be shown.

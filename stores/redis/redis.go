@@ -55,7 +55,9 @@ func WithReplicas(n int) Option {
 // time would then report a conflict. Reads go to the primary even if the client
 // prefers replicas. An operation whose context has ended returns at once; unless
 // the client's option ContextTimeoutEnabled is set, its command continues in the
-// background until the client's ReadTimeout. The caller closes the client.
+// background until the client's ReadTimeout. With ContextTimeoutEnabled, or a short
+// ReadTimeout, a server that does not answer may count more connections than the client's
+// pool. The caller closes the client.
 func New(client driver.UniversalClient, namespace string, opts ...Option) (*Store, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("redis.New: no client")

@@ -22,6 +22,13 @@
 // and UPDATE on it. All processes of a fleet must see the same table: a
 // search_path can differ between users.
 //
+// # Connections
+//
+// At most [MaxRunning] statements of a Store are without an answer from the server. With
+// MySQL and MariaDB, a statement keeps its connection when its context ends, since the
+// server goes on with it, and counts the connection, for example while it waits for a lock. With
+// PostgreSQL, the driver must make the server end the statement, as pgx and lib/pq do.
+//
 // # To lose nothing
 //
 // If an acknowledged write is lost, two processes issue the same IDs.

@@ -78,10 +78,11 @@ WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
 		// It must change the row, but neither version nor value.
 		sync: `UPDATE TABLE_NAME SET updated_at = updated_at + INTERVAL 1 MICROSECOND
 WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
-		guarded:    true,
-		noTable:    is(1146), // ER_NO_SUCH_TABLE
-		duplicate:  is(1062), // ER_DUP_ENTRY
-		rolledBack: is(1213), // ER_LOCK_DEADLOCK, and Galera's for a conflict between servers
+		guarded:   true,
+		noTable:   is(1146), // ER_NO_SUCH_TABLE
+		duplicate: is(1062), // ER_DUP_ENTRY
+		// ER_LOCK_DEADLOCK, and Galera's for a conflict between servers; ER_LOCK_WAIT_TIMEOUT
+		rolledBack: is(1213, 1205),
 		refused: func(err error) error {
 			switch {
 			case denied(err):

@@ -63,6 +63,7 @@ WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.versi
 		state: `SELECT ` + state,
 		sync: durable + `UPDATE TABLE_NAME AS c SET updated_at = now() FROM durable
 WHERE durable.level IS NOT NULL AND c.namespace = $1 AND c.cell = $2 AND c.version = $3`,
+		cancels:   true,
 		noTable:   func(err error) bool { return sqlState(err) == "42P01" },
 		duplicate: func(error) bool { return false },
 		rolledBack: func(err error) bool {

@@ -13,11 +13,12 @@ import (
 // DefaultTable is the name of the table if [WithTable] gives no other.
 const DefaultTable = "tickflake_cells"
 
-// Store is a [stores.Store] in a table of a database. It keeps only the handle, and is
-// safe for use by several goroutines at once.
+// Store is a [stores.Store] in a table of a database. It is safe for use by several
+// goroutines at once.
 type Store struct {
 	db        *sql.DB
-	owned     bool // Close closes db
+	running   chan struct{} // see run
+	owned     bool          // Close closes db
 	dialect   Dialect
 	namespace string
 	table     string
@@ -77,7 +78,7 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, namespace: namespace, table: DefaultTable}
+	s := &Store{db: db, running: make(chan struct{}, MaxRunning), namespace: namespace, table: DefaultTable}
 	for i, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("sqlstore.New: option %d of %d is nil", i+1, len(opts))
@@ -94,8 +95,8 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 // semicolon and a new line, and leaves a table that exists as it is.
 func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 
-// Close closes the database handle if the Store was made [WithOwnedDB], after running
-// statements have ended, and returns the driver's error.
+// Close closes the database handle if the Store was made [WithOwnedDB], and returns the
+// driver's error.
 func (s *Store) Close() error {
 	if !s.owned {
 		return nil
@@ -110,18 +111,18 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 	var cells []stores.Cell
 	var damaged []error
 	for limit > len(cells) && from < to {
-		page, problems, last, err := s.page(ctx, from, to, limit-len(cells))
+		page, err := s.page(ctx, from, to, limit-len(cells))
 		if err != nil && s.dialect.noTable(err) {
 			break // the first Swap makes it
 		}
 		if err != nil {
 			return nil, s.failed(ctx, "list", "", err)
 		}
-		cells, damaged = append(cells, page...), append(damaged, problems...)
-		if len(problems) == 0 {
+		cells, damaged = append(cells, page.cells...), append(damaged, page.damaged...)
+		if len(page.damaged) == 0 {
 			break // with problems, fewer cells than limit do not mean the end
 		}
-		next := bound(last + "\x00")
+		next := bound(page.last + "\x00")
 		if next <= from {
 			break // the server has not kept to the range
 		}
@@ -154,39 +155,35 @@ func bound(b string) string {
 	return b
 }
 
-// page returns the cells of one statement, the errors of damaged rows, and the key of the
-// last row of either kind.
-func (s *Store) page(ctx context.Context, from, to string, limit int) (cells []stores.Cell, damaged []error, last string, err error) {
-	err = s.again(func() (err error) {
-		cells, damaged = nil, nil
-		last, err = s.query(ctx, func(cell stores.Cell, problem error) {
-			if problem != nil {
-				damaged = append(damaged, problem)
-				return
-			}
-			cells = append(cells, cell)
-		}, from, to, limit)
-		return err
-	})
-	return cells, damaged, last, err
+// rows are those of one statement.
+type rows struct {
+	cells   []stores.Cell
+	damaged []error
+	last    string // the key of the last row of either kind
 }
 
-func (s *Store) query(ctx context.Context, row func(stores.Cell, error), from, to string, limit int) (last string, err error) {
-	rows, err := s.db.QueryContext(ctx, s.dialect.list, s.namespace, from, to, limit)
-	if err != nil {
-		return "", err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var cell stores.Cell
-		var version int64
-		if err := rows.Scan(&cell.Key, &version, &cell.Value); err != nil {
-			return "", err
+func (s *Store) page(ctx context.Context, from, to string, limit int) (rows, error) {
+	return again(ctx, s, func(ctx context.Context) (got rows, err error) {
+		found, err := s.db.QueryContext(ctx, s.dialect.list, s.namespace, from, to, limit)
+		if err != nil {
+			return rows{}, err
 		}
-		cell.Version, last = uint64(version), cell.Key
-		row(cell, checkRow(cell.Key, version))
-	}
-	return last, rows.Err()
+		defer found.Close()
+		for found.Next() {
+			var cell stores.Cell
+			var version int64
+			if err := found.Scan(&cell.Key, &version, &cell.Value); err != nil {
+				return rows{}, err
+			}
+			cell.Version, got.last = uint64(version), cell.Key
+			if problem := checkRow(cell.Key, version); problem != nil {
+				got.damaged = append(got.damaged, problem)
+			} else {
+				got.cells = append(got.cells, cell)
+			}
+		}
+		return got, found.Err()
+	})
 }
 
 // checkRow returns an error for a row that no Swap can have written.
@@ -241,22 +238,33 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 
 // readOnce returns a cell, and the state of the session.
 func (s *Store) readOnce(ctx context.Context, key string) (stores.Cell, string, error) {
-	var state string
-	var version sql.Null[int64]
-	var value []byte
-	err := s.again(func() error {
-		return s.db.QueryRowContext(ctx, s.dialect.read, s.namespace, key).Scan(&state, &version, &value)
+	type row struct {
+		state   string
+		version sql.Null[int64]
+		value   []byte
+	}
+	got, err := again(ctx, s, func(ctx context.Context) (r row, err error) {
+		err = s.db.QueryRowContext(ctx, s.dialect.read, s.namespace, key).Scan(&r.state, &r.version, &r.value)
+		return r, err
 	})
 	if err != nil && s.dialect.noTable(err) {
 		// Without a table there is no cell, unless this is a replica that lacks the table so
 		// far.
-		version, value = sql.Null[int64]{}, nil
+		got = row{}
+		got.state, err = s.state(ctx)
+	}
+	if err == nil && got.version.Valid {
+		err = checkRow(key, got.version.V)
+	}
+	return stores.Cell{Key: key, Version: uint64(got.version.V), Value: got.value}, got.state, err
+}
+
+// state returns the state of a session.
+func (s *Store) state(ctx context.Context) (string, error) {
+	return run(ctx, s, func(ctx context.Context) (state string, err error) {
 		err = s.db.QueryRowContext(ctx, s.dialect.state).Scan(&state)
-	}
-	if err == nil && version.Valid {
-		err = checkRow(key, version.V)
-	}
-	return stores.Cell{Key: key, Version: uint64(version.V), Value: value}, state, err
+		return state, err
+	})
 }
 
 // Swap replaces the value of a cell, in one round trip; in three if the table must
@@ -311,34 +319,34 @@ func (s *Store) write(ctx context.Context, version uint64, cell stores.Cell) (bo
 
 // exec reports whether a statement has written its row.
 func (s *Store) exec(ctx context.Context, statement string, args ...any) (bool, error) {
-	var n int64
-	err := s.again(func() error {
+	n, err := again(ctx, s, func(ctx context.Context) (int64, error) {
 		result, err := s.db.ExecContext(ctx, statement, args...)
-		if err == nil {
-			n, err = result.RowsAffected()
+		if err != nil {
+			return 0, err
 		}
-		return err
+		return result.RowsAffected()
 	})
 	return n == 1, err
 }
 
 // again runs a statement until the server does not roll it back, at most 100 times. A
-// server rolls back if the default isolation is higher than read committed, or in a
-// deadlock. A statement that was rolled back has written nothing.
-func (s *Store) again(statement func() error) (err error) {
+// server rolls back if the default isolation is higher than read committed, in a
+// deadlock, or when a lock is held for too long. A statement that was rolled back has
+// written nothing.
+func again[T any](ctx context.Context, s *Store, statement func(context.Context) (T, error)) (got T, err error) {
 	for range 100 {
-		if err = statement(); err == nil || !s.dialect.rolledBack(err) {
-			return err
+		if got, err = run(ctx, s, statement); err == nil || !s.dialect.rolledBack(err) {
+			break
 		}
 	}
-	return err
+	return got, err
 }
 
 // makeTable makes the table and writes a new cell. If another process
 // makes the table at the same time, some servers report an error, so the write decides
 // whether there is a table.
 func (s *Store) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
-	_, problem := s.db.ExecContext(ctx, s.dialect.schema)
+	_, problem := s.exec(ctx, s.dialect.schema)
 	written, err := s.write(ctx, 0, cell)
 	if err != nil && problem != nil && s.dialect.noTable(err) {
 		err = fmt.Errorf("table %s is missing, and making it failed: %w; have a user with the right to make it run: %s", s.table, problem, strings.Join(strings.Fields(s.Schema()), " "))
@@ -351,8 +359,8 @@ func (s *Store) whyNot(ctx context.Context) error {
 	if !s.dialect.guarded {
 		return nil
 	}
-	var state string
-	if err := s.db.QueryRowContext(ctx, s.dialect.state).Scan(&state); err != nil {
+	state, err := s.state(ctx)
+	if err != nil {
 		return err
 	}
 	if state == stateNoAutocommit {
@@ -363,7 +371,9 @@ func (s *Store) whyNot(ctx context.Context) error {
 
 // Durability asks the server for its settings, in one to three round trips.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := s.dialect.durability(ctx, s.db, s.table)
+	promises, err := run(ctx, s, func(ctx context.Context) (stores.Durability, error) {
+		return s.dialect.durability(ctx, s.db, s.table)
+	})
 	if err != nil {
 		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", s.refused(err))
 	}

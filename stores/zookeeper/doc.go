@@ -27,9 +27,11 @@
 //
 // A Read is two round trips, and a Swap two, or one for a new cell. A List asks for the
 // names of all cells. The server's limit of a message (jute.maxbuffer, 1 MiB) bounds them
-// to about 50,000 cells in a namespace: plan for fleets of up to 40,000 node numbers. A
-// store has one connection. Cells do not depend on the session: it may expire, and the
-// driver then begins another.
+// to about 50,000 cells in a namespace: plan for fleets of up to 40,000 node numbers.
+//
+// A store has one connection, also while the server does not answer, and for a moment a
+// second one when it connects again. Cells do not depend on the session: it may expire,
+// and the driver then begins another.
 //
 // # To lose nothing
 //

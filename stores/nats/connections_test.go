@@ -1,0 +1,13 @@
+package nats
+
+import (
+	"testing"
+
+	"github.com/tickflake/tickflake/internal/servertest"
+)
+
+// The package's doc has these bounds.
+func TestConnectionsReachAPlateau(t *testing.T) {
+	server, addr := startServer(t)
+	servertest.Plateau{Server: server, Addr: addr, Open: openStore, AtRest: 1, AtMost: 2}.Run(t)
+}

@@ -1,0 +1,60 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/sqlstore"
+)
+
+// silent is a connector to a server that never greets. As drivers do, it closes the
+// connection when its context ends.
+type silent struct {
+	dial  func(context.Context) (net.Conn, error)
+	ended chan error // the context's, or nil if it had not ended
+}
+
+func (s silent) Driver() driver.Driver { return nil }
+func (s silent) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := s.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	_, err = conn.Read(make([]byte, 1))
+	s.ended <- ctx.Err()
+	return nil, err
+}
+
+// A connection without a greeting is kept when its caller gives up, since the server counts
+// it, and closed with the Store.
+func TestOpenDB(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer server.Close()
+	dialer := new(stores.Dialer)
+	ended := make(chan error, 1)
+	dial := func(ctx context.Context) (net.Conn, error) { return dialer.Dial(ctx, "tcp", server.Addr().String()) }
+	db := sqlstore.OpenDB(silent{dial, ended}, dialer, time.Minute)
+	assert.Equal(t, sqlstore.MaxRunning, db.Stats().MaxOpenConnections)
+	s, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a", sqlstore.WithOwnedDB())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = s.Read(ctx, "k")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, s.Close())
+	select {
+	case err := <-ended:
+		assert.NoError(t, err, "the end of the caller's context reached the driver")
+	case <-time.After(20 * time.Second):
+		t.Fatal("Close has closed no connection")
+	}
+}

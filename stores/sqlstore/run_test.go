@@ -1,0 +1,133 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/sqlstore"
+)
+
+// slowServer answers when answer returns. Like go-sql-driver/mysql, its driver closes a
+// connection whose context has ended.
+type slowServer struct {
+	fakeConn
+	answer func(ctx context.Context) error
+}
+
+func (s slowServer) Connect(context.Context) (driver.Conn, error) { return s, nil }
+func (s slowServer) Driver() driver.Driver                        { return nil }
+
+func (s slowServer) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := s.answer(ctx); err != nil {
+		return nil, err
+	}
+	return s.fakeConn.QueryContext(ctx, query, args)
+}
+
+// slowly returns a Store on a slowServer that knows one cell.
+func slowly(t *testing.T, answer func(ctx context.Context) error) *sqlstore.Store {
+	db := sql.OpenDB(slowServer{fakeConn{[]driver.Value{"", int64(5), "v"}}, answer})
+	number := func(err error) uint16 {
+		if e, ok := err.(*serverError); ok {
+			return e.Number
+		}
+		return 0
+	}
+	s, err := sqlstore.New(db, sqlstore.MySQL(number), "a", sqlstore.WithOwnedDB())
+	require.NoError(t, err)
+	return s
+}
+
+// However often a caller tries, no more than MaxRunning statements are at the server, and
+// the next one goes out when one has its answer.
+func TestRunningStatementsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waiting []chan struct{} // one for each statement at the server
+		s := slowly(t, func(ctx context.Context) error {
+			answer := make(chan struct{})
+			waiting = append(waiting, answer) // the bubble is idle between the Reads
+			select {
+			case <-answer:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		for i := range 3 * sqlstore.MaxRunning {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := s.Read(ctx, "k")
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			synctest.Wait()
+			assert.Len(t, waiting, min(i+1, sqlstore.MaxRunning))
+			if i >= sqlstore.MaxRunning {
+				assert.ErrorContains(t, err, "4 statements have no answer yet")
+			}
+		}
+		read := make(chan error)
+		go func() {
+			_, err := s.Read(t.Context(), "k")
+			read <- err
+		}()
+		synctest.Wait()
+		require.Len(t, waiting, sqlstore.MaxRunning)
+		close(waiting[0])
+		synctest.Wait()
+		require.Len(t, waiting, sqlstore.MaxRunning+1, "a turn was free")
+		close(waiting[sqlstore.MaxRunning])
+		require.NoError(t, <-read)
+		time.Sleep(stores.MaxSilence) // of the bubble: the others are given up
+		synctest.Wait()
+		require.NoError(t, s.Close())
+	})
+}
+
+// A caller that waits for its turn and gives up sends nothing later.
+func TestNothingIsSentForACallerThatHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		answers := make(chan struct{})
+		s := slowly(t, func(context.Context) error { sent.Add(1); <-answers; return nil })
+		for range sqlstore.MaxRunning + 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := s.Read(ctx, "k")
+			cancel()
+			require.Error(t, err)
+		}
+		close(answers)
+		synctest.Wait()
+		assert.EqualValues(t, sqlstore.MaxRunning, sent.Load())
+		require.NoError(t, s.Close())
+	})
+}
+
+// A statement that the server has ended because of a lock was not carried out, and is sent
+// again until the context ends.
+func TestLockWaitTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		free := time.Now().Add(3500 * time.Millisecond)
+		s := slowly(t, func(context.Context) error {
+			time.Sleep(time.Second) // the server's, in the bubble
+			if time.Now().Before(free) {
+				return &serverError{Number: 1205, Message: "Lock wait timeout exceeded"}
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		_, err := s.Read(ctx, "k")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = s.Read(t.Context(), "k")
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	})
+}
