@@ -128,6 +128,25 @@ func (p *Process) Kill() error {
 	return nil
 }
 
+// Suspend makes the process, and those that it has started, do nothing until Resume or the
+// next Kill, as SIGSTOP does. The system still accepts connections for it.
+func (p *Process) Suspend() error { return p.suspend(true) }
+
+// Resume ends the effect of Suspend.
+func (p *Process) Resume() error { return p.suspend(false) }
+
+func (p *Process) suspend(yes bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return fmt.Errorf("%s does not run", p.config.Path)
+	}
+	if err := suspend(p.cmd.Process, yes); err != nil {
+		return fmt.Errorf("suspend or resume %s: %w", p.config.Path, err)
+	}
+	return nil
+}
+
 // PID returns the process's id, or 0 if it does not run.
 func (p *Process) PID() int {
 	p.mu.Lock()

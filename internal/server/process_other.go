@@ -17,4 +17,6 @@ func give(string, string) error { return nil }
 
 func kill(p *os.Process) error { return p.Kill() }
 
+func suspend(*os.Process, bool) error { return errNotUnix }
+
 const supported = false

@@ -69,4 +69,20 @@ func kill(p *os.Process) error {
 	return err
 }
 
+// suspend stops or continues a process and its descendants.
+func suspend(p *os.Process, yes bool) error {
+	signal := syscall.SIGCONT
+	if yes {
+		signal = syscall.SIGSTOP
+	}
+	// The parent first: while it is stopped, it starts no more.
+	if err := p.Signal(signal); err != nil {
+		return err
+	}
+	for _, pid := range descendants(p.Pid) {
+		_ = syscall.Kill(pid, signal) // it may have ended
+	}
+	return nil
+}
+
 const supported = true

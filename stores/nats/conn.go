@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	natsgo "github.com/nats-io/nats.go"
 )
@@ -30,11 +31,18 @@ func (s *Store) connected(ctx context.Context) (during context.Context, done fun
 	}
 }
 
-// because returns errLost in place of err if the context of connected has ended because the
-// connection was lost.
-func because(during context.Context, err error) error {
-	if err != nil && context.Cause(during) == errLost && errors.Is(err, context.Canceled) {
+// because returns the error of an operation, with the reason that only the connection
+// knows: it was lost, or the server refused a right. A server does not answer a forbidden
+// request; it reports the error to the connection.
+func (s *Store) because(during context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if context.Cause(during) == errLost && errors.Is(err, context.Canceled) {
 		return errLost
+	}
+	if last := s.client.Conn().LastError(); errors.Is(err, context.DeadlineExceeded) && errors.Is(last, natsgo.ErrPermissionViolation) {
+		err = fmt.Errorf("%w (the connection's last error: %w)", err, last)
 	}
 	return err
 }

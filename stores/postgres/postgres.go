@@ -49,6 +49,11 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if config.ValidateConnect == nil && !query.Has("target_session_attrs") && severalHosts(config) {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
+	// The resolver does not end a lookup when the context is canceled.
+	lookup := config.LookupFunc
+	config.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
+		return stores.Wait(ctx, func() ([]string, error) { return lookup(ctx, host) })
+	}
 
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(4)

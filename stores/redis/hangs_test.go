@@ -20,6 +20,6 @@ func TestHangs(t *testing.T) {
 		TLS: func(addr, namespace string) string {
 			return strings.Replace(url(addr, namespace), "redis://", "rediss://", 1)
 		},
-		Host: servertest.Host, Resolve: servertest.Resolve, Pause: s.Pause, Continue: s.Continue,
+		Host: servertest.Host, Resolve: servertest.Resolve, Suspend: s.Suspend, Resume: s.Resume,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"os"
 	"runtime"
@@ -37,9 +38,9 @@ type Hangs struct {
 	Host    string
 	Resolve func(answers bool)
 
-	// Pause stops the processes of the server, as SIGSTOP does, and Continue lets them go
+	// Suspend stops the processes of the server, as SIGSTOP does, and Resume lets them go
 	// on.
-	Pause, Continue func() error
+	Suspend, Resume func() error
 }
 
 // hangTime is the time of each call of TestHangs. A call that hangs never returns, so the
@@ -66,7 +67,7 @@ const hangTime = 200 * time.Millisecond
 func TestHangs(t *testing.T, h Hangs) {
 	before := countResources()
 	t.Run("calls", func(t *testing.T) {
-		r := &hangs{Hangs: h, T: t, worst: make(map[[2]string]time.Duration)}
+		r := &hangs{Hangs: h, T: t, worst: make(map[string]time.Duration)}
 		var running sync.WaitGroup
 		for _, w := range append(r.atOnce(), r.later()...) {
 			running.Go(func() { r.try(w) })
@@ -74,9 +75,9 @@ func TestHangs(t *testing.T, h Hangs) {
 		running.Wait()
 		// It hangs for all, so it comes last.
 		r.try(way{name: "server stopped", open: h.Addr, session: true,
-			hang: func() { r.must(h.Pause()) }, heal: func() { r.must(h.Continue()) }})
-		for at, late := range r.worst {
-			t.Logf("| %s | %s | %v |", at[0], at[1], late.Round(time.Millisecond))
+			hang: func() { r.must(h.Suspend()) }, heal: func() { r.must(h.Resume()) }})
+		for _, call := range slices.Sorted(maps.Keys(r.worst)) {
+			t.Logf("%s returned at most %v late", call, r.worst[call].Round(time.Millisecond))
 		}
 	})
 	before.wait(t)
@@ -94,8 +95,8 @@ var methods = []struct {
 		_, err := stores.CheckDurability(ctx, s)
 		return err
 	}},
-	// More than a pool has connections.
-	{"Read, 8 at once", func(ctx context.Context, s stores.Store) error {
+	// There are more than a pool has connections.
+	{"8 calls at once", func(ctx context.Context, s stores.Store) error {
 		errs := make([]error, 8)
 		var reading sync.WaitGroup
 		for i := range errs {
@@ -115,7 +116,7 @@ type hangs struct {
 	*testing.T
 
 	mu    sync.Mutex
-	worst map[[2]string]time.Duration // by way and call: how long after the context's end
+	worst map[string]time.Duration // by call: the longest time that it took after its context's end
 }
 
 // way is one way to hang.
@@ -176,93 +177,106 @@ func (r *hangs) later() []way {
 	return ways
 }
 
-// try makes all calls while the server hangs.
+// try makes all calls while the server hangs. Each has a store of its own.
 func (r *hangs) try(w way) {
-	url := r.URL
+	url := r.URL(w.open, fresh())
 	if w.secure {
-		url = r.TLS
+		url = r.TLS(w.open, fresh())
 	}
-	name := fresh()
-	var opened []stores.Store
-	var calls sync.WaitGroup
-	var ready []func()
-	call := func(name string, run func(context.Context) error) {
-		ready = append(ready, func() {
-			for _, ends := range endings { // the second one on a connection that the first has given up
-				r.bounded(w, name, ends.as, hangTime, run, ends.after)
-			}
-		})
+	type user struct {
+		call string
+		run  func(context.Context) error
 	}
-	call("Open", func(ctx context.Context) error {
-		s, err := stores.Open(ctx, url(w.open, name))
+	users := []user{{"Open", func(ctx context.Context) error {
+		s, err := stores.Open(ctx, url)
 		if err == nil {
 			_ = s.Close()
 		}
 		return err
-	})
+	}}}
+	var used []stores.Store
+	var idle, recovers stores.Store
 	if w.session {
+		idle, recovers = r.open(w, url), r.open(w, url)
 		for _, m := range methods {
-			s, err := open(url(w.open, name))
-			if err != nil {
-				r.Errorf("%s: Open, before it hangs: %v", w.name, err)
-				break
-			}
-			opened = append(opened, s)
-			call(m.name, func(ctx context.Context) error { return m.run(ctx, s) })
+			s := r.open(w, url)
+			used = append(used, s)
+			users = append(users, user{m.name, func(ctx context.Context) error { return m.run(ctx, s) }})
+		}
+		if idle == nil || recovers == nil || slices.Contains(used, nil) {
+			return // the server does not answer at all
 		}
 	}
 	w.hang()
-	for _, run := range ready {
-		calls.Go(run)
+	var calls sync.WaitGroup
+	for _, u := range users {
+		calls.Go(func() {
+			for _, ends := range endings { // the second one begins after the first has given up
+				ctx, cancel := ends.after(hangTime)
+				r.bounded(w, u.call, hangTime, ends.as, func() error { return last(ctx, u.run) })
+				cancel()
+			}
+		})
+	}
+	if w.session {
+		calls.Go(func() { r.bounded(w, "Close of an idle store", 0, nil, idle.Close) })
 	}
 	calls.Wait()
-	for i, s := range opened {
-		if i == 0 {
-			continue // it is to recover
-		}
-		calls.Go(func() {
-			r.bounded(w, "Close", nil, 0, func(context.Context) error { return s.Close() }, endings[0].after)
-		})
+	for _, s := range used {
+		calls.Go(func() { r.bounded(w, "Close", 0, nil, s.Close) })
 	}
 	calls.Wait()
 	w.heal()
-	if len(opened) > 0 {
-		recovered(r.T, client{r.T, opened[0]}, absent(1).Key)
-		r.must(opened[0].Close())
+	if w.session {
+		recovered(r.T, client{r.T, recovers}, node(1))
+		r.must(recovers.Close())
+	}
+}
+
+// last makes a call again and again until its context has ended: a connection that is cut
+// ends a call early, and the next one meets the hang.
+func last(ctx context.Context, run func(context.Context) error) error {
+	for {
+		if err := run(ctx); err == nil || ctx.Err() != nil {
+			return err
+		}
+		pause()
 	}
 }
 
 // open opens a store whose server answers.
-func open(url string) (stores.Store, error) {
+func (r *hangs) open(w way, url string) stores.Store {
 	ctx, cancel := limited()
 	defer cancel()
-	return stores.Open(ctx, url)
+	s, err := stores.Open(ctx, url)
+	if err != nil {
+		r.Errorf("%s: Open, before it hangs: %v", w.name, err)
+	}
+	return s
 }
 
-// bounded makes a call, and checks that it returns soon after its context has ended.
-func (r *hangs) bounded(w way, name string, want error, within time.Duration, run func(context.Context) error, after func(time.Duration) (context.Context, context.CancelFunc)) {
-	ctx, cancel := after(within)
-	defer cancel()
+// bounded makes a call that has a time, and checks that it returns soon after that, with an
+// error that wraps want unless that is nil.
+func (r *hangs) bounded(w way, call string, within time.Duration, want error, run func() error) {
 	begin, done := time.Now(), make(chan error, 1)
-	go func() { done <- run(ctx) }()
+	go func() { done <- run() }()
 	var err error
 	select {
 	case err = <-done:
 	case <-time.After(within + patience):
-		r.Errorf("%s: %s, which had %v, has not returned %v later", w.name, name, within, patience)
+		r.Errorf("%s: %s, which had %v, has not returned %v later", w.name, call, within, patience)
 		return
 	}
 	late := time.Since(begin) - within
 	if late > soon {
-		r.Errorf("%s: %s, which had %v, returned %v later: %v", w.name, name, within, late, err)
+		r.Errorf("%s: %s, which had %v, returned %v later: %v", w.name, call, within, late, err)
 	}
 	if want != nil && !errors.Is(err, want) {
-		r.Errorf("%s: %s: error %v, want one that wraps %q", w.name, name, err, want)
+		r.Errorf("%s: %s: error %v, want one that wraps %q", w.name, call, err, want)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := [2]string{w.name, name}
-	r.worst[at] = max(r.worst[at], late)
+	r.worst[call] = max(r.worst[call], late)
 }
 
 // resources are counts of this process.
