@@ -185,15 +185,19 @@ func (r *hangs) try(w way) {
 	}
 	type user struct {
 		call string
+		ends []ending // each call begins after the last one has given up
 		run  func(context.Context) error
 	}
-	users := []user{{"Open", func(ctx context.Context) error {
-		s, err := stores.Open(ctx, url)
-		if err == nil {
-			_ = s.Close()
-		}
-		return err
-	}}}
+	var users []user
+	for i := range endings {
+		users = append(users, user{"Open", endings[i : i+1], func(ctx context.Context) error {
+			s, err := stores.Open(ctx, url)
+			if err == nil {
+				_ = s.Close()
+			}
+			return err
+		}})
+	}
 	var used []stores.Store
 	var idle, recovers stores.Store
 	if w.session {
@@ -201,7 +205,7 @@ func (r *hangs) try(w way) {
 		for _, m := range methods {
 			s := r.open(w, url)
 			used = append(used, s)
-			users = append(users, user{m.name, func(ctx context.Context) error { return m.run(ctx, s) }})
+			users = append(users, user{m.name, endings, func(ctx context.Context) error { return m.run(ctx, s) }})
 		}
 		if idle == nil || recovers == nil || slices.Contains(used, nil) {
 			return // the server does not answer at all
@@ -211,7 +215,7 @@ func (r *hangs) try(w way) {
 	var calls sync.WaitGroup
 	for _, u := range users {
 		calls.Go(func() {
-			for _, ends := range endings { // the second one begins after the first has given up
+			for _, ends := range u.ends {
 				ctx, cancel := ends.after(hangTime)
 				r.bounded(w, u.call, hangTime, ends.as, func() error { return last(ctx, u.run) })
 				cancel()
