@@ -216,4 +216,3 @@ func TestCallsThatNeverWait(t *testing.T) {
 		assert.NoError(t, k.Close())
 	})
 }
-
