@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/publicapi"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
@@ -201,6 +202,27 @@ func TestKindsOfErrors(t *testing.T) {
 		}
 	}
 	assert.Len(t, checked, len(kinds))
+}
+
+// TestBounds checks that the page on bounds names every call that takes a context.
+func TestBounds(t *testing.T) {
+	page := read(t, "docs/bounds.md")
+	engines, err := filepath.Glob("../stores/*")
+	require.NoError(t, err)
+	dirs := append([]string{"../stores", "../lease", "../generator", "../otel", "../adapters/bwmarrin/snowflake"}, engines...)
+	calls := 0
+	for _, dir := range dirs {
+		if filepath.Base(dir) == "storetest" { // for tests
+			continue
+		}
+		for _, call := range publicapi.WithContext(t, dir) {
+			calls++
+			if !strings.Contains(page, "`"+call+"`") && !strings.Contains(page, "`"+filepath.Base(dir)+"."+call+"`") {
+				t.Errorf("docs/bounds.md does not name %s of %s", call, dir)
+			}
+		}
+	}
+	assert.Greater(t, calls, 40)
 }
 
 // TestWindows computes the table of windows: a grant is extended when a third of it is

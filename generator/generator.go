@@ -259,9 +259,9 @@ func (g *Generator) Keeper() *lease.Keeper { return g.lease }
 // grant, so that the copy and the original do not both use it, and claims another node
 // number before it returns; concurrent calls wait for the new grant as for any other.
 //
-// The error is that of the claim, and wraps that of ctx if ctx has ended; the generator
-// then issues no IDs until its keeper has claimed. Without a lease the error is
-// [ErrNoLease]: the two copies have the same node number.
+// It returns soon after ctx ends. The error is that of the claim, and wraps that of ctx if
+// ctx has ended; the generator then issues no IDs until its keeper has claimed. Without a
+// lease the error is [ErrNoLease]: the two copies have the same node number.
 func (g *Generator) Restored(ctx context.Context) error {
 	if g.lease == nil {
 		return ErrNoLease
@@ -277,8 +277,8 @@ func (g *Generator) Close() error { return g.CloseContext(context.Background()) 
 // that are waiting return it within about 2 ms, and streams stop. Calls that run at
 // the same time may still get their ID. Then it releases the lease, if there is one,
 // closes the store if [Open] opened it, and returns their errors: after an error, the
-// node number may stay held until it expires. A second call does nothing
-// and returns nil. A nil ctx counts as [context.Background].
+// node number may stay held until it expires. It returns soon after ctx ends; closing the
+// store takes a second more at most. A second call does nothing and returns nil. A nil ctx counts as [context.Background].
 func (g *Generator) CloseContext(ctx context.Context) error {
 	g.window.Seal()
 	if g.lease == nil || g.closed.Swap(true) {

@@ -10,14 +10,15 @@ import (
 
 // Close seals the window, so that no ID is issued any more, and releases the node number:
 // after a clean stop the next process continues where this one stopped. It makes at
-// most a few operations of the store, each within the timeout of [WithTimeout].
+// most a few operations of the store, each within the timeout of [WithTimeout], and at most
+// two if the store does not answer.
 //
 // The error wraps [ErrNotReleased]: the node number then stays held until it expires, and
 // the Keeper is closed in any case. A second call does nothing and returns nil. A
 // program that closes its generator need not close the Keeper.
 func (k *Keeper) Close() error { return k.CloseContext(context.Background()) }
 
-// CloseContext is [Keeper.Close], but stops waiting for the store when ctx ends; it
+// CloseContext is [Keeper.Close], but returns soon after ctx ends, whatever the store does; it
 // seals the window in any case. A ctx that is nil counts as [context.Background].
 func (k *Keeper) CloseContext(ctx context.Context) error {
 	if ctx == nil {
@@ -72,9 +73,10 @@ func (k *Keeper) seal() {
 // over from the original.
 //
 // Call it before the first ID is issued after the restore. It returns when there is a new
-// grant. If ctx has a deadline, a claim that fails is tried again until ctx ends, unless its
-// error is of the kind [stores.ToMend]; the error is that of [Claim]. After an error nothing is granted, and the Keeper keeps trying. A ctx
-// that is nil counts as [context.Background].
+// grant, or soon after ctx ends. If ctx has a deadline, a claim that fails is tried again
+// until ctx ends, unless its error is of the kind [stores.ToMend]; the error is that of
+// [Claim]. After an error nothing is granted, and the Keeper keeps trying. A ctx that is nil
+// counts as [context.Background].
 func (k *Keeper) Restored(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

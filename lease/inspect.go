@@ -52,7 +52,8 @@ type Holding struct {
 }
 
 // Inspect returns the state of every node number that was ever claimed or
-// reserved, in the order of the numbers. It writes nothing.
+// reserved, in the order of the numbers. It writes nothing. It returns soon after ctx ends;
+// ctx alone bounds it, so give it a deadline.
 //
 // A damaged cell does not hide the others. If the store cannot list some cells, Inspect
 // returns the others together with the store's error, which wraps
@@ -71,7 +72,7 @@ func Inspect(ctx context.Context, store stores.Store) ([]Holding, error) {
 	return inspectAll(ctx, store, time.Now)
 }
 
-// InspectNode is [Inspect] for one node number. The error wraps [ErrNeverClaimed]
+// InspectNode is [Inspect] for one node number, with the same bound. The error wraps [ErrNeverClaimed]
 // if it has no cell, or [ErrStore].
 func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, error) {
 	if err := checkArguments("InspectNode", ctx, store); err != nil {
@@ -96,7 +97,8 @@ func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, 
 // another number. One that had to have this number ends with an error that wraps [ErrLost]
 // when its grant is used up.
 //
-// It does nothing to a released number. The error wraps
+// It does nothing to a released number. It returns soon after ctx ends; ctx alone bounds it,
+// so give it a deadline. The error wraps
 //
 //   - [ErrNeverClaimed]: the number has no cell,
 //   - [ErrHeld]: the store is a [stores.Locker], and the holder is alive; or the number is

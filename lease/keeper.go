@@ -73,8 +73,9 @@ type Keeper struct {
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
-// then also wraps that of ctx. If the store refuses, and with every other error of the
-// kind [stores.ToMend], Claim fails at once.
+// then also wraps that of ctx. An error of the kind [stores.ToMend], as when the store
+// refuses, ends it at once. It returns soon after ctx ends; without that, each operation
+// of the store is bounded by the timeout of [WithTimeout], and the first that fails ends it.
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
@@ -220,7 +221,9 @@ func (k *Keeper) leave() { <-k.turn }
 // Poll does one step of the Keeper's work: it extends the grant if that is due, or claims
 // another node number if it holds none. It returns the time until the next step is due,
 // unless IDs run ahead of the clock meanwhile. A Keeper calls Poll itself, unless it was
-// made [WithPolling]. A ctx that is nil counts as [context.Background].
+// made [WithPolling]. It returns soon after ctx ends, and after an operation of the store
+// that failed makes at most one more, each within the timeout of [WithTimeout]. A ctx that is
+// nil counts as [context.Background].
 func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	if ctx == nil {
 		ctx = context.Background()

@@ -199,6 +199,48 @@ func TestOpenTellsTheReason(t *testing.T) {
 	})
 }
 
+// hung is an engine that answers nothing.
+type hung struct{ *storetest.Memory }
+
+func (hung) Durability(ctx context.Context) (stores.Durability, error) {
+	<-ctx.Done()
+	return stores.Durability{}, ctx.Err()
+}
+
+// Open returns when its context ends, or without a deadline after ten seconds, whether the
+// engine hangs while it is opened or while it is asked.
+func TestOpenHangs(t *testing.T) {
+	for name, open := range map[string]stores.Opener{
+		"opened": func(ctx context.Context, _ string) (stores.Store, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		"asked": func(context.Context, string) (stores.Store, error) { return hung{storetest.NewMemory()}, nil },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			stores.Register("test", open)
+			begin := time.Now()
+			_, err := stores.Open(context.Background(), "test://h")
+			assert.ErrorIs(t, err, context.DeadlineExceeded, name)
+			assert.Equal(t, 10*time.Second, time.Since(begin), name)
+
+			begin = time.Now()
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			_, err = stores.Open(ctx, "test://h")
+			assert.ErrorIs(t, err, context.DeadlineExceeded, name)
+			assert.Equal(t, time.Minute, time.Since(begin), name)
+
+			begin = time.Now()
+			ctx, cancel = context.WithCancel(context.Background())
+			time.AfterFunc(time.Second, cancel)
+			_, err = stores.Open(ctx, "test://h")
+			assert.ErrorIs(t, err, context.Canceled, name)
+			assert.Equal(t, time.Second, time.Since(begin), name)
+		})
+	}
+}
+
 func TestOpenAsksWhetherTheStoreAnswers(t *testing.T) {
 	m := storetest.NewMemory()
 	register(m)

@@ -17,7 +17,8 @@ import (
 )
 
 // Store is a [stores.Store] on a JetStream key-value bucket. A method whose connection
-// is lost returns at once, with an error that says so. It is safe for use by several
+// is lost returns at once, with an error that says so; any returns soon after its context
+// has ended. It is safe for use by several
 // goroutines at once.
 type Store struct {
 	client    jetstream.JetStream
@@ -51,8 +52,8 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 	}, nil
 }
 
-// Close ends the connection of a Store that was opened by a URL. It does nothing to a
-// client given to [New], and returns nil.
+// Close ends the connection of a Store that was opened by a URL, and waits for that for a
+// second at most. It does nothing to a client given to [New], and returns nil.
 func (s *Store) Close() error { return s.close() }
 
 // List returns the cells with keys in [from, to), at most limit of them. If all keys of
@@ -62,7 +63,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	cells, err := s.list(ctx, from, to, limit)
+	cells, err := within(ctx, func() ([]stores.Cell, error) { return s.list(ctx, from, to, limit) })
 	if err != nil {
 		return cells, s.failed(ctx, "list", "", err)
 	}
@@ -147,7 +148,7 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 	}
 	var cell stores.Cell
 	if err == nil {
-		cell, err = s.read(ctx, key)
+		cell, err = within(ctx, func() (stores.Cell, error) { return s.read(ctx, key) })
 	}
 	if err != nil {
 		return stores.Cell{}, s.failed(ctx, "read", key, err)
@@ -180,7 +181,8 @@ func (s *Store) Swap(ctx context.Context, key string, version uint64, value []by
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = s.swap(ctx, key, version, stores.FormatCell(next, value))
+		text := stores.FormatCell(next, value)
+		_, err = within(ctx, func() (struct{}, error) { return struct{}{}, s.swap(ctx, key, version, text) })
 	}
 	if err != nil {
 		return 0, s.failed(ctx, "swap", key, err)
@@ -235,15 +237,17 @@ func (b *bucket) swap(ctx context.Context, key string, version uint64, text []by
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	found := stores.Durability{Unknown: []string{
 		"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
-	outer := ctx
-	ctx, done := s.connected(ctx)
-	defer done()
-	stream, err := s.client.Stream(ctx, "KV_"+s.namespace)
+	stream, err := within(ctx, func() (jetstream.Stream, error) {
+		ctx, done := s.connected(ctx)
+		defer done()
+		stream, err := s.client.Stream(ctx, "KV_"+s.namespace)
+		return stream, s.because(ctx, err)
+	})
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return found, nil
 	}
 	if err != nil {
-		return stores.Durability{}, s.failed(outer, "ask", "settings", s.because(ctx, err))
+		return stores.Durability{}, s.failed(ctx, "ask", "settings", err)
 	}
 	for _, problem := range unfit(stream.CachedInfo().Config) {
 		found.Forgets = append(found.Forgets, "bucket "+s.namespace+": "+problem)

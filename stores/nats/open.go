@@ -60,7 +60,12 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	s.replicas = replicas
-	s.close = func() error { conn.Close(); return nil }
+	s.close = func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, _ = stores.Wait(ctx, func() (struct{}, error) { conn.Close(); return struct{}{}, nil })
+		return nil
+	}
 	return s, nil
 }
 

@@ -51,6 +51,11 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if config.ValidateConnect == nil && !query.Has("target_session_attrs") && hosts > 1 {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
+	// The resolver does not end a lookup when the context is canceled.
+	lookup := config.LookupFunc
+	config.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
+		return stores.Wait(ctx, func() ([]string, error) { return lookup(ctx, host) })
+	}
 	// pgx tries the hosts one after the other. Each gets its share of the time, or the first one
 	// would take it all if it does not answer, as a machine that is switched off.
 	share := stdlib.OptionBeforeConnect(func(ctx context.Context, config *pgx.ConnConfig) error {

@@ -25,7 +25,11 @@ type fakeServer struct {
 	listener net.Listener
 	conns    map[net.Conn]bool
 	running  sync.WaitGroup
+	stopped  sync.Mutex // held while it is suspended
 }
+
+func (s *fakeServer) suspend() error { s.stopped.Lock(); return nil }
+func (s *fakeServer) resume() error  { s.stopped.Unlock(); return nil }
 
 type request struct {
 	Namespace, Op string
@@ -102,6 +106,8 @@ func (s *fakeServer) serve(conn net.Conn) {
 }
 
 func (s *fakeServer) answer(q request) response {
+	s.stopped.Lock()
+	defer s.stopped.Unlock()
 	cells := s.data.open(nil, q.Namespace).(*storetest.Memory)
 	ctx := context.Background()
 	switch q.Op {
@@ -129,6 +135,8 @@ type fakeClient struct {
 	patient bool // waits for an answer for as long as it takes, nearly
 	stuck   bool // keeps a connection that is dead
 	hopeful bool // takes no answer for a good one
+	left    bool // leaves its connection open at Close
+	dwells  bool // waits for an answer at Close
 
 	mu    sync.Mutex
 	conn  net.Conn
@@ -209,7 +217,12 @@ func (c *fakeClient) Swap(ctx context.Context, key string, version uint64, value
 func (c *fakeClient) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.conn != nil {
+	if c.conn != nil && c.dwells {
+		_, _ = c.conn.Write([]byte("{}\n"))
+		_ = c.conn.SetDeadline(time.Now().Add(8 * time.Second))
+		_, _ = c.lines.ReadBytes('\n')
+	}
+	if c.conn != nil && !c.left {
 		_ = c.conn.Close()
 	}
 	return nil

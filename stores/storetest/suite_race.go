@@ -224,11 +224,13 @@ func testEndsDuring(t *testing.T, open opener) {
 	}
 }
 
-// endings are the ways in which a context ends.
-var endings = []struct {
+// ending is a way in which a context ends.
+type ending struct {
 	as    error
 	after func(time.Duration) (context.Context, context.CancelFunc)
-}{
+}
+
+var endings = []ending{
 	{context.DeadlineExceeded, func(d time.Duration) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(context.Background(), d)
 	}},

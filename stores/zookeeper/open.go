@@ -99,6 +99,11 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	s.servers, s.dialed = func() []string { return u.Hosts }, dialed
-	s.close = func() error { conn.Close(); return nil }
+	s.close = func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, _ = stores.Wait(ctx, func() (struct{}, error) { conn.Close(); return struct{}{}, nil })
+		return nil
+	}
 	return s, nil
 }

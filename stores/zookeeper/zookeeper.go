@@ -65,8 +65,8 @@ func newStore(conn *zk.Conn, chroot, namespace string, acl []zk.ACL) (*Store, er
 	}, nil
 }
 
-// Close ends the connection of a Store that was opened by a URL. It does nothing to a
-// connection given to [New], and returns nil.
+// Close ends the connection of a Store that was opened by a URL, and waits for that for a
+// second at most. It does nothing to a connection given to [New], and returns nil.
 func (s *Store) Close() error { return s.close() }
 
 // List returns the cells with keys in [from, to), at most limit of them: one request for

@@ -1,0 +1,307 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Hangs is an engine and its server, for [TestHangs].
+type Hangs struct {
+	// Addr is where the server listens, "host:port".
+	Addr string
+
+	// URL returns the URL of a namespace for [stores.Open]. addr is "host:port", and its
+	// host may be a name.
+	URL func(addr, namespace string) string
+
+	// TLS is URL with TLS.
+	TLS func(addr, namespace string) string
+
+	// BeforeTLS says what the server says on a new connection before the handshake of TLS
+	// begins, or is nil if it says nothing.
+	BeforeTLS func(net.Conn) error
+
+	// Host is a name of this host, 127.0.0.1. Resolve stops the answers of its resolver, or
+	// lets them go on. An empty Host leaves this way out.
+	Host    string
+	Resolve func(answers bool)
+
+	// Suspend stops the processes of the server, as SIGSTOP does, and Resume lets them go
+	// on.
+	Suspend, Resume func() error
+}
+
+// hangTime is the time of each call of TestHangs. A call that hangs never returns, so the
+// slack after it, soon, can be large.
+const hangTime = 200 * time.Millisecond
+
+// TestHangs checks that every call of an engine returns soon after its context has ended,
+// by a deadline and by cancellation, and Close soon, while the server hangs in each of these
+// ways:
+//
+//   - it accepts connections and says nothing;
+//   - it answers no SYN, because its queue of new connections is full (on Linux);
+//   - it does not answer the ClientHello of TLS;
+//   - in a session, its answers or the requests are held back;
+//   - in a session, the connections are lost, and it says nothing on new ones;
+//   - in a session, the connections are lost, and the resolver of its name says nothing;
+//   - its process is stopped.
+//
+// After that the clients reach the server again, and after Close no goroutine and no file
+// descriptor is left.
+//
+// It counts goroutines and descriptors, so it must not run in parallel with other tests. The
+// test needs its own server, since it stops it.
+func TestHangs(t *testing.T, h Hangs) {
+	before := countResources()
+	t.Run("calls", func(t *testing.T) {
+		r := &hangs{Hangs: h, T: t, worst: make(map[string]time.Duration)}
+		var running sync.WaitGroup
+		for _, w := range append(r.atOnce(), r.later()...) {
+			running.Go(func() { r.try(w) })
+		}
+		running.Wait()
+		// It hangs for all, so it comes last.
+		r.try(way{name: "server stopped", open: h.Addr, session: true,
+			hang: func() { r.must(h.Suspend()) }, heal: func() { r.must(h.Resume()) }})
+		for _, call := range slices.Sorted(maps.Keys(r.worst)) {
+			t.Logf("%s returned at most %v late", call, r.worst[call].Round(time.Millisecond))
+		}
+	})
+	before.wait(t)
+}
+
+// methods are the methods of a Store that take a context.
+var methods = []struct {
+	name string
+	run  func(context.Context, stores.Store) error
+}{
+	{"List", func(ctx context.Context, s stores.Store) error { _, err := s.List(ctx, "", "\x7f", all); return err }},
+	{"Read", func(ctx context.Context, s stores.Store) error { _, err := s.Read(ctx, node(1)); return err }},
+	{"Swap", func(ctx context.Context, s stores.Store) error { _, err := s.Swap(ctx, node(1), 0, nil); return err }},
+	{"Durability", func(ctx context.Context, s stores.Store) error {
+		_, err := stores.CheckDurability(ctx, s)
+		return err
+	}},
+	// There are more than a pool has connections.
+	{"8 calls at once", func(ctx context.Context, s stores.Store) error {
+		errs := make([]error, 8)
+		var reading sync.WaitGroup
+		for i := range errs {
+			reading.Go(func() { _, errs[i] = s.Read(ctx, node(1)) })
+		}
+		reading.Wait()
+		if slices.Contains(errs, nil) {
+			return errors.New("one of them has succeeded")
+		}
+		return errors.Join(errs...)
+	}},
+}
+
+// hangs is a run of TestHangs.
+type hangs struct {
+	Hangs
+	*testing.T
+
+	mu    sync.Mutex
+	worst map[string]time.Duration // by call: the longest time that it took after its context's end
+}
+
+// way is one way to hang.
+type way struct {
+	name       string
+	open       string // the address for the URL
+	secure     bool   // with TLS
+	session    bool   // the server answers until hang is called
+	hang, heal func()
+}
+
+func (r *hangs) must(err error) {
+	if err != nil {
+		r.Error(err)
+	}
+}
+
+// atOnce returns the ways in which a server hangs from the beginning.
+func (r *hangs) atOnce() []way {
+	nothing := func() {}
+	ways := []way{
+		{name: "says nothing", open: silent(r.T, nil)},
+		{name: "no answer to the ClientHello", open: silent(r.T, r.BeforeTLS), secure: true},
+	}
+	if addr, err := full(r.T); err == nil {
+		ways = append(ways, way{name: "no answer to the SYN", open: addr})
+	} else {
+		r.Logf("left out: no answer to the SYN: %v", err)
+	}
+	for i := range ways {
+		ways[i].hang, ways[i].heal = nothing, nothing
+	}
+	return ways
+}
+
+// later returns the ways in which a server hangs in a session.
+func (r *hangs) later() []way {
+	toServer, toClient, lost, unnamed := NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr)
+	ways := []way{
+		{name: "requests are held", open: toServer.Addr(), hang: func() { toServer.Hold(ToServer) }, heal: toServer.Resume},
+		{name: "answers are held", open: toClient.Addr(), hang: func() { toClient.Hold(ToClient) }, heal: toClient.Resume},
+		{name: "cut, then it says nothing", open: lost.Addr(), hang: func() {
+			lost.Hold(ToServer)
+			lost.Hold(ToClient)
+			lost.Cut()
+		}, heal: lost.Resume},
+	}
+	if r.Host != "" {
+		_, port, _ := net.SplitHostPort(unnamed.Addr())
+		ways = append(ways, way{name: "cut, then the resolver says nothing", open: net.JoinHostPort(r.Host, port), hang: func() {
+			r.Resolve(false)
+			unnamed.Cut()
+		}, heal: func() { r.Resolve(true) }})
+	}
+	for i := range ways {
+		ways[i].session = true
+	}
+	return ways
+}
+
+// try makes all calls while the server hangs. Each has a store of its own.
+func (r *hangs) try(w way) {
+	url := r.URL(w.open, fresh())
+	if w.secure {
+		url = r.TLS(w.open, fresh())
+	}
+	type user struct {
+		call string
+		ends []ending // each call begins after the last one has given up
+		run  func(context.Context) error
+	}
+	var users []user
+	for i := range endings {
+		users = append(users, user{"Open", endings[i : i+1], func(ctx context.Context) error {
+			s, err := stores.Open(ctx, url)
+			if err == nil {
+				_ = s.Close()
+			}
+			return err
+		}})
+	}
+	var used []stores.Store
+	var idle, recovers stores.Store
+	if w.session {
+		idle, recovers = r.open(w, url), r.open(w, url)
+		for _, m := range methods {
+			s := r.open(w, url)
+			used = append(used, s)
+			users = append(users, user{m.name, endings, func(ctx context.Context) error { return m.run(ctx, s) }})
+		}
+		if idle == nil || recovers == nil || slices.Contains(used, nil) {
+			return // the server does not answer at all
+		}
+	}
+	w.hang()
+	var calls sync.WaitGroup
+	for _, u := range users {
+		calls.Go(func() {
+			for _, ends := range u.ends {
+				ctx, cancel := ends.after(hangTime)
+				r.bounded(w, u.call, hangTime, ends.as, func() error { return last(ctx, u.run) })
+				cancel()
+			}
+		})
+	}
+	if w.session {
+		calls.Go(func() { r.bounded(w, "Close of an idle store", 0, nil, idle.Close) })
+	}
+	calls.Wait()
+	for _, s := range used {
+		calls.Go(func() { r.bounded(w, "Close", 0, nil, s.Close) })
+	}
+	calls.Wait()
+	w.heal()
+	if w.session {
+		recovered(r.T, client{r.T, recovers}, node(1))
+		r.must(recovers.Close())
+	}
+}
+
+// last makes a call again and again until its context has ended: a connection that is cut
+// ends a call early, and the next one meets the hang.
+func last(ctx context.Context, run func(context.Context) error) error {
+	for {
+		if err := run(ctx); err == nil || ctx.Err() != nil {
+			return err
+		}
+		pause()
+	}
+}
+
+// open opens a store whose server answers.
+func (r *hangs) open(w way, url string) stores.Store {
+	ctx, cancel := limited()
+	defer cancel()
+	s, err := stores.Open(ctx, url)
+	if err != nil {
+		r.Errorf("%s: Open, before it hangs: %v", w.name, err)
+	}
+	return s
+}
+
+// bounded makes a call that has a time, and checks that it returns soon after that, with an
+// error that wraps want unless that is nil.
+func (r *hangs) bounded(w way, call string, within time.Duration, want error, run func() error) {
+	begin, done := time.Now(), make(chan error, 1)
+	go func() { done <- run() }()
+	var err error
+	select {
+	case err = <-done:
+	case <-time.After(within + patience):
+		r.Errorf("%s: %s, which had %v, has not returned %v later", w.name, call, within, patience)
+		return
+	}
+	late := time.Since(begin) - within
+	if late > soon {
+		r.Errorf("%s: %s, which had %v, returned %v later: %v", w.name, call, within, late, err)
+	}
+	if want != nil && !errors.Is(err, want) {
+		r.Errorf("%s: %s: error %v, want one that wraps %q", w.name, call, err, want)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.worst[call] = max(r.worst[call], late)
+}
+
+// resources are counts of this process.
+type resources struct{ goroutines, descriptors int }
+
+func countResources() resources {
+	files, _ := os.ReadDir("/proc/self/fd") // 0 where there is none
+	return resources{runtime.NumGoroutine(), len(files)}
+}
+
+// wait waits until there are no more than before.
+func (before resources) wait(t *testing.T) {
+	t.Helper()
+	var now resources
+	for begin := time.Now(); time.Since(begin) < patience; pause() {
+		if now = countResources(); now.goroutines <= before.goroutines && now.descriptors <= before.descriptors {
+			return
+		}
+	}
+	var stacks bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+	t.Errorf("%d goroutines and %d descriptors are left, and there were %d and %d before:\n%s",
+		now.goroutines, now.descriptors, before.goroutines, before.descriptors, &stacks)
+}

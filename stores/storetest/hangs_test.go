@@ -1,0 +1,61 @@
+package storetest_test
+
+import (
+	"context"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// TestHangingServers puts a server through TestHangs: a good one, or in a child process of
+// TestHangsAreCaught, one with a client that is broken.
+func TestHangingServers(t *testing.T) {
+	s := newFakeServer(t)
+	how := os.Getenv(brokenEnv)
+	hurry(how)
+	open := func(_ context.Context, url string) (stores.Store, error) {
+		_, rest, _ := strings.Cut(url, "://")
+		addr, namespace, _ := strings.Cut(rest, "/")
+		return &fakeClient{
+			addr: addr, namespace: namespace,
+			patient: how == "patient", hopeful: how == "hopeful", left: how == "left", dwells: how == "dwells",
+		}, nil
+	}
+	stores.Register("fake", open)
+	stores.Register("fakes", open)
+	storetest.TestHangs(t, storetest.Hangs{
+		Addr:    s.addr,
+		URL:     func(addr, namespace string) string { return "fake://" + addr + "/" + namespace },
+		TLS:     func(addr, namespace string) string { return "fakes://" + addr + "/" + namespace },
+		Suspend: s.suspend, Resume: s.resume,
+	})
+}
+
+func TestHangsAreCaught(t *testing.T) {
+	for how, by := range map[string]string{
+		"patient": "calls",
+		"hopeful": "calls",
+		"dwells":  "calls",
+		"left":    "",
+	} {
+		t.Run(how, func(t *testing.T) { caught(t, "TestHangingServers", how, by) })
+	}
+}
+
+// TestHangs calls every method that has a context, but for TryLock: a store behind a network
+// has no locks.
+func TestHangsCallsEveryMethod(t *testing.T) {
+	for _, of := range []reflect.Type{reflect.TypeFor[stores.Store](), reflect.TypeFor[stores.DurabilityChecker](), reflect.TypeFor[stores.Locker]()} {
+		for m := range of.Methods() {
+			hasContext := m.Type.NumIn() > 0 && m.Type.In(0) == reflect.TypeFor[context.Context]()
+			if hasContext && m.Name != "TryLock" && !slices.Contains(storetest.Methods(), m.Name) {
+				t.Errorf("TestHangs does not call %s of %v", m.Name, of)
+			}
+		}
+	}
+}

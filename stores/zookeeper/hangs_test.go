@@ -1,0 +1,18 @@
+package zookeeper
+
+import (
+	"testing"
+
+	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+func TestHangs(t *testing.T) {
+	server, addr := startServer(t)
+	storetest.TestHangs(t, storetest.Hangs{
+		Addr: addr,
+		URL:  func(addr, namespace string) string { return "zk://" + addr + "?namespace=" + namespace },
+		TLS:  func(addr, namespace string) string { return "zks://" + addr + "?namespace=" + namespace },
+		Host: servertest.Host, Resolve: servertest.Resolve, Suspend: server.Suspend, Resume: server.Resume,
+	})
+}
