@@ -58,7 +58,7 @@ var (
 
 // A claim ends at once if the store refuses, however much time its context has.
 func TestRefusedClaimEndsAtOnce(t *testing.T) {
-	long, cancel := context.WithTimeout(t.Context(), time.Hour)
+	long, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	clock := clocktest.NewVirtual(noon)
 	for name, claim := range map[string]func(*answering) error{
@@ -137,7 +137,7 @@ func TestLogSaysTheKind(t *testing.T) {
 // A claim that waits says why once, and not at each try.
 func TestWaitingClaimSaysTheKindOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	ctx, stop := context.WithTimeout(ctx, time.Hour)
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	s := &answering{Store: storetest.NewMemory(), err: errAway}
 	var log bytes.Buffer
@@ -174,7 +174,7 @@ func TestManyDamagedCellsAreLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	s := &answering{Store: memory}
 	ctx, cancel := context.WithCancel(t.Context())
-	ctx, stop := context.WithTimeout(ctx, time.Hour)
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	tries := 0
 	_, err := lease.Claim(ctx, hook{s, func() {

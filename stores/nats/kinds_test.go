@@ -62,6 +62,13 @@ func TestRefusals(t *testing.T) {
 	works := func(err error) bool { return err == nil }
 	restart("flake:other")
 	until(toMend)
+	// By itself the driver gives the connection up at the second refusal, a quarter of a second
+	// after the first.
+	for begin := time.Now(); time.Since(begin) < 1500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+		if s.client.Conn().IsClosed() {
+			t.Fatal("the connection has ended for good")
+		}
+	}
 	restart("flake:secret")
 	until(works)
 	restart("flake:secret:nothing")

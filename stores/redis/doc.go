@@ -65,4 +65,7 @@
 // one shard. An ACL must permit EVAL, HGET, HSET, HDEL, ZADD and ZRANGEBYLEX on those
 // keys; WAIT for [WithReplicas]; PING for stores.Open, and CONFIG GET and INFO so that it
 // can check the settings.
+//
+// While the server is away, the driver prints a line to standard error for each failed
+// connection. Its package logging has Disable, for all its clients in the process.
 package redis
