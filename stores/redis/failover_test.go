@@ -260,6 +260,8 @@ func TestClusterFailover(t *testing.T) {
 		}
 		return nil
 	}
+	_, err = open(t, c.servers[1].url()).Read(within(t), "node/0000001")
+	assert.ErrorContains(t, err, "give redis.New a client of the cluster: MOVED ", "a URL names one server")
 	c.try(t)
 }
 
