@@ -64,7 +64,7 @@ type Fleet struct {
 	mu     sync.Mutex // of all below
 	runs   []*run     // the present run of each process
 	all    []*run
-	seen   map[snowflake.ID]origin
+	seen   map[snowflake.ID]*run // who has issued it
 	report Report
 }
 
@@ -101,7 +101,7 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 		config.Rate = 200
 	}
 	f := &Fleet{config: config, layout: snowflake.Default(), began: time.Now(), runs: make([]*run, config.Processes),
-		seen: map[snowflake.ID]origin{}, report: Report{Errors: map[string]int{}, Examples: map[string]string{}}}
+		seen: map[snowflake.ID]*run{}, report: Report{Errors: map[string]int{}, Examples: map[string]string{}}}
 	f.layout.NodeBits = bits.Len(uint(config.Processes))
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	t.Cleanup(func() {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -167,7 +168,7 @@ func TestSentinel(t *testing.T) {
 	c.demote = func(t *testing.T, old *server) {
 		now := c.primary(within(t))
 		require.NotNil(t, now)
-		require.NoError(t, old.admin(t).SlaveOf(within(t), now.host, now.port).Err())
+		require.NoError(t, old.admin(t).ReplicaOf(within(t), now.host, now.port).Err())
 	}
 	for _, addr := range addrs {
 		client := driver.NewSentinelClient(&driver.Options{Addr: addr})
@@ -249,22 +250,25 @@ func TestClusterFailover(t *testing.T) {
 	}
 	// Who has the first slot, as one sees it who is never killed.
 	c.primary = func(ctx context.Context) *server {
-		slots, err := admins[1].ClusterSlots(ctx).Result()
+		nodes, err := admins[1].ClusterNodes(ctx).Result()
 		if err != nil {
 			return nil
 		}
-		for _, slot := range slots {
-			if slot.Start == 0 && len(slot.Nodes) > 0 {
-				return c.at(slot.Nodes[0].Addr)
+		for line := range strings.Lines(nodes) {
+			if fields := strings.Fields(line); slices.Contains(fields, "0-16381") { // id, address, …
+				addr, _, _ := strings.Cut(fields[1], "@")
+				return c.at(addr)
 			}
 		}
 		return nil
 	}
+	_, err = open(t, c.servers[1].url()).Read(within(t), "node/0000001")
+	assert.ErrorContains(t, err, "give redis.New a client of the cluster: MOVED ", "a URL names one server")
 	c.try(t)
 }
 
 // A replica that lacks acknowledged writes is promoted, and no write has waited for it.
-// Each living process notices that its grant was lost. Only IDs from before the end of the
+// The living processes notice that their grants were lost. Only IDs from before the end of the
 // lost grants are issued twice, and IDs go on.
 func TestPromotedReplicaLacksWrites(t *testing.T) {
 	t.Parallel()
@@ -285,7 +289,7 @@ func TestPromotedReplicaLacksWrites(t *testing.T) {
 			return owned{store, client}, err
 		},
 	})
-	require.NoError(t, replica.admin(t).SlaveOf(within(t), "NO", "ONE").Err())
+	require.NoError(t, replica.admin(t).ReplicaOf(within(t), "NO", "ONE").Err())
 	for i := range 3 {
 		fleet.Crash(i) // the number that it claims now is free on the replica
 	}
@@ -300,8 +304,10 @@ func TestPromotedReplicaLacksWrites(t *testing.T) {
 
 	report := fleet.Close(t)
 	report.CheckCalls(t)
-	// Those that did not crash.
-	assert.GreaterOrEqual(t, report.Stats.WentBack, uint64(3))
+	// Each of the three that did not crash notices it, or, if another process that has
+	// noticed it took the number from above the lost grant, finds its number taken.
+	assert.Positive(t, report.Stats.WentBack)
+	assert.GreaterOrEqual(t, report.Stats.WentBack+report.Stats.Conflicts, uint64(3))
 	for _, d := range report.Duplicates {
 		assert.True(t, d.Time.Before(lost), "issued twice, after the lost grants: %v", d)
 	}

@@ -310,6 +310,9 @@ const replicaTimeout = time.Second
 
 // failed returns the error of an operation.
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
+	if _, moved := driver.IsMovedError(err); moved {
+		err = fmt.Errorf("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster: %w", err)
+	}
 	return stores.Failed(ctx, s.engine(), op, key, s.namespace, refused(err))
 }
 
