@@ -127,6 +127,9 @@ func (s *fakeServer) answer(q request) response {
 	return response{Cells: []stores.Cell{{Key: q.Key, Version: version}}}
 }
 
+// leftOpen keeps connections from being closed by the garbage collector.
+var leftOpen sync.Map
+
 // fakeClient is a Store on a fakeServer. Its faults are those that real ones have had.
 type fakeClient struct {
 	addr, namespace string
@@ -222,7 +225,9 @@ func (c *fakeClient) Close() error {
 		_ = c.conn.SetDeadline(time.Now().Add(8 * time.Second))
 		_, _ = c.lines.ReadBytes('\n')
 	}
-	if c.conn != nil && !c.left {
+	if c.conn != nil && c.left {
+		leftOpen.Store(c.conn, true)
+	} else if c.conn != nil {
 		_ = c.conn.Close()
 	}
 	return nil
