@@ -105,7 +105,8 @@ func WithNode(source NodeSource) Option {
 func WithOwner(owner string) Option { return func(c *config) { c.owner = owner } }
 
 // WithLogger sets the logger for changes of the lease's state. The default is
-// [slog.Default].
+// [slog.Default]. Of each level from Info on, a Keeper logs 60 lines at once, and then one
+// per minute: the attribute "dropped" of a line counts those that were left out before it.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // WithFleetCheck sets how far the clock may be from those of the others, estimated from
@@ -200,6 +201,7 @@ func configure(store stores.Store, options []Option) (config, error) {
 	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
+	c.log = slog.New(&limited{Handler: c.log.Handler(), elapsed: c.elapsed, budgets: map[slog.Level]*budget{}})
 	return c, nil
 }
 
