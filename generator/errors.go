@@ -47,7 +47,7 @@ type LeadError struct {
 	Cause  strategies.Cause
 	Lead   time.Duration // from the clock's reading to the start of the slot's tick
 	Limit  time.Duration // the longest lead that the strategy accepts
-	Waited time.Duration // how long the call had waited
+	Waited time.Duration // how long the call had waited for slots
 }
 
 func (e *LeadError) Error() string {
@@ -77,7 +77,7 @@ func (e *LeadError) Is(target error) bool {
 // wraps the context's error, [context.Canceled] or [context.DeadlineExceeded],
 // and its cause.
 type ContextError struct {
-	Waited time.Duration // how long the call had waited: 0 if the context ended before the call
+	Waited time.Duration // how long the call had waited in all: 0 if the context ended before the call
 	Lead   time.Duration // how far the slot was ahead of the clock: 0 if the context ended before the call
 	Err    error         // the context's error
 	Cause  error         // the context's cause

@@ -175,7 +175,14 @@ func (g *Generator) Next() (snowflake.ID, error) { return g.issue(context.Backgr
 // of ctx ends a long wait at once, and a short wait after about 2 ms at most.
 //
 // A call that has no grant waits for one. If ctx has a deadline, it waits until then;
-// else for the longest wait of its strategy, which is 0 for a strategy of your own.
+// else for the longest wait of its strategy, which is 0 for a strategy of your own. That
+// time counts from the end of the last grant. It does not count the waits for slots, nor
+// do these count it.
+//
+// Calls that wait are served in the order in which they began to wait. One is overtaken
+// only by calls that were running then, each once, and by those that borrow by a strategy
+// of your own. So none gives up at the layout's ceiling while fewer IDs are waited for than
+// it issues within the strategy's wait.
 func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err

@@ -23,7 +23,7 @@ type GrantError struct {
 	Node   int64         // the node number that was held
 	Limit  time.Time     // where the grant ended
 	Past   time.Duration // from Limit to the clock's reading: below zero if IDs ran ahead of the clock
-	Waited time.Duration // how long the call had waited
+	Waited time.Duration // how long the call had waited in all, for slots and for grants
 	Err    error         // why the lease has no further grant, or nil if it gave no reason
 	// Context is the error of the call's context if it ended the wait, with its cause,
 	// or nil.

@@ -8,18 +8,16 @@ import (
 )
 
 // queue holds the calls that wait in the machine's time, in the order in which they began
-// to wait. It keeps them from starving beside calls that come later:
+// to wait, so that none starves beside calls that come later.
 //
-// While a call is in the queue, the gate is closed: no take by the fast path succeeds. So
-// each caller that finds a free slot comes to serve, which gives the free slots to the queue,
-// the first call first, and only then to the caller itself. It is the one that slept for
-// the tick, or a later one that found the tick begun before the sleeper awoke. The gate
-// opens when the queue is empty, mostly at the start of a tick, and the rest of the tick
-// goes by the fast path: a gate that is closed for longer would cost a switch of
-// goroutines for each ID. So a call that waits is overtaken only by calls that had passed
-// the gate before, each once. As the slots go out in the order of the queue, n calls in
-// it wait n slots, at the ceiling. IDs stay in order, because a call's slot is taken
-// while the call runs.
+// While a call is in the queue, the gate is closed: the fast path fails. So a caller that
+// finds a free slot, the sleeper or one that came before it awoke, comes to serve, which
+// gives the free slots to the queue, the first call first. The gate opens when the queue is
+// empty, mostly at the start of a tick, and the rest of the tick goes by the fast path: a
+// switch of goroutines for each ID would be too slow. So a call that waits is overtaken
+// only by calls that had passed the gate before, each once, and at the ceiling it waits for
+// as many slots as the calls before it want. IDs stay in order, because a call's slot is
+// taken while the call runs.
 //
 // Invariant: gate is 0 while there is a place in the queue, and else the generator's
 // lifetime. Both change under mu.

@@ -124,6 +124,45 @@ func extend(ctx context.Context, w *window.Window, ticks int64) {
 	}
 }
 
+// A grant goes to the calls that wait for one in the order in which they came.
+func TestAGrantIsGivenOutInOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g, w := granted(t, narrow(), monoclock.New(), grant(1, 0, 1))
+		time.Sleep(5 * time.Millisecond)
+		var all sync.WaitGroup
+		for i := range int64(8) {
+			all.Go(func() {
+				at, sequence := decode(t, g, mustNext(t, g))
+				assert.Equal(t, time.Duration(5+i/4)*time.Millisecond, at, "call %d", i)
+				assert.Equal(t, i%4, sequence, "call %d", i)
+			})
+			synctest.Wait()
+		}
+		w.Grant(grant(1, 0, 100), noonTick+100)
+		all.Wait()
+	})
+}
+
+// A call that has long to wait is served by one that finds the clock set right.
+func TestALongWaitIsServedByOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := &wallClock{}
+		g := newGenerator(t, generator.WithClock(c))
+		mustNext(t, g)
+		c.step(-50 * time.Millisecond)
+		before := time.Now()
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() { mustNext(t, g) })
+		}
+		synctest.Wait()
+		c.step(50 * time.Millisecond)
+		mustNext(t, g)
+		all.Wait()
+		assert.Zero(t, time.Since(before))
+	})
+}
+
 // A call that gives up leaves the queue, and does not hold up those that come later.
 func TestWhoGivesUpLeavesTheQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -16,7 +16,8 @@ func Limits(s Strategy, cause Cause) (wait, borrow time.Duration) {
 	return math.MaxInt64, math.MaxInt64
 }
 
-// WaitLimit returns the longest time that s makes a call wait for any cause. A strategy
+// WaitLimit returns the longest time that s makes a call wait for slots, for any cause. It
+// is also how long a call without a deadline waits while a lease has no grant. A strategy
 // made outside this package counts as 0, also inside a [Chain] or [PerCause].
 func WaitLimit(s Strategy) time.Duration {
 	if s, ok := s.(bounded); ok {

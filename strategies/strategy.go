@@ -58,7 +58,8 @@ type Situation struct {
 	// Lead is the time from the clock's reading to the tick of the next free
 	// slot. It is above zero.
 	Lead time.Duration
-	// Waited is how long this call has waited already, zero at first.
+	// Waited is how long this call has waited for slots already, zero at first. It does not
+	// count the time in which it waited for a lease's grant.
 	Waited time.Duration
 }
 
@@ -105,8 +106,8 @@ type Decision struct {
 // The generator asks the strategies of this package once how far they borrow
 // ([BorrowLimit]), so their borrowed IDs come at full speed; it asks a Strategy of your
 // own for every borrowed ID. It also asks how long they wait ([WaitLimit]), which is how
-// long a call waits for a lease's next grant. With a Strategy of your own such a call
-// fails at once if its context has no deadline.
+// long a call waits for a lease's next grant, from the end of the last one. With a Strategy
+// of your own such a call fails at once if its context has no deadline.
 type Strategy interface {
 	Decide(Situation) Decision
 }
@@ -123,7 +124,9 @@ func (f Func) Decide(s Situation) Decision { return f(s) }
 func Reject() Strategy { return bound{} }
 
 // WaitUpTo returns the strategy that waits until the clock has caught up, for at most d
-// in one call. It rejects a call whose lead is longer at once, not after d.
+// in one call, all its waits for slots added up. It rejects a call whose lead is longer
+// than what is left of d at once, not after d. Each time that a lease has no grant, the
+// call waits up to d for the next one besides.
 //
 // IDs never carry a time that the clock has not reached. The generator's constructor
 // refuses a negative d.

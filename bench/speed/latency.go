@@ -15,10 +15,10 @@ import (
 )
 
 func latencySection() measure.Section {
-	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 22 * time.Second, Quick: 4 * time.Second,
+	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 30 * time.Second, Quick: 4 * time.Second,
 		About: "One goroutine asks for IDs on a fixed schedule. A latency is the time from the moment when a call was due to its ID, " +
 			"so a stall shows in all calls that queue behind it. Waiting is reading the clock, so a whole core is in use; the empty loop, which makes no ID, " +
-			"shows the stalls of the machine. A quantile has a sample per as many slices of the schedule as have 5 slower calls.",
+			"shows the stalls of the machine. At the ceiling, goroutines call as fast as they can, and calls wait for slots. A quantile has a sample per as many slices of the schedule as have 5 slower calls.",
 		Measure: measureLatency, Verdict: latencyVerdict}
 }
 
@@ -27,7 +27,7 @@ func latencySection() measure.Section {
 var rates = []struct {
 	perSecond int
 	share     float64
-}{{10_000, 0.55}, {100_000, 0.25}, {1_000_000, 0.2}}
+}{{10_000, 0.405}, {100_000, 0.183}, {1_000_000, 0.147}} // and saturation
 
 // latencyRounds is how many rounds are planned: enough for a target, and some for
 // lead-ins, slow cases, and a busy machine.
@@ -72,8 +72,18 @@ func measureLatency(ctx context.Context, run *measure.Run) results.Section {
 			names = append(names, fmt.Sprintf("%s at %d IDs/s", o.Name, rate.perSecond))
 		}
 	}
+	full := crowds(all[1], run.Budget)
+	for _, c := range full {
+		names = append(names, c.name()+" at the ceiling")
+	}
 	r := newRecorder()
-	rounds := run.Rounds(ctx, began, 3, names, func(i int) { lines[i].runSlice(r) })
+	rounds := run.Rounds(ctx, began, 3, names, func(i int) {
+		if i < len(lines) {
+			lines[i].runSlice(r)
+		} else {
+			full[i-len(lines)].runSlice()
+		}
+	})
 	s := results.Section{Notes: closeAll(all)}
 	for _, l := range lines {
 		l.keep(rounds)
@@ -81,9 +91,16 @@ func measureLatency(ctx context.Context, run *measure.Run) results.Section {
 			s.Notes = append(s.Notes, fmt.Sprintf("%s failed: %v.", l.Name, l.err))
 		}
 	}
+	for _, c := range full {
+		c.keep(rounds)
+		if c.err != nil {
+			s.Notes = append(s.Notes, fmt.Sprintf("%s at the ceiling failed: %v.", c.name(), c.err))
+		}
+	}
 	for i, rate := range rates {
 		s.Tables = append(s.Tables, latencyTable(rate.perSecond, lines[i*len(all):(i+1)*len(all)]))
 	}
+	s.Tables = append(s.Tables, saturationTable(full))
 	fastest := lines[len(lines)-len(all):]
 	s.Targets = []results.Target{tailTarget(fastest[1], fastest[0])}
 	return s
