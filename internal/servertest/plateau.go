@@ -13,7 +13,7 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-var plateauTime = flag.Duration("plateau", 3*time.Second, "how long a server misbehaves in each part of the TestConnectionsReachAPlateau")
+var plateauTime = flag.Duration("plateau", 2*time.Second, "how long a server misbehaves in each part of the TestConnectionsReachAPlateau")
 
 // Plateau checks that the connections of some clients, as their server counts them, stay
 // below a bound while the server misbehaves, and are at rest afterwards.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -46,26 +47,42 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := connect(ctx, u, options)
+	d := &dialer{stores.Dialer{Most: most}}
+	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d)))
 	if errors.Is(err, natsgo.ErrAuthorization) {
 		err = fmt.Errorf("%w: %w", stores.ErrDenied, err)
 	}
 	if err != nil {
+		_ = d.Close()
 		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), err)
 	}
+	closeAll := func() error { conn.Close(); return d.Close() }
 	client, err := jetstream.New(conn)
 	if err != nil {
-		conn.Close()
+		_ = closeAll()
 		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), err)
 	}
 	s, err := New(client, u.Namespace)
 	if err != nil {
-		conn.Close()
+		_ = closeAll()
 		return nil, err
 	}
 	s.replicas = replicas
-	s.close = func() error { conn.Close(); return nil }
+	s.close = closeAll
 	return s, nil
+}
+
+// most is how many connections a store has at most, as the server counts them: the driver
+// closes one whose server is silent, and makes the next.
+const most = 4
+
+// dialer is a natsgo.CustomDialer.
+type dialer struct{ stores.Dialer }
+
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout)
+	defer cancel()
+	return d.Dialer.Dial(ctx, network, address)
 }
 
 func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
