@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -63,13 +64,18 @@ func TestDialerMost(t *testing.T) {
 		defer accepted.Close()
 		read := make(chan error)
 		go func() {
-			_, err := ours.Read(make([]byte, 1))
-			read <- err
+			for range 3 {
+				_, err := ours.Read(make([]byte, 1))
+				read <- err
+			}
 		}()
+		_, err = accepted.Write([]byte{1})
+		require.NoError(t, err)
+		require.NoError(t, <-read)
+		runtime.Gosched() // so that the next Read has most likely begun
 		require.NoError(t, ours.Close())
 		require.Error(t, <-read, "a Read ends with Close")
-		_, err = ours.Read(make([]byte, 1))
-		require.ErrorIs(t, err, net.ErrClosed)
+		require.ErrorIs(t, <-read, net.ErrClosed)
 		_, err = accepted.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF, "the other end is told")
 	}
