@@ -20,10 +20,10 @@
 //
 // One key per cell: /NAMESPACE/KEY, with a text of at most 1,100 bytes, the version and
 // the value. A Read is one round trip, and a Swap two, or one for a new cell; a List is
-// one for each 4,096 cells. A store has one connection. While the server does not answer,
-// gRPC closes it and makes another, after 20 seconds and then ever more rarely. If something
-// between the two holds all bytes, the server counts each for up to two minutes more: eight at most.
-// Old revisions stay in etcd until it is compacted; configure automatic compaction
+// one for each 4,096 cells. A store has one connection to a server. While it does not
+// answer, gRPC makes others, and the store sees to it that the servers have at most four, also
+// of those that were closed without the server's knowledge. After 15 minutes such a
+// connection no longer counts. Proxies of the environment are not used. Old revisions stay in etcd until it is compacted; configure automatic compaction
 // (--auto-compaction-retention).
 //
 // # To lose nothing
