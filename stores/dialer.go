@@ -2,8 +2,11 @@ package stores
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -24,6 +27,11 @@ const MaxSilence = 15 * time.Second
 // other machine is gone, so that an engine need not close a connection only because an
 // answer is late. Its zero value is ready for use, by several goroutines at once.
 type Dialer struct {
+	// Most, if it is not 0, is how many connections a server, by its address, may have open. A
+	// connection that the driver has closed counts until the server has closed it too, or
+	// MaxSilence has passed. While there are as many, Dial fails.
+	Most int
+
 	mu     sync.Mutex
 	conns  map[*conn]struct{} // that are open
 	closed bool
@@ -34,57 +42,114 @@ type Dialer struct {
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: unheard, Control: limitUnheard,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: unheard / 2, Interval: unheard / 2, Count: 2}}
-	raw, err := dialer.DialContext(ctx, network, address)
-	if err != nil {
+	c := &conn{dialer: d, address: address}
+	if err := d.add(c); err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: raw, dialer: d}
-	c.raw, _ = raw.(syscall.Conn)
+	raw, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		d.remove(c)
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		_ = raw.Close()
 		return nil, net.ErrClosed
 	}
+	c.Conn = raw
+	return c, nil
+}
+
+func (d *Dialer) add(c *conn) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return net.ErrClosed
+	}
+	same := 0
+	for other := range d.conns {
+		if other.address == c.address {
+			same++
+		}
+	}
+	if d.Most > 0 && same >= d.Most {
+		return fmt.Errorf("%d connections are open, or the server has not closed them: look at the server and the network", d.Most)
+	}
 	if d.conns == nil {
 		d.conns = make(map[*conn]struct{})
 	}
 	d.conns[c] = struct{}{}
-	return c, nil
+	return nil
+}
+
+func (d *Dialer) remove(c *conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.conns, c)
 }
 
 // Close closes all connections, also those that wait for an answer. Later calls of Dial
 // fail with [net.ErrClosed].
 func (d *Dialer) Close() error {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.closed = true
-	conns := d.conns
-	d.conns = nil
-	d.mu.Unlock()
-	for c := range conns {
-		_ = c.Conn.Close() // who uses it gets an error, too
+	for c := range d.conns {
+		if c.Conn != nil { // it is connected
+			_ = c.Conn.Close() // who uses it gets an error, too
+		}
 	}
+	d.conns = nil
 	return nil
 }
 
 // conn is a connection that its Dialer knows until it is closed.
 type conn struct {
-	net.Conn
-	raw    syscall.Conn
-	dialer *Dialer
+	net.Conn // dialer.mu guards it, until Dial returns
+	dialer   *Dialer
+	address  string
+	closed   atomic.Bool  // the driver has closed it; never reset
+	reading  sync.RWMutex // a Read of the driver reads it, linger locks it
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	c.reading.RLock()
+	defer c.reading.RUnlock()
+	if c.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Read(b)
 }
 
 func (c *conn) Close() error {
-	c.dialer.mu.Lock()
-	delete(c.dialer.conns, c)
-	c.dialer.mu.Unlock()
-	return c.Conn.Close()
+	if c.closed.Swap(true) {
+		return net.ErrClosed
+	}
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if c.dialer.Most == 0 || !ok || half.CloseWrite() != nil {
+		c.dialer.remove(c)
+		return c.Conn.Close()
+	}
+	_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // ends a Read of the driver
+	go c.linger()
+	return nil
+}
+
+// linger waits until the other end has closed the connection, or the Dialer is closed.
+func (c *conn) linger() {
+	c.reading.Lock()
+	_ = c.Conn.SetReadDeadline(time.Now().Add(MaxSilence))
+	c.reading.Unlock()
+	_, _ = io.Copy(io.Discard, c.Conn)
+	_ = c.Conn.Close()
+	c.dialer.remove(c)
 }
 
 // SyscallConn lets a driver look whether the other end has closed the connection.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
-	if c.raw == nil {
-		return nil, syscall.EINVAL
+	if raw, ok := c.Conn.(syscall.Conn); ok {
+		return raw.SyscallConn()
 	}
-	return c.raw.SyscallConn()
+	return nil, syscall.EINVAL
 }

@@ -2,9 +2,12 @@ package stores_test
 
 import (
 	"context"
+	"io"
 	"net"
+	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,6 +39,48 @@ func TestDialer(t *testing.T) {
 	require.NoError(t, d.Close(), "again")
 	_, err = d.Dial(t.Context(), "tcp", server.Addr().String())
 	assert.ErrorIs(t, err, net.ErrClosed)
-	_, err = d.Dial(context.Background(), "tcp", "127.0.0.1:1")
+	var refused stores.Dialer
+	_, err = refused.Dial(context.Background(), "tcp", "127.0.0.1:1")
 	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+// With Most, a connection counts until the other end has closed it.
+func TestDialerMost(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer server.Close()
+	d := stores.Dialer{Most: 2}
+	defer d.Close()
+	dial := func() (net.Conn, error) { return d.Dial(t.Context(), "tcp", server.Addr().String()) }
+	_, err = d.Dial(t.Context(), "tcp", "127.0.0.1:1")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED, "which does not count")
+	var theirs []net.Conn
+	for range 2 {
+		ours, err := dial()
+		require.NoError(t, err)
+		accepted, err := server.Accept()
+		require.NoError(t, err)
+		theirs = append(theirs, accepted)
+		defer accepted.Close()
+		read := make(chan error)
+		go func() {
+			for range 3 {
+				_, err := ours.Read(make([]byte, 1))
+				read <- err
+			}
+		}()
+		_, err = accepted.Write([]byte{1})
+		require.NoError(t, err)
+		require.NoError(t, <-read)
+		runtime.Gosched() // so that the next Read has most likely begun
+		require.NoError(t, ours.Close())
+		require.Error(t, <-read, "a Read ends with Close")
+		require.ErrorIs(t, <-read, net.ErrClosed)
+		_, err = accepted.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "the other end is told")
+	}
+	_, err = dial()
+	require.ErrorContains(t, err, "2 connections are open")
+	require.NoError(t, theirs[0].Close())
+	require.Eventually(t, func() bool { _, err = dial(); return err == nil }, 20*time.Second, time.Millisecond)
 }

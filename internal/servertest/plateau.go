@@ -13,7 +13,7 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-var plateauTime = flag.Duration("plateau", 3*time.Second, "how long a server misbehaves in each part of the TestConnectionsReachAPlateau")
+var plateauTime = flag.Duration("plateau", 2*time.Second, "how long a server misbehaves in each part of the TestConnectionsReachAPlateau")
 
 // Plateau checks that the connections of some clients, as their server counts them, stay
 // below a bound while the server misbehaves, and are at rest afterwards.
@@ -30,8 +30,8 @@ type Plateau struct {
 
 	AtRest, AtMost int // connections of one client
 
-	// Lock makes the server let all writes wait until unlock. nil leaves that part out.
-	Lock func(t testing.TB) (unlock func())
+	// Locks are ways to make the server let writes wait until unlock, by their names.
+	Locks map[string]func(t testing.TB) (unlock func())
 }
 
 const (
@@ -46,10 +46,10 @@ func (p Plateau) Run(t *testing.T) {
 	if p.Count == nil {
 		p.Count = func(context.Context) (int, error) { return Sockets(t, p.Addr), nil }
 	}
-	if p.Lock != nil {
-		t.Run("locked", func(t *testing.T) {
+	for name, lock := range p.Locks {
+		t.Run(name, func(t *testing.T) {
 			p.run(t, func(_ *storetest.Proxy, over func(time.Duration) bool) {
-				defer p.Lock(t)()
+				defer lock(t)()
 				for !over(plateauTimeout) {
 				}
 			})

@@ -20,9 +20,11 @@
 //
 // One key per cell: /NAMESPACE/KEY, with a text of at most 1,100 bytes, the version and
 // the value. A Read is one round trip, and a Swap two, or one for a new cell; a List is
-// one for each 4,096 cells. A store has one connection, also while the server does not
-// answer, and for a moment a second one when it connects again. Old revisions stay in etcd
-// until it is compacted; configure automatic compaction (--auto-compaction-retention).
+// one for each 4,096 cells. A store has one connection to a server. While it does not
+// answer, gRPC makes others, and the store sees to it that the servers have at most four, also
+// of those that were closed without the server's knowledge. After 15 minutes such a
+// connection no longer counts. Proxies of the environment are not used. Old revisions stay in etcd until it is compacted; configure automatic compaction
+// (--auto-compaction-retention).
 //
 // # To lose nothing
 //

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"time"
 
@@ -61,6 +62,10 @@ func init() {
 	stores.Register("etcds", open)
 }
 
+// most is how many connections a store has at most, as the server counts them: gRPC closes
+// one whose server is silent, and makes the next.
+const most = 4
+
 // open opens a URL, as the package's doc describes it. If the URL has a user,
 // it waits for the server, to log in; else it does not wait.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
@@ -81,7 +86,11 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	// The client lives as long as this context. So the context must outlive ctx, and ends
 	// with ctx only during clientv3.New.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
+	dialer := &stores.Dialer{Most: most}
 	config := clientv3.Config{
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return dialer.Dial(ctx, "tcp", addr)
+		})},
 		Context:  alive,
 		Username: u.User,
 		Password: u.Password,
@@ -102,20 +111,24 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		config.Endpoints = append(config.Endpoints, web+host)
 	}
 	stop := context.AfterFunc(ctx, end)
+	closeAll := func(client *clientv3.Client) error {
+		defer end()
+		return errors.Join(client.Close(), dialer.Close())
+	}
 	client, err := clientv3.New(config)
 	if !stop() && err == nil {
 		err = errors.Join(ctx.Err(), client.Close())
 	}
 	if err != nil {
 		end()
+		_ = dialer.Close()
 		return nil, stores.OpenFailed(ctx, stores.At("etcd", u.Hosts...), refused(err))
 	}
 	s, err := New(client, u.Namespace)
 	if err != nil {
-		end()
-		return nil, errors.Join(err, client.Close())
+		return nil, errors.Join(err, closeAll(client))
 	}
-	s.close = sync.OnceValue(func() error { defer end(); return client.Close() })
+	s.close = sync.OnceValue(func() error { return closeAll(client) })
 	return s, nil
 }
 

@@ -21,12 +21,25 @@ func TestConnectionsReachAPlateau(t *testing.T) {
 		return n, err
 	}
 	servertest.Plateau{Server: s.Process, Addr: s.addr, Open: s.open, Count: count, AtRest: 1, AtMost: 5, // a closed one counts until the server has seen it
-		Lock: func(t testing.TB) func() {
-			tx, err := s.root.Begin()
-			require.NoError(t, err)
-			_, err = tx.Exec("SELECT * FROM ops.tickflake_cells FOR UPDATE")
-			require.NoError(t, err)
-			return func() { require.NoError(t, tx.Rollback()) }
+		Locks: map[string]func(t testing.TB) func(){
+			"rows locked": func(t testing.TB) func() {
+				tx, err := s.root.Begin()
+				require.NoError(t, err)
+				_, err = tx.Exec("SELECT * FROM ops.tickflake_cells FOR UPDATE")
+				require.NoError(t, err)
+				return func() { require.NoError(t, tx.Rollback()) }
+			},
+			"table locked": func(t testing.TB) func() {
+				conn, err := s.root.Conn(within(t))
+				require.NoError(t, err)
+				_, err = conn.ExecContext(within(t), "LOCK TABLES ops.tickflake_cells WRITE")
+				require.NoError(t, err)
+				return func() {
+					_, err := conn.ExecContext(context.Background(), "UNLOCK TABLES")
+					require.NoError(t, err)
+					require.NoError(t, conn.Close())
+				}
+			},
 		},
 	}.Run(t)
 }

@@ -37,8 +37,10 @@
 //
 // A Read is one round trip, and a Swap two, or one for a new cell. A List reads all cells
 // of a first part, such as node/, whatever its limit: plan for fleets of up to about
-// 10,000 node numbers. A store has one connection, also while
-// the server does not answer, and for a moment a second one when it connects again.
+// 10,000 node numbers. A store has one connection. While the
+// server does not answer, the driver makes others, and the store sees to it that the server
+// has at most four, also of those that were closed without the server's knowledge. After 15
+// minutes such a connection no longer counts.
 //
 // With more than one replica, each Read also writes the subject CONFIRM, which makes
 // sure that the answer does not come from a deposed leader. The server must know the header

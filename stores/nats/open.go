@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -45,28 +46,44 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := connect(ctx, u, options)
+	d := &dialer{stores.Dialer{Most: most}}
+	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d)))
 	if err != nil {
+		_ = d.Close()
 		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), refused(err))
 	}
+	closeAll := func() error { conn.Close(); return d.Close() }
 	client, err := jetstream.New(conn)
 	if err != nil {
-		conn.Close()
+		_ = closeAll()
 		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), err)
 	}
 	s, err := New(client, u.Namespace)
 	if err != nil {
-		conn.Close()
+		_ = closeAll()
 		return nil, err
 	}
 	s.replicas = replicas
 	s.close = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, _ = stores.Wait(ctx, func() (struct{}, error) { conn.Close(); return struct{}{}, nil })
+		_, _ = stores.Wait(ctx, func() (struct{}, error) { return struct{}{}, closeAll() })
 		return nil
 	}
 	return s, nil
+}
+
+// most is how many connections a store has at most, as the server counts them: the driver
+// closes one whose server is silent, and makes the next.
+const most = 4
+
+// dialer is a natsgo.CustomDialer.
+type dialer struct{ stores.Dialer }
+
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout)
+	defer cancel()
+	return d.Dialer.Dial(ctx, network, address)
 }
 
 func connectOptions(u *stores.URL) ([]natsgo.Option, error) {

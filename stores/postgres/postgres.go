@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tickflake/tickflake/stores"
@@ -67,9 +66,6 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 
 	dialer := new(stores.Dialer)
 	config.DialFunc = dialer.Dial
-	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
-		return &canceller{pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: stores.MaxSilence}}
-	}
 	db := sqlstore.OpenDB(stdlib.GetConnector(*config, share), dialer, 10*time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
 	if table, ok := u.Own["table"]; ok {
@@ -81,19 +77,6 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
 	return s, nil
-}
-
-// canceller makes the server end a statement whose context has ended, and waits for that.
-// By default pgx closes the connection at once, and the server may count it for longer.
-type canceller struct {
-	pgconn.CancelRequestContextWatcherHandler
-}
-
-// HandleUnwatchAfterCancel makes the connection unusable. A cancellation can arrive late: the
-// next statement, waiting for its standby, would then be acknowledged without it.
-func (c *canceller) HandleUnwatchAfterCancel() {
-	c.CancelRequestContextWatcherHandler.HandleUnwatchAfterCancel()
-	_ = c.Conn.Conn().SetDeadline(time.Unix(1, 0)) // closing it here would race with its reader
 }
 
 // withhold returns the part of pgx's error that may be shown. Its message begins with the whole

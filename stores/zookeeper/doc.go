@@ -29,9 +29,9 @@
 // names of all cells. The server's limit of a message (jute.maxbuffer, 1 MiB) bounds them
 // to about 50,000 cells in a namespace: plan for fleets of up to 40,000 node numbers.
 //
-// A store has one connection, also while the server does not answer, and for a moment a
-// second one when it connects again. Cells do not depend on the session: it may expire,
-// and the driver then begins another.
+// A store has one connection. The server counts a second one for a moment when the store
+// connects again, and longer if something between the two holds all bytes. Cells do not depend
+// on the session: it may expire, and the driver then begins another.
 //
 // # To lose nothing
 //
