@@ -33,9 +33,10 @@
 // table.
 //
 // Each operation is one statement and one round trip, and a Read of a cell that exists two,
-// if the driver's option interpolateParams is on. Without it, each statement takes two. A Swap of an existing cell that
-// was changed takes one more, to distinguish that from a session without autocommit. Opened by
-// a URL, a store has at most four connections and keeps one, for up to three minutes.
+// if the driver's option interpolateParams is on. Without it, each statement takes two. A
+// Swap of an existing cell that was changed takes one more, to distinguish that from a
+// session without autocommit. Opened by a URL, a store has at most four connections and
+// keeps one, for up to three minutes.
 //
 // # To lose nothing
 //
