@@ -49,9 +49,9 @@
 // A statement that meets a lock, such as that of a transaction or of ALTER TABLE, waits
 // for a second and is sent again, until its context ends: a URL without
 // innodb_lock_wait_timeout or lock_wait_timeout sets them to 1. On a handle given to [New],
-// a statement that was given up keeps its connection for as long as these settings say, by
-// default 50 seconds and a day or more. So set them for its connections too. At most four
-// of a store's statements are at the server then, and others fail.
+// the server keeps the connection of a statement that was given up for as long as these
+// settings say, by default 50 seconds and a day or more: up to four more every 15 seconds.
+// So set them for its connections too.
 //
 // # To lose nothing
 //
