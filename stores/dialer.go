@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// unheard is how long the other machine may leave bytes without an acknowledgement, as when
-// it has lost power, before a connection is closed. A server that is only slow, or stopped,
-// acknowledges.
+// unheard is the longest time that sent bytes stay without an acknowledgement: then the
+// connection is closed. A machine without power acknowledges nothing. The machine of a slow
+// or stopped server acknowledges.
 const unheard = 10 * time.Second
 
-// MaxSilence is how long an engine that is opened by a URL waits for the answer to an
-// operation that its caller has given up, before it closes the connection. The server may
-// still work on the operation, and count the connection, also after a client has closed it.
-// If another server has taken over the address meanwhile, the engine reaches it after that
-// time: soon enough for a grant of the default window, which outlasts 20 seconds.
+// MaxSilence is how long an engine that was opened by a URL keeps a connection whose
+// operation was given up, while it waits for the answer. Until it answers, the server may
+// still work on the operation and count the connection, even if the client has closed it. If
+// another server has taken over the address, the engine reaches it after this time. A grant
+// of the default window lasts longer: it survives an outage of 20 seconds.
 const MaxSilence = 15 * time.Second
 
-// Dialer connects the driver of an engine with its server. It finds out early that the
-// other machine is gone, so that an engine need not close a connection only because an
-// answer is late. Its zero value is ready for use, by several goroutines at once.
+// Dialer connects the driver of an engine to its server. It notices soon that the other
+// machine is gone, so an engine need not close a connection because an answer is late. Its
+// zero value is ready for use, by several goroutines at once.
 type Dialer struct {
-	// Most, if it is not 0, is how many connections a server, by its address, may have open. A
-	// connection that the driver has closed counts until the server has closed it too, or
-	// MaxSilence has passed. While there are as many, Dial fails.
+	// Most is the largest number of connections to one address; 0 is no bound. A connection
+	// that the driver has closed counts until the server has closed it too, or MaxSilence
+	// has passed. At the bound, Dial fails.
 	Most int
 
 	mu     sync.Mutex
@@ -37,8 +37,8 @@ type Dialer struct {
 	closed bool
 }
 
-// Dial connects to an address, for at most 10 seconds. On Linux, it closes the connection
-// soon after the other machine has not acknowledged bytes for as long.
+// Dial connects to an address, within 10 seconds. On Linux, the connection is closed soon
+// after the other machine has not acknowledged bytes for 10 seconds.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: unheard, Control: limitUnheard,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: unheard / 2, Interval: unheard / 2, Count: 2}}
@@ -89,7 +89,7 @@ func (d *Dialer) remove(c *conn) {
 	delete(d.conns, c)
 }
 
-// Close closes all connections, also those that wait for an answer. Later calls of Dial
+// Close closes all connections, including those that wait for an answer. Later calls of Dial
 // fail with [net.ErrClosed].
 func (d *Dialer) Close() error {
 	d.mu.Lock()
@@ -97,7 +97,7 @@ func (d *Dialer) Close() error {
 	d.closed = true
 	for c := range d.conns {
 		if c.Conn != nil { // it is connected
-			_ = c.Conn.Close() // who uses it gets an error, too
+			_ = c.Conn.Close() // an operation of the driver on it fails
 		}
 	}
 	d.conns = nil
@@ -110,7 +110,7 @@ type conn struct {
 	dialer   *Dialer
 	address  string
 	closed   atomic.Bool  // the driver has closed it; never reset
-	reading  sync.RWMutex // a Read of the driver reads it, linger locks it
+	reading  sync.RWMutex // read-locked by a Read of the driver, locked by linger
 }
 
 func (c *conn) Read(b []byte) (int, error) {
@@ -146,7 +146,7 @@ func (c *conn) linger() {
 	c.dialer.remove(c)
 }
 
-// SyscallConn lets a driver look whether the other end has closed the connection.
+// SyscallConn lets a driver check whether the other end has closed the connection.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	if raw, ok := c.Conn.(syscall.Conn); ok {
 		return raw.SyscallConn()

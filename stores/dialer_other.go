@@ -4,5 +4,5 @@ package stores
 
 import "syscall"
 
-// limitUnheard does nothing: the system's own limit holds.
+// limitUnheard does nothing: the timeout of the system applies.
 func limitUnheard(string, string, syscall.RawConn) error { return nil }

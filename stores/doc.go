@@ -6,7 +6,7 @@
 //   - [Open]: opens a store by its URL, or a directory by its path.
 //   - [Store]: what an engine does. Implement it for an engine of your own.
 //   - [ErrConflict]: the cell has another version than the caller thought.
-//   - [KindOf]: whether a retry helps against an error. [ErrRefused]: it does not.
+//   - [KindOf]: tells whether a retry helps. [ErrRefused]: it does not.
 //   - [CheckDurability]: asks an engine whether it forgets acknowledged writes.
 //
 // Engines register themselves when they are imported, as drivers of database/sql do:

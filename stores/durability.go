@@ -33,7 +33,8 @@ type DurabilityChecker interface {
 //
 // An engine that reports no settings gets a Read, to check that it answers. A result
 // without sentences is no proof: a client cannot see whether a disk keeps its writes, or
-// which server takes over in a failover. It returns soon after ctx ends. The error says that the server does not answer.
+// which server takes over in a failover. It returns soon after ctx ends. The error says that
+// the server does not answer, or refuses.
 func CheckDurability(ctx context.Context, store Store) (Durability, error) {
 	if checker, ok := store.(DurabilityChecker); ok {
 		return checker.Durability(ctx)

@@ -10,13 +10,14 @@ import (
 type Kind uint8
 
 const (
-	// Passing: a retry may succeed. The store does not answer, another process was faster,
+	// Passing: a retry may succeed. The store does not answer, another process was first,
 	// or a node number is held.
 	Passing Kind = iota
 	// ToMend: a retry fails until an operator has changed the thing that the message names:
 	// a password, a right, another program's data, a read-only server, a layout, a clock.
 	ToMend
-	// Loss: the store has lost a part of what it acknowledged. IDs may have been issued twice.
+	// Loss: the store has lost writes that it acknowledged, or a cell is damaged. IDs may have
+	// been issued twice.
 	Loss
 )
 
@@ -45,8 +46,9 @@ func KindOf(err error) Kind {
 // that do not fit. [Open] and the claim of a lease end with it at once.
 var ErrRefused = errors.New("the store refuses, and a retry does not help")
 
-// Refusal returns an error with a text of its own that is [ErrRefused], for an engine to
-// wrap the server's refusal in. The text says what to change.
+// Refusal returns an error that has this text and is [ErrRefused] for errors.Is. An engine
+// wraps it in the error of an operation that the server refused. The text says what to
+// change.
 func Refusal(text string) error { return refusal(text) }
 
 type refusal string

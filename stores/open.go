@@ -84,8 +84,8 @@ const (
 //
 // While the server does not answer, Open tries again until the deadline of ctx. Without
 // one, it tries once, for at most ten seconds. It returns within a second after ctx ends.
-// Then the error is that of the last attempt that had one of its own, and wraps that of ctx
-// if ctx has ended. An error of another [Kind] than Passing ends Open at once. The error of
+// The error is then that of the last attempt that had one of its own, and wraps that of ctx
+// if ctx has ended. An error of a [Kind] other than Passing ends Open at once. The error of
 // a URL that names no store is a [*URLError].
 func Open(ctx context.Context, url string) (Store, error) {
 	if ctx == nil {

@@ -52,8 +52,8 @@ type Store interface {
 
 	// Close ends what [Open] opened: connections and goroutines. It leaves the cells as
 	// they are, and a client that the caller brought open. It may be called more than
-	// once. Later operations return soon, and those that need what was closed fail. It has
-	// no context: it waits for a server that hangs for a second at most.
+	// once. Later operations return soon, and those that need what was closed fail. Close
+	// has no context: if the server hangs, it returns after at most a second.
 	Close() error
 }
 

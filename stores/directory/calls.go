@@ -7,13 +7,13 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// maxCalls is how many calls of a process may be busy in one directory. A call that a disk
-// holds up goes on after its caller has given up, with a thread and perhaps a file, and Go
-// ends a process that has 10,000 threads.
+// maxCalls is how many calls of a process may run in one directory. A call that a hanging
+// disk delays continues after its caller has given up, with a thread and perhaps an open
+// file, and Go ends a process that has 10,000 threads.
 const maxCalls = 16
 
-// turns has a place for each call that is busy, by directory. An entry exists while a call
-// has it or waits for it.
+// turns has the places of the calls that run, by directory. An entry exists while a call
+// has a place or waits for one.
 var turns = struct {
 	sync.Mutex
 	of map[string]*turn
@@ -24,8 +24,8 @@ type turn struct {
 	calls  int           // that have a place or wait for one
 }
 
-// wait is [stores.Wait] with at most maxCalls calls at a time: further ones wait for their
-// turn, and leave nothing behind when their context ends.
+// wait is [stores.Wait] with at most maxCalls calls at a time. Further calls wait for a
+// place, and leave nothing behind when their context ends.
 func wait[T any](ctx context.Context, path string, call func() (T, error)) (T, error) {
 	return stores.Wait(ctx, func() (T, error) {
 		t := join(path)

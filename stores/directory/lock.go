@@ -60,8 +60,8 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 	return unlock, err
 }
 
-// brief returns an unlock that waits for the disk no longer than unlockTime. It does not
-// need a place among the calls of the directory: without one it would never unlock.
+// brief returns an unlock that waits for the disk no longer than unlockTime. It takes no
+// place among the calls of the directory: if none is free, it must unlock all the same.
 func brief(unlock func()) func() {
 	return sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), unlockTime)

@@ -31,9 +31,9 @@ const (
 // A Swap syncs a file and the directory. Read and List sync the directory if they
 // find a cell that may not be on the disk yet, so all cells that they return
 // survive a power cut. A method whose context ends returns at once with an
-// error that wraps the context's, even if the disk hangs. The disk then still holds up
-// the call, in a goroutine with a thread. Of these, a process has at most 16 for each
-// directory: further calls wait for their turn.
+// error that wraps the context's, even if the disk hangs. The call then still waits for the
+// disk, in a goroutine with a thread. A process has at most 16 such calls for each
+// directory: further calls wait for one of them to end.
 //
 // If the file of a cell cannot be read as it was written, or its helper files cannot be
 // used, the error is a [*stores.DamagedError]. Other cells are not affected.

@@ -20,11 +20,15 @@
 //
 // One key per cell: /NAMESPACE/KEY, with a text of at most 1,100 bytes, the version and
 // the value. A Read is one round trip, and a Swap two, or one for a new cell; a List is
-// one for each 4,096 cells. A store has one connection to a server. While it does not
-// answer, gRPC makes others, and the store sees to it that the servers have at most four, also
-// of those that were closed without the server's knowledge. After 15 minutes such a
-// connection no longer counts. Proxies of the environment are not used. Old revisions stay in etcd until it is compacted; configure automatic compaction
-// (--auto-compaction-retention).
+// one for each 4,096 cells. Old revisions stay in etcd until it is compacted; configure
+// automatic compaction (--auto-compaction-retention).
+//
+// # Connections
+//
+// Opened by a URL, a store has one connection. While the server does not answer, gRPC closes
+// it and makes the next. The store has at most four to each server: a closed connection
+// counts until the server has closed it too, or 15 seconds have passed. Proxies of the
+// environment are not used.
 //
 // # To lose nothing
 //
@@ -43,7 +47,7 @@
 //
 // The tests kill the leader under load, replace it by a member with an empty directory, and
 // kill the majority, while processes crash and clocks step. No ID is issued twice, and IDs
-// go on without a restart as soon as a majority is there. Name all members in the URL.
+// continue without a restart as soon as there is a majority. Name all members in the URL.
 //
 // # Rights
 //

@@ -62,8 +62,8 @@ func init() {
 	stores.Register("etcds", open)
 }
 
-// most is how many connections a store has at most, as the server counts them: gRPC closes
-// one whose server is silent, and makes the next.
+// most bounds the connections to a server, as the server counts them: gRPC closes a
+// connection whose server is silent, and makes the next.
 const most = 4
 
 // open opens a URL, as the package's doc describes it. If the URL has a user,

@@ -40,18 +40,18 @@
 // # Connections
 //
 // Opened by a URL, a store keeps one connection, for up to three minutes without use, and
-// has at most four, also while the server does not answer: a connection whose operation
+// has at most four, even while the server does not answer: a connection whose operation
 // was given up counts until the server has answered, or 15 seconds have passed. On Linux it
 // is closed 10 seconds after the server's machine no longer acknowledges. The server may
-// count one for a moment after it was closed, and up to its connect_timeout if
-// something between holds all bytes.
+// count a closed connection for a moment, and up to its connect_timeout if the network
+// holds all bytes.
 //
 // A statement that meets a lock, such as that of a transaction or of ALTER TABLE, waits
-// for a second and is sent again, until its context ends: a URL without
-// innodb_lock_wait_timeout or lock_wait_timeout sets them to 1. On a handle given to [New],
-// the server keeps the connection of a statement that was given up for as long as these
-// settings say, by default 50 seconds and a day or more: up to four more every 15 seconds.
-// So set them for its connections too.
+// for a second and is sent again, until its context ends: unless the URL sets
+// innodb_lock_wait_timeout and lock_wait_timeout, the store sets them to 1. Set them for a
+// handle given to [New], too. Without them, the server keeps the connection of a statement
+// that was given up for as long as its settings say, by default 50 seconds and a day or
+// more: up to four more connections every 15 seconds.
 //
 // # To lose nothing
 //
@@ -62,10 +62,12 @@
 // loses the last writes. The doc of [sqlstore.MySQL] says what to set. Never delete
 // rows, and never restore the table from a backup: IDs are then issued twice.
 //
-// These failovers were tried with MariaDB 10.11 under load, with clocks that are stepped and
-// processes that crash. With a semi-synchronous replica no ID was issued twice, also when
-// the old primary came back without fencing: it waits for its replica, so it answers neither
-// Read nor Swap. IDs went on within seconds, without a restart. With an asynchronous replica each
-// process noticed the loss, and went on above all limits that it had seen; a process that starts
-// after the failover cannot notice it, and can issue IDs twice.
+// # Failovers
+//
+// The tests fail over MariaDB 10.11 under load, while processes crash and clocks step. With a
+// semi-synchronous replica no ID is issued twice, even if the old primary comes back without
+// fencing: it waits for its replica, so it answers neither Read nor Swap. IDs continue within
+// seconds, without a restart. With an asynchronous replica each process notices the loss, and
+// continues above all limits that it has seen; a process that starts after the failover
+// cannot notice it, and can issue IDs twice.
 package mysql

@@ -130,8 +130,8 @@ func configOf(source *stores.DriverURL) (*driver.Config, error) {
 
 // lockTimeouts are the system variables that bound the wait for a row, and for a table,
 // in seconds. The defaults are 50, and a day or a year, and the server keeps a
-// connection while its statement waits, even if the client has gone. 1 is the least with
-// MySQL; a statement that has waited for so long is sent again until its context ends.
+// connection while its statement waits, even if the client is gone. 1 is the smallest value
+// of MySQL; a statement that has waited that long is sent again until its context ends.
 var lockTimeouts = []string{"innodb_lock_wait_timeout", "lock_wait_timeout"}
 
 // words are the names of the driver's parameters that its errors may be about.

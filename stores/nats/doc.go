@@ -37,10 +37,7 @@
 //
 // A Read is one round trip, and a Swap two, or one for a new cell. A List reads all cells
 // of a first part, such as node/, whatever its limit: plan for fleets of up to about
-// 10,000 node numbers. A store has one connection. While the
-// server does not answer, the driver makes others, and the store sees to it that the server
-// has at most four, also of those that were closed without the server's knowledge. After 15
-// minutes such a connection no longer counts.
+// 10,000 node numbers.
 //
 // With more than one replica, each Read also writes the subject CONFIRM, which makes
 // sure that the answer does not come from a deposed leader. The server must know the header
@@ -64,13 +61,19 @@
 // bucket or its keys, do not restore an older backup, and do not change the number of
 // replicas from one to more (each process reads it once).
 //
+// # Connections
+//
+// Opened by a URL, a store has one connection. While the server does not answer, the driver
+// closes it and makes the next. The store has at most four to each server: a closed
+// connection counts until the server has closed it too, or 15 seconds have passed.
+//
 // # Failovers
 //
-// The tests kill the bucket's leader under load, stop it until there is another one and let
-// it go on, and kill the majority, while processes crash and clocks step. With three
-// replicas no ID is issued twice, and IDs go on without a restart. An election takes some
-// seconds, and a client of a URL leaves a server that does not answer after up to 15 seconds,
-// so keep the lease's window at its default of 30 s or longer.
+// The tests kill the bucket's leader under load, stop it until there is another one and
+// resume it, and kill the majority, while processes crash and clocks step. With three
+// replicas no ID is issued twice, and IDs continue without a restart. An election takes some
+// seconds, and a store that was opened by a URL leaves a server that does not answer after
+// up to 15 seconds. So keep the lease's window at its default of 30 s or longer.
 //
 // # Rights
 //

@@ -17,9 +17,8 @@ import (
 )
 
 // Store is a [stores.Store] on a JetStream key-value bucket. A method whose connection
-// is lost returns at once, with an error that says so; any returns soon after its context
-// has ended. It is safe for use by several
-// goroutines at once.
+// is lost returns at once, with an error that says so. Each method returns soon after its
+// context ends. A Store is safe for use by several goroutines at once.
 type Store struct {
 	client    jetstream.JetStream
 	namespace string
@@ -52,8 +51,8 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 	}, nil
 }
 
-// Close ends the connection of a Store that was opened by a URL, and waits for that for a
-// second at most. It does nothing to a client given to [New], and returns nil.
+// Close ends the connection of a Store that was opened by a URL, and returns after at most
+// a second. It does nothing to a client given to [New], and returns nil.
 func (s *Store) Close() error { return s.close() }
 
 // List returns the cells with keys in [from, to), at most limit of them. If all keys of

@@ -73,8 +73,8 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	return s, nil
 }
 
-// most is how many connections a store has at most, as the server counts them: the driver
-// closes one whose server is silent, and makes the next.
+// most bounds the connections to a server, as the server counts them: the driver closes a
+// connection whose server is silent, and makes the next.
 const most = 4
 
 // dialer is a natsgo.CustomDialer.
@@ -91,7 +91,7 @@ func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
 		natsgo.Name("tickflake"),
 		natsgo.MaxReconnects(-1),
 		natsgo.ReconnectWait(250 * time.Millisecond),
-		// An operator may mend the password or the user.
+		// An operator may correct the password or the user.
 		natsgo.IgnoreAuthErrorAbort(),
 		// A connection whose other end has vanished is closed after 15 s.
 		natsgo.PingInterval(5 * time.Second),

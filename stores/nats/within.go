@@ -7,12 +7,12 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// afterwards is the time for a call to return by itself once its context has ended: its
-// error says more.
+// afterwards is how long a call may take to return by itself after its context has ended:
+// its own error has the reason.
 const afterwards = 100 * time.Millisecond
 
-// within is [stores.Wait] with that time. The driver does not end a call with its context
-// while it connects again: it holds its lock until the resolver and the server have
+// within is [stores.Wait] with that time. While the driver connects again, a call does not
+// end with its context: the driver holds its lock until the resolver and the server have
 // answered, or it has given them up.
 func within[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	during, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -39,12 +39,13 @@
 // # Connections
 //
 // Opened by a URL, a store keeps one connection, for up to ten minutes without use, and
-// has at most four, also while the server does not answer. When an operation is given up,
-// one more asks the server to cancel its statement, which also ends the wait for a lock.
-// So there are at most eight. A connection whose operation was given up counts until the server
-// has answered, or 15 seconds have passed; then it is closed. On Linux it is closed 10 seconds after the
-// server's machine no longer acknowledges. The server may count one for a moment after it
-// was closed, and up to its authentication_timeout if something between holds all bytes.
+// has at most four, even while the server does not answer. When an operation is given up,
+// another connection asks the server to cancel its statement, which also ends the wait for a
+// lock. So there are at most eight. A connection whose operation was given up counts until
+// the server has answered, or 15 seconds have passed; then it is closed. On Linux it is
+// closed 10 seconds after the server's machine no longer acknowledges. The server may count
+// a closed connection for a moment, and up to its authentication_timeout if the network
+// holds all bytes.
 //
 // A handle given to [New] closes the connection of an operation that was given up at once,
 // and asks the server to cancel the statement. Do not set its BuildContextWatcherHandler to
@@ -59,11 +60,13 @@
 // synchronous, lose writes, and are logged. The doc of [sqlstore.PostgreSQL] says what to
 // set. Never delete rows or restore the table from a backup: IDs are then issued twice.
 //
-// These failovers were tried with PostgreSQL 15 under load, with clocks that are stepped and
-// processes that crash. With a synchronous standby no ID was issued twice, also when the
-// old primary came back without fencing: it waits for its standby, so it answers neither
-// Read nor Swap, and must be stopped before IDs go on for processes that connect to it. Else
-// they went on within seconds, without a restart. With an asynchronous standby each process
-// noticed the loss, and went on above all limits that it had seen; a process that starts after
-// the failover cannot notice it, and can issue IDs twice.
+// # Failovers
+//
+// The tests fail over PostgreSQL 15 under load, while processes crash and clocks step. With a
+// synchronous standby no ID is issued twice, and IDs continue within seconds, without a
+// restart. An old primary that comes back without fencing waits for its standby, so it
+// answers neither Read nor Swap: stop it, so that the processes that are connected to it can
+// continue. With an asynchronous standby each process notices the loss, and continues above
+// all limits that it has seen; a process that starts after the failover cannot notice it, and
+// can issue IDs twice.
 package postgres

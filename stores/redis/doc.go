@@ -25,11 +25,10 @@
 // # Connections
 //
 // Opened by a URL, a store keeps one connection, and has at most four, unless the URL says
-// otherwise (max_idle_conns, pool_size). That also holds while the server does not answer:
-// a connection whose operation was given up counts until the server has answered, or the
-// read_timeout, by default 15 seconds, has passed. On Linux it is closed 10 seconds after
-// the server's machine no longer acknowledges. The server may count one for a moment
-// after it was closed.
+// otherwise (max_idle_conns, pool_size), even while the server does not answer: a connection
+// whose operation was given up counts until the server has answered, or the read_timeout, by
+// default 15 seconds, has passed. On Linux it is closed 10 seconds after the server's machine
+// no longer acknowledges. The server may count a closed connection for a moment.
 //
 // # To lose nothing
 //
@@ -49,9 +48,9 @@
 //   - With replicas: [WithReplicas], or the URL's parameter replicas, makes each
 //     operation wait until that many have received its write, or the cell that it read
 //     (the command WAIT). Ask for all replicas that can be promoted. With fewer, a loss is
-//     rare, but possible, because a replica that lacks the write may be promoted. But
-//     after a failover with all, there is no grant until the former primary is
-//     back as a replica, or another replica is added. A replica has the write in memory,
+//     rare, but possible, because a replica that lacks the write may be promoted. With all,
+//     there is no grant after a failover until the former primary is back as a replica, or
+//     another replica is added. A replica has the write in memory,
 //     and on its disk only as its own appendfsync says. min-replicas-to-write 1 with a
 //     min-replicas-max-lag of a few seconds bounds how long a primary that was cut off
 //     takes writes and answers reads.
@@ -63,13 +62,13 @@
 // # Failovers
 //
 // A URL names one server. For Sentinel and for a cluster, give [New] the driver's
-// NewFailoverClient or NewClusterClient: they find the new primary, and IDs go on without a
-// restart. Set their ContextTimeoutEnabled.
+// NewFailoverClient or NewClusterClient: they find the new primary, and IDs continue without
+// a restart. Set their ContextTimeoutEnabled.
 //
-// The tests kill the primary under load, or stop it until a replica is promoted and let
-// it go on, while processes crash and clocks step. With confirmation by all replicas, no ID
+// The tests kill the primary under load, or stop it until a replica is promoted and then
+// resume it, while processes crash and clocks step. With confirmation by all replicas, no ID
 // is issued twice. Without confirmation, a promoted replica may lack the last writes: a
-// process notices that at its next extension (lease.ErrStoreWentBack), and until then
+// process notices that at its next extension (stores.ErrWentBack), and until then
 // the IDs of the grants that were lost can be issued twice.
 //
 // # Requirements

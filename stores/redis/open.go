@@ -52,7 +52,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	return s, nil
 }
 
-// dial returns the driver's own dialer, but for that of the package stores.
+// dial is the driver's own dialer, with the connections of a [stores.Dialer].
 func dial(opt *driver.Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dialer := new(stores.Dialer)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -62,7 +62,7 @@ func dial(opt *driver.Options) func(ctx context.Context, network, addr string) (
 		}
 		secure := tls.Client(conn, opt.TLSConfig)
 		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = conn.Close() // err says more
+			_ = conn.Close() // err has the reason
 			return nil, err
 		}
 		return secure, nil

@@ -102,9 +102,9 @@ const (
 	readScript = `redis.call('HDEL', KEYS[1], '')
 return redis.call('HGET', KEYS[1], ARGV[1])`
 
-	// With the HSET, replicas receive something. From Redis 7.2 on, WAIT waits for nothing
-	// if the commands of its connection have sent the replicas nothing; before, it waits
-	// for what others have written as well.
+	// The HSET is a write for the replicas. From Redis 7.2 on, WAIT returns at once if its
+	// connection has written nothing; before, it waits for the writes of other connections
+	// as well.
 	confirmedReadScript = `redis.call('HSET', KEYS[1], '', '')
 ` + readScript
 
@@ -266,9 +266,9 @@ func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) err
 	return err
 }
 
-// reload asks a cluster in the background who has the cells, which may have moved to
-// another server. By itself, the driver does so only once a minute, or when a server tells
-// it to: a server that is gone tells nothing.
+// reload asks a cluster in the background which server has the cells: they may have moved.
+// By itself, the driver asks only once a minute, or when a server tells it to. A server that
+// is gone tells nothing.
 func (s *Store) reload(ctx context.Context) {
 	if cluster, ok := s.client.(*driver.ClusterClient); ok {
 		cluster.ReloadState(ctx)
@@ -327,8 +327,8 @@ func (s *Store) engine() string {
 	return "redis"
 }
 
-// refusals are the answers of the server that a retry does not change, by their first
-// word. Before the error of a command in a script, a server before 7 puts words of its own.
+// refusals are the answers of the server that a retry does not change. They are searched in
+// the whole text, because a server before 7 puts words before the error of a script.
 var refusals = []struct {
 	answer string
 	advice error

@@ -23,7 +23,7 @@ type Dialect struct {
 	sync   string // namespace, cell, version; syncs the cell, if it still has that version
 
 	guarded    bool             // insert and update do nothing in a session that commits nothing
-	cancels    bool             // the driver makes the server end a statement whose context has ended
+	cancels    bool             // the driver asks the server to cancel a statement whose context ends
 	noTable    func(error) bool // the error says that the table does not exist
 	duplicate  func(error) bool // the error of an insert says that there is such a row
 	rolledBack func(error) bool // the error says that another transaction was preferred, and nothing written

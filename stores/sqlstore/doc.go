@@ -24,10 +24,11 @@
 //
 // # Connections
 //
-// At most [MaxRunning] statements of a Store are without an answer from the server. With
-// MySQL and MariaDB, a statement keeps its connection when its context ends, since the
-// server goes on with it, and counts the connection, for example while it waits for a lock. With
-// PostgreSQL, the driver must make the server end the statement, as pgx and lib/pq do.
+// At most [MaxRunning] statements of a Store wait for an answer from the server. When the
+// context of a statement ends on MySQL or MariaDB, the server continues the statement, for
+// example waits for a lock, and counts the connection. So the statement keeps its connection
+// until the server has answered. On PostgreSQL, the driver must ask the server to cancel the
+// statement, as pgx and lib/pq do.
 //
 // # To lose nothing
 //

@@ -4,7 +4,7 @@ import "github.com/tickflake/tickflake/stores"
 
 var (
 	// ErrNotPrimary is wrapped by the error of a Read that a standby or a read-only
-	// server has answered, and of a Swap that it refused. Replicas are read-only.
+	// server has answered, and of a Swap that such a server has refused. Replicas are read-only.
 	ErrNotPrimary = stores.Refusal("server is a standby or read-only, and its answer may be out of date: connect to the primary")
 
 	// ErrAutocommit is wrapped by the error of a Read or Swap on a connection to

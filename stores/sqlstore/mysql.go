@@ -18,8 +18,8 @@ import (
 // The connection's character set should be utf8mb4. Its autocommit must be on;
 // otherwise nothing is written and the error wraps [ErrAutocommit].
 //
-// The server can show a write that is not safe yet: before it has synced it, and, with
-// semi-synchronous replication, before a replica has it, if it was started again or the
+// The server can show a write that is not safe yet: before the write is synced, and, with
+// semi-synchronous replication, before a replica has it, if the server was restarted or the
 // statement was killed. So Read writes the row once more, with updated_at a microsecond
 // later, and returns when that write is synced and a replica has it.
 //

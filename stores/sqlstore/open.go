@@ -10,7 +10,7 @@ import (
 )
 
 // OpenDB returns a handle for one Store, with up to [MaxRunning] connections. It keeps one
-// of them for the given time without use. connector must connect by dialer. Closing the
+// of them for the given time without use. connector must connect with dialer. Closing the
 // handle closes both.
 func OpenDB(connector driver.Connector, dialer *stores.Dialer, idle time.Duration) *sql.DB {
 	db := sql.OpenDB(patient{connector, dialer})
@@ -20,8 +20,8 @@ func OpenDB(connector driver.Connector, dialer *stores.Dialer, idle time.Duratio
 	return db
 }
 
-// patient is a connector that goes on when a context ends, like run: a server also counts
-// connections that have not logged in yet.
+// patient is a connector that does not stop when a context ends, like run: a server also
+// counts a connection before its login.
 type patient struct {
 	driver.Connector
 	dialer *stores.Dialer

@@ -26,12 +26,13 @@ import (
 //   - Never cancel a statement that waits for its standby (pg_cancel_backend), and never empty
 //     synchronous_standby_names while the standby may be promoted: the server then
 //     acknowledges writes that no standby has.
-//   - Without a synchronous standby, the old primary must be stopped for good before a standby is
-//     promoted (fencing), or it continues to accept writes. With one, it answers nothing.
+//   - Without a synchronous standby, the old primary must be stopped for good before a
+//     standby is promoted (fencing), or it continues to accept writes. With one, the old
+//     primary answers nothing.
 //
-// While synchronous_standby_names is set, Read writes the row once more, and returns when the
-// standby has it: a write that waits for the standby becomes visible when its client gives
-// up or the server is started again.
+// While synchronous_standby_names is set, Read writes the row once more, and returns when
+// the standby has it: a write that waits for the standby becomes visible when its client
+// gives up or the server is restarted.
 func PostgreSQL() Dialect {
 	// It is in one statement with the write, since SET LOCAL would need a transaction of
 	// four round trips. The setting lasts until the statement's own commit is done.

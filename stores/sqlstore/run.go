@@ -7,18 +7,18 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// MaxRunning is how many statements of one Store may be without an answer. It bounds the
+// MaxRunning is how many statements of one Store may wait for an answer. It bounds the
 // connections that a server has for the Store, since each statement keeps its own until the
 // server has answered. Further operations wait, and fail when their context ends.
 const MaxRunning = 4
 
-// run runs a statement, and returns its results, or an error when ctx has ended. statement
-// must not use memory of the caller, since it may end later.
+// run runs a statement and returns its result, or an error when ctx has ended. statement
+// must not use memory of the caller, since it may run longer.
 //
-// Most drivers close a connection whose context has ended. But the server goes on with the
-// statement, for example waits for a lock, counts the connection, and does not tell when
-// that ends. So the statement gets a context without that end, unless the driver then
-// makes the server end the statement.
+// Most drivers close a connection when its context ends. But the server continues the
+// statement, for example waits for a lock, and counts the connection until the statement
+// has ended. So the statement gets a context that does not end with ctx, unless the driver
+// asks the server to cancel the statement.
 //
 // Invariant: s.running holds one element for each statement that may still be at the server.
 func run[T any](ctx context.Context, s *Store, statement func(context.Context) (T, error)) (T, error) {
@@ -33,7 +33,7 @@ func run[T any](ctx context.Context, s *Store, statement func(context.Context) (
 		}
 		if s.dialect.cancels {
 			got, err := statement(ctx)
-			// A write that waits for a standby when it is cancelled is acknowledged all the same.
+			// A server that cancels a write's wait for a standby acknowledges the write.
 			if err == nil && ctx.Err() != nil {
 				return none, ctx.Err()
 			}
@@ -44,7 +44,7 @@ func run[T any](ctx context.Context, s *Store, statement func(context.Context) (
 		return statement(ctx)
 	})
 	if ctx.Err() != nil && len(s.running) == MaxRunning {
-		err = fmt.Errorf("%w: %d statements have no answer yet, and no other is sent before one has: look for locks on table %s", err, MaxRunning, s.table)
+		err = fmt.Errorf("%w: %d statements have no answer yet, and the next is sent only after an answer: look for locks on table %s", err, MaxRunning, s.table)
 	}
 	return got, err
 }

@@ -194,10 +194,10 @@ func checkRow(key string, version int64) error {
 	return nil
 }
 
-// Read returns the cell of a key, in one round trip, or two with MySQL and MariaDB, and with
-// a PostgreSQL that has synchronous_standby_names. Its error wraps [ErrNotPrimary] if the answer may be
-// out of date, and [ErrAutocommit] if it may come from an old transaction; or it is a
-// [*stores.DamagedError].
+// Read returns the cell of a key, in one round trip, or in two with MySQL, MariaDB, and a
+// PostgreSQL that has synchronous_standby_names. Its error wraps [ErrNotPrimary] if the
+// answer may be out of date, and [ErrAutocommit] if it may come from an old transaction; or
+// it is a [*stores.DamagedError].
 func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 	err := stores.CheckKey(key)
 	var cell stores.Cell
@@ -223,8 +223,8 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 			return cell, nil
 		}
 		// A process that has lost the answer to a Swap relies on this cell. The server
-		// can show a write before it is synced and a replica has it. It acknowledges one more
-		// write of the same row only after both are safe.
+		// can show a write before it is synced and a replica has it. It acknowledges another
+		// write of the same row only after both writes are safe.
 		synced, err := s.exec(ctx, s.dialect.sync, s.namespace, key, int64(cell.Version))
 		if err != nil {
 			return stores.Cell{}, err

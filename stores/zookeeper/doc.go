@@ -29,9 +29,11 @@
 // names of all cells. The server's limit of a message (jute.maxbuffer, 1 MiB) bounds them
 // to about 50,000 cells in a namespace: plan for fleets of up to 40,000 node numbers.
 //
-// A store has one connection. The server counts a second one for a moment when the store
-// connects again, and longer if something between the two holds all bytes. Cells do not depend
-// on the session: it may expire, and the driver then begins another.
+// # Connections
+//
+// A store has one connection. When the store connects again, the server counts the old
+// connection for a moment, and longer if the network holds all bytes. Cells do not depend on
+// the session: it may expire, and the driver then begins another.
 //
 // # To lose nothing
 //
@@ -42,11 +44,13 @@
 // directory on a majority of the servers. Use an ensemble of three or five, with
 // dataLogDir on a disk that keeps what it has synced.
 //
-// These failovers were tried with an ensemble of three of version 3.8 under load, with clocks
-// that are stepped and processes that crash: a leader that was killed, one that hung and came
-// back, and a majority that hung. No ID was issued twice, and IDs went on without a
-// restart: within some 3 s when a leader was killed, and 12 s when it hung, with a syncLimit of
-// 1.5 s. A leader that is replaced and does not know it shows nothing old to a Read.
+// # Failovers
+//
+// The tests kill the leader of three servers of version 3.8 under load, stop the next leader
+// and later resume it, and stop the majority, while processes crash and clocks step. No ID is
+// issued twice, and IDs continue without a restart: with a syncLimit of 1.5 s, some 3 s after
+// a leader was killed, and 12 s after it was stopped. A replaced leader that does not know it
+// yet shows no old cell to a Read.
 //
 // # Rights
 //

@@ -13,12 +13,12 @@ import (
 )
 
 // sessionTime bounds the wait for a server that does not answer: the driver
-// gives up a connection after two thirds of it, and impatient makes it give up a new one
-// as soon. No stored data depends on the session.
+// gives up a connection after two thirds of it, and impatient makes it give up a new
+// connection after the same time. No stored data depends on the session.
 const sessionTime = 6 * time.Second
 
-// impatient is a connection to a server that may accept it and say nothing, as one that
-// hangs. The driver would wait for its first answer ten times as long as for the others.
+// impatient is a connection to a server that may accept it and then hang. The driver would
+// wait for the first answer ten times as long as for the others.
 //
 // The driver reads in one goroutine at a time.
 type impatient struct {

@@ -37,9 +37,9 @@ var _ stores.Store = (*Store)(nil)
 // are none.
 //
 // The driver resolves the servers' names only once, unless the connection has its own
-// zk.HostProvider. It waits for the first answer of a server, which may hang, for nearly
-// seven times the session's time-out, unless its zk.Dialer bounds that. It logs each lost connection to the package log, unless the connection
-// was made with zk.WithLogger.
+// zk.HostProvider. It waits for the first answer of a server that hangs for nearly seven
+// times the session's time-out, unless its zk.Dialer bounds that. It logs each lost
+// connection to the package log, unless the connection was made with zk.WithLogger.
 func New(conn *zk.Conn, namespace string, acl ...zk.ACL) (*Store, error) {
 	return newStore(conn, "", namespace, acl)
 }
@@ -65,8 +65,8 @@ func newStore(conn *zk.Conn, chroot, namespace string, acl []zk.ACL) (*Store, er
 	}, nil
 }
 
-// Close ends the connection of a Store that was opened by a URL, and waits for that for a
-// second at most. It does nothing to a connection given to [New], and returns nil.
+// Close ends the connection of a Store that was opened by a URL, and returns after at most
+// a second. It does nothing to a connection given to [New], and returns nil.
 func (s *Store) Close() error { return s.close() }
 
 // List returns the cells with keys in [from, to), at most limit of them: one request for
