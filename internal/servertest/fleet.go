@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/bits"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,9 +45,9 @@ const (
 // Fleet issues IDs under load while the test does something to the servers of the store.
 // A process is a keeper with a generator and two goroutines that call NextContext again and
 // again, on a store and a wall clock of its own. The processes of even numbers read that
-// wall clock, and borrow when it goes back; those of odd numbers read it through a
-// [monoclock.Clock] and have the default strategy. There are 16 node numbers, so that
-// started processes use those of crashed ones again.
+// wall clock; those of odd numbers read it through a [monoclock.Clock]. When a clock is
+// behind, they borrow. There are few more node numbers than processes, so that started
+// processes use those of crashed ones again.
 //
 // All methods may be called from any goroutine, but those with a test may end it.
 type Fleet struct {
@@ -63,7 +64,7 @@ type Fleet struct {
 	mu     sync.Mutex // of all below
 	runs   []*run     // the present run of each process
 	all    []*run
-	seen   map[snowflake.ID]origin
+	seen   map[snowflake.ID]*run // who has issued it
 	report Report
 }
 
@@ -100,8 +101,8 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 		config.Rate = 200
 	}
 	f := &Fleet{config: config, layout: snowflake.Default(), began: time.Now(), runs: make([]*run, config.Processes),
-		seen: map[snowflake.ID]origin{}, report: Report{Errors: map[string]int{}, Examples: map[string]string{}}}
-	f.layout.NodeBits = 4
+		seen: map[snowflake.ID]*run{}, report: Report{Errors: map[string]int{}, Examples: map[string]string{}}}
+	f.layout.NodeBits = bits.Len(uint(config.Processes))
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	t.Cleanup(func() {
 		f.Close(t)
@@ -192,9 +193,8 @@ func (r *run) open(ctx context.Context) (*generator.Generator, error) {
 	}
 	r.store.Store = store
 	var clock monoclock.Interface = f.clocks[r.process]
-	strategy := strategies.BorrowUpTo(24 * time.Hour)
 	if r.process%2 == 1 {
-		clock, strategy = monoclock.New(monoclock.WithSource(f.clocks[r.process])), strategies.Default()
+		clock = monoclock.New(monoclock.WithSource(f.clocks[r.process]))
 	}
 	log := slog.New(slog.NewTextHandler(&f.logged, nil)).With("run", r.String())
 	keeper, err := lease.Claim(ctx, r.store, lease.WithLayout(f.layout), lease.WithClock(clock), lease.WithOwner(r.String()),
@@ -202,7 +202,7 @@ func (r *run) open(ctx context.Context) (*generator.Generator, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategy))
+	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategies.BorrowUpTo(24*time.Hour)))
 	if err != nil {
 		return nil, errors.Join(err, keeper.Close(), store.Close())
 	}

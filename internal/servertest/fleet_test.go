@@ -69,11 +69,12 @@ func TestFleetOnAStoreThatFails(t *testing.T) {
 	assert.Same(t, report, fleet.Close(t))
 }
 
-// More processes than node numbers, each with a store of its own, issue IDs twice.
+// Processes with a store of its own each issue IDs twice: of 40, some have the same of 64
+// node numbers.
 func TestFleetFindsDuplicates(t *testing.T) {
-	fleet := servertest.StartFleet(t, servertest.FleetConfig{Processes: 18, Rate: 100,
+	fleet := servertest.StartFleet(t, servertest.FleetConfig{Processes: 40, Rate: 50,
 		Open: func(context.Context) (stores.Store, error) { return storetest.NewMemory(), nil }})
-	fleet.WaitIssued(t, 200, time.Minute)
+	fleet.WaitIssued(t, 100, time.Minute)
 	report := fleet.Close(t)
 	require.NotEmpty(t, report.Duplicates)
 	d := report.Duplicates[0]

@@ -48,9 +48,6 @@ func (d Duplicate) String() string {
 		d.Time.UTC().Format("15:04:05.000"), d.Sequence, d.First, d.At.Round(time.Millisecond), d.Second)
 }
 
-// origin is the run that has issued an ID.
-type origin = *run
-
 // record notes an ID that a call has returned. high is the largest ID of the run when the
 // call began.
 func (r *run) record(id, high snowflake.ID) {

@@ -3,6 +3,7 @@ package servertest
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -14,6 +15,16 @@ import (
 // RequireEnv is the environment variable that, if it is "1", makes a missing server
 // a failure.
 const RequireEnv = "TICKFLAKE_REQUIRE_SERVERS"
+
+var long = flag.Bool("failover.long", false, "run the tests of failovers that take longer than half a minute")
+
+// Long skips the test, unless the flag -failover.long is given.
+func Long(t testing.TB) {
+	t.Helper()
+	if !*long {
+		t.Skip("it takes longer than half a minute: give -failover.long")
+	}
+}
 
 // Config and Process are those of package server.
 type (

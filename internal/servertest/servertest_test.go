@@ -5,6 +5,7 @@ package servertest_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -236,6 +237,13 @@ func TestFind(t *testing.T) {
 	assert.Equal(t, "skip: no-such-server is not installed; on Debian or Ubuntu: apt-get install its-package", stops(t, find))
 	t.Setenv(servertest.RequireEnv, "1")
 	assert.Contains(t, stops(t, find), "fatal: no-such-server is not installed")
+}
+
+func TestLong(t *testing.T) {
+	assert.Contains(t, stops(t, servertest.Long), "skip: it takes longer than half a minute")
+	require.NoError(t, flag.Set("failover.long", "true"))
+	defer func() { require.NoError(t, flag.Set("failover.long", "false")) }()
+	assert.Equal(t, "nothing", stops(t, servertest.Long))
 }
 
 // A driver has more time, until it says that it was refused, but not for ever.

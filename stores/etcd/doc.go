@@ -36,6 +36,12 @@
 // A version is drawn at random and kept beside the value, since etcd's revisions go back
 // with a snapshot.
 //
+// # Failovers
+//
+// The tests kill the leader under load, replace it by a member with an empty directory, and
+// kill the majority, while processes crash and clocks step. No ID is issued twice, and IDs
+// go on without a restart as soon as a majority is there. Name all members in the URL.
+//
 // # Rights
 //
 // With authentication switched on, the user needs read and write on the keys from

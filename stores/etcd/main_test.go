@@ -23,6 +23,8 @@ const (
 	serverEnv  = "TICKFLAKE_TEST_ETCD_DIR"
 	clientsEnv = "TICKFLAKE_TEST_ETCD_CLIENTS"
 	peersEnv   = "TICKFLAKE_TEST_ETCD_PEERS"
+	clusterEnv = "TICKFLAKE_TEST_ETCD_CLUSTER" // NAME=URL of each member; none for a single server
+	stateEnv   = "TICKFLAKE_TEST_ETCD_STATE"   // of the cluster: new or existing
 )
 
 func TestMain(m *testing.M) {
@@ -47,6 +49,10 @@ func serve(dir string) error {
 	config.ListenPeerUrls = address(os.Getenv(peersEnv))
 	config.AdvertisePeerUrls = config.ListenPeerUrls
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	if cluster := os.Getenv(clusterEnv); cluster != "" {
+		config.Name = "m" + os.Getenv(peersEnv)
+		config.InitialCluster, config.ClusterState = cluster, os.Getenv(stateEnv)
+	}
 	server, err := embed.StartEtcd(config)
 	if err != nil {
 		return err
@@ -57,16 +63,21 @@ func serve(dir string) error {
 // startServer runs etcd until the test ends, and returns its address.
 func startServer(t testing.TB) (*servertest.Process, string) {
 	t.Helper()
+	return startMember(t, strconv.Itoa(servertest.Port(t)), strconv.Itoa(servertest.Port(t)))
+}
+
+// startMember runs a server on these ports, with an empty directory.
+func startMember(t testing.TB, port, peers string, env ...string) (*servertest.Process, string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := servertest.Dir(t, "")
-	port := strconv.Itoa(servertest.Port(t))
 	addr := "127.0.0.1:" + port
 	return servertest.Start(t, servertest.Config{
 		Path: self,
-		Env:  []string{serverEnv + "=" + dir + "/data", clientsEnv + "=" + port, peersEnv + "=" + strconv.Itoa(servertest.Port(t))},
+		Env:  append(env, serverEnv+"="+dir+"/data", clientsEnv+"="+port, peersEnv+"="+peers),
 		Dir:  dir,
 		Ready: func(ctx context.Context) error {
 			client := newClient(t, addr)

@@ -61,6 +61,14 @@
 // bucket or its keys, do not restore an older backup, and do not change the number of
 // replicas from one to more (each process reads it once).
 //
+// # Failovers
+//
+// The tests kill the bucket's leader under load, stop it until there is another one and let
+// it go on, and kill the majority, while processes crash and clocks step. With three
+// replicas no ID is issued twice, and IDs go on without a restart. An election takes some
+// seconds, and a client of a URL leaves a server that does not answer after up to 15 seconds,
+// so keep the lease's window at its default of 30 s or longer.
+//
 // # Rights
 //
 // The user must be allowed to publish to

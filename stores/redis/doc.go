@@ -40,14 +40,29 @@
 //     policy may evict the cells; stores.Open refuses it.
 //   - With replicas: [WithReplicas], or the URL's parameter replicas, makes each
 //     operation wait until that many have received its write, or the cell that it read
-//     (the command WAIT). Then a loss is rare, but possible: another replica may be
-//     promoted, and a replica has the write in memory, and on its disk only as its
-//     own appendfsync says. min-replicas-to-write 1 with a min-replicas-max-lag of a few
-//     seconds bounds how long a primary that was cut off takes writes and answers reads.
+//     (the command WAIT). Ask for all replicas that can be promoted. With fewer, a loss is
+//     rare, but possible, because a replica that lacks the write may be promoted. But
+//     after a failover with all, there is no grant until the former primary is
+//     back as a replica, or another replica is added. A replica has the write in memory,
+//     and on its disk only as its own appendfsync says. min-replicas-to-write 1 with a
+//     min-replicas-max-lag of a few seconds bounds how long a primary that was cut off
+//     takes writes and answers reads.
 //   - Do not delete or rename the keys, run FLUSHALL or FLUSHDB, or restore an old copy.
 //
 // A version grows by a random step of up to 2³². So if a server loses writes, new writes
 // in their place get other versions.
+//
+// # Failovers
+//
+// A URL names one server. For Sentinel and for a cluster, give [New] the driver's
+// NewFailoverClient or NewClusterClient: they find the new primary, and IDs go on without a
+// restart. Set their ContextTimeoutEnabled.
+//
+// The tests kill the primary under load, or stop it until a replica is promoted and let
+// it go on, while processes crash and clocks step. With confirmation by all replicas, no ID
+// is issued twice. Without confirmation, a promoted replica may lack the last writes: a
+// process notices that at its next extension (lease.ErrStoreWentBack), and until then
+// the IDs of the grants that were lost can be issued twice.
 //
 // # Requirements
 //

@@ -99,6 +99,12 @@ const (
 	readScript = `redis.call('HDEL', KEYS[1], '')
 return redis.call('HGET', KEYS[1], ARGV[1])`
 
+	// With the HSET, replicas receive something. From Redis 7.2 on, WAIT waits for nothing
+	// if the commands of its connection have sent the replicas nothing; before, it waits
+	// for what others have written as well.
+	confirmedReadScript = `redis.call('HSET', KEYS[1], '', '')
+` + readScript
+
 	swapScript = `local cell = redis.call('HGET', KEYS[1], ARGV[1])
 local version = '0'
 if cell then
@@ -136,6 +142,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 			list := driver.NewCmd(ctx, "eval", listScript, 2, s.hash, s.index, from, to, size)
 			list.SetFirstKeyPos(3)
 			if err := s.client.Process(ctx, list); err != nil {
+				s.reload(ctx)
 				return nil, err
 			}
 			return list.StringSlice()
@@ -187,8 +194,12 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 }
 
 func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
+	script := readScript
+	if s.replicas > 0 {
+		script = confirmedReadScript
+	}
 	text, err := stores.Wait(ctx, func() (string, error) {
-		read := driver.NewCmd(ctx, "eval", readScript, 1, s.hash, key)
+		read := driver.NewCmd(ctx, "eval", script, 1, s.hash, key)
 		if err := s.run(ctx, read, read); err != nil {
 			return "", err
 		}
@@ -245,14 +256,30 @@ func (s *Store) write(ctx context.Context, key string, version uint64, text stri
 // eval or wraps it.
 func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) error {
 	eval.SetFirstKeyPos(3)
+	err := s.send(ctx, cmd)
+	if err != nil && !errors.Is(err, driver.Nil) {
+		s.reload(ctx)
+	}
+	return err
+}
+
+// reload asks a cluster in the background who has the cells, which may have moved to
+// another server. By itself, the driver does so only once a minute, or when a server tells
+// it to: a server that is gone tells nothing.
+func (s *Store) reload(ctx context.Context) {
+	if cluster, ok := s.client.(*driver.ClusterClient); ok {
+		cluster.ReloadState(ctx)
+	}
+}
+
+func (s *Store) send(ctx context.Context, cmd driver.Cmder) error {
 	if s.replicas == 0 {
 		return s.client.Process(ctx, cmd)
 	}
 	// WAIT covers only the operations of its own connection, so both are sent together.
 	// The cluster's client has a connection to each server.
 	pipe := s.client.Pipeline
-	cluster, clustered := s.client.(*driver.ClusterClient)
-	if clustered {
+	if cluster, ok := s.client.(*driver.ClusterClient); ok {
 		shard, err := cluster.MasterForKey(ctx, s.hash)
 		if err != nil {
 			return err
@@ -268,9 +295,6 @@ func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) err
 		err = wait.Err() // Nil is an answer: there is no cell
 	}
 	if err != nil {
-		if clustered {
-			cluster.ReloadState(ctx) // the cells may have moved to another server
-		}
 		return err
 	}
 	if got := wait.Val(); got < int64(s.replicas) {
@@ -283,6 +307,9 @@ const replicaTimeout = time.Second
 
 // failed returns the error of an operation.
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
+	if _, moved := driver.IsMovedError(err); moved {
+		err = fmt.Errorf("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster: %w", err)
+	}
 	return stores.Failed(ctx, s.engine(), op, key, s.namespace, denied(err))
 }
 

@@ -97,9 +97,19 @@ func TestReplicas(t *testing.T) {
 	})
 	toDisk("always")
 
+	// Each Read sends them something: new servers do not wait otherwise.
+	received := func() string {
+		info, err := replica.admin(t).Info(within(t), "commandstats").Result()
+		require.NoError(t, err)
+		_, calls, _ := strings.Cut(info, "cmdstat_hdel:calls=")
+		calls, _, _ = strings.Cut(calls, ",")
+		return calls
+	}
+	before := received()
 	is, err := lonely.Read(within(t), "node/0000001")
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
+	assert.NotEqual(t, before, received())
 	beside := open(t, replica.url())
 	cells, err := beside.List(within(t), "", "\x7f", 1<<30)
 	require.NoError(t, err)
