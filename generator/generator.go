@@ -176,13 +176,13 @@ func (g *Generator) Next() (snowflake.ID, error) { return g.issue(context.Backgr
 //
 // A call that has no grant waits for one. If ctx has a deadline, it waits until then;
 // else for the longest wait of its strategy, which is 0 for a strategy of your own. That
-// time counts from the end of the last grant. It does not count the waits for slots, nor
-// do these count it.
+// wait begins anew after each grant that other calls have used up. Waits for a grant and
+// waits for slots are counted apart.
 //
-// Calls that wait are served in the order in which they began to wait. One is overtaken
-// only by calls that were running then, each once, and by those that borrow by a strategy
-// of your own. So none gives up at the layout's ceiling while fewer IDs are waited for than
-// it issues within the strategy's wait.
+// Calls that wait are served in the order in which they began to wait. A waiting call is
+// overtaken only by calls that were running then, each once, and by calls that borrow by a
+// strategy of your own. At the layout's ceiling no call is rejected while the waiting calls
+// want fewer IDs than the ceiling issues within the strategy's wait.
 func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
@@ -285,7 +285,8 @@ func (g *Generator) Close() error { return g.CloseContext(context.Background()) 
 // the same time may still get their ID. Then it releases the lease, if there is one,
 // closes the store if [Open] opened it, and returns their errors: after an error, the
 // node number may stay held until it expires. It returns soon after ctx ends; closing the
-// store takes a second more at most. A second call does nothing and returns nil. A nil ctx counts as [context.Background].
+// store takes a second more at most. A second call does nothing and returns nil. A nil ctx
+// counts as [context.Background].
 func (g *Generator) CloseContext(ctx context.Context) error {
 	g.window.Seal()
 	if g.lease == nil || g.closed.Swap(true) {

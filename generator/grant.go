@@ -62,13 +62,14 @@ func (e *GrantError) Unwrap() []error {
 // Is reports whether target is [ErrNotGranted].
 func (e *GrantError) Is(target error) bool { return target == ErrNotGranted }
 
-// Kind says what helps. [stores.Passing]: wait, as calls do by themselves. [stores.ToMend]:
-// such a call does not wait; an operator has to do what the message says.
+// Kind is the kind of Err, as [stores.KindOf] tells it. Retry an error of the kind
+// [stores.Passing] later. With [stores.ToMend], a call does not wait: an operator must do
+// what the message says.
 func (e *GrantError) Kind() stores.Kind { return stores.KindOf(e.Err) }
 
 // awaitGrant waits for a change of the window, in which no slot from front on is
-// granted. The caller looks at the window again after it. A grant that came meanwhile, though
-// others used it up, shows as another end, and the patience begins anew.
+// granted. The caller looks at the window again after it. If the grant has another end than
+// before, there was a grant that other calls used up, and the patience begins anew.
 func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struct{}) error {
 	g.window.Ask() // no Take did if the clock is behind
 	patience := strategies.WaitLimit(g.strategy)

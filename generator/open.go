@@ -20,8 +20,8 @@ import (
 // package, such as github.com/tickflake/tickflake/stores/etcd. ctx bounds the opening:
 // if the store does not answer or all node numbers are held, Open fails at once, or, if
 // ctx has a deadline, tries again until then. It returns soon after ctx ends, and without a
-// deadline within the ten seconds of stores.Open and the timeouts of lease.Claim. When a later
-// step fails, it releases the number and closes the store.
+// deadline within the ten seconds of [stores.Open] and the timeouts of [lease.Claim]. When a
+// later step fails, it releases the number and closes the store.
 //
 // [WithLayout], [WithClock] and [WithNode] apply to the lease as well: WithNode pins the
 // number that is claimed. [WithLeaseOptions] passes further options to the lease.

@@ -8,16 +8,16 @@ import (
 )
 
 // queue holds the calls that wait in the machine's time, in the order in which they began
-// to wait, so that none starves beside calls that come later.
+// to wait, so that later calls cannot starve them.
 //
-// While a call is in the queue, the gate is closed: the fast path fails. So a caller that
-// finds a free slot, the sleeper or one that came before it awoke, comes to serve, which
-// gives the free slots to the queue, the first call first. The gate opens when the queue is
-// empty, mostly at the start of a tick, and the rest of the tick goes by the fast path: a
-// switch of goroutines for each ID would be too slow. So a call that waits is overtaken
-// only by calls that had passed the gate before, each once, and at the ceiling it waits for
-// as many slots as the calls before it want. IDs stay in order, because a call's slot is
-// taken while the call runs.
+// While a call is in the queue, the gate is closed: the fast path fails. Then each caller
+// that may find a free slot, the one that slept or a new one, calls serve, which gives the
+// free slots to the queue, the first call first. The gate opens when the queue is empty,
+// mostly at the start of a tick, and the rest of the tick is issued by the fast path: a
+// switch of goroutines for each ID would be too slow. So a waiting call is overtaken only by
+// calls that passed the gate before it closed, each once. At the ceiling it waits for as many
+// slots as the calls before it want. IDs stay in order, because the slot of a call is taken
+// while the call runs.
 //
 // Invariant: gate is 0 while there is a place in the queue, and else the generator's
 // lifetime. Both change under mu.
@@ -76,7 +76,7 @@ func (g *Generator) serve(p *place) bool {
 	return p != nil && p.next == nil
 }
 
-// quit gives up a place. Slots that were taken for it in this moment are dropped.
+// quit gives up a place. Slots that were taken for it at that moment are dropped.
 func (g *Generator) quit(p *place) {
 	g.queue.mu.Lock()
 	defer g.queue.mu.Unlock()

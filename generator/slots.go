@@ -12,9 +12,9 @@ import (
 // take reserves up to n slots of one tick, without waiting, as [window.Span.Take]
 // does: those from slot up to, but not including, end. It fails when the next slot is
 // further ahead of now than the strategy always borrows, when it is not granted, when the
-// window is sealed or the time field is used up, and when now is not before gate: the
-// queue's gate, or the lifetime for a call whose turn it is. acquire then finds out which,
-// and acts on it.
+// window is sealed or the time field is used up, and when now is not before gate, which is
+// the queue's gate, or the lifetime for the first call in the queue. acquire then finds the
+// reason, and acts on it.
 func (g *Generator) take(span *window.Span, now int64, gate, n uint64) (slot, end uint64, ok bool) {
 	if uint64(now) >= gate { // also when now lies before the epoch
 		return 0, 0, false

@@ -14,8 +14,8 @@ type call struct {
 
 	waited    time.Duration // in all
 	ungranted time.Duration // of that, for grants
-	dry       time.Duration // of that, since it first saw that the grant ends at end
-	end       uint64
+	dry       time.Duration // of that, since it first saw the present end of the grant
+	end       uint64        // that end, as a slot
 
 	began  time.Time     // when the present reservation began to wait, or zero
 	before time.Duration // waited before that
@@ -40,7 +40,7 @@ const coarseWait = 100 * time.Millisecond
 // There are two ways to wait for the machine's time. A long wait is a timer. The
 // runtime rounds timers up to the next millisecond (golang/go issue 53824), so
 // the rest is a sleep on the thread, by the one caller that has the turn. When it
-// awakes, it serves all in the queue. If the slot is not free after the sleep, because
+// wakes, it serves all calls in the queue. If the slot is not free after the sleep, because
 // the clock stands still, the caller passes the turn on, so that each caller can see
 // whether its wait is over.
 func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-chan struct{}) error {
@@ -61,7 +61,7 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 	case c.turn && c.slept != slot+1:
 		c.slept = slot + 1
 		before := time.Now()
-		runtime.Gosched() // calls that were served go on before this processor sleeps
+		runtime.Gosched() // lets the calls that were served run before this processor sleeps
 		if d -= time.Since(before); d > 0 {
 			nap(d)
 		}
@@ -90,7 +90,7 @@ func (c *call) enter(g *Generator) {
 	if c.began.IsZero() {
 		c.began, c.before = time.Now(), c.waited
 	}
-	if c.place == nil && g.after == nil { // a fake clock says itself who waits how long
+	if c.place == nil && g.after == nil { // with a fake clock, each call waits by itself
 		c.place = g.join(c.n)
 	}
 }

@@ -145,8 +145,8 @@ func (k *Keeper) damaged(node int64, err error) {
 	}
 }
 
-// maxDamaged bounds the damaged cells that are remembered and logged: further ones are not
-// logged, or every claim would log them all.
+// maxDamaged bounds the damaged cells that are remembered and logged. Further cells are not
+// logged: every claim would log all of them.
 const maxDamaged = 64
 
 func damagedError(node int64, err error) error {

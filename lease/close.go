@@ -10,16 +10,16 @@ import (
 
 // Close seals the window, so that no ID is issued any more, and releases the node number:
 // after a clean stop the next process continues where this one stopped. It makes at
-// most a few operations of the store, each within the timeout of [WithTimeout], and at most
-// two if the store does not answer.
+// most a few operations of the store, or two if the store does not answer, each within the
+// timeout of [WithTimeout].
 //
 // The error wraps [ErrNotReleased]: the node number then stays held until it expires, and
 // the Keeper is closed in any case. A second call does nothing and returns nil. A
 // program that closes its generator need not close the Keeper.
 func (k *Keeper) Close() error { return k.CloseContext(context.Background()) }
 
-// CloseContext is [Keeper.Close], but returns soon after ctx ends, whatever the store does; it
-// seals the window in any case. A ctx that is nil counts as [context.Background].
+// CloseContext is [Keeper.Close], but returns soon after ctx ends, whatever the store does.
+// It seals the window in any case. A ctx that is nil counts as [context.Background].
 func (k *Keeper) CloseContext(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

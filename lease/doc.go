@@ -39,11 +39,11 @@
 //
 // # Bounds
 //
-// A Keeper has one goroutine and one call of the store at a time, however long the store
-// misbehaves. It tries once per second, or per twelfth of a window below 12 seconds; a try has at
-// most 8 rounds of a few calls, and lists up to 4,096 cells in a call. It remembers at most 64
-// names of writes, 8 claims, 4,096 versions of others' cells and 64 damaged cells. It logs at most
-// 64 lines of each level at once, and then one per minute.
+// However long the store misbehaves, a Keeper has one goroutine, and one call of the store at
+// a time. It tries once per second, or once per twelfth of a window below 12 seconds. A try has
+// at most 8 rounds of a few calls, and lists up to 4,096 cells in a call. The Keeper remembers
+// at most 64 names of writes, 8 claims, 4,096 versions of others' cells and 64 damaged cells.
+// It logs at most 64 lines of each level at once, and then one per minute.
 //
 // # Requirements
 //

@@ -52,8 +52,8 @@ type Holding struct {
 }
 
 // Inspect returns the state of every node number that was ever claimed or
-// reserved, in the order of the numbers. It writes nothing. It returns soon after ctx ends;
-// ctx alone bounds it, so give it a deadline.
+// reserved, in the order of the numbers. It writes nothing. It returns soon after ctx ends,
+// and has no other bound: give ctx a deadline.
 //
 // A damaged cell does not hide the others. If the store cannot list some cells, Inspect
 // returns the others together with the store's error, which wraps
@@ -64,7 +64,7 @@ type Holding struct {
 // lock fails if the holder is alive, and disturbs no process. If it succeeds, a process
 // that claims at the same moment takes another number, or, if its number is pinned,
 // finds it held, and tries again if its context has a deadline. On other stores, and in a
-// directory that may only be read, a number counts as Held until a Window after its Limit.
+// read-only directory, a number counts as Held until a Window after its Limit.
 func Inspect(ctx context.Context, store stores.Store) ([]Holding, error) {
 	if err := checkArguments("Inspect", ctx, store); err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func Inspect(ctx context.Context, store stores.Store) ([]Holding, error) {
 	return inspectAll(ctx, store, time.Now)
 }
 
-// InspectNode is [Inspect] for one node number, with the same bound. The error wraps [ErrNeverClaimed]
-// if it has no cell, or [ErrStore].
+// InspectNode is [Inspect] for one node number, with the same bound. The error wraps
+// [ErrNeverClaimed] if the number has no cell, or [ErrStore].
 func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, error) {
 	if err := checkArguments("InspectNode", ctx, store); err != nil {
 		return Holding{}, err
@@ -97,8 +97,8 @@ func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, 
 // another number. One that had to have this number ends with an error that wraps [ErrLost]
 // when its grant is used up.
 //
-// It does nothing to a released number. It returns soon after ctx ends; ctx alone bounds it,
-// so give it a deadline. The error wraps
+// It does nothing to a released number. It returns soon after ctx ends, and has no other
+// bound: give ctx a deadline. The error wraps
 //
 //   - [ErrNeverClaimed]: the number has no cell,
 //   - [ErrHeld]: the store is a [stores.Locker], and the holder is alive; or the number is
@@ -226,7 +226,7 @@ func inspect(ctx context.Context, store stores.Store, node int64, cell stores.Ce
 			unlock()
 			h.State = Expired
 		case errors.Is(err, stores.ErrLocked):
-		case errors.Is(err, stores.ErrRefused): // a lock takes the right to write
+		case errors.Is(err, stores.ErrRefused): // a lock needs the right to write
 			locks = false
 		case errors.Is(err, stores.ErrDamaged):
 			return broken(err)

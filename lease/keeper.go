@@ -74,8 +74,8 @@ type Keeper struct {
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
 // then also wraps that of ctx. An error of the kind [stores.ToMend], as when the store
-// refuses, ends it at once. It returns soon after ctx ends; without that, each operation
-// of the store is bounded by the timeout of [WithTimeout], and the first that fails ends it.
+// refuses, ends it at once. It returns soon after ctx ends. Without a deadline, the timeout
+// of [WithTimeout] bounds each operation of the store, and the first failure ends the claim.
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
@@ -221,8 +221,8 @@ func (k *Keeper) leave() { <-k.turn }
 // Poll does one step of the Keeper's work: it extends the grant if that is due, or claims
 // another node number if it holds none. It returns the time until the next step is due,
 // unless IDs run ahead of the clock meanwhile. A Keeper calls Poll itself, unless it was
-// made [WithPolling]. It returns soon after ctx ends, and after an operation of the store
-// that failed makes at most one more, each within the timeout of [WithTimeout]. A ctx that is
+// made [WithPolling]. It returns soon after ctx ends. After an operation of the store has
+// failed it makes at most one more, each within the timeout of [WithTimeout]. A ctx that is
 // nil counts as [context.Background].
 func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	if ctx == nil {
@@ -341,7 +341,7 @@ func (k *Keeper) Granted() (floor, limit time.Time) {
 
 // Err returns why the last extension that was due failed, or nil. It wraps
 // [ErrStore], [ErrHeld] and [ErrLost] if the node number of [WithNode] was taken,
-// [stores.ErrWentBack], or [ErrClosed]. Unless it is ErrWentBack, the rest of the
+// [stores.ErrWentBack], or [ErrClosed]. Unless the store went back, the rest of the
 // grant, up to the limit of [Keeper.Granted], can still be used.
 func (k *Keeper) Err() error {
 	k.state.Lock()

@@ -13,8 +13,8 @@ const (
 )
 
 // limited is the handler of a Keeper's logger. Of each level from Info on it passes logBurst
-// lines, and then one in logEvery, with the number of those that were dropped before it. So a
-// store that fails and recovers many times a second fills no disk.
+// lines at once, and then one per logEvery, with the number of lines that were dropped before
+// it. So a store that fails and recovers many times a second does not fill a disk.
 type limited struct {
 	slog.Handler
 	elapsed func() time.Duration
@@ -23,7 +23,7 @@ type limited struct {
 	budgets map[slog.Level]*budget // the Keeper uses three levels
 }
 
-// budget has the lines that may still be passed.
+// budget is how many lines may still be passed.
 type budget struct {
 	lines, dropped int
 	since          time.Duration // the last time that lines were added

@@ -18,8 +18,8 @@ import (
 // whose last grant has not ended by the clock, is refused, with an error that wraps
 // [ErrHeld]: the numbers before it are then reserved, and a second call does no harm. Only
 // the options [WithLayout], [WithClock] and [WithTimeout] count. It returns soon after ctx
-// ends, or when an operation of the store takes longer than the timeout. Other errors are those
-// of [Claim].
+// ends, or when an operation of the store takes longer than the timeout. Other errors are
+// those of [Claim].
 func Reserve(ctx context.Context, store stores.Store, from, to int64, until time.Time, options ...Option) error {
 	if err := checkArguments("Reserve", ctx, store); err != nil {
 		return err

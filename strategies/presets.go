@@ -7,9 +7,9 @@ import "time"
 //
 // Waiting is safe also without a lease: no ID carries a future time, so after a crash a
 // new process on the same clock repeats none. An exhausted sequence has room again at
-// the next tick, for most layouts within a millisecond. One second covers a queue at the
-// ceiling of as many calls as it issues IDs in a second, a leap second, and the steps
-// that NTP makes after a short outage. A caller that would wait longer gets an error on
+// the next tick, for most layouts within a millisecond. One second covers a leap second,
+// the steps that NTP makes after a short outage, and, at the ceiling, a queue of as many
+// calls as IDs are issued in a second. A caller that would wait longer gets an error on
 // which it can act. Callers with less time pass a context with a deadline.
 func Default() Strategy { return WaitUpTo(time.Second) }
 

@@ -106,8 +106,8 @@ type Decision struct {
 // The generator asks the strategies of this package once how far they borrow
 // ([BorrowLimit]), so their borrowed IDs come at full speed; it asks a Strategy of your
 // own for every borrowed ID. It also asks how long they wait ([WaitLimit]), which is how
-// long a call waits for a lease's next grant, from the end of the last one. With a Strategy
-// of your own such a call fails at once if its context has no deadline.
+// long a call waits for a lease's next grant. With a Strategy of your own such a call fails
+// at once if its context has no deadline.
 type Strategy interface {
 	Decide(Situation) Decision
 }
@@ -124,9 +124,9 @@ func (f Func) Decide(s Situation) Decision { return f(s) }
 func Reject() Strategy { return bound{} }
 
 // WaitUpTo returns the strategy that waits until the clock has caught up, for at most d
-// in one call, all its waits for slots added up. It rejects a call whose lead is longer
-// than what is left of d at once, not after d. Each time that a lease has no grant, the
-// call waits up to d for the next one besides.
+// in one call, all its waits for slots together. If the lead is longer than the rest of d,
+// it rejects the call at once, not after d. Each time that a lease has no grant, the call
+// also waits up to d for the next one.
 //
 // IDs never carry a time that the clock has not reached. The generator's constructor
 // refuses a negative d.

@@ -27,7 +27,7 @@ func latencySection() measure.Section {
 var rates = []struct {
 	perSecond int
 	share     float64
-}{{10_000, 0.405}, {100_000, 0.183}, {1_000_000, 0.147}} // and saturation
+}{{10_000, 0.405}, {100_000, 0.183}, {1_000_000, 0.147}} // saturation is the rest
 
 // latencyRounds is how many rounds are planned: enough for a target, and some for
 // lead-ins, slow cases, and a busy machine.

@@ -19,7 +19,7 @@ const saturation = 0.265
 // million is the quantile that one call in a million exceeds.
 var million = quantile{"p999999", "slowest in a million", 0.999999}
 
-// crowd is what was recorded of goroutines that ask for all IDs that there are, by slice.
+// crowd has the records, by slice, of goroutines that ask for more IDs than the ceiling.
 type crowd struct {
 	opened
 	processors int
@@ -50,7 +50,7 @@ func crowds(next opened, budget time.Duration) []*crowd {
 	return list
 }
 
-// name is that of the row.
+// name is the name of the row.
 func (c *crowd) name() string {
 	plural := func(n int, what string) string {
 		if n != 1 {

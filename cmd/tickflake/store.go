@@ -135,7 +135,7 @@ func (p *place) consent() {
 
 // missing returns the path of the store if it is a directory that does not exist, or
 // else "". Commands that only read must not make it. A text that is neither a path nor a
-// file: URL is left to stores.Open. The error is that of a disk that hangs for --timeout.
+// file: URL is left to stores.Open. The error says that the disk hung for all of --timeout.
 func (p *place) missing(ctx context.Context, layout snowflake.Layout) (string, error) {
 	path, err := p.url, error(nil)
 	switch {
