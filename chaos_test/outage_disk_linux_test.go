@@ -37,7 +37,7 @@ var (
 	open  = generator.WithLeaseOptions(quiet, lease.WithWindow(short))
 )
 
-// hanging is what a call of the table uses; each was made while the disk answered.
+// hanging has the objects that a call of the table uses. They were made while the disk answered.
 type hanging struct {
 	path    string
 	store   *directory.Store
@@ -151,7 +151,7 @@ func testHang(t *testing.T, disk *disktest.Disk, before bool) {
 	tryOften(t, h)
 	disk.Back()
 
-	// The generator that was open goes on, so do new ones, and what hung has ended.
+	// The open generator continues, new ones start, and the calls that hung have ended.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 2 {

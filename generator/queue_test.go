@@ -19,9 +19,9 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Calls that wait go before a call that comes later and finds the next tick begun,
+// Waiting calls go before a call that comes later and finds that the next tick has begun,
 // whichever method it calls, and in the order in which they came.
-func TestWhoWaitsGoesFirst(t *testing.T) {
+func TestWaitingCallsGoFirst(t *testing.T) {
 	for name, next := range map[string]func(*generator.Generator) (snowflake.ID, error){
 		"Next":   (*generator.Generator).Next,
 		"NextN":  func(g *generator.Generator) (snowflake.ID, error) { return nextN(g, 1) },
@@ -71,7 +71,7 @@ func nextN(g *generator.Generator, n int) (snowflake.ID, error) {
 // Callers on one processor ask for more than the ceiling, under a lease with windows from
 // the smallest on. There are three quarters as many callers as IDs in the strategy's wait,
 // so none may give up, and IDs come at the ceiling.
-func TestNoneStarvesAtTheCeiling(t *testing.T) {
+func TestNoCallStarvesAtTheCeiling(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const (
 		patience = 40 * time.Millisecond
@@ -125,7 +125,7 @@ func extend(ctx context.Context, w *window.Window, ticks int64) {
 }
 
 // A grant goes to the calls that wait for one in the order in which they came.
-func TestAGrantIsGivenOutInOrder(t *testing.T) {
+func TestGrantServesCallsInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		g, w := granted(t, narrow(), monoclock.New(), grant(1, 0, 1))
 		time.Sleep(5 * time.Millisecond)
@@ -144,7 +144,7 @@ func TestAGrantIsGivenOutInOrder(t *testing.T) {
 }
 
 // A call that has long to wait is served by one that finds the clock set right.
-func TestALongWaitIsServedByOthers(t *testing.T) {
+func TestLongWaitIsServedByOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := &wallClock{}
 		g := newGenerator(t, generator.WithClock(c))
@@ -164,7 +164,7 @@ func TestALongWaitIsServedByOthers(t *testing.T) {
 }
 
 // A call that gives up leaves the queue, and does not hold up those that come later.
-func TestWhoGivesUpLeavesTheQueue(t *testing.T) {
+func TestCallThatGivesUpLeavesTheQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := &wallClock{}
 		g := newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()))

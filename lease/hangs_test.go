@@ -64,7 +64,7 @@ var endings = map[string]func() (context.Context, context.CancelFunc){
 	"none": func() (context.Context, context.CancelFunc) { return context.Background(), func() {} },
 }
 
-// hangLayout is one that has begun in the time of package synctest, 2000.
+// hangLayout is a layout whose epoch is before 2000, where the time of package synctest begins.
 var hangLayout = func() snowflake.Layout {
 	l := snowflake.Default()
 	l.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -79,8 +79,8 @@ const hangTime = 300 * time.Millisecond
 // context does not end. Node 1 was claimed by a process that has crashed.
 var hangCalls = []struct {
 	name string
-	// timeouts is how many timeouts of an operation it takes at most without a context; 0
-	// says that the context alone bounds it.
+	// timeouts is how many timeouts of an operation the call takes at most if its context does
+	// not end; 0 means that it has no other bound.
 	timeouts time.Duration
 	polling  bool // the keeper has no goroutine
 	run      func(context.Context, stores.Store, *lease.Keeper) error

@@ -85,8 +85,8 @@ func TestRefusedClaimEndsAtOnce(t *testing.T) {
 	}
 }
 
-// The log has a line for each kind of error in turn, and not one for each failure; the
-// keeper goes on trying, and goes on when the store is mended.
+// The log has a line when the kind of the errors changes, and not for each failure. The keeper
+// tries again, and works when the store does.
 func TestLogSaysTheKind(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
 	memory := storetest.NewMemory()
@@ -134,7 +134,7 @@ func TestLogSaysTheKind(t *testing.T) {
 	require.Equal(t, []string{"loss"}, lines("store went back"), "%s", log.String())
 }
 
-// A claim that waits says why once, and not at each try.
+// A claim that waits logs the reason once, and not at each try.
 func TestWaitingClaimSaysTheKindOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
@@ -187,7 +187,7 @@ func TestManyDamagedCellsAreLoggedOnce(t *testing.T) {
 	assert.Equal(t, 64, strings.Count(log.String(), "level=ERROR"))
 }
 
-// A store that may only be read can be looked at: the limits tell which numbers are held.
+// Inspect reads a read-only store: the limits tell which numbers are held.
 func TestInspectWithoutTheRightToWrite(t *testing.T) {
 	clock := clocktest.NewVirtual(time.Now())
 	memory := storetest.NewMemory()

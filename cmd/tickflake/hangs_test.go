@@ -54,8 +54,8 @@ func hangAfter(t *testing.T) {
 	})
 }
 
-// Every command ends soon after --timeout, whichever of its operations the store hangs in.
-// If that is before the end of its work, the exit code is 1.
+// Every command ends soon after --timeout, whichever of its operations hangs. If its work is
+// not done then, the exit code is 1.
 func TestHangs(t *testing.T) {
 	root := newRoot(&console{in: strings.NewReader(""), out: bufio.NewWriter(io.Discard), err: io.Discard}, new(bool))
 	var look func(c *cobra.Command)

@@ -12,8 +12,8 @@ import (
 	"github.com/tickflake/tickflake/lease"
 )
 
-// A directory on a read-only file system can be looked at, and cannot be used: that is said
-// at once, and not at the end of --timeout.
+// The commands that read work on a read-only file system. The others fail at once, and not at
+// the end of --timeout.
 func TestReadOnlyFileSystem(t *testing.T) {
 	state, mounted := t.TempDir(), t.TempDir()
 	hold(t, state, lease.WithOwner("the holder"), lease.WithWindow(time.Hour))

@@ -23,8 +23,8 @@ type Disk struct {
 type Kind string
 
 const (
-	// Frozen is an ext4 on a loop device that is frozen, as fsfreeze does. Writes wait,
-	// deep in the kernel: a process that is killed ends only when the disk is back. Reads go on.
+	// Frozen is an ext4 on a loop device that fsfreeze has frozen. Writes wait, deep in the
+	// kernel: a killed process ends only when the disk is back. Reads still succeed.
 	Frozen Kind = "frozen ext4"
 	// Silent is a FUSE file system that does not answer, mounted over the directory. All
 	// operations on paths wait. They fail when the disk is back.

@@ -8,5 +8,5 @@
 //		disk.Back()
 //	}
 //
-// Without the rights, or without loop devices or FUSE, the test is skipped.
+// Without the rights of root, loop devices or FUSE, the test is skipped.
 package disktest

@@ -128,8 +128,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Suspend makes the process, and those that it has started, do nothing until Resume or the
-// next Kill, as SIGSTOP does. The system still accepts connections for it.
+// Suspend stops the process and those that it has started until Resume or Kill, as SIGSTOP
+// does. The system still accepts connections for it.
 func (p *Process) Suspend() error { return p.suspend(true) }
 
 // Resume ends the effect of Suspend.

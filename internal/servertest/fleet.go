@@ -46,10 +46,10 @@ const (
 // A process is a keeper with a generator and two goroutines that call NextContext again and
 // again, on a store and a wall clock of its own. The processes of even numbers read that
 // wall clock; those of odd numbers read it through a [monoclock.Clock]. When a clock is
-// behind, they borrow. There are few more node numbers than processes, so that started
-// processes use those of crashed ones again.
+// behind, they borrow. There are few more node numbers than processes, so that new processes
+// use the numbers of crashed processes.
 //
-// All methods may be called from any goroutine, but those with a test may end it.
+// All methods may be called from any goroutine. Those with a testing.TB may end the test.
 type Fleet struct {
 	config FleetConfig
 	layout snowflake.Layout

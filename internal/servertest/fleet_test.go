@@ -87,7 +87,7 @@ func TestFleetFindsDuplicates(t *testing.T) {
 	assert.Empty(t, c.text())
 }
 
-// What else Check complains about.
+// Check also reports these problems.
 func TestFleetReport(t *testing.T) {
 	report := &servertest.Report{
 		Disorder: []string{"process 1 run 1 issued 7 after 8"},

@@ -28,8 +28,8 @@ func init() {
 	}}
 }
 
-// Resolve makes the resolver of this process say nothing, or answer again, also the
-// questions from before.
+// Resolve makes the resolver of this process say nothing, or answer again. Then it also
+// answers the questions that have waited.
 func Resolve(answers bool) {
 	names.Lock()
 	defer names.Unlock()

@@ -24,8 +24,8 @@ type Plateau struct {
 	// Open opens a client of a namespace through addr.
 	Open func(t testing.TB, addr, namespace string) stores.Store
 
-	// Count returns the connections that the server has, without the caller's. nil stands
-	// for Sockets.
+	// Count returns how many connections the server has, without the caller's own. nil
+	// stands for Sockets.
 	Count func(context.Context) (int, error)
 
 	AtRest, AtMost int // connections of one client
@@ -36,7 +36,7 @@ type Plateau struct {
 
 const (
 	plateauClients = 8
-	// Shorter than most servers hold an operation up, as with short windows.
+	// It is shorter than most waits at a server, as with short windows.
 	plateauTimeout = 250 * time.Millisecond
 	plateauPause   = 25 * time.Millisecond
 )
@@ -160,7 +160,7 @@ type plateauClient struct {
 
 func (c *plateauClient) work(stop <-chan struct{}) {
 	cell := stores.Cell{Key: c.key}
-	var err error = context.Canceled // it is not known yet
+	var err error = context.Canceled // the cell is not known yet
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), plateauTimeout)
 		if err != nil {

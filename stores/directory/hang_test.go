@@ -82,7 +82,7 @@ func TestLockHangs(t *testing.T) {
 	unlock()
 }
 
-// However often a call is tried again while the disk hangs, few of them are busy, and
+// However often a caller tries again while the disk hangs, few calls wait for the disk, and
 // another directory is not affected.
 func TestFewCallsHang(t *testing.T) {
 	d := realDisk
@@ -111,7 +111,7 @@ func TestFewCallsHang(t *testing.T) {
 	}
 	eventually(func() bool { return runtime.NumGoroutine() <= before+2*maxCalls }, "of 1000 calls few are left")
 
-	// With every place taken, a call waits for its turn, and takes it when the disk is back.
+	// With every place taken, a call waits for one, and gets it when the disk is back.
 	for busy.Load() < maxCalls {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		_, _ = swap(ctx, s, stores.Cell{Key: "node/0000007"}, nil)

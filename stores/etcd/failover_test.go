@@ -30,7 +30,7 @@ func startCluster(t *testing.T) (members [3]member, cluster string) {
 		names = append(names, "m"+m.peers+"=http://127.0.0.1:"+m.peers)
 	}
 	cluster = strings.Join(names, ",")
-	// They are ready only once they have found each other.
+	// The members are ready when they have found each other.
 	done := make(chan struct{}, len(members))
 	for i := range members {
 		go func() {
@@ -64,8 +64,8 @@ func until(t *testing.T, f func() error) {
 
 // The leader is killed and replaced by a member with an empty directory, and then
 // the majority is killed. One of them comes back: the new member is needed. Processes crash
-// and clocks step meanwhile. No ID is issued twice, and IDs go on without a restart of the
-// fleet.
+// and clocks step meanwhile. No ID is issued twice, and IDs continue without a restart of
+// the fleet.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	members, cluster := startCluster(t)

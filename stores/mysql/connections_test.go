@@ -11,7 +11,7 @@ import (
 	"github.com/tickflake/tickflake/stores/mysql"
 )
 
-// The package's doc has these bounds.
+// The package doc has these bounds, and so has docs/bounds.md.
 func TestConnectionsReachAPlateau(t *testing.T) {
 	s := start(t, "--max-connections=1000")
 	s.root.SetMaxOpenConns(2) // one counts, one locks
@@ -53,7 +53,7 @@ func TestLockTimeoutsOfURL(t *testing.T) {
 	assert.Equal(t, map[string]string{"innodb_lock_wait_timeout": "1", "lock_wait_timeout": "7"}, params)
 }
 
-// A lock on the table, as ALTER TABLE has it, is waited for, until the context ends.
+// A call waits for a lock on the table, as ALTER TABLE has it, until its context ends.
 func TestLockedTable(t *testing.T) {
 	s := start(t)
 	store := s.open(t, s.addr, "locked")
@@ -74,7 +74,7 @@ func TestLockedTable(t *testing.T) {
 		_, err := store.Swap(within(t), "k", version, nil)
 		swapped <- err
 	}()
-	// It is at the server a second time, since the server has ended it once.
+	// The server has ended the statement once, and has it a second time.
 	ids := make(map[int64]bool)
 	require.Eventually(t, func() bool {
 		var id int64

@@ -15,8 +15,8 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// pair is a primary and its replica. Clients reach the primary of the time by front, as by an
-// address that moves, and the replica reaches the first primary by link.
+// pair is a primary and its replica. Clients reach the present primary by front, an address
+// that moves, and the replica reaches the first primary by link.
 type pair struct {
 	primary, replica *server
 	front, link      *storetest.Proxy
@@ -147,8 +147,8 @@ func TestReadWaitsForReplica(t *testing.T) {
 	noAnswer()
 }
 
-// killWaiting kills the statements of the store, as an administrator does who sees that they
-// hang, until there are none.
+// killWaiting kills the statements of the store until there are none, as an administrator may
+// who sees that they hang.
 func (s *server) killWaiting(t testing.TB) {
 	t.Helper()
 	const waiting = "SELECT COALESCE(MIN(id), 0) AS id FROM information_schema.processlist WHERE user = 'ids' AND command = 'Query'"
@@ -182,8 +182,8 @@ func TestFailoverToSemiSynchronousReplica(t *testing.T) {
 	fleet.Close(t).Check(t)
 }
 
-// The primary cannot be reached, is replaced, and comes back, as when nothing fences it, and
-// the address leads to it once more. It answers nothing, as it waits for its replica.
+// The primary cannot be reached and is replaced. Then it comes back without fencing, and the
+// address leads to it again. It answers nothing, because it waits for its replica.
 func TestOldPrimaryComesBack(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, true)
@@ -208,7 +208,8 @@ func TestOldPrimaryComesBack(t *testing.T) {
 	fleet.Close(t).Check(t)
 }
 
-// A replica that lacks the last writes takes over. The processes notice, say so, and go on.
+// A replica that lacks the last writes takes over. The processes notice it, report it, and
+// continue.
 func TestFailoverToAsynchronousReplica(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, false)

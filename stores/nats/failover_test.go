@@ -53,7 +53,7 @@ func must(t *testing.T, err error) {
 
 // The bucket's leader is killed, and then another server: there is no majority. Then that
 // one comes back. Processes crash and clocks step meanwhile. No ID is issued twice, and IDs
-// go on without a restart of the fleet.
+// continue without a restart of the fleet.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	processes, addrs := startCluster(t)
@@ -82,7 +82,7 @@ func TestFailover(t *testing.T) {
 	fleet.Close(t).Check(t)
 }
 
-// The bucket's leader is stopped, and goes on when there is another one. Clients of the
+// The bucket's leader is stopped, and resumed when there is another one. Clients of the
 // stopped server notice it by their pings.
 func TestStoppedLeader(t *testing.T) {
 	servertest.Long(t)

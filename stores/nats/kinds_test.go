@@ -13,8 +13,8 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// A refusal is an error to mend, also when it begins in the middle of a run, and the same
-// Store works again when it is mended.
+// A refusal is an error of the kind to mend, even if it begins while the Store is used. The
+// same Store works again when the cause is gone.
 func TestRefusals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "user")
 	user := func(text string) {

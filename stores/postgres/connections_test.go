@@ -8,7 +8,7 @@ import (
 	"github.com/tickflake/tickflake/internal/servertest"
 )
 
-// The package's doc has these bounds.
+// The package doc has these bounds, and so has docs/bounds.md.
 func TestConnectionsReachAPlateau(t *testing.T) {
 	s := start(t, "max_connections=500")
 	servertest.Plateau{Server: s.Process, Addr: s.addr, Open: s.open, AtRest: 1, AtMost: 9, // a closed one counts until the server has seen it

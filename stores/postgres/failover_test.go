@@ -111,7 +111,7 @@ func TestReadWaitsForStandby(t *testing.T) {
 	defer cancel()
 	_, err = old.Swap(ctx, key, version, []byte("lost"))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	// The server ends no wait for a standby because a statement has run too long.
+	// No time limit of a statement ends its wait for a standby.
 	hasty := open(t, p.primary.url("postgres", "postgres", "namespace=readwaits", "statement_timeout=100"))
 	noAnswer := func() {
 		t.Helper()
@@ -155,9 +155,9 @@ func TestFailoverToSynchronousStandby(t *testing.T) {
 	fleet.Close(t).Check(t)
 }
 
-// The primary cannot be reached, is replaced, and comes back, as when nothing fences it: it
-// is the first host of the URL, and believes that it is the primary. It answers nothing, as
-// it waits for its standby.
+// The primary cannot be reached and is replaced. Then it comes back without fencing: it is the
+// first host of the URL, and acts as the primary. It answers nothing, because it waits for
+// its standby.
 func TestOldPrimaryComesBack(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, "synchronous_standby_names=standby")
@@ -181,7 +181,8 @@ func TestOldPrimaryComesBack(t *testing.T) {
 	fleet.Close(t).Check(t)
 }
 
-// A standby that lacks the last writes takes over. The processes notice, say so, and go on.
+// A standby that lacks the last writes takes over. The processes notice it, report it, and
+// continue.
 func TestFailoverToAsynchronousStandby(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)

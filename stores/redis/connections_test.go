@@ -7,7 +7,7 @@ import (
 	"github.com/tickflake/tickflake/internal/servertest"
 )
 
-// The package's doc has these bounds.
+// The package doc has these bounds, and so has docs/bounds.md.
 func TestConnectionsReachAPlateau(t *testing.T) {
 	s := start(t)
 	count := func(context.Context) (int, error) { return servertest.Sockets(t, s.addr) - 1, nil } // start has one

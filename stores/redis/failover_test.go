@@ -29,7 +29,7 @@ import (
 // patience is how long a failover and the recovery of a fleet may take on a busy machine.
 const patience = 2 * time.Minute
 
-// quiet is no log of the driver's, which has a line for each connection that is refused.
+// quiet drops the driver's log, which has a line for each refused connection.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
@@ -91,9 +91,9 @@ func (c *cluster) fleet(t *testing.T, replicas int) *servertest.Fleet {
 }
 
 // try kills the primary, and later stops another for some time. Processes crash and clocks
-// step meanwhile. A fleet that has each write confirmed by all replicas must lose nothing;
-// it goes on when the former primary is back as a replica. A fleet without confirmations
-// goes on after the promotion, and may lose writes.
+// step meanwhile. A fleet whose writes are confirmed by all replicas must lose nothing; it
+// continues when the former primary is back as a replica. A fleet without confirmations
+// continues after the promotion, and may lose writes.
 func (c *cluster) try(t *testing.T) {
 	all, none := c.fleet(t, 2), c.fleet(t, 0)
 	both := func(f func(*servertest.Fleet)) { f(all); f(none) }
@@ -248,7 +248,7 @@ func TestClusterFailover(t *testing.T) {
 		store, err := redis.New(client, namespace, opts...)
 		return owned{store, client}, err
 	}
-	// Who has the first slot, as one sees it who is never killed.
+	// The server that has the first slot, as seen by a server that is never killed.
 	c.primary = func(ctx context.Context) *server {
 		nodes, err := admins[1].ClusterNodes(ctx).Result()
 		if err != nil {
@@ -269,7 +269,7 @@ func TestClusterFailover(t *testing.T) {
 
 // A replica that lacks acknowledged writes is promoted, and no write has waited for it.
 // The living processes notice that their grants were lost. Only IDs from before the end of the
-// lost grants are issued twice, and IDs go on.
+// lost grants are issued twice, and IDs continue.
 func TestPromotedReplicaLacksWrites(t *testing.T) {
 	t.Parallel()
 	primary := start(t)

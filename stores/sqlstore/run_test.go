@@ -47,8 +47,8 @@ func slowly(t *testing.T, answer func(ctx context.Context) error) *sqlstore.Stor
 	return s
 }
 
-// However often a caller tries, no more than MaxRunning statements are at the server, and
-// the next one goes out when one has its answer.
+// However often a caller tries, the server has at most MaxRunning statements, and the next
+// is sent when one has its answer.
 func TestRunningStatementsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waiting []chan struct{} // one for each statement at the server
@@ -91,8 +91,8 @@ func TestRunningStatementsAreBounded(t *testing.T) {
 	})
 }
 
-// A caller that waits for its turn and gives up sends nothing later.
-func TestNothingIsSentForACallerThatHasLeft(t *testing.T) {
+// Nothing is sent for a caller that gave up while it waited.
+func TestNothingIsSentForCallerThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64
 		answers := make(chan struct{})

@@ -29,17 +29,16 @@ type Hangs struct {
 	// TLS is URL with TLS.
 	TLS func(addr, namespace string) string
 
-	// BeforeTLS says what the server says on a new connection before the handshake of TLS
-	// begins, or is nil if it says nothing.
+	// BeforeTLS does on a new connection what the server does before the handshake of TLS. It
+	// is nil if the server does nothing.
 	BeforeTLS func(net.Conn) error
 
-	// Host is a name of this host, 127.0.0.1. Resolve stops the answers of its resolver, or
-	// lets them go on. An empty Host leaves this way out.
+	// Host is a name of this host, 127.0.0.1. Resolve makes its resolver answer, or not. An
+	// empty Host leaves this way out.
 	Host    string
 	Resolve func(answers bool)
 
-	// Suspend stops the processes of the server, as SIGSTOP does, and Resume lets them go
-	// on.
+	// Suspend stops the processes of the server, as SIGSTOP does, and Resume ends that.
 	Suspend, Resume func() error
 }
 
@@ -54,7 +53,7 @@ const hangTime = 200 * time.Millisecond
 //   - it accepts connections and says nothing;
 //   - it answers no SYN, because its queue of new connections is full (on Linux);
 //   - it does not answer the ClientHello of TLS;
-//   - in a session, its answers or the requests are held back;
+//   - in a session, the network holds the requests or the answers;
 //   - in a session, the connections are lost, and it says nothing on new ones;
 //   - in a session, the connections are lost, and the resolver of its name says nothing;
 //   - its process is stopped.

@@ -96,8 +96,8 @@ func (p *Proxy) Cut() {
 	})
 }
 
-// To leads new connections to the server at another address, as a name or an address that
-// moves to another machine does. Cut ends the connections to the one before.
+// To leads new connections to the server at another address, like a name that moves to
+// another machine. Cut ends the connections to the former server.
 func (p *Proxy) To(server string) { p.set(func() { p.server = server }) }
 
 // Held waits until bytes are held in a direction, and reports whether there are any
