@@ -46,7 +46,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialer{stores.Dialer{Most: most}}
+	d := &dialer{Dialer: stores.Dialer{Most: most}}
 	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d)))
 	if err != nil {
 		_ = d.Close()
@@ -77,13 +77,23 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 // connection whose server is silent, and makes the next.
 const most = 4
 
-// dialer is a natsgo.CustomDialer.
-type dialer struct{ stores.Dialer }
+// dialer is a natsgo.CustomDialer. The driver has one connection at a time, and calls Dial
+// under its lock.
+type dialer struct {
+	stores.Dialer
+	last net.Conn
+}
 
+// Dial closes the last connection: the driver leaves one open that the server has refused.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	if d.last != nil {
+		_ = d.last.Close() // most likely for the second time
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout)
 	defer cancel()
-	return d.Dialer.Dial(ctx, network, address)
+	conn, err := d.Dialer.Dial(ctx, network, address)
+	d.last = conn
+	return conn, err
 }
 
 func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
