@@ -106,7 +106,7 @@ func TestHangs(t *testing.T) {
 		names = append(names, c.name)
 	}
 	for _, name := range publicapi.WithContext(t, ".") {
-		assert.Contains(t, names, name, "a new call belongs into hangCalls")
+		assert.Contains(t, names, name, "a new call belongs in hangCalls")
 	}
 	endings := map[string]func() (context.Context, context.CancelFunc){
 		"deadline": func() (context.Context, context.CancelFunc) {

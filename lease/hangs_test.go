@@ -123,7 +123,7 @@ func TestHangs(t *testing.T) {
 		names = append(names, c.name)
 	}
 	for _, name := range publicapi.WithContext(t, ".") {
-		assert.Contains(t, names, name, "a new call belongs into hangCalls")
+		assert.Contains(t, names, name, "a new call belongs in hangCalls")
 	}
 	kinds := []int32{anyKind, int32(storetest.OpList), int32(storetest.OpRead), int32(storetest.OpSwap), int32(storetest.OpLock)}
 	for _, c := range hangCalls {

@@ -62,7 +62,7 @@ func TestHangs(t *testing.T) {
 	look = func(c *cobra.Command) {
 		if c.Flags().Lookup("timeout") != nil {
 			name := strings.TrimPrefix(c.CommandPath(), "tickflake ")
-			assert.Contains(t, hangCommands, name, "a new command with --timeout belongs into hangCommands")
+			assert.Contains(t, hangCommands, name, "a new command with --timeout belongs in hangCommands")
 		}
 		for _, child := range c.Commands() {
 			look(child)

@@ -124,7 +124,7 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Check fails the test unless the fleet went on as with a store that loses nothing: no
+// Check fails the test unless the fleet worked as with a store that loses nothing: no
 // duplicate, no store that went back, and all that CheckCalls says.
 func (r *Report) Check(t testing.TB) {
 	t.Helper()

@@ -87,7 +87,7 @@ type dialer struct {
 // Dial closes the last connection: the driver leaves one open that the server has refused.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	if d.last != nil {
-		_ = d.last.Close() // most likely for the second time
+		_ = d.last.Close() // the driver has closed it, unless the server refused it
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout)
 	defer cancel()

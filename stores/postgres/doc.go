@@ -44,8 +44,9 @@
 // lock. So there are at most eight. A connection whose operation was given up counts until
 // the server has answered, or 15 seconds have passed; then it is closed. On Linux it is
 // closed 10 seconds after the server's machine no longer acknowledges. The server may count
-// a closed connection for a moment, and up to its authentication_timeout if the network
-// holds all bytes.
+// a closed connection for a moment. If the network keeps connections open and passes nothing
+// on, as a proxy that hangs, the server does not see that they were closed, and counts them
+// until its authentication_timeout: with its default of a minute, about 20 in all.
 //
 // A handle given to [New] closes the connection of an operation that was given up at once,
 // and asks the server to cancel the statement. Do not set its BuildContextWatcherHandler to

@@ -28,7 +28,10 @@
 // otherwise (max_idle_conns, pool_size), even while the server does not answer: a connection
 // whose operation was given up counts until the server has answered, or the read_timeout, by
 // default 15 seconds, has passed. On Linux it is closed 10 seconds after the server's machine
-// no longer acknowledges. The server may count a closed connection for a moment.
+// no longer acknowledges. The server may count a closed connection for a moment. If the
+// network keeps connections open and passes nothing on, as a proxy that hangs, the server
+// does not see that they were closed: it counts up to four more every 15 seconds, until its
+// setting timeout, which is off by default, ends them.
 //
 // # To lose nothing
 //

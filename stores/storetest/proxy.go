@@ -18,7 +18,8 @@ const (
 )
 
 // Proxy connects the clients of a server with the server, as the network does. It passes
-// all bytes on, until the test tells it to hold, cut or refuse. It is safe for use by several goroutines at once.
+// all bytes on, until the test tells it to hold, cut or refuse. It is safe for use by several
+// goroutines at once.
 type Proxy struct {
 	listener net.Listener
 
