@@ -32,8 +32,10 @@
 // # Connections
 //
 // A store has one connection. When the store connects again, the server counts the old
-// connection for a moment, and longer if the network holds all bytes. Cells do not depend on
-// the session: it may expire, and the driver then begins another.
+// connection for a moment. If the network keeps connections open and passes nothing on, as a
+// proxy that hangs, the server does not see that they were closed, and counts one more for
+// each new connection, until its own timeouts. Cells do not depend on the session: it may
+// expire, and the driver then begins another.
 //
 // # To lose nothing
 //
