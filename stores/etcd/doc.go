@@ -22,9 +22,11 @@
 // the value. A Read is one round trip, and a Swap two, or one for a new cell; a List is
 // one for each 4,096 cells. A store has one connection to a server. While it does not
 // answer, gRPC makes others, and the store sees to it that the servers have at most four, also
-// of those that were closed without the server's knowledge. After 15 minutes such a
-// connection no longer counts. Proxies of the environment are not used. Old revisions stay in etcd until it is compacted; configure automatic compaction
-// (--auto-compaction-retention).
+// of those that were closed without the server's knowledge: such a connection counts for 15
+// seconds. A store that was opened by a URL tries to connect about once a second, so it finds
+// a server that is back, and gives a server that accepts and says nothing up after 13
+// seconds. Proxies of the environment are not used. Old revisions stay in etcd until it is
+// compacted; configure automatic compaction (--auto-compaction-retention).
 //
 // # To lose nothing
 //
