@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -46,7 +47,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialer{stores.Dialer{Most: most}}
+	d := &dialer{Dialer: stores.Dialer{Most: most}}
 	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d)))
 	if err != nil {
 		_ = d.Close()
@@ -77,13 +78,29 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 // closes one whose server is silent, and makes the next.
 const most = 4
 
-// dialer is a natsgo.CustomDialer.
-type dialer struct{ stores.Dialer }
+// dialer is a natsgo.CustomDialer. When it connects again to a server that says nothing,
+// the driver forgets the connection without closing it. So the next Dial closes it.
+type dialer struct {
+	stores.Dialer
+	mu   sync.Mutex
+	last net.Conn
+}
 
+// Dial is called by the driver when it has given up the last connection.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last != nil {
+		_ = d.last.Close() // usually it is closed already
+		d.last = nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout)
 	defer cancel()
-	return d.Dialer.Dial(ctx, network, address)
+	conn, err := d.Dialer.Dial(ctx, network, address)
+	if err == nil {
+		d.last = conn
+	}
+	return conn, err
 }
 
 func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
