@@ -44,7 +44,10 @@
 // So there are at most eight. A connection whose operation was given up counts until the server
 // has answered, or 15 seconds have passed; then it is closed. On Linux it is closed 10 seconds after the
 // server's machine no longer acknowledges. The server may count one for a moment after it
-// was closed, and up to its authentication_timeout if something between holds all bytes.
+// was closed, and up to its authentication_timeout if something between holds all bytes. A
+// server that cannot cancel, as while its disk hangs, keeps a connection for each cell
+// that was written meanwhile: one for a lease, and at most eight more for one that claims a
+// node number.
 //
 // A handle given to [New] closes the connection of an operation that was given up at once,
 // and asks the server to cancel the statement. Do not set its BuildContextWatcherHandler to
