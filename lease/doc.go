@@ -43,7 +43,7 @@
 // misbehaves. It tries once per second, or per twelfth of a window below 12 seconds; a try has at
 // most 8 rounds of a few calls, and lists up to 4,096 cells in a call. It remembers at most 64
 // names of writes, 8 claims, 4,096 versions of others' cells and 64 damaged cells. It logs at most
-// 60 lines of each level at once, and then one per minute.
+// 64 lines of each level at once, and then one per minute.
 //
 // # Requirements
 //

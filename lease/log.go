@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	logBurst = 60
+	logBurst = 64
 	logEvery = time.Minute
 )
 

@@ -105,7 +105,7 @@ func WithNode(source NodeSource) Option {
 func WithOwner(owner string) Option { return func(c *config) { c.owner = owner } }
 
 // WithLogger sets the logger for changes of the lease's state. The default is
-// [slog.Default]. Of each level from Info on, a Keeper logs 60 lines at once, and then one
+// [slog.Default]. Of each level from Info on, a Keeper logs 64 lines at once, and then one
 // per minute: the attribute "dropped" of a line counts those that were left out before it.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 

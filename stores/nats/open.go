@@ -7,7 +7,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -78,28 +77,23 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 // closes one whose server is silent, and makes the next.
 const most = 4
 
-// dialer is a natsgo.CustomDialer. When it connects again to a server that says nothing,
-// the driver forgets the connection without closing it. So the next Dial closes it.
+// dialer is a natsgo.CustomDialer. The driver has one connection at a time, and calls Dial
+// under its lock.
 type dialer struct {
 	stores.Dialer
-	mu   sync.Mutex
 	last net.Conn
 }
 
-// Dial is called by the driver when it has given up the last connection.
+// Dial closes the last connection: the driver leaves one open that the server has refused, or
+// has not answered.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.last != nil {
-		_ = d.last.Close() // usually it is closed already
-		d.last = nil
+		_ = d.last.Close() // most likely for the second time
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout)
 	defer cancel()
 	conn, err := d.Dialer.Dial(ctx, network, address)
-	if err == nil {
-		d.last = conn
-	}
+	d.last = conn
 	return conn, err
 }
 

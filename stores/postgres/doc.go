@@ -21,8 +21,8 @@
 // sslcert and sslkey, passfile, connect_timeout. The password may come from
 // PGPASSWORD or a passfile, too. Several hosts are given as
 // postgres:///db?host=a,b&port=5432,5432; then the primary among them is chosen, unless
-// target_session_attrs says otherwise, and each host has its share of an operation's time,
-// unless connect_timeout says otherwise. No error shows the password.
+// target_session_attrs says otherwise. A host that does not answer is left for the next one
+// after 2 seconds, unless connect_timeout says otherwise. No error shows the password.
 //
 // # Requirements
 //

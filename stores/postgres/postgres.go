@@ -47,9 +47,14 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		// which a pooling proxy loses.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	hosts := hostsOf(config)
-	if config.ValidateConnect == nil && !query.Has("target_session_attrs") && hosts > 1 {
-		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	if severalHosts(config) {
+		// pgx tries one after the other. One that hangs must not keep it from the next.
+		if config.ConnectTimeout == 0 {
+			config.ConnectTimeout = 2 * time.Second
+		}
+		if config.ValidateConnect == nil && !query.Has("target_session_attrs") {
+			config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+		}
 	}
 	if validate := config.ValidateConnect; validate != nil {
 		config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
@@ -65,18 +70,9 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	config.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
 		return stores.Wait(ctx, func() ([]string, error) { return lookup(ctx, host) })
 	}
-	// pgx tries the hosts one after the other. Each gets its share of the time, or the first one
-	// would take it all if it does not answer, as a machine that is switched off.
-	share := stdlib.OptionBeforeConnect(func(ctx context.Context, config *pgx.ConnConfig) error {
-		if deadline, ok := ctx.Deadline(); ok && hosts > 1 && config.ConnectTimeout == 0 {
-			config.ConnectTimeout = max(time.Until(deadline)/time.Duration(hosts), 1) // 0 is no timeout
-		}
-		return nil
-	})
-
 	dialer := new(stores.Dialer)
 	config.DialFunc = dialer.Dial
-	db := sqlstore.OpenDB(stdlib.GetConnector(*config, share), dialer, 10*time.Minute)
+	db := sqlstore.OpenDB(stdlib.GetConnector(*config), dialer, 10*time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
 	if table, ok := u.Own["table"]; ok {
 		opts = append(opts, sqlstore.WithTable(table))
@@ -108,16 +104,13 @@ func withhold(err error) error {
 		"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity")
 }
 
-// hostsOf returns the number of hosts in the URL. Fallbacks also has each host once more,
+// severalHosts reports whether the URL has several hosts. Fallbacks also has the same host,
 // without TLS.
-func hostsOf(config *pgx.ConnConfig) int {
-	type host struct {
-		name string
-		port uint16
-	}
-	hosts := map[host]bool{{config.Host, config.Port}: true}
+func severalHosts(config *pgx.ConnConfig) bool {
 	for _, f := range config.Fallbacks {
-		hosts[host{f.Host, f.Port}] = true
+		if f.Host != config.Host || f.Port != config.Port {
+			return true
+		}
 	}
-	return len(hosts)
+	return false
 }

@@ -43,7 +43,7 @@ func run[T any](ctx context.Context, s *Store, statement func(context.Context) (
 		defer cancel()
 		return statement(ctx)
 	})
-	if ctx.Err() != nil && len(s.running) == MaxRunning {
+	if err != nil && ctx.Err() != nil && len(s.running) == MaxRunning {
 		err = fmt.Errorf("%w: %d statements have no answer yet, and no other is sent before one has: look for locks on table %s", err, MaxRunning, s.table)
 	}
 	return got, err

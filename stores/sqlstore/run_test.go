@@ -131,3 +131,28 @@ func TestLockWaitTimeout(t *testing.T) {
 		require.NoError(t, s.Close())
 	})
 }
+
+// cancelled answers a statement with success when it is told to end it, as PostgreSQL does
+// with a commit that waits for its standby.
+type cancelled struct{ fakeConn }
+
+func (c cancelled) Connect(context.Context) (driver.Conn, error) { return c, nil }
+func (c cancelled) Driver() driver.Driver                        { return nil }
+
+func (c cancelled) ExecContext(ctx context.Context, _ string, _ []driver.NamedValue) (driver.Result, error) {
+	<-ctx.Done()
+	return driver.RowsAffected(1), nil
+}
+
+// A write that was cancelled is not acknowledged, whatever the server says.
+func TestCancelledWriteIsNotAcknowledged(t *testing.T) {
+	s, err := sqlstore.New(sql.OpenDB(cancelled{}), sqlstore.PostgreSQL(), "a", sqlstore.WithOwnedDB())
+	require.NoError(t, err)
+	for range 2000 { // the caller and the answer are in a race
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		_, err := s.Swap(ctx, "k", 5, []byte("v"))
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	require.NoError(t, s.Close())
+}

@@ -1,4 +1,4 @@
-package chaos
+package disktest_test
 
 import (
 	"context"
@@ -112,9 +112,9 @@ var calls = []call{
 	{name: "Generator.Close", once: true, bound: 3 * patience, do: func(_ context.Context, h *hanging) error { return (<-h.gens).Close() }},
 }
 
-// TestF15_StoreOutage_DiskHangs is the table of calls: each begins while the disk hangs, or is
+// TestCallsWhileADiskHangs is the table of calls: each begins while the disk hangs, or is
 // busy when it begins to hang.
-func TestF15_StoreOutage_DiskHangs(t *testing.T) {
+func TestCallsWhileADiskHangs(t *testing.T) {
 	for _, kind := range disktest.Kinds {
 		for _, when := range []string{"before", "meanwhile"} {
 			t.Run(string(kind)+"/"+when, func(t *testing.T) { testHang(t, disktest.New(t, kind), when == "before") })
