@@ -35,7 +35,7 @@ const (
 // readFree reads the cells that a claim needs: claims of unknown outcome, the layout, and
 // node numbers until it can claim one of them.
 func (k *Keeper) readFree(ctx context.Context, s *protocol.State) (protocol.Read, error) {
-	landed, err := k.readClaimed(ctx)
+	landed, waiting, err := k.readClaimed(ctx)
 	if err != nil || landed != nil {
 		return protocol.Read{Claimed: landed}, err
 	}
@@ -45,6 +45,14 @@ func (k *Keeper) readFree(ctx context.Context, s *protocol.State) (protocol.Read
 		}
 	}
 	p := k.probe
+	if len(waiting) >= maxClaims && k.locker == nil {
+		// A server that hangs may keep a connection for each number that was tried. So it gets
+		// no further number, but one of those again.
+		k.look(s)
+		if _, rank := s.Choose(waiting); rank != protocol.None {
+			return protocol.Read{Cells: waiting, Others: int(p.others)}, nil
+		}
+	}
 	for {
 		k.look(s)
 		best, rank := s.Choose(p.cells)
@@ -64,21 +72,25 @@ func (k *Keeper) readFree(ctx context.Context, s *protocol.State) (protocol.Read
 }
 
 // readClaimed reads the cells of claims of unknown outcome, and forgets those that can no
-// longer land. It returns the cell of one that has landed, or none.
-func (k *Keeper) readClaimed(ctx context.Context) ([]protocol.Cell, error) {
+// longer land. It returns the cell of one that has landed, or none, and else those of claims
+// that may still land.
+func (k *Keeper) readClaimed(ctx context.Context) (landed, waiting []protocol.Cell, err error) {
 	for _, p := range slices.Clone(k.claims) {
 		cell, err := k.readCell(ctx, p.Node)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if cell.Version != 0 && cell.Record.Write == p.Name {
-			return []protocol.Cell{cell}, nil
+			return []protocol.Cell{cell}, nil, nil
 		}
 		if cell.Version != p.Version {
 			k.claims = slices.DeleteFunc(k.claims, func(o protocol.Pending) bool { return o == p })
+			continue
 		}
+		cell.Still = k.still(cell)
+		waiting = append(waiting, cell)
 	}
-	return nil, nil
+	return nil, waiting, nil
 }
 
 func (k *Keeper) startProbe(ctx context.Context, s *protocol.State) error {

@@ -93,7 +93,7 @@ func (k *Keeper) read(ctx context.Context, s *protocol.State) (protocol.Read, er
 	case s.Held != nil:
 		return protocol.Read{}, nil
 	case s.Closing:
-		landed, err := k.readClaimed(ctx)
+		landed, _, err := k.readClaimed(ctx)
 		return protocol.Read{Claimed: landed}, err
 	}
 	return k.readFree(ctx, s)
@@ -209,7 +209,7 @@ func (k *Keeper) claim(ctx context.Context, d protocol.Decision) (again bool, er
 }
 
 // maxClaims is how many claims of unknown outcome are remembered. The next claim reads
-// each of them again.
+// each of them again, and if there are as many, takes one of their numbers.
 const maxClaims = 8
 
 // remember appends to list, and drops the oldest element if there are more than most.

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -66,6 +67,15 @@ func init() {
 // connection whose server is silent, and makes the next.
 const most = 4
 
+// reconnect is how the client connects again. By default, gRPC waits for up to two minutes
+// between attempts, and 20 seconds or more for a server that accepts and says nothing: a
+// server that is back, or that has taken over the address, would be found after the grants
+// have ended.
+var reconnect = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+	MinConnectTimeout: 10 * time.Second,
+}
+
 // open opens a URL, as the package's doc describes it. If the URL has a user,
 // it waits for the server, to log in; else it does not wait.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
@@ -88,9 +98,12 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
 	dialer := &stores.Dialer{Most: most}
 	config := clientv3.Config{
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			return dialer.Dial(ctx, "tcp", addr)
-		})},
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+				return dialer.Dial(ctx, "tcp", addr)
+			}),
+			grpc.WithConnectParams(reconnect),
+		},
 		Context:  alive,
 		Username: u.User,
 		Password: u.Password,

@@ -314,3 +314,40 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 }
+
+// A server that was away for long is found soon after it is back: the attempts to connect
+// come about once a second, however many have failed. By default, gRPC makes ten in two
+// minutes.
+func TestConnectsAgain(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // the test has ended
+	attempts := make(chan struct{}, 100)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+			attempts <- struct{}{}
+		}
+	}()
+	s := openURL(t, "etcd://"+listener.Addr().String())
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := s.Read(ctx, "node/0000001"); err == nil {
+		t.Fatal("there is no server, and Read has returned nil")
+	}
+	late := time.After(45 * time.Second)
+	for n := range 10 {
+		select {
+		case <-attempts:
+		case <-late:
+			t.Fatalf("%d attempts in 45 s", n)
+		}
+	}
+}

@@ -60,6 +60,26 @@ func (s *Store) find(ctx context.Context, create bool) (*bucket, error) {
 	}
 }
 
+// gone reports whether a bucket that was found before does not exist any more. The next
+// find looks for it, or makes it anew. It asks for half a second: a server of a cluster that
+// has just begun to lead may not know the bucket yet.
+func (s *Store) gone(ctx context.Context, b *bucket) bool {
+	for range 10 {
+		if pause(ctx, lastWait) != nil {
+			return false
+		}
+		if _, err := s.client.Stream(ctx, "KV_"+b.name); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return false
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bucket == b {
+		s.bucket = nil
+	}
+	return true
+}
+
 // look is one attempt of find.
 func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
 	name := "KV_" + s.namespace

@@ -139,7 +139,8 @@ func filter(from, to string) string {
 
 // Read returns the cell of a key. It is linearizable: the bucket's leader answers, and
 // if there are several replicas, a majority confirms by a write that the answer is the
-// latest. That is two round trips, or one with one replica.
+// latest. That is two round trips, or one with one replica. If the bucket was deleted, there
+// is no cell; it takes half a second to be sure of that.
 func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 	err := stores.CheckKey(key)
 	if err == nil {
@@ -166,6 +167,9 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 		return stores.Cell{Key: key}, nil
 	}
 	cell, _, err := b.latest(ctx, key)
+	if errors.Is(err, jetstream.ErrStreamNotFound) && s.gone(ctx, b) {
+		return stores.Cell{Key: key}, nil
+	}
 	return cell, s.because(ctx, err)
 }
 

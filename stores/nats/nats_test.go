@@ -188,13 +188,14 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// A key that was deleted has no version of before.
+// A key that was deleted, also with its bucket, has no version of before.
 func TestDeleted(t *testing.T) {
 	_, addr := startServer(t)
 	kvs := newClient(t, addr)
 	for name, remove := range map[string]func(jetstream.KeyValue, context.Context) error{
 		"delete": func(kv jetstream.KeyValue, ctx context.Context) error { return kv.Delete(ctx, "node.0000005") },
 		"purge":  func(kv jetstream.KeyValue, ctx context.Context) error { return kv.Purge(ctx, "node.0000005") },
+		"bucket": func(kv jetstream.KeyValue, ctx context.Context) error { return kvs.DeleteKeyValue(ctx, kv.Bucket()) },
 	} {
 		s, ctx := openStore(t, addr, name), limited(t)
 		first, err := swapCell(ctx, s, stores.Cell{Key: "node/0000005"}, []byte("first"))

@@ -84,7 +84,8 @@ type dialer struct {
 	last net.Conn
 }
 
-// Dial closes the last connection: the driver leaves one open that the server has refused.
+// Dial closes the last connection: the driver leaves one open that the server has refused, or
+// has not answered.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	if d.last != nil {
 		_ = d.last.Close() // the driver has closed it, unless the server refused it

@@ -48,6 +48,10 @@
 // on, as a proxy that hangs, the server does not see that they were closed, and counts them
 // until its authentication_timeout: with its default of a minute, about 20 in all.
 //
+// A server that cannot cancel, as while its disk hangs, keeps a connection for each cell that
+// was written meanwhile: one for a lease, and at most eight more for one that claims a node
+// number.
+//
 // A handle given to [New] closes the connection of an operation that was given up at once,
 // and asks the server to cancel the statement. Do not set its BuildContextWatcherHandler to
 // pgx's CancelRequestContextWatcherHandler: a cancellation that arrives late ends the wait

@@ -2,11 +2,15 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -196,4 +200,39 @@ func TestFailoverToAsynchronousStandby(t *testing.T) {
 	report := fleet.Close(t)
 	report.CheckCalls(t)
 	require.NotZero(t, report.Stats.WentBack, "the processes have not noticed")
+}
+
+// While no host is the primary, a retry may succeed, also if the servers permit TLS only. By
+// default, pgx tries a host without TLS when it was a standby, and that is refused.
+func TestNoPrimaryIsPassing(t *testing.T) {
+	t.Parallel()
+	p := startPair(t)
+	for _, s := range []*server{p.primary, p.standby} {
+		s.permitOnlyTLS(t)
+	}
+	byDefault := strings.Replace(p.url("tls"), "&sslmode=disable", "", 1)
+	_, err := open(t, byDefault).Read(within(t), "node/0000001")
+	require.NoError(t, err)
+
+	require.NoError(t, p.primary.Kill())
+	_, err = open(t, byDefault).Read(within(t), "node/0000001")
+	require.Error(t, err)
+	require.Equal(t, stores.Passing, stores.KindOf(err), err)
+}
+
+func (s *server) permitOnlyTLS(t testing.TB) {
+	t.Helper()
+	other := httptest.NewTLSServer(nil) // which makes a certificate
+	defer other.Close()
+	certificate := other.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	require.NoError(t, err)
+	write := func(file, text string) string {
+		return fmt.Sprintf("COPY (SELECT unnest(string_to_array('%s', E'\\n'))) TO PROGRAM 'umask 077; cat > %s'", text, filepath.Join(s.data, file))
+	}
+	s.exec(t,
+		write("server.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))),
+		write("server.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))),
+		write("pg_hba.conf", "hostssl all all all scram-sha-256\nhost replication all all scram-sha-256"),
+		"ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()")
 }

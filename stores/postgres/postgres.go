@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 	"time"
 
@@ -55,6 +56,15 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 			config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 		}
 	}
+	if validate := config.ValidateConnect; validate != nil {
+		config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+			err := validate(ctx, conn)
+			if errors.Is(err, pgconn.ErrStandbyConnection) || errors.Is(err, pgconn.ErrReadOnlyConnection) {
+				return noPrimary{err}
+			}
+			return err
+		}
+	}
 	// The resolver does not end a lookup when the context is canceled.
 	lookup := config.LookupFunc
 	config.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
@@ -74,6 +84,15 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	return s, nil
 }
+
+// noPrimary is the error of a host that is not the primary, which may change. It has the code
+// of a server that takes no connection now. So it counts, rather than the refusal of the
+// attempt without TLS that pgx makes next with sslmode=prefer, its default.
+type noPrimary struct{ error }
+
+func (noPrimary) SQLState() string { return "57P03" }
+
+func (e noPrimary) Unwrap() error { return e.error }
 
 // withhold returns the part of pgx's error that may be shown. Its message begins with the whole
 // URL, between backquotes, and leaves the password out only at its usual place.

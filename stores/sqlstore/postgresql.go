@@ -20,9 +20,10 @@ import (
 // other settings are the server's:
 //
 //   - fsync and full_page_writes on, as they are by default.
-//   - If a standby may be promoted: synchronous_standby_names must name it, or one of
-//     the standbys that may be promoted. With asynchronous replication, the last writes before a
-//     failover are lost. With a manager such as Patroni: synchronous_mode on.
+//   - If a standby may be promoted: synchronous_standby_names must name it. If each of several
+//     may be, it must wait for all of them, as FIRST 2 (a, b) does; with FIRST 1 or ANY 1, the
+//     standby that is promoted may lack the last writes, as with asynchronous replication.
+//     With a manager such as Patroni, which promotes one that has them: synchronous_mode on.
 //   - Never cancel a statement that waits for its standby (pg_cancel_backend), and never empty
 //     synchronous_standby_names while the standby may be promoted: the server then
 //     acknowledges writes that no standby has.
