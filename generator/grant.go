@@ -63,7 +63,7 @@ func (e *GrantError) Unwrap() []error {
 func (e *GrantError) Is(target error) bool { return target == ErrNotGranted }
 
 // Kind is the kind of Err, as [stores.KindOf] tells it. Retry an error of the kind
-// [stores.Passing] later. With [stores.ToMend], a call does not wait: an operator must do
+// [stores.Passing] later. With [stores.Refused], a call does not wait: an operator must do
 // what the message says.
 func (e *GrantError) Kind() stores.Kind { return stores.KindOf(e.Err) }
 
@@ -79,7 +79,7 @@ func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struc
 	if end := front.End(); end != c.end {
 		c.end, c.dry = end, 0
 	}
-	if c.dry >= patience || stores.KindOf(g.window.Err()) == stores.ToMend {
+	if c.dry >= patience || stores.KindOf(g.window.Err()) == stores.Refused {
 		return c.notGranted(g, front, nil)
 	}
 	c.waitFor(g, changed, min(patience-c.dry, coarseWait))

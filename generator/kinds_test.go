@@ -21,7 +21,7 @@ import (
 )
 
 // A call waits for a grant while the reason may pass, and ends at once with a reason to
-// mend, also in the middle of its wait.
+// refusal, also in the middle of its wait.
 func TestRefusalEndsTheWait(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		away := errors.New("connection refused")
@@ -29,7 +29,7 @@ func TestRefusalEndsTheWait(t *testing.T) {
 		g, w := granted(t, narrow(), monoclock.New(), window.Range{Node: 1, To: 1}, generator.WithStrategy(strategies.Reject()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		for name, mend := range map[string]error{"refused": refused, "lost for good": lease.ErrLost} {
+		for name, fix := range map[string]error{"refused": refused, "lost for good": lease.ErrLost} {
 			w.Fail(away)
 			begin, errs := time.Now(), make(chan error, 1)
 			go func() {
@@ -39,17 +39,17 @@ func TestRefusalEndsTheWait(t *testing.T) {
 			time.Sleep(time.Minute) // of the bubble
 			synctest.Wait()
 			require.Empty(t, errs, name)
-			w.Fail(mend)
+			w.Fail(fix)
 			err := <-errs
 			assert.Equal(t, time.Minute, time.Since(begin))
-			require.ErrorIs(t, err, mend)
+			require.ErrorIs(t, err, fix)
 			end, ok := errors.AsType[*generator.GrantError](err)
 			require.True(t, ok)
-			assert.Equal(t, stores.ToMend, end.Kind())
+			assert.Equal(t, stores.Refused, end.Kind())
 			assert.Equal(t, time.Minute, end.Waited)
 
 			_, err = g.NextContext(ctx)
-			require.ErrorIs(t, err, mend, "the next one does not wait at all")
+			require.ErrorIs(t, err, fix, "the next one does not wait at all")
 			assert.Equal(t, time.Minute, time.Since(begin))
 		}
 		w.Fail(stores.ErrWentBack)

@@ -94,7 +94,7 @@ func (e *storeError) Error() string {
 		since = " since " + e.since.UTC().Format(time.RFC3339)
 	}
 	problem := "store does not answer"
-	if stores.KindOf(e.err) == stores.ToMend {
+	if stores.KindOf(e.err) == stores.Refused {
 		problem = "store refuses"
 	}
 	return fmt.Sprintf("%s%s: %s %s: %s", problem, since, e.op, e.key, oneLine(e.err))

@@ -73,7 +73,7 @@ type Keeper struct {
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
-// then also wraps that of ctx. An error of the kind [stores.ToMend], as when the store
+// then also wraps that of ctx. An error of the kind [stores.Refused], as when the store
 // refuses, ends it at once. It returns soon after ctx ends. Without a deadline, the timeout
 // of [WithTimeout] bounds each operation of the store, and the first failure ends the claim.
 //
@@ -155,7 +155,7 @@ func (k *Keeper) tryClaim(ctx context.Context) error {
 
 // mayPass reports whether waiting may help against err.
 func mayPass(err error) bool {
-	if stores.KindOf(err) == stores.ToMend {
+	if stores.KindOf(err) == stores.Refused {
 		return false
 	}
 	var full *NoFreeNodeError

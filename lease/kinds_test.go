@@ -103,7 +103,7 @@ func TestLogSaysTheKind(t *testing.T) {
 		}
 	}
 	lines := func(message string) (kinds []string) {
-		for _, found := range regexp.MustCompile(`msg="lease: `+message+`.*? kind=("to mend"|\S+)`).FindAllStringSubmatch(log.String(), -1) {
+		for _, found := range regexp.MustCompile(`msg="lease: `+message+`.*? kind=(\S+)`).FindAllStringSubmatch(log.String(), -1) {
 			kinds = append(kinds, strings.Trim(found[1], `"`))
 		}
 		return kinds
@@ -112,13 +112,13 @@ func TestLogSaysTheKind(t *testing.T) {
 	fail(errRefused, 3)
 	fail(errAway, 3)
 	fail(errRefused, 20)
-	require.Equal(t, []string{"passing", "to mend", "passing", "to mend"}, lines("not extended yet"), "%s", log.String())
-	require.Equal(t, []string{"to mend"}, lines("grant ended"), "%s", log.String())
+	require.Equal(t, []string{"passing", "refused", "passing", "refused"}, lines("not extended yet"), "%s", log.String())
+	require.Equal(t, []string{"refused"}, lines("grant ended"), "%s", log.String())
 	require.Contains(t, k.Err().Error(), "store refuses since ")
 	_, err = gen.Next()
 	granted, ok := errors.AsType[*generator.GrantError](err)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, stores.ToMend, granted.Kind())
+	require.Equal(t, stores.Refused, granted.Kind())
 	require.Zero(t, granted.Waited)
 
 	fail(nil, 2)
@@ -219,7 +219,7 @@ func (s unlockable) TryLock(context.Context, string) (func(), error) { return ni
 func TestKinds(t *testing.T) {
 	for want, errs := range map[stores.Kind][]error{
 		stores.Passing: {nil, errAway, lease.ErrStore, lease.ErrHeld, &lease.NoFreeNodeError{}, stores.ErrConflict, context.DeadlineExceeded},
-		stores.ToMend: {lease.ErrSkew, lease.ErrEndOfTime, lease.ErrLost, stores.ErrForgets, stores.ErrRefused,
+		stores.Refused: {lease.ErrSkew, lease.ErrEndOfTime, lease.ErrLost, stores.ErrForgets, stores.ErrRefused,
 			&lease.LayoutMismatchError{}, &lease.OptionError{Err: errAway}, fmt.Errorf("%w: %w", context.DeadlineExceeded, errRefused)},
 		stores.Loss: {stores.ErrWentBack, stores.ErrDamaged, &stores.DamagedError{Err: errRefused}},
 	} {
@@ -227,6 +227,6 @@ func TestKinds(t *testing.T) {
 			assert.Equal(t, want, stores.KindOf(err), "%v", err)
 		}
 	}
-	assert.Equal(t, "to mend", stores.ToMend.String())
+	assert.Equal(t, "refused", stores.Refused.String())
 	assert.Equal(t, "Kind(9)", stores.Kind(9).String())
 }

@@ -20,7 +20,7 @@ const (
 
 	// OutcomeKey is the outcome of an operation of a store: ok, conflict or locked (another
 	// process was first), damaged (the store cannot read a cell), refused (see
-	// [stores.ToMend]), timeout, canceled, or error. The last five are failures, and have the
+	// [stores.Refused]), timeout, canceled, or error. The last five are failures, and have the
 	// attribute error.type of OpenTelemetry's conventions as well, with _OTHER for error.
 	OutcomeKey = attribute.Key("tickflake.store.outcome")
 

@@ -143,7 +143,7 @@ func outcome(ctx context.Context, err error) string {
 		return "damaged"
 	case errors.Is(err, errPanicked):
 		return "error" // also if the context has ended
-	case stores.KindOf(err) == stores.ToMend:
+	case stores.KindOf(err) == stores.Refused:
 		return "refused"
 	// Some drivers do not wrap the error of the context.
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -13,35 +13,35 @@ const (
 	// Passing: a retry may succeed. The store does not answer, another process was first,
 	// or a node number is held.
 	Passing Kind = iota
-	// ToMend: a retry fails until an operator has changed the thing that the message names:
+	// Refused: a retry fails until an operator has changed the thing that the message names:
 	// a password, a right, another program's data, a read-only server, a layout, a clock.
-	ToMend
+	Refused
 	// Loss: the store has lost writes that it acknowledged, or a cell is damaged. IDs may have
 	// been issued twice.
 	Loss
 )
 
-// String returns the words for logs: "passing", "to mend" or "loss".
+// String returns the words for logs: "passing", "refused" or "loss".
 func (k Kind) String() string {
-	if names := [...]string{"passing", "to mend", "loss"}; int(k) < len(names) {
+	if names := [...]string{"passing", "refused", "loss"}; int(k) < len(names) {
 		return names[k]
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
 // KindOf returns the kind of an error: Loss if it wraps [ErrWentBack] or [ErrDamaged], else
-// ToMend if it wraps [ErrRefused] or [fs.ErrPermission], else Passing.
+// Refused if it wraps [ErrRefused] or [fs.ErrPermission], else Passing.
 func KindOf(err error) Kind {
 	switch {
 	case errors.Is(err, ErrWentBack), errors.Is(err, ErrDamaged):
 		return Loss
 	case errors.Is(err, ErrRefused), errors.Is(err, fs.ErrPermission):
-		return ToMend
+		return Refused
 	}
 	return Passing
 }
 
-// ErrRefused is wrapped by every error of the kind [ToMend]: wrong credentials, a missing
+// ErrRefused is wrapped by every error of the kind [Refused]: wrong credentials, a missing
 // right, data of another program in the cells' place, a read-only server, and settings
 // that do not fit. [Open] and the claim of a lease end with it at once.
 var ErrRefused = errors.New("the store refuses, and a retry does not help")

@@ -184,7 +184,7 @@ func TestErrorsOfTheDisk(t *testing.T) {
 		_, err = swap(t.Context(), s, cell, []byte("new"))
 		require.ErrorIs(t, err, cause)
 		assert.ErrorContains(t, err, want)
-		assert.Equal(t, cause == syscall.EROFS || cause == syscall.EACCES, stores.KindOf(err) == stores.ToMend, "%v", err)
+		assert.Equal(t, cause == syscall.EROFS || cause == syscall.EACCES, stores.KindOf(err) == stores.Refused, "%v", err)
 		assert.ErrorContains(t, err, "write "+filepath.Join(s.Path(), "node+0000007.cell.tmp"))
 		_, err = os.Stat(s.file("node/0000007", tempFile))
 		assert.ErrorIs(t, err, os.ErrNotExist, "it would take up space")

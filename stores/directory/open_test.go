@@ -277,7 +277,7 @@ func asUser(t *testing.T, root string) {
 	_, err = swap(t.Context(), s, stores.Cell{Key: "node/0000008"}, []byte("new"))
 	assert.ErrorIs(t, err, os.ErrPermission)
 	assert.ErrorContains(t, err, "it must be readable and writable for the user that this process runs as")
-	assert.Equal(t, stores.ToMend, stores.KindOf(err))
+	assert.Equal(t, stores.Refused, stores.KindOf(err))
 	_, err = s.TryLock(t.Context(), "node/0000007")
 	assert.ErrorIs(t, err, os.ErrPermission)
 	assert.ErrorIs(t, err, stores.ErrRefused)

@@ -11,7 +11,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// A refusal is an error of the kind to mend, even if it begins while the Store is used. The
+// A refusal is an error of the kind refused, even if it begins while the Store is used. The
 // same Store works again when the cause is gone.
 func TestRefusals(t *testing.T) {
 	process, addr := startServer(t)
@@ -44,7 +44,7 @@ func TestRefusals(t *testing.T) {
 	s := openURL(t, "etcd://flake:secret@"+addr+"?namespace=fleet")
 	cell, err := swapCell(ctx, s, stores.Cell{Key: "node/0000001"}, nil)
 	must(nil, err)
-	for name, test := range map[string]struct{ refuse, mend func() }{
+	for name, test := range map[string]struct{ refuse, fix func() }{
 		"right": {func() {
 			must(root.RoleRevokePermission(ctx, "cells", "/fleet/", clientv3.GetPrefixRangeEnd("/fleet/")))
 		}, grant},
@@ -61,11 +61,11 @@ func TestRefusals(t *testing.T) {
 		_, err2 := swapCell(ctx, s, cell, nil)
 		_, err3 := s.List(ctx, "", "\x7f", 9)
 		for _, err := range []error{err1, err2, err3} {
-			if stores.KindOf(err) != stores.ToMend || !strings.Contains(err.Error(), "fix the URL") {
+			if stores.KindOf(err) != stores.Refused || !strings.Contains(err.Error(), "fix the URL") {
 				t.Errorf("%s: %v, kind %v", name, err, stores.KindOf(err))
 			}
 		}
-		test.mend()
+		test.fix()
 		for {
 			next, err := swapCell(ctx, s, cell, nil)
 			if err == nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-// A refusal is an error of the kind to mend, even if it begins while the Store is used. The
+// A refusal is an error of the kind refused, even if it begins while the Store is used. The
 // same Store works again when the cause is gone.
 func TestRefusals(t *testing.T) {
 	s := start(t)
 	const table = "ALTER TABLE NAME.tickflake_cells "
 	const kill = ";KILL USER NAME"
-	for name, test := range map[string]struct{ refuse, mend, want, advice string }{
+	for name, test := range map[string]struct{ refuse, fix, want, advice string }{
 		"password":   {"ALTER USER NAME IDENTIFIED BY 'other'" + kill, "ALTER USER NAME IDENTIFIED BY '" + password + "'", "Access denied", "fix the URL"},
 		"locked":     {"ALTER USER NAME ACCOUNT LOCK" + kill, "ALTER USER NAME ACCOUNT UNLOCK", "account is locked", "fix the URL"},
 		"rights":     {"REVOKE ALL ON NAME.* FROM NAME" + kill, "GRANT ALL ON NAME.* TO NAME", "denied", "grant the rights"},
@@ -43,7 +43,7 @@ func TestRefusals(t *testing.T) {
 			refused := func(err error, want string) {
 				assert.ErrorContains(t, err, want)
 				assert.ErrorContains(t, err, test.advice)
-				assert.Equal(t, stores.ToMend, stores.KindOf(err))
+				assert.Equal(t, stores.Refused, stores.KindOf(err))
 				assert.NotErrorIs(t, err, stores.ErrConflict)
 			}
 			_, err := store.Swap(within(t), "node/0000002", 0, []byte("value"))
@@ -51,7 +51,7 @@ func TestRefusals(t *testing.T) {
 			if _, err := store.Read(within(t), "node/0000002"); err != nil {
 				refused(err, "")
 			}
-			do(test.mend)
+			do(test.fix)
 			_, err = store.Swap(within(t), "node/0000002", 0, []byte("value"))
 			require.NoError(t, err)
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// A refusal is an error of the kind to mend, even if it begins while the Store is used. The
+// A refusal is an error of the kind refused, even if it begins while the Store is used. The
 // same Store works again when the cause is gone.
 func TestRefusals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "user")
@@ -58,10 +58,10 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
-	toMend := func(err error) bool { return stores.KindOf(err) == stores.ToMend }
+	isRefused := func(err error) bool { return stores.KindOf(err) == stores.Refused }
 	works := func(err error) bool { return err == nil }
 	restart("flake:other")
-	until(toMend)
+	until(isRefused)
 	// By itself the driver gives the connection up at the second refusal, a quarter of a second
 	// after the first.
 	for begin := time.Now(); time.Since(begin) < 1500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
@@ -72,7 +72,7 @@ func TestRefusals(t *testing.T) {
 	restart("flake:secret")
 	until(works)
 	restart("flake:secret:nothing")
-	until(toMend)
+	until(isRefused)
 	if err := attempt(); !strings.Contains(err.Error(), "grant the rights") {
 		t.Error(err)
 	}
@@ -94,7 +94,7 @@ func TestForeignStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = openStore(t, addr, "foreign").Read(limited(t), "node/0000001")
-	if stores.KindOf(err) != stores.ToMend || !strings.Contains(err.Error(), "take another namespace") {
+	if stores.KindOf(err) != stores.Refused || !strings.Contains(err.Error(), "take another namespace") {
 		t.Errorf("%v, kind %v", err, stores.KindOf(err))
 	}
 }

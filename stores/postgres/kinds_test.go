@@ -12,13 +12,13 @@ import (
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-// A refusal is an error of the kind to mend, even if it begins while the Store is used. The
+// A refusal is an error of the kind refused, even if it begins while the Store is used. The
 // same Store works again when the cause is gone.
 func TestRefusals(t *testing.T) {
 	s := start(t)
 	const disconnect = "; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'USER_'"
 	const table = "ALTER TABLE tickflake_cells "
-	for name, test := range map[string]struct{ refuse, mend, want, advice string }{
+	for name, test := range map[string]struct{ refuse, fix, want, advice string }{
 		"password": {"ALTER ROLE USER_ PASSWORD 'other'" + disconnect, "ALTER ROLE USER_ PASSWORD '" + password + "'", "password authentication failed", "fix the URL"},
 		"login":    {"ALTER ROLE USER_ NOLOGIN" + disconnect, "ALTER ROLE USER_ LOGIN", "not permitted to log in", "fix the URL"},
 		"rights":   {"REVOKE ALL ON tickflake_cells FROM USER_", "GRANT ALL ON tickflake_cells TO USER_", "permission denied for table", "grant the rights"},
@@ -43,7 +43,7 @@ func TestRefusals(t *testing.T) {
 			refused := func(err error, want string) {
 				assert.ErrorContains(t, err, want)
 				assert.ErrorContains(t, err, test.advice)
-				assert.Equal(t, stores.ToMend, stores.KindOf(err))
+				assert.Equal(t, stores.Refused, stores.KindOf(err))
 				assert.NotErrorIs(t, err, stores.ErrConflict)
 			}
 			_, err = store.Swap(within(t), "node/0000001", 0, []byte("value"))
@@ -55,7 +55,7 @@ func TestRefusals(t *testing.T) {
 			if _, err := store.Read(within(t), "node/0000001"); err != nil {
 				refused(err, "")
 			}
-			do(test.mend)
+			do(test.fix)
 			require.Eventually(t, func() bool {
 				_, err = store.Swap(within(t), "node/0000001", 0, []byte("value"))
 				return err == nil
@@ -64,7 +64,7 @@ func TestRefusals(t *testing.T) {
 	}
 	_, err := open(t, s.url("postgres", "missing")).Read(within(t), "node/0000001")
 	assert.ErrorContains(t, err, "the database does not exist")
-	assert.Equal(t, stores.ToMend, stores.KindOf(err))
+	assert.Equal(t, stores.Refused, stores.KindOf(err))
 	require.NoError(t, s.Kill())
 	_, err = open(t, s.url("postgres", "postgres")).Read(within(t), "node/0000001")
 	assert.ErrorContains(t, err, "refused")

@@ -10,7 +10,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// A refusal is an error of the kind to mend, even if it begins while the Store is used. The
+// A refusal is an error of the kind refused, even if it begins while the Store is used. The
 // same Store works again when the cause is gone.
 func TestRefusals(t *testing.T) {
 	s := start(t)
@@ -24,7 +24,7 @@ func TestRefusals(t *testing.T) {
 			require.NoError(t, admin.Do(within(t), args...).Err(), command)
 		}
 	}
-	for name, test := range map[string]struct{ refuse, mend, want, advice string }{
+	for name, test := range map[string]struct{ refuse, fix, want, advice string }{
 		"password": {"ACL SETUSER NAME resetpass >other", "ACL SETUSER NAME >" + password, "WRONGPASS", "fix the URL"},
 		"user":     {"ACL DELUSER NAME", "ACL SETUSER NAME on >" + password + " ~* +@all", "WRONGPASS", "fix the URL"},
 		"command":  {"ACL SETUSER NAME -eval", "ACL SETUSER NAME +eval", "NOPERM", "allow the commands"},
@@ -48,10 +48,10 @@ func TestRefusals(t *testing.T) {
 			for _, err := range []error{err1, err2} {
 				require.ErrorContains(t, err, test.want)
 				assert.ErrorContains(t, err, test.advice)
-				assert.Equal(t, stores.ToMend, stores.KindOf(err))
+				assert.Equal(t, stores.Refused, stores.KindOf(err))
 				assert.NotContains(t, err.Error(), "s3cret")
 			}
-			do(t, strings.ReplaceAll(test.mend, "NAME", own))
+			do(t, strings.ReplaceAll(test.fix, "NAME", own))
 			_, err = store.Swap(within(t), "node/0000001", cell.Version, []byte("v"))
 			require.NoError(t, err)
 		})

@@ -10,7 +10,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// A refusal is an error of the kind to mend, even if it begins while the Store is used. The
+// A refusal is an error of the kind refused, even if it begins while the Store is used. The
 // same Store works again when the cause is gone.
 func TestRefusals(t *testing.T) {
 	process, addr := startServer(t)
@@ -32,7 +32,7 @@ func TestRefusals(t *testing.T) {
 	refused := func(name, advice string, errs ...error) {
 		t.Helper()
 		for _, err := range errs {
-			if stores.KindOf(err) != stores.ToMend || !strings.Contains(err.Error(), advice) || errors.Is(err, stores.ErrConflict) {
+			if stores.KindOf(err) != stores.Refused || !strings.Contains(err.Error(), advice) || errors.Is(err, stores.ErrConflict) {
 				t.Errorf("%s: %v, kind %v", name, err, stores.KindOf(err))
 			}
 		}
