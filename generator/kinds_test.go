@@ -20,8 +20,8 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// A call waits for a grant while the reason may pass, and ends at once with a reason to
-// refusal, also in the middle of its wait.
+// A call waits for a grant while the reason may pass, and ends at once when the store
+// refuses, also in the middle of its wait.
 func TestRefusalEndsTheWait(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		away := errors.New("connection refused")

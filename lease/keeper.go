@@ -232,6 +232,7 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 		return k.pause()
 	}
 	defer k.leave()
+	k.lines.flush(ctx)
 	switch {
 	case k.closing.Load():
 		return k.pause()

@@ -14,7 +14,8 @@ const (
 
 // limited is the handler of a Keeper's logger. Of each level from Info on it passes logBurst
 // lines at once, and then one per logEvery, with the number of lines that were dropped before
-// it. So a store that fails and recovers many times a second does not fill a disk.
+// it. So a store that fails and recovers many times a second does not fill a disk. The last
+// line of a level is only late: it may be the one about the outage that goes on.
 type limited struct {
 	slog.Handler
 	elapsed func() time.Duration
@@ -27,41 +28,49 @@ type limited struct {
 type budget struct {
 	lines, dropped int
 	since          time.Duration // the last time that lines were added
+	last           *slog.Record  // the line that waits for the budget, or nil
 }
 
 func (l *limited) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level >= slog.LevelInfo {
-		dropped, ok := l.take(r.Level)
-		if !ok {
-			return nil
-		}
-		if dropped > 0 {
-			r = r.Clone()
-			r.AddAttrs(slog.Int("dropped", dropped))
-		}
+	if r.Level < slog.LevelInfo {
+		return l.Handler.Handle(ctx, r)
 	}
-	return l.Handler.Handle(ctx, r)
+	l.mu.Lock()
+	b := l.budgets[r.Level]
+	if b == nil {
+		b = &budget{lines: logBurst, since: l.elapsed()}
+		l.budgets[r.Level] = b
+	}
+	if b.last != nil {
+		b.dropped++
+	}
+	r = r.Clone()
+	b.last = &r
+	l.mu.Unlock()
+	l.flush(ctx)
+	return nil
 }
 
-// take takes a line from the budget of a level, and returns how many were dropped since the
-// last one.
-func (l *limited) take(level slog.Level) (dropped int, ok bool) {
+// flush passes the lines that wait, as far as the budgets go. A Keeper calls it with each
+// step.
+func (l *limited) flush(ctx context.Context) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.elapsed()
-	b := l.budgets[level]
-	if b == nil {
-		b = &budget{lines: logBurst, since: now}
-		l.budgets[level] = b
+	var lines []slog.Record
+	for _, b := range l.budgets {
+		n := (l.elapsed() - b.since) / logEvery
+		b.lines = int(min(time.Duration(b.lines)+n, logBurst))
+		b.since += n * logEvery
+		if b.last == nil || b.lines <= 0 {
+			continue
+		}
+		if b.dropped > 0 {
+			b.last.AddAttrs(slog.Int("dropped", b.dropped))
+		}
+		lines = append(lines, *b.last)
+		b.lines, b.dropped, b.last = b.lines-1, 0, nil
 	}
-	n := (now - b.since) / logEvery
-	b.lines = int(min(time.Duration(b.lines)+n, logBurst))
-	b.since += n * logEvery
-	if b.lines <= 0 {
-		b.dropped++
-		return 0, false
+	l.mu.Unlock()
+	for _, r := range lines {
+		_ = l.Handler.Handle(ctx, r) // a Logger has no use for the error either
 	}
-	b.lines--
-	dropped, b.dropped = b.dropped, 0
-	return dropped, true
 }

@@ -54,6 +54,7 @@ type config struct {
 	node    int64      // given by source, or -1
 	owner   string
 	log     *slog.Logger
+	lines   *limited // the handler of log
 	polling bool
 	skew    time.Duration
 	strict  bool
@@ -106,7 +107,8 @@ func WithOwner(owner string) Option { return func(c *config) { c.owner = owner }
 
 // WithLogger sets the logger for changes of the lease's state. The default is
 // [slog.Default]. Of each level from Info on, a Keeper logs 64 lines at once, and then one
-// per minute: the attribute "dropped" of a line counts those that were left out before it.
+// per minute: the attribute "dropped" of a line counts those that were left out before it. The
+// last line of a level is not dropped: it comes at most a minute and a third of a window late.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // WithFleetCheck sets how far the clock may be from those of the others, estimated from
@@ -201,7 +203,8 @@ func configure(store stores.Store, options []Option) (config, error) {
 	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
-	c.log = slog.New(&limited{Handler: c.log.Handler(), elapsed: c.elapsed, budgets: map[slog.Level]*budget{}})
+	c.lines = &limited{Handler: c.log.Handler(), elapsed: c.elapsed, budgets: map[slog.Level]*budget{}}
+	c.log = slog.New(c.lines)
 	return c, nil
 }
 
