@@ -16,6 +16,7 @@ import (
 // A refusal is an error of the kind refused, even if it begins while the Store is used. The
 // same Store works again when the cause is gone.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "user")
 	user := func(text string) {
 		t.Helper()

@@ -54,6 +54,7 @@ func TestServerNew(t *testing.T) {
 
 // Three servers, with clients of each.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	processes, addrs := startCluster(t)
 	n := 0
 	open := func(t testing.TB, namespace string) stores.Store {

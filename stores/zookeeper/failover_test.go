@@ -121,6 +121,7 @@ func (m *member) signal(s syscall.Signal) {
 const recoveryLimit = 90 * time.Second
 
 func TestEnsemble(t *testing.T) {
+	t.Parallel()
 	e := startEnsemble(t)
 	t.Run("deposed leader", func(t *testing.T) { testDeposedLeader(t, e) })
 	t.Run("fleet", func(t *testing.T) { testFleet(t, e) })

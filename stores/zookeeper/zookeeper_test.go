@@ -40,6 +40,7 @@ func TestStore(t *testing.T) {
 }
 
 func TestServer(t *testing.T) {
+	t.Parallel()
 	server, addr := startServer(t)
 	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
 }
@@ -47,6 +48,7 @@ func TestServer(t *testing.T) {
 // A text that is no cell hides none, and a znode that was deleted and made again has the
 // data version of before, and another version.
 func TestByHand(t *testing.T) {
+	t.Parallel()
 	_, addr := startServer(t)
 	conn := newConn(t, addr)
 	s, ctx := openStore(t, addr, "byhand"), limited(t)
@@ -86,6 +88,7 @@ func TestByHand(t *testing.T) {
 // A session that the server has ended, because it has not heard from the client for
 // too long, is followed by another.
 func TestExpired(t *testing.T) {
+	t.Parallel()
 	_, addr := startServer(t)
 	proxy := storetest.NewProxy(t, addr)
 	s := openStore(t, proxy.Addr(), "expired").(*Store)
