@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -81,6 +82,17 @@ func TestDialerMost(t *testing.T) {
 	}
 	_, err = dial()
 	require.ErrorContains(t, err, "2 connections are open")
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer other.Close()
+	_, err = d.Dial(t.Context(), "tcp", other.Addr().String())
+	require.NoError(t, err, "another server of a cluster has its own bound")
 	require.NoError(t, theirs[0].Close())
 	require.Eventually(t, func() bool { _, err = dial(); return err == nil }, 20*time.Second, time.Millisecond)
+}
+
+// A server that has taken over the address of a silent one is reached before the default
+// grants end.
+func TestMaxSilence(t *testing.T) {
+	assert.Less(t, stores.MaxSilence, lease.DefaultWindow*2/3)
 }
