@@ -1,0 +1,193 @@
+package sequence
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Mode says how the numbers of a sequence are given out. It never changes.
+type Mode uint8
+
+const (
+	// Segmented: a process reserves numbers ahead of need and hands them out from memory,
+	// at the speed of a local counter. Within a process numbers ascend; those of several
+	// processes interleave.
+	Segmented Mode = iota
+	// Ordered: every number is written to the store within the call that gets it. The
+	// numbers are in the order of real time across all processes.
+	Ordered
+)
+
+var modes = []string{"segmented", "ordered"}
+
+// String returns "segmented" or "ordered".
+func (m Mode) String() string {
+	if int(m) < len(modes) {
+		return modes[m]
+	}
+	return fmt.Sprintf("Mode(%d)", uint8(m))
+}
+
+// ParseMode parses the text that [Mode.String] returns.
+func ParseMode(text string) (Mode, error) {
+	for i, name := range modes {
+		if text == name {
+			return Mode(i), nil
+		}
+	}
+	return 0, fmt.Errorf("mode %q: want %s", text, strings.Join(modes, " or "))
+}
+
+// MarshalText returns the text of [Mode.String]. The error says that there is no such mode.
+func (m Mode) MarshalText() ([]byte, error) {
+	_, err := ParseMode(m.String())
+	return []byte(m.String()), err
+}
+
+// UnmarshalText parses the text of [Mode.String].
+func (m *Mode) UnmarshalText(text []byte) (err error) {
+	*m, err = ParseMode(string(text))
+	return err
+}
+
+// Stride is the series that a sequence counts in: each by-th number, beginning offset
+// numbers after the start. Sites that have no store in common use one stride with an offset
+// of its own for each. The zero Stride is every number. Make another one with [Every].
+type Stride struct{ by, offset int64 }
+
+// Every returns the stride of each by-th number, from the start plus offset on. by is 1 or
+// more, and offset from 0 up to, but not including, by; [Create] refuses others. Two sites
+// that share the numbers from 1 on use Every(2, 0) and Every(2, 1).
+func Every(by, offset int64) Stride { return Stride{by, offset} }
+
+// By returns the difference between a number of the series and the next.
+func (s Stride) By() int64 { return max(s.by, 1) }
+
+// Offset returns how far the first number is from the start.
+func (s Stride) Offset() int64 { return s.offset }
+
+// The steps of a [Definition] that says none.
+const (
+	DefaultMinStep = 16
+	DefaultMaxStep = 1_000_000
+)
+
+// MaxStep is the largest step that a [Definition] can have.
+const MaxStep = 1 << 40
+
+// Definition says which numbers a sequence has, and how they are given out. Its JSON form
+// names every field that is not zero; a stride without its offset is refused.
+type Definition struct {
+	// Mode, Start and Stride never change, or live segments would break the order.
+	Mode   Mode
+	Start  int64 // the first number is Start plus the stride's offset; 0 or more
+	Stride Stride
+
+	// Max is the last number that may be issued, or 0 for none but math.MaxInt64.
+	Max int64
+	// MinStep and MaxStep bound how many numbers a process reserves at a time in segmented
+	// mode: from 1 to [MaxStep], or 0 for [DefaultMinStep] and [DefaultMaxStep], or the one
+	// nearest to them that the other bound allows. A crash loses at most two segments of
+	// MaxStep numbers, and the largest batch. In ordered mode they have no effect.
+	MinStep, MaxStep int64
+}
+
+// First returns the first number of the sequence.
+func (d Definition) First() int64 { return d.Start + d.Stride.offset }
+
+// String returns the definition for people, such as "segmented, from 1, steps of 16 to
+// 1000000", or "ordered, from 1 to 999, each 2nd with offset 1".
+func (d Definition) String() string {
+	d = d.complete()
+	text := fmt.Sprintf("%s, from %d", d.Mode, d.Start)
+	if d.Max != math.MaxInt64 {
+		text += fmt.Sprintf(" to %d", d.Max)
+	}
+	if d.Stride.By() > 1 {
+		text += fmt.Sprintf(", stride %d with offset %d", d.Stride.By(), d.Stride.offset)
+	}
+	if d.Mode == Segmented {
+		text += fmt.Sprintf(", steps of %d to %d", d.MinStep, d.MaxStep)
+	}
+	return text
+}
+
+// complete returns the definition with its defaults filled in.
+func (d Definition) complete() Definition {
+	d.Stride.by = d.Stride.By()
+	if d.Max == 0 {
+		d.Max = math.MaxInt64
+	}
+	switch {
+	case d.MinStep == 0 && d.MaxStep == 0:
+		d.MinStep, d.MaxStep = DefaultMinStep, DefaultMaxStep
+	case d.MinStep == 0:
+		d.MinStep = min(DefaultMinStep, d.MaxStep)
+	case d.MaxStep == 0:
+		d.MaxStep = max(DefaultMaxStep, d.MinStep)
+	}
+	return d
+}
+
+// check returns the problem of a complete definition, with the numbers.
+func (d Definition) check() error {
+	switch {
+	case int(d.Mode) >= len(modes):
+		return fmt.Errorf("mode %s: want %s", d.Mode, strings.Join(modes, " or "))
+	case d.Start < 0:
+		return fmt.Errorf("start %d: want 0 or more", d.Start)
+	case d.Stride.by < 1 || d.Stride.by > MaxStep:
+		return fmt.Errorf("stride %d: want 1 to %d", d.Stride.by, int64(MaxStep))
+	case d.Stride.offset < 0 || d.Stride.offset >= d.Stride.by:
+		return fmt.Errorf("offset %d with stride %d: want 0 to %d", d.Stride.offset, d.Stride.by, d.Stride.by-1)
+	case d.Max < 0 || d.Start > d.Max-d.Stride.offset:
+		return fmt.Errorf("start %d plus offset %d is above the maximum %d: there is no number", d.Start, d.Stride.offset, d.Max)
+	case d.MinStep < 1 || d.MaxStep > MaxStep || d.MinStep > d.MaxStep:
+		return fmt.Errorf("steps of %d to %d: want 1 to %d, and the first at most the second", d.MinStep, d.MaxStep, int64(MaxStep))
+	}
+	return nil
+}
+
+// definitionJSON is the JSON form of a Definition.
+type definitionJSON struct {
+	Mode    Mode   `json:"mode"`
+	Start   int64  `json:"start"`
+	Max     int64  `json:"max,omitempty"`
+	Stride  int64  `json:"stride,omitempty"`
+	Offset  *int64 `json:"offset,omitempty"`
+	MinStep int64  `json:"min_step,omitempty"`
+	MaxStep int64  `json:"max_step,omitempty"`
+}
+
+// MarshalJSON returns an object with the fields mode, start, max, stride, offset, min_step
+// and max_step. The numbers are JSON numbers.
+func (d Definition) MarshalJSON() ([]byte, error) {
+	j := definitionJSON{Mode: d.Mode, Start: d.Start, Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep}
+	if d.Stride != (Stride{}) {
+		j.Stride, j.Offset = d.Stride.By(), &d.Stride.offset
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON parses the object that [Definition.MarshalJSON] returns. A stride comes with
+// its offset, and the other way round.
+func (d *Definition) UnmarshalJSON(text []byte) error {
+	var j definitionJSON
+	if err := json.Unmarshal(text, &j); err != nil {
+		return err
+	}
+	var stride Stride
+	switch {
+	case (j.Stride != 0) != (j.Offset != nil):
+		return errStride
+	case j.Offset != nil:
+		stride = Every(j.Stride, *j.Offset)
+	}
+	*d = Definition{Mode: j.Mode, Start: j.Start, Stride: stride, Max: j.Max, MinStep: j.MinStep, MaxStep: j.MaxStep}
+	return nil
+}
+
+var errStride = errors.New("a stride needs its offset, and an offset its stride: every site has the same stride and an offset of its own")

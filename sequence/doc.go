@@ -1,0 +1,2 @@
+// Package sequence issues counted numbers.
+package sequence

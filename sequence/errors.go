@@ -1,0 +1,91 @@
+package sequence
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// The sentinels that errors of this package wrap. The texts of the errors have the numbers.
+// [stores.KindOf] tells for every error whether a retry helps.
+var (
+	// ErrClosed is returned by a [Sequence] that was closed, for good.
+	ErrClosed = errors.New("sequence is closed: open it again")
+	// ErrNotFound: the store has no sequence of this name.
+	ErrNotFound = stores.Refusal("no such sequence")
+	// ErrDeleted: the sequence was deleted while it was open, and perhaps created anew.
+	ErrDeleted = stores.Refusal("sequence was deleted")
+	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
+	// tells whether the store refused it. A write may have taken effect all the same; a
+	// Sequence finds that out by itself.
+	ErrStore = errors.New("store failed")
+	// ErrTimeout: a call without a deadline got no number within the timeout of [WithTimeout].
+	ErrTimeout = errors.New("no number in time")
+	// ErrLowered: [Set] would lower the next number, or the maximum below a number that is
+	// granted already.
+	ErrLowered = stores.Refusal("a sequence is never set back")
+	// ErrNotGivenBack: a sequence was closed, and the rest of its segment was not given
+	// back: these numbers are never issued. There is no other effect.
+	ErrNotGivenBack = errors.New("the rest of the segment was not given back")
+)
+
+// OptionError reports an argument or an option that a function of this package refuses. A
+// program that takes its options from flags or a file decides by Option which flag to name.
+type OptionError struct {
+	Option string // the name of the option or argument, such as "WithTimeout", "name" or "definition"
+	Err    error  // why its value is refused, with the numbers
+}
+
+func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
+
+// Unwrap returns why the value is refused.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// Is reports whether target is [stores.ErrRefused].
+func (e *OptionError) Is(target error) bool { return target == stores.ErrRefused }
+
+// DefinitionError reports an existing sequence of the same name with another definition. A
+// program decides by Theirs whether to use that one.
+type DefinitionError struct {
+	Name         string
+	Ours, Theirs Definition // both complete
+}
+
+func (e *DefinitionError) Error() string {
+	return fmt.Sprintf("sequence %q exists as %s, and not as %s: use that definition, or another name", e.Name, e.Theirs, e.Ours)
+}
+
+// Is reports whether target is [stores.ErrRefused].
+func (e *DefinitionError) Is(target error) bool { return target == stores.ErrRefused }
+
+// ExhaustedError reports that a sequence has fewer numbers left than a call asked for. A
+// caller decides by Left whether to ask for fewer.
+type ExhaustedError struct {
+	Name  string
+	Max   int64 // the last number that may be issued
+	Asked int64 // how many numbers the call asked for
+	Left  int64 // how many numbers are left for this process, including those that it has reserved
+}
+
+func (e *ExhaustedError) Error() string {
+	return fmt.Sprintf("sequence %q has %d numbers left up to its maximum %d, and the call asked for %d: raise the maximum with tickflake sequence set, or begin another sequence", e.Name, e.Left, e.Max, e.Asked)
+}
+
+// Is reports whether target is [stores.ErrRefused].
+func (e *ExhaustedError) Is(target error) bool { return target == stores.ErrRefused }
+
+// wrapped is a text with the errors that it wraps.
+type wrapped struct {
+	text string
+	errs []error
+}
+
+func (e *wrapped) Error() string   { return e.text }
+func (e *wrapped) Unwrap() []error { return e.errs }
+
+// oneLine is the text of an error in one line: some drivers use several.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

@@ -1,0 +1,130 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// DefaultTimeout is how long each operation of the store may take, unless [WithTimeout]
+// says otherwise.
+const DefaultTimeout = 2 * time.Second
+
+// DefaultOutage is the outage of the store that a process has numbers in reserve for, unless
+// [WithOutage] says otherwise.
+const DefaultOutage = 10 * time.Second
+
+// Option configures a [Sequence] in [Open]. When an option is given twice, the last one
+// holds.
+type Option func(*config)
+
+type config struct {
+	timeout    time.Duration
+	outage     time.Duration
+	log        *slog.Logger
+	clock      monoclock.Interface
+	definition *Definition // or nil
+	polling    bool
+
+	elapsed func() time.Duration
+	after   func(time.Duration) <-chan time.Time
+}
+
+// WithDefinition makes [Open] create the sequence if there is none, as [Create] does.
+func WithDefinition(d Definition) Option { return func(c *config) { c.definition = &d } }
+
+// WithTimeout sets how long each operation of the store may take, and how long a call without
+// a deadline waits for a number: [DefaultTimeout] by default.
+func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+
+// WithOutage sets for how long an outage of the store is to have no effect in segmented
+// mode: the process reserves its present rate times d, within the steps of the
+// [Definition]. The default is [DefaultOutage].
+func WithOutage(d time.Duration) Option { return func(c *config) { c.outage = d } }
+
+// WithLogger sets the logger for changes of the sequence's state: the store fails, answers
+// again, went back. The default is [slog.Default].
+func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
+
+// WithClock sets the clock by which the rate is measured and pauses are waited for. Only
+// its monotonic time counts, and no clock can break uniqueness. The default is
+// [monoclock.New].
+func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.clock = clock } }
+
+// WithPolling makes a Sequence without goroutines: a call that finds no number calls the
+// store by itself, and the next segment is fetched within [Sequence.Poll]. It is meant for
+// tests in virtual time, where nothing may happen by itself.
+func WithPolling() Option { return func(c *config) { c.polling = true } }
+
+var errNil = errors.New("is nil")
+
+func configure(options []Option) (*config, error) {
+	c := &config{timeout: DefaultTimeout, outage: DefaultOutage, log: slog.Default(), clock: monoclock.New()}
+	fail := func(option string, err error) (*config, error) { return nil, &OptionError{option, err} }
+	for i, option := range options {
+		if option == nil {
+			return fail("Open", fmt.Errorf("option %d of %d %w", i+1, len(options), errNil))
+		}
+		option(c)
+	}
+	if c.timeout <= 0 {
+		return fail("WithTimeout", fmt.Errorf("timeout of %s: want more than none", c.timeout))
+	}
+	if c.outage < 0 {
+		return fail("WithOutage", fmt.Errorf("outage of %s: want none below zero", c.outage))
+	}
+	if c.log == nil {
+		return fail("WithLogger", fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", errNil))
+	}
+	if isNil(c.clock) {
+		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))
+	}
+	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
+		c.after = time.After
+	}
+	return c, nil
+}
+
+// CheckName returns an error unless name can name a sequence: 1 to 64 lower-case ASCII
+// letters, digits, dots, hyphens and underscores, but not "." or "..". Databases and file
+// systems that ignore case would else take two names for one.
+func CheckName(name string) error {
+	const longest = 64
+	if len(name) == 0 || len(name) > longest {
+		return &OptionError{"name", fmt.Errorf("%.20q has %d bytes, want 1 to %d", name, len(name), longest)}
+	}
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_' {
+			return &OptionError{"name", fmt.Errorf("%q holds %q, want lower-case ASCII letters, digits, dots, hyphens and underscores", name, r)}
+		}
+	}
+	if name == "." || name == ".." {
+		return &OptionError{"name", fmt.Errorf("%q: want a name", name)}
+	}
+	return nil
+}
+
+// checkArguments returns an error if an argument of a function is nil, or name is no name.
+func checkArguments(ctx context.Context, store stores.Store, name string) error {
+	switch {
+	case ctx == nil:
+		return &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", errNil)}
+	case isNil(store):
+		return &OptionError{"store", errNil}
+	}
+	return CheckName(name)
+}
+
+func isNil(x any) bool {
+	if x == nil {
+		return true
+	}
+	v := reflect.ValueOf(x)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
