@@ -66,9 +66,9 @@ func Example_counted() {
 
 // counter is an old system that counts.
 type counter struct {
-	next    func(context.Context) (int64, error) // as an old process
-	take    func() sequence.Definition           // the numbers that the guide takes
-	largest func() int64                         // that was given out, or may have been
+	start   func() func(context.Context) (int64, error) // an old process, by its next number
+	take    func() sequence.Definition                  // the numbers that the guide takes
+	largest func() int64                                // that was given out, or may have been
 }
 
 // switchOver follows the guide while two old processes give out numbers, and checks that no
@@ -92,11 +92,14 @@ func switchOver(t *testing.T, old counter) {
 		}
 		return nil
 	}
-	require.NoError(t, issue("old", old.next, 100))
+	processes := []func(context.Context) (int64, error){old.start(), old.start()}
+	for _, next := range processes {
+		require.NoError(t, issue("old", next, 50))
+	}
 
 	var group errgroup.Group
-	for range 2 {
-		group.Go(func() error { return issue("old", old.next, 100) })
+	for _, next := range processes {
+		group.Go(func() error { return issue("old", next, 100) })
 	}
 	definition := old.take()
 	require.NoError(t, sequence.Create(ctx, store, "orders", definition))
@@ -105,7 +108,9 @@ func switchOver(t *testing.T, old counter) {
 	defer func() { require.NoError(t, orders.Close()) }()
 	group.Go(func() error { return issue("new", orders.Next, 1000) })
 	require.NoError(t, group.Wait())
-	require.NoError(t, issue("old", old.next, 100))
+	for _, next := range processes {
+		require.NoError(t, issue("old", next, 50))
+	}
 	for number, by := range seen.by {
 		mine := number >= definition.Start && number <= definition.Max
 		require.Equal(t, by == "new", mine, "%d of %s; the new numbers are %s", number, by, definition)
@@ -172,13 +177,33 @@ func TestCountedFromPostgreSQL(t *testing.T) {
 	db := postgreSQL(t)
 	execute(t, db, "postgres/before.sql")
 	switchOver(t, counter{
-		next: func(ctx context.Context) (id int64, err error) {
+		start: shared(func(ctx context.Context) (id int64, err error) {
 			err = db.QueryRowContext(ctx, "INSERT INTO orders (item) VALUES ('ink') RETURNING id").Scan(&id)
 			return id, err
-		},
+		}),
 		take:    func() sequence.Definition { return upTo(query(t, db, "postgres/take.sql")) },
 		largest: func() int64 { return query(t, db, "postgres/counter.sql") },
 	})
+
+	// Other sessions wait while the range is taken.
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback() }()
+	_, err = tx.Exec("ALTER SEQUENCE orders_id_seq INCREMENT BY 1")
+	require.NoError(t, err)
+	waits(t, db, "SET lock_timeout = '1ms'", "SELECT nextval('orders_id_seq')", "lock timeout")
+}
+
+// waits checks that a statement of another connection waits.
+func waits(t *testing.T, db *sql.DB, noWait, statement, want string) {
+	t.Helper()
+	other, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = other.Close() }()
+	_, err = other.ExecContext(t.Context(), noWait)
+	require.NoError(t, err)
+	_, err = other.ExecContext(t.Context(), statement)
+	require.ErrorContains(t, err, want)
 }
 
 func TestCountedFromMariaDB(t *testing.T) {
@@ -186,13 +211,13 @@ func TestCountedFromMariaDB(t *testing.T) {
 	db := mariaDB(t)
 	execute(t, db, "mysql/before.sql")
 	switchOver(t, counter{
-		next: func(ctx context.Context) (int64, error) {
+		start: shared(func(ctx context.Context) (int64, error) {
 			result, err := db.ExecContext(ctx, "INSERT INTO orders (item) VALUES ('ink')")
 			if err != nil {
 				return 0, err
 			}
 			return result.LastInsertId()
-		},
+		}),
 		take: func() sequence.Definition {
 			require.Less(t, query(t, db, "mysql/take.sql"), int64(10_000))
 			definition := sequence.Definition{Start: 10_000, Max: 1_009_999}
@@ -204,6 +229,24 @@ func TestCountedFromMariaDB(t *testing.T) {
 		},
 		largest: func() int64 { return query(t, db, "mysql/counter.sql") },
 	})
+
+	// The statement waits for transactions that have a number.
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback() }()
+	_, err = tx.Exec("INSERT INTO orders (item) VALUES ('ink')")
+	require.NoError(t, err)
+	waits(t, db, "SET lock_wait_timeout = 0", "ALTER TABLE orders AUTO_INCREMENT = 3010000", "Lock wait timeout")
+}
+
+func takeFromRedis(ctx context.Context, client *redis.Client) (int64, error) {
+	last, err := client.IncrBy(ctx, "orders", 1_000_000).Result()
+	return last, err
+}
+
+func largestOfRedis(ctx context.Context, client *redis.Client) (int64, error) {
+	largest, err := client.Get(ctx, "orders").Int64()
+	return largest, err
 }
 
 func TestCountedFromRedis(t *testing.T) {
@@ -217,27 +260,29 @@ func TestCountedFromRedis(t *testing.T) {
 	servertest.Start(t, config)
 	ctx := t.Context()
 	switchOver(t, counter{
-		next: func(ctx context.Context) (int64, error) { return client.Incr(ctx, "orders").Result() },
+		start: shared(func(ctx context.Context) (int64, error) { return client.Incr(ctx, "orders").Result() }),
 		take: func() sequence.Definition {
-			last, err := client.IncrBy(ctx, "orders", 1_000_000).Result()
+			last, err := takeFromRedis(ctx, client)
 			require.NoError(t, err)
 			return upTo(last)
 		},
 		largest: func() int64 {
-			largest, err := client.Get(ctx, "orders").Int64()
+			largest, err := largestOfRedis(ctx, client)
 			require.NoError(t, err)
 			return largest
 		},
 	})
 }
 
+// shared starts processes that keep nothing in memory.
+func shared(next func(context.Context) (int64, error)) func() func(context.Context) (int64, error) {
+	return func() func(context.Context) (int64, error) { return next }
+}
+
 // segments gives out the numbers of segments that claim returns, as Leaf and Tinyid do.
 func segments(claim func(context.Context) (next, last int64, err error), by int64) func(context.Context) (int64, error) {
-	var lock sync.Mutex
 	next, last := int64(1), int64(0)
 	return func(ctx context.Context) (_ int64, err error) {
-		lock.Lock()
-		defer lock.Unlock()
 		if next > last {
 			if next, last, err = claim(ctx); err != nil {
 				return 0, err
@@ -266,7 +311,7 @@ func TestCountedFromLeaf(t *testing.T) {
 		return last - step, last - 1, errors.Join(err, tx.Commit())
 	}
 	switchOver(t, counter{
-		next:    segments(claim, 1),
+		start:   func() func(context.Context) (int64, error) { return segments(claim, 1) },
 		take:    func() sequence.Definition { return upTo(query(t, db, "leaf/take.sql") - 1) },
 		largest: func() int64 { return query(t, db, "leaf/counter.sql") - 1 },
 	})
@@ -276,34 +321,36 @@ func TestCountedFromTinyid(t *testing.T) {
 	t.Parallel()
 	db := mariaDB(t)
 	execute(t, db, "tinyid/before.sql")
-	const delta, remainder = 2, 1
-	claim := func(ctx context.Context) (next, last int64, err error) {
-		for {
-			var step, version int64
-			if err := db.QueryRowContext(ctx, "SELECT max_id, step, version FROM tiny_id_info WHERE biz_type = 'orders'").Scan(&last, &step, &version); err != nil {
-				return 0, 0, err
-			}
-			result, err := db.ExecContext(ctx, "UPDATE tiny_id_info SET max_id = ?, version = version + 1 WHERE biz_type = 'orders' AND max_id = ? AND version = ?", last+step, last, version)
-			if err != nil {
-				return 0, 0, err
-			}
-			if changed, err := result.RowsAffected(); err != nil || changed == 1 {
-				next = last + 1
-				for next%delta != remainder {
-					next++
+	for _, delta := range []int64{1, 2} {
+		remainder := delta - 1
+		claim := func(ctx context.Context) (next, last int64, err error) {
+			for {
+				var step, version int64
+				if err := db.QueryRowContext(ctx, "SELECT max_id, step, version FROM tiny_id_info WHERE biz_type = 'orders'").Scan(&last, &step, &version); err != nil {
+					return 0, 0, err
 				}
-				return next, last + step, err
+				result, err := db.ExecContext(ctx, "UPDATE tiny_id_info SET max_id = ?, version = version + 1 WHERE biz_type = 'orders' AND max_id = ? AND version = ?", last+step, last, version)
+				if err != nil {
+					return 0, 0, err
+				}
+				if changed, err := result.RowsAffected(); err != nil || changed == 1 {
+					next = last + 1
+					for next%delta != remainder {
+						next++
+					}
+					return next, last + step, err
+				}
 			}
 		}
+		switchOver(t, counter{
+			start: func() func(context.Context) (int64, error) { return segments(claim, delta) },
+			take: func() sequence.Definition {
+				last := query(t, db, "tinyid/take.sql")
+				return migrate.FromTinyid(last-999_999, last, delta, remainder)
+			},
+			largest: func() int64 { return query(t, db, "tinyid/counter.sql") },
+		})
 	}
-	switchOver(t, counter{
-		next: segments(claim, delta),
-		take: func() sequence.Definition {
-			last := query(t, db, "tinyid/take.sql")
-			return migrate.FromTinyid(last-999_999, last, delta, remainder)
-		},
-		largest: func() int64 { return query(t, db, "tinyid/counter.sql") },
-	})
 }
 
 func TestFromTinyid(t *testing.T) {

@@ -6,4 +6,4 @@ CREATE TABLE tiny_id_info (
   remainder INT NOT NULL,
   version BIGINT NOT NULL
 );
-INSERT INTO tiny_id_info VALUES ('orders', 1, 31, 2, 1, 0);
+INSERT INTO tiny_id_info VALUES ('orders', 1, 31, 1, 0, 0);
