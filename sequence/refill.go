@@ -287,7 +287,9 @@ func (s *Sequence) revoke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.window.Revoke()
-	s.owned = nil
+	if !s.closed { // Close counts them as lost
+		s.owned = nil
+	}
 }
 
 // exhausted is the error for the first call that asks for more numbers than are left, or nil

@@ -178,7 +178,9 @@ func TestStarved(t *testing.T) {
 			const slices = 1000
 			for i := range slices {
 				for range rate*(i+1)/slices - rate*i/slices {
-					next(t, s)
+					if _, err := s.Next(t.Context()); err != nil {
+						t.Fatal(err)
+					}
 					calls++
 				}
 				time.Sleep(time.Second / slices)
