@@ -95,8 +95,12 @@ func Decode(value []byte) (Record, error) {
 	return r, nil
 }
 
-// Indexes is how many indexes the record has up to its maximum.
+// Indexes is how many indexes the record has up to its maximum. The zero record, that of
+// no cell, has none.
 func (r Record) Indexes() uint64 {
+	if r.Stride < 1 {
+		return 0
+	}
 	return min(uint64(r.Max-r.Start-r.Offset)/uint64(r.Stride)+1, maxIndex)
 }
 

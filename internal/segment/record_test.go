@@ -55,6 +55,7 @@ func TestEdited(t *testing.T) {
 func TestLeft(t *testing.T) {
 	r := base()
 	assert.EqualValues(t, 100, r.Indexes())
+	assert.Zero(t, Record{}.Left())
 	assert.EqualValues(t, 60, r.Left())
 	assert.EqualValues(t, 505, r.Number(99))
 	assert.EqualValues(t, 205, r.Last())
