@@ -29,6 +29,9 @@ type Record struct {
 	// ID is random, drawn when the sequence was created. So a sequence that was created
 	// anew is not taken for the one before.
 	ID string `json:"id"`
+	// Creation is one above that of the sequence that was deleted before, or 1. So a sequence
+	// that was created in an emptied store is not taken for one that came after a deletion.
+	Creation uint64 `json:"creation"`
 
 	Mode   string `json:"mode"`
 	Start  int64  `json:"start"`
@@ -81,8 +84,8 @@ func Decode(value []byte) (Record, error) {
 	switch {
 	case r.Format != Format:
 		return Record{}, protocol.Damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
-	case r.Write == "" || r.ID == "" || r.Mode == "" || r.Writes == 0:
-		return edited("it has no name of its write, no id, no mode or no count of writes")
+	case r.Write == "" || r.ID == "" || r.Mode == "" || r.Writes == 0 || r.Creation == 0:
+		return edited("it has no name of its write, no id, no mode, no count of writes or none of creations")
 	case r.Stride < 1 || r.Offset < 0 || r.Offset >= r.Stride:
 		return edited("its stride is %d with the offset %d", r.Stride, r.Offset)
 	case r.Start < 0 || r.Start > r.Max-r.Offset:
