@@ -168,7 +168,8 @@ func (s State) giveBack(c Cell) Decision {
 func (s State) mark(c Cell) Decision {
 	r := *s.Seen.Record
 	r.Most = max(r.Most, s.Seen.Top, c.Record.Most)
-	r.Writes, r.Creation = max(r.Writes, c.Record.Writes), max(r.Creation, c.Record.Creation)
+	// Another sequence that the cell has had meanwhile counts as deleted.
+	r.Writes, r.Creation = max(r.Writes, c.Record.Writes), max(r.Creation, c.Record.Creation)+1
 	r.Next, r.From, r.Lost, r.Deleted = r.Most, r.Most, true, false
 	return s.write(Mark, c, r, Range{})
 }

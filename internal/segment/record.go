@@ -29,8 +29,9 @@ type Record struct {
 	// ID is random, drawn when the sequence was created. So a sequence that was created
 	// anew is not taken for the one before.
 	ID string `json:"id"`
-	// Creation is one above that of the sequence that was deleted before, or 1. So a sequence
-	// that was created in an emptied store is not taken for one that came after a deletion.
+	// Creation is 1, and one above that of the sequence that was deleted before, or that a
+	// mark has replaced. So a sequence that was created in an emptied store is not taken for
+	// one that came after a deletion.
 	Creation uint64 `json:"creation"`
 
 	Mode   string `json:"mode"`
