@@ -249,6 +249,11 @@ func largestOfRedis(ctx context.Context, client *redis.Client) (int64, error) {
 	return largest, err
 }
 
+func endRedis(ctx context.Context, client *redis.Client) error {
+	err := client.Set(ctx, "orders", "moved to a sequence", 0).Err()
+	return err
+}
+
 func TestCountedFromRedis(t *testing.T) {
 	t.Parallel()
 	port := servertest.Port(t)
@@ -272,6 +277,8 @@ func TestCountedFromRedis(t *testing.T) {
 			return largest
 		},
 	})
+	require.NoError(t, endRedis(ctx, client))
+	require.ErrorContains(t, client.Incr(ctx, "orders").Err(), "not an integer", "a forgotten process")
 }
 
 // shared starts processes that keep nothing in memory.
@@ -315,6 +322,9 @@ func TestCountedFromLeaf(t *testing.T) {
 		take:    func() sequence.Definition { return upTo(query(t, db, "leaf/take.sql") - 1) },
 		largest: func() int64 { return query(t, db, "leaf/counter.sql") - 1 },
 	})
+	execute(t, db, "leaf/end.sql")
+	_, _, err := claim(t.Context())
+	require.ErrorIs(t, err, sql.ErrNoRows, "a forgotten process")
 }
 
 func TestCountedFromTinyid(t *testing.T) {
@@ -350,6 +360,11 @@ func TestCountedFromTinyid(t *testing.T) {
 			},
 			largest: func() int64 { return query(t, db, "tinyid/counter.sql") },
 		})
+		if delta == 2 {
+			execute(t, db, "tinyid/end.sql")
+			_, _, err := claim(t.Context())
+			require.ErrorIs(t, err, sql.ErrNoRows, "a forgotten process")
+		}
 	}
 }
 
