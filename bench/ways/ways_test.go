@@ -64,6 +64,11 @@ func TestAllWays(t *testing.T) {
 			assert.Equal(t, results.Good, row.Cells[3].Mark, row.Name)
 		}
 	}
+	for _, row := range section.Table("crowd").Rows {
+		if len(table.Cell(row.Name, "1").Samples) > 0 {
+			assert.Greater(t, row.Cells[0].Median(), 0.0, row.Name)
+		}
+	}
 	assert.Regexp(t, `tickflake takes [0-9.]+ [nµm]?s per ID`, verdict(section))
 	assert.NotContains(t, verdict(section), "issued IDs twice")
 	for _, note := range section.Notes {
