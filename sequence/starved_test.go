@@ -1,0 +1,100 @@
+package sequence_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// At a rate that doubles every second, from one call per second to 1,048,576, and with 5 ms
+// per write, at most one call in a million waits for the store. Calls are due at their time,
+// so those that fall due while one waits are counted as well. BenchmarkStarved of module
+// bench does the same in real time.
+func TestFewCallsStarveWhileTheRateDoubles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+			if op.Kind == storetest.OpSwap {
+				time.Sleep(5 * time.Millisecond) // virtual
+			}
+			return storetest.None
+		}
+		s, err := sequence.Open(t.Context(), store, "orders", sequence.WithDefinition(sequence.Definition{Start: 1}))
+		require.NoError(t, err)
+		const seconds, tick = 21, 100 * time.Microsecond
+		calls, starved := 0, 0
+		began := time.Now()
+		for second := range seconds {
+			rate, from := 1<<second, began.Add(time.Duration(second)*time.Second)
+			for done := 0; done < rate; {
+				now := time.Now()
+				for ; done < rate && from.Add(time.Duration(done)*time.Second/time.Duration(rate)).Before(now.Add(tick)); done++ {
+					_, err := s.Next(t.Context())
+					require.NoError(t, err)
+					calls++
+				}
+				if waited := time.Since(now); waited > 0 { // time passes only while a call waits
+					starved += max(1, int(waited*time.Duration(rate)/time.Second))
+				}
+				time.Sleep(tick)
+			}
+			time.Sleep(time.Until(from.Add(time.Second)))
+		}
+		require.Equal(t, 1<<seconds-1, calls)
+		stats := s.Stats()
+		t.Logf("%d of %d calls starved (Stats has %d), with %d refills", starved, calls, stats.Starved, stats.Refills)
+		assert.LessOrEqual(t, starved, calls/1_000_000)
+		assert.LessOrEqual(t, stats.Starved, uint64(starved))
+		require.NoError(t, s.Close())
+	})
+}
+
+// A sequence at rest has no goroutine, and is small: a process may have one for each of its
+// customers.
+func TestAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 10_000
+		store := storetest.NewMemory()
+		names := make([]string, count)
+		for i := range names {
+			names[i] = fmt.Sprintf("orders-%d", i)
+			require.NoError(t, sequence.Create(t.Context(), store, names[i], sequence.Definition{Start: 1}))
+		}
+		all := make([]*sequence.Sequence, count)
+		heap, goroutines := heapInUse(), runtime.NumGoroutine()
+		for i, name := range names {
+			s, err := sequence.Open(t.Context(), store, name)
+			require.NoError(t, err)
+			_, err = s.Next(t.Context())
+			require.NoError(t, err)
+			all[i] = s
+		}
+		synctest.Wait() // for the segments that are prefetched
+		assert.Equal(t, goroutines, runtime.NumGoroutine())
+		each := (float64(heapInUse()) - float64(heap)) / count
+		t.Logf("%.0f bytes each", each)
+		assert.Less(t, each, 2048.0)
+		for _, s := range all {
+			require.NoError(t, s.Close())
+		}
+	})
+}
+
+// heapInUse is the memory of objects that can be reached.
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // the first one leaves what pools keep
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
