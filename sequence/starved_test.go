@@ -2,8 +2,6 @@ package sequence_test
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,44 +55,4 @@ func TestFewCallsStarveWhileTheRateDoubles(t *testing.T) {
 		assert.LessOrEqual(t, stats.Starved, uint64(starved))
 		require.NoError(t, s.Close())
 	})
-}
-
-// A sequence at rest has no goroutine, and is small: a process may have one for each of its
-// customers.
-func TestAtRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const count = 10_000
-		store := storetest.NewMemory()
-		names := make([]string, count)
-		for i := range names {
-			names[i] = fmt.Sprintf("orders-%d", i)
-			require.NoError(t, sequence.Create(t.Context(), store, names[i], sequence.Definition{Start: 1}))
-		}
-		all := make([]*sequence.Sequence, count)
-		heap, goroutines := heapInUse(), runtime.NumGoroutine()
-		for i, name := range names {
-			s, err := sequence.Open(t.Context(), store, name)
-			require.NoError(t, err)
-			_, err = s.Next(t.Context())
-			require.NoError(t, err)
-			all[i] = s
-		}
-		synctest.Wait() // for the segments that are prefetched
-		assert.Equal(t, goroutines, runtime.NumGoroutine())
-		each := (float64(heapInUse()) - float64(heap)) / count
-		t.Logf("%.0f bytes each", each)
-		assert.Less(t, each, 2048.0)
-		for _, s := range all {
-			require.NoError(t, s.Close())
-		}
-	})
-}
-
-// heapInUse is the memory of objects that can be reached.
-func heapInUse() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // the first one leaves what pools keep
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

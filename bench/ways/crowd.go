@@ -16,10 +16,11 @@ import (
 const callers = 1000
 
 // rush has a crowd call a client, and returns its IDs, and how many per second it got during
-// box, after a lead-in of a quarter of that. Calls that wait at the end are waited for, and
-// do not count.
+// box, or until the first if that takes longer, after a lead-in of a quarter of box. Calls
+// that wait at the end are waited for, and do not count.
 func (c client) rush(ctx context.Context, box time.Duration) (ids []int64, rate float64, err error) {
 	var counts, over atomic.Bool
+	news := make(chan struct{}, 1) // a call counts, or has failed
 	var group sync.WaitGroup
 	var all [callers]struct {
 		ids     []int64
@@ -33,9 +34,14 @@ func (c client) rush(ctx context.Context, box time.Duration) (ids []int64, rate 
 				var id int64
 				if id, mine.err = c.next(ctx); mine.err == nil {
 					mine.ids = append(mine.ids, id)
-					if counts.Load() && !over.Load() {
-						mine.counted++
+					if !counts.Load() || over.Load() {
+						continue
 					}
+					mine.counted++
+				}
+				select {
+				case news <- struct{}{}:
+				default:
 				}
 			}
 		})
@@ -44,6 +50,10 @@ func (c client) rush(ctx context.Context, box time.Duration) (ids []int64, rate 
 	counts.Store(true)
 	began := time.Now()
 	pause(ctx, box)
+	select {
+	case <-news:
+	case <-ctx.Done():
+	}
 	over.Store(true)
 	took := time.Since(began)
 	group.Wait()
@@ -116,8 +126,8 @@ func crowdTargets(subjects []*subject) []results.Target {
 	}
 }
 
-// measureCrowd has a crowd call the first client, and keeps the rate if it counts.
-func (s *subject) measureCrowd(ctx context.Context, box time.Duration, counts bool) {
+// measureCrowd has a crowd call the first client, and keeps the rate.
+func (s *subject) measureCrowd(ctx context.Context, box time.Duration) {
 	if s.err != nil {
 		return
 	}
@@ -127,7 +137,7 @@ func (s *subject) measureCrowd(ctx context.Context, box time.Duration, counts bo
 		s.err = err
 	}
 	s.ids = append(s.ids, ids...)
-	if counts && s.err == nil && ctx.Err() == nil {
+	if s.err == nil && ctx.Err() == nil {
 		s.rush = append(s.rush, rate)
 	}
 }

@@ -64,7 +64,7 @@ func TestRepeatedIDsOfACrowdAreFound(t *testing.T) {
 		}).open
 		s := &subject{way: bad}
 		s.open(t.Context(), pretend())
-		s.measureCrowd(t.Context(), 10*time.Millisecond, true)
+		s.measureCrowd(t.Context(), 10*time.Millisecond)
 		require.NoError(t, s.err)
 		assert.Greater(t, repeats(s.ids), 4*callers)
 	})
@@ -83,7 +83,7 @@ func TestACrowdThatFails(t *testing.T) {
 	})
 	s := &subject{way: soon}
 	s.open(t.Context(), pretend())
-	s.measureCrowd(t.Context(), time.Millisecond, true)
+	s.measureCrowd(t.Context(), time.Millisecond)
 	require.ErrorIs(t, s.err, broken)
 	assert.Empty(t, s.rush)
 	assert.Len(t, s.ids, callers/2-1, "what there was")

@@ -94,26 +94,24 @@ func measureAll(ctx context.Context, run *measure.Run, began time.Time, subjects
 		box, most, least = 15*time.Millisecond, 10*tick, 2
 	}
 	var names []string
-	var turns []func(box time.Duration, counts bool)
+	var turns []func()
 	for _, s := range subjects {
 		if s.err != nil {
 			continue
 		}
 		for _, clients := range clientCounts {
+			if ctx.Err() == nil {
+				s.measure(ctx, clients, box/4, most, false) // to warm up
+			}
 			names = append(names, fmt.Sprintf("%s, clients: %d", s.name, clients))
-			turns = append(turns, func(box time.Duration, counts bool) { s.measure(ctx, clients, box, most, counts) })
+			turns = append(turns, func() { s.measure(ctx, clients, box, most, true) })
 		}
 		if s.crowd {
 			names = append(names, fmt.Sprintf("%s, callers: %d", s.name, callers))
-			turns = append(turns, func(box time.Duration, counts bool) { s.measureCrowd(ctx, box, counts) })
+			turns = append(turns, func() { s.measureCrowd(ctx, box) })
 		}
 	}
-	for _, turn := range turns { // to warm up
-		if ctx.Err() == nil {
-			turn(box/4, false)
-		}
-	}
-	run.Rounds(ctx, began, least, names, func(i int) { turns[i](box, true) })
+	run.Rounds(ctx, began, least, names, func(i int) { turns[i]() })
 	for _, s := range subjects {
 		s.again = repeats(s.ids)
 	}
