@@ -12,8 +12,8 @@ import (
 	"github.com/tickflake/tickflake/bench/results"
 )
 
-// callers is how many goroutines make a crowd.
-const callers = 1000
+// callers is how many goroutines make a crowd. A test has fewer: each waits for its turn.
+var callers = 1000
 
 // rush has a crowd call a client, and returns its IDs, and how many per second it got during
 // box, or until the first if that takes longer, after a lead-in of a quarter of box. Calls
@@ -22,11 +22,12 @@ func (c client) rush(ctx context.Context, box time.Duration) (ids []int64, rate 
 	var counts, over atomic.Bool
 	news := make(chan struct{}, 1) // a call counts, or has failed
 	var group sync.WaitGroup
-	var all [callers]struct {
+	type caller struct {
 		ids     []int64
 		counted int
 		err     error
 	}
+	all := make([]caller, callers)
 	for i := range all {
 		group.Go(func() {
 			mine := &all[i]
@@ -79,7 +80,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // crowdTable shows the ways that were called by a crowd.
 func crowdTable(subjects []*subject) results.Table {
-	t := results.Table{ID: "crowd", Title: fmt.Sprintf("%s callers of one client", results.Figure(callers)), RowName: "way", Columns: []results.Column{
+	t := results.Table{ID: "crowd", Title: fmt.Sprintf("%s callers of one client", results.Figure(float64(callers))), RowName: "way", Columns: []results.Column{
 		{ID: "rate", Title: "together", Unit: "IDs/s", Better: results.More},
 		{ID: "gain", Title: "× one caller", Better: results.More},
 	}, Charts: []results.Chart{{ID: "crowd", Title: "IDs per second, 1,000 callers", Columns: []string{"rate"}, YLabel: "IDs per second", LogY: true}}}

@@ -36,7 +36,7 @@ func TestCrowd(t *testing.T) {
 	for name, test := range map[string]struct {
 		atOnce int
 		gain   float64
-	}{"one after the other": {1, 1}, "all at once": {callers, callers}} {
+	}{"one after the other": {1, 1}, "all at once": {callers, float64(callers)}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				section := measureOn(t.Context(), quick(t, time.Second), time.Now(), pretend(), []way{asked(name, test.atOnce)})
@@ -75,7 +75,7 @@ func TestACrowdThatFails(t *testing.T) {
 	var calls atomic.Int64
 	soon := fake("fails soon", func(int) func(context.Context) (int64, error) {
 		return func(context.Context) (int64, error) {
-			if n := calls.Add(1); n < callers/2 {
+			if n := calls.Add(1); n < int64(callers/2) {
 				return n, nil
 			}
 			return 0, broken
