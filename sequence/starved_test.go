@@ -1,7 +1,6 @@
 package sequence_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/sequence"
-	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // At a rate that doubles every second, from one call per second to 1,048,576, and with 5 ms
@@ -20,15 +18,7 @@ import (
 func TestFewCallsStarveWhileTheRateDoubles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-			if op.Kind == storetest.OpSwap {
-				time.Sleep(5 * time.Millisecond) // virtual
-			}
-			return storetest.None
-		}
-		s, err := sequence.Open(t.Context(), store, "orders", sequence.WithDefinition(sequence.Definition{Start: 1}))
-		require.NoError(t, err)
+		s := open(t, slow(5*time.Millisecond)(), "orders", sequence.Definition{Start: 1})
 		const seconds, tick = 21, 100 * time.Microsecond
 		calls, starved := 0, 0
 		began := time.Now()
@@ -53,6 +43,5 @@ func TestFewCallsStarveWhileTheRateDoubles(t *testing.T) {
 		t.Logf("%d of %d calls starved (Stats has %d), with %d refills", starved, calls, stats.Starved, stats.Refills)
 		assert.LessOrEqual(t, starved, calls/1_000_000)
 		assert.LessOrEqual(t, stats.Starved, uint64(starved))
-		require.NoError(t, s.Close())
 	})
 }
