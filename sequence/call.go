@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
@@ -178,8 +179,28 @@ func (s *Sequence) refill() {
 	for again := true; again; {
 		s.pause()
 		s.turn <- struct{}{}
+		s.gather()
 		again = s.settle(s.work(context.Background(), false))
 		s.leave()
+	}
+}
+
+// gather lets the callers whom the last write has served come back with their next calls, so
+// that the next write serves them together with those who waited already. Else two groups of
+// callers would take turns, and each would wait for the other's writes. It gives up soon
+// after no more of them come.
+func (s *Sequence) gather() {
+	for last, idle := uint64(0), 0; idle < 64; idle++ {
+		s.mu.Lock()
+		arrived := s.arrived
+		s.mu.Unlock()
+		if arrived-s.served >= s.regulars {
+			return
+		}
+		if arrived > last {
+			last, idle = arrived, 0
+		}
+		runtime.Gosched()
 	}
 }
 

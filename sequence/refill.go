@@ -266,6 +266,7 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 	case s.restored: // a copy of this process may have been granted it as well
 		s.counters.lost.Add(n)
 	case s.ordered:
+		s.regulars, s.served = s.arrived-s.served, upto
 		s.counters.lost.Add(s.serveOrdered(r.From, r.To, upto))
 	default:
 		s.counters.granted.Add(n)

@@ -70,6 +70,9 @@ type Sequence struct {
 	pending []segment.Pending
 	base    uint64 // the version that they are conditional on
 	upto    uint64 // the last call that the present round serves in ordered mode
+	// In ordered mode: the last call that a write has served, and how many calls waited when
+	// that write returned, the served ones included.
+	served, regulars uint64
 }
 
 // counters only grow.
