@@ -62,6 +62,8 @@ func TestExitCodes(t *testing.T) {
 		{plan, 0, ""},
 		{"lease list --timeout 1m", 0, ""},
 		{"lease list --layout javascript", 0, ""},
+		{"sequence list", 0, ""},
+		{"sequence create orders --store STATE", 0, ""},
 		{"chaos --fault F1", 0, ""},
 		{"chaos list", 0, ""},
 
@@ -73,6 +75,13 @@ func TestExitCodes(t *testing.T) {
 
 		{"lease list --store /nosuch/dir", 1, "tickflake: no node number was ever claimed here: there is no directory /nosuch/dir"},
 		{"lease release 7 --layout javascript,epoch=2001-01-01", 1, "tickflake: no node number was ever claimed here: there is no directory *"},
+
+		{"sequence list --store /nosuch/dir", 1, "tickflake: no sequence was ever created here: there is no directory /nosuch/dir"},
+		{"sequence list --store /dev/null", 1, "tickflake: state directory \"/dev/null\" is not fit for cells: it is not a directory"},
+		{"sequence next orders --store STATE", 1, "tickflake: *no such sequence*"},
+		{"sequence show orders --store STATE", 1, "tickflake: *no such sequence*"},
+		{"sequence set orders --next 5 --yes --store STATE", 1, "tickflake: *no such sequence*"},
+		{"sequence delete orders --yes --store STATE", 1, "tickflake: *no such sequence*"},
 
 		{"chaos --script /nosuch/file", 1, "tickflake: open /nosuch/file: no such file or directory"},
 
@@ -112,6 +121,29 @@ func TestExitCodes(t *testing.T) {
 		{"lease reserve 0-3 --until soon", 2, "tickflake: --until: want a date such as 2027-06-30 or 2027-06-30T12:00:00Z, got \"soon\"\nsee 'tickflake lease reserve --help'"},
 		{"lease release 1 2", 2, "tickflake: accepts 1 arg(s), received 2\nsee 'tickflake lease release --help'"},
 		{"lease nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake lease\"\nsee 'tickflake lease --help'"},
+		{"sequence nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake sequence\"\nsee 'tickflake sequence --help'"},
+		{"sequence list x", 2, "tickflake: list takes no arguments, got \"x\"\nsee 'tickflake sequence list --help'"},
+		{"sequence next", 2, "tickflake: 0 names given, want one: that of the sequence\nsee 'tickflake sequence next --help'"},
+		{"sequence delete a b", 2, "tickflake: 2 names given, want one: that of the sequence\nsee 'tickflake sequence delete --help'"},
+		{"sequence create Orders", 2, "tickflake: name: \"Orders\" holds 'O', want lower-case ASCII letters, digits, *\nsee 'tickflake sequence create --help'"},
+		{"sequence show ..", 2, "tickflake: name: \"..\": want a name\nsee 'tickflake sequence show --help'"},
+		{"sequence next " + strings.Repeat("x", 65), 2, "tickflake: name: \"xxxxxxxxxxxxxxxxxxxx\" has 65 bytes, want 1 to 64\nsee 'tickflake sequence next --help'"},
+		{"sequence next orders --count 0", 2, "tickflake: --count: want at least 1, got 0\nsee 'tickflake sequence next --help'"},
+		{"sequence create orders --mode random", 2, "tickflake: --mode: want segmented or ordered, got \"random\"\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --start -1", 2, "tickflake: --start: want at least 0, got -1\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --start 1e3", 2, "tickflake: --start: want a whole number, got \"1e3\"\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --max 0", 2, "tickflake: --max: want at least 1, got 0\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --max 9223372036854775808", 2, "tickflake: --max: 9223372036854775808 is out of range, want a number of 64 bits\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --stride 2", 2, "tickflake: --stride 2 needs --offset: every site has the same stride and an offset of its own, from 0 to 1\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --offset 1", 2, "tickflake: --offset 1 needs --stride: every site has the same stride, above 1, and an offset of its own\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --stride 0 --offset 0", 2, "tickflake: --stride: want at least 1, got 0\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --step 0", 2, "tickflake: --step: want a number from 1 to 1099511627776 or a range such as 16-1000000, got \"0\"\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --step 5-4", 2, "tickflake: --step: want a number from 1 to 1099511627776 or a range such as 16-1000000, got \"5-4\"\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --step 5-1099511627777", 2, "tickflake: --step: want a number from 1 to 1099511627776 or a range such as 16-1000000, got \"5-1099511627777\"\nsee 'tickflake sequence create --help'"},
+		{"sequence create orders --mode ordered --step 5", 2, "tickflake: --step 5-5: an ordered sequence has no steps: leave it out\nsee 'tickflake sequence create --help'"},
+		{"sequence set orders", 2, "tickflake: at least one of the flags in the group [next max step] is required\nsee 'tickflake sequence set --help'"},
+		{"sequence set orders --next 0", 2, "tickflake: --next: want at least 1, got 0\nsee 'tickflake sequence set --help'"},
+		{"sequence show orders --format yaml", 2, "tickflake: --format: want text or json, got \"yaml\"\nsee 'tickflake sequence show --help'"},
 		{"generate --layout nosuch", 2, "tickflake: --layout: *spec \"nosuch\", byte 0, \"nosuch\": not a preset *\nsee 'tickflake generate --help'"},
 		{"generate --layout 37/20/16", 2, "tickflake: --layout: spec \"37/20/16\": unusable layout: widths 37+20+16 sum to 73 bits; at most 63 fit*37 bits of 1ms last 4.36 years\nsee 'tickflake generate --help'"},
 		{"generate --strategy nosuch", 2, "tickflake: --strategy: invalid strategy \"nosuch\": not known*\nsee 'tickflake generate --help'"},
@@ -194,6 +226,7 @@ func TestInterruptedBeforeStart(t *testing.T) {
 func TestWriteErrors(t *testing.T) {
 	state := t.TempDir()
 	require.Zero(t, tickflake("generate", "--node", "3", "--store", state).code)
+	require.Zero(t, tickflake("sequence", "create", "orders", "--store", state).code)
 	lines := []string{
 		"generate --count 100000",
 		"generate --count 100000 --format json",
@@ -205,6 +238,14 @@ func TestWriteErrors(t *testing.T) {
 		"lease list --store " + state,
 		"lease list --format json --store " + state,
 		"lease release 3 --store " + state,
+		"sequence create orders --store " + state,
+		"sequence next orders --count 100000 --store " + state,
+		"sequence next orders --count 100000 --row --store " + state,
+		"sequence list --store " + state,
+		"sequence list --format json --store " + state,
+		"sequence show orders --store " + state,
+		"sequence show orders --format json --store " + state,
+		"sequence set orders --max 999999 --store " + state,
 		"chaos",
 		"chaos --format json",
 		"chaos --format junit",
@@ -236,7 +277,8 @@ func TestWriteErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan", "lease", "lease list", "lease release", "lease reserve", "lease check", "chaos", "chaos list"} {
+	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan", "lease", "lease list", "lease release", "lease reserve", "lease check",
+		"sequence", "sequence create", "sequence next", "sequence list", "sequence show", "sequence set", "sequence delete", "chaos", "chaos list"} {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Fields(line)
 			byFlag := tickflake(append(args, "--help")...)
@@ -250,7 +292,7 @@ func TestHelp(t *testing.T) {
 			assert.Equal(t, byFlag, tickflake(append([]string{"help"}, args...)...))
 		})
 	}
-	for _, group := range []string{"", "layout", "lease", "completion"} {
+	for _, group := range []string{"", "layout", "lease", "sequence", "completion"} {
 		args := strings.Fields(group)
 		assert.Equal(t, tickflake(append(args, "--help")...), tickflake(args...), "a bare group is a request for help")
 	}
@@ -296,6 +338,14 @@ func TestCompletion(t *testing.T) {
 		{"decode --from", []string{"dec", "base32", "base58", "base62"}},
 		{"generate --window", nil},
 		{"lease list --format", []string{"text", "json"}},
+		{"sequence create", nil},
+		{"sequence create --mode", []string{"segmented", "ordered"}},
+		{"sequence create --max", []string{"none"}},
+		{"sequence create --stride", nil},
+		{"sequence next --count", nil},
+		{"sequence set --step", nil},
+		{"sequence list --format", []string{"text", "json"}},
+		{"sequence show --format", []string{"text", "json"}},
 		{"layout list --format", []string{"text", "json"}},
 		{"layout plan --format", []string{"text", "json"}},
 		{"chaos --strategy", []string{"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one", "all"}},
