@@ -15,7 +15,7 @@ type Info struct {
 	Name       string
 	Definition Definition // complete
 	Next       int64      // the number that the next grant begins with, or 0 if none is left
-	Last       int64      // the highest number granted so far; one stride below the first if there is none
+	Last       int64      // the highest number granted and not given back; one stride below the first if there is none
 	Left       int64      // numbers from Next to the maximum
 	Writes     uint64     // how often the sequence was written
 	WentBack   bool       // the store lost writes: no number is granted until [Set] raises Next

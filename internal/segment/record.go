@@ -111,5 +111,6 @@ func (r Record) Left() uint64 {
 // Number is the number of an index. That of an index above the maximum may overflow.
 func (r Record) Number(index uint64) int64 { return r.Start + r.Offset + int64(index)*r.Stride }
 
-// Last is the highest number that was granted, or one stride below the first.
-func (r Record) Last() int64 { return r.Start + r.Offset + (int64(r.Most)-1)*r.Stride }
+// Last is the highest number that was granted and not given back, or one stride below the
+// first.
+func (r Record) Last() int64 { return r.Start + r.Offset + (int64(r.Next)-1)*r.Stride }
