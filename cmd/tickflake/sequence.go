@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,18 +32,19 @@ Each sequence is
 
 ` + sequenceStoresHelp
 
-const sequenceListHelp = `List the sequences of a store. LAST is the highest number that was granted, LEFT
-how many there are up to the maximum, and USED the part of the numbers that was
-granted; without a maximum, LEFT and USED are -.
+const sequenceListHelp = `List the sequences of a store. LAST is the highest number that was granted and
+not given back, LEFT how many there are up to the maximum, and USED the part of the
+numbers that was granted; without a maximum, LEFT and USED are -.
 
 With --format json each is an object on a line of its own with the fields name,
-state, definition, next, last (null if no number was granted), left, writes and
-error.
+state, definition, next (null if none is left), last (null if no number was
+granted), left, writes and error.
 
 The exit code is 1 if a cell is damaged. Each is reported on standard error, too.`
 
 const sequenceShowHelp = `Show a sequence: its definition, the next number, the highest number that was
-granted, how many are left up to the maximum, and how often it was written.
+granted and not given back, how many are left up to the maximum, and how often it
+was written.
 
 With --format json it is an object as 'tickflake sequence list' prints it.`
 
@@ -179,8 +179,8 @@ func sequenceError(err error) error {
 	if !errors.As(err, &option) {
 		return err
 	}
-	if flag, ok := strings.CutPrefix(option.Option, "With"); ok {
-		err = fmt.Errorf("--%s: %w", strings.ToLower(flag), option.Err)
+	if flag, ok := map[string]string{"Next": "next", "n": "count", "WithTimeout": "timeout"}[option.Option]; ok {
+		err = fmt.Errorf("--%s: %w", flag, option.Err)
 	}
 	return &usageError{err}
 }

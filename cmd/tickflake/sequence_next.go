@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strconv"
 	"time"
@@ -64,7 +65,8 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 		return s.unstarted(s.ended(ctx, bounded, err), count)
 	}
 	defer store.Close()
-	numbers, err := sequence.Open(bounded, store, name, sequence.WithTimeout(s.timeout), sequence.WithLogger(s.logger()))
+	// Each line of the log would repeat the error of a call.
+	numbers, err := sequence.Open(bounded, store, name, sequence.WithTimeout(s.timeout), sequence.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return s.unstarted(s.ended(ctx, bounded, sequenceError(err)), count)
 	}
@@ -74,7 +76,7 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 	if row {
 		first, err := numbers.NextN(ctx, count)
 		if err != nil {
-			return s.unstarted(s.stopped(ctx, err), count)
+			return s.unstarted(s.stopped(ctx, sequenceError(err)), count)
 		}
 		by := numbers.Definition().Stride.By()
 		take = func(context.Context) (int64, error) {
@@ -107,6 +109,8 @@ func (s *sequences) stopped(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, sequence.ErrTimeout) && !errors.Is(err, sequence.ErrStore): // it has said nothing at all
+		return fmt.Errorf("%w: %s: %w", &timeoutError{s.timeout}, s.name(), err)
 	case errors.Is(err, sequence.ErrTimeout):
 		return fmt.Errorf("%w: %w", &timeoutError{s.timeout}, err)
 	}

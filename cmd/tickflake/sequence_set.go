@@ -175,9 +175,10 @@ func (s *sequences) set(ctx context.Context, name string, change sequence.Change
 	if err != nil {
 		return err
 	}
-	if change.Next > info.Next && !yes { // a lower one is refused
+	next := uint64(info.Last + info.Definition.Stride.By()) // also if none is left
+	if uint64(change.Next) > next && !yes {                 // a lower one is refused
 		question := fmt.Sprintf("sequence %q: %s\nset the next number to %d, so that those from %d to %d are never issued?",
-			name, summary(info), change.Next, info.Next, change.Next-1)
+			name, summary(info), change.Next, next, change.Next-1)
 		switch agreed, err := s.confirm(ctx, "change", question); {
 		case err != nil:
 			return err

@@ -14,7 +14,8 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// sequenceState is the JSON of a sequence. What a damaged cell does not tell is null.
+// sequenceState is the JSON of a sequence. A number that there is not, and
+// all that a damaged cell does not tell, is null.
 type sequenceState struct {
 	Name       string               `json:"name"`
 	State      string               `json:"state"`
@@ -29,9 +30,9 @@ type sequenceState struct {
 }
 
 func stateOf(info sequence.Info) sequenceState {
-	s := sequenceState{
-		Name: info.Name, State: stateText(info), Definition: &info.Definition,
-		Next: &info.Next, Left: &info.Left, Writes: &info.Writes, info: info,
+	s := sequenceState{Name: info.Name, State: stateText(info), Definition: &info.Definition, Left: &info.Left, Writes: &info.Writes, info: info}
+	if info.Left > 0 {
+		s.Next = &info.Next
 	}
 	if granted(info) {
 		s.Last = &info.Last
@@ -117,7 +118,7 @@ func writeSequences(w io.Writer, all []sequenceState, format string) error {
 
 // writeSequence describes a sequence.
 func writeSequence(w io.Writer, info sequence.Info) error {
-	left := fmt.Sprintf("%d, without a maximum", info.Left)
+	left := "without a maximum"
 	if limited(info) {
 		left = fmt.Sprintf("%d up to the maximum %d (%s used)", info.Left, info.Definition.Max, usedText(info))
 	}
@@ -135,7 +136,7 @@ func limited(info sequence.Info) bool { return info.Definition.Max != math.MaxIn
 
 // usedText returns the part of the numbers that was granted, rounded down: 100% is all.
 func usedText(info sequence.Info) string {
-	used := float64((info.Next - info.Definition.First()) / info.Definition.Stride.By())
+	used := 1 + float64((info.Last-info.Definition.First())/info.Definition.Stride.By())
 	return fmt.Sprintf("%.1f%%", math.Floor(1000*used/(used+float64(info.Left)))/10)
 }
 
