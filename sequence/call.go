@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
@@ -236,16 +235,14 @@ func (s *Sequence) note(err error) {
 	if errors.As(err, &exhausted) {
 		n = uint64(exhausted.Asked)
 	}
-	if f.err == nil || kind != f.kind {
-		if f.err == nil {
-			f.since = s.config.clock.Now()
-		}
-		level := slog.LevelWarn
-		if conflict || exhausted != nil && exhausted.Left > 0 {
-			level = slog.LevelDebug // it is ordinary
-		}
-		f.logged = level > slog.LevelDebug
-		s.config.log.Log(context.Background(), level, "sequence: no refill", "sequence", s.name, "reserved", s.window.Rest(), "kind", kind.String(), "err", err)
+	if f.err == nil {
+		f.since = s.config.clock.Now()
+	}
+	ordinary := conflict || exhausted != nil && exhausted.Left > 0
+	f.logged = f.logged && kind == f.kind
+	if !f.logged && !ordinary && s.lines.take(s.config.elapsed()) {
+		f.logged = true
+		s.config.log.Warn("sequence: no refill", "sequence", s.name, "reserved", s.window.Rest(), "kind", kind.String(), "err", err)
 	}
 	f.count++
 	pause := time.Second
@@ -266,4 +263,23 @@ func (s *Sequence) note(err error) {
 		}
 		return true
 	})
+}
+
+// lines bounds the lines of a sequence's log: 64 at once, and then one per minute. A failure
+// whose line was held back is logged later, while it lasts.
+type lines struct {
+	used  int
+	since time.Duration // elapsed time of the last change of used to less
+}
+
+func (l *lines) take(elapsed time.Duration) bool {
+	const burst = 64
+	if minutes := (elapsed - l.since) / time.Minute; minutes > 0 {
+		l.used, l.since = max(0, l.used-int(min(minutes, burst))), l.since+minutes*time.Minute
+	}
+	if l.used == burst {
+		return false
+	}
+	l.used++
+	return true
 }

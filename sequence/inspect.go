@@ -180,7 +180,7 @@ func (a admin) create(ctx context.Context, d Definition) (segment.Cell, error) {
 			return cell, unknown // the write has not landed so far
 		}
 		r := segment.Record{
-			ID: id, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
+			ID: id, Creation: cell.Record.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep},
 			Writes: cell.Record.Writes + 1, Write: randomName(),
 		}

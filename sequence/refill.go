@@ -275,7 +275,11 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 		} else {
 			s.owned = append(s.owned, r)
 		}
-		s.window.Queue(window.Range{From: r.From, To: r.To}, r.From)
+		more := r.From // the next segment is due when this one is begun
+		if s.config.outage == 0 {
+			more = r.To
+		}
+		s.window.Queue(window.Range{From: r.From, To: r.To}, more)
 		s.serve()
 	}
 }
@@ -287,7 +291,9 @@ func (s *Sequence) revoke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.window.Revoke()
-	s.owned = nil
+	if !s.closed { // Close counts them as lost
+		s.owned = nil
+	}
 }
 
 // exhausted is the error for the first call that asks for more numbers than are left, or nil

@@ -47,10 +47,11 @@ type Sequence struct {
 	// settled is set, once, when Close has given the rest back, or could not.
 	settled atomic.Bool
 
-	mu       sync.Mutex      // guards the fields from here to the next group
-	ring     call            // its next is the first call that waits, its prev the last
-	arrived  uint64          // calls that ever waited
-	failure  failure         // the last, if no refill has succeeded since
+	mu       sync.Mutex // guards the fields from here to the next group
+	ring     call       // its next is the first call that waits, its prev the last
+	arrived  uint64     // calls that ever waited
+	failure  failure    // the last, if no refill has succeeded since
+	lines    lines
 	closing  bool            // set by the first Close, before the window is sealed, and never reset
 	restored bool            // nothing is granted until the owner of the turn has called forget
 	shown    *segment.Record // the last that was read or written; not changed
@@ -267,16 +268,20 @@ func (s *Sequence) issued() uint64 {
 	return granted - min(granted, s.window.Rest()+s.window.Lost())
 }
 
-// ended returns an error that wraps those of ctx, and the last one of the store.
+// ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
+// error of the store, which may be nil.
 func (s *Sequence) ended(ctx context.Context, last error) error {
-	err := ctx.Err()
-	if err == nil {
-		err = fmt.Errorf("%w: the store had %s", ErrTimeout, s.config.timeout)
-	} else if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", err, cause)
+	reason, errs := "", []error{ctx.Err()}
+	if ctx.Err() == nil {
+		reason, errs[0] = fmt.Sprintf("within %s", s.config.timeout), ErrTimeout
+	} else {
+		reason = "before the call's context ended: " + ctx.Err().Error()
+		if cause := context.Cause(ctx); !errors.Is(ctx.Err(), cause) {
+			reason, errs = reason+": "+cause.Error(), append(errs, cause)
+		}
 	}
-	if last == nil {
-		return fmt.Errorf("sequence %q: no number: %w", s.name, err)
+	if last != nil {
+		reason, errs = reason+": "+last.Error(), append(errs, last)
 	}
-	return fmt.Errorf("sequence %q: no number: %w: %w", s.name, err, last)
+	return &wrapped{text: fmt.Sprintf("sequence %q: no number %s", s.name, reason), errs: errs}
 }

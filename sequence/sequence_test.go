@@ -178,7 +178,9 @@ func TestStarved(t *testing.T) {
 			const slices = 1000
 			for i := range slices {
 				for range rate*(i+1)/slices - rate*i/slices {
-					next(t, s)
+					if _, err := s.Next(t.Context()); err != nil {
+						t.Fatal(err)
+					}
 					calls++
 				}
 				time.Sleep(time.Second / slices)
@@ -190,6 +192,20 @@ func TestStarved(t *testing.T) {
 		t.Log(calls, s.Stats())
 		require.NoError(t, s.Close())
 		assert.LessOrEqual(t, s.Stats().Starved-1, uint64(calls/1_000_000))
+	})
+}
+
+// TestNoReserve fetches a segment only when a call needs it.
+func TestNoReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, storetest.NewMemory(), "orders", sequence.Definition{MinStep: 3, MaxStep: 3}, sequence.WithOutage(0))
+		for i := range 7 {
+			next(t, s)
+			synctest.Wait()
+			require.EqualValues(t, 1+i/3, s.Stats().Refills)
+		}
+		require.NoError(t, s.Close())
+		assert.Zero(t, s.Stats().Lost)
 	})
 }
 
