@@ -25,7 +25,8 @@ between those of this run; with --row they are N in a row.
 In segmented mode the run reserves numbers ahead, and gives those that it has not
 printed back at its end, also by a signal. If another process has reserved numbers
 since, or the run is killed, they are never issued. In ordered mode the run writes
-to the store for each number, or with --row once for all.
+to the store for each number. With --row all are taken at once, in both modes, and
+those that are not printed are never issued.
 
 On a terminal, a run that takes long shows its progress on standard error, unless
 the numbers go to the terminal. Memory use does not grow with --count.`
@@ -51,7 +52,7 @@ func newSequenceNext(c *console) *cobra.Command {
 	return cmd
 }
 
-func (s *sequences) next(ctx context.Context, name string, count int64, row bool) error {
+func (s *sequences) next(ctx context.Context, name string, count int64, row bool) (err error) {
 	if s.closed {
 		return errors.New("standard output is closed, so the numbers would be lost; to discard them, use > " + os.DevNull)
 	}
@@ -70,7 +71,7 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 	if err != nil {
 		return s.unstarted(s.ended(ctx, bounded, sequenceError(err)), count)
 	}
-	defer s.giveBack(numbers)
+	defer func() { s.giveBack(numbers, err) }()
 
 	take := numbers.Next
 	if row {
@@ -117,13 +118,15 @@ func (s *sequences) stopped(ctx context.Context, err error) error {
 	return err
 }
 
-// giveBack closes the sequence. An error of the store is no error of the command: the numbers
-// are not issued twice even so.
-func (s *sequences) giveBack(numbers *sequence.Sequence) {
+// giveBack closes the sequence at the end of a run, which had an error or not. An error of the
+// store is told, unless it has ended the run. It is no error of the command: the numbers are
+// not issued twice even so.
+func (s *sequences) giveBack(numbers *sequence.Sequence, ended error) {
 	// A signal has ended the context of the command and must not prevent this.
 	ctx, cancel := s.within(context.Background())
 	defer cancel()
-	if err := numbers.CloseContext(ctx); err != nil {
+	err := numbers.CloseContext(ctx)
+	if err != nil && !errors.Is(ended, sequence.ErrStore) && !errors.Is(ended, sequence.ErrTimeout) {
 		complain(s.err, err)
 	}
 }
