@@ -32,7 +32,7 @@ var hangCommands = map[string]string{
 	"lease check":   "",
 
 	"sequence create": "invoices",
-	"sequence next":   "orders --count 100",
+	"sequence next":   "orders --count 20",
 	"sequence list":   "",
 	"sequence show":   "orders",
 	"sequence set":    "orders --next 100 --yes",
