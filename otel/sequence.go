@@ -49,7 +49,7 @@ func (m *meter) sequence(seq *sequence.Sequence) func(metric.Observer) {
 	left := m.number("tickflake.sequence.left", "{number}", "Numbers above the last, up to the maximum.")
 	utilization := m.gauge("tickflake.sequence.utilization", "1", "The share of all numbers that is granted, from 0 to 1.")
 	return func(o metric.Observer) {
-		s := seq.Stats()
+		definition, s := seq.Definition(), seq.Stats()
 		o.ObserveInt64(issued, count(s.Issued), m.set)
 		o.ObserveInt64(refills, count(s.Refills), m.set)
 		o.ObserveFloat64(refillTime, s.Waited.Seconds(), m.set)
@@ -67,13 +67,13 @@ func (m *meter) sequence(seq *sequence.Sequence) func(metric.Observer) {
 		o.ObserveInt64(gapBound, s.GapBound, m.set)
 		o.ObserveInt64(last, s.Last, m.set)
 		o.ObserveInt64(left, s.Left, m.set)
-		o.ObserveFloat64(utilization, share(seq.Definition(), s), m.set)
+		o.ObserveFloat64(utilization, share(definition, s), m.set)
 	}
 }
 
-// share returns the share of a sequence's numbers that is granted. A sequence from 0 on has
-// 2⁶³ numbers, one more than an int64 holds.
+// share returns the share of a sequence's numbers that is granted: of those up to the maximum,
+// those that are not left. A sequence has at most 2⁶² numbers.
 func share(d sequence.Definition, s sequence.Stats) float64 {
-	granted := float64((s.Last-d.First())/d.Stride.By()) + 1
-	return granted / (granted + float64(s.Left))
+	all := min(float64((d.Max-d.First())/d.Stride.By())+1, 1<<62)
+	return max(0, 1-float64(s.Left)/all) // the maximum may have been raised after d was read
 }

@@ -21,7 +21,7 @@ import (
 // the histogram tickflake.store.operation.duration, and a span. It is a [stores.Locker] if
 // store is one. Give it to [lease.Claim] and [sequence.Open]. Closing it closes store.
 //
-// A keeper extends its grant in the background, and a sequence fetches segments there, so
+// A keeper extends its grant in the background, and a sequence gets its numbers there, so
 // those spans are the roots of their traces. The spans of a claim or a release are children
 // of the span in their context.
 //
