@@ -76,7 +76,12 @@ func TestDashboard(t *testing.T) {
 			assert.Equal(t, "${datasource}", target.Datasource.UID, p.Title)
 			assert.NotContains(t, refs, target.RefID, p.Title)
 			refs = append(refs, target.RefID)
-			assert.Contains(t, target.Expr, `{job=~"$job", tickflake_namespace=~"$namespace"}`, "%s does not heed what was chosen", p.Title)
+			chosen := `{job=~"$job", tickflake_namespace=~"$namespace"}`
+			if strings.Contains(target.Expr, "tickflake_sequence_") {
+				chosen = `{job=~"$job", tickflake_namespace=~"$namespace", tickflake_sequence=~"$sequence"}`
+			}
+			assert.Contains(t, target.Expr, chosen, p.Title)
+			assert.Equal(t, strings.Count(target.Expr, "{"), strings.Count(target.Expr, chosen), "%s does not heed what was chosen", p.Title)
 			for _, used := range variable.FindAllStringSubmatch(target.Expr, -1) {
 				assert.Contains(t, known, used[1], p.Title)
 			}
