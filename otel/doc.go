@@ -17,8 +17,8 @@
 //	defer metrics.Unregister()
 //
 // Observe and ObserveSequence read their values when metrics are collected, so they do not
-// slow Next down.
-// Without options, everything goes to the global providers, also if they are set later.
+// slow Next down. Without options, everything goes to the global providers, also if they are
+// set later.
 //
 // README.md beside this file lists the metrics, and shows how to set up a dashboard with
 // alerts.

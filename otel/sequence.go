@@ -18,8 +18,8 @@ import (
 // attributes add up to double counters. Two Sequences of one name in one process, such as
 // those of two stores, need [WithNamespace] or [WithAttributes].
 //
-// Each Sequence is a series of each metric. A meter provider may keep few of them: that of
-// the SDK, unless it is told otherwise, keeps 2000 per metric, and adds up the rest as one.
+// Each Sequence is a series of each metric. The meter provider of the SDK keeps 2000 per
+// metric, unless it is told otherwise, and reports the rest as one.
 //
 // The error says that seq is nil, or is one of the provider.
 func ObserveSequence(seq *sequence.Sequence, options ...Option) (metric.Registration, error) {
