@@ -97,7 +97,7 @@ func storeError(op, name string, err error) error {
 }
 
 func listCells(ctx context.Context, store stores.Store, from, to string, limit int) ([]stores.Cell, error) {
-	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeoutOf(ctx))
 	defer cancel()
 	cells, err := store.List(ctx, from, to, limit)
 	if err != nil && !errors.Is(err, stores.ErrDamaged) {

@@ -171,7 +171,7 @@ func (s *Sequence) carryOut(ctx context.Context, d segment.Decision) (again bool
 	switch d.Kind {
 	case segment.Grant, segment.GiveBack, segment.Mark:
 		if d.Kind == segment.Mark {
-			s.revoke()
+			s.lose()
 		}
 		return s.write(ctx, d)
 	case segment.Adopt:
@@ -181,7 +181,7 @@ func (s *Sequence) carryOut(ctx context.Context, d segment.Decision) (again bool
 		s.givenBack(d.Range)
 		return false, nil
 	case segment.Marked:
-		s.revoke()
+		s.lose()
 		return false, lostError(s.name, s.cell.Record)
 	case segment.Deleted:
 		s.revoke()
@@ -223,7 +223,6 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 		s.givenBack(d.Range)
 	case segment.Mark:
 		s.doubt = true
-		s.counters.wentBack.Add(1)
 		err = s.wentBack(found, d.Record)
 		s.config.log.Error(err.Error(), "sequence", s.name, "kind", stores.KindOf(err).String())
 	}
@@ -260,6 +259,7 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 	s.seen.Top = r.To
 	s.counters.refills.Add(1)
 	s.retry.Store(0)
+	s.lost = false
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch n := r.To - r.From; {
@@ -268,6 +268,9 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 	case s.ordered:
 		s.regulars, s.served = s.arrived-s.served, upto
 		s.counters.lost.Add(s.serveOrdered(r.From, r.To, upto))
+		if now := s.config.elapsed(); now-s.rate.at >= time.Second {
+			s.rate.next(now, s.issued(), 0, *s.shown)
+		}
 	default:
 		s.counters.granted.Add(n)
 		s.rate.step = min(n, uint64(s.shown.MaxStep))
@@ -294,6 +297,15 @@ func (s *Sequence) revoke() {
 	s.window.Revoke()
 	if !s.closed { // Close counts them as lost
 		s.owned = nil
+	}
+}
+
+// lose notes that the store has lost writes.
+func (s *Sequence) lose() {
+	s.revoke()
+	if !s.lost {
+		s.lost = true
+		s.counters.wentBack.Add(1)
 	}
 }
 

@@ -63,6 +63,7 @@ type Sequence struct {
 	turn chan struct{}
 
 	closed  bool // the rest was given back, or could not be
+	lost    bool // the store went back, and nothing was granted since
 	cell    segment.Cell
 	doubt   bool            // the cell must be read before it is written
 	owned   []segment.Range // granted and not used up, in ascending order; no two adjoin
@@ -283,7 +284,9 @@ func (s *Sequence) ended(ctx context.Context, last error) error {
 			reason, errs = reason+": "+cause.Error(), append(errs, cause)
 		}
 	}
-	if last != nil {
+	if last == nil {
+		reason += ": the store has not answered yet"
+	} else {
 		reason, errs = reason+": "+last.Error(), append(errs, last)
 	}
 	return &wrapped{text: fmt.Sprintf("sequence %q: no number %s", s.name, reason), errs: errs}

@@ -9,11 +9,11 @@ type Stats struct {
 	Waited    time.Duration // for the store, by these writes and the reads before them, in all
 	Conflicts uint64        // writes that another process's write preceded
 	Failures  uint64        // operations of the store that failed
-	Starved   uint64        // calls that waited for the store; in ordered mode, every call
+	Starved   uint64        // calls that waited for the store; 0 in ordered mode, where every call does
 	Lost      uint64        // numbers that this process was granted and will never issue
 	WentBack  uint64        // times that the store had lost acknowledged writes: [stores.ErrWentBack]
 
-	Rate     float64 // numbers per second that this process needs: up at once, and down slowly
+	Rate     float64 // numbers per second that this process takes: up at once, and down slowly
 	Step     int64   // how many numbers the next refill reserves; 0 in ordered mode
 	Reserved int64   // numbers that are granted to this process and not handed out
 	// GapBound is how many numbers a crash of this process can lose at most, by the
