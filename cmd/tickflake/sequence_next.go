@@ -67,7 +67,11 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 	}
 	defer store.Close()
 	// Each line of the log would repeat the error of a call.
-	numbers, err := sequence.Open(bounded, store, name, sequence.WithTimeout(s.timeout), sequence.WithLogger(slog.New(slog.DiscardHandler)))
+	options := []sequence.Option{sequence.WithTimeout(s.timeout), sequence.WithLogger(slog.New(slog.DiscardHandler))}
+	if row || count == 1 { // there is no next call for which to reserve numbers
+		options = append(options, sequence.WithOutage(0))
+	}
+	numbers, err := sequence.Open(bounded, store, name, options...)
 	if err != nil {
 		return s.unstarted(s.ended(ctx, bounded, sequenceError(err)), count)
 	}
