@@ -20,8 +20,8 @@ type Range struct{ From, To uint64 }
 
 // Seen is the most that a process has read or owned of a cell.
 type Seen struct {
-	Record        // the last record that it read or wrote
-	Top    uint64 // the end of its last grant, or of the range that it has given back since
+	*Record        // the last record that it read or wrote; not changed
+	Top     uint64 // the end of its last grant
 }
 
 // Pending is a write of unknown outcome.
@@ -84,8 +84,8 @@ func Decide(s State, c Cell) Decision {
 		return s.mark(c)
 	case r.ID != s.Seen.ID && r.Lost:
 		return Decision{Kind: Marked}
-	case r.ID != s.Seen.ID && r.Writes <= s.Seen.Writes:
-		return s.mark(c) // created anew in a store that lost all
+	case r.ID != s.Seen.ID && r.Creation <= s.Seen.Creation:
+		return s.mark(c) // created anew in a store that lost all, or restored from before a deletion
 	case r.ID != s.Seen.ID || r.Deleted:
 		return Decision{Kind: Deleted}
 	case WentBack(s.Seen, s.Pending, r): // (7)
@@ -144,7 +144,8 @@ func (s State) grant(c Cell) Decision {
 	return s.write(Grant, c, r, Range{r.From, r.Next})
 }
 
-// giveBack gives back the unused indexes at the end of the owned ranges.
+// giveBack gives back the unused indexes at the end of the owned ranges. It writes without
+// any as well if a write is in flight, which can then no longer land and lose its indexes.
 func (s State) giveBack(c Cell) Decision {
 	r := c.Record
 	low := r.Next
@@ -154,7 +155,7 @@ func (s State) giveBack(c Cell) Decision {
 			break
 		}
 	}
-	if low == r.Next {
+	if low == r.Next && len(s.Pending) == 0 {
 		return Decision{Kind: Nothing}
 	}
 	back := Range{low, r.Next}
@@ -165,9 +166,10 @@ func (s State) giveBack(c Cell) Decision {
 // mark says that the store has lost writes. A newcomer in an emptied store finds the mark
 // instead of no sequence.
 func (s State) mark(c Cell) Decision {
-	r := s.Seen.Record
+	r := *s.Seen.Record
 	r.Most = max(r.Most, s.Seen.Top, c.Record.Most)
-	r.Writes = max(r.Writes, c.Record.Writes)
+	// Another sequence that the cell has had meanwhile counts as deleted.
+	r.Writes, r.Creation = max(r.Writes, c.Record.Writes), max(r.Creation, c.Record.Creation)+1
 	r.Next, r.From, r.Lost, r.Deleted = r.Most, r.Most, true, false
 	return s.write(Mark, c, r, Range{})
 }
