@@ -186,6 +186,9 @@ func (s *Sequence) carryOut(ctx context.Context, d segment.Decision) (again bool
 	case segment.Deleted:
 		s.revoke()
 		return false, fmt.Errorf("sequence %q: %w by another process: open it again if it was created anew", s.name, ErrDeleted)
+	case segment.Raised:
+		s.revoke()
+		return true, nil
 	case segment.Exhausted:
 		return false, s.exhausted()
 	}
