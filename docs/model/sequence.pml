@@ -420,7 +420,7 @@ end:
 inline look() {
 #ifdef BACK
 	d_step {
-		my.knows = my.knows || (my.gone && writes <= my.writes);
+		my.knows = my.knows || (my.gone && writes <= my.writes && marks == my.marks);
 		if
 		:: went_back ->
 			assert(back == 2);
@@ -607,11 +607,11 @@ end:
 #ifdef BACK
 	/* Read the cell, at any time. */
 	:: record != _pid -> look()
-	/* Mark the cell, unless it finds a mark as high. The write may meet others, and is
+	/* Mark the cell, unless it finds that there is or was a mark as high. The write may meet others, and is
 	 * repeated until it lands. */
 	:: can_write && my.proof ->
 		if
-		:: lost && !went_back
+		:: (lost || marks > my.marks) && !went_back
 		:: else ->
 			most = MAX(most, my.most); next = most; lost = true;
 			marks = MAX(marks, my.marks) + 1;

@@ -13,6 +13,7 @@ type State struct {
 	Owned            []Range
 	Seen             Seen
 	Pending          []Pending // writes of unknown outcome; all are conditional on one version
+	Proof            bool      // the store went back, and the mark has not landed so far
 }
 
 // Range is the indexes from From up to, but not including, To.
@@ -100,6 +101,8 @@ func Decide(s State, c Cell) Decision {
 		return Decision{Kind: Marked}
 	case r.Creation != s.Seen.Creation: // (7)
 		return Decision{Kind: Raised}
+	case s.Proof: // others have written more meanwhile
+		return s.mark(c)
 	}
 	for _, p := range s.Pending {
 		switch {
