@@ -27,8 +27,8 @@
 //     read or owned more than it reads now, or reads that a later grant began below the end
 //     of its own, the store has lost a write: so also if it reads another sequence, which was
 //     created without a deletion of its own. The process stops, and writes a mark until one
-//     lands, and no process is granted an index of a marked cell. A process that reads the cell after next
-//     was raised, and had not read the mark, gives its ranges up.
+//     lands, and no process is granted an index of a marked cell. A process that reads the
+//     cell after next was raised, and had not read the mark, gives its ranges up.
 //
 // No line depends on a clock, a timeout or the length of a pause.
 //
