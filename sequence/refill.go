@@ -63,6 +63,7 @@ func (s *Sequence) work(ctx context.Context, closing bool) error {
 			return err
 		}
 		d := s.decide(s.stateOf(), s.cell)
+		s.proof = d.Kind == segment.Mark
 		if s.cell.Version != s.base {
 			s.pending, s.base = nil, s.cell.Version
 		}
@@ -115,7 +116,7 @@ func (s *Sequence) stateOf() segment.State {
 	for len(s.owned) > 0 && s.owned[0].To <= used {
 		s.owned = s.owned[1:]
 	}
-	state := segment.State{Name: s.random(), Closing: s.closed, Used: used, Owned: s.owned, Room: s.room(), Seen: s.seen, Pending: s.pending}
+	state := segment.State{Name: s.random(), Closing: s.closed, Used: used, Owned: s.owned, Room: s.room(), Seen: s.seen, Pending: s.pending, Proof: s.proof}
 	s.upto = s.arrived
 	switch {
 	case s.closed:
@@ -186,6 +187,9 @@ func (s *Sequence) carryOut(ctx context.Context, d segment.Decision) (again bool
 	case segment.Deleted:
 		s.revoke()
 		return false, fmt.Errorf("sequence %q: %w by another process: open it again if it was created anew", s.name, ErrDeleted)
+	case segment.Raised:
+		s.revoke()
+		return true, nil
 	case segment.Exhausted:
 		return false, s.exhausted()
 	}
@@ -222,7 +226,7 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 	case segment.GiveBack:
 		s.givenBack(d.Range)
 	case segment.Mark:
-		s.doubt = true
+		s.doubt, s.proof = true, false
 		err = s.wentBack(found, d.Record)
 		s.config.log.Error(err.Error(), "sequence", s.name, "kind", stores.KindOf(err).String())
 	}

@@ -70,6 +70,7 @@ type Sequence struct {
 	seen    segment.Seen
 	pending []segment.Pending
 	base    uint64 // the version that they are conditional on
+	proof   bool   // the store went back, and the cell is to be marked
 	upto    uint64 // the last call that the present round serves in ordered mode
 	// In ordered mode: the last call that a write has served, and how many calls waited when
 	// that write returned, the served ones included.

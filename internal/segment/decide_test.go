@@ -57,6 +57,20 @@ func TestDecide(t *testing.T) {
 				assert.Equal(t, Range{32, 40}, d.Range)
 			}},
 
+		{"a give-back may have landed before another's grant", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{11, with(func(r *Record) { r.From, r.Next, r.Writes, r.Write = 32, 40, 6, "theirs" })}, Nothing, nil},
+		{"or before another's grant and give-back", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{12, with(func(r *Record) { r.From, r.Next, r.Most, r.Writes, r.Write = 40, 40, 50, 7, "theirs" })}, Nothing, nil},
+		{"another write came in place of the give-back", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{11, with(func(r *Record) { r.From, r.Writes, r.Write = 40, 5, "set" })}, GiveBack, nil},
+		{"a give-back has not landed so far", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{9, base()}, GiveBack, nil},
+		{"the mark met the writes of others", State{Want: 5, Seen: seen(40), Proof: true}, Cell{11, with(func(r *Record) { r.From, r.Next, r.Most, r.Writes, r.Write = 50, 60, 60, 6, "theirs" })}, Mark, func(t *testing.T, d Decision) {
+			assert.Equal(t, []uint64{60, 60}, []uint64{d.Record.Next, d.Record.Most})
+		}},
+		{"the cell was marked, and next raised to the end of our range", State{Closing: true, Seen: seen(40), Owned: own, Used: 32},
+			Cell{11, with(func(r *Record) { r.From, r.Creation, r.Writes, r.Write = 40, 3, 6, "theirs" })}, Raised, nil},
+
 		{"the tail is given back", State{Closing: true, Used: 33, Owned: own, Seen: seen(40)}, Cell{9, base()}, GiveBack, func(t *testing.T, d Decision) {
 			assert.Equal(t, Range{33, 40}, d.Range)
 			assert.Equal(t, []uint64{33, 33, 40}, []uint64{d.Record.From, d.Record.Next, d.Record.Most})
