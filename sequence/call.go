@@ -172,15 +172,14 @@ func (s *Sequence) begin() {
 	}
 }
 
-// refill refills until no call waits, and no segment is due.
+// refill refills until no call waits, and no segment is due. It leaves the turn after each
+// refill: under load a call waits at any time, and Restored and Poll need the turn too.
 func (s *Sequence) refill() {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	for {
+	for again := true; again; {
 		s.pause()
-		if err := s.work(context.Background(), false); !s.settle(err) {
-			return
-		}
+		s.turn <- struct{}{}
+		again = s.settle(s.work(context.Background(), false))
+		s.leave()
 	}
 }
 
