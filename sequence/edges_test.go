@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // TestRestoredUnderLoad has calls that wait all the time: Restored and Poll get their turn.
@@ -36,5 +39,44 @@ func TestRestoredUnderLoad(t *testing.T) {
 		cancel()
 		wg.Wait()
 		require.NoError(t, s.Close())
+	})
+}
+
+// resending is a store whose driver sends a swap again after a lost reply: it may report a
+// conflict for a write that has landed.
+type resending struct {
+	stores.Store
+	lost    *atomic.Bool
+	between func()
+}
+
+func (r resending) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	if r.lost.CompareAndSwap(true, false) {
+		r.Store.Swap(ctx, key, version, value)
+		if r.between != nil {
+			r.between()
+		}
+	}
+	return r.Store.Swap(ctx, key, version, value)
+}
+
+// TestResentGiveBack has a driver send a give-back twice, and another process take its
+// numbers in between: no write is lost, and nobody may say so.
+func TestResentGiveBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		d := sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10}
+		b := open(t, memory, "orders", d)
+		store := resending{memory, new(atomic.Bool), func() { assert.EqualValues(t, 2, next(t, b)) }}
+		a := open(t, store, "orders", d)
+		assert.EqualValues(t, 1, next(t, a))
+		synctest.Wait()
+		store.lost.Store(true)
+		assert.NoError(t, a.Close())
+		assert.Zero(t, a.Stats().WentBack)
+		for want := range int64(40) {
+			require.EqualValues(t, want+3, next(t, b))
+			synctest.Wait()
+		}
 	})
 }
