@@ -80,3 +80,21 @@ func TestResentGiveBack(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseOfOneOfTwo closes a process whose numbers another process's follow: there is
+// nothing to write but one try.
+func TestCloseOfOneOfTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		a, b := open(t, store, "orders", sequence.Definition{}), open(t, store, "orders", sequence.Definition{})
+		next(t, a)
+		next(t, b)
+		synctest.Wait()
+		before, err := sequence.Inspect(t.Context(), store, "orders")
+		require.NoError(t, err)
+		require.NoError(t, a.Close())
+		after, err := sequence.Inspect(t.Context(), store, "orders")
+		require.NoError(t, err)
+		assert.Equal(t, before.Writes, after.Writes)
+	})
+}
