@@ -98,3 +98,24 @@ func TestCloseOfOneOfTwo(t *testing.T) {
 		assert.Equal(t, before.Writes, after.Writes)
 	})
 }
+
+// TestLastIndex uses the last index that there can be.
+func TestLastIndex(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		s := open(t, store, "orders", sequence.Definition{})
+		info, err := sequence.Inspect(t.Context(), store, "orders")
+		require.NoError(t, err)
+		_, _, err = sequence.Set(t.Context(), store, "orders", sequence.Change{Next: info.Left - 1})
+		require.NoError(t, err)
+		assert.Equal(t, info.Left-1, next(t, s))
+		var exhausted *sequence.ExhaustedError
+		_, err = s.Next(t.Context())
+		require.ErrorAs(t, err, &exhausted)
+		require.NoError(t, s.Close())
+		for _, n := range []int64{1<<62 - 1, 1 << 62} {
+			_, err = s.NextN(t.Context(), n)
+			assert.Error(t, err)
+		}
+	})
+}
