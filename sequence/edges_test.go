@@ -119,3 +119,20 @@ func TestLastIndex(t *testing.T) {
 		}
 	})
 }
+
+// backwards is a clock whose monotonic time goes back at each reading.
+type backwards struct{ reads *atomic.Int64 }
+
+func (backwards) Now() time.Time                         { return time.Now() }
+func (backwards) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (c backwards) Elapsed() time.Duration               { return -time.Duration(c.reads.Add(1)) }
+
+func TestClockGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, storetest.NewMemory(), "orders", sequence.Definition{Mode: sequence.Ordered}, sequence.WithClock(backwards{new(atomic.Int64)}))
+		for want := range int64(1000) {
+			require.Equal(t, want, next(t, s))
+		}
+		require.NoError(t, s.Close())
+	})
+}

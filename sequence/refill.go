@@ -237,13 +237,14 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 // takeTurns notes a write that began at an elapsed time.
 func (s *Sequence) takeTurns(began time.Duration, err error) {
 	elapsed := s.config.elapsed()
+	took := max(elapsed-began, 0) // a clock may go back
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.turns.wrote(elapsed, elapsed-began)
+		s.turns.wrote(elapsed, took)
 	case errors.Is(err, stores.ErrConflict):
-		s.turns.conflict(elapsed, elapsed-began)
+		s.turns.conflict(elapsed, took)
 	}
 }
 
