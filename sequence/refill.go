@@ -273,7 +273,9 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 	case s.ordered:
 		s.counters.lost.Add(s.serveOrdered(r.From, r.To, upto))
 	default:
-		s.counters.granted.Add(n)
+		if !s.closing { // else the window does not take it
+			s.counters.granted.Add(n)
+		}
 		s.rate.step = min(n, uint64(s.shown.MaxStep))
 		if last := len(s.owned) - 1; last >= 0 && s.owned[last].To == r.From {
 			s.owned[last].To = r.To
@@ -296,7 +298,7 @@ func (s *Sequence) revoke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.window.Revoke()
-	if !s.closed { // Close counts them as lost
+	if !s.closing { // Close counts them as lost
 		s.owned = nil
 	}
 }
