@@ -201,3 +201,30 @@ func TestRefillWhileClosing(t *testing.T) {
 		assert.Zero(t, s.Stats().Lost)
 	})
 }
+
+// TestTooManyUnderLoad has a call for more numbers than are left, while calls for one number
+// wait all the time: it fails at once, and not by its timeout.
+func TestTooManyUnderLoad(t *testing.T) {
+	for _, mode := range []sequence.Mode{sequence.Segmented, sequence.Ordered} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, slow(5*time.Millisecond)(), "orders", sequence.Definition{Mode: mode, Max: 1_000_000, MaxStep: 1, MinStep: 1})
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for i := range 300 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						s.Next(ctx)
+						time.Sleep(time.Duration(i+1) * time.Millisecond)
+					}
+				})
+			}
+			time.Sleep(time.Second)
+			_, err := s.NextN(context.Background(), 2_000_000)
+			var exhausted *sequence.ExhaustedError
+			assert.ErrorAs(t, err, &exhausted, mode)
+			cancel()
+			wg.Wait()
+			require.NoError(t, s.Close())
+		})
+	}
+}
