@@ -137,16 +137,20 @@ func (s *Sequence) serve() {
 }
 
 // serveOrdered gives the indexes of one write to the calls that began before it was sent,
-// in their order. It returns how many are left: those of calls that have ended meanwhile.
+// in their order. Those that want more than the write has left in the sequence fail: under
+// load there would always be smaller ones to write for. It returns how many indexes are left
+// over: those of calls that have ended meanwhile.
 func (s *Sequence) serveOrdered(index, end, upto uint64) (left uint64) {
 	begin := index
 	s.calls(func(c *call) bool {
-		if c.arrival > upto {
+		switch r := s.cell.Record; {
+		case c.arrival > upto:
 			return false
-		}
-		if c.n <= end-index {
+		case c.n <= end-index:
 			s.answer(c, result{index: index})
 			index += c.n
+		case c.n > r.Left():
+			s.answer(c, result{err: &ExhaustedError{Name: s.name, Max: r.Max, Asked: int64(c.n), Left: int64(r.Left())}})
 		}
 		return true
 	})
@@ -173,8 +177,8 @@ func (s *Sequence) begin() {
 	}
 }
 
-// refill refills until no call waits, and no segment is due. It does not keep the turn while
-// it pauses, or Poll and Restored would wait as long as calls come and the store is away.
+// refill refills until no call waits, and no segment is due. It leaves the turn after each
+// refill, or Poll, Restored and Close would wait as long as calls come.
 func (s *Sequence) refill() {
 	for again := true; again; {
 		s.pause()

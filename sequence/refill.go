@@ -208,6 +208,10 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 		if len(s.pending) >= segment.MaxPending {
 			s.pending = s.pending[1:]
 		}
+		if d.Kind == segment.GiveBack {
+			// If it has landed, other processes may be granted these indexes.
+			s.seen.Top = min(s.seen.Top, d.Range.From)
+		}
 		s.pending = append(s.pending[:len(s.pending):len(s.pending)], segment.Pending{Name: d.Record.Write, Range: d.Range, Upto: s.upto})
 		switch {
 		case errors.Is(err, stores.ErrConflict):
@@ -236,13 +240,14 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 // takeTurns notes a write that began at an elapsed time.
 func (s *Sequence) takeTurns(began time.Duration, err error) {
 	elapsed := s.config.elapsed()
+	took := max(elapsed-began, 0) // a clock may go back
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.turns.wrote(elapsed, elapsed-began)
+		s.turns.wrote(elapsed, took)
 	case errors.Is(err, stores.ErrConflict):
-		s.turns.conflict(elapsed, elapsed-began)
+		s.turns.conflict(elapsed, took)
 	}
 }
 
@@ -276,7 +281,9 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 			s.rate.next(now, s.issued(), 0, *s.shown)
 		}
 	default:
-		s.counters.granted.Add(n)
+		if !s.closing { // else the window does not take it
+			s.counters.granted.Add(n)
+		}
 		s.rate.step = min(n, uint64(s.shown.MaxStep))
 		if last := len(s.owned) - 1; last >= 0 && s.owned[last].To == r.From {
 			s.owned[last].To = r.To
@@ -299,7 +306,7 @@ func (s *Sequence) revoke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.window.Revoke()
-	if !s.closed { // Close counts them as lost
+	if !s.closing { // Close counts them as lost
 		s.owned = nil
 	}
 }

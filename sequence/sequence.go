@@ -239,10 +239,11 @@ func (s *Sequence) Err() error {
 // never waits for the store.
 func (s *Sequence) Stats() Stats {
 	s.mu.Lock()
-	r, rate, step := *s.shown, s.rate.now(s.config.elapsed(), s.issued()), s.rate.step
+	issued := s.issued()
+	r, rate, step := *s.shown, s.rate.now(s.config.elapsed(), issued), s.rate.step
 	s.mu.Unlock()
 	stats := Stats{
-		Issued:    s.issued(),
+		Issued:    issued,
 		Refills:   s.counters.refills.Load(),
 		Waited:    time.Duration(s.counters.waited.Load()),
 		Conflicts: s.counters.conflicts.Load(),
@@ -264,9 +265,9 @@ func (s *Sequence) Stats() Stats {
 	return stats
 }
 
-// issued is how many numbers were handed out.
+// issued is how many numbers were handed out. The caller holds mu.
 func (s *Sequence) issued() uint64 {
-	if s.ordered || s.settled.Load() {
+	if s.ordered {
 		return s.counters.issued.Load()
 	}
 	granted := s.counters.granted.Load()

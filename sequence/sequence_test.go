@@ -226,7 +226,7 @@ func TestLargestNumbers(t *testing.T) {
 		_, err = s.NextN(t.Context(), math.MaxInt64)
 		var option *sequence.OptionError
 		assert.ErrorAs(t, err, &option)
-		_, err = s.NextN(t.Context(), 1<<62)
+		_, err = s.NextN(t.Context(), 1<<62-1)
 		assert.ErrorAs(t, err, &exhausted)
 	})
 }

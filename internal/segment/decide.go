@@ -173,7 +173,8 @@ func (s State) grant(c Cell) Decision {
 }
 
 // giveBack gives back the unused indexes at the end of the owned ranges. It writes without
-// any as well if a write is in flight, which can then no longer land and lose its indexes.
+// any as well if a write is in flight, which can then no longer land and lose its indexes. If
+// another process has written since, it can no longer land anyway.
 func (s State) giveBack(c Cell) Decision {
 	r := c.Record
 	low := r.Next
@@ -183,7 +184,7 @@ func (s State) giveBack(c Cell) Decision {
 			break
 		}
 	}
-	if low == r.Next && len(s.Pending) == 0 {
+	if low == r.Next && (len(s.Pending) == 0 || r.Write != s.Seen.Write) {
 		return Decision{Kind: Nothing}
 	}
 	back := Range{low, r.Next}

@@ -69,8 +69,8 @@ func (r Record) Encode() []byte {
 	return protocol.EncodeJSON(r)
 }
 
-// maxIndex bounds the indexes of a record that was read.
-const maxIndex = 1 << 62
+// maxIndex is how many indexes there are at most, as many as a window can hand out.
+const maxIndex = 1<<62 - 1
 
 // Decode reads the value of a cell. The error wraps [stores.ErrDamaged]: also for numbers
 // that this package never writes, as when a cell was edited by hand.
