@@ -3,7 +3,10 @@ package sequence
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
+	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -11,41 +14,292 @@ import (
 type Info struct {
 	Name       string
 	Definition Definition // complete
-	Next       int64      // the number that the next grant begins with
+	Next       int64      // the number that the next grant begins with, or 0 if none is left
 	Last       int64      // the highest number granted so far; one stride below the first if there is none
 	Left       int64      // numbers from Next to the maximum
 	Writes     uint64     // how often the sequence was written
-	WentBack   bool       // the store lost writes: no numbers are granted until [Set] raises Next
+	WentBack   bool       // the store lost writes: no number is granted until [Set] raises Next
 }
 
-var errTodo = errors.New("not yet")
-
-// Create creates a sequence. It does nothing if the sequence exists with the same
-// definition; with another one the error is a [*DefinitionError].
-func Create(ctx context.Context, store stores.Store, name string, d Definition) error { return errTodo }
+// Create creates a sequence. It does nothing if the sequence exists with the same definition,
+// as it was created or as it is now; with another one the error is a [*DefinitionError]. A
+// sequence that was deleted can be created anew, also with another definition.
+//
+// Create, Inspect, List, Set and Delete return soon after ctx ends, and bound each operation
+// of the store by [DefaultTimeout]. Their errors are an [*OptionError] if an argument is out
+// of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell that cannot be read.
+// They are safe for use by several goroutines at once.
+func Create(ctx context.Context, store stores.Store, name string, d Definition) error {
+	a, err := newAdmin(ctx, store, name)
+	if err == nil {
+		_, err = a.create(ctx, d)
+	}
+	return err
+}
 
 // Inspect returns the state of a sequence. The error wraps [ErrNotFound] if there is none.
 func Inspect(ctx context.Context, store stores.Store, name string) (Info, error) {
-	return Info{}, errTodo
+	a, err := newAdmin(ctx, store, name)
+	if err != nil {
+		return Info{}, err
+	}
+	cell, err := a.find(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	return infoOf(name, cell.Record), nil
 }
 
-// List returns the state of all sequences of the store, in the order of their names. If
-// cells are damaged, the error wraps [stores.ErrDamaged], and comes with the others.
-func List(ctx context.Context, store stores.Store) ([]Info, error) { return nil, errTodo }
+// List returns the state of all sequences of the store, in the order of their names. It may
+// be out of date, as [stores.Store] says. If cells are damaged, the error wraps
+// [stores.ErrDamaged], and comes with the others.
+func List(ctx context.Context, store stores.Store) ([]Info, error) {
+	if err := checkArguments(ctx, store, "any"); err != nil {
+		return nil, err
+	}
+	const page = 1000
+	var infos []Info
+	var damaged []error
+	for from := segment.Prefix; ; {
+		cells, err := listCells(ctx, store, from, segment.After, page)
+		if errors.Is(err, stores.ErrDamaged) {
+			damaged = append(damaged, err)
+		} else if err != nil {
+			return infos, err
+		}
+		for _, cell := range cells {
+			name, _ := segment.NameOf(cell.Key)
+			c, bad := decode(name, cell)
+			switch {
+			case bad != nil:
+				damaged = append(damaged, bad)
+			case !c.Record.Deleted:
+				infos = append(infos, infoOf(name, c.Record))
+			}
+		}
+		if len(cells) == 0 || err == nil && len(cells) < page {
+			return infos, stores.JoinDamaged(damaged)
+		}
+		from = cells[len(cells)-1].Key + "\x00"
+	}
+}
 
 // Change says what [Set] changes. A field that is 0 stays as it is.
 type Change struct {
-	Next             int64 // the number that the next grant begins with, or the next of the series above it; never lowered
-	Max              int64 // the last number; math.MaxInt64 for none
+	// Next is the number that the next grant begins with, or the next one of the series if it
+	// is not of the series. It is never lowered. After the store went back, Next is above all
+	// numbers that were granted before, and makes the sequence usable again.
+	Next int64
+	// Max is the last number that may be issued, math.MaxInt64 for none. It is not below a
+	// number that is granted already.
+	Max int64
+	// MinStep and MaxStep are those of [Definition].
 	MinStep, MaxStep int64
 }
 
 // Set changes a sequence while processes use it, and returns its state before and after.
+// Each process sees the change at its next refill, and goes on with the numbers that it has
+// reserved until then. The error wraps [ErrLowered] if the change would grant a number twice,
+// and [ErrNotFound] if there is no such sequence; then nothing is changed.
 func Set(ctx context.Context, store stores.Store, name string, change Change) (before, after Info, err error) {
-	return Info{}, Info{}, errTodo
+	a, err := newAdmin(ctx, store, name)
+	if err == nil && change == (Change{}) {
+		err = &OptionError{"change", errors.New("nothing is to be changed: give at least one field")}
+	}
+	if err != nil {
+		return Info{}, Info{}, err
+	}
+	was, is, err := a.change(ctx, func(r segment.Record) (segment.Record, error) { return changed(name, r, change) })
+	if err != nil {
+		return Info{}, Info{}, err
+	}
+	return infoOf(name, was), infoOf(name, is), nil
 }
 
-// Delete deletes a sequence, and returns its last state.
+// Delete deletes a sequence, and returns its last state. Processes that use it stop at their
+// next refill, with an error that wraps [ErrDeleted]. The store keeps a small cell. The error
+// wraps [ErrNotFound] if there is no such sequence.
 func Delete(ctx context.Context, store stores.Store, name string) (Info, error) {
-	return Info{}, errTodo
+	a, err := newAdmin(ctx, store, name)
+	if err != nil {
+		return Info{}, err
+	}
+	was, _, err := a.change(ctx, func(r segment.Record) (segment.Record, error) {
+		r.Deleted = true
+		return r, nil
+	})
+	if err != nil {
+		return Info{}, err
+	}
+	return infoOf(name, was), nil
+}
+
+// admin works on the cell of one sequence, without a Sequence.
+type admin struct {
+	store   stores.Store
+	name    string
+	timeout time.Duration
+}
+
+func newAdmin(ctx context.Context, store stores.Store, name string) (admin, error) {
+	return admin{store, name, DefaultTimeout}, checkArguments(ctx, store, name)
+}
+
+// find reads the cell of a sequence that exists.
+func (a admin) find(ctx context.Context) (segment.Cell, error) {
+	cell, err := readCell(ctx, a.store, a.name, a.timeout)
+	if err == nil && (cell.Version == 0 || cell.Record.Deleted) {
+		err = a.notFound()
+	}
+	return cell, err
+}
+
+func (a admin) notFound() error {
+	return fmt.Errorf("sequence %q: %w in this store: create it, or check the store and the namespace", a.name, ErrNotFound)
+}
+
+func (a admin) create(ctx context.Context, d Definition) (segment.Cell, error) {
+	d = d.complete()
+	if err := d.check(); err != nil {
+		return segment.Cell{}, &OptionError{"definition", err}
+	}
+	id := randomName()
+	var unknown error
+	for range roundsInARow {
+		cell, err := readCell(ctx, a.store, a.name, a.timeout)
+		if err != nil {
+			return cell, err
+		}
+		if cell.Version != 0 && !cell.Record.Deleted {
+			if theirs := definitionOf(cell.Record); cell.Record.ID != id && !same(d, theirs, cell.Record.Created) {
+				return cell, &DefinitionError{Name: a.name, Ours: d, Theirs: theirs}
+			}
+			return cell, nil
+		}
+		if unknown != nil {
+			return cell, unknown // the write has not landed so far
+		}
+		r := segment.Record{
+			ID: id, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
+			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep},
+			Writes: cell.Record.Writes + 1, Write: randomName(),
+		}
+		version, err := swapCell(ctx, a.store, a.name, a.timeout, cell.Version, r)
+		switch {
+		case err == nil:
+			return segment.Cell{Version: version, Record: r}, nil
+		case !errors.Is(err, stores.ErrConflict):
+			unknown = err
+		}
+	}
+	return segment.Cell{}, a.busy()
+}
+
+// change changes the cell of a sequence that exists.
+func (a admin) change(ctx context.Context, change func(segment.Record) (segment.Record, error)) (was, is segment.Record, err error) {
+	var unknown error
+	for range roundsInARow {
+		cell, err := readCell(ctx, a.store, a.name, a.timeout)
+		switch {
+		case err != nil && unknown == nil:
+			return was, is, err
+		case err == nil && is.Write != "" && cell.Record.Write == is.Write:
+			return was, is, nil // the write has landed
+		case unknown != nil: // it has not landed so far, or that is unknown
+			return was, is, unknown
+		case cell.Version == 0 || cell.Record.Deleted:
+			return was, is, a.notFound()
+		}
+		was = cell.Record
+		if is, err = change(was); err != nil {
+			return was, is, err
+		}
+		is.From, is.Most = is.Next, max(is.Most, is.Next)
+		is.Writes, is.Write = was.Writes+1, randomName()
+		_, err = swapCell(ctx, a.store, a.name, a.timeout, cell.Version, is)
+		switch {
+		case err == nil:
+			return was, is, nil
+		case !errors.Is(err, stores.ErrConflict):
+			unknown = err
+		}
+	}
+	return was, is, a.busy()
+}
+
+func (a admin) busy() error {
+	return &wrapped{
+		text: fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: try again", a.name, roundsInARow),
+		errs: []error{ErrStore, stores.ErrConflict},
+	}
+}
+
+// changed applies a change to a record.
+func changed(name string, r segment.Record, c Change) (segment.Record, error) {
+	refuse := func(field string, format string, args ...any) (segment.Record, error) {
+		return r, &OptionError{field, fmt.Errorf(format, args...)}
+	}
+	lowered := func(format string, args ...any) (segment.Record, error) {
+		return r, fmt.Errorf("sequence %q: %w: %s", name, ErrLowered, fmt.Sprintf(format, args...))
+	}
+	d := definitionOf(r)
+	if c.Max != 0 {
+		d.Max = c.Max
+	}
+	if c.MinStep != 0 {
+		d.MinStep = c.MinStep
+	}
+	if c.MaxStep != 0 {
+		d.MaxStep = c.MaxStep
+	}
+	if err := d.check(); err != nil {
+		return refuse("change", "%w", err)
+	}
+	if d.Max < r.Last() {
+		return lowered("the maximum %d is below %d, which is granted already", d.Max, r.Last())
+	}
+	r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
+	if c.Next == 0 {
+		return r, nil
+	}
+	if c.Next < 0 || c.Next > r.Max {
+		return refuse("Next", "%d: want a number up to the maximum %d", c.Next, r.Max)
+	}
+	least := r.Next
+	if r.Lost {
+		least = r.Most
+	}
+	if c.Next < d.First() {
+		return lowered("%d is below the first number %d", c.Next, d.First())
+	}
+	index := (uint64(c.Next-d.First()) + uint64(r.Stride-1)) / uint64(r.Stride)
+	switch {
+	case index < least:
+		return lowered("%d is below %d, and all numbers below that may be granted already", c.Next, r.Number(least))
+	case index >= r.Indexes():
+		return refuse("Next", "%d: no number of the series is left from there to the maximum %d", c.Next, r.Max)
+	}
+	r.Next, r.Lost = index, false
+	return r, nil
+}
+
+// same reports whether a sequence that was created with the max and steps of created, and
+// has the definition theirs now, is the one of d.
+func same(d, theirs Definition, created [3]int64) bool {
+	original := theirs
+	original.Max, original.MinStep, original.MaxStep = created[0], created[1], created[2]
+	return d == theirs || d == original
+}
+
+func definitionOf(r segment.Record) Definition {
+	mode, _ := ParseMode(r.Mode) // decode has checked it
+	return Definition{Mode: mode, Start: r.Start, Stride: Every(r.Stride, r.Offset), Max: r.Max, MinStep: r.MinStep, MaxStep: r.MaxStep}
+}
+
+func infoOf(name string, r segment.Record) Info {
+	info := Info{Name: name, Definition: definitionOf(r), Last: r.Last(), Left: int64(r.Left()), Writes: r.Writes, WentBack: r.Lost}
+	if info.Left > 0 {
+		info.Next = r.Number(r.Next)
+	}
+	return info
 }

@@ -2,46 +2,279 @@ package sequence
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
+	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
 )
 
-// Sequence issues the numbers of one sequence.
+// Sequence issues the numbers of one sequence. Make one with [Open] and share it: its methods
+// are safe for use by any number of goroutines, and one is enough for a process. Any number
+// of them may share a store. It has no goroutine while no number is needed. The zero Sequence
+// is not usable.
+//
+// A number that was returned is never issued again, by any process. A call that fails, or
+// whose answer the caller loses, may have used up numbers: every call can be repeated.
 type Sequence struct {
+	// Set by Open and not written again.
+	window  *window.Window // hands out the indexes; always empty in ordered mode
+	first   int64          // the number of index 0
+	stride  int64
+	config  *config
+	store   stores.Store
+	name    string
+	ordered bool
+	random  func() string // draws names of writes
+	decide  func(segment.State, segment.Cell) segment.Decision
+	done    chan struct{} // closed by the first Close
+
+	counters counters
+
+	// busy is true while a goroutine refills: it is set under mu, by the goroutine's
+	// starter. A call that needs no number of a refill looks at it without mu.
+	busy atomic.Bool
+	// retry is the elapsed time before which a refill that no call waits for is not begun.
+	retry atomic.Int64
+
+	// settled is set, once, when Close has given the rest back, or could not.
+	settled atomic.Bool
+
+	mu       sync.Mutex // guards the fields from here to the next group
+	ring     call       // its next is the first call that waits, its prev the last
+	arrived  uint64     // calls that ever waited
+	failure  failure    // the last, if no refill has succeeded since
+	closing  bool       // set by the first Close, before the window is sealed, and never reset
+	restored bool       // nothing is granted until the owner of the turn has called forget
+	shown    segment.Record
+	rate     rate
+
+	// turn has capacity 1. The goroutine that put a value in has the turn: it works on the
+	// cell, and it alone uses the fields below.
+	turn chan struct{}
+
+	closed  bool // the rest was given back, or could not be
+	cell    segment.Cell
+	doubt   bool            // the cell must be read before it is written
+	owned   []segment.Range // granted and not used up, in ascending order; no two adjoin
+	seen    segment.Seen
+	pending []segment.Pending
+	base    uint64 // the version that they are conditional on
+	upto    uint64 // the last call that the present round serves in ordered mode
 }
 
-// Open opens a sequence that exists, or, with [WithDefinition], creates it.
+// counters only grow.
+type counters struct {
+	granted, issued, lost, refills, waited, conflicts, failures, starved, wentBack atomic.Uint64
+	largest                                                                        atomic.Uint64 // batch
+}
+
+// failure is why there is no number.
+type failure struct {
+	err   error
+	n     uint64        // calls for n numbers or more fail with it, if it is final
+	final bool          // a retry at once does not help
+	until time.Duration // elapsed time of the next try
+	count int           // failures in a row
+	since time.Time
+	kind  stores.Kind
+}
+
+// Open opens a sequence that exists, or, with [WithDefinition], creates it. It reads the
+// sequence once, and reserves nothing before the first number is asked for. It returns soon
+// after ctx ends; without a deadline, the timeout of [WithTimeout] bounds each operation of
+// the store. The Sequence does not close the store.
+//
+// The error is an [*OptionError] if an argument or option is out of range or nil, and a
+// [*DefinitionError] if the sequence exists with another definition than that of
+// WithDefinition. Else it wraps
+//
+//   - [ErrNotFound]: there is no such sequence, and no WithDefinition,
+//   - [stores.ErrWentBack]: the store lost writes, and nothing is granted until [Set],
+//   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
+//   - [ErrStore]: the store failed.
 func Open(ctx context.Context, store stores.Store, name string, options ...Option) (*Sequence, error) {
-	return nil, errTodo
+	if err := checkArguments(ctx, store, name); err != nil {
+		return nil, err
+	}
+	c, err := configure(options)
+	if err != nil {
+		return nil, err
+	}
+	a := admin{store: store, name: name, timeout: c.timeout}
+	var cell segment.Cell
+	if c.definition != nil {
+		cell, err = a.create(ctx, *c.definition)
+	} else {
+		cell, err = a.find(ctx)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case cell.Record.Lost:
+		return nil, lostError(name, cell.Record)
+	}
+	r := cell.Record
+	s := &Sequence{
+		window: window.NewCounted(window.MaxNumbers), first: r.Start + r.Offset, stride: r.Stride,
+		config: c, store: store, name: name, ordered: r.Mode == Ordered.String(), random: randomName, decide: segment.Decide,
+		done: make(chan struct{}), turn: make(chan struct{}, 1),
+		cell: cell, seen: segment.Seen{Record: r}, base: cell.Version, shown: r,
+	}
+	s.ring.next, s.ring.prev = &s.ring, &s.ring
+	s.rate.at = c.elapsed()
+	return s, nil
 }
 
-// Next returns the next number.
-func (s *Sequence) Next(ctx context.Context) (int64, error) { return 0, errTodo }
+// randomName draws the name of a write. A copy of this process's memory draws another one,
+// since the random bytes come from the operating system.
+func randomName() string {
+	var b [12]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Next returns the next number. In segmented mode it mostly takes a number that is reserved
+// already, and does not look at ctx. Else it waits for the store until ctx ends, or, if ctx
+// has no deadline, for the timeout of [WithTimeout].
+//
+// The error is an [*ExhaustedError] when the sequence is at its maximum. Else it wraps
+//
+//   - the error of ctx if it ended, or [ErrTimeout], and the last error of the store,
+//   - [stores.ErrWentBack]: the store lost writes, and numbers may have been issued twice;
+//     nothing is granted until [Set],
+//   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
+//   - [ErrStore] with an error of the kind [stores.Refused]: a retry does not help,
+//   - [ErrDeleted] or [ErrClosed].
+func (s *Sequence) Next(ctx context.Context) (int64, error) {
+	if index, ok := s.window.Span().Count(1); ok {
+		return s.first + int64(index)*s.stride, nil
+	}
+	return s.next(ctx, 1)
+}
 
 // NextN takes n numbers in a row, and returns the first. The others follow it, each one
-// stride above the one before.
-func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) { return 0, errTodo }
+// stride above the one before. n is 1 or more; if that many are not left up to the maximum,
+// the error is an [*ExhaustedError], and nothing is taken. When fewer than n reserved numbers
+// are in a row, these are given up, which [Stats] counts. Else it is as [Sequence.Next].
+func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) {
+	if n < 1 || n > window.MaxNumbers {
+		return 0, &OptionError{"n", fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
+	}
+	if uint64(n) > s.counters.largest.Load() {
+		s.raiseLargest(uint64(n))
+	}
+	if index, ok := s.window.Span().Count(uint64(n)); ok {
+		return s.first + int64(index)*s.stride, nil
+	}
+	return s.next(ctx, uint64(n))
+}
+
+func (s *Sequence) raiseLargest(n uint64) {
+	for old := s.counters.largest.Load(); old < n && !s.counters.largest.CompareAndSwap(old, n); old = s.counters.largest.Load() {
+	}
+}
+
+// next is NextN when Span.Count has failed.
+func (s *Sequence) next(ctx context.Context, n uint64) (int64, error) {
+	if ctx == nil {
+		return 0, &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", errNil)}
+	}
+	if !s.ordered {
+		if index, more, ok := s.window.Count(n); ok {
+			if more {
+				s.ask()
+			}
+			return s.number(index), nil
+		}
+	}
+	index, err := s.wait(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	return s.number(index), nil
+}
+
+func (s *Sequence) number(index uint64) int64 { return s.first + int64(index)*s.stride }
 
 // Name returns the name of the sequence.
-func (s *Sequence) Name() string { return "" }
+func (s *Sequence) Name() string { return s.name }
 
-// Definition returns the definition as of the last time that this process read it.
-func (s *Sequence) Definition() Definition { return Definition{} }
+// Definition returns the definition, complete, as this process has read it last: its step
+// and maximum may have changed since.
+func (s *Sequence) Definition() Definition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return definitionOf(s.shown)
+}
 
-// Stats returns the counts so far.
-func (s *Sequence) Stats() Stats { return Stats{} }
+// Err returns why the last refill failed, or nil if none has failed since the last one that
+// succeeded. Numbers that are reserved can still be taken, unless the store went back. It
+// never waits for the store.
+func (s *Sequence) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return ErrClosed
+	}
+	return s.failure.err
+}
 
-// Err returns why the last refill failed, or nil.
-func (s *Sequence) Err() error { return errTodo }
+// Stats returns the counts so far. They are read one after the other, not at one instant. It
+// never waits for the store.
+func (s *Sequence) Stats() Stats {
+	s.mu.Lock()
+	r, rate, step := s.shown, s.rate.now(s.config.elapsed(), s.issued()), s.rate.step
+	s.mu.Unlock()
+	stats := Stats{
+		Issued:    s.issued(),
+		Refills:   s.counters.refills.Load(),
+		Waited:    time.Duration(s.counters.waited.Load()),
+		Conflicts: s.counters.conflicts.Load(),
+		Failures:  s.counters.failures.Load(),
+		Starved:   s.counters.starved.Load(),
+		Lost:      s.counters.lost.Load() + s.window.Lost(),
+		WentBack:  s.counters.wentBack.Load(),
+		Rate:      rate,
+		Last:      r.Last(),
+		Left:      int64(r.Left()),
+	}
+	if !s.ordered {
+		stats.Step = int64(clamp(step, r))
+		if !s.settled.Load() {
+			stats.Reserved = int64(s.window.Rest())
+		}
+		stats.GapBound = 2*r.MaxStep + int64(min(s.counters.largest.Load(), window.MaxNumbers/2))
+	}
+	return stats
+}
 
-// Poll fetches the next segment if it is due.
-func (s *Sequence) Poll(ctx context.Context) error { return errTodo }
+// issued is how many numbers were handed out.
+func (s *Sequence) issued() uint64 {
+	if s.ordered || s.settled.Load() {
+		return s.counters.issued.Load()
+	}
+	granted := s.counters.granted.Load()
+	return granted - min(granted, s.window.Rest()+s.window.Lost())
+}
 
-// Restored tells the Sequence that the memory of this process was restored or cloned.
-func (s *Sequence) Restored(ctx context.Context) error { return errTodo }
-
-// Close gives the unused numbers back.
-func (s *Sequence) Close() error { return errTodo }
-
-// CloseContext is Close, but returns soon after ctx ends.
-func (s *Sequence) CloseContext(ctx context.Context) error { return errTodo }
+// ended returns an error that wraps those of ctx, and the last one of the store.
+func (s *Sequence) ended(ctx context.Context, last error) error {
+	err := ctx.Err()
+	if err == nil {
+		err = fmt.Errorf("%w: the store had %s", ErrTimeout, s.config.timeout)
+	} else if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	if last == nil {
+		return fmt.Errorf("sequence %q: no number: %w", s.name, err)
+	}
+	return fmt.Errorf("sequence %q: no number: %w: %w", s.name, err, last)
+}

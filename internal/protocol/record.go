@@ -65,16 +65,17 @@ type LayoutRecord struct {
 // Encode returns the value of a cell.
 func (r Record) Encode() []byte {
 	r.Format = Format
-	return encode(r)
+	return EncodeJSON(r)
 }
 
 // Encode returns the value of the cell.
 func (r LayoutRecord) Encode() []byte {
 	r.Format = Format
-	return encode(r)
+	return EncodeJSON(r)
 }
 
-func encode(r any) []byte {
+// EncodeJSON returns the value of a cell.
+func EncodeJSON(r any) []byte {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil // never: strings and numbers always encode
@@ -88,14 +89,14 @@ const maxWindow = 1 << 40
 // Decode reads the value of a cell of a node number. The error wraps [stores.ErrDamaged].
 func Decode(value []byte) (Record, error) {
 	var r Record
-	if err := decode(value, &r); err != nil {
+	if err := DecodeJSON(value, &r); err != nil {
 		return Record{}, err
 	}
 	switch {
 	case r.Format != Format:
-		return Record{}, damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
+		return Record{}, Damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
 	case r.Write == "" || r.Layout == "":
-		return Record{}, damaged("it has no name of its write, or no layout")
+		return Record{}, Damaged("it has no name of its write, or no layout")
 	}
 	r.Window = min(r.Window, maxWindow)
 	return r, nil
@@ -105,32 +106,34 @@ func Decode(value []byte) (Record, error) {
 // [stores.ErrDamaged].
 func DecodeLayout(value []byte) (LayoutRecord, error) {
 	var r LayoutRecord
-	if err := decode(value, &r); err != nil {
+	if err := DecodeJSON(value, &r); err != nil {
 		return LayoutRecord{}, err
 	}
 	if r.Format != Format {
-		return LayoutRecord{}, damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
+		return LayoutRecord{}, Damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
 	}
 	return r, nil
 }
 
-// decode reads one JSON object, with no unknown field and nothing after it: an older
-// version of the library must not drop fields of a newer one.
-func decode(value []byte, r any) error {
+// DecodeJSON reads one JSON object, with no unknown field and nothing after it: an older
+// version of the library must not drop fields of a newer one. The error wraps
+// [stores.ErrDamaged].
+func DecodeJSON(value []byte, r any) error {
 	if len(value) == 0 {
-		return damaged("it is empty")
+		return Damaged("it is empty")
 	}
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
 	if err := d.Decode(r); err != nil {
-		return damaged("it begins with %.20q and is no JSON object of a cell: %v", value, err)
+		return Damaged("it begins with %.20q and is no JSON object of a cell: %v", value, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return damaged("there is more text after its JSON object")
+		return Damaged("there is more text after its JSON object")
 	}
 	return nil
 }
 
-func damaged(format string, args ...any) error {
+// Damaged returns an error that wraps [stores.ErrDamaged].
+func Damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", stores.ErrDamaged, fmt.Sprintf(format, args...))
 }

@@ -28,6 +28,10 @@ type Span struct {
 	soft, limit word.Uint64
 	next        word.Pointer[Span] // nil until the end of this one; set once
 
+	// queued is the span of a range behind this one, or nil: see Queue. A caller that
+	// finds too few numbers here makes it next.
+	queued word.Pointer[Span]
+
 	// begin is the first value of free, if no slot of the tick before it was taken by
 	// then: in the first span, and where the grant begins above all taken slots. Else it is
 	// no slot.
@@ -138,6 +142,7 @@ func (w *Window) newSpan(r Range, more uint64) *Span {
 	word.Name(&s.soft, "soft")
 	word.Name(&s.limit, "limit")
 	word.Name(&s.next, "next")
+	word.Name(&s.queued, "queued")
 	word.Name(&s.begin, "begin")
 	s.begin.Store(math.MaxUint64)
 	s.limit.Store(w.slot(r.To))
@@ -145,11 +150,15 @@ func (w *Window) newSpan(r Range, more uint64) *Span {
 	return s
 }
 
-// slot is the first slot of tick, or the one after the last of all.
-func (w *Window) slot(tick uint64) uint64 { return min(tick, w.end>>w.bits) << w.bits }
+// slot is the first slot of tick, or the one after the last of all. A counted number is
+// its own slot.
+func (w *Window) slot(tick uint64) uint64 { return min(tick, w.end>>w.unit) << w.unit }
 
-// tickEnd is the first slot, from free on, that begins a tick.
-func (w *Window) tickEnd(free uint64) uint64 { return (free + w.sequence) &^ w.sequence }
+// unitEnd is the first slot, from free on, that begins a tick, or is a counted number.
+func (w *Window) unitEnd(free uint64) uint64 {
+	mask := uint64(1)<<w.unit - 1
+	return (free + mask) &^ mask
+}
 
 // raise raises the soft limit to soft.
 func (s *Span) raise(soft uint64) {
@@ -164,7 +173,7 @@ func (w *Window) succeed(s *Span) {
 	next := s.next.Load()
 	// The first caller opens the word. Until then it is 0, and no slot is taken of the
 	// span, because the window does not have it yet.
-	first := w.tickEnd(free)
+	first := w.unitEnd(free)
 	if next.from > first {
 		first = next.from
 		next.begin.Store(first) // all callers store the same
@@ -175,5 +184,7 @@ func (w *Window) succeed(s *Span) {
 		first |= sealed
 	}
 	next.free.CompareAndSwap(0, first)
-	w.span.CompareAndSwap(s, next)
+	if w.span.CompareAndSwap(s, next) && w.unit == 0 && !next.ended {
+		w.lost.Add(s.rest(free, next))
+	}
 }

@@ -1,17 +1,19 @@
-// Package window holds the grant of a process, a range of ticks, and the one word
-// that hands out its slots. It connects the keeper, which puts ranges
+// Package window holds the grant of a process, a range of ticks or of counted numbers, and
+// the one word that hands out its slots. It connects the keeper, which puts ranges
 // in, and the issuer, which takes slots out: neither calls the other.
 //
 // You need these names:
 //
 //   - [Window.Span] and [Span.Take]: the issuer takes slots. It never waits.
+//   - [Span.Count] and [Window.Count]: the issuer takes counted numbers. It never waits.
 //   - [Window.Front] and [Window.Changed]: why Take failed, and what to wait for.
-//   - [Window.Grant]: the keeper puts a range in.
+//   - [Window.Grant] and [Window.Queue]: the keeper puts a range in.
 //   - [Window.Used] and [Window.More]: the keeper sees how far the issuer has come.
 //   - [Window.Seal]: no slot is taken any more, for good.
 //
-// A slot is tick<<bits | sequence. All of the core's concurrency is in this package:
-// the word, the change from one node number to the next, and sealing.
+// A slot is tick<<bits | sequence. A counted number is a slot as well: all of them lie in
+// tick 0, so that no batch is cut by the end of a tick. All of the core's concurrency is in
+// this package: the word, the change from one range to the next, and sealing.
 package window
 
 import (
@@ -20,8 +22,9 @@ import (
 	"github.com/tickflake/tickflake/internal/word"
 )
 
-// Range is the permission to take slots of a node number in the ticks [From, To).
-// The keeper promises that no other process has the range, now or ever.
+// Range is the permission to take slots of a node number in the ticks [From, To), or the
+// counted numbers [From, To). The keeper promises that no other process has the range, now or
+// ever.
 type Range struct {
 	Node     int64
 	From, To uint64
@@ -33,6 +36,7 @@ type Range struct {
 type Window struct {
 	// Set by New and not written again.
 	bits     uint8  // of the sequence
+	unit     uint8  // a range counts in units of 1<<unit slots: in ticks, or in numbers
 	sequence uint64 // mask of the sequence in a slot
 	end      uint64 // the slot after the last of the time field
 
@@ -44,7 +48,9 @@ type Window struct {
 	// its last look, so that no change falls between the look and the wait.
 	changed word.Pointer[signal]
 	err     word.Pointer[failure]
-	more    chan struct{} // capacity 1
+	more    chan struct{} // capacity 1; nil for counted numbers
+
+	lost word.Uint64 // counted numbers that were given up; only grows
 }
 
 type signal struct{ ch chan struct{} }
@@ -54,14 +60,29 @@ type failure struct{ err error }
 // New returns a window whose slots have bits bits of sequence and lie in ticks below
 // end. Nothing is granted yet.
 func New(bits uint8, end uint64) *Window {
-	w := &Window{
-		bits: bits, sequence: 1<<bits - 1,
+	return newWindow(&Window{
+		bits: bits, unit: bits, sequence: 1<<bits - 1,
 		end:  min(end, (sealed-1)>>bits) << bits, // the slot after the last must not look sealed
 		more: make(chan struct{}, 1),
-	}
+	})
+}
+
+// MaxNumbers is how many counted numbers a window can have, and the most that one call may
+// take.
+const MaxNumbers = 1 << 62
+
+// NewCounted returns a window of counted numbers below end, which is at most [MaxNumbers].
+// Its ranges count in numbers. Its issuer is not asked by More, but by Count. Nothing is
+// granted yet.
+func NewCounted(end uint64) *Window {
+	return newWindow(&Window{bits: 63, sequence: 1<<63 - 1, end: min(end, MaxNumbers)})
+}
+
+func newWindow(w *Window) *Window {
 	word.Name(&w.span, "span")
 	word.Name(&w.changed, "changed")
 	word.Name(&w.err, "err")
+	word.Name(&w.lost, "lost")
 	s := w.newSpan(Range{}, 0)
 	s.begin.Store(0)
 	w.span.Store(s)
@@ -182,9 +203,10 @@ func (w *Window) current() *Span {
 	}
 }
 
-// Used returns the first unused tick: no slot of it, or of a later tick, was taken.
+// Used returns the first unused tick, or number: no slot of it, or of a later one, was
+// taken.
 func (w *Window) Used() uint64 {
-	return w.tickEnd(w.span.Load().free.Load()&^sealed) >> w.bits
+	return w.unitEnd(w.span.Load().free.Load()&^sealed) >> w.unit
 }
 
 // Seal ends the window for good. It returns the value that Used has from then on, and
@@ -197,11 +219,12 @@ func (w *Window) Seal() (end uint64, first bool) {
 		}
 		over := w.newSpan(Range{Node: s.node}, 0)
 		over.limit.Store(s.limit.Load())
+		over.queued.Store(s.queued.Load())
 		over.ended = true
 		if s.next.CompareAndSwap(nil, over) {
 			end := w.current() // carries out the change
 			w.fire()
-			return w.tickEnd(end.free.Load()&^sealed) >> w.bits, true
+			return w.unitEnd(end.free.Load()&^sealed) >> w.unit, true
 		}
 	}
 }

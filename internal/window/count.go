@@ -1,0 +1,103 @@
+package window
+
+// Count takes n counted numbers in a row, from first on, without waiting. It fails when the
+// last of them lies at or beyond the soft limit, and when the span has ended: then the caller
+// goes on with [Window.Count]. n is from 1 to [MaxNumbers].
+func (s *Span) Count(n uint64) (first uint64, ok bool) {
+	for {
+		free := s.free.Load()
+		if free+n > s.soft.Load() { // no sum overflows: free is at most sealed | MaxNumbers
+			return 0, false
+		}
+		if s.free.CompareAndSwap(free, free+n) {
+			return free, true
+		}
+	}
+}
+
+// Count takes n counted numbers in a row, from first on, without waiting. When fewer are left
+// in the present range and the queued one has enough, the rest of the present range is given
+// up. It fails when neither has enough, and when the window is sealed. n is from 1 to
+// [MaxNumbers].
+//
+// more asks for a range: a number at or beyond the soft limit was taken, or the call failed.
+// Unlike Take, Count does not raise the soft limit, so every such call asks until there is a
+// range. So a keeper without a goroutine may fail, and is asked again.
+func (w *Window) Count(n uint64) (first uint64, more, ok bool) {
+	for {
+		s := w.current()
+		if s.ended {
+			return 0, false, false
+		}
+		free := s.free.Load()
+		if free >= sealed {
+			continue // current completes the change
+		}
+		queued := s.queued.Load()
+		if free+n <= s.limit.Load() {
+			if s.free.CompareAndSwap(free, free+n) {
+				return free, queued == nil && free+n > s.soft.Load(), true
+			}
+			continue
+		}
+		if queued == nil || queued.limit.Load()-queued.from < n {
+			return 0, true, false
+		}
+		s.next.CompareAndSwap(nil, queued)
+	}
+}
+
+// Queue puts a range of counted numbers in behind those that are granted. One that begins
+// where the last range ends extends it. Else it becomes the queued range, into which callers
+// move when the present one has too few numbers left. If there is a queued range already, the
+// new one replaces both. Its numbers begin above all that were taken. more is the
+// soft limit. A sealed window takes no range.
+func (w *Window) Queue(r Range, more uint64) {
+	s := w.current()
+	last := s
+	if queued := s.queued.Load(); queued != nil {
+		last = queued // it stays the last range when callers have moved into it
+	}
+	limit := last.limit.Load()
+	switch {
+	case 0 < limit && r.From == limit && !s.ended:
+		last.limit.Store(w.slot(r.To)) // this is its only writer
+		last.raise(min(w.slot(more), w.slot(r.To)))
+	case last == s && !s.ended:
+		s.queued.Store(w.newSpan(r, more))
+	default:
+		w.supersede(w.newSpan(r, more))
+		return
+	}
+	w.fire()
+}
+
+// Short reports whether numbers at or beyond the soft limit were taken, and no range is
+// queued behind them: the next one is due.
+func (w *Window) Short() bool {
+	s := w.current()
+	free := s.free.Load() &^ sealed
+	return !s.ended && s.queued.Load() == nil && s.limit.Load() > 0 && free > s.soft.Load()
+}
+
+// Rest is how many counted numbers are granted and not taken. Of a sealed window, it is how
+// many were not taken.
+func (w *Window) Rest() uint64 {
+	s := w.current()
+	return s.rest(s.free.Load()&^sealed, nil)
+}
+
+// Lost is how many counted numbers were given up: the rests of ranges that were left for
+// another one, or revoked.
+func (w *Window) Lost() uint64 { return w.lost.Load() }
+
+// rest is how many numbers of the span and of the one that is queued behind it, unless that
+// is next, lie above free.
+func (s *Span) rest(free uint64, next *Span) uint64 {
+	limit := s.limit.Load()
+	rest := limit - min(free, limit)
+	if queued := s.queued.Load(); queued != nil && queued != next {
+		rest += queued.limit.Load() - queued.from
+	}
+	return rest
+}

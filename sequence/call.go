@@ -1,0 +1,259 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// call is a call that waits for the store.
+type call struct {
+	prev, next *call // guarded by mu; nil when it is in no queue
+	n          uint64
+	arrival    uint64
+	done       chan result // capacity 1: the queue sends once, when the call leaves it served or failed
+}
+
+type result struct {
+	index uint64
+	err   error
+}
+
+// wait waits in the queue for n indexes in a row.
+func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
+	if ctx.Err() != nil {
+		return 0, s.ended(ctx, nil)
+	}
+	c, err := s.join(n)
+	if err != nil {
+		return 0, err
+	}
+	if s.config.polling {
+		if err := s.Poll(ctx); err != nil && s.quit(c) {
+			return 0, err
+		}
+	}
+	var timeout <-chan time.Time
+	if _, ok := ctx.Deadline(); !ok {
+		timeout = s.config.after(s.config.timeout)
+	}
+	select {
+	case r := <-c.done:
+		return r.index, r.err
+	case <-ctx.Done():
+	case <-timeout:
+	}
+	if s.quit(c) {
+		return 0, s.ended(ctx, s.Err())
+	}
+	r := <-c.done
+	return r.index, r.err
+}
+
+// join puts a call at the end of the queue, and starts a refill if none runs. It fails if
+// the sequence is closed, or if such a call has failed a moment ago for good.
+func (s *Sequence) join(n uint64) (*call, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch f := &s.failure; {
+	case s.closing:
+		return nil, ErrClosed
+	case f.final && n >= f.n && s.config.elapsed() < f.until:
+		return nil, s.failureFor(n)
+	}
+	if !s.ordered {
+		s.counters.starved.Add(1)
+	}
+	s.arrived++
+	c := &call{n: n, arrival: s.arrived, done: make(chan result, 1)}
+	c.prev, c.next = s.ring.prev, &s.ring
+	c.prev.next, c.next.prev = c, c
+	s.begin()
+	return c, nil
+}
+
+// quit takes a call out of the queue, and reports whether it was still in it.
+func (s *Sequence) quit(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.next == nil {
+		return false
+	}
+	s.remove(c)
+	return true
+}
+
+// The caller of the following methods holds mu.
+
+func (s *Sequence) remove(c *call) {
+	c.prev.next, c.next.prev = c.next, c.prev
+	c.prev, c.next = nil, nil
+}
+
+// answer ends a call.
+func (s *Sequence) answer(c *call, r result) {
+	s.remove(c)
+	c.done <- r
+}
+
+// waiting reports whether a call waits.
+func (s *Sequence) waiting() bool { return s.ring.next != &s.ring }
+
+// calls runs yield for each call that waits, in their order, until it returns false. yield
+// may answer its call.
+func (s *Sequence) calls(yield func(c *call) bool) {
+	for c := s.ring.next; c != &s.ring; {
+		next := c.next
+		if !yield(c) {
+			return
+		}
+		c = next
+	}
+}
+
+// failureFor is the last failure for a call for n numbers.
+func (s *Sequence) failureFor(n uint64) error {
+	var exhausted *ExhaustedError
+	if errors.As(s.failure.err, &exhausted) {
+		e := *exhausted
+		e.Asked = int64(n)
+		return &e
+	}
+	return s.failure.err
+}
+
+// serve gives reserved numbers to the calls that wait, in their order.
+func (s *Sequence) serve() {
+	s.calls(func(c *call) bool {
+		index, _, ok := s.window.Count(c.n)
+		if ok {
+			s.answer(c, result{index: index})
+		}
+		return ok
+	})
+}
+
+// serveOrdered gives the indexes of one write to the calls that began before it was sent,
+// in their order. It returns how many are left: those of calls that have ended meanwhile.
+func (s *Sequence) serveOrdered(index, end, upto uint64) (left uint64) {
+	begin := index
+	s.calls(func(c *call) bool {
+		if c.arrival > upto {
+			return false
+		}
+		if c.n <= end-index {
+			s.answer(c, result{index: index})
+			index += c.n
+		}
+		return true
+	})
+	s.counters.issued.Add(index - begin)
+	return end - index
+}
+
+// ask starts a refill that no call waits for, unless one runs, or the last one failed a
+// moment ago.
+func (s *Sequence) ask() {
+	if s.config.polling || s.busy.Load() || int64(s.config.elapsed()) < s.retry.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin()
+}
+
+// begin starts the goroutine that refills, unless it runs. It ends when there is nothing to
+// do, or soon after Close.
+func (s *Sequence) begin() {
+	if !s.config.polling && !s.closing && s.busy.CompareAndSwap(false, true) {
+		go s.refill()
+	}
+}
+
+// refill refills until no call waits, and no segment is due.
+func (s *Sequence) refill() {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	for {
+		s.pause()
+		if err := s.work(context.Background(), false); !s.settle(err) {
+			return
+		}
+	}
+}
+
+// pause waits until a failed refill may be tried again, or the sequence is closed.
+func (s *Sequence) pause() {
+	s.mu.Lock()
+	f := s.failure
+	s.mu.Unlock()
+	if f.err == nil || f.final {
+		return
+	}
+	if d := f.until - s.config.elapsed(); d > 0 {
+		select {
+		case <-s.config.after(d):
+		case <-s.done:
+		}
+	}
+}
+
+// settle notes the outcome of a refill, and reports whether there is more to do. If not, the
+// goroutine ends.
+func (s *Sequence) settle(err error) (again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(err)
+	if s.waiting() {
+		return true
+	}
+	s.busy.Store(false)
+	// A call may have passed the soft limit before it saw that busy is false again.
+	due := err == nil && !s.closing && s.window.Short() && int64(s.config.elapsed()) >= s.retry.Load()
+	return due && s.busy.CompareAndSwap(false, true)
+}
+
+// note notes a failure, or that there is none, fails the calls that it concerns, and logs a
+// change of state once.
+func (s *Sequence) note(err error) {
+	f := &s.failure
+	if err == nil {
+		if f.err != nil && f.count > 0 && f.kind == stores.Passing {
+			s.config.log.Info("sequence: recovered", "sequence", s.name, "after", s.config.clock.Now().Sub(f.since), "failures", f.count)
+		}
+		s.failure = failure{}
+		return
+	}
+	if s.closing { // Close has failed all calls
+		return
+	}
+	var exhausted *ExhaustedError
+	n, kind := uint64(0), stores.KindOf(err)
+	if errors.As(err, &exhausted) {
+		n = uint64(exhausted.Asked)
+	}
+	if f.err == nil || kind != f.kind {
+		if f.err == nil {
+			f.since = s.config.clock.Now()
+		}
+		s.config.log.Warn("sequence: no refill", "sequence", s.name, "reserved", s.window.Rest(), "kind", kind.String(), "err", err)
+	}
+	f.count++
+	pause := time.Second
+	if f.count < 6 && kind == stores.Passing {
+		pause = 20 * time.Millisecond << f.count
+	}
+	f.err, f.kind, f.final, f.n, f.until = err, kind, kind != stores.Passing, n, s.config.elapsed()+pause
+	s.retry.Store(int64(f.until))
+	if !f.final {
+		return
+	}
+	s.calls(func(c *call) bool {
+		if c.n >= n {
+			s.answer(c, result{err: s.failureFor(c.n)})
+		}
+		return true
+	})
+}

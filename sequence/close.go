@@ -1,0 +1,112 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tickflake/tickflake/internal/segment"
+)
+
+// Close ends the sequence: no number is issued any more. Then it gives the reserved numbers
+// back, if no other process has been granted numbers since: after a clean stop the next
+// process continues where this one stopped. It makes at most a few operations of the store,
+// each within the timeout of [WithTimeout], and none if no number is reserved. Calls that
+// wait fail with [ErrClosed]. It does not close the store.
+//
+// The error wraps [ErrNotGivenBack]: the reserved numbers are then never issued, and the
+// Sequence is closed in any case. A second call does nothing and returns nil.
+func (s *Sequence) Close() error { return s.CloseContext(context.Background()) }
+
+// CloseContext is [Sequence.Close], but returns soon after ctx ends, whatever the store does.
+// No number is issued any more in any case. A ctx that is nil counts as
+// [context.Background].
+func (s *Sequence) CloseContext(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	s.mu.Lock()
+	if !s.closing {
+		s.closing = true
+		close(s.done)
+	}
+	s.calls(func(c *call) bool {
+		s.answer(c, result{err: ErrClosed})
+		return true
+	})
+	s.mu.Unlock()
+	s.window.Seal()
+	if err := s.take(ctx); err != nil { // a call of the store hangs
+		return fmt.Errorf("%w: %w", ErrNotGivenBack, err)
+	}
+	defer s.leave()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	defer s.settleRest()
+	if s.unused() == 0 && len(s.pending) == 0 {
+		return nil
+	}
+	if err := s.work(ctx, true); err != nil {
+		rest := s.unused()
+		s.config.log.Warn("sequence: numbers were not given back", "sequence", s.name, "numbers", rest, "err", err)
+		return &wrapped{
+			text: fmt.Sprintf("sequence %q: %v: %d numbers are missing: %s", s.name, ErrNotGivenBack, rest, oneLine(err)),
+			errs: []error{ErrNotGivenBack, err},
+		}
+	}
+	return nil
+}
+
+// unused is how many indexes this process owns and has not used.
+func (s *Sequence) unused() (n uint64) {
+	used := s.window.Used()
+	for _, r := range s.owned {
+		n += r.To - min(max(r.From, used), r.To)
+	}
+	return n
+}
+
+// givenBack notes that a range is no longer ours.
+func (s *Sequence) givenBack(r segment.Range) {
+	for i := range s.owned {
+		s.owned[i].From = min(s.owned[i].From, r.From)
+		s.owned[i].To = min(s.owned[i].To, r.From)
+	}
+	s.counters.granted.Add(r.From - r.To) // less
+}
+
+// settleRest counts the numbers that could not be given back.
+func (s *Sequence) settleRest() {
+	rest := s.unused()
+	if !s.ordered {
+		s.counters.issued.Store(s.counters.granted.Load() - s.window.Lost() - rest)
+		s.counters.lost.Add(rest)
+	}
+	s.settled.Store(true)
+}
+
+// Restored tells the Sequence that the memory of this process was restored or cloned: a
+// virtual machine's snapshot, AWS Lambda SnapStart, CRIU. The original, or another clone, may
+// issue the same reserved numbers. So the Sequence gives them up at once, forgets its writes
+// in flight, and reads the sequence again; the next number is one that no process was granted
+// before. Calls that wait get theirs by a new write.
+//
+// Call it before the first number is taken after the restore. It returns soon after ctx ends;
+// without a deadline, the timeout of [WithTimeout] bounds each operation of the store. After
+// an error of the store, nothing is reserved, and the next call reads the sequence again. A
+// ctx that is nil counts as [context.Background].
+func (s *Sequence) Restored(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.restored = true
+	s.window.Revoke()
+	s.mu.Unlock()
+	return s.Poll(ctx)
+}
