@@ -35,6 +35,12 @@ func (s *Sequence) Poll(ctx context.Context) error {
 
 // take takes the turn.
 func (s *Sequence) take(ctx context.Context) error {
+	if s.await != nil {
+		s.await(func() bool { return len(s.turn) == 0 || ctx.Err() != nil })
+		if ctx.Err() != nil { // or select would choose at random
+			return s.ended(ctx, s.Err())
+		}
+	}
 	select {
 	case s.turn <- struct{}{}:
 		return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -20,6 +19,8 @@ type Store struct {
 	Rewound func(cell int, value []byte)
 	// Text shows a value in the trace.
 	Text func(value []byte) string
+	// Recur has versions begin again when the store goes back, against the contract.
+	Recur bool
 
 	f        *Fleet
 	keys     []string
@@ -267,10 +268,14 @@ func (s *Store) swap(r *request) (stores.Cell, error) {
 		cell.earlier[1], cell.earlier[0] = cell.earlier[0], cell.Cell
 	}
 	s.versions++
-	cell.Cell = stores.Cell{Key: s.keys[r.i], Version: s.versions, Value: r.value}
+	version := s.versions
+	if s.Recur {
+		version = cell.Version + 1
+	}
+	cell.Cell = stores.Cell{Key: s.keys[r.i], Version: version, Value: r.value}
 	s.Landed(r.p, r.i, r.value)
 	if f.Trace != nil {
-		f.Tracef("store: %s has version %d by %s, %s", s.keys[r.i], s.versions, r.p.Name, s.Text(r.value))
+		f.Tracef("store: %s has version %d by %s, %s", s.keys[r.i], version, r.p.Name, s.Text(r.value))
 	}
 	return cell.Cell, nil
 }
@@ -320,12 +325,4 @@ func (r *request) String() string {
 		return "read " + r.s.keys[r.i]
 	}
 	return fmt.Sprintf("swap %s, version %d, %s", r.s.keys[r.i], r.version, r.s.Text(r.value))
-}
-
-// Deadline returns a context that ends after d of true time, for the calls of t. Its end
-// wakes t.
-func (t *Thread) Deadline(d int64) (context.Context, func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.f.At(d, func() { cancel(); t.Wake(0) })
-	return ctx, cancel
 }

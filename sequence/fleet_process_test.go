@@ -1,0 +1,464 @@
+package sequence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/fleettest"
+	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// process is a program that uses all sequences of its site: the real Sequence.
+type process struct {
+	*fleettest.Process
+	f       *fleet
+	site    int
+	threads []*thread
+	opened  []*opened
+	origin  *process // whose memory it has a copy of, or nil
+	issuers int
+	known   map[string]bool // by the name of a write: it knows that it has landed
+
+	closing bool
+	closed  bool
+	clean   bool // all sequences were closed, and the rests are settled
+	cloned  bool
+	last    bool // none is started after it
+}
+
+// opened is a Sequence of a process.
+type opened struct {
+	p   *process
+	s   *sequence.Sequence
+	c   *cell
+	id  string
+	key string
+
+	sent         segment.Record // the last record that was to be written
+	writes, most uint64         // that the process has read, or written
+	noticed      bool           // that the store went back, and has no grant since
+	granted      segment.Range  // of a mutant: the last grant
+
+	issued   int64
+	largest  int64 // batch
+	returned int64 // the largest number, or -1
+	running  int64 // numbers that running calls ask for
+	served   int64 // true time of the last number, or of an error that there is none
+	err      error // the last
+}
+
+func (s *opened) life() *life { return s.c.lives[s.id] }
+
+// thread is one of a process's threads.
+type thread struct {
+	*fleettest.Thread
+	p     *process
+	ready func() bool // what it waits for, or nil
+
+	began         int64 // true time of the present call
+	late          bool  // a Close had returned when it began
+	bereft        bool  // the process had noticed that the store went back
+	floor, latest int64 // returned before it, by the process and by any process; or -1
+}
+
+func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
+	if base.M.ID >= f.count {
+		return &operator{base, f}
+	}
+	p := &process{Process: base, f: f, site: base.M.ID % len(f.sites), known: map[string]bool{}}
+	if n := len(f.all); n > 0 {
+		for _, o := range f.all {
+			if o.M == base.M && o.cloned {
+				p.origin, o.cloned = o, false
+			}
+		}
+	}
+	f.all = append(f.all, p)
+	return p
+}
+
+// Begin starts the first thread.
+func (p *process) Begin() {
+	p.spawn("main", func(t *thread) {
+		if p.origin != nil {
+			p.copy(t)
+		} else if err := p.open(t); err != nil {
+			p.failed(t, err)
+			return
+		}
+		p.spawn("keeper", p.keep)
+		if !p.f.Often(16) {
+			p.issuers = 1 + p.f.Rng.IntN(p.f.issuers)
+		}
+		for i := range p.issuers {
+			p.spawn("issuer "+strconv.Itoa(i), p.issue)
+		}
+	})
+}
+
+func (p *process) spawn(name string, body func(*thread)) *thread {
+	t := &thread{p: p}
+	t.Thread = p.Process.Spawn(name, func(*fleettest.Thread) { body(t) })
+	t.Self = t
+	p.threads = append(p.threads, t)
+	return t
+}
+
+func (f *fleet) current() *thread { return f.Current.Self.(*thread) }
+
+// client is the process's way to the store of its site.
+func (p *process) client() stores.Store {
+	var c stores.Store = client{fleettest.Client{P: p.Process, Store: p.f.sites[p.site].store}, p}
+	if m := p.f.mutant; m != nil && m.store != nil {
+		c = m.store(p, c)
+	}
+	return c
+}
+
+// client notes which writes the process knows to have landed.
+type client struct {
+	fleettest.Client
+	p *process
+}
+
+func (c client) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	now, err := c.Client.Swap(ctx, key, version, value)
+	if err == nil {
+		r := decode(value)
+		c.p.known[r.Write] = true
+		for _, s := range c.p.opened {
+			if s.key == key && s.sent.Write == r.Write {
+				s.reads(r)
+			}
+		}
+	}
+	return now, err
+}
+
+func (s *opened) reads(r segment.Record) { s.writes, s.most = max(s.writes, r.Writes), max(s.most, r.Most) }
+
+func (p *process) options() []sequence.Option {
+	log := slog.DiscardHandler
+	if p.f.Trace != nil {
+		log = traceHandler{p}
+	}
+	return []sequence.Option{
+		sequence.WithPolling(), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(slog.New(log)),
+		sequence.WithTimeout(time.Hour), sequence.WithOutage(time.Duration(p.f.outage)),
+	}
+}
+
+// open opens all sequences of the site, and creates those that are missing.
+func (p *process) open(t *thread) error {
+	f := p.f
+	for i, name := range f.names {
+		ctx, cancel := t.deadline(2 * f.Period)
+		options := p.options()
+		if f.Often(512) {
+			options = append(options, sequence.WithDefinition(f.definition(i, p.site)))
+		}
+		s, err := sequence.Open(ctx, p.client(), name, options...)
+		if errors.Is(err, sequence.ErrNotFound) {
+			err = sequence.Create(ctx, p.client(), name, f.definition(i, p.site))
+			if err == nil {
+				s, err = sequence.Open(ctx, p.client(), name, p.options()...)
+			}
+		}
+		cancel()
+		if err != nil {
+			return err
+		}
+		p.add(i, s)
+	}
+	return nil
+}
+
+func (p *process) add(i int, s *sequence.Sequence) *opened {
+	c := p.f.sites[p.site].cells[i]
+	o := &opened{p: p, s: s, c: c, id: s.ID(), key: segment.Key(c.name), returned: -1}
+	o.reads(s.Cell().Record)
+	rng := rand.New(rand.NewPCG(p.f.Rng.Uint64(), 0))
+	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, o.decides, p.await)
+	p.opened = append(p.opened, o)
+	return o
+}
+
+// copy gives p a copy of another process's memory, and tells it so.
+func (p *process) copy(t *thread) {
+	p.f.clones++
+	for i, o := range p.origin.opened {
+		s := p.add(i, o.s.Clone(p.client(), p.options()...))
+		s.writes, s.most = o.writes, o.most
+	}
+	p.restored(t)
+}
+
+// await lets others run until a call can go on.
+func (p *process) await(ready func() bool) {
+	t := p.f.current()
+	for !ready() && !t.Dead() {
+		t.ready = ready
+		t.Block()
+	}
+	t.ready = nil
+}
+
+// Looks wakes the threads that can go on.
+func (p *process) Looks() {
+	for _, t := range p.threads {
+		if t.ready != nil && t.ready() {
+			t.ready = nil
+			t.Wake(0)
+		}
+	}
+}
+
+// deadline returns a context that ends after d of true time.
+func (t *thread) deadline(d int64) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Ctx = ctx
+	t.p.f.At(d, func() {
+		cancel()
+		if t.Ctx == ctx {
+			t.Wake(0)
+		}
+	})
+	return ctx, func() {
+		t.Ctx = nil
+		cancel()
+	}
+}
+
+// failed ends a process that could not start; another one is started later.
+func (p *process) failed(t *thread, err error) {
+	if p.f.Trace != nil {
+		t.Tracef("cannot start: %v", err)
+	}
+	p.expect(t, err)
+	p.End()
+	p.M.StartLater(p.f.Between(p.f.Period/16, p.f.Period/2))
+}
+
+// expect makes sure that an error is one that can be.
+func (p *process) expect(t *thread, err error) {
+	f := p.f
+	switch {
+	case errors.Is(err, sequence.ErrStore), errors.Is(err, context.Canceled), errors.Is(err, sequence.ErrClosed),
+		errors.Is(err, stores.ErrWentBack) && f.Rewinds > 0,
+		(errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)) && (f.has(recreate) || f.Rewinds > 0),
+		errors.As(err, new(*sequence.DefinitionError)) && (f.has(recreate) || f.has(second_)),
+		errors.As(err, new(*sequence.ExhaustedError)):
+	default:
+		f.Fail("error", "%s %s: %T %v", p.Name, t.Name, err, err)
+	}
+}
+
+func (f *fleet) has(kind fleettest.FaultKind) bool {
+	for _, k := range f.Kinds {
+		if k == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// keep polls the sequences, as the goroutines of a Sequence do by themselves.
+func (p *process) keep(t *thread) {
+	for !p.closing {
+		for _, s := range p.opened {
+			ctx, cancel := t.deadline(p.f.patience)
+			err := s.s.Poll(ctx)
+			cancel()
+			if err != nil {
+				p.expect(t, err)
+			}
+		}
+		t.Sleep(time.Duration(p.f.Between(p.f.Period/256, p.f.Period/16)))
+	}
+}
+
+// issue is the work of a thread that takes numbers.
+func (p *process) issue(t *thread) {
+	f := p.f
+	for round := 0; !f.Over; round++ {
+		if f.Calm {
+			t.Pass(f.Between(1, f.Period/4))
+		} else if round > 0 && !f.Often(f.pBurst) {
+			t.Pass(f.Between(1, f.think))
+		}
+		if f.numbers > f.most && !f.Calm {
+			t.Pass(f.Period)
+		}
+		s := p.opened[f.Rng.IntN(len(p.opened))]
+		n := int64(1)
+		if f.batch > 1 && f.Often(f.pBatch) {
+			n += f.Rng.Int64N(f.batch)
+		}
+		patience := f.patience
+		if f.Calm || f.alone {
+			patience = 4 * f.Period
+		}
+		ctx, cancel := t.deadline(patience)
+		t.begin(s, n)
+		var first int64
+		var err error
+		switch {
+		case n > 1:
+			first, err = s.s.NextN(ctx, n)
+			f.batches++
+		default:
+			first, err = s.s.Next(ctx)
+		}
+		cancel()
+		s.running -= n
+		if err == nil {
+			s.served = f.Now
+			f.issued(t, s, first, n)
+			continue
+		}
+		f.refusals++
+		s.err = err
+		if f.Trace != nil {
+			t.Tracef("fails: %v", err)
+		}
+		p.expect(t, err)
+		switch {
+		case errors.Is(err, sequence.ErrDeleted):
+			p.Shutdown()
+		case errors.As(err, new(*sequence.ExhaustedError)):
+			s.served = f.Now
+		}
+		t.Pass(f.Between(f.Period/64+1, f.Period/8+2)) // as a caller who tries again does
+	}
+}
+
+func (t *thread) begin(s *opened, n int64) {
+	l := s.life()
+	t.began, t.late, t.bereft, t.floor, t.latest = t.p.f.Now, t.p.closed, s.noticed, s.returned, l.latest
+	s.running += n
+}
+
+// Shutdown closes the process in good order.
+func (p *process) Shutdown() {
+	if p.closing || len(p.opened) < len(p.f.names) {
+		return
+	}
+	p.closing = true
+	f := p.f
+	f.shutdowns++
+	p.spawn("closer", func(t *thread) {
+		patience := int64(time.Hour)
+		if !f.Calm && !f.alone && f.Often(256) {
+			patience = f.Between(0, p.Timeout)
+		}
+		clean := true
+		for _, s := range p.opened {
+			ctx, cancel := t.deadline(patience)
+			var err error
+			if f.mutant != nil && f.mutant.close != nil {
+				err = f.mutant.close(s, t, ctx)
+			} else {
+				err = s.s.CloseContext(ctx)
+			}
+			cancel()
+			if f.Trace != nil {
+				t.Tracef("has closed %s: %v; %+v", s.c.name, err, s.s.Stats())
+			}
+			if errors.Is(err, context.Canceled) {
+				clean = false
+			}
+			if err != nil && !errors.Is(err, sequence.ErrNotGivenBack) {
+				f.Fail("close", "%s: %v", p.Name, err)
+			}
+		}
+		p.closed, p.clean = true, clean
+		t.Pass(f.Between(0, f.Period)) // others may still try
+		p.End()
+		if !p.last {
+			p.M.StartLater(f.Between(0, f.Period))
+		}
+	})
+}
+
+// Restored is the work of a process that is told that its memory was restored.
+func (p *process) Restored() {
+	if len(p.opened) == len(p.f.names) && !p.closing {
+		p.f.restores++
+		p.spawn("restored", p.restored)
+	}
+}
+
+func (p *process) restored(t *thread) {
+	for _, s := range p.opened {
+		ctx, cancel := t.deadline(p.f.patience)
+		if err := s.s.Restored(ctx); err != nil {
+			p.expect(t, err)
+		}
+		cancel()
+	}
+}
+
+// decides is the decision of a round. It is a place at which others come first.
+func (s *opened) decides(state segment.State, c segment.Cell) segment.Decision {
+	p, r := s.p, c.Record
+	f := p.f
+	t := f.current()
+	t.Hiccup()
+	var d segment.Decision
+	if f.mutant != nil && f.mutant.decide != nil {
+		d = f.mutant.decide(s, state, c)
+	} else {
+		d = segment.Decide(state, c)
+	}
+	less := c.Version == 0 || r.Writes < s.writes || r.ID == s.id && r.Most < s.most || r.ID != s.id && r.Writes <= s.writes && !r.Lost
+	for _, o := range state.Owned {
+		less = less || r.ID == s.id && r.Next < o.To && d.Kind != segment.GivenBack
+	}
+	if less && d.Kind != segment.Mark && d.Kind != segment.Marked {
+		f.Fail("went back unnoticed", "%s has seen %d writes and the most %d of %s, reads %s, and decides %d", p.Name, s.writes, s.most, s.c.name, text(r), d.Kind)
+	}
+	if !less && r.ID == s.id {
+		s.reads(r)
+	}
+	t.Hiccup()
+	if f.Trace != nil {
+		t.Tracef("decides %d on %s: want %d, need %d, range %v", d.Kind, text(r), state.Want, state.Need, d.Range)
+	}
+	switch d.Kind {
+	case segment.Mark, segment.Marked:
+		s.noticed = true
+	case segment.Adopt:
+		f.adopted++
+		p.known[r.Write] = true
+		s.noticed = false
+	case segment.Grant:
+		s.noticed = false
+	}
+	s.sent = d.Record
+	return d
+}
+
+// traceHandler writes the log of a process to the trace.
+type traceHandler struct{ p *process }
+
+func (h traceHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h traceHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h traceHandler) WithGroup(string) slog.Handler            { return h }
+func (h traceHandler) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	b.WriteString(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		fmt.Fprintf(&b, ", %s", a)
+		return true
+	})
+	h.p.f.Tracef("%s: %s", h.p.Name, b.String())
+	return nil
+}
