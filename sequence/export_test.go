@@ -61,5 +61,6 @@ func (s *Sequence) Clone(store stores.Store, options ...Option) *Sequence {
 		}
 		put(window.Range{From: max(r.From, s.window.Used()), To: r.To}, r.From)
 	}
+	c.counters.granted.Store(c.window.Rest()) // it has issued nothing
 	return c
 }

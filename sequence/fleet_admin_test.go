@@ -191,7 +191,7 @@ func repair(store stores.Store, name string, d sequence.Definition) error {
 	}
 	c := sequence.Change{Max: math.MaxInt64}
 	if info.WentBack {
-		c.Next = info.Last + 1
+		c.Next = max(info.Last+1, 1) // 0 would change nothing
 	}
 	_, _, err = sequence.Set(ctx, store, name, c)
 	return err
