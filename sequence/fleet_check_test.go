@@ -165,7 +165,7 @@ func (f *fleet) issued(t *thread, s *opened, number, n int64) {
 	if number <= t.floor {
 		f.Fail("order", "%s issues %s %d, after %d was returned", p.Name, l.c.name, number, t.floor)
 	}
-	if t.bereft {
+	if t.bereft && s.noticed {
 		f.Fail("issued after it noticed", "%s issues %s %d, and has noticed that the store went back", p.Name, l.c.name, number)
 	}
 	s.returned = max(s.returned, number+(n-1)*r.Stride)

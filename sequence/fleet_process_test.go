@@ -281,7 +281,11 @@ func (p *process) keep(t *thread) {
 				p.expect(t, err)
 			}
 		}
-		t.Sleep(time.Duration(p.f.Between(p.f.Period/256, p.f.Period/16)))
+		often := p.f.Period / 16
+		if p.f.Calm {
+			often = p.f.bound() / 32
+		}
+		t.Sleep(time.Duration(p.f.Between(often/16, often)))
 	}
 }
 
@@ -290,7 +294,7 @@ func (p *process) issue(t *thread) {
 	f := p.f
 	for round := 0; !f.Over; round++ {
 		if f.Calm {
-			t.Pass(f.Between(1, f.Period/4))
+			t.Pass(f.Between(1, f.bound()/8))
 		} else if round > 0 && !f.Often(f.pBurst) {
 			t.Pass(f.Between(1, f.think))
 		}

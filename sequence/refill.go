@@ -187,6 +187,7 @@ func (s *Sequence) carryOut(ctx context.Context, d segment.Decision) (again bool
 		s.givenBack(d.Range)
 		return false, nil
 	case segment.Marked:
+		s.doubt = true // Set may have cleared the mark by the next refill
 		s.revoke()
 		return false, lostError(s.name, s.cell.Record)
 	case segment.Deleted:

@@ -97,6 +97,9 @@ func Decode(value []byte) (Record, error) {
 
 // Indexes is how many indexes the record has up to its maximum.
 func (r Record) Indexes() uint64 {
+	if r.Stride == 0 {
+		return 0 // there is no cell
+	}
 	return min(uint64(r.Max-r.Start-r.Offset)/uint64(r.Stride)+1, maxIndex)
 }
 
