@@ -187,15 +187,16 @@ func (s *Sequence) refill() {
 	}
 }
 
-// pause waits until a failed refill may be tried again, or the sequence is closed.
+// pause waits until a failed refill may be tried again, and until other processes had their
+// turn, or the sequence is closed.
 func (s *Sequence) pause() {
 	s.mu.Lock()
-	f := s.failure
-	s.mu.Unlock()
-	if f.err == nil || f.final {
-		return
+	until := s.turns.until
+	if f := &s.failure; f.err != nil && !f.final {
+		until = max(until, f.until)
 	}
-	if d := f.until - s.config.elapsed(); d > 0 {
+	s.mu.Unlock()
+	if d := until - s.config.elapsed(); d > 0 {
 		select {
 		case <-s.config.after(d):
 		case <-s.done:
@@ -223,7 +224,7 @@ func (s *Sequence) settle(err error) (again bool) {
 func (s *Sequence) note(err error) {
 	f := &s.failure
 	if err == nil {
-		if f.err != nil && f.count > 0 && f.kind == stores.Passing {
+		if f.logged && f.kind == stores.Passing {
 			s.config.log.Info("sequence: recovered", "sequence", s.name, "after", s.config.clock.Now().Sub(f.since), "failures", f.count)
 		}
 		s.failure = failure{}
@@ -233,19 +234,25 @@ func (s *Sequence) note(err error) {
 		return
 	}
 	var exhausted *ExhaustedError
-	n, kind := uint64(0), stores.KindOf(err)
+	n, kind, conflict := uint64(0), stores.KindOf(err), errors.Is(err, stores.ErrConflict)
 	if errors.As(err, &exhausted) {
 		n = uint64(exhausted.Asked)
 	}
-	if f.err == nil || kind != f.kind {
-		if f.err == nil {
-			f.since = s.config.clock.Now()
-		}
+	if f.err == nil {
+		f.since = s.config.clock.Now()
+	}
+	ordinary := conflict || exhausted != nil && exhausted.Left > 0
+	f.logged = f.logged && kind == f.kind
+	if !f.logged && !ordinary && s.lines.take(s.config.elapsed()) {
+		f.logged = true
 		s.config.log.Warn("sequence: no refill", "sequence", s.name, "reserved", s.window.Rest(), "kind", kind.String(), "err", err)
 	}
 	f.count++
 	pause := time.Second
-	if f.count < 6 && kind == stores.Passing {
+	switch {
+	case conflict:
+		pause = 0 // turns says when
+	case f.count < 6 && kind == stores.Passing:
 		pause = 20 * time.Millisecond << f.count
 	}
 	f.err, f.kind, f.final, f.n, f.until = err, kind, kind != stores.Passing, n, s.config.elapsed()+pause
@@ -259,4 +266,23 @@ func (s *Sequence) note(err error) {
 		}
 		return true
 	})
+}
+
+// lines bounds the lines of a sequence's log: 64 at once, and then one per minute. A failure
+// whose line was held back is logged later, while it lasts.
+type lines struct {
+	used  int
+	since time.Duration // elapsed time of the last change of used to less
+}
+
+func (l *lines) take(elapsed time.Duration) bool {
+	const burst = 64
+	if minutes := (elapsed - l.since) / time.Minute; minutes > 0 {
+		l.used, l.since = max(0, l.used-int(min(minutes, burst))), l.since+minutes*time.Minute
+	}
+	if l.used == burst {
+		return false
+	}
+	l.used++
+	return true
 }

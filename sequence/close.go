@@ -44,11 +44,11 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	}
 	s.closed = true
 	defer s.settleRest()
-	if s.unused() == 0 && len(s.pending) == 0 {
+	rest := s.unused()
+	if rest == 0 && len(s.pending) == 0 {
 		return nil
 	}
 	if err := s.work(ctx, true); err != nil {
-		rest := s.unused()
 		s.config.log.Warn("sequence: numbers were not given back", "sequence", s.name, "numbers", rest, "err", err)
 		return &wrapped{
 			text: fmt.Sprintf("sequence %q: %v: %d numbers are missing: %s", s.name, ErrNotGivenBack, rest, oneLine(err)),

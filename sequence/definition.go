@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ type Stride struct{ by, offset int64 }
 func Every(by, offset int64) Stride { return Stride{by, offset} }
 
 // By returns the difference between a number of the series and the next.
-func (s Stride) By() int64 { return max(s.by, 1) }
+func (s Stride) By() int64 { return cmp.Or(s.by, 1) }
 
 // Offset returns how far the first number is from the start.
 func (s Stride) Offset() int64 { return s.offset }

@@ -1,2 +1,64 @@
-// Package sequence issues counted numbers.
+// Package sequence issues counted numbers, such as those of orders and invoices: short, one
+// after the other, and never twice, by any number of processes on one store.
+//
+//	store, err := stores.Open(ctx, "ids") // a directory, or the URL of a server
+//	orders, err := sequence.Open(ctx, store, "orders", sequence.WithDefinition(sequence.Definition{Start: 1}))
+//	defer orders.Close()
+//	number, err := orders.Next(ctx)
+//
+// You need these names:
+//
+//   - [Open] and [Sequence]: open a sequence, and take numbers. [WithOutage] and its
+//     neighbours are the options.
+//   - [Definition], [Segmented] and [Ordered]: which numbers, and how they are given out.
+//   - [Create], [Inspect], [List], [Set] and [Delete]: manage sequences.
+//   - [Sequence.Restored]: for a process whose memory was restored or cloned.
+//   - [ExhaustedError], [ErrNotFound], [stores.ErrWentBack]: the errors; [stores.KindOf] tells
+//     whether a retry helps.
+//
+// # Which mode
+//
+// In segmented mode a process reserves numbers ahead of need, and a call costs as much as a
+// local counter. The numbers of several processes interleave, and a crash loses those that
+// were reserved. In ordered mode each call waits for the store. The numbers are in the order
+// of real time across all processes, and a number is lost only by a crash, or by a call that
+// ends while its write is in flight. Calls that wait at the same time share a write, so the
+// rate grows with the load. One process at a time is fastest; several take turns.
+//
+// Neither mode promises numbers without any gap. That takes a row lock in the caller's own
+// transaction.
+//
+// # How it works
+//
+// A [stores.Store] keeps one small cell per sequence: the next number that is granted to no
+// process. A process raises it by compare-and-swap before it uses the numbers below it. So
+// uniqueness depends only on counting: no clock, timeout or pause can break it. Package
+// internal/segment has the rules, in one function, with the argument for each.
+//
+// In segmented mode the next segment is fetched as soon as a number of the last one is taken:
+// a process holds at most two. A segment has as many numbers as are needed in the outage of
+// [WithOutage] at the present rate, at most twice as many as the one before, and not more than
+// the definition's MaxStep. So a crash loses at most two segments of MaxStep numbers and the
+// largest batch: [Stats] has that bound. Close gives unused numbers back, if no other process
+// has been granted numbers since.
+//
+// # Bounds
+//
+// A Sequence has no goroutine while no number is needed, and at most one else, which has one
+// call of the store at a time. While the store fails, and calls wait, it tries once per
+// second. It remembers at most 64 writes of unknown outcome. At rest it takes less than 2 KiB.
+//
+// # Requirements
+//
+// The store must be linearizable and durable, as [stores.Store] says. If it was restored from
+// a backup, or failed over to a replica that was behind, the first process that has read or
+// owned more than the store has now notices it at its next refill. It gives up its reserved
+// numbers and marks the cell: every process then stops at its next refill with
+// [stores.ErrWentBack], until [Set] raises the next number. Until then, processes without
+// such a proof can repeat the numbers that the store has lost, and no others.
+//
+// The memory of a process must not be copied or rolled back, as by a fork or by restoring a
+// VM's snapshot beside its original, unless the copy calls [Sequence.Restored] before it
+// takes a number. Without that call it repeats the numbers that were reserved in segmented
+// mode, at most two segments, and in either mode those of a write that was in flight.
 package sequence

@@ -22,7 +22,7 @@ var (
 	// Sequence finds that out by itself.
 	ErrStore = errors.New("store failed")
 	// ErrTimeout: a call without a deadline got no number within the timeout of [WithTimeout].
-	ErrTimeout = errors.New("no number in time")
+	ErrTimeout = errors.New("no number within the timeout")
 	// ErrLowered: [Set] would lower the next number, or the maximum below a number that is
 	// granted already.
 	ErrLowered = stores.Refusal("a sequence is never set back")

@@ -49,7 +49,8 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 func WithOutage(d time.Duration) Option { return func(c *config) { c.outage = d } }
 
 // WithLogger sets the logger for changes of the sequence's state: the store fails, answers
-// again, went back. The default is [slog.Default].
+// again, went back. The default is [slog.Default]. A Sequence logs 64 lines at once, and then
+// one per minute.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // WithClock sets the clock by which the rate is measured and pauses are waited for. Only

@@ -202,7 +202,9 @@ func (s *Sequence) carryOut(ctx context.Context, d segment.Decision) (again bool
 // write makes the write of a decision.
 func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, err error) {
 	found := s.cell
+	began := s.config.elapsed()
 	version, err := s.swap(ctx, d.Version, d.Record)
+	s.takeTurns(began, err)
 	if err != nil {
 		// After a conflict as well: a driver may have sent the write twice.
 		s.doubt = true
@@ -227,6 +229,7 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 	case segment.GiveBack:
 		s.givenBack(d.Range)
 	case segment.Mark:
+		s.doubt = true
 		s.counters.wentBack.Add(1)
 		err = s.wentBack(found, d.Record)
 		s.config.log.Error(err.Error(), "sequence", s.name, "kind", stores.KindOf(err).String())
@@ -234,12 +237,28 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 	return false, err
 }
 
+// takeTurns notes a write that began at an elapsed time.
+func (s *Sequence) takeTurns(began time.Duration, err error) {
+	elapsed := s.config.elapsed()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.turns.wrote(elapsed, elapsed-began)
+	case errors.Is(err, stores.ErrConflict):
+		s.turns.conflict(elapsed, elapsed-began)
+	}
+}
+
 // learn notes the cell as it is in the store.
 func (s *Sequence) learn(cell segment.Cell) {
 	s.cell, s.doubt = cell, false
-	s.seen.Record = cell.Record
+	if s.seen.Write == cell.Record.Write {
+		return
+	}
+	s.seen.Record = &cell.Record
 	s.mu.Lock()
-	s.shown = cell.Record
+	s.shown = s.seen.Record
 	s.mu.Unlock()
 }
 
@@ -268,12 +287,16 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 	}
 }
 
-// revoke takes the reserved numbers back: another process may have been granted them.
+// revoke takes the reserved numbers back: another process may have been granted them. The
+// next round reads the cell again.
 func (s *Sequence) revoke() {
+	s.doubt = true
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.window.Revoke()
-	s.owned = nil
+	if !s.closed { // Close counts them as lost
+		s.owned = nil
+	}
 }
 
 // exhausted is the error for the first call that asks for more numbers than are left, or nil

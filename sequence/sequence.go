@@ -52,10 +52,12 @@ type Sequence struct {
 	ring     call       // its next is the first call that waits, its prev the last
 	arrived  uint64     // calls that ever waited
 	failure  failure    // the last, if no refill has succeeded since
-	closing  bool       // set by the first Close, before the window is sealed, and never reset
-	restored bool       // nothing is granted until the owner of the turn has called forget
-	shown    segment.Record
+	lines    lines
+	closing  bool            // set by the first Close, before the window is sealed, and never reset
+	restored bool            // nothing is granted until the owner of the turn has called forget
+	shown    *segment.Record // the last that was read or written; not changed
 	rate     rate
+	turns    turns
 
 	// turn has capacity 1. The goroutine that put a value in has the turn: it works on the
 	// cell, and it alone uses the fields below.
@@ -79,13 +81,14 @@ type counters struct {
 
 // failure is why there is no number.
 type failure struct {
-	err   error
-	n     uint64        // calls for n numbers or more fail with it, if it is final
-	final bool          // a retry at once does not help
-	until time.Duration // elapsed time of the next try
-	count int           // failures in a row
-	since time.Time
-	kind  stores.Kind
+	err    error
+	n      uint64        // calls for n numbers or more fail with it, if it is final
+	final  bool          // a retry at once does not help
+	until  time.Duration // elapsed time of the next try
+	count  int           // failures in a row
+	since  time.Time
+	kind   stores.Kind
+	logged bool
 }
 
 // Open opens a sequence that exists, or, with [WithDefinition], creates it. It reads the
@@ -127,7 +130,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 		window: window.NewCounted(window.MaxNumbers), first: r.Start + r.Offset, stride: r.Stride,
 		config: c, store: store, name: name, ordered: r.Mode == Ordered.String(), random: randomName, decide: segment.Decide,
 		done: make(chan struct{}), turn: make(chan struct{}, 1),
-		cell: cell, seen: segment.Seen{Record: r}, base: cell.Version, shown: r,
+		cell: cell, seen: segment.Seen{Record: &r}, base: cell.Version, shown: &r,
 	}
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
 	s.rate.at = c.elapsed()
@@ -213,7 +216,7 @@ func (s *Sequence) Name() string { return s.name }
 func (s *Sequence) Definition() Definition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return definitionOf(s.shown)
+	return definitionOf(*s.shown)
 }
 
 // Err returns why the last refill failed, or nil if none has failed since the last one that
@@ -232,7 +235,7 @@ func (s *Sequence) Err() error {
 // never waits for the store.
 func (s *Sequence) Stats() Stats {
 	s.mu.Lock()
-	r, rate, step := s.shown, s.rate.now(s.config.elapsed(), s.issued()), s.rate.step
+	r, rate, step := *s.shown, s.rate.now(s.config.elapsed(), s.issued()), s.rate.step
 	s.mu.Unlock()
 	stats := Stats{
 		Issued:    s.issued(),
@@ -266,16 +269,20 @@ func (s *Sequence) issued() uint64 {
 	return granted - min(granted, s.window.Rest()+s.window.Lost())
 }
 
-// ended returns an error that wraps those of ctx, and the last one of the store.
+// ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
+// error of the store, which may be nil.
 func (s *Sequence) ended(ctx context.Context, last error) error {
-	err := ctx.Err()
-	if err == nil {
-		err = fmt.Errorf("%w: the store had %s", ErrTimeout, s.config.timeout)
-	} else if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", err, cause)
+	reason, errs := "", []error{ctx.Err()}
+	if ctx.Err() == nil {
+		reason, errs[0] = fmt.Sprintf("within %s", s.config.timeout), ErrTimeout
+	} else {
+		reason = "before the call's context ended: " + ctx.Err().Error()
+		if cause := context.Cause(ctx); !errors.Is(ctx.Err(), cause) {
+			reason, errs = reason+": "+cause.Error(), append(errs, cause)
+		}
 	}
-	if last == nil {
-		return fmt.Errorf("sequence %q: no number: %w", s.name, err)
+	if last != nil {
+		reason, errs = reason+": "+last.Error(), append(errs, last)
 	}
-	return fmt.Errorf("sequence %q: no number: %w: %w", s.name, err, last)
+	return &wrapped{text: fmt.Sprintf("sequence %q: no number %s", s.name, reason), errs: errs}
 }

@@ -20,8 +20,8 @@ type Range struct{ From, To uint64 }
 
 // Seen is the most that a process has read or owned of a cell.
 type Seen struct {
-	Record        // the last record that it read or wrote
-	Top    uint64 // the end of its last grant, or of the range that it has given back since
+	*Record        // the last record that it read or wrote; not changed
+	Top     uint64 // the end of its last grant
 }
 
 // Pending is a write of unknown outcome.
@@ -165,7 +165,7 @@ func (s State) giveBack(c Cell) Decision {
 // mark says that the store has lost writes. A newcomer in an emptied store finds the mark
 // instead of no sequence.
 func (s State) mark(c Cell) Decision {
-	r := s.Seen.Record
+	r := *s.Seen.Record
 	r.Most = max(r.Most, s.Seen.Top, c.Record.Most)
 	r.Writes = max(r.Writes, c.Record.Writes)
 	r.Next, r.From, r.Lost, r.Deleted = r.Most, r.Most, true, false

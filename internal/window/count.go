@@ -60,12 +60,14 @@ func (w *Window) Queue(r Range, more uint64) {
 	}
 	limit := last.limit.Load()
 	switch {
-	case 0 < limit && r.From == limit && !s.ended:
+	case s.ended:
+		return
+	case 0 < limit && r.From == limit:
 		last.limit.Store(w.slot(r.To)) // this is its only writer
 		last.raise(min(w.slot(more), w.slot(r.To)))
-	case last == s && !s.ended:
+	case last == s && s.free.Load() < limit:
 		s.queued.Store(w.newSpan(r, more))
-	default:
+	default: // no number is left, or two ranges are
 		w.supersede(w.newSpan(r, more))
 		return
 	}

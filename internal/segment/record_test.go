@@ -1,0 +1,84 @@
+package segment
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+func TestEncode(t *testing.T) {
+	want := with(func(r *Record) { r.Created = [3]int64{1, 2, 3}; r.Lost, r.Deleted = true, true })
+	got, err := Decode(want.Encode())
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	longest := Record{ID: strings.Repeat("x", 24), Mode: "segmented", Start: 1 << 62, Stride: 1 << 62, Offset: 1 << 62, Max: 1 << 62,
+		MinStep: 1 << 62, MaxStep: 1 << 62, Created: [3]int64{1 << 62, 1 << 62, 1 << 62}, Next: 1 << 63, From: 1 << 63, Most: 1 << 63,
+		Writes: 1 << 63, Write: strings.Repeat("x", 24), Lost: true, Deleted: true}
+	assert.NoError(t, stores.CheckValue(longest.Encode()))
+}
+
+// TestEdited edits a cell by hand.
+func TestEdited(t *testing.T) {
+	tests := []struct{ from, to, want string }{
+		{`{`, ``, "no JSON object"},
+		{`"format":1`, `"format":2`, "format is 2"},
+		{`"id":"a"`, `"id":""`, "no id"},
+		{`"write":"w4"`, `"write":""`, "no name of its write"},
+		{`"writes":4`, `"writes":0`, "no count"},
+		{`"mode":"segmented"`, `"mode":""`, "no mode"},
+		{`"stride":5`, `"stride":0`, "stride is 0"},
+		{`"offset":0`, `"offset":5`, "stride is 5 with the offset 5"},
+		{`"offset":0`, `"offset":-1`, "offset -1"},
+		{`"start":10`, `"start":-1`, "starts at -1"},
+		{`"max":509`, `"max":9`, "starts at 10, and its maximum is 9"},
+		{`"min_step":10`, `"min_step":0`, "steps are 0 to 20"},
+		{`"max_step":20`, `"max_step":9`, "steps are 10 to 9"},
+		{`"next":40`, `"next":29`, "next index is 29, the last write began at 30"},
+		{`"most":40`, `"most":39`, "next index is 40, the last write began at 30, and the most is 39"},
+		{`"most":40`, `"most":9223372036854775808`, "the most is 9223372036854775808"},
+		{`"next":40`, `"next":-1`, "no JSON object"},
+		{`"next":40`, `"next":40,"extra":1`, "extra"},
+		{`}`, `}}`, "more text"},
+	}
+	text := string(base().Encode())
+	for _, tt := range tests {
+		_, err := Decode([]byte(strings.Replace(text, tt.from, tt.to, 1)))
+		assert.ErrorIs(t, err, stores.ErrDamaged, "%s → %s", tt.from, tt.to)
+		assert.ErrorContains(t, err, tt.want)
+	}
+}
+
+func TestLeft(t *testing.T) {
+	r := base()
+	assert.EqualValues(t, 100, r.Indexes())
+	assert.EqualValues(t, 60, r.Left())
+	assert.EqualValues(t, 505, r.Number(99))
+	assert.EqualValues(t, 205, r.Last())
+	r.Max = 514 // not one of the series
+	assert.EqualValues(t, 101, r.Indexes())
+	r.Max = 515
+	assert.EqualValues(t, 102, r.Indexes())
+	r.Max, r.Next = 300, 90
+	assert.Zero(t, r.Left())
+	r = Record{Stride: 1, Max: 1<<63 - 1}
+	assert.EqualValues(t, uint64(maxIndex), r.Indexes(), "a window has no more")
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(base().Encode())
+	f.Fuzz(func(t *testing.T, value []byte) {
+		r, err := Decode(value)
+		if err != nil {
+			assert.ErrorIs(t, err, stores.ErrDamaged)
+			return
+		}
+		again, err := Decode(r.Encode())
+		assert.NoError(t, err)
+		assert.Equal(t, r, again)
+		assert.LessOrEqual(t, r.Left(), r.Indexes())
+	})
+}

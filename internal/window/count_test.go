@@ -1,0 +1,171 @@
+package window
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// counted returns a window with the numbers of some ranges, whose soft limits are at their
+// beginnings.
+func counted(ranges ...Range) *Window {
+	w := NewCounted(MaxNumbers)
+	for _, r := range ranges {
+		w.Queue(r, r.From)
+	}
+	return w
+}
+
+func TestCount(t *testing.T) {
+	tests := []struct {
+		name   string
+		ranges []Range
+		take   []uint64
+		first  []int64 // -1: it fails
+		more   []bool
+		rest   uint64
+		lost   uint64
+	}{
+		{"nothing is granted", nil, []uint64{1}, []int64{-1}, []bool{true}, 0, 0},
+		{"from 0", []Range{{0, 0, 3}}, []uint64{1, 1, 1, 1}, []int64{0, 1, 2, -1}, []bool{true, true, true, true}, 0, 0},
+		{"adjoining ranges are one", []Range{{0, 0, 4}, {0, 4, 8}}, []uint64{3, 3, 3, 2}, []int64{0, 3, -1, 6}, []bool{false, true, true, true}, 0, 0},
+		{"the rest is given up", []Range{{0, 5, 8}, {0, 20, 24}}, []uint64{2, 2, 2}, []int64{5, 20, 22}, []bool{false, true, true}, 0, 1},
+		{"too many for both", []Range{{0, 5, 8}, {0, 20, 24}}, []uint64{5, 3}, []int64{-1, 5}, []bool{true, false}, 4, 0},
+		{"a queued range is extended", []Range{{0, 5, 8}, {0, 20, 24}, {0, 24, 30}}, []uint64{10, 1}, []int64{20, -1}, []bool{true, true}, 0, 3},
+		{"a third range replaces both", []Range{{0, 5, 8}, {0, 20, 24}, {0, 40, 44}}, []uint64{1}, []int64{40}, []bool{true}, 3, 7},
+		{"a range below the taken numbers", []Range{{0, 10, 12}, {0, 4, 14}}, []uint64{2, 2}, []int64{10, 12}, []bool{false, true}, 0, 0},
+		{"the last number of all", []Range{{0, MaxNumbers - 1, MaxNumbers + 9}}, []uint64{1, 1}, []int64{MaxNumbers - 1, -1}, []bool{true, true}, 0, 0},
+		{"the most at once", []Range{{0, 0, MaxNumbers}}, []uint64{MaxNumbers, 1}, []int64{0, -1}, []bool{true, true}, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := counted(tt.ranges...)
+			for i, n := range tt.take {
+				first, more, ok := w.Count(n)
+				require.Equal(t, tt.first[i] >= 0, ok, "call %d", i)
+				if ok {
+					assert.EqualValues(t, tt.first[i], first, "call %d", i)
+				}
+				assert.Equal(t, tt.more[i], more, "call %d", i)
+			}
+			assert.Equal(t, tt.rest, w.Rest())
+			assert.Equal(t, tt.lost, w.Lost())
+		})
+	}
+}
+
+func TestCountFast(t *testing.T) {
+	w := NewCounted(MaxNumbers)
+	w.Queue(Range{From: 7, To: 12}, 10)
+	first, ok := w.Span().Count(1)
+	assert.True(t, ok)
+	assert.EqualValues(t, 7, first)
+	first, ok = w.Span().Count(2)
+	assert.True(t, ok)
+	assert.EqualValues(t, 8, first)
+	_, ok = w.Span().Count(1)
+	assert.False(t, ok, "it is at the soft limit")
+	assert.False(t, w.Short())
+	w.Count(1)
+	assert.True(t, w.Short(), "the soft limit was passed")
+	w.Queue(Range{From: 12, To: 20}, 12)
+	assert.False(t, w.Short())
+	first, ok = w.Span().Count(1)
+	assert.True(t, ok)
+	assert.EqualValues(t, 11, first)
+}
+
+func TestSealedCount(t *testing.T) {
+	w := counted(Range{From: 3, To: 8}, Range{From: 20, To: 24})
+	w.Count(2)
+	end, first := w.Seal()
+	assert.True(t, first)
+	assert.EqualValues(t, 5, end)
+	_, ok := w.Span().Count(1)
+	assert.False(t, ok)
+	_, more, ok := w.Count(1)
+	assert.False(t, ok)
+	assert.False(t, more)
+	w.Queue(Range{From: 8, To: 9}, 8)
+	assert.EqualValues(t, 7, w.Rest(), "what was not taken")
+	assert.False(t, w.Short())
+	assert.EqualValues(t, 5, w.Used())
+}
+
+func TestRevokedCount(t *testing.T) {
+	w := counted(Range{From: 3, To: 8}, Range{From: 20, To: 24})
+	w.Count(2)
+	w.Revoke()
+	_, _, ok := w.Count(1)
+	assert.False(t, ok)
+	assert.False(t, w.Short(), "nothing is due until a call asks")
+	assert.EqualValues(t, 7, w.Lost())
+	w.Queue(Range{From: 2, To: 9}, 2)
+	n, _, ok := w.Count(1)
+	assert.True(t, ok)
+	assert.EqualValues(t, 5, n, "above all that were taken")
+}
+
+// TestCountConcurrently takes numbers from many goroutines while a keeper queues ranges that
+// adjoin or not, and revokes some: no number comes twice, each ascends for its caller, and
+// every number was taken, given up or is left.
+func TestCountConcurrently(t *testing.T) {
+	w := NewCounted(MaxNumbers)
+	const callers, total = 8, 60_000
+	var mu sync.Mutex
+	seen := map[uint64]bool{}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for caller := range callers {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(caller)))
+			next := uint64(0)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				n := 1 + random.Uint64N(5)
+				first, ok := w.Span().Count(n)
+				if !ok {
+					first, _, ok = w.Count(n)
+				}
+				if !ok {
+					continue
+				}
+				mu.Lock()
+				assert.GreaterOrEqual(t, first, next)
+				next = first + n
+				for i := range n {
+					assert.False(t, seen[first+i], "%d comes twice", first+i)
+					seen[first+i] = true
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(2, 2))
+	granted, at := uint64(0), uint64(0)
+	for granted < total {
+		if w.Rest() > 200 {
+			continue
+		}
+		at += random.Uint64N(2) * 10 // adjoins, or does not
+		n := 1 + random.Uint64N(100)
+		w.Queue(Range{From: at, To: at + n}, at)
+		at += n
+		granted += n
+		if random.Uint64N(50) == 0 {
+			w.Revoke()
+		}
+	}
+	close(stop)
+	wg.Wait()
+	assert.Equal(t, granted, uint64(len(seen))+w.Lost()+w.Rest())
+	_, first := w.Seal()
+	assert.True(t, first)
+}

@@ -1,0 +1,288 @@
+package sequence_test
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+func TestCreateAgain(t *testing.T) {
+	ctx, store := t.Context(), storetest.NewMemory()
+	d := sequence.Definition{Start: 1, Max: 999, MinStep: 5}
+	require.NoError(t, sequence.Create(ctx, store, "orders", d))
+	require.NoError(t, sequence.Create(ctx, store, "orders", d))
+	for _, other := range []sequence.Definition{
+		{Start: 2, Max: 999, MinStep: 5},
+		{Start: 1, Max: 998, MinStep: 5},
+		{Start: 1, Max: 999, MinStep: 6},
+		{Start: 1, Max: 999, MinStep: 5, MaxStep: 7},
+		{Start: 1, Max: 999, MinStep: 5, Mode: sequence.Ordered},
+		{Start: 1, Max: 999, MinStep: 5, Stride: sequence.Every(2, 0)},
+	} {
+		err := sequence.Create(ctx, store, "orders", other)
+		var differs *sequence.DefinitionError
+		require.ErrorAs(t, err, &differs)
+		assert.Equal(t, stores.Refused, stores.KindOf(err))
+		assert.Equal(t, d.Max, differs.Theirs.Max)
+		assert.NotEqual(t, differs.Ours, differs.Theirs)
+		_, err = sequence.Open(ctx, store, "orders", sequence.WithDefinition(other))
+		assert.ErrorAs(t, err, &differs)
+	}
+	_, _, err := sequence.Set(ctx, store, "orders", sequence.Change{Max: 5000})
+	require.NoError(t, err)
+	assert.NoError(t, sequence.Create(ctx, store, "orders", d), "as it was created")
+	d.Max = 5000
+	assert.NoError(t, sequence.Create(ctx, store, "orders", d), "as it is now")
+}
+
+// TestCreateAtOnce has two processes create one sequence at the same time, and writes of
+// unknown outcome.
+func TestCreateAtOnce(t *testing.T) {
+	for _, fault := range []storetest.Fault{storetest.None, storetest.ReplyLost, storetest.Delayed, storetest.Unavailable} {
+		store := storetest.NewMemory()
+		other := store.Client()
+		store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+			if op.Kind != storetest.OpSwap {
+				return storetest.None
+			}
+			if fault == storetest.None {
+				assert.NoError(t, sequence.Create(t.Context(), other, "orders", sequence.Definition{}))
+			}
+			return fault
+		}
+		err := sequence.Create(t.Context(), store, "orders", sequence.Definition{})
+		if fault == storetest.None || fault == storetest.ReplyLost {
+			assert.NoError(t, err, fault)
+		} else {
+			assert.ErrorIs(t, err, sequence.ErrStore, fault)
+		}
+	}
+}
+
+// TestBadInput checks that each is refused, and that nothing is changed in the store.
+func TestBadInput(t *testing.T) {
+	ctx, store := t.Context(), storetest.NewMemory()
+	s := open(t, store, "orders", sequence.Definition{Start: 10, Max: 1000, Stride: sequence.Every(5, 3)})
+	assert.EqualValues(t, 13, next(t, s))
+	require.NoError(t, s.Close())
+	before := store.Peek("seq/orders")
+	var none stores.Store
+	create := func(d sequence.Definition) error { return sequence.Create(ctx, store, "other", d) }
+	set := func(c sequence.Change) error { _, _, err := sequence.Set(ctx, store, "orders", c); return err }
+	opened := func(options ...sequence.Option) error {
+		_, err := sequence.Open(ctx, store, "orders", options...)
+		return err
+	}
+	name := func(name string) error { return sequence.Create(ctx, store, name, sequence.Definition{}) }
+	s = open(t, store, "orders", sequence.Definition{Start: 10, Max: 1000, Stride: sequence.Every(5, 3)})
+	tests := []struct {
+		err  error
+		want string
+	}{
+		{name(""), "0 bytes, want 1 to 64"},
+		{name(strings.Repeat("x", 65)), "65 bytes, want 1 to 64"},
+		{name("Orders"), `"Orders" holds 'O'`},
+		{name("a/b"), `holds '/'`},
+		{name(".."), `"..": want a name`},
+		{name("ordérs"), `holds 'é'`},
+		{create(sequence.Definition{Start: -1}), "start -1: want 0 or more"},
+		{create(sequence.Definition{Start: 5, Max: 4}), "start 5 plus offset 0 is above the maximum 4"},
+		{create(sequence.Definition{Start: 4, Max: 5, Stride: sequence.Every(3, 2)}), "start 4 plus offset 2 is above the maximum 5"},
+		{create(sequence.Definition{Max: -1}), "above the maximum -1"},
+		{create(sequence.Definition{MinStep: -1}), "steps of -1 to 1000000"},
+		{create(sequence.Definition{MinStep: 9, MaxStep: 8}), "steps of 9 to 8"},
+		{create(sequence.Definition{MaxStep: math.MaxInt64}), "steps of 16 to 9223372036854775807"},
+		{create(sequence.Definition{Stride: sequence.Every(0, 0)}), ""},
+		{create(sequence.Definition{Stride: sequence.Every(-2, 0)}), "stride"},
+		{create(sequence.Definition{Stride: sequence.Every(2, 2)}), "offset 2 with stride 2: want 0 to 1"},
+		{create(sequence.Definition{Stride: sequence.Every(2, -1)}), "offset -1 with stride 2"},
+		{create(sequence.Definition{Stride: sequence.Every(math.MaxInt64, 0)}), "stride 9223372036854775807"},
+		{create(sequence.Definition{Mode: 7}), "mode Mode(7): want segmented or ordered"},
+		{set(sequence.Change{}), "nothing is to be changed"},
+		{set(sequence.Change{Next: 13}), "13 is below 18"},
+		{set(sequence.Change{Next: 1}), "1 is below the first number 13"},
+		{set(sequence.Change{Next: -5}), "-5: want a number up to the maximum 1000"},
+		{set(sequence.Change{Next: 1001}), "1001: want a number up to the maximum 1000"},
+		{set(sequence.Change{Next: 999}), "999: no number of the series is left"},
+		{set(sequence.Change{Max: 9}), "above the maximum 9"},
+		{set(sequence.Change{Max: 20}), "the maximum 20 is below"},
+		{set(sequence.Change{MinStep: 7, MaxStep: 6}), "steps of 7 to 6"},
+		{opened(nil), "option 1 of 1 is nil"},
+		{opened(sequence.WithTimeout(0)), "WithTimeout: timeout of 0s"},
+		{opened(sequence.WithOutage(-1)), "WithOutage: outage of -1ns"},
+		{opened(sequence.WithLogger(nil)), "WithLogger: logger is nil"},
+		{opened(sequence.WithClock(nil)), "WithClock: clock is nil"},
+		{sequence.Create(ctx, none, "orders", sequence.Definition{}), "store: is nil"},
+		{sequence.Create(nil, store, "orders", sequence.Definition{}), "context: is nil"}, //nolint:staticcheck // bad input
+		{func() error { _, err := s.Next(nil); return err }(), "context: is nil"},
+		{func() error { _, err := s.NextN(ctx, 0); return err }(), "n: 0 numbers"},
+		{func() error { _, err := s.NextN(ctx, -1); return err }(), "n: -1 numbers"},
+		{func() error { _, err := s.NextN(ctx, 198); return err }(), "has 197 numbers left up to its maximum 1000, and the call asked for 198"},
+		{func() error { _, err := sequence.Inspect(ctx, store, "absent"); return err }(), `sequence "absent": no such sequence`},
+		{func() error { _, err := sequence.Open(ctx, store, "absent"); return err }(), "create it"},
+		{func() error { _, err := sequence.Delete(ctx, store, "absent"); return err }(), "no such sequence"},
+		{func() error {
+			_, _, err := sequence.Set(ctx, store, "absent", sequence.Change{Next: 1})
+			return err
+		}(), "no such sequence"},
+	}
+	for i, tt := range tests {
+		if tt.want == "" {
+			assert.NoError(t, tt.err, i)
+			continue
+		}
+		require.ErrorContains(t, tt.err, tt.want)
+		assert.Equal(t, stores.Refused, stores.KindOf(tt.err), tt.err)
+		assert.NotContains(t, tt.err.Error(), "\n")
+	}
+	assert.Equal(t, before, store.Peek("seq/orders"))
+}
+
+func TestEditedCell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		s := open(t, store, "orders", sequence.Definition{MinStep: 2, MaxStep: 2})
+		open(t, store, "other", sequence.Definition{})
+		next(t, s)
+		synctest.Wait()
+		cell := store.Peek("seq/orders")
+		edited := strings.Replace(string(cell.Value), `"segmented"`, `"fast"`, 1)
+		version, err := store.Swap(t.Context(), "seq/orders", cell.Version, []byte(edited))
+		require.NoError(t, err)
+		for err = nil; err == nil; {
+			_, err = s.Next(t.Context())
+		}
+		require.ErrorIs(t, err, stores.ErrDamaged)
+		require.ErrorContains(t, err, `mode "fast"`)
+		_, err = sequence.Open(t.Context(), store, "orders")
+		require.ErrorIs(t, err, stores.ErrDamaged)
+		require.ErrorIs(t, sequence.Create(t.Context(), store, "orders", sequence.Definition{}), stores.ErrDamaged)
+		infos, err := sequence.List(t.Context(), store)
+		require.ErrorIs(t, err, stores.ErrDamaged)
+		require.Len(t, infos, 1)
+		assert.Equal(t, "other", infos[0].Name)
+		assert.Equal(t, version, store.Peek("seq/orders").Version)
+
+		_, err = store.Swap(t.Context(), "seq/orders", version, cell.Value)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		next(t, s)
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, store := t.Context(), storetest.NewMemory()
+		s := open(t, store, "orders", sequence.Definition{Start: 1, MinStep: 2, MaxStep: 2})
+		next(t, s)
+		synctest.Wait()
+		last, err := sequence.Delete(ctx, store, "orders")
+		require.NoError(t, err)
+		assert.EqualValues(t, 5, last.Next)
+		_, err = sequence.Inspect(ctx, store, "orders")
+		assert.ErrorIs(t, err, sequence.ErrNotFound)
+		_, err = sequence.Delete(ctx, store, "orders")
+		assert.ErrorIs(t, err, sequence.ErrNotFound)
+		infos, err := sequence.List(ctx, store)
+		assert.NoError(t, err)
+		assert.Empty(t, infos)
+		for err = nil; err == nil; {
+			_, err = s.Next(ctx)
+		}
+		require.ErrorIs(t, err, sequence.ErrDeleted)
+		other := open(t, store, "orders", sequence.Definition{Start: 100, Mode: sequence.Ordered})
+		assert.EqualValues(t, 100, next(t, other))
+		time.Sleep(time.Second)
+		_, err = s.Next(ctx)
+		require.ErrorIs(t, err, sequence.ErrDeleted, "it is another sequence")
+		assert.EqualValues(t, 101, next(t, other))
+		require.NoError(t, s.Close())
+		require.NoError(t, other.Close())
+	})
+}
+
+// TestSetWhileRunning changes steps and the next number under a running process.
+func TestSetWhileRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, store := t.Context(), storetest.NewMemory()
+		s := open(t, store, "orders", sequence.Definition{Start: 1, MinStep: 2, MaxStep: 2, Stride: sequence.Every(10, 4)})
+		next(t, s)
+		synctest.Wait()
+		before, after, err := sequence.Set(ctx, store, "orders", sequence.Change{Next: 1001, MinStep: 50, MaxStep: 60})
+		require.NoError(t, err)
+		assert.Equal(t, []int64{45, 1005}, []int64{before.Next, after.Next}, "the next of the series")
+		var got []int64
+		for range 6 {
+			got = append(got, next(t, s))
+		}
+		assert.Equal(t, []int64{15, 25, 35, 1005, 1015, 1025}, got)
+		synctest.Wait()
+		info, err := sequence.Inspect(ctx, store, "orders")
+		require.NoError(t, err)
+		assert.EqualValues(t, 2005, info.Next)
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestSetUnknownOutcome(t *testing.T) {
+	store := storetest.NewMemory()
+	require.NoError(t, sequence.Create(t.Context(), store, "orders", sequence.Definition{}))
+	store.Fail(storetest.None, 1)
+	store.Fail(storetest.ReplyLost, 1)
+	_, after, err := sequence.Set(t.Context(), store, "orders", sequence.Change{Next: 7})
+	require.NoError(t, err)
+	assert.EqualValues(t, 7, after.Next)
+	store.Fail(storetest.None, 1)
+	store.Fail(storetest.Unavailable, 1)
+	_, _, err = sequence.Set(t.Context(), store, "orders", sequence.Change{Next: 9})
+	require.ErrorIs(t, err, sequence.ErrStore)
+	store.Fail(storetest.None, 1)
+	store.Fail(storetest.ReplyLost, 1)
+	_, err = sequence.Delete(t.Context(), store, "orders")
+	require.NoError(t, err)
+}
+
+func TestList(t *testing.T) {
+	ctx, store := t.Context(), storetest.NewMemory()
+	for _, name := range []string{"b", "a.1", "z-_"} {
+		require.NoError(t, sequence.Create(ctx, store, name, sequence.Definition{Start: 3}))
+	}
+	infos, err := sequence.List(ctx, store)
+	require.NoError(t, err)
+	require.Len(t, infos, 3)
+	assert.Equal(t, sequence.Info{
+		Name:       "a.1",
+		Definition: sequence.Definition{Start: 3, Max: math.MaxInt64, Stride: sequence.Every(1, 0), MinStep: 16, MaxStep: 1_000_000},
+		Next:       3, Last: 2, Left: 1 << 62, Writes: 1,
+	}, infos[0])
+}
+
+func TestDefinitionJSON(t *testing.T) {
+	for _, d := range []sequence.Definition{
+		{}, {Start: 5, Max: 9, Mode: sequence.Ordered}, {Stride: sequence.Every(2, 0), MinStep: 3, MaxStep: 4}, {Stride: sequence.Every(2, 1)},
+	} {
+		text, err := json.Marshal(d)
+		require.NoError(t, err)
+		var got sequence.Definition
+		require.NoError(t, json.Unmarshal(text, &got))
+		assert.Equal(t, d, got, string(text))
+	}
+	for _, text := range []string{`{"stride":2}`, `{"offset":1}`, `{"mode":"fast"}`, `{"start":"1"}`} {
+		var d sequence.Definition
+		assert.Error(t, json.Unmarshal([]byte(text), &d), text)
+	}
+	assert.Equal(t, "segmented, from 1, steps of 16 to 1000000", sequence.Definition{Start: 1}.String())
+	assert.Equal(t, "ordered, from 1 to 99, stride 2 with offset 1", sequence.Definition{Start: 1, Max: 99, Mode: sequence.Ordered, Stride: sequence.Every(2, 1)}.String())
+}

@@ -1,0 +1,41 @@
+package sequence
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// turns lets other processes write. The process that wrote last knows the version of the cell
+// and needs one operation for its next write, while the others must read first: under load it
+// would come first each time.
+type turns struct {
+	until  time.Duration // elapsed time before which the next refill does not begin
+	shared time.Duration // until then, other processes are known to write as well
+	last   time.Duration // elapsed time of the last write
+	took   time.Duration // by it
+	streak int           // writes one after the other
+}
+
+// longStreak is how many writes follow one another before a process pauses for others that
+// it does not know of. So the pauses of a process that is alone cost it a twentieth.
+const longStreak = 64
+
+// wrote notes a write of this process, which took a time, and ended at an elapsed time.
+func (t *turns) wrote(elapsed, took time.Duration) {
+	if elapsed-took-t.last > 2*took { // it was idle in between
+		t.streak = 0
+	}
+	t.streak++
+	t.last, t.took = elapsed, took
+	switch {
+	case elapsed < t.shared:
+		t.until = elapsed + rand.N(3*took+1)
+	case t.streak >= longStreak:
+		t.until, t.streak = elapsed+3*took, 0
+	}
+}
+
+// conflict notes that another process wrote.
+func (t *turns) conflict(elapsed, took time.Duration) {
+	t.shared = elapsed + max(100*took, time.Second)
+}
