@@ -159,22 +159,26 @@ func (o *operator) Restored() {}
 func (o *operator) Begin() {
 	f := o.f
 	o.Spawn("operator", func(t *fleettest.Thread) {
-		t.Self = &thread{Thread: t}
 		for at, site := range f.sites {
 			for i, name := range f.names {
 				store := fleettest.Client{P: o.Process, Store: site.store}
-				for tries := 0; ; tries++ {
-					err := repair(store, name, f.definition(i, at))
-					if err == nil {
-						break
-					}
-					if tries == 100 {
-						f.Fail("operator", "cannot repair %s: %v", name, err)
-						return
-					}
-					t.Pass(f.Period / 64)
-				}
+				f.At(0, func() { o.watch(store, name, f.definition(i, at)) })
 			}
+		}
+	})
+}
+
+// watch repairs a sequence, and does so again while processes may still find that the store
+// went back.
+func (o *operator) watch(store stores.Store, name string, d sequence.Definition) {
+	f := o.f
+	o.Spawn("operator of "+name, func(t *fleettest.Thread) {
+		t.Self = &thread{Thread: t}
+		for f.Now < f.CalmSince+f.bound()/2 {
+			if err := repair(store, name, d); err != nil && !errors.Is(err, stores.ErrConflict) {
+				f.Fail("operator", "cannot repair %s: %v", name, err)
+			}
+			t.Pass(f.bound() / 16)
 		}
 	})
 }
@@ -188,6 +192,9 @@ func repair(store stores.Store, name string, d sequence.Definition) error {
 		return sequence.Create(ctx, store, name, d)
 	case err != nil:
 		return err
+	}
+	if !info.WentBack && info.Definition.Max == math.MaxInt64 {
+		return nil
 	}
 	c := sequence.Change{Max: math.MaxInt64}
 	if info.WentBack {

@@ -51,6 +51,9 @@ func (c *cell) landed(p *fleettest.Process, r segment.Record) {
 	if r.Writes != was.Writes+1 && !r.Lost {
 		f.Fail("write over another history", "%s writes %s over %s", p.Name, text(r), text(was))
 	}
+	if r.Last() > r.Max {
+		f.Fail("maximum below a grant", "%s writes %s over %s", p.Name, text(r), text(was))
+	}
 	l := c.lives[r.ID]
 	if l == nil {
 		l = &life{c: c, mode: r.Mode, most: r, issued: map[uint64]int{}, latest: -1}
@@ -294,7 +297,7 @@ func (f *fleet) checkHoles(l *life) {
 	next := uint64(0)
 	for _, g := range l.grants {
 		if g.From != next {
-			f.Fail("hole", "%d of %s is granted to nobody up to %d", next, l.c.name, g.From)
+			f.Fail("hole", "%d of %s is granted to no process up to %d", next, l.c.name, g.From)
 		}
 		next = g.To
 	}

@@ -72,10 +72,10 @@ func (s *Sequence) work(ctx context.Context, closing bool) error {
 		if s.cell.Version != s.base {
 			s.pending, s.base = nil, s.cell.Version
 		}
-		if unknown != nil && d.Kind.Writes() {
+		if unknown != nil && d.Kind.Writes() && d.Kind != segment.Mark {
 			return unknown // the write has not landed so far
 		}
-		if d.Kind != segment.Mark && d.Kind != segment.Marked && d.Kind != segment.Deleted {
+		if d.Kind != segment.Mark && s.cell.Record.ID == s.seen.ID {
 			s.learn(s.cell)
 		}
 		if d.Kind == segment.Exhausted && !fresh {
