@@ -45,7 +45,8 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 
 // WithOutage sets for how long an outage of the store is to have no effect in segmented
 // mode: the process reserves its present rate times d, within the steps of the
-// [Definition]. The default is [DefaultOutage].
+// [Definition]. The default is [DefaultOutage]. With 0 it reserves nothing ahead of need: a
+// segment is fetched when a call finds none, as a command that takes a few numbers wants it.
 func WithOutage(d time.Duration) Option { return func(c *config) { c.outage = d } }
 
 // WithLogger sets the logger for changes of the sequence's state: the store fails, answers

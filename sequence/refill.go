@@ -282,7 +282,11 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 		} else {
 			s.owned = append(s.owned, r)
 		}
-		s.window.Queue(window.Range{From: r.From, To: r.To}, r.From)
+		more := r.From // the next segment is due when this one is begun
+		if s.config.outage == 0 {
+			more = r.To
+		}
+		s.window.Queue(window.Range{From: r.From, To: r.To}, more)
 		s.serve()
 	}
 }

@@ -195,6 +195,20 @@ func TestStarved(t *testing.T) {
 	})
 }
 
+// TestNoReserve fetches a segment only when a call needs it.
+func TestNoReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, storetest.NewMemory(), "orders", sequence.Definition{MinStep: 3, MaxStep: 3}, sequence.WithOutage(0))
+		for i := range 7 {
+			next(t, s)
+			synctest.Wait()
+			require.EqualValues(t, 1+i/3, s.Stats().Refills)
+		}
+		require.NoError(t, s.Close())
+		assert.Zero(t, s.Stats().Lost)
+	})
+}
+
 func TestMaximum(t *testing.T) {
 	for _, mode := range []sequence.Mode{sequence.Segmented, sequence.Ordered} {
 		t.Run(mode.String(), func(t *testing.T) {

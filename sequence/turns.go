@@ -16,9 +16,13 @@ type turns struct {
 	streak int           // writes one after the other
 }
 
-// longStreak is how many writes follow one another before a process pauses for others that
-// it does not know of. So the pauses of a process that is alone cost it a twentieth.
-const longStreak = 64
+// sharedStreak is how many writes of a process follow one another before it pauses for the
+// others, and longStreak before it pauses for others that it does not know of. The pauses of
+// a process that is alone cost it a twentieth.
+const (
+	sharedStreak = 4
+	longStreak   = 64
+)
 
 // wrote notes a write of this process, which took a time, and ended at an elapsed time.
 func (t *turns) wrote(elapsed, took time.Duration) {
@@ -27,11 +31,9 @@ func (t *turns) wrote(elapsed, took time.Duration) {
 	}
 	t.streak++
 	t.last, t.took = elapsed, took
-	switch {
-	case elapsed < t.shared:
-		t.until = elapsed + rand.N(3*took+1)
-	case t.streak >= longStreak:
-		t.until, t.streak = elapsed+3*took, 0
+	if t.streak >= longStreak || t.streak >= sharedStreak && elapsed < t.shared {
+		// The others need a read and a swap.
+		t.until, t.streak = elapsed+2*took+rand.N(took+1), 0
 	}
 }
 

@@ -144,7 +144,8 @@ func (s State) grant(c Cell) Decision {
 	return s.write(Grant, c, r, Range{r.From, r.Next})
 }
 
-// giveBack gives back the unused indexes at the end of the owned ranges.
+// giveBack gives back the unused indexes at the end of the owned ranges. It writes without
+// any as well if a write is in flight, which can then no longer land and lose its indexes.
 func (s State) giveBack(c Cell) Decision {
 	r := c.Record
 	low := r.Next
@@ -154,7 +155,7 @@ func (s State) giveBack(c Cell) Decision {
 			break
 		}
 	}
-	if low == r.Next {
+	if low == r.Next && len(s.Pending) == 0 {
 		return Decision{Kind: Nothing}
 	}
 	back := Range{low, r.Next}

@@ -71,6 +71,10 @@ func TestDecide(t *testing.T) {
 			assert.Equal(t, Range{30, 40}, d.Range)
 		}},
 		{"all are used", State{Closing: true, Used: 40, Owned: own, Seen: seen(40)}, Cell{9, base()}, Nothing, nil},
+		{"a write is in flight", State{Closing: true, Used: 40, Owned: own, Seen: seen(40), Pending: pending}, Cell{9, base()}, GiveBack, func(t *testing.T, d Decision) {
+			assert.Equal(t, Range{40, 40}, d.Range)
+			assert.Equal(t, []uint64{40, 40, 40}, []uint64{d.Record.From, d.Record.Next, d.Record.Most})
+		}},
 		{"another process was granted more since", State{Closing: true, Used: 33, Owned: []Range{{20, 30}}, Seen: seen(30)}, Cell{9, base()}, Nothing, nil},
 
 		{"the cell is gone", State{Want: 5, Seen: seen(40)}, Cell{}, Mark, func(t *testing.T, d Decision) {
