@@ -297,10 +297,13 @@ func (s *Sequence) revoke() {
 	s.doubt = true
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.window.Revoke()
-	if !s.closed { // Close counts them as lost
-		s.owned = nil
+	if s.closing { // a sealed window revokes nothing, and so counts nothing as lost
+		rest := s.unused()
+		s.counters.granted.Add(-rest) // less
+		s.counters.lost.Add(rest)
 	}
+	s.window.Revoke()
+	s.owned = nil
 }
 
 // exhausted is the error for the first call that asks for more numbers than are left, or nil
