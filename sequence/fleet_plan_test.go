@@ -80,7 +80,7 @@ func newFleet(seed uint64, m *mutant) *fleet {
 	}
 	f.Draw(f.count, more...)
 	if f.alone {
-		f.Kinds = []fleettest.FaultKind{fleettest.Shutdown, fleettest.PauseAll, steps}
+		f.Kinds = []fleettest.FaultKind{fleettest.Shutdown, fleettest.PauseAll}
 		f.PDie, f.PStore, f.Latency = 0, 0, f.Period/64 // no request times out
 		f.batch = 1
 	}

@@ -88,6 +88,8 @@ func Decide(s State, c Cell) Decision {
 		return s.mark(c) // created anew in a store that lost all
 	case r.ID != s.Seen.ID || r.Deleted:
 		return Decision{Kind: Deleted}
+	case s.overtaken(r): // (3)
+		return Decision{Kind: Nothing}
 	case WentBack(s.Seen, s.Pending, r): // (7)
 		return s.mark(c)
 	case r.Lost:
@@ -109,6 +111,18 @@ func Decide(s State, c Cell) Decision {
 		return Decision{Kind: Nothing}
 	}
 	return s.grant(c)
+}
+
+// overtaken reports whether our give-back of unknown outcome may have landed before writes of
+// other processes. Then they may own the indexes that it gave back: they are not given back
+// again, and a grant of them is no proof that the store went back.
+func (s State) overtaken(r Record) bool {
+	ours, back := false, false
+	for _, p := range s.Pending {
+		ours = ours || p.Name == r.Write
+		back = back || p.From < p.To && p.From < s.Seen.Top
+	}
+	return back && !ours && r.Writes > s.Seen.Writes+1 && r.Most >= s.Seen.Most
 }
 
 // WentBack reports whether a record proves that the store has lost a write that this process
