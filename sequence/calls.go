@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/segment"
@@ -62,7 +63,11 @@ func decode(name string, cell stores.Cell) (segment.Cell, error) {
 		}
 	}
 	if err != nil {
-		return c, fmt.Errorf("sequence %q: %w: put back the text that the cell had, from a log or a backup, or delete the cell, and create the sequence above all numbers in use", name, err)
+		problem := strings.TrimPrefix(err.Error(), stores.ErrDamaged.Error()+": ")
+		return c, &stores.DamagedError{
+			Key:     segment.Key(name),
+			Problem: problem + ": put back the text that the cell had, from a log or a backup, or delete the cell, and create the sequence above all numbers in use",
+		}
 	}
 	c.Record = r
 	return c, nil

@@ -36,7 +36,10 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	s.mu.Unlock()
 	s.window.Seal()
 	if err := s.take(ctx); err != nil { // a call of the store hangs
-		return fmt.Errorf("%w: %w", ErrNotGivenBack, err)
+		return &wrapped{
+			text: fmt.Sprintf("sequence %q: %v: the store does not answer: %v", s.name, ErrNotGivenBack, context.Cause(ctx)),
+			errs: []error{ErrNotGivenBack, ErrStore, err},
+		}
 	}
 	defer s.leave()
 	if s.closed {

@@ -292,9 +292,13 @@ func TestWentBack(t *testing.T) {
 				for _, s := range []*sequence.Sequence{a, b} {
 					assert.GreaterOrEqual(t, next(t, s), int64(5000))
 				}
-				if !emptied {
+				if emptied {
+					_, err := c.Next(t.Context())
+					require.ErrorIs(t, err, sequence.ErrDeleted, "it has numbers of another sequence")
+				} else {
 					assert.GreaterOrEqual(t, next(t, c), int64(5000))
 				}
+				next(t, a)
 				for _, s := range []*sequence.Sequence{a, b, c} {
 					s.Close()
 				}

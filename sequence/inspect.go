@@ -15,7 +15,7 @@ type Info struct {
 	Name       string
 	Definition Definition // complete
 	Next       int64      // the number that the next grant begins with, or 0 if none is left
-	Last       int64      // the highest number granted so far; one stride below the first if there is none
+	Last       int64      // the highest number granted and not given back; one stride below the first if there is none
 	Left       int64      // numbers from Next to the maximum
 	Writes     uint64     // how often the sequence was written
 	WentBack   bool       // the store lost writes: no number is granted until [Set] raises Next
@@ -180,7 +180,7 @@ func (a admin) create(ctx context.Context, d Definition) (segment.Cell, error) {
 			return cell, unknown // the write has not landed so far
 		}
 		r := segment.Record{
-			ID: id, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
+			ID: id, Creation: cell.Record.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep},
 			Writes: cell.Record.Writes + 1, Write: randomName(),
 		}

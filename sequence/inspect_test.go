@@ -74,7 +74,7 @@ func TestCreateAtOnce(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	ctx, store := t.Context(), storetest.NewMemory()
 	s := open(t, store, "orders", sequence.Definition{Start: 10, Max: 1000, Stride: sequence.Every(5, 3)})
-	assert.EqualValues(t, 13, next(t, s))
+	assert.EqualValues(t, 13, nextN(t, s, 3))
 	require.NoError(t, s.Close())
 	before := store.Peek("seq/orders")
 	var none stores.Store
@@ -110,13 +110,13 @@ func TestBadInput(t *testing.T) {
 		{create(sequence.Definition{Stride: sequence.Every(math.MaxInt64, 0)}), "stride 9223372036854775807"},
 		{create(sequence.Definition{Mode: 7}), "mode Mode(7): want segmented or ordered"},
 		{set(sequence.Change{}), "nothing is to be changed"},
-		{set(sequence.Change{Next: 13}), "13 is below 18"},
+		{set(sequence.Change{Next: 13}), "13 is below 28"},
 		{set(sequence.Change{Next: 1}), "1 is below the first number 13"},
 		{set(sequence.Change{Next: -5}), "-5: want a number up to the maximum 1000"},
 		{set(sequence.Change{Next: 1001}), "1001: want a number up to the maximum 1000"},
 		{set(sequence.Change{Next: 999}), "999: no number of the series is left"},
 		{set(sequence.Change{Max: 9}), "above the maximum 9"},
-		{set(sequence.Change{Max: 20}), "the maximum 20 is below"},
+		{set(sequence.Change{Max: 20}), "the maximum 20 is below 23"},
 		{set(sequence.Change{MinStep: 7, MaxStep: 6}), "steps of 7 to 6"},
 		{opened(nil), "option 1 of 1 is nil"},
 		{opened(sequence.WithTimeout(0)), "WithTimeout: timeout of 0s"},
@@ -128,7 +128,7 @@ func TestBadInput(t *testing.T) {
 		{func() error { _, err := s.Next(nil); return err }(), "context: is nil"},
 		{func() error { _, err := s.NextN(ctx, 0); return err }(), "n: 0 numbers"},
 		{func() error { _, err := s.NextN(ctx, -1); return err }(), "n: -1 numbers"},
-		{func() error { _, err := s.NextN(ctx, 198); return err }(), "has 197 numbers left up to its maximum 1000, and the call asked for 198"},
+		{func() error { _, err := s.NextN(ctx, 196); return err }(), "has 195 numbers left up to its maximum 1000, and the call asked for 196"},
 		{func() error { _, err := sequence.Inspect(ctx, store, "absent"); return err }(), `sequence "absent": no such sequence`},
 		{func() error { _, err := sequence.Open(ctx, store, "absent"); return err }(), "create it"},
 		{func() error { _, err := sequence.Delete(ctx, store, "absent"); return err }(), "no such sequence"},

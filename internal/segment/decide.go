@@ -84,8 +84,8 @@ func Decide(s State, c Cell) Decision {
 		return s.mark(c)
 	case r.ID != s.Seen.ID && r.Lost:
 		return Decision{Kind: Marked}
-	case r.ID != s.Seen.ID && r.Writes <= s.Seen.Writes:
-		return s.mark(c) // created anew in a store that lost all
+	case r.ID != s.Seen.ID && r.Creation <= s.Seen.Creation:
+		return s.mark(c) // created anew in a store that lost all, or restored from before a deletion
 	case r.ID != s.Seen.ID || r.Deleted:
 		return Decision{Kind: Deleted}
 	case s.overtaken(r): // (3)
@@ -182,7 +182,8 @@ func (s State) giveBack(c Cell) Decision {
 func (s State) mark(c Cell) Decision {
 	r := *s.Seen.Record
 	r.Most = max(r.Most, s.Seen.Top, c.Record.Most)
-	r.Writes = max(r.Writes, c.Record.Writes)
+	// Another sequence that the cell has had meanwhile counts as deleted.
+	r.Writes, r.Creation = max(r.Writes, c.Record.Writes), max(r.Creation, c.Record.Creation)+1
 	r.Next, r.From, r.Lost, r.Deleted = r.Most, r.Most, true, false
 	return s.write(Mark, c, r, Range{})
 }

@@ -9,7 +9,7 @@ import (
 // base is a record of 100 numbers, from 10 on by 5, of which 40 are granted.
 func base() Record {
 	return Record{
-		Format: Format, ID: "a", Mode: "segmented", Start: 10, Stride: 5, Offset: 0, Max: 509, MinStep: 10, MaxStep: 20,
+		Format: Format, ID: "a", Creation: 2, Mode: "segmented", Start: 10, Stride: 5, Offset: 0, Max: 509, MinStep: 10, MaxStep: 20,
 		Next: 40, From: 30, Most: 40, Writes: 4, Write: "w4",
 	}
 }
@@ -96,8 +96,9 @@ func TestDecide(t *testing.T) {
 			assert.EqualValues(t, 9, d.Record.Writes)
 		}},
 		{"another's grant above our end", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Writes, r.Write, r.From, r.Next, r.Most = 8, "x", 40, 60, 60 })}, Grant, nil},
-		{"created anew in an emptied store", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Writes = "b", 4 })}, Mark, nil},
-		{"deleted and created anew", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Writes = "b", 6 })}, Deleted, nil},
+		{"created anew in an emptied store", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Creation, r.Writes = "b", 1, 400 })}, Mark, nil},
+		{"another one of the same creation", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Writes = "b", 400 })}, Mark, nil},
+		{"deleted and created anew", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Creation, r.Writes = "b", 3, 6 })}, Deleted, nil},
 		{"deleted", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Deleted, r.Writes, r.Write, r.From = true, 5, "x", 40 })}, Deleted, nil},
 		{"marked", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Lost, r.Writes, r.Write, r.From = true, 5, "x", 40 })}, Marked, nil},
 		{"marked, under another id", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Lost, r.Writes, r.Write, r.From = "b", true, 5, "x", 40 })}, Marked, nil},

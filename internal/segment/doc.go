@@ -24,7 +24,8 @@
 //     still run: so each of its numbers was granted within the call that returns it.
 //  7. Every write raises the count of writes, and none lowers the most. After a process has
 //     read or owned more than it reads now, or reads that a later grant began below the end
-//     of its own, the store has lost a write: the process stops, and marks the cell, and no
+//     of its own, the store has lost a write: so also if it reads another sequence, which was
+//     created without a deletion of its own. The process stops, and marks the cell, and no
 //     process is granted an index of a marked cell.
 //
 // No line depends on a clock, a timeout or the length of a pause.

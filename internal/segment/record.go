@@ -29,6 +29,10 @@ type Record struct {
 	// ID is random, drawn when the sequence was created. So a sequence that was created
 	// anew is not taken for the one before.
 	ID string `json:"id"`
+	// Creation is 1, and one above that of the sequence that was deleted before, or that a
+	// mark has replaced. So a sequence that was created in an emptied store is not taken for
+	// one that came after a deletion.
+	Creation uint64 `json:"creation"`
 
 	Mode   string `json:"mode"`
 	Start  int64  `json:"start"`
@@ -81,8 +85,8 @@ func Decode(value []byte) (Record, error) {
 	switch {
 	case r.Format != Format:
 		return Record{}, protocol.Damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
-	case r.Write == "" || r.ID == "" || r.Mode == "" || r.Writes == 0:
-		return edited("it has no name of its write, no id, no mode or no count of writes")
+	case r.Write == "" || r.ID == "" || r.Mode == "" || r.Writes == 0 || r.Creation == 0:
+		return edited("it has no name of its write, no id, no mode, no count of writes or none of creations")
 	case r.Stride < 1 || r.Offset < 0 || r.Offset >= r.Stride:
 		return edited("its stride is %d with the offset %d", r.Stride, r.Offset)
 	case r.Start < 0 || r.Start > r.Max-r.Offset:
@@ -95,10 +99,11 @@ func Decode(value []byte) (Record, error) {
 	return r, nil
 }
 
-// Indexes is how many indexes the record has up to its maximum.
+// Indexes is how many indexes the record has up to its maximum. The zero record, that of
+// no cell, has none.
 func (r Record) Indexes() uint64 {
-	if r.Stride == 0 {
-		return 0 // there is no cell
+	if r.Stride < 1 {
+		return 0
 	}
 	return min(uint64(r.Max-r.Start-r.Offset)/uint64(r.Stride)+1, maxIndex)
 }
@@ -114,5 +119,6 @@ func (r Record) Left() uint64 {
 // Number is the number of an index. That of an index above the maximum may overflow.
 func (r Record) Number(index uint64) int64 { return r.Start + r.Offset + int64(index)*r.Stride }
 
-// Last is the highest number that was granted, or one stride below the first.
-func (r Record) Last() int64 { return r.Start + r.Offset + (int64(r.Most)-1)*r.Stride }
+// Last is the highest number that was granted and not given back, or one stride below the
+// first.
+func (r Record) Last() int64 { return r.Start + r.Offset + (int64(r.Next)-1)*r.Stride }

@@ -15,7 +15,7 @@ func TestEncode(t *testing.T) {
 	got, err := Decode(want.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
-	longest := Record{ID: strings.Repeat("x", 24), Mode: "segmented", Start: 1 << 62, Stride: 1 << 62, Offset: 1 << 62, Max: 1 << 62,
+	longest := Record{ID: strings.Repeat("x", 24), Creation: 1 << 63, Mode: "segmented", Start: 1 << 62, Stride: 1 << 62, Offset: 1 << 62, Max: 1 << 62,
 		MinStep: 1 << 62, MaxStep: 1 << 62, Created: [3]int64{1 << 62, 1 << 62, 1 << 62}, Next: 1 << 63, From: 1 << 63, Most: 1 << 63,
 		Writes: 1 << 63, Write: strings.Repeat("x", 24), Lost: true, Deleted: true}
 	assert.NoError(t, stores.CheckValue(longest.Encode()))
@@ -27,6 +27,7 @@ func TestEdited(t *testing.T) {
 		{`{`, ``, "no JSON object"},
 		{`"format":1`, `"format":2`, "format is 2"},
 		{`"id":"a"`, `"id":""`, "no id"},
+		{`"creation":2`, `"creation":0`, "none of creations"},
 		{`"write":"w4"`, `"write":""`, "no name of its write"},
 		{`"writes":4`, `"writes":0`, "no count"},
 		{`"mode":"segmented"`, `"mode":""`, "no mode"},
@@ -55,6 +56,7 @@ func TestEdited(t *testing.T) {
 func TestLeft(t *testing.T) {
 	r := base()
 	assert.EqualValues(t, 100, r.Indexes())
+	assert.Zero(t, Record{}.Left())
 	assert.EqualValues(t, 60, r.Left())
 	assert.EqualValues(t, 505, r.Number(99))
 	assert.EqualValues(t, 205, r.Last())
