@@ -16,8 +16,8 @@ func (s *Sequence) Hook(random func() string, decide func(segment.State, segment
 	s.random, s.decide, s.await = random, decide, await
 }
 
-// ID is the random name that the sequence got when it was created.
-func (s *Sequence) ID() string { return s.seen.ID }
+// Seen is the most that the Sequence has read or owned.
+func (s *Sequence) Seen() segment.Seen { return s.seen }
 
 // Closing is the state by which Close would give the rest back now.
 func (s *Sequence) Closing() segment.State {
@@ -25,9 +25,6 @@ func (s *Sequence) Closing() segment.State {
 	state.Closing, state.Want, state.Need = true, 0, 0
 	return state
 }
-
-// Cell is the cell as the Sequence knows it.
-func (s *Sequence) Cell() segment.Cell { return s.cell }
 
 // RideAlong lets every call that waits ride on the present write.
 func (s *Sequence) RideAlong() { s.upto = s.arrived }

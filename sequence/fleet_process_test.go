@@ -43,6 +43,7 @@ type opened struct {
 	key string
 
 	sent         segment.Record // the last record that was to be written
+	creation     uint64         // of the sequence
 	writes, most uint64         // that the process has read, or written
 	noticed      bool           // that the store went back, and has no grant since
 	granted      segment.Range  // of a mutant: the last grant
@@ -143,7 +144,9 @@ func (c client) Swap(ctx context.Context, key string, version uint64, value []by
 	return now, err
 }
 
-func (s *opened) reads(r segment.Record) { s.writes, s.most = max(s.writes, r.Writes), max(s.most, r.Most) }
+func (s *opened) reads(r segment.Record) {
+	s.writes, s.most = max(s.writes, r.Writes), max(s.most, r.Most)
+}
 
 func (p *process) options() []sequence.Option {
 	log := slog.DiscardHandler
@@ -183,8 +186,8 @@ func (p *process) open(t *thread) error {
 
 func (p *process) add(i int, s *sequence.Sequence) *opened {
 	c := p.f.sites[p.site].cells[i]
-	o := &opened{p: p, s: s, c: c, id: s.ID(), key: segment.Key(c.name), returned: -1}
-	o.reads(s.Cell().Record)
+	o := &opened{p: p, s: s, c: c, id: s.Seen().ID, key: segment.Key(c.name), creation: s.Seen().Creation, returned: -1}
+	o.reads(*s.Seen().Record)
 	rng := rand.New(rand.NewPCG(p.f.Rng.Uint64(), 0))
 	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, o.decides, p.await)
 	p.opened = append(p.opened, o)
@@ -425,7 +428,7 @@ func (s *opened) decides(state segment.State, c segment.Cell) segment.Decision {
 	} else {
 		d = segment.Decide(state, c)
 	}
-	less := c.Version == 0 || r.Writes < s.writes || r.ID == s.id && r.Most < s.most || r.ID != s.id && r.Writes <= s.writes && !r.Lost
+	less := c.Version == 0 || r.ID == s.id && r.Writes < s.writes || r.ID == s.id && r.Most < s.most || r.ID != s.id && r.Creation <= s.creation && !r.Lost
 	for _, o := range state.Owned {
 		less = less || r.ID == s.id && r.Next < o.To && d.Kind != segment.GivenBack
 	}
