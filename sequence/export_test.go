@@ -26,6 +26,9 @@ func (s *Sequence) Closing() segment.State {
 	return state
 }
 
+// Cell is the cell as the Sequence has read it last.
+func (s *Sequence) Cell() segment.Cell { return s.cell }
+
 // RideAlong lets every call that waits ride on the present write.
 func (s *Sequence) RideAlong() { s.upto = s.arrived }
 

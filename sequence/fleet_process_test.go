@@ -46,7 +46,6 @@ type opened struct {
 	creation     uint64         // of the sequence
 	writes, most uint64         // that the process has read, or written
 	noticed      bool           // that the store went back, and has no grant since
-	granted      segment.Range  // of a mutant: the last grant
 
 	issued   int64
 	largest  int64 // batch
