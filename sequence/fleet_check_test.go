@@ -158,7 +158,6 @@ func (f *fleet) issued(t *thread, s *opened, number, n int64) {
 	if f.Trace != nil {
 		t.Tracef("%s issues %d, and %d in all", l.c.name, number, n)
 	}
-	s.largest = max(s.largest, n)
 	if t.late {
 		f.Fail("close", "%s has closed %s, and issues %d", p.Name, l.c.name, number)
 	}

@@ -48,7 +48,7 @@ type opened struct {
 	noticed      bool           // that the store went back, and has no grant since
 
 	issued   int64
-	largest  int64 // batch
+	largest  int64 // batch that was asked for
 	returned int64 // the largest number, or -1
 	running  int64 // numbers that running calls ask for
 	served   int64 // true time of the last number, or of an error that there is none
@@ -353,6 +353,7 @@ func (t *thread) begin(s *opened, n int64) {
 	l := s.life()
 	t.began, t.late, t.bereft, t.floor, t.latest = t.p.f.Now, t.p.closed, s.noticed, s.returned, l.latest
 	s.running += n
+	s.largest = max(s.largest, n)
 }
 
 // Shutdown closes the process in good order.
