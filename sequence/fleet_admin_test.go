@@ -174,7 +174,7 @@ func (o *operator) watch(store stores.Store, name string, d sequence.Definition)
 	f := o.f
 	o.Spawn("operator of "+name, func(t *fleettest.Thread) {
 		t.Self = &thread{Thread: t}
-		for f.Now < f.CalmSince+f.bound()/2 {
+		for f.Now < f.CalmSince+2*f.bound() {
 			if err := repair(store, name, d); err != nil && !errors.Is(err, stores.ErrConflict) {
 				f.Fail("operator", "cannot repair %s: %v", name, err)
 			}

@@ -31,6 +31,10 @@ type counted struct {
 	atOnce    bool   // the keeper put a range in while a call sealed
 	busy      bool   // it does so now
 	end       uint64
+
+	running  int // calls of Count
+	begun    int // calls of Count, Revoke and Seal
+	revoking bool
 }
 
 func newCounted(s *sim) *counted {
@@ -45,11 +49,19 @@ func newCounted(s *sim) *counted {
 func (n *counted) count(c *caller, want uint64) {
 	s := n.sim
 	floor, sealed, revoked, revokedAt := n.top, n.sealed, n.revoked, n.revokedAt
+	n.running++
+	puts, quiet := n.puts, !n.busy
+	n.begun++
+	begun, alone := n.begun, n.running == 1 && !n.revoking
+	rest, lost := n.window.Rest(), n.window.Lost()
 	first, ok := n.window.Span().Count(want)
 	more := false
 	if !ok {
 		first, more, ok = n.window.Count(want)
 	}
+	gaveUp := n.window.Lost() - lost
+	alone = alone && begun == n.begun && !n.sealing
+	n.running--
 	s.progress = s.result.Steps
 	if s.trace() {
 		s.tracef("%s: counts %d: from %d on, more %t, ok %t", c, want, first, more, ok)
@@ -59,6 +71,12 @@ func (n *counted) count(c *caller, want uint64) {
 		s.result.Errors++
 		if !more && !n.sealing {
 			s.fail("not asked", "a call for %d numbers fails, and does not ask for a range", want)
+		}
+		if alone && want == 1 && rest > 0 { // also while the keeper queues a range
+			s.fail("not served", "a call fails, and %d numbers were left", rest)
+		}
+		if alone && quiet && puts == n.puts && gaveUp > 0 {
+			s.fail("numbers lost", "a call for %d numbers fails, and gives up %d", want, gaveUp)
 		}
 		return
 	}
@@ -117,7 +135,10 @@ func (c *caller) keep(yield func(struct{}) bool) {
 			n.queue(uint64(op.op.N), uint64(op.op.D))
 		case Revoke:
 			before := n.after
+			n.begun++
+			n.revoking = true
 			n.window.Revoke()
+			n.revoking = false
 			n.revoked, n.revokedAt = before, n.puts
 		}
 		select {
@@ -151,6 +172,7 @@ func (n *counted) queue(many, gap uint64) {
 
 func (n *counted) seal(c *caller) {
 	s := n.sim
+	n.begun++
 	n.sealing, n.atOnce = true, n.atOnce || n.busy
 	end, first := n.window.Seal()
 	s.progress = s.result.Steps
