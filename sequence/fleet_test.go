@@ -8,7 +8,7 @@ import (
 )
 
 // fleetSeeds is how many seeds TestFleet runs unless a flag says otherwise.
-const fleetSeeds = 1500
+const fleetSeeds = 600
 
 func correct(seed uint64) *fleet { return newFleet(seed, nil) }
 

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -35,7 +34,9 @@ func Test[S Simulation](t *testing.T, seeds int, make func(seed uint64) S, sum f
 	if *oneSeed >= 0 {
 		s := traced(uint64(*oneSeed), make, 1<<20)
 		os.Stdout.WriteString(text(s))
-		require.Empty(t, s.Base().Failures)
+		if failures := s.Base().Failures; len(failures) > 0 {
+			t.Fatal(failures)
+		}
 		return
 	}
 	if *manySeeds > 0 {
@@ -62,10 +63,16 @@ func Repeats[S Simulation](t *testing.T, seeds int, make func(seed uint64) S) {
 	for seed := range uint64(seeds) {
 		a, b, plain := traced(seed, make, 1<<20).Base(), traced(seed, make, 1<<20).Base(), make(seed)
 		plain.Play()
-		require.Equal(t, a.Trace.Lines, b.Trace.Lines, "seed %d", seed)
-		require.Equal(t, a.Hash, b.Hash, "seed %d", seed)
-		require.Equal(t, a.Hash, plain.Base().Hash, "seed %d", seed)
-		require.Equal(t, a.Steps, plain.Base().Steps, "seed %d", seed)
+		for i, line := range a.Trace.Lines {
+			if i >= len(b.Trace.Lines) || b.Trace.Lines[i] != line {
+				t.Fatalf("seed %d, line %d of the trace is another the second time: %s", seed, i, line)
+			}
+		}
+		for _, f := range []*Fleet{b, plain.Base()} {
+			if f.Hash != a.Hash || f.Steps != a.Steps {
+				t.Fatalf("seed %d: %x after %d steps, then %x after %d; with a trace: %t", seed, a.Hash, a.Steps, f.Hash, f.Steps, f.Trace != nil)
+			}
+		}
 	}
 }
 
@@ -88,7 +95,7 @@ func Catches[S Simulation](t *testing.T, seeds int, caught string, make func(see
 			return
 		}
 	}
-	require.Fail(t, "not caught", "%d seeds, and no failure %q; other checks at seeds %v", seeds, caught, earliest)
+	t.Fatalf("%d seeds, and no failure %q; other checks at seeds %v", seeds, caught, earliest)
 }
 
 // traced runs a seed and keeps the last lines of its trace.
