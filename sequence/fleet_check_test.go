@@ -205,7 +205,7 @@ func (f *fleet) issuedIndex(t *thread, s *opened, l *life, index uint64) {
 		f.Fail("number without a grant", "%s issues index %d of %s", p.Name, index, l.c.name)
 	case g != nil && g.owner == p.Process && l.mode == "ordered" && g.at < t.began:
 		f.Fail("granted before the call", "%s issues index %d of %s, written at %s, and the call began at %s", p.Name, index, l.c.name, time.Duration(g.at), time.Duration(t.began))
-	case g != nil:
+	case g != nil && g.owner == p.Process:
 		l.stamped = max(l.stamped, index+1)
 	}
 }
