@@ -33,8 +33,8 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 		s.answer(c, result{err: ErrClosed})
 		return true
 	})
-	s.mu.Unlock()
 	s.window.Seal()
+	s.mu.Unlock()
 	if err := s.take(ctx); err != nil { // a call of the store hangs
 		return &wrapped{
 			text: fmt.Sprintf("sequence %q: %v: the store does not answer: %v", s.name, ErrNotGivenBack, context.Cause(ctx)),

@@ -198,7 +198,7 @@ func repair(store stores.Store, name string, d sequence.Definition) error {
 	}
 	c := sequence.Change{Max: math.MaxInt64}
 	if info.WentBack {
-		c.Next = max(info.Last+1, 1) // 0 would change nothing
+		c.Next = max(info.Last+info.Definition.Stride.By(), 1) // 0 would change nothing
 	}
 	_, _, err = sequence.Set(ctx, store, name, c)
 	return err
