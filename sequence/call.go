@@ -36,6 +36,9 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 			return 0, err
 		}
 	}
+	if s.await != nil {
+		s.await(func() bool { return len(c.done) > 0 || ctx.Err() != nil })
+	}
 	var timeout <-chan time.Time
 	if _, ok := ctx.Deadline(); !ok {
 		timeout = s.config.after(s.config.timeout)

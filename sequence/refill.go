@@ -35,6 +35,12 @@ func (s *Sequence) Poll(ctx context.Context) error {
 
 // take takes the turn.
 func (s *Sequence) take(ctx context.Context) error {
+	if s.await != nil {
+		s.await(func() bool { return len(s.turn) == 0 || ctx.Err() != nil })
+		if ctx.Err() != nil { // or select would choose at random
+			return s.ended(ctx, s.Err())
+		}
+	}
 	select {
 	case s.turn <- struct{}{}:
 		return nil
@@ -67,10 +73,10 @@ func (s *Sequence) work(ctx context.Context, closing bool) error {
 		if s.cell.Version != s.base {
 			s.pending, s.base = nil, s.cell.Version
 		}
-		if unknown != nil && d.Kind.Writes() {
+		if unknown != nil && d.Kind.Writes() && d.Kind != segment.Mark {
 			return unknown // the write has not landed so far
 		}
-		if d.Kind != segment.Mark && d.Kind != segment.Marked && d.Kind != segment.Deleted {
+		if d.Kind != segment.Mark && s.cell.Record.ID == s.seen.ID {
 			s.learn(s.cell)
 		}
 		if d.Kind == segment.Exhausted && !fresh {
@@ -306,9 +312,10 @@ func (s *Sequence) revoke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.window.Revoke()
-	if !s.closing { // Close counts them as lost
-		s.owned = nil
+	if s.closing { // a sealed window revokes nothing, and so counts nothing as lost
+		s.counters.lost.Add(s.unused())
 	}
+	s.owned = nil
 }
 
 // lose notes that the store has lost writes.

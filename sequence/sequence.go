@@ -34,7 +34,8 @@ type Sequence struct {
 	ordered bool
 	random  func() string // draws names of writes
 	decide  func(segment.State, segment.Cell) segment.Decision
-	done    chan struct{} // closed by the first Close
+	done    chan struct{}           // closed by the first Close
+	await   func(ready func() bool) // of a simulation, or nil: lets others run until ready
 
 	counters counters
 

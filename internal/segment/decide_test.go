@@ -56,6 +56,12 @@ func TestDecide(t *testing.T) {
 			Cell{10, with(func(r *Record) { r.From, r.Next, r.Writes, r.Write = 32, 32, 5, "p" })}, GivenBack, func(t *testing.T, d Decision) {
 				assert.Equal(t, Range{32, 40}, d.Range)
 			}},
+		{"a give-back has landed, and others were granted it", State{Closing: true, Used: 32, Owned: own, Seen: seen(40), Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{11, with(func(r *Record) { r.From, r.Next, r.Writes, r.Write = 32, 37, 6, "other" })}, Nothing, nil},
+		{"and the last of them gave the rest back", State{Closing: true, Used: 32, Owned: own, Seen: seen(40), Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{12, with(func(r *Record) { r.From, r.Next, r.Most, r.Writes, r.Write = 40, 40, 60, 7, "other" })}, Nothing, nil},
+		{"a write came first, and the give-back cannot have landed", State{Closing: true, Used: 32, Owned: own, Seen: seen(40), Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{10, with(func(r *Record) { r.From, r.Next, r.Writes, r.Write = 40, 40, 5, "set" })}, GiveBack, nil},
 
 		{"a give-back may have landed before another's grant", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
 			Cell{11, with(func(r *Record) { r.From, r.Next, r.Writes, r.Write = 32, 40, 6, "theirs" })}, Nothing, nil},
