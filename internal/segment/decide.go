@@ -120,12 +120,23 @@ func WentBack(seen Seen, pending []Pending, r Record) bool {
 	if r.Write == seen.Write {
 		return false
 	}
+	top := seen.Top
 	for _, p := range pending {
-		if r.Write == p.Name {
+		switch {
+		case r.Write == p.Name:
 			return false
+		case followed(seen, p, r):
+			top = min(top, p.From)
 		}
 	}
-	return r.From < seen.Top // every later grant begins at or above the end of ours
+	return r.From < top // every later grant begins at or above the end of ours
+}
+
+// followed reports whether a pending write is a give-back that may have landed before the
+// writes of other processes: its indexes may be theirs. If there was only one write since, and
+// it is another one, the give-back has not landed.
+func followed(seen Seen, p Pending, r Record) bool {
+	return p.To == seen.Next && r.Writes > seen.Writes+1
 }
 
 // grant takes Want indexes, or as many as are left.
@@ -149,6 +160,11 @@ func (s State) grant(c Cell) Decision {
 // another process has written since, it can no longer land anyway.
 func (s State) giveBack(c Cell) Decision {
 	r := c.Record
+	for _, p := range s.Pending {
+		if followed(s.Seen, p, r) { // (3)
+			return Decision{Kind: Nothing}
+		}
+	}
 	low := r.Next
 	for i := len(s.Owned) - 1; i >= 0 && s.Owned[i].To == low; i-- { // (3)
 		low = max(s.Owned[i].From, min(s.Used, low))

@@ -57,6 +57,12 @@ func TestDecide(t *testing.T) {
 				assert.Equal(t, Range{32, 40}, d.Range)
 			}},
 
+		{"a give-back has failed, and one other write has landed", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{10, with(func(r *Record) { r.From, r.Writes, r.Write = 40, 5, "x" })}, GiveBack, nil},
+		{"a give-back may have landed before another's grant", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{10, with(func(r *Record) { r.From, r.Writes, r.Write = 32, 6, "x" })}, Nothing, nil},
+		{"and before a change of an operator", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{10, with(func(r *Record) { r.From, r.Writes, r.Write = 40, 7, "x" })}, Nothing, nil},
 		{"the tail is given back", State{Closing: true, Used: 33, Owned: own, Seen: seen(40)}, Cell{9, base()}, GiveBack, func(t *testing.T, d Decision) {
 			assert.Equal(t, Range{33, 40}, d.Range)
 			assert.Equal(t, []uint64{33, 33, 40}, []uint64{d.Record.From, d.Record.Next, d.Record.Most})
