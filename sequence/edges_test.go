@@ -61,24 +61,36 @@ func (r resending) Swap(ctx context.Context, key string, version uint64, value [
 }
 
 // TestResentGiveBack has a driver send a give-back twice, and another process take its
-// numbers in between: no write is lost, and nobody may say so.
+// numbers in between: none of them is given back again, and the store has lost no write.
 func TestResentGiveBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory := storetest.NewMemory()
-		d := sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10}
-		b := open(t, memory, "orders", d)
-		store := resending{memory, new(atomic.Bool), func() { assert.EqualValues(t, 2, next(t, b)) }}
-		a := open(t, store, "orders", d)
-		assert.EqualValues(t, 1, next(t, a))
-		synctest.Wait()
-		store.lost.Store(true)
-		assert.NoError(t, a.Close())
-		assert.Zero(t, a.Stats().WentBack)
-		for want := range int64(40) {
-			require.EqualValues(t, want+3, next(t, b))
-			synctest.Wait()
-		}
-	})
+	for _, changed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := storetest.NewMemory()
+			d := sequence.Definition{Start: 1, Max: 19, MinStep: 19, MaxStep: 19}
+			b := open(t, memory, "orders", d, sequence.WithOutage(0))
+			raise := func() {
+				_, _, err := sequence.Set(t.Context(), memory, "orders", sequence.Change{Max: 1000})
+				assert.NoError(t, err)
+			}
+			store := resending{memory, new(atomic.Bool), func() {
+				assert.EqualValues(t, 2, nextN(t, b, 18))
+				if changed { // an operator's write begins at the next index
+					raise()
+				}
+			}}
+			a := open(t, store, "orders", d, sequence.WithOutage(0))
+			assert.EqualValues(t, 1, next(t, a))
+			store.lost.Store(true)
+			assert.NoError(t, a.Close())
+			assert.Zero(t, a.Stats().WentBack)
+			raise()
+			c := open(t, memory, "orders", d)
+			for n := range int64(40) {
+				require.Greater(t, next(t, c), 19+n)
+				require.NoError(t, c.Err())
+			}
+		})
+	}
 }
 
 // TestCloseOfOneOfTwo closes a process whose numbers another process's follow: there is

@@ -214,10 +214,6 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 		if len(s.pending) >= segment.MaxPending {
 			s.pending = s.pending[1:]
 		}
-		if d.Kind == segment.GiveBack {
-			// If it has landed, other processes may be granted these indexes.
-			s.seen.Top = min(s.seen.Top, d.Range.From)
-		}
 		s.pending = append(s.pending[:len(s.pending):len(s.pending)], segment.Pending{Name: d.Record.Write, Range: d.Range, Upto: s.upto})
 		switch {
 		case errors.Is(err, stores.ErrConflict):

@@ -17,8 +17,9 @@ type Stats struct {
 	Step     int64   // how many numbers the next refill reserves; 0 in ordered mode
 	Reserved int64   // numbers that are granted to this process and not handed out
 	// GapBound is how many numbers a crash of this process can lose at most, by the
-	// definition and the largest batch so far. In ordered mode a crash loses the numbers of
-	// the calls that run.
+	// definition and the largest batch so far. A batch above MaxStep whose call ended before
+	// it had its numbers stays reserved, and adds to it. In ordered mode a crash loses the
+	// numbers of the calls that run.
 	GapBound int64
 	// Last is the highest number that was granted to any process as far as this one knows,
 	// and Left how many numbers lie above it, up to the maximum. Last is one stride below the

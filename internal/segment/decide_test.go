@@ -63,12 +63,6 @@ func TestDecide(t *testing.T) {
 		{"a write came first, and the give-back cannot have landed", State{Closing: true, Used: 32, Owned: own, Seen: seen(40), Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
 			Cell{10, with(func(r *Record) { r.From, r.Next, r.Writes, r.Write = 40, 40, 5, "set" })}, GiveBack, nil},
 
-		{"a give-back may have landed before another's grant", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
-			Cell{11, with(func(r *Record) { r.From, r.Next, r.Writes, r.Write = 32, 40, 6, "theirs" })}, Nothing, nil},
-		{"or before another's grant and give-back", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
-			Cell{12, with(func(r *Record) { r.From, r.Next, r.Most, r.Writes, r.Write = 40, 40, 50, 7, "theirs" })}, Nothing, nil},
-		{"another write came in place of the give-back", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
-			Cell{11, with(func(r *Record) { r.From, r.Writes, r.Write = 40, 5, "set" })}, GiveBack, nil},
 		{"a give-back has not landed so far", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
 			Cell{9, base()}, GiveBack, nil},
 		{"the mark met the writes of others", State{Want: 5, Seen: seen(40), Proof: true}, Cell{11, with(func(r *Record) { r.From, r.Next, r.Most, r.Writes, r.Write = 50, 60, 60, 6, "theirs" })}, Mark, func(t *testing.T, d Decision) {

@@ -14,8 +14,9 @@
 //  2. A grant ends at the maximum: an index above it is not granted.
 //  3. The next index is lowered only by the process that owns the indexes below it, after
 //     its window was sealed, to the first index that it has not used, and never below the
-//     range that it owns without a gap up to there. So these indexes were used by no process. After a give-back of unknown outcome
-//     another process may own them: it is repeated only while the cell is unchanged.
+//     range that it owns without a gap up to there. So these indexes were used by no process.
+//     After a give-back of unknown outcome it owns them no more, unless the count of writes
+//     shows that the give-back has not landed.
 //  4. Each write has a new random name. A write of unknown outcome counts only after its
 //     name was read in the cell. The outcome is never guessed.
 //  5. A write of unknown outcome that lands late is conditional on its version, so at most
