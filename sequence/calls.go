@@ -66,7 +66,7 @@ func decode(name string, cell stores.Cell) (segment.Cell, error) {
 		problem := strings.TrimPrefix(err.Error(), stores.ErrDamaged.Error()+": ")
 		return c, &stores.DamagedError{
 			Key:     segment.Key(name),
-			Problem: problem + ": put back the text that the cell had, from a log or a backup, or delete the cell, and create the sequence above all numbers in use",
+			Problem: problem + ": put back the text that the cell had, from a log or a backup; or stop all processes that use it, delete the cell, and create the sequence above all numbers in use",
 		}
 	}
 	c.Record = r

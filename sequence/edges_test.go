@@ -240,3 +240,22 @@ func TestTooManyUnderLoad(t *testing.T) {
 		})
 	}
 }
+
+// TestSlowStore has a store that needs a third of the timeout for each operation: no call
+// fails.
+func TestSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow(650*time.Millisecond)(), "orders", sequence.Definition{Mode: sequence.Ordered})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for range 300 {
+					_, err := s.Next(context.Background())
+					assert.NoError(t, err)
+				}
+			})
+		}
+		wg.Wait()
+		require.NoError(t, s.Close())
+	})
+}

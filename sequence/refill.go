@@ -247,7 +247,7 @@ func (s *Sequence) takeTurns(began time.Duration, err error) {
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.turns.wrote(elapsed, took)
+		s.turns.wrote(elapsed, took, s.config.timeout/4) // or calls without a deadline would fail on a slow store
 	case errors.Is(err, stores.ErrConflict):
 		s.turns.conflict(elapsed, took)
 	}
@@ -273,7 +273,11 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 	s.lost = false
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch n := r.To - r.From; {
+	n := r.To - r.From
+	if n > uint64(s.shown.MaxStep) {
+		s.raiseLargest(n) // for a batch, whose call may have ended
+	}
+	switch {
 	case s.restored: // a copy of this process may have been granted it as well
 		s.counters.lost.Add(n)
 	case s.ordered:

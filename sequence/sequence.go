@@ -177,13 +177,15 @@ func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) 
 	if n < 1 || n > window.MaxNumbers {
 		return 0, &OptionError{"n", fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
 	}
+	if index, ok := s.window.Span().Count(uint64(n)); ok {
+		first = s.first + int64(index)*s.stride
+	} else if first, err = s.next(ctx, uint64(n)); err != nil {
+		return 0, err
+	}
 	if uint64(n) > s.counters.largest.Load() {
 		s.raiseLargest(uint64(n))
 	}
-	if index, ok := s.window.Span().Count(uint64(n)); ok {
-		return s.first + int64(index)*s.stride, nil
-	}
-	return s.next(ctx, uint64(n))
+	return first, nil
 }
 
 func (s *Sequence) raiseLargest(n uint64) {

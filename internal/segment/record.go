@@ -89,7 +89,7 @@ func Decode(value []byte) (Record, error) {
 		return edited("it has no name of its write, no id, no mode, no count of writes or none of creations")
 	case r.Stride < 1 || r.Offset < 0 || r.Offset >= r.Stride:
 		return edited("its stride is %d with the offset %d", r.Stride, r.Offset)
-	case r.Start < 0 || r.Start > r.Max-r.Offset:
+	case r.Start < 0 || r.Max < 0 || r.Start > r.Max-r.Offset:
 		return edited("it starts at %d, and its maximum is %d", r.Start, r.Max)
 	case r.MinStep < 1 || r.MinStep > r.MaxStep:
 		return edited("its steps are %d to %d", r.MinStep, r.MaxStep)
