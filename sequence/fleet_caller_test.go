@@ -88,6 +88,7 @@ func (p *process) issue(t *thread) {
 func (t *thread) begin(s *opened, n int64) {
 	l := s.life()
 	t.began, t.late, t.bereft, t.floor, t.latest = t.p.f.Now, t.p.closed, s.noticed, s.returned, l.latest
+	t.grants = s.grants
 	s.running += n
 	s.largest = max(s.largest, n)
 }

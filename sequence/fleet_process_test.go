@@ -46,6 +46,7 @@ type opened struct {
 	creation     uint64         // of the sequence
 	writes, most uint64         // that the process has read, or written
 	noticed      bool           // that the store went back, and has no grant since
+	grants       int            // how many it has had
 
 	issued   int64
 	largest  int64 // batch that was asked for
@@ -66,6 +67,7 @@ type thread struct {
 	began         int64 // true time of the present call
 	late          bool  // a Close had returned when it began
 	bereft        bool  // the process had noticed that the store went back
+	grants        int   // of the sequence, by then
 	floor, latest int64 // returned before it, by the process and by any process; or -1
 }
 
@@ -307,8 +309,10 @@ func (s *opened) decides(state segment.State, c segment.Cell) segment.Decision {
 		f.adopted++
 		p.known[r.Write] = true
 		s.noticed = false
+		s.grants++
 	case segment.Grant:
 		s.noticed = false
+		s.grants++
 	}
 	s.sent = d.Record
 	return d

@@ -162,7 +162,10 @@ func (s State) grant(c Cell) Decision {
 	take := min(s.Want, left) // (2)
 	have := take
 	if n := len(s.Owned); n > 0 && s.Owned[n-1].To == r.Next {
-		have += s.Room
+		if s.Need > s.Room { // a call waits, and a part of its numbers is reserved already
+			take = min(s.Want-s.Room, left)
+		}
+		have = take + s.Room
 	}
 	if take == 0 || have < s.Need {
 		return Decision{Kind: Exhausted, Record: r}
@@ -196,10 +199,14 @@ func (s State) giveBack(c Cell) Decision {
 // instead of no sequence.
 func (s State) mark(c Cell) Decision {
 	r := *s.Seen.Record
+	if c.Record.ID == r.ID && c.Record.Writes > r.Writes { // Set has changed them since
+		r.Max, r.MinStep, r.MaxStep = c.Record.Max, c.Record.MinStep, c.Record.MaxStep
+	}
 	r.Most = max(r.Most, s.Seen.Top, c.Record.Most)
 	// Another sequence that the cell has had meanwhile counts as deleted.
 	r.Writes, r.Creation = max(r.Writes, c.Record.Writes), max(r.Creation, c.Record.Creation)+1
 	r.Next, r.From, r.Lost, r.Deleted = r.Most, r.Most, true, false
+	r.Max = max(r.Max, r.Last())
 	return s.write(Mark, c, r, Range{})
 }
 

@@ -45,6 +45,9 @@ func TestDecide(t *testing.T) {
 		}},
 		{"too few are left", State{Want: 80, Need: 61, Seen: seen(40)}, Cell{9, base()}, Exhausted, nil},
 		{"own numbers count if they adjoin", State{Want: 80, Need: 61, Room: 1, Owned: own, Seen: seen(40)}, Cell{9, base()}, Grant, nil},
+		{"and are not granted again", State{Want: 30, Need: 30, Room: 8, Owned: own, Seen: seen(40)}, Cell{9, base()}, Grant, func(t *testing.T, d Decision) {
+			assert.Equal(t, Range{40, 62}, d.Range)
+		}},
 		{"and else not", State{Want: 80, Need: 61, Room: 1, Owned: []Range{{20, 30}}, Seen: seen(40)}, Cell{9, base()}, Exhausted, nil},
 		{"none is left", State{Want: 1, Room: 9, Owned: []Range{{80, 100}}, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Next, r.Most = 100, 100 })}, Exhausted, nil},
 
@@ -111,6 +114,16 @@ func TestDecide(t *testing.T) {
 		{"deleted", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Deleted, r.Writes, r.Write, r.From = true, 5, "x", 40 })}, Deleted, nil},
 		{"marked", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Lost, r.Writes, r.Write, r.From = true, 5, "x", 40 })}, Marked, nil},
 		{"marked, under another id", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Lost, r.Writes, r.Write, r.From = "b", true, 5, "x", 40 })}, Marked, nil},
+		{"a mark keeps the maximum and the steps of the last Set", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) {
+			r.Max, r.MinStep, r.MaxStep, r.Writes, r.Write, r.From, r.Next, r.Most = 600, 3, 7, 6, "x", 35, 39, 70
+		})}, Mark, func(t *testing.T, d Decision) {
+			assert.Equal(t, []int64{600, 3, 7}, []int64{d.Record.Max, d.Record.MinStep, d.Record.MaxStep})
+		}},
+		{"and no maximum below a number that was granted", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) {
+			r.Max, r.Writes, r.Write, r.From, r.Next, r.Most = 150, 6, "x", 20, 28, 38
+		})}, Mark, func(t *testing.T, d Decision) {
+			assert.EqualValues(t, 10+39*5, d.Record.Max)
+		}},
 		{"marked too low", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Lost, r.Writes, r.Write, r.Most, r.Next, r.From = true, 5, "x", 39, 39, 39 })}, Mark, nil},
 	}
 	for _, tt := range tests {

@@ -67,6 +67,21 @@
 // where the word was or at the start that was drawn for a fresh tick, and lie below the
 // soft limit; the soft limit is not above the limit; words that should only grow do.
 //
+// # Counted numbers
+//
+// [RandomCounted] makes programs on a window of counted numbers, without a generator and a
+// clock: callers count as package sequence does, a keeper queues ranges and revokes them, and
+// a caller seals. Then:
+//
+//   - no number is taken twice, and all numbers of a call stand in a row in granted ranges;
+//   - a number is above all that were returned before its call began, and is not taken after
+//     Seal, nor after the Revoke of its range;
+//   - a call that fails asks for a range, and gives nothing up; one for one number does not
+//     fail while numbers are left;
+//   - Queue and Revoke close the channel that a waiting caller took before;
+//   - Seal reports to one caller that it was the first, and to all the same end;
+//   - at the end, all granted numbers were taken, are left, or are counted as given up.
+//
 // # Limits
 //
 // The simulation does not see reorderings of plain memory between atomic operations: the
