@@ -14,6 +14,7 @@ type call struct {
 	prev, next *call // guarded by mu; nil when it is in no queue
 	n          uint64
 	arrival    uint64
+	index      uint64      // of a call that is served in ordered mode
 	done       chan result // capacity 1: the queue sends once, when the call leaves it served or failed
 }
 
@@ -137,21 +138,26 @@ func (s *Sequence) serve() {
 }
 
 // serveOrdered gives the indexes of one write to the calls that began before it was sent,
-// in their order. It returns how many are left: those of calls that have ended meanwhile.
-func (s *Sequence) serveOrdered(index, end, upto uint64) (left uint64) {
+// in their order, and returns the calls. How many indexes are left, those of calls that have
+// ended meanwhile, is added to the lost ones.
+func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
+	s.regulars, s.served = s.arrived-s.served, upto
 	begin := index
 	s.calls(func(c *call) bool {
 		if c.arrival > upto {
 			return false
 		}
 		if c.n <= end-index {
-			s.answer(c, result{index: index})
+			s.remove(c)
+			c.index = index
+			served = append(served, c)
 			index += c.n
 		}
 		return true
 	})
 	s.counters.issued.Add(index - begin)
-	return end - index
+	s.counters.lost.Add(end - index)
+	return served
 }
 
 // ask starts a refill that no call waits for, unless one runs, or the last one failed a

@@ -260,14 +260,19 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 	s.seen.Top = r.To
 	s.counters.refills.Add(1)
 	s.retry.Store(0)
+	var served []*call
+	defer func() {
+		for _, c := range served { // without mu, which their callers need for their next calls
+			c.done <- result{index: c.index}
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch n := r.To - r.From; {
 	case s.restored: // a copy of this process may have been granted it as well
 		s.counters.lost.Add(n)
 	case s.ordered:
-		s.regulars, s.served = s.arrived-s.served, upto
-		s.counters.lost.Add(s.serveOrdered(r.From, r.To, upto))
+		served = s.serveOrdered(r.From, r.To, upto)
 	default:
 		s.counters.granted.Add(n)
 		s.rate.step = min(n, uint64(s.shown.MaxStep))
