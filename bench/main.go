@@ -2,7 +2,7 @@
 // cost, beside other generators, and beside other ways to make an ID. It writes a report
 // as HTML, as Markdown and as JSON.
 //
-//	go run ./bench                          # about 3 minutes; writes bench/report/index.html
+//	go run ./bench                          # about 4 minutes; writes bench/report/index.html
 //	go run ./bench --quick                  # under half a minute, to see how it looks
 //	go run ./bench --only cost,latency      # some of the sections
 //	go run ./bench --publish                # also writes docs/results.md
@@ -54,7 +54,7 @@ func sections() []measure.Section {
 
 const help = `bench measures what an ID costs on this machine, beside the least that it can
 cost, beside other generators, and beside other ways to make an ID. It takes about
-three minutes, writes a report, and prints a summary of it.
+four minutes, writes a report, and prints a summary of it.
 
 Run it on a machine that has nothing else to do. A section that needs a server, such
 as PostgreSQL, is skipped if none is installed, and says so.

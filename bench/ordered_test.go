@@ -95,10 +95,12 @@ func oneCaller(b *testing.B, url string) {
 	atMost(b, 1.2, "×swap", ratio(b, numbersOf(b, number), swap))
 }
 
-// numbersOf takes one number after the other.
+// numbersOf takes one number after the other, with a context of its own, as each request of
+// a service has.
 func numbersOf(b *testing.B, s *sequence.Sequence) cases.Loop {
-	ctx := b.Context()
 	return func(n int) error {
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
 		for range n {
 			if _, err := s.Next(ctx); err != nil {
 				return err

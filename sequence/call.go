@@ -14,7 +14,9 @@ type call struct {
 	prev, next *call // guarded by mu; nil when it is in no queue
 	n          uint64
 	arrival    uint64
-	done       chan result // capacity 1: the queue sends once, when the call leaves it served or failed
+	index      uint64        // of a call that is served in ordered mode
+	until      time.Duration // elapsed time at which a call without a deadline ends; else 0
+	done       chan result   // capacity 1: the queue sends once, when the call leaves it served or failed
 }
 
 type result struct {
@@ -27,7 +29,8 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 	if ctx.Err() != nil {
 		return 0, s.ended(ctx, nil)
 	}
-	c, err := s.join(n)
+	_, limited := ctx.Deadline()
+	c, err := s.join(n, limited)
 	if err != nil {
 		return 0, err
 	}
@@ -40,25 +43,37 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 		s.await(func() bool { return len(c.done) > 0 || ctx.Err() != nil })
 	}
 	var timeout <-chan time.Time
-	if _, ok := ctx.Deadline(); !ok {
+	if s.config.polling && !limited { // there is no goroutine that watches
 		timeout = s.config.after(s.config.timeout)
 	}
+	var r result
 	select {
-	case r := <-c.done:
-		return r.index, r.err
+	case r = <-c.done:
 	case <-ctx.Done():
+		r = s.leaveQueue(c)
 	case <-timeout:
+		r = s.leaveQueue(c)
 	}
-	if s.quit(c) {
+	if r.err == errEnded {
 		return 0, s.ended(ctx, s.Err())
 	}
-	r := <-c.done
 	return r.index, r.err
+}
+
+// errEnded stands for the error of a call that is over before it was served.
+var errEnded = errors.New("ended")
+
+// leaveQueue takes a call out of the queue, or returns what it was answered meanwhile.
+func (s *Sequence) leaveQueue(c *call) result {
+	if s.quit(c) {
+		return result{err: errEnded}
+	}
+	return <-c.done
 }
 
 // join puts a call at the end of the queue, and starts a refill if none runs. It fails if
 // the sequence is closed, or if such a call has failed a moment ago for good.
-func (s *Sequence) join(n uint64) (*call, error) {
+func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch f := &s.failure; {
@@ -72,6 +87,9 @@ func (s *Sequence) join(n uint64) (*call, error) {
 	}
 	s.arrived++
 	c := &call{n: n, arrival: s.arrived, done: make(chan result, 1)}
+	if !limited && !s.config.polling {
+		c.until = s.config.elapsed() + s.config.timeout
+	}
 	c.prev, c.next = s.ring.prev, &s.ring
 	c.prev.next, c.next.prev = c, c
 	s.begin()
@@ -140,17 +158,20 @@ func (s *Sequence) serve() {
 }
 
 // serveOrdered gives the indexes of one write to the calls that began before it was sent,
-// in their order. Those that want more than the write has left in the sequence fail: under
-// load there would always be smaller ones to write for. It returns how many indexes are left
-// over: those of calls that have ended meanwhile.
-func (s *Sequence) serveOrdered(index, end, upto uint64) (left uint64) {
+// in their order, and returns the calls. Those that want more than the write has left in the
+// sequence fail: under load there would always be smaller ones to write for. The indexes of
+// calls that have ended meanwhile are lost.
+func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
+	s.regulars, s.served = s.arrived-s.served, upto
 	begin := index
 	s.calls(func(c *call) bool {
 		switch r := s.cell.Record; {
 		case c.arrival > upto:
 			return false
 		case c.n <= end-index:
-			s.answer(c, result{index: index})
+			s.remove(c)
+			c.index = index
+			served = append(served, c)
 			index += c.n
 		case c.n > r.Left():
 			s.answer(c, result{err: &ExhaustedError{Name: s.name, Max: r.Max, Asked: int64(c.n), Left: int64(r.Left())}})
@@ -158,7 +179,8 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (left uint64) {
 		return true
 	})
 	s.counters.issued.Add(index - begin)
-	return end - index
+	s.counters.lost.Add(end - index)
+	return served
 }
 
 // ask starts a refill that no call waits for, unless one runs, or the last one failed a
@@ -183,6 +205,9 @@ func (s *Sequence) begin() {
 // refill refills until no call waits, and no segment is due. It leaves the turn after each
 // refill, or Poll, Restored and Close would wait as long as calls come.
 func (s *Sequence) refill() {
+	over := make(chan struct{})
+	defer close(over)
+	go s.watch(over)
 	for again := true; again; {
 		s.pause()
 		s.turn <- struct{}{}
@@ -190,6 +215,38 @@ func (s *Sequence) refill() {
 		again = s.settle(s.work(context.Background(), false))
 		s.leave()
 	}
+}
+
+// watch ends the calls without a deadline that have waited for the timeout, until the refill
+// is over. A timer for each call would cost more than all else that it does.
+func (s *Sequence) watch(over <-chan struct{}) {
+	for {
+		select {
+		case <-s.config.after(s.expire()):
+		case <-over:
+			return
+		}
+	}
+}
+
+// expire ends the calls whose timeout has passed, and returns how long no other one ends.
+func (s *Sequence) expire() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.config.elapsed()
+	least := s.config.timeout
+	s.calls(func(c *call) bool {
+		switch {
+		case c.until == 0:
+			return true
+		case c.until <= now:
+			s.answer(c, result{err: errEnded})
+			return true
+		}
+		least = c.until - now
+		return false
+	})
+	return least
 }
 
 // gather lets the callers whom the last write has served come back with their next calls, so

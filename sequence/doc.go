@@ -44,8 +44,8 @@
 //
 // # Bounds
 //
-// A Sequence has no goroutine while no number is needed, and at most one else, which has one
-// call of the store at a time. While the store fails, and calls wait, it tries once per
+// A Sequence has no goroutine while no number is needed, and at most two else, one of which
+// has one call of the store at a time; the other one watches timeouts. While the store fails, and calls wait, it tries once per
 // second. It remembers at most 64 writes of unknown outcome. At rest it takes less than 2 KiB.
 //
 // # Requirements

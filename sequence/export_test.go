@@ -36,7 +36,9 @@ func (s *Sequence) RideAlong() { s.upto = s.arrived }
 func (s *Sequence) Serve(r segment.Range) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.serveOrdered(r.From, r.To, s.upto)
+	for _, c := range s.serveOrdered(r.From, r.To, s.upto) {
+		c.done <- result{index: c.index}
+	}
 }
 
 // Clone returns a Sequence with a copy of s's memory, as a snapshot that is restored beside

@@ -271,22 +271,26 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 	s.counters.refills.Add(1)
 	s.retry.Store(0)
 	s.lost = false
+	var served []*call
+	defer func() {
+		for _, c := range served { // without mu, which their callers need for their next calls
+			c.done <- result{index: c.index}
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := r.To - r.From
-	if n > uint64(s.shown.MaxStep) {
-		s.raiseLargest(n) // for a batch, whose call may have ended
-	}
-	switch {
+	switch n := r.To - r.From; {
 	case s.restored: // a copy of this process may have been granted it as well
 		s.counters.lost.Add(n)
 	case s.ordered:
-		s.regulars, s.served = s.arrived-s.served, upto
-		s.counters.lost.Add(s.serveOrdered(r.From, r.To, upto))
+		served = s.serveOrdered(r.From, r.To, upto)
 		if now := s.config.elapsed(); now-s.rate.at >= time.Second {
 			s.rate.next(now, s.issued(), 0, *s.shown)
 		}
 	default:
+		if n > uint64(s.shown.MaxStep) {
+			s.raiseLargest(n) // for a batch, whose call may have ended
+		}
 		if !s.closing { // else the window does not take it
 			s.counters.granted.Add(n)
 		}

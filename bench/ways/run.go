@@ -89,7 +89,7 @@ func measureAll(ctx context.Context, run *measure.Run, began time.Time, subjects
 	// A slice is at most so many whole ticks of tickflake: with a part of a tick it would
 	// use what its lead-in has left of one, and seem faster than the layout allows.
 	const tick = 4096
-	box, most, least := 100*time.Millisecond, 24*tick, 3
+	box, most, least := 60*time.Millisecond, 24*tick, 3
 	if run.Quick {
 		box, most, least = 15*time.Millisecond, 10*tick, 2
 	}
