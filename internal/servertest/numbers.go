@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,9 +83,15 @@ func (r *run) recordNumber(number, last int64) {
 	f.taken[number] = r
 }
 
-// checkNumbers fails the test if a number was issued twice.
+// checkNumbers fails the test if a number was issued twice, or the sequence says that the
+// store went back.
 func (r *Report) checkNumbers(t testing.TB) {
 	t.Helper()
+	for kind := range r.Errors {
+		if strings.HasPrefix(kind, "number:") && strings.Contains(kind, "ErrWentBack") {
+			t.Errorf("the store went back: %s", r.Examples[kind])
+		}
+	}
 	for i, text := range r.Repeated {
 		if i == 10 {
 			t.Errorf("and %d more", len(r.Repeated)-10)
