@@ -139,7 +139,7 @@ func (w *world) live(process int) {
 		if dead.Load() {
 			return storetest.Unavailable
 		}
-		return map[int]storetest.Fault{0: storetest.Unavailable, 1: storetest.ReplyLost, 2: storetest.Delayed}[w.chance(30)]
+		return map[int]storetest.Fault{0: storetest.Unavailable, 1: storetest.Delayed, 2: storetest.ReplyLost, 3: storetest.ReplyLost, 4: storetest.ReplyLost}[w.chance(30)]
 	}
 	client.After = func(context.Context, storetest.Op) {
 		if w.chance(5) == 0 {
@@ -180,8 +180,8 @@ func (w *world) live(process int) {
 
 func (w *world) call(process int, q issuer, dead *atomic.Bool) {
 	timeout := time.Second
-	if w.chance(8) == 0 {
-		timeout = time.Duration(w.chance(int(15 * time.Millisecond)))
+	if w.chance(3) == 0 {
+		timeout = time.Duration(w.chance(int(40 * time.Millisecond))) // it may end while its write is out
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
