@@ -6,5 +6,5 @@
 // The folder holds tests only, and uses the library from outside.
 //
 //	go test ./chaos_test/sequences
-//	go test ./chaos_test/sequences -run Killed -kills 10000
+//	go test ./chaos_test/sequences -run /killed -kills 10000
 package sequences

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory"
 	_ "github.com/tickflake/tickflake/stores/postgres"
@@ -47,17 +48,36 @@ func (p place) open(t testing.TB) stores.Store {
 // engine makes places.
 type engine func(testing.TB) place
 
-// onEngines runs a test on a directory and on a PostgreSQL that runs until the end of t.
-func onEngines(t *testing.T, run func(*testing.T, engine)) {
+func TestDirectory(t *testing.T) {
 	t.Parallel()
-	t.Run("directory", func(t *testing.T) {
-		t.Parallel()
-		run(t, onDirectory)
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		run(t, startPostgres(t))
-	})
+	onEngine(t, onDirectory)
+}
+
+func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
+	onEngine(t, startPostgres(t))
+}
+
+// onEngine runs all tests on one engine, in both modes.
+func onEngine(t *testing.T, on engine) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, place, sequence.Mode)
+	}{
+		{"killed", testKilled},
+		{"processes", testProcesses},
+		{"restored", testRestored},
+		{"emptied", testEmptied},
+		{"created anew", testCreatedAnew},
+		{"created anew and used", testCreatedAnewAndUsed},
+	} {
+		for _, mode := range []sequence.Mode{sequence.Segmented, sequence.Ordered} {
+			t.Run(test.name+"/"+mode.String(), func(t *testing.T) {
+				t.Parallel()
+				test.run(t, on(t), mode)
+			})
+		}
+	}
 }
 
 func onDirectory(t testing.TB) place {

@@ -16,37 +16,26 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 )
 
-var kills = flag.Int("kills", 200, "kill so many processes in each test of killed processes")
+var kills = flag.Int("kills", 200, "kill so many processes of a segmented sequence, and a quarter as many of an ordered one")
 
 // Three processes take numbers of one sequence and are killed with kill -9 and started
 // again. No number is issued twice, and no more are missing than the documented bound for each
 // kill. A number counts as issued when the process has written it to its pipe.
-func TestKilled(t *testing.T) {
-	onEngines(t, func(t *testing.T, on engine) {
-		t.Run("segmented", func(t *testing.T) {
-			t.Parallel()
-			// A segment lasts longer than a refill, so that a killed process mostly has one.
-			const step, batch, pace = 50, 7, 200 * time.Microsecond
-			testKilled(t, on(t), 100, job{Name: "invoices", Callers: 2, Batch: batch, Pace: pace,
-				Definition: sequence.Definition{Start: 1, MinStep: step, MaxStep: step}}, 2*step+batch)
-		})
-		t.Run("ordered", func(t *testing.T) {
-			t.Parallel()
-			const callers, batch = 2, 7
-			testKilled(t, on(t), 20, job{Name: "orders", Callers: callers, Batch: batch,
-				Definition: sequence.Definition{Mode: sequence.Ordered, Start: 1}}, callers*batch)
-		})
-	})
-}
-
-// testKilled kills each process when it has made fewer calls than most.
-func testKilled(t *testing.T, p place, most int, j job, bound int64) {
+func testKilled(t *testing.T, p place, mode sequence.Mode) {
+	// A segment lasts longer than a refill, so that a killed process mostly has one.
+	const step, batch, callers = 50, 7, 2
+	j := job{Name: "invoices", Callers: callers, Batch: batch, Pace: 200 * time.Microsecond,
+		Definition: sequence.Definition{Mode: mode, Start: 1, MinStep: step, MaxStep: step}}
+	lives, most, bound := *kills, 100, int64(2*step+batch)
+	if mode == sequence.Ordered { // every number takes a write
+		lives, most, bound = max(lives/4, 1), 20, callers*batch
+	}
 	j.URL = p.url
 	store := p.open(t)
 	require.NoError(t, sequence.Create(t.Context(), store, j.Name, j.Definition))
 	var h history
 	var left atomic.Int64
-	left.Store(int64(*kills))
+	left.Store(int64(lives))
 	var living sync.WaitGroup
 	for slot := range 3 {
 		living.Go(func() {
@@ -72,9 +61,9 @@ func testKilled(t *testing.T, p place, most int, j job, bound int64) {
 	issued := h.issued(t)
 	missing := info.Next - info.Definition.First() - issued
 	t.Logf("%d numbers issued by %d processes, which were killed; %d are missing, and %d may be; %d writes",
-		issued, *kills, missing, int64(*kills)*bound, info.Writes)
+		issued, lives, missing, int64(lives)*bound, info.Writes)
 	assert.GreaterOrEqual(t, missing, int64(0), "a number was issued that the store has not granted")
-	assert.LessOrEqual(t, missing, int64(*kills)*bound)
+	assert.LessOrEqual(t, missing, int64(lives)*bound)
 	assert.Positive(t, missing, "the kills have cost nothing, so the test shows nothing")
 	if j.Definition.Mode == sequence.Ordered {
 		assert.True(t, h.linearizable())

@@ -17,46 +17,37 @@ import (
 // The calls of three processes of an ordered sequence, on real stores, are linearizable, and so
 // are those that read its highest number. Without a crash no number is missing. With segments
 // the order is missed, and the check sees it.
-func TestProcesses(t *testing.T) {
-	onEngines(t, func(t *testing.T, on engine) {
-		for _, mode := range []sequence.Mode{sequence.Ordered, sequence.Segmented} {
-			t.Run(mode.String(), func(t *testing.T) {
-				t.Parallel()
-				j := job{Name: "orders", Callers: 4, Calls: 40, Batch: 3, Inspect: mode == sequence.Ordered, Together: true, Pace: time.Millisecond,
-					Definition: sequence.Definition{Mode: mode, Start: 1, MinStep: 20, MaxStep: 20}}
-				p := on(t)
-				j.URL = p.url
-				var h history
-				var living sync.WaitGroup
-				var all [3]*process
-				for i := range all {
-					all[i] = j.start(t)
-					t.Cleanup(all[i].kill)
-				}
-				for _, p := range all {
-					_, ok, err := p.next()
-					require.NoError(t, err)
-					require.True(t, ok, "it is not ready")
-				}
-				for i, p := range all {
-					require.NoError(t, p.input.Close())
-					living.Go(func() { assert.NoError(t, p.finish(i, &h)) })
-				}
-				living.Wait()
-				issued := h.issued(t)
-				assert.Equal(t, int64(3*4*(32+8*3)), issued)
-				if mode == sequence.Segmented {
-					assert.False(t, h.linearizable(), "the check sees no disorder")
-					return
-				}
-				assert.True(t, h.linearizable())
-				info, err := sequence.Inspect(t.Context(), p.open(t), j.Name)
-				require.NoError(t, err)
-				assert.Equal(t, issued, info.Last, "a number is missing, and there was no crash")
-				t.Logf("%d numbers by %d writes", issued, info.Writes)
-			})
-		}
-	})
+func testProcesses(t *testing.T, p place, mode sequence.Mode) {
+	j := job{URL: p.url, Name: "orders", Callers: 4, Calls: 40, Batch: 3, Inspect: mode == sequence.Ordered, Together: true, Pace: time.Millisecond,
+		Definition: sequence.Definition{Mode: mode, Start: 1, MinStep: 20, MaxStep: 20}}
+	var h history
+	var living sync.WaitGroup
+	var all [3]*process
+	for i := range all {
+		all[i] = j.start(t)
+		t.Cleanup(all[i].kill)
+	}
+	for _, p := range all {
+		_, ok, err := p.next()
+		require.NoError(t, err)
+		require.True(t, ok, "it is not ready")
+	}
+	for i, p := range all {
+		require.NoError(t, p.input.Close())
+		living.Go(func() { assert.NoError(t, p.finish(i, &h)) })
+	}
+	living.Wait()
+	issued := h.issued(t)
+	assert.Equal(t, int64(3*4*(32+8*3)), issued)
+	if mode == sequence.Segmented {
+		assert.False(t, h.linearizable(), "the check sees no disorder")
+		return
+	}
+	assert.True(t, h.linearizable())
+	info, err := sequence.Inspect(t.Context(), p.open(t), j.Name)
+	require.NoError(t, err)
+	assert.Equal(t, issued, info.Last, "a number is missing, and there was no crash")
+	t.Logf("%d numbers by %d writes", issued, info.Writes)
 }
 
 // finish records the calls of a process until it has done its job.
