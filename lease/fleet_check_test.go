@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
@@ -17,41 +18,20 @@ type checks struct {
 	ids     map[snowflake.ID]struct{} // all that were issued
 	granted [][]span                  // by node number: who was granted which ticks, ascending
 	stamped []uint64                  // by node number: the tick after the latest that an ID was issued in
+	limits  []uint64                  // by node number: that of its cell
 	undone  [][]span                  // by node number: what was granted, and the store has lost since
-
-	failures  []failure
-	keepGoing bool // past the first failure, to see others
 }
 
 // span is a range of ticks of a node number that the store says a process has.
 type span struct {
 	from, to uint64
-	owner    *process
-}
-
-// failure is a broken promise.
-type failure struct {
-	What   string
-	Detail string
-}
-
-func (v failure) String() string { return v.What + ": " + v.Detail }
-
-// fail notes a broken promise, and ends the run.
-func (f *fleet) fail(what, format string, args ...any) {
-	if slices.ContainsFunc(f.failures, func(v failure) bool { return v.What == what }) {
-		return
-	}
-	v := failure{what, fmt.Sprintf(format, args...)}
-	f.failures = append(f.failures, v)
-	f.tracef("FAILURE: %s", v)
-	f.over = !f.keepGoing
+	owner    *fleettest.Process
 }
 
 // landed is told of each write that takes effect. What it adds to the limit is
 // granted to the writer; what it takes away must have been the writer's, and nothing
 // of it used.
-func (f *fleet) landed(p *process, node int64, from, to uint64) {
+func (f *fleet) landed(p *fleettest.Process, node int64, from, to uint64) {
 	spans := f.granted[node]
 	switch {
 	case to > from && len(spans) > 0 && spans[len(spans)-1].owner == p && spans[len(spans)-1].to == from:
@@ -62,8 +42,8 @@ func (f *fleet) landed(p *process, node int64, from, to uint64) {
 	for len(spans) > 0 && spans[len(spans)-1].to > to {
 		last := &spans[len(spans)-1]
 		if last.owner != p {
-			f.fail("limit lowered into another's ticks", "%s sets node %d from %s to %s, but %s has the ticks up to %s",
-				p.name, node, f.tickText(from), f.tickText(to), last.owner.name, f.tickText(last.to))
+			f.Fail("limit lowered into another's ticks", "%s sets node %d from %s to %s, but %s has the ticks up to %s",
+				p.Name, node, f.tickText(from), f.tickText(to), last.owner.Name, f.tickText(last.to))
 		}
 		if last.to = to; last.from >= to {
 			spans = spans[:len(spans)-1]
@@ -71,10 +51,10 @@ func (f *fleet) landed(p *process, node int64, from, to uint64) {
 	}
 	f.granted[node] = spans
 	if to > 1<<f.layout.TimeBits {
-		f.fail("limit beyond the end", "%s sets node %d to %s", p.name, node, f.tickText(to))
+		f.Fail("limit beyond the end", "%s sets node %d to %s", p.Name, node, f.tickText(to))
 	}
 	if to < f.stamped[node] {
-		f.fail("limit below an ID", "%s sets node %d to %s, but there is an ID of tick %s", p.name, node, f.tickText(to), f.tickText(f.stamped[node]-1))
+		f.Fail("limit below an ID", "%s sets node %d to %s, but there is an ID of tick %s", p.Name, node, f.tickText(to), f.tickText(f.stamped[node]-1))
 	}
 }
 
@@ -82,7 +62,7 @@ func (f *fleet) landed(p *process, node int64, from, to uint64) {
 func (f *fleet) owns(p *process, node int64, from, to uint64) bool {
 	spans := f.granted[node]
 	for i := len(spans) - 1; i >= 0 && spans[i].to > from; i-- {
-		if spans[i].from <= from && spans[i].owner == p {
+		if spans[i].from <= from && spans[i].owner == p.Process {
 			return to <= spans[i].to
 		}
 	}
@@ -124,18 +104,18 @@ func (f *fleet) isUndone(node int64, tick uint64) bool {
 // gets is told of each grant that a generator gets.
 func (f *fleet) gets(p *process, g window.Range) {
 	f.grants++
-	if g.From < g.To && !f.owns(p, g.Node, g.From, g.To) && f.rewinds == 0 {
-		f.fail("grant without a write", "%s goes by a grant of node %d, %s to %s, that the store does not bear out: %s",
-			p.name, g.Node, f.tickText(g.From), f.tickText(g.To), f.spansText(g.Node))
+	if g.From < g.To && !f.owns(p, g.Node, g.From, g.To) && f.Rewinds == 0 {
+		f.Fail("grant without a write", "%s goes by a grant of node %d, %s to %s, that the store does not bear out: %s",
+			p.Name, g.Node, f.tickText(g.From), f.tickText(g.To), f.spansText(g.Node))
 	}
-	if f.trace != nil {
-		f.tracef("%s: is granted node %d, %s to %s", p.name, g.Node, f.tickText(g.From), f.tickText(g.To))
+	if f.Trace != nil {
+		f.Tracef("%s: is granted node %d, %s to %s", p.Name, g.Node, f.tickText(g.From), f.tickText(g.To))
 	}
 }
 
 func (f *fleet) spansText(node int64) (text string) {
 	for _, s := range f.granted[node][max(0, len(f.granted[node])-4):] {
-		text += fmt.Sprintf("[%d, %d) is %s's, ", s.from, s.to, s.owner.name)
+		text += fmt.Sprintf("[%d, %d) is %s's, ", s.from, s.to, s.owner.Name)
 	}
 	return text
 }
@@ -144,48 +124,48 @@ func (f *fleet) spansText(node int64) (text string) {
 func (f *fleet) issued(t *thread, id snowflake.ID) {
 	p := t.p
 	tick, node := f.parts(id)
-	f.note(uint64(id))
+	f.Note(uint64(id))
 	f.issues++
-	if f.trace != nil {
-		t.tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
+	if f.Trace != nil {
+		t.Tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
 	}
 	undone := f.isUndone(node, tick)
 	if _, ok := f.ids[id]; ok && undone {
 		f.repeats++ // a process that came after the store went back could not know
 	} else if ok {
-		f.fail("duplicate", "%s issues tick %s of node %d, ID %d, a second time", p.name, f.tickText(tick), node, id)
+		f.Fail("duplicate", "%s issues tick %s of node %d, ID %d, a second time", p.Name, f.tickText(tick), node, id)
 	}
 	f.ids[id] = struct{}{}
 	if tick < t.least {
-		f.fail("went back", "%s issues tick %s of node %d, below %s, though it has noticed that the store went back",
-			p.name, f.tickText(tick), node, f.tickText(t.least))
+		f.Fail("went back", "%s issues tick %s of node %d, below %s, though it has noticed that the store went back",
+			p.Name, f.tickText(tick), node, f.tickText(t.least))
 	}
 	if !undone {
 		f.stamped[node] = max(f.stamped[node], tick+1)
 	}
-	if limit := f.store.cells[node].limit; tick >= limit && !undone {
-		f.fail("ID beyond the limit", "%s issues tick %s of node %d, whose limit is %s", p.name, f.tickText(tick), node, f.tickText(limit))
+	if limit := f.limits[node]; tick >= limit && !undone {
+		f.Fail("ID beyond the limit", "%s issues tick %s of node %d, whose limit is %s", p.Name, f.tickText(tick), node, f.tickText(limit))
 	}
 	if !f.owns(p, node, tick, tick+1) && !undone {
-		f.fail("ID without a grant", "%s issues tick %s of node %d: %s", p.name, f.tickText(tick), node, f.spansText(node))
+		f.Fail("ID without a grant", "%s issues tick %s of node %d: %s", p.Name, f.tickText(tick), node, f.spansText(node))
 	}
 	if p.first == 0 {
-		p.first = f.now
+		p.first = f.Now
 	}
-	p.last, p.tick = f.now, max(p.tick, tick)
+	p.last, p.tick = f.Now, max(p.tick, tick)
 	p.excuse = ""
 	if t.kind == streamed {
 		if id <= t.latest {
-			f.fail("order of a stream", "%s issues %d after %d", p.name, id, t.latest)
+			f.Fail("order of a stream", "%s issues %d after %d", p.Name, id, t.latest)
 		}
 		t.latest = id
 		if tick < t.floorTick {
-			f.fail("order of ticks", "%s issues tick %d, after an ID of tick %d was returned", p.name, tick, t.floorTick)
+			f.Fail("order of ticks", "%s issues tick %d, after an ID of tick %d was returned", p.Name, tick, t.floorTick)
 		}
 		return
 	}
 	if id <= t.floor {
-		f.fail("order", "%s issues %d, after %d was returned", p.name, id, t.floor)
+		f.Fail("order", "%s issues %d, after %d was returned", p.Name, id, t.floor)
 	}
 	t.floor = id // within a batch
 	p.largest = max(p.largest, id)
@@ -195,9 +175,9 @@ func (f *fleet) issued(t *thread, id snowflake.ID) {
 func (f *fleet) refused(t *thread, err error) {
 	p := t.p
 	f.refusals++
-	f.note(uint64(len(fmt.Sprintf("%T", err))))
-	if f.trace != nil {
-		t.tracef("fails: %v", withoutWait(err))
+	f.Note(uint64(len(fmt.Sprintf("%T", err))))
+	if f.Trace != nil {
+		t.Tracef("fails: %v", withoutWait(err))
 	}
 	var none *generator.GrantError
 	var lead *generator.LeadError
@@ -211,13 +191,13 @@ func (f *fleet) refused(t *thread, err error) {
 			p.excuse = "time is over"
 		}
 		if next := p.k.Window().Used(); !slices.ContainsFunc(t.looks[:], func(l look) bool { return max(l.tick, next) >= l.limit }) {
-			f.fail("error while there is time", "%s: %v, but it has up to %s, IDs are at %s, and the clock is at %s",
-				p.name, err, f.tickText(t.looks[0].limit), f.tickText(next), f.tickText(t.looks[0].tick))
+			f.Fail("error while there is time", "%s: %v, but it has up to %s, IDs are at %s, and the clock is at %s",
+				p.Name, err, f.tickText(t.looks[0].limit), f.tickText(next), f.tickText(t.looks[0].tick))
 		}
 		// Between the old grant and the next there may be ticks that are another's.
 		gap := p.k.Held() != nil && p.k.Held().Floor > p.k.Used().To
-		if !gap && !f.holdsOther(p) && none.Past > 0 && f.calm && f.now > max(f.calmSince, p.started, p.lost)+f.bound() && p.excuse == "" {
-			f.fail("error in the calm", "%s: %v", p.name, err)
+		if !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() && p.excuse == "" {
+			f.Fail("error in the calm", "%s: %v", p.Name, err)
 		}
 	case errors.As(err, &lead):
 		if lead.Lead > lead.Limit {
@@ -227,10 +207,10 @@ func (f *fleet) refused(t *thread, err error) {
 		p.excuse = "time is over"
 	case errors.As(err, &ended), errors.Is(err, generator.ErrClosed):
 	default:
-		f.fail("error", "%s: %T %v", p.name, err, err)
+		f.Fail("error", "%s: %T %v", p.Name, err, err)
 	}
 	if t.late && !errors.Is(err, generator.ErrClosed) && !errors.As(err, &ended) {
-		f.fail("close", "%s was closed, and fails with %v", p.name, err)
+		f.Fail("close", "%s was closed, and fails with %v", p.Name, err)
 	}
 }
 
@@ -238,7 +218,7 @@ func (f *fleet) refused(t *thread, err error) {
 // of time.
 func (f *fleet) onlyEnd(p *process) bool {
 	for node := range f.numbers() {
-		if f.store.cells[node].limit < p.k.End() && (!p.k.Pinned() || p.node == node) {
+		if f.limits[node] < p.k.End() && (!p.k.Pinned() || p.node == node) {
 			return false
 		}
 	}
@@ -268,19 +248,19 @@ func (f *fleet) holdsOther(p *process) bool {
 		return true
 	}
 	return slices.ContainsFunc(f.all, func(o *process) bool {
-		return o != p && !o.dead && o.k != nil && o.k.Held() != nil && o.k.Held().Node == p.node
+		return o != p && !o.Dead && o.k != nil && o.k.Held() != nil && o.k.Held().Node == p.node
 	})
 }
 
 // scarce reports whether there are more processes than numbers that have time left.
 func (f *fleet) scarce() bool {
 	n := 0
-	for _, cell := range f.store.cells[:f.numbers()] {
-		if cell.limit < 1<<f.layout.TimeBits {
+	for _, limit := range f.limits {
+		if limit < 1<<f.layout.TimeBits {
 			n++
 		}
 	}
-	return n < f.alive()
+	return n < f.Alive()
 }
 
 // bound is within what time everybody who can issues again once the faults are over:
@@ -294,12 +274,12 @@ func (f *fleet) bound() int64 { return 5 * f.longest }
 // whose clock is more than two windows ahead, and so takes it for dead.
 func (f *fleet) checkLiveness(d int64) {
 	for _, p := range f.all {
-		since := f.now - d
+		since := f.Now - d
 		if p.lost > since {
-			since = f.now - f.bound()
+			since = f.Now - f.bound()
 		}
 		switch {
-		case p.dead, p.closing, p.started > f.now-f.bound():
+		case p.Dead, p.closing, p.Started > f.Now-f.bound():
 		case p.last > since:
 			f.live++
 		case p.node >= 0 && f.holdsOther(p):
@@ -313,8 +293,8 @@ func (f *fleet) checkLiveness(d int64) {
 			if p.k != nil && p.gen != nil {
 				state = fmt.Sprintf("has node %d up to %s, clock at %s, error %v", p.k.Used().Node, f.tickText(p.k.Used().To), f.tickText(p.k.Front()), p.k.Err())
 			}
-			f.fail("liveness", "%s has issued nothing since %s (the faults were over at %s): it %s; last error %v",
-				p.name, time.Duration(p.last), time.Duration(f.calmSince), state, p.err)
+			f.Fail("liveness", "%s has issued nothing since %s (the faults were over at %s): it %s; last error %v",
+				p.Name, time.Duration(p.last), time.Duration(f.CalmSince), state, p.err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -17,7 +18,6 @@ type issuer struct {
 	closed  bool   // a Close has returned
 	late    bool   // it had when the present call began
 	least   uint64 // that the process had noticed by then, see process
-	ctx     context.Context
 
 	changed <-chan struct{} // of the window, as the generator has it
 	limit   uint64          // of what was granted then
@@ -47,12 +47,12 @@ func (t *thread) looked() {
 		return
 	}
 	t.looks[1] = t.looks[0]
-	t.looks[0] = look{t.f.tickAt(t.p.m.wall()), t.limit}
+	t.looks[0] = look{t.f.tickAt(t.p.M.Wall()), t.limit}
 }
 
 // tickAt is the tick of a machine's reading.
 func (f *fleet) tickAt(wall int64) uint64 {
-	return uint64(max(fleetStart.Add(time.Duration(wall)).Sub(f.layout.Epoch), 0) / f.layout.Tick)
+	return uint64(max(fleettest.Start.Add(time.Duration(wall)).Sub(f.layout.Epoch), 0) / f.layout.Tick)
 }
 
 // issue is what a thread that issues IDs does.
@@ -60,15 +60,15 @@ func (p *process) issue(t *thread) {
 	f := p.f
 	var stream *generator.Stream
 	for round := 0; ; round++ {
-		if f.calm {
-			t.pass(f.between(1, f.period/4))
-		} else if round > 0 && !f.often(f.pBurst) {
-			t.pass(f.between(1, f.think))
+		if f.Calm {
+			t.Pass(f.Between(1, f.Period/4))
+		} else if round > 0 && !f.Often(f.pBurst) {
+			t.Pass(f.Between(1, f.think))
 		}
-		if f.issues > f.most && !f.calm {
-			t.pass(f.period)
+		if f.issues > f.most && !f.Calm {
+			t.Pass(f.Period)
 		}
-		t.kind = f.calls[f.rng.IntN(len(f.calls))]
+		t.kind = f.calls[f.Rng.IntN(len(f.calls))]
 		t.floor, t.floorTick = p.largest, p.tick
 		if f.mutant != nil && f.mutant.check != nil && !f.mutant.check(p, t) {
 			continue
@@ -81,7 +81,7 @@ func (p *process) issue(t *thread) {
 		case single:
 			ids[0], err = p.gen.Next()
 		case batched:
-			ids = t.batch[:1+f.rng.IntN(f.batch)]
+			ids = t.batch[:1+f.Rng.IntN(f.batch)]
 			n, err = p.gen.NextN(ids)
 			ids = ids[:n]
 		case streamed:
@@ -98,16 +98,16 @@ func (p *process) issue(t *thread) {
 		}
 		for _, id := range ids {
 			if t.late {
-				f.fail("close", "%s was closed, and issues %d", p.name, id)
+				f.Fail("close", "%s was closed, and issues %d", p.Name, id)
 			}
 			f.issued(t, id)
 		}
 		if err != nil {
 			p.err = err
 			f.refused(t, err)
-			t.pass(f.between(f.period/64+1, f.period/8+2)) // as a caller who tries again does
+			t.Pass(f.Between(f.Period/64+1, f.Period/8+2)) // as a caller who tries again does
 		}
-		if f.over {
+		if f.Over {
 			return
 		}
 	}
@@ -118,22 +118,14 @@ func (p *process) bounded(t *thread) (snowflake.ID, error) {
 	f := p.f
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
-	t.ctx = ctx
-	defer func() { t.ctx = nil }()
+	t.Ctx = ctx
+	defer func() { t.Ctx = nil }()
 	patience := 2 * f.longest
-	if !f.calm || f.often(256) {
-		patience = f.between(0, f.period)
+	if !f.Calm || f.Often(256) {
+		patience = f.Between(0, f.Period)
 	}
-	f.at(patience, func() { t.cancelled(ctx, cancel) })
+	f.At(patience, func() { t.Cancelled(ctx, cancel) })
 	return p.gen.NextContext(ctx)
-}
-
-// cancelled ends a call's context.
-func (t *thread) cancelled(ctx context.Context, cancel func()) {
-	cancel()
-	if t.ctx == ctx {
-		t.cutShort()
-	}
 }
 
 // traceHandler writes what a keeper logs to the trace.
@@ -149,6 +141,6 @@ func (h traceHandler) Handle(_ context.Context, r slog.Record) error {
 		b.WriteString(", " + a.String())
 		return true
 	})
-	h.p.f.tracef("%s: %s", h.p.name, b.String())
+	h.p.f.Tracef("%s: %s", h.p.Name, b.String())
 	return nil
 }

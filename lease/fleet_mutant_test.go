@@ -6,9 +6,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
@@ -21,7 +20,7 @@ type mutant struct {
 	// seeds is within how many of them it must be caught.
 	seeds int
 	// faults are more frequent than they are drawn to be.
-	faults []faultKind
+	faults []fleettest.FaultKind
 	// caught is the check that must see it, if it is not a duplicate.
 	caught string
 
@@ -42,22 +41,7 @@ func TestFleetCatches(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			earliest := map[string]uint64{}
-			for seed := range uint64(m.seeds) {
-				f := newFleet(seed, &m)
-				f.keepGoing = true
-				f.play()
-				for _, v := range f.failures {
-					if _, ok := earliest[v.What]; !ok {
-						earliest[v.What] = seed
-						t.Logf("seed %d: %s", seed, v)
-					}
-				}
-				if _, ok := earliest[cmp.Or(m.caught, "duplicate")]; ok {
-					return
-				}
-			}
-			require.Fail(t, "not caught", "%d seeds, and no ID is issued twice; other checks at seeds %v", m.seeds, earliest)
+			fleettest.Catches(t, m.seeds, cmp.Or(m.caught, "duplicate"), func(seed uint64) *fleet { return newFleet(seed, &m) })
 		})
 	}
 }
@@ -112,7 +96,7 @@ func (p *process) release(ctx context.Context) error {
 		Closing: true, Held: h, Used: p.k.Window().Used(), Name: "released early", Layout: p.f.layout.String(),
 		Issued: p.k.Used().Node == h.Node && p.k.Used().From == h.Floor,
 	}, protocol.Read{})
-	_, err := client{p}.Swap(ctx, protocol.NodeKey(h.Node), d.Version, d.Record.Encode())
+	_, err := p.client().Swap(ctx, protocol.NodeKey(h.Node), d.Version, d.Record.Encode())
 	return err
 }
 
@@ -131,7 +115,7 @@ func (p *process) goOn(grant window.Range) error {
 }
 
 // clockTick is that of p's clock, without a pause for reading it.
-func (p *process) clockTick() uint64 { return p.f.tickAt(p.m.wall()) }
+func (p *process) clockTick() uint64 { return p.f.tickAt(p.M.Wall()) }
 
 // The numbers are those of the catalogue of faults; M1 to M4 and M6 to M8 are of the
 // generator, and M10 of the files in a directory.
@@ -156,17 +140,17 @@ var mutants = []mutant{
 		name: "M9 an unknown outcome is taken for a failure", seeds: 2000,
 		store: func(_ *process, s stores.Store) stores.Store { return retrying{s} },
 	}, {
-		name: "M11 the release comes before the seal", seeds: 1000, faults: []faultKind{shutdown, shutdown, shutdown},
+		name: "M11 the release comes before the seal", seeds: 1000, faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown},
 		close: func(p *process, t *thread, ctx context.Context) error {
 			p.cancelLoop()
 			p.lock(t)
 			err := p.release(ctx)
 			p.unlock()
-			t.pass(t.f.between(0, 3*t.f.period))
+			t.Pass(t.f.Between(0, 3*t.f.Period))
 			return errors.Join(err, p.close(t, ctx))
 		},
 	}, {
-		name: "M11 a release of unknown outcome undoes the seal", seeds: 1000, faults: []faultKind{shutdown, shutdown, shutdown},
+		name: "M11 a release of unknown outcome undoes the seal", seeds: 1000, faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown},
 		close: func(p *process, t *thread, ctx context.Context) error {
 			grant := p.k.Used()
 			err := p.close(t, ctx)
@@ -187,7 +171,7 @@ var mutants = []mutant{
 		},
 	}, {
 		// What its own last ID is has no answer, and so the clock's tick stands in.
-		name: "M13 a release with no ID issued goes below the floor", seeds: 2000, faults: []faultKind{shutdown, shutdown, stepLarge},
+		name: "M13 a release with no ID issued goes below the floor", seeds: 2000, faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.StepLarge},
 		decide: func(p *process, s protocol.State, r protocol.Read) protocol.Decision {
 			d := protocol.Decide(s, r)
 			if d.Kind == protocol.Release && p.first == 0 {
@@ -196,7 +180,7 @@ var mutants = []mutant{
 			return d
 		},
 	}, {
-		name: "a store that went back is taken for another process", seeds: 500, faults: []faultKind{rewind, rewind}, caught: "went back unnoticed",
+		name: "a store that went back is taken for another process", seeds: 500, faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind}, caught: "went back unnoticed",
 		decide: func(_ *process, s protocol.State, r protocol.Read) protocol.Decision {
 			d := protocol.Decide(s, r)
 			if d.Kind == protocol.WentBack {

@@ -6,32 +6,32 @@ import (
 	"github.com/tickflake/tickflake/internal/protocol"
 )
 
-// restore is what a process does that was told that its memory was restored.
-func (p *process) restore() {
+// Restored is the work of a process that is told that its memory was restored.
+func (p *process) Restored() {
 	if p.closing || p.gen == nil {
 		return
 	}
 	f := p.f
 	f.restores++
-	f.spawn(p, "restored", func(t *thread) {
-		t.hiccup()
+	p.spawn("restored", func(t *thread) {
+		t.Hiccup()
 		p.k.Distrust()
-		t.hiccup()
+		t.Hiccup()
 		p.lock(t)
 		defer p.unlock()
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		err := p.k.Restored(ctx)
-		if f.trace != nil {
-			t.tracef("was restored: %v", err)
+		if f.Trace != nil {
+			t.Tracef("was restored: %v", err)
 		}
 	})
 }
 
 // decides is the decision of the keeper's rounds. It is a place at which others come first.
 func (p *process) decides(s protocol.State, r protocol.Read) protocol.Decision {
-	t := p.f.current
-	t.hiccup()
+	t := p.f.current()
+	t.Hiccup()
 	var d protocol.Decision
 	if m := p.f.mutant; m != nil && m.decide != nil {
 		d = m.decide(p, s, r)
@@ -39,29 +39,29 @@ func (p *process) decides(s protocol.State, r protocol.Read) protocol.Decision {
 		d = protocol.Decide(s, r)
 	}
 	if s.Held != nil && r.Held != nil && !r.Held.Damaged && r.Held.Record.Limit < min(s.Held.Limit, p.owned[s.Held.Node]) && d.Kind != protocol.WentBack && d.Kind != protocol.Released {
-		p.f.fail("went back unnoticed", "%s was granted node %d up to %s, reads a limit of %s, and decides %d",
-			p.name, s.Held.Node, p.f.tickText(p.owned[s.Held.Node]), p.f.tickText(r.Held.Record.Limit), d.Kind)
+		p.f.Fail("went back unnoticed", "%s was granted node %d up to %s, reads a limit of %s, and decides %d",
+			p.Name, s.Held.Node, p.f.tickText(p.owned[s.Held.Node]), p.f.tickText(r.Held.Record.Limit), d.Kind)
 	}
-	if d.Kind == protocol.WentBack && p.f.rewinds == 0 {
-		p.f.fail("went back for no reason", "%s, of node %d", p.name, d.Node)
+	if d.Kind == protocol.WentBack && p.f.Rewinds == 0 {
+		p.f.Fail("went back for no reason", "%s, of node %d", p.Name, d.Node)
 	}
 	if d.Kind == protocol.WentBack {
 		p.f.wentBack++
-		p.notices, p.lost = max(p.notices, p.owned[d.Node]), p.f.now
+		p.notices, p.lost = max(p.notices, p.owned[d.Node]), p.f.Now
 	}
-	t.hiccup()
+	t.Hiccup()
 	return d
 }
 
-// looks is called after each step of one of p's threads. It sees what became of the window,
+// Looks is called after each step of one of p's threads. It sees what became of the window,
 // and wakes the threads that wait for that.
-func (p *process) looks() {
+func (p *process) Looks() {
 	k := p.k
-	if k == nil || p.dead {
+	if k == nil || p.Dead {
 		return
 	}
-	if len(k.Window().More()) > 0 && p.loop != nil && p.loop.asleep {
-		p.loop.cutShort()
+	if len(k.Window().More()) > 0 && p.loop != nil && p.loop.Asleep() {
+		p.loop.CutShort()
 	}
 	if now := k.Window().Changed(); now != p.changed {
 		p.changed = now
@@ -76,8 +76,8 @@ func (p *process) looks() {
 		}
 		p.sealed = k.Window().Front().Sealed
 		for _, t := range p.threads {
-			if t.calling && t.asleep && t.isChanged() {
-				t.cutShort()
+			if t.calling && t.Asleep() && t.isChanged() {
+				t.CutShort()
 			}
 		}
 	}

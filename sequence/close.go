@@ -33,8 +33,8 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 		s.answer(c, result{err: ErrClosed})
 		return true
 	})
-	s.mu.Unlock()
 	s.window.Seal()
+	s.mu.Unlock()
 	if err := s.take(ctx); err != nil { // a call of the store hangs
 		return &wrapped{
 			text: fmt.Sprintf("sequence %q: %v: the store does not answer: %v", s.name, ErrNotGivenBack, context.Cause(ctx)),
@@ -76,15 +76,12 @@ func (s *Sequence) givenBack(r segment.Range) {
 		s.owned[i].From = min(s.owned[i].From, r.From)
 		s.owned[i].To = min(s.owned[i].To, r.From)
 	}
-	s.counters.granted.Add(r.From - r.To) // less
 }
 
 // settleRest counts the numbers that could not be given back.
 func (s *Sequence) settleRest() {
-	rest := s.unused()
 	if !s.ordered {
-		s.counters.issued.Store(s.counters.granted.Load() - s.window.Lost() - rest)
-		s.counters.lost.Add(rest)
+		s.counters.lost.Add(s.unused())
 	}
 	s.settled.Store(true)
 }

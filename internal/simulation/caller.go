@@ -108,6 +108,8 @@ func (c *caller) do(op Op) {
 			c.end1(id, err)
 		}
 		c.ctx = nil
+	case Count:
+		s.counted.count(c, uint64(op.N))
 	case Close:
 		c.call = call{} // no waits of the call before
 		if err := s.gen.Close(); err != nil {
@@ -115,6 +117,10 @@ func (c *caller) do(op Op) {
 		}
 		c.hasClosed()
 	case Seal:
+		if s.counted != nil {
+			s.counted.seal(c)
+			return
+		}
 		c.call = call{}
 		s.lease.seal(c)
 		c.hasClosed()
@@ -138,7 +144,7 @@ func (c *caller) hasClosed() {
 
 // String returns the name of c in a trace.
 func (c *caller) String() string {
-	if c.sim.lease != nil && c.sim.lease.party == c {
+	if c.sim.lease != nil && c.sim.lease.party == c || c.sim.counted != nil && c.sim.counted.party == c {
 		return "keeper"
 	}
 	return fmt.Sprintf("caller %d", c.id)

@@ -56,6 +56,10 @@ type Config struct {
 	Term      int
 	Deadlines bool
 
+	// Counted runs a window of counted numbers in place of a generator. Its operations are
+	// Count, Queue, Revoke and Seal.
+	Counted bool
+
 	// Ops is the program.
 	Ops []Op
 	// Trace, if not nil, is written a numbered line for every step.
@@ -125,12 +129,14 @@ const (
 	Batch                  // one call of NextN for N IDs
 	Stream                 // N calls of the caller's own stream
 	Contexts               // N calls of NextContext; their context is cancelled at some moment
+	Count                  // takes N counted numbers in a row
 	Close                  // closes the generator
 	Seal                   // closes it as its keeper does when that is closed
 
 	Extend // the keeper grants N more ticks of the node number that is held
 	Move   // the keeper grants node number N from D after the first unused tick on
 	Revoke // the keeper takes back the rest of the grant
+	Queue  // the keeper queues N counted numbers, from D (in ns) after the last on
 
 	Pass    // D of true time passes at once
 	Step    // the wall jumps by D
@@ -143,7 +149,7 @@ const (
 	cancel // ends the context of the operation N; made from Contexts
 )
 
-var opNames = [...]string{"ids", "batch", "stream", "contexts", "close", "seal", "extend", "move", "revoke", "pass", "step", "slew", "freeze", "coarse", "suspend", "leap", "cancel"}
+var opNames = [...]string{"ids", "batch", "stream", "contexts", "count", "close", "seal", "extend", "move", "revoke", "queue", "pass", "step", "slew", "freeze", "coarse", "suspend", "leap", "cancel"}
 
 // Op is one operation of a program. The meaning of its fields depends on Kind.
 type Op struct {
@@ -154,7 +160,7 @@ type Op struct {
 }
 
 // keeper reports whether the operation is the keeper's and not a caller's.
-func (o Op) keeper() bool { return o.Kind >= Extend && o.Kind <= Revoke }
+func (o Op) keeper() bool { return o.Kind >= Extend && o.Kind <= Queue }
 
 // fault reports whether the operation is the clock's and not a caller's.
 func (o Op) fault() bool { return o.Kind >= Pass }
@@ -170,6 +176,8 @@ func (o Op) String() string {
 		return fmt.Sprintf("slew %g for %s", o.Rate, o.D)
 	case o.Kind == Move:
 		return fmt.Sprintf("move to node %d after %s", o.N, o.D)
+	case o.Kind == Queue:
+		return fmt.Sprintf("queue %d after %d", o.N, o.D)
 	case o.Kind < Close || o.Kind == Extend || o.Kind == cancel:
 		return fmt.Sprintf("%s %d", opNames[o.Kind], o.N)
 	}
@@ -187,14 +195,16 @@ func (c *Config) validate() error {
 		return fmt.Errorf("lease of %d ticks: give 1 to %d ticks, a node field, and no Core", c.Term, maxIDs)
 	}
 	for i, op := range c.Ops {
-		switch {
+		switch counts := op.Kind == Count || op.Kind == Queue; {
+		case counts && !c.Counted || c.Counted && !counts && op.Kind != Revoke && op.Kind != Seal && op.Kind != Pass:
+			return fmt.Errorf("op %d, %s: a window of counted numbers has Count, Queue, Revoke and Seal, and nothing else has Count and Queue", i, op)
 		case op.Kind >= cancel:
 			return fmt.Errorf("op %d is not known: kind %d", i, op.Kind)
 		case op.Kind < Close && (op.N < 1 || op.N > maxIDs):
 			return fmt.Errorf("op %d, %s: give 1 to %d IDs", i, op, maxIDs)
 		case op.Kind != IDs && !op.fault() && c.Core != nil:
 			return fmt.Errorf("op %d, %s: a Core can be run with ids and faults only", i, op)
-		case (op.Kind == Seal || op.keeper()) && !c.Lease:
+		case (op.Kind == Seal || op.keeper()) && !c.Lease && !c.Counted:
 			return fmt.Errorf("op %d, %s: there is no lease to do it", i, op)
 		case op.keeper() && (op.N < 0 || op.N > maxIDs || op.Kind == Move && op.N > maxNode):
 			return fmt.Errorf("op %d, %s: give 0 to %d ticks, or a node number up to %d", i, op, maxIDs, maxNode)

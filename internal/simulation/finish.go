@@ -24,6 +24,10 @@ func (s *sim) finish() {
 			s.fail("panic", "%v at%s", p, where())
 		}
 	}()
+	if s.counted != nil {
+		s.counted.finish()
+		return
+	}
 	s.checkSlots()
 	if s.gen != nil {
 		s.checkStats()

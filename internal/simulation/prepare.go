@@ -57,7 +57,7 @@ func (s *sim) prepare() error {
 		}
 		shares[turn] = append(shares[turn], i)
 		turn, last = (turn+1)%s.Callers, i
-		if op.Kind < Close && op.Kind != Batch {
+		if op.Kind < Close && op.Kind != Batch && op.Kind != Count {
 			calls += op.N - 1
 		}
 		calls++
@@ -75,6 +75,11 @@ func (s *sim) prepare() error {
 		c.resume, c.stop = iter.Pull(c.lend)
 		s.lease.party, s.callers = c, append(s.callers, c)
 	}
+	if s.counted != nil {
+		c := &caller{sim: s, id: s.Callers, op: -1}
+		c.resume, c.stop = iter.Pull(c.keep)
+		s.counted.party, s.callers = c, append(s.callers, c)
+	}
 	s.urgency = s.rng.Perm(len(s.callers) + 1)
 	if s.Schedule == Priorities {
 		for range s.Changes {
@@ -88,6 +93,10 @@ func (s *sim) prepare() error {
 func (s *sim) prepareGenerator() error {
 	if s.Core != nil {
 		s.broken = s.Core(Env{Clock: s.reader, Layout: s.layout, Node: s.node})
+		return nil
+	}
+	if s.Counted {
+		s.counted = newCounted(s)
 		return nil
 	}
 	opts := []generator.Option{

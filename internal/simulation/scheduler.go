@@ -68,6 +68,7 @@ type sim struct {
 	layout  snowflake.Layout
 	node    int64     // that the generator begins with
 	lease   *lease    // or nil
+	counted *counted  // or nil
 	callers []*caller // and the keeper, if there is one
 	outside caller    // stands for the time before and after them
 	current *caller   // the one that runs, or nil outside of callers

@@ -12,7 +12,7 @@ import (
 )
 
 // growing are the words of the window, the generator and monoclock.Clock that only grow.
-var growing = []string{"free", "soft", "limit", "next", "span", "maxLead", "borrowedEnd", "caughtUp", "nextResync"}
+var growing = []string{"free", "soft", "limit", "next", "span", "lost", "maxLead", "borrowedEnd", "caughtUp", "nextResync"}
 
 // sealed is the bit of free that ends a span. The bits below it stay as they were.
 const sealed = 1 << 63
@@ -77,6 +77,9 @@ func (s *sim) Named(name string) any {
 		case len(s.spans) == 0:
 			t.number, t.opened = 1, true
 			s.spans, s.present = append(s.spans, t), t
+		case s.Counted:
+			t.number = len(s.spans) + 1
+			s.spans = append(s.spans, t)
 		case c.granting != nil:
 			t.node, t.floor, t.until = c.granting.Node, s.slot(c.granting.From), s.slot(c.granting.To)
 		default:
@@ -130,7 +133,7 @@ func (s *sim) After(a word.Access) {
 			s.fail("word goes back", "%s", accessText(a, t))
 		}
 	}
-	if s.Core == nil {
+	if s.Core == nil && !s.Counted {
 		c.saw(a, t)
 	}
 }

@@ -1,0 +1,146 @@
+package fleettest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+var (
+	oneSeed   = flag.Int64("fleet.seed", -1, "the one seed that TestFleet is to run, with a trace")
+	manySeeds = flag.Int("fleet.seeds", 0, "how many seeds TestFleet is to run, or 0 for its usual number")
+	fromSeed  = flag.Uint64("fleet.from", 0, "the first of them")
+)
+
+// Simulation is a [Fleet] with its processes.
+type Simulation interface {
+	Base() *Fleet
+	Play()        // runs it to its end
+	Plan() string // the draws that were made before the first step
+}
+
+// Test runs seeds, or the one seed that a flag names. sum is told of each run that has
+// ended, by one goroutine at a time.
+func Test[S Simulation](t *testing.T, seeds int, make func(seed uint64) S, sum func(S)) {
+	if *oneSeed >= 0 {
+		s := traced(uint64(*oneSeed), make, 1<<20)
+		os.Stdout.WriteString(text(s))
+		if failures := s.Base().Failures; len(failures) > 0 {
+			t.Fatal(failures)
+		}
+		return
+	}
+	if *manySeeds > 0 {
+		seeds = *manySeeds
+	}
+	if raceEnabled {
+		seeds = min(seeds, raceSeeds)
+	}
+	begin := time.Now()
+	run(t, *fromSeed, seeds, make, sum)
+	t.Logf("%d seeds, %.0f a second", seeds, float64(seeds)/time.Since(begin).Seconds())
+}
+
+// raceSeeds is how many seeds run under the race detector. One goroutine runs at a time, so
+// it has nothing to find, and takes ten times as long.
+const raceSeeds = 90
+
+// Repeats makes sure that a seed is one run, to the byte of its trace, and that to trace it
+// changes nothing.
+func Repeats[S Simulation](t *testing.T, seeds int, make func(seed uint64) S) {
+	if raceEnabled {
+		seeds = 3
+	}
+	for seed := range uint64(seeds) {
+		a, b, plain := traced(seed, make, 1<<20).Base(), traced(seed, make, 1<<20).Base(), make(seed)
+		plain.Play()
+		for i, line := range a.Trace.Lines {
+			if i >= len(b.Trace.Lines) || b.Trace.Lines[i] != line {
+				t.Fatalf("seed %d, line %d of the trace is another the second time: %s", seed, i, line)
+			}
+		}
+		for _, f := range []*Fleet{b, plain.Base()} {
+			if f.Hash != a.Hash || f.Steps != a.Steps {
+				t.Fatalf("seed %d: %x after %d steps, then %x after %d; with a trace: %t", seed, a.Hash, a.Steps, f.Hash, f.Steps, f.Trace != nil)
+			}
+		}
+	}
+}
+
+// Catches makes sure that one of the seeds comes upon a failure, caught, of a simulation
+// that is broken on purpose. It logs the other checks that saw it earlier.
+func Catches[S Simulation](t *testing.T, seeds int, caught string, make func(seed uint64) S) {
+	earliest := map[string]uint64{}
+	for seed := range uint64(seeds) {
+		s := make(seed)
+		f := s.Base()
+		f.KeepGoing = true
+		s.Play()
+		for _, v := range f.Failures {
+			if _, ok := earliest[v.What]; !ok {
+				earliest[v.What] = seed
+				t.Logf("seed %d: %s", seed, v)
+			}
+		}
+		if _, ok := earliest[caught]; ok {
+			return
+		}
+	}
+	t.Fatalf("%d seeds, and no failure %q; other checks at seeds %v", seeds, caught, earliest)
+}
+
+// traced runs a seed and keeps the last lines of its trace.
+func traced[S Simulation](seed uint64, make func(seed uint64) S, lines int) S {
+	s := make(seed)
+	s.Base().Trace = &Trace{most: lines}
+	s.Play()
+	return s
+}
+
+func text[S Simulation](s S) string {
+	return fmt.Sprintf("seed %d: %s\n%s\n", s.Base().Seed, s.Plan(), strings.Join(s.Base().Trace.Lines, "\n"))
+}
+
+// run runs seeds on all cores, and tells of the first that fails.
+func run[S Simulation](t *testing.T, from uint64, seeds int, make func(seed uint64) S, sum func(S)) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	var group errgroup.Group
+	var next atomic.Uint64
+	var mu sync.Mutex
+	failed := atomic.Bool{}
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() error {
+			for i := next.Add(1) - 1; i < uint64(seeds) && !failed.Load(); i = next.Add(1) - 1 {
+				s := make(from + i)
+				f := s.Base()
+				stuck := time.AfterFunc(2*time.Minute, func() { panic(fmt.Sprintf("seed %d hangs", f.Seed)) })
+				s.Play()
+				stuck.Stop()
+				mu.Lock()
+				sum(s)
+				mu.Unlock()
+				if len(f.Failures) > 0 {
+					failed.Store(true)
+					again := traced(f.Seed, make, 250)
+					if again.Base().Hash != f.Hash {
+						return fmt.Errorf("seed %d failed, and differently when it ran again: %v, then %v", f.Seed, f.Failures, again.Base().Failures)
+					}
+					return fmt.Errorf("%s\nto see all of it: go test -run ^TestFleet$ -fleet.seed=%d", text(again), f.Seed)
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}

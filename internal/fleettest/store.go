@@ -1,0 +1,328 @@
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Store keeps the cells of a run. A request arrives some time after it was
+// sent, takes effect in that instant, and is answered some time later; any of that
+// may fail to happen. More than one can be in a run.
+type Store struct {
+	// Landed is told of each write that takes effect. p made it.
+	Landed func(p *Process, cell int, value []byte)
+	// Rewound is told of each cell of a store that went back. A nil value is no cell.
+	Rewound func(cell int, value []byte)
+	// Text shows a value in the trace.
+	Text func(value []byte) string
+	// Recur has versions begin again when the store goes back, against the contract.
+	Recur bool
+
+	f        *Fleet
+	keys     []string
+	cells    []storedCell // by the index of their keys
+	versions uint64
+	backup   []storedCell
+}
+
+// storedCell is a cell, and what it was before.
+type storedCell struct {
+	stores.Cell
+	earlier [2]stores.Cell
+}
+
+// NewStore makes a store for these cells.
+func (f *Fleet) NewStore(keys []string) *Store {
+	return &Store{f: f, keys: keys, cells: make([]storedCell, len(keys))}
+}
+
+// Value returns the value of a cell, without a request. It is nil if there is no cell.
+func (s *Store) Value(cell int) []byte { return s.cells[cell].Value }
+
+func (s *Store) index(key string) int { return slices.Index(s.keys, key) }
+
+// rewind brings the cells of a backup back, and makes one for the next time. Of the grants
+// since, each process that holds one has it still, but the store knows nothing of
+// it, and may grant it a second time.
+func (s *Store) rewind() {
+	f := s.f
+	if s.backup != nil {
+		f.Rewinds++
+		f.Tracef("store: goes back")
+		for i := range s.cells {
+			s.Rewound(i, s.backup[i].Value)
+			s.cells[i] = s.backup[i]
+		}
+	}
+	s.backup = slices.Clone(s.cells)
+}
+
+// Empty takes all cells away.
+func (s *Store) Empty() {
+	s.f.Rewinds++
+	s.f.Tracef("store: is emptied")
+	for i := range s.cells {
+		s.Rewound(i, nil)
+		s.cells[i] = storedCell{}
+	}
+}
+
+// Client is a process's way to the store.
+type Client struct {
+	P     *Process
+	Store *Store // nil is the fleet's
+}
+
+type requestKind uint8
+
+const (
+	listing requestKind = iota
+	reading
+	swapping
+)
+
+// request is an operation on its way.
+type request struct {
+	f       *Fleet
+	s       *Store
+	p       *Process
+	t       *Thread // who waits for the reply, or nil
+	kind    requestKind
+	i       int // of the cell
+	from    string
+	to      string
+	version uint64
+	value   []byte
+
+	back    int64 // how long the reply takes, or -1 if there will be none
+	arrived bool
+	done    bool // the reply is there
+	cell    stores.Cell
+	cells   []stores.Cell
+	err     error
+}
+
+var (
+	// ErrNoReply is the error of a request that failed, or whose answer was lost.
+	ErrNoReply = errors.New("fleet: no reply from the store")
+
+	errVersion = fmt.Errorf("fleet: another version: %w", stores.ErrConflict)
+)
+
+func (c Client) store() *Store {
+	if c.Store != nil {
+		return c.Store
+	}
+	return c.P.F.Store
+}
+
+// List is that of [stores.Store].
+func (c Client) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	r := &request{s: c.store(), kind: listing, from: from, to: to}
+	err := c.send(ctx, r)
+	return r.cells[:min(len(r.cells), limit)], err
+}
+
+// Read is that of [stores.Store].
+func (c Client) Read(ctx context.Context, key string) (stores.Cell, error) {
+	r := &request{s: c.store(), kind: reading, i: c.store().index(key)}
+	err := c.send(ctx, r)
+	return r.cell, err
+}
+
+// Swap is that of [stores.Store].
+func (c Client) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	r := &request{s: c.store(), kind: swapping, i: c.store().index(key), version: version, value: value}
+	err := c.send(ctx, r)
+	return r.cell.Version, err
+}
+
+// Close does nothing.
+func (c Client) Close() error { return nil }
+
+// send sends a request, and waits for what comes of it.
+func (c Client) send(ctx context.Context, r *request) error {
+	p := c.P
+	f, t := p.F, p.F.Current
+	t.Hiccup()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.f, r.p, r.t = f, p, t
+	f.Requests++
+	over := f.Now + p.Timeout
+	there := f.Between(1, f.Latency)
+	r.back = f.Between(1, f.Latency)
+	fate := f.fate(p.M)
+	if f.Trace != nil {
+		t.Tracef("sends %s (%s)", r, fate)
+	}
+	switch fate {
+	case Served:
+		f.At(there, r.arrive)
+	case Refused:
+		t.Pass(there)
+		return ErrNoReply
+	case Lost:
+	case Unanswered:
+		r.back = -1
+		f.At(there, r.arrive)
+	case Late: // it comes when its sender waits for it no more
+		r.holdUp(f.Between(p.Timeout, p.Timeout+4*f.Period))
+	case VeryLate:
+		r.holdUp(1 << 60)
+	case Repeated: // the network delivers it twice
+		again := *r
+		f.At(there, r.arrive)
+		again.holdUp(f.Between(there, 4*f.Period))
+	case Retried: // the driver sends it again, and tells only of the second time
+		f.At(there, func() { r.effect(); r.arrive() })
+	}
+	for !r.done && f.Now < over && ctx.Err() == nil && !t.dead {
+		t.Pass(over - f.Now)
+	}
+	r.t = nil
+	switch {
+	case r.done:
+	case ctx.Err() != nil:
+		r.err = ctx.Err()
+	default:
+		r.err = ErrNoReply
+	}
+	if f.Trace != nil {
+		t.Tracef("has %s: %v", r, r.err)
+	}
+	err := r.err
+	if !r.done {
+		r.cell, r.cells = stores.Cell{}, nil
+	}
+	t.Hiccup()
+	return err
+}
+
+// holdUp has a request that is not answered arrive in d, or when the faults are over
+// if that is earlier.
+func (r *request) holdUp(d int64) {
+	r.back = -1
+	r.f.late = append(r.f.late, r)
+	r.f.At(d, r.arrive)
+}
+
+// arrive is when a request takes effect and is answered.
+func (r *request) arrive() {
+	if r.arrived {
+		return
+	}
+	r.arrived = true
+	r.effect()
+	if r.back >= 0 && r.t != nil && r.f.reaches(r.p.M) {
+		r.f.At(r.back, func() {
+			if r.t != nil {
+				r.done = true
+				r.t.Wake(0)
+			}
+		})
+	}
+}
+
+func (r *request) effect() {
+	s := r.s
+	r.err = nil
+	switch r.kind {
+	case listing:
+		r.cells = nil
+		for i, key := range s.keys {
+			cell := s.cells[i].Cell
+			if cell.Version == 0 || key < r.from || key >= r.to {
+				continue
+			}
+			if r.f.Stale && r.f.Often(128) { // a listing may be out of date
+				if old := s.cells[i].earlier[r.f.Rng.IntN(2)]; old.Version > 0 {
+					cell = old
+				}
+			}
+			r.cells = append(r.cells, cell)
+		}
+	case reading:
+		r.cell = s.cells[r.i].Cell
+		r.cell.Key = s.keys[r.i]
+	case swapping:
+		r.cell, r.err = s.swap(r)
+	}
+}
+
+// swap is where a simulation checks the promises of its protocol, see Landed.
+func (s *Store) swap(r *request) (stores.Cell, error) {
+	f, cell := s.f, &s.cells[r.i]
+	if cell.Version != r.version {
+		return stores.Cell{}, errVersion
+	}
+	if r.t == nil {
+		f.LateWrites++
+	}
+	if cell.Version != 0 {
+		cell.earlier[1], cell.earlier[0] = cell.earlier[0], cell.Cell
+	}
+	s.versions++
+	version := s.versions
+	if s.Recur {
+		version = cell.Version + 1
+	}
+	cell.Cell = stores.Cell{Key: s.keys[r.i], Version: version, Value: r.value}
+	s.Landed(r.p, r.i, r.value)
+	if f.Trace != nil {
+		f.Tracef("store: %s has version %d by %s, %s", s.keys[r.i], version, r.p.Name, s.Text(r.value))
+	}
+	return cell.Cell, nil
+}
+
+// Fate is what becomes of a request.
+type Fate uint8
+
+// The fates.
+const (
+	Served Fate = iota
+	Refused
+	Lost
+	Unanswered
+	Late
+	VeryLate
+	Repeated
+	Retried
+)
+
+func (x Fate) String() string {
+	return [...]string{"served", "refused", "lost", "unanswered", "late", "very late", "repeated", "retried"}[x]
+}
+
+// fate draws what becomes of a request of m.
+func (f *Fleet) fate(m *Machine) Fate {
+	if f.Calm {
+		return Served
+	}
+	r := f.Rng.Uint64()
+	if !f.reaches(m) {
+		return [...]Fate{Refused, Lost, Late, VeryLate}[r&3]
+	}
+	if r>>8&1023 >= f.PStore {
+		return Served
+	}
+	return f.Fates[r>>20%uint64(len(f.Fates))]
+}
+
+// reaches reports whether the store and m reach each other.
+func (f *Fleet) reaches(m *Machine) bool { return f.Now >= m.cut && f.Now >= f.Away }
+
+func (r *request) String() string {
+	switch r.kind {
+	case listing:
+		return "list"
+	case reading:
+		return "read " + r.s.keys[r.i]
+	}
+	return fmt.Sprintf("swap %s, version %d, %s", r.s.keys[r.i], r.version, r.s.Text(r.value))
+}

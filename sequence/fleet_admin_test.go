@@ -1,0 +1,205 @@
+package sequence_test
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/tickflake/tickflake/internal/fleettest"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// fault does something to the sequences of a machine's site.
+func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
+	site := f.sites[m.ID%len(f.sites)]
+	if kind == empty {
+		site.store.Empty()
+		return
+	}
+	p, ok := (*process)(nil), false
+	for _, o := range f.all {
+		if o.Process == m.P && !o.Dead && !o.closing && len(o.opened) == len(f.names) {
+			p, ok = o, true
+		}
+	}
+	if !ok {
+		return
+	}
+	i := f.Rng.IntN(len(f.names))
+	if kind == clone {
+		if len(f.Processes) < f.MostProcesses {
+			p.cloned = true
+			m.StartLater(f.Between(0, f.Period))
+		}
+		return
+	}
+	f.changes++
+	p.spawn("admin", func(t *thread) {
+		ctx, cancel := t.deadline(2 * f.Period)
+		defer cancel()
+		if kind == badInput {
+			p.badInput(t, ctx, i)
+			return
+		}
+		err := p.change(ctx, kind, i)
+		if f.Trace != nil {
+			t.Tracef("fault %d on %s: %v", kind, f.names[i], err)
+		}
+		if err != nil && !errors.Is(err, sequence.ErrLowered) && !errors.As(err, new(*sequence.OptionError)) {
+			p.expect(t, err)
+		}
+	})
+}
+
+// change changes a sequence while processes use it.
+func (p *process) change(ctx context.Context, kind fleettest.FaultKind, i int) error {
+	f := p.f
+	name, d, store := f.names[i], f.definition(i, p.site), p.client()
+	r := f.sites[p.site].cells[i].record
+	var c sequence.Change
+	switch kind {
+	case steps:
+		c.MinStep = 1 + f.Rng.Int64N(16)
+		c.MaxStep = c.MinStep << f.Rng.IntN(7)
+	case raise:
+		c.Next = max(1, r.Number(r.Next)+f.Between(-8, 24))
+	case maximum:
+		c.Max = max(1, r.Last()+f.Between(-8, 64))
+	case second_:
+		d.Start++
+		d.Mode = 1 - d.Mode
+		if f.Often(512) {
+			return sequence.Create(ctx, store, name, d)
+		}
+		_, err := sequence.Open(ctx, store, name, append(p.options(), sequence.WithDefinition(d))...)
+		return err
+	case recreate:
+		if _, err := sequence.Delete(ctx, store, name); err != nil {
+			return err
+		}
+		return sequence.Create(ctx, store, name, d)
+	}
+	_, _, err := sequence.Set(ctx, store, name, c)
+	return err
+}
+
+// badInput makes calls that must fail, and must not write.
+func (p *process) badInput(t *thread, ctx context.Context, i int) {
+	f := p.f
+	name, d := f.names[i], f.definition(i, p.site)
+	store := readOnly{fleettest.Client{P: p.Process, Store: f.sites[p.site].store}, f}
+	bad := func(change func(d *sequence.Definition)) sequence.Definition {
+		d := d
+		change(&d)
+		return d
+	}
+	set := func(c sequence.Change) error {
+		_, _, err := sequence.Set(ctx, store, name, c)
+		return err
+	}
+	nextN := func(n int64) error {
+		_, err := p.opened[i].s.NextN(ctx, n)
+		return err
+	}
+	for what, call := range []func() error{
+		func() error { return sequence.Create(ctx, store, "Bad Name", d) },
+		func() error {
+			return sequence.Create(ctx, store, name, bad(func(d *sequence.Definition) { d.MinStep = -1 }))
+		},
+		func() error {
+			return sequence.Create(ctx, store, name, bad(func(d *sequence.Definition) { d.Start, d.Max = 9, 8 }))
+		},
+		func() error {
+			return sequence.Create(ctx, store, name, bad(func(d *sequence.Definition) { d.MaxStep = 1 << 50 }))
+		},
+		func() error {
+			return sequence.Create(ctx, store, name, bad(func(d *sequence.Definition) { d.Stride = sequence.Every(2, 2) }))
+		},
+		func() error { return set(sequence.Change{}) },
+		func() error { return set(sequence.Change{Next: -1}) },
+		func() error { return set(sequence.Change{MinStep: 9, MaxStep: 8}) },
+		func() error { return set(sequence.Change{MaxStep: math.MaxInt64}) },
+		func() error { return nextN(0) },
+		func() error { return nextN(-1) },
+		func() error { return nextN(math.MaxInt64) },
+	} {
+		if err := call(); err == nil {
+			f.Fail("bad input", "%s: call %d is accepted", p.Name, what)
+		}
+	}
+}
+
+// readOnly is a store that must not be written.
+type readOnly struct {
+	fleettest.Client
+	f *fleet
+}
+
+func (s readOnly) Swap(_ context.Context, key string, _ uint64, value []byte) (uint64, error) {
+	s.f.Fail("bad input", "writes %s: %s", key, value)
+	return 0, fleettest.ErrNoReply
+}
+
+// operator raises the sequences that a process has marked, once the faults are over, and
+// the maximum of all others.
+type operator struct {
+	*fleettest.Process
+	f *fleet
+}
+
+func (f *fleet) repairSequences() {
+	f.Boot()
+	f.Machines[f.count].StartLater(f.Period / 2)
+}
+
+func (o *operator) Looks()    {}
+func (o *operator) Shutdown() {}
+func (o *operator) Restored() {}
+func (o *operator) Begin() {
+	f := o.f
+	o.Spawn("operator", func(t *fleettest.Thread) {
+		for at, site := range f.sites {
+			for i, name := range f.names {
+				store := fleettest.Client{P: o.Process, Store: site.store}
+				f.At(0, func() { o.watch(store, name, f.definition(i, at)) })
+			}
+		}
+	})
+}
+
+// watch repairs a sequence, and does so again while processes may still find that the store
+// went back.
+func (o *operator) watch(store stores.Store, name string, d sequence.Definition) {
+	f := o.f
+	o.Spawn("operator of "+name, func(t *fleettest.Thread) {
+		t.Self = &thread{Thread: t}
+		for f.Now < f.CalmSince+2*f.bound() {
+			if err := repair(store, name, d); err != nil && !errors.Is(err, stores.ErrConflict) {
+				f.Fail("operator", "cannot repair %s: %v", name, err)
+			}
+			t.Pass(f.bound() / 16)
+		}
+	})
+}
+
+// repair does as the docs say.
+func repair(store stores.Store, name string, d sequence.Definition) error {
+	ctx := context.Background()
+	info, err := sequence.Inspect(ctx, store, name)
+	switch {
+	case errors.Is(err, sequence.ErrNotFound):
+		return sequence.Create(ctx, store, name, d)
+	case err != nil:
+		return err
+	}
+	if !info.WentBack && info.Definition.Max == math.MaxInt64 {
+		return nil
+	}
+	c := sequence.Change{Max: math.MaxInt64}
+	if info.WentBack {
+		c.Next = max(info.Last+info.Definition.Stride.By(), 1) // 0 would change nothing
+	}
+	_, _, err = sequence.Set(ctx, store, name, c)
+	return err
+}

@@ -1,0 +1,303 @@
+package sequence_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/fleettest"
+	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/sequence"
+)
+
+// cell is the cell of a sequence, as the run knows it.
+type cell struct {
+	f      *fleet
+	name   string
+	mode   sequence.Mode
+	record segment.Record
+	lives  map[string]*life // by ID
+	others map[int64]bool   // numbers of the other site
+}
+
+// life is a sequence from its creation to its deletion.
+type life struct {
+	c       *cell
+	mode    string
+	most    segment.Record // the highest Max and MaxStep that it ever had, and its series
+	grants  []grant        // ascending
+	undone  []grant        // that the store has lost
+	issued  map[uint64]int // by index: how often
+	stamped uint64         // the index after the highest that was issued, of those that the store knows
+	latest  int64          // the largest number that a call has returned, or -1
+	rewound bool
+}
+
+// grant is a range of indexes that the store says a process has.
+type grant struct {
+	segment.Range
+	owner *fleettest.Process
+	write string
+	at    int64 // true time
+}
+
+// landed is told of each write that takes effect.
+func (c *cell) landed(p *fleettest.Process, r segment.Record) {
+	f, was := c.f, c.record
+	c.record = r
+	f.Note(r.Next ^ r.Writes<<32)
+	if r.ID != was.ID && was.ID != "" && !was.Deleted && !r.Lost {
+		f.Fail("created over another", "%s creates %s anew: %s", p.Name, c.name, text(was))
+	}
+	if r.Writes != was.Writes+1 && !r.Lost {
+		f.Fail("write over another history", "%s writes %s over %s", p.Name, text(r), text(was))
+	}
+	if r.Last() > r.Max {
+		f.Fail("maximum below a grant", "%s writes %s over %s", p.Name, text(r), text(was))
+	}
+	l := c.lives[r.ID]
+	if l == nil {
+		l = &life{c: c, mode: r.Mode, most: r, issued: map[uint64]int{}, latest: -1}
+		c.lives[r.ID] = l
+	}
+	l.most.Max, l.most.MaxStep = max(l.most.Max, r.Max), max(l.most.MaxStep, r.MaxStep)
+	switch {
+	case r.ID != was.ID:
+		if r.Next != 0 && !r.Lost {
+			f.Fail("created in the middle", "%s creates %s with %s", p.Name, c.name, text(r))
+		}
+		return
+	case r.Lost && !was.Lost:
+		f.marks++
+		if f.Rewinds == 0 {
+			f.Fail("marked for no reason", "%s marks %s: %s, %s before", p.Name, c.name, text(r), text(was))
+		}
+	case r.Next > was.Next && r.From == was.Next: // a grant
+		f.grants++
+		if was.Lost || was.Deleted {
+			f.Fail("grant of a marked or deleted sequence", "%s: %s", p.Name, text(was))
+		}
+		l.grants = append(l.grants, grant{segment.Range{From: r.From, To: r.Next}, p, r.Write, f.Now})
+		return
+	case r.Next < was.Next:
+		f.givenBack++
+	}
+	l.lower(p, r.Next)
+}
+
+// lower takes the ranges from next on from their owner, who gives them back.
+func (l *life) lower(p *fleettest.Process, next uint64) {
+	f := l.c.f
+	for n := len(l.grants); n > 0 && l.grants[n-1].To > next; n = len(l.grants) {
+		g := &l.grants[n-1]
+		if g.owner != p {
+			f.Fail("gives back another's numbers", "%s sets %s to %d, but %s has %d to %d", p.Name, l.c.name, next, g.owner.Name, g.From, g.To)
+		}
+		if g.To = next; g.From >= next {
+			l.grants = l.grants[:n-1]
+		}
+	}
+	if next < l.stamped {
+		f.Fail("gives back an issued number", "%s sets %s to %d, but %d was issued", p.Name, l.c.name, next, l.stamped-1)
+	}
+}
+
+// rewound is told that the store went back, and that the cell has this record now.
+func (c *cell) rewound(r segment.Record) {
+	c.record = r
+	for id, l := range c.lives {
+		next := uint64(0)
+		if id == r.ID {
+			next = r.Next
+		}
+		l.rewound = true
+		for n := len(l.grants); n > 0 && l.grants[n-1].To > next; n = len(l.grants) {
+			g := &l.grants[n-1]
+			lost := *g
+			lost.From = max(g.From, next)
+			l.undone = append(l.undone, lost)
+			if g.To = next; g.From >= next {
+				l.grants = l.grants[:n-1]
+			}
+		}
+		l.stamped = 0
+		for i := range l.issued {
+			if i < next {
+				l.stamped = max(l.stamped, i+1)
+			}
+		}
+	}
+}
+
+// lost reports how often the store has lost an index, and whether p had it then.
+func (l *life) lost(p *process, index uint64) (times int, ours bool) {
+	for _, g := range l.undone {
+		if g.From <= index && index < g.To {
+			times++
+			ours = ours || g.owner == p.Process
+		}
+	}
+	return times, ours
+}
+
+// holder returns the grant of an index, or nil.
+func (l *life) holder(index uint64) *grant {
+	for i := len(l.grants) - 1; i >= 0; i-- {
+		if g := &l.grants[i]; g.From <= index && index < g.To {
+			return g
+		}
+	}
+	return nil
+}
+
+// issued is told of the numbers that a call has returned.
+func (f *fleet) issued(t *thread, s *opened, number, n int64) {
+	p, l := t.p, s.life()
+	r := l.most
+	f.numbers += int(n)
+	f.Note(uint64(number))
+	if f.Trace != nil {
+		t.Tracef("%s issues %d, and %d in all", l.c.name, number, n)
+	}
+	if t.late {
+		f.Fail("close", "%s has closed %s, and issues %d", p.Name, l.c.name, number)
+	}
+	if last := number + (n-1)*r.Stride; last > r.Max || last < number {
+		f.Fail("above the maximum", "%s issues %s %d, and its maximum is %d", p.Name, l.c.name, last, r.Max)
+	}
+	if number <= t.floor {
+		f.Fail("order", "%s issues %s %d, after %d was returned", p.Name, l.c.name, number, t.floor)
+	}
+	if t.bereft && s.noticed {
+		f.Fail("issued after it noticed", "%s issues %s %d, and has noticed that the store went back", p.Name, l.c.name, number)
+	}
+	s.returned = max(s.returned, number+(n-1)*r.Stride)
+	if l.mode == "ordered" {
+		if number <= t.latest && !l.rewound {
+			f.Fail("order in real time", "%s issues %s %d, after a process got %d", p.Name, l.c.name, number, t.latest)
+		}
+		l.latest = max(l.latest, number+(n-1)*r.Stride)
+	}
+	for k := range n {
+		x := number + k*r.Stride
+		if x < r.Start+r.Offset || (x-r.Start-r.Offset)%r.Stride != 0 {
+			f.Fail("another's series", "%s issues %s %d, of the start %d, the stride %d and the offset %d", p.Name, l.c.name, x, r.Start, r.Stride, r.Offset)
+			return
+		}
+		index := uint64(x-r.Start-r.Offset) / uint64(r.Stride)
+		f.issuedIndex(t, s, l, index)
+	}
+}
+
+func (f *fleet) issuedIndex(t *thread, s *opened, l *life, index uint64) {
+	p := t.p
+	lost, ours := l.lost(p, index)
+	l.issued[index]++
+	s.issued++
+	switch times := l.issued[index]; {
+	case times > 1+lost:
+		f.Fail("duplicate", "%s issues index %d of %s, which was issued %d times before, and the store lost it %d times", p.Name, index, l.c.name, times-1, lost)
+	case times > 1:
+		f.repeats++
+	}
+	g := l.holder(index)
+	switch {
+	case g == nil && !ours, g != nil && g.owner != p.Process && !ours:
+		f.Fail("number without a grant", "%s issues index %d of %s", p.Name, index, l.c.name)
+	case g != nil && g.owner == p.Process && l.mode == "ordered" && g.at < t.began:
+		f.Fail("granted before the call", "%s issues index %d of %s, written at %s, and the call began at %s", p.Name, index, l.c.name, time.Duration(g.at), time.Duration(t.began))
+	case g != nil && g.owner == p.Process:
+		l.stamped = max(l.stamped, index+1)
+	}
+}
+
+// checkLiveness makes sure that every process has got a number of each of its sequences
+// since a time, or has learnt that there is none.
+func (f *fleet) checkLiveness(since int64) {
+	for _, p := range f.all {
+		for _, s := range p.opened {
+			switch {
+			case p.Dead, p.closing, p.issuers == 0, p.Started > since-f.bound()/2:
+			case s.served > since:
+				f.live++
+			default:
+				f.Fail("liveness", "%s has had no number of %s since %s, and the faults were over at %s: cell %s; last error %v",
+					p.Name, s.life().c.name, time.Duration(s.served), time.Duration(f.CalmSince), text(s.life().c.record), s.err)
+			}
+		}
+	}
+}
+
+// checkMissing holds the numbers that are missing against those that may be: at a crash,
+// and after a write of unknown outcome that was never read back.
+func (f *fleet) checkMissing() {
+	for _, p := range f.all {
+		for _, s := range p.opened {
+			l := s.life()
+			if l.rewound {
+				continue // the store has lost who had which number
+			}
+			var missing, unknown int64
+			for _, g := range l.grants {
+				if g.owner != p.Process {
+					continue
+				}
+				n := int64(0)
+				for i := g.From; i < g.To; i++ {
+					if l.issued[i] == 0 {
+						n++
+					}
+				}
+				missing += n
+				if !p.known[g.write] {
+					unknown += n
+				}
+			}
+			f.missing += int(missing)
+			stats := s.s.Stats()
+			bound := int64(stats.Lost) + unknown
+			switch {
+			case p.clean:
+				f.clean++
+				if missing == 0 && stats.Lost > 0 && !p.cloned {
+					f.counted++
+				}
+				if int64(stats.Issued) != s.issued {
+					f.Fail("stats", "%s has issued %d numbers of %s, and says %d", p.Name, s.issued, l.c.name, stats.Issued)
+				}
+			case l.mode == "ordered":
+				bound += s.running
+			default:
+				bound += 2*l.most.MaxStep + s.largest
+			}
+			if missing > bound {
+				f.Fail("missing", "%d numbers of %s are missing that %s was granted, and at most %d may be: clean %t, %d of writes of unknown outcome, %+v",
+					missing, l.c.name, p.Name, bound, p.clean, unknown, stats)
+			}
+			// In ordered mode, Close cancels the calls whose write is out.
+			if f.alone && missing > 0 && l.mode == "segmented" {
+				f.Fail("gap", "%s leaves a gap of %d in %s: %+v", p.Name, missing, l.c.name, stats)
+			}
+		}
+	}
+	for _, s := range f.sites {
+		for _, c := range s.cells {
+			for _, l := range c.lives {
+				f.checkHoles(l)
+			}
+		}
+	}
+}
+
+// checkHoles makes sure that the grants of a sequence adjoin, unless Set raised it.
+func (f *fleet) checkHoles(l *life) {
+	if l.rewound || slices.Contains(f.Kinds, raise) {
+		return
+	}
+	next := uint64(0)
+	for _, g := range l.grants {
+		if g.From != next {
+			f.Fail("hole", "%d of %s is granted to no process up to %d", next, l.c.name, g.From)
+		}
+		next = g.To
+	}
+}

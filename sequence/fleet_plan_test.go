@@ -1,0 +1,184 @@
+package sequence_test
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tickflake/tickflake/internal/fleettest"
+	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/sequence"
+)
+
+// fleet is one run of the simulation: machines with processes that share sequences on one
+// store, or on two stores with a series each.
+type fleet struct {
+	*fleettest.Fleet
+	plan
+	tally
+
+	all   []*process // in the order of their start
+	sites []*site
+}
+
+// site is a store, and what the run knows of its cells that no process does.
+type site struct {
+	store *fleettest.Store
+	cells []*cell // by sequence
+}
+
+// plan is drawn from a seed before the first step, beside what may go wrong.
+type plan struct {
+	count       int // machines
+	definitions []sequence.Definition
+	names       []string
+	alone       bool // one clean process at a time, and no batches: no number may be missing
+
+	issuers  int // of a process, at most
+	batch    int64
+	pBurst   uint64 // of 1024: a call that follows at once
+	pBatch   uint64 // of 1024: a call of NextN
+	think    int64  // before each of the others, at most
+	patience int64  // of a call, at most
+	outage   int64
+	most     int // numbers, after which there are few
+
+	mutant *mutant // or nil
+}
+
+// The faults of sequences.
+const (
+	empty    = fleettest.OwnFaults + iota // the store loses all cells
+	steps                                 // Set changes the steps
+	raise                                 // Set raises, or would lower, the next number
+	maximum                               // Set changes the maximum
+	second_                               // a second definition under the same name
+	recreate                              // the sequence is deleted, and created anew
+	badInput
+	clone // the memory of a process runs twice
+	last
+)
+
+const second = int64(1e9)
+
+// newFleet makes the run of a seed.
+func newFleet(seed uint64, m *mutant) *fleet {
+	f := &fleet{Fleet: fleettest.New(seed)}
+	f.mutant = m
+	f.drawSize()
+	var more []fleettest.FaultKind
+	for kind := empty; kind < last; kind++ {
+		often := uint64(256)
+		if kind == empty || kind == recreate {
+			often = 64
+		}
+		if f.Often(often) {
+			more = append(more, kind)
+		}
+	}
+	if m != nil {
+		more = append(more, m.faults...)
+	}
+	f.Draw(f.count, more...)
+	if f.alone {
+		f.Kinds = []fleettest.FaultKind{fleettest.Shutdown, fleettest.PauseAll}
+		f.PDie, f.PStore, f.Latency = 0, 0, f.Period/64 // no request times out
+		f.batch = 1
+	}
+	f.drawSequences()
+	f.Launch, f.Fault = f.launch, f.fault
+	for range f.count {
+		f.Boot()
+	}
+	return f
+}
+
+func (f *fleet) drawSize() {
+	f.count = 1 + f.Rng.IntN(5)
+	f.alone = f.Often(64)
+	if f.alone {
+		f.count = 1
+	}
+	f.Period = second / 16 << f.Rng.IntN(6)
+	f.Period += f.Rng.Int64N(f.Period)
+	f.Length = int64(6+f.Rng.IntN(20)) * f.Period
+	f.MostProcesses, f.Room = 4*f.count+4, math.MaxInt
+
+	f.issuers = 1 + f.Rng.IntN(4)
+	f.batch = 1
+	if f.Often(512) {
+		f.batch = 1 + f.Rng.Int64N(64)
+	}
+	f.pBurst, f.pBatch = uint64(f.Rng.IntN(1000)), uint64(f.Rng.IntN(512))
+	f.think = f.Between(f.Period/256, f.Period/4) + 2
+	f.patience = f.Between(f.Period/32, 2*f.Period)
+	f.outage = f.Between(0, 4*f.Period)
+	f.most = 600
+}
+
+func (f *fleet) drawSequences() {
+	sites := 1
+	if f.Often(192) && !f.alone {
+		sites = 2
+	}
+	for i := range 1 + f.Rng.IntN(2) {
+		d := sequence.Definition{Mode: sequence.Mode(f.Rng.IntN(2)), Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
+		if f.mutant != nil && f.mutant.mode != nil {
+			d.Mode = *f.mutant.mode
+		}
+		d.MaxStep = d.MinStep << f.Rng.IntN(7)
+		if f.Often(256) {
+			d.Max = d.Start + 4 + f.Rng.Int64N(400)
+		}
+		f.definitions = append(f.definitions, d)
+		f.names = append(f.names, fmt.Sprintf("s%d", i))
+	}
+	for range sites {
+		s := &site{}
+		var keys []string
+		for i, name := range f.names {
+			keys = append(keys, segment.Key(name))
+			s.cells = append(s.cells, &cell{f: f, name: name, mode: f.definitions[i].Mode, lives: map[string]*life{}})
+		}
+		s.store = f.NewStore(keys)
+		s.store.Landed = func(p *fleettest.Process, i int, value []byte) { s.cells[i].landed(p, decode(value)) }
+		s.store.Rewound = func(i int, value []byte) { s.cells[i].rewound(decode(value)) }
+		s.store.Text = func(value []byte) string { return text(decode(value)) }
+		f.sites = append(f.sites, s)
+	}
+	f.Store = f.sites[0].store
+	if f.mutant != nil && f.mutant.recur {
+		f.Store.Recur = true
+	}
+}
+
+// definition is that of a sequence at a site: each site has a series of its own.
+func (f *fleet) definition(i int, site int) sequence.Definition {
+	d := f.definitions[i]
+	if n := int64(len(f.sites)); n > 1 {
+		d.Stride = sequence.Every(n, int64(site))
+	}
+	return d
+}
+
+func decode(value []byte) segment.Record {
+	if value == nil {
+		return segment.Record{}
+	}
+	r, err := segment.Decode(value)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// text shows a record without its random names.
+func text(r segment.Record) string {
+	s := fmt.Sprintf("next %d, from %d, most %d, writes %d, steps %d to %d, max %d", r.Next, r.From, r.Most, r.Writes, r.MinStep, r.MaxStep, r.Max)
+	if r.Lost {
+		s += ", lost"
+	}
+	if r.Deleted {
+		s += ", deleted"
+	}
+	return s
+}

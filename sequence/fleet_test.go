@@ -1,0 +1,84 @@
+package sequence_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tickflake/tickflake/internal/fleettest"
+)
+
+// fleetSeeds is how many seeds TestFleet runs unless a flag says otherwise.
+const fleetSeeds = 600
+
+func correct(seed uint64) *fleet { return newFleet(seed, nil) }
+
+// TestFleet runs processes that share sequences through everything that can happen to them
+// and to their store. See fleet.
+func TestFleet(t *testing.T) {
+	var sum tally
+	var base fleettest.Tally
+	fleettest.Test(t, fleetSeeds, correct, func(f *fleet) {
+		sum.add(&f.tally)
+		base.Add(&f.Tally)
+	})
+	t.Logf("%+v", base)
+	t.Logf("%+v", sum)
+}
+
+// TestFleetRepeats makes sure that a seed is one run.
+func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, fleetSeeds/30, correct) }
+
+// Play runs a fleet to its end.
+func (f *fleet) Play() {
+	defer f.End()
+	f.Chaos()
+	f.repairSequences()
+	f.Run(f.Now + f.bound())
+	since := f.Now
+	f.Run(f.Now + f.bound())
+	if !f.Over {
+		f.checkLiveness(since)
+	}
+	for _, p := range f.all {
+		if !p.Dead {
+			p.last = true
+			p.Shutdown()
+		}
+	}
+	f.Run(f.Now + f.bound())
+	if !f.Over {
+		f.checkMissing()
+	}
+}
+
+// bound is within what time every process issues again once the faults are over. A call
+// that found that it must fail for good is repeated after a second.
+func (f *fleet) bound() int64 { return 4*f.Period + 4*second }
+
+// tally has the counts of a run.
+type tally struct {
+	numbers, batches, refusals, grants, adopted, givenBack, marks, repeats int
+	shutdowns, clean, restores, clones, changes, missing, counted, live    int
+}
+
+func (s *tally) add(o *tally) {
+	s.numbers += o.numbers
+	s.batches += o.batches
+	s.refusals += o.refusals
+	s.grants += o.grants
+	s.adopted += o.adopted
+	s.givenBack += o.givenBack
+	s.marks += o.marks
+	s.repeats += o.repeats
+	s.shutdowns += o.shutdowns
+	s.clean += o.clean
+	s.restores += o.restores
+	s.clones += o.clones
+	s.changes += o.changes
+	s.missing += o.missing
+	s.counted += o.counted
+	s.live += o.live
+}
+
+// Plan shows what was drawn.
+func (f *fleet) Plan() string { return fmt.Sprintf("%+v %+v", f.Chance, f.plan) }
