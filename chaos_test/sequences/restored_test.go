@@ -166,7 +166,7 @@ func createdAnew(t *testing.T, p place, mode sequence.Mode, numbers int) {
 	all[1].failsClosed()
 	late.failsClosed()
 	goOn(t, p, mode, all[:2])
-	require.Eventually(t, func() bool { return errors.Is(late.one(), sequence.ErrDeleted) }, 10*time.Second, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return errors.Is(late.one(), sequence.ErrDeleted) }, time.Minute, 10*time.Millisecond,
 		"its sequence is not that of the others")
 }
 
@@ -201,7 +201,7 @@ func goOn(t *testing.T, p place, mode sequence.Mode, all []*user) {
 	for _, u := range all {
 		before := twice(all)
 		var err error
-		require.Eventually(t, func() bool { err = u.one(); return err == nil }, 5*time.Second, 10*time.Millisecond, "it does not go on")
+		require.Eventually(t, func() bool { err = u.one(); return err == nil }, time.Minute, 10*time.Millisecond, "it does not go on")
 		require.NoError(t, err)
 		u.take(35)
 		assert.Equal(t, before, twice(all))
