@@ -10,7 +10,7 @@
 // lease/leasetest (a store, and the generator under a lease). The docs say how to put a
 // generator of your own through it.
 //
-// Package sequences below it does so for counted sequences.
+// The folder sequences has the tests of counted sequences.
 //
 //	go test ./chaos_test
 //	go test ./chaos_test -run 'F5/borrow'
