@@ -218,8 +218,8 @@ func TestLargestNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := storetest.NewMemory()
 		s := open(t, store, "last", sequence.Definition{Start: math.MaxInt64 - 5, Stride: sequence.Every(3, 1)})
-		assert.EqualValues(t, math.MaxInt64-4, next(t, s))
-		assert.EqualValues(t, math.MaxInt64-1, next(t, s))
+		assert.EqualValues(t, int64(math.MaxInt64-4), next(t, s))
+		assert.EqualValues(t, int64(math.MaxInt64-1), next(t, s))
 		var exhausted *sequence.ExhaustedError
 		_, err := s.Next(t.Context())
 		assert.ErrorAs(t, err, &exhausted)

@@ -8,7 +8,6 @@ import (
 	"math/bits"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +43,8 @@ const (
 
 // Fleet issues IDs under load while the test does something to the servers of the store.
 // A process is a keeper with a generator and two goroutines that call NextContext again and
-// again, on a store and a wall clock of its own. The processes of even numbers read that
+// again, on a store and a wall clock of its own. A third takes numbers of a sequence that all
+// processes share. The processes of even numbers read that
 // wall clock; those of odd numbers read it through a [monoclock.Clock]. When a clock is
 // behind, they borrow. There are few more node numbers than processes, so that new processes
 // use the numbers of crashed processes.
@@ -65,6 +65,7 @@ type Fleet struct {
 	runs   []*run     // the present run of each process
 	all    []*run
 	seen   map[snowflake.ID]*run // who has issued it
+	taken  map[int64]*run        // who has issued the number
 	report Report
 }
 
@@ -79,10 +80,12 @@ type run struct {
 	calls   sync.WaitGroup // of its callers
 
 	// Under the fleet's lock; gen is nil until the claim.
-	gen    *generator.Generator
-	issued int
-	high   snowflake.ID // the largest ID that a call has returned
-	last   error        // of a start or a call
+	gen      *generator.Generator
+	issued   int
+	numbers  int          // of the sequence
+	wentBack bool         // the sequence's last error said so
+	high     snowflake.ID // the largest ID that a call has returned
+	last     error        // of a start or a call
 }
 
 func (r *run) String() string { return fmt.Sprintf("process %d run %d", r.process, r.number) }
@@ -101,7 +104,7 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 		config.Rate = 200
 	}
 	f := &Fleet{config: config, layout: snowflake.Default(), began: time.Now(), runs: make([]*run, config.Processes),
-		seen: map[snowflake.ID]*run{}, report: Report{Errors: map[string]int{}, Examples: map[string]string{}}}
+		seen: map[snowflake.ID]*run{}, taken: map[int64]*run{}, report: Report{Errors: map[string]int{}, Examples: map[string]string{}}}
 	f.layout.NodeBits = bits.Len(uint(config.Processes))
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	t.Cleanup(func() {
@@ -177,6 +180,7 @@ func (r *run) live() {
 	for range 2 {
 		r.calls.Go(r.call)
 	}
+	r.calls.Go(r.count)
 	r.calls.Wait()
 	err := errors.Join(gen.Close(), r.store.Close())
 	if err != nil && !r.store.dead.Load() && !errors.Is(err, lease.ErrNotReleased) {
@@ -265,16 +269,16 @@ func (f *Fleet) Failed(sentinel string) (n int) {
 	return n
 }
 
-// WaitIssued waits until each process has issued n more IDs, and returns how long that
-// took. If it takes longer than limit, the test fails at once.
+// WaitIssued waits until each process has issued n more IDs and, unless the store went back,
+// n more numbers, and returns how long that took. If it takes longer than limit, the test fails at once.
 func (f *Fleet) WaitIssued(t testing.TB, n int, limit time.Duration) time.Duration {
 	t.Helper()
 	return f.wait(t, 0, n, limit)
 }
 
 // WaitRecovered waits until each process has got two grants, of which the store has
-// acknowledged the second after the call, and then has issued n more IDs. So the IDs are
-// not those of a grant from before. It returns how long that took. If it takes longer than
+// acknowledged the second after the call, and then has issued n more IDs and, unless the
+// store went back, numbers. So the IDs are not those of a grant from before. It returns how long that took. If it takes longer than
 // limit, the test fails at once.
 func (f *Fleet) WaitRecovered(t testing.TB, n int, limit time.Duration) time.Duration {
 	t.Helper()
@@ -284,9 +288,10 @@ func (f *Fleet) WaitRecovered(t testing.TB, n int, limit time.Duration) time.Dur
 func (f *Fleet) wait(t testing.TB, grants uint64, n int, limit time.Duration) time.Duration {
 	t.Helper()
 	type mark struct {
-		run    *run
-		grants uint64
-		issued int // when it had the grants, or -1
+		run     *run
+		grants  uint64
+		issued  int // when it had the grants, or -1
+		numbers int // then
 	}
 	begin := time.Now()
 	marks := make([]mark, f.config.Processes)
@@ -305,13 +310,15 @@ func (f *Fleet) wait(t testing.TB, grants uint64, n int, limit time.Duration) ti
 				*m = mark{run: r, grants: got, issued: -1}
 			}
 			if m.issued < 0 && got >= m.grants+grants {
-				m.issued = r.issued
+				m.issued, m.numbers = r.issued, r.numbers
 			}
 			switch {
 			case m.issued < 0:
 				waiting = fmt.Sprintf("%v has got %d grants: %v", r, got-m.grants, r.gen.Keeper().Err())
 			case r.issued < m.issued+n:
 				waiting = fmt.Sprintf("%v has issued %d of %d: %v", r, r.issued-m.issued, n, r.last)
+			case r.numbers < m.numbers+n && !r.wentBack:
+				waiting = fmt.Sprintf("%v has issued %d of %d numbers: %v", r, r.numbers-m.numbers, n, r.last)
 			}
 		}
 		f.mu.Unlock()
@@ -354,45 +361,3 @@ func (f *Fleet) Close(t testing.TB) *Report {
 	}
 	return &f.report
 }
-
-// mortal is the store of a run until it crashes. Then no operation begins.
-type mortal struct {
-	stores.Store
-	dead atomic.Bool
-}
-
-var errCrashed = errors.New("the process has crashed")
-
-func (m *mortal) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	if m.dead.Load() {
-		return nil, errCrashed
-	}
-	return m.Store.List(ctx, from, to, limit)
-}
-
-func (m *mortal) Read(ctx context.Context, key string) (stores.Cell, error) {
-	if m.dead.Load() {
-		return stores.Cell{}, errCrashed
-	}
-	return m.Store.Read(ctx, key)
-}
-
-func (m *mortal) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if m.dead.Load() {
-		return 0, errCrashed
-	}
-	return m.Store.Swap(ctx, key, version, value)
-}
-
-// wallClock is the machine's wall clock and an offset. It is a [monoclock.Source] as well.
-type wallClock struct {
-	began  time.Time
-	offset atomic.Int64 // nanoseconds
-}
-
-func (c *wallClock) Now() time.Time {
-	return time.Now().Round(0).Add(time.Duration(c.offset.Load()))
-}
-func (c *wallClock) Wall() time.Time                        { return c.Now() }
-func (c *wallClock) Elapsed() time.Duration                 { return time.Since(c.began) }
-func (c *wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

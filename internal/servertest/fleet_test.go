@@ -82,6 +82,7 @@ func TestFleetFindsDuplicates(t *testing.T) {
 	c := &complaints{TB: t}
 	report.Check(c)
 	assert.Contains(t, c.text(), "issued twice: "+d.ID.String())
+	assert.Contains(t, c.text(), "number issued twice: 1: by process ")
 	c = &complaints{TB: t}
 	report.CheckCalls(c)
 	assert.Empty(t, c.text())
@@ -91,15 +92,18 @@ func TestFleetFindsDuplicates(t *testing.T) {
 func TestFleetReport(t *testing.T) {
 	report := &servertest.Report{
 		Disorder: []string{"process 1 run 1 issued 7 after 8"},
+		Repeated: []string{"7: by process 1 run 1"},
 		Slowest:  time.Minute,
-		Errors:   map[string]int{"call: ErrNotGranted ErrStore": 1, "call: ErrStore": 2, "start: ErrStore": 3, "call: ErrNotGranted ErrLost": 4, "close:": 5},
-		Examples: map[string]string{"call: ErrStore": "A", "call: ErrNotGranted ErrLost": "B", "close:": "C"},
+		Errors: map[string]int{"call: ErrNotGranted ErrStore": 1, "call: ErrStore": 2, "start: ErrStore": 3, "call: ErrNotGranted ErrLost": 4, "close:": 5,
+			"number: ErrStore context": 6, "number: ErrWentBack": 7, "number: ErrExhausted": 8},
+		Examples: map[string]string{"call: ErrStore": "A", "call: ErrNotGranted ErrLost": "B", "close:": "C", "number: ErrWentBack": "D", "number: ErrExhausted": "E"},
 	}
 	report.Stats.WentBack = 2
 	c := &complaints{TB: t}
 	report.Check(c)
 	assert.ElementsMatch(t, []string{
 		"in disorder: process 1 run 1 issued 7 after 8", "a call with a limit of 1s took 1m0s",
-		"unexpected error: A", "unexpected error: B", "unexpected error: C", "the store went back 2 times",
+		"unexpected error: A", "unexpected error: B", "unexpected error: C", "unexpected error: E", "the store went back 2 times",
+		"number issued twice: 7: by process 1 run 1", "the store went back: D",
 	}, c.all)
 }

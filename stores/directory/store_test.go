@@ -6,16 +6,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/sequence/sequencetest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { storetest.TestStore(t, opener(t)) }
+
+func TestSequences(t *testing.T) {
+	t.Parallel()
+	sequencetest.TestSequences(t, opener(t))
+}
+
+// opener makes a directory for each namespace.
+func opener(t *testing.T) func(testing.TB, string) stores.Store {
 	root := t.TempDir()
-	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
+	return func(t testing.TB, namespace string) stores.Store {
 		s, err := directory.Open(t.Context(), filepath.Join(root, namespace))
 		require.NoError(t, err)
 		return s
-	})
+	}
 }

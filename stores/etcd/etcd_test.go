@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tickflake/tickflake/sequence/sequencetest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -24,9 +25,9 @@ import (
 func TestStore(t *testing.T) {
 	_, addr := startServer(t)
 	t.Run("Open", func(t *testing.T) {
-		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-			return openStore(t, addr, namespace)
-		})
+		open := func(t testing.TB, namespace string) stores.Store { return openStore(t, addr, namespace) }
+		storetest.TestStore(t, open)
+		sequencetest.TestSequences(t, open)
 	})
 	t.Run("New", func(t *testing.T) {
 		client := newClient(t, addr)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/tickflake/tickflake/sequence/sequencetest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/mysql"
 	"github.com/tickflake/tickflake/stores/sqlstore"
@@ -19,9 +20,9 @@ import (
 
 func TestConformance(t *testing.T) {
 	s := start(t)
-	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-		return s.open(t, s.addr, namespace)
-	})
+	open := func(t testing.TB, namespace string) stores.Store { return s.open(t, s.addr, namespace) }
+	storetest.TestStore(t, open)
+	sequencetest.TestSequences(t, open)
 }
 
 // The suite again, with a pool of the caller's that is set up in another way, and

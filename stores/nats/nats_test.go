@@ -10,6 +10,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tickflake/tickflake/sequence/sequencetest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -17,9 +18,9 @@ import (
 func TestStore(t *testing.T) {
 	_, addr := startServer(t)
 	t.Run("Open", func(t *testing.T) {
-		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-			return openStore(t, addr, namespace)
-		})
+		open := func(t testing.TB, namespace string) stores.Store { return openStore(t, addr, namespace) }
+		storetest.TestStore(t, open)
+		sequencetest.TestSequences(t, open)
 	})
 	t.Run("New", func(t *testing.T) {
 		client := newClient(t, addr)

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/tickflake/tickflake/sequence/sequencetest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/postgres"
 	"github.com/tickflake/tickflake/stores/sqlstore"
@@ -24,9 +25,9 @@ import (
 
 func TestConformance(t *testing.T) {
 	s := start(t)
-	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-		return s.open(t, s.addr, namespace)
-	})
+	open := func(t testing.TB, namespace string) stores.Store { return s.open(t, s.addr, namespace) }
+	storetest.TestStore(t, open)
+	sequencetest.TestSequences(t, open)
 }
 
 // The suite again, with a pool of the caller's that is set up in another way.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/sequence/sequencetest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/redis"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -23,9 +24,9 @@ import (
 
 func TestConformance(t *testing.T) {
 	s := start(t)
-	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-		return s.open(t, s.addr, namespace)
-	})
+	open := func(t testing.TB, namespace string) stores.Store { return s.open(t, s.addr, namespace) }
+	storetest.TestStore(t, open)
+	sequencetest.TestSequences(t, open)
 }
 
 // A cluster of one server, with a client that would rather ask replicas.

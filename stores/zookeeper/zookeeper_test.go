@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/tickflake/tickflake/sequence/sequencetest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -18,9 +19,9 @@ import (
 func TestStore(t *testing.T) {
 	_, addr := startServer(t)
 	t.Run("Open", func(t *testing.T) {
-		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-			return openStore(t, addr, namespace)
-		})
+		open := func(t testing.TB, namespace string) stores.Store { return openStore(t, addr, namespace) }
+		storetest.TestStore(t, open)
+		sequencetest.TestSequences(t, open)
 	})
 	t.Run("New", func(t *testing.T) {
 		conn := newConn(t, addr)

@@ -1,0 +1,87 @@
+//go:build unix
+
+package sequences
+
+import (
+	"flag"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/sequence"
+)
+
+var kills = flag.Int("kills", 200, "kill so many processes of a segmented sequence, and a quarter as many of an ordered one")
+
+// Three processes take numbers of one sequence and are killed with kill -9 and started
+// again. No number is issued twice, and no more are missing than the documented bound for each
+// kill. A number counts as issued when the process has written it to its pipe.
+func testKilled(t *testing.T, p place, mode sequence.Mode) {
+	// A segment lasts longer than a refill, so that a killed process mostly has one.
+	const step, batch, callers = 50, 7, 2
+	j := job{Name: "invoices", Callers: callers, Batch: batch, Pace: 200 * time.Microsecond,
+		Definition: sequence.Definition{Mode: mode, Start: 1, MinStep: step, MaxStep: step}}
+	lives, most, bound := *kills, 100, int64(2*step+batch)
+	if mode == sequence.Ordered { // every number takes a write
+		lives, most, bound = max(lives/4, 1), 20, callers*batch
+	}
+	j.URL = p.url
+	store := p.open(t)
+	require.NoError(t, sequence.Create(t.Context(), store, j.Name, j.Definition))
+	var h history
+	var left atomic.Int64
+	left.Store(int64(lives))
+	var living sync.WaitGroup
+	for slot := range 3 {
+		living.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(slot)))
+			for left.Add(-1) >= 0 {
+				// At the start, or at any moment after it.
+				before := 0
+				if random.IntN(8) > 0 {
+					before = 1 + random.IntN(most)
+				}
+				if !live(t, j, slot, before, &h) {
+					return
+				}
+			}
+		})
+	}
+	living.Wait()
+	if t.Failed() {
+		return
+	}
+	info, err := sequence.Inspect(t.Context(), store, j.Name)
+	require.NoError(t, err)
+	issued := h.issued(t)
+	missing := info.Next - info.Definition.First() - issued
+	t.Logf("%d numbers issued by %d processes, which were killed; %d are missing, and %d may be; %d writes",
+		issued, lives, missing, int64(lives)*bound, info.Writes)
+	assert.GreaterOrEqual(t, missing, int64(0), "a number was issued that the store has not granted")
+	assert.LessOrEqual(t, missing, int64(lives)*bound)
+	assert.Positive(t, missing, "the kills have cost nothing, so the test shows nothing")
+	if j.Definition.Mode == sequence.Ordered {
+		assert.True(t, h.linearizable())
+	}
+}
+
+// live runs a process, kills it after it has made some calls, and reports whether all was well.
+func live(t *testing.T, j job, slot, calls int, h *history) bool {
+	p := j.start(t)
+	for n := 0; ; n++ {
+		if n == calls {
+			p.kill() // and what it has printed meanwhile counts as well
+		}
+		c, ok, err := p.next()
+		if !ok {
+			return assert.NoError(t, err) && assert.NoError(t, p.wait()) && assert.GreaterOrEqual(t, n, calls, "it has ended by itself")
+		}
+		c.process = slot
+		h.add(c)
+	}
+}
