@@ -3,11 +3,13 @@ package docs
 
 import (
 	"encoding/json"
+	"fmt"
 	"go/ast"
 	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +25,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/publicapi"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/stores/sqlstore"
@@ -148,7 +151,7 @@ func exported(t *testing.T, dir string) (failures, stats []string) {
 func TestOperate(t *testing.T) {
 	page := read(t, "docs/operate.md")
 	known := map[string]bool{}
-	for _, dir := range []string{"snowflake", "strategies", "stores", "lease", "generator", "stores/directory", "stores/etcd", "stores/nats", "stores/postgres", "stores/mysql", "stores/redis", "stores/sqlstore", "stores/zookeeper"} {
+	for _, dir := range []string{"snowflake", "strategies", "stores", "lease", "sequence", "generator", "stores/directory", "stores/etcd", "stores/nats", "stores/postgres", "stores/mysql", "stores/redis", "stores/sqlstore", "stores/zookeeper"} {
 		failures, stats := exported(t, dir)
 		if !strings.HasPrefix(dir, "stores/") { // an engine may have none of its own
 			require.NotEmpty(t, failures, dir)
@@ -160,7 +163,7 @@ func TestOperate(t *testing.T) {
 				t.Errorf("docs/operate.md does not name %s", name)
 			}
 		}
-		if dir == "generator" || dir == "lease" {
+		if dir == "generator" || dir == "lease" || dir == "sequence" {
 			require.NotEmpty(t, stats, dir)
 		}
 		for _, name := range stats {
@@ -184,6 +187,9 @@ func TestKindsOfErrors(t *testing.T) {
 		"lease.OptionError": &lease.OptionError{}, "lease.NoFreeNodeError": &lease.NoFreeNodeError{},
 		"lease.LayoutMismatchError": &lease.LayoutMismatchError{}, "lease.ErrHeld": lease.ErrHeld, "lease.ErrSkew": lease.ErrSkew,
 		"lease.ErrEndOfTime": lease.ErrEndOfTime, "lease.ErrLost": lease.ErrLost,
+		"sequence.ExhaustedError": &sequence.ExhaustedError{}, "sequence.DefinitionError": &sequence.DefinitionError{},
+		"sequence.OptionError": &sequence.OptionError{}, "sequence.ErrTimeout": sequence.ErrTimeout, "sequence.ErrNotFound": sequence.ErrNotFound,
+		"sequence.ErrDeleted": sequence.ErrDeleted, "sequence.ErrLowered": sequence.ErrLowered,
 		"stores.ErrForgets": stores.ErrForgets, "stores.ErrRefused": stores.ErrRefused, "stores.URLError": &stores.URLError{},
 		"stores.ErrDamaged": stores.ErrDamaged, "stores.DamagedError": &stores.DamagedError{}, "stores.ErrWentBack": stores.ErrWentBack,
 		"sqlstore.ErrNotPrimary": sqlstore.ErrNotPrimary, "sqlstore.ErrAutocommit": sqlstore.ErrAutocommit, "directory.ErrUnfit": directory.ErrUnfit,
@@ -209,7 +215,7 @@ func TestBounds(t *testing.T) {
 	page := read(t, "docs/bounds.md")
 	engines, err := filepath.Glob("../stores/*")
 	require.NoError(t, err)
-	dirs := append([]string{"../stores", "../lease", "../generator", "../otel", "../adapters/bwmarrin/snowflake"}, engines...)
+	dirs := append([]string{"../stores", "../lease", "../sequence", "../generator", "../otel", "../adapters/bwmarrin/snowflake"}, engines...)
 	calls := 0
 	for _, dir := range dirs {
 		if filepath.Base(dir) == "storetest" { // for tests
@@ -239,6 +245,32 @@ func TestWindows(t *testing.T) {
 		assert.Equal(t, want, cells[2:], cells[1])
 	}
 	assert.Equal(t, lease.DefaultWindow.String(), rows[0][1])
+}
+
+// TestSequenceFigures computes the tables of steps and gaps of the page on sequences.
+func TestSequenceFigures(t *testing.T) {
+	page := strings.ReplaceAll(read(t, "docs/sequences.md"), ",", "")
+	number := func(text string) float64 {
+		n, err := strconv.ParseFloat(text, 64)
+		require.NoError(t, err)
+		return n
+	}
+	outage := sequence.DefaultOutage.Seconds()
+	steps := regexp.MustCompile(`(?m)^\| (\d+) \| (\d+) \| ([\d.]+)/s \|$`).FindAllStringSubmatch(page, -1)
+	require.Len(t, steps, 5)
+	for _, cells := range steps {
+		assert.Equal(t, 2*number(cells[1]), number(cells[2]), "the gap bound of %s", cells[0])
+		assert.Equal(t, number(cells[1])/outage, number(cells[3]), "the rate of %s", cells[0])
+	}
+	rates := regexp.MustCompile(`(?m)^\| (\d+)/s \| (\d+) \| (\d+) \| one per (\d+) s \|$`).FindAllStringSubmatch(page, -1)
+	require.Len(t, rates, 4)
+	for _, cells := range rates {
+		rate := number(cells[1])
+		step := min(max(rate*outage, sequence.DefaultMinStep), sequence.DefaultMaxStep)
+		assert.Equal(t, []float64{step, 2 * step, step / rate}, []float64{number(cells[2]), number(cells[3]), number(cells[4])}, cells[0])
+	}
+	assert.Contains(t, page, fmt.Sprintf("%d / %d is\n%d crashes", math.MaxInt32, 2*sequence.DefaultMaxStep, math.MaxInt32/(2*sequence.DefaultMaxStep)))
+	assert.Contains(t, page, fmt.Sprintf("about 1000 + 1000/5 − 1 = %d invoices", 1000+1000/5-1))
 }
 
 // TestNamedTests looks for every test that the pages on safety and evidence name.

@@ -16,6 +16,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -95,6 +96,34 @@ func BenchmarkObserved(b *testing.B) {
 	}
 }
 
+// reserving returns the Next of a sequence, reported to provider, or to nothing for nil. Its
+// steps are so large that no run waits for the store.
+func reserving(b *testing.B, provider *sdkmetric.MeterProvider) func() (int64, error) {
+	ctx := b.Context()
+	seq, err := sequence.Open(ctx, storetest.NewMemory(), "orders",
+		sequence.WithDefinition(sequence.Definition{MinStep: sequence.MaxStep, MaxStep: sequence.MaxStep}))
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, seq.Close()) })
+	if provider != nil {
+		_, err = oteltickflake.ObserveSequence(seq, oteltickflake.WithMeterProvider(provider))
+		require.NoError(b, err)
+	}
+	return func() (int64, error) { return seq.Next(ctx) }
+}
+
+// BenchmarkObservedSequence is BenchmarkObserved for the numbers of a sequence.
+func BenchmarkObservedSequence(b *testing.B) {
+	for _, goroutines := range []int{1, 2, 8} {
+		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
+			with, without := reserving(b, collected(b)), reserving(b, nil)
+			got := ratio(b, issue(b, with, goroutines), issue(b, without, goroutines))
+			if got > 1.03 && b.N >= enoughRounds {
+				b.Errorf("%.3f × without metrics, want at most 1.03", got)
+			}
+		})
+	}
+}
+
 // BenchmarkCounted tells what [oteltickflake.CountIDs] costs: the figure is how many
 // times as long an ID takes.
 //
@@ -116,8 +145,8 @@ const perRound = 1 << 15
 // enoughRounds is how many rounds make a result that can fail.
 const enoughRounds = 50
 
-// issue has goroutines issue perRound IDs between them.
-func issue(b *testing.B, next func() (snowflake.ID, error), goroutines int) func() {
+// issue has goroutines issue perRound IDs or numbers between them.
+func issue[T any](b *testing.B, next func() (T, error), goroutines int) func() {
 	return func() {
 		var done sync.WaitGroup
 		for range goroutines {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // The body of this example stands in README.md.
@@ -36,6 +38,32 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println(id)
+}
+
+// The calls of sequences stand in README.md.
+func Example_sequence() {
+	ctx := context.Background()
+	store, err := stores.Open(ctx, "ids")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	orders, err := sequence.Open(ctx, store, "orders", sequence.WithDefinition(sequence.Definition{Start: 1}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer orders.Close()
+	metrics, err := oteltickflake.ObserveSequence(orders, oteltickflake.WithNamespace("shop"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer metrics.Unregister()
+
+	number, err := orders.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(number)
 }
 
 func ExampleCountIDs() {
@@ -69,6 +97,7 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 		return strings.ReplaceAll(body, "\n\t", "\n")
 	}
 	assert.Contains(t, string(readme), shown("func Example() {", "\n}\n"))
+	assert.Contains(t, string(readme), shown("func Example_sequence() {", "\n}\n"))
 	assert.Contains(t, string(readme), "import "+shown("tickflake/generator\"\n\t", "\n"))
 	assert.Contains(t, string(readme), shown("	}\n	ids, err", "\n	if err != nil {\n		log.Fatal(err)\n	}\n	fmt.Println(id > 0)"))
 
@@ -78,4 +107,5 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 	os.Stdout, err = os.Open(os.DevNull)
 	require.NoError(t, err)
 	Example() // its output differs from run to run
+	Example_sequence()
 }

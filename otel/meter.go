@@ -36,7 +36,12 @@ func (m *meter) total(name, description string) metric.Float64ObservableCounter 
 
 // span makes a gauge of seconds.
 func (m *meter) span(name, description string) metric.Float64ObservableGauge {
-	i, err := m.Float64ObservableGauge(name, metric.WithUnit("s"), metric.WithDescription(description))
+	return m.gauge(name, "s", description)
+}
+
+// gauge makes a gauge.
+func (m *meter) gauge(name, unit, description string) metric.Float64ObservableGauge {
+	i, err := m.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description))
 	m.note(i, err)
 	return i
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -23,6 +24,8 @@ func TestNil(t *testing.T) {
 	assert.ErrorContains(t, err, "generator is nil")
 	_, err = oteltickflake.CountIDs(nil)
 	assert.ErrorContains(t, err, "generator is nil")
+	_, err = oteltickflake.ObserveSequence(nil)
+	assert.ErrorContains(t, err, "sequence is nil")
 	var refused *lease.OptionError
 	_, err = lease.Claim(t.Context(), oteltickflake.Wrap(nil))
 	assert.ErrorAs(t, err, &refused)
@@ -41,6 +44,7 @@ var global struct {
 func TestGlobalProviders(t *testing.T) {
 	gen, err := generator.New(generator.WithNode(0))
 	require.NoError(t, err)
+	seq := orders(t, storetest.NewMemory(), sequence.Definition{})
 	for _, options := range [][]oteltickflake.Option{
 		nil,
 		{nil, oteltickflake.WithMeterProvider(nil), oteltickflake.WithTracerProvider(nil), oteltickflake.WithAttributes()},
@@ -48,6 +52,8 @@ func TestGlobalProviders(t *testing.T) {
 		observed, err := oteltickflake.Observe(gen, options...)
 		require.NoError(t, err)
 		ids, err := oteltickflake.CountIDs(gen, options...)
+		require.NoError(t, err)
+		numbers, err := oteltickflake.ObserveSequence(seq, options...)
 		require.NoError(t, err)
 		store := oteltickflake.Wrap(storetest.NewMemory(), options...)
 		global.Do(func() {
@@ -64,11 +70,14 @@ func TestGlobalProviders(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, m.values(), 10)
 		assert.Equal(t, 1.0, m.values()["tickflake.generator.ids"])
+		assert.Len(t, m.values(oteltickflake.SequenceKey.String("orders")), 15)
 		assert.Contains(t, m.collect(), duration)
 		assert.Len(t, spans.Ended(), 1)
 		require.NoError(t, observed.Unregister())
 		require.NoError(t, ids.Unregister())
+		require.NoError(t, numbers.Unregister())
 		assert.Empty(t, m.values())
+		assert.Empty(t, m.values(oteltickflake.SequenceKey.String("orders")))
 	}
 }
 
@@ -96,6 +105,8 @@ func TestProviderFails(t *testing.T) {
 	_, err = oteltickflake.Observe(gen, meters)
 	assert.ErrorIs(t, err, errBroken)
 	_, err = oteltickflake.CountIDs(gen, meters)
+	assert.ErrorIs(t, err, errBroken)
+	_, err = oteltickflake.ObserveSequence(orders(t, storetest.NewMemory(), sequence.Definition{}), meters)
 	assert.ErrorIs(t, err, errBroken)
 
 	var told error

@@ -15,6 +15,9 @@ const (
 	// NamespaceKey is the attribute that [WithNamespace] sets.
 	NamespaceKey = attribute.Key("tickflake.namespace")
 
+	// SequenceKey is the name of a sequence in the metrics of [ObserveSequence].
+	SequenceKey = attribute.Key("tickflake.sequence")
+
 	// OperationKey is the operation of a store: list, read, swap or lock.
 	OperationKey = attribute.Key("tickflake.store.operation")
 
@@ -47,9 +50,10 @@ func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) {
 func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.tracers = p } }
 
 // WithAttributes adds attributes to all metrics and spans. A process with several
-// generators must give each generator its own, or their values are mixed up. Each set of
-// values is a time series, so keep them few: the node number changes, so it is a metric
-// and not an attribute. An attribute of this package with the same key takes precedence.
+// generators must give each generator its own, or their values are mixed up; sequences
+// differ by their names. Each set of values is a time series, so keep them few: the node
+// number changes, so it is a metric and not an attribute. An attribute of this package with
+// the same key takes precedence.
 func WithAttributes(attributes ...attribute.KeyValue) Option {
 	return func(c *config) { c.attributes = append(c.attributes, attributes...) }
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -30,6 +31,8 @@ func TestReadmeListsTheMetrics(t *testing.T) {
 	require.NoError(t, err)
 	_, err = oteltickflake.CountIDs(gen, meters)
 	require.NoError(t, err)
+	_, err = oteltickflake.ObserveSequence(orders(t, storetest.NewMemory(), sequence.Definition{}), meters)
+	require.NoError(t, err)
 	there := map[string]string{}
 	for name, one := range m.collect() {
 		kind := "gauge"
@@ -46,7 +49,7 @@ func TestReadmeListsTheMetrics(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	listed := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|[^|]+\\| ([a-z]+, [a-z{}]+) \\|").FindAllStringSubmatch(string(readme), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|[^|]+\\| ([a-z]+, [a-z1{}/]+) \\|").FindAllStringSubmatch(string(readme), -1) {
 		listed[row[1]] = row[2]
 	}
 	assert.Equal(t, there, listed)

@@ -19,10 +19,11 @@ import (
 
 // Wrap returns a store that passes every operation on to store and reports it: its time in
 // the histogram tickflake.store.operation.duration, and a span. It is a [stores.Locker] if
-// store is one. Give it to [lease.Claim]. Closing it closes store.
+// store is one. Give it to [lease.Claim] and [sequence.Open]. Closing it closes store.
 //
-// A keeper extends its grant in the background, so those spans are the roots of their
-// traces. The spans of a claim or a release are children of the span in their context.
+// A keeper extends its grant in the background, and a sequence gets its numbers there, so
+// those spans are the roots of their traces. The spans of a claim or a release are children
+// of the span in their context.
 //
 // An operation that panics is reported as failed, and the panic continues. A nil store is
 // returned as it is, and lease.Claim reports it. An error of the meter provider goes to

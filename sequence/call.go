@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
@@ -139,16 +140,20 @@ func (s *Sequence) serve() {
 }
 
 // serveOrdered gives the indexes of one write to the calls that began before it was sent,
-// in their order. It returns how many are left: those of calls that have ended meanwhile.
+// in their order. Those that want more than the write has left in the sequence fail: under
+// load there would always be smaller ones to write for. It returns how many indexes are left
+// over: those of calls that have ended meanwhile.
 func (s *Sequence) serveOrdered(index, end, upto uint64) (left uint64) {
 	begin := index
 	s.calls(func(c *call) bool {
-		if c.arrival > upto {
+		switch r := s.cell.Record; {
+		case c.arrival > upto:
 			return false
-		}
-		if c.n <= end-index {
+		case c.n <= end-index:
 			s.answer(c, result{index: index})
 			index += c.n
+		case c.n > r.Left():
+			s.answer(c, result{err: &ExhaustedError{Name: s.name, Max: r.Max, Asked: int64(c.n), Left: int64(r.Left())}})
 		}
 		return true
 	})
@@ -175,15 +180,34 @@ func (s *Sequence) begin() {
 	}
 }
 
-// refill refills until no call waits, and no segment is due.
+// refill refills until no call waits, and no segment is due. It leaves the turn after each
+// refill, or Poll, Restored and Close would wait as long as calls come.
 func (s *Sequence) refill() {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	for {
+	for again := true; again; {
 		s.pause()
-		if err := s.work(context.Background(), false); !s.settle(err) {
+		s.turn <- struct{}{}
+		s.gather()
+		again = s.settle(s.work(context.Background(), false))
+		s.leave()
+	}
+}
+
+// gather lets the callers whom the last write has served come back with their next calls, so
+// that the next write serves them together with those who waited already. Else two groups of
+// callers would take turns, and each would wait for the other's writes. It gives up soon
+// after no more of them come.
+func (s *Sequence) gather() {
+	for last, idle := uint64(0), 0; idle < 64; idle++ {
+		s.mu.Lock()
+		arrived := s.arrived
+		s.mu.Unlock()
+		if arrived-s.served >= s.regulars {
 			return
 		}
+		if arrived > last {
+			last, idle = arrived, 0
+		}
+		runtime.Gosched()
 	}
 }
 

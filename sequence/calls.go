@@ -66,7 +66,7 @@ func decode(name string, cell stores.Cell) (segment.Cell, error) {
 		problem := strings.TrimPrefix(err.Error(), stores.ErrDamaged.Error()+": ")
 		return c, &stores.DamagedError{
 			Key:     segment.Key(name),
-			Problem: problem + ": put back the text that the cell had, from a log or a backup, or delete the cell, and create the sequence above all numbers in use",
+			Problem: problem + ": put back the text that the cell had, from a log or a backup; or stop all processes that use it, delete the cell, and create the sequence above all numbers in use",
 		}
 	}
 	c.Record = r
@@ -97,7 +97,7 @@ func storeError(op, name string, err error) error {
 }
 
 func listCells(ctx context.Context, store stores.Store, from, to string, limit int) ([]stores.Cell, error) {
-	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeoutOf(ctx))
 	defer cancel()
 	cells, err := store.List(ctx, from, to, limit)
 	if err != nil && !errors.Is(err, stores.ErrDamaged) {

@@ -76,15 +76,12 @@ func (s *Sequence) givenBack(r segment.Range) {
 		s.owned[i].From = min(s.owned[i].From, r.From)
 		s.owned[i].To = min(s.owned[i].To, r.From)
 	}
-	s.counters.granted.Add(r.From - r.To) // less
 }
 
 // settleRest counts the numbers that could not be given back.
 func (s *Sequence) settleRest() {
-	rest := s.unused()
 	if !s.ordered {
-		s.counters.issued.Store(s.counters.granted.Load() - s.window.Lost() - rest)
-		s.counters.lost.Add(rest)
+		s.counters.lost.Add(s.unused())
 	}
 	s.settled.Store(true)
 }

@@ -87,7 +87,8 @@ type Definition struct {
 	Start  int64 // the first number is Start plus the stride's offset; 0 or more
 	Stride Stride
 
-	// Max is the last number that may be issued, or 0 for none but math.MaxInt64.
+	// Max is the last number that may be issued, or 0 for none but math.MaxInt64. A sequence
+	// has at most 2⁶² numbers.
 	Max int64
 	// MinStep and MaxStep bound how many numbers a process reserves at a time in segmented
 	// mode: from 1 to [MaxStep], or 0 for [DefaultMinStep] and [DefaultMaxStep], or the one

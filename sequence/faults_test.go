@@ -270,6 +270,7 @@ func TestWentBack(t *testing.T) {
 				assert.Zero(t, a.Stats().Reserved)
 				for _, s := range []*sequence.Sequence{b, c} {
 					require.ErrorIs(t, until(s), stores.ErrWentBack)
+					assert.EqualValues(t, 1, s.Stats().WentBack)
 				}
 				_, err = sequence.Open(t.Context(), store, "orders")
 				require.ErrorIs(t, err, stores.ErrWentBack)

@@ -25,8 +25,8 @@ type Info struct {
 // as it was created or as it is now; with another one the error is a [*DefinitionError]. A
 // sequence that was deleted can be created anew, also with another definition.
 //
-// Create, Inspect, List, Set and Delete return soon after ctx ends, and bound each operation
-// of the store by [DefaultTimeout]. Their errors are an [*OptionError] if an argument is out
+// Create, Inspect, List, Set and Delete return soon after ctx ends. If ctx has no deadline,
+// [DefaultTimeout] bounds each operation of the store. Their errors are an [*OptionError] if an argument is out
 // of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell that cannot be read.
 // They are safe for use by several goroutines at once.
 func Create(ctx context.Context, store stores.Store, name string, d Definition) error {
@@ -142,7 +142,18 @@ type admin struct {
 }
 
 func newAdmin(ctx context.Context, store stores.Store, name string) (admin, error) {
-	return admin{store, name, DefaultTimeout}, checkArguments(ctx, store, name)
+	if err := checkArguments(ctx, store, name); err != nil {
+		return admin{}, err
+	}
+	return admin{store, name, timeoutOf(ctx)}, nil
+}
+
+// timeoutOf is how long an operation without a Sequence may take.
+func timeoutOf(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline)
+	}
+	return DefaultTimeout
 }
 
 // find reads the cell of a sequence that exists.

@@ -265,7 +265,7 @@ func TestList(t *testing.T) {
 	assert.Equal(t, sequence.Info{
 		Name:       "a.1",
 		Definition: sequence.Definition{Start: 3, Max: math.MaxInt64, Stride: sequence.Every(1, 0), MinStep: 16, MaxStep: 1_000_000},
-		Next:       3, Last: 2, Left: 1 << 62, Writes: 1,
+		Next:       3, Last: 2, Left: 1<<62 - 1, Writes: 1,
 	}, infos[0])
 }
 

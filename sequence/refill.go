@@ -69,6 +69,7 @@ func (s *Sequence) work(ctx context.Context, closing bool) error {
 			return err
 		}
 		d := s.decide(s.stateOf(), s.cell)
+		s.proof = d.Kind == segment.Mark
 		if s.cell.Version != s.base {
 			s.pending, s.base = nil, s.cell.Version
 		}
@@ -121,7 +122,7 @@ func (s *Sequence) stateOf() segment.State {
 	for len(s.owned) > 0 && s.owned[0].To <= used {
 		s.owned = s.owned[1:]
 	}
-	state := segment.State{Name: s.random(), Closing: s.closed, Used: used, Owned: s.owned, Room: s.room(), Seen: s.seen, Pending: s.pending}
+	state := segment.State{Name: s.random(), Closing: s.closed, Used: used, Owned: s.owned, Room: s.room(), Seen: s.seen, Pending: s.pending, Proof: s.proof}
 	s.upto = s.arrived
 	switch {
 	case s.closed:
@@ -177,7 +178,7 @@ func (s *Sequence) carryOut(ctx context.Context, d segment.Decision) (again bool
 	switch d.Kind {
 	case segment.Grant, segment.GiveBack, segment.Mark:
 		if d.Kind == segment.Mark {
-			s.revoke()
+			s.lose()
 		}
 		return s.write(ctx, d)
 	case segment.Adopt:
@@ -187,12 +188,14 @@ func (s *Sequence) carryOut(ctx context.Context, d segment.Decision) (again bool
 		s.givenBack(d.Range)
 		return false, nil
 	case segment.Marked:
-		s.doubt = true // Set may have cleared the mark by the next refill
-		s.revoke()
+		s.lose()
 		return false, lostError(s.name, s.cell.Record)
 	case segment.Deleted:
 		s.revoke()
 		return false, fmt.Errorf("sequence %q: %w by another process: open it again if it was created anew", s.name, ErrDeleted)
+	case segment.Raised:
+		s.revoke()
+		return true, nil
 	case segment.Exhausted:
 		return false, s.exhausted()
 	}
@@ -229,8 +232,7 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 	case segment.GiveBack:
 		s.givenBack(d.Range)
 	case segment.Mark:
-		s.doubt = true
-		s.counters.wentBack.Add(1)
+		s.doubt, s.proof = true, false
 		err = s.wentBack(found, d.Record)
 		s.config.log.Error(err.Error(), "sequence", s.name, "kind", stores.KindOf(err).String())
 	}
@@ -240,13 +242,14 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 // takeTurns notes a write that began at an elapsed time.
 func (s *Sequence) takeTurns(began time.Duration, err error) {
 	elapsed := s.config.elapsed()
+	took := max(elapsed-began, 0) // a clock may go back
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.turns.wrote(elapsed, elapsed-began)
+		s.turns.wrote(elapsed, took, s.config.timeout/4) // or calls without a deadline would fail on a slow store
 	case errors.Is(err, stores.ErrConflict):
-		s.turns.conflict(elapsed, elapsed-began)
+		s.turns.conflict(elapsed, took)
 	}
 }
 
@@ -267,15 +270,26 @@ func (s *Sequence) granted(r segment.Range, upto uint64) {
 	s.seen.Top = r.To
 	s.counters.refills.Add(1)
 	s.retry.Store(0)
+	s.lost = false
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch n := r.To - r.From; {
+	n := r.To - r.From
+	if n > uint64(s.shown.MaxStep) {
+		s.raiseLargest(n) // for a batch, whose call may have ended
+	}
+	switch {
 	case s.restored: // a copy of this process may have been granted it as well
 		s.counters.lost.Add(n)
 	case s.ordered:
+		s.regulars, s.served = s.arrived-s.served, upto
 		s.counters.lost.Add(s.serveOrdered(r.From, r.To, upto))
+		if now := s.config.elapsed(); now-s.rate.at >= time.Second {
+			s.rate.next(now, s.issued(), 0, *s.shown)
+		}
 	default:
-		s.counters.granted.Add(n)
+		if !s.closing { // else the window does not take it
+			s.counters.granted.Add(n)
+		}
 		s.rate.step = min(n, uint64(s.shown.MaxStep))
 		if last := len(s.owned) - 1; last >= 0 && s.owned[last].To == r.From {
 			s.owned[last].To = r.To
@@ -297,13 +311,20 @@ func (s *Sequence) revoke() {
 	s.doubt = true
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing { // a sealed window revokes nothing, and so counts nothing as lost
-		rest := s.unused()
-		s.counters.granted.Add(-rest) // less
-		s.counters.lost.Add(rest)
-	}
 	s.window.Revoke()
+	if s.closing { // a sealed window revokes nothing, and so counts nothing as lost
+		s.counters.lost.Add(s.unused())
+	}
 	s.owned = nil
+}
+
+// lose notes that the store has lost writes.
+func (s *Sequence) lose() {
+	s.revoke()
+	if !s.lost {
+		s.lost = true
+		s.counters.wentBack.Add(1)
+	}
 }
 
 // exhausted is the error for the first call that asks for more numbers than are left, or nil

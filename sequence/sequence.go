@@ -64,13 +64,18 @@ type Sequence struct {
 	turn chan struct{}
 
 	closed  bool // the rest was given back, or could not be
+	lost    bool // the store went back, and nothing was granted since
 	cell    segment.Cell
 	doubt   bool            // the cell must be read before it is written
 	owned   []segment.Range // granted and not used up, in ascending order; no two adjoin
 	seen    segment.Seen
 	pending []segment.Pending
 	base    uint64 // the version that they are conditional on
+	proof   bool   // the store went back, and the cell is to be marked
 	upto    uint64 // the last call that the present round serves in ordered mode
+	// In ordered mode: the last call that a write has served, and how many calls waited when
+	// that write returned, the served ones included.
+	served, regulars uint64
 }
 
 // counters only grow.
@@ -172,13 +177,15 @@ func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) 
 	if n < 1 || n > window.MaxNumbers {
 		return 0, &OptionError{"n", fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
 	}
+	if index, ok := s.window.Span().Count(uint64(n)); ok {
+		first = s.first + int64(index)*s.stride
+	} else if first, err = s.next(ctx, uint64(n)); err != nil {
+		return 0, err
+	}
 	if uint64(n) > s.counters.largest.Load() {
 		s.raiseLargest(uint64(n))
 	}
-	if index, ok := s.window.Span().Count(uint64(n)); ok {
-		return s.first + int64(index)*s.stride, nil
-	}
-	return s.next(ctx, uint64(n))
+	return first, nil
 }
 
 func (s *Sequence) raiseLargest(n uint64) {
@@ -235,10 +242,11 @@ func (s *Sequence) Err() error {
 // never waits for the store.
 func (s *Sequence) Stats() Stats {
 	s.mu.Lock()
-	r, rate, step := *s.shown, s.rate.now(s.config.elapsed(), s.issued()), s.rate.step
+	issued := s.issued()
+	r, rate, step := *s.shown, s.rate.now(s.config.elapsed(), issued), s.rate.step
 	s.mu.Unlock()
 	stats := Stats{
-		Issued:    s.issued(),
+		Issued:    issued,
 		Refills:   s.counters.refills.Load(),
 		Waited:    time.Duration(s.counters.waited.Load()),
 		Conflicts: s.counters.conflicts.Load(),
@@ -260,9 +268,9 @@ func (s *Sequence) Stats() Stats {
 	return stats
 }
 
-// issued is how many numbers were handed out.
+// issued is how many numbers were handed out. The caller holds mu.
 func (s *Sequence) issued() uint64 {
-	if s.ordered || s.settled.Load() {
+	if s.ordered {
 		return s.counters.issued.Load()
 	}
 	granted := s.counters.granted.Load()
@@ -281,7 +289,9 @@ func (s *Sequence) ended(ctx context.Context, last error) error {
 			reason, errs = reason+": "+cause.Error(), append(errs, cause)
 		}
 	}
-	if last != nil {
+	if last == nil {
+		reason += ": the store has not answered yet"
+	} else {
 		reason, errs = reason+": "+last.Error(), append(errs, last)
 	}
 	return &wrapped{text: fmt.Sprintf("sequence %q: no number %s", s.name, reason), errs: errs}

@@ -24,8 +24,9 @@ const (
 	longStreak   = 64
 )
 
-// wrote notes a write of this process, which took a time, and ended at an elapsed time.
-func (t *turns) wrote(elapsed, took time.Duration) {
+// wrote notes a write of this process, which took a time, and ended at an elapsed time. A pause
+// is at most most.
+func (t *turns) wrote(elapsed, took, most time.Duration) {
 	if elapsed-took-t.last > 2*took { // it was idle in between
 		t.streak = 0
 	}
@@ -33,7 +34,7 @@ func (t *turns) wrote(elapsed, took time.Duration) {
 	t.last, t.took = elapsed, took
 	if t.streak >= longStreak || t.streak >= sharedStreak && elapsed < t.shared {
 		// The others need a read and a swap.
-		t.until, t.streak = elapsed+2*took+rand.N(took+1), 0
+		t.until, t.streak = elapsed+min(2*took+rand.N(took+1), most), 0
 	}
 }
 

@@ -3,6 +3,7 @@ package cases
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func open(t *testing.T, c Case) Source {
@@ -32,7 +35,7 @@ func open(t *testing.T, c Case) Source {
 }
 
 func everyCase() []Case {
-	return append(append(Ours(), Peers()...), Fleet(), Floor(), SharedFloor(), EmptyLoop())
+	return slices.Concat(Ours(), Counted(), Peers(), []Case{Fleet(), Floor(), SharedFloor(), AddFloor(), SwapFloor(), EmptyLoop()})
 }
 
 // The widths that the table shows are those of the types.
@@ -90,6 +93,19 @@ func TestLoopsOfOursIssueAsManyAsTheyAreTold(t *testing.T) {
 			require.NoError(t, err)
 			assert.GreaterOrEqual(t, after.Sequence, int64(n))
 			assert.LessOrEqual(t, after.Sequence, n+test.skipped)
+		})
+	}
+}
+
+func TestLoopsOfSequencesIssueAsManyAsTheyAreTold(t *testing.T) {
+	const n = 3 * 1000
+	for name, loop := range map[string]func(*sequence.Sequence) Loop{"next": loopNumber, "batches": loopNumbers(1000)} {
+		t.Run(name, func(t *testing.T) {
+			s, err := sequence.Open(t.Context(), storetest.NewMemory(), "orders", sequence.WithDefinition(sequence.Definition{Start: 1}))
+			require.NoError(t, err)
+			require.NoError(t, loop(s)(n))
+			assert.EqualValues(t, n, s.Stats().Issued)
+			require.NoError(t, s.Close())
 		})
 	}
 }

@@ -128,6 +128,12 @@ func (s *Server) stop() error {
 	return err
 }
 
+// Missing reports whether a server does not run because it is not installed.
+func (s *Server) Missing() bool {
+	_, missing := errors.AsType[*server.MissingError](s.Err)
+	return missing
+}
+
 // Dir makes a directory like those of the servers. The caller removes it.
 func Dir() (string, error) {
 	// /tmp is in memory on many systems, where a sync costs nothing. /var/tmp is not.

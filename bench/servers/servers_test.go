@@ -40,8 +40,7 @@ func TestMain(m *testing.M) {
 // does.
 func need(t *testing.T, s *Server) {
 	t.Helper()
-	var missing *server.MissingError
-	if errors.As(s.Err, &missing) && os.Getenv("TICKFLAKE_REQUIRE_SERVERS") != "1" {
+	if s.Missing() && os.Getenv("TICKFLAKE_REQUIRE_SERVERS") != "1" {
 		t.Skip(s.Err)
 	}
 	require.NoError(t, s.Err)

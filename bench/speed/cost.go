@@ -3,6 +3,7 @@ package speed
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/cases"
@@ -13,20 +14,22 @@ import (
 func costSection() measure.Section {
 	return measure.Section{ID: "cost", Title: "Cost of one ID", Full: 25 * time.Second, Quick: 4 * time.Second,
 		About: "One goroutine issues IDs in a loop. In each round every case does a batch of about 5 ms, after an unmeasured lead-in and a garbage collection. " +
-			"The floor is one clock read and one compare-and-swap. The layout of tickflake has a sequence here that is never used up; " +
+			"The floor is one clock read and one compare-and-swap; a counted number reads no clock, and its floor is one atomic addition. The layout of tickflake has a sequence here that is never used up; " +
 			"a peer at the ceiling of its format shows the ceiling, and not its cost. × floor is computed round by round.",
 		Measure: measureCost, Verdict: costVerdict}
 }
 
 // Names of cases in targets and verdicts.
 const (
-	nextName   = "Next"
-	leasedName = "Next, under a lease"
-	bulkName   = "NextN(1024)"
+	nextName    = "Next"
+	leasedName  = "Next, under a lease"
+	bulkName    = "NextN(1024)"
+	numberName  = "Sequence.Next"
+	numbersName = "Sequence.NextN(1000)"
 )
 
 func measureCost(ctx context.Context, run *measure.Run) results.Section {
-	all := open(ctx, append(append([]cases.Case{cases.Floor()}, cases.Ours()...), cases.Peers()...))
+	all := open(ctx, slices.Concat([]cases.Case{cases.Floor(), cases.AddFloor()}, cases.Ours(), cases.Counted(), cases.Peers()))
 	works := make([]measure.Work, len(all))
 	for i, o := range all {
 		works[i] = o.work(1)
@@ -113,6 +116,9 @@ func costTargets(all []opened, samples []measure.Samples) []results.Target {
 		target(results.Target{ID: "cost-peers", Text: "Next: at least 1.5× as fast as the fastest peer of any width", Unit: "×", Want: 1.5}, peer, nextName),
 		target(results.Target{ID: "cost-bulk", Text: "NextN(1024): at least 20× as fast per ID as the fastest peer", Unit: "×", Want: 20}, peer, bulkName),
 		target(results.Target{ID: "cost-lease", Text: "Next under a lease: at most 1.03× Next without one", Unit: "×", Want: 1.03, AtMost: true}, leasedName, nextName),
+		target(results.Target{ID: "cost-number", Text: "Sequence.Next: at most 1.5× an atomic addition", Unit: "×", Want: 1.5, AtMost: true}, numberName, cases.AddFloor().Name),
+		results.Target{ID: "cost-numbers", Text: "Sequence.NextN(1000): at most 0.1 ns per number", Unit: "ns", Want: 0.1, AtMost: true,
+			Got: results.Cell{Samples: byName[numbersName].Wall}}.Judge(byName[numbersName].CPU),
 	}
 }
 

@@ -34,17 +34,17 @@ func costsOf(next, wide, xid float64) results.Section {
 	var all []opened
 	for _, c := range []cases.Case{
 		cases.Floor(), cases.Next(nextName, cases.Wide()), cases.Leased(leasedName, cases.Wide()), cases.NextN(1024),
-		cases.Bwmarrin(), cases.BwmarrinWide(), cases.XID(),
+		cases.Bwmarrin(), cases.BwmarrinWide(), cases.XID(), cases.AddFloor(), cases.Number(), cases.Numbers(1000),
 	} {
 		all = append(all, opened{Case: c})
 	}
-	samples := []measure.Samples{takes(30), takes(next), takes(next * 1.01), takes(1.5), takes(244.2), takes(wide), takes(xid)}
+	samples := []measure.Samples{takes(30), takes(next), takes(next * 1.01), takes(1.5), takes(244.2), takes(wide), takes(xid), takes(5), takes(7), takes(0.02)}
 	return results.Section{Tables: []results.Table{costTable(all, samples)}, Targets: costTargets(all, samples)}
 }
 
 func TestCostsInOurFavour(t *testing.T) {
 	s := costsOf(36, 90, 72)
-	for i, want := range []float64{1.2, 2, 48, 1.01} {
+	for i, want := range []float64{1.2, 2, 48, 1.01, 1.4, 0.02} {
 		assert.InEpsilon(t, want, s.Targets[i].Got.Median(), 0.001, s.Targets[i].ID)
 		assert.Equal(t, results.Met, s.Targets[i].State(), s.Targets[i].ID)
 	}

@@ -171,14 +171,15 @@ func scalingSection() measure.Section {
 	return measure.Section{ID: "scaling", Title: "Scaling", Full: 16 * time.Second, Quick: 3 * time.Second,
 		About: "1 to 64 goroutines issue IDs without a pause, in batches of about 8 ms that they share out. Next and the streams are of one generator; " +
 			"“a generator each” has up to 64. The floor is one clock read and one atomic addition on a shared word. No sequence of tickflake is used up. " +
+			"Counted numbers are of one sequence, and their floor is a compare-and-swap loop on a shared word. " +
 			"rs/xid and ObjectID repeat IDs beyond 16.8 million per second.",
 		Measure: measureScaling, Verdict: scalingVerdict}
 }
 
 func measureScaling(ctx context.Context, run *measure.Run) results.Section {
-	floor := cases.SharedFloor()
+	floor, counter := cases.SharedFloor(), cases.SwapFloor()
 	list := []cases.Case{
-		floor, cases.Next(nextName, cases.Wide()), cases.Stream(), cases.Fleet(),
+		floor, counter, cases.Next(nextName, cases.Wide()), cases.Stream(), cases.Fleet(), cases.Number(),
 		cases.BwmarrinWide(), cases.XID(), cases.ObjectID(), cases.GoogleV7(),
 	}
 	// In a batch of 8 ms, a goroutine that begins late makes little difference.
@@ -191,7 +192,10 @@ func measureScaling(ctx context.Context, run *measure.Run) results.Section {
 		})},
 		Targets: []results.Target{g.target(results.Target{ID: "scaling-shared", Unit: "×", Want: 1.15, AtMost: true,
 			Text: "Next on one generator, 2 to 64 goroutines: at most 1.15× a clock read and a contended atomic addition"},
-			nextName, floor.Name, 2, wallRatios, cpuRatios)},
+			nextName, floor.Name, 2, wallRatios, cpuRatios),
+			g.target(results.Target{ID: "scaling-number", Unit: "×", Want: 1.3, AtMost: true,
+				Text: "Sequence.Next on one sequence, 2 to 64 goroutines: at most 1.3× a contended compare-and-swap loop"},
+				numberName, counter.Name, 2, wallRatios, cpuRatios)},
 		Notes: g.notes,
 	}
 }

@@ -20,12 +20,18 @@ import (
 	_ "github.com/tickflake/tickflake/stores/zookeeper"
 )
 
+// Names of ways in targets.
+const (
+	postgresSequence = "PostgreSQL sequence"
+	sequentialNodes  = "ZooKeeper sequential node per ID"
+)
+
 // list is all ways, in the order of the report.
 func list() []way {
 	const cosID = "CosId SegmentChainId: 127,000,000/s"
 	maria, postgres := []place{maria}, []place{postgres}
 	all := []way{alone(), syncFloor(), {
-		name: "PostgreSQL sequence", needs: postgres,
+		name: postgresSequence, needs: postgres, crowd: true,
 		note:  "nextval: one request, and a sync of the log every 32nd time",
 		setUp: statements("CREATE SEQUENCE ids"),
 		open:  sqlClient(query("SELECT nextval('ids')")),
@@ -43,8 +49,8 @@ func list() []way {
 			const update = "UPDATE segments SET last = last + $1 WHERE tag = 'order' RETURNING last"
 			return last, db.QueryRowContext(ctx, update, n).Scan(&last)
 		}),
-	}, leased("PostgreSQL", postgres[0]), {
-		name: "MariaDB sequence", needs: maria,
+	}, leased("PostgreSQL", postgres[0]), counted("PostgreSQL", postgres[0], segmented), counted("PostgreSQL", postgres[0], ordered), {
+		name: "MariaDB sequence", needs: maria, crowd: true,
 		note:  "NEXT VALUE FOR: one request; the server reserves 1000 at a time by default",
 		setUp: statements("CREATE SEQUENCE ids"),
 		open:  sqlClient(query("SELECT NEXT VALUE FOR ids")),
@@ -68,12 +74,12 @@ func list() []way {
 		note:  "as Leaf does it: from 1000 up to 512,000, the next prefetched",
 		setUp: segmentTable("growing"),
 		open:  inSegments(1_000_000, update("growing")),
-	}, leased("MariaDB", maria[0]), {
-		name: "Redis INCR, as shipped", needs: []place{redisAsShipped},
+	}, leased("MariaDB", maria[0]), counted("MariaDB", maria[0], segmented), counted("MariaDB", maria[0], ordered), {
+		name: "Redis INCR, as shipped", needs: []place{redisAsShipped}, crowd: true,
 		note: "one request; a crash forgets the last numbers, which are then issued again",
 		open: redisClient(incr),
 	}, {
-		name: "Redis INCR, appendfsync always", needs: []place{redisSynced},
+		name: "Redis INCR, appendfsync always", needs: []place{redisSynced}, crowd: true,
 		note: "one request and one sync",
 		open: redisClient(incr),
 	}, {
@@ -82,8 +88,8 @@ func list() []way {
 		open: redisClient(func(c *redis.Client) func(context.Context) (int64, error) {
 			return newSegments(func(ctx context.Context, n int64) (int64, error) { return c.IncrBy(ctx, "segments", n).Result() }).Next
 		}),
-	}, leased("Redis", redisSynced), {
-		name: "ZooKeeper sequential node per ID", needs: []place{zooKeeper}, published: "10,000 in 9,443 ms",
+	}, leased("Redis", redisSynced), counted("Redis", redisSynced, segmented), counted("Redis", redisSynced, ordered), {
+		name: sequentialNodes, needs: []place{zooKeeper}, crowd: true, published: "10,000 in 9,443 ms",
 		note:  "one request and one sync; the nodes stay, and the numbers end at 2³¹",
 		setUp: makeNode("/ids", ""),
 		open:  zooKeeperClient(sequentialNode),
@@ -94,7 +100,7 @@ func list() []way {
 		open: zooKeeperClient(func(conn *zk.Conn) func(context.Context) (int64, error) {
 			return newSegments(func(ctx context.Context, n int64) (int64, error) { return addTo(ctx, conn, "/counter", n) }).Next
 		}),
-	}, leased("ZooKeeper", zooKeeper)}
+	}, leased("ZooKeeper", zooKeeper), counted("ZooKeeper", zooKeeper, segmented), counted("ZooKeeper", zooKeeper, ordered)}
 	for i := range all {
 		if all[i].group == "" {
 			all[i].group = results.Peers

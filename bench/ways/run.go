@@ -23,6 +23,7 @@ type subject struct {
 	clients []client
 	perID   map[int][]float64 // by number of clients: microseconds that each waits for an ID, one per round
 	rate    map[int][]float64 // IDs per second of all of them together
+	rush    []float64         // IDs per second of a crowd, one per round
 	ids     []int64           // of all turns and clients
 	again   int               // IDs that are there a second time
 }
@@ -92,29 +93,25 @@ func measureAll(ctx context.Context, run *measure.Run, began time.Time, subjects
 	if run.Quick {
 		box, most, least = 15*time.Millisecond, 10*tick, 2
 	}
-	type turn struct {
-		*subject
-		clients int
-	}
-	var turns []turn
 	var names []string
+	var turns []func()
 	for _, s := range subjects {
 		if s.err != nil {
 			continue
 		}
 		for _, clients := range clientCounts {
-			turns = append(turns, turn{s, clients})
+			if ctx.Err() == nil {
+				s.measure(ctx, clients, box/4, most, false) // to warm up
+			}
 			names = append(names, fmt.Sprintf("%s, clients: %d", s.name, clients))
+			turns = append(turns, func() { s.measure(ctx, clients, box, most, true) })
+		}
+		if s.crowd {
+			names = append(names, fmt.Sprintf("%s, callers: %d", s.name, callers))
+			turns = append(turns, func() { s.measureCrowd(ctx, box) })
 		}
 	}
-	for _, t := range turns { // to warm up
-		if ctx.Err() == nil {
-			t.measure(ctx, t.clients, box/4, most, false)
-		}
-	}
-	run.Rounds(ctx, began, least, names, func(i int) {
-		turns[i].measure(ctx, turns[i].clients, box, most, true)
-	})
+	run.Rounds(ctx, began, least, names, func(i int) { turns[i]() })
 	for _, s := range subjects {
 		s.again = repeats(s.ids)
 	}

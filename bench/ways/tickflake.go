@@ -3,6 +3,7 @@ package ways
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"github.com/tickflake/tickflake/bench/servers"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
 )
 
 const aloneName = "tickflake, alone"
@@ -47,6 +50,47 @@ func leased(server string, p place) way {
 			return client{next: nextOf(g), close: g.Close}, nil
 		},
 	}
+}
+
+// mode is that of a sequence of tickflake.
+type mode = sequence.Mode
+
+const (
+	segmented = sequence.Segmented
+	ordered   = sequence.Ordered
+)
+
+// sequenceServers are the servers in which sequences are measured.
+var sequenceServers = []string{"PostgreSQL", "MariaDB", "Redis", "ZooKeeper"}
+
+func sequenceName(server string, m mode) string {
+	return fmt.Sprintf("tickflake sequence in %s, %s", server, m)
+}
+
+// counted is a sequence of tickflake in a server.
+func counted(server string, p place, m mode) way {
+	w := way{name: sequenceName(server, m), group: results.Ours, needs: []place{p}}
+	if m == ordered {
+		w.crowd = true
+		w.note = "a number is written within the call that gets it; one write serves all calls of a client that wait"
+	} else {
+		w.note = "no request for a number: segments for ten seconds, up to 1,000,000, the next prefetched"
+	}
+	w.open = func(ctx context.Context, on []*servers.Server, _ int) (client, error) {
+		opening, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		store, err := stores.Open(opening, on[0].URL)
+		if err != nil {
+			return client{}, err
+		}
+		s, err := sequence.Open(opening, store, m.String(), sequence.WithLogger(slog.New(slog.DiscardHandler)),
+			sequence.WithDefinition(sequence.Definition{Mode: m, Start: 1}))
+		if err != nil {
+			return client{}, errors.Join(err, store.Close())
+		}
+		return client{next: s.Next, close: func() error { return errors.Join(s.Close(), store.Close()) }}, nil
+	}
+	return w
 }
 
 func nextOf(g *generator.Generator) func(context.Context) (int64, error) {

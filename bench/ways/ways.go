@@ -1,11 +1,12 @@
 // Package ways measures the other ways to make an ID, against real servers: sequences,
-// auto-increments, tickets, counters and segments, and beside them tickflake under a lease
-// in the same server.
+// auto-increments, tickets, counters and segments, and beside them tickflake's time-ordered
+// IDs under a lease in the same server, and its sequences in both modes.
 package ways
 
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -16,9 +17,10 @@ import (
 
 // Sections returns the section.
 func Sections() []measure.Section {
-	return []measure.Section{{ID: "ways", Title: "The other ways to make an ID", Full: 25 * time.Second, Quick: 5 * time.Second,
+	return []measure.Section{{ID: "ways", Title: "The other ways to make an ID", Full: 45 * time.Second, Quick: 6 * time.Second,
 		About: "Each way makes IDs against a server on this machine, with one client and with two, which have their own connections and share nothing else. " +
-			"A client asks for one ID after the other. The ways take turns of a fraction of a second, in random order, after a turn that does not count. " +
+			"A client asks for one ID after the other; where a second table has the way, 1,000 goroutines ask one client at the same time as well. " +
+			"A client of a database has one connection. The ways take turns of a fraction of a second, in random order, after a turn that does not count. " +
 			"The servers have their default settings: PostgreSQL, MariaDB and ZooKeeper sync what they acknowledge, Redis does not, and a second Redis has appendfsync always. " +
 			"At the end all IDs of a way are searched for any that is there twice.",
 		Measure: measureWays, Verdict: verdict}}
@@ -31,6 +33,7 @@ type way struct {
 	note      string // what an ID costs the server
 	published string // what others have measured
 	needs     []place
+	crowd     bool // it is measured with many callers as well
 	// setUp makes what the clients share, on the servers that the way needs. It may be
 	// nil.
 	setUp func(ctx context.Context, on []*servers.Server) error
@@ -117,6 +120,9 @@ func measureOn(ctx context.Context, run *measure.Run, began time.Time, r []*serv
 		}
 	}
 	s.Tables = []results.Table{table(subjects)}
+	if t := crowdTable(subjects); len(t.Rows) > 0 {
+		s.Tables, s.Targets = append(s.Tables, t), crowdTargets(subjects)
+	}
 	return s
 }
 
@@ -169,5 +175,28 @@ func verdict(s results.Section) string {
 			said += "; " + r.Name + " issued IDs twice"
 		}
 	}
-	return said + "."
+	return said + countedVerdict(s) + "."
+}
+
+// countedVerdict says how fast the sequences are, in the server where each mode is fastest.
+func countedVerdict(s results.Section) string {
+	said := ""
+	if server, us := best(s.Table("ways"), "1", segmented); server != "" {
+		said += fmt.Sprintf("; its segmented sequence takes %s µs per number in %s", results.Figure(us), server)
+	}
+	if server, rate := best(s.Table("crowd"), "rate", ordered); server != "" {
+		said += fmt.Sprintf("; its ordered sequence gives 1,000 callers %s numbers per second in %s", results.Figure(math.Round(rate)), server)
+	}
+	return said
+}
+
+// best returns the server whose sequence of a mode is best by the medians of a column.
+func best(t *results.Table, column string, m mode) (server string, value float64) {
+	for _, name := range sequenceServers {
+		got := t.Cell(sequenceName(name, m), column).Median()
+		if got > 0 && (server == "" || (got < value) == (m == segmented)) {
+			server, value = name, got
+		}
+	}
+	return server, value
 }

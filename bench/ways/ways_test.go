@@ -39,6 +39,8 @@ func TestAllWays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs six servers")
 	}
+	defer func(n int) { callers = n }(callers)
+	callers = 50
 	section := Sections()[0].Measure(t.Context(), quick(t, time.Second)) // so it does the least
 	check(t, section)
 	if os.Getenv("TICKFLAKE_REQUIRE_SERVERS") == "1" {
@@ -62,6 +64,11 @@ func TestAllWays(t *testing.T) {
 		if row.Group != results.Floor {
 			assert.Contains(t, row.Cells[3].Text, "none of ", row.Name)
 			assert.Equal(t, results.Good, row.Cells[3].Mark, row.Name)
+		}
+	}
+	for _, row := range section.Table("crowd").Rows {
+		if len(table.Cell(row.Name, "1").Samples) > 0 {
+			assert.Greater(t, row.Cells[0].Median(), 0.0, row.Name)
 		}
 	}
 	assert.Regexp(t, `tickflake takes [0-9.]+ [nµm]?s per ID`, verdict(section))

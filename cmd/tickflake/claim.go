@@ -30,7 +30,7 @@ func (p *place) claim(ctx context.Context, layout snowflake.Layout, strategy str
 	}(ctx)
 	ctx, cancel := p.within(ctx)
 	defer cancel()
-	store, err := p.open(ctx, layout)
+	store, err := p.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -106,6 +106,19 @@ func durationFlag(cmd *cobra.Command, name, usage string, value *time.Duration) 
 	completeFlag(cmd, name, nil)
 }
 
+// numberFlag adds a flag that takes a whole number from least on. Its value is the default.
+func numberFlag(cmd *cobra.Command, name, usage string, least int64, value *int64) {
+	cmd.Flags().Func(name, usage, func(s string) error {
+		n, err := wholeNumber(s)
+		if err == nil && n < least {
+			err = fmt.Errorf("want at least %d, got %d", least, n)
+		}
+		*value = n
+		return err
+	})
+	completeFlag(cmd, name, nil)
+}
+
 // wholeNumber reads a flag's decimal number. The flag package's own numbers
 // take 010 for 8.
 func wholeNumber(s string) (int64, error) {
@@ -117,6 +130,19 @@ func wholeNumber(s string) (int64, error) {
 		return 0, fmt.Errorf("want a whole number, got %q", s)
 	}
 	return n, nil
+}
+
+// numberRange reads a number or a range such as 0-3, within least to most.
+func numberRange(s string, least, most int64) (from, to int64, ok bool) {
+	first, last, isRange := strings.Cut(s, "-")
+	if !isRange {
+		last = first
+	}
+	from, err := wholeNumber(first)
+	if err == nil {
+		to, err = wholeNumber(last)
+	}
+	return from, to, err == nil && least <= from && from <= to && to <= most
 }
 
 // flagError names the flag in the way of all other errors.

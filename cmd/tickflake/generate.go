@@ -38,7 +38,7 @@ gives one, and two runs with the same number issue the same IDs if they run at t
 same moment, if one starts in the tick in which the other ended, or if the clock
 is set back between them.
 
-` + storesHelp + `
+` + nodeStoresHelp + `
 
 Memory use does not grow with --count.`
 
@@ -79,17 +79,12 @@ func newGenerate(c *console) *cobra.Command {
 		Args:    noArgs,
 	}
 	g := &issue{console: c, count: 1}
-	cmd.Flags().Func("count", "number `N` of IDs, at least 1 (default 1)", func(s string) (err error) {
-		if g.count, err = wholeNumber(s); err == nil && g.count < 1 {
-			err = fmt.Errorf("want at least 1, got %d", g.count)
-		}
-		return err
-	})
+	numberFlag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", 1, &g.count)
 	cmd.Flags().Func("node", "node number `N`, from 0 to the layout's largest (default any that is free)", func(s string) (err error) {
 		g.node, err = wholeNumber(s)
 		return err
 	})
-	g.place = placeFlags(cmd)
+	g.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*g.layout) })
 	cmd.Flags().BoolVar(&g.noState, "no-state", false, "keep no state: IDs may repeat those of other runs")
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &g.window)
 	g.layout = layoutFlag(cmd)
@@ -129,7 +124,7 @@ func (g *issue) run(cmd *cobra.Command) error {
 	gen, err := g.place.claim(cmd.Context(), *g.layout, *g.strategy, options...)
 	switch {
 	case isA[*interruption](err):
-		return cutShort(err, g.out, 0, g.count)
+		return cutShort(err, g.out, "IDs", 0, g.count)
 	case err != nil:
 		return err
 	}
@@ -181,7 +176,7 @@ func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer, l
 		}
 		written += int64(n)
 		if err != nil {
-			return cutShort(err, out, written, count)
+			return cutShort(err, out, "IDs", written, count)
 		}
 		if now := time.Now(); now.Sub(flushed) >= flushEvery {
 			if err := out.Flush(); err != nil {
@@ -194,8 +189,8 @@ func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer, l
 }
 
 // cutShort returns the error of a run that ended early because of err, with the number of
-// lines that were written before.
-func cutShort(err error, out *bufio.Writer, written, count int64) error {
+// lines that were written before: IDs or numbers.
+func cutShort(err error, out *bufio.Writer, things string, written, count int64) error {
 	var interrupted *interruption
 	if errors.As(err, &interrupted) {
 		err = interrupted
@@ -207,5 +202,5 @@ func cutShort(err error, out *bufio.Writer, written, count int64) error {
 	case flushErr != nil:
 		return fmt.Errorf("%w; %w", err, flushErr)
 	}
-	return fmt.Errorf("%w; %d of %d IDs written", err, written, count)
+	return fmt.Errorf("%w; %d of %d %s written", err, written, count, things)
 }

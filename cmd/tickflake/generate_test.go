@@ -199,6 +199,6 @@ func TestCutShort(t *testing.T) {
 		out := bufio.NewWriter(&failingWriter{room, tt.flush})
 		_, err := out.WriteString("7\n")
 		require.NoError(t, err)
-		assert.EqualError(t, cutShort(errors.New("no IDs left"), out, 1, 2), tt.want)
+		assert.EqualError(t, cutShort(errors.New("no IDs left"), out, "IDs", 1, 2), tt.want)
 	}
 }

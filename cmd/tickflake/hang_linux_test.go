@@ -51,10 +51,16 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 			require.NoError(t, err, first)
 			go func() { _, _ = io.Copy(io.Discard, ids) }()
 
+			created, wasCreated := start(nil, "sequence create orders", "30s")
+			require.Empty(t, wasCreated())
+			require.Equal(t, exitDone, exitCode(created))
+
 			disk.Hang()
 			all := map[*exec.Cmd]func() string{running: gaveUp}
 			for _, args := range []string{
 				"generate", "lease list", "lease list 0-3", "lease check", "lease release 0 --yes", "lease reserve 7 --until 2090-02-02",
+				"sequence create invoices", "sequence next orders", "sequence list", "sequence show orders",
+				"sequence set orders --next 100 --yes", "sequence delete orders --yes",
 			} {
 				cmd, said := start(nil, args, "500ms")
 				all[cmd] = said

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -29,10 +30,17 @@ var hangCommands = map[string]string{
 	"lease release": "1 --yes",
 	"lease reserve": "5 --until 2090-01-01",
 	"lease check":   "",
+
+	"sequence create": "invoices",
+	"sequence next":   "orders --count 20",
+	"sequence list":   "",
+	"sequence show":   "orders",
+	"sequence set":    "orders --next 100 --yes",
+	"sequence delete": "orders --yes",
 }
 
 // hangAfter makes a store known as hangtest://h?after=N, in which a process that has crashed
-// holds node 1, and whose operations hang until their contexts end, but for the first N of a
+// holds node 1, with a sequence orders, and whose operations hang until their contexts end, but for the first N of a
 // command.
 func hangAfter(t *testing.T) {
 	stores.Register("hangtest", func(_ context.Context, rawURL string) (stores.Store, error) {
@@ -43,6 +51,7 @@ func hangAfter(t *testing.T) {
 		memory := storetest.NewMemory()
 		_, err = lease.Claim(t.Context(), memory, lease.WithPolling(), lease.WithNode(lease.NodeNumber(1)))
 		require.NoError(t, err)
+		require.NoError(t, sequence.Create(t.Context(), memory, "orders", sequence.Definition{Start: 1}))
 		s, done := memory.Client(), new(atomic.Int64)
 		s.Before = func(ctx context.Context, _ storetest.Op) storetest.Fault {
 			if done.Add(1) > after {

@@ -1,9 +1,37 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
 )
+
+// confirm asks a question, and reports whether the answer is yes. The error is that of a
+// signal, or says that there is no terminal to confirm the act.
+func (c *console) confirm(ctx context.Context, act, question string) (bool, error) {
+	if !isTerminal(c.in) {
+		return false, &usageError{fmt.Errorf("there is no terminal to confirm the %s: give --yes", act)}
+	}
+	fmt.Fprintf(c.err, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(&input{ctx: ctx, r: c.in, before: c.out.Flush}).ReadString('\n')
+	if err != nil && err != io.EOF {
+		fmt.Fprintln(c.err)
+		return false, err
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes", nil
+}
+
+// isTerminal reports whether a reader or writer of the console is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
 
 // input reads from r until ctx ends; then the error is the cause of ctx. It calls before
 // ahead of each read, to flush output before it waits for input.

@@ -1,19 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
@@ -37,7 +32,7 @@ UNTIL is the limit of the last grant. The next grant begins there, whatever any
 clock says. CLOCK is how far the holder's clock is ahead of this one, to a sixth
 of the holder's window; it is unknown (-) once UNTIL is past.
 
-` + storesHelp
+` + nodeStoresHelp
 
 const leaseListHelp = `List the node numbers that were ever claimed or reserved, or those in NODES: a
 number, or a range such as 0-3.
@@ -61,7 +56,7 @@ The command asks first, unless --yes is given. Without a terminal, give --yes.`
 // leases is common to the lease commands.
 type leases struct {
 	*console
-	place  *place
+	*place
 	layout *snowflake.Layout
 }
 
@@ -81,29 +76,11 @@ func newLease(c *console) *cobra.Command {
 
 // newLeases adds the flags of the lease commands.
 func newLeases(c *console, cmd *cobra.Command) *leases {
-	l := &leases{console: c, place: placeFlags(cmd), layout: layoutFlag(cmd)}
+	l := &leases{console: c}
+	l.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*l.layout) })
+	l.layout = layoutFlag(cmd)
 	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout, to choose among the directories of the per-user state directory (default \"" + snowflake.Default().Name + "\")"
 	return l
-}
-
-// with opens the store and calls f, within --timeout.
-func (l *leases) with(ctx context.Context, f func(context.Context, stores.Store) error) error {
-	bounded, cancel := l.place.within(ctx)
-	defer cancel()
-	store, err := l.place.open(bounded, *l.layout)
-	if err == nil {
-		err = f(bounded, store)
-		_ = store.Close() // every write of f is complete
-	}
-	switch cause := context.Cause(bounded); {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx) // a signal
-	case cause != nil && !errors.Is(err, cause):
-		return fmt.Errorf("%w: %w", cause, err)
-	}
-	return err
 }
 
 func newLeaseList(c *console) *cobra.Command {
@@ -136,7 +113,7 @@ func newLeaseList(c *console) *cobra.Command {
 func (l *leases) list(ctx context.Context, from, to int64, format string) error {
 	var all []lease.Holding
 	var foreign []error // of damaged cells that are no node number's
-	path, err := l.place.missing(ctx, *l.layout)
+	path, err := l.missing(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,8 +136,8 @@ func (l *leases) list(ctx context.Context, from, to int64, format string) error 
 		if err != nil {
 			return err
 		}
-	} else if l.place.url != "" {
-		return missingError(path)
+	} else if l.url != "" {
+		return l.missingError(path)
 	}
 	var chosen []lease.Holding
 	for _, h := range all {
@@ -188,34 +165,6 @@ func (l *leases) list(ctx context.Context, from, to int64, format string) error 
 		return errReported
 	}
 	return nil
-}
-
-// damagedCells returns the errors of the cells that a store could not list.
-func damagedCells(err error) (all []*stores.DamagedError) {
-	switch e := err.(type) {
-	case *stores.DamagedError:
-		return append(all, e)
-	case interface{ Unwrap() error }:
-		return damagedCells(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			all = append(all, damagedCells(err)...)
-		}
-	}
-	return all
-}
-
-// mustExist returns an error if the store is a directory that does not exist.
-func (l *leases) mustExist(ctx context.Context) error {
-	path, err := l.place.missing(ctx, *l.layout)
-	if err == nil && path != "" {
-		err = missingError(path)
-	}
-	return err
-}
-
-func missingError(path string) error {
-	return fmt.Errorf("no node number was ever claimed here: there is no directory %s", path)
 }
 
 func newLeaseRelease(c *console) *cobra.Command {
@@ -263,8 +212,12 @@ func (l *leases) release(ctx context.Context, node int64, yes bool) error {
 		return err
 	}
 	if !yes {
-		if err := l.confirm(ctx, h); err != nil {
+		question := fmt.Sprintf("node number %d is %s, by %s, until %s\nrelease it?", h.Node, h.State, ownerText(h), untilText(h, time.Now()))
+		switch agreed, err := l.confirm(ctx, "release", question); {
+		case err != nil:
 			return err
+		case !agreed:
+			return fmt.Errorf("node number %d was not released", node)
 		}
 	}
 	err = l.with(ctx, func(ctx context.Context, store stores.Store) error {
@@ -277,36 +230,13 @@ func (l *leases) release(ctx context.Context, node int64, yes bool) error {
 	return err
 }
 
-// confirm asks whether to release a node number.
-func (l *leases) confirm(ctx context.Context, h lease.Holding) error {
-	if f, ok := l.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return &usageError{errors.New("there is no terminal to confirm the release: give --yes")}
-	}
-	fmt.Fprintf(l.err, "node number %d is %s, by %s, until %s\nrelease it? [y/N] ", h.Node, h.State, ownerText(h), untilText(h, time.Now()))
-	answer, err := bufio.NewReader(&input{ctx: ctx, r: l.in, before: l.out.Flush}).ReadString('\n')
-	if err != nil && err != io.EOF {
-		fmt.Fprintln(l.err)
-		return err
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return fmt.Errorf("node number %d was not released", h.Node)
-	}
-	return nil
-}
-
 // maxNode is the largest node number of any layout.
 const maxNode = 1<<22 - 1
 
 // nodeRange reads a node number or a range such as 0-3.
 func nodeRange(s string) (from, to int64, err error) {
-	first, last, isRange := strings.Cut(s, "-")
-	if !isRange {
-		last = first
-	}
-	if from, err = wholeNumber(first); err == nil {
-		to, err = wholeNumber(last)
-	}
-	if err != nil || from < 0 || to < from || to > maxNode {
+	from, to, ok := numberRange(s, 0, maxNode)
+	if !ok {
 		return 0, 0, &usageError{fmt.Errorf("want a node number from 0 to %d or a range such as 0-3, got %q", int64(maxNode), s)}
 	}
 	return from, to, nil

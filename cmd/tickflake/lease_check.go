@@ -40,7 +40,7 @@ func (l *leases) check(ctx context.Context) error {
 		return err
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
-	l.place.consent()
+	l.consent()
 	var d stores.Durability
 	err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
 		d, err = stores.CheckDurability(ctx, store)
@@ -63,7 +63,7 @@ func (l *leases) check(ctx context.Context) error {
 	case len(d.Forgets) > 0:
 		return errReported
 	case len(d.Risks)+len(d.Unknown) == 0:
-		_, err = fmt.Fprintf(l.out, "%s: no setting is known to lose acknowledged writes\n", visible(l.place.name(*l.layout)))
+		_, err = fmt.Fprintf(l.out, "%s: no setting is known to lose acknowledged writes\n", visible(l.name()))
 	}
 	return err
 }

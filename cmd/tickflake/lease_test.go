@@ -107,9 +107,12 @@ func TestLookingMakesNoDirectory(t *testing.T) {
 	root := t.TempDir()
 	t.Chdir(root)
 	require.NoError(t, os.Mkdir("there", 0o700))
-	for _, command := range [][]string{{"list"}, {"check"}, {"release", "3", "--yes"}} {
+	for _, command := range []string{
+		"lease list", "lease check", "lease release 3 --yes",
+		"sequence list", "sequence next x", "sequence show x", "sequence set x --next 5 --yes", "sequence delete x --yes",
+	} {
 		for _, url := range []string{"none", "file:none", "FILE:none", "file://" + filepath.ToSlash(root) + "/none", "file:./a:b", "file:there?namespace=none"} {
-			got := tickflake(append([]string{"lease", "--store", url}, command...)...)
+			got := tickflake(append(strings.Fields(command), "--store", url)...)
 			assert.Equal(t, 1, got.code, "%s %s: %s", command, url, got.out)
 			assert.Contains(t, got.err, "there is no directory ", url)
 		}
@@ -251,6 +254,6 @@ func TestPlaceName(t *testing.T) {
 		"etcd://a:1,b:2?namespace=orders":         "etcd://a:1,b:2",
 		"postgres://u:p%40@h/ids?password=s3cret": "postgres://h/ids",
 	} {
-		assert.Equal(t, want, (&place{url: url}).name(snowflake.Default()))
+		assert.Equal(t, want, (&place{url: url}).name())
 	}
 }

@@ -1,14 +1,15 @@
 // Command tickflake issues 64-bit, time-ordered unique IDs, takes IDs apart,
-// explains and plans the layouts of their bits, and puts its own generator through
-// clock faults.
+// explains and plans the layouts of their bits, issues counted numbers, and puts its
+// own generator through clock faults.
 //
 //	tickflake generate --count 3
 //	tickflake decode --layout twitter 1541815603606036480
 //	tickflake layout plan --nodes 100 --rate 10000 --years 30
+//	tickflake sequence next orders
 //	tickflake chaos --strategy borrow:1s
 //
-// It is the generator package at a shell: to fill a column of test data, to look at an
-// ID from a log, to choose the widths of a layout. "tickflake help" describes every
+// It is the packages generator and sequence at a shell: to fill a column of test data, to
+// look at an ID from a log, to choose the widths of a layout. "tickflake help" describes every
 // command and the exit codes.
 package main
 
@@ -62,6 +63,7 @@ type console struct {
 	err io.Writer
 	// closed says that there is no standard output, so all output is lost.
 	closed bool
+	screen bool // standard output is a terminal
 }
 
 // run carries out one command line and returns the exit code.
@@ -71,6 +73,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		out:    bufio.NewWriterSize(stdout, bufferSize),
 		err:    stderr,
 		closed: isClosed(stdout),
+		screen: isTerminal(stdout),
 	}
 	started := false
 	root := newRoot(c, &started)

@@ -48,13 +48,16 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// exitTest is a command line, in which STATE stands for a new directory.
+type exitTest struct {
+	line string
+	code int
+	err  string // the whole of stderr; "*" at the end stands for anything on that line
+}
+
 func TestExitCodes(t *testing.T) {
 	const plan = "layout plan --nodes 4 --rate 10 --years 5"
-	tests := []struct {
-		line string
-		code int
-		err  string // the whole of stderr; "*" at the end stands for anything on that line
-	}{
+	tests := append([]exitTest{
 		{"generate", 0, ""},
 		{"decode 5", 0, ""},
 		{"layout list", 0, ""},
@@ -142,7 +145,7 @@ func TestExitCodes(t *testing.T) {
 		{"chaos --script - --fault F1", 2, "tickflake: if any flags in the group [script fault] are set none of the others can be; [fault script] were all set\nsee 'tickflake chaos --help'"},
 		{"chaos list F99", 2, "tickflake: want F1, F2, F3, *, F17 or F18, got \"F99\"\nsee 'tickflake chaos list --help'"},
 		{"chaos list --format junit", 2, "tickflake: --format: want table or json, got \"junit\"\nsee 'tickflake chaos list --help'"},
-	}
+	}, sequenceExits...)
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {
 			got := tickflake(strings.Fields(strings.ReplaceAll(tt.line, "STATE", t.TempDir()))...)
@@ -194,6 +197,7 @@ func TestInterruptedBeforeStart(t *testing.T) {
 func TestWriteErrors(t *testing.T) {
 	state := t.TempDir()
 	require.Zero(t, tickflake("generate", "--node", "3", "--store", state).code)
+	require.Zero(t, tickflake("sequence", "create", "orders", "--store", state).code)
 	lines := []string{
 		"generate --count 100000",
 		"generate --count 100000 --format json",
@@ -205,6 +209,14 @@ func TestWriteErrors(t *testing.T) {
 		"lease list --store " + state,
 		"lease list --format json --store " + state,
 		"lease release 3 --store " + state,
+		"sequence create orders --store " + state,
+		"sequence next orders --count 100000 --store " + state,
+		"sequence next orders --count 100000 --row --store " + state,
+		"sequence list --store " + state,
+		"sequence list --format json --store " + state,
+		"sequence show orders --store " + state,
+		"sequence show orders --format json --store " + state,
+		"sequence set orders --max 999999 --store " + state,
 		"chaos",
 		"chaos --format json",
 		"chaos --format junit",
@@ -236,7 +248,8 @@ func TestWriteErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan", "lease", "lease list", "lease release", "lease reserve", "lease check", "chaos", "chaos list"} {
+	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan", "lease", "lease list", "lease release", "lease reserve", "lease check",
+		"sequence", "sequence create", "sequence next", "sequence list", "sequence show", "sequence set", "sequence delete", "chaos", "chaos list"} {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Fields(line)
 			byFlag := tickflake(append(args, "--help")...)
@@ -250,7 +263,7 @@ func TestHelp(t *testing.T) {
 			assert.Equal(t, byFlag, tickflake(append([]string{"help"}, args...)...))
 		})
 	}
-	for _, group := range []string{"", "layout", "lease", "completion"} {
+	for _, group := range []string{"", "layout", "lease", "sequence", "completion"} {
 		args := strings.Fields(group)
 		assert.Equal(t, tickflake(append(args, "--help")...), tickflake(args...), "a bare group is a request for help")
 	}
@@ -296,6 +309,14 @@ func TestCompletion(t *testing.T) {
 		{"decode --from", []string{"dec", "base32", "base58", "base62"}},
 		{"generate --window", nil},
 		{"lease list --format", []string{"text", "json"}},
+		{"sequence create", nil},
+		{"sequence create --mode", []string{"segmented", "ordered"}},
+		{"sequence create --max", []string{"none"}},
+		{"sequence create --stride", nil},
+		{"sequence next --count", nil},
+		{"sequence set --step", nil},
+		{"sequence list --format", []string{"text", "json"}},
+		{"sequence show --format", []string{"text", "json"}},
 		{"layout list --format", []string{"text", "json"}},
 		{"layout plan --format", []string{"text", "json"}},
 		{"chaos --strategy", []string{"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one", "all"}},

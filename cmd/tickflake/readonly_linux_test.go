@@ -18,6 +18,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	state, mounted := t.TempDir(), t.TempDir()
 	hold(t, state, lease.WithOwner("the holder"), lease.WithWindow(time.Hour))
 	require.Zero(t, tickflake("generate", "--store", state).code)
+	require.Zero(t, tickflake("sequence", "create", "orders", "--store", state).code)
 	if err := syscall.Mount(state, mounted, "", syscall.MS_BIND, ""); err != nil {
 		t.Skipf("mount --bind: %v; that takes root with CAP_SYS_ADMIN", err)
 	}
@@ -30,15 +31,25 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	assert.Zero(t, r.code, r.err)
 	assert.Regexp(t, `(?m)^0 +held +the holder`, r.out)
 	assert.Regexp(t, `(?m)^1 +released`, r.out)
+	r = tickflake("sequence", "list", "--store", mounted)
+	assert.Zero(t, r.code, r.err)
+	assert.Regexp(t, `(?m)^orders +ok`, r.out)
+	r = tickflake("sequence", "show", "orders", "--store", mounted)
+	assert.Zero(t, r.code, r.err)
+	assert.Regexp(t, `(?m)^next +1$`, r.out)
 	assert.Equal(t, before, contents(t, state))
 
 	for _, args := range [][]string{
 		{"generate", "--store", mounted, "--timeout", "1h"},
 		{"lease", "release", "0", "--yes", "--store", mounted, "--timeout", "1h"},
+		{"sequence", "create", "invoices", "--store", mounted, "--timeout", "1h"},
+		{"sequence", "next", "orders", "--store", mounted, "--timeout", "1h"},
+		{"sequence", "set", "orders", "--next", "9", "--yes", "--store", mounted, "--timeout", "1h"},
+		{"sequence", "delete", "orders", "--yes", "--store", mounted, "--timeout", "1h"},
 	} {
 		r = tickflake(args...)
 		assert.NotZero(t, r.code)
-		assert.Contains(t, r.err, "store refuses: lock ")
+		assert.Regexp(t, "store refuses: (lock node/|swap sequence )", r.err)
 		assert.Contains(t, r.err, "mount the file system for writing")
 	}
 	r = tickflake("generate", "--store", filepath.Join(mounted, "new"), "--timeout", "1h")

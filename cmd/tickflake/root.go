@@ -11,18 +11,20 @@ import (
 
 const rootHelp = `tickflake issues 64-bit unique IDs that sort by time (the Snowflake family),
 decodes IDs, explains and plans layouts (what the bits of an ID mean), shows and
-releases node numbers, and runs its generator under clock faults.
+releases node numbers, issues the counted numbers of sequences, and runs its
+generator under clock faults.
 
 Exit codes:
   0        done, or the reader closed the output (as "| head" does)
-  1        bad input, IDs that could not be issued or written, a store that failed or
-           forgets writes, or a promise that chaos found broken
+  1        bad input, IDs or numbers that could not be issued or written, a store
+           that failed or forgets writes, or a promise that chaos found broken
   2        usage error: an unknown command or flag, or a bad value
   130 143  stopped by SIGINT (Ctrl-C) or SIGTERM; the lines written are complete`
 
 const rootExamples = `  tickflake generate --count 3
   tickflake decode --layout twitter 1541815603606036480
   tickflake layout list
+  tickflake sequence next orders
   tickflake chaos --strategy borrow:1s`
 
 // newRoot returns the command tree. It sets *started when a command, whose line
@@ -30,7 +32,7 @@ const rootExamples = `  tickflake generate --count 3
 func newRoot(c *console, started *bool) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "tickflake",
-		Short:         "Issue, decode and plan 64-bit time-ordered unique IDs",
+		Short:         "Issue, decode and plan 64-bit time-ordered unique IDs; issue counted numbers",
 		Long:          rootHelp,
 		Example:       rootExamples,
 		Version:       version(),
@@ -42,7 +44,7 @@ func newRoot(c *console, started *bool) *cobra.Command {
 	root.SetErr(c.err)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newChaos(c))
+	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newChaos(c))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	prepare(root, started)

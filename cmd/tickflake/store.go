@@ -43,23 +43,45 @@ writes when its server is killed is refused; see 'tickflake lease check'.
 
 The default is the per-user state directory, $XDG_STATE_HOME/tickflake or
 ~/.local/state/tickflake (macOS: ~/Library/Application Support/tickflake, Windows:
-%LocalAppData%\tickflake). In it, each layout has a directory of its own.
+%LocalAppData%\tickflake). `
+
+const nodeStoresHelp = storesHelp + `In it, each layout has a directory of its own.
 Any other store holds the node numbers of one layout and refuses others.`
+
+const sequenceStoresHelp = storesHelp + `In it, ` + sequenceDirectory + ` is theirs.
+Any other store can hold sequences beside node numbers.`
+
+// sequenceDirectory is the directory of the sequences in the per-user state directory.
+const sequenceDirectory = "sequences"
 
 // storeSchemes begin the URLs that completion offers.
 var storeSchemes = []string{"file:", "etcd://", "etcds://", "zk://", "zks://", "postgres://", "mysql://", "redis://", "rediss://", "nats://", "tls://"}
 
+// kept is what a command keeps in a store.
+type kept struct {
+	what, toWait, see string // for the texts of the flags
+	never             string // for the error of a store that is not there
+}
+
+var (
+	keptNodes     = kept{"node numbers", "the store and for a node number", "above", "no node number was ever claimed here"}
+	keptSequences = kept{"sequences", "the store", "'tickflake sequence --help'", "no sequence was ever created here"}
+)
+
 // place is the store of the flags.
 type place struct {
+	kept
 	url     string // empty for the per-user state directory
 	source  string // of the URL, for messages: the flag or the variable
 	timeout time.Duration
+	// directory returns the place in the per-user state directory, once the flags are parsed.
+	directory func() string
 }
 
 // placeFlags adds --store and --timeout.
-func placeFlags(cmd *cobra.Command) *place {
-	p := &place{url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: 5 * time.Second}
-	cmd.Flags().Func("store", "`URL` or directory of the store that keeps node numbers, see above (default $"+storeVariable+", or else the per-user state directory)", func(s string) error {
+func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
+	p := &place{kept: k, directory: directory, url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: 5 * time.Second}
+	cmd.Flags().Func("store", "`URL` or directory of the store that keeps "+k.what+", see "+k.see+" (default $"+storeVariable+", or else the per-user state directory)", func(s string) error {
 		if s == "" {
 			return errors.New("want a directory or a URL")
 		}
@@ -69,7 +91,7 @@ func placeFlags(cmd *cobra.Command) *place {
 	if err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeSchemes, cobra.ShellCompDirectiveNoSpace)); err != nil {
 		panic(err) // no such flag
 	}
-	durationFlag(cmd, "timeout", "`DURATION` to wait for the store and for a node number, at most", &p.timeout)
+	durationFlag(cmd, "timeout", "`DURATION` to wait for "+k.toWait+", at most", &p.timeout)
 	return p
 }
 
@@ -85,13 +107,12 @@ func (p *place) within(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeoutCause(ctx, p.timeout, &timeoutError{p.timeout})
 }
 
-// open opens the store. The layout decides on the directory in the per-user state
-// directory.
-func (p *place) open(ctx context.Context, layout snowflake.Layout) (stores.Store, error) {
+// open opens the store.
+func (p *place) open(ctx context.Context) (stores.Store, error) {
 	if p.url != "" {
 		return p.openURL(ctx, p.url)
 	}
-	path, err := defaultPath(layout)
+	path, err := p.defaultPath()
 	if err == nil {
 		var store *directory.Store
 		if store, err = directory.Open(ctx, path); err == nil {
@@ -110,9 +131,9 @@ func (p *place) openURL(ctx context.Context, url string) (stores.Store, error) {
 }
 
 // name returns the store's URL without user, password and options, or its directory.
-func (p *place) name(layout snowflake.Layout) string {
+func (p *place) name() string {
 	if p.url == "" {
-		path, _ := defaultPath(layout)
+		path, _ := p.defaultPath()
 		return path
 	}
 	url, _, _ := strings.Cut(p.url, "?")
@@ -136,11 +157,11 @@ func (p *place) consent() {
 // missing returns the path of the store if it is a directory that does not exist, or
 // else "". Commands that only read must not make it. A text that is neither a path nor a
 // file: URL is left to stores.Open. The error says that the disk hung for all of --timeout.
-func (p *place) missing(ctx context.Context, layout snowflake.Layout) (string, error) {
+func (p *place) missing(ctx context.Context) (string, error) {
 	path, err := p.url, error(nil)
 	switch {
 	case path == "":
-		path, err = defaultPath(layout)
+		path, err = p.defaultPath()
 	case strings.Contains(path, ":"):
 		path, err = directory.PathOf(path)
 	}
@@ -162,9 +183,48 @@ func (p *place) missing(ctx context.Context, layout snowflake.Layout) (string, e
 	return path, nil
 }
 
-func defaultPath(layout snowflake.Layout) (string, error) {
+// mustExist returns an error if the store is a directory that does not exist.
+func (p *place) mustExist(ctx context.Context) error {
+	path, err := p.missing(ctx)
+	if err == nil && path != "" {
+		err = p.missingError(path)
+	}
+	return err
+}
+
+func (p *place) missingError(path string) error {
+	return fmt.Errorf("%s: there is no directory %s", p.never, path)
+}
+
+// with opens the store and calls f, within --timeout.
+func (p *place) with(ctx context.Context, f func(context.Context, stores.Store) error) error {
+	bounded, cancel := p.within(ctx)
+	defer cancel()
+	store, err := p.open(bounded)
+	if err == nil {
+		err = f(bounded, store)
+		_ = store.Close() // every write of f is complete
+	}
+	return p.ended(ctx, bounded, err)
+}
+
+// ended returns an error of work within bounded, which [place.within] made of ctx, with what
+// has ended it.
+func (p *place) ended(ctx, bounded context.Context, err error) error {
+	switch cause := context.Cause(bounded); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx) // a signal
+	case cause != nil && !errors.Is(err, cause):
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+func (p *place) defaultPath() (string, error) {
 	base, err := directory.DefaultPath()
-	return filepath.Join(base, layoutDirectory(layout)), err
+	return filepath.Join(base, p.directory()), err
 }
 
 // layoutDirectory names the directory of a layout. Layouts that can issue the same IDs,

@@ -76,7 +76,7 @@ func TestUnreachableStores(t *testing.T) {
 	silent := silent(t)
 	for _, scheme := range storeSchemes[1:] {
 		for _, addr := range []string{closed, silent} {
-			for _, command := range []string{"lease list", "generate"} {
+			for _, command := range []string{"lease list", "generate", "sequence next orders"} {
 				t.Run(scheme+" "+command, func(t *testing.T) {
 					t.Parallel()
 					url := scheme + "s3cr3tuser:s3cr3t@" + addr
@@ -105,7 +105,7 @@ func TestCredentialsNeverShow(t *testing.T) {
 		"etcd://u:s3cr3t@", "etcd://u:s3cr3t@h/x", "zk://u:s3cr3t%@h", "zk://u:s3cr3t@h//", "amqp://u:s3cr3t@h", "u:s3cr3t@h", "file://u:s3cr3t@h/x",
 		"redis://h?password=s3cr3t&namespace=a&namespace=b",
 	} {
-		for _, command := range []string{"lease list", "generate"} {
+		for _, command := range []string{"lease list", "generate", "sequence list"} {
 			got := tickflake(append(strings.Fields(command), "--timeout", "100ms", "--store", url)...)
 			assert.NotZero(t, got.code, url)
 			assert.NotContains(t, got.out+got.err, "s3cr3t", url)

@@ -1,5 +1,5 @@
-// Command metrics issues IDs at a constant rate and serves its metrics to Prometheus. The
-// README of otel shows how to put them on a dashboard.
+// Command metrics issues IDs and numbers at a constant rate and serves its metrics to
+// Prometheus. The README of otel shows how to put them on a dashboard.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("example", flag.ContinueOnError)
 	listen := flags.String("listen", "127.0.0.1:9464", "where to serve /metrics")
-	store := flags.String("store", "", "a `directory` that keeps the grants; without one, a temporary one")
+	store := flags.String("store", "", "a `directory` that keeps the grants and the sequence; without one, a temporary one")
 	rate := flags.Int("rate", 1000, "how many IDs to issue in a second")
 	traces := flags.Bool("traces", false, "print the spans of the store's operations")
 	if err := flags.Parse(args); err != nil {
@@ -75,11 +75,11 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	defer end(&err, tracers.Shutdown)
 	otel.SetTracerProvider(tracers)
 
-	ids, closeIDs, err := open(ctx, *store)
+	service, err := open(ctx, *store)
 	if err != nil {
 		return err
 	}
-	defer end(&err, closeIDs)
+	defer end(&err, service.close)
 
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {
@@ -105,14 +105,14 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		}
 		issued = (issued + 1) % batches
 		n := *rate*(issued+1)/batches - *rate*issued/batches // they add up to the rate
-		if err := issue(ctx, ids, n); err != nil && ctx.Err() == nil {
+		if err := service.issue(ctx, n); err != nil && ctx.Err() == nil {
 			fmt.Fprintln(os.Stderr, "example:", err)
 		}
 	}
 }
 
 const (
-	batches = 20          // per second
+	batches = 20          // per second, each with the number of an order
 	maxRate = 100_000_000 // IDs per second: more than any layout has
 )
 

@@ -103,7 +103,7 @@ func TestPrometheusAnswers(t *testing.T) {
 		},
 		Ready: ready("http://" + server + "/-/ready"),
 	})
-	variables := strings.NewReplacer("$__rate_interval", "1m", "$job", "example", "$namespace", "example|another")
+	variables := strings.NewReplacer("$__rate_interval", "1m", "$job", "example", "$namespace", "example|another", "$sequence", "orders|another")
 	until := time.Now().Add(time.Minute)
 	for _, p := range readDashboard(t).Panels {
 		for _, target := range p.Targets {
@@ -121,7 +121,11 @@ func TestPrometheusAnswers(t *testing.T) {
 		metric, label := inner[:comma], strings.Trim(inner[comma:], ", )")
 		var values []string
 		ask(t, server, "label/"+label+"/values", url.Values{"match[]": {metric}}, &values)
-		assert.Equal(t, []string{"example"}, values, query)
+		want := "example"
+		if label == "tickflake_sequence" {
+			want = "orders"
+		}
+		assert.Equal(t, []string{want}, values, query)
 	}
 
 	var data struct {

@@ -51,7 +51,7 @@ var fence = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 func TestGuidesShowWhatRuns(t *testing.T) {
 	guides, err := filepath.Glob(filepath.Join(source, "../../docs/migrate/*.md"))
 	require.NoError(t, err)
-	require.Len(t, guides, 5)
+	require.Len(t, guides, 6)
 	code := map[string]string{"go": files(t, "*.go"), "sql": files(t, "sql/*/*.sql")}
 	blocks := map[string]int{}
 	for _, path := range guides {
@@ -78,7 +78,7 @@ func TestGuidesShowWhatRuns(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, blocks["bwmarrin.md sh"])
-	for _, want := range []string{"README.md go", "bwmarrin.md go", "sonyflake.md go", "twitter-leaf-baidu.md go", "twitter-leaf-baidu.md console", "auto-increment.md go", "auto-increment.md sql"} {
+	for _, want := range []string{"README.md go", "bwmarrin.md go", "sonyflake.md go", "twitter-leaf-baidu.md go", "twitter-leaf-baidu.md console", "auto-increment.md go", "auto-increment.md sql", "counted.md go", "counted.md sql"} {
 		assert.NotZero(t, blocks[want], want)
 	}
 }

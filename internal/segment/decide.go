@@ -13,6 +13,7 @@ type State struct {
 	Owned            []Range
 	Seen             Seen
 	Pending          []Pending // writes of unknown outcome; all are conditional on one version
+	Proof            bool      // the store went back, and the mark has not landed so far
 }
 
 // Range is the indexes from From up to, but not including, To.
@@ -58,6 +59,9 @@ const (
 	GivenBack
 	// Marked: a process has found that the store lost writes.
 	Marked
+	// Raised: the cell was marked, and next was raised since. The indexes that this process
+	// owns may have been granted to others before the mark.
+	Raised
 	// Exhausted: fewer indexes are left than the process needs.
 	Exhausted
 	// Deleted: the sequence was deleted, and perhaps created anew.
@@ -79,6 +83,9 @@ type Decision struct {
 // Decide returns what a round does. The result depends only on the arguments.
 func Decide(s State, c Cell) Decision {
 	r := c.Record
+	if s.unsure(r) { // (3)
+		s.Owned, s.Pending, s.Seen.Top = nil, nil, 0
+	}
 	switch {
 	case c.Version == 0:
 		return s.mark(c)
@@ -88,12 +95,14 @@ func Decide(s State, c Cell) Decision {
 		return s.mark(c) // created anew in a store that lost all, or restored from before a deletion
 	case r.ID != s.Seen.ID || r.Deleted:
 		return Decision{Kind: Deleted}
-	case s.overtaken(r): // (3)
-		return Decision{Kind: Nothing}
 	case WentBack(s.Seen, s.Pending, r): // (7)
 		return s.mark(c)
 	case r.Lost:
 		return Decision{Kind: Marked}
+	case r.Creation != s.Seen.Creation: // (7)
+		return Decision{Kind: Raised}
+	case s.Proof: // others have written more meanwhile
+		return s.mark(c)
 	}
 	for _, p := range s.Pending {
 		switch {
@@ -113,18 +122,6 @@ func Decide(s State, c Cell) Decision {
 	return s.grant(c)
 }
 
-// overtaken reports whether our give-back of unknown outcome may have landed before writes of
-// other processes. Then they may own the indexes that it gave back: they are not given back
-// again, and a grant of them is no proof that the store went back.
-func (s State) overtaken(r Record) bool {
-	ours, back := false, false
-	for _, p := range s.Pending {
-		ours = ours || p.Name == r.Write
-		back = back || p.From < p.To && p.From < s.Seen.Top
-	}
-	return back && !ours && r.Writes > s.Seen.Writes+1 && r.Most >= s.Seen.Most
-}
-
 // WentBack reports whether a record proves that the store has lost a write that this process
 // has read or made.
 func WentBack(seen Seen, pending []Pending, r Record) bool {
@@ -140,6 +137,23 @@ func WentBack(seen Seen, pending []Pending, r Record) bool {
 		}
 	}
 	return r.From < seen.Top // every later grant begins at or above the end of ours
+}
+
+// unsure reports whether a give-back may have landed before the write of another process. Then
+// others may have been granted the indexes. If the cell was written once, that write came in
+// place of ours.
+func (s State) unsure(r Record) bool {
+	if r.Writes == s.Seen.Writes+1 {
+		return false
+	}
+	unsure := false
+	for _, p := range s.Pending {
+		if r.Write == p.Name || r.Write == s.Seen.Write {
+			return false
+		}
+		unsure = unsure || p.From < s.Seen.Next
+	}
+	return unsure
 }
 
 // grant takes Want indexes, or as many as are left.
@@ -162,7 +176,8 @@ func (s State) grant(c Cell) Decision {
 }
 
 // giveBack gives back the unused indexes at the end of the owned ranges. It writes without
-// any as well if a write is in flight, which can then no longer land and lose its indexes.
+// any as well if a write is in flight, which can then no longer land and lose its indexes. If
+// another process has written since, it can no longer land anyway.
 func (s State) giveBack(c Cell) Decision {
 	r := c.Record
 	low := r.Next
@@ -172,7 +187,7 @@ func (s State) giveBack(c Cell) Decision {
 			break
 		}
 	}
-	if low == r.Next && len(s.Pending) == 0 {
+	if low == r.Next && (len(s.Pending) == 0 || r.Write != s.Seen.Write) {
 		return Decision{Kind: Nothing}
 	}
 	back := Range{low, r.Next}

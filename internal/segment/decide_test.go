@@ -66,6 +66,14 @@ func TestDecide(t *testing.T) {
 		{"a write came first, and the give-back cannot have landed", State{Closing: true, Used: 32, Owned: own, Seen: seen(40), Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
 			Cell{10, with(func(r *Record) { r.From, r.Next, r.Writes, r.Write = 40, 40, 5, "set" })}, GiveBack, nil},
 
+		{"a give-back has not landed so far", State{Closing: true, Seen: seen(40), Owned: own, Used: 32, Pending: []Pending{{Name: "p", Range: Range{32, 40}}}},
+			Cell{9, base()}, GiveBack, nil},
+		{"the mark met the writes of others", State{Want: 5, Seen: seen(40), Proof: true}, Cell{11, with(func(r *Record) { r.From, r.Next, r.Most, r.Writes, r.Write = 50, 60, 60, 6, "theirs" })}, Mark, func(t *testing.T, d Decision) {
+			assert.Equal(t, []uint64{60, 60}, []uint64{d.Record.Next, d.Record.Most})
+		}},
+		{"the cell was marked, and next raised to the end of our range", State{Closing: true, Seen: seen(40), Owned: own, Used: 32},
+			Cell{11, with(func(r *Record) { r.From, r.Creation, r.Writes, r.Write = 40, 3, 6, "theirs" })}, Raised, nil},
+
 		{"the tail is given back", State{Closing: true, Used: 33, Owned: own, Seen: seen(40)}, Cell{9, base()}, GiveBack, func(t *testing.T, d Decision) {
 			assert.Equal(t, Range{33, 40}, d.Range)
 			assert.Equal(t, []uint64{33, 33, 40}, []uint64{d.Record.From, d.Record.Next, d.Record.Most})
@@ -84,6 +92,7 @@ func TestDecide(t *testing.T) {
 			assert.Equal(t, Range{40, 40}, d.Range)
 			assert.Equal(t, []uint64{40, 40, 40}, []uint64{d.Record.From, d.Record.Next, d.Record.Most})
 		}},
+		{"another process has written since the write in flight", State{Closing: true, Used: 40, Owned: own, Seen: seen(40), Pending: pending}, Cell{10, with(func(r *Record) { r.From, r.Next, r.Most, r.Writes, r.Write = 40, 50, 50, 5, "x" })}, Nothing, nil},
 		{"another process was granted more since", State{Closing: true, Used: 33, Owned: []Range{{20, 30}}, Seen: seen(30)}, Cell{9, base()}, Nothing, nil},
 
 		{"the cell is gone", State{Want: 5, Seen: seen(40)}, Cell{}, Mark, func(t *testing.T, d Decision) {

@@ -15,6 +15,8 @@
 //  3. The next index is lowered only by the process that owns the indexes below it, after
 //     its window was sealed, to the first index that it has not used, and never below the
 //     range that it owns without a gap up to there. So these indexes were used by no process.
+//     After a give-back of unknown outcome it owns them no more, unless the count of writes
+//     shows that the give-back has not landed.
 //  4. Each write has a new random name. A write of unknown outcome counts only after its
 //     name was read in the cell. The outcome is never guessed.
 //  5. A write of unknown outcome that lands late is conditional on its version, so at most
@@ -25,8 +27,9 @@
 //  7. Every write raises the count of writes, and none lowers the most. After a process has
 //     read or owned more than it reads now, or reads that a later grant began below the end
 //     of its own, the store has lost a write: so also if it reads another sequence, which was
-//     created without a deletion of its own. The process stops, and marks the cell, and no
-//     process is granted an index of a marked cell.
+//     created without a deletion of its own. The process stops, and writes a mark until one
+//     lands, and no process is granted an index of a marked cell. A process that reads the
+//     cell after next was raised, and had not read the mark, gives its ranges up.
 //
 // No line depends on a clock, a timeout or the length of a pause.
 //

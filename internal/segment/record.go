@@ -69,8 +69,8 @@ func (r Record) Encode() []byte {
 	return protocol.EncodeJSON(r)
 }
 
-// maxIndex bounds the indexes of a record that was read.
-const maxIndex = 1 << 62
+// maxIndex is how many indexes there are at most, as many as a window can hand out.
+const maxIndex = 1<<62 - 1
 
 // Decode reads the value of a cell. The error wraps [stores.ErrDamaged]: also for numbers
 // that this package never writes, as when a cell was edited by hand.
@@ -89,7 +89,7 @@ func Decode(value []byte) (Record, error) {
 		return edited("it has no name of its write, no id, no mode, no count of writes or none of creations")
 	case r.Stride < 1 || r.Offset < 0 || r.Offset >= r.Stride:
 		return edited("its stride is %d with the offset %d", r.Stride, r.Offset)
-	case r.Start < 0 || r.Start > r.Max-r.Offset:
+	case r.Start < 0 || r.Max < 0 || r.Start > r.Max-r.Offset:
 		return edited("it starts at %d, and its maximum is %d", r.Start, r.Max)
 	case r.MinStep < 1 || r.MinStep > r.MaxStep:
 		return edited("its steps are %d to %d", r.MinStep, r.MaxStep)

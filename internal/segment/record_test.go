@@ -36,6 +36,7 @@ func TestEdited(t *testing.T) {
 		{`"offset":0`, `"offset":-1`, "offset -1"},
 		{`"start":10`, `"start":-1`, "starts at -1"},
 		{`"max":509`, `"max":9`, "starts at 10, and its maximum is 9"},
+		{`"max":509`, `"max":-9223372036854775808`, "its maximum is -9223372036854775808"},
 		{`"min_step":10`, `"min_step":0`, "steps are 0 to 20"},
 		{`"max_step":20`, `"max_step":9`, "steps are 10 to 9"},
 		{`"next":40`, `"next":29`, "next index is 29, the last write began at 30"},

@@ -6,7 +6,7 @@ package window
 func (s *Span) Count(n uint64) (first uint64, ok bool) {
 	for {
 		free := s.free.Load()
-		if free+n > s.soft.Load() { // no sum overflows: free is at most sealed | MaxNumbers
+		if free+n > s.soft.Load() { // no sum overflows: see MaxNumbers
 			return 0, false
 		}
 		if s.free.CompareAndSwap(free, free+n) {

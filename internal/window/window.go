@@ -68,8 +68,9 @@ func New(bits uint8, end uint64) *Window {
 }
 
 // MaxNumbers is how many counted numbers a window can have, and the most that one call may
-// take.
-const MaxNumbers = 1 << 62
+// take. With one more, the sum of a sealed word and of such a call would overflow, and the
+// call would open the word again.
+const MaxNumbers = 1<<62 - 1
 
 // NewCounted returns a window of counted numbers below end, which is at most [MaxNumbers].
 // Its ranges count in numbers. Its issuer is not asked by More, but by Count. Nothing is

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+)
+
+const sequenceHelp = `Create, use, show, change and delete sequences: counted numbers, such as those of
+orders and invoices.
+
+A store keeps the state of a sequence, and any number of processes take numbers of
+it. No number is issued twice. The numbers of a sequence are in one of two modes:
+
+  segmented  a process reserves numbers ahead of need, and hands them out from memory
+  ordered    a process writes to the store for each number, and the numbers are in
+             the order of real time across all processes
+
+Each sequence is
+
+  ok         it has numbers left
+  used up    the maximum was reached: 'tickflake sequence set NAME --max N' raises it
+  went back  the store lost writes, and no numbers are granted: find the highest
+             number that was used; 'tickflake sequence set NAME --next N' with a
+             higher one ends that
+  damaged    its cell cannot be read: no process uses or overwrites it
+
+` + sequenceStoresHelp
+
+const sequenceListHelp = `List the sequences of a store. LAST is the highest number that was granted and
+not given back, LEFT how many there are up to the maximum, and USED the part of the
+numbers that was granted; without a maximum, LEFT and USED are -.
+
+With --format json each is an object on a line of its own with the fields name,
+state, definition, next (null if none is left), last (null if no number was
+granted), left, writes and error.
+
+The exit code is 1 if a cell is damaged. Each is reported on standard error, too.`
+
+const sequenceShowHelp = `Show a sequence: its definition, the next number, the highest number that was
+granted and not given back, how many are left up to the maximum, and how often it
+was written.
+
+With --format json it is an object as 'tickflake sequence list' prints it.`
+
+// sequences is common to the sequence commands.
+type sequences struct {
+	*console
+	*place
+}
+
+func newSequence(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sequence",
+		Short: "Create and use sequences of counted numbers",
+		Long:  sequenceHelp,
+		Example: `  tickflake sequence create orders
+  tickflake sequence next orders
+  tickflake sequence list --store 'postgres://ids@db.example.com/ids?namespace=shop'`,
+	}
+	cmd.AddCommand(newSequenceCreate(c), newSequenceNext(c), newSequenceList(c), newSequenceShow(c), newSequenceSet(c), newSequenceDelete(c))
+	return cmd
+}
+
+// newSequences adds the flags of the sequence commands.
+func newSequences(c *console, cmd *cobra.Command) *sequences {
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	return &sequences{c, placeFlags(cmd, keptSequences, func() string { return sequenceDirectory })}
+}
+
+// oneName checks that the arguments are the name of a sequence.
+func oneName(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%d names given, want one: that of the sequence", len(args))
+	}
+	return sequence.CheckName(args[0])
+}
+
+func newSequenceList(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the sequences of a store",
+		Long:  sequenceListHelp,
+		Example: `  tickflake sequence list
+  tickflake sequence list --store etcd://10.0.0.1:2379
+  tickflake sequence list --format json | jq -r 'select(.left < 1000).name'`,
+		Args: noArgs,
+	}
+	s := newSequences(c, cmd)
+	format := formatFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.list(cmd.Context(), *format) }
+	return cmd
+}
+
+func (s *sequences) list(ctx context.Context, format string) error {
+	path, err := s.missing(ctx)
+	if err != nil {
+		return err
+	}
+	var all []sequence.Info
+	var damage error
+	if path == "" {
+		err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+			all, err = sequence.List(ctx, store)
+			if errors.Is(err, stores.ErrDamaged) {
+				damage, err = err, nil
+			}
+			return err
+		})
+	} else if s.url != "" {
+		err = s.missingError(path)
+	}
+	if err != nil {
+		return err
+	}
+	states, foreign := statesOf(all, damage)
+	if err := writeSequences(s.out, states, format); err != nil {
+		return err
+	}
+	if err := s.out.Flush(); err != nil || damage == nil {
+		return err
+	}
+	for _, state := range states {
+		if state.Error != "" {
+			complain(s.err, errors.New(state.Error))
+		}
+	}
+	for _, err := range foreign {
+		complain(s.err, err)
+	}
+	return errReported
+}
+
+func newSequenceShow(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a sequence",
+		Long:  sequenceShowHelp,
+		Example: `  tickflake sequence show orders
+  tickflake sequence show orders --format json | jq .next`,
+		Args: oneName,
+	}
+	s := newSequences(c, cmd)
+	format := formatFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		info, err := s.inspect(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if *format == formatJSON {
+			return writeSequences(s.out, []sequenceState{stateOf(info)}, formatJSON)
+		}
+		return writeSequence(s.out, info)
+	}
+	return cmd
+}
+
+// inspect returns the state of a sequence.
+func (s *sequences) inspect(ctx context.Context, name string) (info sequence.Info, err error) {
+	if err := s.mustExist(ctx); err != nil {
+		return info, err
+	}
+	err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		info, err = sequence.Inspect(ctx, store, name)
+		return err
+	})
+	return info, sequenceError(err)
+}
+
+// sequenceError turns the error of an option of package sequence into a usage error that
+// names the flag.
+func sequenceError(err error) error {
+	var option *sequence.OptionError
+	if !errors.As(err, &option) {
+		return err
+	}
+	if flag, ok := map[string]string{"Next": "next", "n": "count", "WithTimeout": "timeout"}[option.Option]; ok {
+		err = fmt.Errorf("--%s: %w", flag, option.Err)
+	}
+	return &usageError{err}
+}

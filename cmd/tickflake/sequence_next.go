@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/sequence"
+)
+
+const sequenceNextHelp = `Take numbers of a sequence and print one per line, in ascending order.
+
+No two runs get the same number. With --count N other processes may get numbers
+between those of this run; with --row they are N in a row.
+
+In segmented mode the run reserves numbers ahead, and gives those that it has not
+printed back at its end, also by a signal. If another process has reserved numbers
+since, or the run is killed, they are never issued. In ordered mode the run writes
+to the store for each number. With --row all are taken at once, in both modes, and
+those that are not printed are never issued.
+
+On a terminal, a run that takes long shows its progress on standard error, unless
+the numbers go to the terminal. Memory use does not grow with --count.`
+
+func newSequenceNext(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "next NAME",
+		Short: "Take numbers of a sequence, one per line",
+		Long:  sequenceNextHelp,
+		Example: `  tickflake sequence next orders
+  tickflake sequence next orders --count 1000000 > numbers.txt
+  tickflake sequence next orders --count 12 --row
+  tickflake sequence next orders --store 'etcd://10.0.0.1:2379?namespace=shop'`,
+		Args: oneName,
+	}
+	s := newSequences(c, cmd)
+	count := int64(1)
+	numberFlag(cmd, "count", "print `N` numbers, at least 1 (default 1)", 1, &count)
+	row := cmd.Flags().Bool("row", false, "take numbers in a row, each one stride above the one before")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return s.next(cmd.Context(), args[0], count, *row)
+	}
+	return cmd
+}
+
+func (s *sequences) next(ctx context.Context, name string, count int64, row bool) (err error) {
+	if s.closed {
+		return errors.New("standard output is closed, so the numbers would be lost; to discard them, use > " + os.DevNull)
+	}
+	if err := s.mustExist(ctx); err != nil {
+		return err
+	}
+	bounded, cancel := s.within(ctx)
+	defer cancel()
+	store, err := s.open(bounded)
+	if err != nil {
+		return s.unstarted(s.ended(ctx, bounded, err), count)
+	}
+	defer store.Close()
+	// Each line of the log would repeat the error of a call.
+	options := []sequence.Option{sequence.WithTimeout(s.timeout), sequence.WithLogger(slog.New(slog.DiscardHandler))}
+	if row || count == 1 { // there is no next call for which to reserve numbers
+		options = append(options, sequence.WithOutage(0))
+	}
+	numbers, err := sequence.Open(bounded, store, name, options...)
+	if err != nil {
+		return s.unstarted(s.ended(ctx, bounded, sequenceError(err)), count)
+	}
+	defer func() { s.giveBack(numbers, err) }()
+
+	take := numbers.Next
+	if row {
+		first, err := numbers.NextN(ctx, count)
+		if err != nil {
+			return s.unstarted(s.stopped(ctx, sequenceError(err)), count)
+		}
+		by := numbers.Definition().Stride.By()
+		take = func(context.Context) (int64, error) {
+			n := first
+			first += by
+			return n, nil
+		}
+	}
+	bar := progress(s.err, count, isTerminal(s.err) && !s.screen)
+	defer bar.Clear()
+	return printNumbers(ctx, count, s.out, bar, func(ctx context.Context) (int64, error) {
+		n, err := take(ctx)
+		return n, s.stopped(ctx, err)
+	})
+}
+
+// unstarted returns the error of a run that printed no number.
+func (s *sequences) unstarted(err error, count int64) error {
+	if isA[*interruption](err) {
+		return cutShort(err, s.out, "numbers", 0, count)
+	}
+	return err
+}
+
+// stopped returns the error of a call for numbers: what ended ctx, if that has ended, or that
+// --timeout is over.
+func (s *sequences) stopped(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, sequence.ErrTimeout) && !errors.Is(err, sequence.ErrStore): // it has said nothing at all
+		return fmt.Errorf("%w: %s: %w", &timeoutError{s.timeout}, s.name(), err)
+	case errors.Is(err, sequence.ErrTimeout):
+		return fmt.Errorf("%w: %w", &timeoutError{s.timeout}, err)
+	}
+	return err
+}
+
+// giveBack closes the sequence at the end of a run, which had an error or not. An error of the
+// store is told, unless it has ended the run. It is no error of the command: the numbers are
+// not issued twice even so.
+func (s *sequences) giveBack(numbers *sequence.Sequence, ended error) {
+	// A signal has ended the context of the command and must not prevent this.
+	ctx, cancel := s.within(context.Background())
+	defer cancel()
+	err := numbers.CloseContext(ctx)
+	if err != nil && !errors.Is(ended, sequence.ErrStore) && !errors.Is(ended, sequence.ErrTimeout) {
+		complain(s.err, err)
+	}
+}
+
+// progress returns a bar for so many numbers, which is shown or not.
+func progress(w io.Writer, count int64, shown bool) *progressbar.ProgressBar {
+	bar := progressbar.NewOptions64(count, progressbar.OptionSetWriter(w), progressbar.OptionSetVisibility(shown),
+		progressbar.OptionFullWidth(), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("numbers"),
+		progressbar.OptionClearOnFinish(), progressbar.OptionUseANSICodes(true))
+	bar.StartWithoutRender() // the rate counts from here
+	return bar
+}
+
+// printNumbers writes a line for each of count numbers that next returns.
+func printNumbers(ctx context.Context, count int64, out *bufio.Writer, bar *progressbar.ProgressBar, next func(context.Context) (int64, error)) error {
+	var flushed time.Time
+	var line []byte
+	for written := int64(0); written < count; {
+		err, n := context.Cause(ctx), int64(0) // a number of the window does not ask ctx
+		if err == nil {
+			n, err = next(ctx)
+		}
+		if err != nil {
+			_ = bar.Clear()
+			return cutShort(err, out, "numbers", written, count)
+		}
+		line = append(strconv.AppendInt(line[:0], n, 10), '\n')
+		// A bufio.Writer that failed once fails for good.
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+		written++
+		if now := time.Now(); now.Sub(flushed) >= flushEvery {
+			if err := out.Flush(); err != nil {
+				return err
+			}
+			if !flushed.IsZero() { // a short run shows no bar
+				_ = bar.Set64(written)
+			}
+			flushed = now
+		}
+	}
+	return out.Flush() // before the rest is given back, which may take a moment
+}

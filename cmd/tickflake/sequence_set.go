@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+)
+
+const sequenceCreateHelp = `Create a sequence, if there is none of this name. A sequence that exists with
+the same definition stays as it is; one with another definition is an error, which
+shows both.
+
+The mode, the start, the stride and the offset of a sequence never change. Sites
+that have no store in common use one stride with an offset of its own for each:
+with --stride 2, one site takes --offset 0 and counts 1, 3, 5, and the other takes
+--offset 1 and counts 2, 4, 6.
+
+A segmented sequence has steps: how many numbers a process reserves at a time. A
+process that uses many numbers reserves more, within MIN to MAX. A crash loses at
+most two segments of MAX numbers, and the largest batch.`
+
+const sequenceSetHelp = `Change the next number, the maximum or the steps of a sequence, while processes
+use it. A sequence is never set back: the next number is not lowered, and the
+maximum not below a number that was granted.
+
+The command prints the sequence before and after. With --next it asks first, since
+the numbers between are never issued; --yes answers that. Without a terminal, give
+--yes.
+
+A sequence that went back, since its store lost writes, is used again after --next
+with a number above every one that was used.`
+
+const sequenceDeleteHelp = `Delete a sequence. The processes that use it get no further segment, and fail. A
+sequence that is created with the same name counts from its own start, so it can
+issue the same numbers.
+
+The command asks first, unless --yes is given. Without a terminal, give --yes.`
+
+// modes are the modes of a sequence, the default first.
+var modes = []string{sequence.Segmented.String(), sequence.Ordered.String()}
+
+func newSequenceCreate(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a sequence, if there is none of this name",
+		Long:  sequenceCreateHelp,
+		Example: `  tickflake sequence create orders
+  tickflake sequence create invoices --mode ordered --start 20270001 --max 20279999
+  tickflake sequence create tickets --stride 2 --offset 1 --step 100-10000`,
+		Args: oneName,
+	}
+	s := newSequences(c, cmd)
+	cmd.Flags().SortFlags = false
+	d := sequence.Definition{Start: 1}
+	mode := choiceFlag(cmd, "mode", "`MODE` of the sequence, see 'tickflake sequence --help'", modes)
+	numberFlag(cmd, "start", "number `N` to begin with, 0 or more (default 1)", 0, &d.Start)
+	maxFlag(cmd, &d.Max)
+	var by, offset int64
+	numberFlag(cmd, "stride", "use each `N`th number only (default 1)", 1, &by)
+	numberFlag(cmd, "offset", "begin `N` numbers after the start, from 0 to the stride less 1 (default 0)", 0, &offset)
+	stepFlag(cmd, &d.MinStep, &d.MaxStep)
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if d.Mode, err = sequence.ParseMode(*mode); err != nil {
+			return err
+		}
+		switch stride := cmd.Flags().Changed("stride"); {
+		case stride != cmd.Flags().Changed("offset"):
+			return strideError(stride, by, offset)
+		case stride:
+			d.Stride = sequence.Every(by, offset)
+		}
+		if d.Mode == sequence.Ordered && d.MaxStep > 0 {
+			return &usageError{fmt.Errorf("--step %d-%d: an ordered sequence has no steps: leave it out", d.MinStep, d.MaxStep)}
+		}
+		return s.create(cmd.Context(), args[0], d)
+	}
+	return cmd
+}
+
+// strideError is the error of a stride without an offset, or the other way round.
+func strideError(stride bool, by, offset int64) error {
+	if stride {
+		return &usageError{fmt.Errorf("--stride %d needs --offset: every site has the same stride and an offset of its own, from 0 to %d", by, by-1)}
+	}
+	return &usageError{fmt.Errorf("--offset %d needs --stride: every site has the same stride, above %d, and an offset of its own", offset, offset)}
+}
+
+// maxFlag adds --max.
+func maxFlag(cmd *cobra.Command, value *int64) {
+	cmd.Flags().Func("max", "last number `N` that may be issued, or none (default none)", func(s string) (err error) {
+		if s == "none" {
+			*value = math.MaxInt64
+			return nil
+		}
+		if *value, err = wholeNumber(s); err == nil && *value < 1 { // 0 would be the default
+			err = fmt.Errorf("want at least 1, got %d", *value)
+		}
+		return err
+	})
+	completeFlag(cmd, "max", []cobra.Completion{"none"})
+}
+
+// stepFlag adds --step.
+func stepFlag(cmd *cobra.Command, least, most *int64) {
+	usage := fmt.Sprintf("numbers that a process reserves at a time, a range `MIN-MAX` or one number (default %d-%d)", sequence.DefaultMinStep, sequence.DefaultMaxStep)
+	cmd.Flags().Func("step", usage, func(s string) (err error) {
+		from, to, ok := numberRange(s, 1, sequence.MaxStep)
+		if !ok {
+			return fmt.Errorf("want a number from 1 to %d or a range such as %d-%d, got %q", int64(sequence.MaxStep), sequence.DefaultMinStep, sequence.DefaultMaxStep, s)
+		}
+		*least, *most = from, to
+		return nil
+	})
+	completeFlag(cmd, "step", nil)
+}
+
+func (s *sequences) create(ctx context.Context, name string, d sequence.Definition) error {
+	var info sequence.Info
+	existed := false
+	err := s.with(ctx, func(ctx context.Context, store stores.Store) error {
+		_, err := sequence.Inspect(ctx, store, name)
+		existed = err == nil
+		if err == nil || errors.Is(err, sequence.ErrNotFound) {
+			err = sequence.Create(ctx, store, name, d)
+		}
+		if err == nil {
+			info, err = sequence.Inspect(ctx, store, name)
+		}
+		return err
+	})
+	if err != nil {
+		return sequenceError(err)
+	}
+	done := "is created"
+	if existed {
+		done = "existed before"
+	}
+	_, err = fmt.Fprintf(s.out, "sequence %q %s: %s\n", name, done, summary(info))
+	return err
+}
+
+func newSequenceSet(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Change the next number, the maximum or the steps of a sequence",
+		Long:  sequenceSetHelp,
+		Example: `  tickflake sequence set orders --next 500000
+  tickflake sequence set orders --max 999999 --store etcd://10.0.0.1:2379
+  tickflake sequence set orders --step 1000-1000000`,
+		Args: oneName,
+	}
+	s := newSequences(c, cmd)
+	var change sequence.Change
+	numberFlag(cmd, "next", "next number `N` to grant, or the next of the series above it", 1, &change.Next)
+	maxFlag(cmd, &change.Max)
+	cmd.Flags().Lookup("max").Usage = "last number `N` that may be issued, or none"
+	stepFlag(cmd, &change.MinStep, &change.MaxStep)
+	cmd.Flags().Lookup("step").Usage = "numbers that a process reserves at a time, a range `MIN-MAX` or one number"
+	cmd.MarkFlagsOneRequired("next", "max", "step")
+	yes := cmd.Flags().Bool("yes", false, "do not ask")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return s.set(cmd.Context(), args[0], change, *yes)
+	}
+	return cmd
+}
+
+func (s *sequences) set(ctx context.Context, name string, change sequence.Change, yes bool) error {
+	info, err := s.inspect(ctx, name)
+	if err != nil {
+		return err
+	}
+	next := uint64(info.Last + info.Definition.Stride.By()) // also if none is left
+	if uint64(change.Next) > next && !yes {                 // a lower one is refused
+		question := fmt.Sprintf("sequence %q: %s\nset the next number to %d, so that those from %d to %d are never issued?",
+			name, summary(info), change.Next, next, change.Next-1)
+		switch agreed, err := s.confirm(ctx, "change", question); {
+		case err != nil:
+			return err
+		case !agreed:
+			return fmt.Errorf("sequence %q was not changed", name)
+		}
+	}
+	var before, after sequence.Info
+	err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		before, after, err = sequence.Set(ctx, store, name, change)
+		return err
+	})
+	if err != nil {
+		return sequenceError(err)
+	}
+	_, err = fmt.Fprintf(s.out, "sequence %q\nbefore  %s\nafter   %s\n", name, summary(before), summary(after))
+	return err
+}
+
+func newSequenceDelete(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a sequence",
+		Long:  sequenceDeleteHelp,
+		Example: `  tickflake sequence delete orders
+  tickflake sequence delete orders --store etcd://10.0.0.1:2379 --yes`,
+		Args: oneName,
+	}
+	s := newSequences(c, cmd)
+	yes := cmd.Flags().Bool("yes", false, "do not ask")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.delete(cmd.Context(), args[0], *yes) }
+	return cmd
+}
+
+func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
+	info, err := s.inspect(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name can issue them again\ndelete it?", name, summary(info), grantedText(info))
+		switch agreed, err := s.confirm(ctx, "deletion", question); {
+		case err != nil:
+			return err
+		case !agreed:
+			return fmt.Errorf("sequence %q was not deleted", name)
+		}
+	}
+	var last sequence.Info
+	err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		last, err = sequence.Delete(ctx, store, name)
+		return err
+	})
+	if err != nil {
+		return sequenceError(err)
+	}
+	_, err = fmt.Fprintf(s.out, "sequence %q is deleted; %s\n", name, grantedText(last))
+	return err
+}
+
+// grantedText names the numbers that were granted.
+func grantedText(info sequence.Info) string {
+	if !granted(info) {
+		return "no number was granted"
+	}
+	return fmt.Sprintf("the numbers from %d to %d were granted", info.Definition.First(), info.Last)
+}

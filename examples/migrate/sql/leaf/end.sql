@@ -1,0 +1,1 @@
+DELETE FROM leaf_alloc WHERE biz_tag = 'orders';

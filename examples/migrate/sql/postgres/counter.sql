@@ -1,0 +1,1 @@
+SELECT last_value FROM orders_id_seq;

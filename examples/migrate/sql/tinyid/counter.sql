@@ -1,0 +1,1 @@
+SELECT max_id FROM tiny_id_info WHERE biz_type = 'orders';

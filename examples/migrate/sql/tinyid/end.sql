@@ -1,0 +1,1 @@
+DELETE FROM tiny_id_info WHERE biz_type = 'orders';

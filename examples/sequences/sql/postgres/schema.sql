@@ -1,0 +1,9 @@
+CREATE TABLE invoice_numbers (
+  series VARCHAR(40) PRIMARY KEY,
+  counter BIGINT NOT NULL
+);
+CREATE TABLE invoices (
+  number bigint PRIMARY KEY,
+  customer text NOT NULL
+);
+INSERT INTO invoice_numbers VALUES ('invoices', 0);

@@ -1,0 +1,178 @@
+package oteltickflake_test
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// orders opens the sequence "orders".
+func orders(t *testing.T, store stores.Store, d sequence.Definition, options ...sequence.Option) *sequence.Sequence {
+	t.Helper()
+	s, err := sequence.Open(t.Context(), store, "orders", append([]sequence.Option{
+		sequence.WithDefinition(d), sequence.WithLogger(slog.New(slog.DiscardHandler)),
+	}, options...)...)
+	require.NoError(t, err)
+	return s
+}
+
+// orders returns the metrics of the sequence "orders" without the first part of their names.
+func (m metrics) orders() map[string]float64 {
+	m.t.Helper()
+	values := map[string]float64{}
+	for name, value := range m.values(oteltickflake.SequenceKey.String("orders")) {
+		short, ok := strings.CutPrefix(name, "tickflake.sequence.")
+		require.True(m.t, ok, name)
+		values[short] = value
+	}
+	return values
+}
+
+// expected is what the metrics of a sequence are to say.
+func expected(s sequence.Stats, utilization float64) map[string]float64 {
+	return map[string]float64{
+		"issued": float64(s.Issued), "refills": float64(s.Refills), "refill_time": s.Waited.Seconds(),
+		"starved": float64(s.Starved), "lost": float64(s.Lost), "conflicts": float64(s.Conflicts),
+		"failures": float64(s.Failures), "store_went_back": float64(s.WentBack),
+		"rate": s.Rate, "step": float64(s.Step), "reserved": float64(s.Reserved), "gap_bound": float64(s.GapBound),
+		"last": float64(s.Last), "left": float64(s.Left), "utilization": utilization,
+	}
+}
+
+func TestObserveSequence(t *testing.T) {
+	m, store, clock := newMetrics(t), storetest.NewMemory(), clocktest.NewVirtual(noon)
+	d := sequence.Definition{Start: 1000, Stride: sequence.Every(2, 1), Max: 2999, MinStep: 16, MaxStep: 128}
+	polled := []sequence.Option{sequence.WithClock(clock), sequence.WithPolling()}
+	other := orders(t, store.Client(), d, polled...)
+	empty := store.Snapshot()
+	seq := orders(t, store, d, polled...)
+	next := func(s *sequence.Sequence, n int) {
+		t.Helper()
+		for range n {
+			_, err := s.Next(t.Context())
+			require.NoError(t, err)
+		}
+	}
+	registration, err := oteltickflake.ObserveSequence(seq, oteltickflake.WithMeterProvider(m))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]float64{
+		"issued": 0, "refills": 0, "refill_time": 0, "starved": 0, "lost": 0, "conflicts": 0, "failures": 0, "store_went_back": 0,
+		"rate": 0, "step": 16, "reserved": 0, "gap_bound": 256, "last": 999, "left": 1000, "utilization": 0,
+	}, m.orders())
+
+	store.Before = func(context.Context, storetest.Op) storetest.Fault {
+		clock.Advance(5 * time.Millisecond)
+		return storetest.None
+	}
+	next(seq, 16)
+	clock.Advance(time.Second)
+	next(seq, 6) // at 16 in a second, two steps are reserved
+	for range 2 {
+		next(other, 200) // it writes in between
+		_, err = seq.NextN(t.Context(), 40)
+		require.NoError(t, err)
+	}
+	next(seq, 80)
+	store.Fail(storetest.Unavailable, 3) // a swap, the read after it, and that of the next round
+	require.Error(t, seq.Poll(t.Context()))
+	require.Error(t, seq.Poll(t.Context()))
+	require.NoError(t, seq.Poll(t.Context()))
+	next(seq, 1)
+
+	s, values := seq.Stats(), m.orders()
+	t.Logf("%+v", s)
+	assert.Equal(t, expected(s, 1-float64(s.Left)/1000), values)
+	// No two are equal, or two of them could be mixed up.
+	different := slices.Compact(slices.Sorted(maps.Values(values)))
+	assert.Len(t, different, len(values), "%v", values)
+
+	empty()
+	for err = nil; err == nil; { // what is reserved is issued before
+		_, err = seq.NextN(t.Context(), 100)
+	}
+	require.ErrorIs(t, err, stores.ErrWentBack)
+	assert.Equal(t, 1.0, m.orders()["store_went_back"])
+
+	// A closed sequence has counters, and no state.
+	require.NoError(t, seq.Close())
+	counters := expected(seq.Stats(), 0)
+	for _, state := range []string{"rate", "step", "reserved", "gap_bound", "last", "left", "utilization"} {
+		delete(counters, state)
+	}
+	assert.Equal(t, counters, m.orders())
+	m.end(registration)
+}
+
+// The share of the numbers that is granted, also of the most that there can be.
+func TestUtilization(t *testing.T) {
+	for share, d := range map[float64]sequence.Definition{
+		0:    {},
+		0.16: {Start: 1, Max: 100},
+		0.8:  {Start: 50, Max: 249, Stride: sequence.Every(10, 9), MinStep: 16},
+		1:    {Start: 9, Max: 9},
+	} {
+		m := newMetrics(t)
+		seq := orders(t, storetest.NewMemory(), d, sequence.WithPolling())
+		_, err := oteltickflake.ObserveSequence(seq, oteltickflake.WithMeterProvider(m))
+		require.NoError(t, err)
+		assert.Zero(t, m.orders()["utilization"])
+		_, err = seq.Next(t.Context())
+		require.NoError(t, err)
+		assert.InDelta(t, share, m.orders()["utilization"], 1e-9, "%v", d)
+	}
+}
+
+// A collection does not wait for a store that hangs.
+func TestObserveSequenceThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, store, answer := newMetrics(t), storetest.NewMemory(), make(chan struct{})
+		seq := orders(t, store, sequence.Definition{Mode: sequence.Ordered})
+		_, err := oteltickflake.ObserveSequence(seq, oteltickflake.WithMeterProvider(m))
+		require.NoError(t, err)
+		store.Before = func(context.Context, storetest.Op) storetest.Fault {
+			<-answer
+			return storetest.None
+		}
+		var done sync.WaitGroup
+		done.Go(func() {
+			_, err := seq.Next(t.Context())
+			assert.NoError(t, err)
+		})
+		synctest.Wait()
+		assert.Zero(t, m.orders()["issued"])
+		assert.Zero(t, m.orders()["step"], "as all of ordered mode")
+		close(answer)
+		done.Wait()
+		assert.Equal(t, 1.0, m.orders()["issued"])
+	})
+}
+
+// Sequences differ by their names, which no option replaces, and those of one name by their
+// namespaces.
+func TestObserveSequences(t *testing.T) {
+	m := newMetrics(t)
+	for i, c := range []struct{ name, namespace string }{{"orders", "de"}, {"orders", "fr"}, {"tickets", "de"}} {
+		seq, err := sequence.Open(t.Context(), storetest.NewMemory(), c.name, sequence.WithDefinition(sequence.Definition{Start: int64(i)}))
+		require.NoError(t, err)
+		_, err = oteltickflake.ObserveSequence(seq, oteltickflake.WithMeterProvider(m),
+			oteltickflake.WithNamespace(c.namespace), oteltickflake.WithAttributes(oteltickflake.SequenceKey.String("mine")))
+		require.NoError(t, err)
+		last := m.values(oteltickflake.SequenceKey.String(c.name), oteltickflake.NamespaceKey.String(c.namespace))["tickflake.sequence.last"]
+		assert.Equal(t, float64(i-1), last, c)
+	}
+}

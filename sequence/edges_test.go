@@ -1,0 +1,261 @@
+package sequence_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// TestRestoredUnderLoad has calls that wait all the time: Restored and Poll get their turn.
+func TestRestoredUnderLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow(5*time.Millisecond)(), "orders", sequence.Definition{Mode: sequence.Ordered})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 300 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					s.Next(ctx)
+					time.Sleep(time.Duration(i+1) * time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		for _, do := range []func(context.Context) error{s.Restored, s.Poll} {
+			within, end := context.WithTimeout(ctx, time.Second)
+			assert.NoError(t, do(within))
+			end()
+		}
+		cancel()
+		wg.Wait()
+		require.NoError(t, s.Close())
+	})
+}
+
+// resending is a store whose driver sends a swap again after a lost reply: it may report a
+// conflict for a write that has landed.
+type resending struct {
+	stores.Store
+	lost    *atomic.Bool
+	between func()
+}
+
+func (r resending) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	if r.lost.CompareAndSwap(true, false) {
+		r.Store.Swap(ctx, key, version, value)
+		if r.between != nil {
+			r.between()
+		}
+	}
+	return r.Store.Swap(ctx, key, version, value)
+}
+
+// TestResentGiveBack has a driver send a give-back twice, and another process take its
+// numbers in between: none of them is given back again, and the store has lost no write.
+func TestResentGiveBack(t *testing.T) {
+	for _, changed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := storetest.NewMemory()
+			d := sequence.Definition{Start: 1, Max: 19, MinStep: 19, MaxStep: 19}
+			b := open(t, memory, "orders", d, sequence.WithOutage(0))
+			raise := func() {
+				_, _, err := sequence.Set(t.Context(), memory, "orders", sequence.Change{Max: 1000})
+				assert.NoError(t, err)
+			}
+			store := resending{memory, new(atomic.Bool), func() {
+				assert.EqualValues(t, 2, nextN(t, b, 18))
+				if changed { // an operator's write begins at the next index
+					raise()
+				}
+			}}
+			a := open(t, store, "orders", d, sequence.WithOutage(0))
+			assert.EqualValues(t, 1, next(t, a))
+			store.lost.Store(true)
+			assert.NoError(t, a.Close())
+			assert.Zero(t, a.Stats().WentBack)
+			raise()
+			c := open(t, memory, "orders", d)
+			for n := range int64(40) {
+				require.Greater(t, next(t, c), 19+n)
+				require.NoError(t, c.Err())
+			}
+		})
+	}
+}
+
+// TestCloseOfOneOfTwo closes a process whose numbers another process's follow: there is
+// nothing to write but one try.
+func TestCloseOfOneOfTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		a := open(t, store, "orders", sequence.Definition{})
+		next(t, a)
+		synctest.Wait()
+		next(t, open(t, store, "orders", sequence.Definition{}, sequence.WithOutage(0))) // one write
+		before, err := sequence.Inspect(t.Context(), store, "orders")
+		require.NoError(t, err)
+		require.NoError(t, a.Close())
+		after, err := sequence.Inspect(t.Context(), store, "orders")
+		require.NoError(t, err)
+		assert.Equal(t, before.Writes, after.Writes)
+	})
+}
+
+// TestLastIndex uses the last index that there can be.
+func TestLastIndex(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		s := open(t, store, "orders", sequence.Definition{})
+		info, err := sequence.Inspect(t.Context(), store, "orders")
+		require.NoError(t, err)
+		_, _, err = sequence.Set(t.Context(), store, "orders", sequence.Change{Next: info.Left - 1})
+		require.NoError(t, err)
+		assert.Equal(t, info.Left-1, next(t, s))
+		var exhausted *sequence.ExhaustedError
+		_, err = s.Next(t.Context())
+		require.ErrorAs(t, err, &exhausted)
+		require.NoError(t, s.Close())
+		for _, n := range []int64{1<<62 - 1, 1 << 62} {
+			_, err = s.NextN(t.Context(), n)
+			assert.Error(t, err)
+		}
+	})
+}
+
+// backwards is a clock whose monotonic time goes back at each reading.
+type backwards struct{ reads *atomic.Int64 }
+
+func (backwards) Now() time.Time                         { return time.Now() }
+func (backwards) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (c backwards) Elapsed() time.Duration               { return -time.Duration(c.reads.Add(1)) }
+
+func TestClockGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, storetest.NewMemory(), "orders", sequence.Definition{Mode: sequence.Ordered}, sequence.WithClock(backwards{new(atomic.Int64)}))
+		for want := range int64(1000) {
+			require.Equal(t, want, next(t, s))
+		}
+		require.NoError(t, s.Close())
+	})
+}
+
+// TestMarkedWhileClosing closes a process while it reads that the cell is marked.
+func TestMarkedWhileClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		d := sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10}
+		restore := memory.Snapshot()
+		store := memory.Client()
+		reading := make(chan struct{})
+		var hold atomic.Bool
+		store.After = func(_ context.Context, op storetest.Op) {
+			if hold.Load() && op.Kind == storetest.OpRead {
+				<-reading
+			}
+		}
+		a, b := open(t, store, "orders", d), open(t, memory, "orders", d)
+		next(t, a)
+		next(t, b)
+		synctest.Wait()
+		restore()
+		require.ErrorIs(t, b.Poll(t.Context()), nil)
+		_, err := b.NextN(t.Context(), 30)
+		require.ErrorIs(t, err, stores.ErrWentBack)
+		hold.Store(true)
+		go a.NextN(t.Context(), 30)
+		synctest.Wait()
+		done := make(chan error)
+		go func() { done <- a.Close() }()
+		synctest.Wait()
+		close(reading)
+		t.Log(<-done)
+		stats := a.Stats()
+		assert.Equal(t, []uint64{1, 19}, []uint64{stats.Issued, stats.Lost})
+	})
+}
+
+// TestRefillWhileClosing has a refill land after CloseContext returned.
+func TestRefillWhileClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		hold := make(chan struct{})
+		var held atomic.Bool
+		store.After = func(_ context.Context, op storetest.Op) {
+			if held.Load() && op.Kind == storetest.OpSwap {
+				<-hold
+			}
+		}
+		s := open(t, store, "orders", sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10})
+		next(t, s)
+		synctest.Wait()
+		held.Store(true)
+		go s.NextN(t.Context(), 30)
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.ErrorIs(t, s.CloseContext(ctx), sequence.ErrNotGivenBack)
+		held.Store(false)
+		close(hold)
+		synctest.Wait()
+		assert.EqualValues(t, 1, s.Stats().Issued)
+		require.NoError(t, s.Close())
+		assert.EqualValues(t, 1, s.Stats().Issued)
+		assert.Zero(t, s.Stats().Lost)
+	})
+}
+
+// TestTooManyUnderLoad has a call for more numbers than are left, while calls for one number
+// wait all the time: it fails at once, and not by its timeout.
+func TestTooManyUnderLoad(t *testing.T) {
+	for _, mode := range []sequence.Mode{sequence.Segmented, sequence.Ordered} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, slow(5*time.Millisecond)(), "orders", sequence.Definition{Mode: mode, Max: 1_000_000, MaxStep: 1, MinStep: 1})
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for i := range 300 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						s.Next(ctx)
+						time.Sleep(time.Duration(i+1) * time.Millisecond)
+					}
+				})
+			}
+			time.Sleep(time.Second)
+			_, err := s.NextN(context.Background(), 2_000_000)
+			var exhausted *sequence.ExhaustedError
+			assert.ErrorAs(t, err, &exhausted, mode)
+			cancel()
+			wg.Wait()
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// TestSlowStore has a store that needs a third of the timeout for each operation: no call
+// fails.
+func TestSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow(650*time.Millisecond)(), "orders", sequence.Definition{Mode: sequence.Ordered})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for range 300 {
+					_, err := s.Next(context.Background())
+					assert.NoError(t, err)
+				}
+			})
+		}
+		wg.Wait()
+		require.NoError(t, s.Close())
+	})
+}
