@@ -66,7 +66,7 @@ func (p *process) change(ctx context.Context, kind fleettest.FaultKind, i int) e
 		c.Next = max(1, r.Number(r.Next)+f.Between(-8, 24))
 	case maximum:
 		c.Max = max(1, r.Last()+f.Between(-8, 64))
-	case second_:
+	case another:
 		d.Start++
 		d.Mode = 1 - d.Mode
 		if f.Often(512) {
