@@ -261,7 +261,7 @@ func (f *fleet) checkMissing() {
 			case l.mode == "ordered":
 				bound += s.running
 			default:
-				bound += 2*l.most.MaxStep + s.largest
+				bound += 2*l.most.MaxStep + s.largest + s.abandoned
 			}
 			if missing > bound {
 				f.Fail("missing", "%d numbers of %s are missing that %s was granted, and at most %d may be: clean %t, %d of writes of unknown outcome, %+v",

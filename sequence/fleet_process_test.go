@@ -48,12 +48,13 @@ type opened struct {
 	noticed      bool           // that the store went back, and has no grant since
 	grants       int            // how many it has had
 
-	issued   int64
-	largest  int64 // batch that was asked for
-	returned int64 // the largest number, or -1
-	running  int64 // numbers that running calls ask for
-	served   int64 // true time of the last number, or of an error that there is none
-	err      error // the last
+	issued    int64
+	largest   int64 // batch that was asked for
+	abandoned int64 // numbers of calls for more than a step that have failed
+	returned  int64 // the largest number, or -1
+	running   int64 // numbers that running calls ask for
+	served    int64 // true time of the last number, or of an error that there is none
+	err       error // the last
 }
 
 func (s *opened) life() *life { return s.c.lives[s.id] }
