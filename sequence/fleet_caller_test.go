@@ -71,6 +71,9 @@ func (p *process) issue(t *thread) {
 		}
 		f.refusals++
 		s.err = err
+		if n > s.s.Definition().MaxStep {
+			s.abandoned += n
+		}
 		if f.Trace != nil {
 			t.Tracef("fails: %v", err)
 		}

@@ -51,7 +51,7 @@ const (
 	steps                                 // Set changes the steps
 	raise                                 // Set raises, or would lower, the next number
 	maximum                               // Set changes the maximum
-	second_                               // a second definition under the same name
+	another                               // a second definition under the same name
 	recreate                              // the sequence is deleted, and created anew
 	badInput
 	clone // the memory of a process runs twice
@@ -135,9 +135,9 @@ func (f *fleet) drawSequences() {
 	for range sites {
 		s := &site{}
 		var keys []string
-		for i, name := range f.names {
+		for _, name := range f.names {
 			keys = append(keys, segment.Key(name))
-			s.cells = append(s.cells, &cell{f: f, name: name, mode: f.definitions[i].Mode, lives: map[string]*life{}})
+			s.cells = append(s.cells, &cell{f: f, name: name, lives: map[string]*life{}})
 		}
 		s.store = f.NewStore(keys)
 		s.store.Landed = func(p *fleettest.Process, i int, value []byte) { s.cells[i].landed(p, decode(value)) }

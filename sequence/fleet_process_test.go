@@ -48,12 +48,13 @@ type opened struct {
 	noticed      bool           // that the store went back, and has no grant since
 	grants       int            // how many it has had
 
-	issued   int64
-	largest  int64 // batch that was asked for
-	returned int64 // the largest number, or -1
-	running  int64 // numbers that running calls ask for
-	served   int64 // true time of the last number, or of an error that there is none
-	err      error // the last
+	issued    int64
+	largest   int64 // batch that was asked for
+	abandoned int64 // numbers of calls for more than a step that have failed
+	returned  int64 // the largest number, or -1
+	running   int64 // numbers that running calls ask for
+	served    int64 // true time of the last number, or of an error that there is none
+	err       error // the last
 }
 
 func (s *opened) life() *life { return s.c.lives[s.id] }
@@ -258,7 +259,7 @@ func (p *process) expect(t *thread, err error) {
 	case errors.Is(err, sequence.ErrStore), errors.Is(err, context.Canceled), errors.Is(err, sequence.ErrClosed),
 		errors.Is(err, stores.ErrWentBack) && f.Rewinds > 0,
 		(errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)) && (f.has(recreate) || f.Rewinds > 0),
-		errors.As(err, new(*sequence.DefinitionError)) && (f.has(recreate) || f.has(second_)),
+		errors.As(err, new(*sequence.DefinitionError)) && (f.has(recreate) || f.has(another)),
 		errors.As(err, new(*sequence.ExhaustedError)):
 	default:
 		f.Fail("error", "%s %s: %T %v", p.Name, t.Name, err, err)

@@ -58,7 +58,7 @@ func (f *fleet) bound() int64 { return 4*f.Period + 4*second }
 // tally has the counts of a run.
 type tally struct {
 	numbers, batches, refusals, grants, adopted, givenBack, marks, repeats int
-	shutdowns, clean, restores, clones, changes, missing, counted, live    int
+	shutdowns, clean, restores, clones, changes, missing, live             int
 }
 
 func (s *tally) add(o *tally) {
@@ -76,7 +76,6 @@ func (s *tally) add(o *tally) {
 	s.clones += o.clones
 	s.changes += o.changes
 	s.missing += o.missing
-	s.counted += o.counted
 	s.live += o.live
 }
 

@@ -69,7 +69,9 @@ func (s *Sequence) work(ctx context.Context, closing bool) error {
 			return err
 		}
 		d := s.decide(s.stateOf(), s.cell)
-		s.proof = d.Kind == segment.Mark
+		if s.proof = d.Kind == segment.Mark; s.proof {
+			s.seen.Top = max(s.seen.Top, d.Record.Most) // also if the write fails, and the store goes back once more
+		}
 		if s.cell.Version != s.base {
 			s.pending, s.base = nil, s.cell.Version
 		}

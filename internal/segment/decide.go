@@ -151,7 +151,7 @@ func (s State) unsure(r Record) bool {
 		if r.Write == p.Name || r.Write == s.Seen.Write {
 			return false
 		}
-		unsure = unsure || p.From < s.Seen.Next
+		unsure = unsure || p.From < p.To && p.From < s.Seen.Next // no mark
 	}
 	return unsure
 }

@@ -124,6 +124,11 @@ func TestDecide(t *testing.T) {
 		})}, Mark, func(t *testing.T, d Decision) {
 			assert.EqualValues(t, 10+39*5, d.Record.Max)
 		}},
+		{"a mark in flight is no give-back", State{Want: 5, Seen: seen(50), Proof: true, Pending: []Pending{{Name: "m"}}}, Cell{12, with(func(r *Record) {
+			r.Writes, r.Write = 7, "x"
+		})}, Mark, func(t *testing.T, d Decision) {
+			assert.EqualValues(t, 50, d.Record.Most)
+		}},
 		{"marked too low", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Lost, r.Writes, r.Write, r.Most, r.Next, r.From = true, 5, "x", 39, 39, 39 })}, Mark, nil},
 	}
 	for _, tt := range tests {
