@@ -192,10 +192,10 @@ func (s *Sequence) refill() {
 	}
 }
 
-// gather lets the callers whom the last write has served come back with their next calls, so
-// that the next write serves them together with those who waited already. Else two groups of
-// callers would take turns, and each would wait for the other's writes. It gives up soon
-// after no more of them come.
+// gather waits until the callers that the last write has served have made their next calls, so
+// that the next write serves them together with the calls that waited already. Else two groups
+// of callers would take turns, and each would wait for the other's writes. It gives up soon
+// after the last of them has come.
 func (s *Sequence) gather() {
 	for last, idle := uint64(0), 0; idle < 64; idle++ {
 		s.mu.Lock()
