@@ -16,7 +16,6 @@ type cell struct {
 	mode   sequence.Mode
 	record segment.Record
 	lives  map[string]*life // by ID
-	others map[int64]bool   // numbers of the other site
 }
 
 // life is a sequence from its creation to its deletion.

@@ -70,7 +70,7 @@ func (s belated) Swap(ctx context.Context, key string, version uint64, value []b
 	now, err := s.Store.Swap(ctx, key, version, value)
 	for _, o := range s.p.opened {
 		if o.key == key {
-			o.s.RideAlong()
+			o.s.ServeAll()
 		}
 	}
 	return now, err

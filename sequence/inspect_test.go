@@ -78,6 +78,7 @@ func TestBadInput(t *testing.T) {
 	require.NoError(t, s.Close())
 	before := store.Peek("seq/orders")
 	var none stores.Store
+	var noContext context.Context
 	create := func(d sequence.Definition) error { return sequence.Create(ctx, store, "other", d) }
 	set := func(c sequence.Change) error { _, _, err := sequence.Set(ctx, store, "orders", c); return err }
 	opened := func(options ...sequence.Option) error {
@@ -124,8 +125,8 @@ func TestBadInput(t *testing.T) {
 		{opened(sequence.WithLogger(nil)), "WithLogger: logger is nil"},
 		{opened(sequence.WithClock(nil)), "WithClock: clock is nil"},
 		{sequence.Create(ctx, none, "orders", sequence.Definition{}), "store: is nil"},
-		{sequence.Create(nil, store, "orders", sequence.Definition{}), "context: is nil"}, //nolint:staticcheck // bad input
-		{func() error { _, err := s.Next(nil); return err }(), "context: is nil"},
+		{sequence.Create(noContext, store, "orders", sequence.Definition{}), "context: is nil"},
+		{func() error { _, err := s.Next(noContext); return err }(), "context: is nil"},
 		{func() error { _, err := s.NextN(ctx, 0); return err }(), "n: 0 numbers"},
 		{func() error { _, err := s.NextN(ctx, -1); return err }(), "n: -1 numbers"},
 		{func() error { _, err := s.NextN(ctx, 196); return err }(), "has 195 numbers left up to its maximum 1000, and the call asked for 196"},
