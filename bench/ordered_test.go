@@ -19,8 +19,8 @@ import (
 	_ "github.com/tickflake/tickflake/stores/directory"
 )
 
-// BenchmarkOrdered holds counted numbers in ordered mode to their speed, against what the
-// same server does without them. Take 50 rounds or more: -benchtime 50x.
+// BenchmarkOrdered holds counted numbers in ordered mode to their speed, against the
+// speed of the same server without them. Take 50 rounds or more: -benchtime 50x.
 func BenchmarkOrdered(b *testing.B) {
 	b.Run("one-caller-directory", func(b *testing.B) {
 		dir, err := servers.Dir() // on a disk, where a sync takes its time

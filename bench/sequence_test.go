@@ -90,7 +90,7 @@ func BenchmarkStarved(b *testing.B) {
 }
 
 // BenchmarkAtRest opens 10,000 sequences on one store, takes a number of each, and reports
-// what each of them keeps.
+// the memory of each.
 func BenchmarkAtRest(b *testing.B) {
 	const count = 10_000
 	store := storetest.NewMemory()
@@ -130,7 +130,7 @@ func BenchmarkAtRest(b *testing.B) {
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first one leaves what pools keep
+	runtime.GC() // the first one leaves the contents of pools
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }

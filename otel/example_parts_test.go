@@ -19,7 +19,7 @@ import (
 )
 
 func ExampleObserve() {
-	// What your service has set up, and exports; without the option, the global one.
+	// Your service has set this up, and exports it; without the option, the global one.
 	reader := sdkmetric.NewManualReader()
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 
@@ -54,7 +54,7 @@ func ExampleObserve() {
 }
 
 func ExampleObserveSequence() {
-	// What your service has set up, and exports; without the option, the global one.
+	// Your service has set this up, and exports it; without the option, the global one.
 	reader := sdkmetric.NewManualReader()
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 
@@ -97,7 +97,7 @@ func ExampleObserveSequence() {
 }
 
 func ExampleWrap() {
-	// What your service has set up, and exports; without the option, the global one.
+	// Your service has set this up, and exports it; without the option, the global one.
 	spans := tracetest.NewSpanRecorder()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
 

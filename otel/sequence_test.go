@@ -43,7 +43,7 @@ func (m metrics) orders() map[string]float64 {
 	return values
 }
 
-// expected is what the metrics of a sequence are to say.
+// expected has the right values of the metrics of a sequence.
 func expected(s sequence.Stats, utilization float64) map[string]float64 {
 	return map[string]float64{
 		"issued": float64(s.Issued), "refills": float64(s.Refills), "refill_time": s.Waited.Seconds(),
@@ -102,7 +102,7 @@ func TestObserveSequence(t *testing.T) {
 	assert.Len(t, different, len(values), "%v", values)
 
 	empty()
-	for err = nil; err == nil; { // what is reserved is issued before
+	for err = nil; err == nil; { // the reserved numbers are issued before
 		_, err = seq.NextN(t.Context(), 100)
 	}
 	require.ErrorIs(t, err, stores.ErrWentBack)

@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"time"
 
@@ -249,10 +250,10 @@ func (s *Sequence) expire() time.Duration {
 	return least
 }
 
-// gather lets the callers whom the last write has served come back with their next calls, so
-// that the next write serves them together with those who waited already. Else two groups of
-// callers would take turns, and each would wait for the other's writes. It gives up soon
-// after no more of them come.
+// gather waits until the callers that the last write has served have made their next calls, so
+// that the next write serves them together with the calls that waited already. Else two groups
+// of callers would take turns, and each would wait for the other's writes. It gives up soon
+// after the last of them has come.
 func (s *Sequence) gather() {
 	for last, idle := uint64(0), 0; idle < 64; idle++ {
 		s.mu.Lock()
@@ -326,7 +327,11 @@ func (s *Sequence) note(err error) {
 	f.logged = f.logged && kind == f.kind
 	if !f.logged && !ordinary && s.lines.take(s.config.elapsed()) {
 		f.logged = true
-		s.config.log.Warn("sequence: no refill", "sequence", s.name, "reserved", s.window.Rest(), "kind", kind.String(), "err", err)
+		level := slog.LevelWarn
+		if kind == stores.Loss {
+			level = slog.LevelError
+		}
+		s.config.log.Log(context.Background(), level, "sequence: no refill", "sequence", s.name, "reserved", s.window.Rest(), "kind", kind.String(), "err", err)
 	}
 	f.count++
 	pause := time.Second

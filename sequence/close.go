@@ -17,7 +17,7 @@ import (
 // Sequence is closed in any case. A second call does nothing and returns nil.
 func (s *Sequence) Close() error { return s.CloseContext(context.Background()) }
 
-// CloseContext is [Sequence.Close], but returns soon after ctx ends, whatever the store does.
+// CloseContext is [Sequence.Close], but returns soon after ctx ends, also while the store hangs.
 // No number is issued any more in any case. A ctx that is nil counts as
 // [context.Background].
 func (s *Sequence) CloseContext(ctx context.Context) error {

@@ -54,8 +54,8 @@ func (m *Mode) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Stride is the series that a sequence counts in: each by-th number, beginning offset
-// numbers after the start. Sites that have no store in common use one stride with an offset
+// Stride says which numbers a sequence has: each by-th number, beginning offset numbers after
+// the start. Sites that have no store in common use one stride with an offset
 // of its own for each. The zero Stride is every number. Make another one with [Every].
 type Stride struct{ by, offset int64 }
 
@@ -64,13 +64,13 @@ type Stride struct{ by, offset int64 }
 // that share the numbers from 1 on use Every(2, 0) and Every(2, 1).
 func Every(by, offset int64) Stride { return Stride{by, offset} }
 
-// By returns the difference between a number of the series and the next.
+// By returns the difference between a number of the sequence and the next.
 func (s Stride) By() int64 { return cmp.Or(s.by, 1) }
 
 // Offset returns how far the first number is from the start.
 func (s Stride) Offset() int64 { return s.offset }
 
-// The steps of a [Definition] that says none.
+// The steps of a [Definition] that has none of its own.
 const (
 	DefaultMinStep = 16
 	DefaultMaxStep = 1_000_000
@@ -87,13 +87,13 @@ type Definition struct {
 	Start  int64 // the first number is Start plus the stride's offset; 0 or more
 	Stride Stride
 
-	// Max is the last number that may be issued, or 0 for none but math.MaxInt64. A sequence
-	// has at most 2⁶² numbers.
+	// Max is the last number that may be issued, or 0 for math.MaxInt64. A sequence has at
+	// most 2⁶² numbers.
 	Max int64
 	// MinStep and MaxStep bound how many numbers a process reserves at a time in segmented
-	// mode: from 1 to [MaxStep], or 0 for [DefaultMinStep] and [DefaultMaxStep], or the one
-	// nearest to them that the other bound allows. A crash loses at most two segments of
-	// MaxStep numbers, and the largest batch. In ordered mode they have no effect.
+	// mode: from 1 to [MaxStep]. A MinStep of 0 is [DefaultMinStep], but at most MaxStep. A
+	// MaxStep of 0 is [DefaultMaxStep], but at least MinStep. A crash loses at most two
+	// segments of MaxStep numbers, and the largest batch. In ordered mode they have no effect.
 	MinStep, MaxStep int64
 }
 
@@ -101,7 +101,7 @@ type Definition struct {
 func (d Definition) First() int64 { return d.Start + d.Stride.offset }
 
 // String returns the definition for people, such as "segmented, from 1, steps of 16 to
-// 1000000", or "ordered, from 1 to 999, each 2nd with offset 1".
+// 1000000", or "ordered, from 1 to 999, stride 2 with offset 1".
 func (d Definition) String() string {
 	d = d.complete()
 	text := fmt.Sprintf("%s, from %d", d.Mode, d.Start)

@@ -35,17 +35,17 @@
 // uniqueness depends only on counting: no clock, timeout or pause can break it. Package
 // internal/segment has the rules, in one function, with the argument for each.
 //
-// In segmented mode the next segment is fetched as soon as a number of the last one is taken:
-// a process holds at most two. A segment has as many numbers as are needed in the outage of
-// [WithOutage] at the present rate, at most twice as many as the one before, and not more than
-// the definition's MaxStep. So a crash loses at most two segments of MaxStep numbers and the
+// In segmented mode a process reserves the next segment as soon as it takes a number of the
+// last one: it holds at most two. A segment has as many numbers as an outage of [WithOutage]
+// needs at the present rate, at most twice as many as the one before, and not more than the
+// definition's MaxStep. So a crash loses at most two segments of MaxStep numbers and the
 // largest batch: [Stats] has that bound. Close gives unused numbers back, if no other process
 // has been granted numbers since.
 //
 // # Bounds
 //
-// A Sequence has no goroutine while no number is needed, and at most two else, one of which
-// has one call of the store at a time; the other one watches timeouts. While the store fails, and calls wait, it tries once per
+// A Sequence has no goroutine at rest, and two while it refills: one has one call of the store
+// at a time, and one watches timeouts. While the store fails, and calls wait, it tries once per
 // second. It remembers at most 64 writes of unknown outcome. At rest it takes less than 2 KiB.
 //
 // # Requirements
@@ -54,8 +54,8 @@
 // a backup, or failed over to a replica that was behind, the first process that has read or
 // owned more than the store has now notices it at its next refill. It gives up its reserved
 // numbers and marks the cell: every process then stops at its next refill with
-// [stores.ErrWentBack], until [Set] raises the next number. Until then, processes without
-// such a proof can repeat the numbers that the store has lost, and no others.
+// [stores.ErrWentBack], until [Set] raises the next number. Until a process has marked the cell, processes without
+// such proof can repeat the numbers that the store has lost, and no others.
 //
 // The memory of a process must not be copied or rolled back, as by a fork or by restoring a
 // VM's snapshot beside its original, unless the copy calls [Sequence.Restored] before it

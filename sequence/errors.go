@@ -50,11 +50,11 @@ func (e *OptionError) Is(target error) bool { return target == stores.ErrRefused
 // program decides by Theirs whether to use that one.
 type DefinitionError struct {
 	Name         string
-	Ours, Theirs Definition // both complete
+	Ours, Theirs Definition // both with their defaults filled in
 }
 
 func (e *DefinitionError) Error() string {
-	return fmt.Sprintf("sequence %q exists as %s, and not as %s: use that definition, or another name", e.Name, e.Theirs, e.Ours)
+	return fmt.Sprintf("sequence %q exists as %s, and not as %s: take the definition that exists, or another name; tickflake sequence set changes a maximum and steps", e.Name, e.Theirs, e.Ours)
 }
 
 // Is reports whether target is [stores.ErrRefused].

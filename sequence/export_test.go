@@ -8,10 +8,10 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// What the simulation of a fleet sees and replaces of a Sequence.
+// The simulation of a fleet sees and replaces these parts of a Sequence.
 
-// Hook replaces what is left to chance, the decision, and how a call waits for others of
-// its process.
+// Hook replaces the random names, the decision, and the wait of a call for others of its
+// process.
 func (s *Sequence) Hook(random func() string, decide func(segment.State, segment.Cell) segment.Decision, await func(ready func() bool)) {
 	s.random, s.decide, s.await = random, decide, await
 }
@@ -29,8 +29,8 @@ func (s *Sequence) Closing() segment.State {
 // Cell is the cell as the Sequence has read it last.
 func (s *Sequence) Cell() segment.Cell { return s.cell }
 
-// RideAlong lets every call that waits ride on the present write.
-func (s *Sequence) RideAlong() { s.upto = s.arrived }
+// ServeAll gives numbers of the present write to every call that waits.
+func (s *Sequence) ServeAll() { s.upto = s.arrived }
 
 // Serve gives the first numbers of a range to the calls that wait, without the window.
 func (s *Sequence) Serve(r segment.Range) {

@@ -12,7 +12,7 @@ import (
 func (p *process) keep(t *thread) {
 	for !p.closing {
 		for _, s := range p.opened {
-			ctx, cancel := t.deadline(p.f.patience)
+			ctx, cancel := t.deadline(p.f.timeout)
 			err := s.s.Poll(ctx)
 			cancel()
 			if err != nil {
@@ -47,11 +47,11 @@ func (p *process) issue(t *thread) {
 		if f.batch > 1 && f.Often(f.pBatch) {
 			n += f.Rng.Int64N(f.batch)
 		}
-		patience := f.patience
+		timeout := f.timeout
 		if f.Calm || f.alone {
-			patience = 4 * f.Period
+			timeout = 4 * f.Period
 		}
-		ctx, cancel := t.deadline(patience)
+		ctx, cancel := t.deadline(timeout)
 		t.begin(s, n)
 		var first int64
 		var err error
@@ -90,7 +90,7 @@ func (p *process) issue(t *thread) {
 
 func (t *thread) begin(s *opened, n int64) {
 	l := s.life()
-	t.began, t.late, t.bereft, t.floor, t.latest = t.p.f.Now, t.p.closed, s.noticed, s.returned, l.latest
+	t.began, t.late, t.warned, t.floor, t.latest = t.p.f.Now, t.p.closed, s.noticed, s.returned, l.latest
 	t.grants = s.grants
 	s.running += n
 	s.largest = max(s.largest, n)
@@ -105,13 +105,13 @@ func (p *process) Shutdown() {
 	f := p.f
 	f.shutdowns++
 	p.spawn("closer", func(t *thread) {
-		patience := int64(time.Hour)
+		timeout := int64(time.Hour)
 		if !f.Calm && !f.alone && f.Often(256) {
-			patience = f.Between(0, p.Timeout)
+			timeout = f.Between(0, p.Timeout)
 		}
 		clean := true
 		for _, s := range p.opened {
-			ctx, cancel := t.deadline(patience)
+			ctx, cancel := t.deadline(timeout)
 			var err error
 			if f.mutant != nil && f.mutant.close != nil {
 				err = f.mutant.close(s, t, ctx)
@@ -148,7 +148,7 @@ func (p *process) Restored() {
 
 func (p *process) restored(t *thread) {
 	for _, s := range p.opened {
-		ctx, cancel := t.deadline(p.f.patience)
+		ctx, cancel := t.deadline(p.f.timeout)
 		if err := s.s.Restored(ctx); err != nil {
 			p.expect(t, err)
 		}

@@ -20,7 +20,7 @@ type cell struct {
 type life struct {
 	c       *cell
 	mode    string
-	most    segment.Record // the highest Max and MaxStep that it ever had, and its series
+	most    segment.Record // the highest Max and MaxStep that it ever had, and its stride
 	grants  []grant        // ascending
 	undone  []grant        // that the store has lost
 	issued  map[uint64]int // by index: how often
@@ -164,7 +164,7 @@ func (f *fleet) issued(t *thread, s *opened, number, n int64) {
 	if number <= t.floor {
 		f.Fail("order", "%s issues %s %d, after %d was returned", p.Name, l.c.name, number, t.floor)
 	}
-	if t.bereft && s.grants == t.grants {
+	if t.warned && s.grants == t.grants {
 		f.Fail("issued after it noticed", "%s issues %s %d, and has noticed that the store went back", p.Name, l.c.name, number)
 	}
 	s.returned = max(s.returned, number+(n-1)*r.Stride)
@@ -177,7 +177,7 @@ func (f *fleet) issued(t *thread, s *opened, number, n int64) {
 	for k := range n {
 		x := number + k*r.Stride
 		if x < r.Start+r.Offset || (x-r.Start-r.Offset)%r.Stride != 0 {
-			f.Fail("another's series", "%s issues %s %d, of the start %d, the stride %d and the offset %d", p.Name, l.c.name, x, r.Start, r.Stride, r.Offset)
+			f.Fail("another site's number", "%s issues %s %d, of the start %d, the stride %d and the offset %d", p.Name, l.c.name, x, r.Start, r.Stride, r.Offset)
 			return
 		}
 		index := uint64(x-r.Start-r.Offset) / uint64(r.Stride)
@@ -276,21 +276,21 @@ func (f *fleet) checkMissing() {
 	for _, s := range f.sites {
 		for _, c := range s.cells {
 			for _, l := range c.lives {
-				f.checkHoles(l)
+				f.checkGaps(l)
 			}
 		}
 	}
 }
 
-// checkHoles makes sure that the grants of a sequence adjoin, unless Set raised it.
-func (f *fleet) checkHoles(l *life) {
+// checkGaps makes sure that the grants of a sequence adjoin, unless Set raised it.
+func (f *fleet) checkGaps(l *life) {
 	if l.rewound || slices.Contains(f.Kinds, raise) {
 		return
 	}
 	next := uint64(0)
 	for _, g := range l.grants {
 		if g.From != next {
-			f.Fail("hole", "%d of %s is granted to no process up to %d", next, l.c.name, g.From)
+			f.Fail("gap", "%d of %s is granted to no process up to %d", next, l.c.name, g.From)
 		}
 		next = g.To
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// mutant breaks the protocol in a way in which others have got it wrong. What it does
-// not replace is as it is.
+// mutant breaks the protocol as others have got it wrong. It leaves all that it does not
+// replace as it is.
 type mutant struct {
 	name string
 	// seeds is within how many of them it must be caught.
@@ -60,17 +60,17 @@ func (s retrying) Swap(ctx context.Context, key string, version uint64, value []
 	return s.Store.Swap(ctx, key, cell.Version, value)
 }
 
-// riding lets the calls that have begun meanwhile ride on each write.
-type riding struct {
+// belated gives numbers of each write to the calls that have begun meanwhile.
+type belated struct {
 	stores.Store
 	p *process
 }
 
-func (s riding) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+func (s belated) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	now, err := s.Store.Swap(ctx, key, version, value)
 	for _, o := range s.p.opened {
 		if o.key == key {
-			o.s.RideAlong()
+			o.s.ServeAll()
 		}
 	}
 	return now, err
@@ -100,7 +100,7 @@ var mutants = []mutant{
 		name: "S1 an unknown outcome is taken for a failure", seeds: 500, caught: "duplicate",
 		store: func(_ *process, s stores.Store) stores.Store { return retrying{s} },
 	}, {
-		name: "S2 the tail is given back before the seal", seeds: 500, caught: "duplicate", mode: &segmented,
+		name: "S2 the rest is given back before the seal", seeds: 500, caught: "duplicate", mode: &segmented,
 		faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown},
 		close: func(s *opened, t *thread, ctx context.Context) error {
 			if d := segment.Decide(s.s.Closing(), s.s.Cell()); d.Kind == segment.GiveBack {
@@ -110,7 +110,7 @@ var mutants = []mutant{
 			return s.s.CloseContext(ctx)
 		},
 	}, {
-		name: "S3 the tail is given back over another's segment", seeds: 500, caught: "duplicate", mode: &segmented,
+		name: "S3 the rest is given back over another's segment", seeds: 500, caught: "duplicate", mode: &segmented,
 		faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown},
 		decide: func(_ *opened, s segment.State, c segment.Cell) segment.Decision {
 			if n := len(s.Owned); s.Closing && n > 0 && s.Owned[n-1].To < c.Record.Next {
@@ -128,8 +128,8 @@ var mutants = []mutant{
 		name: "S4 a segment is handed out by a call's own refill and as the next one", seeds: 500, caught: "duplicate", mode: &segmented,
 		store: func(p *process, s stores.Store) stores.Store { return twice{s, p} },
 	}, {
-		name: "S5 a call rides on a write that was sent before it began", seeds: 500, caught: "granted before the call", mode: &ordered,
-		store: func(p *process, s stores.Store) stores.Store { return riding{s, p} },
+		name: "S5 a call gets a number of a write that was sent before it began", seeds: 500, caught: "granted before the call", mode: &ordered,
+		store: func(p *process, s stores.Store) stores.Store { return belated{s, p} },
 	}, {
 		name: "S6 a store that went back goes unnoticed", seeds: 500, caught: "went back unnoticed",
 		faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind},

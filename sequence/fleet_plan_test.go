@@ -10,7 +10,7 @@ import (
 )
 
 // fleet is one run of the simulation: machines with processes that share sequences on one
-// store, or on two stores with a series each.
+// store, or on two stores with an offset each.
 type fleet struct {
 	*fleettest.Fleet
 	plan
@@ -33,14 +33,14 @@ type plan struct {
 	names       []string
 	alone       bool // one clean process at a time, and no batches: no number may be missing
 
-	issuers  int // of a process, at most
-	batch    int64
-	pBurst   uint64 // of 1024: a call that follows at once
-	pBatch   uint64 // of 1024: a call of NextN
-	think    int64  // before each of the others, at most
-	patience int64  // of a call, at most
-	outage   int64
-	most     int // numbers, after which there are few
+	issuers int // of a process, at most
+	batch   int64
+	pBurst  uint64 // of 1024: a call that follows at once
+	pBatch  uint64 // of 1024: a call of NextN
+	think   int64  // before each of the others, at most
+	timeout int64  // of a call, at most
+	outage  int64
+	most    int // numbers, after which there are few
 
 	mutant *mutant // or nil
 }
@@ -110,7 +110,7 @@ func (f *fleet) drawSize() {
 	}
 	f.pBurst, f.pBatch = uint64(f.Rng.IntN(1000)), uint64(f.Rng.IntN(512))
 	f.think = f.Between(f.Period/256, f.Period/4) + 2
-	f.patience = f.Between(f.Period/32, 2*f.Period)
+	f.timeout = f.Between(f.Period/32, 2*f.Period)
 	f.outage = f.Between(0, 4*f.Period)
 	f.most = 600
 }
@@ -151,7 +151,7 @@ func (f *fleet) drawSequences() {
 	}
 }
 
-// definition is that of a sequence at a site: each site has a series of its own.
+// definition is that of a sequence at a site: each site has an offset of its own.
 func (f *fleet) definition(i int, site int) sequence.Definition {
 	d := f.definitions[i]
 	if n := int64(len(f.sites)); n > 1 {

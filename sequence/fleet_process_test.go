@@ -67,7 +67,7 @@ type thread struct {
 
 	began         int64 // true time of the present call
 	late          bool  // a Close had returned when it began
-	bereft        bool  // the process had noticed that the store went back
+	warned        bool  // the process had noticed that the store went back
 	grants        int   // of the sequence, by then
 	floor, latest int64 // returned before it, by the process and by any process; or -1
 }

@@ -13,7 +13,7 @@ import (
 // Info is the state of a sequence in a store.
 type Info struct {
 	Name       string
-	Definition Definition // complete
+	Definition Definition // with its defaults filled in
 	Next       int64      // the number that the next grant begins with, or 0 if none is left
 	Last       int64      // the highest number granted and not given back; one stride below the first if there is none
 	Left       int64      // numbers from Next to the maximum
@@ -26,9 +26,9 @@ type Info struct {
 // sequence that was deleted can be created anew, also with another definition.
 //
 // Create, Inspect, List, Set and Delete return soon after ctx ends. If ctx has no deadline,
-// [DefaultTimeout] bounds each operation of the store. Their errors are an [*OptionError] if an argument is out
-// of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell that cannot be read.
-// They are safe for use by several goroutines at once.
+// [DefaultTimeout] bounds each operation of the store. Their errors are an [*OptionError] if
+// an argument is out of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell
+// that cannot be read. They are safe for use by several goroutines at once.
 func Create(ctx context.Context, store stores.Store, name string, d Definition) error {
 	a, err := newAdmin(ctx, store, name)
 	if err == nil {
@@ -86,9 +86,9 @@ func List(ctx context.Context, store stores.Store) ([]Info, error) {
 
 // Change says what [Set] changes. A field that is 0 stays as it is.
 type Change struct {
-	// Next is the number that the next grant begins with, or the next one of the series if it
-	// is not of the series. It is never lowered. After the store went back, Next is above all
-	// numbers that were granted before, and makes the sequence usable again.
+	// Next is the number that the next grant begins with. If the stride skips it, the grant
+	// begins with the first one above it. It is never lowered. After the store went back, give
+	// a Next above all numbers that were granted before: that makes the sequence usable again.
 	Next int64
 	// Max is the last number that may be issued, math.MaxInt64 for none. It is not below a
 	// number that is granted already.
@@ -267,28 +267,28 @@ func changed(name string, r segment.Record, c Change) (segment.Record, error) {
 		return refuse("change", "%w", err)
 	}
 	if d.Max < r.Last() {
-		return lowered("the maximum %d is below %d, which is granted already", d.Max, r.Last())
+		return lowered("the maximum %d is below %d, and all numbers up to that may be granted already: give %d or more", d.Max, r.Last(), r.Last())
 	}
 	r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
 	if c.Next == 0 {
 		return r, nil
 	}
 	if c.Next < 0 || c.Next > r.Max {
-		return refuse("Next", "%d: want a number up to the maximum %d", c.Next, r.Max)
+		return refuse("Next", "%d: want a number up to the maximum %d; for a higher one, raise the maximum as well", c.Next, r.Max)
 	}
 	least := r.Next
 	if r.Lost {
 		least = r.Most
 	}
 	if c.Next < d.First() {
-		return lowered("%d is below the first number %d", c.Next, d.First())
+		return lowered("%d is below the first number: give %d or more", c.Next, d.First())
 	}
 	index := (uint64(c.Next-d.First()) + uint64(r.Stride-1)) / uint64(r.Stride)
 	switch {
 	case index < least:
-		return lowered("%d is below %d, and all numbers below that may be granted already", c.Next, r.Number(least))
+		return lowered("%d is below %d, and all numbers below that may be granted already: give %d or more", c.Next, r.Number(least), r.Number(least))
 	case index >= r.Indexes():
-		return refuse("Next", "%d: no number of the series is left from there to the maximum %d", c.Next, r.Max)
+		return refuse("Next", "%d: the sequence has no number from there to the maximum %d: give a lower one, or raise the maximum as well", c.Next, r.Max)
 	}
 	r.Next, r.Lost = index, false
 	return r, nil

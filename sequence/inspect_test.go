@@ -112,10 +112,10 @@ func TestBadInput(t *testing.T) {
 		{create(sequence.Definition{Mode: 7}), "mode Mode(7): want segmented or ordered"},
 		{set(sequence.Change{}), "nothing is to be changed"},
 		{set(sequence.Change{Next: 13}), "13 is below 28"},
-		{set(sequence.Change{Next: 1}), "1 is below the first number 13"},
+		{set(sequence.Change{Next: 1}), "1 is below the first number: give 13 or more"},
 		{set(sequence.Change{Next: -5}), "-5: want a number up to the maximum 1000"},
 		{set(sequence.Change{Next: 1001}), "1001: want a number up to the maximum 1000"},
-		{set(sequence.Change{Next: 999}), "999: no number of the series is left"},
+		{set(sequence.Change{Next: 999}), "999: the sequence has no number from there to the maximum 1000"},
 		{set(sequence.Change{Max: 9}), "above the maximum 9"},
 		{set(sequence.Change{Max: 20}), "the maximum 20 is below 23"},
 		{set(sequence.Change{MinStep: 7, MaxStep: 6}), "steps of 7 to 6"},
@@ -223,7 +223,7 @@ func TestSetWhileRunning(t *testing.T) {
 		synctest.Wait()
 		before, after, err := sequence.Set(ctx, store, "orders", sequence.Change{Next: 1001, MinStep: 50, MaxStep: 60})
 		require.NoError(t, err)
-		assert.Equal(t, []int64{45, 1005}, []int64{before.Next, after.Next}, "the next of the series")
+		assert.Equal(t, []int64{45, 1005}, []int64{before.Next, after.Next}, "the next that the stride allows")
 		var got []int64
 		for range 6 {
 			got = append(got, next(t, s))

@@ -16,8 +16,8 @@ import (
 // says otherwise.
 const DefaultTimeout = 2 * time.Second
 
-// DefaultOutage is the outage of the store that a process has numbers in reserve for, unless
-// [WithOutage] says otherwise.
+// DefaultOutage is the length of an outage of the store for which a process reserves numbers,
+// unless [WithOutage] says otherwise.
 const DefaultOutage = 10 * time.Second
 
 // Option configures a [Sequence] in [Open]. When an option is given twice, the last one
@@ -46,7 +46,7 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // WithOutage sets for how long an outage of the store is to have no effect in segmented
 // mode: the process reserves its present rate times d, within the steps of the
 // [Definition]. The default is [DefaultOutage]. With 0 it reserves nothing ahead of need: a
-// segment is fetched when a call finds none, as a command that takes a few numbers wants it.
+// call that finds no number reserves a segment. That suits a command that takes a few numbers.
 func WithOutage(d time.Duration) Option { return func(c *config) { c.outage = d } }
 
 // WithLogger sets the logger for changes of the sequence's state: the store fails, answers
@@ -60,8 +60,8 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.clock = clock } }
 
 // WithPolling makes a Sequence without goroutines: a call that finds no number calls the
-// store by itself, and the next segment is fetched within [Sequence.Poll]. It is meant for
-// tests in virtual time, where nothing may happen by itself.
+// store by itself, and [Sequence.Poll] reserves the next segment. It is meant for tests in
+// virtual time, where nothing may happen by itself.
 func WithPolling() Option { return func(c *config) { c.polling = true } }
 
 var errNil = errors.New("is nil")
@@ -76,10 +76,10 @@ func configure(options []Option) (*config, error) {
 		option(c)
 	}
 	if c.timeout <= 0 {
-		return fail("WithTimeout", fmt.Errorf("timeout of %s: want more than none", c.timeout))
+		return fail("WithTimeout", fmt.Errorf("timeout of %s: want more than 0", c.timeout))
 	}
 	if c.outage < 0 {
-		return fail("WithOutage", fmt.Errorf("outage of %s: want none below zero", c.outage))
+		return fail("WithOutage", fmt.Errorf("outage of %s: want 0 or more", c.outage))
 	}
 	if c.log == nil {
 		return fail("WithLogger", fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", errNil))

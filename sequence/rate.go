@@ -34,8 +34,14 @@ func (r rate) now(elapsed time.Duration, issued uint64) float64 {
 // next measures the rate, and returns the step of the next segment: enough for an outage, and
 // at most twice the last one, so that a short burst does not reserve for an hour.
 func (r *rate) next(elapsed time.Duration, issued uint64, outage time.Duration, record segment.Record) uint64 {
-	if dt := (elapsed - r.at).Seconds(); dt > 0 {
-		r.perSecond = max(r.now(elapsed, issued), float64(issued-min(r.issued, issued))/dt)
+	// Over a shorter time than this, a few numbers would look like a high rate.
+	least := outage / 10
+	taken := float64(issued - min(r.issued, issued))
+	switch dt := elapsed - r.at; {
+	case dt < least:
+		r.perSecond = max(r.perSecond, taken/least.Seconds())
+	case dt > 0:
+		r.perSecond = max(r.now(elapsed, issued), taken/dt.Seconds())
 		r.at, r.issued = elapsed, issued
 	}
 	want := min(r.perSecond*outage.Seconds(), float64(2*r.step), float64(record.MaxStep))

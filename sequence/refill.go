@@ -236,7 +236,6 @@ func (s *Sequence) write(ctx context.Context, d segment.Decision) (again bool, e
 	case segment.Mark:
 		s.doubt, s.proof = true, false
 		err = s.wentBack(found, d.Record)
-		s.config.log.Error(err.Error(), "sequence", s.name, "kind", stores.KindOf(err).String())
 	}
 	return false, err
 }
@@ -357,7 +356,7 @@ func (s *Sequence) wentBack(found segment.Cell, mark segment.Record) error {
 		state = fmt.Sprintf("its next number is %d", found.Record.Number(found.Record.Next))
 	}
 	return &wrapped{
-		text: fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: the store was restored from a backup, or failed over to a replica that was behind. Numbers up to there may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next",
+		text: fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: the store was restored from a backup, or failed over to a replica that was behind. Numbers up to there may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
 			stores.ErrWentBack, s.name, mark.Last(), state, s.name),
 		errs: []error{stores.ErrWentBack},
 	}
@@ -366,7 +365,7 @@ func (s *Sequence) wentBack(found segment.Cell, mark segment.Record) error {
 // lostError is the error for a cell in which a process has noted that the store lost writes.
 func lostError(name string, r segment.Record) error {
 	return &wrapped{
-		text: fmt.Sprintf("%v: a process found that the store had lost numbers of sequence %q, which had granted all up to %d: numbers may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next",
+		text: fmt.Sprintf("%v: a process found that the store had lost numbers of sequence %q, which had granted all up to %d: numbers may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
 			stores.ErrWentBack, name, r.Last(), name),
 		errs: []error{stores.ErrWentBack},
 	}

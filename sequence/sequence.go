@@ -218,8 +218,8 @@ func (s *Sequence) number(index uint64) int64 { return s.first + int64(index)*s.
 // Name returns the name of the sequence.
 func (s *Sequence) Name() string { return s.name }
 
-// Definition returns the definition, complete, as this process has read it last: its step
-// and maximum may have changed since.
+// Definition returns the definition as this process has read it last, with its defaults
+// filled in. Its steps and maximum may have changed since.
 func (s *Sequence) Definition() Definition {
 	s.mu.Lock()
 	defer s.mu.Unlock()

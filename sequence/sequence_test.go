@@ -146,8 +146,8 @@ func TestOrderedIsCombined(t *testing.T) {
 	})
 }
 
-// TestOrderedNeverRides has a call begin while a write is in flight: it gets no number of it.
-func TestOrderedNeverRides(t *testing.T) {
+// TestOrderedTakesLaterWrites has a call begin while a write is in flight: it gets no number of it.
+func TestOrderedTakesLaterWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := slow(5 * time.Millisecond)
 		s := open(t, store(), "orders", sequence.Definition{Mode: sequence.Ordered})
@@ -167,7 +167,7 @@ func TestOrderedNeverRides(t *testing.T) {
 	})
 }
 
-// TestNoReserve fetches a segment only when a call needs it.
+// TestNoReserve reserves a segment only when a call needs it.
 func TestNoReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, storetest.NewMemory(), "orders", sequence.Definition{MinStep: 3, MaxStep: 3}, sequence.WithOutage(0))

@@ -105,7 +105,7 @@ func gains(s, base *subject) []float64 {
 	return out
 }
 
-// crowdTargets hold the ordered mode to its speed, against what each server has of its own.
+// crowdTargets hold the ordered mode to its speed, against the numbers that each server counts by itself.
 func crowdTargets(subjects []*subject) []results.Target {
 	find := func(name string) *subject {
 		for _, s := range subjects {

@@ -86,7 +86,7 @@ func TestACrowdThatFails(t *testing.T) {
 	s.measureCrowd(t.Context(), time.Millisecond)
 	require.ErrorIs(t, s.err, broken)
 	assert.Empty(t, s.rush)
-	assert.Len(t, s.ids, callers/2-1, "what there was")
+	assert.Len(t, s.ids, callers/2-1, "the IDs so far")
 }
 
 // The targets compare a crowd of ours to one caller of the server's own, round by round.

@@ -40,8 +40,8 @@ var hangCommands = map[string]string{
 }
 
 // hangAfter makes a store known as hangtest://h?after=N, in which a process that has crashed
-// holds node 1, with a sequence orders, and whose operations hang until their contexts end, but for the first N of a
-// command.
+// holds node 1, with a sequence orders. Its operations hang until their contexts end, but for
+// the first N of a command.
 func hangAfter(t *testing.T) {
 	stores.Register("hangtest", func(_ context.Context, rawURL string) (stores.Store, error) {
 		u, err := url.Parse(rawURL)

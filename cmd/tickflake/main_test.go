@@ -74,7 +74,7 @@ func TestExitCodes(t *testing.T) {
 		{"decode x", 1, `tickflake: argument 1: decimal ID "x": malformed: bad character "x" at offset 0`},
 		{"layout plan --nodes 1000 --rate 1e6 --years 100 --bits 53", 1, `tickflake: plan: 1000 nodes, 1000000 IDs/s per node and 100 years need *`},
 
-		{"lease list --store /nosuch/dir", 1, "tickflake: no node number was ever claimed here: there is no directory /nosuch/dir"},
+		{"lease list --store /nosuch/dir", 1, "tickflake: no node number was ever claimed here: there is no directory /nosuch/dir: check --store"},
 		{"lease release 7 --layout javascript,epoch=2001-01-01", 1, "tickflake: no node number was ever claimed here: there is no directory *"},
 
 		{"chaos --script /nosuch/file", 1, "tickflake: open /nosuch/file: no such file or directory"},
@@ -103,7 +103,7 @@ func TestExitCodes(t *testing.T) {
 		{"generate --timeout 5", 2, "tickflake: --timeout: want a duration such as 500ms or 5s, got \"5\"\nsee 'tickflake generate --help'"},
 		{"generate --store nosuch://x", 2, "tickflake: --store: store URL: unknown scheme \"nosuch\"; want file:PATH, or one of etcd,*\nsee 'tickflake generate --help'"},
 		{"generate --store mysql://host", 2, "tickflake: --store: mysql store URL: *\nsee 'tickflake generate --help'"},
-		{"lease list --store /nosuch/dir", 1, "tickflake: no node number was ever claimed here: there is no directory /nosuch/dir"},
+		{"lease list --store /nosuch/dir", 1, "tickflake: no node number was ever claimed here: there is no directory /nosuch/dir: check --store"},
 		{"generate --store /dev/null", 1, "tickflake: state directory \"/dev/null\" is not fit for cells: it is not a directory"},
 		{"lease list --store /dev/null", 1, "tickflake: state directory \"/dev/null\" is not fit for cells: it is not a directory"},
 		{"lease list x", 2, "tickflake: want a node number from 0 to 4194303 or a range such as 0-3, got \"x\"\nsee 'tickflake lease list --help'"},

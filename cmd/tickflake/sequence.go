@@ -21,7 +21,7 @@ it. No number is issued twice. The numbers of a sequence are in one of two modes
   ordered    a process writes to the store for each number, and the numbers are in
              the order of real time across all processes
 
-Each sequence is
+The state of each sequence is one of
 
   ok         it has numbers left
   used up    the maximum was reached: 'tickflake sequence set NAME --max N' raises it

@@ -6,7 +6,7 @@ import "strings"
 var sequenceExits = []exitTest{
 	{"sequence list", 0, ""},
 	{"sequence create orders --store STATE", 0, ""},
-	{"sequence list --store /nosuch/dir", 1, "tickflake: no sequence was ever created here: there is no directory /nosuch/dir"},
+	{"sequence list --store /nosuch/dir", 1, "tickflake: no sequence was ever created here: there is no directory /nosuch/dir: create one, or check --store"},
 	{"sequence list --store /dev/null", 1, "tickflake: state directory \"/dev/null\" is not fit for cells: it is not a directory"},
 	{"sequence next orders --store STATE", 1, "tickflake: *no such sequence*"},
 	{"sequence show orders --store STATE", 1, "tickflake: *no such sequence*"},

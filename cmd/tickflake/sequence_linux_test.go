@@ -13,7 +13,7 @@ import (
 )
 
 // onTerminal starts the command with the terminal for its streams, or with another standard
-// output, and returns what reads the terminal's screen.
+// output, and returns a reader of the terminal's screen.
 func onTerminal(t *testing.T, stdout *os.File, args ...string) (cmd *exec.Cmd, screen *os.File) {
 	t.Helper()
 	terminal, screen := pseudoTerminal(t, 80)

@@ -22,8 +22,8 @@ const sequenceNextHelp = `Take numbers of a sequence and print one per line, in 
 No two runs get the same number. With --count N other processes may get numbers
 between those of this run; with --row they are N in a row.
 
-In segmented mode the run reserves numbers ahead, and gives those that it has not
-printed back at its end, also by a signal. If another process has reserved numbers
+In segmented mode the run reserves numbers ahead. At its end, also after a signal, it
+gives back those that it has not printed. If another process has reserved numbers
 since, or the run is killed, they are never issued. In ordered mode the run writes
 to the store for each number. With --row all are taken at once, in both modes, and
 those that are not printed are never issued.
@@ -106,8 +106,8 @@ func (s *sequences) unstarted(err error, count int64) error {
 	return err
 }
 
-// stopped returns the error of a call for numbers: what ended ctx, if that has ended, or that
-// --timeout is over.
+// stopped returns the error of a call for numbers: the cause of the end of ctx, if that has
+// ended, or that --timeout is over.
 func (s *sequences) stopped(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -123,7 +123,7 @@ func (s *sequences) stopped(ctx context.Context, err error) error {
 }
 
 // giveBack closes the sequence at the end of a run, which had an error or not. An error of the
-// store is told, unless it has ended the run. It is no error of the command: the numbers are
+// store is reported, unless it has ended the run. It is no error of the command: the numbers are
 // not issued twice even so.
 func (s *sequences) giveBack(numbers *sequence.Sequence, ended error) {
 	// A signal has ended the context of the command and must not prevent this.

@@ -64,7 +64,7 @@ func TestNextInAnOutage(t *testing.T) {
 	failing.Store(2)
 	assert.Equal(t, result{0, numbers(1, 30, 1), ""}, run("sequence next orders --count 30 --timeout 1m"))
 
-	// What cannot be given back is told, and is no error.
+	// Numbers that cannot be given back are reported, and are no error.
 	passing.Store(1)
 	failing.Store(math.MaxInt64)
 	got := run("sequence next orders --count 5 --timeout 200ms")

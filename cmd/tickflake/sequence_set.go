@@ -33,8 +33,8 @@ The command prints the sequence before and after. With --next it asks first, sin
 the numbers between are never issued; --yes answers that. Without a terminal, give
 --yes.
 
-A sequence that went back, since its store lost writes, is used again after --next
-with a number above every one that was used.`
+If the store lost writes, the sequence went back, and no numbers are granted. Then
+give --next with a number above all that were used.`
 
 const sequenceDeleteHelp = `Delete a sequence. The processes that use it get no further segment, and fail. A
 sequence that is created with the same name counts from its own start, so it can
@@ -62,8 +62,8 @@ func newSequenceCreate(c *console) *cobra.Command {
 	numberFlag(cmd, "start", "number `N` to begin with, 0 or more (default 1)", 0, &d.Start)
 	maxFlag(cmd, &d.Max)
 	var by, offset int64
-	numberFlag(cmd, "stride", "use each `N`th number only (default 1)", 1, &by)
-	numberFlag(cmd, "offset", "begin `N` numbers after the start, from 0 to the stride less 1 (default 0)", 0, &offset)
+	numberFlag(cmd, "stride", "use each `N`th number only, with --offset (default 1)", 1, &by)
+	numberFlag(cmd, "offset", "begin `N` numbers after the start, from 0 to the stride less 1, with --stride (default 0)", 0, &offset)
 	stepFlag(cmd, &d.MinStep, &d.MaxStep)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if d.Mode, err = sequence.ParseMode(*mode); err != nil {
@@ -157,7 +157,7 @@ func newSequenceSet(c *console) *cobra.Command {
 	}
 	s := newSequences(c, cmd)
 	var change sequence.Change
-	numberFlag(cmd, "next", "next number `N` to grant, or the next of the series above it", 1, &change.Next)
+	numberFlag(cmd, "next", "next number `N` to grant, or the next one above it that the stride allows", 1, &change.Next)
 	maxFlag(cmd, &change.Max)
 	cmd.Flags().Lookup("max").Usage = "last number `N` that may be issued, or none"
 	stepFlag(cmd, &change.MinStep, &change.MaxStep)

@@ -74,7 +74,7 @@ func TestSequenceWithAStride(t *testing.T) {
 	}
 }
 
-// What is left is printed, or with --row nothing is taken.
+// The numbers that are left are printed, or with --row nothing is taken.
 func TestSequenceWithTooFewNumbers(t *testing.T) {
 	state := t.TempDir()
 	run := on(state)

@@ -88,7 +88,7 @@ func TestSignalEndsNextWithoutAGap(t *testing.T) {
 	}
 }
 
-// The reader of a closed pipe has not read what was in it, but no more numbers are lost.
+// The reader of a closed pipe loses the numbers in the pipe, and no others are lost.
 func TestClosedPipeEndsNext(t *testing.T) {
 	state := t.TempDir()
 	require.Zero(t, on(state)("sequence create orders").code)
@@ -109,7 +109,7 @@ func TestKillOfNext(t *testing.T) {
 	for range 5 {
 		cmd, out, _, _, first := endless(t, state)
 		require.Greater(t, first, last)
-		assert.LessOrEqual(t, first-last, int64(2*100+2*bufferSize/2), "two segments, and what was not read")
+		assert.LessOrEqual(t, first-last, int64(2*100+2*bufferSize/2), "two segments, and the numbers in the buffers")
 		require.NoError(t, cmd.Process.Kill())
 		last = follow(t, out, first)
 		assert.Equal(t, -1, exitCode(cmd))

@@ -48,7 +48,7 @@ The default is the per-user state directory, $XDG_STATE_HOME/tickflake or
 const nodeStoresHelp = storesHelp + `In it, each layout has a directory of its own.
 Any other store holds the node numbers of one layout and refuses others.`
 
-const sequenceStoresHelp = storesHelp + `In it, ` + sequenceDirectory + ` is theirs.
+const sequenceStoresHelp = storesHelp + `In it, sequences have the directory ` + sequenceDirectory + `.
 Any other store can hold sequences beside node numbers.`
 
 // sequenceDirectory is the directory of the sequences in the per-user state directory.
@@ -57,15 +57,15 @@ const sequenceDirectory = "sequences"
 // storeSchemes begin the URLs that completion offers.
 var storeSchemes = []string{"file:", "etcd://", "etcds://", "zk://", "zks://", "postgres://", "mysql://", "redis://", "rediss://", "nats://", "tls://"}
 
-// kept is what a command keeps in a store.
+// kept names the things that a command keeps in a store.
 type kept struct {
 	what, toWait, see string // for the texts of the flags
-	never             string // for the error of a store that is not there
+	never, remedy     string // for the error of a store that is not there
 }
 
 var (
-	keptNodes     = kept{"node numbers", "the store and for a node number", "above", "no node number was ever claimed here"}
-	keptSequences = kept{"sequences", "the store", "'tickflake sequence --help'", "no sequence was ever created here"}
+	keptNodes     = kept{"node numbers", "the store and for a node number", "above", "no node number was ever claimed here", "check --store"}
+	keptSequences = kept{"sequences", "the store", "'tickflake sequence --help'", "no sequence was ever created here", "create one, or check --store"}
 )
 
 // place is the store of the flags.
@@ -193,7 +193,7 @@ func (p *place) mustExist(ctx context.Context) error {
 }
 
 func (p *place) missingError(path string) error {
-	return fmt.Errorf("%s: there is no directory %s", p.never, path)
+	return fmt.Errorf("%s: there is no directory %s: %s", p.never, path, p.remedy)
 }
 
 // with opens the store and calls f, within --timeout.
@@ -208,8 +208,8 @@ func (p *place) with(ctx context.Context, f func(context.Context, stores.Store) 
 	return p.ended(ctx, bounded, err)
 }
 
-// ended returns an error of work within bounded, which [place.within] made of ctx, with what
-// has ended it.
+// ended returns an error of work within bounded, which [place.within] made of ctx, with the
+// cause of its end.
 func (p *place) ended(ctx, bounded context.Context, err error) error {
 	switch cause := context.Cause(bounded); {
 	case err == nil:

@@ -17,7 +17,7 @@ import (
 type service struct {
 	ids    *oteltickflake.CountedGenerator
 	orders *sequence.Sequence
-	ends   []func(context.Context) error // what to do at the end, the last first
+	ends   []func(context.Context) error // run at the end, the last first
 }
 
 // open opens the store, claims a node number, and opens a sequence.
@@ -70,7 +70,7 @@ func open(ctx context.Context, dir string) (_ *service, err error) {
 
 func (s *service) atEnd(f func(context.Context) error) { s.ends = append(s.ends, f) }
 
-// close gives back what is unused, and ends the reports.
+// close gives unused numbers back, and ends the reports.
 func (s *service) close(ctx context.Context) (err error) {
 	for _, f := range slices.Backward(s.ends) {
 		err = errors.Join(err, f(ctx))

@@ -35,5 +35,5 @@ func TestPageShowsWhatRuns(t *testing.T) {
 			assert.Fail(t, "not among the code", "%s", match[2])
 		}
 	}
-	assert.Equal(t, map[string]int{"go": 3, "sql": 3}, blocks)
+	assert.Equal(t, map[string]int{"go": 3, "sql": 4}, blocks)
 }

@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 		{"the cell was marked, and next raised to the end of our range", State{Closing: true, Seen: seen(40), Owned: own, Used: 32},
 			Cell{11, with(func(r *Record) { r.From, r.Creation, r.Writes, r.Write = 40, 3, 6, "theirs" })}, Raised, nil},
 
-		{"the tail is given back", State{Closing: true, Used: 33, Owned: own, Seen: seen(40)}, Cell{9, base()}, GiveBack, func(t *testing.T, d Decision) {
+		{"the rest is given back", State{Closing: true, Used: 33, Owned: own, Seen: seen(40)}, Cell{9, base()}, GiveBack, func(t *testing.T, d Decision) {
 			assert.Equal(t, Range{33, 40}, d.Range)
 			assert.Equal(t, []uint64{33, 33, 40}, []uint64{d.Record.From, d.Record.Next, d.Record.Most})
 		}},

@@ -61,7 +61,7 @@ func TestLeft(t *testing.T) {
 	assert.EqualValues(t, 60, r.Left())
 	assert.EqualValues(t, 505, r.Number(99))
 	assert.EqualValues(t, 205, r.Last())
-	r.Max = 514 // not one of the series
+	r.Max = 514 // the stride skips it
 	assert.EqualValues(t, 101, r.Indexes())
 	r.Max = 515
 	assert.EqualValues(t, 102, r.Indexes())

@@ -90,7 +90,7 @@ func TestSealedCount(t *testing.T) {
 	assert.False(t, ok)
 	assert.False(t, more)
 	w.Queue(Range{From: 8, To: 9}, 8)
-	assert.EqualValues(t, 7, w.Rest(), "what was not taken")
+	assert.EqualValues(t, 7, w.Rest(), "the numbers that were not taken")
 	assert.False(t, w.Short())
 	assert.EqualValues(t, 5, w.Used())
 }
