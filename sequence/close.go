@@ -53,8 +53,12 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	}
 	if err := s.work(ctx, true); err != nil {
 		s.config.log.Warn("sequence: numbers were not given back", "sequence", s.name, "numbers", rest, "err", err)
+		missing := fmt.Sprintf("%d numbers are missing", rest)
+		if n := s.unknown(); n > 0 {
+			missing += fmt.Sprintf(", and %d more if the last write has reached the store", n)
+		}
 		return &wrapped{
-			text: fmt.Sprintf("sequence %q: %v: %d numbers are missing: %s", s.name, ErrNotGivenBack, rest, oneLine(err)),
+			text: fmt.Sprintf("sequence %q: %v: %s: %s", s.name, ErrNotGivenBack, missing, oneLine(err)),
 			errs: []error{ErrNotGivenBack, err},
 		}
 	}
@@ -66,6 +70,17 @@ func (s *Sequence) unused() (n uint64) {
 	used := s.window.Used()
 	for _, r := range s.owned {
 		n += r.To - min(max(r.From, used), r.To)
+	}
+	return n
+}
+
+// unknown is how many indexes this process owns besides, at most, if a write of unknown
+// outcome has landed. At most one has.
+func (s *Sequence) unknown() (n uint64) {
+	for _, p := range s.pending {
+		if p.From >= s.seen.Next { // else it gives back
+			n = max(n, p.To-p.From)
+		}
 	}
 	return n
 }

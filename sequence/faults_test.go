@@ -325,3 +325,29 @@ func TestRestored(t *testing.T) {
 		assert.EqualValues(t, 21, info.Next)
 	})
 }
+
+// TestCloseUnknownOutcome closes while a write has an unknown outcome: the error says how many
+// numbers may be missing by it.
+func TestCloseUnknownOutcome(t *testing.T) {
+	for mode, want := range map[sequence.Mode]string{
+		sequence.Segmented: "1 numbers are missing, and 7 more if",
+		sequence.Ordered:   "0 numbers are missing, and 2 more if",
+	} {
+		store := storetest.NewMemory()
+		s := open(t, store, "orders", sequence.Definition{Mode: mode, MinStep: 7, MaxStep: 7}, sequence.WithPolling())
+		if mode == sequence.Segmented {
+			nextN(t, s, 6)
+		}
+		store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+			if op.Kind == storetest.OpSwap {
+				return storetest.ReplyLost
+			}
+			return storetest.Unavailable
+		}
+		_, err := s.NextN(t.Context(), 2)
+		require.Error(t, err)
+		err = s.Close()
+		assert.ErrorIs(t, err, sequence.ErrNotGivenBack)
+		assert.ErrorContains(t, err, want)
+	}
+}

@@ -174,7 +174,7 @@ func (a admin) create(ctx context.Context, d Definition) (segment.Cell, error) {
 	if err := d.check(); err != nil {
 		return segment.Cell{}, &OptionError{"definition", err}
 	}
-	id := randomName()
+	id := "" // of the last write: each is of a sequence of its own
 	var unknown error
 	for range roundsInARow {
 		cell, err := readCell(ctx, a.store, a.name, a.timeout)
@@ -190,6 +190,7 @@ func (a admin) create(ctx context.Context, d Definition) (segment.Cell, error) {
 		if unknown != nil {
 			return cell, unknown // the write has not landed so far
 		}
+		id = randomName()
 		r := segment.Record{
 			ID: id, Creation: cell.Record.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,6 +182,25 @@ func TestEditedCell(t *testing.T) {
 		next(t, s)
 		require.NoError(t, s.Close())
 	})
+}
+
+// TestResentCreate has a driver send a creation twice. In between another process takes
+// numbers of the new sequence, and it is deleted. So the second creation makes another
+// sequence: that process fails with ErrDeleted, and does not take it for a lost write.
+func TestResentCreate(t *testing.T) {
+	memory := storetest.NewMemory()
+	var b *sequence.Sequence
+	store := resending{memory, new(atomic.Bool), func() {
+		b = open(t, memory, "orders", sequence.Definition{}, sequence.WithOutage(0))
+		nextN(t, b, 100)
+		_, err := sequence.Delete(t.Context(), memory, "orders")
+		assert.NoError(t, err)
+	}}
+	store.lost.Store(true)
+	a := open(t, store, "orders", sequence.Definition{})
+	_, err := b.Next(t.Context())
+	assert.ErrorIs(t, err, sequence.ErrDeleted)
+	assert.Zero(t, next(t, a))
 }
 
 func TestDelete(t *testing.T) {
