@@ -330,7 +330,7 @@ func TestRestored(t *testing.T) {
 // numbers may be missing by it.
 func TestCloseUnknownOutcome(t *testing.T) {
 	for mode, want := range map[sequence.Mode]string{
-		sequence.Segmented: "1 numbers are missing, and 7 more if",
+		sequence.Segmented: "1 numbers are missing, and 6 more if",
 		sequence.Ordered:   "0 numbers are missing, and 2 more if",
 	} {
 		store := storetest.NewMemory()
