@@ -70,7 +70,8 @@ func TestNextInAnOutage(t *testing.T) {
 	got := run("sequence next orders --count 5 --timeout 200ms")
 	assert.Zero(t, got.code)
 	assert.Equal(t, numbers(31, 35, 1), got.out)
-	assert.Regexp(t, `^tickflake: sequence "orders": the rest of the segment was not given back: 5 numbers are missing: .*\n$`, got.err)
+	// The refill behind them may have failed before the end of the run, or not have begun.
+	assert.Regexp(t, `^tickflake: sequence "orders": the rest of the segment was not given back: 5 numbers are missing(, and 10 more if the last write has reached the store)?: .*\n$`, got.err)
 
 	got = run("sequence next orders --count 30 --timeout 200ms")
 	assert.Equal(t, 1, got.code)
