@@ -12,7 +12,6 @@ type turns struct {
 	until  time.Duration // elapsed time before which the next refill does not begin
 	shared time.Duration // until then, other processes are known to write as well
 	last   time.Duration // elapsed time of the last write
-	took   time.Duration // by it
 	streak int           // writes one after the other
 }
 
@@ -31,7 +30,7 @@ func (t *turns) wrote(elapsed, took, most time.Duration) {
 		t.streak = 0
 	}
 	t.streak++
-	t.last, t.took = elapsed, took
+	t.last = elapsed
 	if t.streak >= longStreak || t.streak >= sharedStreak && elapsed < t.shared {
 		// The others need a read and a swap.
 		t.until, t.streak = elapsed+min(2*took+rand.N(took+1), most), 0
