@@ -289,9 +289,9 @@ func (s *Sequence) pause() {
 // settle notes the outcome of a refill, and reports whether there is more to do. If not, the
 // goroutine ends.
 func (s *Sequence) settle(err error) (again bool) {
+	s.note(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note(err)
 	if s.waiting() {
 		return true
 	}
@@ -302,18 +302,27 @@ func (s *Sequence) settle(err error) (again bool) {
 }
 
 // note notes a failure, or that there is none, fails the calls that it concerns, and logs a
-// change of state once.
+// change of state once. It logs without mu: the handler may be slow, or use the Sequence.
 func (s *Sequence) note(err error) {
+	if level, message, attrs := s.noted(err); message != "" {
+		s.config.log.Log(context.Background(), level, message, append([]any{"sequence", s.name}, attrs...)...)
+	}
+}
+
+// noted does what note does, and returns the line for the log, or no message.
+func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	f := &s.failure
 	if err == nil {
 		if f.logged && f.kind == stores.Passing {
-			s.config.log.Info("sequence: recovered", "sequence", s.name, "after", s.config.clock.Now().Sub(f.since), "failures", f.count)
+			message, attrs = "sequence: recovered", []any{"after", s.config.clock.Now().Sub(f.since), "failures", f.count}
 		}
 		s.failure = failure{}
-		return
+		return slog.LevelInfo, message, attrs
 	}
 	if s.closing { // Close has failed all calls
-		return
+		return 0, "", nil
 	}
 	var exhausted *ExhaustedError
 	n, kind, conflict := uint64(0), stores.KindOf(err), errors.Is(err, stores.ErrConflict)
@@ -327,11 +336,11 @@ func (s *Sequence) note(err error) {
 	f.logged = f.logged && kind == f.kind
 	if !f.logged && !ordinary && s.lines.take(s.config.elapsed()) {
 		f.logged = true
-		level := slog.LevelWarn
+		level = slog.LevelWarn
 		if kind == stores.Loss {
 			level = slog.LevelError
 		}
-		s.config.log.Log(context.Background(), level, "sequence: no refill", "sequence", s.name, "reserved", s.window.Rest(), "kind", kind.String(), "err", err)
+		message, attrs = "sequence: no refill", []any{"reserved", s.window.Rest(), "kind", kind.String(), "err", err}
 	}
 	f.count++
 	pause := time.Second
@@ -343,15 +352,13 @@ func (s *Sequence) note(err error) {
 	}
 	f.err, f.kind, f.final, f.n, f.until = err, kind, kind != stores.Passing, n, s.config.elapsed()+pause
 	s.retry.Store(int64(f.until))
-	if !f.final {
-		return
-	}
 	s.calls(func(c *call) bool {
-		if c.n >= n {
+		if f.final && c.n >= n {
 			s.answer(c, result{err: s.failureFor(c.n)})
 		}
 		return true
 	})
+	return level, message, attrs
 }
 
 // lines bounds the lines of a sequence's log: 64 at once, and then one per minute. A failure

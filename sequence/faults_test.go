@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -350,4 +351,37 @@ func TestCloseUnknownOutcome(t *testing.T) {
 		assert.ErrorIs(t, err, sequence.ErrNotGivenBack)
 		assert.ErrorContains(t, err, want)
 	}
+}
+
+// TestHandlerUsesTheSequence has a handler of the log that asks the Sequence for its state.
+func TestHandlerUsesTheSequence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, set := faulty()
+		var s *sequence.Sequence
+		lines := 0
+		log := slog.New(asking{slog.DiscardHandler, func() {
+			lines++
+			s.Stats()
+			assert.Error(t, s.Err())
+		}})
+		s = open(t, store, "orders", sequence.Definition{}, sequence.WithLogger(log))
+		set(storetest.Unavailable)
+		_, err := s.Next(t.Context())
+		assert.ErrorIs(t, err, sequence.ErrTimeout)
+		assert.Equal(t, 1, lines)
+		set(storetest.None)
+		require.NoError(t, s.Close())
+	})
+}
+
+type asking struct {
+	slog.Handler
+	ask func()
+}
+
+func (a asking) Enabled(context.Context, slog.Level) bool { return true }
+
+func (a asking) Handle(context.Context, slog.Record) error {
+	a.ask()
+	return nil
 }

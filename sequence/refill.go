@@ -27,8 +27,6 @@ func (s *Sequence) Poll(ctx context.Context) error {
 	}
 	defer s.leave()
 	err := s.work(ctx, false)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.note(err)
 	return err
 }
