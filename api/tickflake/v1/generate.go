@@ -1,0 +1,3 @@
+package tickflakev1
+
+//go:generate sh -c "cd ../.. && ./check generate"

@@ -1,0 +1,108 @@
+package service
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"strings"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service/internal/issuer"
+)
+
+// Client is a program that may use the service. Printing it, logging it and encoding it as
+// JSON show its name only.
+type Client struct {
+	Name      string   // for logs: 1 to 64 visible characters of ASCII
+	Token     string   // the secret by which the client is known: 16 to 256 visible characters of ASCII
+	TokenHash string   // instead of Token: its SHA-256 in hexadecimal
+	Rate      float64  // IDs and numbers per second, to 1e12; the state of a sequence counts as one; 0: no limit
+	Burst     int      // IDs and numbers at once, to 1e9, if there is a Rate; by default a second's, and at least MaxBatch
+	NoIDs     bool     // the client may only use sequences
+	Sequences []string // that the client may use: names, or prefixes that end with *; none by default
+}
+
+// Format writes the name, whatever the verb.
+func (c Client) Format(w fmt.State, _ rune) { _, _ = io.WriteString(w, "client "+c.Name) }
+
+// LogValue returns the name.
+func (c Client) LogValue() slog.Value { return slog.StringValue(c.Name) }
+
+// MarshalJSON returns the name.
+func (c Client) MarshalJSON() ([]byte, error) { return json.Marshal(c.Name) }
+
+// Bounds of a [Client].
+const (
+	maxName  = 64
+	minToken = 16 // fewer could be guessed
+	maxToken = 256
+	maxRate  = 1e12
+	maxBurst = 1e9
+)
+
+// credential checks the client.
+func (c Client) credential(maxBatch int64) (issuer.Credential, error) {
+	k := issuer.Credential{Name: c.Name, Rate: c.Rate, Burst: c.Burst, NoIDs: c.NoIDs, Sequences: c.Sequences}
+	if len(c.Name) < 1 || len(c.Name) > maxName || !visible(c.Name) {
+		return k, fmt.Errorf("its Name is %.80q: want 1 to %d visible characters of ASCII", c.Name, maxName)
+	}
+	sum, err := c.sum()
+	if err != nil {
+		return k, err
+	}
+	k.Token = sum
+	switch {
+	case !(c.Rate >= 0 && c.Rate <= maxRate): // also if it is no number
+		return k, fmt.Errorf("its Rate is %g: want 0, which is no limit, to %g per second", c.Rate, float64(maxRate))
+	case c.Burst < 0 || c.Burst > maxBurst:
+		return k, fmt.Errorf("its Burst is %d: want 1 to %d, or 0 for the default", c.Burst, int(maxBurst))
+	case c.Burst > 0 && c.Rate == 0:
+		return k, fmt.Errorf("its Burst of %d has no effect without a Rate", c.Burst)
+	case c.Burst == 0 && c.Rate > 0:
+		k.Burst = int(max(math.Ceil(min(c.Rate, maxBurst)), float64(maxBatch)))
+	}
+	if c.NoIDs && len(c.Sequences) == 0 {
+		return k, errors.New("it has NoIDs and no Sequences: it may do nothing")
+	}
+	for _, pattern := range c.Sequences {
+		name, open := strings.CutSuffix(pattern, "*")
+		if open && name == "" {
+			continue
+		}
+		if err := sequence.CheckName(name); err != nil {
+			return k, fmt.Errorf("its Sequences: %w", err)
+		}
+	}
+	return k, nil
+}
+
+// sum returns the SHA-256 of the client's token.
+func (c Client) sum() (sum [sha256.Size]byte, err error) {
+	if (c.Token == "") == (c.TokenHash == "") {
+		return sum, errors.New("want either Token or TokenHash")
+	}
+	if c.Token != "" {
+		if len(c.Token) < minToken || len(c.Token) > maxToken || !visible(c.Token) {
+			return sum, fmt.Errorf("its Token has %d bytes: want %d to %d visible characters of ASCII", len(c.Token), minToken, maxToken)
+		}
+		return sha256.Sum256([]byte(c.Token)), nil
+	}
+	n, err := hex.Decode(sum[:], []byte(c.TokenHash[:min(len(c.TokenHash), 2*len(sum))]))
+	if err != nil || n != len(sum) || len(c.TokenHash) != 2*len(sum) {
+		return sum, fmt.Errorf("its TokenHash has %d characters: want a SHA-256, which is %d hexadecimal digits", len(c.TokenHash), 2*len(sum))
+	}
+	if sum == sha256.Sum256(nil) {
+		return sum, errors.New("its TokenHash is that of an empty token")
+	}
+	return sum, nil
+}
+
+// visible reports whether all of text can be seen, and sent in a header.
+func visible(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}

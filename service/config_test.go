@@ -1,0 +1,157 @@
+package service_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+const token = "a-token-of-0123456789"
+
+// far is a listener whose address other machines can reach. It is not listened on.
+type far struct{ net.Listener }
+
+func (far) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 6380} }
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	gen := newGenerator(t)
+	leased, err := generator.Open(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, leased.Close()) }()
+	near := listen(t)
+	sum := sha256.Sum256([]byte(token))
+	empty := sha256.Sum256(nil)
+	one := func(c service.Client) func(*service.Config) {
+		if c.Name == "" {
+			c.Name = "shop"
+		}
+		return func(config *service.Config) { config.Clients = []service.Client{c} }
+	}
+	secured := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }}
+	mutual := secured.Clone()
+	mutual.ClientAuth = tls.RequireAndVerifyClientCert
+	asked := secured.Clone()
+	asked.ClientAuth = tls.RequireAnyClientCert // without a check of the certificate
+	for name, c := range map[string]struct {
+		change func(*service.Config)
+		want   string // in the error; empty: there is none
+	}{
+		"complete":            {func(*service.Config) {}, ""},
+		"no generator":        {func(c *service.Config) { c.Generator = nil }, "Config.Generator: is nil"},
+		"no listener":         {func(c *service.Config) { c.RESP = nil }, "no listener: set RESP, GRPC or HTTP"},
+		"batch below 1":       {func(c *service.Config) { c.MaxBatch = -1 }, "Config.MaxBatch: -1: want 1 to 1000000, or 0 for the default, which is 10000"},
+		"batch too large":     {func(c *service.Config) { c.MaxBatch = 1_000_001 }, "Config.MaxBatch: 1000001"},
+		"numbers":             {func(c *service.Config) { c.MaxNumbers = -5 }, "Config.MaxNumbers: -5"},
+		"connections":         {func(c *service.Config) { c.MaxConnections = -1 }, "Config.MaxConnections: -1"},
+		"sequences":           {func(c *service.Config) { c.MaxSequences = -1 }, "Config.MaxSequences: -1"},
+		"access log":          {func(c *service.Config) { c.AccessLog = -1 }, "Config.AccessLog: -1"},
+		"timeout":             {func(c *service.Config) { c.Timeout = time.Microsecond }, "Config.Timeout: 1µs: want 1ms to 1h0m0s"},
+		"drain":               {func(c *service.Config) { c.DrainTimeout = -time.Second }, "Config.DrainTimeout: -1s"},
+		"unready":             {func(c *service.Config) { c.UnreadyFor = -time.Second }, "Config.UnreadyFor: -1s"},
+		"spare above half":    {func(c *service.Config) { c.Generator = leased; c.Spare = time.Hour }, "Config.Spare: 1h0m0s: want at most half of the window"},
+		"rules without store": {func(c *service.Config) { c.Create = []service.Create{{Prefix: "a"}} }, "Config.Create: there are 1 rules, and no Store"},
+		"prefix": {func(c *service.Config) {
+			c.Store, c.Create = storetest.NewMemory(), []service.Create{{Prefix: "a b"}}
+		}, "Config.Create: Prefix"},
+		"definition": {func(c *service.Config) {
+			c.Store, c.Create = storetest.NewMemory(), []service.Create{{Prefix: "a", Definition: sequence.Definition{Start: 5, Max: 4}}}
+		}, `Config.Create: of "a"`},
+		"hidden rule": {func(c *service.Config) {
+			c.Store, c.Create = storetest.NewMemory(), []service.Create{{Prefix: "a"}, {Prefix: "ab"}}
+		}, `the rule of "ab" is never used`},
+		"every prefix":       {func(c *service.Config) { c.Store, c.Create = storetest.NewMemory(), []service.Create{{}} }, ""},
+		"host with scheme":   {func(c *service.Config) { c.Hosts = []string{"http://ids.example"} }, "Config.Hosts"},
+		"host with port":     {func(c *service.Config) { c.Hosts = []string{"ids.example:80"} }, "Config.Hosts"},
+		"hosts":              {func(c *service.Config) { c.Hosts = []string{"ids.example", "::1"} }, ""},
+		"TLS without a key":  {func(c *service.Config) { c.TLS = &tls.Config{} }, "Config.TLS: has no certificate"},
+		"old TLS":            {func(c *service.Config) { c.TLS = secured.Clone(); c.TLS.MinVersion = tls.VersionTLS11 }, "MinVersion is TLS 1.1: want TLS 1.2"},
+		"far":                {func(c *service.Config) { c.RESP = far{} }, "Config.RESP: 10.0.0.1:6380 can be reached from other machines, and there is no TLS"},
+		"far, plaintext":     {func(c *service.Config) { c.RESP, c.Plaintext = far{}, true }, "every program may ask"},
+		"far, open":          {func(c *service.Config) { c.RESP, c.Open = far{}, true }, "there is no TLS"},
+		"far, both":          {func(c *service.Config) { c.RESP, c.Open, c.Plaintext = far{}, true, true }, ""},
+		"far HTTP":           {func(c *service.Config) { c.HTTP = far{} }, "Config.HTTP"},
+		"far gRPC":           {func(c *service.Config) { c.GRPC = far{} }, "Config.GRPC"},
+		"far, TLS":           {func(c *service.Config) { c.RESP, c.TLS = far{}, secured }, "every program may ask"},
+		"far, mutual TLS":    {func(c *service.Config) { c.RESP, c.TLS = far{}, mutual }, ""},
+		"far, any client":    {func(c *service.Config) { c.RESP, c.TLS = far{}, asked }, "every program may ask"},
+		"far, TLS and token": {func(c *service.Config) { one(service.Client{Token: token})(c); c.RESP, c.TLS = far{}, secured }, ""},
+		"token":              {one(service.Client{Token: token}), ""},
+		"hash":               {one(service.Client{TokenHash: hex.EncodeToString(sum[:])}), ""},
+		"short token":        {one(service.Client{Token: "short"}), "Config.Clients[0]: its Token has 5 bytes: want 16 to 256"},
+		"token with space":   {one(service.Client{Token: "a token with spaces in"}), "visible characters"},
+		"no token":           {one(service.Client{}), "want either Token or TokenHash"},
+		"token and hash":     {one(service.Client{Token: token, TokenHash: hex.EncodeToString(sum[:])}), "want either Token or TokenHash"},
+		"short hash":         {one(service.Client{TokenHash: "abcd"}), "its TokenHash has 4 characters"},
+		"long hash":          {one(service.Client{TokenHash: hex.EncodeToString(sum[:]) + "00"}), "its TokenHash has 66 characters"},
+		"no hash":            {one(service.Client{TokenHash: fmt.Sprintf("%064s", "xyz")}), "its TokenHash has 64 characters"},
+		"hash of nothing":    {one(service.Client{TokenHash: hex.EncodeToString(empty[:])}), "empty token"},
+		"bad name":           {one(service.Client{Name: "a\nb", Token: token}), "its Name"},
+		"negative rate":      {one(service.Client{Token: token, Rate: -1}), "its Rate is -1"},
+		"burst alone":        {one(service.Client{Token: token, Burst: 5}), "no effect without a Rate"},
+		"negative burst":     {one(service.Client{Token: token, Rate: 1, Burst: -5}), "its Burst is -5"},
+		"nothing allowed":    {one(service.Client{Token: token, NoIDs: true}), "it may do nothing"},
+		"bad pattern":        {one(service.Client{Token: token, Sequences: []string{"a b*"}}), "its Sequences"},
+		"patterns":           {one(service.Client{Token: token, Sequences: []string{"*", "orders", "a-*"}}), ""},
+		"one name": {func(c *service.Config) {
+			c.Clients = []service.Client{{Name: "a", Token: token}, {Name: "a", Token: token + "2"}}
+		}, `Config.Clients[1]: Name "a" is taken`},
+		"one token": {func(c *service.Config) {
+			c.Clients = []service.Client{{Name: "a", Token: token}, {Name: "b", TokenHash: hex.EncodeToString(sum[:])}}
+		}, "Config.Clients[1]: b has the same token as a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := service.Config{Generator: gen, RESP: near}
+			c.change(&config)
+			s, err := service.New(config)
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			assert.Nil(t, s)
+			assert.NotContains(t, err.Error(), token)
+			assert.NotContains(t, err.Error(), "\n")
+		})
+	}
+}
+
+func TestTokensAreNotPrinted(t *testing.T) {
+	t.Parallel()
+	c := service.Config{Clients: []service.Client{{Name: "shop", Token: token, TokenHash: "5994471a"}}}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+		for _, value := range []any{c.Clients, c.Clients[0], &c.Clients[0], struct{ C service.Client }{c.Clients[0]}, map[string]service.Client{"a": c.Clients[0]}} {
+			text := fmt.Sprintf(verb, value)
+			assert.NotContains(t, text, token, verb)
+			assert.NotContains(t, text, hex.EncodeToString([]byte(token)), verb)
+			assert.NotContains(t, text, "5994471a", verb)
+		}
+		assert.NotContains(t, fmt.Sprintf(verb, c), token)
+	}
+	assert.Contains(t, fmt.Sprintf("%+v", c), "client shop")
+	text, err := json.Marshal(c.Clients)
+	require.NoError(t, err)
+	assert.Equal(t, `["shop"]`, string(text))
+	var b bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewJSONHandler(&b, nil), slog.NewTextHandler(&b, nil)} {
+		slog.New(handler).Info("start", "client", c.Clients[0], "clients", c.Clients)
+	}
+	assert.Contains(t, b.String(), "shop")
+	assert.NotContains(t, b.String(), token)
+	assert.NotContains(t, b.String(), "5994471a")
+}

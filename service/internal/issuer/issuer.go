@@ -1,0 +1,175 @@
+// Package issuer answers requests for IDs and numbers, whatever protocol they came by. The
+// servers of the protocols parse a request, call an [Issuer] in the name of a [Client], and
+// translate its answer or its [Refusal].
+package issuer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Config has the parts and limits of an Issuer. New checks it.
+type Config struct {
+	Generator *generator.Generator // required
+	Store     stores.Store         // of the sequences; nil: there are none
+	Sequences []sequence.Option    // for each sequence that is opened
+	Create    []Create             // sequences that are created when they are first asked for
+	Clients   []Credential         // empty: anybody may do anything
+	Strategy  string               // of the generator, as text
+
+	// Opened is called with each sequence that is opened, and the function that it returns
+	// when the sequence is dropped or closed. Nil: nothing is called.
+	Opened func(*sequence.Sequence) (dropped func())
+
+	MaxBatch     int64         // IDs per request
+	MaxNumbers   int64         // numbers per request
+	MaxSequences int           // sequences that are open at once
+	Timeout      time.Duration // for the IDs or numbers of a request
+	UseWithin    time.Duration // how long the time of a run is true
+	Spare        time.Duration // the grant that is left at least while the service is ready
+}
+
+// Create is a rule: a sequence whose name begins with Prefix is created when it is first
+// asked for.
+type Create struct {
+	Prefix     string
+	Definition sequence.Definition
+}
+
+// Issuer answers requests. Its methods are safe for concurrent use.
+type Issuer struct {
+	config   Config
+	layout   snowflake.Layout
+	access   *access
+	timeout  *timeoutError // of every request
+	draining atomic.Bool   // set once, by Drain: no request that comes later is served
+
+	ctx    context.Context // of sequences that are being opened
+	cancel context.CancelFunc
+
+	mu        sync.Mutex
+	sequences map[string]*entry // none is added after closing
+	opening   int               // entries that are being opened
+	closing   bool              // set once, by Close
+}
+
+// New returns an Issuer. The caller keeps the generator and the store, and closes them after
+// [Issuer.Close].
+func New(c Config) (*Issuer, error) {
+	access, err := newAccess(c.Clients)
+	if err != nil {
+		return nil, err
+	}
+	i := &Issuer{config: c, layout: c.Generator.Layout(), access: access, timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
+	i.ctx, i.cancel = context.WithCancel(context.Background())
+	return i, nil
+}
+
+// Config returns the configuration.
+func (i *Issuer) Config() *Config { return &i.config }
+
+// Layout returns the layout of the IDs.
+func (i *Issuer) Layout() *snowflake.Layout { return &i.layout }
+
+// ID returns one ID. It waits as long as the strategy allows, but not beyond ctx: give it
+// one of [Issuer.Within].
+func (i *Issuer) ID(ctx context.Context, c *Client) (snowflake.ID, error) {
+	if err := i.admit(c, 1); err != nil {
+		return 0, err
+	}
+	id, err := i.config.Generator.NextContext(ctx)
+	if err != nil {
+		return 0, i.refuse(err)
+	}
+	return id, nil
+}
+
+// IDs fills ids in ascending order. If it fails, those that were issued are dropped.
+func (i *Issuer) IDs(ctx context.Context, c *Client, ids []snowflake.ID) error {
+	if err := i.batch("IDs", int64(len(ids)), i.config.MaxBatch); err != nil {
+		return err
+	}
+	if err := i.admit(c, int64(len(ids))); err != nil {
+		return err
+	}
+	if _, err := i.config.Generator.NextNContext(ctx, ids); err != nil {
+		return i.refuse(err)
+	}
+	return nil
+}
+
+// Run is a run of IDs whose time is true for UseWithin, counted from the request.
+type Run struct {
+	snowflake.Run
+	UseWithin time.Duration
+}
+
+// Runs appends runs with n IDs to runs. If it fails, those that were issued are dropped.
+func (i *Issuer) Runs(ctx context.Context, c *Client, n int64, runs []Run) ([]Run, error) {
+	if err := i.batch("IDs", n, i.config.MaxBatch); err != nil {
+		return runs, err
+	}
+	if err := i.admit(c, n); err != nil {
+		return runs, err
+	}
+	for n > 0 {
+		run, err := i.config.Generator.NextRun(ctx, n)
+		if err != nil {
+			return runs, i.refuse(err)
+		}
+		n -= run.Count
+		runs = append(runs, Run{run, i.config.UseWithin + i.lead(run.First)})
+	}
+	return runs, nil
+}
+
+// lead returns how far an ID that was borrowed lies ahead of the clock, or 0. Its time is
+// still to come, and stays true for longer.
+func (i *Issuer) lead(id snowflake.ID) time.Duration {
+	d, err := i.layout.Decode(id)
+	if err != nil {
+		return 0
+	}
+	return max(0, d.Time.Sub(i.config.Generator.Clock().Now()))
+}
+
+// Decode returns the parts of an ID.
+func (i *Issuer) Decode(id snowflake.ID) (snowflake.Decoded, error) {
+	d, err := i.layout.Decode(id)
+	if err != nil {
+		return d, &Refusal{Code: BadInput, Err: err}
+	}
+	return d, nil
+}
+
+// Ready returns nil while the generator's grant has time to spare and the issuer does not
+// drain. It never asks the store.
+func (i *Issuer) Ready() error {
+	if i.draining.Load() {
+		return &Refusal{Code: Unavailable, Err: errDraining, RetryAfter: time.Second}
+	}
+	if left := i.config.Generator.Stats().Granted; left < i.config.Spare {
+		return &Refusal{Code: Unavailable, RetryAfter: time.Second,
+			Err: fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare)}
+	}
+	return nil
+}
+
+// Drain makes [Issuer.Ready] fail. Requests are served until the servers stop.
+func (i *Issuer) Drain() { i.draining.Store(true) }
+
+// batch checks how many IDs or numbers a request asks for.
+func (i *Issuer) batch(what string, n, most int64) error {
+	if n < 1 || n > most {
+		return &Refusal{Code: BadInput, Err: fmt.Errorf("asked for %d %s: want 1 to %d in one request", n, what, most)}
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+package issuer
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// newIssuer returns an issuer with a store and without clients.
+func newIssuer(t *testing.T, change func(*Config), options ...generator.Option) *Issuer {
+	t.Helper()
+	g, err := generator.New(append([]generator.Option{generator.WithNode(1)}, options...)...)
+	require.NoError(t, err)
+	c := Config{
+		Generator: g, Store: storetest.NewMemory(), Create: []Create{{Prefix: "new-", Definition: sequence.Definition{Start: 7}}},
+		Sequences: []sequence.Option{quiet}, MaxBatch: 100, MaxNumbers: 1000, MaxSequences: 10, Timeout: time.Second, UseWithin: time.Second, Spare: time.Millisecond,
+	}
+	if change != nil {
+		change(&c)
+	}
+	i, err := New(c)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = i.Close(context.Background()) // tests that look at its error call it first
+		assert.NoError(t, g.Close())
+	})
+	return i
+}
+
+// bubble runs a test with fake time. It begins at noon: the layout has no IDs of 2000.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		f(t)
+	})
+}
+
+var quiet = sequence.WithLogger(slog.New(slog.DiscardHandler))
+
+func codeOf(t *testing.T, err error) Code {
+	t.Helper()
+	require.Error(t, err)
+	r, ok := errors.AsType[*Refusal](err)
+	require.True(t, ok, "%T: %v", err, err)
+	return r.Code
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t, nil)
+	const secret = "postgres://root@10.1.2.3"
+	in := func(err error) error { return fmt.Errorf("%s: %w", secret, err) }
+	for _, c := range []struct {
+		err    error
+		code   Code
+		retry  time.Duration
+		hidden bool // the cause
+	}{
+		{&generator.LeadError{Cause: strategies.Exhausted, Lead: 30 * time.Millisecond, Limit: 10 * time.Millisecond}, Busy, 20 * time.Millisecond, false},
+		{&generator.LeadError{Cause: strategies.Behind, Lead: time.Second}, Busy, time.Second, false},
+		{&generator.LeadError{}, Busy, i.Layout().Tick, false},
+		{&generator.EndOfTimeError{End: noon}, OutOfRange, 0, false},
+		{&sequence.ExhaustedError{}, OutOfRange, 0, false},
+		{in(generator.ErrClosed), Unavailable, time.Second, true},
+		{in(sequence.ErrClosed), Unavailable, time.Second, true},
+		{in(generator.ErrNotGranted), Unavailable, time.Second, true},
+		{sequence.ErrNotFound, NotFound, 0, false},
+		{sequence.ErrDeleted, NotFound, 0, false},
+		{in(stores.ErrWentBack), Failed, 0, true},
+		{in(stores.ErrRefused), Failed, 0, true},
+		{in(sequence.ErrStore), Unavailable, time.Second, true},
+		{in(sequence.ErrTimeout), Unavailable, time.Second, true},
+		{fmt.Errorf("%w: %w", sequence.ErrStore, in(stores.ErrRefused)), Failed, 0, true},
+		{in(context.DeadlineExceeded), Unavailable, time.Second, true},
+		{&timeoutError{time.Second}, Unavailable, time.Second, false},
+		{context.Canceled, Canceled, 0, false},
+		{in(errors.New("odd")), Internal, 0, true},
+	} {
+		r := RefusalOf(i.refuse(c.err))
+		assert.Equal(t, c.code, r.Code, "%T %v", c.err, c.err)
+		assert.Equal(t, c.retry, r.RetryAfter, "%T %v", c.err, c.err)
+		if c.hidden {
+			assert.NotContains(t, r.Error(), secret)
+		}
+	}
+	// The log has the cause of what an operator has to mend.
+	for _, err := range []error{in(stores.ErrWentBack), in(sequence.ErrStore), in(generator.ErrNotGranted), in(errors.New("odd"))} {
+		assert.Contains(t, Cause(i.refuse(err)), secret)
+	}
+	assert.Equal(t, Internal, RefusalOf(errors.New(secret)).Code)
+	assert.NotContains(t, RefusalOf(errors.New(secret)).Error(), secret)
+}
+
+// The time that a client is told to wait is long enough, and no longer.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	clock := clocktest.NewMock(noon)
+	i := newIssuer(t, nil, generator.WithClock(clock), generator.WithStrategy(strategies.Reject()))
+	anyone := i.Anyone()
+	var err error
+	for err == nil {
+		_, err = i.ID(t.Context(), anyone)
+	}
+	require.Equal(t, Busy, codeOf(t, err))
+	retry := RefusalOf(err).RetryAfter
+	assert.Positive(t, retry)
+	clock.Add(retry - time.Nanosecond)
+	_, err = i.ID(t.Context(), anyone)
+	require.Equal(t, Busy, codeOf(t, err))
+	clock.Add(time.Nanosecond)
+	_, err = i.ID(t.Context(), anyone)
+	require.NoError(t, err)
+}
+
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t, nil)
+	anyone := i.Anyone()
+	ids := make([]snowflake.ID, 101)
+	require.NoError(t, i.IDs(t.Context(), anyone, ids[:100]))
+	for n := range 99 {
+		assert.Less(t, ids[n], ids[n+1])
+	}
+	assert.Equal(t, BadInput, codeOf(t, i.IDs(t.Context(), anyone, ids)))
+	assert.Equal(t, BadInput, codeOf(t, i.IDs(t.Context(), anyone, nil)))
+	for _, n := range []int64{0, -1, 101} {
+		_, err := i.Runs(t.Context(), anyone, n, nil)
+		assert.Equal(t, BadInput, codeOf(t, err))
+	}
+	runs, err := i.Runs(t.Context(), anyone, 100, nil)
+	require.NoError(t, err)
+	var n int64
+	for _, run := range runs {
+		n += run.Count
+	}
+	assert.EqualValues(t, 100, n)
+	_, err = i.Decode(-1)
+	assert.Equal(t, BadInput, codeOf(t, err))
+}
+
+// The time of a run counts from its tick, where that lies ahead of the clock.
+func TestUseWithinOfBorrowedIDs(t *testing.T) {
+	t.Parallel()
+	clock := clocktest.NewMock(noon)
+	i := newIssuer(t, func(c *Config) { c.MaxBatch = 1 << 20 }, generator.WithClock(clock), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+	per := int64(1) << i.Layout().SequenceBits
+	runs, err := i.Runs(t.Context(), i.Anyone(), 5*per, nil)
+	require.NoError(t, err)
+	for _, run := range runs {
+		d, err := i.Decode(run.First)
+		require.NoError(t, err)
+		assert.Equal(t, time.Second+d.Time.Sub(noon), run.UseWithin)
+	}
+	assert.Greater(t, runs[len(runs)-1].UseWithin, runs[0].UseWithin)
+}
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+	clock := clocktest.NewMock(noon)
+	i := newIssuer(t, func(c *Config) { c.Spare = 2 * time.Second }, generator.WithClock(clock))
+	require.NoError(t, i.Ready())
+	clock.Add(i.Layout().End().Sub(noon) - 2*time.Second)
+	require.NoError(t, i.Ready())
+	clock.Add(time.Second)
+	assert.ErrorContains(t, i.Ready(), "the grant has 1s left, and readiness asks for 2s")
+	i.Drain()
+	assert.Equal(t, Unavailable, codeOf(t, i.Ready()))
+	_, err := i.ID(t.Context(), i.Anyone())
+	assert.NoError(t, err, "requests are served while the server drains")
+}
+
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	hash := func(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
+	i := newIssuer(t, func(c *Config) {
+		c.Clients = []Credential{
+			{Name: "all", Token: hash("a"), Sequences: []string{"*"}},
+			{Name: "shop", Token: hash("b"), NoIDs: true, Sequences: []string{"new-shop-*", "new-x"}},
+			{Name: "ids", Token: hash("c")},
+		}
+	})
+	assert.Nil(t, i.Anyone())
+	near := "" // its hash and that of a differ, but not in the first byte
+	for n := 0; near == ""; n++ {
+		if text := strconv.Itoa(n); hash(text)[0] == hash("a")[0] {
+			near = text
+		}
+	}
+	for _, token := range []string{"", "A", "aa", strings.Repeat("a", 1<<20), "\x00", near} {
+		_, err := i.Authenticate(token)
+		assert.Equal(t, Unauthenticated, codeOf(t, err))
+	}
+	client := func(token string) *Client {
+		c, err := i.Authenticate(token)
+		require.NoError(t, err)
+		return c
+	}
+	assert.Same(t, client("a"), client("a"), "connections share a client")
+	ask := func(c *Client, name string) error {
+		if name == "" {
+			_, err := i.ID(t.Context(), c)
+			return err
+		}
+		_, err := i.Number(t.Context(), c, name, 1)
+		return err
+	}
+	for _, c := range []struct {
+		client *Client
+		name   string
+		code   Code // Internal: it is served
+	}{
+		{nil, "", Unauthenticated}, {nil, "new-x", Unauthenticated},
+		{client("a"), "", Internal}, {client("a"), "new-x", Internal},
+		{client("b"), "", Forbidden}, {client("b"), "new-x", Internal}, {client("b"), "new-xy", Forbidden},
+		{client("b"), "new-shop-1", Internal}, {client("b"), "new-shop", Forbidden}, {client("b"), "new-shop-*", BadInput},
+		{client("c"), "", Internal}, {client("c"), "new-x", Forbidden},
+	} {
+		err := ask(c.client, c.name)
+		if c.code == Internal {
+			assert.NoError(t, err, c.name)
+		} else {
+			assert.Equal(t, c.code, codeOf(t, err), c.name)
+		}
+	}
+	_, err := i.Inspect(t.Context(), client("c"), "new-x")
+	assert.Equal(t, Forbidden, codeOf(t, err))
+	assert.Empty(t, i.OpenTo(client("c")))
+	assert.Len(t, i.OpenTo(client("b")), 2)
+	_, err = New(Config{Generator: i.config.Generator, Clients: []Credential{{Name: "a"}, {Name: "a"}}})
+	assert.ErrorContains(t, err, "a name of its own")
+}
+
+func TestRate(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		i := newIssuer(t, func(c *Config) {
+			c.Clients = []Credential{{Name: "shop", Token: sha256.Sum256([]byte("a")), Rate: 10, Burst: 20, Sequences: []string{"*"}}}
+		})
+		one, err := i.Authenticate("a")
+		require.NoError(t, err)
+		two, err := i.Authenticate("a")
+		require.NoError(t, err)
+		require.NoError(t, i.IDs(t.Context(), one, make([]snowflake.ID, 15)))
+		_, err = i.Number(t.Context(), two, "new-x", 5)
+		require.NoError(t, err)
+		_, err = i.ID(t.Context(), two)
+		require.Equal(t, Busy, codeOf(t, err))
+		assert.InDelta(t, 0.1, RefusalOf(err).RetryAfter.Seconds(), 0.001)
+		assert.ErrorContains(t, err, "client shop is above its rate of 10 per second: wait 100ms")
+		time.Sleep(100 * time.Millisecond)
+		_, err = i.ID(t.Context(), two)
+		require.NoError(t, err, "what was refused has used nothing up")
+		_, err = i.Inspect(t.Context(), one, "new-x")
+		assert.Equal(t, Busy, codeOf(t, err), "it asks the store")
+		assert.Equal(t, BadInput, codeOf(t, i.IDs(t.Context(), one, make([]snowflake.ID, 21))), "it would never be served")
+	})
+}

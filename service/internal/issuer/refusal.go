@@ -1,0 +1,117 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Code is the kind of a Refusal: the client decides by it what to do next.
+type Code uint8
+
+const (
+	Internal        Code = iota // a bug, or an error that is not known here
+	BadInput                    // change the request
+	Unauthenticated             // give a token
+	Forbidden                   // the client may not do this
+	NotFound                    // there is no such sequence
+	Busy                        // repeat after RetryAfter: the strategy or a rate limit rejected the request
+	Unavailable                 // repeat after RetryAfter, or ask another server
+	OutOfRange                  // the sequence or the time field has ended: do not repeat
+	Failed                      // the store needs an operator: do not repeat
+	Canceled                    // the client has gone away
+)
+
+// Codes is the number of codes.
+const Codes = int(Canceled) + 1
+
+var codeNames = [Codes]string{"internal", "bad_input", "unauthenticated", "forbidden", "not_found", "busy", "unavailable", "out_of_range", "failed", "canceled"}
+
+func (c Code) String() string { return codeNames[c] }
+
+// Refusal is the error of every request that is not served. Its text is safe to show to the
+// client: it names no address, user or token.
+type Refusal struct {
+	Code       Code
+	RetryAfter time.Duration // for Busy and Unavailable
+	Err        error
+}
+
+func (r *Refusal) Error() string { return r.Err.Error() }
+
+// Unwrap returns the cause.
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// RefusalOf returns err as a Refusal.
+func RefusalOf(err error) *Refusal {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r
+	}
+	return &Refusal{Code: Internal, Err: errInternal}
+}
+
+var (
+	errDraining = errors.New("the server is about to stop: ask another one")
+	errInternal = errors.New("internal error: see the server's log")
+	// The causes name addresses and users of the store, so clients do not see them.
+	errStore   = errors.New("the store of the sequence failed: see the server's log")
+	errNoGrant = errors.New("no time is granted: the server's store is away; see the server's log")
+)
+
+type timeoutError struct{ after time.Duration }
+
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("not served within %s, the server's timeout of a request", e.after)
+}
+
+func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// refuse returns the Refusal for an error of the generator or of a sequence.
+func (i *Issuer) refuse(err error) error {
+	if lead, ok := errors.AsType[*generator.LeadError](err); ok {
+		return &Refusal{Code: Busy, RetryAfter: max(lead.Lead-lead.Limit, i.layout.Tick), Err: err}
+	}
+	if _, ok := errors.AsType[*generator.EndOfTimeError](err); ok {
+		return &Refusal{Code: OutOfRange, Err: err}
+	}
+	if _, ok := errors.AsType[*sequence.ExhaustedError](err); ok {
+		return &Refusal{Code: OutOfRange, Err: err}
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return &Refusal{Code: Canceled, Err: err}
+	case errors.Is(err, generator.ErrClosed), errors.Is(err, sequence.ErrClosed):
+		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: errDraining}
+	case errors.Is(err, generator.ErrNotGranted):
+		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{errNoGrant, err}}
+	case errors.Is(err, sequence.ErrNotFound), errors.Is(err, sequence.ErrDeleted):
+		return &Refusal{Code: NotFound, Err: err}
+	case errors.Is(err, stores.ErrWentBack), errors.Is(err, stores.ErrRefused):
+		return &Refusal{Code: Failed, Err: &hidden{errStore, err}}
+	case errors.Is(err, sequence.ErrStore), errors.Is(err, sequence.ErrTimeout):
+		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{errStore, err}}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: i.timeout}
+	}
+	return &Refusal{Code: Internal, Err: &hidden{errInternal, err}}
+}
+
+// hidden shows the first error to clients and wraps the second, for the log.
+type hidden struct{ shown, cause error }
+
+func (h *hidden) Error() string { return h.shown.Error() }
+
+func (h *hidden) Unwrap() error { return h.cause }
+
+// Cause returns the text of err for the server's log.
+func Cause(err error) string {
+	if h, ok := errors.AsType[*hidden](err); ok {
+		return h.shown.Error() + ": " + h.cause.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,188 @@
+// Package observe counts the requests of the service, and writes its access log.
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/tickflake/tickflake/service/internal/issuer"
+)
+
+// Protocol is how a request came.
+type Protocol uint8
+
+// The protocols.
+const (
+	RESP Protocol = iota
+	GRPC
+	HTTP
+)
+
+// Protocols is the number of protocols.
+const Protocols = int(HTTP) + 1
+
+var protocolNames = [Protocols]string{"resp", "grpc", "http"}
+
+func (p Protocol) String() string { return protocolNames[p] }
+
+// Request is a request that was answered.
+type Request struct {
+	Protocol Protocol
+	Method   string // ID, INCR, Take, POST /v1/ids: of a known set, never text of the client
+	Client   string // name of the client, or empty
+	Remote   string // address of the peer
+	Items    int64  // IDs or numbers that it got
+	Duration time.Duration
+	Err      error // a *issuer.Refusal, or nil
+}
+
+// Observer counts requests. Its methods are safe for concurrent use.
+type Observer struct {
+	log    *slog.Logger
+	sample int64 // one request in so many is logged; 0: none
+
+	samples atomic.Int64 // requests that could have been sampled
+	counts  [Protocols]counts
+	lines   [issuer.Codes]lines
+
+	// Set by Measure, before the first request.
+	durations  []metric.Float64Histogram
+	attributes [Protocols][]metric.RecordOption
+}
+
+type counts struct {
+	_       [64]byte // the protocols do not disturb each other
+	served  atomic.Uint64
+	items   atomic.Uint64
+	refused [issuer.Codes]atomic.Uint64
+	open    atomic.Int64  // connections
+	opened  atomic.Uint64 // connections, since the start
+	turned  atomic.Uint64 // connections beyond the limit
+}
+
+// New returns an Observer that logs one request in sample; 0 logs none.
+func New(log *slog.Logger, sample int64) *Observer { return &Observer{log: log, sample: sample} }
+
+// Logs reports whether there is an access log. Without one, Request.Remote is needed for
+// refused requests only.
+func (o *Observer) Logs() bool { return o.sample > 0 }
+
+// Done counts one request, and logs it if its turn has come. A request that was refused is
+// logged in any case, unless there are too many of its code.
+func (o *Observer) Done(r Request) {
+	c := &o.counts[r.Protocol]
+	if r.Protocol != RESP { // its pipelines are timed
+		o.Took(r.Protocol, r.Duration)
+	}
+	if r.Err == nil {
+		c.served.Add(1)
+		c.items.Add(uint64(r.Items))
+	} else {
+		code := issuer.RefusalOf(r.Err).Code
+		c.refused[code].Add(1)
+		if code != issuer.Canceled {
+			if ok, suppressed := o.lines[code].take(time.Now()); ok {
+				o.write(level(code), r, suppressed)
+				return
+			}
+		}
+	}
+	if o.sample > 0 && o.samples.Add(1)%o.sample == 0 {
+		o.write(slog.LevelInfo, r, 0)
+	}
+}
+
+// Served counts requests that were served together, without a line in the log: those of one
+// pipeline.
+func (o *Observer) Served(p Protocol, requests, items int64) {
+	o.counts[p].served.Add(uint64(requests))
+	o.counts[p].items.Add(uint64(items))
+}
+
+// Items returns how many IDs and numbers clients got, by all protocols.
+func (o *Observer) Items() uint64 {
+	var items uint64
+	for p := range o.counts {
+		items += o.counts[p].items.Load()
+	}
+	return items
+}
+
+// Opened and Closed count connections; Turned counts those beyond the limit.
+func (o *Observer) Opened(p Protocol) { o.counts[p].open.Add(1); o.counts[p].opened.Add(1) }
+func (o *Observer) Closed(p Protocol) { o.counts[p].open.Add(-1) }
+func (o *Observer) Turned(p Protocol) { o.counts[p].turned.Add(1) }
+
+// level returns the level of a line about a refused request: what an operator has to know is
+// above slog.LevelInfo.
+func level(c issuer.Code) slog.Level {
+	switch c {
+	case issuer.Internal, issuer.Failed:
+		return slog.LevelError
+	case issuer.Unavailable:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// maxText is how many bytes of an error are logged.
+const maxText = 1024
+
+func (o *Observer) write(level slog.Level, r Request, suppressed int64) {
+	attributes := []slog.Attr{
+		slog.String("protocol", r.Protocol.String()), slog.String("method", r.Method),
+		slog.String("client", r.Client), slog.String("remote", r.Remote),
+		slog.Int64("items", r.Items),
+	}
+	if r.Duration > 0 { // else it was not measured
+		attributes = append(attributes, slog.Duration("took", r.Duration))
+	}
+	if r.Err != nil {
+		text := issuer.Cause(r.Err)
+		if len(text) > maxText {
+			text = strings.ToValidUTF8(text[:maxText], "") + "…"
+		}
+		attributes = append(attributes, slog.String("code", issuer.RefusalOf(r.Err).Code.String()), slog.String("error", text))
+	}
+	if suppressed > 0 {
+		attributes = append(attributes, slog.Int64("suppressed", suppressed))
+	}
+	o.log.LogAttrs(context.Background(), level, "request", attributes...)
+}
+
+// Flush logs how many refused requests have no line yet.
+func (o *Observer) Flush() {
+	for code := range o.lines {
+		if n := o.lines[code].suppressed.Swap(0); n > 0 {
+			o.log.LogAttrs(context.Background(), slog.LevelInfo, "requests refused", slog.String("code", issuer.Code(code).String()), slog.Int64("suppressed", n))
+		}
+	}
+}
+
+// linesPerSecond is how many refused requests of one code are logged in a second.
+const linesPerSecond = 5
+
+// lines bounds the lines of one code. A flood of one code does not hide another.
+type lines struct {
+	second     atomic.Int64 // that used counts in; only one caller moves it on
+	used       atomic.Int64 // lines in the second; a caller that is late may add to the next
+	suppressed atomic.Int64 // requests without a line since the last line
+}
+
+// take reports whether there may be a line now, and how many had none since the last.
+func (l *lines) take(now time.Time) (ok bool, suppressed int64) {
+	second := now.Unix()
+	if last := l.second.Load(); last != second && l.second.CompareAndSwap(last, second) {
+		l.used.Store(0)
+	}
+	if l.used.Load() >= linesPerSecond || l.used.Add(1) > linesPerSecond {
+		l.suppressed.Add(1)
+		return false, 0
+	}
+	return true, l.suppressed.Swap(0)
+}

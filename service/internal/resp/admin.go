@@ -1,0 +1,379 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/service/internal/issuer"
+)
+
+// spoken is the version of Redis whose protocol this is. Clients decide by it what to send.
+const spoken = "7.0.0"
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func (c *conn) ping(r *reply, args [][]byte) error {
+	if len(args) > 1 {
+		return c.echo(r, args)
+	}
+	r.line('+', "PONG")
+	return nil
+}
+
+func (c *conn) echo(r *reply, args [][]byte) error {
+	r.bulk(string(args[1]))
+	return nil
+}
+
+func (c *conn) selectDB(r *reply, args [][]byte) error {
+	if n, err := integer(args[1]); err != nil || n != 0 {
+		r.fail("ERR", "DB index is out of range: this server has database 0")
+		return nil
+	}
+	r.ok()
+	return nil
+}
+
+func (c *conn) leave(r *reply, _ [][]byte) error {
+	c.quit = true
+	r.ok()
+	return nil
+}
+
+func (c *conn) reset(r *reply, _ [][]byte) error {
+	c.three, r.three = false, false
+	c.client, c.name = c.server.issuer.Anyone(), ""
+	r.line('+', "RESET")
+	return nil
+}
+
+var errNoClients = errors.New("AUTH was sent, but this server has no tokens: remove the password from the client's configuration")
+
+// authenticate takes a token with the name of its client, if a name is given.
+func (c *conn) authenticate(r *reply, name, token string) bool {
+	if c.server.issuer.Anyone() != nil {
+		r.fail("ERR", errNoClients.Error())
+		return false
+	}
+	began := c.began()
+	client, err := c.server.issuer.Authenticate(token)
+	if err == nil && name != "" && name != "default" && name != client.Name {
+		err = &issuer.Refusal{Code: issuer.Unauthenticated, Err: errors.New("the token is not that of the name")}
+	}
+	if err == nil {
+		c.client = client
+		return true
+	}
+	before := len(r.b)
+	if c.done(r, "AUTH", began, 0, err) == nil {
+		// A wrong token has a code of its own, by which clients give up.
+		r.b = r.b[:before]
+		r.fail("WRONGPASS", issuer.RefusalOf(err).Error())
+	}
+	return false
+}
+
+func (c *conn) auth(r *reply, args [][]byte) error {
+	name := ""
+	if len(args) == 3 {
+		name = string(args[1])
+	}
+	if c.authenticate(r, name, string(args[len(args)-1])) {
+		r.ok()
+	}
+	return nil
+}
+
+// hello is HELLO [version [AUTH name token] [SETNAME name]].
+func (c *conn) hello(r *reply, args [][]byte) error {
+	three, name := c.three, c.name
+	var token [][]byte // AUTH with its arguments
+	if len(args) > 1 {
+		switch version, err := strconv.Atoi(string(args[1])); {
+		case err != nil:
+			r.fail("ERR", "Protocol version is not an integer or out of range")
+			return nil
+		case version != 2 && version != 3:
+			r.fail("NOPROTO", "unsupported protocol version: this server speaks 2 and 3")
+			return nil
+		default:
+			three = version == 3
+		}
+	}
+	for i := 2; i < len(args); {
+		switch rest := len(args) - i; {
+		case equal(args[i], "AUTH") && rest >= 3:
+			token = args[i : i+3]
+			i += 3
+		case equal(args[i], "SETNAME") && rest >= 2 && goodName(args[i+1]):
+			name = string(args[i+1])
+			i += 2
+		default:
+			r.fail("ERR", "syntax error in HELLO: want HELLO [version [AUTH name token] [SETNAME name]]")
+			return nil
+		}
+	}
+	if token != nil && !c.authenticate(r, string(token[1]), string(token[2])) {
+		return nil
+	}
+	if c.client == nil {
+		r.fail("NOAUTH", "HELLO needs a token here: send HELLO 3 AUTH default TOKEN, or AUTH before")
+		return nil
+	}
+	c.three, c.name, r.three = three, name, three
+	version := int64(2)
+	if three {
+		version = 3
+	}
+	r.pairs(7)
+	r.bulk("server")
+	r.bulk("tickflake")
+	r.bulk("version")
+	r.bulk(spoken)
+	r.bulk("proto")
+	r.integer(version)
+	r.bulk("id")
+	r.integer(c.id)
+	r.bulk("mode")
+	r.bulk("standalone")
+	r.bulk("role")
+	r.bulk("master")
+	r.bulk("modules")
+	r.array(0)
+	return nil
+}
+
+// goodName reports whether a connection may have the name.
+func goodName(name []byte) bool {
+	if len(name) > 64 {
+		return false
+	}
+	for _, c := range name {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *conn) clientCommand(r *reply, args [][]byte) error {
+	sub, n := args[1], len(args)
+	switch {
+	case equal(sub, "ID") && n == 2:
+		r.integer(c.id)
+	case equal(sub, "GETNAME") && n == 2:
+		if c.name == "" {
+			r.null()
+		} else {
+			r.bulk(c.name)
+		}
+	case equal(sub, "SETNAME") && n == 3:
+		if !goodName(args[2]) {
+			r.fail("ERR", "Client names cannot contain spaces, newlines or special characters, and have at most 64 characters")
+			return nil
+		}
+		c.name = string(args[2])
+		r.ok()
+	case equal(sub, "SETINFO") && n == 4:
+		r.ok() // the name and version of a library: nothing here depends on them
+	case equal(sub, "TRACKING") && n == 3 && equal(args[2], "OFF"):
+		r.ok()
+	case equal(sub, "TRACKING") && n >= 3 && equal(args[2], "ON"):
+		// A client that keeps answers asks to be told when they change, and some give up if
+		// this is refused. With OPTIN it keeps only answers that it has announced by CLIENT
+		// CACHING, which is refused. So nothing is kept, and there is nothing to tell.
+		if !slices.ContainsFunc(args[3:], func(arg []byte) bool { return equal(arg, "OPTIN") }) {
+			r.fail("ERR", "CLIENT TRACKING ON works with OPTIN only: this server does not tell when an answer changes, so keep none")
+			return nil
+		}
+		r.ok()
+	case equal(sub, "CACHING"):
+		r.fail("ERR", "this server does not tell when an answer changes, so keep none")
+	case equal(sub, "NO-EVICT") && n == 3, equal(sub, "NO-TOUCH") && n == 3:
+		r.ok() // they speak of keys that are kept in memory, and there are none
+	case equal(sub, "INFO") && n == 2:
+		version := 2
+		if c.three {
+			version = 3
+		}
+		r.bulk(fmt.Sprintf("id=%d addr=%s laddr=%s name=%s db=0 resp=%d\n", c.id, c.nc.RemoteAddr(), c.nc.LocalAddr(), c.name, version))
+	default:
+		r.fail("ERR", "unknown or incomplete subcommand of CLIENT "+printable(sub)+": want ID, INFO, GETNAME, SETNAME, SETINFO, TRACKING, NO-EVICT or NO-TOUCH")
+	}
+	return nil
+}
+
+// settings are those that tools of Redis ask for.
+var settings = map[string]string{"save": "", "appendonly": "no", "databases": "1", "cluster-enabled": "no"}
+
+func (c *conn) config(r *reply, args [][]byte) error {
+	if !equal(args[1], "GET") || len(args) < 3 {
+		r.fail("ERR", "this server has CONFIG GET only: its settings are those of 'tickflake serve'")
+		return nil
+	}
+	found := make(map[string]string)
+	for _, pattern := range args[2:] {
+		pattern := strings.ToLower(string(pattern))
+		prefix, open := strings.CutSuffix(pattern, "*")
+		for name, value := range settings {
+			if name == pattern || open && strings.HasPrefix(name, prefix) {
+				found[name] = value
+			}
+		}
+	}
+	r.pairs(len(found))
+	for _, name := range sortedKeys(found) {
+		r.bulk(name)
+		r.bulk(found[name])
+	}
+	return nil
+}
+
+func (c *conn) commandCommand(r *reply, args [][]byte) error {
+	names := sortedKeys(commands)
+	switch {
+	case len(args) == 1:
+		r.array(len(names))
+		for _, name := range names {
+			commands[name].describe(r, name)
+		}
+	case equal(args[1], "COUNT") && len(args) == 2:
+		r.integer(int64(len(names)))
+	case equal(args[1], "LIST") && len(args) == 2:
+		r.array(len(names))
+		for _, name := range names {
+			r.bulk(name)
+		}
+	case equal(args[1], "INFO"):
+		if len(args) > 2 {
+			names = names[:0]
+			for _, arg := range args[2:] {
+				names = append(names, strings.ToLower(string(arg)))
+			}
+		}
+		r.array(len(names))
+		for _, name := range names {
+			if cmd := commands[name]; cmd != nil {
+				cmd.describe(r, name)
+			} else {
+				r.null()
+			}
+		}
+	case equal(args[1], "DOCS"):
+		if len(args) > 2 {
+			names = slices.DeleteFunc(names, func(name string) bool {
+				return !slices.ContainsFunc(args[2:], func(arg []byte) bool { return equal(arg, name) })
+			})
+		}
+		r.pairs(len(names))
+		for _, name := range names {
+			r.bulk(name)
+			r.pairs(2)
+			r.bulk("summary")
+			r.bulk(commands[name].summary)
+			r.bulk("group")
+			r.bulk(commands[name].group)
+		}
+	default:
+		r.fail("ERR", "unknown subcommand of COMMAND "+printable(args[1])+": want COUNT, LIST, INFO or DOCS")
+	}
+	return nil
+}
+
+// describe writes the table that clients of a cluster and completion in a shell read.
+func (cmd *command) describe(r *reply, name string) {
+	r.array(6)
+	r.bulk(name)
+	if cmd.most == cmd.least {
+		r.integer(int64(cmd.least))
+	} else {
+		r.integer(int64(-cmd.least))
+	}
+	flags := []string{"write", "fast"}
+	if cmd.readonly {
+		flags[0] = "readonly"
+	}
+	r.array(len(flags))
+	for _, flag := range flags {
+		r.line('+', flag)
+	}
+	key := int64(0)
+	if cmd.group == "string" {
+		key = 1
+	}
+	r.integer(key)
+	r.integer(key)
+	r.integer(key)
+}
+
+// info describes the server in the form that clients of Redis read.
+func (c *conn) info(r *reply, _ [][]byte) error {
+	s := c.server
+	config, layout := s.issuer.Config(), s.issuer.Layout()
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\r\n", args...) }
+	up := time.Since(s.began)
+	line("# Server")
+	line("redis_version:%s", spoken)
+	line("redis_mode:standalone")
+	line("server:tickflake")
+	line("tickflake_version:%s", version())
+	line("uptime_in_seconds:%d", int64(up.Seconds()))
+	line("uptime_in_days:%d", int64(up.Hours()/24))
+	line("\r\n# Clients")
+	line("connected_clients:%d", s.open())
+	line("\r\n# Persistence")
+	ready := s.issuer.Ready()
+	if ready == nil {
+		line("loading:0")
+	} else {
+		line("loading:1")
+		line("loading_eta_seconds:1")
+	}
+	line("\r\n# Replication")
+	line("role:master")
+	line("connected_slaves:0")
+	line("\r\n# Tickflake")
+	if ready == nil {
+		line("ready:1")
+	} else {
+		line("ready:0")
+		line("not_ready_because:%s", oneLine(ready.Error()))
+	}
+	line("layout:%s", layout)
+	line("node:%d", config.Generator.Node())
+	line("strategy:%s", config.Strategy)
+	line("max_batch:%d", config.MaxBatch)
+	line("max_numbers:%d", config.MaxNumbers)
+	c.infoSequences(line)
+	r.bulk(b.String())
+	return nil
+}
+
+// infoSequences lists the first sequences that are open and that the client may use: all could
+// be as many as 10,000.
+func (c *conn) infoSequences(line func(string, ...any)) {
+	const most = 100
+	open := c.server.issuer.OpenTo(c.client)
+	line("\r\n# Sequences")
+	line("sequences_open:%d", len(open))
+	line("note:in segmented mode numbers of several servers interleave; in ordered mode they are in the order of real time")
+	for _, seq := range open[:min(len(open), most)] {
+		d := seq.Definition()
+		line("sequence_%s:mode=%s,stride=%d", seq.Name(), d.Mode, d.Stride.By())
+	}
+}
+
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,282 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/observe"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// command is one that the server knows.
+type command struct {
+	run      func(c *conn, r *reply, args [][]byte) error // of the connection; nil goes on
+	least    int                                          // arguments, with the name
+	most     int                                          // 0: any number
+	open     bool                                         // before a token is given
+	group    string
+	summary  string
+	readonly bool
+}
+
+// commands are by name in lower case.
+var commands map[string]*command
+
+func init() {
+	commands = map[string]*command{
+		"id":     {run: (*conn).takeID, least: 1, most: 1, group: "generic", summary: "Returns an ID."},
+		"ids":    {run: (*conn).takeIDs, least: 2, most: 2, group: "generic", summary: "Returns n IDs in ascending order."},
+		"decode": {run: (*conn).decode, least: 2, most: 2, group: "generic", summary: "Returns the parts of an ID.", readonly: true},
+		"incr":   {run: (*conn).incr, least: 2, most: 2, group: "string", summary: "Returns the next number of a sequence."},
+		"incrby": {run: (*conn).incrBy, least: 3, most: 3, group: "string", summary: "Takes n numbers of a sequence in a row, and returns the last."},
+		"get":    {run: (*conn).get, least: 2, most: 2, group: "string", summary: "Returns the highest number of a sequence that was granted so far.", readonly: true},
+
+		"ping":    {run: (*conn).ping, least: 1, most: 2, group: "connection", summary: "Returns PONG, or its argument.", readonly: true},
+		"echo":    {run: (*conn).echo, least: 2, most: 2, group: "connection", summary: "Returns its argument.", readonly: true},
+		"hello":   {run: (*conn).hello, least: 1, open: true, group: "connection", summary: "Changes the version of the protocol, and describes the server.", readonly: true},
+		"auth":    {run: (*conn).auth, least: 2, most: 3, open: true, group: "connection", summary: "Says who asks, by a token.", readonly: true},
+		"select":  {run: (*conn).selectDB, least: 2, most: 2, group: "connection", summary: "Accepts database 0.", readonly: true},
+		"quit":    {run: (*conn).leave, least: 1, open: true, group: "connection", summary: "Closes the connection.", readonly: true},
+		"reset":   {run: (*conn).reset, least: 1, most: 1, open: true, group: "connection", summary: "Makes the connection as it was when it began.", readonly: true},
+		"client":  {run: (*conn).clientCommand, least: 2, group: "connection", summary: "Names the connection.", readonly: true},
+		"info":    {run: (*conn).info, least: 1, group: "server", summary: "Describes the server.", readonly: true},
+		"command": {run: (*conn).commandCommand, least: 1, group: "server", summary: "Describes the commands.", readonly: true},
+		"config":  {run: (*conn).config, least: 2, group: "server", summary: "Returns settings that clients ask for.", readonly: true},
+	}
+}
+
+// longestName is that of the longest name of a command that is looked up.
+const longestName = 24
+
+// execute carries out one command. Its error ends the connection.
+func (c *conn) execute(args [][]byte) error {
+	r, name := &c.buffer.reply, args[0]
+	if len(name) == 2 && name[0]|0x20 == 'i' && name[1]|0x20 == 'd' && len(args) == 1 && c.client != nil {
+		return c.takeID(r, args)
+	}
+	var lower [longestName]byte
+	cmd := commands[string(lowerCase(lower[:0], name))]
+	switch {
+	case cmd == nil:
+		c.refuseCommand(r, name)
+	case c.client == nil && !cmd.open:
+		r.fail("NOAUTH", "Authentication required: send AUTH with your token.")
+	case len(args) < cmd.least || cmd.most > 0 && len(args) > cmd.most:
+		r.fail("ERR", "wrong number of arguments for '"+strings.ToLower(string(name))+"' command")
+	default:
+		return cmd.run(c, r, args)
+	}
+	return nil
+}
+
+// lowerCase appends name to b in lower case, or nothing if it is longer than all names.
+func lowerCase(b, name []byte) []byte {
+	if len(name) > longestName {
+		return b
+	}
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		b = append(b, c)
+	}
+	return b
+}
+
+// began returns the time for the duration of a request, if the log asks for it.
+func (c *conn) began() (t time.Time) {
+	if c.server.observer.Logs() {
+		t = time.Now()
+	}
+	return t
+}
+
+// done ends a request to the issuer: it counts it, writes the reply to one that was refused,
+// and makes the context ready for the next. Its error ends the connection.
+func (c *conn) done(r *reply, method string, began time.Time, items int64, err error) error {
+	if c.ctx.Started() {
+		c.ctx.Cancel()
+		c.ctx = c.server.issuer.Timeout(c.server.ctx)
+	}
+	if err == nil && began.IsZero() {
+		c.requests++
+		c.items += items
+		return nil
+	}
+	if err != nil {
+		items = 0
+	}
+	request := observe.Request{Protocol: observe.RESP, Method: method, Remote: c.nc.RemoteAddr().String(), Items: items, Err: err}
+	if c.client != nil {
+		request.Client = c.client.Name
+	}
+	if !began.IsZero() {
+		request.Duration = time.Since(began)
+	}
+	c.server.observer.Done(request)
+	if err == nil {
+		return nil
+	}
+	r.refuse(err)
+	if issuer.RefusalOf(err).Code == issuer.Canceled {
+		return err
+	}
+	return nil
+}
+
+func (c *conn) takeID(r *reply, _ [][]byte) error {
+	began := c.began()
+	id, err := c.server.issuer.ID(c.ctx, c.client)
+	if err == nil {
+		r.decimal(int64(id))
+	}
+	return c.done(r, "ID", began, 1, err)
+}
+
+var errNotInteger = &issuer.Refusal{Code: issuer.BadInput, Err: errors.New("value is not an integer or out of range")}
+
+// integer reads an argument as Redis does.
+func integer(arg []byte) (int64, error) {
+	n, err := strconv.ParseInt(string(arg), 10, 64)
+	if err != nil {
+		return 0, errNotInteger
+	}
+	return n, nil
+}
+
+func (c *conn) takeIDs(r *reply, args [][]byte) error {
+	began := c.began()
+	n, err := integer(args[1])
+	if err != nil {
+		return c.done(r, "IDS", began, 0, err)
+	}
+	b := c.buffer
+	b.runs, err = c.server.issuer.Runs(c.ctx, c.client, n, b.runs[:0])
+	if err != nil {
+		return c.done(r, "IDS", began, 0, err)
+	}
+	r.array(int(n))
+	for _, run := range b.runs {
+		for run.Count > 0 {
+			few := min(run.Count, 500) // so that replies never exceed Pending by much
+			r.decimals(int64(run.First), few, run.Stride)
+			run.First, run.Count = run.At(few), run.Count-few
+			if len(r.b) >= c.server.limits.Pending {
+				if err := c.flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return c.done(r, "IDS", began, n, nil)
+}
+
+func (c *conn) decode(r *reply, args [][]byte) error {
+	began := c.began()
+	id, err := snowflake.Parse(string(args[1]))
+	var d snowflake.Decoded
+	if err != nil {
+		err = &issuer.Refusal{Code: issuer.BadInput, Err: err}
+	} else {
+		d, err = c.server.issuer.Decode(id)
+	}
+	if err == nil {
+		writeDecoded(r, d)
+	}
+	return c.done(r, "DECODE", began, 0, err)
+}
+
+// writeDecoded writes one level of names and values, which both versions of the protocol can
+// show as a map. Numbers are text.
+func writeDecoded(r *reply, d snowflake.Decoded) {
+	r.pairs(4 + len(d.Parts))
+	r.bulk("id")
+	r.decimal(int64(d.ID))
+	r.bulk("time")
+	r.bulk(timeText(d.Time))
+	r.bulk("node")
+	r.decimal(d.Node)
+	for _, name := range sortedKeys(d.Parts) {
+		r.bulk("node." + name)
+		r.decimal(d.Parts[name])
+	}
+	r.bulk("sequence")
+	r.decimal(d.Sequence)
+}
+
+// timeText writes milliseconds, as the other protocols do, and all digits where the time has
+// more.
+func timeText(t time.Time) string {
+	format := "2006-01-02T15:04:05.000Z07:00"
+	if t.Nanosecond()%1e6 != 0 {
+		format = "2006-01-02T15:04:05.000000000Z07:00"
+	}
+	return t.UTC().Format(format)
+}
+
+// sequence returns the sequence of a key. Keys of Redis often have colons, and names of
+// sequences have none, so a dot stands for a colon.
+func (c *conn) sequence(key []byte) string {
+	if string(key) != c.key {
+		c.key = string(key)
+		c.sequenceName = strings.ReplaceAll(c.key, ":", ".")
+	}
+	return c.sequenceName
+}
+
+func (c *conn) incr(r *reply, args [][]byte) error {
+	return c.number(r, "INCR", c.began(), args[1], 1)
+}
+
+func (c *conn) incrBy(r *reply, args [][]byte) error {
+	began := c.began()
+	n, err := integer(args[2])
+	if err == nil && n < 1 {
+		err = &issuer.Refusal{Code: issuer.BadInput, Err: fmt.Errorf("INCRBY %d: numbers are given out once and never taken back, so the amount must be 1 or more", n)}
+	}
+	if err != nil {
+		return c.done(r, "INCRBY", began, 0, err)
+	}
+	return c.number(r, "INCRBY", began, args[1], n)
+}
+
+func (c *conn) number(r *reply, method string, began time.Time, name []byte, n int64) error {
+	numbers, err := c.server.issuer.Number(c.ctx, c.client, c.sequence(name), n)
+	if err == nil {
+		r.integer(numbers.Last)
+	}
+	return c.done(r, method, began, n, err)
+}
+
+func (c *conn) get(r *reply, args [][]byte) error {
+	began, name := c.began(), c.sequence(args[1])
+	info, err := c.server.issuer.Inspect(c.ctx, c.client, name)
+	if err == nil {
+		r.decimal(info.Last)
+	} else if issuer.RefusalOf(err).Code == issuer.NotFound && c.server.creates(name) {
+		err = nil
+		r.null()
+	}
+	return c.done(r, "GET", began, 0, err)
+}
+
+// creates reports whether the sequence is created when a number is first asked for.
+func (s *Server) creates(name string) bool {
+	config := s.issuer.Config()
+	if config.Store == nil {
+		return false
+	}
+	for _, c := range config.Create {
+		if strings.HasPrefix(name, c.Prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func equal(arg []byte, name string) bool { return bytes.EqualFold(arg, []byte(name)) }

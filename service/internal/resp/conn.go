@@ -1,0 +1,288 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/observe"
+)
+
+// conn is one connection. Its goroutine alone uses it, but for wake and abort.
+type conn struct {
+	server *Server
+	nc     net.Conn
+	raw    *raw            // of nc, or nil
+	ctx    *issuer.Timeout // of the commands
+	client *issuer.Client  // nil until a token is given, where one is needed
+	id     int64
+	name   string
+	three  bool // RESP3
+
+	// The key of the last command and its sequence, so that the same one again makes no new
+	// string.
+	key, sequenceName string
+
+	buffer *buffer   // while bytes are there that are not answered
+	have   int       // bytes in buffer.in
+	more   bool      // the last read filled the buffer
+	quit   bool      // no further command is read
+	linger bool      // the client may still send, and shall read the error all the same
+	last   time.Time // when the last pipeline was answered
+	begun  time.Time // when the first byte of an unfinished command came; zero if there is none
+	due    time.Time // the read deadline of nc
+
+	requests, items int64 // served, and not yet counted by the observer
+	pipelines       uint8 // answered, modulo 256
+}
+
+// buffer holds the memory of a pipeline. A connection that waits for its client has none.
+type buffer struct {
+	in     []byte
+	parser parser
+	reply  reply
+	runs   []issuer.Run
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	return &conn{server: s, nc: nc, ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now()}
+}
+
+// serve answers commands until the connection ends.
+func (c *conn) serve() {
+	if tls, ok := c.nc.(interface{ HandshakeContext(context.Context) error }); ok {
+		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.limits.ReadTimeout)
+		err := tls.HandshakeContext(ctx)
+		cancel()
+		if err != nil {
+			return
+		}
+	}
+	if c.raw = rawOf(c.nc); c.raw != nil {
+		c.raw.serve(c)
+		return
+	}
+	for !c.quit && c.read() == nil && c.answer() == nil {
+	}
+}
+
+// take gives the connection a buffer.
+func (c *conn) take() {
+	c.buffer = c.server.buffers.Get().(*buffer)
+	c.buffer.parser.limits = &c.server.limits
+	c.buffer.reply.three = c.three
+}
+
+// release gives the buffer back when all bytes are answered, so that a connection that waits
+// costs little.
+func (c *conn) release() {
+	const most = 128 << 10 // an unusual reply does not stay in memory
+	if b := c.buffer; b != nil && c.have == 0 {
+		c.buffer = nil
+		if cap(b.reply.b) <= most {
+			c.server.buffers.Put(b)
+		}
+	}
+}
+
+// read waits for bytes.
+func (c *conn) read() error {
+	var first [512]byte
+	target := first[:]
+	if c.buffer != nil {
+		target = c.buffer.in[c.have:]
+	}
+	n, err := c.wait(target)
+	if err != nil {
+		return err
+	}
+	c.more = n == len(target)
+	if c.buffer == nil {
+		c.take()
+		copy(c.buffer.in, first[:n])
+	}
+	c.have += n
+	return nil
+}
+
+var errTimeout = errors.New("the client was silent for too long")
+
+// limit returns until when the client must send something.
+func (c *conn) limit() time.Time {
+	if c.begun.IsZero() {
+		return c.last.Add(c.server.limits.IdleTimeout)
+	}
+	return c.begun.Add(c.server.limits.ReadTimeout)
+}
+
+// extend sets a deadline that has passed to the limit. It reports false if the limit has
+// passed as well. Deadlines are set too early rather than for each command, which would cost
+// more than to read again.
+func (c *conn) extend() bool {
+	limit := c.limit()
+	if !time.Now().Before(limit) {
+		return false
+	}
+	c.deadline(limit)
+	return true
+}
+
+// wait reads into p, not beyond the time that the client has.
+func (c *conn) wait(p []byte) (int, error) {
+	for {
+		if limit := c.limit(); c.due.IsZero() || c.due.After(limit) {
+			c.deadline(limit)
+		}
+		if c.server.closing.Load() {
+			switch {
+			case c.server.ctx.Err() != nil || c.begun.IsZero() && !c.more:
+				return 0, context.Canceled
+			case c.begun.IsZero():
+				// There was more than the buffer holds. What is on its way is still read.
+				c.more = false
+				c.deadline(time.Now().Add(50 * time.Millisecond))
+			}
+		}
+		n, err := c.nc.Read(p)
+		switch {
+		case n > 0:
+			return n, nil
+		case err == nil:
+			return 0, io.ErrNoProgress
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return 0, err
+		}
+		if !c.extend() {
+			return 0, errTimeout
+		}
+	}
+}
+
+func (c *conn) deadline(t time.Time) {
+	c.due = t
+	c.nc.SetReadDeadline(t)
+}
+
+// timed is of how many pipelines of a connection one is timed: the histogram would else cost
+// more than a few commands.
+const timed = 16
+
+// answer carries out the commands that are complete, and writes their replies together.
+func (c *conn) answer() error {
+	b := c.buffer
+	pos := 0
+	var began time.Time
+	if c.pipelines++; c.pipelines%timed == 1 {
+		began = time.Now()
+	}
+	for pos < c.have && !c.quit {
+		args, n, err := b.parser.next(b.in[pos:c.have])
+		if err == nil && n == 0 && pos == 0 && c.have == len(b.in) {
+			err = b.parser.tooLong()
+		}
+		if err != nil {
+			b.reply.fail("ERR", err.Error())
+			c.quit, c.linger = true, true
+			break
+		}
+		if n == 0 {
+			break
+		}
+		pos += n
+		if len(args) == 0 {
+			continue
+		}
+		if err := c.execute(args); err != nil {
+			return err
+		}
+		if len(b.reply.b) >= c.server.limits.Pending {
+			if err := c.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	c.have = copy(b.in, b.in[pos:c.have])
+	if err := c.flush(); err != nil {
+		return err
+	}
+	c.count()
+	c.last = time.Now()
+	if !began.IsZero() && pos > 0 {
+		c.server.observer.Took(observe.RESP, c.last.Sub(began))
+	}
+	switch {
+	case c.have == 0:
+		c.begun = time.Time{}
+	case c.begun.IsZero() || pos > 0:
+		c.begun = c.last
+	}
+	c.release()
+	return nil
+}
+
+// count reports the commands of a pipeline.
+func (c *conn) count() {
+	if c.requests > 0 {
+		c.server.observer.Served(observe.RESP, c.requests, c.items)
+		c.requests, c.items = 0, 0
+	}
+}
+
+// flush writes the replies that are collected. A client that does not read them is cut off.
+func (c *conn) flush() error {
+	out := c.buffer.reply.b
+	if len(out) == 0 {
+		return nil
+	}
+	c.buffer.reply.b = out[:0]
+	if err := c.server.ctx.Err(); err != nil {
+		return err // also where the client reads as fast as the server writes
+	}
+	if c.raw != nil {
+		n, err := c.raw.write(out)
+		if err != nil || n == len(out) {
+			return err
+		}
+		out = out[n:]
+	}
+	c.nc.SetWriteDeadline(time.Now().Add(c.server.limits.WriteTimeout))
+	if err := c.server.ctx.Err(); err != nil {
+		return err
+	}
+	_, err := c.nc.Write(out)
+	return err
+}
+
+var past = time.Unix(1, 0)
+
+// wake makes a connection that waits look at closing.
+func (c *conn) wake() { c.nc.SetReadDeadline(past) }
+
+// abort ends all waits of the connection. The server's context has ended before.
+func (c *conn) abort() { c.nc.SetDeadline(past) }
+
+// close closes the connection. If bytes of the client were not read, the kernel would throw
+// away replies that are on their way, so after an error what still comes is read for a while.
+func (c *conn) close() {
+	c.count()
+	if c.server.ctx.Err() != nil {
+		if tls, ok := c.nc.(interface{ NetConn() net.Conn }); ok {
+			tls.NetConn().Close() // without a last message, for which TLS would wait
+		}
+	}
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && half.CloseWrite() == nil {
+		c.nc.SetReadDeadline(time.Now().Add(min(time.Second, c.server.limits.ReadTimeout)))
+		var rest [512]byte
+		for read := 0; read < 1<<20 && !c.server.closing.Load(); {
+			n, err := c.nc.Read(rest[:])
+			if read += n; err != nil {
+				break
+			}
+		}
+	}
+	c.nc.Close()
+}

@@ -1,0 +1,54 @@
+package resp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tickflake/tickflake/service/internal/issuer"
+)
+
+// FuzzServer: whatever a client sends, in whatever parts, it gets well-formed replies, no more
+// than it sent commands, and the answers do not depend on the parts. The server keeps nothing.
+func FuzzServer(f *testing.F) {
+	for _, seed := range []string{
+		array("HELLO", "3") + array("ID") + array("IDS", "3") + array("DECODE", "250322690530082816") + array("INFO") + array("COMMAND"),
+		array("HELLO", "3", "AUTH", "default", "x", "SETNAME", "a") + array("CLIENT", "INFO") + array("RESET"),
+		array("INCR", "o") + array("INCRBY", "o", "9") + array("GET", "o") + array("GET", "x") + array("GET", "o1"),
+		"PING\r\nPING a\r\nSELECT 0\r\nquit\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r\nINCR o\r\n", array("CONFIG", "GET", "*") + array("COMMAND", "DOCS"),
+		array("COMMAND", "INFO", "get", "none") + array("SET", "a", "b") + array("a'\r\n"), "*2147483648\r\n", strings.Repeat("*1\r\n", 50), "*3\r\n$3\r\nSET\r\n$3\r\nkey",
+	} {
+		f.Add(seed, uint16(3))
+	}
+	f.Fuzz(func(t *testing.T, in string, step uint16) {
+		if len(in) > 1<<14 {
+			return
+		}
+		// INCR makes no sequence here: its store would be the same for both runs.
+		b := newBed(t, func(c *issuer.Config, l *Limits) {
+			c.MaxBatch, c.Create = 50, nil
+			*l = Limits{Argument: 200, Arguments: 8, Command: 1000, Inline: 300, Pending: 100}
+		})
+		var parts []string
+		for rest := in; rest != ""; {
+			// The sizes of the parts follow from step alone.
+			step = step*25173 + 13849
+			n := min(len(rest), 1+int(step>>8)%23)
+			parts, rest = append(parts, rest[:n]), rest[n:]
+		}
+		count := func(out string) (n int) {
+			for rest := out; rest != ""; n++ {
+				var err error
+				if rest, err = readReply(rest); !assert.NoError(t, err, "%q\n%q", in, out) {
+					t.FailNow()
+				}
+			}
+			return n
+		}
+		whole, split := count(b.run(in)), count(b.run(parts...))
+		assert.Equal(t, whole, split)
+		// The shortest command is a line of one letter.
+		assert.LessOrEqual(t, whole, (len(in)+1)/2)
+	})
+}

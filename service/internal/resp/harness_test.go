@@ -1,0 +1,256 @@
+package resp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/observe"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// bed is a server under test.
+type bed struct {
+	*Server
+	store     *storetest.Memory
+	generator *generator.Generator
+}
+
+// newBed returns a server without a listener. Sequences whose names begin with "o" are made
+// when they are asked for.
+func newBed(t testing.TB, change func(*issuer.Config, *Limits)) *bed {
+	layout, err := snowflake.ParseLayout("41/4/18")
+	require.NoError(t, err)
+	layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // testing/synctest begins in 2000
+	g, err := generator.New(generator.WithNode(3), generator.WithLayout(layout))
+	require.NoError(t, err)
+	t.Cleanup(func() { g.Close() })
+	b := &bed{store: storetest.NewMemory(), generator: g}
+	config := issuer.Config{
+		Generator: g, Store: b.store, Strategy: "reject",
+		Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
+		Create:    []issuer.Create{{Prefix: "o", Definition: sequence.Definition{Start: 1}}},
+		MaxBatch:  10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
+		Timeout: 2 * time.Second, UseWithin: time.Second,
+	}
+	limits := Limits{}
+	if change != nil {
+		change(&config, &limits)
+	}
+	i, err := issuer.New(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, i.Close(context.Background())) })
+	b.Server = New(i, observe.New(slog.New(slog.DiscardHandler), 0), limits)
+	return b
+}
+
+// listen serves a TCP listener until the test ends, and returns a function that connects.
+func (b *bed) listen(t testing.TB) (dial func() net.Conn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return b.serve(t, l, func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) })
+}
+
+// pipes serves connections in memory, which have no descriptor.
+func (b *bed) pipes(t testing.TB) (dial func() net.Conn) {
+	p := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	return b.serve(t, p, func() (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		select {
+		case p.conns <- theirs:
+			return ours, nil
+		case <-p.closed:
+			return nil, net.ErrClosed
+		}
+	})
+}
+
+func (b *bed) serve(t testing.TB, l net.Listener, connect func() (net.Conn, error)) (dial func() net.Conn) {
+	served := make(chan error, 1)
+	go func() { served <- b.Serve(l) }()
+	t.Cleanup(func() {
+		assert.NoError(t, b.Shutdown(context.Background()))
+		assert.NoError(t, <-served)
+	})
+	return func() net.Conn {
+		c, err := connect()
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+}
+
+type pipeListener struct {
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (p *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipeListener) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// script is a connection whose client sends parts, and then closes its side. It needs no
+// goroutine.
+type script struct {
+	net.Conn
+	parts   []string
+	written bytes.Buffer
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	for len(s.parts) > 0 && s.parts[0] == "" {
+		s.parts = s.parts[1:]
+	}
+	if len(s.parts) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, s.parts[0])
+	s.parts[0] = s.parts[0][n:]
+	return n, nil
+}
+
+func (s *script) Write(p []byte) (int, error)      { return s.written.Write(p) }
+func (s *script) Close() error                     { return nil }
+func (s *script) SetReadDeadline(time.Time) error  { return nil }
+func (s *script) SetWriteDeadline(time.Time) error { return nil }
+func (s *script) RemoteAddr() net.Addr             { return &net.UnixAddr{Name: "client", Net: "unix"} }
+func (s *script) LocalAddr() net.Addr              { return &net.UnixAddr{Name: "server", Net: "unix"} }
+
+// run answers parts on one connection, and returns all replies.
+func (b *bed) run(parts ...string) string {
+	s := &script{parts: parts}
+	c := newConn(b.Server, s)
+	c.serve()
+	c.close()
+	return s.written.String()
+}
+
+// exchange sends in and the end of the stream, and returns all replies.
+func exchange(t testing.TB, c net.Conn, in string) string {
+	go func() {
+		if _, err := io.WriteString(c, in); err == nil {
+			c.(*net.TCPConn).CloseWrite()
+		}
+	}()
+	out, err := io.ReadAll(c)
+	if !errors.Is(err, io.ErrClosedPipe) {
+		assert.NoError(t, err)
+	}
+	return string(out)
+}
+
+// array writes a command as clients do.
+func array(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, arg := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(arg), arg)
+	}
+	return b.String()
+}
+
+// matches checks a reply against a text in which N stands for a number, T for a time, and
+// ... for anything. Lines end with a line feed there.
+func matches(t testing.TB, want, got string) {
+	t.Helper()
+	pattern := regexp.QuoteMeta(strings.ReplaceAll(want, "\n", "\r\n"))
+	pattern = strings.ReplaceAll(pattern, `<N>`, `\d+`)
+	pattern = strings.ReplaceAll(pattern, `<T>`, `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+	pattern = strings.ReplaceAll(pattern, `<any>`, `(?s:.*)`)
+	assert.Regexp(t, "^"+pattern+"$", got)
+}
+
+// readReply reads one reply of either version of the protocol, strictly, and returns what
+// follows it.
+func readReply(in string) (rest string, err error) {
+	line, rest, ok := strings.Cut(in, "\r\n")
+	if !ok || line == "" || strings.ContainsAny(line, "\r\n") {
+		return in, fmt.Errorf("a line that does not end: %.100q", in)
+	}
+	kind, text := line[0], line[1:]
+	n, notNumber := strconv.Atoi(text)
+	each := 1
+	switch kind {
+	case '+', '-':
+		return rest, nil
+	case ':':
+		return rest, notNumber
+	case '_':
+		if text != "" {
+			return in, fmt.Errorf("null with %q", text)
+		}
+		return rest, nil
+	case '$':
+		if n == -1 {
+			return rest, nil
+		}
+		if notNumber != nil || n < 0 || len(rest) < n+2 || rest[n:n+2] != "\r\n" {
+			return in, fmt.Errorf("string %.100q", in)
+		}
+		return rest[n+2:], nil
+	case '%':
+		each = 2
+		fallthrough
+	case '*':
+		if notNumber != nil || n < 0 {
+			return in, fmt.Errorf("array %.100q", in)
+		}
+		for range n * each {
+			if rest, err = readReply(rest); err != nil {
+				return in, err
+			}
+		}
+		return rest, nil
+	}
+	return in, fmt.Errorf("kind %q", kind)
+}
+
+// credential returns a client whose token is token-NAME.
+func credential(name string) issuer.Credential {
+	return issuer.Credential{Name: name, Token: sha256.Sum256([]byte("token-" + name)), Sequences: []string{"*"}}
+}
+
+// lines is a log that several goroutines write.
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.String()
+}

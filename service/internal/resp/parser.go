@@ -1,0 +1,197 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// protocolError is the reason why a connection is closed: what it sent cannot be followed by
+// a next command. Its text has no bytes of the client that are not printable.
+type protocolError struct{ text string }
+
+func (e *protocolError) Error() string { return "Protocol error: " + e.text }
+
+func malformed(format string, args ...any) error {
+	return &protocolError{fmt.Sprintf(format, args...)}
+}
+
+// parser finds commands in bytes. It keeps nothing but the slice for the arguments, so
+// commands do not depend on how the bytes were split on their way.
+type parser struct {
+	limits *Limits
+	args   [][]byte
+}
+
+// next returns the arguments of the first command in in, and how many bytes it has. The
+// arguments are parts of in, and are overwritten by the next call. A command of 0 bytes is
+// not complete yet. A command without arguments is skipped by Redis, and by its clients.
+func (p *parser) next(in []byte) (args [][]byte, n int, err error) {
+	if len(in) == 0 {
+		return nil, 0, nil
+	}
+	if in[0] != '*' {
+		return p.inline(in)
+	}
+	count, n, err := number(in, "arguments", int64(p.limits.Arguments))
+	if n == 0 || err != nil {
+		return nil, 0, err
+	}
+	p.args = p.args[:0]
+	for range count {
+		rest := in[n:]
+		if len(rest) == 0 {
+			return nil, 0, nil
+		}
+		if rest[0] != '$' {
+			return nil, 0, malformed("expected '$', got %s", printable(rest[:1]))
+		}
+		length, header, err := number(rest, "bytes in an argument", int64(p.limits.Argument))
+		if header == 0 || err != nil {
+			return nil, 0, err
+		}
+		if length < 0 {
+			return nil, 0, malformed("an argument of %d bytes", length)
+		}
+		end := header + int(length)
+		// What is there of the line's end is checked at once: a wrong one is never completed.
+		for i, want := range []byte("\r\n") {
+			if end+i < len(rest) && rest[end+i] != want {
+				return nil, 0, malformed("an argument of %d bytes does not end there", length)
+			}
+		}
+		if end+2 > len(rest) {
+			if n+end+2 > p.limits.Command {
+				return nil, 0, p.tooLong()
+			}
+			return nil, 0, nil
+		}
+		p.args = append(p.args, rest[header:end:end])
+		n += end + 2
+	}
+	if n > p.limits.Command {
+		return nil, 0, p.tooLong()
+	}
+	return p.args, n, nil
+}
+
+func (p *parser) tooLong() error {
+	return malformed("a command of more than %d bytes", p.limits.Command)
+}
+
+// number returns the number of a header, "*3\r\n" or "$12\r\n", and the length of the header,
+// which is 0 if the header is not complete.
+func number(in []byte, what string, most int64) (value int64, n int, err error) {
+	i, negative := 1, false
+	if len(in) > 1 && in[1] == '-' {
+		i, negative = 2, true
+	}
+	digits := i
+	for ; i < len(in); i++ {
+		switch c := in[i]; {
+		case c >= '0' && c <= '9' && i-digits < 10:
+			value = value*10 + int64(c-'0')
+		case c >= '0' && c <= '9':
+			return 0, 0, malformed("more than %d %s", most, what)
+		case c == '\r' && i > digits:
+			if i+1 == len(in) {
+				return 0, 0, nil
+			}
+			if in[i+1] != '\n' {
+				return 0, 0, malformed("expected a line feed after the number of %s, got %s", what, printable(in[i+1:i+2]))
+			}
+			if negative {
+				value = -value
+			}
+			if value > most {
+				return 0, 0, malformed("%d %s: at most %d", value, what, most)
+			}
+			return value, i + 2, nil
+		default:
+			return 0, 0, malformed("the number of %s has %s", what, printable(in[i:i+1]))
+		}
+	}
+	return 0, 0, nil
+}
+
+// inline returns the words of a line, as people type it.
+func (p *parser) inline(in []byte) (args [][]byte, n int, err error) {
+	most := min(p.limits.Inline, p.limits.Command)
+	line := in[:min(len(in), most+1)]
+	end := bytes.IndexByte(line, '\n')
+	if end >= 0 {
+		line = line[:end]
+	}
+	// A byte that no keyboard sends is refused before its line is complete: this is another
+	// protocol, such as TLS, whose next line may look like a command.
+	for i, c := range line {
+		if c < ' ' && c != '\t' && (c != '\r' || i+1 < len(line)) || c == 0x7f {
+			return nil, 0, malformed("a line with the byte %#02x", c)
+		}
+	}
+	if end < 0 {
+		if len(line) > most {
+			return nil, 0, malformed("a line of more than %d bytes", most)
+		}
+		return nil, 0, nil
+	}
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	p.args = p.args[:0]
+	for word := range bytes.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '\t' }) {
+		if len(p.args) == p.limits.Arguments {
+			return nil, 0, malformed("more than %d arguments", p.limits.Arguments)
+		}
+		if len(word) > p.limits.Argument {
+			return nil, 0, malformed("%d bytes in an argument: at most %d", len(word), p.limits.Argument)
+		}
+		p.args = append(p.args, word)
+	}
+	if isHTTP(p.args) {
+		return nil, 0, errHTTP
+	}
+	return p.args, end + 1, nil
+}
+
+var errHTTP = malformed("this is the port of the Redis protocol, not of HTTP")
+
+// isHTTP reports whether an inline command is a line of an HTTP request, which a web page
+// makes a browser send to any port. Its body could hold commands, and nothing of it must be
+// carried out. The first line of a request ends with the version, so a name of a method that
+// is also a command is no way in. "GET key" is none, because no sequence is named with a
+// slash.
+func isHTTP(args [][]byte) bool {
+	if len(args) == 0 {
+		return false
+	}
+	if bytes.IndexByte(args[0], ':') >= 0 {
+		return true // Host:
+	}
+	last := args[len(args)-1]
+	if len(last) >= 5 && bytes.EqualFold(last[:5], []byte("HTTP/")) {
+		return true
+	}
+	for _, verb := range []string{"POST", "PUT", "PATCH", "HEAD", "OPTIONS", "DELETE", "CONNECT", "TRACE"} {
+		if bytes.EqualFold(args[0], []byte(verb)) {
+			return true
+		}
+	}
+	return len(args) > 1 && bytes.EqualFold(args[0], []byte("GET")) && bytes.IndexByte(args[1], '/') >= 0
+}
+
+// printable returns the first bytes of b in quotes, safe in a log and on a terminal.
+func printable(b []byte) string {
+	const most = 64
+	text := make([]byte, 0, most+8)
+	text = append(text, '\'')
+	for i, c := range b {
+		if i == most {
+			text = append(text, "..."...)
+			break
+		}
+		if c < ' ' || c > '~' || c == '\'' || c == '\\' {
+			text = fmt.Appendf(text, "\\x%02x", c)
+		} else {
+			text = append(text, c)
+		}
+	}
+	return string(append(text, '\''))
+}

@@ -1,0 +1,139 @@
+package resp
+
+import (
+	"strconv"
+
+	"github.com/tickflake/tickflake/service/internal/issuer"
+)
+
+// reply collects replies in either version of the protocol.
+type reply struct {
+	b     []byte
+	three bool // RESP3
+}
+
+func (r *reply) line(kind byte, text string) {
+	r.b = append(r.b, kind)
+	r.b = append(r.b, text...)
+	r.b = append(r.b, '\r', '\n')
+}
+
+func (r *reply) header(kind byte, n int64) {
+	r.b = append(r.b, kind)
+	r.b = strconv.AppendInt(r.b, n, 10)
+	r.b = append(r.b, '\r', '\n')
+}
+
+func (r *reply) ok()             { r.line('+', "OK") }
+func (r *reply) integer(n int64) { r.header(':', n) }
+func (r *reply) array(n int)     { r.header('*', int64(n)) }
+
+// pairs begins a map of n keys with their values. In RESP2 it is an array of both.
+func (r *reply) pairs(n int) {
+	if r.three {
+		r.header('%', int64(n))
+	} else {
+		r.header('*', int64(2*n))
+	}
+}
+
+func (r *reply) null() {
+	if r.three {
+		r.line('_', "")
+	} else {
+		r.line('$', "-1")
+	}
+}
+
+func (r *reply) bulk(text string) {
+	r.header('$', int64(len(text)))
+	r.b = append(r.b, text...)
+	r.b = append(r.b, '\r', '\n')
+}
+
+// decimal writes n as a bulk string, which keeps all its bits in every language.
+func (r *reply) decimal(n int64) {
+	if n >= 1e18 { // IDs after the first years of a layout: 19 digits, written in place
+		r.b = append(r.b, "$19\r\n"...)
+		r.b = strconv.AppendInt(r.b, n, 10)
+		r.b = append(r.b, '\r', '\n')
+		return
+	}
+	var digits [20]byte
+	text := strconv.AppendInt(digits[:0], n, 10)
+	r.header('$', int64(len(text)))
+	r.b = append(r.b, text...)
+	r.b = append(r.b, '\r', '\n')
+}
+
+// decimals writes count numbers, each stride above the one before, as decimal does. It adds
+// to the digits of the last number, which is many times faster than to divide again.
+func (r *reply) decimals(first, count, stride int64) {
+	size := 0 // of the last number with its frame
+	for n := first; count > 0; count-- {
+		if size > 0 {
+			r.b = append(r.b, r.b[len(r.b)-size:]...)
+			last := r.b[len(r.b)-size:]
+			header := len("$19\r\n")
+			if size < len("$10\r\n1234567890\r\n") {
+				header--
+			}
+			if !add(last[header:size-2], stride) {
+				r.b = r.b[:len(r.b)-size]
+				size = 0
+			}
+		}
+		if size == 0 {
+			size = -len(r.b)
+			r.decimal(n)
+			size += len(r.b)
+		}
+		n += stride
+	}
+}
+
+// add adds n to digits. It reports false if there are too few digits, and has then spoilt them.
+func add(digits []byte, n int64) bool {
+	for i := len(digits) - 1; n > 0; i-- {
+		if i < 0 {
+			return false
+		}
+		n += int64(digits[i] - '0')
+		digits[i] = '0' + byte(n%10)
+		n /= 10
+	}
+	return true
+}
+
+// fail writes an error. Clients read its first word.
+func (r *reply) fail(code, text string) {
+	const most = 1000
+	r.b = append(r.b, '-')
+	r.b = append(r.b, code...)
+	r.b = append(r.b, ' ')
+	for i := range min(len(text), most) {
+		c := text[i]
+		if c < ' ' || c == 0x7f {
+			c = ' '
+		}
+		r.b = append(r.b, c)
+	}
+	r.b = append(r.b, '\r', '\n')
+}
+
+var codes = [issuer.Codes]string{
+	issuer.Unauthenticated: "NOAUTH",
+	issuer.Forbidden:       "NOPERM",
+	issuer.Busy:            "TRYAGAIN",
+	issuer.Unavailable:     "LOADING",
+}
+
+// refuse writes the error of a request.
+func (r *reply) refuse(err error) {
+	refusal := issuer.RefusalOf(err)
+	code := codes[refusal.Code]
+	if code == "" {
+		code = "ERR"
+	}
+	r.fail(code, refusal.Error())
+}

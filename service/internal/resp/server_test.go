@@ -1,0 +1,369 @@
+package resp
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// read returns n bytes of replies.
+func read(t testing.TB, c net.Conn, n int) string {
+	t.Helper()
+	b := make([]byte, n)
+	_, err := io.ReadFull(c, b)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func write(t testing.TB, c net.Conn, in string) {
+	t.Helper()
+	_, err := io.WriteString(c, in)
+	require.NoError(t, err)
+}
+
+// ended checks that the server has closed the connection.
+func ended(t testing.TB, c net.Conn) {
+	t.Helper()
+	_, err := c.Read(make([]byte, 1))
+	assert.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "%v", err)
+}
+
+// TestSplit sends a pipeline byte by byte, over a descriptor and without one.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	in := array("PING") + "ping x\r\n" + array("ECHO", "a\r\nb") + array("INCRBY", "o", "5")
+	const want = "+PONG\n$1\nx\n$4\na\nb\n:5\n"
+	matches(t, want, newBed(t, nil).run(strings.Split(in, "")...))
+	for i := range in {
+		matches(t, want, newBed(t, nil).run(in[:i], in[i:]))
+	}
+	c := newBed(t, nil).listen(t)()
+	require.NoError(t, c.(*net.TCPConn).SetNoDelay(true))
+	go func() {
+		for i := range in {
+			if _, err := io.WriteString(c, in[i:i+1]); err != nil {
+				return
+			}
+		}
+	}()
+	matches(t, want, read(t, c, len(want)+strings.Count(want, "\n")))
+}
+
+// TestHugePipeline sends more commands than any buffer holds, and half-closes.
+func TestHugePipeline(t *testing.T) {
+	t.Parallel()
+	const commands = 200_000
+	c := newBed(t, nil).listen(t)()
+	out := exchange(t, c, strings.Repeat(array("PING"), commands))
+	assert.True(t, out == strings.Repeat("+PONG\r\n", commands), "%d bytes", len(out))
+}
+
+// TestBadInput sends what no client should. The client has its error although it still sends,
+// and another client is answered.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	dial := b.listen(t)
+	other := dial()
+	for _, test := range []struct{ in, want string }{
+		{strings.Repeat("*1\r\n", 100_000), "-ERR Protocol error: expected '$', got '*'\n"},
+		{array("PING") + "*2147483648\r\n" + array("INCR", "o"), "+PONG\n-ERR Protocol error: 2147483648 arguments: at most 64\n"},
+		{"*1\r\n$2147483647\r\n" + strings.Repeat("x", 500_000), "-ERR Protocol error: 2147483647 bytes in an argument: at most 4096\n"},
+		{strings.Repeat("x", 500_000), "-ERR Protocol error: a line of more than 4096 bytes\n"},
+		{"*64\r\n" + strings.Repeat("$4096\r\n"+strings.Repeat("x", 4096)+"\r\n", 64), "-ERR Protocol error: a command of more than 16384 bytes\n"},
+		{"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nINCR o\r\n" + array("INCR", "o"), "-ERR Protocol error: this is the port of the Redis protocol, not of HTTP\n"},
+		{"GET /o HTTP/1.1\r\nHost: localhost\r\n\r\n" + array("INCR", "o"), "-ERR Protocol error: this is the port of the Redis protocol, not of HTTP\n"},
+	} {
+		matches(t, test.want, exchange(t, dial(), test.in))
+		write(t, other, array("PING"))
+		assert.Equal(t, "+PONG\r\n", read(t, other, 7))
+	}
+	// Nothing of a page's requests was carried out.
+	write(t, other, array("INCR", "o"))
+	assert.Equal(t, ":1\r\n", read(t, other, 4))
+}
+
+// TestTimeouts is about clients that are silent, at exact times.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, in, out string
+		after         time.Duration // the last byte
+	}{
+		{"nothing", "", "", time.Hour},
+		{"after a command", array("PING"), "+PONG\r\n", time.Hour},
+		{"half a command", "*1\r\n$4\r\nPI", "", 10 * time.Second},
+		{"half a command after one", array("PING") + "*1\r\n", "+PONG\r\n", 10 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newBed(t, nil).pipes(t)()
+				time.Sleep(time.Minute)
+				if test.in != "" {
+					write(t, c, test.in)
+				}
+				read(t, c, len(test.out))
+				begun := time.Now()
+				if test.in == "" {
+					begun = begun.Add(-time.Minute)
+				}
+				ended(t, c)
+				assert.Equal(t, test.after, time.Since(begun))
+			})
+		})
+	}
+	t.Run("a byte now and then", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newBed(t, nil).pipes(t)()
+			begun := time.Now()
+			stopped := make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for {
+					if _, err := io.WriteString(c, "x"); err != nil {
+						return
+					}
+					time.Sleep(time.Second)
+				}
+			}()
+			ended(t, c)
+			// From the first byte on, whatever comes later.
+			assert.Equal(t, 10*time.Second, time.Since(begun))
+			<-stopped
+		})
+	})
+	t.Run("a client that never reads", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newBed(t, nil).pipes(t)()
+			write(t, c, array("PING"))
+			begun := time.Now()
+			_, err := io.WriteString(c, array("PING"))
+			assert.ErrorIs(t, err, io.ErrClosedPipe)
+			assert.Equal(t, 10*time.Second, time.Since(begun))
+		})
+	})
+}
+
+// TestTLS is about connections that are encrypted, by a real client.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	pki := httptest.NewTLSServer(nil)
+	defer pki.Close()
+	b := newBed(t, nil)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", pki.TLS)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(pki.Certificate())
+	config := &tls.Config{RootCAs: roots, ServerName: "example.com"}
+	dial := b.serve(t, l, func() (net.Conn, error) { return tls.Dial("tcp", l.Addr().String(), config) })
+	c := redis.NewClient(&redis.Options{Addr: l.Addr().String(), TLSConfig: config})
+	defer c.Close()
+	ids, err := c.Do(t.Context(), "IDS", 10_000).StringSlice()
+	assert.NoError(t, err)
+	assert.Len(t, ids, 10_000)
+	n, err := c.Incr(t.Context(), "orders").Result()
+	assert.NoError(t, err)
+	assert.EqualValues(t, 1, n)
+
+	// A client without TLS gets no answer, and does not hold the server up.
+	plain, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer plain.Close()
+	write(t, plain, array("INCR", "orders"))
+	out, _ := io.ReadAll(plain)
+	assert.NotContains(t, string(out), ":")
+
+	// A client that has sent nothing when the server stops.
+	silent, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer silent.Close()
+	idle := dial()
+	write(t, idle, array("PING"))
+	read(t, idle, 7)
+	assert.NoError(t, b.Shutdown(context.Background()))
+	ended(t, idle)
+	ended(t, silent)
+}
+
+// held is a store whose writes wait until the test ends them.
+func held(m *storetest.Memory) (began <-chan struct{}, release func()) {
+	entered, leave := make(chan struct{}, 100), make(chan struct{})
+	m.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+		if op.Kind == storetest.OpSwap {
+			entered <- struct{}{}
+			select {
+			case <-leave:
+			case <-ctx.Done():
+			}
+		}
+		return storetest.None
+	}
+	return entered, func() { close(leave) }
+}
+
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	for name, listen := range map[string]func(*bed, testing.TB) func() net.Conn{"tcp": (*bed).listen, "pipe": (*bed).pipes} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("idle", func(t *testing.T) {
+				b := newBed(t, nil)
+				dial := listen(b, t)
+				fresh, used := dial(), dial()
+				write(t, used, array("PING"))
+				read(t, used, 7)
+				write(t, fresh, array("PING")) // it is accepted now
+				read(t, fresh, 7)
+				assert.NoError(t, b.Shutdown(context.Background()))
+				ended(t, fresh)
+				ended(t, used)
+				assert.NoError(t, b.Shutdown(context.Background()), "again")
+			})
+			t.Run("a pipeline", func(t *testing.T) {
+				b := newBed(t, nil)
+				began, release := held(b.store)
+				idle, busy := func() (net.Conn, net.Conn) { d := listen(b, t); return d(), d() }()
+				write(t, idle, array("PING"))
+				read(t, idle, 7)
+				write(t, busy, array("PING")+array("INCR", "o")+array("ECHO", "end"))
+				<-began
+				down := make(chan error, 1)
+				go func() { down <- b.Shutdown(context.Background()) }()
+				ended(t, idle)
+				release()
+				assert.Equal(t, "+PONG\r\n:1\r\n$3\r\nend\r\n", read(t, busy, 20))
+				ended(t, busy)
+				assert.NoError(t, <-down)
+			})
+			t.Run("half a command", func(t *testing.T) {
+				b := newBed(t, nil)
+				c := listen(b, t)()
+				write(t, c, array("PING")+"PI")
+				read(t, c, 7)
+				down := make(chan error, 1)
+				go func() { down <- b.Shutdown(context.Background()) }()
+				for !b.closing.Load() {
+					runtime.Gosched()
+				}
+				write(t, c, "NG\r\n")
+				assert.Equal(t, "+PONG\r\n", read(t, c, 7))
+				ended(t, c)
+				assert.NoError(t, <-down)
+			})
+			t.Run("out of time", func(t *testing.T) {
+				b := newBed(t, nil)
+				began, release := held(b.store)
+				defer release()
+				c := listen(b, t)()
+				write(t, c, array("INCR", "o"))
+				<-began
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel()
+				assert.ErrorIs(t, b.Shutdown(ctx), context.Canceled)
+				ended(t, c)
+			})
+		})
+	}
+	t.Run("before Serve", func(t *testing.T) {
+		b := newBed(t, nil)
+		assert.NoError(t, b.Shutdown(context.Background()))
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		assert.NoError(t, b.Serve(l))
+		_, err = l.Accept()
+		assert.ErrorIs(t, err, net.ErrClosed)
+	})
+}
+
+// TestServeFails is for a listener that is closed by someone else, and for a second one.
+func TestServeFails(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	assert.ErrorIs(t, b.Serve(l), net.ErrClosed)
+	l, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	assert.ErrorContains(t, b.Serve(l), "serves")
+}
+
+// TestMemory: a connection that waits costs at most 20 KiB, with all of it that is in this
+// process: the client's end as well.
+func TestMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector has memory of its own for each object")
+	}
+	const connections, most = 500, 20 << 10
+	dial := newBed(t, nil).listen(t)
+	used := func() uint64 {
+		runtime.GC()
+		runtime.GC() // empties the pool of buffers
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse + m.StackInuse
+	}
+	open := func() {
+		c := dial()
+		write(t, c, array("IDS", "100")+array("INCR", "o")+array("INFO")+array("ECHO", "the end"))
+		for in := ""; !strings.HasSuffix(in, "the end\r\n"); {
+			b := make([]byte, 8192)
+			n, err := c.Read(b)
+			require.NoError(t, err)
+			in += string(b[:n])
+		}
+	}
+	open()
+	before := used()
+	for range connections {
+		open()
+	}
+	each := (int64(used()) - int64(before)) / connections
+	t.Logf("%d bytes for each connection", each)
+	assert.Less(t, each, int64(most))
+	assert.Positive(t, each)
+}
+
+// TestAllocations: in steady state a command for an ID or a number that is there allocates
+// nothing.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	b := newBed(t, func(c *issuer.Config, _ *Limits) {
+		c.Create[0].Definition = sequence.Definition{MinStep: 1e6} // a refill allocates
+	})
+	c := newConn(b.Server, &script{})
+	c.take()
+	discard := c.nc.(*script)
+	for _, in := range []string{array("ID"), "id\r\n", array("IDS", "50"), array("PING"), array("INCR", "orders"), array("INCRBY", "orders", "3")} {
+		pipeline := strings.Repeat(in, 16)
+		assert.Zero(t, testing.AllocsPerRun(100, func() {
+			c.have = copy(c.buffer.in, pipeline)
+			buffer := c.buffer
+			if err := c.answer(); err != nil {
+				panic(err)
+			}
+			c.buffer = buffer
+			discard.written.Reset()
+		}), in)
+	}
+}

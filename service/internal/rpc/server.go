@@ -1,0 +1,130 @@
+// Package rpc serves IDs and numbers over gRPC: the service of
+// api/tickflake/v1/tickflake.proto, the standard health service, and reflection.
+package rpc
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"math"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/observe"
+)
+
+// Limits bound the requests, and the memory and connections, of strangers.
+type Limits struct {
+	MaxStreams   int           // streams of IDs, of health and of reflection that are open at once, each kind for itself, on all connections
+	IdleTimeout  time.Duration // of a connection without calls, and of a stream without requests
+	ReadTimeout  time.Duration // to open a connection
+	WriteTimeout time.Duration // for the client of a stream to read an answer
+
+	TLS *tls.Config // nil: no TLS
+}
+
+// These limits hold for each connection. They have no configuration: a request has a few
+// bytes and a token.
+const (
+	maxMessage     = 16 << 10
+	maxHeaders     = 16 << 10
+	maxCalls       = 100      // at once, on one connection
+	window         = 64 << 10 // bytes that a client may send before they are read
+	pingInterval   = time.Minute
+	pingTimeout    = 20 * time.Second
+	minClientPings = 5 * time.Second // a client that pings more often is disconnected
+)
+
+// Server serves one listener. Its methods are safe for concurrent use.
+type Server struct {
+	tickflakev1.UnimplementedTickflakeServer
+
+	issuer   *issuer.Issuer
+	observer *observe.Observer
+	limits   Limits
+	anyone   *issuer.Client // of calls without a token; nil: they are refused
+	grpc     *grpc.Server
+	streams  streams
+	unary    map[string]bool // the methods whose handlers bound the wait for the request
+	waiting  atomic.Int64    // handlers whose request is still to come; each adds 1 and takes it off
+}
+
+// New returns a server. Limits that are 0 are none.
+func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
+	for _, t := range []*time.Duration{&l.IdleTimeout, &l.ReadTimeout, &l.WriteTimeout} {
+		if *t == 0 {
+			*t = math.MaxInt64
+		}
+	}
+	if l.MaxStreams == 0 {
+		l.MaxStreams = math.MaxInt
+	}
+	s := &Server{issuer: i, observer: o, limits: l, anyone: i.Anyone()}
+	s.streams.draining = make(chan struct{})
+	s.grpc = grpc.NewServer(append(options(l), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
+	s.grpc.RegisterService(s.describe(), s)
+	grpc_health_v1.RegisterHealthServer(s.grpc, &health{server: s})
+	reflection.Register(s.grpc)
+	return s
+}
+
+// options are those of the server of grpc-go that do not call this package.
+func options(l Limits) []grpc.ServerOption {
+	all := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxConcurrentStreams(maxCalls),
+		// Requests are small. Else a client that sends much raises to 16 MiB what each of its
+		// streams may have on its way, and a frame of one byte takes many times its size.
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
+		grpc.ConnectionTimeout(l.ReadTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: l.IdleTimeout, Time: pingInterval, Timeout: pingTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime: minClientPings, PermitWithoutStream: true,
+		}),
+	}
+	if l.TLS != nil {
+		all = append(all, grpc.Creds(credentials.NewTLS(l.TLS)))
+	}
+	return all
+}
+
+// Serve accepts connections until [Server.Shutdown], and then returns nil.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.grpc.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown stops accepting, lets the requests that run end, closes all connections, and
+// returns when this is done. Streams end with UNAVAILABLE, those of IDs after the request
+// that they answer. When ctx ends it closes them at once, and returns the error of ctx.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.streams.drained.Do(func() { close(s.streams.draining) })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.grpc.GracefulStop()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		s.grpc.Stop()
+		<-done
+		return ctx.Err()
+	}
+}

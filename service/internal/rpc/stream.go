@@ -1,0 +1,177 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/service/internal/issuer"
+)
+
+// Stream returns IDs under credit. It receives a request only when the one before is
+// answered, so that the flow control of HTTP/2 bounds those that wait.
+func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamRequest, tickflakev1.StreamResponse]) error {
+	ctx := stream.Context()
+	var (
+		in       tickflakev1.StreamRequest
+		out      tickflakev1.StreamResponse
+		runs     []issuer.Run
+		messages messages
+	)
+	for {
+		if err := stream.RecvMsg(&in); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		r, err := s.bounded(ctx)
+		if err == nil {
+			runs, err = s.issuer.Runs(r.ctx, r.call.client, in.Credit, runs[:0])
+		}
+		if err = s.done(r, "Stream", in.Credit, err); err != nil {
+			return err
+		}
+		out.Runs = messages.of(runs)
+		if err := stream.SendMsg(&out); err != nil {
+			return err
+		}
+	}
+}
+
+// streams are the calls that last until one side ends them.
+type streams struct {
+	drained  sync.Once
+	draining chan struct{} // closed by the first Shutdown
+
+	mu   sync.Mutex
+	open [kinds]int
+}
+
+// kind is the kind of a stream. The limit holds for each kind, so that those that need no
+// token do not keep the others out.
+type kind uint8
+
+const (
+	ofIDs kind = iota
+	ofHealth
+	ofReflection
+	kinds
+)
+
+func (s *streams) enter(k kind, most int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[k] >= most {
+		return &issuer.Refusal{Code: issuer.Unavailable, RetryAfter: time.Second,
+			Err: fmt.Errorf("the server has its largest number of streams open, %d: ask another one", most)}
+	}
+	s.open[k]++
+	return nil
+}
+
+func (s *streams) leave(k kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[k]--
+}
+
+var (
+	errDraining = &issuer.Refusal{Code: issuer.Unavailable, RetryAfter: time.Second, Err: errors.New("the server is about to stop: ask another one")}
+	errNoMove   = &issuer.Refusal{Code: issuer.Unavailable, Err: errors.New("the stream did not move in time: open a new one")}
+)
+
+// intercept runs the handler of a stream.
+func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	kind, method := ofReflection, "Reflection"
+	switch info.FullMethod {
+	case tickflakev1.Tickflake_Stream_FullMethodName:
+		kind, method = ofIDs, "Stream"
+	case grpc_health_v1.Health_Watch_FullMethodName:
+		kind, method = ofHealth, "Watch"
+	}
+	r, err := s.request(ss.Context())
+	if err != nil && kind != ofHealth {
+		return s.done(r, method, 0, err)
+	}
+	if err := s.streams.enter(kind, s.limits.MaxStreams); err != nil {
+		return s.done(r, method, 0, err)
+	}
+	defer s.streams.leave(kind)
+	st := &stream{
+		ServerStream: ss, server: s, timer: time.NewTimer(s.limits.IdleTimeout),
+		work: make(chan work), result: make(chan error, 1),
+	}
+	defer st.timer.Stop()
+	go st.run()
+	defer close(st.work)
+	return handler(srv, st)
+}
+
+// stream bounds how long a handler waits for the client.
+//
+// grpc-go can neither receive nor send with a timeout, and a context that ends gives the
+// client the status CANCELED, which says that the client itself gave up. So a goroutine waits
+// for the client, and the handler waits for the goroutine. If the handler leaves first, then
+// grpc-go ends the stream, and with it the goroutine.
+type stream struct {
+	grpc.ServerStream
+
+	server *Server
+	timer  *time.Timer
+	work   chan work
+	result chan error // of the work. It has room for one, so that run ends without the handler.
+}
+
+// work is a message to receive or to send.
+type work struct {
+	message any
+	send    bool
+}
+
+func (st *stream) run() {
+	for w := range st.work {
+		if w.send {
+			st.result <- st.ServerStream.SendMsg(w.message)
+		} else {
+			st.result <- st.ServerStream.RecvMsg(w.message)
+		}
+	}
+}
+
+// RecvMsg receives a request. It fails when the server drains, or when no request comes
+// within the idle timeout.
+func (st *stream) RecvMsg(m any) error {
+	select {
+	case <-st.server.streams.draining:
+		return statusOf(st.Context(), errDraining)
+	default:
+	}
+	return st.do(work{message: m}, st.server.limits.IdleTimeout, st.server.streams.draining)
+}
+
+// SendMsg sends an answer. It fails when the client does not read it within the write
+// timeout. Until then the stream holds the 64 KiB that grpc-go takes before it waits for the
+// client, and no more.
+func (st *stream) SendMsg(m any) error {
+	return st.do(work{message: m, send: true}, st.server.limits.WriteTimeout, nil)
+}
+
+func (st *stream) do(w work, timeout time.Duration, draining <-chan struct{}) error {
+	st.timer.Reset(timeout)
+	st.work <- w
+	select {
+	case err := <-st.result:
+		return err
+	case <-draining:
+		return statusOf(st.Context(), errDraining)
+	case <-st.timer.C:
+		return statusOf(st.Context(), errNoMove)
+	}
+}

@@ -1,0 +1,286 @@
+package rpc
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+type idStream = grpc.BidiStreamingClient[tickflakev1.StreamRequest, tickflakev1.StreamResponse]
+
+func openStream(t testing.TB, conn *grpc.ClientConn) idStream {
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	stream, err := tickflakev1.NewTickflakeClient(conn).Stream(ctx)
+	require.NoError(t, err)
+	return stream
+}
+
+// receive returns the IDs of one request.
+func receive(t testing.TB, stream idStream, credit int64) []snowflake.ID {
+	var ids []snowflake.ID
+	for int64(len(ids)) < credit {
+		out, err := stream.Recv()
+		require.NoError(t, err)
+		ids = append(ids, expand(t, out.Runs)...)
+	}
+	require.Len(t, ids, int(credit), "the answer ends with a response")
+	return ids
+}
+
+func TestStreamAnswersInOrderWithExactlyTheCredit(t *testing.T) {
+	t.Parallel()
+	_, conn := serve(t, config(t), Limits{})
+	stream := openStream(t, conn)
+	credits := []int64{1, 5000, 2, 10_000, 3, 1}
+	for _, credit := range credits {
+		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: credit}))
+	}
+	var all []snowflake.ID
+	for _, credit := range credits {
+		all = append(all, receive(t, stream, credit)...)
+	}
+	require.IsIncreasing(t, all)
+	require.NoError(t, stream.CloseSend())
+	_, err := stream.Recv()
+	require.ErrorIs(t, err, io.EOF, "more than the credit")
+}
+
+func TestStreamEndsWithTheStatusOfTheRequestThatFails(t *testing.T) {
+	t.Parallel()
+	_, conn := serve(t, config(t), Limits{})
+	for _, credit := range []int64{0, -1, 10_001, 1 << 62} {
+		stream := openStream(t, conn)
+		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 7}))
+		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: credit}))
+		receive(t, stream, 7)
+		_, err := stream.Recv()
+		require.Equal(t, codes.InvalidArgument, status.Code(err), credit)
+	}
+	c, _ := still(t, strategies.Reject())
+	_, conn = serve(t, c, Limits{})
+	stream := openStream(t, conn)
+	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 4}))
+	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
+	receive(t, stream, 4)
+	_, err := stream.Recv()
+	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
+	require.Equal(t, time.Millisecond, retryAfter(t, err))
+}
+
+func TestStreamsAndCallsAtOnceGiveNoIDTwice(t *testing.T) {
+	t.Parallel()
+	_, conn := serve(t, config(t, wide(t)), Limits{})
+	var (
+		mu   sync.Mutex
+		seen = make(map[snowflake.ID]bool)
+		all  sync.WaitGroup
+	)
+	note := func(ids []snowflake.ID) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, id := range ids {
+			if seen[id] {
+				t.Errorf("%d came twice", id)
+			}
+			seen[id] = true
+		}
+	}
+	for range 4 {
+		all.Go(func() {
+			stream := openStream(t, conn)
+			for range 20 {
+				if err := stream.Send(&tickflakev1.StreamRequest{Credit: 500}); err != nil {
+					t.Error(err)
+					return
+				}
+				note(receive(t, stream, 500))
+			}
+		})
+		all.Go(func() {
+			for range 20 {
+				got, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: 100})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				note(expand(t, got.Runs))
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, seen, 4*20*(500+100))
+}
+
+// A client that asks for much and reads nothing stops the server after the 64 KiB of flow
+// control, and loses its stream after the write timeout.
+func TestAClientThatNeverReadsLosesItsStream(t *testing.T) {
+	t.Parallel()
+	c := config(t, wide(t))
+	s, conn := serve(t, c, Limits{WriteTimeout: 50 * time.Millisecond})
+	stream := openStream(t, conn)
+	const requests = 20_000 // 500 KB of answers
+	sent := make(chan error, 1)
+	go func() {
+		for range requests {
+			if err := stream.Send(&tickflakev1.StreamRequest{Credit: 1}); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- nil
+	}()
+	s.await(t, ofIDs, 1)
+	s.await(t, ofIDs, 0) // the handler has ended, by itself
+	var got int
+	for {
+		out, err := stream.Recv()
+		if err != nil {
+			require.Equal(t, codes.Unavailable, status.Code(err), err)
+			require.Contains(t, err.Error(), "did not move in time")
+			break
+		}
+		got += len(out.Runs)
+	}
+	require.Positive(t, got)
+	require.Less(t, got, requests/2)
+	<-sent // io.EOF or nil: the stream is over
+	_, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{})
+	require.NoError(t, err, "others are not harmed")
+}
+
+// await waits until so many streams of a kind are open.
+func (s *Server) await(t testing.TB, k kind, n int) {
+	require.Eventually(t, func() bool {
+		s.streams.mu.Lock()
+		defer s.streams.mu.Unlock()
+		return s.streams.open[k] == n
+	}, 30*time.Second, time.Millisecond)
+}
+
+func TestAnIdleStreamEnds(t *testing.T) {
+	t.Parallel()
+	_, conn := serve(t, config(t), Limits{IdleTimeout: 30 * time.Millisecond})
+	_, err := openStream(t, conn).Recv()
+	require.Equal(t, codes.Unavailable, status.Code(err), err)
+	require.Contains(t, err.Error(), "did not move in time")
+}
+
+func TestAStreamWhoseClientCancelsEnds(t *testing.T) {
+	t.Parallel()
+	c, clock := still(t, strategies.Wait())
+	s, conn := serve(t, c, Limits{})
+	ctx, cancel := context.WithCancel(t.Context())
+	stream, err := tickflakev1.NewTickflakeClient(conn).Stream(ctx)
+	require.NoError(t, err)
+	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 5}))
+	require.NoError(t, clock.BlockUntil(t.Context(), 1))
+	cancel()
+	s.await(t, ofIDs, 0)
+}
+
+func TestStreamsBeyondTheLimitAreRefused(t *testing.T) {
+	t.Parallel()
+	s, conn := serve(t, config(t), Limits{MaxStreams: 2})
+	for range 2 {
+		stream := openStream(t, conn)
+		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
+		receive(t, stream, 1)
+	}
+	s.await(t, ofIDs, 2)
+	_, err := openStream(t, conn).Recv()
+	require.Equal(t, codes.Unavailable, status.Code(err), err)
+	require.Contains(t, err.Error(), "largest number of streams open, 2")
+}
+
+func TestLargeMessagesAndHeadersAreRefused(t *testing.T) {
+	t.Parallel()
+	s, conn := serve(t, config(t), Limits{})
+	client := tickflakev1.NewTickflakeClient(conn)
+	_, err := client.Number(t.Context(), &tickflakev1.NumberRequest{Name: strings.Repeat("a", maxMessage)})
+	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
+	require.Empty(t, status.Convert(err).Details(), "it is of no use to repeat it")
+	ctx := withToken(t.Context(), strings.Repeat("a", maxHeaders))
+	_, err = client.Take(ctx, &tickflakev1.TakeRequest{})
+	require.Error(t, err)
+	_, err = client.Take(t.Context(), &tickflakev1.TakeRequest{})
+	require.NoError(t, err)
+	require.Zero(t, s.waiting.Load())
+}
+
+// Calls without a request have no timer until there are many of them.
+func TestCallsWhoseRequestNeverComesEnd(t *testing.T) {
+	t.Parallel()
+	c := config(t)
+	c.Timeout = 20 * time.Millisecond
+	s, conn := serve(t, c, Limits{})
+	begin := func() (grpc.ClientStream, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(t.Context())
+		stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tickflakev1.Tickflake_Take_FullMethodName)
+		require.NoError(t, err)
+		return stream, cancel
+	}
+	_, cancel := begin()
+	require.Eventually(t, func() bool { return s.waiting.Load() == 1 }, 30*time.Second, time.Millisecond)
+	cancel()
+	require.Eventually(t, func() bool { return s.waiting.Load() == 0 }, 30*time.Second, time.Millisecond)
+
+	s.waiting.Add(maxWaiting)
+	stream, cancel := begin()
+	defer cancel()
+	require.Equal(t, codes.DeadlineExceeded, status.Code(stream.RecvMsg(&tickflakev1.TakeResponse{})))
+	require.EqualValues(t, maxWaiting, s.waiting.Load())
+	_, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{})
+	require.NoError(t, err)
+}
+
+// grpc-go ends some calls before their handler begins. They are not counted as waiting.
+func TestCallsWithoutAHandlerDoNotWait(t *testing.T) {
+	t.Parallel()
+	s, conn := serve(t, config(t), Limits{})
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	for name, value := range map[string]string{"grpc-encoding": "none", "grpc-timeout": "1n"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+strings.TrimPrefix(conn.Target(), "passthrough:///")+tickflakev1.Tickflake_Take_FullMethodName, http.NoBody)
+		require.NoError(t, err)
+		request.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}, name: {value}}
+		answer, err := transport.RoundTrip(request)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.NotEqual(t, "0", answer.Header.Get("Grpc-Status"), name)
+		require.NotEmpty(t, answer.Header.Get("Grpc-Status"), name)
+	}
+	require.Zero(t, s.waiting.Load())
+}
+
+func TestMessagesAreLinkedOnce(t *testing.T) {
+	t.Parallel()
+	var m messages
+	for _, n := range []int{1, 3, 2, 5} {
+		runs := make([]issuer.Run, n)
+		for i := range runs {
+			runs[i] = issuer.Run{Run: snowflake.Run{First: snowflake.ID(i), Count: int64(n), Stride: 1}, UseWithin: time.Duration(i)*1500*time.Millisecond + 1}
+		}
+		for i, got := range m.of(runs) {
+			require.EqualValues(t, i, got.First)
+			require.EqualValues(t, n, got.Count)
+			require.Equal(t, runs[i].UseWithin, got.UseWithin.AsDuration())
+		}
+	}
+	require.Len(t, m.list, 5)
+}

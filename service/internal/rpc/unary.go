@@ -1,0 +1,157 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// message is the message of a run. Its two parts lie together, for one allocation.
+type message struct {
+	run    tickflakev1.Run
+	within durationpb.Duration
+}
+
+// messages are the messages of runs. They can be used again once they are sent.
+type messages struct{ list []*tickflakev1.Run }
+
+// of returns the messages of runs.
+func (m *messages) of(runs []issuer.Run) []*tickflakev1.Run {
+	if more := len(runs) - len(m.list); more > 0 {
+		block := make([]message, more)
+		for i := range block {
+			m.list = append(m.list, block[i].link())
+		}
+	}
+	list := m.list[:len(runs)]
+	for i := range runs {
+		from, to := &runs[i], list[i]
+		to.First, to.Count, to.Stride = int64(from.First), from.Count, from.Stride
+		to.UseWithin.Seconds = int64(from.UseWithin / time.Second)
+		to.UseWithin.Nanos = int32(from.UseWithin % time.Second)
+	}
+	return list
+}
+
+func (m *message) link() *tickflakev1.Run {
+	m.run.UseWithin = &m.within
+	return &m.run
+}
+
+// Take returns IDs.
+func (s *Server) Take(ctx context.Context, in *tickflakev1.TakeRequest) (*tickflakev1.TakeResponse, error) {
+	r, err := s.bounded(ctx)
+	if err != nil {
+		return nil, s.done(r, "Take", 0, err)
+	}
+	n := orOne(in.GetCount())
+	// One allocation for the usual answer, which has one run.
+	answer := new(struct {
+		response tickflakev1.TakeResponse
+		messages messages
+		message  message
+		list     [1]*tickflakev1.Run
+		runs     [1]issuer.Run
+	})
+	runs, err := s.issuer.Runs(r.ctx, r.call.client, n, answer.runs[:0])
+	if err != nil {
+		return nil, s.done(r, "Take", 0, err)
+	}
+	answer.messages.list = append(answer.list[:0], answer.message.link())
+	answer.response.Runs = answer.messages.of(runs)
+	return &answer.response, s.done(r, "Take", n, nil)
+}
+
+// Describe returns the layout, and the limits.
+func (s *Server) Describe(ctx context.Context, _ *tickflakev1.DescribeRequest) (*tickflakev1.DescribeResponse, error) {
+	r, err := s.request(ctx)
+	if err != nil {
+		return nil, s.done(r, "Describe", 0, err)
+	}
+	config, layout := s.issuer.Config(), s.issuer.Layout()
+	ids, numbers := s.issuer.Largest(r.call.client)
+	return &tickflakev1.DescribeResponse{
+		Layout:       layout.String(),
+		Epoch:        timestamppb.New(layout.Epoch),
+		Tick:         durationpb.New(layout.Tick),
+		TimeBits:     int32(layout.TimeBits),
+		NodeBits:     int32(layout.NodeBits),
+		SequenceBits: int32(layout.SequenceBits),
+		NodeLast:     layout.Order == snowflake.TimeSequenceNode,
+		Node:         config.Generator.Node(),
+		Strategy:     config.Strategy,
+		UseWithin:    durationpb.New(config.UseWithin),
+		MaxBatch:     ids,
+		MaxNumbers:   numbers,
+	}, s.done(r, "Describe", 0, nil)
+}
+
+// Decode returns the parts of an ID.
+func (s *Server) Decode(ctx context.Context, in *tickflakev1.DecodeRequest) (*tickflakev1.DecodeResponse, error) {
+	r, err := s.request(ctx)
+	if err != nil {
+		return nil, s.done(r, "Decode", 0, err)
+	}
+	d, err := s.issuer.Decode(snowflake.ID(in.GetId()))
+	if err != nil {
+		return nil, s.done(r, "Decode", 0, err)
+	}
+	return &tickflakev1.DecodeResponse{
+		Id: int64(d.ID), Time: timestamppb.New(d.Time), Node: d.Node, Parts: d.Parts, Sequence: d.Sequence,
+	}, s.done(r, "Decode", 0, nil)
+}
+
+// Number returns numbers of a sequence.
+func (s *Server) Number(ctx context.Context, in *tickflakev1.NumberRequest) (*tickflakev1.NumberResponse, error) {
+	r, err := s.bounded(ctx)
+	if err != nil {
+		return nil, s.done(r, "Number", 0, err)
+	}
+	n, err := s.issuer.Number(r.ctx, r.call.client, in.GetName(), orOne(in.GetCount()))
+	if err != nil {
+		return nil, s.done(r, "Number", 0, err)
+	}
+	return &tickflakev1.NumberResponse{
+		First: n.First, Last: n.Last, Count: n.Count, Stride: n.Stride, Mode: modeOf(n.Mode),
+	}, s.done(r, "Number", n.Count, nil)
+}
+
+// GetSequence returns the state of a sequence.
+func (s *Server) GetSequence(ctx context.Context, in *tickflakev1.GetSequenceRequest) (*tickflakev1.GetSequenceResponse, error) {
+	r, err := s.bounded(ctx)
+	if err != nil {
+		return nil, s.done(r, "GetSequence", 0, err)
+	}
+	info, err := s.issuer.Inspect(r.ctx, r.call.client, in.GetName())
+	if err != nil {
+		return nil, s.done(r, "GetSequence", 0, err)
+	}
+	d := info.Definition
+	return &tickflakev1.GetSequenceResponse{Sequence: &tickflakev1.Sequence{
+		Name: info.Name, Mode: modeOf(d.Mode),
+		Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(), Max: d.Max,
+		Next: info.Next, Last: info.Last, Left: info.Left, WentBack: info.WentBack,
+	}}, s.done(r, "GetSequence", 0, nil)
+}
+
+func modeOf(m sequence.Mode) tickflakev1.Mode {
+	if m == sequence.Ordered {
+		return tickflakev1.Mode_MODE_ORDERED
+	}
+	return tickflakev1.Mode_MODE_SEGMENTED
+}
+
+// orOne returns the count of a request: 1 if it names none.
+func orOne(n int64) int64 {
+	if n == 0 {
+		return 1
+	}
+	return n
+}

@@ -1,0 +1,123 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// layout is the answer to GET /v1/layout.
+type layout struct {
+	Layout       string  `json:"layout"` // as text
+	Epoch        string  `json:"epoch"`
+	Tick         float64 `json:"tick_seconds"`
+	TimeBits     int     `json:"time_bits"`
+	NodeBits     int     `json:"node_bits"`
+	SequenceBits int     `json:"sequence_bits"`
+	NodeLast     bool    `json:"node_last"`
+	Node         int64   `json:"node"` // may change
+	Strategy     string  `json:"strategy"`
+	MaxBatch     int64   `json:"max_batch"`
+	MaxNumbers   int64   `json:"max_numbers"`
+}
+
+// describe answers GET /v1/layout.
+func (s *Server) describe(w http.ResponseWriter, r *http.Request, c *issuer.Client) (int64, error) {
+	if err := noQuery(r); err != nil {
+		return 0, err
+	}
+	l, config := s.issuer.Layout(), s.issuer.Config()
+	ids, numbers := s.issuer.Largest(c)
+	writeJSON(w, http.StatusOK, "application/json", layout{
+		Layout: l.String(), Epoch: l.Epoch.UTC().Format(time.RFC3339Nano), Tick: l.Tick.Seconds(),
+		TimeBits: l.TimeBits, NodeBits: l.NodeBits, SequenceBits: l.SequenceBits,
+		NodeLast: l.Order == snowflake.TimeSequenceNode, Node: config.Generator.Node(),
+		Strategy: config.Strategy, MaxBatch: ids, MaxNumbers: numbers,
+	})
+	return 0, nil
+}
+
+// status is the answer to GET /v1/status, which the page asks for. Durations are in seconds.
+type status struct {
+	Ready   bool    `json:"ready"`
+	Reason  string  `json:"reason,omitempty"` // why it is not
+	Uptime  float64 `json:"uptime"`
+	Items   uint64  `json:"items"` // IDs and numbers since the start, by all protocols
+	Node    int64   `json:"node"`
+	Lead    float64 `json:"lead"`
+	MaxLead float64 `json:"max_lead"`
+	Grant   float64 `json:"grant"` // that is left; below 0: it has ended
+	Drift   float64 `json:"drift"`
+
+	Waits      uint64 `json:"waits"`
+	Rejections uint64 `json:"rejections"`
+
+	Sequences []openSequence `json:"sequences"` // that this server has open, and the client may use
+	More      int            `json:"more"`      // open sequences that are not listed
+}
+
+// openSequence is a sequence that this server has open.
+type openSequence struct {
+	Name     string        `json:"name"`
+	Mode     sequence.Mode `json:"mode"`
+	Issued   uint64        `json:"issued"` // by this server
+	Rate     float64       `json:"rate"`   // numbers per second
+	Reserved int64         `json:"reserved,string"`
+	Last     int64         `json:"last,string"`
+	Left     int64         `json:"left,string"`
+}
+
+// maxListed is how many sequences the status lists.
+const maxListed = 100
+
+// status answers GET /v1/status. It never asks the store.
+func (s *Server) status(w http.ResponseWriter, r *http.Request, c *issuer.Client) (int64, error) {
+	if err := noQuery(r); err != nil {
+		return 0, err
+	}
+	g := s.issuer.Config().Generator
+	stats := g.Stats()
+	answer := status{
+		Ready: true, Uptime: time.Since(s.began).Seconds(), Items: s.observer.Items(), Node: g.Node(),
+		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Granted.Seconds(), Drift: stats.Drift.Seconds(),
+		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{},
+	}
+	if err := s.issuer.Ready(); err != nil {
+		answer.Ready, answer.Reason = false, err.Error()
+	}
+	for _, seq := range s.issuer.OpenTo(c) {
+		if len(answer.Sequences) == maxListed {
+			answer.More++
+			continue
+		}
+		stats := seq.Stats()
+		answer.Sequences = append(answer.Sequences, openSequence{
+			Name: seq.Name(), Mode: seq.Definition().Mode, Issued: stats.Issued, Rate: stats.Rate,
+			Reserved: stats.Reserved, Last: stats.Last, Left: stats.Left,
+		})
+	}
+	writeJSON(w, http.StatusOK, "application/json", answer)
+	return 0, nil
+}
+
+// live answers GET /livez. It touches neither the store nor the generator.
+func (s *Server) live(w http.ResponseWriter, _ *http.Request, _ *issuer.Client) (int64, error) {
+	return writeText(w, "ok\n")
+}
+
+// ready answers GET /readyz.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request, _ *issuer.Client) (int64, error) {
+	if err := s.issuer.Ready(); err != nil {
+		return 0, err
+	}
+	return writeText(w, "ok\n")
+}
+
+// metrics answers GET /metrics.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request, _ *issuer.Client) (int64, error) {
+	s.limits.Metrics.ServeHTTP(w, r)
+	return 0, nil
+}

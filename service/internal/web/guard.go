@@ -1,0 +1,92 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/tickflake/tickflake/service/internal/issuer"
+)
+
+// secure sets the headers that every answer has. The slices are shared: nothing changes them.
+func secure(h http.Header) {
+	h["Cache-Control"] = noStore
+	h["Content-Security-Policy"] = policy
+	h["Cross-Origin-Resource-Policy"] = sameSite
+	h["Referrer-Policy"] = noReferrer
+	h["X-Content-Type-Options"] = noSniff
+}
+
+var (
+	noStore    = []string{"no-store"}
+	policy     = []string{"default-src 'none'; frame-ancestors 'none'"}
+	pagePolicy = []string{"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}
+	sameSite   = []string{"same-origin"}
+	noReferrer = []string{"no-referrer"}
+	noSniff    = []string{"nosniff"}
+)
+
+// guard refuses a request that a page of another site can have made a browser send: by a
+// name of its own for the server's address, or to an address of the server.
+func (s *Server) guard(r *http.Request) error {
+	if !s.known(r) {
+		return errHost
+	}
+	if origin := r.Header["Origin"]; len(origin) > 0 {
+		if u, err := url.Parse(origin[0]); err != nil || len(origin) > 1 || !strings.EqualFold(u.Host, r.Host) {
+			return errOrigin
+		}
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		// A link on another site may lead to the page. Other methods are refused below.
+		if r.Header.Get("Sec-Fetch-Dest") != "document" {
+			return errOrigin
+		}
+	}
+	if err := s.origins.Check(r); err != nil {
+		return errOrigin
+	}
+	return nil
+}
+
+// known reports whether the request calls the server by an address, by localhost, or by a
+// configured name. A page of another name, whose owner points it to this server's address,
+// is of the same origin for the browser. No page can do so with an address: that of a
+// container, a load balancer or a forwarded port need not be the server's own. The port is
+// not compared, for it may be forwarded. A request without a host is no browser's.
+func (s *Server) known(r *http.Request) bool {
+	if r.Host == "" {
+		return true
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	} else {
+		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	if s.hosts[strings.ToLower(host)] {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && !ip.IsUnspecified()
+}
+
+// client returns the client of a request's token.
+func (s *Server) client(r *http.Request) (*issuer.Client, error) {
+	if s.anyone != nil {
+		return s.anyone, nil
+	}
+	given := r.Header["Authorization"]
+	if len(given) == 0 {
+		return nil, errNoToken
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {
+		return nil, errNoToken
+	}
+	return s.issuer.Authenticate(strings.TrimSpace(token))
+}

@@ -1,0 +1,109 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tickflake/tickflake/service/internal/issuer"
+)
+
+// problem is the body of every error, as RFC 9457 describes it, with extensions.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Code   string `json:"code"` // of the refusal
+
+	RetryAfter float64 `json:"retry_after,omitempty"` // seconds
+}
+
+// statuses are the answers to the refusals of an issuer.
+var statuses = [issuer.Codes]int{
+	issuer.Internal:        http.StatusInternalServerError,
+	issuer.BadInput:        http.StatusBadRequest,
+	issuer.Unauthenticated: http.StatusUnauthorized,
+	issuer.Forbidden:       http.StatusForbidden,
+	issuer.NotFound:        http.StatusNotFound,
+	issuer.Busy:            http.StatusTooManyRequests,
+	issuer.Unavailable:     http.StatusServiceUnavailable,
+	issuer.OutOfRange:      http.StatusConflict,
+	issuer.Failed:          http.StatusInternalServerError,
+	// There is none for Canceled: the client has gone away.
+}
+
+// statusError is the cause of a refusal that has a status of its own.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+// methodError is the cause of a refusal of a method that a path does not have.
+type methodError struct{ method, allow string }
+
+func (e *methodError) Error() string {
+	return fmt.Sprintf("method %.20q is not one of this path: want %s", e.method, e.allow)
+}
+
+func (e *methodError) Unwrap() error { return &issuer.Refusal{Code: issuer.BadInput, Err: errMethod} }
+
+var errMethod = errors.New("the path does not have this method")
+
+// The refusals of this package.
+var (
+	errPath    = &issuer.Refusal{Code: issuer.NotFound, Err: errors.New("there is no such path: GET /v1/openapi.yaml lists the paths")}
+	errHost    = &issuer.Refusal{Code: issuer.Forbidden, Err: &statusError{http.StatusMisdirectedRequest, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)"}}
+	errOrigin  = &issuer.Refusal{Code: issuer.Forbidden, Err: errors.New("a page of another site sent this request: only pages of this server may")}
+	errNoToken = &issuer.Refusal{Code: issuer.Unauthenticated, Err: errors.New("a token is needed: send the header Authorization: Bearer TOKEN")}
+	errAccept  = &issuer.Refusal{Code: issuer.BadInput, Err: &statusError{http.StatusNotAcceptable, "no type of the Accept header is served: want application/json or text/plain"}}
+	errBody    = &issuer.Refusal{Code: issuer.BadInput, Err: errors.New("the request has a body: send none, and write the number into the address, as in POST /v1/ids?n=10")}
+	errBug     = errors.New("internal error: see the server's log")
+)
+
+func badInput(format string, args ...any) error {
+	return &issuer.Refusal{Code: issuer.BadInput, Err: fmt.Errorf(format, args...)}
+}
+
+// writeError answers a request with a problem.
+func writeError(w http.ResponseWriter, err error) {
+	r := issuer.RefusalOf(err)
+	p := problem{Type: "about:blank", Status: statuses[r.Code], Detail: r.Error(), Code: r.Code.String()}
+	h := w.Header()
+	if e, ok := errors.AsType[*statusError](err); ok {
+		p.Status = e.status
+	}
+	if e, ok := errors.AsType[*methodError](err); ok {
+		p.Status, p.Detail = http.StatusMethodNotAllowed, e.Error()
+		h.Set("Allow", e.allow)
+	}
+	if r.Code == issuer.Unauthenticated {
+		h.Set("WWW-Authenticate", `Bearer realm="tickflake"`)
+	}
+	if r.RetryAfter > 0 {
+		p.RetryAfter = r.RetryAfter.Round(time.Microsecond).Seconds()
+		h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(r.RetryAfter.Seconds())), 10))
+	}
+	p.Title = http.StatusText(p.Status)
+	writeJSON(w, p.Status, "application/problem+json", p)
+}
+
+// writeJSON writes an answer of a bounded size.
+func writeJSON(w http.ResponseWriter, status int, kind string, value any) {
+	var b bytes.Buffer
+	if err := json.NewEncoder(&b).Encode(value); err != nil {
+		panic(err) // the types of this package have a JSON form
+	}
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	w.WriteHeader(status)
+	w.Write(b.Bytes()) // an error: the client has gone away
+}

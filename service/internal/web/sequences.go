@@ -1,0 +1,74 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service/internal/issuer"
+)
+
+// numbers is the answer to POST /v1/sequences/{name}: first, first + stride, …, last. Numbers
+// of 64 bits are texts, because a number of JavaScript keeps only 53 bits.
+type numbers struct {
+	Name   string        `json:"name"`
+	Mode   sequence.Mode `json:"mode"`
+	First  int64         `json:"first,string"`
+	Last   int64         `json:"last,string"`
+	Count  int64         `json:"count"`
+	Stride int64         `json:"stride"`
+}
+
+// takeNumbers answers POST /v1/sequences/{name}.
+func (s *Server) takeNumbers(w http.ResponseWriter, r *http.Request, c *issuer.Client) (int64, error) {
+	n, err := s.count(r, "numbers", s.issuer.Config().MaxNumbers)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := s.issuer.Within(r.Context())
+	defer cancel()
+	name := r.PathValue("name")
+	got, err := s.issuer.Number(ctx, c, name, n)
+	if err != nil {
+		return 0, err
+	}
+	writeJSON(w, http.StatusOK, "application/json", numbers{name, got.Mode, got.First, got.Last, got.Count, got.Stride})
+	return n, nil
+}
+
+// state is the answer to GET /v1/sequences/{name}.
+type state struct {
+	Name   string        `json:"name"`
+	Mode   sequence.Mode `json:"mode"`
+	Start  int64         `json:"start,string"`
+	Stride int64         `json:"stride"`
+	Offset int64         `json:"offset"`
+	Max    int64         `json:"max,string"`
+	Next   *string       `json:"next"` // null if none is left
+	Last   int64         `json:"last,string"`
+	Left   int64         `json:"left,string"`
+}
+
+// inspect answers GET /v1/sequences/{name}.
+func (s *Server) inspect(w http.ResponseWriter, r *http.Request, c *issuer.Client) (int64, error) {
+	if err := noQuery(r); err != nil {
+		return 0, err
+	}
+	ctx, cancel := s.issuer.Within(r.Context())
+	defer cancel()
+	info, err := s.issuer.Inspect(ctx, c, r.PathValue("name"))
+	if err != nil {
+		return 0, err
+	}
+	d := info.Definition
+	answer := state{
+		Name: info.Name, Mode: d.Mode, Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(),
+		Max: d.Max, Last: info.Last, Left: info.Left,
+	}
+	if info.Left > 0 {
+		next := strconv.FormatInt(info.Next, 10)
+		answer.Next = &next
+	}
+	writeJSON(w, http.StatusOK, "application/json", answer)
+	return 0, nil
+}

@@ -1,0 +1,215 @@
+// Package service serves the IDs of a generator, and numbers of sequences, over the Redis
+// protocol, gRPC and HTTP, so that programs in any language can use them.
+//
+// You need these names:
+//
+//   - [Config]: the generator, the store, the listeners, the clients and the limits.
+//   - [New] and [Server.Run]: serve until a context ends, then drain.
+//   - [ReloadTLS]: a certificate that is read again when its file changes.
+//
+// The command "tickflake serve" is this package with flags. Import the package to serve IDs
+// beside the protocols of a program of your own.
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/observe"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Config has the generator, store, listeners, clients and limits of a [Server]. The zero value
+// of each field but Generator is usable, and one listener is needed.
+type Config struct {
+	Generator *generator.Generator // of the IDs; the caller closes it after Run
+	Strategy  string               // of the generator, as text, for people that ask; nothing depends on it
+
+	// Store holds the sequences. Without one there are none. The caller closes it after Run.
+	Store        stores.Store
+	Sequences    []sequence.Option // for each sequence that is opened
+	Create       []Create          // sequences that are created when they are first asked for; the first rule that fits counts
+	MaxSequences int               // that are open at once, to 1,000,000; 10,000 by default
+
+	// The listeners. A protocol without one is not served. Run closes them.
+	RESP, GRPC, HTTP net.Listener
+	// TLS makes all three listeners ask for TLS. See [ReloadTLS].
+	TLS *tls.Config
+	// Hosts are the names, beside addresses and localhost, by which HTTP clients may call the
+	// server: a web page of another name is refused.
+	Hosts []string
+
+	// Clients are those that may ask. Without any, each program that can connect may ask.
+	Clients []Client
+
+	// A listener that other machines can reach, because it is neither on loopback nor a Unix
+	// socket, has two dangers. New fails unless each is averted or accepted:
+	Open      bool // accepts that every program may ask, because there are no Clients and TLS asks for no client certificate
+	Plaintext bool // accepts that there is no TLS: the network shows tokens and answers, and can change them
+
+	// The limits. A field that is 0 has its default.
+	MaxBatch       int64         // IDs in one request, to 1,000,000; 10,000 by default
+	MaxNumbers     int64         // numbers in one request, to 2^53; 1,000,000 by default
+	MaxConnections int           // to each listener, to 10,000,000; 16,384 by default. In all there are 256 fewer than the process may open files
+	Timeout        time.Duration // for the IDs or numbers of a request, 1ms to 1h; 2s by default
+	IdleTimeout    time.Duration // of a connection, 1ms to a year; 1h by default
+	ReadTimeout    time.Duration // from the first byte of a request to its last, to write an answer, and for a TLS handshake, 1ms to 1h; 10s by default
+	DrainTimeout   time.Duration // for the end of Run, after UnreadyFor, 1ms to a day; 10s by default
+	UnreadyFor     time.Duration // how long the server says that it is not ready before it stops accepting, to a day; 0 by default
+	UseWithin      time.Duration // how long the time of prefetched IDs is true, 1ms to a day; 1s by default
+	Spare          time.Duration // the server is ready while its grant has at least so much left, to half of its window; a tick by default
+
+	Logger        *slog.Logger         // slog.Default by default
+	AccessLog     int64                // log one request in so many; 0, the default, logs none. Refused requests are logged in any case, a few per second
+	MeterProvider metric.MeterProvider // gets the metrics as well, beside /metrics; nil: no other does
+}
+
+// Create is a rule: a sequence whose name begins with Prefix is created with the definition
+// when it is first asked for. The first number of the zero Definition is 0. Users of INCR
+// expect 1: set Definition.Start to 1, as "tickflake serve --create" does.
+type Create struct {
+	Prefix     string // as in the name of a sequence; empty: every name
+	Definition sequence.Definition
+}
+
+// Server serves the protocols of a [Config]. Its methods are safe for concurrent use.
+type Server struct {
+	config   Config // complete
+	issuer   *issuer.Issuer
+	observer *observe.Observer
+	parts    []part
+	meters   *meters
+
+	connections total // of all listeners
+
+	running atomic.Bool // set once, by Run
+	ctx     context.Context
+	abort   context.CancelCauseFunc // ends ctx, which bounds the drain
+}
+
+// part is a protocol with its listener.
+type part struct {
+	protocol observe.Protocol
+	listener net.Listener
+	server   server
+}
+
+// server is the server of a protocol.
+type server interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+}
+
+// ErrAborted is wrapped by the error of [Server.Run] after [Server.Abort].
+var ErrAborted = errors.New("service: the drain was cut short")
+
+var (
+	errRan    = errors.New("service: Run was called before: make a new Server")
+	errNotRun = errors.New("the server does not run yet")
+)
+
+// Run serves until ctx ends, and then drains: it says that it is not ready for UnreadyFor,
+// stops accepting, lets the requests that run end, closes all connections, and closes the
+// sequences, which gives their unused numbers back. This takes DrainTimeout at most, of which
+// three quarters are for requests. It returns nil after a drain without loss. Otherwise the
+// error names the protocols whose requests were cut off, and the sequences that could not give numbers
+// back. If a listener fails it drains as well, and the error names it.
+//
+// Run closes the listeners. Call it once. It fails at once if MeterProvider refuses an
+// instrument.
+func (s *Server) Run(ctx context.Context) error {
+	if s.running.Swap(true) {
+		return errRan
+	}
+	if err := s.observe(); err != nil {
+		for _, p := range s.parts {
+			_ = p.listener.Close()
+		}
+		return errors.Join(fmt.Errorf("service: %w", err), s.meters.end())
+	}
+	type end struct {
+		part part
+		err  error
+	}
+	ended := make(chan end, len(s.parts))
+	for _, p := range s.parts {
+		go func() { ended <- end{p, p.server.Serve(p.listener)} }()
+	}
+	serving := len(s.parts)
+	var failed error
+	select {
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+	case e := <-ended:
+		serving--
+		failed = fmt.Errorf("service: %s stopped serving %s: %w", e.part.protocol, e.part.listener.Addr(), e.err)
+		s.config.Logger.Error("a listener failed: the server drains", "protocol", e.part.protocol.String(), "error", e.err)
+	}
+	err := s.drain()
+	for range serving {
+		<-ended
+	}
+	s.observer.Flush()
+	return errors.Join(failed, err, s.meters.end())
+}
+
+// drain ends everything within UnreadyFor and DrainTimeout.
+func (s *Server) drain() error {
+	s.issuer.Drain()
+	select {
+	case <-time.After(s.config.UnreadyFor):
+	case <-s.ctx.Done():
+	}
+	late := fmt.Errorf("the drain has taken longer than DrainTimeout, %s, allows", s.config.DrainTimeout)
+	bound, cancel := context.WithTimeoutCause(s.ctx, s.config.DrainTimeout, late)
+	defer cancel()
+	requests, cancelRequests := context.WithTimeoutCause(bound, s.config.DrainTimeout/4*3, late)
+	defer cancelRequests()
+	errs := make(chan error, len(s.parts))
+	for _, p := range s.parts {
+		go func() { errs <- s.shutdown(requests, p) }()
+	}
+	var lost []error
+	for range s.parts {
+		lost = append(lost, <-errs)
+	}
+	lost = append(lost, s.issuer.Close(bound))
+	if s.ctx.Err() != nil {
+		lost = append([]error{ErrAborted}, lost...)
+	}
+	return errors.Join(lost...)
+}
+
+// shutdown ends the server of one protocol.
+func (s *Server) shutdown(ctx context.Context, p part) error {
+	err := p.server.Shutdown(ctx)
+	_ = p.listener.Close() // Shutdown has, unless Serve was not reached
+	if err != nil {
+		return fmt.Errorf("service: %s: requests were cut off: %w", p.protocol, context.Cause(ctx))
+	}
+	return nil
+}
+
+// Abort cuts the drain of [Server.Run] short, or ends Run without one: connections are closed
+// at once, and numbers that are not given back yet never are. It does not wait for Run.
+func (s *Server) Abort() { s.abort(ErrAborted) }
+
+// Ready returns nil while the server accepts requests and its grant has time to spare, and
+// else the reason. It never asks the store.
+func (s *Server) Ready() error {
+	if !s.running.Load() {
+		return errNotRun
+	}
+	return s.issuer.Ready()
+}
