@@ -1,0 +1,77 @@
+// Package client takes IDs and numbers from servers of "tickflake serve". An ID costs as much
+// as a local counter, because the client fetches runs of IDs ahead.
+//
+//	ids, err := client.Open(ctx, []string{"ids-1:9380", "ids-2:9380"}, client.WithTLS(config))
+//	defer ids.Close()
+//	id, err := ids.Next(ctx)
+//	number, err := ids.Number(ctx, "orders")
+//
+// You need these names:
+//
+//   - [Open] and [Client]: connect to one or more servers. [WithTLS] and [WithToken] are the
+//     options that most callers need.
+//   - [Client.Next] and [Client.NextN]: IDs.
+//   - [Client.Number] and [Client.Numbers]: counted numbers of a sequence.
+//   - [Client.Decode] and [Client.Layout]: the parts of an ID.
+//   - [WithFallback]: where IDs come from while no server answers.
+//   - [ErrUnavailable], [ErrBusy], [ErrOutOfRange], [ErrNotFound]: the errors.
+//
+// Take the library, package generator, where a Go process can have a node number and a store
+// of its own: it needs no server, and its IDs are never older than the call. Take the client
+// where processes are many or short-lived, or where all languages are to share one service.
+//
+// # What the client promises
+//
+// Uniqueness. A server issues each ID once, and the client returns each ID once. This depends
+// on no clock, and on no answer: the IDs of an answer that was lost are never issued again.
+// So the client may repeat every request, and ask several servers at once.
+//
+// Order. An ID that one call of a Client returned before another call of the same Client
+// began is smaller than those of the other call. This holds when the client changes its
+// server, too: it drops IDs that are not above the last one. When the clock of the new server
+// is behind that of the old one, calls wait until it has caught up.
+//
+// Freshness. The time in an ID is at most Run.use_within of the server, 1 second by default,
+// and one tick older than the server's clock at a moment within the call. [WithFreshness]
+// asks for less. The client counts from the moment at which it asked the server, by its
+// monotonic clock, and drops IDs that are older. A time may lie in the future by as much as
+// the strategy of the server borrows.
+//
+// # What it does not promise
+//
+// The IDs of several clients, or of a client and its server, are not in the order of the
+// calls: one client uses the IDs that it fetched while the other fetches later ones. They are
+// ordered by time to within the freshness.
+//
+// IDs are not consecutive. IDs that are fetched and not used are never issued: when they get
+// too old, when the client changes its server, and when it is closed. [Stats] counts them.
+//
+// The monotonic clock of Linux stops while the machine is suspended. IDs that were fetched
+// before may be issued after it, and their time is older by the length of the suspend. A
+// snapshot of a virtual machine that is started twice has the same fetched IDs twice: open
+// the client after the snapshot was restored, or call [Client.Restored] before the next ID.
+//
+// The IDs of a fallback are neither fresh nor in order with the others, and unique only if
+// the fallback makes them so: see [WithFallback].
+//
+// # Servers
+//
+// A client begins with a server that it draws, and stays with it. When that server fails,
+// says that it is about to stop, or rejects a request, the client asks another one. When an
+// answer is late, it asks another one as well, and takes the answer that comes first. It asks
+// a server that rejected a request again after the delay that the server named, and one that
+// failed after a delay that doubles from 50 ms to a quarter of the timeout, at most 2 s, and is
+// drawn from the upper half. A call fails with
+// [ErrUnavailable] when no server has answered for [WithTimeout].
+//
+// All servers must have the same layout. The client asks each server for it on every new
+// connection, before it takes IDs, and refuses one that has another.
+//
+// # How much it fetches
+//
+// A request asks for as many IDs as were issued in the last quarter of the freshness, up to
+// the server's largest batch, and at least as many as calls wait for. It is sent when the IDs
+// at hand last no longer than two answers take. A program with one ID per second asks for one
+// ID per call. For a program that stops issuing IDs the client sends nothing, and has no timer
+// and no goroutine but those of its connections, which end after 30 minutes without a request.
+package client

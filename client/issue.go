@@ -1,0 +1,174 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// Next returns one ID. While there are fetched IDs, it does not wait, allocates nothing, and
+// does not look at ctx. Else it waits for a server until ctx ends. A nil ctx counts as
+// [context.Background].
+//
+// An ID is returned only with a nil error; otherwise the ID is 0 and the error wraps one of
+//
+//   - [ErrUnavailable]: no server has answered for the time of [WithTimeout]; it wraps
+//     [ErrBusy], too, if a server rejected the request,
+//   - the error of ctx, with the last failures of the servers, if there are any,
+//   - [ErrDenied], [ErrRefused] and [ErrOutOfRange]: a server refused the request,
+//   - [ErrClosed].
+//
+// With [WithFallback], its result takes the place of ErrUnavailable.
+func (c *Client) Next(ctx context.Context) (snowflake.ID, error) {
+	now := c.now()
+	r := c.current.Load()
+	if now < r.expires {
+		if i := r.free.Add(1) - 1; i < r.count {
+			if i == r.soft {
+				c.refill()
+			}
+			return r.at(i), nil
+		}
+	}
+	r, i, _, err := c.acquire(ctx, 1)
+	if err != nil {
+		return c.fallBack(ctx, err)
+	}
+	return r.at(i), nil
+}
+
+// NextN fills ids with ascending IDs. If it fails, the contents of ids are not valid, and the
+// IDs that it took are never issued. The errors are those of [Client.Next]. The time in an ID
+// is true to the promise of freshness at the moment at which the call took it: a call that
+// waits for more IDs than servers issue at once returns with IDs that are older by its wait.
+func (c *Client) NextN(ctx context.Context, ids []snowflake.ID) error {
+	for len(ids) > 0 {
+		r, i, end, cause := c.takeN(ctx, uint64(len(ids)))
+		if cause != nil {
+			for j := range ids {
+				id, err := c.fallBack(ctx, cause)
+				if err != nil {
+					return err
+				}
+				ids[j] = id
+			}
+			return nil
+		}
+		id := r.at(i)
+		for j := range ids[:end-i] {
+			ids[j] = id
+			id += r.stride
+		}
+		ids = ids[end-i:]
+	}
+	return nil
+}
+
+// takeN takes up to n IDs in a row.
+func (c *Client) takeN(ctx context.Context, n uint64) (r *run, i, end uint64, err error) {
+	now := c.now()
+	r = c.current.Load()
+	if now < r.expires {
+		if i, end = r.take(n); i < end {
+			if i <= r.soft && r.soft < end {
+				c.refill()
+			}
+			return r, i, end, nil
+		}
+	}
+	return c.acquire(ctx, n)
+}
+
+// acquire takes up to n IDs in a row, and waits for them if there are none.
+func (c *Client) acquire(ctx context.Context, n uint64) (r *run, i, end uint64, err error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	began, missed, waited := c.launched, c.missed, int64(-1)
+	for {
+		now := c.now()
+		switch {
+		case c.closed:
+			return nil, 0, 0, ErrClosed
+		case c.advance(now):
+			r := c.current.Load()
+			if i, end := r.take(n); i < end {
+				if i <= r.soft && r.soft < end {
+					c.plan(now)
+				}
+				return r, i, end, nil
+			}
+			continue // others took the rest
+		case c.refused > began: // the request was sent within this call
+			return nil, 0, 0, c.refusal
+		}
+		if waited < 0 {
+			waited = now
+			c.stats.Waits++
+			c.wanted += int64(n)
+			defer func() {
+				c.wanted -= int64(n)
+				c.stats.Waited += time.Duration(c.now() - waited)
+			}()
+		}
+		if ctx.Err() != nil {
+			return nil, 0, 0, endOf(ctx, "wait for an ID", c.away(forIDs, now))
+		}
+		c.plan(now)
+		var until int64                               // or 0: until a request ends
+		if len(c.flying) == 0 || c.missed != missed { // else a request may still bring IDs
+			until, err = c.outage(forIDs, now)
+			if err != nil {
+				return nil, 0, 0, err
+			}
+			if until = min(until, c.routes[forIDs].due()); len(c.flying) > 0 {
+				until = 0
+			}
+		}
+		c.sleep(ctx, now, until)
+	}
+}
+
+// sleep releases mu, and waits for a change, for the end of ctx, or for the time until, if
+// that is not 0.
+func (c *Client) sleep(ctx context.Context, now, until int64) {
+	changed := c.changed
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	var due <-chan time.Time
+	if until != 0 {
+		timer := time.NewTimer(time.Duration(until - now))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	case <-due:
+	}
+}
+
+// fallBack returns an ID of the fallback if there is one for the error, and else the error.
+func (c *Client) fallBack(ctx context.Context, cause error) (snowflake.ID, error) {
+	if _, ok := cause.(*unavailable); !ok || c.fallback == nil {
+		return 0, cause
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	id, err := c.fallback(ctx, cause)
+	if err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Fallbacks++
+	if now := c.now(); now >= c.quiet {
+		c.quiet = now + int64(quietFor)
+		c.logger.Warn("tickflake: IDs come from the fallback", "ids", c.stats.Fallbacks, "cause", cause)
+	}
+	return id, nil
+}

@@ -1,0 +1,88 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+)
+
+// Number returns the next number of a sequence. It is [Client.Numbers] for one number.
+func (c *Client) Number(ctx context.Context, name string) (int64, error) {
+	first, _, err := c.Numbers(ctx, name, 1)
+	return first, err
+}
+
+// Numbers returns the next n numbers of a sequence, in a row: first, first + stride, … It
+// asks a server in each call, and the next server when one fails. The numbers of an answer
+// that was lost are a gap. What order the numbers of several calls have, the mode of the
+// sequence says: see package sequence.
+//
+// The error wraps one of
+//
+//   - [ErrUnavailable]: no server has answered for the time of [WithTimeout],
+//   - the error of ctx,
+//   - [ErrNotFound]: there is no such sequence,
+//   - [ErrOutOfRange]: fewer than n numbers are left,
+//   - [ErrDenied] and [ErrRefused], the latter for an n that is not from 1 to the servers'
+//     limit, and for a store that needs an operator,
+//   - [ErrClosed].
+//
+// The fallback of [WithFallback] has no part in it. A nil ctx counts as [context.Background].
+func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stride int64, err error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if n < 1 { // the protocol takes 0 for 1
+		return 0, 0, fmt.Errorf("%w: asked for %d numbers, want 1 or more", ErrRefused, n)
+	}
+	what := fmt.Sprintf("numbers of sequence %q", name)
+	request := &tickflakev1.NumberRequest{Name: name, Count: n}
+	for {
+		began := c.now()
+		answer, err := askInTurn(ctx, c, forNumbers, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {
+			return checkNumbers(ctx, s, request)
+		})
+		c.mu.Lock()
+		switch {
+		case err == nil:
+			c.stats.Numbers += uint64(n)
+			c.mu.Unlock()
+			return answer.GetFirst(), answer.GetStride(), nil
+		case c.closed:
+			c.mu.Unlock()
+			return 0, 0, ErrClosed
+		case ctx.Err() != nil:
+			err = endOf(ctx, what, c.away(forNumbers, c.now()))
+			c.mu.Unlock()
+			return 0, 0, err
+		case err != errAllAway:
+			c.mu.Unlock()
+			return 0, 0, fmt.Errorf("%s: %w", what, err)
+		}
+		r := &c.routes[forNumbers]
+		r.roundFailed(began)
+		now := c.now()
+		until, err := c.outage(forNumbers, now)
+		if err != nil {
+			c.mu.Unlock()
+			return 0, 0, fmt.Errorf("%s: %w", what, err)
+		}
+		c.sleep(ctx, now, min(until, max(r.due(), now+1)))
+		c.mu.Unlock()
+	}
+}
+
+// checkNumbers asks a server for numbers, and checks them.
+func checkNumbers(ctx context.Context, s *server, request *tickflakev1.NumberRequest) (*tickflakev1.NumberResponse, error) {
+	a, err := s.stub.Number(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	first, last, stride := a.GetFirst(), a.GetLast(), a.GetStride()
+	if first < 0 || last < first || stride < 1 || a.GetCount() != request.GetCount() ||
+		(last-first)%stride != 0 || (last-first)/stride != request.GetCount()-1 {
+		return nil, &failure{server: s.address, cause: fmt.Errorf("its answer is not valid: %d numbers from %d to %d with stride %d, asked for %d", a.GetCount(), first, last, stride, request.GetCount())}
+	}
+	return a, nil
+}

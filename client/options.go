@@ -1,0 +1,206 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// The defaults of the options.
+const (
+	DefaultTimeout = 3 * time.Second       // see [WithTimeout]
+	DefaultHedging = 50 * time.Millisecond // see [WithHedging]
+)
+
+// Fallback issues an ID while no server does. The cause wraps [ErrUnavailable]. The error of
+// the fallback becomes that of the call.
+type Fallback func(ctx context.Context, cause error) (snowflake.ID, error)
+
+// Option configures a [Client] in [Open]. When an option is given twice, the last one holds.
+type Option func(*config)
+
+type config struct {
+	tls       *tls.Config
+	token     string
+	plaintext bool // the token may go over plaintext
+	freshness time.Duration
+	least     int64
+	most      int64
+	hedging   time.Duration
+	timeout   time.Duration
+	fallback  Fallback
+	logger    *slog.Logger
+	dial      []grpc.DialOption // of a test
+	target    string            // a test's scheme, before the address
+}
+
+// WithTLS makes the client ask each server for TLS. A nil t is one with the defaults of
+// crypto/tls. For mutual TLS, give it the client's certificate. Without this option
+// connections are in plaintext.
+func WithTLS(t *tls.Config) Option {
+	return func(c *config) {
+		if t == nil {
+			t = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		c.tls = t.Clone()
+	}
+}
+
+// WithToken sends the token with each request, by which the servers know the client. Open
+// refuses to send it in plaintext to a server that is not on this machine: see [WithTLS] and
+// [WithPlaintextToken].
+func WithToken(token string) Option { return func(c *config) { c.token = token } }
+
+// WithPlaintextToken lets the client send its token in plaintext. A program that can read
+// the network then has the token. Use it where the network itself encrypts, as a service mesh
+// does.
+func WithPlaintextToken() Option { return func(c *config) { c.plaintext = true } }
+
+// WithFreshness sets how old the time in an ID may be, if that is shorter than the servers'
+// Run.use_within, which is the default. From 1 ms on.
+func WithFreshness(d time.Duration) Option { return func(c *config) { c.freshness = d } }
+
+// WithPrefetch sets the smallest and the largest number of IDs that a request asks for. The
+// default is 1 and the servers' largest batch, which is the upper bound in any case; want 1 <= least <= most. With a
+// least above 1 the client asks for the next IDs as soon as fewer than half of least are at
+// hand: give the size of a burst, if bursts come further apart than the freshness.
+func WithPrefetch(least, most int64) Option {
+	return func(c *config) { c.least, c.most = least, most }
+}
+
+// WithHedging sets how late, from 0 on, the answer to a request for IDs may be before the client asks
+// another server as well. The default is [DefaultHedging]. With 0 it asks one server at a
+// time. Requests for numbers are never sent twice at a time, because the numbers of the later
+// answer would be lost.
+func WithHedging(delay time.Duration) Option { return func(c *config) { c.hedging = delay } }
+
+// WithTimeout sets how long the client waits for the answer of a server, and how long no
+// server may have answered before calls fail with [ErrUnavailable]. The default is
+// [DefaultTimeout], the least 1 ms. After that time calls fail as soon as a new attempt has failed, or at once
+// if none is due. A context with an earlier deadline ends a call earlier.
+func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+
+// WithFallback names a function that issues IDs while no server does, for a program that must
+// go on. It is called in place of an error that wraps [ErrUnavailable], for each ID, by any
+// number of goroutines. The client counts and logs its use.
+//
+// The caller is responsible for the uniqueness of these IDs. A generator of the same layout
+// is safe if its node number belongs to no server and to no other process, and if it does not
+// repeat itself after a restart: reserve a number for each process with "tickflake lease
+// reserve" in the servers' store, and open the generator with that number on a directory, as
+// the example does. A random number, or a node number that is drawn, is not safe.
+//
+// The cause also wraps [ErrBusy] if servers rejected the request. Return the cause to keep to
+// their limit.
+func WithFallback(f Fallback) Option { return func(c *config) { c.fallback = f } }
+
+// WithLogger sets the log. The default is [slog.Default] at the time of Open.
+func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
+
+func configure(servers []string, options []Option) (*config, error) {
+	c := &config{least: 1, most: math.MaxInt64, freshness: math.MaxInt64, hedging: DefaultHedging, timeout: DefaultTimeout}
+	for _, option := range options {
+		if option != nil {
+			option(c)
+		}
+	}
+	if c.logger == nil {
+		c.logger = slog.Default()
+	}
+	switch {
+	case len(servers) == 0:
+		return nil, fmt.Errorf("%w: servers: none given, want at least one HOST:PORT", ErrOption)
+	case c.freshness < time.Millisecond:
+		return nil, fmt.Errorf("%w: WithFreshness: %s, want 1ms or more", ErrOption, c.freshness)
+	case c.least < 1 || c.most < c.least:
+		return nil, fmt.Errorf("%w: WithPrefetch: %d to %d, want 1 <= least <= most", ErrOption, c.least, c.most)
+	case c.hedging < 0:
+		return nil, fmt.Errorf("%w: WithHedging: %s, want 0 or more", ErrOption, c.hedging)
+	case c.timeout < time.Millisecond:
+		return nil, fmt.Errorf("%w: WithTimeout: %s, want 1ms or more", ErrOption, c.timeout)
+	}
+	seen := map[string]bool{}
+	for _, address := range servers {
+		if err := checkAddress(address); err != nil {
+			return nil, err
+		}
+		if seen[address] {
+			return nil, fmt.Errorf("%w: servers: %s is given twice", ErrOption, address)
+		}
+		seen[address] = true
+		if c.token != "" && c.tls == nil && !c.plaintext && !local(address) {
+			return nil, fmt.Errorf("%w: WithToken: %s is not on this machine, and the token would go there in plaintext: give WithTLS, or WithPlaintextToken if the network is trusted", ErrOption, address)
+		}
+	}
+	if strings.ContainsFunc(c.token, func(r rune) bool { return r < '!' || r > '~' }) {
+		return nil, fmt.Errorf("%w: WithToken: the token has characters other than visible ASCII", ErrOption)
+	}
+	return c, nil
+}
+
+// checkAddress accepts HOST:PORT and unix:PATH.
+func checkAddress(address string) error {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok && path != "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" || port == "" || strings.ContainsAny(host, "/ ") {
+		return fmt.Errorf("%w: servers: %q, want HOST:PORT such as ids.example.com:9380, or unix:PATH", ErrOption, address)
+	}
+	return nil
+}
+
+// local reports whether a connection to address stays on this machine.
+func local(address string) bool {
+	if strings.HasPrefix(address, "unix:") {
+		return true
+	}
+	host, _, _ := net.SplitHostPort(address)
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// token is sent with every request.
+type token struct {
+	header map[string]string
+	tls    bool
+}
+
+func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return t.header, nil
+}
+
+func (t token) RequireTransportSecurity() bool { return t.tls }
+
+// dialOptions are the options of every connection. A proxy of the environment is not used,
+// because it would see the token.
+func (c *config) dialOptions() []grpc.DialOption {
+	transport := insecure.NewCredentials()
+	if c.tls != nil {
+		transport = credentials.NewTLS(c.tls)
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDisableRetry(), // the client asks another server
+		grpc.WithConnectParams(c.connecting()),
+		// Finds a connection that is dead while requests wait for it. Nothing is sent at rest.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second}),
+	}
+	if c.token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(token{map[string]string{"authorization": "Bearer " + c.token}, c.tls != nil}))
+	}
+	return append(options, c.dial...)
+}

@@ -1,0 +1,148 @@
+package client
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// kind is the kind of a request. A server may serve IDs and no numbers, while its store is
+// away, or the other way round.
+type kind int
+
+const (
+	forIDs kind = iota
+	forNumbers
+	kinds
+)
+
+// route says which server to ask for one kind of request. Client.mu guards it.
+type route struct {
+	preferred int      // index of the server that is asked first
+	health    []health // of each server
+	since     int64    // when the first request began that no server served, or 0 after a success
+}
+
+// health is the knowledge of a server.
+type health struct {
+	failures int   // in a row
+	until    int64 // it is not asked before this time
+	err      error // the last failure, or nil after a success
+	logged   bool  // this failure is in the log
+	quiet    int64 // nothing is logged before this time
+}
+
+// A server that failed is asked again after a delay from firstDelay on, which doubles with
+// each failure up to lastDelay.
+const firstDelay = 50 * time.Millisecond
+
+// lastDelay lets a call ask a server several times within the timeout.
+func (c *config) lastDelay() time.Duration { return min(2*time.Second, c.timeout/4) }
+
+// quietFor is the least time between two messages about a server, or about the fallback.
+const quietFor = 10 * time.Second
+
+func (h *health) away(now int64) bool { return h.err != nil && now < h.until }
+
+// candidates returns the servers that may be asked now, the preferred one first.
+func (c *Client) candidates(k kind) []*server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, r := c.now(), &c.routes[k]
+	var found []*server
+	for i := range c.servers {
+		i = (r.preferred + i) % len(c.servers)
+		if !r.health[i].away(now) {
+			found = append(found, c.servers[i])
+		}
+	}
+	return found
+}
+
+// prefer makes the server the first that is asked.
+func (c *Client) prefer(k kind, s *server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.routes[k].preferred = s.index
+}
+
+func (c *Client) succeeded(k kind, s *server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.routes[k].since = 0
+	h := &c.routes[k].health[s.index]
+	if h.logged {
+		c.logger.Info("tickflake: server serves again", "server", s.address)
+	}
+	h.failures, h.err, h.logged = 0, nil, false
+}
+
+func (c *Client) failed(k kind, s *server, f *failure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Failures++
+	h, now := &c.routes[k].health[s.index], c.now()
+	delay := f.after
+	if delay == 0 {
+		if !h.away(now) { // else it failed other requests that ran at the same time
+			h.failures = min(h.failures+1, 10)
+		}
+		delay = min(firstDelay<<(h.failures-1), c.lastDelay())
+		delay = delay/2 + rand.N(delay/2+1)
+	}
+	h.err, h.until = f, now+int64(delay)
+	if !h.logged && now >= h.quiet {
+		h.logged, h.quiet = true, now+int64(quietFor)
+		c.logger.Warn("tickflake: server does not serve, and is asked again later", "err", f, "after", delay)
+	}
+}
+
+// roundFailed notes that no server served a request that began at a time.
+func (r *route) roundFailed(began int64) {
+	if r.since == 0 {
+		r.since = max(began, 1)
+	}
+}
+
+// due is the time from which a server may be asked: now or earlier if one may be asked now.
+func (r *route) due() int64 {
+	due := r.health[0].when()
+	for i := range r.health[1:] {
+		due = min(due, r.health[i+1].when())
+	}
+	return due
+}
+
+func (h *health) when() int64 {
+	if h.err == nil {
+		return 0
+	}
+	return h.until
+}
+
+// outage returns the error of calls if no server has served a request for the timeout, and
+// else nil and the time at which that will be so.
+func (c *Client) outage(k kind, now int64) (until int64, err error) {
+	r := &c.routes[k]
+	if r.since == 0 {
+		return now + int64(c.timeout), nil
+	}
+	if until = r.since + int64(c.timeout); now < until {
+		return until, nil
+	}
+	return now, c.away(k, now)
+}
+
+// away returns the error that names the last failure of each server, or nil if none failed.
+func (c *Client) away(k kind, now int64) error {
+	r := &c.routes[k]
+	if r.since == 0 {
+		return nil
+	}
+	u := &unavailable{since: time.Duration(now - r.since)}
+	for i := range r.health {
+		if err := r.health[i].err; err != nil {
+			u.failures = append(u.failures, err)
+		}
+	}
+	return u
+}

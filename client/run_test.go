@@ -1,0 +1,249 @@
+package client
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// TestWordIsAlone guards that a word that is written with every ID does not disturb the
+// fields that are read with every ID.
+func TestWordIsAlone(t *testing.T) {
+	t.Parallel()
+	var r run
+	assert.GreaterOrEqual(t, unsafe.Offsetof(r.free)-unsafe.Offsetof(r.soft), uintptr(cacheLine))
+	assert.GreaterOrEqual(t, unsafe.Sizeof(r)-unsafe.Offsetof(r.free), uintptr(cacheLine))
+	var c Client
+	assert.GreaterOrEqual(t, unsafe.Offsetof(c.config)-unsafe.Offsetof(c.current), uintptr(cacheLine))
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	r := &run{first: 100, stride: 10, count: 5}
+	i, end := r.take(2)
+	assert.Equal(t, []uint64{0, 2}, []uint64{i, end})
+	assert.Equal(t, int64(3), r.rest())
+	assert.Equal(t, snowflake.ID(120), r.at(end))
+	i, end = r.take(100)
+	assert.Equal(t, []uint64{2, 5}, []uint64{i, end}, "what is left")
+	i, end = r.take(1)
+	assert.Equal(t, []uint64{0, 0}, []uint64{i, end})
+	assert.Zero(t, r.rest())
+	assert.Equal(t, uint64(5), r.seal())
+	assert.Equal(t, uint64(5), r.seal(), "a second time")
+
+	r = &run{first: 100, stride: 10, count: 5}
+	r.take(2)
+	assert.Equal(t, uint64(2), r.seal())
+	i, end = r.take(1)
+	assert.Equal(t, []uint64{0, 0}, []uint64{i, end}, "nothing is taken of a sealed run")
+}
+
+// TestNextAllocatesNothing is not parallel: it counts the allocations of the process.
+func TestNextAllocatesNothing(t *testing.T) {
+	c := &Client{base: time.Now()}
+	c.current.Store(&run{first: 1, stride: 1, count: 1 << 40, expires: math.MaxInt64, soft: math.MaxUint64})
+	ctx, ids := t.Context(), make([]snowflake.ID, 10)
+	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+		_, err1 := c.Next(ctx)
+		err2 := c.NextN(ctx, ids)
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+	}))
+	assert.Equal(t, snowflake.ID(11*1001), ids[9])
+}
+
+// step is a call of Next that a simulation carries out piece by piece, as Next does.
+type step struct {
+	begun int // the number of IDs that had been returned when the call began
+	now   int64
+	run   *run
+	stage int
+}
+
+// TestSwitching runs calls of Next in random interleavings, one access to shared memory at a
+// time, while runs of two servers with different clocks come, and time passes. It checks the
+// order, freshness and uniqueness of the IDs, and that each is counted.
+func TestSwitching(t *testing.T) {
+	t.Parallel()
+	late := 0
+	for seed := range uint64(1000) {
+		late += switching(t, seed)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	assert.Greater(t, late, 100, "calls took an ID of a run after it had been superseded, or tried to")
+}
+
+func switching(t *testing.T, seed uint64) (late int) {
+	random := rand.New(rand.NewPCG(seed, 3))
+	c := &Client{config: &config{most: 1}, stock: stock{changed: make(chan struct{}), span: time.Second}}
+	c.closed = true // plan sends no request
+	c.current.Store(ended)
+	var now int64
+	clocks := [2]int64{0, random.Int64N(40)} // of the servers
+	var slots [2]int64
+	asked, stamps := map[snowflake.ID]int64{}, map[snowflake.ID]bool{}
+	var returned []snowflake.ID // in the order of return
+	highest := []snowflake.ID{0}
+	calls := make([]*step, 4)
+	const useWithin = 12
+	compose, stride := func(slot, node int64) int64 { return slot/8*16 + node*8 + slot%8 }, int64(1)
+	if seed%2 == 0 { // the node stands last, so that runs of two servers interleave
+		compose, stride = func(slot, node int64) int64 { return slot*2 + node }, 2
+	}
+	for range 400 {
+		switch k := random.IntN(10); {
+		case k == 0:
+			now += random.Int64N(4)
+		case k == 1: // an answer comes: runs of a server, of one or two ticks
+			node, at := random.Int64N(2), now-random.Int64N(3) // it was asked at
+			a := answer{freshness: time.Second}
+			for range 1 + random.IntN(2) {
+				slots[node] = max(slots[node], (now+clocks[node]+1)*8)
+				n := 1 + random.Int64N(8-slots[node]%8)
+				r := snowflake.Run{First: snowflake.ID(compose(slots[node], node)), Count: n, Stride: stride}
+				slots[node] += n
+				for i := range n {
+					asked[r.At(i)] = at
+				}
+				a.ids += n
+				a.runs = append(a.runs, pending{r, at + useWithin})
+			}
+			c.accept(a)
+		default:
+			i := random.IntN(len(calls))
+			call := calls[i]
+			if call == nil {
+				call = &step{begun: len(returned)}
+				calls[i] = call
+			}
+			id, done := snowflake.ID(0), false
+			switch call.stage {
+			case 0:
+				call.now = now
+			case 1:
+				call.run = c.current.Load()
+			case 2:
+				if call.run != c.current.Load() {
+					late++
+				}
+				if call.now < call.run.expires {
+					if i := call.run.free.Add(1) - 1; i < call.run.count {
+						id, done = call.run.at(i), true
+					}
+				}
+			case 3: // acquire, under its lock
+				if c.advance(now) {
+					r := c.current.Load()
+					i, _ := r.take(1)
+					id, done, call.now = r.at(i), true, now
+				} else {
+					calls[i] = nil // it would wait
+				}
+			}
+			call.stage++
+			if done {
+				calls[i] = nil
+				require.Greater(t, id, highest[call.begun], "an ID that was returned before the call began")
+				require.False(t, stamps[id], "%d comes twice", id)
+				require.Less(t, call.now, asked[id]+useWithin, "%d is too old", id)
+				stamps[id] = true
+				returned = append(returned, id)
+				highest = append(highest, max(highest[len(highest)-1], id))
+			}
+		}
+	}
+	s := c.stats
+	r := c.current.Load()
+	assert.Equal(t, s.Fetched, s.Issued+s.Expired+s.Disordered+r.count+uint64(c.queued))
+	return late
+}
+
+// TestLateAnswer guards that IDs of an answer that comes after that of a later request are
+// used, if they still are above the last one.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	c := &Client{config: &config{most: 1}, stock: stock{changed: make(chan struct{}), span: time.Second}}
+	c.closed = true // plan sends no request
+	c.current.Store(ended)
+	for _, first := range []snowflake.ID{300, 100, 200} {
+		c.accept(answer{ids: 2, freshness: time.Second, runs: []pending{{snowflake.Run{First: first, Count: 2, Stride: 1}, 10}}})
+	}
+	for _, want := range []snowflake.ID{100, 101, 200, 201, 300, 301} {
+		require.True(t, c.advance(0))
+		r := c.current.Load()
+		i, _ := r.take(1)
+		assert.Equal(t, want, r.at(i))
+	}
+	assert.False(t, c.advance(0))
+	assert.Zero(t, c.stats.Disordered)
+}
+
+// TestRace takes IDs from many goroutines, at the machine's speed, while servers fail and runs
+// expire.
+func TestRace(t *testing.T) {
+	t.Parallel()
+	n := &network{}
+	servers := []*fake{n.start(t, 1), n.start(t, 2)}
+	for _, s := range servers {
+		s.useWithin = 3 * time.Millisecond // many runs expire
+	}
+	servers[0].skew = 2 * time.Millisecond
+	c := open(t, servers)
+	const callers, each = 8, 20_000
+	var group sync.WaitGroup
+	all := make([][]snowflake.ID, callers)
+	for i := range callers {
+		group.Go(func() {
+			random, last := rand.New(rand.NewPCG(5, uint64(i))), snowflake.ID(0)
+			for len(all[i]) < each {
+				ids := make([]snowflake.ID, 1)
+				var err error
+				if random.IntN(10) == 0 {
+					ids = make([]snowflake.ID, 1+random.IntN(200))
+					err = c.NextN(t.Context(), ids)
+				} else {
+					ids[0], err = c.Next(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, id := range ids {
+					if id <= last {
+						t.Errorf("%d after %d", id, last)
+						return
+					}
+					last = id
+				}
+				all[i] = append(all[i], ids...)
+				if i == 0 && random.IntN(100) == 0 {
+					prefer(c, random.IntN(2))
+				}
+			}
+		})
+	}
+	group.Wait()
+	seen := map[snowflake.ID]bool{}
+	for _, ids := range all {
+		for _, id := range ids {
+			require.False(t, seen[id], "%d comes twice", id)
+			seen[id] = true
+		}
+	}
+	assert.GreaterOrEqual(t, len(seen), callers*each)
+	sums(t, c)
+	s := c.Stats()
+	t.Logf("%d issued, %d expired, %d out of order, %d requests", s.Issued, s.Expired, s.Disordered, s.Requests)
+}

@@ -1,0 +1,279 @@
+package client
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// stock holds the fetched IDs of a Client, and decides when to fetch more. Client.mu guards
+// it.
+type stock struct {
+	last    snowflake.ID  // the largest ID of the runs that have ended, or 0
+	queue   []pending     // runs behind the current one, by their first IDs
+	queued  int64         // the number of their IDs
+	wanted  int64         // IDs that calls wait for
+	changed chan struct{} // closed when calls that wait should look again
+	copies  int           // how often Restored was called
+
+	flying   []uint64      // the numbers of the requests that run, ascending: those of one plan have the same
+	held     []held        // answers that wait for those of requests with the same or lower numbers
+	release  *time.Timer   // ends the wait, or nil
+	asked    int64         // IDs that requests which run ask for, and those that are held
+	launched uint64        // the number of the last plan
+	refusal  error         // the last one with which servers refused a request for IDs
+	refused  uint64        // the number of that request
+	missed   uint64        // how many requests no server served
+	latency  time.Duration // from a request to its answer: up at once, and down slowly
+
+	span     time.Duration // in which level counts: a quarter of the freshness
+	level    float64       // IDs per span: the mean of the time so far, which fades with the span
+	levelAt  int64         // when level was computed
+	levelFor uint64        // how many IDs were issued then
+}
+
+// pending is a run that waits for its turn.
+type pending struct {
+	snowflake.Run
+	expires int64
+}
+
+// held is an answer that came before that of a request which was sent earlier, or at the
+// same time.
+type held struct {
+	fetch  fetch
+	answer answer
+}
+
+const (
+	// longestHold is how long an answer waits for those of other requests. Without the wait,
+	// the IDs of those would often be dropped: their server may have issued them before.
+	longestHold = 5 * time.Millisecond
+	// mostFetches is how many requests for IDs run at a time.
+	mostFetches = 8
+	// These bound span, and so the IDs that a burst makes the client fetch.
+	shortestSpan, longestSpan = 100 * time.Microsecond, time.Second
+	// steady is the level from which on IDs are fetched before a call asks: two IDs come
+	// within half the freshness, so that the next one is likely to be used in time.
+	steady = 0.5
+)
+
+// measure brings the level up to date. It takes the IDs that were issued since the last time
+// as spread evenly over the time since then.
+func (c *Client) measure(now int64) {
+	r := c.current.Load()
+	issued := c.stats.Issued + r.count - uint64(r.rest())
+	if spans := float64(now-c.levelAt) / float64(c.span); spans > 0 {
+		faded := -math.Expm1(-spans) // what fades of 1
+		c.level += float64(issued-c.levelFor)*faded/spans - c.level*faded
+	} else {
+		c.level += float64(issued - c.levelFor)
+	}
+	c.levelAt, c.levelFor = now, issued
+}
+
+// low is the number of IDs, at hand or asked for, below which more are asked for: those that
+// are used while two answers come, but at most those of one span.
+func (c *Client) low() int64 {
+	low := c.least / 2
+	if c.level >= steady {
+		ahead := c.level * min(1, 2*float64(c.latency)/float64(c.span))
+		low = max(low, 1+int64(ahead))
+	}
+	return min(low, mostFetches*c.batch())
+}
+
+// batch is the largest number of IDs that a request may ask for.
+func (c *Client) batch() int64 {
+	batch := c.most
+	for _, s := range c.servers {
+		if s.maxBatch > 0 {
+			batch = min(batch, s.maxBatch)
+		}
+	}
+	return batch
+}
+
+// plan starts as many requests as are due.
+func (c *Client) plan(now int64) {
+	c.measure(now)
+	c.launched++
+	need := c.low() + c.wanted
+	have := c.current.Load().rest() + c.queued + c.asked
+	for have < need && len(c.flying) < mostFetches && c.routes[forIDs].due() <= now && !c.closed {
+		n := min(max(int64(c.level), need-have, c.least), c.batch())
+		have += n
+		c.asked += n
+		c.flying = append(c.flying, c.launched)
+		f := fetch{n: n, number: c.launched, copies: c.copies, began: now}
+		c.running.Go(func() { c.fetch(f) })
+	}
+}
+
+// refill is plan for a call that has its ID and does not hold mu.
+func (c *Client) refill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.plan(c.now())
+}
+
+// advance makes a run current that has IDs to take, and reports whether there is one.
+func (c *Client) advance(now int64) bool {
+	if r := c.current.Load(); now < r.expires && r.rest() > 0 {
+		return true
+	}
+	c.retire(&c.stats.Expired)
+	for len(c.queue) > 0 {
+		p := &c.queue[0]
+		if p.First <= c.last {
+			skip := min(int64(c.last-p.First)/p.Stride+1, p.Count)
+			c.stats.Disordered += uint64(skip)
+			c.queued -= skip
+			p.First += snowflake.ID(skip * p.Stride)
+			p.Count -= skip
+		}
+		if now >= p.expires {
+			c.stats.Expired += uint64(p.Count)
+			c.queued -= p.Count
+			p.Count = 0
+		}
+		if p.Count > 0 {
+			c.publish(*p, now)
+			return true
+		}
+		c.pop()
+	}
+	return false
+}
+
+func (c *Client) pop() {
+	c.queue = c.queue[1:]
+	if len(c.queue) == 0 {
+		c.queue = nil
+	}
+}
+
+// publish makes the first pending run the current one. The one before it has ended.
+func (c *Client) publish(p pending, now int64) {
+	c.plan(now)
+	r := &run{first: p.First, stride: snowflake.ID(p.Stride), count: uint64(p.Count), expires: p.expires, soft: math.MaxUint64}
+	// At this index the IDs at hand and asked for fall below low.
+	soft := c.queued + c.asked - c.low()
+	if soft < 0 { // no request could be sent: try again soon
+		soft = p.Count / 2
+	}
+	if soft < p.Count {
+		r.soft = uint64(soft)
+	}
+	c.queued -= p.Count
+	c.pop()
+	c.current.Store(r)
+}
+
+// retire ends the current run. The IDs that are left are counted as dropped.
+func (c *Client) retire(dropped *uint64) {
+	r := c.current.Load()
+	if r == ended {
+		return
+	}
+	used := r.seal()
+	c.stats.Issued += used
+	*dropped += r.count - used
+	if used > 0 {
+		c.last = r.at(used - 1)
+	}
+	c.current.Store(ended)
+}
+
+// drop gives up all IDs that were fetched, and those that were asked for.
+func (c *Client) drop() {
+	c.retire(&c.stats.Lost)
+	c.stats.Lost += uint64(c.queued)
+	c.queue, c.queued = nil, 0
+	c.copies++
+	c.acceptHeld(math.MaxUint64)
+}
+
+// floor is the largest ID that was taken. It may be out of date when floor returns.
+func (c *Client) floor() snowflake.ID {
+	if r := c.current.Load(); uint64(r.rest()) < r.count {
+		return r.at(r.count - uint64(r.rest()) - 1)
+	}
+	return c.last
+}
+
+// wake makes the calls that wait look again.
+func (c *Client) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// deliver ends a fetch.
+func (c *Client) deliver(f fetch, a answer, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.flying, f.number)
+	c.flying = slices.Delete(c.flying, i, i+1)
+	c.held = append(c.held, held{f, a}) // without an ID after an error
+	if refusal, ok := errors.AsType[*failure](err); err == errAllAway {
+		c.routes[forIDs].roundFailed(f.began)
+		c.missed++
+	} else if ok {
+		c.refusal, c.refused = refusal, f.number
+	}
+	if len(c.flying) == 0 {
+		c.acceptHeld(math.MaxUint64)
+	} else {
+		c.acceptHeld(c.flying[0])
+	}
+	c.plan(c.now())
+	c.wake()
+}
+
+// acceptHeld accepts the answers to requests with numbers below a limit.
+func (c *Client) acceptHeld(below uint64) {
+	c.held = slices.DeleteFunc(c.held, func(h held) bool {
+		if h.fetch.number >= below {
+			return false
+		}
+		c.asked -= h.fetch.n
+		if c.closed || c.copies != h.fetch.copies {
+			c.stats.Fetched += uint64(h.answer.ids)
+			c.stats.Lost += uint64(h.answer.ids)
+		} else if h.answer.ids > 0 {
+			c.accept(h.answer)
+		}
+		return true
+	})
+	switch {
+	case len(c.held) == 0 && c.release != nil:
+		c.release.Stop()
+		c.release = nil
+	case len(c.held) > 0 && c.release == nil:
+		c.release = time.AfterFunc(longestHold, c.endHold)
+	}
+}
+
+// endHold accepts all answers that are held.
+func (c *Client) endHold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.acceptHeld(math.MaxUint64)
+	c.wake()
+}
+
+// accept puts the runs of an answer into the queue.
+func (c *Client) accept(a answer) {
+	c.stats.Fetched += uint64(a.ids)
+	c.queued += a.ids
+	c.latency = max(a.latency, c.latency-(c.latency-a.latency)/8)
+	c.span = min(max(a.freshness/4, shortestSpan), longestSpan)
+	for _, p := range a.runs {
+		i, _ := slices.BinarySearchFunc(c.queue, p.First, func(q pending, first snowflake.ID) int { return cmp.Compare(q.First, first) })
+		c.queue = slices.Insert(c.queue, i, p)
+	}
+}
