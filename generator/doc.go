@@ -5,7 +5,7 @@
 //
 //   - [Open]: opens a store, claims a node number and returns a generator.
 //   - [Generator.Next] and [Generator.NextContext]: one ID.
-//   - [Generator.NextN]: many at once.
+//   - [Generator.NextN]: many at once. [Generator.NextRun] describes them instead.
 //   - [Generator.Close]: releases the node number.
 //   - [Generator.Stats]: counts for a dashboard.
 //

@@ -250,8 +250,30 @@ func (g *Generator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, 
 	return len(ids), nil
 }
 
+// NextRun reserves up to n IDs of one node and one tick in one step, and gives up when ctx
+// ends. There are fewer than n when the tick ends before that: call again for the rest. An n
+// below 1 counts as 1. The errors are those of [Generator.NextContext].
+func (g *Generator) NextRun(ctx context.Context, n int64) (snowflake.Run, error) {
+	if err := ended(ctx); err != nil {
+		return snowflake.Run{}, err
+	}
+	count := min(uint64(max(n, 1)), g.sequence+1)
+	span := g.window.Span()
+	slot, end, ok := g.take(span, g.now(), g.queue.gate.Load(), count)
+	if !ok {
+		var err error
+		if span, slot, end, err = g.acquire(&call{ctx: ctx}, count); err != nil {
+			return snowflake.Run{}, err
+		}
+	}
+	return snowflake.Run{First: g.ids.id(slot, span.Node()), Count: int64(end - slot), Stride: int64(g.ids.stride)}, nil
+}
+
 // Layout returns the layout of the IDs, which decodes them.
 func (g *Generator) Layout() snowflake.Layout { return g.layout.Clone() }
+
+// Clock returns the clock of the IDs' time.
+func (g *Generator) Clock() monoclock.Interface { return g.clock }
 
 // Node returns the node number of the IDs that are issued now. Under a lease it
 // may change; each ID has the number that it was issued with.

@@ -319,3 +319,37 @@ func TestLongLayouts(t *testing.T) {
 		assert.Equal(t, c.Now().Truncate(l.Tick), got.Time)
 	}
 }
+
+func TestNextRun(t *testing.T) {
+	for _, order := range []snowflake.Order{snowflake.TimeNodeSequence, snowflake.TimeSequenceNode} {
+		t.Run(order.String(), func(t *testing.T) {
+			c, l := newHandClock(), narrow()
+			l.Order = order
+			g := newGenerator(t, generator.WithClock(c), generator.WithLayout(l), generator.WithNode(3), generator.WithStrategy(strategies.Reject()))
+			mustNext(t, g)
+			run, err := g.NextRun(t.Context(), 2)
+			require.NoError(t, err)
+			rest, err := g.NextRun(t.Context(), math.MaxInt64)
+			require.NoError(t, err)
+			assert.Equal(t, int64(2), run.Count)
+			assert.Equal(t, int64(1), rest.Count, "the rest of the tick")
+			for sequence, id := range map[int64]snowflake.ID{1: run.First, 2: run.Last(), 3: rest.First} {
+				at, s := decode(t, g, id)
+				assert.Zero(t, at)
+				assert.Equal(t, sequence, s)
+			}
+			assert.Equal(t, run.At(2), rest.First)
+
+			_, err = g.NextRun(t.Context(), 1)
+			assert.ErrorIs(t, err, generator.ErrExhausted)
+			c.step(time.Millisecond)
+			run, err = g.NextRun(t.Context(), -1)
+			require.NoError(t, err)
+			assert.Equal(t, int64(1), run.Count)
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err = g.NextRun(ended, 1)
+			assert.ErrorIs(t, err, context.Canceled)
+		})
+	}
+}

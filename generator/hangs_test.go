@@ -82,6 +82,10 @@ var hangCalls = []struct {
 		_, err := g.NextNContext(ctx, make([]snowflake.ID, 10))
 		return err
 	}},
+	{"Generator.NextRun", patience, true, func(ctx context.Context, g *generator.Generator) error {
+		_, err := g.NextRun(ctx, 10)
+		return err
+	}},
 	{"Stream.Next", patience, false, func(_ context.Context, g *generator.Generator) error { _, err := g.Stream().Next(); return err }},
 	{"Stream.NextContext", patience, true, func(ctx context.Context, g *generator.Generator) error {
 		_, err := g.Stream().NextContext(ctx)

@@ -136,7 +136,7 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	}
 	owner := r.Owner
 	// The limit stays as it is, and the next claim begins there.
-	r.Holder, r.Owner, r.Floor, r.Write = "", "", r.Limit, randomToken()
+	r.Holder, r.Owner, r.Floor, r.Write = "", "", r.Limit, protocol.Token()
 	_, err = store.Swap(ctx, cell.Key, cell.Version, r.Encode())
 	switch {
 	case errors.Is(err, stores.ErrConflict):

@@ -2,8 +2,6 @@ package lease
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -110,7 +108,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	}
 	return &Keeper{
 		config: c, window: window.New(uint8(c.layout.SequenceBits), c.end()),
-		random: randomToken, decide: protocol.Decide, token: randomToken(), cancel: func() {}, unlock: func() {},
+		random: protocol.Token, decide: protocol.Decide, token: protocol.Token(), cancel: func() {}, unlock: func() {},
 		turn: make(chan struct{}, 1), seen: map[int64]sighting{}, bad: map[int64]error{},
 	}, nil
 }
@@ -363,12 +361,4 @@ func (k *Keeper) Bind() (*window.Window, error) {
 	}
 	k.bound = true
 	return k.window, nil
-}
-
-// randomToken draws a token that no other process has. A copy of this process's memory
-// draws another one, since the random bytes come from the operating system.
-func randomToken() string {
-	var b [12]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }

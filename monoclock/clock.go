@@ -18,14 +18,17 @@
 //   - A wall clock that was wrong when the Clock was made stays wrong for the Clock's
 //     lifetime. Start after the first NTP synchronisation if you can.
 //   - Corrections made by slewing (running the wall clock a little faster or slower)
-//     reach the Clock on Linux, where CLOCK_MONOTONIC is slewed too. Elsewhere the two
-//     drift apart during the slew: by up to 43 seconds a day at ntpd's limit of 500
-//     parts per million.
+//     reach the Clock on Linux, where CLOCK_MONOTONIC is slewed alike, so that Drift does
+//     not change. Elsewhere the two may drift apart during the slew: by up to 43 seconds
+//     a day at ntpd's limit of 500 parts per million.
 //   - Time spent in suspend is lost where the monotonic clock stops with the machine,
 //     as on Linux: the Clock then lags by the length of the suspend.
+//   - A virtual machine that its hypervisor stops, or restores from a snapshot, may find
+//     both clocks behind. The Clock stays behind when the wall clock is stepped ahead.
 //
-// [Clock.Drift] shows all three. [WithResync] lets a Clock catch up with a wall clock
-// that is ahead of it; nothing makes it go back.
+// [Clock.Drift] shows each difference between the two clocks. [WithResync] lets a Clock
+// catch up with a wall clock that is ahead of it; nothing makes it go back. The effect of
+// each fault on the clocks of Linux, as measured, is in docs/kernel.md of the repository.
 //
 // Do not use a Clock to learn the exact time of day, or to compare instants between
 // machines. Use it where order matters more than agreement, as in the time field of an

@@ -134,6 +134,9 @@ func (d Definition) complete() Definition {
 	return d
 }
 
+// Check returns nil if [Create] accepts the definition, and else the reason, with the numbers.
+func (d Definition) Check() error { return d.complete().check() }
+
 // check returns the problem of a complete definition, with the numbers.
 func (d Definition) check() error {
 	switch {

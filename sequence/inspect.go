@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -190,11 +191,11 @@ func (a admin) create(ctx context.Context, d Definition) (segment.Cell, error) {
 		if unknown != nil {
 			return cell, unknown // the write has not landed so far
 		}
-		id = randomName()
+		id = protocol.Token()
 		r := segment.Record{
 			ID: id, Creation: cell.Record.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep},
-			Writes: cell.Record.Writes + 1, Write: randomName(),
+			Writes: cell.Record.Writes + 1, Write: protocol.Token(),
 		}
 		version, err := swapCell(ctx, a.store, a.name, a.timeout, cell.Version, r)
 		switch {
@@ -227,7 +228,7 @@ func (a admin) change(ctx context.Context, change func(segment.Record) (segment.
 			return was, is, err
 		}
 		is.From, is.Most = is.Next, max(is.Most, is.Next)
-		is.Writes, is.Write = was.Writes+1, randomName()
+		is.Writes, is.Write = was.Writes+1, protocol.Token()
 		_, err = swapCell(ctx, a.store, a.name, a.timeout, cell.Version, is)
 		switch {
 		case err == nil:

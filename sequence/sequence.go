@@ -2,14 +2,13 @@ package sequence
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
@@ -133,21 +132,13 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	r := cell.Record
 	s := &Sequence{
 		window: window.NewCounted(window.MaxNumbers), first: r.Start + r.Offset, stride: r.Stride,
-		config: c, store: store, name: name, ordered: r.Mode == Ordered.String(), random: randomName, decide: segment.Decide,
+		config: c, store: store, name: name, ordered: r.Mode == Ordered.String(), random: protocol.Token, decide: segment.Decide,
 		done: make(chan struct{}), turn: make(chan struct{}, 1),
 		cell: cell, seen: segment.Seen{Record: &r}, base: cell.Version, shown: &r,
 	}
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
 	s.rate.at = c.elapsed()
 	return s, nil
-}
-
-// randomName draws the name of a write. A copy of this process's memory draws another one,
-// since the random bytes come from the operating system.
-func randomName() string {
-	var b [12]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 // Next returns the next number. In segmented mode it mostly takes a number that is reserved

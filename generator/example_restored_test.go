@@ -1,0 +1,89 @@
+//go:build unix
+
+package generator_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+)
+
+// The tool that takes the snapshot sends SIGUSR1 before it, and waits for the answer. After
+// the restore it sends SIGUSR2, to the copy and to the original. So no call runs while the
+// memory is copied, and no ID is issued before the copy has claimed another node number.
+func ExampleGenerator_Restored() {
+	dir, err := os.MkdirTemp("", "ids")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	gen, err := generator.Open(ctx, dir,
+		generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler))))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close()
+
+	var gate sync.RWMutex // held while a snapshot may be taken
+	next := func() error {
+		gate.RLock()
+		defer gate.RUnlock()
+		_, err := gen.Next()
+		return err
+	}
+
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	answers := make(chan string)
+	go func() {
+		for held := false; ; {
+			var s os.Signal
+			select {
+			case <-ctx.Done():
+				return
+			case s = <-signals:
+			}
+			switch {
+			case s == syscall.SIGUSR1 && !held:
+				gate.Lock()
+				held = true
+				answers <- "ready for the snapshot"
+			case s == syscall.SIGUSR2 && held:
+				if err := gen.Restored(ctx); err != nil {
+					log.Print(err) // it goes on to claim; until then each call returns an error
+				}
+				gate.Unlock()
+				held = false
+				answers <- "restored"
+			}
+		}
+	}()
+
+	before := gen.Node()
+	self := os.Getpid()
+	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2} {
+		if err := syscall.Kill(self, s); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(<-answers)
+	}
+	fmt.Println("next ID:", next())
+	fmt.Println("another node number:", gen.Node() != before)
+	// Output:
+	// ready for the snapshot
+	// restored
+	// next ID: <nil>
+	// another node number: true
+}
