@@ -7,7 +7,8 @@
 //     this package for it.
 //   - [Open]: opens a directory by its path.
 //   - [DefaultPath]: the directory of the user that the process runs as.
-//   - [ErrUnfit]: the directory belongs to another user, or cannot be made or read.
+//   - [ErrUnfit]: the directory belongs to another user, cannot be made or read, or is on
+//     a network file system.
 //
 // The URL is file:PATH or file:///ABSOLUTE/PATH, and a bare path is short for it;
 // ?namespace=NAME of a URL is the directory NAME below it. The URL has no percent-encoding.
@@ -20,9 +21,12 @@
 //
 // # To lose nothing
 //
-// Put it on a local file system that survives a restart: not on tmpfs, and not on NFS, SMB
-// or another network file system, whose locks and order
-// of writes are not reliable. Two containers can share a directory that is mounted from
+// Put it on a local file system that survives a restart, such as ext4, xfs or btrfs: not on
+// tmpfs, and not on NFS, SMB or another network file system, where a host that has locked a
+// cell can still read an old one from its cache, and replace the newer one of another host.
+// On Linux, Open refuses a network file system. [stores.Open] accepts it with
+// ?forgetful=allow in a file: URL: never let two hosts use such a directory. FUSE does not
+// tell where its files are, so it is accepted. Two containers can share a directory that is mounted from
 // the same host. A disk that acknowledges writes before they are made loses the last ones
 // in a power cut.
 //

@@ -17,7 +17,7 @@ import (
 const ownDir = 0o700
 
 func init() {
-	stores.Register("", func(ctx context.Context, path string) (stores.Store, error) { return store(Open(ctx, path)) })
+	stores.Register("", func(ctx context.Context, path string) (stores.Store, error) { return store(openAny(ctx, path)) })
 	stores.Register("file", openURL)
 }
 
@@ -27,7 +27,7 @@ func openURL(ctx context.Context, url string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store(Open(ctx, path))
+	return store(openAny(ctx, path))
 }
 
 // PathOf returns the directory of a file: URL, relative or not. Commands that only read
@@ -86,8 +86,25 @@ func store(s *Store, err error) (stores.Store, error) {
 // For a directory that cannot keep cells safely the error wraps [ErrUnfit]; for a system
 // without file locks it wraps [errors.ErrUnsupported].
 //
-// The directory must be on a local file system; see the package's doc.
+// The directory must be on a local file system; see the package's doc. On Linux, a directory
+// on a network file system is not fit.
 func Open(ctx context.Context, path string) (*Store, error) {
+	s, err := openAny(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	promises, err := s.Durability(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(promises.Forgets) > 0 {
+		return nil, s.unfit("cannot keep acknowledged writes", errors.New(promises.Forgets[0]))
+	}
+	return s, nil
+}
+
+// openAny is Open on any file system: [stores.Open] asks for it.
+func openAny(ctx context.Context, path string) (*Store, error) {
 	s, err := wait(ctx, path, func() (*Store, error) { return open(path, realDisk) })
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("directory %s: open: %w", path, err)

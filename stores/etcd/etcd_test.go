@@ -43,11 +43,13 @@ func TestStore(t *testing.T) {
 }
 
 func TestServer(t *testing.T) {
+	t.Parallel()
 	server, addr := startServer(t)
 	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
 }
 
 func TestServerNew(t *testing.T) {
+	t.Parallel()
 	server, addr := startServer(t)
 	storetest.TestServer(t, storetest.Server{
 		Addr: addr, Kill: server.Kill, Start: server.Start,

@@ -77,7 +77,7 @@ func caught(t *testing.T, test, how, by string) {
 // hurry keeps a test that is to fail from waiting for long.
 func hurry(how string) {
 	if how != "" {
-		storetest.SetPatience(3 * time.Second)
+		storetest.SetPatience(time.Second)
 	}
 }
 

@@ -1,0 +1,44 @@
+package directory
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// place says where a file system keeps its files.
+type place uint8
+
+const (
+	local   place = iota
+	network       // on another host
+	memory        // lost when this host restarts
+	program       // a program decides
+)
+
+// Durability asks Linux for the kind of the file system; on other systems it finds nothing.
+// A network file system forgets: a host reads a cell from its own cache, also after it has
+// locked the cell, and then replaces a newer one that another host has written.
+func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
+	promises, err := wait(ctx, s.path, func() (stores.Durability, error) {
+		name, kept, err := fileSystem(s.path)
+		return promisesOf(s.path, name, kept), failedFile("look at the file system of", s.path, err)
+	})
+	if err != nil {
+		return stores.Durability{}, s.failed(ctx, "ask for", "settings", err)
+	}
+	return promises, nil
+}
+
+func promisesOf(path, name string, kept place) (d stores.Durability) {
+	switch kept {
+	case network:
+		d.Forgets = []string{fmt.Sprintf("%s is on %s, a network file system, where hosts overwrite newer cells of each other: name a directory on a disk of this host, or a server", path, name)}
+	case memory:
+		d.Risks = []string{fmt.Sprintf("%s is on %s, in memory, and lost when this host restarts: name a directory on a disk", path, name)}
+	case program:
+		d.Unknown = []string{fmt.Sprintf("%s is on %s, and a program decides where its files are: if it is on another host, name a directory on a disk of this host", path, name)}
+	}
+	return d
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package directory
+
+func fileSystem(string) (name string, kept place, err error) { return "", local, nil }
