@@ -1,0 +1,3 @@
+package blockdev
+
+const MaxCache = maxCache

@@ -1,0 +1,197 @@
+//go:build linux
+
+package guest
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reading is one reading of all clocks.
+type Reading struct {
+	Host, Realtime, Monotonic, Boottime, Raw time.Duration
+}
+
+func read(clock int32) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(clock, &t); err != nil {
+		panic(fmt.Sprintf("read clock %d: %v", clock, err)) // each kernel has these clocks
+	}
+	return time.Duration(t.Nano())
+}
+
+// readClocks reads the clocks of the kernel. Two readings of CLOCK_MONOTONIC enclose that
+// of CLOCK_REALTIME: the emulation may stop a thread between any two, and this must not
+// look like a step.
+func readClocks() Reading {
+	const enough, tries = 30 * time.Microsecond, 8
+	best, least := Reading{}, time.Duration(-1)
+	for range tries {
+		before := read(unix.CLOCK_MONOTONIC)
+		now := Reading{Realtime: read(unix.CLOCK_REALTIME)}
+		gap := read(unix.CLOCK_MONOTONIC) - before
+		now.Monotonic = before + gap/2
+		now.Boottime, now.Raw = read(unix.CLOCK_BOOTTIME), read(unix.CLOCK_MONOTONIC_RAW)
+		if least < 0 || gap < least {
+			best, least = now, gap
+		}
+		if gap < enough {
+			break
+		}
+	}
+	return best
+}
+
+// clocks reads the clocks of the kernel and that of the host, which are a few
+// milliseconds apart.
+func (s *Stage) clocks() (Reading, error) {
+	host, err := s.hostTime()
+	r := readClocks()
+	r.Host = host
+	return r, err
+}
+
+// sampler finds the steps of CLOCK_REALTIME.
+type sampler struct {
+	watch *watch
+	// Owned by the thread until it has stopped.
+	last        Reading
+	steps       int
+	back, ahead time.Duration
+	when        time.Duration // CLOCK_REALTIME just before the largest step
+}
+
+// smallestStep is the least that counts as a step: more than the error of a reading, less
+// than the smallest step of a fault.
+const smallestStep = 500 * time.Microsecond
+
+func startSampler() *sampler {
+	m := &sampler{last: readClocks()}
+	m.watch = startWatch(-1, func() time.Duration {
+		pause()
+		m.add(readClocks())
+		return 0
+	})
+	return m
+}
+
+// add compares a reading with the one before: CLOCK_REALTIME advances as CLOCK_MONOTONIC
+// does, unless it was stepped.
+func (m *sampler) add(now Reading) {
+	step := (now.Realtime - m.last.Realtime) - (now.Monotonic - m.last.Monotonic)
+	if step.Abs() >= smallestStep {
+		m.steps++
+		if step.Abs() > max(m.back, m.ahead) {
+			m.when = m.last.Realtime
+		}
+		m.back, m.ahead = max(m.back, -step), max(m.ahead, step)
+	}
+	m.last = now
+}
+
+// fill ends the sampler, and notes its steps.
+func (m *sampler) fill(c *Clock) {
+	m.watch.stop()
+	c.Steps, c.Back, c.Ahead = m.steps, m.back, m.ahead
+	if m.steps > 0 {
+		c.When = time.Unix(0, int64(m.when)).UTC()
+	}
+}
+
+const sourceFile = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+// bootSource is the clock source of the kernel after its boot.
+var bootSource = sync.OnceValue(func() string { return readLine(sourceFile) })
+
+// setSource changes the hardware that the clocks of the kernel count. The kernel ignores
+// a name that it does not know, so this reads it back.
+func setSource(name string) error {
+	if err := os.WriteFile(sourceFile, []byte(name), 0); err != nil {
+		return fmt.Errorf("change the clock source to %s: %w", name, err)
+	}
+	if now := readLine(sourceFile); now != name {
+		return fmt.Errorf("change the clock source to %s: it still is %s; the kernel has %s", name, now,
+			readLine("/sys/devices/system/clocksource/clocksource0/available_clocksource"))
+	}
+	return nil
+}
+
+// setTime sets CLOCK_REALTIME, as a time client does that steps.
+func setTime(t time.Duration) error {
+	tv := unix.NsecToTimeval(int64(t))
+	if err := unix.Settimeofday(&tv); err != nil {
+		return fmt.Errorf("set CLOCK_REALTIME to %v: %w", time.Unix(0, int64(t)).UTC(), err)
+	}
+	return nil
+}
+
+// Step steps CLOCK_REALTIME by d.
+func (s *Stage) Step(d time.Duration) error { return setTime(read(unix.CLOCK_REALTIME) + d) }
+
+// What a kernel has after its boot.
+const (
+	bootTick = 10000 // microseconds in 1/100 s
+	bootTAI  = 0     // seconds
+)
+
+func adjust(what string, t unix.Timex) error {
+	if _, err := unix.Adjtimex(&t); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// setFrequency makes the clocks run faster by so many parts per million, at most 500 up
+// or down, as a time client does that slews.
+func setFrequency(ppm int64) error {
+	t := unix.Timex{Modes: unix.ADJ_FREQUENCY}
+	long(&t.Freq, ppm<<16)
+	return adjust("set the frequency of the clock", t)
+}
+
+// setTick sets how many microseconds the clocks advance in 1/100 s: 9000 to 11000.
+func setTick(micros int64) error {
+	t := unix.Timex{Modes: unix.ADJ_TICK}
+	long(&t.Tick, micros)
+	return adjust("set the tick of the clock", t)
+}
+
+// long sets a field that is a long of C: it compiles on 32 bits too.
+func long[T int32 | int64](field *T, value int64) { *field = T(value) }
+
+// setLeap announces a leap second at the next midnight of UTC: unix.STA_INS or
+// unix.STA_DEL. The kernel looks for it once in a second, so it must come seconds before.
+func setLeap(status int32) error {
+	return adjust("announce a leap second", unix.Timex{Modes: unix.ADJ_STATUS, Status: status | unix.STA_UNSYNC})
+}
+
+// reset undoes what a fault may have done to the clocks: rate, leap second, source, time.
+func (s *Stage) reset(now Reading) error {
+	if !s.alone {
+		return nil
+	}
+	// To leave the phase-locked loop ends a leap second at once. Without it the kernel
+	// takes up to two seconds, and ignores another one meanwhile.
+	for _, t := range []unix.Timex{
+		{Modes: unix.ADJ_STATUS | unix.ADJ_OFFSET, Status: unix.STA_PLL},
+		{Modes: unix.ADJ_STATUS | unix.ADJ_FREQUENCY | unix.ADJ_TICK, Status: unix.STA_UNSYNC, Tick: bootTick},
+		{Modes: unix.ADJ_TAI, Constant: bootTAI},
+	} {
+		if err := adjust("reset the clock", t); err != nil {
+			return err
+		}
+	}
+	if source := bootSource(); source != "" && readLine(sourceFile) != source {
+		if err := setSource(source); err != nil {
+			return err
+		}
+	}
+	if now.Host == 0 {
+		return nil // the host is gone
+	}
+	return setTime(now.Host)
+}

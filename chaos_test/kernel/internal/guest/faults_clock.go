@@ -1,0 +1,225 @@
+//go:build linux
+
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	hour = time.Hour
+	year = 365 * 24 * time.Hour
+
+	// before is how long the subjects issue before a step. It is longer than the step of
+	// a second, so that the clock goes through ticks again in which IDs were issued.
+	before = 1200 * time.Millisecond
+	// after is how long they issue after it: longer than the step of a second too, and
+	// than the limits of the strategies, so that a call that waits is seen to end.
+	after = 1600 * time.Millisecond
+)
+
+func clockFaults() []Fault {
+	all := []Fault{
+		{Name: "step-back-1ms", About: "CLOCK_REALTIME steps back 1 ms, at random instants for 2 s", Run: stepsBack(time.Millisecond)},
+		{Name: "step-back-1s", About: "CLOCK_REALTIME steps back 1 s", Run: steps(-time.Second)},
+		{Name: "step-back-1h", About: "CLOCK_REALTIME steps back 1 h", Run: steps(-hour)},
+		{Name: "step-back-1y", About: "CLOCK_REALTIME steps back 365 days", Run: steps(-year)},
+		{Name: "step-ahead-back-1h", About: "CLOCK_REALTIME steps ahead 1 h, and back 1 h", Run: steps(hour, -hour)},
+		{Name: "restart-back-1ms", About: "SIGKILL, CLOCK_REALTIME steps back 1 ms, start", Restarts: true, Run: restarts(-time.Millisecond)},
+		{Name: "restart-back-1s", About: "SIGKILL, CLOCK_REALTIME steps back 1 s, start", Restarts: true, Run: restarts(-time.Second)},
+		{Name: "restart-back-1h", About: "SIGKILL, CLOCK_REALTIME steps back 1 h, start", Restarts: true, Run: restarts(-hour)},
+		{Name: "restart-back-1y", About: "SIGKILL, CLOCK_REALTIME steps back 365 days, start", Restarts: true, Run: restarts(-year)},
+		{Name: "restart-ahead-back-1h", About: "CLOCK_REALTIME steps ahead 1 h; SIGKILL, it steps back 1 h, start", Restarts: true, Run: func(s *Stage) error {
+			if err := s.Step(hour); err != nil {
+				return err
+			}
+			return restarts(-hour)(s)
+		}},
+		{Name: "slew-faster", About: "adjtimex makes the clocks 500 ppm faster", Run: rate(func() error { return setFrequency(500) })},
+		{Name: "slew-slower", About: "adjtimex makes the clocks 500 ppm slower", Run: rate(func() error { return setFrequency(-500) })},
+		{Name: "tick-faster", About: "adjtimex makes the tick 10 % longer", Run: rate(func() error { return setTick(bootTick * 11 / 10) })},
+		{Name: "tick-slower", About: "adjtimex makes the tick 10 % shorter", Run: rate(func() error { return setTick(bootTick * 9 / 10) })},
+		{Name: "leap-insert", About: "a leap second is inserted (STA_INS)", Before: startBeforeMidnight, Run: leap(unix.STA_INS)},
+		{Name: "leap-delete", About: "a leap second is deleted (STA_DEL)", Before: startBeforeMidnight, Run: leap(unix.STA_DEL)},
+		{Name: "clock-source", About: "the clock source changes from tsc to hpet, to acpi_pm and back", Run: changeSource},
+		{Name: "steps-minute", About: "CLOCK_REALTIME steps every 10 ms for a minute, by random sizes up to 1 ms at its begin and 1 h at its end", Limit: 2 * time.Minute, Run: stepsMinute},
+		{Name: "boot-1970", About: "the machine boots at 1970 without a clock, which is corrected a second later", NoRTC: true, Own: true, Run: boot1970},
+	}
+	for i := range all {
+		all[i].Kind = "clock"
+	}
+	return all
+}
+
+// steps makes steps while the subjects issue.
+func steps(sizes ...time.Duration) func(*Stage) error {
+	return func(s *Stage) error {
+		if err := s.Issue(before); err != nil {
+			return err
+		}
+		s.Mark()
+		for _, d := range sizes {
+			if err := s.Step(d); err != nil {
+				return err
+			}
+			if err := s.Issue(after); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// stepsBack makes small steps back for some seconds, at random instants: a single one
+// falls between two bursts of most subjects, and is over before the next.
+func stepsBack(size time.Duration) func(*Stage) error {
+	return func(s *Stage) error {
+		if err := s.Issue(before / 4); err != nil {
+			return err
+		}
+		s.Mark()
+		for end := s.now() + 2*time.Second; s.now() < end; {
+			if err := s.Step(-size); err != nil {
+				return err
+			}
+			if err := s.Issue(time.Duration(s.Rand.Int64N(int64(20 * time.Millisecond)))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// restarts makes a step between SIGKILL and start. It is counted from the clock at the
+// kill: the new processes are ready to read the clock, so they begin about where the step
+// leads.
+func restarts(size time.Duration) func(*Stage) error {
+	return func(s *Stage) error {
+		if err := s.Issue(before); err != nil {
+			return err
+		}
+		if err := s.Prepare(); err != nil {
+			return err
+		}
+		s.Mark()
+		killed := read(unix.CLOCK_REALTIME)
+		if err := s.Restart(func() error { return setTime(killed + size) }); err != nil {
+			return err
+		}
+		return s.Issue(after)
+	}
+}
+
+// rate lets the subjects issue while the clocks run at another rate.
+func rate(set func() error) func(*Stage) error {
+	return func(s *Stage) error {
+		if err := set(); err != nil {
+			return err
+		}
+		s.Mark()
+		return s.Issue(2500 * time.Millisecond)
+	}
+}
+
+const (
+	day = 24 * time.Hour
+	// startsBefore midnight the subjects start, and announcesBefore it the kernel hears of
+	// the leap second: it looks once in a second, and deletes 23:59:59 if it knew at 23:59:58.
+	startsBefore    = 20 * time.Second
+	announcesBefore = 3500 * time.Millisecond
+)
+
+// beforeMidnight sets the clock to d before the next midnight of UTC.
+func beforeMidnight(d time.Duration) error {
+	now := read(unix.CLOCK_REALTIME)
+	return setTime((now + d).Truncate(day) + day - d)
+}
+
+func startBeforeMidnight() error { return beforeMidnight(startsBefore) }
+
+// leap lets the subjects issue during a leap second. The step ahead before it is one of
+// some seconds, and is not measured.
+func leap(status int32) func(*Stage) error {
+	return func(s *Stage) error {
+		err := errors.Join(beforeMidnight(announcesBefore), s.measure(), setLeap(status))
+		if err != nil {
+			return err
+		}
+		if err := s.Issue(announcesBefore); err != nil {
+			return err
+		}
+		s.Mark()
+		if err := s.Issue(after); err != nil {
+			return err
+		}
+		now := readClocks()
+		step := (now.Realtime - s.first.Realtime) - (now.Monotonic - s.first.Monotonic)
+		if (step.Abs() - time.Second).Abs() > time.Millisecond {
+			return fmt.Errorf("a leap second was announced, and CLOCK_REALTIME moved by %v against CLOCK_MONOTONIC", step)
+		}
+		return nil
+	}
+}
+
+// changeSource changes the clock source under load. The stage sets it back.
+func changeSource(s *Stage) error {
+	first := readLine(sourceFile)
+	s.Mark()
+	for _, name := range []string{"hpet", "acpi_pm", first} {
+		if err := setSource(name); err != nil {
+			return err
+		}
+		if err := s.Issue(time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stepsMinute sets the clock right and wrong again and again, so that it comes back to
+// the same ticks. The sizes are spread evenly over the orders of magnitude, up to a limit
+// that grows from a millisecond to an hour: after a step ahead by an hour, a generator on
+// the wall clock does nothing any more.
+func stepsMinute(s *Stage) error {
+	const (
+		length, interval           = time.Minute, 10 * time.Millisecond
+		smallest, limitThen, limit = 100 * time.Microsecond, time.Millisecond, hour
+	)
+	if err := s.Issue(before / 4); err != nil {
+		return err
+	}
+	s.Mark()
+	right := read(unix.CLOCK_REALTIME) - read(unix.CLOCK_BOOTTIME)
+	for begin := s.now(); s.now()-begin < length; {
+		largest := float64(limitThen) * math.Pow(float64(limit)/float64(limitThen), float64(s.now()-begin)/float64(length))
+		size := float64(smallest) * math.Pow(largest/float64(smallest), s.Rand.Float64())
+		if s.Rand.IntN(2) == 0 {
+			size = -size
+		}
+		if err := setTime(right + read(unix.CLOCK_BOOTTIME) + time.Duration(size)); err != nil {
+			return err
+		}
+		if err := s.Issue(interval); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// boot1970 runs in a machine that had no clock to boot with.
+func boot1970(s *Stage) error {
+	if now := time.Now(); now.Year() > 1970 {
+		return fmt.Errorf("the machine booted at %v, want 1970", now)
+	}
+	if err := s.Issue(time.Second); err != nil {
+		return err
+	}
+	right, err := s.hostTime()
+	s.Mark()
+	return errors.Join(err, setTime(right), s.Issue(2*after))
+}

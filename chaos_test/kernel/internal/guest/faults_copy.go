@@ -1,0 +1,107 @@
+//go:build linux
+
+package guest
+
+import (
+	crand "crypto/rand"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Bounds of the faults that stop or copy the machine.
+const (
+	suspended = 5 * time.Second
+	stopTime  = 10 * time.Second
+	// copyWindow is the length of a lease's grant, so short that its end is seen.
+	copyWindow = 3 * time.Second
+	// aside is how long an original and its copy issue beside each other: more than a
+	// window, so that all that can come twice does.
+	aside = copyWindow + time.Second
+)
+
+func copyFaults() []Fault {
+	all := []Fault{
+		{
+			Name: "suspend-5s", Kind: "copy", About: "the machine is suspended to RAM for 5 s",
+			Run: suspend,
+		},
+		{
+			Name: "pause-10s", Kind: "copy", About: "the host stops the machine's processors for 10 s",
+			Run: func(s *Stage) error {
+				if err := s.Issue(time.Second); err != nil {
+					return err
+				}
+				s.Mark()
+				if _, err := s.Ask(fmt.Sprint("pause ", stopTime)); err != nil {
+					return err
+				}
+				return s.Issue(2 * time.Second)
+			},
+		},
+	}
+	for _, store := range []struct {
+		name, about string
+		shared      bool
+	}{{"shared", "the store is a server on the host", true}, {"cloned", "the stores are on its disk, which is copied too", false}} {
+		for _, call := range []struct {
+			name, about string
+			told        bool
+		}{{"", "no process calls Restored", false}, {"-told", "the copy calls Restored before its next ID", true}} {
+			all = append(all, Fault{
+				Name: "copy-" + store.name + call.name, Kind: "copy",
+				About: "a snapshot of the machine is restored beside its original: " + store.about + ", and " + call.about,
+				Limit: 2 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, Told: call.told,
+				Run: func(s *Stage) error { return twins(s, call.told) },
+			})
+		}
+	}
+	return all
+}
+
+// twins goes on in two machines.
+func twins(s *Stage, told bool) error {
+	if err := s.Issue(time.Second); err != nil {
+		return err
+	}
+	if err := s.Hold(); err != nil {
+		return err
+	}
+	for _, r := range s.runners {
+		r.keepFromNow()
+	}
+	which, err := s.Ask(Copy)
+	if err != nil {
+		return err
+	}
+	// Whether both draw the same: the random state of the kernel is in its memory.
+	if err := s.Ack(crand.Text()); err != nil {
+		return err
+	}
+	s.Mark()
+	if told && which == Copied {
+		s.Restored()
+	} else {
+		s.Release()
+	}
+	return s.Issue(aside)
+}
+
+// suspend suspends the machine to RAM. The host wakes it: an alarm of the hardware clock
+// may come before a slow machine sleeps, and would be lost.
+func suspend(s *Stage) error {
+	if err := s.Issue(time.Second); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/sys/power/mem_sleep", []byte("deep"), 0); err != nil {
+		return fmt.Errorf("prepare to suspend: %w", err)
+	}
+	s.Mark()
+	if _, err := s.Ask(fmt.Sprint("wake ", suspended)); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/sys/power/state", []byte("mem"), 0); err != nil {
+		return fmt.Errorf("suspend to RAM: %w", err)
+	}
+	return s.Issue(2 * time.Second)
+}

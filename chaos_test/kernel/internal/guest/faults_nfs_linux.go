@@ -1,0 +1,78 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// nfsDir is where the machine mounts the directory that it exports to itself.
+const nfsDir = "/nfs"
+
+func nfsFaults() []Fault {
+	return []Fault{{
+		Name: NFS, About: "the directory of the state is on a mounted NFS, which must be refused unless the user accepts it",
+		Kind: "disk", Own: true, Modules: []string{"nfsd", "nfsv4"}, Run: onNFS,
+	}}
+}
+
+func onNFS(s *Stage) error {
+	export := filepath.Join(s.Dir, "export")
+	if err := os.MkdirAll(export, 0o755); err != nil {
+		return err
+	}
+	if err := serveNFS(export); err != nil {
+		return fmt.Errorf("serve %s by NFS: %w", export, err)
+	}
+	if err := os.MkdirAll(nfsDir, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("127.0.0.1:/", nfsDir, "nfs4", 0, "vers=4.2,sec=sys,addr=127.0.0.1,clientaddr=127.0.0.1"); err != nil {
+		return fmt.Errorf("mount NFS: %w", err)
+	}
+	defer func() { _ = unix.Unmount(nfsDir, unix.MNT_DETACH) }()
+	r := refusal(s.Context(), filepath.Join(nfsDir, "ids"))
+	if r.IDs > 0 { // it is the server's directory that has the cells
+		if _, err := os.Stat(filepath.Join(export, "ids")); err != nil {
+			return fmt.Errorf("the directory on NFS is not the one that is exported: %w", err)
+		}
+	}
+	return s.Ack(r)
+}
+
+// serveNFS makes the kernel's NFS server export a directory to this machine, as rpc.nfsd,
+// exportfs and rpc.mountd do.
+func serveNFS(export string) error {
+	if err := mount("nfsd", "/proc/fs/nfsd", "nfsd"); err != nil {
+		return err
+	}
+	// Where the server notes its clients. Without it, the grace period cannot be ended.
+	if err := os.MkdirAll("/var/lib/nfs/v4recovery", 0o755); err != nil {
+		return err
+	}
+	const (
+		never = "2147483647" // when the answer expires
+		flags = 0x2402       // insecure, no_subtree_check, fsid=: see exports(5)
+	)
+	for _, w := range []struct{ file, text string }{
+		{"net/rpc/auth.unix.ip/channel", "nfsd 127.0.0.1 " + never + " machine"},
+		{"net/rpc/nfsd.export/channel", fmt.Sprintf("machine %s %s %d 65534 65534 0", export, never, flags)},
+		{"net/rpc/nfsd.fh/channel", `machine 1 \x00000000 ` + never + " " + export},
+		{"fs/nfsd/versions", "-3 +4"}, // version 3 needs rpcbind
+		{"fs/nfsd/threads", "2"},
+		{"fs/nfsd/v4_end_grace", "Y"}, // no client of an earlier server comes back
+	} {
+		f, err := os.OpenFile("/proc/"+w.file, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(w.text + "\n")
+		if err := errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("write %q: %w", w.text, err)
+		}
+	}
+	return nil
+}

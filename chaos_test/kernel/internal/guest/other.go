@@ -1,0 +1,11 @@
+//go:build !linux
+
+package guest
+
+// Stage is where a fault happens. It needs Linux.
+type Stage struct{}
+
+func table() []Fault { return nil }
+
+// Main does nothing: the program inside of the machine is one for Linux.
+func Main() {}

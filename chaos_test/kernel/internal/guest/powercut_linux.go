@@ -1,0 +1,115 @@
+package guest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tickflake/tickflake/chaos_test/kernel/internal/powercut"
+)
+
+const (
+	// writerEnv has the number of the writer that a process is, and its directory.
+	writerEnv = "TICKFLAKE_KERNEL_WRITER"
+	cutDir    = "/cut"
+	cutDisk   = "/dev/vdb"
+)
+
+// powerCutFaults are those that package kernel runs with a machine per cut.
+func powerCutFaults() (all []Fault) {
+	for _, kind := range powercut.FileSystems {
+		var modules []string
+		if kind != "ext4" { // which is in the kernel
+			modules = append(modules, kind)
+		}
+		all = append(all, Fault{
+			Name:    powercut.Prefix + kind,
+			About:   "the disk loses its power, and all or some of the writes that were not flushed, while 8 processes write to a directory on " + kind,
+			Kind:    "disk",
+			Own:     true,
+			Modules: modules,
+			Run:     func(s *Stage) error { return cutPower(s, kind) },
+		})
+	}
+	return all
+}
+
+// cutPower tells the host what a directory has after a power cut, and lets processes write
+// there until the next one.
+func cutPower(s *Stage, kind string) error {
+	if err := mount(cutDisk, cutDir, kind); err != nil {
+		return err
+	}
+	defer func() { _ = unix.Unmount(cutDir, unix.MNT_DETACH) }()
+	dir := filepath.Join(cutDir, "ids")
+	found, err := powercut.Read(s.Context(), dir)
+	if err != nil {
+		return fmt.Errorf("read the directory after a power cut: %w", err)
+	}
+	if err := s.Ack(powercut.Line{Found: &found}); err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	for i := range powercut.Writers {
+		running.Go(func() {
+			if err := writer(s, i, dir); s.Context().Err() == nil {
+				_ = s.Ack(powercut.Line{Fact: &powercut.Fact{Writer: i, Failed: "it has ended: " + err.Error()}})
+			}
+		})
+	}
+	running.Wait()
+	return fmt.Errorf("all writers have ended: %w", s.Context().Err())
+}
+
+// writer runs one writer as a process, and tells its facts to the host. It returns how it
+// ended.
+func writer(s *Stage, number int, dir string) error {
+	c := exec.CommandContext(s.Context(), "/proc/self/exe")
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", writerEnv, number, dir))
+	var text strings.Builder
+	c.Stderr = &text
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var fact powercut.Fact
+		if err = json.Unmarshal(lines.Bytes(), &fact); err == nil {
+			err = s.Ack(powercut.Line{Fact: &fact})
+		}
+		if err != nil {
+			break
+		}
+	}
+	_ = c.Process.Kill()
+	if ended := c.Wait(); err == nil {
+		err = ended
+	}
+	return fmt.Errorf("%v: %s", err, strings.TrimSpace(text.String()))
+}
+
+// serveWriter is a process that writes. It returns the exit code.
+func serveWriter(what string) int {
+	number, dir, _ := strings.Cut(what, " ")
+	n, err := strconv.Atoi(number)
+	if err == nil {
+		err = powercut.Write(context.Background(), dir, n, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,87 @@
+// Package guest is the program inside of the machine: process 1, which starts the
+// subjects, does to their clocks and disks what a fault says, and counts.
+package guest
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/tickflake/tickflake/chaos_test/kernel/internal/check"
+)
+
+// Request is a line from the host.
+type Request struct {
+	// Run starts a fault, on these subjects. The guest answers with Messages until one
+	// has Done or Failed.
+	Run      string   `json:"run,omitempty"`
+	Subjects []string `json:"subjects,omitempty"` // names; "program" is /program of the initramfs
+	Args     []string `json:"args,omitempty"`     // of /program
+	Seed     uint64   `json:"seed,omitempty"`
+	Kills    int      `json:"kills,omitempty"` // kernel.Options.Kills
+
+	Answer *Answer `json:"answer,omitempty"` // to an Ask
+
+	PowerOff bool `json:"powerOff,omitempty"`
+}
+
+// Answer is what the host did.
+type Answer struct {
+	Text  string `json:"text,omitempty"`
+	Error string `json:"error,omitempty"` // why it could not
+}
+
+// Message is a line from the guest. One field is set.
+type Message struct {
+	Ready    *Ready          `json:"ready,omitempty"`    // process 1 is up
+	Progress string          `json:"progress,omitempty"` // a line for a person
+	Ask      string          `json:"ask,omitempty"`      // the host must do that to the machine, and answer: "pause 10s", "suspend 5s", "snapshot"
+	Ack      json.RawMessage `json:"ack,omitempty"`      // a fact that must survive a power cut
+	Result   *Result         `json:"result,omitempty"`
+	Clock    *Clock          `json:"clock,omitempty"`
+	Done     string          `json:"done,omitempty"`   // name of the fault that has ended
+	Failed   string          `json:"failed,omitempty"` // the fault could not be run; with the cause
+}
+
+// Ready is the state of the machine when process 1 is up.
+type Ready struct {
+	Kernel string `json:"kernel"` // uname -sr, with the distribution's version
+}
+
+// Result is one subject under the fault that runs. Results that have only IDs, those after
+// Copy, come before the one with the verdict.
+type Result struct {
+	Subject string        `json:"subject"`
+	Verdict check.Verdict `json:"verdict"`
+	IDs     []string      `json:"ids,omitempty"`
+	Crashed string        `json:"crashed,omitempty"` // how a process crashed, for example by a panic; a program's does so too
+	Stderr  string        `json:"stderr,omitempty"`  // the end of standard error, if calls failed, or after Copy
+}
+
+// Clock is how far each clock moved during a fault. All durations but Host are read in
+// the machine.
+type Clock struct {
+	Fault     string        `json:"fault"`
+	Host      time.Duration `json:"host"` // that passed on the host
+	Realtime  time.Duration `json:"realtime"`
+	Monotonic time.Duration `json:"monotonic"`
+	Boottime  time.Duration `json:"boottime"`
+	Raw       time.Duration `json:"raw"` // CLOCK_MONOTONIC_RAW, which no slew moves
+	// Steps is how often CLOCK_REALTIME moved by more than half a millisecond against
+	// CLOCK_MONOTONIC between two readings a millisecond or so apart. Back and Ahead are
+	// the largest of these steps, and When is CLOCK_REALTIME just before the largest.
+	Steps int           `json:"steps"`
+	Back  time.Duration `json:"back"`
+	Ahead time.Duration `json:"ahead"`
+	When  time.Time     `json:"when,omitzero"`
+	Note  string        `json:"note,omitempty"`
+}
+
+// Program is the name of the subject that is the user's program, /program.
+const Program = "program"
+
+// What a guest asks for, further to the verbs that name themselves.
+const (
+	Stores = "stores" // the URL of a server for stores, as the machine reaches it
+	Copy   = "copy"   // save the machine, and continue a copy beside it; the copy's answer is Copied
+	Copied = "copied"
+)

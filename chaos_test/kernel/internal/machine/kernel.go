@@ -1,0 +1,170 @@
+package machine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kernel is a kernel of Debian: the image, and the directory of its modules.
+type Kernel struct {
+	Image   string // vmlinuz
+	Modules string // lib/modules/VERSION
+	Version string // 6.1.0-56-cloud-amd64
+}
+
+// Find returns the newest cloud kernel of Debian in the first of these directories that
+// has one: $TICKFLAKE_KERNEL, the user's cache directory (tickflake/kernel), / . Its
+// error says how to get one.
+func Find() (Kernel, error) {
+	var dirs []string
+	if d := os.Getenv("TICKFLAKE_KERNEL"); d != "" {
+		dirs = []string{d} // A directory that was named and is wrong must not go unseen.
+	} else {
+		if d, err := cache(); err == nil {
+			dirs = append(dirs, d)
+		}
+		dirs = append(dirs, "/")
+	}
+	for _, d := range dirs {
+		if k, ok := kernelIn(d); ok {
+			return k, nil
+		}
+	}
+	return Kernel{}, fmt.Errorf("machine: there is no boot/vmlinuz-*-cloud-amd64 with lib/modules in %s: install Debian's package linux-image-cloud-amd64, or unpack it into one of these directories, or name its directory in TICKFLAKE_KERNEL",
+		strings.Join(dirs, " or "))
+}
+
+// cache is where Fetch puts a kernel.
+func cache() (string, error) {
+	d, err := os.UserCacheDir()
+	return filepath.Join(d, "tickflake", "kernel"), err
+}
+
+// kernelIn returns the newest kernel in a directory.
+func kernelIn(dir string) (Kernel, bool) {
+	images, _ := filepath.Glob(filepath.Join(escape(dir), "boot", "vmlinuz-*-cloud-amd64"))
+	var found []Kernel
+	for _, image := range images {
+		version := strings.TrimPrefix(filepath.Base(image), "vmlinuz-")
+		modules := filepath.Join(dir, "lib", "modules", version)
+		if s, err := os.Stat(modules); err == nil && s.IsDir() {
+			found = append(found, Kernel{Image: image, Modules: modules, Version: version})
+		}
+	}
+	if len(found) == 0 {
+		return Kernel{}, false
+	}
+	return slices.MaxFunc(found, func(a, b Kernel) int { return compareVersions(a.Version, b.Version) }), true
+}
+
+// escape makes a path mean itself in a pattern.
+func escape(path string) string {
+	return regexp.MustCompile(`[][*?\\]`).ReplaceAllString(path, `\$0`)
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+// compareVersions compares the numbers in two versions.
+func compareVersions(a, b string) int {
+	return slices.CompareFunc(digits.FindAllString(a, -1), digits.FindAllString(b, -1), func(x, y string) int {
+		i, _ := strconv.Atoi(x)
+		j, _ := strconv.Atoi(y)
+		return cmp.Compare(i, j)
+	})
+}
+
+// Fetch downloads Debian's cloud kernel with apt-get into the user's cache directory,
+// unless it is there already. It needs no rights. It tells said what is downloaded, and how
+// large it is; said may be nil.
+func Fetch(ctx context.Context, said func(string)) (Kernel, error) {
+	const meta = "linux-image-cloud-amd64"
+	for _, program := range []string{"apt-cache", "apt-get", "dpkg-deb"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return Kernel{}, fmt.Errorf("machine: a kernel cannot be downloaded: %w: unpack Debian's package %s by hand, and name its directory in TICKFLAKE_KERNEL", err, meta)
+		}
+	}
+	dir, err := cache()
+	if err != nil {
+		return Kernel{}, fmt.Errorf("machine: %w", err)
+	}
+	out, err := output(ctx, "", "apt-cache", "depends", meta)
+	if err != nil {
+		return Kernel{}, err
+	}
+	name := regexp.MustCompile(`linux-image-\d\S*-cloud-amd64`).FindString(out)
+	if name == "" {
+		return Kernel{}, fmt.Errorf("machine: apt-cache knows no package %s: run apt-get update; distributions other than Debian do not have it", meta)
+	}
+	version := strings.TrimPrefix(name, "linux-image-")
+	if k, ok := kernelIn(dir); ok && k.Version == version {
+		return k, nil
+	}
+	modules := filepath.Join("lib", "modules", version)
+	image := filepath.Join("boot", "vmlinuz-"+version)
+	for _, d := range []string{modules, image} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(d)), 0o755); err != nil {
+			return Kernel{}, fmt.Errorf("machine: %w", err)
+		}
+	}
+	temp, err := os.MkdirTemp(dir, "download-")
+	if err != nil {
+		return Kernel{}, fmt.Errorf("machine: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	about, err := output(ctx, "", "apt-cache", "show", "--no-all-versions", name)
+	if err != nil {
+		return Kernel{}, err
+	}
+	if size := regexp.MustCompile(`(?m)^Size: (\d+)`).FindStringSubmatch(about); size != nil && said != nil {
+		n, _ := strconv.Atoi(size[1])
+		said(fmt.Sprintf("downloads the kernel %s, %d MB", version, n/1_000_000))
+	}
+	if _, err := output(ctx, temp, "apt-get", "download", name); err != nil {
+		return Kernel{}, err
+	}
+	packages, _ := filepath.Glob(filepath.Join(escape(temp), "*.deb"))
+	if len(packages) != 1 {
+		return Kernel{}, fmt.Errorf("machine: apt-get download %s left %d packages, and one was expected", name, len(packages))
+	}
+	if _, err := output(ctx, temp, "dpkg-deb", "-x", packages[0], "."); err != nil {
+		return Kernel{}, err
+	}
+	// Find takes an image that has modules, so the image comes last. Another process may
+	// have put the same files there first.
+	for _, p := range []string{modules, image} {
+		if err := os.Rename(filepath.Join(temp, p), filepath.Join(dir, p)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return Kernel{}, fmt.Errorf("machine: %w", err)
+		}
+	}
+	k, ok := kernelIn(dir)
+	if !ok {
+		return Kernel{}, fmt.Errorf("machine: package %s has no kernel and modules that could be moved to %s", name, dir)
+	}
+	return k, nil
+}
+
+// output runs a program in a directory. Its error has what the program said.
+func output(ctx context.Context, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.WaitDelay = time.Second // for a child that keeps the output open
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("machine: %s: %w: %s", strings.Join(append([]string{program}, args...), " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return string(out), nil
+}

@@ -1,0 +1,237 @@
+// Package powercut checks what the directory store promises for a power cut: processes
+// write and tell each write that was acknowledged, and after the cut a [Book] compares.
+package powercut
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+// Fact is something that a writer was told, so that it must survive a power cut.
+type Fact struct {
+	Writer int `json:"writer"`
+
+	// A cell was written.
+	Key     string `json:"key,omitempty"`
+	Version uint64 `json:"version,omitempty"`
+
+	// An ID was issued, under a limit of its node number.
+	ID    int64 `json:"id,omitempty"`
+	Node  int64 `json:"node,omitempty"`
+	Limit int64 `json:"limit,omitempty"` // Unix time in ns
+
+	// A number of a sequence was issued.
+	Sequence string `json:"sequence,omitempty"`
+	Number   int64  `json:"number,omitempty"`
+
+	// A call failed.
+	Failed string `json:"failed,omitempty"`
+}
+
+const (
+	// patience is how long a call may take where many processes sync one emulated disk.
+	patience = 20 * time.Second
+	// window is longer than a write takes on a busy host: a grant that has ended before it
+	// is acknowledged is of no use.
+	window = 10 * time.Second
+)
+
+// pace is from a call to the next, and ownPace from a write of a cell of its own to the
+// next: each is synced, and the disk of a machine on a busy host is slow.
+const (
+	pace    = 20 * time.Millisecond
+	ownPace = 100 * time.Millisecond
+)
+
+// sequences are those that every writer takes numbers from.
+var sequences = map[string]sequence.Definition{
+	"ordered":   {Mode: sequence.Ordered, Start: 1},
+	"segmented": {Mode: sequence.Segmented, Start: 1, MinStep: 1, MaxStep: 2},
+}
+
+// told is a directory that tells each swap that it has acknowledged.
+type told struct {
+	*directory.Store
+	tell func(Fact)
+}
+
+func (s told) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	next, err := s.Store.Swap(ctx, key, version, value)
+	if err == nil {
+		s.tell(Fact{Key: key, Version: next})
+	}
+	return next, err
+}
+
+var _ stores.Locker = told{}
+
+// Write issues IDs and numbers on the directory until ctx ends, and writes each fact to out
+// as a line of JSON. It returns an error if out fails, or if nothing can be claimed.
+func Write(ctx context.Context, dir string, writer int, out io.Writer) error {
+	var mu sync.Mutex
+	var broken error
+	tell := func(f Fact) {
+		f.Writer = writer
+		line, err := json.Marshal(f)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			_, err = out.Write(append(line, '\n'))
+		}
+		broken = errors.Join(broken, err)
+	}
+	begin, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	opened, err := directory.Open(begin, dir)
+	if err != nil {
+		return err
+	}
+	store := told{opened, tell}
+	quiet := slog.New(slog.DiscardHandler)
+	keeper, err := lease.Claim(begin, store, lease.WithWindow(window), lease.WithTimeout(patience), lease.WithLogger(quiet))
+	if err != nil {
+		return err
+	}
+	ids, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		return errors.Join(err, keeper.Close())
+	}
+	defer func() { _ = ids.Close() }()
+	calls := []func(context.Context) (Fact, error){func(ctx context.Context) (Fact, error) {
+		id, err := ids.NextContext(ctx)
+		fact := Fact{ID: int64(id), Node: keeper.Node()}
+		if _, limit := keeper.Granted(); keeper.Node() == fact.Node {
+			fact.Limit = limit.UnixNano()
+		}
+		return fact, err
+	}}
+	for name, definition := range sequences {
+		numbers, err := sequence.Open(begin, store, name, sequence.WithDefinition(definition),
+			sequence.WithTimeout(patience), sequence.WithLogger(quiet))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = numbers.Close() }()
+		calls = append(calls, func(ctx context.Context) (Fact, error) {
+			n, err := numbers.Next(ctx)
+			return Fact{Sequence: name, Number: n}, err
+		})
+	}
+	// A cell of its own is written often.
+	own := fmt.Sprintf("own/%d", writer)
+	calls = append(calls, func(ctx context.Context) (Fact, error) {
+		cell, err := store.Read(ctx, own)
+		if err == nil {
+			_, err = store.Swap(ctx, own, cell.Version, fmt.Append(nil, time.Now()))
+		}
+		pause(ctx, ownPace)
+		return Fact{}, err
+	})
+	var running sync.WaitGroup
+	for _, next := range calls {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				turn, cancel := context.WithTimeout(ctx, patience)
+				fact, err := next(turn)
+				cancel()
+				if err != nil {
+					fact = Fact{Failed: err.Error()}
+				}
+				if ctx.Err() == nil && fact != (Fact{}) {
+					tell(fact)
+				}
+				mu.Lock()
+				failed := broken
+				mu.Unlock()
+				if failed != nil {
+					return
+				}
+				pause(ctx, pace)
+			}
+		})
+	}
+	running.Wait()
+	return broken
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Found is what a directory has after a power cut.
+type Found struct {
+	Versions map[string]uint64 `json:"versions"` // by key
+	Limits   map[int64]int64   `json:"limits"`   // by node number, Unix time in ns
+	Next     map[string]int64  `json:"next"`     // by name of the sequence
+	Damaged  []string          `json:"damaged,omitempty"`
+}
+
+// Read reads a directory, which it makes if there is none.
+func Read(ctx context.Context, dir string) (Found, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	f := Found{Versions: map[string]uint64{}, Limits: map[int64]int64{}, Next: map[string]int64{}}
+	store, err := directory.Open(ctx, dir)
+	if err != nil {
+		return f, err
+	}
+	cells, err := store.List(ctx, "", "~", 10_000)
+	if errors.Is(err, stores.ErrDamaged) {
+		f.Damaged = append(f.Damaged, err.Error())
+	} else if err != nil {
+		return f, err
+	}
+	for _, cell := range cells {
+		f.Versions[cell.Key] = cell.Version
+	}
+	held, err := lease.Inspect(ctx, store)
+	if err != nil && !errors.Is(err, stores.ErrDamaged) {
+		return f, err
+	}
+	for _, h := range held {
+		f.Limits[h.Node] = h.Limit.UnixNano()
+		if h.State == lease.Damaged {
+			f.Damaged = append(f.Damaged, fmt.Sprintf("node number %d: %v", h.Node, h.Err))
+		}
+	}
+	infos, err := sequence.List(ctx, store)
+	if err != nil {
+		f.Damaged = append(f.Damaged, err.Error())
+	}
+	for _, info := range infos {
+		f.Next[info.Name] = info.Next
+	}
+	return f, nil
+}
+
+// Line is a line to the host. One field is set.
+type Line struct {
+	Fact  *Fact  `json:"fact,omitempty"`
+	Found *Found `json:"found,omitempty"`
+}
+
+// Writers is how many processes write at each cut.
+const Writers = 8
+
+// Prefix begins the names of the faults that cut the power.
+const Prefix = "power-cut-"
+
+// FileSystems are those whose power is cut.
+var FileSystems = []string{"ext4", "xfs", "btrfs"}

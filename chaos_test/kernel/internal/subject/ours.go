@@ -1,0 +1,189 @@
+package subject
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	_ "github.com/tickflake/tickflake/stores/redis"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// Tickflake is the group of our own generators.
+const Tickflake = "tickflake"
+
+// The clocks of a subject.
+const (
+	monotonic = "monoclock"
+	raw       = "raw"
+)
+
+// openLimit is how long a subject may take to open a store.
+const openLimit = 10 * time.Second
+
+// fixedNode is the node number of generators without a lease.
+const fixedNode = 7
+
+// wall is the raw wall clock: every step reaches the generator.
+type wall struct{}
+
+func (wall) Now() time.Time { return time.Now().Round(0) } // without the monotonic reading
+
+// ours returns the strategies on each clock, with and without a lease, the sequences and
+// the service.
+func ours() []Subject {
+	var all []Subject
+	for _, s := range []struct {
+		name, how string
+		strategy  strategies.Strategy
+	}{
+		{"default", "Default()", strategies.Default()},
+		{"reject", "Reject()", strategies.Reject()},
+		{"wait 5ms", "WaitUpTo(5ms)", strategies.WaitUpTo(5 * time.Millisecond)},
+		{"borrow 1s", "BorrowUpTo(1s)", strategies.BorrowUpTo(time.Second)},
+	} {
+		for _, clock := range []string{monotonic, raw} {
+			for _, leased := range []bool{true, false} {
+				all = append(all, strategySubject(s.name, s.how, clock, leased, s.strategy))
+			}
+		}
+	}
+	random := generator.WithSequenceStart(strategies.StartRandom(randomBelow))
+	for _, leased := range []bool{true, false} {
+		s := strategySubject("random start", "Default()", clockOf[leased], leased, strategies.Default(), random)
+		s.How += fmt.Sprintf(", WithSequenceStart(StartRandom(%d))", randomBelow)
+		all = append(all, s)
+	}
+	return append(all, sequenceSubject(sequence.Segmented), sequenceSubject(sequence.Ordered), serviceSubject())
+}
+
+// randomBelow bounds the random start of each tick's sequence.
+const randomBelow = 64
+
+// clockOf is the clock of a random start, which needs no more than the best and the worst
+// setting: with a lease, and without.
+var clockOf = map[bool]string{true: monotonic, false: raw}
+
+// strategySubject promises what the documentation of package generator does: order in one
+// process, whatever the clock does; no duplicate across restarts with a lease only; and
+// no wait beyond the strategy's. Waits for slots and for a grant are counted apart, so
+// with a lease there are two.
+func strategySubject(name, how, clock string, leased bool, strategy strategies.Strategy, more ...generator.Option) Subject {
+	s := Subject{
+		Name: name + ", " + clock, Group: Tickflake, Numbers: true, Ordered: true, Restarts: leased, Shares: leased, Leased: leased, Clock: clock,
+		Bound: strategies.WaitLimit(strategy),
+	}
+	options := append([]generator.Option{generator.WithStrategy(strategy)}, more...)
+	source := fmt.Sprintf("New(WithNode(%d))", fixedNode)
+	if leased {
+		s.Name += ", lease"
+		s.Bound *= 2
+		source = "Open, a directory"
+	}
+	s.How = fmt.Sprintf("generator.%s, strategies.%s", source, how)
+	if clock == raw {
+		s.How += ", WithClock of time.Now"
+		options = append(options, generator.WithClock(wall{}))
+	}
+	s.Open = func(ctx context.Context, at Place) (Source, error) {
+		gen, err := openGenerator(ctx, at, leased, options...)
+		if err != nil {
+			return Source{}, err
+		}
+		return generatorSource(gen), nil
+	}
+	return s
+}
+
+func openGenerator(ctx context.Context, at Place, leased bool, options ...generator.Option) (*generator.Generator, error) {
+	if !leased {
+		return generator.New(append(options, generator.WithNode(fixedNode))...)
+	}
+	options = append(options, generator.WithLeaseOptions(lease.WithLogger(at.logger())))
+	if at.Window > 0 {
+		options = append(options, generator.WithLeaseOptions(lease.WithWindow(at.Window)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	return generator.Open(ctx, at.store("ids"), options...)
+}
+
+// store returns the URL of a store: a directory in the subject's state, whose name may
+// have a comma, unless there is a server.
+func (at Place) store(name string) string {
+	return cmp.Or(at.Store, "file:"+filepath.Join(at.Dir, name))
+}
+
+func (at Place) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(at.Log, nil))
+}
+
+func generatorSource(gen *generator.Generator) Source {
+	s := Source{
+		Next: func(ctx context.Context) (string, time.Duration, error) {
+			id, err := gen.NextContext(ctx)
+			if err != nil {
+				return "", 0, err
+			}
+			lead, err := leadOf(id, gen.Layout(), gen.Clock().Now())
+			return id.String(), lead, err
+		},
+		Close: gen.Close,
+	}
+	if gen.Keeper() != nil {
+		s.Restored = gen.Restored
+	}
+	return s
+}
+
+// leadOf returns how far an ID is ahead of the clock, or 0.
+func leadOf(id snowflake.ID, layout snowflake.Layout, now time.Time) (time.Duration, error) {
+	d, err := layout.Decode(id)
+	if err != nil {
+		return 0, err
+	}
+	return max(d.Time.Sub(now), 0), nil
+}
+
+// sequenceSubject promises what docs/sequences.md does: no number twice, by any process,
+// and order in a process. A call without a deadline waits for the store up to the timeout.
+func sequenceSubject(mode sequence.Mode) Subject {
+	reserve := 2 * sequence.DefaultMaxStep // a segment, and the next one
+	if mode == sequence.Ordered {
+		reserve = 0
+	}
+	return Subject{
+		Name: mode.String() + " sequence", Group: Tickflake, How: fmt.Sprintf("sequence.Open, %s, a directory", mode),
+		Numbers: true, Ordered: true, Restarts: true, Shares: true, Reserve: reserve, Bound: sequence.DefaultTimeout,
+		Open: func(ctx context.Context, at Place) (Source, error) {
+			bounded, cancel := context.WithTimeout(ctx, openLimit)
+			defer cancel()
+			store, err := stores.Open(bounded, at.store("numbers"))
+			if err != nil {
+				return Source{}, err
+			}
+			numbers, err := sequence.Open(bounded, store, "orders", sequence.WithLogger(at.logger()), sequence.WithDefinition(sequence.Definition{Mode: mode, Start: 1}))
+			if err != nil {
+				return Source{}, errors.Join(err, store.Close())
+			}
+			return Source{
+				Next: func(ctx context.Context) (string, time.Duration, error) {
+					n, err := numbers.Next(ctx)
+					return strconv.FormatInt(n, 10), 0, err
+				},
+				Restored: numbers.Restored,
+				Close:    func() error { return errors.Join(numbers.Close(), store.Close()) },
+			}, nil
+		},
+	}
+}

@@ -1,0 +1,79 @@
+package subject
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/tickflake/tickflake/client"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// serviceSubject is a server and its client, over gRPC on loopback. Both are in one
+// process: a signal reaches both, as that of a machine that stops does. The client
+// promises order, and no wait beyond a timeout since a server has answered, and the
+// timeout of the attempt that runs then.
+func serviceSubject() Subject {
+	return Subject{
+		Name: "service and client", Group: Tickflake, Numbers: true, Ordered: true, Restarts: true, Leased: true,
+		How:   "service.New with generator.Open, a directory; client.Open over gRPC on loopback, in the same process",
+		Bound: 2 * client.DefaultTimeout, Clock: monotonic,
+		Open: openService,
+	}
+}
+
+func openService(ctx context.Context, at Place) (source Source, err error) {
+	gen, err := openGenerator(ctx, at, true, generator.WithStrategy(strategies.Default()))
+	if err != nil {
+		return Source{}, err
+	}
+	var closers []func() error // the last is called first
+	closeAll := func() error {
+		var failed error
+		for i := len(closers) - 1; i >= 0; i-- {
+			failed = errors.Join(failed, closers[i]())
+		}
+		return failed
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll())
+		}
+	}()
+	closers = append(closers, gen.Close)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return Source{}, err
+	}
+	log := at.logger()
+	server, err := service.New(service.Config{Generator: gen, GRPC: listener, Logger: log})
+	if err != nil {
+		return Source{}, errors.Join(err, listener.Close())
+	}
+	running, stop := context.WithCancel(context.Background()) // ended by Close, after the client
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(running) }()
+	closers = append(closers, func() error { stop(); return <-ended })
+	ids, err := client.Open(ctx, []string{listener.Addr().String()}, client.WithLogger(log))
+	if err != nil {
+		return Source{}, err
+	}
+	closers = append(closers, ids.Close)
+	return Source{
+		Next: func(ctx context.Context) (string, time.Duration, error) {
+			id, err := ids.Next(ctx)
+			if err != nil {
+				return "", 0, err
+			}
+			lead, err := leadOf(id, gen.Layout(), gen.Clock().Now())
+			return id.String(), lead, err
+		},
+		// The server's memory was restored as well. It is told first, so that the client
+		// fetches nothing of the old grant.
+		Restored: func(ctx context.Context) error { return errors.Join(gen.Restored(ctx), ids.Restored(ctx)) },
+		Close:    closeAll,
+	}, nil
+}

@@ -1,0 +1,95 @@
+// Package subject has the generators that meet the faults, and the protocol by which a
+// process of each tells its IDs.
+//
+// A subject prints one line per ID to its output:
+//
+//	ID                     an ID, as text without spaces
+//	ID TOOK LEAD           and how many nanoseconds the call took, and how many the ID is ahead of the generator's clock
+//	! TOOK TEXT            a call failed, with the text of its error
+//	+                      its generator is made
+//	=                      it holds: it issues nothing before the next command
+//
+// A program of a user prints only IDs, to standard output. A subject that ends
+// by itself counts as one failed call. Its input has commands, one per line: see
+// [Restored] and [Hold]. Its log is kept for the report. Its directory is its state: it is
+// the same for each of its processes under one fault, and empty before.
+//
+// Many subjects share a process, each with pipes of its own, since a start of a process
+// takes a third of a second of an emulated processor. They meet the same faults: a signal
+// is for all of them.
+//
+// The lines of a burst are written at once, before the next burst begins. So a process
+// that is killed has issued no more than one burst of IDs that were not printed.
+package subject
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// Subject is a generator.
+type Subject struct {
+	Name  string // "default, monoclock, lease"; unique
+	Group string // kernel.Group
+	How   string // how it is made, as its README says: "snowflake.NewNode(1)"
+	// Skipped says why the generator cannot be driven; Open is nil then.
+	Skipped string
+	// Numbers says that its IDs are integers in decimal, compared as such; else IDs are
+	// compared as text.
+	Numbers bool
+	// Ordered says that the IDs of one process ascend, whatever the clock does.
+	Ordered bool
+	// Restarts says that it promises no duplicate across a restart.
+	Restarts bool
+	// Shares says that several processes may issue beside each other from one directory.
+	Shares bool
+	// Leased says that it issues under a lease: a copy of its memory has the same grant.
+	Leased bool
+	// Reserve is how many numbers it reserves at most: a copy of its memory has the same.
+	Reserve int
+	// Bound is the longest that a call may wait by its strategy; less than 0: nothing promised.
+	Bound time.Duration
+	// Clock is the clock that it reads: "monoclock", "raw", or "" if that is not known.
+	Clock string
+	// Open makes the generator, in its process.
+	Open func(ctx context.Context, at Place) (Source, error)
+}
+
+// Place is where a subject runs.
+type Place struct {
+	Subject string
+	Dir     string        // its state
+	Store   string        // URL of its store; "": a directory in its state
+	Window  time.Duration // of a lease; 0: its default
+	// Wait says that the subject prints Held, and waits for Go, before it makes its
+	// generator.
+	Wait bool
+	Log  io.Writer `json:"-"`
+}
+
+// Source is a generator that was made.
+type Source struct {
+	Next     func(ctx context.Context) (id string, lead time.Duration, err error)
+	Restored func(ctx context.Context) error // nil: it has no such call
+	Close    func() error                    // nil: nothing to do
+}
+
+// Pace is how a process issues: Burst IDs as fast as it can, or fewer if they take longer
+// than Interval, and then it sleeps for Interval.
+type Pace struct {
+	Burst    int
+	Interval time.Duration
+}
+
+// Default is the pace of about thirty subjects beside each other on two emulated processors.
+var Default = Pace{Burst: 10, Interval: 10 * time.Millisecond}
+
+// The commands. Hold lets the subject finish its burst, answer with "=", and issue nothing
+// before the next command: a snapshot that is taken then has no call in flight. Restored
+// says that the memory was restored from a snapshot. Both Restored and Go end a hold.
+const (
+	Hold     = "hold"
+	Restored = "restored"
+	Go       = "go"
+)

@@ -1,0 +1,99 @@
+package kernel_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/chaos_test/kernel/internal/guest"
+	"github.com/tickflake/tickflake/chaos_test/kernel/internal/subject"
+)
+
+func TestMain(m *testing.M) {
+	subject.Add(mutants()...)
+	guest.Add(badFaults...)
+	kernel.Main()
+	os.Exit(m.Run())
+}
+
+// run runs faults, and tells on standard error how far it is.
+func run(t *testing.T, o kernel.Options) kernel.Report {
+	t.Helper()
+	kernel.Needs(t)
+	begin := time.Now()
+	o.Seed, o.Cuts, o.Log = uint64(begin.UnixNano()), *kernel.CutsFlag, *kernel.LogFlag
+	if o.Kills == 0 {
+		o.Kills = *kernel.KillsFlag
+	}
+	t.Logf("seed %d", o.Seed)
+	o.Progress = func(fault, text string) {
+		fmt.Fprintf(os.Stderr, "%5.1fs %s: %s\n", time.Since(begin).Seconds(), fault, text)
+	}
+	r, err := kernel.Run(t.Context(), o)
+	assert.NoError(t, err) // the report has the other faults
+	t.Logf("%s, QEMU %s, %v", r.Kernel, r.QEMU, time.Since(begin))
+	return r
+}
+
+// fast are the faults of a plain go test. One machine runs them in a few seconds.
+var fast = []string{"none", "step-back-1s"}
+
+// TestFaults shows that our generators keep their promises. The sound generator and a broken one among the mutants show
+// that the bench sees the difference.
+func TestFaults(t *testing.T) {
+	o := kernel.Options{Groups: []kernel.Group{kernel.Ours, kernel.Peers, kernel.Mutants}, Faults: fast}
+	chosen := *kernel.AllFlag || *kernel.FaultFlag != ""
+	if chosen {
+		o.Groups, o.Faults = nil, nil
+	}
+	if *kernel.FaultFlag != "" {
+		o.Faults = []string{*kernel.FaultFlag}
+	}
+	r := run(t, o)
+	for _, f := range kernel.Faults() {
+		if len(o.Faults) > 0 && !slices.Contains(o.Faults, f.Name) {
+			continue
+		}
+		t.Run(f.Name, func(t *testing.T) { check(t, r, f) })
+	}
+	if chosen {
+		return // without mutants
+	}
+	broken := map[string]bool{}
+	for _, row := range r.Rows {
+		broken[row.Subject] = broken[row.Subject] || len(row.Broken) > 0
+	}
+	require.True(t, broken["M4"], "a generator that fails when the clock steps back is not caught")
+}
+
+// check looks at the rows of a fault.
+func check(t *testing.T, r kernel.Report, f kernel.Fault) {
+	if i := slices.IndexFunc(r.Skipped, func(s kernel.Skip) bool { return s.Fault == f.Name }); i >= 0 {
+		if os.Getenv("TICKFLAKE_REQUIRE_SERVERS") != "" {
+			t.Fatal(r.Skipped[i].Why)
+		}
+		t.Skip(r.Skipped[i].Why)
+	}
+	ours := 0
+	for _, row := range r.Rows {
+		if row.Fault != f.Name || row.Skipped != "" {
+			continue
+		}
+		v := row.Verdict
+		t.Logf("%-40s %7d IDs, %d duplicates, %d disorder, %d failed, stall %v, lead %v, recovery %v %s %s %v",
+			row.Subject, v.IDs, v.Duplicates, v.Disorder, v.Failed, v.Stall, v.Lead, v.Recovery, v.Error, row.Known, row.Broken)
+		if row.Group == kernel.Ours {
+			ours++
+		}
+		// A promise that another generator breaks is a finding of the report.
+		if row.Group == kernel.Ours || row.Subject == control {
+			assert.Empty(t, row.Broken, "%s under %s", row.Subject, row.Fault)
+		}
+	}
+	require.Positive(t, ours, "no generator of ours met the fault")
+}
