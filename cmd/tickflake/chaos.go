@@ -34,7 +34,9 @@ report. A script names its strategy and clock (default and raw if it does not);
 JSON is one object per generator, on a line of its own; times are in nanoseconds.
 JUnit is one test suite per generator and one test case per scenario.
 
-The exit code is 1 if a promise was broken.`
+The exit code is 1 if a promise was broken.
+
+` + chaosKernelHelp
 
 const chaosExamples = `  tickflake chaos
   tickflake chaos --strategy borrow:1s,wait:5s --strategy reject --clock all
@@ -42,7 +44,10 @@ const chaosExamples = `  tickflake chaos
   tickflake chaos --fault F5 --fault F9 --clock raw
   tickflake chaos --fault F11,F12,F13 --strategy all --clock all
   tickflake chaos list F5 > f5.txt; tickflake chaos --script f5.txt --strategy wait
-  echo 'strategy reject; ids 20; step -1s; ids 5' | tickflake chaos --script -`
+  echo 'strategy reject; ids 20; step -1s; ids 5' | tickflake chaos --script -
+  tickflake chaos --kernel --fault step-back-1s
+  tickflake chaos --kernel --subject tickflake --format junit > kernel.xml
+  CGO_ENABLED=0 go build -o mine . && tickflake chaos --kernel --program ./mine`
 
 const (
 	formatTable = "table"
@@ -66,9 +71,16 @@ type chaos struct {
 	format     *string
 	strategies []namedStrategy // as given
 	clocks     []generatortest.ClockKind
-	faults     []string
+	faults     []string // as given; then, by resolve, those of the catalogue
 	script     string
 	noLease    bool
+
+	bench    bench
+	kernel   bool
+	subjects []string // names and groups
+	program  string
+	args     []string // of program
+	ordered  bool
 }
 
 // namedStrategy is a strategy and its name on the command line. It does not embed the
@@ -90,17 +102,22 @@ func realChaos(c *console) *chaos {
 		unleased: func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 			return generatortest.Tickflake(s, clock)
 		},
+		bench: realBench(),
 	}
 }
 
 func (k *chaos) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "chaos",
+		Use:     "chaos [flags] [-- ARG...]",
 		Short:   "Run the generator under clock faults",
 		Long:    chaosHelp,
 		Example: chaosExamples,
+		Args:    k.arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("script") {
+			switch {
+			case k.kernel:
+				return k.onKernel(cmd.Context())
+			case cmd.Flags().Changed("script"):
 				return k.replay(cmd.Context())
 			}
 			return k.catalogue(cmd.Context())
@@ -113,6 +130,7 @@ func (k *chaos) command() *cobra.Command {
 	cmd.Flags().BoolVar(&k.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
 	cmd.Flags().StringVar(&k.script, "script", "", "replay the script in `FILE`, - for standard input")
 	cmd.MarkFlagsMutuallyExclusive("script", "fault")
+	k.kernelFlags(cmd)
 	k.format = choiceFlag(cmd, "format", "output `FORMAT`", []string{formatTable, formatJSON, formatJUnit})
 	cmd.AddCommand(newChaosList(k.console))
 	return cmd
@@ -169,16 +187,10 @@ func (k *chaos) clockFlag(cmd *cobra.Command) {
 
 func (k *chaos) faultFlag(cmd *cobra.Command) {
 	cmd.Flags().Func("fault", "only the scenarios of `FAULT`, such as F5, leap-second or F5,F9; may be repeated (default all)", func(s string) error {
-		for name := range strings.SplitSeq(s, ",") {
-			fault, err := knownFault(name)
-			if err != nil {
-				return err
-			}
-			k.faults = append(k.faults, fault)
-		}
+		k.faults = append(k.faults, strings.Split(s, ",")...)
 		return nil
 	})
-	if err := cmd.RegisterFlagCompletionFunc("fault", faultCompletions); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc("fault", k.faultCompletions); err != nil {
 		panic(err) // no such flag
 	}
 }

@@ -48,7 +48,10 @@ func knownFault(s string) (string, error) {
 	return "", fmt.Errorf("want %s or %s, got %q", strings.Join(known[:last], ", "), known[last], s)
 }
 
-func faultCompletions(*cobra.Command, []string, string) (faults []cobra.Completion, _ cobra.ShellCompDirective) {
+func (k *chaos) faultCompletions(*cobra.Command, []string, string) (faults []cobra.Completion, _ cobra.ShellCompDirective) {
+	if k.kernel {
+		return kernelFaultCompletions(), cobra.ShellCompDirectiveNoFileComp
+	}
 	for _, scenario := range generatortest.Catalogue() {
 		faults = append(faults, cobra.CompletionWithDesc(scenario.Fault, scenario.What))
 	}

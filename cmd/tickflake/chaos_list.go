@@ -21,8 +21,11 @@ not run those with a command in parentheses: they are tests in the sources of
 tickflake.
 
 With faults as arguments it prints their scripts for 'tickflake chaos --script';
---scripts prints all scripts. A script is a list of steps, on lines of their own or
-between semicolons; a # begins a comment. Settings come first:
+--scripts prints all scripts. --kernel lists the faults of a real kernel instead,
+which have no scripts, and the generators that meet them.
+
+A script is a list of steps, on lines of their own or between semicolons; a # begins
+a comment. Settings come first:
 
   strategy S        as 'tickflake generate --strategy' takes it
   clock C           raw, mono or resync
@@ -67,8 +70,12 @@ func newChaosList(c *console) *cobra.Command {
 		Example: `  tickflake chaos list
   tickflake chaos list F5 > f5.txt; tickflake chaos --script f5.txt
   tickflake chaos list --scripts
+  tickflake chaos list --kernel
   tickflake chaos list --format json | jq -r .fault`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("kernel") && len(args) > 0 {
+				return fmt.Errorf("--kernel lists all faults of the real kernel, and takes no arguments, got %q", args[0])
+			}
 			for _, arg := range args {
 				if e, ok := elsewhereOf(arg); ok {
 					chosen = append(chosen, e.Fault)
@@ -85,10 +92,16 @@ func newChaosList(c *console) *cobra.Command {
 		ValidArgsFunction: listedCompletions,
 	}
 	scripts := cmd.Flags().Bool("scripts", false, "print the scripts of all")
+	onKernel := cmd.Flags().Bool("kernel", false, "list the faults and the generators of 'tickflake chaos --kernel'")
+	cmd.MarkFlagsMutuallyExclusive("scripts", "kernel")
 	format := choiceFlag(cmd, "format", "output `FORMAT`", []string{formatTable, formatJSON})
 	cmd.RunE = func(*cobra.Command, []string) error {
 		list := listed(chosen)
 		switch {
+		case *onKernel && *format == formatJSON:
+			return writeKernelJSON(c.out)
+		case *onKernel:
+			return writeKernelList(c.out)
 		case *format == formatJSON:
 			return writeScenariosJSON(c.out, list)
 		case *scripts || len(chosen) > 0:

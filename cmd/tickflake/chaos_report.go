@@ -192,32 +192,39 @@ func (j *junitReports) write(r report) error {
 				Text: fmt.Sprintf("%sscript:\n%s\n", o.details(), o.Script),
 			}
 		}
-		s.Tests++
 		seconds += o.took.Seconds()
 		s.Cases = append(s.Cases, c)
 	}
 	s.Time = junitTime(seconds)
-	j.all.Tests += s.Tests
-	j.all.Failures += s.Failures
-	j.all.Skipped += s.Skipped
-	j.all.Suites = append(j.all.Suites, s)
+	j.all.add(s)
 	return nil
+}
+
+// add appends a suite, and counts its cases.
+func (a *junitSuites) add(s junitSuite) {
+	s.Tests = len(s.Cases)
+	a.Tests += s.Tests
+	a.Failures += s.Failures
+	a.Skipped += s.Skipped
+	a.Suites = append(a.Suites, s)
 }
 
 func junitTime(seconds float64) string {
 	return strconv.FormatFloat(seconds, 'f', 3, 64)
 }
 
-func (j *junitReports) end() error {
-	j.all.Name = "tickflake chaos"
-	if _, err := io.WriteString(j.w, xml.Header); err != nil {
+func (j *junitReports) end() error { return j.all.write(j.w) }
+
+func (a junitSuites) write(w io.Writer) error {
+	a.Name = "tickflake chaos"
+	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
-	encoder := xml.NewEncoder(j.w)
+	encoder := xml.NewEncoder(w)
 	encoder.Indent("", "  ")
-	if err := encoder.Encode(j.all); err != nil {
+	if err := encoder.Encode(a); err != nil {
 		return err
 	}
-	_, err := io.WriteString(j.w, "\n")
+	_, err := io.WriteString(w, "\n")
 	return err
 }

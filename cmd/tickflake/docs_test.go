@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,4 +33,36 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	assert.NotZero(t, ran)
+}
+
+// TestServiceLogLines looks for every line that the service can log on the page on operation,
+// and for what it says there at the end.
+func TestServiceLogLines(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operate.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(page), "\n## The service\n")
+	require.True(t, found)
+	var code strings.Builder
+	for _, root := range []string{"../../service", "."} {
+		require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			name := filepath.Base(path)
+			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || root == "." && !strings.HasPrefix(name, "serve") && name != "store.go" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			code.Write(text)
+			return err
+		}))
+	}
+	logged := regexp.MustCompile(`(?:log|Logger)\.(?:Info|Warn|Error)\("([^"]+)"`).FindAllStringSubmatch(code.String(), -1)
+	assert.Greater(t, len(logged), 5)
+	for _, line := range logged {
+		start, _, _ := strings.Cut(line[1], ": ")
+		assert.Contains(t, section, "`"+start, line[1])
+	}
+	rows := regexp.MustCompile("(?m)^\\| (?:[a-z, ]+ \\| )?`([^`…]+)").FindAllStringSubmatch(section, -1)
+	assert.Greater(t, len(rows), len(logged))
+	for _, row := range rows {
+		assert.Contains(t, code.String(), strings.TrimRight(row[1], " ,:"))
+	}
 }

@@ -1,14 +1,15 @@
 // Command tickflake issues 64-bit, time-ordered unique IDs, takes IDs apart,
-// explains and plans the layouts of their bits, issues counted numbers, and puts its
-// own generator through clock faults.
+// explains and plans the layouts of their bits, issues counted numbers, serves IDs and numbers
+// to programs in any language, and puts its own generator through clock faults.
 //
 //	tickflake generate --count 3
 //	tickflake decode --layout twitter 1541815603606036480
 //	tickflake layout plan --nodes 100 --rate 10000 --years 30
 //	tickflake sequence next orders
+//	tickflake serve
 //	tickflake chaos --strategy borrow:1s
 //
-// It is the packages generator and sequence at a shell: to fill a column of test data, to
+// It is the packages generator, sequence and service at a shell: to fill a column of test data, to
 // look at an ID from a log, to choose the widths of a layout. "tickflake help" describes every
 // command and the exit codes.
 package main
@@ -24,12 +25,15 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/tickflake/tickflake/chaos_test/kernel"
 )
 
 // bufferSize is the size of the output's buffer and of the longest line of input.
 const bufferSize = 64 << 10
 
 func main() {
+	kernel.Main()                                        // first: in the virtual machine of 'tickflake chaos --kernel' it never returns
 	slog.SetDefault((&console{err: os.Stderr}).logger()) // for stores.Open
 	logging.Disable()                                    // the Redis driver's, which repeats the error of the store
 	// A write to a closed pipe must fail and not kill the process.
@@ -38,22 +42,28 @@ func main() {
 }
 
 // notifyContext returns a context that the first SIGINT or SIGTERM ends, with an
-// *interruption as the cause. The second one kills the process, in case a write blocks.
+// *interruption as the cause. The second one kills the process, in case a write blocks; but
+// serve drains first.
 func notifyContext() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		// Shells start background jobs with SIGINT ignored, and it stays so.
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
+	notify(signals)
 	go func() {
 		s := <-signals
 		signal.Stop(signals)
 		cancel(&interruption{signal: s.(syscall.Signal)})
 	}()
 	return ctx
+}
+
+// notify sends SIGINT and SIGTERM to the channel. Shells start background jobs with SIGINT
+// ignored, and it stays so.
+func notify(signals chan<- os.Signal) {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
 }
 
 // console is where a command reads and writes.

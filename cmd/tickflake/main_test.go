@@ -137,6 +137,17 @@ func TestExitCodes(t *testing.T) {
 		{plan + " --epoch soon", 2, "tickflake: --epoch: the epoch must be an instant like 2025-01-01T00:00:00Z, a date*\nsee 'tickflake layout plan --help'"},
 		{plan + " --epoch 1900-01-01", 2, "tickflake: unusable demand: epoch 1900-01-01T00:00:00Z is *\nsee 'tickflake layout plan --help'"},
 		{plan + " --epoch 2026-01-01,tick=1s", 2, "tickflake: --epoch: the epoch must be an instant*\nsee 'tickflake layout plan --help'"},
+		{"serve --print-config", 0, ""},
+		{"serve token", 0, ""},
+		{"serve nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake serve\"\nsee 'tickflake serve --help'"},
+		{"serve --max-batch 0", 2, "tickflake: --max-batch: want at least 1, got 0\nsee 'tickflake serve --help'"},
+		{"serve --resp here", 2, "tickflake: --resp: want HOST:PORT or off, got \"here\"\nsee 'tickflake serve --help'"},
+		{"serve --open=maybe", 2, "tickflake: --open: want true or false, got \"maybe\"\nsee 'tickflake serve --help'"},
+		{"serve --create A", 2, "tickflake: --create: name: \"A\" holds 'A'*\nsee 'tickflake serve --help'"},
+		{"serve --resp 127.0.0.1:99999 --http off --grpc off", 1, "tickflake: --resp: cannot listen at 127.0.0.1:99999: *invalid port"},
+		{"serve --resp off --http 127.0.0.1:0 --grpc off --store nosuch://x", 2, "tickflake: --store: store URL: unknown scheme \"nosuch\"*\nsee 'tickflake serve --help'"},
+		{"serve --resp off --http 127.0.0.1:0 --grpc off --store STATE --node 5000", 2, "tickflake: --node: node 5000 is out of range*\nsee 'tickflake serve --help'"},
+		{"serve --tls-cert /nosuch/a --tls-key /nosuch/b", 1, "tickflake: --tls-cert: *no such file*"},
 		{"chaos nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake chaos\"\nsee 'tickflake chaos --help'"},
 		{"chaos --strategy nosuch", 2, "tickflake: --strategy: invalid strategy \"nosuch\": not known*\nsee 'tickflake chaos --help'"},
 		{"chaos --clock wall", 2, "tickflake: --clock: want raw, mono, resync or all, got \"wall\"\nsee 'tickflake chaos --help'"},
@@ -223,6 +234,8 @@ func TestWriteErrors(t *testing.T) {
 		"chaos list",
 		"chaos list F5",
 		"chaos list --format json",
+		"serve --print-config",
+		"serve token",
 		"completion bash",
 		"--help",
 		"--version",
@@ -249,7 +262,7 @@ func TestWriteErrors(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan", "lease", "lease list", "lease release", "lease reserve", "lease check",
-		"sequence", "sequence create", "sequence next", "sequence list", "sequence show", "sequence set", "sequence delete", "chaos", "chaos list"} {
+		"sequence", "sequence create", "sequence next", "sequence list", "sequence show", "sequence set", "sequence delete", "serve", "serve token", "chaos", "chaos list"} {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Fields(line)
 			byFlag := tickflake(append(args, "--help")...)
@@ -319,6 +332,10 @@ func TestCompletion(t *testing.T) {
 		{"sequence show --format", []string{"text", "json"}},
 		{"layout list --format", []string{"text", "json"}},
 		{"layout plan --format", []string{"text", "json"}},
+		{"serve --resp", []string{"off"}},
+		{"serve --node", []string{"any"}},
+		{"serve --max-batch", nil},
+		{"serve --log-format", []string{"text", "json"}},
 		{"chaos --strategy", []string{"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one", "all"}},
 		{"chaos --clock", []string{"raw", "mono", "resync", "all"}},
 		{"chaos --format", []string{"table", "json", "junit"}},

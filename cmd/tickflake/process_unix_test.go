@@ -206,7 +206,7 @@ func TestClosedPipeIsNoError(t *testing.T) {
 }
 
 func TestPipeClosedFromTheStart(t *testing.T) {
-	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "lease list", "sequence list", "chaos --fault F1", "chaos list", "--help", "completion bash"} {
+	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "lease list", "sequence list", "serve --print-config", "serve token", "chaos --fault F1", "chaos list", "--help", "completion bash"} {
 		t.Run(line, func(t *testing.T) {
 			r, w := pipe(t)
 			r.Close()

@@ -11,13 +11,15 @@ import (
 
 const rootHelp = `tickflake issues 64-bit unique IDs that sort by time (the Snowflake family),
 decodes IDs, explains and plans layouts (what the bits of an ID mean), shows and
-releases node numbers, issues the counted numbers of sequences, and runs its
-generator under clock faults.
+releases node numbers, issues the counted numbers of sequences, serves IDs and
+numbers to programs in any language, and runs its generator under clock faults.
 
 Exit codes:
-  0        done, or the reader closed the output (as "| head" does)
+  0        done, or the reader closed the output (as "| head" does); serve: drained
+           after SIGINT or SIGTERM
   1        bad input, IDs or numbers that could not be issued or written, a store
-           that failed or forgets writes, or a promise that chaos found broken
+           that failed or forgets writes, or a promise that chaos found broken;
+           serve: a drain that was cut short, or a node number that was lost
   2        usage error: an unknown command or flag, or a bad value
   130 143  stopped by SIGINT (Ctrl-C) or SIGTERM; the lines written are complete`
 
@@ -25,6 +27,7 @@ const rootExamples = `  tickflake generate --count 3
   tickflake decode --layout twitter 1541815603606036480
   tickflake layout list
   tickflake sequence next orders
+  tickflake serve
   tickflake chaos --strategy borrow:1s`
 
 // newRoot returns the command tree. It sets *started when a command, whose line
@@ -44,7 +47,7 @@ func newRoot(c *console, started *bool) *cobra.Command {
 	root.SetErr(c.err)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newChaos(c))
+	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newServe(c), newChaos(c))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	prepare(root, started)
@@ -58,7 +61,7 @@ func prepare(cmd *cobra.Command, started *bool) {
 	if cmd.HasSubCommands() && !cmd.Runnable() {
 		runE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
-	if cmd.HasSubCommands() && cmd.HasParent() { // for the root, cobra does it and suggests names
+	if cmd.HasSubCommands() && cmd.HasParent() && cmd.Args == nil { // for the root, cobra does it and suggests names
 		cmd.Args = cobra.NoArgs
 	}
 	if runE != nil {

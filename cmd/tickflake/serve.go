@@ -1,0 +1,394 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/systemd"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+const serveHelp = `Serve IDs and the numbers of sequences over the Redis protocol, gRPC and HTTP, so
+that programs in any language can use them.
+
+Without a flag, the IDs come from the per-user state directory, as those of
+'tickflake generate' do, and the server listens on loopback only. It prints how to
+call it. Sequences are those of 'tickflake sequence'. A fleet of servers shares a
+store: give each the same --store. No two of them issue the same ID or number.
+
+Every setting is a flag, a variable and a key of the file of --config, with the same
+text: --max-batch 100, TICKFLAKE_MAX_BATCH=100, and max-batch: 100. A flag goes
+before a variable, and a variable before the file. An empty variable counts as none.
+A list is a flag given several times, words in a variable, and a list in the file.
+'tickflake serve --print-config' prints all settings as such a file, without
+the URL of a store that has a password.
+
+The clients of the server are in the file only:
+
+  clients:
+    - name: shop               # for the log
+      token-hash: 5994471a…    # of 'tickflake serve token'; or token-file: PATH
+      rate: 10000              # IDs and numbers per second; default no limit
+      burst: 20000             # at once; default a second's, and at least max-batch
+      ids: true                # false: only sequences
+      sequences: [orders, invoices-*]
+
+With clients, each request needs a token; a client uses the sequences of its list
+only. Without clients every program may ask. An address that is not on loopback needs
+clients or --open, and TLS or --plaintext.
+
+SIGINT or SIGTERM ends the server in order: it is not ready for --unready-for, then
+takes no new connection, finishes the requests that run, and releases its node
+number. A second signal cuts that short, and a third one kills it. If the server
+loses its --node for good, it ends with the exit code 1, so that a supervisor can
+start it again. systemd can pass the sockets resp, http and grpc, and is told when
+the server is ready.
+
+` + nodeStoresHelp + `
+Sequences are in the directory ` + sequenceDirectory + ` beside them, or in the store.`
+
+const serveExamples = `  tickflake serve
+  tickflake serve --grpc off --resp 127.0.0.1:0 --create order-
+  tickflake serve --store etcd://10.0.0.1:2379 --config /etc/tickflake/serve.yaml
+  tickflake serve --print-config > serve.yaml`
+
+// releaseTimeout bounds the release of the node number at the end.
+const releaseTimeout = 5 * time.Second
+
+// protocols are the names of the flags of the addresses, and of sockets from systemd.
+var protocols = []string{"resp", "http", "grpc"}
+
+// serving is the command serve, with its settings.
+type serving struct {
+	*console
+	*settings
+	place    *place
+	file     file
+	print    bool
+	layout   *snowflake.Layout
+	strategy *strategies.Strategy
+	window   time.Duration
+	node     int64 // -1: any
+
+	addresses map[string]*string // by protocol
+	hosts     []string
+	open      bool
+	plaintext bool
+	create    []string
+	rules     []service.Create
+
+	tlsCert, tlsKey, tlsClientCA string
+
+	maxBatch, maxNumbers, maxConnections, maxSequences int64
+	requestTimeout, idleTimeout, readTimeout           time.Duration
+	drainTimeout, unreadyFor, useWithin, spare         time.Duration
+
+	accessLog int64
+	logFormat *string
+}
+
+func newServe(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "serve",
+		Short:   "Serve IDs and numbers over the Redis protocol, gRPC and HTTP",
+		Long:    serveHelp,
+		Example: serveExamples,
+	}
+	cmd.Flags().SortFlags = false
+	s := &serving{console: c, settings: &settings{cmd: cmd}, node: -1}
+	s.table(cmd)
+	cmd.Flags().StringVar(&s.file.path, "config", os.Getenv(variable("config")), "`FILE` of settings and clients (default $"+variable("config")+", or else none)")
+	cmd.Flags().Lookup("config").DefValue = ""
+	cmd.Flags().BoolVar(&s.print, "print-config", false, "print all settings as a file for --config, and end")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context()) }
+	cmd.AddCommand(newServeToken(c))
+	return cmd
+}
+
+// table makes the settings.
+func (s *serving) table(cmd *cobra.Command) {
+	s.addresses = make(map[string]*string)
+	s.address("resp", "the Redis protocol", s.at("resp", "127.0.0.1:6380"))
+	s.address("http", "HTTP", s.at("http", "127.0.0.1:8380"))
+	s.address("grpc", "gRPC", s.at("grpc", "127.0.0.1:9380"))
+	s.list("host", "`NAME` by which HTTP clients may call the server, beside its addresses and localhost", &s.hosts, notEmpty)
+	s.yes("open", "serve every program that can connect, also where the address is not on loopback", &s.open)
+	s.yes("plaintext", "serve without TLS, also where the address is not on loopback", &s.plaintext)
+
+	s.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*s.layout) })
+	s.keep("store", some(&s.place.url))
+	s.keep("timeout", always(&s.place.timeout))
+	s.layout = layoutFlag(cmd)
+	s.keep("layout", func() []string { return []string{layoutText(*s.layout)} })
+	s.strategy = strategyFlag(cmd)
+	s.keep("strategy", always(s.strategy))
+	s.nodeFlag(cmd)
+	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant, see 'tickflake generate --help' (default %s in a directory, %s elsewhere)", lease.DefaultLocalWindow, lease.DefaultWindow), &s.window)
+	s.keep("window", some(&s.window))
+
+	s.list("create", "`PREFIX[=DEFINITION]` of names of sequences to create when they are first asked for, such as order- or invoice-=ordered,start=1000,max=9999; the names of 'tickflake sequence create --help'; without a definition segmented, from 1", &s.create, s.addRule)
+	s.maxSequences = 10_000
+	s.number("max-sequences", "`N` sequences are open at once, at most (default 10000)", 1, &s.maxSequences)
+
+	s.word("tls-cert", "`FILE` of the certificate, as PEM: clients must use TLS; read again when it changes", &s.tlsCert)
+	s.word("tls-key", "`FILE` of the certificate's key, as PEM", &s.tlsKey)
+	s.word("tls-client-ca", "`FILE` of authorities, as PEM: clients must have a certificate of one of them", &s.tlsClientCA)
+
+	s.maxBatch, s.maxNumbers, s.maxConnections = 10_000, 1_000_000, 16_384
+	s.number("max-batch", "`N` IDs in one request, at most (default 10000)", 1, &s.maxBatch)
+	s.number("max-numbers", "`N` numbers of a sequence in one request, at most (default 1000000)", 1, &s.maxNumbers)
+	s.number("max-connections", "`N` connections to each address, at most (default 16384)", 1, &s.maxConnections)
+	s.requestTimeout, s.idleTimeout, s.readTimeout, s.drainTimeout, s.useWithin = 2*time.Second, time.Hour, 10*time.Second, 10*time.Second, time.Second
+	s.duration("request-timeout", "`DURATION` to wait for the IDs or numbers of a request, at most", time.Millisecond, &s.requestTimeout)
+	s.duration("idle-timeout", "`DURATION` after which an unused connection is closed", time.Millisecond, &s.idleTimeout)
+	s.duration("read-timeout", "`DURATION` to receive a request or to send an answer, at most", time.Millisecond, &s.readTimeout)
+	s.duration("drain-timeout", "`DURATION` to finish the requests that run at the end, at most", time.Millisecond, &s.drainTimeout)
+	s.duration("unready-for", "`DURATION` for which the server says at the end that it is not ready, and still serves (default 0s)", 0, &s.unreadyFor)
+	s.duration("use-within", "`DURATION` for which the time of prefetched IDs is true", time.Millisecond, &s.useWithin)
+	s.duration("spare", "`DURATION` that the grant must still have for the server to be ready (default a tick)", 0, &s.spare)
+
+	s.number("access-log", "log one served request in `N`; 0 logs none, but refused ones, a few per second (default 0)", 0, &s.accessLog)
+	s.logFormat = choiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", []string{formatText, formatJSON})
+	s.keep("log-format", always(s.logFormat))
+}
+
+// at notes the address of a protocol.
+func (s *serving) at(protocol, address string) *string {
+	s.addresses[protocol] = &address
+	return &address
+}
+
+// nodeFlag adds --node.
+func (s *serving) nodeFlag(cmd *cobra.Command) {
+	cmd.Flags().Func("node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", func(text string) (err error) {
+		if s.node = -1; text != "any" {
+			if s.node, err = wholeNumber(text); err == nil && s.node < 0 {
+				err = fmt.Errorf("want any, or a number from 0 on, got %s", text)
+			}
+		}
+		return err
+	})
+	completeFlag(cmd, "node", []cobra.Completion{"any"})
+	s.keep("node", func() []string {
+		if s.node < 0 {
+			return []string{"any"}
+		}
+		return []string{fmt.Sprint(s.node)}
+	})
+}
+
+func notEmpty(text string) error {
+	if text == "" {
+		return errors.New("want a name, got none")
+	}
+	return nil
+}
+
+func (s *serving) addRule(text string) error {
+	rule, err := parseCreate(text)
+	s.rules = append(s.rules, rule)
+	return err
+}
+
+// layoutText returns the name of a preset, or the spec of another layout.
+func layoutText(l snowflake.Layout) string {
+	for _, preset := range snowflake.Presets() {
+		if preset.Name == l.Name && preset.String() == l.String() {
+			return l.Name
+		}
+	}
+	return l.String()
+}
+
+func (s *serving) run(ctx context.Context) error {
+	if err := s.fill(&s.file); err != nil {
+		return err
+	}
+	s.place.source = s.source("store")
+	if s.print {
+		return s.printConfig()
+	}
+	log := s.log()
+	config, err := s.config(log)
+	for _, warning := range append(s.strays(os.Environ()), s.file.warnings...) {
+		log.Warn(warning)
+	}
+	if err != nil {
+		return err
+	}
+	return s.serve(ctx, log, config)
+}
+
+// log returns the logger of the server.
+func (s *serving) log() *slog.Logger {
+	var handler slog.Handler = slog.NewTextHandler(s.err, nil)
+	if *s.logFormat == formatJSON {
+		handler = slog.NewJSONHandler(s.err, nil)
+	}
+	log := slog.New(handler)
+	if s.err == os.Stderr { // the command is the process
+		slog.SetDefault(log) // for stores.Open
+	}
+	return log
+}
+
+// config returns the configuration of the service, without the generator, the store and the listeners.
+func (s *serving) config(log *slog.Logger) (service.Config, error) {
+	c := service.Config{
+		Strategy: fmt.Sprint(*s.strategy), Sequences: []sequence.Option{sequence.WithLogger(log)}, Create: s.rules, MaxSequences: int(s.maxSequences),
+		Hosts: s.hosts, Open: s.open, Plaintext: s.plaintext,
+		MaxBatch: s.maxBatch, MaxNumbers: s.maxNumbers, MaxConnections: int(s.maxConnections),
+		Timeout: s.requestTimeout, IdleTimeout: s.idleTimeout, ReadTimeout: s.readTimeout, DrainTimeout: s.drainTimeout,
+		UnreadyFor: s.unreadyFor, UseWithin: s.useWithin, Spare: s.spare,
+		Logger: log, AccessLog: s.accessLog,
+	}
+	var err error
+	if c.Clients, err = s.file.open(); err != nil {
+		return c, err
+	}
+	c.TLS, err = s.tls(log)
+	return c, err
+}
+
+// serve opens the listeners, the store and the sequences, and serves until ctx ends.
+func (s *serving) serve(ctx context.Context, log *slog.Logger, config service.Config) (err error) {
+	listeners, err := s.listen()
+	if err != nil {
+		return err
+	}
+	config.RESP, config.HTTP, config.GRPC = listeners["resp"], listeners["http"], listeners["grpc"]
+	defer func() {
+		for _, l := range listeners {
+			_ = l.Close() // Run has closed them, unless it was not reached
+		}
+	}()
+	options := []lease.Option{lease.WithLogger(log)}
+	if s.node >= 0 {
+		options = append(options, lease.WithNode(lease.NodeNumber(s.node)))
+	}
+	if s.window > 0 {
+		options = append(options, lease.WithWindow(s.window))
+	}
+	gen, err := s.place.claim(ctx, *s.layout, *s.strategy, options...)
+	if err != nil {
+		return err
+	}
+	defer s.release(gen)
+	config.Generator, config.Store = gen.Generator, gen.store
+	if s.place.url == "" {
+		sequences, err := s.openSequences(ctx)
+		if err != nil {
+			return err
+		}
+		defer sequences.Close() //nolint:errcheck // every write is complete
+		config.Store = sequences
+	}
+	running, err := service.New(config)
+	if err != nil {
+		return s.refused(err)
+	}
+	s.greet(log, listeners)
+	s.notify(log, systemd.Ready)
+	return s.until(ctx, log, running, gen.Keeper().Err)
+}
+
+// until serves until ctx ends or the node number is lost for good, and drains. failure
+// returns the state of the lease.
+func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.Server, failure func() error) error {
+	bounded, stop := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	var helpers sync.WaitGroup
+	helpers.Go(func() { watch(bounded, failure, stop) })
+	helpers.Go(func() { cutDrain(bounded, running.Abort, ended) })
+	helpers.Go(func() {
+		<-bounded.Done()
+		s.notify(log, systemd.Stopping)
+	})
+	err := running.Run(bounded)
+	lost := context.Cause(bounded)
+	close(ended)
+	stop(nil)
+	helpers.Wait()
+	if errors.Is(lost, lease.ErrLost) {
+		return errors.Join(fmt.Errorf("the node number is lost: %w", lost), err)
+	}
+	return err
+}
+
+// openSequences opens the directory of the sequences in the per-user state directory.
+func (s *serving) openSequences(ctx context.Context) (stores.Store, error) {
+	place := &place{kept: keptSequences, timeout: s.place.timeout, directory: func() string { return sequenceDirectory }}
+	bounded, cancel := place.within(ctx)
+	defer cancel()
+	store, err := place.open(bounded)
+	return store, place.ended(ctx, bounded, err)
+}
+
+// release gives the node number back, and closes the store. The lease logs its error, and the
+// IDs are unique even so.
+func (s *serving) release(gen *claimed) {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	_ = gen.CloseContext(ctx)
+	_ = gen.store.Close()
+}
+
+// watchEvery is how often watch looks.
+const watchEvery = 250 * time.Millisecond
+
+// watch ends the server when its node number is lost for good: no further grant will come,
+// and the rest of this one serves the requests that run. It returns when ctx ends.
+func watch(ctx context.Context, failure func() error, stop context.CancelCauseFunc) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := failure(); errors.Is(err, lease.ErrLost) {
+				stop(err)
+				return
+			}
+		}
+	}
+}
+
+// cutDrain calls abort at the first signal after the one that ended ctx, at which the drain
+// begins. A further signal kills the process. It returns when ended is closed.
+func cutDrain(ctx context.Context, abort func(), ended <-chan struct{}) {
+	signals := make(chan os.Signal, 2)
+	notify(signals) // before the drain, so that no signal kills the process at its start
+	defer signal.Stop(signals)
+	select {
+	case <-ctx.Done():
+	case <-ended:
+		return
+	}
+	count := 1
+	if isA[*interruption](context.Cause(ctx)) {
+		count = 2 // both the context and this channel have got the first one
+	}
+	for range count {
+		select {
+		case <-signals:
+		case <-ended:
+			return
+		}
+	}
+	signal.Stop(signals)
+	abort()
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/tickflake/tickflake/service/systemd"
+)
+
+// listen opens the addresses that are on.
+func (s *serving) listen() (_ map[string]net.Listener, err error) {
+	listeners, err := systemd.Listeners(protocols...)
+	defer func() {
+		if err != nil {
+			for _, l := range listeners {
+				_ = l.Close() // it was not used
+			}
+		}
+	}()
+	if err != nil {
+		return listeners, err
+	}
+	for _, protocol := range protocols {
+		address := *s.addresses[protocol]
+		if listeners[protocol] != nil || address == off {
+			continue
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return listeners, s.listenError(protocol, address, err)
+		}
+		listeners[protocol] = l
+	}
+	if len(listeners) == 0 {
+		return nil, &usageError{errors.New("--resp, --http and --grpc are all off: there is nothing to serve")}
+	}
+	return listeners, nil
+}
+
+// listenError names the setting of an address that cannot be used.
+func (s *serving) listenError(protocol, address string, err error) error {
+	var cause syscall.Errno
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		err = errors.New("another program listens there: choose another address, port 0, or off")
+	case errors.As(err, &cause):
+		err = cause
+	}
+	return fmt.Errorf("%s: cannot listen at %s: %w", s.source(protocol), address, err)
+}
+
+// greet logs the addresses, and shows how to call them.
+func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener) {
+	var addresses []any
+	for _, protocol := range protocols {
+		if l := listeners[protocol]; l != nil {
+			addresses = append(addresses, slog.String(protocol, l.Addr().String()))
+		}
+	}
+	log.Info("serving", addresses...)
+	if *s.logFormat == formatJSON {
+		return
+	}
+	// A server whose output is not read serves all the same.
+	fmt.Fprint(s.out, s.greeting(listeners))
+	_ = s.out.Flush()
+}
+
+// greeting says how to call each protocol.
+func (s *serving) greeting(listeners map[string]net.Listener) string {
+	var ids, numbers, page strings.Builder
+	secure, token := s.tlsCert != "", len(s.file.clients) > 0
+	if l := listeners["http"]; l != nil {
+		base := choose(secure, "https://", "http://") + s.reach(l)
+		curl := "  curl -X POST" + choose(token, ` -H "Authorization: Bearer $TOKEN"`, "")
+		fmt.Fprintf(&ids, "%s '%s/v1/ids?n=3'\n", curl, base)
+		fmt.Fprintf(&numbers, "%s %s/v1/sequences/orders\n", curl, base)
+		fmt.Fprintf(&page, "%s/ shows the rate, and decodes IDs. ", base)
+	}
+	if l := listeners["resp"]; l != nil {
+		host, port, _ := net.SplitHostPort(s.reach(l)) // it was joined
+		redis := "  " + choose(token, `REDISCLI_AUTH="$TOKEN" `, "") + "redis-cli" + choose(host == "127.0.0.1", "", " -h "+host) + " -p " + port + choose(secure, " --tls", "")
+		fmt.Fprintf(&ids, "%s ID\n", redis)
+		fmt.Fprintf(&numbers, "%s INCR orders\n", redis)
+	}
+	if l := listeners["grpc"]; l != nil {
+		grpc := "  grpcurl" + choose(secure, "", " -plaintext") + choose(token, ` -H "Authorization: Bearer $TOKEN"`, "")
+		fmt.Fprintf(&ids, "%s -d '{\"count\":3}' %s tickflake.v1.Tickflake/Take\n", grpc, s.reach(l))
+		fmt.Fprintf(&numbers, "%s -d '{\"name\":\"orders\"}' %s tickflake.v1.Tickflake/Number\n", grpc, s.reach(l))
+	}
+	create := "  " + program() + " sequence create orders" + s.storeArgument() + "\n"
+	return "IDs, from another terminal:\n" + ids.String() +
+		"Numbers of a sequence, which is created once:\n" + create + numbers.String() +
+		page.String() + "Ctrl-C ends the server.\n"
+}
+
+func choose(condition bool, yes, no string) string {
+	if condition {
+		return yes
+	}
+	return no
+}
+
+// reach returns the address at which a program on this machine reaches a listener.
+func (s *serving) reach(l net.Listener) string {
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil { // no TCP
+		return l.Addr().String()
+	}
+	switch ip := net.ParseIP(host); {
+	case s.tlsCert != "" && len(s.hosts) > 0: // a name of the certificate
+		host = s.hosts[0]
+	case ip.IsUnspecified():
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// program returns how the user can run this program.
+func program() string {
+	name := os.Args[0]
+	if strings.Contains(name, string(filepath.Separator)+"go-build") {
+		return "go run ./cmd/tickflake"
+	}
+	return quoted(name)
+}
+
+// storeArgument returns the flag by which other commands find the sequences.
+func (s *serving) storeArgument() string {
+	switch {
+	case s.place.url == "":
+		return ""
+	case hasSecret(s.place.url):
+		return ` --store "$` + storeVariable + `"`
+	}
+	return " --store " + quoted(s.place.url)
+}
+
+// quoted returns a word of a shell.
+func quoted(word string) string {
+	if strings.IndexFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("/._-:,+@%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", r)
+	}) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// hasSecret reports whether the URL of a store may show a password: as that of its user, or
+// in an option.
+func hasSecret(url string) bool {
+	_, rest, _ := strings.Cut(url, "://")
+	return strings.Contains(rest, "@") || strings.Contains(strings.ToLower(rest), "pass")
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+const serveTokenHelp = `Make a token for a client of 'tickflake serve', and print it with its hash. Give the
+token to the client, as a password. Put the hash into the file of --config:
+
+  clients:
+    - name: shop
+      token-hash: …
+
+The token has at least 128 random bits. It is not kept anywhere.`
+
+func newServeToken(c *console) *cobra.Command {
+	return &cobra.Command{
+		Use:     "token",
+		Short:   "Make a token for a client, and print it with its hash",
+		Long:    serveTokenHelp,
+		Example: "  tickflake serve token",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if c.closed {
+				return errors.New("standard output is closed, so the token would be lost")
+			}
+			token := rand.Text()
+			sum := sha256.Sum256([]byte(token))
+			_, err := fmt.Fprintf(c.out, "token       %s\ntoken-hash  %s\n", token, hex.EncodeToString(sum[:]))
+			return err
+		},
+	}
+}
