@@ -89,7 +89,7 @@ func TestUsageErrors(t *testing.T) {
 func TestHelpIsComplete(t *testing.T) {
 	got := bench(t, sections(), "--help")
 	assert.Equal(t, cli.Done, got.code)
-	for _, id := range []string{"cost", "ceiling", "scaling", "latency", "faults", "waste", "ways", "index"} {
+	for _, id := range []string{"cost", "ceiling", "scaling", "latency", "faults", "kernel", "waste", "ways", "service", "index"} {
 		assert.Contains(t, got.out, id)
 	}
 	assert.Contains(t, got.out, "130 143")

@@ -2,17 +2,17 @@
 // cost, beside other generators, and beside other ways to make an ID. It writes a report
 // as HTML, as Markdown and as JSON.
 //
-//	go run ./bench                          # about 4 minutes; writes bench/report/index.html
-//	go run ./bench --quick                  # under half a minute, to see how it looks
+//	go run ./bench                          # about 13 minutes; writes bench/report/index.html
+//	go run ./bench --quick                  # about half a minute, to see how it looks
 //	go run ./bench --only cost,latency      # some of the sections
-//	go run ./bench --publish                # also writes docs/results.md
+//	go run ./bench --publish                # also writes docs/results.md and the README's table
 //	go run ./bench render report.json       # writes a report again, without measuring
 //	go run ./bench compare A.json B.json    # before and after
 //
 // Figures of a shared machine mean little alone. So the cases of a section run side by
 // side in one process, in random order, in many rounds, and their ratios count. Package
-// measure does that; packages speed, scorecard, spread, ways and indexes have the
-// sections; package results is the model of a report, and package page renders it.
+// measure does that; packages speed, scorecard, realkernel, spread, ways, wire and indexes
+// have the sections; package results is the model of a report, and package page renders it.
 //
 // The cases of the report are Go benchmarks too:
 //
@@ -34,30 +34,35 @@ import (
 	"github.com/tickflake/tickflake/bench/indexes"
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/peers"
+	"github.com/tickflake/tickflake/bench/realkernel"
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/bench/scorecard"
 	"github.com/tickflake/tickflake/bench/speed"
 	"github.com/tickflake/tickflake/bench/spread"
 	"github.com/tickflake/tickflake/bench/ways"
+	"github.com/tickflake/tickflake/bench/wire"
+	"github.com/tickflake/tickflake/chaos_test/kernel"
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
 func main() {
+	kernel.Main() // in the virtual machine, this program is process 1
 	peers.Serve() // some peers run in processes of their own, which are this program
+	wire.Serve()  // so does the service
 	os.Exit(execute(cli.Context(), program{sections: sections(), out: os.Stdout, err: os.Stderr}, os.Args[1:]))
 }
 
 // sections are those of the report, in its order.
 func sections() []measure.Section {
-	return slices.Concat(speed.Sections(), scorecard.Sections(), spread.Sections(), ways.Sections(), indexes.Sections())
+	return slices.Concat(speed.Sections(), scorecard.Sections(), realkernel.Sections(), spread.Sections(), ways.Sections(), wire.Sections(), indexes.Sections())
 }
 
 const help = `bench measures what an ID costs on this machine, beside the least that it can
 cost, beside other generators, and beside other ways to make an ID. It takes about
-four minutes, writes a report, and prints a summary of it.
+thirteen minutes, writes a report, and prints a summary of it.
 
 Run it on a machine that has nothing else to do. A section that needs a server, such
-as PostgreSQL, is skipped if none is installed, and says so.
+as PostgreSQL, or QEMU, is skipped if none is installed, and says so.
 
 Ctrl-C stops the measurements and writes the report with what there is; a second
 Ctrl-C ends at once.
@@ -132,9 +137,9 @@ func (p program) command(started *bool) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.StringVar(&o.out, "out", "", "directory to write to (default: bench/report of the repository)")
-	flags.BoolVar(&o.publish, "publish", false, "also write docs/results.md, if the run is complete and less than 2% of the processors' time was stolen")
+	flags.BoolVar(&o.publish, "publish", false, "also write docs/results.md and the table of the README, if the run is complete and less than 2% of the processors' time was stolen")
 	root.Flags().SortFlags = false
-	root.Flags().BoolVar(&o.quick, "quick", false, "take under half a minute; the figures are rough")
+	root.Flags().BoolVar(&o.quick, "quick", false, "take about half a minute; the figures are rough")
 	root.Flags().StringSliceVar(&o.only, "only", nil, "run only these sections: "+strings.Join(p.ids(), ", "))
 	root.Flags().Uint32Var(&o.seed, "seed", 0, "seed of the random order of the cases (default: another one each time)")
 	root.AddCommand(&cobra.Command{

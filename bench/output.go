@@ -103,6 +103,9 @@ func (p program) deliver(r *results.Report, to destination) error {
 			var published []string
 			published, err = write(r, filepath.Join(to.root, "docs"), "results.json", "results.md", "results")
 			files = append(files, published...)
+			if err == nil {
+				err = writeReadme(r, filepath.Join(to.root, "README.md"))
+			}
 		}
 	}
 	var out bytes.Buffer

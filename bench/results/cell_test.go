@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -181,4 +182,13 @@ func TestWords(t *testing.T) {
 	assert.Equal(t, "1 core", Count(1, "core"))
 	assert.Equal(t, "1.13×", Times(1.1301))
 	assert.Equal(t, "1,234×", Times(1234.4))
+}
+
+func TestSpan(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"1 ns": 1, "1.5 µs": 1500, "2 ms": 2 * time.Millisecond, "59.9 s": 59900 * time.Millisecond, "1 min": time.Minute,
+		"1.5 h": 90 * time.Minute, "47 h": 47 * time.Hour, "365 d": 8760 * time.Hour, "14.7 years": 128544 * time.Hour,
+	} {
+		assert.Equal(t, want, Span(d))
+	}
 }

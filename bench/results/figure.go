@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Figure writes a value with four significant digits, and a whole number in full:
@@ -58,6 +59,23 @@ func Percent(share float64) string {
 		return fmt.Sprintf("%.1f%%", 100*share)
 	}
 	return fmt.Sprintf("%.0f%%", 100*share)
+}
+
+// Span writes a duration in one unit: "3.8 s".
+func Span(d time.Duration) string {
+	const day = 24 * time.Hour
+	for _, u := range []struct {
+		from, unit time.Duration
+		name       string
+	}{
+		{730 * day, 8766 * time.Hour, "years"}, {2 * day, day, "d"}, {time.Hour, time.Hour, "h"}, {time.Minute, time.Minute, "min"},
+		{time.Second, time.Second, "s"}, {time.Millisecond, time.Millisecond, "ms"}, {time.Microsecond, time.Microsecond, "µs"},
+	} {
+		if d >= u.from {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(d)/float64(u.unit)), ".0") + " " + u.name
+		}
+	}
+	return strconv.FormatInt(int64(d), 10) + " ns"
 }
 
 // Count writes a number of things: "1 core", "2 cores".

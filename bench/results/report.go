@@ -183,6 +183,37 @@ func (t *Table) column(id string) int {
 	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.ID == id })
 }
 
+// NotRun is the text of a cell of a fault that was not run.
+const NotRun = "–"
+
+// Outcomes counts the cells of each row of a table whose columns are faults: those that
+// are good, that have a price, that are bad, and that were not run.
+func (t *Table) Outcomes() Table {
+	out := Table{RowName: t.RowName, Columns: []Column{
+		{ID: "fine", Title: "✓ unnoticed"}, {ID: "price", Title: "at a price"}, {ID: "wrong", Title: "✗ wrong"}, {ID: "none", Title: "– not run"}}}
+	for _, r := range t.Rows {
+		var n [4]float64
+		for _, c := range r.Cells {
+			switch {
+			case c.Mark == Good:
+				n[0]++
+			case c.Mark == Bad:
+				n[2]++
+			case c.Text == NotRun:
+				n[3]++
+			default:
+				n[1]++
+			}
+		}
+		line := Row{Name: r.Name, Group: r.Group}
+		for _, x := range n {
+			line.Cells = append(line.Cells, Cell{Samples: []float64{x}})
+		}
+		out.Rows = append(out.Rows, line)
+	}
+	return out
+}
+
 // Drawn returns the indices of the columns that a chart of the table shows.
 func (t *Table) Drawn(c Chart) []int {
 	var shown []int

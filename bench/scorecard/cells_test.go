@@ -84,12 +84,3 @@ func TestJudged(t *testing.T) {
 	assert.Equal(t, results.Cell{Text: notRun}, r.cell("F2"), "it was not tried")
 
 }
-
-func TestSpans(t *testing.T) {
-	for want, d := range map[string]time.Duration{
-		"1 ns": 1, "1.5 µs": 1500, "2 ms": 2 * time.Millisecond, "59.9 s": 59900 * time.Millisecond, "1 min": time.Minute,
-		"1.5 h": 90 * time.Minute, "47 h": 47 * time.Hour, "365 d": 8760 * time.Hour, "14.7 years": 128544 * time.Hour,
-	} {
-		assert.Equal(t, want, span(d))
-	}
-}

@@ -2,9 +2,7 @@ package scorecard
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +10,7 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
-const notRun = "–"
+const notRun = results.NotRun
 
 // kinds are the violations, the worst first, in words that fit a cell.
 var kinds = []struct {
@@ -50,9 +48,9 @@ func (r *row) judge(fault string, got generatortest.Result) results.Cell {
 		switch n := got.Violated[k.kind]; {
 		case n == 0:
 		case k.kind == generatortest.Stall:
-			return results.Cell{Text: "✗ stall " + span(got.LongestStall), Mark: results.Bad}
+			return results.Cell{Text: "✗ stall " + results.Span(got.LongestStall), Mark: results.Bad}
 		case k.kind == generatortest.Lead:
-			return results.Cell{Text: "✗ lead " + span(got.LargestLead), Mark: results.Bad}
+			return results.Cell{Text: "✗ lead " + results.Span(got.LargestLead), Mark: results.Bad}
 		default:
 			return results.Cell{Text: "✗ " + count(n) + " " + k.word, Mark: results.Bad}
 		}
@@ -65,28 +63,11 @@ func (r *row) judge(fault string, got generatortest.Result) results.Cell {
 	case got.Disorder > 0:
 		return results.Cell{Text: count(got.Disorder) + " disorder"}
 	case got.LongestStall > r.Tick:
-		return results.Cell{Text: "stall " + span(got.LongestStall)}
+		return results.Cell{Text: "stall " + results.Span(got.LongestStall)}
 	case got.LargestLead > r.Tick:
-		return results.Cell{Text: "lead " + span(got.LargestLead)}
+		return results.Cell{Text: "lead " + results.Span(got.LargestLead)}
 	}
 	return results.Cell{Text: "✓", Mark: results.Good}
-}
-
-// span is a duration in one unit, such as "3.8 s".
-func span(d time.Duration) string {
-	const day = 24 * time.Hour
-	for _, u := range []struct {
-		from, unit time.Duration
-		name       string
-	}{
-		{730 * day, 8766 * time.Hour, "years"}, {2 * day, day, "d"}, {time.Hour, time.Hour, "h"}, {time.Minute, time.Minute, "min"},
-		{time.Second, time.Second, "s"}, {time.Millisecond, time.Millisecond, "ms"}, {time.Microsecond, time.Microsecond, "µs"},
-	} {
-		if d >= u.from {
-			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(d)/float64(u.unit)), ".0") + " " + u.name
-		}
-	}
-	return strconv.FormatInt(int64(d), 10) + " ns"
 }
 
 func count(n int) string { return results.Figure(float64(n)) }
@@ -107,7 +88,7 @@ func lasts(d time.Duration) results.Cell {
 	if d <= 0 {
 		return results.Cell{Samples: []float64{0}, Text: "0"}
 	}
-	return results.Cell{Samples: []float64{d.Seconds()}, Text: span(d)}
+	return results.Cell{Samples: []float64{d.Seconds()}, Text: results.Span(d)}
 }
 
 func counted(n int) results.Cell {
@@ -156,31 +137,10 @@ func grid(rows []*row, all []generatortest.Scenario, t results.Table, column res
 
 // summary counts the cells of each row.
 func summary(rows []*row, all []generatortest.Scenario) results.Table {
-	t := results.Table{ID: "faults-summary", Title: "Number of faults by outcome", RowName: "generator",
-		Charts: []results.Chart{{ID: "faults-summary", Title: "Faults by outcome", YLabel: "faults"}}}
-	for _, c := range [][2]string{{"fine", "✓ unnoticed"}, {"price", "at a price"}, {"wrong", "✗ wrong"}, {"none", "– not run"}} {
-		t.Columns = append(t.Columns, results.Column{ID: c[0], Title: c[1]})
-	}
-	for _, r := range rows {
-		var n [4]float64
-		for _, f := range all {
-			switch c := r.cell(f.Fault); {
-			case c.Mark == results.Good:
-				n[0]++
-			case c.Mark == results.Bad:
-				n[2]++
-			case c.Text == notRun:
-				n[3]++
-			default:
-				n[1]++
-			}
-		}
-		line := results.Row{Name: r.Name, Group: r.group()}
-		for _, x := range n {
-			line.Cells = append(line.Cells, results.Cell{Samples: []float64{x}})
-		}
-		t.Rows = append(t.Rows, line)
-	}
+	card := grid(rows, all, results.Table{}, results.Column{}, (*row).cell)
+	t := card.Outcomes()
+	t.ID, t.Title = "faults-summary", "Number of faults by outcome"
+	t.Charts = []results.Chart{{ID: "faults-summary", Title: "Faults by outcome", YLabel: "faults"}}
 	return t
 }
 
