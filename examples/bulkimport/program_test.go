@@ -63,6 +63,8 @@ func released(t *testing.T, dir string) {
 	assert.Equal(t, lease.Released, holdings[0].State)
 }
 
+func TestMain(m *testing.M) { exampletest.Main(m) }
+
 func TestImport(t *testing.T) {
 	path, dir := exampletest.Build(t, "./bulkimport"), t.TempDir()
 	in, out, state := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out.csv"), filepath.Join(dir, "state")

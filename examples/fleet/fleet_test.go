@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	exampletest.Main(m)
 }
 
 // work is a faulty worker.

@@ -21,6 +21,7 @@ import (
 // When etcd is away for too long, the service says that it is not ready, refuses
 // requests, and is not to be restarted; when etcd is back, it goes on by itself.
 func TestEtcdAway(t *testing.T) {
+	t.Parallel()
 	server, err := etcdserver.New(t.TempDir())
 	require.NoError(t, err)
 	defer server.Stop()
@@ -68,6 +69,7 @@ func (ahead) Now() time.Time { return time.Now().Add(time.Hour) }
 
 // A clock that is far from that of the others who live keeps the service from starting.
 func TestClockFarFromTheFleet(t *testing.T) {
+	t.Parallel()
 	server, err := etcdserver.New(t.TempDir())
 	require.NoError(t, err)
 	defer server.Stop()

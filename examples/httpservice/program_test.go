@@ -81,7 +81,10 @@ func state(t *testing.T, dir string) lease.State {
 }
 
 // Many clients, a restart in good order, and one after a crash.
+func TestMain(m *testing.M) { exampletest.Main(m) }
+
 func TestService(t *testing.T) {
+	t.Parallel()
 	path, dir := exampletest.Build(t, "./httpservice"), t.TempDir()
 	seen := make(map[snowflake.ID]bool)
 	last := snowflake.ID(0)
@@ -131,6 +134,7 @@ func TestService(t *testing.T) {
 // After a crash, a process with any number takes another and is ready at once. One that
 // has to have the same number is not, unless it borrows.
 func TestAfterCrash(t *testing.T) {
+	t.Parallel()
 	path := exampletest.Build(t, "./httpservice")
 	for _, c := range []struct {
 		node, strategy string
@@ -197,6 +201,7 @@ func refused(t *testing.T, addr string) {
 // A request that is under way on SIGTERM gets its IDs, and only then is the node
 // number given back.
 func TestRequestsEndBeforeTheService(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+dir, "--grace", "1m")
 	const body = `{"count":3}`
@@ -217,6 +222,7 @@ func TestRequestsEndBeforeTheService(t *testing.T) {
 
 // One that does not end is cut off, and the node number is given back even so.
 func TestGrace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+dir, "--grace", "50ms")
 	hold(t, p.addr, `{"count":3}`)
@@ -228,6 +234,7 @@ func TestGrace(t *testing.T) {
 
 // A client that never reads its answers is cut off in time, and the service ends well.
 func TestClientThatNeverReads(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a client has 10 seconds to read an answer, and the test is longer (-short)")
 	}
@@ -250,6 +257,7 @@ func TestClientThatNeverReads(t *testing.T) {
 }
 
 func TestLongHeader(t *testing.T) {
+	t.Parallel()
 	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+t.TempDir())
 	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+p.addr+"/id", nil)
 	require.NoError(t, err)
@@ -262,6 +270,7 @@ func TestLongHeader(t *testing.T) {
 
 // Who does not want to wait for that sends the signal again.
 func TestSecondSignal(t *testing.T) {
+	t.Parallel()
 	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+t.TempDir(), "--grace", "1h")
 	hold(t, p.addr, `{"count":3}`)
 	p.Signal(os.Interrupt)
@@ -277,6 +286,7 @@ func TestSecondSignal(t *testing.T) {
 }
 
 func TestWrongCalls(t *testing.T) {
+	t.Parallel()
 	path := exampletest.Build(t, "./httpservice")
 	dir := "file:" + t.TempDir()
 	for _, c := range []struct {

@@ -14,7 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var files = []string{"statefulset.yaml", "deployment.yaml"}
+var (
+	files    = []string{"statefulset.yaml", "deployment.yaml"} // of the HTTP service
+	allFiles = append([]string{serveFile}, files...)
+)
 
 // manifest is what a file holds.
 type manifest struct {

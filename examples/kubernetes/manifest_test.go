@@ -17,7 +17,10 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-func each(t *testing.T, check func(*testing.T, manifest)) {
+// each checks the manifests of the HTTP service.
+func each(t *testing.T, check func(*testing.T, manifest)) { eachOf(t, files, check) }
+
+func eachOf(t *testing.T, files []string, check func(*testing.T, manifest)) {
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) { check(t, load(t, file)) })
 	}
@@ -25,7 +28,7 @@ func each(t *testing.T, check func(*testing.T, manifest)) {
 
 // Whatever one part of a file names, another one has.
 func TestNamesFit(t *testing.T) {
-	each(t, func(t *testing.T, m manifest) {
+	eachOf(t, allFiles, func(t *testing.T, m manifest) {
 		selector, pod := m.pods()
 		assert.Subset(t, pod.Labels, selector.MatchLabels)
 		require.Len(t, pod.Spec.Containers, 1)
@@ -52,15 +55,19 @@ func TestNamesFit(t *testing.T) {
 			require.NotNil(t, probe, name)
 			assert.Contains(t, ports, probe.HTTPGet.Port.StrVal, name)
 		}
-		_, listen, ok := strings.Cut(argument(m, "listen"), ":")
-		require.True(t, ok)
-		assert.Equal(t, listen, strconv.Itoa(int(ports["http"])))
+		for flag, port := range map[string]string{"listen": "http", "resp": "resp", "http": "https", "grpc": "grpc"} {
+			if listen := argument(m, flag); listen != "" {
+				assert.Equal(t, ":"+strconv.Itoa(int(ports[port])), listen, flag)
+				delete(ports, port)
+			}
+		}
+		assert.Empty(t, ports, "ports at which the program does not listen")
 	})
 }
 
 // What happens to one machine, or is done to it, does not take all pods away.
 func TestOneMachineIsNotAll(t *testing.T) {
-	each(t, func(t *testing.T, m manifest) {
+	eachOf(t, allFiles, func(t *testing.T, m manifest) {
 		_, pod := m.pods()
 		require.NotNil(t, m.budget)
 		assert.Subset(t, pod.Labels, m.budget.Spec.Selector.MatchLabels)

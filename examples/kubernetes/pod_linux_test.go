@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	exampletest.Main(m)
 }
 
 // environment is what the kubelet would give to the container of a pod.

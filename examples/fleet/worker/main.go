@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	_ "github.com/tickflake/tickflake/stores/etcd" // etcd:// in generator.Open
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -26,20 +27,22 @@ import (
 func main() {
 	store := flag.String("store", "etcd://127.0.0.1:2379", "`URL` of the etcd that keeps node numbers")
 	every := flag.Duration("every", 10*time.Millisecond, "time that a piece of work takes")
+	window := flag.Duration("window", lease.DefaultWindow, "time that a grant lasts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *store, *every); err != nil {
+	if err := run(ctx, *store, *every, *window); err != nil {
 		slog.Error("worker failed", "err", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, storeURL string, every time.Duration) (err error) {
+func run(ctx context.Context, storeURL string, every, window time.Duration) (err error) {
 	opening, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	// No caller waits for a worker's answer, so a worker may wait for an ID without limit.
-	gen, err := generator.Open(opening, storeURL, generator.WithStrategy(strategies.Wait()))
+	gen, err := generator.Open(opening, storeURL, generator.WithStrategy(strategies.Wait()),
+		generator.WithLeaseOptions(lease.WithWindow(window)))
 	if err != nil {
 		return err
 	}

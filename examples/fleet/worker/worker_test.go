@@ -19,14 +19,13 @@ import (
 
 // A worker waits while etcd is away, for longer than its grant lasts, and goes on when
 // it is back.
+func TestMain(m *testing.M) { exampletest.Main(m) }
+
 func TestEtcdAway(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a grant of etcd's lasts 30 seconds, and the test longer (-short)")
-	}
 	server, err := etcdserver.New(t.TempDir())
 	require.NoError(t, err)
 	defer server.Stop()
-	worker := exampletest.Start(t, exampletest.Build(t, "./fleet/worker"), "--store", server.URL())
+	worker := exampletest.Start(t, exampletest.Build(t, "./fleet/worker"), "--store", server.URL(), "--window", "6s")
 	worker.Await("lease: claimed")
 	server.Stop()
 	end, err := time.Parse(time.RFC3339, worker.Await(`not extended yet .*"good until"=(\S+)`)[1])

@@ -16,11 +16,39 @@ import (
 // patience bounds each wait of a test. It is long, since only failed tests reach it.
 const patience = 60 * time.Second
 
+// built has the programs of this process's tests, which Main removes.
+var built struct {
+	sync.Mutex
+	dir   string
+	paths map[string]string // by package
+}
+
+// Main runs the tests of a package, and removes the programs that [Build] has built for
+// them. Call it in TestMain.
+func Main(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(built.dir) // of no program, it is ""
+	os.Exit(code)
+}
+
 // Build builds the program of a package of this module, such as "./httpservice", and returns
-// its path. The program has the race detector if the test has it.
+// its path. The program has the race detector if the test has it. Tests of one package share
+// it, since to link one takes seconds; the package calls [Main].
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
+	built.Lock()
+	defer built.Unlock()
+	if path := built.paths[pkg]; path != "" {
+		return path
+	}
+	if built.dir == "" {
+		dir, err := os.MkdirTemp("", "tickflake-example-*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.dir, built.paths = dir, make(map[string]string)
+	}
+	path := filepath.Join(built.dir, filepath.Base(pkg))
 	args := []string{"build", "-o", path}
 	if Race {
 		args = append(args, "-race")
@@ -30,6 +58,7 @@ func Build(t testing.TB, pkg string) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
 	}
+	built.paths[pkg] = path
 	return path
 }
 

@@ -1,0 +1,2 @@
+// Package systemd tests the units in this directory.
+package systemd
