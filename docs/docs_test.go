@@ -215,7 +215,7 @@ func TestBounds(t *testing.T) {
 	page := read(t, "docs/bounds.md")
 	engines, err := filepath.Glob("../stores/*")
 	require.NoError(t, err)
-	dirs := append([]string{"../stores", "../lease", "../sequence", "../generator", "../otel", "../adapters/bwmarrin/snowflake"}, engines...)
+	dirs := append([]string{"../stores", "../lease", "../sequence", "../generator", "../otel", "../adapters/bwmarrin/snowflake", "../client"}, engines...)
 	calls := 0
 	for _, dir := range dirs {
 		if filepath.Base(dir) == "storetest" { // for tests
