@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -273,6 +274,26 @@ func (m *Machine) Wake(d time.Duration) error {
 	}
 	_, err = m.qmp.execute("system_wakeup", nil)
 	return err
+}
+
+// State returns where the processors are, and the last lines of the kernel: for an error
+// about a machine that hangs.
+func (m *Machine) State() string {
+	answer, err := m.qmp.execute("human-monitor-command", map[string]any{"command-line": "info registers -a"})
+	var registers string
+	if err == nil {
+		err = json.Unmarshal(answer, &registers)
+	}
+	if err != nil {
+		return err.Error() + "\n" + m.tail.last()
+	}
+	var lines []string
+	for line := range strings.Lines(registers) {
+		if strings.HasPrefix(line, "CPU#") || strings.Contains(line, "IP=") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(append(lines, m.tail.last()), "\n")
 }
 
 // kill kills QEMU, and lets go of lines that are not read.

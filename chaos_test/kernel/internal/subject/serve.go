@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"sync"
@@ -125,7 +126,7 @@ func issue(ctx context.Context, source Source, p Pace, commands <-chan string, o
 		if _, err := out.Write(burst); err != nil {
 			return closed(err)
 		}
-		timer.Reset(p.Interval)
+		timer.Reset(p.Interval - p.Jitter + rand.N(2*p.Jitter+1))
 	}
 }
 

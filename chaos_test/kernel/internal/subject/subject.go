@@ -76,14 +76,15 @@ type Source struct {
 }
 
 // Pace is how a process issues: Burst IDs as fast as it can, or fewer if they take longer
-// than Interval, and then it sleeps for Interval.
+// than Interval, and then it sleeps for Interval, give or take up to Jitter.
 type Pace struct {
-	Burst    int
-	Interval time.Duration
+	Burst            int
+	Interval, Jitter time.Duration
 }
 
 // Default is the pace of about thirty subjects beside each other on two emulated processors.
-var Default = Pace{Burst: 10, Interval: 10 * time.Millisecond}
+// Without jitter, bursts would meet the milliseconds of an earlier process always or never.
+var Default = Pace{Burst: 10, Interval: 10 * time.Millisecond, Jitter: 5 * time.Millisecond}
 
 // The commands. Hold lets the subject finish its burst, answer with "=", and issue nothing
 // before the next command: a snapshot that is taken then has no call in flight. Restored
