@@ -1,0 +1,176 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// fault is a kind of fault. do makes it, waits, and ends it.
+type fault struct {
+	name  string
+	spare bool // the last server is spared
+	do    func(f *fleet, m *member, length time.Duration) error
+}
+
+var faults = []fault{
+	{"server killed", true, func(_ *fleet, m *member, _ time.Duration) error { return restart(m) }},
+	{"server killed, clock stepped", true, func(f *fleet, m *member, _ time.Duration) error {
+		m.page.offset.Store(f.offset())
+		return restart(m)
+	}},
+	{"server stopped for a while", false, func(_ *fleet, m *member, length time.Duration) error {
+		if err := m.process.Suspend(); err != nil {
+			return err
+		}
+		<-time.After(length)
+		return m.process.Resume()
+	}},
+	{"clock stepped", false, func(f *fleet, m *member, _ time.Duration) error { m.page.offset.Store(f.offset()); return nil }},
+	{"clients cut off, connections closed", false, func(_ *fleet, m *member, length time.Duration) error {
+		shut(length, m.clients...)
+		return nil
+	}},
+	{"clients cut off, bytes held", false, func(_ *fleet, m *member, length time.Duration) error {
+		hold(length, m.clients...)
+		return nil
+	}},
+}
+
+// storeFaults are those of a store in a network.
+var storeFaults = []fault{
+	{"store cut off, connections closed", false, func(_ *fleet, m *member, length time.Duration) error {
+		shut(length, m.store)
+		return nil
+	}},
+	{"store cut off, bytes held", false, func(_ *fleet, m *member, length time.Duration) error {
+		hold(length, m.store)
+		return nil
+	}},
+	{"store killed", false, func(f *fleet, _ *member, _ time.Duration) error {
+		if err := f.etcd.Kill(); err != nil {
+			return err
+		}
+		return f.etcd.Start()
+	}},
+}
+
+func restart(m *member) error {
+	if err := m.process.Kill(); err != nil {
+		return err
+	}
+	return m.process.Start()
+}
+
+// shut closes the connections for a while, and refuses new ones.
+func shut(length time.Duration, proxies ...*storetest.Proxy) {
+	for _, p := range proxies {
+		p.Refuse()
+		p.Cut()
+	}
+	<-time.After(length)
+	for _, p := range proxies {
+		p.Resume()
+	}
+}
+
+// hold passes nothing on for a while. All that was held arrives late.
+func hold(length time.Duration, proxies ...*storetest.Proxy) {
+	for _, p := range proxies {
+		p.Hold(storetest.ToServer)
+		p.Hold(storetest.ToClient)
+	}
+	<-time.After(length)
+	for _, p := range proxies {
+		p.Resume()
+	}
+}
+
+// offset draws that of a clock.
+func (f *fleet) offset() int64 { return int64((2*rand.Float64() - 1) * float64(f.step)) }
+
+// disturb makes one fault after the other until ctx ends, each kind equally often. It returns
+// when the last fault is over.
+func (f *fleet) disturb(ctx context.Context) {
+	random := rand.New(rand.NewPCG(f.seed, uint64(len(f.name))))
+	kinds := faults
+	if f.etcd != nil {
+		kinds = append(append([]fault{}, faults...), storeFaults...)
+	}
+	for {
+		for _, k := range random.Perm(len(kinds)) {
+			pause := time.Duration(random.Float64() * float64(f.every))
+			length := time.Duration(random.Float64() * 2 * float64(f.every))
+			servers := len(f.members)
+			if kinds[k].spare {
+				servers--
+			}
+			m := f.members[random.IntN(servers)]
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+			if !f.allRun() {
+				return
+			}
+			if err := kinds[k].do(f, m, length); err != nil {
+				f.broken("server %d, fault %q: %v", m.Index, kinds[k].name, err)
+				return
+			}
+			f.mu.Lock()
+			f.faults[kinds[k].name]++
+			f.mu.Unlock()
+		}
+	}
+}
+
+// allRun starts servers again that have ended by themselves. It reports false if that fails.
+func (f *fleet) allRun() bool {
+	for _, m := range f.members {
+		if syscall.Kill(m.process.PID(), 0) == nil {
+			continue
+		}
+		output := m.process.Output()
+		f.broken("server %d has ended by itself: %s", m.Index, output[max(0, len(output)-1000):])
+		if err := restart(m); err != nil {
+			f.broken("server %d does not start again: %v", m.Index, err)
+			return false
+		}
+	}
+	return true
+}
+
+// total is the number of faults.
+func (f *fleet) total() (n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, count := range f.faults {
+		n += count
+	}
+	return n
+}
+
+func (f *fleet) String() string {
+	var served, failed int64
+	var worst Stall
+	for _, w := range f.workers {
+		w.mu.Lock()
+		served, failed = served+w.count.Served, failed+w.count.Failed
+		if s := w.count.worst(); s.Seconds > worst.Seconds {
+			worst = s
+		}
+		w.mu.Unlock()
+	}
+	f.mu.Lock()
+	disordered := f.disordered
+	f.mu.Unlock()
+	return fmt.Sprintf("%s: %d calls, %d faults, %d failed, %d twice, %d out of order, worst stall %.1fs",
+		f.name, served, f.total(), failed, f.twice(), disordered, worst.Seconds)
+}
