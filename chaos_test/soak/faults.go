@@ -6,54 +6,60 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"syscall"
+	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
+// draw is the random part of a fault.
+type draw struct {
+	length time.Duration
+	offset int64 // of a clock, in nanoseconds
+}
+
 // fault is a kind of fault. do makes it, waits, and ends it.
 type fault struct {
 	name  string
 	spare bool // the last server is spared
-	do    func(f *fleet, m *member, length time.Duration) error
+	do    func(f *fleet, m *member, d draw) error
 }
 
 var faults = []fault{
-	{"server killed", true, func(_ *fleet, m *member, _ time.Duration) error { return restart(m) }},
-	{"server killed, clock stepped", true, func(f *fleet, m *member, _ time.Duration) error {
-		m.page.offset.Store(f.offset())
+	{"server killed", true, func(_ *fleet, m *member, _ draw) error { return restart(m) }},
+	{"server killed, clock stepped", true, func(_ *fleet, m *member, d draw) error {
+		m.page.offset.Store(d.offset)
 		return restart(m)
 	}},
-	{"server stopped for a while", false, func(_ *fleet, m *member, length time.Duration) error {
+	{"server stopped for a while", false, func(_ *fleet, m *member, d draw) error {
 		if err := m.process.Suspend(); err != nil {
 			return err
 		}
-		<-time.After(length)
+		<-time.After(d.length)
 		return m.process.Resume()
 	}},
-	{"clock stepped", false, func(f *fleet, m *member, _ time.Duration) error { m.page.offset.Store(f.offset()); return nil }},
-	{"clients cut off, connections closed", false, func(_ *fleet, m *member, length time.Duration) error {
-		shut(length, m.clients...)
+	{"clock stepped", false, func(_ *fleet, m *member, d draw) error { m.page.offset.Store(d.offset); return nil }},
+	{"clients cut off, connections closed", false, func(_ *fleet, m *member, d draw) error {
+		shut(d.length, m.clients...)
 		return nil
 	}},
-	{"clients cut off, bytes held", false, func(_ *fleet, m *member, length time.Duration) error {
-		hold(length, m.clients...)
+	{"clients cut off, bytes held", false, func(_ *fleet, m *member, d draw) error {
+		hold(d.length, m.clients...)
 		return nil
 	}},
 }
 
 // storeFaults are those of a store in a network.
 var storeFaults = []fault{
-	{"store cut off, connections closed", false, func(_ *fleet, m *member, length time.Duration) error {
-		shut(length, m.store)
+	{"store cut off, connections closed", false, func(_ *fleet, m *member, d draw) error {
+		shut(d.length, m.store)
 		return nil
 	}},
-	{"store cut off, bytes held", false, func(_ *fleet, m *member, length time.Duration) error {
-		hold(length, m.store)
+	{"store cut off, bytes held", false, func(_ *fleet, m *member, d draw) error {
+		hold(d.length, m.store)
 		return nil
 	}},
-	{"store killed", false, func(f *fleet, _ *member, _ time.Duration) error {
+	{"store killed", false, func(f *fleet, _ *member, _ draw) error {
 		if err := f.etcd.Kill(); err != nil {
 			return err
 		}
@@ -92,21 +98,24 @@ func hold(length time.Duration, proxies ...*storetest.Proxy) {
 	}
 }
 
-// offset draws that of a clock.
-func (f *fleet) offset() int64 { return int64((2*rand.Float64() - 1) * float64(f.step)) }
+// kinds are the faults of a fleet on the store.
+func (s settings) kinds(store string) []fault {
+	kinds := slices.Clone(faults)
+	if store == onEtcd {
+		kinds = append(kinds, storeFaults...)
+	}
+	return slices.DeleteFunc(kinds, func(k fault) bool { return !s.only.MatchString(k.name) })
+}
 
 // disturb makes one fault after the other until ctx ends, each kind equally often. It returns
 // when the last fault is over.
 func (f *fleet) disturb(ctx context.Context) {
 	random := rand.New(rand.NewPCG(f.seed, uint64(len(f.name))))
-	kinds := faults
-	if f.etcd != nil {
-		kinds = append(append([]fault{}, faults...), storeFaults...)
-	}
+	kinds := f.kinds(f.name)
 	for {
 		for _, k := range random.Perm(len(kinds)) {
 			pause := time.Duration(random.Float64() * float64(f.every))
-			length := time.Duration(random.Float64() * 2 * float64(f.every))
+			d := draw{time.Duration(random.Float64() * 2 * float64(f.every)), int64((2*random.Float64() - 1) * float64(f.step))}
 			servers := len(f.members)
 			if kinds[k].spare {
 				servers--
@@ -120,8 +129,8 @@ func (f *fleet) disturb(ctx context.Context) {
 			if !f.allRun() {
 				return
 			}
-			if err := kinds[k].do(f, m, length); err != nil {
-				f.broken("server %d, fault %q: %v", m.Index, kinds[k].name, err)
+			if err := kinds[k].do(f, m, d); err != nil {
+				f.breaks(returns, 1, "server %d, fault %q: %v", m.Index, kinds[k].name, err)
 				return
 			}
 			f.mu.Lock()
@@ -134,17 +143,22 @@ func (f *fleet) disturb(ctx context.Context) {
 // allRun starts servers again that have ended by themselves. It reports false if that fails.
 func (f *fleet) allRun() bool {
 	for _, m := range f.members {
-		if syscall.Kill(m.process.PID(), 0) == nil {
+		if m.alive() {
 			continue
 		}
-		output := m.process.Output()
-		f.broken("server %d has ended by itself: %s", m.Index, output[max(0, len(output)-1000):])
+		f.ended(m)
 		if err := restart(m); err != nil {
-			f.broken("server %d does not start again: %v", m.Index, err)
+			f.breaks(returns, 1, "server %d does not start again: %v", m.Index, err)
 			return false
 		}
 	}
 	return true
+}
+
+// ended notes that a server has ended by itself.
+func (f *fleet) ended(m *member) {
+	output := m.process.Output()
+	f.breaks(lives, 1, "server %d: %s", m.Index, output[max(0, len(output)-1000):])
 }
 
 // total is the number of faults.
@@ -168,9 +182,6 @@ func (f *fleet) String() string {
 		}
 		w.mu.Unlock()
 	}
-	f.mu.Lock()
-	disordered := f.disordered
-	f.mu.Unlock()
 	return fmt.Sprintf("%s: %d calls, %d faults, %d failed, %d twice, %d out of order, worst stall %.1fs",
-		f.name, served, f.total(), failed, f.twice(), disordered, worst.Seconds)
+		f.name, served, f.total(), failed, f.times(unique), f.times(inOrder), worst.Seconds)
 }

@@ -39,6 +39,9 @@ type member struct {
 	store   *storetest.Proxy   // between the server and etcd, or nil
 }
 
+// alive reports whether the process has not ended by itself.
+func (m *member) alive() bool { return syscall.Kill(m.process.PID(), 0) == nil }
+
 // fleet is three servers of one store and their four clients.
 type fleet struct {
 	settings
@@ -53,11 +56,28 @@ type fleet struct {
 
 	top atomic.Int64 // the largest number of the ordered sequence that a call has returned
 
-	mu         sync.Mutex // of all below
-	faults     map[string]int64
-	disordered int64
-	promises   []string // that were broken
-	brokenAll  int64
+	mu     sync.Mutex       // of all below
+	faults map[string]int64 // how often, by kind
+	broken map[promise]*Broken
+}
+
+// promise is one that can be broken.
+type promise string
+
+const (
+	unique  promise = "no ID or number comes twice"
+	inOrder promise = "IDs and ordered numbers are in order"
+	known   promise = "calls fail only because no server serves them now"
+	lives   promise = "no server ends by itself"
+	returns promise = "servers serve again after a fault"
+	bounded promise = "no process grows"
+)
+
+// Broken is a promise that does not hold.
+type Broken struct {
+	Promise  string   `json:"promise"`
+	Count    int64    `json:"count"`
+	Examples []string `json:"examples"` // the first ones
 }
 
 // since is the time from the start of the soak.
@@ -71,21 +91,29 @@ func (f *fleet) raise(number int64) {
 	}
 }
 
-// broken notes that a promise is broken.
-func (f *fleet) broken(format string, args ...any) {
+// breaks notes that a promise is broken.
+func (f *fleet) breaks(p promise, times int64, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.brokenAll++
-	if len(f.promises) < mostShown {
-		f.promises = append(f.promises, fmt.Sprintf("%s: %s fleet: ", f.since(time.Now()).Round(time.Millisecond), f.name)+fmt.Sprintf(format, args...))
+	b := f.broken[p]
+	if b == nil {
+		b = &Broken{Promise: string(p)}
+		f.broken[p] = b
+	}
+	b.Count += times
+	if len(b.Examples) < mostShown {
+		b.Examples = append(b.Examples, fmt.Sprintf("%s: %s fleet: ", f.since(time.Now()).Round(time.Millisecond), f.name)+fmt.Sprintf(format, args...))
 	}
 }
 
-func (f *fleet) disorder(format string, args ...any) {
+// times is how often a promise was broken.
+func (f *fleet) times(p promise) int64 {
 	f.mu.Lock()
-	f.disordered++
-	f.mu.Unlock()
-	f.broken(format, args...)
+	defer f.mu.Unlock()
+	if b := f.broken[p]; b != nil {
+		return b.Count
+	}
+	return 0
 }
 
 // The stores of fleets.
@@ -97,7 +125,7 @@ const (
 // startFleet starts a fleet with its data in dir, and returns when all its servers are ready.
 // Close it also after an error.
 func startFleet(ctx context.Context, s settings, name, dir string, began time.Time) (*fleet, error) {
-	f := &fleet{settings: s, name: name, began: began, faults: map[string]int64{}, numbers: map[string]*ledger{}}
+	f := &fleet{settings: s, name: name, began: began, faults: map[string]int64{}, broken: map[promise]*Broken{}, numbers: map[string]*ledger{}}
 	var err error
 	if err = os.Mkdir(dir, 0o700); err != nil {
 		return f, err
@@ -257,21 +285,16 @@ func (f *fleet) work(ctx context.Context) {
 
 // check looks for values that came twice since the last time.
 func (f *fleet) check() error {
-	for name, l := range map[string]*ledger{"an ID": f.ids, "a number of the ordered sequence": f.numbers[ordered], "a number of the segmented sequence": f.numbers[segmented]} {
-		shown, before := len(l.examples), l.twice
-		if err := l.check(); err != nil {
+	for name, l := range map[string]*ledger{"ID": f.ids, "number of the ordered sequence": f.numbers[ordered], "number of the segmented sequence": f.numbers[segmented]} {
+		twice, example, err := l.check()
+		if err != nil {
 			return err
 		}
-		if l.twice > before && len(l.examples) > shown {
-			f.broken("%s came twice: %s", name, l.examples[shown])
+		if twice > 0 {
+			f.breaks(unique, twice, "%s %s", name, example)
 		}
 	}
 	return nil
-}
-
-// twice is how many values came twice.
-func (f *fleet) twice() int64 {
-	return f.ids.twice + f.numbers[ordered].twice + f.numbers[segmented].twice
 }
 
 // recovered fails unless each server serves IDs and both sequences within a minute.
@@ -290,11 +313,15 @@ func (f *fleet) recovered() {
 			func(ctx context.Context) error { return f.one(ctx, c, segmented) },
 		} {
 			var err error
-			for err = ask(ctx); err != nil && ctx.Err() == nil; err = ask(ctx) {
+			for err = ask(ctx); err != nil && ctx.Err() == nil && m.alive(); err = ask(ctx) {
 				<-time.After(redisPause)
 			}
+			if !m.alive() {
+				f.ended(m)
+				break
+			}
 			if err != nil {
-				f.broken("server %d does not serve after the last fault: %v", m.Index, err)
+				f.breaks(returns, 1, "server %d does not serve after the last fault: %v", m.Index, err)
 			}
 		}
 		_ = c.Close() // it has been read

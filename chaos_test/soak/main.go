@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,9 +29,10 @@ import (
 type settings struct {
 	length time.Duration
 	stores []string
-	rate   float64       // calls per second of each client
-	every  time.Duration // the longest pause between two faults, and half of the longest fault
-	step   time.Duration // the largest offset of a clock
+	rate   float64        // calls per second of each client
+	every  time.Duration  // the longest pause between two faults, and half of the longest fault
+	step   time.Duration  // the largest offset of a clock
+	only   *regexp.Regexp // the names of faults
 	seed   uint64
 	mutant mutant
 }
@@ -49,11 +51,16 @@ func main() {
 	flag.Float64Var(&s.rate, "rate", 25, "calls per second of each client; a third of them take several IDs or numbers")
 	flag.DurationVar(&s.every, "every", 3*time.Second, "the longest pause between two faults of a fleet, and half the longest fault")
 	flag.DurationVar(&s.step, "step", 2*time.Second, "how far a clock is stepped from the right time, at most")
+	only := flag.String("fault", "", "make only faults whose names match this regular `expression`")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64(), "of the faults")
 	path := flag.String("json", "", "write the report to this `file`")
 	flag.Parse()
 	s.stores = strings.Split(*list, ",")
-	if err := s.check(flag.Args()); err != nil {
+	var err error
+	if s.only, err = regexp.Compile(*only); err == nil {
+		err = s.check(flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(2)
 	}
@@ -86,6 +93,9 @@ func (s settings) check(args []string) error {
 	for _, name := range s.stores {
 		if name != onDirectory && name != onEtcd || seen[name] {
 			return fmt.Errorf("want --store directory, etcd, or directory,etcd; got %s", strings.Join(s.stores, ","))
+		}
+		if len(s.kinds(name)) == 0 {
+			return fmt.Errorf("the %s fleet has no fault whose name matches --fault %s", name, s.only)
 		}
 		seen[name] = true
 	}

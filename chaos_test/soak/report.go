@@ -21,7 +21,7 @@ type Report struct {
 	Seconds float64  `json:"seconds"`
 	Fleets  []Fleet  `json:"fleets"`
 	Sizes   []Growth `json:"processes"`
-	Broken  []string `json:"broken"` // promises, up to ten of each fleet
+	Broken  []Broken `json:"broken"` // promises
 }
 
 // Fleet is the result of one fleet.
@@ -31,10 +31,9 @@ type Fleet struct {
 	Failed     int64            `json:"failed"` // calls
 	IDs        int64            `json:"ids"`
 	Numbers    int64            `json:"numbers"`
-	Faults     map[string]int64 `json:"faults"` // by kind
-	Twice      int64            `json:"twice"`  // IDs and numbers that came again
-	Disordered int64            `json:"disordered"`
-	Broken     int64            `json:"broken"` // how often a promise was broken
+	Faults     map[string]int64 `json:"faults"`     // by kind
+	Twice      int64            `json:"twice"`      // IDs and numbers that came again
+	Disordered int64            `json:"disordered"` // IDs and numbers out of order
 	Clients    []Client         `json:"clients"`
 }
 
@@ -53,6 +52,9 @@ type Growth struct {
 	Start   Size   `json:"start"`
 	End     Size   `json:"end"`
 }
+
+// mostShown bounds the examples of a broken promise.
+const mostShown = 10
 
 // Most by which a process may grow. They leave room for the collector's moods and for
 // connections that are made again; one leak per fault would be more.
@@ -95,12 +97,12 @@ func sizeOf(name string, pid int) Size {
 }
 
 func newReport(s settings, fleets []*fleet, start, end []Size, length time.Duration) *Report {
-	r := &Report{Seed: s.seed, Seconds: length.Seconds(), Broken: []string{}}
+	r := &Report{Seed: s.seed, Seconds: length.Seconds(), Broken: []Broken{}}
 	for _, f := range fleets {
-		f.mu.Lock()
-		one := Fleet{Store: f.name, Faults: f.faults, Twice: f.twice(), Disordered: f.disordered, Broken: f.brokenAll}
-		r.Broken = append(r.Broken, f.promises...)
-		f.mu.Unlock()
+		one := Fleet{Store: f.name, Faults: f.faults, Twice: f.times(unique), Disordered: f.times(inOrder)}
+		for _, p := range slices.Sorted(maps.Keys(f.broken)) {
+			r.Broken = append(r.Broken, *f.broken[p])
+		}
 		for _, w := range f.workers {
 			one.Served += w.count.Served
 			one.Failed += w.count.Failed
@@ -114,15 +116,17 @@ func newReport(s settings, fleets []*fleet, start, end []Size, length time.Durat
 		g := Growth{Process: after.Process, End: after}
 		if i < len(start) { // it is empty after an early end
 			g.Start = start[i]
-			r.Broken = append(r.Broken, g.broken()...)
+			if grown := g.beyond(); len(grown) > 0 {
+				r.Broken = append(r.Broken, Broken{string(bounded), int64(len(grown)), grown})
+			}
 		}
 		r.Sizes = append(r.Sizes, g)
 	}
 	return r
 }
 
-// broken says how the process has grown more than it may.
-func (g Growth) broken() (promises []string) {
+// beyond says how the process has grown more than it may.
+func (g Growth) beyond() (how []string) {
 	if g.Start.RSS == 0 { // it was being started again
 		return nil
 	}
@@ -135,10 +139,10 @@ func (g Growth) broken() (promises []string) {
 		{"files", g.Start.Files, g.End.Files, mostFiles},
 	} {
 		if one.end > one.start+one.most {
-			promises = append(promises, fmt.Sprintf("%s had %d %s, and has %d at the end: more than %d more", g.Process, one.start, one.what, one.end, one.most))
+			how = append(how, fmt.Sprintf("%s had %d %s, and has %d at the end: more than %d more", g.Process, one.start, one.what, one.end, one.most))
 		}
 	}
-	return promises
+	return how
 }
 
 // print writes the report as tables.
@@ -174,8 +178,11 @@ func (r *Report) print(out io.Writer) {
 			g.Start.Goroutines, g.End.Goroutines, g.Start.Files, g.End.Files, same)
 	}
 	fmt.Fprintf(t, "\nseed %d, %s\n", r.Seed, time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
-	for _, text := range r.Broken {
-		fmt.Fprintln(t, "BROKEN:", text)
+	for _, b := range r.Broken {
+		fmt.Fprintf(t, "BROKEN %d times: %s\n", b.Count, b.Promise)
+		for _, text := range b.Examples {
+			fmt.Fprintln(t, "  "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    "))
+		}
 	}
 	if len(r.Broken) == 0 {
 		fmt.Fprintln(t, "all promises hold")

@@ -60,7 +60,7 @@ func (w *worker) run(ctx context.Context, every time.Duration) {
 			w.count.Errors[class]++
 			w.mu.Unlock()
 			if !allowed {
-				w.fleet.broken("a call of client %d (%s) for %s failed with %v", w.number, w.name, o.name, err)
+				w.fleet.breaks(known, 1, "a call of client %d (%s) for %s failed with %v", w.number, w.name, o.name, err)
 			}
 			continue
 		}
@@ -99,7 +99,7 @@ func (w *worker) takeIDs(ctx context.Context, n int) error {
 	}
 	for _, id := range ids {
 		if id <= last {
-			w.fleet.disorder("client %d (%s) got ID %d after ID %d", w.number, w.name, id, last)
+			w.fleet.breaks(inOrder, 1, "client %d (%s) got ID %d after ID %d", w.number, w.name, id, last)
 		}
 		last = id
 	}
@@ -123,7 +123,7 @@ func (w *worker) takeNumbers(ctx context.Context, name string, n int64) error {
 	w.fleet.numbers[name].add(w.number, w.fleet.since(time.Now()), values...)
 	if name == ordered {
 		if first <= before {
-			w.fleet.disorder("client %d (%s) got the number %d of the ordered sequence in a call that began after number %d had been returned", w.number, w.name, first, before)
+			w.fleet.breaks(inOrder, 1, "client %d (%s) got the number %d of the ordered sequence in a call that began after number %d had been returned", w.number, w.name, first, before)
 		}
 		w.fleet.raise(values[n-1])
 	}
