@@ -60,7 +60,7 @@ const (
 	forgetsLimit mutant = "limit"   // the node number has no lease: a new process does not know how far the last one came
 	ownNumbers   mutant = "numbers" // each server has a store of its own for sequences
 	segments     mutant = "order"   // the sequence that should be ordered is segmented
-	leaks        mutant = "leak"    // each second 50 goroutines do not end
+	leaks        mutant = "leak"    // each second 100 goroutines do not end
 	ends         mutant = "ends"    // it ends after a second
 )
 
@@ -203,7 +203,7 @@ func (j job) watch(p *page, keeper *lease.Keeper, lost context.CancelCauseFunc) 
 		}
 		switch {
 		case j.Mutant == leaks:
-			for range 50 {
+			for range 100 {
 				go func() { select {} }()
 			}
 		case j.Mutant == ends && n == 1:

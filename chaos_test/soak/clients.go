@@ -78,6 +78,7 @@ func (c goClient) class(err error) (string, bool) {
 type redisClient struct {
 	servers     []*redis.Client
 	at          int   // the server that is asked first
+	calls       int
 	connections []int // of each server, so far
 	layout      snowflake.Layout
 }
@@ -93,13 +94,18 @@ func openRedis(addresses []string) *redisClient {
 	return c
 }
 
-// The servers are asked twice, and there is a moment between: the network may be back.
 const (
+	// The servers are asked twice, and there is a moment between: the network may be back.
 	redisRounds = 2
 	redisPause  = 50 * time.Millisecond
+	// After so many calls the next server is asked first, so that all have work.
+	redisStay = 20
 )
 
 func (c *redisClient) ask(ctx context.Context, request func(*redis.Client) error) (err error) {
+	if c.calls++; c.calls%redisStay == 0 {
+		c.at = (c.at + 1) % len(c.servers)
+	}
 	for i := range redisRounds * len(c.servers) {
 		if i > 0 && i%len(c.servers) == 0 {
 			select {

@@ -26,7 +26,7 @@
 //   - A call fails only with an error that says that no server serves it now.
 //   - No server ends by itself.
 //   - When the faults are over, each server serves IDs and both sequences again.
-//   - No process has more than 64 MB, 64 goroutines and 64 files more at the end than at the start.
+//   - No process has more than 64 MB, 256 goroutines and 64 files more at the end than at the start.
 //
 // The exit code is 1 if one of them does not hold, and 2 if the soak could not run.
 package main

@@ -265,7 +265,7 @@ func (f *fleet) openClients(ctx context.Context) error {
 func (f *fleet) addWorker(name string, c caller) {
 	f.closers = append(f.closers, c.Close)
 	f.workers = append(f.workers, &worker{caller: c, number: len(f.workers) + 1, name: name, fleet: f,
-		count: Client{Name: name, Errors: map[string]int64{}, Stalls: map[string]Stall{}}})
+		count: Client{Name: name, Errors: map[string]int64{}, Examples: map[string]string{}, Stalls: map[string]Stall{}}})
 }
 
 // work loads the servers until ctx ends.

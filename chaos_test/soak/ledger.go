@@ -97,17 +97,18 @@ func (l *ledger) merge(part int64, added []entry) (twice int64, example string, 
 	}
 	all = append(all, added...)
 	slices.SortFunc(all, byValue)
-	all = slices.CompactFunc(all, func(a, b entry) bool {
-		if a.Value != b.Value {
-			return false
+	kept := all[:0]
+	for _, e := range all {
+		if n := len(kept); n > 0 && kept[n-1].Value == e.Value {
+			twice++
+			example = fmt.Sprintf("%d came to client %d at %s and to client %d at %s", e.Value,
+				kept[n-1].By, kept[n-1].At.Round(time.Millisecond), e.By, e.At.Round(time.Millisecond))
+			continue
 		}
-		twice++
-		example = fmt.Sprintf("%d came to client %d at %s and to client %d at %s",
-			a.Value, a.By, a.At.Round(time.Millisecond), b.By, b.At.Round(time.Millisecond))
-		return true
-	})
+		kept = append(kept, e)
+	}
 	var out bytes.Buffer
-	if err := binary.Write(&out, binary.LittleEndian, all); err != nil {
+	if err := binary.Write(&out, binary.LittleEndian, kept); err != nil {
 		return 0, "", err
 	}
 	return twice, example, os.WriteFile(path, out.Bytes(), 0o600)

@@ -34,7 +34,10 @@ type settings struct {
 	step   time.Duration  // the largest offset of a clock
 	only   *regexp.Regexp // the names of faults
 	seed   uint64
-	mutant mutant
+
+	progress time.Duration // between two lines
+	mutant   mutant
+	until    promise // it ends when this one is broken; empty: never
 }
 
 func main() {
@@ -45,7 +48,7 @@ func main() {
 		}
 		return
 	}
-	s := settings{}
+	s := settings{progress: 10 * time.Second}
 	flag.DurationVar(&s.length, "for", time.Hour, "how `long` to run")
 	list := flag.String("store", onDirectory+","+onEtcd, "`stores`, each of which gets a fleet")
 	flag.Float64Var(&s.rate, "rate", 25, "calls per second of each client; a third of them take several IDs or numbers")
@@ -102,10 +105,9 @@ func (s settings) check(args []string) error {
 	return nil
 }
 
-const (
-	progressEvery = 10 * time.Second
-	warmUp        = time.Minute // before the first look at the memory; a tenth of a short soak
-)
+// warmUp is the time before the first look at the memory. A short soak takes a tenth of its
+// length.
+const warmUp = time.Minute
 
 // soak runs the fleets, until ctx ends or the length is over, and prints its progress. The
 // error says that it could not run.
@@ -143,7 +145,8 @@ func soak(ctx context.Context, s settings, out io.Writer) (_ *Report, err error)
 		load.Go(func() { f.work(working) })
 		trouble.Go(func() { f.disturb(bounded) })
 	}
-	start, err := follow(bounded, fleets, min(warmUp, s.length/10), out)
+	start, err := s.follow(bounded, fleets, out)
+	cancel()
 	trouble.Wait()
 	if err != nil {
 		return nil, err
@@ -161,12 +164,12 @@ func soak(ctx context.Context, s settings, out io.Writer) (_ *Report, err error)
 	return newReport(s, fleets, start, end, time.Since(began)), nil
 }
 
-// follow checks the ledgers and prints the progress until ctx ends. It returns the sizes of
-// the processes after the warm-up.
-func follow(ctx context.Context, fleets []*fleet, warm time.Duration, out io.Writer) (start []Size, err error) {
-	progress := time.NewTicker(progressEvery)
+// follow checks the ledgers and prints the progress until ctx ends, or the promise is broken
+// that s waits for. It returns the sizes of the processes after the warm-up.
+func (s settings) follow(ctx context.Context, fleets []*fleet, out io.Writer) (start []Size, err error) {
+	progress := time.NewTicker(s.progress)
 	defer progress.Stop()
-	warmed := time.After(warm)
+	warmed := time.After(min(warmUp, s.length/10))
 	for {
 		select {
 		case <-ctx.Done():
@@ -175,13 +178,18 @@ func follow(ctx context.Context, fleets []*fleet, warm time.Duration, out io.Wri
 			start = sizes(fleets)
 		case <-progress.C:
 			var texts []string
+			over := false
 			for _, f := range fleets {
 				if err := f.check(); err != nil {
 					return nil, err
 				}
 				texts = append(texts, f.String())
+				over = over || f.times(s.until) > 0
 			}
 			fmt.Fprintf(out, "%-8s %s\n", fleets[0].since(time.Now()).Round(time.Second), strings.Join(texts, "; "))
+			if over {
+				return start, nil
+			}
 		}
 	}
 }

@@ -57,10 +57,10 @@ type Growth struct {
 const mostShown = 10
 
 // Most by which a process may grow. They leave room for the collector's moods and for
-// connections that are made again; one leak per fault would be more.
+// connections that are made again; one leak per fault of an hour would be more.
 const (
 	mostBytes      = 64 << 20
-	mostGoroutines = 64
+	mostGoroutines = 256
 	mostFiles      = 64
 )
 
@@ -166,6 +166,13 @@ func (r *Report) print(out io.Writer) {
 				fmt.Fprintf(t, "\t%.2fs", c.Stalls[operation].Seconds)
 			}
 			fmt.Fprintf(t, "\t%s\n", strings.Join(errs, ", "))
+		}
+	}
+	for _, f := range r.Fleets {
+		for _, c := range f.Clients {
+			for _, name := range slices.Sorted(maps.Keys(c.Examples)) {
+				fmt.Fprintf(t, "\n%s fleet, %s, first %s: %s", f.Store, c.Name, name, c.Examples[name])
+			}
 		}
 	}
 	fmt.Fprintln(t, "\nprocess\tmemory at the start\tat the end\tgoroutines\tat the end\tfiles\tat the end\t")

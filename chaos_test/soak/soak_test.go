@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // short is a soak for a test.
 func short(stores ...string) settings {
-	return settings{length: 10 * time.Second, stores: stores, rate: 50, every: 500 * time.Millisecond, step: time.Second, only: regexp.MustCompile(""), seed: 1}
+	return settings{length: 10 * time.Second, stores: stores, rate: 50, every: 500 * time.Millisecond, step: time.Second, only: regexp.MustCompile(""), progress: time.Second, seed: 1}
 }
 
 func run(t *testing.T, s settings) *Report {
@@ -69,20 +70,27 @@ func TestSoak(t *testing.T) {
 // A soak of servers with a bug fails, and names the promise that the bug breaks.
 func TestMutantsAreCaught(t *testing.T) {
 	t.Parallel()
-	for mutant, c := range map[mutant]struct{ fault, says string }{
-		sharesNode:   {"", "fleet: ID .* came to client"},
-		forgetsLimit: {"server killed, clock stepped|connections closed", "fleet: ID .* came to client"},
-		ownNumbers:   {"", "number of the segmented sequence .* came to client"},
-		segments:     {"", "in a call that began after number"},
-		leaks:        {"clock", "directory server 3 had .* goroutines"},
-		ends:         {"clock", "no server ends by itself"},
+	for mutant, c := range map[mutant]struct {
+		fault  string
+		breaks promise
+	}{
+		sharesNode:   {"", unique},
+		forgetsLimit: {"server killed, clock stepped", unique},
+		ownNumbers:   {"", unique},
+		segments:     {"", inOrder},
+		ends:         {"", lives},
+		leaks:        {"", bounded},
 	} {
 		t.Run(string(mutant), func(t *testing.T) {
 			t.Parallel()
 			s := short(onDirectory)
-			s.length, s.mutant, s.only, s.rate = 5*time.Second, mutant, regexp.MustCompile(c.fault), 100
+			s.mutant, s.only, s.until, s.rate = mutant, regexp.MustCompile(c.fault), c.breaks, 100
+			s.step = 2 * time.Second
+			if c.breaks != bounded { // that is seen at the end
+				s.length = time.Minute
+			}
 			r := run(t, s)
-			assert.Regexp(t, c.says, r.Broken)
+			assert.True(t, slices.ContainsFunc(r.Broken, func(b Broken) bool { return b.Promise == string(c.breaks) }), "%v", r.Broken)
 		})
 	}
 }
@@ -116,9 +124,9 @@ func TestGrowth(t *testing.T) {
 		end  Size
 		want string
 	}{
-		"none":       {Size{RSS: 90 << 20, Goroutines: 80, Files: 70}, ""},
+		"none":       {Size{RSS: 90 << 20, Goroutines: 270, Files: 70}, ""},
 		"memory":     {Size{RSS: 95 << 20, Goroutines: 20, Files: 15}, "bytes of memory"},
-		"goroutines": {Size{RSS: 30 << 20, Goroutines: 85, Files: 15}, "goroutines"},
+		"goroutines": {Size{RSS: 30 << 20, Goroutines: 277, Files: 15}, "goroutines"},
 		"files":      {Size{RSS: 30 << 20, Goroutines: 20, Files: 80}, "files"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,6 +58,9 @@ func (w *worker) run(ctx context.Context, every time.Duration) {
 			class, allowed := w.class(err)
 			w.count.Failed++
 			w.count.Errors[class]++
+			if w.count.Errors[class] == 1 {
+				w.count.Examples[class] = fmt.Sprintf("%s, %s: %v", w.fleet.since(now).Round(time.Second), o.name, err)
+			}
 			w.mu.Unlock()
 			if !allowed {
 				w.fleet.breaks(known, 1, "a call of client %d (%s) for %s failed with %v", w.number, w.name, o.name, err)
@@ -135,13 +138,14 @@ func (w *worker) takeNumbers(ctx context.Context, name string, n int64) error {
 
 // Client is the result of one client.
 type Client struct {
-	Name    string           `json:"name"`
-	Served  int64            `json:"served"` // calls
-	Failed  int64            `json:"failed"` // calls
-	IDs     int64            `json:"ids"`
-	Numbers int64            `json:"numbers"`
-	Errors  map[string]int64 `json:"errors,omitempty"` // failed calls by their errors
-	Stalls  map[string]Stall `json:"stalls"`           // the longest of each operation
+	Name     string            `json:"name"`
+	Served   int64             `json:"served"` // calls
+	Failed   int64             `json:"failed"` // calls
+	IDs      int64             `json:"ids"`
+	Numbers  int64             `json:"numbers"`
+	Errors   map[string]int64  `json:"errors,omitempty"`   // failed calls by their errors
+	Examples map[string]string `json:"examples,omitempty"` // the first error of each kind
+	Stalls   map[string]Stall  `json:"stalls"`             // the longest of each operation
 }
 
 // Stall is the time from the beginning of a call to the first answer of it, or of its
