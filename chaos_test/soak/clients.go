@@ -65,6 +65,8 @@ func (c goClient) class(err error) (string, bool) {
 	switch {
 	case errors.Is(err, client.ErrBusy):
 		return "client.ErrBusy", true
+	case errors.Is(err, client.ErrUnavailable) && strings.Contains(err.Error(), "check the clocks of the servers"):
+		return "client.ErrUnavailable, clocks apart", true // the order goes before the call
 	case errors.Is(err, client.ErrUnavailable):
 		return "client.ErrUnavailable", true
 	case errors.Is(err, context.DeadlineExceeded):
