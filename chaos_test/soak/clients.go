@@ -79,7 +79,7 @@ func (c goClient) class(err error) (string, bool) {
 // goroutine.
 type redisClient struct {
 	servers     []*redis.Client
-	at          int   // the server that is asked first
+	at          int // the server that is asked first
 	calls       int
 	connections []int // of each server, so far
 	layout      snowflake.Layout
