@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -156,12 +154,10 @@ func (c *redisClient) class(err error) (string, bool) {
 		if word == "LOADING" || word == "TRYAGAIN" {
 			return word, true
 		}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, redis.ErrPoolTimeout):
+	case errors.As(err, &network) && network.Timeout(), errors.Is(err, redis.ErrPoolTimeout):
 		return "timeout", true
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
 		return "connection", true
-	case errors.As(err, &network) && network.Timeout():
-		return "timeout", true
 	}
 	return "other: " + err.Error(), false
 }

@@ -26,7 +26,9 @@
 //   - A call fails only with an error that says that no server serves it now.
 //   - No server ends by itself.
 //   - When the faults are over, each server serves IDs and both sequences again.
-//   - No process has more than 64 MB, 256 goroutines and 64 files more at the end than at the start.
+//   - Every call returns, at most a minute after its deadline of ten seconds.
+//   - No server, and not the soak, has 64 MB, 256 goroutines or 64 files more at the end than
+//     after the first minute.
 //
 // The exit code is 1 if one of them does not hold, and 2 if the soak could not run.
 package main

@@ -68,6 +68,7 @@ const (
 	unique  promise = "no ID or number comes twice"
 	inOrder promise = "IDs and ordered numbers are in order"
 	known   promise = "calls fail only because no server serves them now"
+	ending  promise = "every call returns"
 	lives   promise = "no server ends by itself"
 	returns promise = "servers serve again after a fault"
 	bounded promise = "no process grows"
@@ -271,7 +272,6 @@ func (f *fleet) addWorker(name string, c caller) {
 // work loads the servers until ctx ends.
 func (f *fleet) work(ctx context.Context) {
 	var all sync.WaitGroup
-	defer all.Wait()
 	for _, w := range f.workers {
 		callers := goCallers
 		if _, one := w.caller.(*redisClient); one {
@@ -280,6 +280,14 @@ func (f *fleet) work(ctx context.Context) {
 		for range callers {
 			all.Go(func() { w.run(ctx, time.Duration(float64(callers)*float64(time.Second)/f.rate)) })
 		}
+	}
+	<-ctx.Done()
+	ended := make(chan struct{})
+	go func() { all.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(callTimeout + time.Minute): // the machine may be busy
+		f.breaks(ending, 1, "a call has not returned a minute after its deadline")
 	}
 }
 

@@ -76,7 +76,7 @@ func sizes(fleets []*fleet) []Size {
 			all = append(all, s)
 		}
 		if f.etcd != nil {
-			all = append(all, sizeOf("etcd", f.etcd.PID()))
+			all = append(all, sizeOf(onEtcd, f.etcd.PID()))
 		}
 	}
 	return all
@@ -104,11 +104,13 @@ func newReport(s settings, fleets []*fleet, start, end []Size, length time.Durat
 			r.Broken = append(r.Broken, *f.broken[p])
 		}
 		for _, w := range f.workers {
+			w.mu.Lock() // a call may hang
 			one.Served += w.count.Served
 			one.Failed += w.count.Failed
 			one.IDs += w.count.IDs
 			one.Numbers += w.count.Numbers
 			one.Clients = append(one.Clients, w.count)
+			w.mu.Unlock()
 		}
 		r.Fleets = append(r.Fleets, one)
 	}
@@ -127,7 +129,7 @@ func newReport(s settings, fleets []*fleet, start, end []Size, length time.Durat
 
 // beyond says how the process has grown more than it may.
 func (g Growth) beyond() (how []string) {
-	if g.Start.RSS == 0 { // it was being started again
+	if g.Start.RSS == 0 || g.Process == onEtcd { // it was being started again, or keeps all revisions
 		return nil
 	}
 	for _, one := range []struct {
