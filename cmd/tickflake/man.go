@@ -51,6 +51,8 @@ func manPage(cmd *cobra.Command, name string) []byte {
 	var help bytes.Buffer
 	out := cmd.OutOrStdout()
 	cmd.SetOut(&help)
+	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
 	_ = cmd.Help() // writes to memory
 	cmd.SetOut(out)
 	text := heading.ReplaceAllStringFunc(roff.Replace(help.String()), func(line string) string {
