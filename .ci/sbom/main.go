@@ -8,6 +8,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/json"
@@ -71,11 +72,11 @@ func main() {
 	if len(os.Args) != 4 {
 		log.Fatal("usage: sbom PROGRAM NAME TIME")
 	}
-	info, err := buildinfo.ReadFile(os.Args[1])
+	program, err := os.ReadFile(os.Args[1])
 	if err != nil {
 		log.Fatal(err)
 	}
-	program, err := os.ReadFile(os.Args[1])
+	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
 		log.Fatal(err)
 	}
