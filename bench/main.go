@@ -46,6 +46,7 @@ import (
 )
 
 func main() {
+	realkernel.AddYours()
 	kernel.Main() // in the virtual machine, this program is process 1
 	peers.Serve() // some peers run in processes of their own, which are this program
 	wire.Serve()  // so does the service
