@@ -34,18 +34,18 @@ const openingID = "answer"
 // peers are from the floor. Peers at the ceiling of their format, which shows in place of
 // their cost, are left out. It has no rows if nothing of it was measured.
 func (v view) Opening() results.Table {
-	t := results.Table{ID: openingID, Title: "One ID, one goroutine"}
+	t := results.Table{ID: openingID, Title: "Cost of one ID"}
 	for i := range v.Sections {
 		if v.Sections[i].ID != "cost" {
 			continue
 		}
 		cost := v.Sections[i].Table("cost")
-		column, label := "floor", "× the floor: a clock read and a compare-and-swap"
+		column, label := "floor", "× the floor"
 		if len(cost.Cell("Next", column).Samples) == 0 {
 			column, label = "ns", "ns per ID" // no round of the pairs counts
 		}
 		t.Columns = []results.Column{{ID: column, Title: label}}
-		t.Charts = []results.Chart{{ID: openingID, Title: "Time per ID, one goroutine", YLabel: label}}
+		t.Charts = []results.Chart{{ID: openingID, Title: "Time per ID, one goroutine: × a clock read and a compare-and-swap", YLabel: label}}
 		for _, r := range cost.Rows {
 			shown := r.Group == results.Peers && !strings.HasPrefix(r.Note, "at the ceiling") ||
 				slices.Contains([]string{"Next", "Next, under a lease", "Stream.Next"}, r.Name)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"golang.org/x/perf/benchmath"
-	"gonum.org/v1/gonum/stat"
 )
 
 // confidence is that of the interval around a median.
@@ -70,7 +69,10 @@ func (c Cell) Quartile(q int) float64 {
 	if len(c.Samples) == 0 {
 		return math.NaN()
 	}
-	return stat.Quantile(float64(q)/4, stat.LinInterp, c.sample().Values, nil)
+	sorted := c.sample().Values
+	at := float64(q) / 4 * float64(len(sorted)-1)
+	below, above := sorted[int(at)], sorted[int(math.Ceil(at))]
+	return below + (at-math.Floor(at))*(above-below)
 }
 
 // Difference is how one cell compares to another.

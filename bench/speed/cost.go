@@ -12,7 +12,7 @@ import (
 )
 
 func costSection() measure.Section {
-	return measure.Section{ID: "cost", Title: "Cost of one ID", Full: 35 * time.Second, Quick: 4 * time.Second,
+	return measure.Section{ID: "cost", Title: "Cost of one ID", Full: 35 * time.Second, Quick: 3 * time.Second,
 		About: "One goroutine issues IDs in a loop. In each round every case does a batch of about 5 ms, after an unmeasured lead-in and a garbage collection, next to a batch of its floor. " +
 			"The floor is one clock read and one compare-and-swap; a counted number reads no clock, and its floor is one atomic addition. The layout of tickflake has a sequence here that is never used up; " +
 			"a peer at the ceiling of its format shows the ceiling, and not its cost. × floor is the distance to the case's own floor.",

@@ -150,7 +150,7 @@ func span(t *results.Table, row string) string {
 }
 
 func ceilingSection() measure.Section {
-	return measure.Section{ID: "ceiling", Title: "At the ceiling", Full: 20 * time.Second, Quick: 3 * time.Second,
+	return measure.Section{ID: "ceiling", Title: "At the ceiling", Full: 20 * time.Second, Quick: 2 * time.Second,
 		About: "1 to 64 goroutines ask without a pause for more IDs than the format has: 4,096 per millisecond, or 256 per 10 ms for sony/sonyflake. " +
 			"All generators reach about their ceiling, and differ in the processor time that the waiting takes. A batch is whole ticks, about 50 ms of them. " +
 			"CPU time is that of the process; cores are CPU time divided by time. The floor is a clock read and a compare-and-swap for each of 4,096 IDs per millisecond, and a wait that costs nothing.",
@@ -227,7 +227,7 @@ func ceilingVerdict(s results.Section) string {
 }
 
 func scalingSection() measure.Section {
-	return measure.Section{ID: "scaling", Title: "Scaling", Full: 32 * time.Second, Quick: 3 * time.Second,
+	return measure.Section{ID: "scaling", Title: "Scaling", Full: 32 * time.Second, Quick: 2 * time.Second,
 		About: "1 to 64 goroutines issue IDs without a pause, in batches of about 8 ms that they share out. Next and the streams are of one generator; " +
 			"“a generator each” has up to 64. The floor is one clock read and one atomic addition on a shared word; of streams and of a generator each, it is loops that share nothing. No sequence of tickflake is used up. " +
 			"Counted numbers are of one sequence, and their floor is a compare-and-swap loop on a shared word. " +
