@@ -13,7 +13,7 @@ import (
 
 // The subject of a generator that was added tells with each ID how far it is
 // ahead of the wall clock.
-func TestAdd(t *testing.T) {
+func TestAddedGenerator(t *testing.T) {
 	at, failed := time.Now().Add(time.Hour), errors.New("failed")
 	s := added("added", "its New", func() (func() (string, time.Time, error), error) {
 		return func() (string, time.Time, error) { return "12", at, failed }, nil
