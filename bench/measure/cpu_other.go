@@ -7,6 +7,3 @@ import "time"
 // CPUTime returns the processor time that this process has used, and whether the system
 // tells it.
 func CPUTime() (time.Duration, bool) { return 0, false }
-
-// involuntarySwitches is how often the kernel has taken a processor away from this process.
-func involuntarySwitches() int64 { return 0 }

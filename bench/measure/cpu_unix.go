@@ -16,12 +16,3 @@ func CPUTime() (time.Duration, bool) {
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), true
 }
-
-// involuntarySwitches is how often the kernel has taken a processor away from this process.
-func involuntarySwitches() int64 {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return int64(usage.Nivcsw)
-}

@@ -3,7 +3,11 @@ package measure
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shirou/gopsutil/v4/cpu"
@@ -11,31 +15,43 @@ import (
 	"github.com/tickflake/tickflake/bench/results"
 )
 
-// A batch is disturbed if a hypervisor took processor time during it, or if the kernel took
-// a processor away from this process more often than allowedSwitches, and more often than
-// once in each switchEvery.
-const (
-	allowedSwitches = 2
-	switchEvery     = 5 * time.Millisecond
-)
+// A batch is disturbed if a hypervisor took processor time during it, or if the threads of
+// this process together waited for a processor for more than allowedDelay of its time. The
+// time tells more than the number of involuntary context switches: on a busy machine many of
+// them cost nothing, and a few cost a whole batch.
+const allowedDelay = 0.10
 
 // The rounds of a pair decide a target if at least [results.Enough] count, and a half of all.
 const leastShare = 0.5
 
 // Rule is the rule by which rounds count, for the reader of a report.
 var Rule = fmt.Sprintf("A case and what it is compared with are measured one after the other in each round, and their order is swapped from round to round. "+
-	"A round of such a pair counts if the hypervisor took no processor time during its two batches, and if the kernel took the processor away from neither more than %s (in a longer batch: more than once in %s). "+
+	"A round of such a pair counts if the hypervisor took no processor time during its two batches, and if this process waited for a processor, with all its threads together, for at most %s of the time of each. "+
 	"The ratio of a pair is the median of its ratios in the rounds that count, with their quartiles. It decides a target if at least %d rounds count, and half of all.",
-	results.Count(allowedSwitches, "time"), switchEvery, results.Enough)
+	results.Percent(allowedDelay), results.Enough)
 
 // Watch begins to look for disturbances, and returns the function that ends it and reports
 // whether there was one. A system that does not tell has none.
 func Watch() (disturbed func() bool) {
-	stolen, switches, began := stolenTime(), involuntarySwitches(), time.Now()
+	stolen, delay, began := stolenTime(), runDelay(), time.Now()
 	return func() bool {
-		allowed := max(allowedSwitches, int64(time.Since(began)/switchEvery))
-		return stolenTime() > stolen || involuntarySwitches()-switches > allowed
+		took := time.Since(began)
+		return stolenTime() > stolen || float64(runDelay()-delay) > allowedDelay*float64(took)
 	}
+}
+
+// runDelay is how long the threads of this process have waited for a processor while they
+// could run, as Linux tells it. It is 0 elsewhere.
+func runDelay() (sum time.Duration) {
+	files, _ := filepath.Glob("/proc/self/task/*/schedstat") // the pattern is right
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if fields := strings.Fields(string(text)); err == nil && len(fields) > 1 {
+			ns, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if it is no number
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
 }
 
 // WatchStolen is [Watch] for what waits for other processes: it looks for stolen time only,
@@ -150,7 +166,7 @@ func (p Pair) Judge(t results.Target) results.Target {
 	}
 	t.Got = results.Cell{Samples: ratios, Quartiles: true}
 	t = t.Judge(p.CPURatios())
-	if len(p.wall) >= results.Enough && !p.enough() {
+	if len(p.wall) >= results.Enough && !p.enough() || len(p.wall) > 0 && len(ratios) == 0 {
 		t.Open = "the machine was disturbed"
 	}
 	return t

@@ -68,7 +68,7 @@ type Section struct {
 // Target is a bound that the library is held to.
 type Target struct {
 	ID     string  `json:"id"`
-	Text   string  `json:"text"`             // "Next: at most 1.25× the floor"
+	Text   string  `json:"text"`             // "Next: at most 1.08× the floor"
 	Unit   string  `json:"unit"`             // "×", "%"
 	Want   float64 `json:"want"`             //
 	AtMost bool    `json:"atMost"`           // false: at least
