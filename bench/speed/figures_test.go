@@ -189,5 +189,5 @@ func TestCeilingVerdict(t *testing.T) {
 		}),
 		row("ceiling-cores", func(s measure.Samples) []float64 { return measure.Ratios(s.CPU, s.Wall) }),
 	}}
-	assert.Equal(t, "Next reaches 97.66 to 100% of its ceiling and keeps 1 to 1 cores busy, where bwmarrin/snowflake keeps 1 to 1 busy.", ceilingVerdict(s))
+	assert.Equal(t, "Next reaches 97.66 to 100.0% of its ceiling and keeps 1 to 1 cores busy, where bwmarrin/snowflake keeps 1 to 1 busy.", ceilingVerdict(s))
 }
