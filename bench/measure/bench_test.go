@@ -13,7 +13,7 @@ import (
 // newBench returns a Bench on a fake clock.
 func newBench(f *fake, works ...Work) *Bench {
 	b := NewBench(works)
-	b.meter = meter{f.now, f.cpu}
+	b.meter = meter{f.now, f.cpu, f.watch}
 	return b
 }
 
