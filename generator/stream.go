@@ -68,7 +68,7 @@ func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
 	}
 	slot := s.next
 	s.next++
-	return s.g.ids.id(slot, s.span.Node()), nil
+	return s.g.id(slot, s.span), nil
 }
 
 // reserve drops the rest of the block and takes a new one.
