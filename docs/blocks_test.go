@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -218,22 +219,20 @@ func exists(t *testing.T, page, line, source string) bool {
 	return found
 }
 
-// TestNamedTests looks for every test that the pages on safety and evidence name.
+// TestNamedTests looks for every test that the pages on safety and evidence name: in the file
+// of the link, or anywhere.
 func TestNamedTests(t *testing.T) {
-	var code strings.Builder
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".go") {
-			var text []byte
-			text, err = os.ReadFile(path)
-			code.Write(text)
-		}
-		return err
-	})
-	require.NoError(t, err)
-	name := regexp.MustCompile("`(?:storetest\\.)?(Test\\w+)`")
+	source, linked := code(t), 0
+	name := regexp.MustCompile("`(?:storetest\\.)?(Test\\w+)`(?:\\]\\(\\.\\./([^)]+)\\))?")
 	for _, page := range []string{"docs/safety.md", "docs/evidence.md", "docs/model/README.md"} {
 		for _, found := range name.FindAllStringSubmatch(read(t, page), -1) {
-			assert.Contains(t, code.String(), "func "+found[1]+"(", page)
+			where := source
+			if found[2] != "" {
+				linked++
+				where = read(t, found[2])
+			}
+			assert.True(t, strings.Contains(where, "\nfunc "+found[1]+"("), "%s names %s, which %s does not have", page, found[1], cmp.Or(found[2], "the code"))
 		}
 	}
+	assert.Greater(t, linked, 30, "docs/safety.md links each test")
 }
