@@ -191,8 +191,8 @@ func TestLateAnswer(t *testing.T) {
 	assert.Zero(t, c.stats.Disordered)
 }
 
-// TestTakenOnce takes a million IDs of one run from several goroutines at once. Two calls that
-// can take one index do so within this many.
+// TestTakenOnce takes a million IDs of one run from several goroutines at once. Where two calls
+// can take one index, most runs of NextN show it, and some of Next.
 func TestTakenOnce(t *testing.T) {
 	for name, batch := range map[string]int{"Next": 1, "NextN": 3} {
 		t.Run(name, func(t *testing.T) {
