@@ -111,6 +111,9 @@ func newLeaseList(c *console) *cobra.Command {
 }
 
 func (l *leases) list(ctx context.Context, from, to int64, format string) error {
+	if err := l.lost("node numbers"); err != nil {
+		return err
+	}
 	var all []lease.Holding
 	var foreign []error // of damaged cells that are no node number's
 	path, err := l.missing(ctx)

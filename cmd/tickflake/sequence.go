@@ -98,6 +98,9 @@ func newSequenceList(c *console) *cobra.Command {
 }
 
 func (s *sequences) list(ctx context.Context, format string) error {
+	if err := s.lost("sequences"); err != nil {
+		return err
+	}
 	path, err := s.missing(ctx)
 	if err != nil {
 		return err
@@ -148,6 +151,9 @@ func newSequenceShow(c *console) *cobra.Command {
 	s := newSequences(c, cmd)
 	format := formatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := s.lost("facts"); err != nil {
+			return err
+		}
 		info, err := s.inspect(cmd.Context(), args[0])
 		if err != nil {
 			return err
