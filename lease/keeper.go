@@ -147,7 +147,7 @@ func (k *Keeper) claimAgain(began time.Duration, failures int) time.Duration {
 		return k.pause()
 	}
 	now := k.elapsed()
-	return protocol.Next(began, now, protocol.RetryClaim(k.period, k.nodes(), failures, pick(k.random()))) - now
+	return protocol.Next(began, now, protocol.RetryClaim(k.period, failures, pick(k.random()))) - now
 }
 
 func (k *Keeper) tryClaim(ctx context.Context) error {

@@ -41,9 +41,10 @@ func Spread(d time.Duration, random uint64) time.Duration {
 }
 
 // RetryClaim is the time from one failed first claim to the next. It doubles from 40 ms up to
-// that of Retry, and half of it is random: a process that starts alone waits little.
-func RetryClaim(window time.Duration, nodes int64, failures int, random uint64) time.Duration {
-	pause := Retry(window, nodes, false)
+// three tenths of a window, so that a store that cannot serve all claims at once serves them in
+// the end, and half of it is random.
+func RetryClaim(window time.Duration, failures int, random uint64) time.Duration {
+	pause := Retry(window, 0, true)
 	if failures < 20 {
 		pause = min(pause, 20*time.Millisecond<<failures)
 	}

@@ -123,19 +123,13 @@ func (f *fleet) list(i int32, p *process, now int64) {
 		f.scratch = append(f.scratch, f.asListed(k))
 	}
 	for node := from; node < from+n; node++ {
-		k := protocol.Cell{Node: node, Version: uint64(f.cells[node].version)}
-		if k.Version > 0 {
-			k.Record = protocol.Record{Limit: f.cells[node].limit, Window: f.ticks}
-			if f.cells[node].holder > 0 {
-				k.Record.Holder = "another"
-			}
-		}
-		if _, rank := s.Choose([]protocol.Cell{k}); rank == protocol.None {
+		if x := &f.cells[node]; x.holder > 0 && x.limit > s.Now { // whatever Decide is given, it refuses these
 			c.others++
 			continue
 		}
-		c.free = append(c.free, candidate{node: int32(node), version: uint32(k.Version)})
-		f.scratch = append(f.scratch, k)
+		k := candidate{node: int32(node), version: f.cells[node].version}
+		c.free = append(c.free, k)
+		f.scratch = append(f.scratch, f.asListed(k))
 	}
 	f.decide(s, c)
 }
@@ -146,6 +140,9 @@ func (f *fleet) asListed(k candidate) protocol.Cell {
 	r := protocol.Cell{Node: int64(k.node), Version: uint64(k.version), Taken: k.taken}
 	if k.version > 0 {
 		r.Record = protocol.Record{Limit: f.cells[k.node].limit, Window: f.ticks}
+		if f.cells[k.node].holder > 0 {
+			r.Record.Holder = "another"
+		}
 	}
 	return r
 }

@@ -326,7 +326,7 @@ func (f *fleet) failed(i int32, p *process, now int64) {
 	p.unknown = false
 	window := time.Duration(f.window)
 	if p.limit == 0 { // a first claim
-		pause := protocol.RetryClaim(window, f.nodes, int(p.failures), f.rng.Uint64())
+		pause := protocol.RetryClaim(window, int(p.failures), f.rng.Uint64())
 		f.next(i, nextTry(p.began, now, pause), try)
 		return
 	}

@@ -7,23 +7,29 @@ import (
 
 // plan is a fleet, a store for it, and what happens to them.
 type plan struct {
-	processes int
-	window    time.Duration
-	capacity  int64 // of the store, in operations per second
-	seed      uint64
+	nodes  int
+	window time.Duration
+	seed   uint64
+	brief  bool // ends after the first outage
 }
 
 // rest is the number of writes per second at rest: three per window and process.
-func (p plan) rest() float64 { return 3 * float64(p.processes) / p.window.Seconds() }
+func (p plan) rest() float64 { return 3 * float64(p.processes()) / p.window.Seconds() }
 
-// The times of a plan, in units of a thirtieth of a window. There are as many node numbers as
-// processes: 99% of the processes start at once, and then the last 1%, so that these find 99% of
-// the numbers taken. At the end all processes are restarted, 1% at a time.
+// capacity is how many operations per second the store serves: three times the writes at rest.
+func (p plan) capacity() int64 { return int64(3 * p.rest()) }
+
+// processes is how many processes there are: 99% of the node numbers.
+func (p plan) processes() int { return p.nodes - (p.nodes+99)/100 }
+
+// The times of a plan, in units of a thirtieth of a window. All processes but the last of a
+// hundred start at once; later the last ones do, and then 99% of the numbers are taken. At the
+// end all processes are restarted, one of a hundred at a time.
 const (
-	lastStart = 120 // the last 1% start
-	restFrom  = 150
-	restTo    = 180 // and the store refuses for ten minutes
-	after     = 40  // and works for so long, and then hangs for ten minutes
+	lastStart = 45 // the last 1% start
+	restFrom  = 60
+	restTo    = 70 // and the store refuses for ten minutes
+	after     = 20 // and works for so long, and then hangs for ten minutes
 	batches   = 100
 )
 
@@ -42,11 +48,11 @@ func (p plan) outages() []outage {
 func (p plan) restart() int64 { return p.outages()[1].to + after*p.unit() }
 
 // first is how many processes start at once.
-func (p plan) first() int { return p.processes - p.processes/100 }
+func (p plan) first() int { return p.processes() - p.processes()/100 }
 
 // batch is the processes of one batch of the rolling restart.
 func (p plan) batch(i int) (from, to int) {
-	return p.processes * i / batches, p.processes * (i + 1) / batches
+	return p.processes() * i / batches, p.processes() * (i + 1) / batches
 }
 
 // down is how long a process is away in a rolling restart, in units.
@@ -56,14 +62,11 @@ const down = 1
 type figures struct {
 	Rest         float64 // writes per second
 	Start        float64 // seconds until all of the first 99% issue
-	StartPeak    float64 // writes in one second
-	StartTrips   int32   // median round trips of their claims
 	Trips        int32   // median round trips of a claim with 99% of the numbers taken
 	TripsMost    int32   // that 99 of 100 claims do not exceed
 	Last         float64 // seconds until all of the last 1% issue
 	AfterPeak    [2]float64
 	AfterSeconds [2]float64 // until all issue after an outage
-	Served       [2]float64 // operations per second that are served meanwhile, at most in one second
 	RestartPeak  float64
 	Restart      float64 // seconds from the end of the last batch until all issue
 }
@@ -85,10 +88,8 @@ func carryOut(p plan, s *store, d driver) figures {
 	}
 	d.run(lastStart * unit)
 	f.Start = float64(m.joined) / second
-	_, f.StartPeak = m.rate(0, lastStart*unit)
-	f.StartTrips, _ = tripsOf(m.claimed[:p.first()])
 
-	for i := p.first(); i < p.processes; i++ {
+	for i := p.first(); i < p.processes(); i++ {
 		d.start(int32(i), lastStart*unit)
 	}
 	d.run(restFrom * unit)
@@ -102,6 +103,9 @@ func carryOut(p plan, s *store, d driver) figures {
 		d.run(o.to + after*unit)
 		_, f.AfterPeak[i] = m.rate(o.to, o.to+after*unit)
 		f.AfterSeconds[i] = float64(m.lastIn[i]-o.to) / second
+		if p.brief {
+			return f
+		}
 	}
 
 	begin := p.restart()
@@ -138,6 +142,6 @@ func tripsOf(claimed []int32) (median, most int32) {
 
 // simulate runs a plan without goroutines.
 func simulate(p plan) figures {
-	s := newStore(p.seed, p.capacity, p.processes, p.outages())
-	return carryOut(p, s, newFleet(s, p.seed, p.processes, int64(p.processes), p.window))
+	s := newStore(p.seed, p.capacity(), p.processes(), p.outages())
+	return carryOut(p, s, newFleet(s, p.seed, p.processes(), int64(p.nodes), p.window))
 }

@@ -58,7 +58,6 @@ func (s *store) admit(now int64, cells int64) (back int64, served bool) {
 		return now + timeout, false
 	}
 	s.free = begin + s.each*max((cells+perList-1)/perList, 1)
-	s.meter.served++
 	return s.free + way + int64(-tail*math.Log(1-s.rng.Float64())), true
 }
 
@@ -70,7 +69,6 @@ type meter struct {
 	away    []outage
 	second  []int32 // writes in each second
 	trips   int64   // operations that were sent
-	served  int64
 	claimed []int32 // per process, the round trips of its last claim, or 0
 	lastIn  []int64 // per outage, when the last process had its first answered write after it
 	back    []uint8 // per process, how many outages it has come back from
