@@ -20,6 +20,8 @@ import (
 // plans are the fleets of the page.
 var plans = []plan{
 	{nodes: 1 << 10, window: 30 * time.Second, seed: 1},
+	{nodes: 1 << 12, window: 30 * time.Second, seed: 1},
+	{nodes: 1 << 12, window: 5 * time.Minute, seed: 1},
 	{nodes: 1 << 16, window: 30 * time.Second, seed: 1},
 	{nodes: 1 << 22, window: 30 * time.Second, seed: 1, brief: true},
 }
@@ -61,7 +63,8 @@ func replace(page []byte, p plan, text string) ([]byte, error) {
 
 // find returns where the table of a plan begins and ends.
 func find(page []byte, p plan) (from, to int, err error) {
-	begin, end := fmt.Appendf(nil, "<!-- scale %d -->\n", p.nodes), fmt.Appendf(nil, "<!-- end of scale %d -->", p.nodes)
+	name := fmt.Sprintf("%d %s", p.nodes, p.window)
+	begin, end := []byte("<!-- scale "+name+" -->\n"), []byte("<!-- end of scale "+name+" -->")
 	from, to = bytes.Index(page, begin)+len(begin), bytes.Index(page, end)
 	if from < len(begin) || to < from {
 		return 0, 0, fmt.Errorf("the page has no marks %q and %q in this order", begin, end)
@@ -87,7 +90,7 @@ func table(p plan, f figures) string {
 	if !p.brief {
 		line("after 10 minutes without answers: most writes in a second, × the rate at rest", "%s", times(f.AfterPeak[1]))
 		line("all issue again after", "%.1f s", f.AfterSeconds[1])
-		line("rolling restart, 1% per second: most writes in a second, × the rate at rest", "%s", times(f.RestartPeak))
+		line(fmt.Sprintf("rolling restart, 1%% per %s: most writes in a second, × the rate at rest", time.Duration(p.unit())), "%s", times(f.RestartPeak))
 		line("all issue after the last batch after", "%.1f s", f.Restart)
 	}
 	return b.String()
