@@ -271,3 +271,20 @@ func TestClaimLandsLate(t *testing.T) {
 	require.Equal(t, late, k.Node())
 	require.Equal(t, 2, swaps, "it is not claimed a second time")
 }
+
+// The keepers of processes that start at once do not extend at once, and never later than after a
+// third of a window.
+func TestFirstExtensionsAreSpread(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := storetest.NewMemory()
+	const third = lease.DefaultWindow / 3
+	tenths := map[time.Duration]int{}
+	for range 500 {
+		due := claim(t, memory.Client(), clock).Poll(t.Context())
+		require.LessOrEqual(t, due, third)
+		tenths[min(due*10/third, 9)]++
+	}
+	for tenth := range time.Duration(10) {
+		require.Greater(t, tenths[tenth], 20, "tenth %d: %v", tenth, tenths)
+	}
+}

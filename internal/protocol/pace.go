@@ -14,12 +14,12 @@ import (
 const Urgent = 9 * time.Second
 
 // each is the time between two tries, of all processes together, that a store should bear.
-const each = 100 * time.Microsecond
+const each = time.Millisecond
 
 // Retry is the time from one failed try to the next. It is three tenths of a window: a
 // little less than a third, so that a fleet of which all keepers have failed writes little
 // more often than at rest. If nothing is granted, it is at most [Urgent], or so long that a
-// fleet with all these node numbers tries 10,000 times a second.
+// fleet with all these node numbers tries 1,000 times a second.
 func Retry(window time.Duration, nodes int64, granted bool) time.Duration {
 	pause := max(window/10*3, time.Millisecond)
 	if !granted {

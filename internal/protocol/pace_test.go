@@ -21,7 +21,7 @@ func TestRetry(t *testing.T) {
 		{30 * time.Second, 1024, false, 9 * time.Second},
 		{time.Hour, 1024, true, 18 * time.Minute},
 		{time.Hour, 1024, false, protocol.Urgent},
-		{time.Hour, 1 << 22, false, 419430400 * time.Microsecond},
+		{time.Hour, 1 << 16, false, 65536 * time.Millisecond},
 		{time.Minute, 1 << 22, false, 18 * time.Second},
 		{6, 1024, false, time.Millisecond},
 	} {

@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"time"
@@ -21,7 +22,7 @@ import (
 var plans = []plan{
 	{nodes: 1 << 10, window: 30 * time.Second, seed: 1},
 	{nodes: 1 << 12, window: 30 * time.Second, seed: 1},
-	{nodes: 1 << 12, window: 5 * time.Minute, seed: 1},
+	{nodes: 1 << 12, window: 5 * time.Minute, serves: 1216, seed: 1},
 	{nodes: 1 << 16, window: 30 * time.Second, seed: 1},
 	{nodes: 1 << 22, window: 30 * time.Second, seed: 1, brief: true},
 }
@@ -86,14 +87,21 @@ func table(p plan, f figures) string {
 	line("the last 1% start at once, and 99% of the numbers are taken then: all issue after", "%.1f s", f.Last)
 	line("round trips of their claims: median, 99 of 100", "%d, %d", f.Trips, f.TripsMost)
 	line("after 10 minutes of refused requests: most writes in a second, × the rate at rest", "%s", times(f.AfterPeak[0]))
-	line("all issue again after", "%.1f s", f.AfterSeconds[0])
+	line("all issue again after", "%s", seconds(f.AfterSeconds[0]))
 	if !p.brief {
 		line("after 10 minutes without answers: most writes in a second, × the rate at rest", "%s", times(f.AfterPeak[1]))
-		line("all issue again after", "%.1f s", f.AfterSeconds[1])
+		line("all issue again after", "%s", seconds(f.AfterSeconds[1]))
 		line(fmt.Sprintf("rolling restart, 1%% per %s: most writes in a second, × the rate at rest", time.Duration(p.unit())), "%s", times(f.RestartPeak))
 		line("all issue after the last batch after", "%.1f s", f.Restart)
 	}
 	return b.String()
+}
+
+func seconds(x float64) string {
+	if math.IsInf(x, 1) {
+		return "not within two thirds of a window"
+	}
+	return fmt.Sprintf("%.1f s", x)
 }
 
 // count is a number with commas, and one decimal if it is small.

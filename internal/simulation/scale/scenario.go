@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -9,6 +10,7 @@ import (
 type plan struct {
 	nodes  int
 	window time.Duration
+	serves int64 // operations per second of the store, if they are not those of capacity
 	seed   uint64
 	brief  bool // ends after the first outage
 }
@@ -17,7 +19,12 @@ type plan struct {
 func (p plan) rest() float64 { return 3 * float64(p.processes()) / p.window.Seconds() }
 
 // capacity is how many operations per second the store serves: three times the writes at rest.
-func (p plan) capacity() int64 { return int64(3 * p.rest()) }
+func (p plan) capacity() int64 {
+	if p.serves > 0 {
+		return p.serves
+	}
+	return int64(3 * p.rest())
+}
 
 // processes is how many processes there are: 99% of the node numbers.
 func (p plan) processes() int { return p.nodes - (p.nodes+99)/100 }
@@ -66,7 +73,7 @@ type figures struct {
 	TripsMost    int32   // that 99 of 100 claims do not exceed
 	Last         float64 // seconds until all of the last 1% issue
 	AfterPeak    [2]float64
-	AfterSeconds [2]float64 // until all issue after an outage
+	AfterSeconds [2]float64 // until all issue after an outage, or infinite if some do not
 	RestartPeak  float64
 	Restart      float64 // seconds from the end of the last batch until all issue
 }
@@ -103,6 +110,9 @@ func carryOut(p plan, s *store, d driver) figures {
 		d.run(o.to + after*unit)
 		_, f.AfterPeak[i] = m.rate(o.to, o.to+after*unit)
 		f.AfterSeconds[i] = float64(m.lastIn[i]-o.to) / second
+		if m.cameBack[i] < p.processes() {
+			f.AfterSeconds[i] = math.Inf(1)
+		}
 		if p.brief {
 			return f
 		}

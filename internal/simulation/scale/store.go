@@ -66,17 +66,18 @@ func lost(now, back int64) bool { return back-now >= timeout }
 
 // meter counts what a fleet does to a store.
 type meter struct {
-	away    []outage
-	second  []int32 // writes in each second
-	trips   int64   // operations that were sent
-	claimed []int32 // per process, the round trips of its last claim, or 0
-	lastIn  []int64 // per outage, when the last process had its first answered write after it
-	back    []uint8 // per process, how many outages it has come back from
-	joined  int64   // when the last process had its claim
+	away     []outage
+	second   []int32 // writes in each second
+	trips    int64   // operations that were sent
+	claimed  []int32 // per process, the round trips of its last claim, or 0
+	lastIn   []int64 // per outage, when the last process had its first answered write after it
+	cameBack []int   // per outage, how many processes have come back from it
+	back     []uint8 // per process, how many outages it has come back from
+	joined   int64   // when the last process had its claim
 }
 
 func newMeter(clients int, away []outage) meter {
-	return meter{away: away, claimed: make([]int32, clients), back: make([]uint8, clients), lastIn: make([]int64, len(away))}
+	return meter{away: away, claimed: make([]int32, clients), back: make([]uint8, clients), lastIn: make([]int64, len(away)), cameBack: make([]int, len(away))}
 }
 
 // wrote counts a write of a process that landed, and was answered at back.
@@ -91,6 +92,7 @@ func (m *meter) wrote(client int, now, back int64) {
 			if int(m.back[client]) <= i {
 				m.back[client] = uint8(i + 1)
 				m.lastIn[i] = max(m.lastIn[i], back)
+				m.cameBack[i]++
 			}
 			break
 		}
