@@ -123,7 +123,7 @@ func (f *fleet) list(i int32, p *process, now int64) {
 		f.scratch = append(f.scratch, f.asListed(k))
 	}
 	for node := from; node < from+n; node++ {
-		if x := &f.cells[node]; x.holder > 0 && x.limit > s.Now { // whatever Decide is given, it refuses these
+		if x := &f.cells[node]; x.holder > 0 && x.limit > s.Now { // Decide would refuse it
 			c.others++
 			continue
 		}

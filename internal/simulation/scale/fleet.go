@@ -74,8 +74,7 @@ const (
 	wroteLayout
 	listed
 	sampled
-	swap    // the claim is to be written
-	swapped // it was
+	swapped // the claim was written
 )
 
 // claim is a claim that is being made.

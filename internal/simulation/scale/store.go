@@ -43,7 +43,6 @@ func newStore(seed uint64, capacity int64, clients int, away []outage) *store {
 // answer later than the timeout is lost. A request whose sender gives up before its turn is
 // dropped, and costs nothing. cells is how many cells it lists.
 func (s *store) admit(now int64, cells int64) (back int64, served bool) {
-	s.meter.trips++
 	arrival := now + way
 	begin := max(arrival, s.free)
 	for _, o := range s.away {
@@ -68,7 +67,6 @@ func lost(now, back int64) bool { return back-now >= timeout }
 type meter struct {
 	away     []outage
 	second   []int32 // writes in each second
-	trips    int64   // operations that were sent
 	claimed  []int32 // per process, the round trips of its last claim, or 0
 	lastIn   []int64 // per outage, when the last process had its first answered write after it
 	cameBack []int   // per outage, how many processes have come back from it
