@@ -24,7 +24,8 @@ var plans = []plan{
 	{nodes: 1 << 12, window: 30 * time.Second, seed: 1},
 	{nodes: 1 << 12, window: 5 * time.Minute, serves: 1216, seed: 1},
 	{nodes: 1 << 16, window: 30 * time.Second, seed: 1},
-	{nodes: 1 << 22, window: 30 * time.Second, seed: 1, brief: true},
+	{nodes: 1 << 20, window: 30 * time.Second, seed: 1, brief: true},
+	{nodes: 1 << 22, window: 30 * time.Second, seed: 1, brief: true}, // 10 GB of memory
 }
 
 func main() {
