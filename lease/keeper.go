@@ -116,7 +116,8 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 // claimFirst claims a node number, and waits for one as long as ctx's deadline allows.
 func (k *Keeper) claimFirst(ctx context.Context) error {
 	var before error
-	for {
+	for failures := 1; ; failures++ {
+		began := k.elapsed()
 		err := k.tryClaim(ctx)
 		if err == nil || !mayPass(err) {
 			return err
@@ -133,11 +134,20 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		}
 		before = err
 		select {
-		case <-k.after(k.pause()):
+		case <-k.after(k.claimAgain(began, failures)):
 		case <-ctx.Done():
 			return ended(err, ctx)
 		}
 	}
+}
+
+// claimAgain is the time until the next try of a first claim.
+func (k *Keeper) claimAgain(began time.Duration, failures int) time.Duration {
+	if k.locker != nil {
+		return k.pause()
+	}
+	now := k.elapsed()
+	return protocol.Next(began, now, protocol.RetryClaim(k.period, failures, pick(k.random()))) - now
 }
 
 func (k *Keeper) tryClaim(ctx context.Context) error {
@@ -242,6 +252,7 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	if now := k.elapsed(); now < k.retry {
 		return k.retry - now
 	}
+	began := k.elapsed()
 	err := k.work(ctx)
 	if err == nil && k.held != nil && k.dueIn() > 0 {
 		k.settle(ctx)
@@ -251,7 +262,7 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	}
 	k.noteEnd(err)
 	if err != nil {
-		return k.failed(err)
+		return k.failed(err, began)
 	}
 	return max(k.dueIn(), time.Millisecond)
 }
@@ -266,7 +277,7 @@ func (k *Keeper) dueIn() time.Duration {
 		in = min(in, max(k.span(front+1, min(h.Floor, used.To)), time.Millisecond))
 	}
 	if h.Limit < k.end() {
-		in = min(in, k.span(front, h.Limit-min(h.Limit, k.config.window/3*2)))
+		in = min(in, k.span(front, protocol.ExtendAt(h.Limit, k.config.window)))
 	}
 	return in
 }

@@ -227,6 +227,9 @@ func (k *Keeper) hold(h protocol.Held, unlock func()) {
 	clear(k.seen)
 	k.most = max(k.most, h.Limit)
 	k.recovered()
+	if k.locker == nil { // others may have claimed at the same time
+		k.due += protocol.Spread(k.third(), pick(k.random())) - k.third()
+	}
 	k.counters.claims.Add(1)
 	k.log.Info("lease: claimed", "node", h.Node, "from", k.time(h.Floor), "until", k.time(h.Limit))
 }
