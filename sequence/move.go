@@ -51,13 +51,17 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 	if err != nil {
 		return Floor{}, err
 	}
-	_, r, err := a.change(ctx, func(r segment.Record) (segment.Record, error) {
+	final := func(r segment.Record) (segment.Record, error) {
 		if r.Lost {
 			return r, lostError(name, r)
 		}
 		r.Move = r.Move.ExportTo(to)
 		return r, nil
-	})
+	}
+	_, r, err := a.change(ctx, final)
+	for errors.Is(err, stores.ErrConflict) && ctx.Err() == nil { // other processes get numbers meanwhile
+		_, r, err = a.change(ctx, final)
+	}
 	if err != nil && !errors.Is(err, ErrMoved) { // before, or by a write of ours of unknown outcome
 		return Floor{}, err
 	}
