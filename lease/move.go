@@ -66,10 +66,8 @@ func Export(ctx context.Context, store stores.Store, to string, running bool) (F
 		if err := movedError(r.Move); err != nil { // half imported
 			return Floors{}, err
 		}
-		if !running {
-			if err := idle(ctx, store); err != nil {
-				return Floors{}, err
-			}
+		if err := ready(ctx, store, running); err != nil {
+			return Floors{}, err
 		}
 		r.Move = r.Move.ExportTo(to)
 		if _, err := k.swapKey(ctx, protocol.LayoutKey, cell.Version, r.Encode()); err != nil {
@@ -111,8 +109,8 @@ func timelineOf(spec string) (timeline, error) {
 	return timeline{layout: layout, spec: spec}, err
 }
 
-// idle returns an error that wraps ErrHeld if a node number is held.
-func idle(ctx context.Context, store stores.Store) error {
+// ready returns an error if a cell cannot be read, or, unless running, if a node number is held.
+func ready(ctx context.Context, store stores.Store, running bool) error {
 	holdings, err := inspectAll(ctx, store, time.Now)
 	if err != nil {
 		return err
@@ -123,7 +121,7 @@ func idle(ctx context.Context, store stores.Store) error {
 		switch {
 		case h.Err != nil:
 			return h.Err
-		case h.State == Held:
+		case h.State == Held && !running:
 			if held++; first == nil {
 				first = &holdings[i]
 			}
