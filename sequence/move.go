@@ -89,15 +89,17 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 	refuse := func(format string, args ...any) (Info, error) {
 		return Info{}, &OptionError{"floor", fmt.Errorf(format, args...)}
 	}
-	switch d := floor.Definition; {
+	d, created := floor.Definition.complete(), floor.Created.complete()
+	switch {
 	case floor.Format > floorFormat:
 		return refuse("its format is %d, and this process reads format %d: a newer version of tickflake exported it: upgrade this process", floor.Format, floorFormat)
 	case floor.Format != floorFormat || floor.Export == "":
 		return refuse("its format is %d with the export %q: it is not that of an export", floor.Format, floor.Export)
-	case d.Check() != nil:
-		return refuse("%w", d.Check())
+	case d.check() != nil:
+		return refuse("%w", d.check())
+	case d.Mode != created.Mode || d.Start != created.Start || d.Stride != created.Stride:
+		return refuse("its definition is %s, and was %s: mode, start and stride never change", d, created)
 	}
-	d := floor.Definition.complete()
 	for range roundsInARow {
 		cell, err := readCell(ctx, store, floor.Name, a.timeout)
 		r := cell.Record
@@ -107,7 +109,7 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		case cell.Version == 0:
 			r = segment.Record{
 				ID: protocol.Token(), Creation: 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
-				Created: [3]int64{floor.Created.Max, floor.Created.MinStep, floor.Created.MaxStep},
+				Created: [3]int64{created.Max, created.MinStep, created.MaxStep},
 			}
 		case r.Move.Exported():
 			return Info{}, movedError(floor.Name, r)
@@ -115,7 +117,7 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 			return infoOf(floor.Name, r), nil // imported before
 		case r.Deleted || r.Move != nil || r.Most > 0:
 			return refuse("sequence %q had numbers in this namespace before, or was imported or deleted here: import into another namespace", floor.Name)
-		case !same(d, definitionOf(r), r.Created) && !same(floor.Created.complete(), definitionOf(r), r.Created):
+		case !same(d, definitionOf(r), r.Created) && !same(created, definitionOf(r), r.Created):
 			return Info{}, &DefinitionError{Name: floor.Name, Ours: d, Theirs: definitionOf(r)}
 		}
 		r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
