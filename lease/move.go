@@ -44,8 +44,8 @@ const floorsFormat = 1
 // ends before its end, call it again: it continues, and always returns the same floors. There is
 // no way back to this store and namespace; another namespace of it can be imported to.
 //
-// It returns soon after ctx ends, or when an operation of the store takes longer than
-// [DefaultTimeout]. Other errors are an [*OptionError], or wrap [ErrNeverClaimed] if the store
+// It returns soon after ctx ends, and has no other bound: give ctx a deadline. Other errors are an
+// [*OptionError], or wrap [ErrNeverClaimed] if the store
 // has no fleet, [stores.ErrDamaged] for a cell that cannot be read, or [ErrStore].
 func Export(ctx context.Context, store stores.Store, to string, running bool) (Floors, error) {
 	if err := checkArguments("Export", ctx, store); err != nil {

@@ -155,8 +155,19 @@ func (m Move) Run(t testing.TB) []string {
 		}
 	}
 	start(&young, 1, m.To, begin) // with clocks behind all that was issued
-	old.Wait()                    // each ends with ErrMoved
 	young.Wait()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		old.Wait() // each ends with ErrMoved
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Errorf("processes of the old store are still granted IDs or numbers")
+	}
+	cancel()
+	<-ended
 	for _, store := range opened {
 		assert.NoError(t, store.Close())
 	}
