@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/protocol"
@@ -54,10 +55,7 @@ func Export(ctx context.Context, store stores.Store, to string, running bool) (F
 	if to == "" || len(to) > protocol.MaxTo {
 		return Floors{}, &OptionError{"Export", fmt.Errorf("name of the new store of %d bytes: want 1 to %d", len(to), protocol.MaxTo)}
 	}
-	k, err := newKeeper(store, nil)
-	if err != nil {
-		return Floors{}, err
-	}
+	k := newMover(store)
 	cell, r, err := k.fleet(ctx)
 	if err != nil {
 		return Floors{}, err
@@ -79,6 +77,11 @@ func Export(ctx context.Context, store stores.Store, to string, running bool) (F
 		return Floors{}, err
 	}
 	return Floors{Format: floorsFormat, Export: r.Move.Export, Layout: r.Layout, To: r.Move.To, Nodes: nodes}, nil
+}
+
+// newMover returns a keeper that only reads and writes cells, and has no clock.
+func newMover(store stores.Store) *Keeper {
+	return &Keeper{config: config{store: store, timeout: DefaultTimeout, log: slog.Default()}, random: protocol.Token, bad: map[int64]error{}}
 }
 
 // fleet reads the cell of the layout of a store that has one, and takes its layout over.
@@ -228,10 +231,9 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 	refuse := func(format string, args ...any) error {
 		return &OptionError{"Import", fmt.Errorf(format, args...)}
 	}
-	k, err := newKeeper(store, nil)
-	if err == nil {
-		k.timeline, err = timelineOf(floors.Layout)
-	}
+	k := newMover(store)
+	var err error
+	k.timeline, err = timelineOf(floors.Layout)
 	switch {
 	case floors.Format > floorsFormat:
 		return refuse("floors of format %d, and this process reads format %d: a newer version of tickflake exported them: upgrade this process", floors.Format, floorsFormat)
