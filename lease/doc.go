@@ -15,6 +15,7 @@
 //     neighbours are the options.
 //   - [Inspect] and [ForceRelease]: list the state of node numbers, and release the number
 //     of a process that has died.
+//   - [Export] and [Import]: move a fleet to another store.
 //   - [Reserve]: keeps node numbers for systems that do not use the store.
 //   - [Keeper.Restored]: for a process whose memory was restored or cloned.
 //   - [NoFreeNodeError], [ErrStore], [ErrHeld]: the errors; [stores.KindOf] tells whether a

@@ -166,7 +166,7 @@ func (p *probe) add(s *protocol.State, k *Keeper, cells []protocol.Cell) {
 		cell.Still = k.still(cell)
 		if _, rank := s.Choose([]protocol.Cell{cell}); rank != protocol.None {
 			p.cells = append(p.cells, cell)
-		} else if cell.Damaged || cell.Record.Limit < s.End {
+		} else if cell.Damaged || cell.Record.Reserved || cell.Record.Limit < s.End {
 			p.count(cell)
 		}
 	}

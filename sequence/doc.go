@@ -12,6 +12,7 @@
 //     neighbours are the options.
 //   - [Definition], [Segmented] and [Ordered]: which numbers, and how they are given out.
 //   - [Create], [Inspect], [List], [Set] and [Delete]: manage sequences.
+//   - [Export] and [Import]: move a sequence to another store.
 //   - [Sequence.Restored]: for a process whose memory was restored or cloned.
 //   - [ExhaustedError], [ErrNotFound], [stores.ErrWentBack]: the errors; [stores.KindOf] tells
 //     whether a retry helps.
