@@ -157,7 +157,7 @@ func (k *Keeper) fenceAll(ctx context.Context) (floors []Floor, err error) {
 		}
 		return nil
 	}
-	for p := (&probe{block: lastBlock}); p.next < k.nodes(); {
+	for p := (&probe{search: protocol.NewSearch(k.nodes(), 0)}); p.search.Done < k.nodes(); {
 		cells, err := k.nextBlock(ctx, p)
 		if err != nil {
 			return nil, err
