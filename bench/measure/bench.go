@@ -12,6 +12,9 @@ type Work struct {
 	Name string
 	// Do does it n times.
 	Do func(n int) error
+	// Elsewhere does the same at other places in memory. The rounds take Do and these in
+	// turn, from Do on.
+	Elsewhere []func(n int) error
 	// Unit divides n; 0 stands for 1.
 	Unit int
 	// LeadIn is the least number of unmeasured times before each measurement. They use
@@ -189,12 +192,16 @@ func (s *subject) keep(m measured) {
 
 // batch does a batch after its lead-in.
 func (b *Bench) batch(s *subject) (wall, cpu time.Duration, err error) {
-	if err := s.Do(s.leadIn()); err != nil {
+	do := s.Do
+	if place := len(s.samples.Wall) % (len(s.Elsewhere) + 1); place > 0 {
+		do = s.Elsewhere[place-1]
+	}
+	if err := do(s.leadIn()); err != nil {
 		return 0, 0, err
 	}
 	used, told := b.meter.cpu()
 	begin := b.meter.now()
-	err = s.Do(s.batch)
+	err = do(s.batch)
 	wall = b.meter.now().Sub(begin)
 	if !told {
 		return wall, -1, err

@@ -37,8 +37,16 @@ func goroutineCounts(run *measure.Run, all ...int) []int {
 	return all
 }
 
-// measureGrid measures every case with every number of goroutines, which share its
-// source, next to its base with as many.
+// placements is how many sources of each case a grid opens, at different addresses: how fast
+// goroutines share a word depends on its address. The number is odd because the order of a
+// pair is swapped in every round: a placement does not come in the same order each time.
+const placements = 15
+
+// inTurn says so to the reader of a report.
+var inTurn = fmt.Sprintf("How fast goroutines share a word depends on its address: each case has %d generators or words at different addresses, which the rounds take in turn. ", placements)
+
+// measureGrid measures every case with every number of goroutines, which share a
+// source, next to its base with as many. Each round takes the next source of every case.
 func measureGrid(ctx context.Context, run *measure.Run, batch time.Duration, list []against, goroutines []int) grid {
 	if run.Quick {
 		batch /= 2
@@ -47,12 +55,22 @@ func measureGrid(ctx context.Context, run *measure.Run, batch time.Duration, lis
 	for _, a := range list {
 		plain = append(plain, a.Case)
 	}
-	g := grid{cases: open(ctx, plain), goroutines: goroutines}
+	var sources []opened // those of the first placement first
 	var works []measure.Work
-	for _, o := range g.cases {
-		for _, n := range goroutines {
-			works = append(works, o.work(n))
+	for range placements {
+		here := open(ctx, plain)
+		for _, o := range here {
+			for _, n := range goroutines {
+				works = append(works, o.work(n))
+			}
 		}
+		sources = append(sources, here...)
+	}
+	g := grid{cases: sources[:len(list)], goroutines: goroutines}
+	works, others := works[:len(list)*len(goroutines)], works[len(list)*len(goroutines):]
+	for i, w := range others {
+		first := &works[i%len(works)]
+		first.Elsewhere = append(first.Elsewhere, w.Do)
 	}
 	for i, a := range list {
 		base := slices.IndexFunc(g.cases, func(o opened) bool { return o.Name == a.base })
@@ -63,7 +81,7 @@ func measureGrid(ctx context.Context, run *measure.Run, batch time.Duration, lis
 		}
 	}
 	samples := measure.Interleave(ctx, run, batch, 3, works)
-	g.notes = append(failures(works, samples), closeAll(g.cases)...)
+	g.notes = append(failures(works, samples), closeAll(sources)...)
 	for i := range g.cases {
 		g.samples = append(g.samples, samples[i*len(goroutines):(i+1)*len(goroutines)])
 	}
@@ -152,7 +170,7 @@ func span(t *results.Table, row string) string {
 func ceilingSection() measure.Section {
 	return measure.Section{ID: "ceiling", Title: "At the ceiling", Full: 20 * time.Second, Quick: 2 * time.Second,
 		About: "1 to 64 goroutines ask without a pause for more IDs than the format has: 4,096 per millisecond, or 256 per 10 ms for sony/sonyflake. " +
-			"All generators reach about their ceiling, and differ in the processor time that the waiting takes. A batch is whole ticks, about 50 ms of them. " +
+			"All generators reach about their ceiling, and differ in the processor time that the waiting takes. A batch is whole ticks, about 50 ms of them. " + inTurn +
 			"CPU time is that of the process; cores are CPU time divided by time. The floor is a clock read and a compare-and-swap for each of 4,096 IDs per millisecond, and a wait that costs nothing.",
 		Measure: measureCeiling, Verdict: ceilingVerdict}
 }
@@ -229,7 +247,8 @@ func ceilingVerdict(s results.Section) string {
 func scalingSection() measure.Section {
 	return measure.Section{ID: "scaling", Title: "Scaling", Full: 32 * time.Second, Quick: 2 * time.Second,
 		About: "1 to 64 goroutines issue IDs without a pause, in batches of about 8 ms that they share out. Next and the streams are of one generator; " +
-			"“a generator each” has up to 64. The floor is one clock read and one atomic addition on a shared word; of streams and of a generator each, it is loops that share nothing. No sequence of tickflake is used up. " +
+			"“a generator each” has up to 64. The floor is one clock read and one atomic addition on a shared word; of streams and of a generator each, it is loops that share nothing. " +
+			inTurn + "rs/xid, ObjectID and google/uuid have one, in package variables. No sequence of tickflake is used up. " +
 			"Counted numbers are of one sequence, and their floor is a compare-and-swap loop on a shared word. " +
 			"rs/xid and ObjectID repeat IDs beyond 16.8 million per second.",
 		Measure: measureScaling, Verdict: scalingVerdict}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,34 @@ func TestACaseThatCannotBeOpenedIsShownAsFailed(t *testing.T) {
 		"broken failed after 0 rounds: no private address.",
 		"broken, 2 goroutines failed after 0 rounds: no private address.",
 	}, g.notes)
+}
+
+// Each round takes another source of a case and of its base, and all are closed.
+func TestRoundsOfAGridTakeOtherPlaces(t *testing.T) {
+	places := map[string][]int{} // in which the rounds were, by case
+	closed := map[string]int{}
+	counting := func(name string) cases.Case {
+		opens := 0
+		return cases.Case{Name: name, Open: func(ctx context.Context) (cases.Source, error) {
+			place := opens
+			opens++
+			floor, err := cases.Floor().Open(ctx)
+			return cases.Source{
+				Loop: func() cases.Loop {
+					loop := floor.Loop()
+					return func(n int) error {
+						places[name] = append(places[name], place)
+						return loop(n)
+					}
+				},
+				Close: func() error { closed[name]++; return nil },
+			}, err
+		}}
+	}
+	measureGrid(t.Context(), newRun(0), 200*time.Microsecond, []against{{counting("base"), ""}, {counting("case"), "base"}}, []int{1})
+	assert.Equal(t, []int{0, 1, 2}, slices.Compact(places["case"]), "of three rounds")
+	assert.Equal(t, []int{0, 1, 2}, slices.Compact(places["base"]))
+	assert.Equal(t, map[string]int{"base": placements, "case": placements}, closed)
 }
 
 func TestCloseAllTellsWhatWentWrong(t *testing.T) {
