@@ -83,7 +83,8 @@ type Keeper struct {
 //   - [ErrStore]: the store failed,
 //   - [stores.ErrDamaged]: the cell of the layout, or of the number of [WithNode], is damaged,
 //   - [ErrSkew]: the clock is far from the fleet's, and [WithFleetCheck] is strict,
-//   - [ErrEndOfTime]: no node number has time left in the layout.
+//   - [ErrEndOfTime]: no node number has time left in the layout,
+//   - [ErrMoved]: the fleet was moved to another store, or the import to this one is not complete.
 func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper, error) {
 	if err := checkArguments("Claim", ctx, store); err != nil {
 		return nil, err
@@ -349,8 +350,8 @@ func (k *Keeper) Granted() (floor, limit time.Time) {
 	return k.time(k.used.From), k.time(k.used.To)
 }
 
-// Err returns why the last extension that was due failed, or nil. It wraps
-// [ErrStore], [ErrHeld] and [ErrLost] if the node number of [WithNode] was taken,
+// Err returns why the last extension that was due failed, or nil. It is an error of [Claim];
+// or it wraps [ErrHeld] and [ErrLost] if the node number of [WithNode] was taken,
 // [stores.ErrWentBack], or [ErrClosed]. Unless the store went back, the rest of the
 // grant, up to the limit of [Keeper.Granted], can still be used.
 func (k *Keeper) Err() error {
