@@ -78,10 +78,11 @@ func (k *Keeper) failed(err error, began time.Duration) time.Duration {
 	now := k.elapsed()
 	switch {
 	case k.locker == nil && stores.KindOf(err) != stores.Loss:
-		pause := protocol.Retry(k.period, k.nodes(), used.To > k.front())
-		if k.failures == 1 {
+		pause, granted := k.pauseBetween(now - began)
+		if k.failures == 1 || granted != k.paced {
 			pause = protocol.Spread(pause, pick(k.random()))
 		}
+		k.paced = granted
 		k.retry = protocol.Next(began, now, pause)
 	case k.failures < 10:
 		k.retry = now + min(k.pause(), 20*time.Millisecond<<k.failures)
@@ -89,6 +90,11 @@ func (k *Keeper) failed(err error, began time.Duration) time.Duration {
 		k.retry = now + k.pause()
 	}
 	return k.retry - now
+}
+
+// pauseBetween is the time from a failed try that began so long ago to the next one.
+func (k *Keeper) pauseBetween(ago time.Duration) (pause time.Duration, granted bool) {
+	return protocol.Retry(k.period, k.nodes(), min(k.span(k.front(), k.granted().To), maxWindow)+ago)
 }
 
 // noteEnd logs once that the grant has ended: calls fail from now on.

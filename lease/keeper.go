@@ -55,6 +55,7 @@ type Keeper struct {
 	due      time.Duration // elapsed time of the next extension
 	retry    time.Duration // elapsed time before which there is no call of the store
 	failures int           // in a row
+	paced    bool          // something was granted at the last of them
 	since    time.Time     // of the first of them
 	kind     stores.Kind   // of the last of them
 
@@ -251,6 +252,10 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	}
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
+		if k.locker == nil { // the grant may have ended early, by a step of the clock
+			pause, _ := k.pauseBetween(0)
+			k.retry = min(k.retry, now+pause)
+		}
 		return k.retry - now
 	}
 	began := k.elapsed()

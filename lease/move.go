@@ -26,7 +26,7 @@ type Floors struct {
 type Floor struct {
 	Node  int64  `json:"node"`
 	Limit uint64 `json:"limit"` // in ticks of the layout
-	Until string `json:"until"` // the same as a text for people
+	Until string `json:"until"` // the same as a text for people, which must agree; or empty
 }
 
 // floorsFormat is the format of Floors that this version writes and reads.
@@ -68,7 +68,11 @@ func Export(ctx context.Context, store stores.Store, to string, running bool) (F
 			return Floors{}, err
 		}
 		r.Move = r.Move.ExportTo(to)
-		if _, err := k.swapKey(ctx, protocol.LayoutKey, cell.Version, r.Encode()); err != nil {
+		_, err := k.swapKey(ctx, protocol.LayoutKey, cell.Version, r.Encode())
+		if errors.Is(err, stores.ErrConflict) { // another export was faster
+			return Export(ctx, store, to, running)
+		}
+		if err != nil {
 			return Floors{}, fmt.Errorf("the fleet was perhaps not exported: try again: %w", err)
 		}
 	}
@@ -223,7 +227,11 @@ func (k *Keeper) fence(ctx context.Context, cell protocol.Cell) (limit uint64, e
 // exported from it. Else the error is an [*OptionError], or wraps [ErrMoved]. No process gets a
 // number before the import is complete. If it fails, call it again. A second import of the same
 // floors does nothing. It returns soon after ctx ends, or when an operation of the store takes
-// longer than [DefaultTimeout]. Other errors wrap [ErrStore] or [stores.ErrDamaged].
+// longer than [DefaultTimeout]. Other errors wrap [ErrStore], [stores.ErrDamaged], or
+// [stores.ErrConflict] if another import ran at the same time.
+//
+// Import the floors of an export into one store only: two fleets that begin at the same floors
+// issue the same IDs.
 func Import(ctx context.Context, store stores.Store, floors Floors) error {
 	if err := checkArguments("Import", ctx, store); err != nil {
 		return err
@@ -243,8 +251,11 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 		return refuse("%w", err)
 	}
 	for _, f := range floors.Nodes {
-		if f.Node < 0 || f.Node >= k.nodes() || f.Limit > k.end() {
-			return refuse("node number %d with limit %d: the layout has numbers to %d and ticks to %d", f.Node, f.Limit, k.nodes()-1, k.end())
+		if f.Node < 0 || f.Node >= k.nodes() || f.Limit < 1 || f.Limit > k.end() {
+			return refuse("node number %d with limit %d: the layout has numbers to %d and ticks from 1 to %d", f.Node, f.Limit, k.nodes()-1, k.end())
+		}
+		if until := k.time(f.Limit).Format(timeFormat); f.Until != "" && f.Until != until {
+			return refuse("node number %d with limit %d, which is %s and not %s: the floors were damaged or edited", f.Node, f.Limit, until, f.Until)
 		}
 	}
 	complete, err := k.beginImport(ctx, floors, refuse)

@@ -130,6 +130,8 @@ func TestMove(t *testing.T) {
 		func(f *lease.Floors) { f.Format = 0 }, func(f *lease.Floors) { f.Format = 2 }, func(f *lease.Floors) { f.Layout = "x" },
 		func(f *lease.Floors) { f.Export = "" }, func(f *lease.Floors) { f.Nodes = []lease.Floor{{Node: 4}} },
 		func(f *lease.Floors) { f.Nodes = []lease.Floor{{Limit: 1 << 60}} },
+		func(f *lease.Floors) { f.Nodes = []lease.Floor{{Node: 1}} },
+		func(f *lease.Floors) { f.Nodes = []lease.Floor{{Limit: f.Nodes[0].Limit - 1, Until: f.Nodes[0].Until}} },
 	} {
 		bad := floors
 		change(&bad)
@@ -142,4 +144,29 @@ func TestMove(t *testing.T) {
 	}
 	require.NoError(t, lease.Import(t.Context(), storetest.NewMemory(), next))
 	require.ErrorIs(t, lease.Import(t.Context(), to, floors), lease.ErrMoved, "an old document changes nothing")
+}
+
+// TestExportsAtOnce exports while another export is faster, and then ends early.
+func TestExportsAtOnce(t *testing.T) {
+	clock, memory := clocktest.NewVirtual(noon), storetest.NewMemory()
+	claim(t, memory, clock, small(2))
+	slow, fast := memory.Client(), memory.Client()
+	fast.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if isSwap(op) {
+			return storetest.Unavailable
+		}
+		return storetest.None
+	}
+	slow.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if op.Kind == storetest.OpSwap && op.Key == protocol.LayoutKey && fast != nil {
+			_, err := lease.Export(t.Context(), fast, "new", true)
+			require.ErrorIs(t, err, lease.ErrStore)
+			fast = nil
+		}
+		return storetest.None
+	}
+	floors, err := lease.Export(t.Context(), slow, "another", true)
+	require.NoError(t, err)
+	require.Equal(t, "new", floors.To)
+	require.Len(t, floors.Nodes, 1)
 }

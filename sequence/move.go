@@ -22,7 +22,7 @@ type Floor struct {
 	// Index counts the numbers that were granted: that of an index is the start, plus the
 	// offset, plus the index times the stride. No number of a lower index is granted again.
 	Index uint64 `json:"index"`
-	// Next is the number of Index, for people, or 0 if none is left.
+	// Next is the number of Index, for people, or 0 if none is left. The two must agree.
 	Next int64 `json:"next"`
 }
 
@@ -81,6 +81,9 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 // floor changes nothing, and never sets the sequence back. It returns soon after ctx ends. If
 // ctx has no deadline, [DefaultTimeout] bounds each operation of the store. Other errors wrap
 // [stores.ErrDamaged] or [ErrStore]; after that, call it again.
+//
+// Import a floor into one store only: two sequences that begin at the same floor issue the same
+// numbers.
 func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) {
 	a, err := newAdmin(ctx, store, floor.Name)
 	if err != nil {
@@ -125,6 +128,9 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		r.Writes, r.Write, r.Move = r.Writes+1, protocol.Token(), &protocol.Move{Import: floor.Export}
 		if _, err := segment.Decode(r.Encode()); err != nil {
 			return refuse("%w", err)
+		}
+		if info := infoOf(floor.Name, r); info.Next != floor.Next || floor.Index > r.Indexes() {
+			return refuse("its index %d is the number %d of the definition, and not %d: it was damaged or edited", floor.Index, info.Next, floor.Next)
 		}
 		_, err = swapCell(ctx, store, floor.Name, a.timeout, cell.Version, r)
 		if !errors.Is(err, stores.ErrConflict) {

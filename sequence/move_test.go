@@ -128,6 +128,7 @@ func TestMove(t *testing.T) {
 			for _, change := range []func(*sequence.Floor){
 				func(f *sequence.Floor) { f.Format = 0 }, func(f *sequence.Floor) { f.Format = 2 }, func(f *sequence.Floor) { f.Export = "" },
 				func(f *sequence.Floor) { f.Definition.Start = -1 }, func(f *sequence.Floor) { f.Created.Start = 9 }, func(f *sequence.Floor) { f.Index = 1 << 63 }, func(f *sequence.Floor) { f.Name = "A" },
+				func(f *sequence.Floor) { f.Index-- }, func(f *sequence.Floor) { f.Next-- }, func(f *sequence.Floor) { f.Index, f.Next = 1<<62-1, 0 },
 			} {
 				bad := floor
 				change(&bad)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,6 +64,13 @@ func moveFlags(cmd *cobra.Command) (to *string, yes *bool) {
 	return to, cmd.Flags().Bool("yes", false, "do not ask")
 }
 
+// allNodes gives a command that writes all node numbers a minute by default.
+func allNodes(l *leases, cmd *cobra.Command) {
+	l.timeout = time.Minute
+	timeout := cmd.Flags().Lookup("timeout")
+	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
+}
+
 func newLeaseExport(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "export",
@@ -73,9 +81,7 @@ func newLeaseExport(c *console) *cobra.Command {
 	}
 	l := newLeases(c, cmd)
 	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
-	l.timeout = time.Minute
-	timeout := cmd.Flags().Lookup("timeout")
-	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
+	allNodes(l, cmd)
 	to, yes := moveFlags(cmd)
 	running := cmd.Flags().Bool("running", false, "export although processes hold node numbers")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -151,6 +157,7 @@ func newLeaseImport(c *console) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	l := newLeases(c, cmd)
+	allNodes(l, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var floors lease.Floors
 		if err := c.document(args[0], &floors); err != nil {
@@ -211,10 +218,16 @@ func (c *console) document(path string, into any) error {
 		return err
 	}
 	var head struct{ Format int }
-	d := json.NewDecoder(strings.NewReader(string(text)))
-	d.DisallowUnknownFields()
-	// The import itself names the version of another format, which may have other fields.
-	if err := d.Decode(into); err != nil && (json.Unmarshal(text, &head) != nil || head.Format <= 1 || json.Unmarshal(text, into) != nil) {
+	err = json.Unmarshal(text, &head) // it fails if anything follows the document, such as another one
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		// The import itself names the version of another format, which may have other fields.
+		if err = d.Decode(into); err != nil && head.Format > 1 && json.Unmarshal(text, into) == nil {
+			return nil
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("%s is not the whole document of this kind of export: %w", path, err)
 	}
 	return nil

@@ -93,6 +93,7 @@ func TestMove(t *testing.T) {
 	for input, want := range map[string]string{
 		fleet.out[:len(fleet.out)/2]: "is not the whole document",
 		orders.out:                   "is not the whole document",
+		fleet.out + fleet.out:        "is not the whole document",
 		strings.Replace(fleet.out, `"format": 1`, `"format": 2, "more": 1`, 1): "upgrade this process",
 	} {
 		got := tickflakeReading(input, "lease", "import", "-", "--store", "other")

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"math"
 	"math/bits"
 	"time"
 )
@@ -16,25 +17,27 @@ const Urgent = 9 * time.Second
 // each is the time between two tries, of all processes together, that a store should bear.
 const each = time.Millisecond
 
-// Retry is the time from one failed try to the next. It is three tenths of a window: a
-// little less than a third, so that a fleet of which all keepers have failed writes little
-// more often than at rest. If nothing is granted, it is at most [Urgent], or so long that a
-// fleet with all these node numbers tries 1,000 times a second.
-func Retry(window time.Duration, nodes int64, granted bool) time.Duration {
-	pause := max(window/10*3, time.Millisecond)
-	if !granted {
-		pause = min(pause, max(Urgent, time.Duration(nodes)*each))
+// Retry is the time from one failed try to the next, if the first began when the grant had left
+// to go. It is three tenths of a window: a little less than a third, so that a fleet of which all
+// keepers have failed writes little more often than at rest. The last try comes just before the
+// grant ends, since the store may be back by then. After that, granted is false, and the
+// time is at most [Urgent], or so long that a fleet with all these node numbers tries 1,000 times a
+// second.
+func Retry(window time.Duration, nodes int64, left time.Duration) (pause time.Duration, granted bool) {
+	pause = max(window/10*3, time.Millisecond)
+	if before := min(window/100, time.Second); left > before {
+		return min(pause, left-before), true
 	}
-	return pause
+	return min(pause, max(Urgent, time.Duration(nodes)*each)), false
 }
 
 // ExtendAt is the tick at which a grant up to limit is to be extended at the latest: two
 // thirds of a window are left then.
 func ExtendAt(limit, window uint64) uint64 { return limit - min(limit, window/3*2) }
 
-// Spread is a random part of d: above 0, at most d. The first extension after a claim, and the
-// second of several tries in a row, come at a random instant. The later ones follow at
-// equal intervals, so that they stay spread.
+// Spread is a random part of d: above 0, at most d. The first extension after a claim, the
+// second of several tries in a row, and the first after a grant has ended come at a random
+// instant. The later ones follow at equal intervals, so that they stay spread.
 func Spread(d time.Duration, random uint64) time.Duration {
 	high, _ := bits.Mul64(random, uint64(d))
 	return time.Duration(high) + 1
@@ -44,7 +47,7 @@ func Spread(d time.Duration, random uint64) time.Duration {
 // three tenths of a window, so that a store that cannot serve all claims at once serves them in
 // the end, and half of it is random.
 func RetryClaim(window time.Duration, failures int, random uint64) time.Duration {
-	pause := Retry(window, 0, true)
+	pause, _ := Retry(window, 0, math.MaxInt64)
 	if failures < 20 {
 		pause = min(pause, 20*time.Millisecond<<failures)
 	}

@@ -14,18 +14,24 @@ func TestRetry(t *testing.T) {
 	for _, test := range []struct {
 		window  time.Duration
 		nodes   int64
-		granted bool
+		left    time.Duration
 		want    time.Duration
+		granted bool
 	}{
-		{30 * time.Second, 1024, true, 9 * time.Second},
-		{30 * time.Second, 1024, false, 9 * time.Second},
-		{time.Hour, 1024, true, 18 * time.Minute},
-		{time.Hour, 1024, false, protocol.Urgent},
-		{time.Hour, 1 << 16, false, 65536 * time.Millisecond},
-		{time.Minute, 1 << 22, false, 18 * time.Second},
-		{6, 1024, false, time.Millisecond},
+		{30 * time.Second, 1024, 20 * time.Second, 9 * time.Second, true},
+		{30 * time.Second, 1024, 5 * time.Second, 4700 * time.Millisecond, true},
+		{30 * time.Second, 1024, 300 * time.Millisecond, 9 * time.Second, false},
+		{time.Hour, 1024, 40 * time.Minute, 18 * time.Minute, true},
+		{time.Hour, 1024, time.Minute, 59 * time.Second, true},
+		{time.Hour, 1024, time.Second, protocol.Urgent, false},
+		{time.Hour, 1024, -time.Minute, protocol.Urgent, false},
+		{time.Hour, 1 << 16, 0, 65536 * time.Millisecond, false},
+		{time.Minute, 1 << 22, math.MinInt64, 18 * time.Second, false},
+		{6, 1024, 0, time.Millisecond, false},
 	} {
-		require.Equal(t, test.want, protocol.Retry(test.window, test.nodes, test.granted), "%+v", test)
+		pause, granted := protocol.Retry(test.window, test.nodes, test.left)
+		require.Equal(t, test.want, pause, "%+v", test)
+		require.Equal(t, test.granted, granted, "%+v", test)
 	}
 }
 

@@ -37,5 +37,5 @@ func TestMove(t *testing.T) {
 // TestMoveFindsDuplicates lowers the floors between export and import.
 func TestMoveFindsDuplicates(t *testing.T) {
 	assert.NotEmpty(t, servertest.Move{From: memories(), To: memories(), Floors: func(f *lease.Floors) { f.Nodes = nil }}.Run(t))
-	assert.NotEmpty(t, servertest.Move{From: memories(), To: memories(), Floor: func(f *sequence.Floor) { f.Index -= 5 }}.Run(t))
+	assert.NotEmpty(t, servertest.Move{From: memories(), To: memories(), Floor: func(f *sequence.Floor) { f.Index, f.Next = f.Index-5, f.Next-5*f.Definition.Stride.By() }}.Run(t))
 }

@@ -48,6 +48,7 @@ type process struct {
 	served   bool // the request that step waits for
 	doubt    bool
 	unknown  bool // the last write has an unknown outcome
+	paced    bool // something was granted at the last failure
 	serial   uint32
 	failures int32
 	trips    int32 // since the claim began
@@ -329,16 +330,24 @@ func (f *fleet) failed(i int32, p *process, now int64) {
 		f.next(i, nextTry(p.began, now, pause), try)
 		return
 	}
-	pause := protocol.Retry(window, f.nodes, p.limit > tickOf(now))
-	if p.failures == 1 {
-		pause = protocol.Spread(pause, f.rng.Uint64())
-	}
-	at := nextTry(p.began, now, pause)
+	at := f.again(p, p.began, now)
 	for p.node >= 0 && f.isAway(at) { // that try fails as well, and changes nothing
 		back, _ := f.admit(at, 0)
-		at = nextTry(at, back, protocol.Retry(window, f.nodes, p.limit > tickOf(back)))
+		p.failures++
+		at = f.again(p, at, back)
 	}
 	f.next(i, at, try)
+}
+
+// again is when to try again after a try that began and failed at these instants.
+func (f *fleet) again(p *process, began, failed int64) int64 {
+	left := (int64(p.limit) - int64(tickOf(failed))) * tick
+	pause, granted := protocol.Retry(time.Duration(f.window), f.nodes, time.Duration(left+failed-began))
+	if p.failures == 1 || granted != p.paced {
+		pause = protocol.Spread(pause, f.rng.Uint64())
+	}
+	p.paced = granted
+	return nextTry(began, failed, pause)
 }
 
 func nextTry(began, failed int64, pause time.Duration) int64 {
