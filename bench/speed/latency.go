@@ -15,7 +15,7 @@ import (
 )
 
 func latencySection() measure.Section {
-	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 30 * time.Second, Quick: 3 * time.Second,
+	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 30 * time.Second, Quick: 2 * time.Second,
 		About: "One goroutine asks for IDs on a fixed schedule. A latency is the time from the moment when a call was due to its ID, " +
 			"so a stall shows in all calls that queue behind it. Waiting is reading the clock, so a whole core is in use; the empty loop, which makes no ID, " +
 			"shows the stalls of the machine. At the ceiling, goroutines call as fast as they can, and calls wait for slots. A quantile has a sample per as many slices of the schedule as have 5 slower calls.",
