@@ -11,6 +11,7 @@ import (
 	"github.com/shirou/gopsutil/v4/load"
 	"github.com/shirou/gopsutil/v4/mem"
 
+	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
 )
 
@@ -48,36 +49,12 @@ func inspect() inspection {
 	if source, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource"); err == nil {
 		m.ClockSource = strings.TrimSpace(string(source))
 	}
-	m.before = processorTimes()
+	m.before = measure.Times()
 	return m
-}
-
-// processorTimes is the time of all processors so far.
-func processorTimes() cpu.TimesStat {
-	all, err := cpu.Times(false)
-	if err != nil || len(all) == 0 {
-		return cpu.TimesStat{}
-	}
-	return all[0]
 }
 
 // end returns the machine with the time that was stolen since [inspect].
 func (m inspection) end() results.Machine {
-	m.Stolen = stolen(m.before, processorTimes())
+	m.Stolen = measure.Stolen(m.before, measure.Times())
 	return m.Machine
-}
-
-// stolen is the share of the processors' time between two readings, in percent, that a
-// hypervisor gave to others.
-func stolen(before, after cpu.TimesStat) float64 {
-	all := total(after) - total(before)
-	if all <= 0 {
-		return 0
-	}
-	return min(100*max(after.Steal-before.Steal, 0)/all, 100) // rounding may give more than all
-}
-
-// total is the sum of the times. The time of guests is part of the user time.
-func total(t cpu.TimesStat) float64 {
-	return t.User + t.Nice + t.System + t.Idle + t.Iowait + t.Irq + t.Softirq + t.Steal
 }

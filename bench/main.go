@@ -2,17 +2,20 @@
 // cost, beside other generators, and beside other ways to make an ID. It writes a report
 // as HTML, as Markdown and as JSON.
 //
-//	go run ./bench                          # about 13 minutes; writes bench/report/index.html
+//	go run ./bench                          # about 14 minutes; writes bench/report/index.html
 //	go run ./bench --quick                  # about half a minute, to see how it looks
 //	go run ./bench --only cost,latency      # some of the sections
+//	go run -tags example ./bench --quick    # with a generator of yours: see package yours
 //	go run ./bench --publish                # also writes docs/results.md and the README's table
 //	go run ./bench render report.json       # writes a report again, without measuring
 //	go run ./bench compare A.json B.json    # before and after
 //
 // Figures of a shared machine mean little alone. So the cases of a section run side by
-// side in one process, in random order, in many rounds, and their ratios count. Package
-// measure does that; packages speed, scorecard, realkernel, spread, ways, wire and indexes
-// have the sections; package results is the model of a report, and package page renders it.
+// side in one process, in random order, in many rounds, and their ratios count: of two batches
+// that follow each other, in the rounds that nothing disturbed. A run from which the
+// hypervisor took 2% of the processors' time decides no target. Package measure does that;
+// packages speed, scorecard, realkernel, spread, ways, wire and indexes have the sections;
+// package results is the model of a report, and package page renders it.
 //
 // The cases of the report are Go benchmarks too:
 //
@@ -46,6 +49,7 @@ import (
 )
 
 func main() {
+	realkernel.AddYours()
 	kernel.Main() // in the virtual machine, this program is process 1
 	peers.Serve() // some peers run in processes of their own, which are this program
 	wire.Serve()  // so does the service
@@ -59,7 +63,7 @@ func sections() []measure.Section {
 
 const help = `bench measures what an ID costs on this machine, beside the least that it can
 cost, beside other generators, and beside other ways to make an ID. It takes about
-thirteen minutes, writes a report, and prints a summary of it.
+fourteen minutes, writes a report, and prints a summary of it.
 
 Run it on a machine that has nothing else to do. A section that needs a server, such
 as PostgreSQL, or QEMU, is skipped if none is installed, and says so.

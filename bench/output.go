@@ -121,10 +121,6 @@ func (p program) deliver(r *results.Report, to destination) error {
 	return err
 }
 
-// mostStolen is the share of the processors' time, in percent, that a hypervisor may have
-// taken during a run that is published.
-const mostStolen = 2
-
 // publishable returns why a report is not fit for docs/results.md, or nil.
 func (p program) publishable(r *results.Report) error {
 	because := ""
@@ -133,8 +129,8 @@ func (p program) publishable(r *results.Report) error {
 		because = "the figures of a quick run are too rough"
 	case r.Interrupted:
 		because = "the run was interrupted"
-	case r.Machine.Stolen >= mostStolen:
-		because = fmt.Sprintf("the hypervisor took %.1f%% of the processors' time, and %d%% is too much: run it again", r.Machine.Stolen, mostStolen)
+	case r.Unusable() != "":
+		because = "the run is unusable: " + r.Unusable() + "; run it again"
 	}
 	var ids []string
 	for _, s := range r.Sections {

@@ -120,9 +120,11 @@ func TestKernelPage(t *testing.T) {
 				case "alike":
 					assert.InDelta(t, sample(f[1], "realtime"), got, 0.01, "%s %s", f[1], column)
 					assert.Greater(t, math.Abs(sample(f[1], "rate")), 100.0, "%s: the rate against CLOCK_MONOTONIC_RAW", f[1])
-				default: // the host may be busy, and a hardware clock has seconds only
+				default:
+					// A hardware clock has seconds only, which is up to a second of error after a
+					// suspend. The host may be busy when it is asked for its time.
 					want := span(t, said).Seconds()
-					assert.InDelta(t, want, got, 1.1+0.03*math.Abs(want), "%s %s", f[1], column)
+					assert.InDelta(t, want, got, 1.5+0.03*math.Abs(want), "%s %s", f[1], column)
 				}
 			}
 		}

@@ -71,7 +71,9 @@ func (p program) measure(ctx context.Context, o options, sections []measure.Sect
 		} else {
 			progress.begin(i)
 			runtime.GC() // the garbage of the section before
+			before := measure.Times()
 			got = p.section(ctx, o, s, progress.step)
+			got.Stolen = measure.Stolen(before, measure.Times())
 		}
 		got.ID, got.Title, got.About = s.ID, s.Title, s.About
 		if s.Verdict != nil {

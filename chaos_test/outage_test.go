@@ -163,7 +163,7 @@ func TestF15_StoreOutage_Away(t *testing.T) {
 			o.set(func(context.Context, storetest.Op) storetest.Fault { return storetest.Unavailable })
 			o.untilTheLimit(storetest.ErrFault)
 			o.set(nil)
-			o.recovers(1100 * time.Millisecond) // it asks at least once a second
+			o.recovers(9100 * time.Millisecond) // it asks at least every 9 seconds
 		}
 	})
 }
@@ -175,7 +175,7 @@ func TestF15_StoreOutage_Hangs(t *testing.T) {
 		o.set(func(ctx context.Context, _ storetest.Op) storetest.Fault { <-ctx.Done(); return storetest.None })
 		o.untilTheLimit(context.DeadlineExceeded)
 		o.set(nil)
-		o.recovers(lease.DefaultTimeout + 1100*time.Millisecond)
+		o.recovers(lease.DefaultTimeout + 9100*time.Millisecond)
 	})
 }
 
@@ -235,7 +235,7 @@ func TestF15_StoreOutage_LateWrites(t *testing.T) {
 		}
 		assert.Equal(o, 1, landed, "all but one are of no effect")
 		o.set(nil)
-		o.recovers(1100 * time.Millisecond)
+		o.recovers(9100 * time.Millisecond)
 	})
 }
 

@@ -20,7 +20,7 @@
 // of its own: it needs no server, and its IDs are never older than the call. Take the client
 // where processes are many or short-lived, or where all languages are to share one service.
 //
-// # What the client promises
+// # Promises
 //
 // Uniqueness. A server issues each ID once, and the client returns each ID once. This depends
 // on no clock, and on no answer: the IDs of an answer that was lost are never issued again.
@@ -37,7 +37,7 @@
 // monotonic clock, and drops IDs that are older. A time may lie in the future by as much as
 // the strategy of the server borrows.
 //
-// # What it does not promise
+// # Not promised
 //
 // The IDs of several clients, or of a client and its server, are not in the order of the
 // calls: one client uses the IDs that it fetched while the other fetches later ones. They are

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -188,6 +189,46 @@ func TestLateAnswer(t *testing.T) {
 	}
 	assert.False(t, c.advance(0))
 	assert.Zero(t, c.stats.Disordered)
+}
+
+// TestTakenOnce takes a million IDs of one run from several goroutines at once. Where two calls
+// can take one index, most runs of NextN show it, and some of Next.
+func TestTakenOnce(t *testing.T) {
+	for name, batch := range map[string]int{"Next": 1, "NextN": 3} {
+		t.Run(name, func(t *testing.T) {
+			const callers, count = 4, 1_000_000
+			c := &Client{config: &config{most: 1}, base: time.Now(), stock: stock{changed: make(chan struct{})}}
+			c.closed = true // a call after the last ID fails
+			c.current.Store(&run{first: 1, stride: 1, count: count, expires: math.MaxInt64, soft: math.MaxUint64})
+			taken := make([]atomic.Uint32, 1+count) // by ID
+			var group sync.WaitGroup
+			for range callers {
+				group.Go(func() {
+					ids, err := make([]snowflake.ID, batch), error(nil)
+					for {
+						if batch == 1 {
+							ids[0], err = c.Next(t.Context())
+						} else {
+							err = c.NextN(t.Context(), ids)
+						}
+						if err != nil {
+							return
+						}
+						for _, id := range ids {
+							taken[id].Add(1)
+						}
+					}
+				})
+			}
+			group.Wait()
+			counts := map[uint32]int{}
+			for id := 1; id <= count; id++ {
+				counts[taken[id].Load()]++
+			}
+			assert.GreaterOrEqual(t, counts[1], count-callers*batch, "the rest may be lost with the last batches")
+			assert.Equal(t, count, counts[0]+counts[1], "an ID came twice")
+		})
+	}
 }
 
 // TestRace takes IDs from many goroutines, at the machine's speed, while servers fail and runs

@@ -273,44 +273,6 @@ func TestSequenceFigures(t *testing.T) {
 	assert.Contains(t, page, fmt.Sprintf("about 1000 + 1000/5 − 1 = %d invoices", 1000+1000/5-1))
 }
 
-// TestNamedTests looks for every test that the pages on safety and evidence name.
-func TestNamedTests(t *testing.T) {
-	var code strings.Builder
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".go") {
-			var text []byte
-			text, err = os.ReadFile(path)
-			code.Write(text)
-		}
-		return err
-	})
-	require.NoError(t, err)
-	name := regexp.MustCompile("`(?:storetest\\.)?(Test\\w+)`")
-	for _, page := range []string{"docs/safety.md", "docs/evidence.md", "docs/model/README.md"} {
-		for _, found := range name.FindAllStringSubmatch(read(t, page), -1) {
-			assert.Contains(t, code.String(), "func "+found[1]+"(", page)
-		}
-	}
-}
-
-// TestGoBlocks parses the Go in the pages.
-func TestGoBlocks(t *testing.T) {
-	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```")
-	parsed := 0
-	for _, page := range pages(t) {
-		for _, b := range block.FindAllStringSubmatch(read(t, page), -1) {
-			parsed++
-			_, whole := parser.ParseFile(token.NewFileSet(), page, b[1], 0)
-			_, decls := parser.ParseFile(token.NewFileSet(), page, "package p\n"+b[1], 0)
-			_, body := parser.ParseFile(token.NewFileSet(), page, "package p\nfunc f() {\n"+b[1]+"\n}", 0)
-			if whole != nil && decls != nil && body != nil {
-				t.Errorf("%s: %v in\n%s", page, body, b[1])
-			}
-		}
-	}
-	assert.Greater(t, parsed, 5)
-}
-
 // TestReadmeProgram builds the function of the README, as a user would have it.
 func TestReadmeProgram(t *testing.T) {
 	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```").FindStringSubmatch(read(t, "README.md"))

@@ -17,8 +17,8 @@ var ErrNotGranted = errors.New("no time granted")
 
 // GrantError reports that the grant of the generator's lease is used up or expired, and
 // that there is no further one. The generator issues IDs again as soon as there is a
-// grant: restart nothing, unless the error wraps [lease.ErrLost]. A caller decides by Kind
-// whether to retry.
+// grant: restart nothing, unless the error wraps [lease.ErrLost] or [lease.ErrMoved]. A caller
+// decides by Kind whether to retry.
 type GrantError struct {
 	Node   int64         // the node number that was held
 	Limit  time.Time     // where the grant ended

@@ -61,6 +61,27 @@ func TestWaitingCallsGoFirst(t *testing.T) {
 	}
 }
 
+// They go first as well when the next slot is not the first of its tick.
+func TestWaitingCallGoesFirstWithinATick(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := &wallClock{}
+		g, w := granted(t, narrow(), c, grant(1, 0, 100))
+		_, _, ok := w.Span().Take(noonTick+1, 0, strategies.StartZero(), 1)
+		require.True(t, ok)
+		var all sync.WaitGroup
+		for i := range 2 {
+			all.Go(func() {
+				at, sequence := decode(t, g, mustNext(t, g))
+				assert.Equal(t, time.Millisecond, at)
+				assert.EqualValues(t, 1+i, sequence, "call %d", i)
+			})
+			synctest.Wait()
+			c.step(time.Millisecond) // while the first call sleeps
+		}
+		all.Wait()
+	})
+}
+
 // nextN returns the first ID of a batch of n.
 func nextN(g *generator.Generator, n int) (snowflake.ID, error) {
 	ids := make([]snowflake.ID, n)

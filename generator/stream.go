@@ -24,7 +24,7 @@ import (
 //
 // What it costs: the unused slots of a block that ends are dropped. A block is twice as
 // long as the number of IDs issued from the block before, from 1 slot to a sixteenth of
-// the tick's slots and at most 256. So a stream that rarely issues an ID drops at most one
+// the tick's slots and at most 1024. So a stream that rarely issues an ID drops at most one
 // slot with it, and no stream drops more slots than the IDs that it issues, plus one.
 type Stream struct {
 	g    *Generator
@@ -43,9 +43,14 @@ type Stream struct {
 	_ [cacheLine]byte
 }
 
+// largestBlock is the length of a block from which on streams on two cores are as fast as those
+// of two generators. Each reservation takes the word out of the caches of the other cores, which
+// read it again with their next ID: with blocks of 256, an ID took up to 1.3 times as long.
+const largestBlock = 1024
+
 // Stream returns a new stream of IDs for one goroutine.
 func (g *Generator) Stream() *Stream {
-	return &Stream{g: g, largest: min(256, max(1, (g.sequence+1)/16))}
+	return &Stream{g: g, largest: min(largestBlock, max(1, (g.sequence+1)/16))}
 }
 
 // Next issues one ID, with the errors of [Generator.Next].
@@ -68,7 +73,7 @@ func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
 	}
 	slot := s.next
 	s.next++
-	return s.g.ids.id(slot, s.span.Node()), nil
+	return s.g.id(slot, s.span), nil
 }
 
 // reserve drops the rest of the block and takes a new one.

@@ -40,11 +40,24 @@ func TestStreamBlocks(t *testing.T) {
 	for range 600 {
 		most = max(most, left())
 	}
-	assert.EqualValues(t, 255, most, "a busy stream takes up to 256 at a time")
+	assert.EqualValues(t, 255, most, "a busy stream takes up to a sixteenth of the tick at a time")
 	c.step(time.Millisecond)
 	left() // the first slot of a block by the use that the last one saw
 	c.step(time.Millisecond)
 	assert.EqualValues(t, 1, left(), "and one that has become slow does not")
+}
+
+// In a layout with many slots per tick, the largest block is 1024 slots.
+func TestStreamBlockIsBounded(t *testing.T) {
+	g := newGenerator(t, generator.WithClock(newHandClock()), generator.WithLayout(wide()))
+	s := g.Stream()
+	var most int64
+	for range 3000 {
+		_, own := decode(t, g, streamNext(t, s))
+		_, next := decode(t, g, mustNext(t, g))
+		most = max(most, next-own-1)
+	}
+	assert.EqualValues(t, 1023, most)
 }
 
 func TestStreamBlockDiesWithItsTick(t *testing.T) {

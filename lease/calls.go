@@ -153,6 +153,9 @@ func damagedError(node int64, err error) error {
 	if node < 0 {
 		return err
 	}
+	if errors.Is(err, protocol.ErrNewer) {
+		return fmt.Errorf("cell of node number %d: %w", node, err)
+	}
 	return &wrapped{
 		text: fmt.Sprintf("cell of node number %d cannot be read: %s: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it", node, oneLine(err)),
 		errs: []error{err},
@@ -177,6 +180,9 @@ func (k *Keeper) checkLayout(ctx context.Context) (created bool, err error) {
 		r, err := protocol.DecodeLayout(cell.Value)
 		if err == nil {
 			err = k.fits(r.Layout)
+		}
+		if err == nil {
+			err = movedError(r.Move)
 		}
 		if errors.Is(err, stores.ErrDamaged) {
 			err = fmt.Errorf("cell of the layout: %w", err)

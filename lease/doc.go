@@ -15,6 +15,7 @@
 //     neighbours are the options.
 //   - [Inspect] and [ForceRelease]: list the state of node numbers, and release the number
 //     of a process that has died.
+//   - [Export] and [Import]: move a fleet to another store.
 //   - [Reserve]: keeps node numbers for systems that do not use the store.
 //   - [Keeper.Restored]: for a process whose memory was restored or cloned.
 //   - [NoFreeNodeError], [ErrStore], [ErrHeld]: the errors; [stores.KindOf] tells whether a
@@ -25,7 +26,8 @@
 // A [stores.Store] keeps one small cell per node number: its holder, and the limit up to
 // which ticks are granted. A Keeper claims a cell: it raises the limit by
 // compare-and-swap, and the added ticks are its grant. It raises the limit again when a
-// third of the grant is used. If another process took the cell meanwhile, the rest of the
+// third of the grant is used; the first time, at a random instant before that, so that a fleet
+// that starts at once does not write at once. If another process took the cell meanwhile, the rest of the
 // grant is still the Keeper's own, and it claims another cell. So uniqueness
 // depends only on counting, and no clock, timeout or pause can break it: a process that
 // was frozen for an hour wakes up with ticks of its own. Package internal/protocol
@@ -40,8 +42,11 @@
 // # Bounds
 //
 // However long the store misbehaves, a Keeper has one goroutine, and one call of the store at
-// a time. It tries once per second, or once per twelfth of a window below 12 seconds. A try has
-// at most 8 rounds of a few calls, and lists up to 4,096 cells in a call. The Keeper remembers
+// a time. After a failure it tries once per three tenths of a window, and at least every 9
+// seconds while nothing is granted, unless the layout has more than 9,000 node numbers; a first
+// claim begins with 40 ms and doubles that. On a [stores.Locker] it tries once per
+// second, or once per twelfth of a window below 12 seconds. A try has at most 8 rounds of a
+// few calls, and lists up to 4,096 cells in a call. The Keeper remembers
 // at most 64 names of writes, 8 claims, 4,096 versions of others' cells and 64 damaged cells.
 // It logs at most 64 lines of each level at once, and then one per minute.
 //

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -34,11 +35,15 @@ var (
 	// ErrNotReleased: a lease was closed, and its release failed. The node number stays held
 	// until it expires. There is no other effect.
 	ErrNotReleased = errors.New("node number was not released")
+	// ErrMoved: the fleet was moved to another store by [Export], or its [Import] to this one
+	// is not complete.
+	ErrMoved = stores.Refusal("the fleet was moved")
 	// ErrNeverClaimed: a node number has no cell in the store.
 	ErrNeverClaimed = errors.New("was never claimed in this store: check the store and the namespace")
 )
 
-// OptionError reports an option that [Claim] or [Reserve] refuses. A program that takes its
+// OptionError reports an option that [Claim] or [Reserve] refuses, or an argument of [Export] or
+// [Import]. A program that takes its
 // options from flags or a file decides by Option which flag to name.
 type OptionError struct {
 	Option string // the option's name, such as "WithWindow"
@@ -115,6 +120,18 @@ func heldError(node int64, owner string, more ...error) error {
 		text: fmt.Sprintf("node number %d is held by %s: end that, or give each process a number of its own", node, owner),
 		errs: append([]error{ErrHeld}, more...),
 	}
+}
+
+// movedError is the error for a store from which, or to which, a fleet was moved, or nil if a
+// process may claim its numbers.
+func movedError(m *protocol.Move) error {
+	switch {
+	case m.Exported():
+		return fmt.Errorf("%w to %s, and nothing is granted here any more: start this process with that store, after the import there", ErrMoved, m.To)
+	case m != nil && m.Importing:
+		return fmt.Errorf("%w to this store, and its import is not complete: finish it with tickflake lease import", ErrMoved)
+	}
+	return nil
 }
 
 func reservedError(node int64, until string) error {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -62,23 +63,38 @@ func (k *Keeper) Stats() Stats {
 
 // The methods below need the turn, except setErr. Each logs a change of state once.
 
-// failed notes a failure, and returns when to try again.
-func (k *Keeper) failed(err error) time.Duration {
+// failed notes the failure of a try that began at an elapsed time, and returns the time until
+// the next try.
+func (k *Keeper) failed(err error, began time.Duration) time.Duration {
 	k.setErr(err)
 	if k.failures++; k.failures == 1 {
 		k.since = k.clock.Now()
 	}
+	used := k.granted()
 	if kind := stores.KindOf(err); (k.failures == 1 || kind != k.kind) && k.lost == nil {
 		k.kind = kind
-		used := k.granted()
 		k.log.Warn("lease: not extended yet", "node", used.Node, "good until", k.time(used.To), kindAttr(err), "err", err)
 	}
-	pause := k.pause()
-	if k.failures < 10 {
-		pause = min(pause, 20*time.Millisecond<<k.failures)
+	now := k.elapsed()
+	switch {
+	case k.locker == nil && stores.KindOf(err) != stores.Loss:
+		pause, granted := k.pauseBetween(now - began)
+		if k.failures == 1 || granted != k.paced {
+			pause = protocol.Spread(pause, pick(k.random()))
+		}
+		k.paced = granted
+		k.retry = protocol.Next(began, now, pause)
+	case k.failures < 10:
+		k.retry = now + min(k.pause(), 20*time.Millisecond<<k.failures)
+	default:
+		k.retry = now + k.pause()
 	}
-	k.retry = k.elapsed() + pause
-	return pause
+	return k.retry - now
+}
+
+// pauseBetween is the time from a failed try that began so long ago to the next one.
+func (k *Keeper) pauseBetween(ago time.Duration) (pause time.Duration, granted bool) {
+	return protocol.Retry(k.period, k.nodes(), min(k.span(k.front(), k.granted().To), maxWindow)+ago)
 }
 
 // noteEnd logs once that the grant has ended: calls fail from now on.
@@ -97,7 +113,7 @@ func kindAttr(err error) slog.Attr { return slog.String("kind", stores.KindOf(er
 
 // recovered notes that the store has acknowledged a grant.
 func (k *Keeper) recovered() {
-	k.due = k.elapsed() + k.span(0, k.config.window)/3
+	k.due = k.elapsed() + k.third()
 	if k.failures > 0 {
 		k.log.Info("lease: recovered", "after", k.clock.Now().Sub(k.since), "failures", k.failures)
 	}
@@ -117,7 +133,11 @@ func (k *Keeper) setErr(err error) {
 	k.window.Fail(err)
 }
 
-// pause is the time between two tries.
+// third is the time between two extensions.
+func (k *Keeper) third() time.Duration { return k.span(0, k.config.window) / 3 }
+
+// pause is the time between two looks at a state that may change without the store, and between
+// two tries on a Locker, whose processes are on one host.
 func (k *Keeper) pause() time.Duration {
 	return min(max(k.span(0, k.config.window)/12, time.Millisecond), time.Second)
 }

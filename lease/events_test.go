@@ -77,3 +77,55 @@ func TestCollisionsAreNotTheStores(t *testing.T) {
 	require.Contains(t, log.String(), `level=INFO msg="lease: waiting for a node number"`)
 	require.NotContains(t, log.String(), "level=WARN")
 }
+
+// A store that is back before the grant ends, and be it by the last seconds, is asked in time.
+func TestLastTryComesBeforeTheEnd(t *testing.T) {
+	for _, window := range []time.Duration{5 * time.Second, lease.DefaultWindow, time.Hour} {
+		for range 20 {
+			clock, away := clocktest.NewVirtual(noon), true
+			store := storetest.NewMemory().Client()
+			k := claim(t, store, clock, lease.WithWindow(window))
+			store.Before = func(context.Context, storetest.Op) storetest.Fault {
+				if away {
+					return storetest.Unavailable
+				}
+				return storetest.None
+			}
+			_, limit := k.Granted()
+			tries := 0
+			for end := limit; !end.After(limit); tries++ {
+				clock.Advance(k.Poll(t.Context()))
+				require.True(t, clock.Wall().Before(limit), "the grant of %s has ended", window)
+				away = clock.Wall().Add(window / 50).Before(limit)
+				k.Poll(t.Context())
+				_, end = k.Granted()
+			}
+			require.Less(t, tries, 10)
+		}
+	}
+}
+
+// While nothing is granted, the store is asked at least every 9 seconds: after a grant has ended,
+// and after the clock was set past its end.
+func TestEndedGrantIsUrgent(t *testing.T) {
+	for _, step := range []time.Duration{0, 2 * time.Hour} {
+		clock := clocktest.NewVirtual(noon)
+		store := storetest.NewMemory().Client()
+		k := claim(t, store, clock, lease.WithWindow(time.Hour))
+		store.Before = func(context.Context, storetest.Op) storetest.Fault { return storetest.Unavailable }
+		for k.Poll(t.Context()); k.Err() == nil; k.Poll(t.Context()) {
+			clock.Advance(time.Minute)
+		}
+		clock.Step(step)
+		for _, limit := k.Granted(); clock.Wall().Before(limit); {
+			clock.Advance(k.Poll(t.Context()))
+		}
+		for range 100 {
+			next := k.Poll(t.Context())
+			require.Positive(t, next)
+			require.LessOrEqual(t, next, protocol.Urgent)
+			clock.Advance(next)
+		}
+		store.Before = nil
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -82,7 +83,7 @@ func TestNeedLeavesTheStoreAlone(t *testing.T) {
 		require.LessOrEqual(t, trips(store)-before, 10, "in a second")
 	}
 	store.Before = nil
-	clock.Advance(time.Second)
+	clock.Advance(protocol.Urgent)
 	k.Poll(t.Context())
 	_, err = gen.Next()
 	require.NoError(t, err)
@@ -218,7 +219,7 @@ func TestExtensionLandsLate(t *testing.T) {
 	store := memory.Client()
 	k := claim(t, store, clock)
 	_, limit := k.Granted()
-	clock.Advance(12 * time.Second)
+	clock.Advance(10 * time.Second)
 	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
 		if isSwap(op) {
 			return storetest.Delayed
@@ -227,7 +228,7 @@ func TestExtensionLandsLate(t *testing.T) {
 	}
 	for range 2 {
 		k.Poll(t.Context()) // reads back that nothing has landed
-		clock.Advance(time.Second)
+		clock.Advance(protocol.Urgent)
 	}
 	require.Len(t, memory.Late(), 2)
 	require.True(t, memory.Deliver(1), "the later of the two is the one to land")
@@ -237,7 +238,7 @@ func TestExtensionLandsLate(t *testing.T) {
 	store.Before = nil
 	k.Poll(t.Context())
 	_, now = k.Granted()
-	require.Equal(t, limit.Add(13*time.Second), now)
+	require.Equal(t, limit.Add(19*time.Second), now)
 	require.NoError(t, k.Err())
 	require.Zero(t, k.Stats().Conflicts)
 }
@@ -269,4 +270,21 @@ func TestClaimLandsLate(t *testing.T) {
 	k.Poll(t.Context())
 	require.Equal(t, late, k.Node())
 	require.Equal(t, 2, swaps, "it is not claimed a second time")
+}
+
+// The keepers of processes that start at once do not extend at once, and never later than after a
+// third of a window.
+func TestFirstExtensionsAreSpread(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	memory := storetest.NewMemory()
+	const third = lease.DefaultWindow / 3
+	tenths := map[time.Duration]int{}
+	for range 500 {
+		due := claim(t, memory.Client(), clock).Poll(t.Context())
+		require.LessOrEqual(t, due, third)
+		tenths[min(due*10/third, 9)]++
+	}
+	for tenth := range time.Duration(10) {
+		require.Greater(t, tenths[tenth], 20, "tenth %d: %v", tenth, tenths)
+	}
 }

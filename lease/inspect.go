@@ -167,7 +167,7 @@ func readCell(ctx context.Context, store stores.Store, node int64) (stores.Cell,
 func inspectAll(ctx context.Context, store stores.Store, now func() time.Time) (holdings []Holding, damaged error) {
 	var bad []error // of each List that found damaged cells
 	for from := nodesFrom; ; {
-		cells, err := store.List(ctx, from, nodesTo, lastBlock)
+		cells, err := store.List(ctx, from, nodesTo, protocol.LastBlock)
 		switch {
 		case errors.Is(err, stores.ErrDamaged):
 			bad = append(bad, err)
@@ -185,7 +185,7 @@ func inspectAll(ctx context.Context, store stores.Store, now func() time.Time) (
 			}
 			holdings = append(holdings, h)
 		}
-		if len(cells) < lastBlock {
+		if len(cells) < protocol.LastBlock {
 			return holdings, stores.JoinDamaged(bad)
 		}
 		from = cells[len(cells)-1].Key + "\x00"

@@ -55,6 +55,7 @@ type Keeper struct {
 	due      time.Duration // elapsed time of the next extension
 	retry    time.Duration // elapsed time before which there is no call of the store
 	failures int           // in a row
+	paced    bool          // something was granted at the last of them
 	since    time.Time     // of the first of them
 	kind     stores.Kind   // of the last of them
 
@@ -83,7 +84,8 @@ type Keeper struct {
 //   - [ErrStore]: the store failed,
 //   - [stores.ErrDamaged]: the cell of the layout, or of the number of [WithNode], is damaged,
 //   - [ErrSkew]: the clock is far from the fleet's, and [WithFleetCheck] is strict,
-//   - [ErrEndOfTime]: no node number has time left in the layout.
+//   - [ErrEndOfTime]: no node number has time left in the layout,
+//   - [ErrMoved]: the fleet was moved to another store, or the import to this one is not complete.
 func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper, error) {
 	if err := checkArguments("Claim", ctx, store); err != nil {
 		return nil, err
@@ -116,7 +118,8 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 // claimFirst claims a node number, and waits for one as long as ctx's deadline allows.
 func (k *Keeper) claimFirst(ctx context.Context) error {
 	var before error
-	for {
+	for failures := 1; ; failures++ {
+		began := k.elapsed()
 		err := k.tryClaim(ctx)
 		if err == nil || !mayPass(err) {
 			return err
@@ -133,11 +136,20 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		}
 		before = err
 		select {
-		case <-k.after(k.pause()):
+		case <-k.after(k.claimAgain(began, failures)):
 		case <-ctx.Done():
 			return ended(err, ctx)
 		}
 	}
+}
+
+// claimAgain is the time until the next try of a first claim.
+func (k *Keeper) claimAgain(began time.Duration, failures int) time.Duration {
+	if k.locker != nil {
+		return k.pause()
+	}
+	now := k.elapsed()
+	return protocol.Next(began, now, protocol.RetryClaim(k.period, failures, pick(k.random()))) - now
 }
 
 func (k *Keeper) tryClaim(ctx context.Context) error {
@@ -240,8 +252,13 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	}
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
+		if k.locker == nil { // the grant may have ended early, by a step of the clock
+			pause, _ := k.pauseBetween(0)
+			k.retry = min(k.retry, now+pause)
+		}
 		return k.retry - now
 	}
+	began := k.elapsed()
 	err := k.work(ctx)
 	if err == nil && k.held != nil && k.dueIn() > 0 {
 		k.settle(ctx)
@@ -251,7 +268,7 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	}
 	k.noteEnd(err)
 	if err != nil {
-		return k.failed(err)
+		return k.failed(err, began)
 	}
 	return max(k.dueIn(), time.Millisecond)
 }
@@ -266,7 +283,7 @@ func (k *Keeper) dueIn() time.Duration {
 		in = min(in, max(k.span(front+1, min(h.Floor, used.To)), time.Millisecond))
 	}
 	if h.Limit < k.end() {
-		in = min(in, k.span(front, h.Limit-min(h.Limit, k.config.window/3*2)))
+		in = min(in, k.span(front, protocol.ExtendAt(h.Limit, k.config.window)))
 	}
 	return in
 }
@@ -338,8 +355,8 @@ func (k *Keeper) Granted() (floor, limit time.Time) {
 	return k.time(k.used.From), k.time(k.used.To)
 }
 
-// Err returns why the last extension that was due failed, or nil. It wraps
-// [ErrStore], [ErrHeld] and [ErrLost] if the node number of [WithNode] was taken,
+// Err returns why the last extension that was due failed, or nil. It is an error of [Claim];
+// or it wraps [ErrHeld] and [ErrLost] if the node number of [WithNode] was taken,
 // [stores.ErrWentBack], or [ErrClosed]. Unless the store went back, the rest of the
 // grant, up to the limit of [Keeper.Granted], can still be used.
 func (k *Keeper) Err() error {

@@ -104,7 +104,7 @@ func TestStoreAway(t *testing.T) {
 		require.ErrorIs(t, err, storetest.ErrFault)
 	}
 	store.Before = nil
-	clock.Advance(time.Second)
+	clock.Advance(protocol.Urgent)
 	k.Poll(t.Context())
 	_, err = gen.Next()
 	require.NoError(t, err)

@@ -95,11 +95,12 @@ func TestLogSaysTheKind(t *testing.T) {
 	k := claim(t, s, clock, logTo(&log))
 	gen, err := generator.New(generator.WithLease(k))
 	require.NoError(t, err)
-	fail := func(err error, times time.Duration) {
+	next := lease.DefaultWindow / 3
+	fail := func(err error, tries int) {
 		s.err = err
-		for range times {
-			clock.Advance(time.Second)
-			k.Poll(t.Context())
+		for range tries {
+			clock.Advance(next)
+			next = k.Poll(t.Context())
 		}
 	}
 	lines := func(message string) (kinds []string) {
@@ -108,9 +109,9 @@ func TestLogSaysTheKind(t *testing.T) {
 		}
 		return kinds
 	}
-	fail(errAway, 15)
-	fail(errRefused, 3)
-	fail(errAway, 3)
+	fail(errAway, 1)
+	fail(errRefused, 1)
+	fail(errAway, 1)
 	fail(errRefused, 20)
 	require.Equal(t, []string{"passing", "refused", "passing", "refused"}, lines("not extended yet"), "%s", log.String())
 	require.Equal(t, []string{"refused"}, lines("grant ended"), "%s", log.String())

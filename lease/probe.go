@@ -10,27 +10,17 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// probe has the cells that a claim has read so far. It reads blocks of node numbers, from a
-// random block on, until it finds a free number, so a claim among millions reads few.
+// probe has the cells that a claim has read so far.
 type probe struct {
-	first, next int64 // the number that it began with, and how many numbers it has read
-	block       int64 // the length of the next block
-	cells       []protocol.Cell
-	others      int64  // numbers that are held, reserved or damaged
-	soonest     uint64 // the first tick at which one of those held may be free, or 0
-	why         error  // why the last number was not to be had
+	search  protocol.Search
+	cells   []protocol.Cell
+	others  int64  // numbers that are held, reserved or damaged
+	soonest uint64 // the first tick at which one of those held may be free, or 0
+	why     error  // why the last number was not to be had
 
 	locked int64 // the number that is locked, or -1
 	unlock func()
 }
-
-const (
-	firstBlock = 256
-	lastBlock  = 4096
-	// enough is how many numbers are read before a claim takes one whose holder may be
-	// alive, or whose limit is ahead of the clock.
-	enough = 4096
-)
 
 // readFree reads the cells that a claim needs: claims of unknown outcome, the layout, and
 // node numbers until it can claim one of them.
@@ -57,7 +47,7 @@ func (k *Keeper) readFree(ctx context.Context, s *protocol.State) (protocol.Read
 		k.look(s)
 		best, rank := s.Choose(p.cells)
 		switch {
-		case !p.settled(rank, k.nodes()):
+		case !p.search.Settled(rank):
 			err = k.readBlock(ctx, s, p)
 		case rank == protocol.None || k.locker == nil || p.locked == best.Node:
 			return protocol.Read{Cells: p.cells, Others: int(p.others)}, nil
@@ -101,16 +91,19 @@ func (k *Keeper) startProbe(ctx context.Context, s *protocol.State) error {
 	if err != nil {
 		return err
 	}
-	p := &probe{locked: -1, unlock: func() {}}
-	if k.locker == nil {
-		p.first = int64(s.Pick%uint64(k.nodes())) / firstBlock * firstBlock
+	pick := s.Pick
+	if k.locker != nil {
+		pick = 0
 	}
+	search := protocol.NewSearch(k.nodes(), pick)
+	p := &probe{search: search, locked: -1, unlock: func() {}}
 	cells, err := k.firstCells(ctx, p)
 	if err != nil {
 		return err
 	}
 	waited, err := k.checkFleet(ctx, cells, !created)
 	if err == nil && waited { // the cells are old
+		p.search = search
 		cells, err = k.firstCells(ctx, p)
 	}
 	if err != nil {
@@ -127,22 +120,15 @@ func (k *Keeper) startProbe(ctx context.Context, s *protocol.State) error {
 
 // firstCells reads the cell of the pinned number, or the first block.
 func (k *Keeper) firstCells(ctx context.Context, p *probe) ([]protocol.Cell, error) {
-	p.next, p.block = 0, firstBlock
 	if !k.pinned() {
 		return k.nextBlock(ctx, p)
 	}
-	p.next = k.nodes()
+	p.search.Done = k.nodes()
 	cell, err := k.readCell(ctx, k.node)
 	if err == nil && cell.Damaged {
 		err = k.bad[k.node]
 	}
 	return []protocol.Cell{cell}, err
-}
-
-// settled reports whether the probe needs no further block, if the best candidate so far
-// has this rank.
-func (p *probe) settled(rank protocol.Rank, nodes int64) bool {
-	return rank == protocol.Ready || p.next >= nodes || rank != protocol.None && p.next >= enough
 }
 
 // readBlock reads the next block.
@@ -156,8 +142,7 @@ func (k *Keeper) readBlock(ctx context.Context, s *protocol.State, p *probe) err
 
 // nextBlock returns the cells of the next block, including cells that do not exist yet.
 func (k *Keeper) nextBlock(ctx context.Context, p *probe) ([]protocol.Cell, error) {
-	from := (p.first + p.next) % k.nodes()
-	n := min(p.block, k.nodes()-p.next, k.nodes()-from)
+	from, n := p.search.Block()
 	listed, err := k.list(ctx, protocol.NodeKey(from), protocol.NodeKey(from+n-1)+"\x00", int(n))
 	if err != nil {
 		return nil, err
@@ -171,8 +156,6 @@ func (k *Keeper) nextBlock(ctx context.Context, p *probe) ([]protocol.Cell, erro
 			cells[i] = cell
 		}
 	}
-	p.next += n
-	p.block = min(2*p.block, lastBlock)
 	return cells, nil
 }
 
@@ -183,7 +166,7 @@ func (p *probe) add(s *protocol.State, k *Keeper, cells []protocol.Cell) {
 		cell.Still = k.still(cell)
 		if _, rank := s.Choose([]protocol.Cell{cell}); rank != protocol.None {
 			p.cells = append(p.cells, cell)
-		} else if cell.Damaged || cell.Record.Limit < s.End {
+		} else if cell.Damaged || cell.Record.Reserved || cell.Record.Limit < s.End {
 			p.count(cell)
 		}
 	}

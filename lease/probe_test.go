@@ -71,7 +71,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	memory := storetest.NewMemory()
 	fill(t, memory, layout, 0, 1<<14-1, limit)
 	store := memory.Client()
-	k, err := lease.Claim(t.Context(), store, quiet(clock, lease.WithLayout(layout), lease.WithWindow(5*time.Minute))...)
+	k, err := lease.Claim(t.Context(), store, quiet(clock, lease.WithLayout(layout), lease.WithWindow(15*time.Minute))...)
 	require.NoError(t, err)
 	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
 		if isSwap(op) {
@@ -80,8 +80,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		return storetest.None
 	}
 	for range 300 {
-		clock.Advance(time.Second)
-		k.Poll(t.Context())
+		clock.Advance(k.Poll(t.Context()))
 	}
 	names, _, _, _ := k.Remembers()
 	require.Equal(t, protocol.MaxPending, names)
@@ -89,7 +88,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	// A name that was forgotten, and lands, costs the number and nothing else.
 	require.True(t, memory.Deliver(len(memory.Late())-protocol.MaxPending-10))
 	store.Before = nil
-	clock.Advance(time.Second)
+	clock.Advance(protocol.Urgent)
 	k.Poll(t.Context())
 	require.EqualValues(t, 1, k.Stats().Conflicts)
 	var full *lease.NoFreeNodeError

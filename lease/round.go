@@ -227,6 +227,9 @@ func (k *Keeper) hold(h protocol.Held, unlock func()) {
 	clear(k.seen)
 	k.most = max(k.most, h.Limit)
 	k.recovered()
+	if k.locker == nil { // others may have claimed at the same time
+		k.due += protocol.Spread(k.third(), pick(k.random())) - k.third()
+	}
 	k.counters.claims.Add(1)
 	k.log.Info("lease: claimed", "node", h.Node, "from", k.time(h.Floor), "until", k.time(h.Limit))
 }
@@ -270,6 +273,8 @@ func (k *Keeper) lose(d protocol.Decision) (again bool, err error) {
 	case d.Record.Holder == k.token:
 		by = "a copy of this process's memory wrote to it: a snapshot was restored beside its original"
 		k.token = k.random()
+	case d.Record.Reserved:
+		by = "an operator reserved it, or moved the fleet to another store"
 	case d.Record.Holder == "":
 		by = "another process took and released it, or an operator released it"
 	}
@@ -280,6 +285,9 @@ func (k *Keeper) lose(d protocol.Decision) (again bool, err error) {
 	k.log.Warn("lease: lost, "+by, attrs...)
 	if k.pinned() {
 		k.lost = heldError(d.Node, d.Record.Owner, ErrLost, stores.ErrConflict)
+		if d.Record.Reserved {
+			k.lost = &wrapped{text: fmt.Sprintf("node number %d is %v: %s: start this process again", d.Node, ErrLost, by), errs: []error{ErrHeld, ErrLost, stores.ErrConflict}}
+		}
 		return false, k.lost
 	}
 	return true, nil

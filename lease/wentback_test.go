@@ -143,14 +143,14 @@ func TestRaisingIsTriedAgain(t *testing.T) {
 		return storetest.None
 	}
 	for range 3 {
-		clock.Advance(time.Second)
+		clock.Advance(protocol.Urgent)
 		k.Poll(t.Context())
 		require.ErrorIs(t, k.Err(), lease.ErrStore)
 		from, to := k.Granted()
 		require.Equal(t, from, to)
 	}
 	store.Before = nil
-	clock.Advance(time.Second)
+	clock.Advance(protocol.Urgent)
 	k.Poll(t.Context())
 	require.NoError(t, k.Err())
 	from, _ := k.Granted()

@@ -261,3 +261,26 @@ func TestReadingDoesNotAllocate(t *testing.T) {
 	c := monoclock.New(monoclock.WithResync(time.Millisecond, time.Hour))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { c.UnixNano(); c.Now(); c.Drift() }))
 }
+
+// In a bubble no time passes between two readings.
+func TestSteady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := monoclock.New()
+		time.Sleep(time.Hour) // in the bubble's time
+		start, base, ok := monoclock.Steady(c)
+		require.True(t, ok)
+		for range 3 {
+			assert.Equal(t, c.UnixNano(), base+int64(time.Since(start)))
+			time.Sleep(time.Minute)
+		}
+	})
+	for name, c := range map[string]monoclock.Interface{
+		"source": monoclock.New(monoclock.WithSource(newSource())),
+		"resync": monoclock.New(monoclock.WithResync(0, time.Second)),
+		"nil":    (*monoclock.Clock)(nil),
+		"other":  struct{ monoclock.Interface }{monoclock.New()},
+	} {
+		_, _, ok := monoclock.Steady(c)
+		assert.False(t, ok, name)
+	}
+}

@@ -2,6 +2,7 @@ package monoclock
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -42,6 +43,18 @@ func Waiting(c Interface) (after func(time.Duration) <-chan time.Time, elapsed f
 		}
 	}
 	return after, elapsed
+}
+
+// Steady returns base and start such that c always reads base, in nanoseconds since 1970, plus
+// time.Since(start). A caller that reads the clock all the time computes this by itself, which
+// saves a call. ok is false unless c is a [*Clock] that reads the machine's own clocks and does
+// not resync.
+func Steady(c Interface) (start time.Time, base int64, ok bool) {
+	m, ok := c.(*Clock)
+	if !ok || m == nil || m.source != nil || m.nextResync.Load() != math.MaxInt64 {
+		return time.Time{}, 0, false
+	}
+	return m.start, m.base, true
 }
 
 // isMachine reports whether c is the real clock of github.com/benbjohnson/clock, whose

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -38,6 +39,25 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println(id)
+}
+
+// The calls stand in README.md. It is compiled, and not run: there is no such server.
+func Example_store() {
+	ctx := context.Background()
+	store, err := stores.Open(ctx, "etcd://10.0.0.5:2379")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	keeper, err := lease.Claim(ctx, oteltickflake.Wrap(store))
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close()
 }
 
 // The calls of sequences stand in README.md.
@@ -98,7 +118,7 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 	}
 	assert.Contains(t, string(readme), shown("func Example() {", "\n}\n"))
 	assert.Contains(t, string(readme), shown("func Example_sequence() {", "\n}\n"))
-	assert.Contains(t, string(readme), "import "+shown("tickflake/generator\"\n\t", "\n"))
+	assert.Contains(t, string(readme), "import "+shown("tickflake/lease\"\n\t", "\n"))
 	assert.Contains(t, string(readme), shown("	}\n	ids, err", "\n	if err != nil {\n		log.Fatal(err)\n	}\n	fmt.Println(id > 0)"))
 
 	t.Chdir(t.TempDir())

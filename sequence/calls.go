@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -64,6 +65,9 @@ func decode(name string, cell stores.Cell) (segment.Cell, error) {
 	}
 	if err != nil {
 		problem := strings.TrimPrefix(err.Error(), stores.ErrDamaged.Error()+": ")
+		if errors.Is(err, protocol.ErrNewer) {
+			return c, fmt.Errorf("sequence %q: %w", name, &stores.DamagedError{Key: segment.Key(name), Problem: problem})
+		}
 		return c, &stores.DamagedError{
 			Key:     segment.Key(name),
 			Problem: problem + ": put back the text that the cell had, from a log or a backup; or stop all processes that use it, delete the cell, and create the sequence above all numbers in use",

@@ -12,6 +12,7 @@
 //     neighbours are the options.
 //   - [Definition], [Segmented] and [Ordered]: which numbers, and how they are given out.
 //   - [Create], [Inspect], [List], [Set] and [Delete]: manage sequences.
+//   - [Export] and [Import]: move a sequence to another store.
 //   - [Sequence.Restored]: for a process whose memory was restored or cloned.
 //   - [ExhaustedError], [ErrNotFound], [stores.ErrWentBack]: the errors; [stores.KindOf] tells
 //     whether a retry helps.
@@ -45,8 +46,9 @@
 // # Bounds
 //
 // A Sequence has no goroutine at rest, and two while it refills: one has one call of the store
-// at a time, and one watches timeouts. While the store fails, and calls wait, it tries once per
-// second. It remembers at most 64 writes of unknown outcome. At rest it takes less than 2 KiB.
+// at a time, and one watches timeouts. While the store fails, and calls wait, it tries again after
+// 40 ms, and doubles that up to once per second. It remembers at most 64 writes of unknown
+// outcome. At rest it takes less than 2 KiB.
 //
 // # Requirements
 //

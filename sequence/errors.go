@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -17,6 +18,8 @@ var (
 	ErrNotFound = stores.Refusal("no such sequence")
 	// ErrDeleted: the sequence was deleted while it was open, and perhaps created anew.
 	ErrDeleted = stores.Refusal("sequence was deleted")
+	// ErrMoved: the sequence was moved to another store by [Export].
+	ErrMoved = stores.Refusal("the sequence was moved")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
 	// Sequence finds that out by itself.
@@ -75,6 +78,11 @@ func (e *ExhaustedError) Error() string {
 
 // Is reports whether target is [stores.ErrRefused].
 func (e *ExhaustedError) Is(target error) bool { return target == stores.ErrRefused }
+
+// movedError is the error for a sequence that was moved to another store.
+func movedError(name string, r segment.Record) error {
+	return fmt.Errorf("sequence %q: %w to %s, and nothing is granted here any more: start this process with that store, after the import there", name, ErrMoved, r.Move.To)
+}
 
 // wrapped is a text with the errors that it wraps.
 type wrapped struct {

@@ -20,11 +20,12 @@ type Info struct {
 	Left       int64      // numbers from Next to the maximum
 	Writes     uint64     // how often the sequence was written
 	WentBack   bool       // the store lost writes: no number is granted until [Set] raises Next
+	MovedTo    string     // the name of the store that [Export] moved it to, or empty: no number is granted here
 }
 
 // Create creates a sequence. It does nothing if the sequence exists with the same definition,
-// as it was created or as it is now; with another one the error is a [*DefinitionError]. A
-// sequence that was deleted can be created anew, also with another definition.
+// as it was created or as it is now; with another one the error is a [*DefinitionError], and for
+// a sequence that was moved to another store it wraps [ErrMoved]. A sequence that was deleted can be created anew, also with another definition.
 //
 // Create, Inspect, List, Set and Delete return soon after ctx ends. If ctx has no deadline,
 // [DefaultTimeout] bounds each operation of the store. Their errors are an [*OptionError] if
@@ -101,7 +102,8 @@ type Change struct {
 // Set changes a sequence while processes use it, and returns its state before and after.
 // Each process sees the change at its next refill, and goes on with the numbers that it has
 // reserved until then. The error wraps [ErrLowered] if the change would grant a number twice,
-// and [ErrNotFound] if there is no such sequence; then nothing is changed.
+// [ErrMoved] if the sequence was moved, and [ErrNotFound] if there is no such sequence; then
+// nothing is changed.
 func Set(ctx context.Context, store stores.Store, name string, change Change) (before, after Info, err error) {
 	a, err := newAdmin(ctx, store, name)
 	if err == nil && change == (Change{}) {
@@ -119,7 +121,7 @@ func Set(ctx context.Context, store stores.Store, name string, change Change) (b
 
 // Delete deletes a sequence, and returns its last state. Processes that use it stop at their
 // next refill, with an error that wraps [ErrDeleted]. The store keeps a small cell. The error
-// wraps [ErrNotFound] if there is no such sequence.
+// wraps [ErrNotFound] if there is no such sequence, and [ErrMoved] if it was moved.
 func Delete(ctx context.Context, store stores.Store, name string) (Info, error) {
 	a, err := newAdmin(ctx, store, name)
 	if err != nil {
@@ -186,6 +188,9 @@ func (a admin) create(ctx context.Context, d Definition) (segment.Cell, error) {
 			if theirs := definitionOf(cell.Record); cell.Record.ID != id && !same(d, theirs, cell.Record.Created) {
 				return cell, &DefinitionError{Name: a.name, Ours: d, Theirs: theirs}
 			}
+			if cell.Record.Move.Exported() {
+				return cell, movedError(a.name, cell.Record)
+			}
 			return cell, nil
 		}
 		if unknown != nil {
@@ -223,7 +228,9 @@ func (a admin) change(ctx context.Context, change func(segment.Record) (segment.
 		case cell.Version == 0 || cell.Record.Deleted:
 			return was, is, a.notFound()
 		}
-		was = cell.Record
+		if was = cell.Record; was.Move.Exported() {
+			return was, was, movedError(a.name, was)
+		}
 		if is, err = change(was); err != nil {
 			return was, is, err
 		}
@@ -311,6 +318,9 @@ func definitionOf(r segment.Record) Definition {
 
 func infoOf(name string, r segment.Record) Info {
 	info := Info{Name: name, Definition: definitionOf(r), Last: r.Last(), Left: int64(r.Left()), Writes: r.Writes, WentBack: r.Lost}
+	if r.Move.Exported() {
+		info.MovedTo = r.Move.To
+	}
 	if info.Left > 0 {
 		info.Next = r.Number(r.Next)
 	}

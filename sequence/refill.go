@@ -193,6 +193,8 @@ func (s *Sequence) carryOut(ctx context.Context, d segment.Decision) (again bool
 	case segment.Deleted:
 		s.revoke()
 		return false, fmt.Errorf("sequence %q: %w by another process: open it again if it was created anew", s.name, ErrDeleted)
+	case segment.Exported:
+		return false, movedError(s.name, d.Record)
 	case segment.Raised:
 		s.revoke()
 		return true, nil

@@ -105,6 +105,7 @@ type failure struct {
 // WithDefinition. Else it wraps
 //
 //   - [ErrNotFound]: there is no such sequence, and no WithDefinition,
+//   - [ErrMoved]: the sequence was moved to another store,
 //   - [stores.ErrWentBack]: the store lost writes, and nothing is granted until [Set],
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
 //   - [ErrStore]: the store failed.
@@ -128,6 +129,8 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 		return nil, err
 	case cell.Record.Lost:
 		return nil, lostError(name, cell.Record)
+	case cell.Record.Move.Exported():
+		return nil, movedError(name, cell.Record)
 	}
 	r := cell.Record
 	s := &Sequence{
@@ -152,7 +155,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 //     nothing is granted until [Set],
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
 //   - [ErrStore] with an error of the kind [stores.Refused]: a retry does not help,
-//   - [ErrDeleted] or [ErrClosed].
+//   - [ErrDeleted], [ErrMoved] or [ErrClosed].
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	if index, ok := s.window.Span().Count(1); ok {
 		return s.first + int64(index)*s.stride, nil

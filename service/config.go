@@ -106,11 +106,31 @@ func bad(field, format string, args ...any) error {
 	return fmt.Errorf("Config."+field+": "+format, args...)
 }
 
+// Check fails as [New] does, for any field but Generator and Spare. Call it before you open the
+// generator, so that a bad configuration claims no node number. It starts nothing.
+func (c Config) Check() error {
+	if _, err := c.check(); err != nil {
+		return fmt.Errorf("service: %w", err)
+	}
+	return nil
+}
+
 // complete sets the defaults, and checks all fields.
 func (c *Config) complete() ([]issuer.Credential, error) {
 	if c.Generator == nil {
 		return nil, bad("Generator", "is nil: give one that generator.Open or generator.New returned")
 	}
+	if err := c.spare(); err != nil {
+		return nil, err
+	}
+	if c.Store == nil && len(c.Create) > 0 {
+		return nil, bad("Create", "there are %d rules, and no Store", len(c.Create))
+	}
+	return c.check()
+}
+
+// check sets the defaults of the fields that need no generator, and checks these fields.
+func (c *Config) check() ([]issuer.Credential, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -147,24 +167,40 @@ func (c *Config) numbers() error {
 }
 
 func (c *Config) durations() error {
-	tick := c.Generator.Layout().Tick
-	for _, f := range []struct {
-		name               string
-		field              *time.Duration
-		value, least, most time.Duration
-	}{
+	for _, f := range []span{
 		{"Timeout", &c.Timeout, defaultTimeout, time.Millisecond, time.Hour},
 		{"IdleTimeout", &c.IdleTimeout, defaultIdleTimeout, time.Millisecond, 365 * 24 * time.Hour},
 		{"ReadTimeout", &c.ReadTimeout, defaultReadTimeout, time.Millisecond, time.Hour},
 		{"DrainTimeout", &c.DrainTimeout, defaultDrainTimeout, time.Millisecond, 24 * time.Hour},
 		{"UnreadyFor", &c.UnreadyFor, 0, 0, 24 * time.Hour},
 		{"UseWithin", &c.UseWithin, defaultUseWithin, time.Millisecond, 24 * time.Hour},
-		{"Spare", &c.Spare, tick, 0, 24 * time.Hour},
 	} {
-		*f.field = cmp.Or(*f.field, f.value)
-		if *f.field < f.least || *f.field > f.most {
-			return bad(f.name, "%s: want %s to %s, or 0 for the default, which is %s", *f.field, f.least, f.most, f.value)
+		if err := f.settle(); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// span is a field that is a duration, with its default and its range.
+type span struct {
+	name               string
+	field              *time.Duration
+	value, least, most time.Duration
+}
+
+// settle sets the default, and checks the range.
+func (f span) settle() error {
+	*f.field = cmp.Or(*f.field, f.value)
+	if *f.field < f.least || *f.field > f.most {
+		return bad(f.name, "%s: want %s to %s, or 0 for the default, which is %s", *f.field, f.least, f.most, f.value)
+	}
+	return nil
+}
+
+func (c *Config) spare() error {
+	if err := (span{"Spare", &c.Spare, c.Generator.Layout().Tick, 0, 24 * time.Hour}).settle(); err != nil {
+		return err
 	}
 	// A grant is extended when a third of its window is over.
 	if keeper := c.Generator.Keeper(); keeper != nil {
@@ -176,9 +212,6 @@ func (c *Config) durations() error {
 }
 
 func (c *Config) sequences() error {
-	if c.Store == nil && len(c.Create) > 0 {
-		return bad("Create", "there are %d rules, and no Store", len(c.Create))
-	}
 	for i, rule := range c.Create {
 		if rule.Prefix != "" {
 			if err := sequence.CheckName(rule.Prefix); err != nil {

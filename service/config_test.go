@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +119,12 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := service.Config{Generator: gen, RESP: near}
 			c.change(&config)
+			err := config.Check()
+			if strings.HasPrefix(c.want, "Config.Generator") || strings.HasPrefix(c.want, "Config.Spare") || strings.Contains(c.want, "no Store") || c.want == "" {
+				require.NoError(t, err, "New finds it")
+			} else {
+				require.ErrorContains(t, err, c.want)
+			}
 			s, err := service.New(config)
 			if c.want == "" {
 				require.NoError(t, err)

@@ -4,6 +4,7 @@
 // You need these names:
 //
 //   - [Config]: the generator, the store, the listeners, the clients and the limits.
+//     [Config.Check] finds its mistakes before a generator is opened.
 //   - [New] and [Server.Run]: serve until a context ends, then drain.
 //   - [ReloadTLS]: a certificate that is read again when its file changes.
 //

@@ -1,10 +1,10 @@
-// Package stores keeps cells: small values by key, changed by compare-and-swap. It is
-// all that the grants of package lease need from a database.
+// Package stores keeps cells: small values by key, changed by compare-and-swap. Packages lease
+// and sequence need nothing else from a database.
 //
 // You need these names:
 //
 //   - [Open]: opens a store by its URL, or a directory by its path.
-//   - [Store]: what an engine does. Implement it for an engine of your own.
+//   - [Store]: the methods of an engine. Implement it for an engine of your own.
 //   - [ErrConflict]: the cell has another version than the caller thought.
 //   - [KindOf]: tells whether a retry helps. [ErrRefused]: it does not.
 //   - [CheckDurability]: asks an engine whether it forgets acknowledged writes.

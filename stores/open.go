@@ -72,9 +72,9 @@ const (
 //
 // A bare path must not look like a host whose scheme was forgotten: otherwise each machine
 // would make its own directory and issue the IDs of the others. So it contains no colon,
-// at sign, comma or question mark; and if it does not begin with a slash or a dot, its
-// first part contains no dot, and is neither "localhost" nor a scheme. Write ./a.b for
-// such a directory, or file:a.b.
+// at sign or question mark; no comma, unless it begins with a slash; and if it begins with
+// neither a slash nor a dot, its first part contains no dot, and is neither "localhost" nor a
+// scheme. Write ./a.b for such a directory, or file:a.b.
 //
 // Open asks the server what it promises ([CheckDurability]). It refuses one that forgets
 // acknowledged writes when it is killed and started again, or as it runs: the error wraps
@@ -193,7 +193,7 @@ func schemeOf(url string) (string, error) {
 	first, _, _ := strings.Cut(path, "/")
 	_, known := engines[first]
 	switch {
-	case strings.ContainsAny(path, ":@,?\x00"), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
+	case strings.ContainsAny(path, ":@?\x00"), first != "" && strings.Contains(path, ","), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
 		return refuse("it has no scheme, and looks like a host; want SCHEME://HOST, such as etcd://localhost:2379, or file:PATH for a directory")
 	case first != "" && first[0] == '~':
 		return refuse("~ stands for no directory here; want the path in full")

@@ -58,7 +58,7 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 	}
 	for url, want := range map[string]string{
 		"ids": " ids", "./db.example/ops": " ./db.example/ops", "../ids": " ../ids", "..": " ..", ".": " .", ".ids": " .ids", "/var/lib/i.d": " /var/lib/i.d",
-		"var/lib/ids": " var/lib/ids", "var/v1.2": " var/v1.2", "redis-state": " redis-state", `ids&forgetful=allow`: " ids&forgetful=allow",
+		"/srv/a,b/ids": " /srv/a,b/ids", "var/lib/ids": " var/lib/ids", "var/v1.2": " var/v1.2", "redis-state": " redis-state", `ids&forgetful=allow`: " ids&forgetful=allow",
 		"file:localhost:80": "file file:localhost:80", "FILE:x": "file FILE:x", "file:///a b": "file file:///a b",
 		"test://h": "test test://h", "TEST://h": "test TEST://h", "test://u:p://@h": "test test://u:p://@h",
 		"test://h?forgetful=allow": "test test://h", "test://h?a=b&forgetful=allow&c=d": "test test://h?a=b&c=d",
@@ -83,6 +83,7 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 		"db.example/ops":            "looks like a host",
 		"db.example":                "looks like a host",
 		"h1,h2":                     "looks like a host",
+		"ids/h1,h2":                 "looks like a host",
 		"[::1]":                     "looks like a host",
 		"db/ops?namespace=n":        "looks like a host",
 		"etcd":                      "looks like a host",

@@ -28,6 +28,8 @@ type Case struct {
 	Bits  int // of an ID, constant bits included
 	Limit Limit
 	Note  string
+	// Clockless says that it reads no clock, as counted numbers do not.
+	Clockless bool
 	// Unit divides the number of IDs that a loop is asked for; 0 stands for 1.
 	Unit int
 	// Open returns a new source of IDs. The caller closes it; ctx bounds how long Open

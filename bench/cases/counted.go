@@ -16,7 +16,7 @@ func Counted() []Case { return []Case{Number(), Numbers(1000)} }
 
 // AddFloor is the least that a counted number can cost: one atomic addition.
 func AddFloor() Case {
-	return floor("floor: atomic addition", func(word *Word) Loop {
+	c := floor("floor: atomic addition", func(word *Word) Loop {
 		return func(n int) error {
 			for range n {
 				word.Add(1)
@@ -24,6 +24,8 @@ func AddFloor() Case {
 			return nil
 		}
 	})
+	c.Clockless = true
+	return c
 }
 
 // SwapFloor is a counter without a bound that goroutines share: each swaps until its swap
@@ -57,7 +59,7 @@ func Numbers(size int) Case {
 // counted is a case of one sequence. Its segments have the largest step, so the store is
 // hardly ever asked: the case shows the cost of a number that is in reserve.
 func counted(name string, loop func(*sequence.Sequence) Loop) Case {
-	return Case{Name: name, Group: results.Ours, Bits: 63, Note: "a counted number, in segmented mode: no clock is read", Open: func(ctx context.Context) (Source, error) {
+	return Case{Name: name, Group: results.Ours, Bits: 63, Clockless: true, Note: "a counted number, in segmented mode: no clock is read", Open: func(ctx context.Context) (Source, error) {
 		store := storetest.NewMemory()
 		s, err := sequence.Open(ctx, store, "orders", sequence.WithLogger(slog.New(slog.DiscardHandler)),
 			sequence.WithDefinition(sequence.Definition{Start: 1, MinStep: sequence.MaxStep, MaxStep: sequence.MaxStep}))

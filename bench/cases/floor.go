@@ -47,6 +47,19 @@ func SharedFloor() Case {
 	})
 }
 
+// OwnFloor is [Floor] on a word for each loop: loops that share nothing.
+func OwnFloor() Case {
+	c := Floor()
+	c.Name = "floor: clock read + compare-and-swap, a word each"
+	c.Open = func(ctx context.Context) (Source, error) {
+		return Source{Loop: func() Loop {
+			alone, _ := Floor().Open(ctx) // opening a floor does not fail
+			return alone.Loop()
+		}}, nil
+	}
+	return c
+}
+
 func floor(name string, loop func(*Word) Loop) Case {
 	return Case{Name: name, Group: results.Floor, Bits: 64, Open: func(context.Context) (Source, error) {
 		shared := loop(new(Word))

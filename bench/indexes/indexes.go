@@ -15,7 +15,7 @@ import (
 
 // Sections returns the section.
 func Sections() []measure.Section {
-	return []measure.Section{{ID: "index", Title: "Index friendliness", Full: 70 * time.Second, Quick: 5 * time.Second,
+	return []measure.Section{{ID: "index", Title: "Index friendliness", Full: 70 * time.Second, Quick: 3 * time.Second,
 		About: "Rows of a primary key and 100 bytes are inserted by INSERTs of 1,000 rows over one connection, each committed by itself, " +
 			"into a table for each kind of key. The tables take turns, in random order, until each has a million rows (20,000 in a quick run) or the time is up, and share the server's cache. " +
 			"The rows are made before the inserts are timed. The servers have their default settings, with synced commits and caches of 128 MB.",

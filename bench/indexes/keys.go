@@ -1,9 +1,12 @@
 package indexes
 
 import (
+	"fmt"
+
 	"github.com/google/uuid"
 
 	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/yours"
 	"github.com/tickflake/tickflake/generator"
 )
 
@@ -31,7 +34,7 @@ func keys() ([]key, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []key{
+	all := []key{
 		{oursName, "by_tickflake", results.Ours, "bigint", "bigint", func() (any, error) {
 			id, err := g.Next()
 			return int64(id), err
@@ -39,7 +42,15 @@ func keys() ([]key, error) {
 		{autoName, "by_auto", results.Peers, "bigint GENERATED ALWAYS AS IDENTITY", "bigint AUTO_INCREMENT", nil},
 		{sortedName, "by_uuid7", results.Peers, "uuid", "binary(16)", bytesOf(uuid.NewV7)},
 		{randomName, "by_uuid4", results.Peers, "uuid", "binary(16)", bytesOf(uuid.NewRandom)},
-	}, nil
+	}
+	for i, added := range yours.List() {
+		next, err := added.New(yours.System{})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", added.Name, err)
+		}
+		all = append(all, key{added.Name, fmt.Sprint("by_yours_", i), results.Peers, "bigint", "bigint", func() (any, error) { return next() }})
+	}
+	return all, nil
 }
 
 // bytesOf makes UUIDs that the drivers send as 16 bytes, and not as text.

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -11,11 +12,18 @@ type Work struct {
 	Name string
 	// Do does it n times.
 	Do func(n int) error
+	// Elsewhere does the same at other places in memory. The rounds take Do and these in
+	// turn, from Do on.
+	Elsewhere []func(n int) error
 	// Unit divides n; 0 stands for 1.
 	Unit int
 	// LeadIn is the least number of unmeasured times before each measurement. They use
 	// up what gathered while other works had their turn, such as the rest of a tick.
 	LeadIn int
+	// Base is what this work is compared with. It is measured next to each batch of the
+	// work, before and after it in turn, and [Samples.Base] has what was measured. It is nil
+	// if there is nothing to compare with.
+	Base *Work
 }
 
 // Samples is what was measured of a [Work], with one sample per round.
@@ -24,7 +32,10 @@ type Samples struct {
 	CPU    []float64 // nanoseconds of processor time, of all threads; empty if the system does not tell
 	Allocs []float64 // allocations, each time
 	Bytes  []float64 // allocated, each time
-	Err    error     // why the samples end, if the work failed
+	// Disturbed says in which rounds the machine disturbed the batch, by the rule of [Watch].
+	Disturbed []bool
+	Base      *Samples // of [Work.Base]; nil if there is none
+	Err       error    // why the samples end, if the work failed
 }
 
 // Bench measures works in batches that take about equally long.
@@ -35,11 +46,12 @@ type Bench struct {
 
 // meter is the source of times.
 type meter struct {
-	now func() time.Time
-	cpu func() (time.Duration, bool)
+	now   func() time.Time
+	cpu   func() (time.Duration, bool)
+	watch func() (disturbed func() bool)
 }
 
-var realMeter = meter{time.Now, CPUTime}
+var realMeter = meter{time.Now, CPUTime, Watch}
 
 type subject struct {
 	Work
@@ -57,15 +69,27 @@ const most = 1 << 26
 // from then on.
 func Interleave(ctx context.Context, run *Run, batch time.Duration, least int, works []Work) []Samples {
 	began := run.time()
-	b := NewBench(works)
-	names := make([]string, len(works))
+	flat := slices.Clone(works)
+	var pairs [][]int
 	for i, w := range works {
+		if w.Base != nil {
+			pairs = append(pairs, []int{len(flat), i})
+			flat = append(flat, *w.Base)
+		}
+	}
+	b := NewBench(flat)
+	names := make([]string, len(flat))
+	for i, w := range flat {
 		names[i] = w.Name
 		run.tell(run.time().Sub(began), "warming up: "+w.Name)
 		b.Calibrate(ctx, i, batch)
 	}
-	run.Rounds(ctx, began, least, names, b.Measure)
-	return b.Samples()
+	run.Rounds(ctx, began, least, names, b.Measure, pairs...)
+	samples := b.Samples()
+	for _, p := range pairs {
+		samples[p[1]].Base = &samples[p[0]]
+	}
+	return samples[:len(works)]
 }
 
 // NewBench returns a Bench of works, whose batches are one [Work.Unit] each until
@@ -134,18 +158,21 @@ func (b *Bench) Measure(work int) {
 type measured struct {
 	wall, cpu     time.Duration // cpu is below zero if the system does not tell
 	allocs, bytes uint64        // lead-in included
+	disturbed     bool
 	err           error
 }
 
 func (b *Bench) measure(s *subject) (m measured) {
 	// The garbage of other works is collected here, and not on this one's time.
 	runtime.GC()
+	disturbed := b.meter.watch()
 	// The memory is read before the lead-in, because the batch must follow the lead-in
 	// at once.
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	m.wall, m.cpu, m.err = b.batch(s)
 	runtime.ReadMemStats(&after)
+	m.disturbed = disturbed()
 	m.allocs, m.bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
 	return m
 }
@@ -160,16 +187,21 @@ func (s *subject) keep(m measured) {
 	n += float64(s.leadIn())
 	s.samples.Allocs = append(s.samples.Allocs, float64(m.allocs)/n)
 	s.samples.Bytes = append(s.samples.Bytes, float64(m.bytes)/n)
+	s.samples.Disturbed = append(s.samples.Disturbed, m.disturbed)
 }
 
 // batch does a batch after its lead-in.
 func (b *Bench) batch(s *subject) (wall, cpu time.Duration, err error) {
-	if err := s.Do(s.leadIn()); err != nil {
+	do := s.Do
+	if place := len(s.samples.Wall) % (len(s.Elsewhere) + 1); place > 0 {
+		do = s.Elsewhere[place-1]
+	}
+	if err := do(s.leadIn()); err != nil {
 		return 0, 0, err
 	}
 	used, told := b.meter.cpu()
 	begin := b.meter.now()
-	err = s.Do(s.batch)
+	err = do(s.batch)
 	wall = b.meter.now().Sub(begin)
 	if !told {
 		return wall, -1, err
@@ -209,6 +241,7 @@ func (s Samples) first(rounds int) Samples {
 	for _, of := range []*[]float64{&s.Wall, &s.CPU, &s.Allocs, &s.Bytes} {
 		*of = (*of)[:min(rounds, len(*of))]
 	}
+	s.Disturbed = s.Disturbed[:min(rounds, len(s.Disturbed))]
 	return s
 }
 

@@ -13,7 +13,7 @@ import (
 // newBench returns a Bench on a fake clock.
 func newBench(f *fake, works ...Work) *Bench {
 	b := NewBench(works)
-	b.meter = meter{f.now, f.cpu}
+	b.meter = meter{f.now, f.cpu, f.watch}
 	return b
 }
 
@@ -101,6 +101,29 @@ func TestCPUIsLeftOutWhereTheSystemDoesNotTell(t *testing.T) {
 	b.Measure(0)
 	assert.Len(t, b.Samples()[0].Wall, 1)
 	assert.Empty(t, b.Samples()[0].CPU)
+}
+
+// A round is at one place, with its lead-in, also if its batch is measured again.
+func TestRoundsTakePlacesInTurn(t *testing.T) {
+	f := &fake{}
+	var places []int
+	at := func(place int) func(int) error {
+		return func(n int) error {
+			places = append(places, place)
+			f.pass(time.Duration(n) * time.Microsecond)
+			return nil
+		}
+	}
+	b := newBench(f, Work{Do: at(0), Elsewhere: []func(int) error{at(1), at(2)}})
+	b.Calibrate(t.Context(), 0, 8*time.Microsecond)
+	places = nil
+	for range 4 {
+		b.Measure(0)
+	}
+	assert.Equal(t, []int{0, 0, 1, 1, 2, 2, 0, 0}, places)
+	b.subjects[0].batch, places = 1, nil
+	b.Measure(0)
+	assert.Equal(t, []int{1, 1, 1, 1}, places)
 }
 
 var sink []byte

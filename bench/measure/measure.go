@@ -1,15 +1,18 @@
 // Package measure runs the cases of a benchmark side by side: in one process, in turn, in
 // random order, in many rounds, so that a disturbance of the machine affects them all
-// alike.
+// alike. A work and its base are neighbours in each round, and a [Pair] compares them in the
+// rounds that were not disturbed.
 //
 // You need these names: a [Section] of the report measures within a [Run]. It passes its
 // [Work] values to [Interleave], which returns [Samples], or takes turns by [Run.Rounds].
+// [Compare] makes the Pair of two works, and [Watch] tells whether a turn was disturbed.
 package measure
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/results"
@@ -45,7 +48,12 @@ type Run struct {
 // every round, and returns how many rounds are complete. It ends before the round that
 // would exceed run.Budget, counted from began, but not before there are least rounds; or
 // when ctx ends, after the turn that is in progress.
-func (run *Run) Rounds(ctx context.Context, began time.Time, least int, names []string, turn func(i int)) int {
+//
+// The names of a group, by their indices, follow each other, so that a disturbance of the
+// machine affects both of a pair. Their order is swapped from one round to the next. A name
+// is in one group at most.
+func (run *Run) Rounds(ctx context.Context, began time.Time, least int, names []string, turn func(i int), groups ...[]int) int {
+	blocks := blocksOf(len(names), groups)
 	first := run.time()
 	told := began
 	for round := 0; ; round++ {
@@ -53,17 +61,38 @@ func (run *Run) Rounds(ctx context.Context, began time.Time, least int, names []
 		if each := now.Sub(first) / time.Duration(max(round, 1)); round >= least && now.Sub(began)+each > run.Budget {
 			return round
 		}
-		for _, i := range run.Rand.Perm(len(names)) {
-			if ctx.Err() != nil {
-				return round
+		for _, block := range run.Rand.Perm(len(blocks)) {
+			for _, i := range blocks[block] {
+				if ctx.Err() != nil {
+					return round
+				}
+				if now = run.time(); now.Sub(told) >= tellEvery {
+					told = now
+					run.tell(now.Sub(began), fmt.Sprintf("round %d: %s", round+1, names[i]))
+				}
+				turn(i)
 			}
-			if now = run.time(); now.Sub(told) >= tellEvery {
-				told = now
-				run.tell(now.Sub(began), fmt.Sprintf("round %d: %s", round+1, names[i]))
-			}
-			turn(i)
+			slices.Reverse(blocks[block])
 		}
 	}
+}
+
+// blocksOf returns the groups, and a block for each of n indices that is in none.
+func blocksOf(n int, groups [][]int) [][]int {
+	var blocks [][]int
+	grouped := make([]bool, n)
+	for _, g := range groups {
+		blocks = append(blocks, slices.Clone(g))
+		for _, i := range g {
+			grouped[i] = true
+		}
+	}
+	for i, in := range grouped {
+		if !in {
+			blocks = append(blocks, []int{i})
+		}
+	}
+	return blocks
 }
 
 // tellEvery is the least time between two reports of progress, so that they do not disturb

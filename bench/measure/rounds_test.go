@@ -16,6 +16,7 @@ type fake struct {
 	t       time.Time
 	used    time.Duration
 	reading time.Duration // that it goes on by at each reading
+	stolen  bool          // a hypervisor takes time
 }
 
 func (f *fake) now() time.Time {
@@ -24,6 +25,8 @@ func (f *fake) now() time.Time {
 }
 
 func (f *fake) cpu() (time.Duration, bool) { return f.used, true }
+
+func (f *fake) watch() func() bool { return func() bool { return f.stolen } }
 
 // pass lets time pass, half of which is on the processor.
 func (f *fake) pass(d time.Duration) {
@@ -113,4 +116,28 @@ func TestRoundsTellHowFarTheyAre(t *testing.T) {
 	}
 	run.Progress = nil
 	run.Rounds(t.Context(), f.t, 1, []string{"a"}, func(int) { f.pass(time.Second) })
+}
+
+// Those of a group follow each other, in an order that is swapped from round to round.
+func TestGroupsAreNeighbours(t *testing.T) {
+	f := &fake{}
+	run, _ := newRun(f, time.Second)
+	var turns []int
+	run.Rounds(t.Context(), f.t, 1, []string{"a", "b", "c", "d", "e"}, func(i int) {
+		turns = append(turns, i)
+		f.pass(10 * time.Millisecond)
+	}, []int{4, 1})
+	swapped := false
+	places := map[int]bool{}
+	for order := range slices.Chunk(turns, 5) {
+		require.ElementsMatch(t, []int{0, 1, 2, 3, 4}, order)
+		first, second := slices.Index(order, 4), slices.Index(order, 1)
+		if swapped {
+			first, second = second, first
+		}
+		assert.Equal(t, 1, second-first, "%v", order)
+		swapped = !swapped
+		places[first] = true
+	}
+	assert.Greater(t, len(places), 2, "the place of the group is drawn")
 }

@@ -128,7 +128,7 @@ func TestInBrowser(t *testing.T) {
 	r.Quick = true // for a notice
 	address := save(t, r)
 	background := map[string]string{}
-	for _, width := range []int64{1280, 390} {
+	for _, width := range []int64{1280, 360} {
 		for _, scheme := range []string{"light", "dark"} {
 			t.Run(fmt.Sprintf("%s, %d pixels", scheme, width), func(t *testing.T) {
 				tab, w := open(t, ctx, address, width, scheme)

@@ -24,7 +24,8 @@ import (
 // Sizes of a chart, in CSS pixels.
 const (
 	chartWidth = 800
-	lineHeight = 18 // of a name in a legend, and of a bar
+	phoneWidth = 420 // of the chart that opens the report, which a phone shows whole
+	lineHeight = 18  // of a name in a legend, and of a bar
 	lineChart  = 360
 	axisHeight = 50
 )
@@ -119,12 +120,16 @@ func drawChart(t *results.Table, c results.Chart) (string, error) {
 		above = lineHeight * vg.Length(entries)
 		height = lineHeight*vg.Length(len(t.Rows)*len(d.columns))*1.25 + axisHeight + above
 	}
-	canvas := vgsvg.New(chartWidth, height)
+	width := vg.Length(chartWidth)
+	if c.ID == openingID {
+		width = phoneWidth
+	}
+	canvas := vgsvg.New(width, height)
 	all := draw.New(canvas)
 	all.SetColor(colour("paper"))
 	all.Fill(all.Rectangle.Path())
 	if c.Lines {
-		legend.Draw(draw.Crop(all, chartWidth-beside, 0, 0, 0))
+		legend.Draw(draw.Crop(all, width-beside, 0, 0, 0))
 	} else {
 		legend.Draw(all)
 	}

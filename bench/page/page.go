@@ -14,6 +14,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
 )
 
@@ -63,16 +64,18 @@ func Summary(to io.Writer, r *results.Report) error { return summaryForm.Execute
 // for which nothing was measured, and none of tables that Markdown omits.
 func Charts(r *results.Report) (map[string]string, error) {
 	all := map[string]string{}
+	tables := []results.Table{view{r, ""}.Opening()}
 	for _, s := range r.Sections {
-		for _, t := range s.Tables {
-			for _, c := range t.Charts {
-				svg, err := drawChart(&t, c)
-				if err != nil {
-					return nil, err
-				}
-				if svg != "" && !t.Detail {
-					all[c.ID+".svg"] = svg
-				}
+		tables = append(tables, s.Tables...)
+	}
+	for _, t := range tables {
+		for _, c := range t.Charts {
+			svg, err := drawChart(&t, c)
+			if err != nil {
+				return nil, err
+			}
+			if svg != "" && !t.Detail {
+				all[c.ID+".svg"] = svg
 			}
 		}
 	}
@@ -85,8 +88,11 @@ type view struct {
 	Folder string // of the drawings
 }
 
-// Headline says how many targets are met.
+// Headline says how many targets are met, or that the run decides none.
 func (v view) Headline() string {
+	if v.Unusable() != "" {
+		return "UNUSABLE: this run decides no target"
+	}
 	count := map[results.State]int{}
 	for _, t := range v.Targets() {
 		count[t.State()]++
@@ -114,6 +120,14 @@ const (
 // Notices are warnings about the run, to be read before the figures.
 func (v view) Notices() []string {
 	var all []string
+	if why := v.Unusable(); why != "" {
+		all = append(all, "This run is unusable: "+why+". No target is met or missed by it; measure again on a machine that has the processors to itself.")
+	}
+	for _, s := range v.Sections {
+		if why := s.Unusable(); why != "" {
+			all = append(all, fmt.Sprintf("The section “%s” is unusable: %s.", s.Title, why))
+		}
+	}
 	if v.Interrupted {
 		all = append(all, "The run was interrupted: cells or sections are missing.")
 	}
@@ -123,7 +137,7 @@ func (v view) Notices() []string {
 	if m := v.Machine; m.LoadBefore > warnLoad*float64(m.Cores) {
 		all = append(all, fmt.Sprintf("The machine was busy before the run: a load of %.2f on %s.", m.LoadBefore, results.Count(m.Cores, "core")))
 	}
-	if stolen := v.Machine.Stolen; stolen > warnStolen {
+	if stolen := v.Machine.Stolen; stolen > warnStolen && v.Unusable() == "" {
 		all = append(all, fmt.Sprintf("The hypervisor took %.1f%% of the processors' time during the run.", stolen))
 	}
 	return all
@@ -160,8 +174,8 @@ func (v view) Facts() [][2]string {
 
 // Reading explains the tables.
 func (view) Reading() string {
-	return "A figure is the median of all rounds, and ± the 95% interval of the median (the whole range of fewer than six rounds). " +
-		"A ratio to the base row is shown if it is significant (p < 0.05, Mann-Whitney U test); ~ means that the rounds show no difference. " +
+	return measure.Rule + " A figure is the median of all rounds, and ± the 95% interval of the median (the whole range of fewer than six rounds). " +
+		"Behind the ratio of a pair stand its quartiles: 1.2…1.3. A ratio to the base row is shown if it is significant (p < 0.05, Mann-Whitney U test); ~ means that the rounds show no difference. " +
 		"↓ less is better, ↑ more is better, – not measured."
 }
 

@@ -47,11 +47,11 @@ func markdown(to io.Writer, r *results.Report) error { return Markdown(to, r, "c
 // The page says everything, and Markdown everything but the tables of details.
 func TestFormsSayEverything(t *testing.T) {
 	r := published(t)
-	r.Quick, r.Interrupted, r.Machine.Stolen = true, true, 12
+	r.Quick, r.Interrupted, r.Machine.Stolen = true, true, 1.9
 	r.Sections[6].Skipped = "No server runs here."
 	page, text := html.UnescapeString(rendered(t, r, HTML)), strings.ReplaceAll(rendered(t, r, markdown), `\`, "")
 	text = html.UnescapeString(text)
-	both := []string{headline(r), "quick run", "interrupted", "12.0%", r.Commit, r.Machine.CPU, "Skipped: No server runs here."}
+	both := []string{headline(r), "quick run", "interrupted", "1.9%", view{r, ""}.Asked(), "func init() {", r.Commit, r.Machine.CPU, "Skipped: No server runs here."}
 	for _, target := range r.Targets() {
 		both = append(both, target.Text, target.Limit(), target.Value())
 	}
@@ -84,6 +84,63 @@ func TestFormsSayEverything(t *testing.T) {
 		assert.Contains(t, page, what)
 		assert.Contains(t, text, what)
 	}
+}
+
+// A run from which the hypervisor took much decides no target in any form, and says so first;
+// of a section, its targets are open.
+func TestUnusable(t *testing.T) {
+	r := published(t)
+	r.Machine.Stolen = 2
+	for name, form := range map[string]func(io.Writer, *results.Report) error{"page": HTML, "Markdown": markdown, "summary": Summary} {
+		text := rendered(t, r, form)
+		said, target := strings.Index(text, "UNUSABLE"), strings.Index(text, r.Targets()[0].Text)
+		require.Positive(t, target, name)
+		require.GreaterOrEqual(t, said, 0, name)
+		assert.Less(t, said, target, "%s says so at the top", name)
+		assert.Contains(t, html.UnescapeString(text), "the hypervisor took 2.0% of the processors' time", name)
+		for _, verdict := range []string{"✓ met", "✗ missed", "targets met", "The answer"} {
+			assert.NotContains(t, text, verdict, name)
+		}
+	}
+
+	r = published(t)
+	before := r.Targets()
+	r.Sections[0].Stolen = 2
+	for i, target := range r.Targets() {
+		if i < len(r.Sections[0].Targets) {
+			assert.Equal(t, results.Open, target.State(), target.ID)
+			continue
+		}
+		assert.Equal(t, before[i].State(), target.State(), target.ID)
+	}
+	text := rendered(t, r, Summary)
+	assert.Contains(t, text, "The section “"+r.Sections[0].Title+"” is unusable")
+	answer, _, _ := strings.Cut(rendered(t, r, markdown), "Targets")
+	assert.NotContains(t, answer, r.Sections[0].Verdict)
+}
+
+// The chart that opens the report has Next and the peers that are not at their ceiling.
+func TestOpening(t *testing.T) {
+	r := published(t)
+	opening := view{r, ""}.Opening()
+	var names []string
+	for _, row := range opening.Rows {
+		names = append(names, row.Name)
+	}
+	assert.Contains(t, names, "Next")
+	assert.Contains(t, names, "rs/xid")
+	assert.NotContains(t, names, "sony/sonyflake")
+	assert.Contains(t, charts(t, r), openingID+".svg")
+	require.NotEmpty(t, view{r, ""}.Answers())
+
+	cost := r.Sections[0].Table("cost")
+	for i := range cost.Rows {
+		cost.Rows[i].Cells[2] = results.Cell{Text: "disturbed"}
+	}
+	assert.Equal(t, "ns", view{r, ""}.Opening().Columns[0].ID, "no round counts")
+	r.Sections = r.Sections[1:]
+	assert.Empty(t, view{r, ""}.Opening().Rows)
+	assert.NotContains(t, rendered(t, r, markdown), openingID+".svg")
 }
 
 // Every figure stands in the row and column of its samples.

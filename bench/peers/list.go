@@ -21,11 +21,11 @@ import (
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
-// List returns the peers, in the order of the report.
+// List returns the peers, in the order of the report, those that a reader added last.
 func List() []Peer {
-	return []Peer{
+	return append([]Peer{
 		bwmarrinSnowflake(), sonySonyflake(), googleV7(), gofrsV7(), gofrsV1(), oklogULID(), rsXID(), mongoObjectID(), segmentioKSUID(),
-	}
+	}, added()...)
 }
 
 type (

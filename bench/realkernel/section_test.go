@@ -162,6 +162,9 @@ func TestIncomplete(t *testing.T) {
 	assert.Equal(t, "The faults could not be run: QEMU ended.", s.Skipped)
 	assert.True(t, s.Failed)
 
+	s = none.measure(t.Context(), &measure.Run{Quick: true})
+	assert.Contains(t, s.Skipped, "A quick run has no time for it")
+
 	part := madeUp()
 	part.Rows = part.Rows[:3]
 	s = measured(t, fake(part, errors.New("QEMU ended")))

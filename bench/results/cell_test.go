@@ -79,6 +79,7 @@ func TestMargin(t *testing.T) {
 		{"±10%", Cell{Samples: []float64{90, 100, 105}}},
 		{"±1.0%", Cell{Samples: []float64{99, 100, 101}}},
 		{"-1…2", Cell{Samples: []float64{-1, 0, 2}}},
+		{"1.750…3.250", Cell{Samples: []float64{1, 2, 3, 4}, Quartiles: true}},
 		{"±>999%", Cell{Samples: []float64{1, 1, 100}}},
 	} {
 		assert.Equal(t, test.want, test.cell.Margin(), "%v", test.cell)

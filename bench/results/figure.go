@@ -118,12 +118,15 @@ func (c Cell) Value() string {
 	return "–"
 }
 
-// Margin is the interval around the median: "±2.1%". It is empty for a text, for one
-// sample, and for an interval of less than ±0.05%.
+// Margin is the interval around the median: "±2.1%"; of the ratios of a pair, the quartiles:
+// "1.2…1.3". It is empty for a text, for one sample, and for an interval of less than ±0.05%.
 func (c Cell) Margin() string {
 	s, ok := c.Summary()
 	if c.Text != "" || !ok || c.constant() {
 		return ""
+	}
+	if c.Quartiles {
+		return Figure(c.Quartile(1)) + "…" + Figure(c.Quartile(3))
 	}
 	switch spread := s.Spread(); {
 	case spread < 0.0005:

@@ -55,10 +55,11 @@ type Machine struct {
 type Section struct {
 	ID      string   `json:"id"` // lower case, without spaces: it names links
 	Title   string   `json:"title"`
-	About   string   `json:"about,omitempty"`   // what is measured, and how
-	Skipped string   `json:"skipped,omitempty"` // why there are no figures
-	Failed  bool     `json:"failed,omitempty"`  // the section was skipped because it failed
-	Verdict string   `json:"verdict,omitempty"` // one sentence, computed from the cells
+	About   string   `json:"about,omitempty"`         // what is measured, and how
+	Skipped string   `json:"skipped,omitempty"`       // why there are no figures
+	Failed  bool     `json:"failed,omitempty"`        // the section was skipped because it failed
+	Verdict string   `json:"verdict,omitempty"`       // one sentence, computed from the cells
+	Stolen  float64  `json:"stolenPercent,omitempty"` // of the processors' time, by the hypervisor during the section
 	Notes   []string `json:"notes,omitempty"`
 	Targets []Target `json:"targets,omitempty"`
 	Tables  []Table  `json:"tables,omitempty"`
@@ -67,13 +68,14 @@ type Section struct {
 // Target is a bound that the library is held to.
 type Target struct {
 	ID     string  `json:"id"`
-	Text   string  `json:"text"`           // "Next: at most 1.25× the floor"
-	Unit   string  `json:"unit"`           // "×", "%"
-	Want   float64 `json:"want"`           //
-	AtMost bool    `json:"atMost"`         // false: at least
-	Got    Cell    `json:"got"`            // one sample per round
-	Why    string  `json:"why,omitempty"`  // the cause of a miss, if the samples show it
-	Open   string  `json:"open,omitempty"` // why this run does not decide the target
+	Text   string  `json:"text"`             // "Next: at most 1.08× the floor"
+	Unit   string  `json:"unit"`             // "×", "%"
+	Want   float64 `json:"want"`             //
+	AtMost bool    `json:"atMost"`           // false: at least
+	Got    Cell    `json:"got"`              // one sample per round
+	Beside string  `json:"beside,omitempty"` // figures to read beside it, such as the distances to the floor
+	Why    string  `json:"why,omitempty"`    // the cause of a miss, if the samples show it
+	Open   string  `json:"open,omitempty"`   // why this run does not decide the target
 }
 
 // Table has a row per case and a column per quantity or setting.
@@ -140,6 +142,9 @@ type Cell struct {
 	Samples []float64 `json:"samples,omitempty"` // one per round, in order
 	Text    string    `json:"text,omitempty"`    // shown in place of the samples
 	Mark    Mark      `json:"mark,omitempty"`
+	// Quartiles says that the samples are ratios of a pair, which are shown with their
+	// quartiles in place of the interval of the median.
+	Quartiles bool `json:"quartiles,omitempty"`
 }
 
 // Chart shows columns of its table: as bars, a group per row, or as lines, a line per row

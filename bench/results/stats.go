@@ -1,6 +1,7 @@
 package results
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -60,6 +61,18 @@ func (s Summary) Spread() float64 {
 		return math.NaN()
 	}
 	return max(s.Hi-s.Median, s.Median-s.Lo) / math.Abs(s.Median)
+}
+
+// Quartile returns the value below which q quarters of the samples lie, or NaN if there are
+// none.
+func (c Cell) Quartile(q int) float64 {
+	if len(c.Samples) == 0 {
+		return math.NaN()
+	}
+	sorted := c.sample().Values
+	at := float64(q) / 4 * float64(len(sorted)-1)
+	below, above := sorted[int(at)], sorted[int(math.Ceil(at))]
+	return below + (at-math.Floor(at))*(above-below)
 }
 
 // Difference is how one cell compares to another.
@@ -174,11 +187,46 @@ func (t Target) Judge(byCPU []float64) Target {
 	return t
 }
 
-// Targets returns those of all sections, in order.
+// With adds figures to read beside the target.
+func (t Target) With(beside string) Target {
+	if t.Beside != "" {
+		beside = t.Beside + "; " + beside
+	}
+	t.Beside = beside
+	return t
+}
+
+// MostStolen is the share of the processors' time, in percent, from which on a run, or a
+// section of it, is unusable: a hypervisor took so much that the figures show the machine.
+const MostStolen = 2
+
+// Unusable says why the run decides no target. It is empty if the run is usable.
+func (r *Report) Unusable() string { return unusable(r.Machine.Stolen) }
+
+// Unusable says why the section decides no target. It is empty if the section is usable.
+func (s *Section) Unusable() string { return unusable(s.Stolen) }
+
+func unusable(stolen float64) string {
+	if stolen < MostStolen {
+		return ""
+	}
+	return fmt.Sprintf("the hypervisor took %.1f%% of the processors' time, and from %d%% on the figures show the machine", stolen, MostStolen)
+}
+
+// Targets returns those of all sections, in order. Those of a run or a section that is
+// unusable are open.
 func (r *Report) Targets() []Target {
 	var all []Target
 	for _, s := range r.Sections {
-		all = append(all, s.Targets...)
+		for _, t := range s.Targets {
+			switch {
+			case r.Unusable() != "":
+				t.Open = "the run is unusable"
+			case s.Unusable() != "":
+				t.Open = "the section is unusable: " + s.Unusable()
+			}
+			all = append(all, t)
+		}
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package speed
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -39,18 +40,25 @@ func costsOf(next, wide, xid float64) results.Section {
 		all = append(all, opened{Case: c})
 	}
 	samples := []measure.Samples{takes(30), takes(next), takes(next * 1.01), takes(1.5), takes(244.2), takes(wide), takes(xid), takes(5), takes(7), takes(0.02)}
-	return results.Section{Tables: []results.Table{costTable(all, samples)}, Targets: costTargets(all, samples)}
+	for i, o := range all {
+		samples[i].Base = new(takes(30))
+		if o.Clockless {
+			samples[i].Base = new(takes(5))
+		}
+	}
+	return results.Section{Tables: []results.Table{costTable(all, samples)}, Targets: costTargets(all, samples, measure.Compare(samples[2], samples[1]))}
 }
 
 func TestCostsInOurFavour(t *testing.T) {
-	s := costsOf(36, 90, 72)
-	for i, want := range []float64{1.2, 2, 48, 1.01, 1.4, 0.02} {
+	s := costsOf(32.1, 90, 72)
+	for i, want := range []float64{1.07, 48, 1.01, 1.4, 0.02} {
 		assert.InEpsilon(t, want, s.Targets[i].Got.Median(), 0.001, s.Targets[i].ID)
 		assert.Equal(t, results.Met, s.Targets[i].State(), s.Targets[i].ID)
 	}
-	assert.Equal(t, "Next takes 36 ns per ID, 1.2× the floor; no peer is measurably faster.", costVerdict(s))
+	assert.Equal(t, "Next takes 32.10 ns per ID, 1.07× the floor; no peer is measurably faster.", costVerdict(s))
 	table := s.Table("cost")
-	assert.InEpsilon(t, 1.2, table.Cell(nextName, "floor").Median(), 0.001)
+	assert.Equal(t, "Next 1.07× and rs/xid 2.4× the floor", s.Targets[0].Beside)
+	assert.InEpsilon(t, 1.07, table.Cell(nextName, "floor").Median(), 0.001)
 	assert.Contains(t, table.Rows[4].Note, "at the ceiling of its format")
 	assert.Equal(t, "244.1", table.Cell("bwmarrin/snowflake", "ceiling").Text)
 	assert.Contains(t, table.Cell("rs/xid", "ceiling").Text, "it repeats IDs")
@@ -60,7 +68,7 @@ func TestCostsInAPeersFavour(t *testing.T) {
 	s := costsOf(45, 39, 45)
 	assert.Equal(t, results.Missed, s.Targets[0].State())
 	assert.Empty(t, s.Targets[0].Why, "the data does not tell")
-	assert.InEpsilon(t, 39.0/45, s.Targets[1].Got.Median(), 0.001)
+	assert.Equal(t, "Next 1.5× and bwmarrin/snowflake, 22-bit sequence 1.3× the floor", s.Targets[0].Beside)
 	assert.Contains(t, costVerdict(s), "; bwmarrin/snowflake, 22-bit sequence is faster.")
 }
 
@@ -82,21 +90,30 @@ func gridOf(list []cases.Case, goroutines []int, ns ...[]float64) grid {
 func TestGridTarget(t *testing.T) {
 	floor, next := cases.SharedFloor(), cases.Next(nextName, cases.Wide())
 	g := gridOf([]cases.Case{floor, next}, []int{1, 2, 4}, []float64{30, 60, 60}, []float64{60, 66, 90})
-	target := func(least int, t results.Target) results.Target {
-		return g.target(t, nextName, floor.Name, least, wallRatios, cpuRatios)
+	for i := range g.goroutines {
+		g.samples[1][i].Base = &g.samples[0][i]
 	}
+	target := func(least int, t results.Target) results.Target { return g.target(t, least, g.pairs(nextName), nil) }
 	atMost := results.Target{ID: "t", Want: 1.15, AtMost: true}
 	assert.InEpsilon(t, 2, target(1, atMost).Got.Median(), 0.001)
 	assert.InEpsilon(t, 1.5, target(2, atMost).Got.Median(), 0.001, "one goroutine does not count")
 	assert.InEpsilon(t, 1.1, target(1, results.Target{ID: "t", Want: 1}).Got.Median(), 0.001, "the least is the worst")
+	assert.Equal(t, "with 4", g.target(atMost, 2, g.pairs(nextName), func(at int) string { return fmt.Sprint("with ", g.goroutines[at]) }).Beside)
 	assert.Empty(t, target(1, atMost).Why)
 	g.samples[1][2].CPU = around(60, 0.1, 20)
 	assert.Contains(t, target(2, atMost).Why, "met by processor time")
 
-	g.samples[1][2] = measure.Samples{}
+	distances := g.distances([]against{{floor, ""}, {next, floor.Name}})
+	assert.Len(t, distances.Rows, 1)
+	assert.InEpsilon(t, 1.5, distances.Cell(nextName, "g4").Median(), 0.001)
+
+	base := g.samples[1][2].Base
+	g.samples[1][2] = measure.Samples{Base: base}
 	assert.Equal(t, "not measured with each number of goroutines", target(2, atMost).Open, "66 is met")
 	g.samples[1][1] = takes(90)
+	g.samples[1][1].Base = &g.samples[0][1]
 	assert.Equal(t, results.Missed, target(2, atMost).State(), "a miss is a miss")
+	assert.Equal(t, results.Open, g.target(atMost, 1, make([]measure.Pair, 3), nil).State(), "nothing was measured")
 }
 
 // lineOf is a line of 12 slices of 10,000 calls, which take so long, and the slowest 20 of
@@ -115,6 +132,7 @@ func lineOf(name string, group results.Group, each, slowest time.Duration) *line
 		l.slices = append(l.slices, r.take())
 		l.reached = append(l.reached, 1e6)
 		l.stopped = append(l.stopped, false)
+		l.disturbed = append(l.disturbed, false)
 	}
 	return l
 }
@@ -166,8 +184,10 @@ func TestCeilingVerdict(t *testing.T) {
 		return g.table(results.Table{ID: id}, "", results.More, func(_ opened, s measure.Samples) results.Cell { return results.Cell{Samples: f(s)} })
 	}
 	s := results.Section{Tables: []results.Table{
-		row("ceiling-share", func(s measure.Samples) []float64 { return rateShares(s, takes(244.14)) }),
-		row("ceiling-cores", func(s measure.Samples) []float64 { return cpuRatios(s, s) }),
+		row("ceiling-share", func(s measure.Samples) []float64 {
+			return measure.Each(s.Wall, func(ns float64) float64 { return 100 * (244.14 / ns) })
+		}),
+		row("ceiling-cores", func(s measure.Samples) []float64 { return measure.Ratios(s.CPU, s.Wall) }),
 	}}
-	assert.Equal(t, "Next reaches 97.66 to 100% of its ceiling and keeps 1 to 1 cores busy, where bwmarrin/snowflake keeps 1 to 1 busy.", ceilingVerdict(s))
+	assert.Equal(t, "Next reaches 97.66 to 100.0% of its ceiling and keeps 1 to 1 cores busy, where bwmarrin/snowflake keeps 1 to 1 busy.", ceilingVerdict(s))
 }

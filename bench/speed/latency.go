@@ -15,7 +15,7 @@ import (
 )
 
 func latencySection() measure.Section {
-	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 30 * time.Second, Quick: 4 * time.Second,
+	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 30 * time.Second, Quick: 2 * time.Second,
 		About: "One goroutine asks for IDs on a fixed schedule. A latency is the time from the moment when a call was due to its ID, " +
 			"so a stall shows in all calls that queue behind it. Waiting is reading the clock, so a whole core is in use; the empty loop, which makes no ID, " +
 			"shows the stalls of the machine. At the ceiling, goroutines call as fast as they can, and calls wait for slots. A quantile has a sample per as many slices of the schedule as have 5 slower calls.",
@@ -49,14 +49,16 @@ type line struct {
 	slices   []*hdrhistogram.PackedHistogram
 	reached  []float64 // IDs per second, by slice
 	stopped  []bool    // at twice the slice's length, by slice
+	// disturbed says which slices do not count in a pair.
+	disturbed []bool
 }
 
 func measureLatency(ctx context.Context, run *measure.Run) results.Section {
 	began := time.Now()
-	all := open(ctx, []cases.Case{
+	all := open(ctx, append([]cases.Case{
 		cases.EmptyLoop(), cases.Next(ceilingName, snowflake.Default()), cases.Leased(leasedDefaultName, snowflake.Default()),
 		cases.Bwmarrin(), cases.Sonyflake(), cases.XID(), cases.ObjectID(), cases.GoogleV7(),
-	})
+	}, cases.Yours()...))
 	var lines []*line
 	var names []string
 	for _, rate := range rates {
@@ -83,7 +85,7 @@ func measureLatency(ctx context.Context, run *measure.Run) results.Section {
 		} else {
 			full[i-len(lines)].runSlice()
 		}
-	})
+	}, []int{len(lines) - len(all), len(lines) - len(all) + 1}) // the target's
 	s := results.Section{Notes: closeAll(all)}
 	for _, l := range lines {
 		l.keep(rounds)
@@ -122,10 +124,12 @@ func (l *line) runSlice(r recorder) {
 		return
 	}
 	r.slice.Reset()
+	disturbed := measure.Watch()
 	out := l.schedule.run(now, l.issue, r.record)
 	if l.err = out.err; l.err != nil {
 		return
 	}
+	l.disturbed = append(l.disturbed, disturbed())
 	l.slices = append(l.slices, r.take())
 	l.reached = append(l.reached, float64(out.done)/out.took.Seconds())
 	l.stopped = append(l.stopped, out.done < l.schedule.calls)
@@ -134,7 +138,7 @@ func (l *line) runSlice(r recorder) {
 // keep drops the slices after the first rounds.
 func (l *line) keep(rounds int) {
 	n := min(rounds, len(l.slices))
-	l.slices, l.reached, l.stopped = l.slices[:n], l.reached[:n], l.stopped[:n]
+	l.slices, l.reached, l.stopped, l.disturbed = l.slices[:n], l.reached[:n], l.stopped[:n], l.disturbed[:n]
 }
 
 func latencyTable(rate int, lines []*line) results.Table {
@@ -190,10 +194,14 @@ func (l *line) tableRow() results.Row {
 // nothing about the time of a call: the cost section shows that.
 func tailTarget(next, empty *line) results.Target {
 	t := results.Target{ID: "latency-tail", Text: "p99.9 at 1 million IDs per second: at most 2× that of the empty loop", Unit: "×", Want: 2, AtMost: true}
-	// A case that failed has fewer slices, and is compared with the same rounds.
-	both := min(len(next.slices), len(empty.slices))
-	t.Got.Samples = measure.Ratios(tail.of(next.slices[:both]), tail.of(empty.slices[:both]))
-	return t.Judge(nil)
+	tails := func(l *line) measure.Samples {
+		s := measure.Samples{Disturbed: l.disturbed}
+		for _, one := range l.slices {
+			s.Wall = append(s.Wall, microseconds(one.ValueAtPercentile(100*tail.q)))
+		}
+		return s
+	}
+	return measure.Compare(tails(next), tails(empty)).Judge(t)
 }
 
 func latencyVerdict(s results.Section) string {

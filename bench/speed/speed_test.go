@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,6 @@ func TestSectionsFillEveryCell(t *testing.T) {
 			}
 			require.NotEmpty(t, s.Targets)
 			for _, target := range s.Targets {
-				assert.NotEmpty(t, target.Got.Samples, target.ID)
 				assert.NotEmpty(t, target.Open, target.ID)
 				assert.Equal(t, results.Open, target.State(), target.ID)
 			}
@@ -84,7 +84,7 @@ func TestWhatThereIsIsKept(t *testing.T) {
 			}
 		}}, nil
 	}}
-	g := measureGrid(ctx, newRun(time.Hour), 200*time.Microsecond, []cases.Case{stop, cases.Floor()}, []int{1})
+	g := measureGrid(ctx, newRun(time.Hour), 200*time.Microsecond, []against{{stop, ""}, {cases.Floor(), ""}}, []int{1})
 	assert.NotEmpty(t, g.samples[0][0].Wall)
 	assert.Len(t, g.samples[1][0].Wall, len(g.samples[0][0].Wall))
 }
@@ -111,7 +111,7 @@ func TestACaseThatCannotBeOpenedIsShownAsFailed(t *testing.T) {
 	broken := cases.Case{Name: "broken", Open: func(context.Context) (cases.Source, error) {
 		return cases.Source{}, errors.New("no private address")
 	}}
-	g := measureGrid(t.Context(), newRun(0), 200*time.Microsecond, []cases.Case{broken, cases.Floor()}, []int{1, 2})
+	g := measureGrid(t.Context(), newRun(0), 200*time.Microsecond, []against{{broken, ""}, {cases.Floor(), ""}}, []int{1, 2})
 	table := g.table(results.Table{ID: "t"}, "ns", results.Less, func(_ opened, s measure.Samples) results.Cell { return cell(s.Wall, s.Err) })
 	assert.Equal(t, "failed", table.Cell("broken", "g1").Text)
 	assert.Len(t, table.Cell(cases.Floor().Name, "g2").Samples, 3)
@@ -119,6 +119,34 @@ func TestACaseThatCannotBeOpenedIsShownAsFailed(t *testing.T) {
 		"broken failed after 0 rounds: no private address.",
 		"broken, 2 goroutines failed after 0 rounds: no private address.",
 	}, g.notes)
+}
+
+// Each round takes another source of a case and of its base, and all are closed.
+func TestRoundsOfAGridTakeOtherPlaces(t *testing.T) {
+	places := map[string][]int{} // in which the rounds were, by case
+	closed := map[string]int{}
+	counting := func(name string) cases.Case {
+		opens := 0
+		return cases.Case{Name: name, Open: func(ctx context.Context) (cases.Source, error) {
+			place := opens
+			opens++
+			floor, err := cases.Floor().Open(ctx)
+			return cases.Source{
+				Loop: func() cases.Loop {
+					loop := floor.Loop()
+					return func(n int) error {
+						places[name] = append(places[name], place)
+						return loop(n)
+					}
+				},
+				Close: func() error { closed[name]++; return nil },
+			}, err
+		}}
+	}
+	measureGrid(t.Context(), newRun(0), 200*time.Microsecond, []against{{counting("base"), ""}, {counting("case"), "base"}}, []int{1})
+	assert.Equal(t, []int{0, 1, 2}, slices.Compact(places["case"]), "of three rounds")
+	assert.Equal(t, []int{0, 1, 2}, slices.Compact(places["base"]))
+	assert.Equal(t, map[string]int{"base": placements, "case": placements}, closed)
 }
 
 func TestCloseAllTellsWhatWentWrong(t *testing.T) {

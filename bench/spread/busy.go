@@ -11,6 +11,7 @@ import (
 	"github.com/sony/sonyflake"
 
 	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/yours"
 	"github.com/tickflake/tickflake/generator"
 	flake "github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -79,12 +80,25 @@ func openAll() (all []busy, err error) {
 	if err != nil {
 		return all, err
 	}
-	return append(all, busy{name: "sony/sonyflake", group: results.Peers, tick: 10 * time.Millisecond, perTick: 256, issue: func(into []slot, ticks int) ([]slot, error) {
+	all = append(all, busy{name: "sony/sonyflake", group: results.Peers, tick: 10 * time.Millisecond, perTick: 256, issue: func(into []slot, ticks int) ([]slot, error) {
 		return until(into, 256, ticks, func() (slot, error) {
 			id, err := sony.NextID()
 			return slot(id >> sonyflake.BitLenMachineID), err
 		})
-	}}), nil
+	}})
+	for _, g := range yours.List() {
+		next, err := g.New(yours.System{})
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", g.Name, err)
+		}
+		all = append(all, busy{name: g.Name, group: results.Peers, tick: g.Tick, perTick: slot(g.PerTick), issue: func(into []slot, ticks int) ([]slot, error) {
+			return until(into, slot(g.PerTick), ticks, func() (slot, error) {
+				id, err := next()
+				return slot(g.Slot(id)), err
+			})
+		}})
+	}
+	return all, nil
 }
 
 func closeAll(all []busy) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
 )
 
@@ -87,17 +88,17 @@ func crowdTable(subjects []*subject) results.Table {
 	for _, s := range subjects {
 		if s.crowd {
 			t.Rows = append(t.Rows, results.Row{Name: s.name, Group: s.group, Cells: []results.Cell{
-				{Samples: s.rush}, {Samples: gains(s, s)},
+				{Samples: s.rush}, {Samples: gains(s)},
 			}})
 		}
 	}
 	return t
 }
 
-// gains returns how many IDs a crowd got of s in the time that one caller of base took for
-// one, round by round.
-func gains(s, base *subject) []float64 {
-	one := base.perID[1]
+// gains returns how many IDs a crowd got in the time that one caller took for one, round by
+// round.
+func gains(s *subject) []float64 {
+	one := s.perID[1]
 	out := make([]float64, min(len(s.rush), len(one)))
 	for i := range out {
 		out[i] = s.rush[i] * one[i] / 1e6
@@ -118,8 +119,9 @@ func crowdTargets(subjects []*subject) []results.Target {
 	target := func(server, base, text string, want float64) results.Target {
 		t := results.Target{ID: "ways-ordered-" + strings.ToLower(server), Unit: "×", Want: want,
 			Text: fmt.Sprintf("Ordered sequence in %s, 1,000 callers: at least %s× %s", server, results.Figure(want), text)}
-		t.Got.Samples = gains(find(sequenceName(server, ordered)), find(base))
-		return t.Judge(nil)
+		ours, theirs := find(sequenceName(server, ordered)), find(base)
+		return measure.Compare(measure.Samples{Wall: ours.rush, Disturbed: ours.rushed},
+			measure.Samples{Wall: measure.Each(theirs.perID[1], func(micros float64) float64 { return 1e6 / micros }), Disturbed: theirs.alone}).Judge(t)
 	}
 	return []results.Target{
 		target("PostgreSQL", postgresSequence, "nextval over as many connections, which is one", 10),
@@ -133,12 +135,13 @@ func (s *subject) measureCrowd(ctx context.Context, box time.Duration) {
 		return
 	}
 	runtime.GC() // the garbage of other ways
+	disturbed := measure.WatchStolen()
 	ids, rate, err := s.clients[0].rush(ctx, box)
 	if err != nil && ctx.Err() == nil {
 		s.err = err
 	}
 	s.ids = append(s.ids, ids...)
 	if s.err == nil && ctx.Err() == nil {
-		s.rush = append(s.rush, rate)
+		s.rush, s.rushed = append(s.rush, rate), append(s.rushed, disturbed())
 	}
 }

@@ -113,6 +113,13 @@ func TestCrowdTargets(t *testing.T) {
 	check(t, results.Section{Targets: targets})
 }
 
+// What the targets compare is measured one after the other.
+func TestNeighbours(t *testing.T) {
+	turns := []string{clientTurn(sequentialNodes, 1), clientTurn(sequentialNodes, 2), crowdTurn(sequenceName("PostgreSQL", ordered)), crowdTurn(postgresSequence), clientTurn(postgresSequence, 1)}
+	assert.Equal(t, [][]int{{2, 4}}, neighbours(turns))
+	assert.Equal(t, [][]int{{2, 4}, {5, 0}}, neighbours(append(turns, crowdTurn(sequenceName("ZooKeeper", ordered)))))
+}
+
 func TestVerdictOnSequences(t *testing.T) {
 	row := func(server string, m mode, value float64) results.Row {
 		return results.Row{Name: sequenceName(server, m), Group: results.Ours, Cells: []results.Cell{{Samples: []float64{value}}}}

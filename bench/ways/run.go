@@ -26,6 +26,9 @@ type subject struct {
 	rush    []float64         // IDs per second of a crowd, one per round
 	ids     []int64           // of all turns and clients
 	again   int               // IDs that are there a second time
+	// alone and rushed say in which rounds a hypervisor took processor time, from one client
+	// and from a crowd.
+	alone, rushed []bool
 }
 
 // open gets the way ready.
@@ -69,6 +72,7 @@ func (s *subject) measure(ctx context.Context, clients int, box time.Duration, m
 		return
 	}
 	runtime.GC() // the garbage of other ways
+	disturbed := measure.WatchStolen()
 	wait, rate := 0.0, 0.0
 	for _, slice := range together(ctx, s.clients[:clients], box, most) {
 		if slice.err != nil && ctx.Err() == nil {
@@ -81,6 +85,9 @@ func (s *subject) measure(ctx context.Context, clients int, box time.Duration, m
 	if counts && s.err == nil && ctx.Err() == nil {
 		s.perID[clients] = append(s.perID[clients], wait)
 		s.rate[clients] = append(s.rate[clients], rate)
+		if clients == 1 {
+			s.alone = append(s.alone, disturbed())
+		}
 	}
 }
 
@@ -103,18 +110,34 @@ func measureAll(ctx context.Context, run *measure.Run, began time.Time, subjects
 			if ctx.Err() == nil {
 				s.measure(ctx, clients, box/4, most, false) // to warm up
 			}
-			names = append(names, fmt.Sprintf("%s, clients: %d", s.name, clients))
+			names = append(names, clientTurn(s.name, clients))
 			turns = append(turns, func() { s.measure(ctx, clients, box, most, true) })
 		}
 		if s.crowd {
-			names = append(names, fmt.Sprintf("%s, callers: %d", s.name, callers))
+			names = append(names, crowdTurn(s.name))
 			turns = append(turns, func() { s.measureCrowd(ctx, box) })
 		}
 	}
-	run.Rounds(ctx, began, least, names, func(i int) { turns[i]() })
+	run.Rounds(ctx, began, least, names, func(i int) { turns[i]() }, neighbours(names)...)
 	for _, s := range subjects {
 		s.again = repeats(s.ids)
 	}
+}
+
+func clientTurn(way string, clients int) string { return fmt.Sprintf("%s, clients: %d", way, clients) }
+func crowdTurn(way string) string               { return fmt.Sprintf("%s, callers: %d", way, callers) }
+
+// neighbours are the indices of the turns that the targets compare, if there are both.
+func neighbours(turns []string) (pairs [][]int) {
+	for server, base := range map[string]string{"PostgreSQL": postgresSequence, "ZooKeeper": sequentialNodes} {
+		ours, theirs := slices.Index(turns, crowdTurn(sequenceName(server, ordered))), slices.Index(turns, clientTurn(base, 1))
+		if ours >= 0 && theirs >= 0 {
+			pairs = append(pairs, []int{ours, theirs})
+		}
+	}
+	// The order of a run follows from its seed.
+	slices.SortFunc(pairs, func(a, b []int) int { return a[0] - b[0] })
+	return pairs
 }
 
 // repeats sorts the IDs, and returns how many are there a second time, or more often.

@@ -17,7 +17,7 @@ import (
 
 // Sections returns the section.
 func Sections() []measure.Section {
-	return []measure.Section{{ID: "ways", Title: "The other ways to make an ID", Full: 70 * time.Second, Quick: 5 * time.Second,
+	return []measure.Section{{ID: "ways", Title: "The other ways to make an ID", Full: 70 * time.Second, Quick: 3 * time.Second,
 		About: "Each way makes IDs against a server on this machine, with one client and with two, which have their own connections and share nothing else. " +
 			"A client asks for one ID after the other; where a second table has the way, 1,000 goroutines ask one client at the same time as well. " +
 			"A client of a database has one connection. The ways take turns of a fraction of a second, in random order, after a turn that does not count. " +

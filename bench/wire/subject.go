@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/servers"
 )
 
@@ -22,6 +23,8 @@ type subject struct {
 	cost []float64 // processor time of the server for an operation, in nanoseconds
 	p50  []float64
 	p99  []float64
+	// disturbed says in which rounds a hypervisor took processor time.
+	disturbed []bool
 }
 
 // name is that of the subject in messages.
@@ -41,6 +44,7 @@ func (s *subject) measure(ctx context.Context, box time.Duration, counts bool) {
 	if s.n == 0 {
 		s.n = s.unit
 	}
+	disturbed := measure.WatchStolen()
 	before, told := s.used(ctx)
 	t, err := s.load(ctx, s.n)
 	after, toldAfter := s.used(ctx)
@@ -57,13 +61,18 @@ func (s *subject) measure(ctx context.Context, box time.Duration, counts bool) {
 	if !counts || s.err != nil {
 		return
 	}
-	s.rate = append(s.rate, t.perSecond)
+	s.rate, s.disturbed = append(s.rate, t.perSecond), append(s.disturbed, disturbed())
 	if told && toldAfter {
 		s.cost = append(s.cost, float64((after-before).Nanoseconds())/t.operations)
 	}
 	if t.p99 > 0 {
 		s.p50, s.p99 = append(s.p50, t.p50), append(s.p99, t.p99)
 	}
+}
+
+// rates are those of the rounds, to compare with another subject's.
+func (s *subject) rates() measure.Samples {
+	return measure.Samples{Wall: s.rate, Disturbed: s.disturbed}
 }
 
 // used returns the processor time of the server, and whether it is told.

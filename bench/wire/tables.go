@@ -86,8 +86,7 @@ func targets(subjects []*subject) []results.Target {
 	of := func(row, column string) *subject { return find(subjects, row, column) }
 	ratio := func(id, text string, want float64, subject, base *subject) results.Target {
 		t := results.Target{ID: id, Text: text, Unit: "×", Want: want}
-		t.Got.Samples = measure.Ratios(subject.rate, base.rate)
-		return t.Judge(nil)
+		return measure.Compare(subject.rates(), base.rates()).Judge(t)
 	}
 	millions := func(id, text string, want float64, s *subject) results.Target {
 		t := results.Target{ID: id, Text: text, Unit: "million/s", Want: want}

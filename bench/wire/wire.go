@@ -171,7 +171,25 @@ func measureAll(ctx context.Context, run *measure.Run, began time.Time, subjects
 	for _, k := range c.all {
 		names, turns = append(names, k.name), append(turns, func() { c.measure(ctx, k, box) })
 	}
-	inner.Rounds(ctx, began, least, names, func(i int) { turns[i]() })
+	inner.Rounds(ctx, began, least, names, func(i int) { turns[i]() }, neighbours(subjects)...)
+}
+
+// neighbours are the indices of subjects that are compared: ours and Redis with the same
+// pipeline, and the call with the empty handler.
+func neighbours(subjects []*subject) [][]int {
+	with := func(belongs func(*subject) bool) (group []int) {
+		for i, s := range subjects {
+			if belongs(s) {
+				group = append(group, i)
+			}
+		}
+		return group
+	}
+	groups := [][]int{with(func(s *subject) bool { return s.row == takeRow || s.row == emptyRow })}
+	for _, p := range pipelines {
+		groups = append(groups, with(func(s *subject) bool { return s.column == pipelined(p) }))
+	}
+	return groups
 }
 
 // find returns the subject of a cell. It is empty if there is none.

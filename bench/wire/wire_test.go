@@ -263,3 +263,15 @@ func TestTargets(t *testing.T) {
 	assert.Equal(t, []results.State{results.Missed, results.Met, results.Met}, states)
 	check(t, results.Section{Tables: []results.Table{c.table()}, Targets: append(targets(subjects), c.targets()...)})
 }
+
+// What the targets compare is measured one after the other.
+func TestNeighbours(t *testing.T) {
+	var subjects []*subject
+	for _, p := range pipelines {
+		for _, row := range []string{redisRow, idRow, incrRow} {
+			subjects = append(subjects, &subject{row: row, column: pipelined(p)})
+		}
+	}
+	subjects = append(subjects, &subject{row: streamRow}, &subject{row: takeRow}, &subject{row: emptyRow})
+	assert.Equal(t, [][]int{{16, 17}, {0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9, 10, 11}, {12, 13, 14}}, neighbours(subjects))
+}

@@ -43,6 +43,9 @@ func newDecode(c *console) *cobra.Command {
 	format := formatFlag(cmd)
 	from := choiceFlag(cmd, "from", "`FORM` of the IDs given", formNames)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := c.lost("decoded IDs"); err != nil {
+			return err
+		}
 		d := &decoder{console: c, layout: *layout, parse: forms[*from].parse, json: *format == formatJSON}
 		if len(args) > 0 {
 			return d.args(args)

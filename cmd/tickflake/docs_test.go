@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -8,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -33,6 +38,44 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	assert.NotZero(t, ran)
+}
+
+// placeholders are words of the documentation that stand for a value.
+var placeholders = map[string]string{"NODE": "5", "NODES": "5", "N": "5", "ID": "5", "NAME": "orders", "DURATION": "1s"}
+
+// TestDocsCommands parses every command line of tickflake in every page, so that no page has
+// a command or a flag that does not exist.
+func TestDocsCommands(t *testing.T) {
+	line := regexp.MustCompile("(?m)(?:^|^    |`|[$] |[$]dir/|[.]/)(?:go run ./cmd/)?tickflake ((?:serve|sequence|lease|layout|decode|generate|chaos|help|completion)[^`\n]*)")
+	parsed := 0
+	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == "node_modules") {
+			return cmp.Or(err, fs.SkipDir)
+		}
+		if !strings.HasSuffix(path, ".md") || entry.Name() == "results.md" { // the report
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range line.FindAllStringSubmatch(string(text), -1) {
+			var args []string
+			for word := range strings.FieldsSeq(regexp.MustCompile(`[#>&|;…].*`).ReplaceAllString(found[1], "")) {
+				word = strings.Trim(word, `'"`)
+				args = append(args, cmp.Or(placeholders[word], word))
+			}
+			started := false
+			cmd, rest, err := newRoot(&console{out: bufio.NewWriter(io.Discard), err: io.Discard}, &started).Find(args)
+			if assert.NoError(t, err, "%s: %s", path, found[1]) {
+				err := cmd.ParseFlags(rest)
+				assert.True(t, err == nil || errors.Is(err, pflag.ErrHelp), "%s: %s: %v", path, found[1], err)
+				if rest = cmd.Flags().Args(); len(rest) > 0 {
+					assert.NoError(t, cmd.ValidateArgs(rest), "%s: %s", path, found[1])
+				}
+			}
+			parsed++
+		}
+		return err
+	}))
+	assert.Greater(t, parsed, 50)
 }
 
 // TestServiceLogLines looks for every line that the service can log on the page on operation,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -98,8 +97,8 @@ func newGenerate(c *console) *cobra.Command {
 }
 
 func (g *issue) run(cmd *cobra.Command) error {
-	if g.closed {
-		return errors.New("standard output is closed, so the IDs would be lost; to discard them, use > " + os.DevNull)
+	if err := g.lost("IDs"); err != nil {
+		return err
 	}
 	pinned := cmd.Flags().Changed("node")
 	line := lineOf(*g.layout, *g.format)

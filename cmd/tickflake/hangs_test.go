@@ -30,6 +30,8 @@ var hangCommands = map[string]string{
 	"lease release": "1 --yes",
 	"lease reserve": "5 --until 2090-01-01",
 	"lease check":   "",
+	"lease export":  "--to new --running --yes",
+	"lease import":  "testdata/fleet.json",
 
 	"sequence create": "invoices",
 	"sequence next":   "orders --count 20",
@@ -37,6 +39,8 @@ var hangCommands = map[string]string{
 	"sequence show":   "orders",
 	"sequence set":    "orders --next 100 --yes",
 	"sequence delete": "orders --yes",
+	"sequence export": "orders --to new --yes",
+	"sequence import": "testdata/orders.json",
 }
 
 // hangAfter makes a store known as hangtest://h?after=N, in which a process that has crashed
@@ -49,8 +53,10 @@ func hangAfter(t *testing.T) {
 		after, err := strconv.ParseInt(u.Query().Get("after"), 10, 64)
 		require.NoError(t, err)
 		memory := storetest.NewMemory()
-		_, err = lease.Claim(t.Context(), memory, lease.WithPolling(), lease.WithNode(lease.NodeNumber(1)))
-		require.NoError(t, err)
+		if u.Query().Get("empty") != "true" {
+			_, err = lease.Claim(t.Context(), memory, lease.WithPolling(), lease.WithNode(lease.NodeNumber(1)))
+			require.NoError(t, err)
+		}
 		require.NoError(t, sequence.Create(t.Context(), memory, "orders", sequence.Definition{Start: 1}))
 		s, done := memory.Client(), new(atomic.Int64)
 		s.Before = func(ctx context.Context, _ storetest.Op) storetest.Fault {
@@ -82,16 +88,16 @@ func TestHangs(t *testing.T) {
 	look(root)
 
 	hangAfter(t)
-	const operations = 9 // more than any command has
+	const operations = 9 // more than any command but the export of a fleet has
 	var commands sync.WaitGroup
 	for command, args := range hangCommands {
 		for after := range operations {
 			commands.Go(func() {
-				timeout := "100ms"
+				timeout, until := "100ms", after
 				if after == operations-1 {
-					timeout = "1m" // it does not hang
+					timeout, until = "1m", 1<<20 // it does not hang
 				}
-				line := fmt.Sprintf("%s %s --timeout %s --store hangtest://h?after=%d", command, args, timeout, after)
+				line := fmt.Sprintf("%s %s --timeout %s --store hangtest://h?after=%d&empty=%t", command, args, timeout, until, command == "lease import")
 				began := time.Now()
 				got := tickflake(strings.Fields(line)...)
 				took := time.Since(began)

@@ -63,14 +63,14 @@ type leases struct {
 func newLease(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lease",
-		Short: "Show, release and reserve node numbers; check a store",
+		Short: "Show, release and reserve node numbers; check a store, and move a fleet",
 		Long:  leaseHelp,
 		Example: `  tickflake lease list
   tickflake lease list 7 --store 'postgres://ids@db.example.com/ids?namespace=orders'
   tickflake lease release 7 --store etcd://10.0.0.1:2379
   tickflake lease check --store redis://10.0.0.1`,
 	}
-	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseCheck(c))
+	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseCheck(c), newLeaseExport(c), newLeaseImport(c))
 	return cmd
 }
 
@@ -111,6 +111,9 @@ func newLeaseList(c *console) *cobra.Command {
 }
 
 func (l *leases) list(ctx context.Context, from, to int64, format string) error {
+	if err := l.lost("node numbers"); err != nil {
+		return err
+	}
 	var all []lease.Holding
 	var foreign []error // of damaged cells that are no node number's
 	path, err := l.missing(ctx)

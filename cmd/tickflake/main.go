@@ -18,6 +18,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -68,12 +69,19 @@ func notify(signals chan<- os.Signal) {
 
 // console is where a command reads and writes.
 type console struct {
-	in  io.Reader
-	out *bufio.Writer // run flushes it
-	err io.Writer
-	// closed says that there is no standard output, so all output is lost.
-	closed bool
+	in     io.Reader
+	out    *bufio.Writer // run flushes it
+	err    io.Writer
+	closed bool // there is no standard output: see lost
 	screen bool // standard output is a terminal
+}
+
+// lost returns an error if the things that a command is to print would be lost.
+func (c *console) lost(things string) error {
+	if !c.closed {
+		return nil
+	}
+	return fmt.Errorf("standard output is closed, so the %s would be lost; to discard them, use > %s", things, os.DevNull)
 }
 
 // run carries out one command line and returns the exit code.

@@ -232,21 +232,31 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A process without standard output would lose its IDs, so it issues none. A reader of the
-// null device gets no IDs either, but the user asked for that.
+// A process without standard output would lose its IDs, so it issues none; and so on. A
+// reader of the null device gets no IDs either, but the user asked for that.
 func TestClosedOutput(t *testing.T) {
-	for redirect, want := range map[string]struct {
-		code int
-		err  string
-	}{
-		">&-":         {1, "tickflake: standard output is closed, so the IDs would be lost; to discard them, use > /dev/null\n"},
-		"> /dev/null": {0, ""},
+	state := t.TempDir()
+	require.Zero(t, on(state)("sequence create orders").code)
+	for command, things := range map[string]string{
+		"generate --count 5": "IDs", "decode 1": "decoded IDs", "lease list": "node numbers",
+		"sequence next orders": "numbers", "sequence list": "sequences", "sequence show orders": "facts",
 	} {
-		cmd := exec.Command("/bin/sh", "-c", `exec "$0" generate --count 5 `+redirect, binary)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		require.NoError(t, cmd.Start())
-		assert.Equal(t, want.code, exitCode(cmd))
-		assert.Equal(t, want.err, stderr.String())
+		for redirect, want := range map[string]struct {
+			code int
+			err  string
+		}{
+			">&-":         {1, "tickflake: standard output is closed, so the " + things + " would be lost; to discard them, use > /dev/null\n"},
+			"> /dev/null": {0, ""},
+		} {
+			if !strings.HasPrefix(command, "decode ") {
+				redirect = `--store "$1" ` + redirect
+			}
+			cmd := exec.Command("/bin/sh", "-c", `exec "$0" `+command+" "+redirect, binary, state)
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			require.NoError(t, cmd.Start())
+			assert.Equal(t, want.code, exitCode(cmd), command)
+			assert.Equal(t, want.err, stderr.String(), command)
+		}
 	}
 }

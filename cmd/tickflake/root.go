@@ -47,7 +47,7 @@ func newRoot(c *console, started *bool) *cobra.Command {
 	root.SetErr(c.err)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newServe(c), newChaos(c))
+	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newServe(c), newChaos(c), newMan())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	prepare(root, started)
@@ -76,9 +76,12 @@ func prepare(cmd *cobra.Command, started *bool) {
 }
 
 func version() string {
-	module := "(unknown)"
+	return fmt.Sprintf("%s (%s, %s/%s)", moduleVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+func moduleVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
-		module = info.Main.Version
+		return info.Main.Version
 	}
-	return fmt.Sprintf("%s (%s, %s/%s)", module, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return "(unknown)"
 }

@@ -28,6 +28,7 @@ The state of each sequence is one of
   went back  the store lost writes, and no numbers are granted: find the highest
              number that was used; 'tickflake sequence set NAME --next N' with a
              higher one ends that
+  moved      'tickflake sequence export' moved it to another store
   damaged    its cell cannot be read: no process uses or overwrites it
 
 ` + sequenceStoresHelp
@@ -63,7 +64,7 @@ func newSequence(c *console) *cobra.Command {
   tickflake sequence next orders
   tickflake sequence list --store 'postgres://ids@db.example.com/ids?namespace=shop'`,
 	}
-	cmd.AddCommand(newSequenceCreate(c), newSequenceNext(c), newSequenceList(c), newSequenceShow(c), newSequenceSet(c), newSequenceDelete(c))
+	cmd.AddCommand(newSequenceCreate(c), newSequenceNext(c), newSequenceList(c), newSequenceShow(c), newSequenceSet(c), newSequenceDelete(c), newSequenceExport(c), newSequenceImport(c))
 	return cmd
 }
 
@@ -98,6 +99,9 @@ func newSequenceList(c *console) *cobra.Command {
 }
 
 func (s *sequences) list(ctx context.Context, format string) error {
+	if err := s.lost("sequences"); err != nil {
+		return err
+	}
 	path, err := s.missing(ctx)
 	if err != nil {
 		return err
@@ -148,6 +152,9 @@ func newSequenceShow(c *console) *cobra.Command {
 	s := newSequences(c, cmd)
 	format := formatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := s.lost("facts"); err != nil {
+			return err
+		}
 		info, err := s.inspect(cmd.Context(), args[0])
 		if err != nil {
 			return err

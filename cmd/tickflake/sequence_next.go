@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strconv"
 	"time"
 
@@ -53,8 +52,8 @@ func newSequenceNext(c *console) *cobra.Command {
 }
 
 func (s *sequences) next(ctx context.Context, name string, count int64, row bool) (err error) {
-	if s.closed {
-		return errors.New("standard output is closed, so the numbers would be lost; to discard them, use > " + os.DevNull)
+	if err := s.lost("numbers"); err != nil {
+		return err
 	}
 	if err := s.mustExist(ctx); err != nil {
 		return err

@@ -83,6 +83,8 @@ func stateText(info sequence.Info) string {
 	switch {
 	case info.WentBack:
 		return "went back"
+	case info.MovedTo != "":
+		return "moved"
 	case info.Left == 0:
 		return "used up"
 	}

@@ -275,6 +275,9 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger, config service.Co
 			_ = l.Close() // Run has closed them, unless it was not reached
 		}
 	}()
+	if err := config.Check(); err != nil { // before a node number is claimed
+		return s.refused(err)
+	}
 	options := []lease.Option{lease.WithLogger(log)}
 	if s.node >= 0 {
 		options = append(options, lease.WithNode(lease.NodeNumber(s.node)))

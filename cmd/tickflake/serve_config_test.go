@@ -245,6 +245,9 @@ func TestServeRefusesBadConfiguration(t *testing.T) {
 			assert.Equal(t, result{2, "", "tickflake: " + want + see + "\n"}, tickflake("serve"))
 		})
 	}
+	holders := tickflake("lease", "list", "--store", state)
+	assert.Equal(t, 1, strings.Count(holders.out, "\n"), "a bad configuration claims no node number:\n%s%s", holders.out, holders.err)
+
 	t.Setenv("TICKFLAKE_CONFIG", "/nosuch/file")
 	assert.Equal(t, result{1, "", "tickflake: --config: open /nosuch/file: no such file or directory\n"}, tickflake("serve"))
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -27,8 +26,8 @@ func newServeToken(c *console) *cobra.Command {
 		Example: "  tickflake serve token",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if c.closed {
-				return errors.New("standard output is closed, so the token would be lost")
+			if err := c.lost("token and its hash"); err != nil {
+				return err
 			}
 			token := rand.Text()
 			sum := sha256.Sum256([]byte(token))

@@ -136,7 +136,12 @@ func (p *place) name() string {
 		path, _ := p.defaultPath()
 		return path
 	}
-	url, _, _ := strings.Cut(p.url, "?")
+	return publicName(p.url)
+}
+
+// publicName returns a URL without user, password and options.
+func publicName(url string) string {
+	url, _, _ = strings.Cut(url, "?")
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
 		return url

@@ -214,7 +214,7 @@ func TestStoreAway(t *testing.T) {
 	}
 
 	store.Heal()
-	clock.Advance(time.Second)
+	clock.Advance(9 * time.Second) // the longest time between two tries
 	keeper.Poll(t.Context())
 	expect("/readyz", "", 200)
 	expect("/ids", `{"count":2}`, 200)

@@ -51,7 +51,7 @@ func (s State) Choose(cells []Cell) (best Cell, rank Rank) {
 }
 
 // better reports whether a is a better candidate than b, of the same rank.
-func (s State) better(a, b *Cell, r Rank) bool {
+func (s *State) better(a, b *Cell, r Rank) bool {
 	switch {
 	case r == Ahead && a.Record.Limit != b.Record.Limit:
 		return a.Record.Limit < b.Record.Limit
@@ -61,7 +61,7 @@ func (s State) better(a, b *Cell, r Rank) bool {
 	return a.Node < b.Node
 }
 
-func (s State) rank(c *Cell) Rank {
+func (s *State) rank(c *Cell) Rank {
 	switch {
 	case c.Taken, c.Damaged, c.Record.Reserved && c.Record.Limit > s.Now:
 		return None
@@ -87,7 +87,7 @@ func (s State) rank(c *Cell) Rank {
 
 // free reports whether a cell is free for a process that takes any number, and whether
 // that is a guess.
-func (s State) free(c *Cell) (free, guess bool) {
+func (s *State) free(c *Cell) (free, guess bool) {
 	switch {
 	case s.Locker, c.Version == 0, c.Record.Holder == "", c.Still: // on a Locker, the lock decides
 		return true, false

@@ -12,7 +12,8 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Format is the version of the format of cells. Cells of another format are not read.
+// Format is the version of the format of cells. Cells of another format are not read. A field
+// that is added needs no new format: older versions refuse a cell that has it.
 const Format = 1
 
 // LayoutKey is the key of the cell that holds the fleet's layout.
@@ -60,7 +61,37 @@ type Record struct {
 type LayoutRecord struct {
 	Format int    `json:"format"`
 	Layout string `json:"layout"`
+	Move   *Move  `json:"move,omitempty"`
 }
+
+// Move says that cells were moved from one store to another, or is nil.
+type Move struct {
+	// Export is the random name of the export that ended the cells of this store, or empty:
+	// nothing is granted any more. To names the new store to people.
+	Export string `json:"export,omitempty"`
+	To     string `json:"to,omitempty"`
+	// Import is the name of the export that the cells of this store began with, or empty.
+	// Importing: they are not complete, and nothing is granted.
+	Import    string `json:"import,omitempty"`
+	Importing bool   `json:"importing,omitempty"`
+}
+
+// MaxTo is the length in bytes of the longest name of a store in a [Move].
+const MaxTo = 100
+
+// Exported reports whether the cells were moved to another store.
+func (m *Move) Exported() bool { return m != nil && m.Export != "" }
+
+// ImportOf returns the name of the export that the cells began with, or "".
+func (m *Move) ImportOf() string {
+	if m == nil {
+		return ""
+	}
+	return m.Import
+}
+
+// ExportTo returns the move with a new export.
+func (m *Move) ExportTo(to string) *Move { return &Move{Export: Token(), To: to, Import: m.ImportOf()} }
 
 // Encode returns the value of a cell.
 func (r Record) Encode() []byte {
@@ -89,13 +120,10 @@ const maxWindow = 1 << 40
 // Decode reads the value of a cell of a node number. The error wraps [stores.ErrDamaged].
 func Decode(value []byte) (Record, error) {
 	var r Record
-	if err := DecodeJSON(value, &r); err != nil {
+	if err := DecodeJSON(value, Format, &r); err != nil {
 		return Record{}, err
 	}
-	switch {
-	case r.Format != Format:
-		return Record{}, Damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
-	case r.Write == "" || r.Layout == "":
+	if r.Write == "" || r.Layout == "" {
 		return Record{}, Damaged("it has no name of its write, or no layout")
 	}
 	r.Window = min(r.Window, maxWindow)
@@ -104,34 +132,45 @@ func Decode(value []byte) (Record, error) {
 
 // DecodeLayout reads the value of the cell of [LayoutKey]. The error wraps
 // [stores.ErrDamaged].
-func DecodeLayout(value []byte) (LayoutRecord, error) {
-	var r LayoutRecord
-	if err := DecodeJSON(value, &r); err != nil {
-		return LayoutRecord{}, err
-	}
-	if r.Format != Format {
-		return LayoutRecord{}, Damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
-	}
-	return r, nil
+func DecodeLayout(value []byte) (r LayoutRecord, err error) {
+	err = DecodeJSON(value, Format, &r)
+	return r, err
 }
 
-// DecodeJSON reads one JSON object, with no unknown field and nothing after it: an older
-// version of the library must not drop fields of a newer one. The error wraps
-// [stores.ErrDamaged].
-func DecodeJSON(value []byte, r any) error {
+// DecodeJSON reads one JSON object of a format, with no unknown field and nothing after it: an
+// older version of the library must not drop fields of a newer one. The error wraps
+// [stores.ErrDamaged], and [ErrNewer] if a newer version wrote the object.
+func DecodeJSON(value []byte, format int, r any) error {
 	if len(value) == 0 {
 		return Damaged("it is empty")
+	}
+	// Another format may have other fields, so it is read before them.
+	var head struct {
+		Format int `json:"format"`
+	}
+	if json.NewDecoder(bytes.NewReader(value)).Decode(&head) == nil && head.Format > format {
+		return fmt.Errorf("%w: %w: its format is %d, and this process reads format %d: upgrade this process", stores.ErrDamaged, ErrNewer, head.Format, format)
 	}
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
 	if err := d.Decode(r); err != nil {
+		if field, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown && head.Format == format {
+			return fmt.Errorf("%w: %w: its field %s is unknown to this process: upgrade this process", stores.ErrDamaged, ErrNewer, field)
+		}
 		return Damaged("it begins with %.20q and is no JSON object of a cell: %v", value, err)
+	}
+	if head.Format != format {
+		return Damaged("its format is %d, want %d: it was edited by hand", head.Format, format)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Damaged("there is more text after its JSON object")
 	}
 	return nil
 }
+
+// ErrNewer is wrapped by the error for a cell that a newer version of the library wrote. Only
+// that version may write the cell.
+var ErrNewer = errors.New("a newer version of tickflake wrote it")
 
 // Damaged returns an error that wraps [stores.ErrDamaged].
 func Damaged(format string, args ...any) error {

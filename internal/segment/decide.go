@@ -66,6 +66,8 @@ const (
 	Exhausted
 	// Deleted: the sequence was deleted, and perhaps created anew.
 	Deleted
+	// Exported: the sequence was moved to another store. The process keeps what it owns.
+	Exported
 )
 
 // Writes reports whether a decision of this kind is a write.
@@ -114,10 +116,12 @@ func Decide(s State, c Cell) Decision {
 		}
 	}
 	switch {
-	case s.Closing:
+	case s.Closing && !r.Move.Exported():
 		return s.giveBack(c)
-	case s.Want == 0:
+	case s.Closing, s.Want == 0:
 		return Decision{Kind: Nothing}
+	case r.Move.Exported(): // (8)
+		return Decision{Kind: Exported, Record: r}
 	}
 	return s.grant(c)
 }
@@ -201,6 +205,9 @@ func (s State) mark(c Cell) Decision {
 	r := *s.Seen.Record
 	if c.Record.ID == r.ID && c.Record.Writes > r.Writes { // Set has changed them since
 		r.Max, r.MinStep, r.MaxStep = c.Record.Max, c.Record.MinStep, c.Record.MaxStep
+	}
+	if c.Record.Move.Exported() {
+		r.Move = c.Record.Move // (8)
 	}
 	r.Most = max(r.Most, s.Seen.Top, c.Record.Most)
 	// Another sequence that the cell has had meanwhile counts as deleted.

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/tickflake/tickflake/internal/protocol"
 )
 
 // base is a record of 100 numbers, from 10 on by 5, of which 40 are granted.
@@ -23,6 +25,8 @@ func with(change func(*Record)) Record {
 func TestDecide(t *testing.T) {
 	seen := func(top uint64) Seen { r := base(); return Seen{Record: &r, Top: top} }
 	own := []Range{{30, 40}}
+	exported := with(func(r *Record) { r.Writes, r.Write, r.Move = 5, "x", &protocol.Move{Export: "e", To: "new"} })
+	exported.From = exported.Next
 	pending := []Pending{{Name: "p", Range: Range{40, 50}, Upto: 7}}
 	tests := []struct {
 		name  string
@@ -49,6 +53,11 @@ func TestDecide(t *testing.T) {
 			assert.Equal(t, Range{40, 62}, d.Range)
 		}},
 		{"and else not", State{Want: 80, Need: 61, Room: 1, Owned: []Range{{20, 30}}, Seen: seen(40)}, Cell{9, base()}, Exhausted, nil},
+		{"an exported cell grants nothing", State{Want: 5, Seen: seen(40)}, Cell{9, exported}, Exported, nil},
+		{"and takes nothing back", State{Closing: true, Used: 32, Owned: own, Seen: seen(40)}, Cell{9, exported}, Nothing, nil},
+		{"a mark keeps the export", State{Want: 5, Seen: seen(90)}, Cell{9, with(func(r *Record) { r.Writes, r.Move = 3, exported.Move })}, Mark, func(t *testing.T, d Decision) {
+			assert.True(t, d.Record.Move.Exported())
+		}},
 		{"none is left", State{Want: 1, Room: 9, Owned: []Range{{80, 100}}, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Next, r.Most = 100, 100 })}, Exhausted, nil},
 
 		{"a write has landed", State{Want: 5, Seen: seen(40), Pending: pending}, Cell{10, with(func(r *Record) { r.From, r.Next, r.Most, r.Writes, r.Write = 40, 50, 50, 5, "p" })}, Adopt, func(t *testing.T, d Decision) {

@@ -30,6 +30,9 @@
 //     created without a deletion of its own. The process stops, and writes a mark until one
 //     lands, and no process is granted an index of a marked cell. A process that reads the
 //     cell after next was raised, and had not read the mark, gives its ranges up.
+//  8. An export makes the cell final: no index of it is granted or given back any more. The
+//     export and the next index are one write, so every grant of this store ends at or below
+//     the index at which the new store begins. A mark keeps the export.
 //
 // No line depends on a clock, a timeout or the length of a pause.
 //

@@ -61,6 +61,8 @@ type Record struct {
 	Lost bool `json:"lost,omitempty"`
 	// Deleted says that the sequence was deleted.
 	Deleted bool `json:"deleted,omitempty"`
+	// Move says that the sequence was moved, or is nil. It is not changed.
+	Move *protocol.Move `json:"move,omitempty"`
 }
 
 // Encode returns the value of a cell.
@@ -76,15 +78,13 @@ const maxIndex = 1<<62 - 1
 // that this package never writes, as when a cell was edited by hand.
 func Decode(value []byte) (Record, error) {
 	var r Record
-	if err := protocol.DecodeJSON(value, &r); err != nil {
+	if err := protocol.DecodeJSON(value, Format, &r); err != nil {
 		return Record{}, err
 	}
 	edited := func(format string, args ...any) (Record, error) {
 		return Record{}, protocol.Damaged("%s; it was edited by hand", fmt.Sprintf(format, args...))
 	}
 	switch {
-	case r.Format != Format:
-		return Record{}, protocol.Damaged("its format is %d, want %d: another version of the library wrote it", r.Format, Format)
 	case r.Write == "" || r.ID == "" || r.Mode == "" || r.Writes == 0 || r.Creation == 0:
 		return edited("it has no name of its write, no id, no mode, no count of writes or none of creations")
 	case r.Stride < 1 || r.Offset < 0 || r.Offset >= r.Stride:

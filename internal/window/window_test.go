@@ -64,6 +64,32 @@ func TestTake(t *testing.T) {
 	assert.EqualValues(t, 20, w.Used())
 }
 
+func TestTakeFree(t *testing.T) {
+	w := granted(10, 12, 11)
+	take(w, 10, 0, 2)
+	s := w.Span()
+	assert.EqualValues(t, 42, s.Free())
+	assert.True(t, s.TakeFree(42))
+	assert.False(t, s.TakeFree(42), "it was taken")
+	assert.EqualValues(t, 43, s.Free())
+	assert.True(t, s.TakeFree(43))
+	assert.False(t, s.TakeFree(44), "a slot at the soft limit is left to Take, which asks for more")
+	assert.EqualValues(t, 44, s.Free())
+
+	assert.Equal(t, []uint64{44}, take(w, 11, 0, 1))
+	assert.True(t, s.TakeFree(45), "Take has raised the soft limit")
+	assert.True(t, s.TakeFree(46))
+	assert.True(t, s.TakeFree(47))
+	assert.False(t, s.TakeFree(48), "a slot that is not granted")
+
+	w = granted(10, 20, 20)
+	take(w, 10, 0, 1)
+	s = w.Span()
+	w.Seal()
+	assert.False(t, s.TakeFree(s.Free()), "the span has ended")
+	assert.False(t, w.Span().TakeFree(w.Span().Free()), "the window is sealed")
+}
+
 func TestTakeDrawsTheStart(t *testing.T) {
 	seen := map[uint64]bool{}
 	w := granted(0, 1<<30, 1<<30)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -42,19 +43,28 @@ type proxied struct {
 	cut   bool
 }
 
-// NewProxy returns a Proxy to the server at an address, "host:port". It lives until
-// the test ends.
+// NewProxy is [StartProxy] for a test. The Proxy lives until the test ends.
 func NewProxy(t testing.TB, server string) *Proxy {
 	t.Helper()
+	p, err := StartProxy(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// StartProxy returns a Proxy to the server at an address, "host:port". It lives until
+// Close. It fails if no port of 127.0.0.1 is free.
+func StartProxy(server string) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatalf("proxy: %v", err)
+		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	p := &Proxy{server: server, listener: listener, conns: make(map[*proxied]struct{})}
 	p.changed = sync.NewCond(&p.mu)
 	p.running.Go(p.accept)
-	t.Cleanup(p.close)
-	return p
+	return p, nil
 }
 
 // Addr returns the address for the clients, "host:port".
@@ -257,7 +267,9 @@ func (p *Proxy) cut(c *proxied) {
 	}
 }
 
-func (p *Proxy) close() {
+// Close ends all connections, and returns when the goroutines of the Proxy have ended. A
+// second call does nothing.
+func (p *Proxy) Close() {
 	_ = p.listener.Close()
 	p.set(func() { p.closed = true })
 	p.Cut()

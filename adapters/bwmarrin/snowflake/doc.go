@@ -35,5 +35,5 @@
 //     same 64 bits, where the original panics.
 //   - [ID.Time], [ID.Node] and [ID.Step] use the present values of Epoch, NodeBits and
 //     StepBits, and not those of the last call of NewNode.
-//   - [Node.Generate] panics when no ID can ever be issued again: see there.
+//   - [Node.Generate] panics when a wait does not help: see there.
 package snowflake

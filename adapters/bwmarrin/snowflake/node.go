@@ -95,10 +95,11 @@ func NewLeasedNode(keeper *lease.Keeper) (*Node, error) {
 // window; and while the clock is more than an hour behind the grant. Callers that cannot
 // wait so long use [Node.GenerateContext].
 //
-// It panics with an error when no ID can be issued any more: after [Node.Close]; after the
-// end of the layout's time, which is in the year 2080 by default; and when the lease is
-// lost for good, because another process claimed the node number that lease.WithNode asked
-// for. Generate has no error result, as in the original, and any returned number could be
+// It panics with an error when a wait does not help: after [Node.Close]; after the end of the
+// layout's time, which is in the year 2080 by default; when the lease is lost for good, because
+// another process claimed the node number that lease.WithNode asked for; and when the grant has
+// ended and the error is of the kind stores.Refused, as after a change of the store's password,
+// or a move of the fleet to another store. Generate has no error result, as in the original, and any returned number could be
 // in use.
 func (n *Node) Generate() ID {
 	id, err := n.gen.Next()

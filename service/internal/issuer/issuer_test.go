@@ -88,6 +88,7 @@ func TestRefusals(t *testing.T) {
 		{sequence.ErrNotFound, NotFound, 0, false},
 		{sequence.ErrDeleted, NotFound, 0, false},
 		{in(stores.ErrWentBack), Failed, 0, true},
+		{in(stores.ErrDamaged), Failed, 0, true},
 		{in(stores.ErrRefused), Failed, 0, true},
 		{in(sequence.ErrStore), Unavailable, time.Second, true},
 		{in(sequence.ErrTimeout), Unavailable, time.Second, true},

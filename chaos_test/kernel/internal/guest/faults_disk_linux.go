@@ -121,7 +121,18 @@ func diskReadOnly(s *Stage) error {
 	if err := os.WriteFile(filepath.Join(stateDir, "probe"), nil, 0o600); !errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("the file system of the state is not read-only: %v", err)
 	}
-	if err := unix.Mount("", stateDir, "", unix.MS_REMOUNT, ""); err != nil {
+	err := unix.Mount("", stateDir, "", unix.MS_REMOUNT, "")
+	if errors.Is(err, unix.EINVAL) {
+		// A file that was open had been deleted: ext4 wants a new mount then.
+		s.Note = "mounted anew, between SIGKILL and start"
+		err = s.Restart(func() error {
+			if err := unix.Unmount(stateDir, 0); err != nil {
+				return err
+			}
+			return mount(stateDisk, stateDir, "ext4")
+		})
+	}
+	if err != nil {
 		return fmt.Errorf("mount %s for writing again: %w", stateDir, err)
 	}
 	return s.goOn()

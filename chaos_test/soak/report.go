@@ -1,0 +1,199 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Report is the result of a soak.
+type Report struct {
+	Seed    uint64   `json:"seed"`
+	Seconds float64  `json:"seconds"`
+	Fleets  []Fleet  `json:"fleets"`
+	Sizes   []Growth `json:"processes"`
+	Broken  []Broken `json:"broken"` // promises
+}
+
+// Fleet is the result of one fleet.
+type Fleet struct {
+	Store      string           `json:"store"`
+	Served     int64            `json:"served"` // calls
+	Failed     int64            `json:"failed"` // calls
+	IDs        int64            `json:"ids"`
+	Numbers    int64            `json:"numbers"`
+	Faults     map[string]int64 `json:"faults"`     // by kind
+	Twice      int64            `json:"twice"`      // IDs and numbers that came again
+	Disordered int64            `json:"disordered"` // IDs and numbers out of order
+	Clients    []Client         `json:"clients"`
+}
+
+// Size is what a process holds.
+type Size struct {
+	Process    string `json:"-"`
+	PID        int    `json:"pid"`
+	RSS        int64  `json:"rss"` // bytes
+	Goroutines int64  `json:"goroutines,omitempty"`
+	Files      int64  `json:"files"` // descriptors
+}
+
+// Growth is the size of a process at the start and at the end.
+type Growth struct {
+	Process string `json:"process"`
+	Start   Size   `json:"start"`
+	End     Size   `json:"end"`
+}
+
+// mostShown bounds the examples of a broken promise.
+const mostShown = 10
+
+// Most by which a process may grow. They leave room for the collector's moods and for
+// connections that are made again; one leak per fault of an hour would be more.
+const (
+	mostBytes      = 64 << 20
+	mostGoroutines = 256
+	mostFiles      = 64
+)
+
+// sizes returns the sizes of all servers, of etcd and of this process.
+func sizes(fleets []*fleet) []Size {
+	own := sizeOf("soak", os.Getpid())
+	own.Goroutines = int64(runtime.NumGoroutine())
+	all := []Size{own}
+	for _, f := range fleets {
+		for _, m := range f.members {
+			s := sizeOf(fmt.Sprintf("%s server %d", f.name, m.Index), m.process.PID())
+			s.Goroutines = m.page.goroutines.Load()
+			all = append(all, s)
+		}
+		if f.etcd != nil {
+			all = append(all, sizeOf(onEtcd, f.etcd.PID()))
+		}
+	}
+	return all
+}
+
+// sizeOf reads the size of a process. It has zeros if the process is not there, as between a
+// kill and the next start.
+func sizeOf(name string, pid int) Size {
+	s := Size{Process: name, PID: pid}
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if fields := strings.Fields(string(text)); len(fields) > 1 {
+		pages, _ := strconv.ParseInt(fields[1], 10, 64)
+		s.RSS = pages * int64(os.Getpagesize())
+	}
+	files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	s.Files = int64(len(files))
+	return s
+}
+
+func newReport(s settings, fleets []*fleet, start, end []Size, length time.Duration) *Report {
+	r := &Report{Seed: s.seed, Seconds: length.Seconds(), Broken: []Broken{}}
+	for _, f := range fleets {
+		one := Fleet{Store: f.name, Faults: f.faults, Twice: f.times(unique), Disordered: f.times(inOrder)}
+		for _, p := range slices.Sorted(maps.Keys(f.broken)) {
+			r.Broken = append(r.Broken, *f.broken[p])
+		}
+		for _, w := range f.workers {
+			w.mu.Lock() // a call may hang
+			one.Served += w.count.Served
+			one.Failed += w.count.Failed
+			one.IDs += w.count.IDs
+			one.Numbers += w.count.Numbers
+			one.Clients = append(one.Clients, w.count)
+			w.mu.Unlock()
+		}
+		r.Fleets = append(r.Fleets, one)
+	}
+	for i, after := range end {
+		g := Growth{Process: after.Process, End: after}
+		if i < len(start) { // it is empty after an early end
+			g.Start = start[i]
+			if grown := g.beyond(); len(grown) > 0 {
+				r.Broken = append(r.Broken, Broken{string(bounded), int64(len(grown)), grown})
+			}
+		}
+		r.Sizes = append(r.Sizes, g)
+	}
+	return r
+}
+
+// beyond says how the process has grown more than it may.
+func (g Growth) beyond() (how []string) {
+	if g.Start.RSS == 0 || g.Process == onEtcd { // it was being started again, or keeps all revisions
+		return nil
+	}
+	for _, one := range []struct {
+		what             string
+		start, end, most int64
+	}{
+		{"bytes of memory", g.Start.RSS, g.End.RSS, mostBytes},
+		{"goroutines", g.Start.Goroutines, g.End.Goroutines, mostGoroutines},
+		{"files", g.Start.Files, g.End.Files, mostFiles},
+	} {
+		if one.end > one.start+one.most {
+			how = append(how, fmt.Sprintf("%s had %d %s, and has %d at the end: more than %d more", g.Process, one.start, one.what, one.end, one.most))
+		}
+	}
+	return how
+}
+
+// print writes the report as tables.
+func (r *Report) print(out io.Writer) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer t.Flush() //nolint:errcheck // a report for people
+	for _, f := range r.Fleets {
+		fmt.Fprintf(t, "\n%s fleet: %d calls served, %d failed; %d IDs and %d numbers, %d came twice, %d out of order\n", f.Store, f.Served, f.Failed, f.IDs, f.Numbers, f.Twice, f.Disordered)
+		fmt.Fprintln(t, "\nfault\ttimes")
+		for _, name := range slices.Sorted(maps.Keys(f.Faults)) {
+			fmt.Fprintf(t, "%s\t%d\n", name, f.Faults[name])
+		}
+		fmt.Fprintln(t, "\nclient\tcalls\tfailed\tworst stall of IDs\tordered\tsegmented\terrors")
+		for _, c := range f.Clients {
+			var errs []string
+			for _, name := range slices.Sorted(maps.Keys(c.Errors)) {
+				errs = append(errs, fmt.Sprintf("%d %s", c.Errors[name], name))
+			}
+			fmt.Fprintf(t, "%s\t%d\t%d", c.Name, c.Served, c.Failed)
+			for _, operation := range []string{"IDs", ordered, segmented} {
+				fmt.Fprintf(t, "\t%.2fs", c.Stalls[operation].Seconds)
+			}
+			fmt.Fprintf(t, "\t%s\n", strings.Join(errs, ", "))
+		}
+	}
+	for _, f := range r.Fleets {
+		for _, c := range f.Clients {
+			for _, name := range slices.Sorted(maps.Keys(c.Examples)) {
+				fmt.Fprintf(t, "\n%s fleet, %s, first %s: %s", f.Store, c.Name, name, c.Examples[name])
+			}
+		}
+	}
+	fmt.Fprintln(t, "\nprocess\tmemory at the start\tat the end\tgoroutines\tat the end\tfiles\tat the end\t")
+	for _, g := range r.Sizes {
+		same := ""
+		if g.Start.PID != g.End.PID {
+			same = "started again"
+		}
+		fmt.Fprintf(t, "%s\t%.1f MB\t%.1f MB\t%d\t%d\t%d\t%d\t%s\n", g.Process, float64(g.Start.RSS)/(1<<20), float64(g.End.RSS)/(1<<20),
+			g.Start.Goroutines, g.End.Goroutines, g.Start.Files, g.End.Files, same)
+	}
+	fmt.Fprintf(t, "\nseed %d, %s\n", r.Seed, time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
+	for _, b := range r.Broken {
+		fmt.Fprintf(t, "BROKEN %d times: %s\n", b.Count, b.Promise)
+		for _, text := range b.Examples {
+			fmt.Fprintln(t, "  "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    "))
+		}
+	}
+	if len(r.Broken) == 0 {
+		fmt.Fprintln(t, "all promises hold")
+	}
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+)
+
+const leaseExportHelp = `End the fleet of a store, and print the floors with which it continues in another
+store: the layout, and the limit of each node number. 'tickflake lease import' reads
+them there. docs/move.md has all steps.
+
+No process is granted anything by this store any more, whatever any clock says. That
+cannot be undone; another namespace of the same server can be imported to. While a
+node number is held, the command refuses; with --running it does not, and running
+processes issue the rest of their grants.
+
+It writes each node number of the layout once. If it ends early, run it again: it
+continues, and prints the same floors. It asks first, unless --yes is given.`
+
+const leaseImportHelp = `Begin a fleet in an unused namespace of a store, with the floors in FILE (- for
+standard input) that 'tickflake lease export' printed. The first grant of each node
+number begins at or above its floor, whatever any clock says.
+
+No process gets a number before the import is complete. If it ends early, run it
+again. Once it is complete, running it again does nothing.`
+
+const sequenceExportHelp = `End a sequence in a store, and print the floor with which it continues in another
+store: its definition, and the first number that was not granted. 'tickflake sequence
+import' reads it there. docs/move.md has all steps.
+
+No process is granted a number by this store any more. That cannot be undone; another
+namespace of the same server can be imported to. Running processes hand out the
+numbers that they have reserved, and then their calls fail.
+
+Running the command again prints the same floor. It asks first, unless --yes is given.`
+
+const sequenceImportHelp = `Begin a sequence in a store, with the floor in FILE (- for standard input) that
+'tickflake sequence export' printed. The next number is the first that the old store
+has not granted, and the definition is the same.
+
+A sequence of this name from which a number was granted is refused. Running the
+command again does nothing.`
+
+// moveFlags adds the flags of an export: the name of the new store, and --yes.
+func moveFlags(cmd *cobra.Command) (to *string, yes *bool) {
+	to = cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; a password in a URL is left out")
+	if err := cmd.MarkFlagRequired("to"); err != nil {
+		panic(err) // no such flag
+	}
+	completeFlag(cmd, "to", nil)
+	return to, cmd.Flags().Bool("yes", false, "do not ask")
+}
+
+// allNodes gives a command that writes all node numbers a minute by default.
+func allNodes(l *leases, cmd *cobra.Command) {
+	l.timeout = time.Minute
+	timeout := cmd.Flags().Lookup("timeout")
+	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
+}
+
+func newLeaseExport(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "export",
+		Short:   "End the fleet of a store, and print its floors for another store",
+		Long:    leaseExportHelp,
+		Example: `  tickflake lease export --store ./ids --to etcd://10.0.0.1:2379 --yes > fleet.json`,
+		Args:    noArgs,
+	}
+	l := newLeases(c, cmd)
+	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
+	allNodes(l, cmd)
+	to, yes := moveFlags(cmd)
+	running := cmd.Flags().Bool("running", false, "export although processes hold node numbers")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return export(cmd.Context(), c, l.place, "the fleet", *to, *yes, func(ctx context.Context, store stores.Store, to string) (any, error) {
+			return lease.Export(ctx, store, to, *running)
+		})
+	}
+	return cmd
+}
+
+func newSequenceExport(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "export NAME",
+		Short:   "End a sequence in a store, and print its floor for another store",
+		Long:    sequenceExportHelp,
+		Example: `  tickflake sequence export orders --store ./ids --to etcd://10.0.0.1:2379 --yes > orders.json`,
+		Args:    oneName,
+	}
+	s := newSequences(c, cmd)
+	to, yes := moveFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return export(cmd.Context(), c, s.place, fmt.Sprintf("sequence %q", args[0]), *to, *yes, func(ctx context.Context, store stores.Store, to string) (any, error) {
+			floor, err := sequence.Export(ctx, store, args[0], to)
+			return floor, sequenceError(err)
+		})
+	}
+	return cmd
+}
+
+// export asks, exports from the store of the flags, and prints the document.
+func export(ctx context.Context, c *console, p *place, what, to string, yes bool, do func(context.Context, stores.Store, string) (any, error)) error {
+	if to == "" {
+		return &usageError{errors.New("--to: want the URL or the name of the new store")}
+	}
+	if err := p.mustExist(ctx); err != nil {
+		return err
+	}
+	to = publicName(to)
+	if !yes {
+		question := fmt.Sprintf("%s continues in %s, and nothing is granted by %s any more, for good\nexport it?", what, to, p.name())
+		switch agreed, err := c.confirm(ctx, "export", question); {
+		case err != nil:
+			return err
+		case !agreed:
+			return fmt.Errorf("%s was not exported", what)
+		}
+	}
+	var document any
+	err := p.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		document, err = do(ctx, store, to)
+		return err
+	})
+	switch {
+	case errors.Is(err, lease.ErrHeld):
+		return fmt.Errorf("%w (--running)", err)
+	case err != nil:
+		return err
+	}
+	text, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "%s\n", text)
+	return err
+}
+
+func newLeaseImport(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "import FILE",
+		Short:   "Begin a fleet in a store with the floors of another one",
+		Long:    leaseImportHelp,
+		Example: `  tickflake lease import fleet.json --store etcd://10.0.0.1:2379`,
+		Args:    cobra.ExactArgs(1),
+	}
+	l := newLeases(c, cmd)
+	allNodes(l, cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var floors lease.Floors
+		if err := c.document(args[0], &floors); err != nil {
+			return err
+		}
+		err := l.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
+			return lease.Import(ctx, store, floors)
+		})
+		if err == nil {
+			_, err = fmt.Fprintf(c.out, "the fleet is imported, with the floors of %d node numbers\n", len(floors.Nodes))
+		}
+		return err
+	}
+	return cmd
+}
+
+func newSequenceImport(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "import FILE",
+		Short:   "Begin a sequence in a store with the floor of another one",
+		Long:    sequenceImportHelp,
+		Example: `  tickflake sequence import orders.json --store etcd://10.0.0.1:2379`,
+		Args:    cobra.ExactArgs(1),
+	}
+	s := newSequences(c, cmd)
+	cmd.ValidArgsFunction = nil // files
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var floor sequence.Floor
+		if err := c.document(args[0], &floor); err != nil {
+			return err
+		}
+		var info sequence.Info
+		err := s.with(cmd.Context(), func(ctx context.Context, store stores.Store) (err error) {
+			info, err = sequence.Import(ctx, store, floor)
+			return err
+		})
+		if err == nil {
+			_, err = fmt.Fprintf(c.out, "sequence %q is imported: %s\n", floor.Name, summary(info))
+		}
+		return err
+	}
+	return cmd
+}
+
+// document reads a document of an export.
+func (c *console) document(path string, into any) error {
+	r := c.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		r = f
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	var head struct{ Format int }
+	err = json.Unmarshal(text, &head) // it fails if anything follows the document, such as another one
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		// The import itself names the version of another format, which may have other fields.
+		if err = d.Decode(into); err != nil && head.Format > 1 && json.Unmarshal(text, into) == nil {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s is not the whole document of this kind of export: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package lease_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// TestMove moves a fleet of which one number is held, one was released, and one is reserved.
+func TestMove(t *testing.T) {
+	clock, old, to := clocktest.NewVirtual(noon), storetest.NewMemory(), storetest.NewMemory()
+	claim := func(store stores.Store, more ...lease.Option) (*lease.Keeper, error) {
+		return lease.Claim(t.Context(), store, quiet(clock, append(more, small(2))...)...)
+	}
+	_, err := lease.Export(t.Context(), old, "new", true)
+	require.ErrorIs(t, err, lease.ErrNeverClaimed)
+	node := func(n int64) lease.Option { return lease.WithNode(lease.NodeNumber(n)) }
+	free, pinned := must(claim(old)), must(claim(old, node(3)))
+	if free.Node() == 3 {
+		free = must(claim(old))
+	}
+	_, err = lease.Export(t.Context(), old, "new", false)
+	require.ErrorIs(t, err, lease.ErrHeld)
+	must(claim(old)) // it has changed nothing
+	for _, name := range []string{"", string(make([]byte, 101))} {
+		_, err = lease.Export(t.Context(), old, name, true)
+		require.ErrorIs(t, err, stores.ErrRefused)
+	}
+
+	// Each operation of the first exports fails, until one has done all.
+	var floors lease.Floors
+	faulty := old.Client()
+	for calls, failing := 0, 0; ; failing++ {
+		calls = 0
+		faulty.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+			if calls++; calls > failing {
+				return []storetest.Fault{storetest.Unavailable, storetest.ReplyLost}[failing%2]
+			}
+			return storetest.None
+		}
+		if floors, err = lease.Export(t.Context(), faulty, "new", true); err == nil {
+			break
+		}
+		require.ErrorIs(t, err, lease.ErrStore)
+	}
+	again, err := lease.Export(t.Context(), old, "elsewhere", false)
+	require.NoError(t, err)
+	require.Equal(t, floors, again)
+	limits := map[int64]uint64{}
+	for _, f := range floors.Nodes {
+		limits[f.Node] = f.Limit
+	}
+	require.GreaterOrEqual(t, len(limits), 2)
+
+	// The old processes use their grants up, and no more.
+	_, limit := free.Granted()
+	clock.Advance(lease.DefaultWindow / 2)
+	free.Poll(t.Context())
+	pinned.Poll(t.Context())
+	require.ErrorIs(t, free.Err(), lease.ErrMoved)
+	require.ErrorIs(t, pinned.Err(), lease.ErrLost)
+	require.ErrorContains(t, pinned.Err(), "moved the fleet to another store")
+	_, after := free.Granted()
+	require.Equal(t, limit, after)
+	for _, k := range []*lease.Keeper{free, pinned} {
+		require.NoError(t, k.Close())
+	}
+	for n := range int64(4) {
+		_, err = claim(old, node(n))
+		require.ErrorIs(t, err, lease.ErrMoved)
+		require.ErrorIs(t, lease.ForceRelease(t.Context(), old, n), lease.ErrHeld)
+	}
+	require.ErrorIs(t, lease.Reserve(t.Context(), old, 0, 0, noon.AddDate(1, 0, 0), quiet(clock, small(2))...), lease.ErrMoved)
+	require.ErrorIs(t, lease.Import(t.Context(), old, floors), lease.ErrMoved)
+
+	// No process claims a number before the import is complete, whichever operation fails.
+	text, err := json.Marshal(floors)
+	require.NoError(t, err)
+	floors = lease.Floors{}
+	require.NoError(t, json.Unmarshal(text, &floors))
+	faulty = to.Client()
+	for calls, failing := 0, 0; ; failing++ {
+		calls = 0
+		faulty.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+			if calls++; calls > failing {
+				return []storetest.Fault{storetest.Unavailable, storetest.ReplyLost}[failing%2]
+			}
+			return storetest.None
+		}
+		if err = lease.Import(t.Context(), faulty, floors); err == nil {
+			break
+		}
+		if failing > 1 && bytes.Contains(to.Peek(protocol.LayoutKey).Value, []byte("importing")) {
+			_, err = claim(to)
+			require.ErrorIs(t, err, lease.ErrMoved)
+			_, err = lease.Export(t.Context(), to, "newer", true)
+			require.ErrorIs(t, err, lease.ErrMoved)
+		}
+	}
+	clock.Step(-time.Hour)
+	for n, limit := range limits {
+		_, err := claim(to, node(n))
+		require.ErrorIs(t, err, lease.ErrHeld, "the clock is behind the floor")
+		clock.Advance(2 * time.Hour)
+		k := must(claim(to, node(n)))
+		clock.Step(-2 * time.Hour)
+		from, _ := k.Granted()
+		floor := snowflake.Default().Epoch.Add(time.Duration(limit) * time.Millisecond)
+		require.False(t, from.Before(floor))
+	}
+	require.NoError(t, lease.Import(t.Context(), to, floors), "it is complete")
+
+	// It refuses other floors, and then moves on.
+	other := floors
+	other.Export = "another"
+	require.ErrorContains(t, lease.Import(t.Context(), to, other), "was used before")
+	for _, change := range []func(*lease.Floors){
+		func(f *lease.Floors) { f.Format = 0 }, func(f *lease.Floors) { f.Format = 2 }, func(f *lease.Floors) { f.Layout = "x" },
+		func(f *lease.Floors) { f.Export = "" }, func(f *lease.Floors) { f.Nodes = []lease.Floor{{Node: 4}} },
+		func(f *lease.Floors) { f.Nodes = []lease.Floor{{Limit: 1 << 60}} },
+		func(f *lease.Floors) { f.Nodes = []lease.Floor{{Node: 1}} },
+		func(f *lease.Floors) { f.Nodes = []lease.Floor{{Limit: f.Nodes[0].Limit - 1, Until: f.Nodes[0].Until}} },
+	} {
+		bad := floors
+		change(&bad)
+		require.ErrorIs(t, lease.Import(t.Context(), storetest.NewMemory(), bad), stores.ErrRefused)
+	}
+	next, err := lease.Export(t.Context(), to, "third", true)
+	require.NoError(t, err)
+	for _, f := range next.Nodes {
+		assert.GreaterOrEqual(t, f.Limit, limits[f.Node])
+	}
+	require.NoError(t, lease.Import(t.Context(), storetest.NewMemory(), next))
+	require.ErrorIs(t, lease.Import(t.Context(), to, floors), lease.ErrMoved, "an old document changes nothing")
+}
+
+// TestExportsAtOnce exports while another export is faster, and then ends early.
+func TestExportsAtOnce(t *testing.T) {
+	clock, memory := clocktest.NewVirtual(noon), storetest.NewMemory()
+	claim(t, memory, clock, small(2))
+	slow, fast := memory.Client(), memory.Client()
+	fast.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if isSwap(op) {
+			return storetest.Unavailable
+		}
+		return storetest.None
+	}
+	slow.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if op.Kind == storetest.OpSwap && op.Key == protocol.LayoutKey && fast != nil {
+			_, err := lease.Export(t.Context(), fast, "new", true)
+			require.ErrorIs(t, err, lease.ErrStore)
+			fast = nil
+		}
+		return storetest.None
+	}
+	floors, err := lease.Export(t.Context(), slow, "another", true)
+	require.NoError(t, err)
+	require.Equal(t, "new", floors.To)
+	require.Len(t, floors.Nodes, 1)
+}

@@ -1,0 +1,141 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Floor says where a sequence begins in another store: [Export] makes it, and [Import] takes
+// it. Its JSON form is a file for people and programs.
+type Floor struct {
+	Format     int        `json:"format"`     // of this document: 1
+	Export     string     `json:"export"`     // the random name of the export
+	Name       string     `json:"name"`       // of the sequence
+	Definition Definition `json:"definition"` // as it is now
+	Created    Definition `json:"created"`    // as it was created: programs may still open it so
+	To         string     `json:"to"`         // the name of the new store, for people
+	// Index counts the numbers that were granted: that of an index is the start, plus the
+	// offset, plus the index times the stride. No number of a lower index is granted again.
+	Index uint64 `json:"index"`
+	// Next is the number of Index, for people, or 0 if none is left. The two must agree.
+	Next int64 `json:"next"`
+}
+
+// floorFormat is the format of a Floor that this version writes and reads.
+const floorFormat = 1
+
+// Export ends a sequence in a store, and returns the floor with which it continues in another
+// one. One compare-and-swap makes the sequence final: no process is granted a number of it any
+// more. Processes that still run hand out the numbers that they have reserved; then their calls
+// fail with an error that wraps [ErrMoved]. So does [Open]. to names the new store in these
+// errors, without a password, in at most 100 bytes.
+//
+// It may be called while processes run. A second call returns the same floor. There is no way
+// back to this store and namespace; another namespace of it can be imported to. Numbers that
+// processes have reserved cannot be given back any more: close them before, or they are missing.
+//
+// It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation
+// of the store. The error is an [*OptionError], or wraps [ErrNotFound], [stores.ErrWentBack] if
+// the store lost writes and [Set] has not raised the next number since, [stores.ErrDamaged] or
+// [ErrStore].
+func Export(ctx context.Context, store stores.Store, name, to string) (Floor, error) {
+	a, err := newAdmin(ctx, store, name)
+	if err == nil && (to == "" || len(to) > protocol.MaxTo) {
+		err = &OptionError{"to", fmt.Errorf("name of the new store of %d bytes: want 1 to %d", len(to), protocol.MaxTo)}
+	}
+	if err != nil {
+		return Floor{}, err
+	}
+	final := func(r segment.Record) (segment.Record, error) {
+		if r.Lost {
+			return r, lostError(name, r)
+		}
+		r.Move = r.Move.ExportTo(to)
+		return r, nil
+	}
+	_, r, err := a.change(ctx, final)
+	for errors.Is(err, stores.ErrConflict) && ctx.Err() == nil { // other processes get numbers meanwhile
+		_, r, err = a.change(ctx, final)
+	}
+	if err != nil && !errors.Is(err, ErrMoved) { // before, or by a write of ours of unknown outcome
+		return Floor{}, err
+	}
+	f := Floor{Format: floorFormat, Export: r.Move.Export, Name: name, Definition: definitionOf(r), To: r.Move.To, Index: r.Next, Next: infoOf(name, r).Next}
+	f.Created = f.Definition
+	f.Created.Max, f.Created.MinStep, f.Created.MaxStep = r.Created[0], r.Created[1], r.Created[2]
+	return f, nil
+}
+
+// Import begins a sequence in a store with the floor of an [Export], and returns its state: the
+// next number is that of the floor. It creates the sequence with the same definition, or takes
+// one that exists with the same definition if no number of it was ever granted. Programs that
+// open the sequence with their definition need no change.
+//
+// If the sequence cannot be taken, the error is an [*OptionError], a [*DefinitionError], or wraps
+// [ErrMoved] if it was moved on from this store; nothing is changed. A second import of the same
+// floor changes nothing, and never sets the sequence back. It returns soon after ctx ends. If
+// ctx has no deadline, [DefaultTimeout] bounds each operation of the store. Other errors wrap
+// [stores.ErrDamaged] or [ErrStore]; after that, call it again.
+//
+// Import a floor into one store only: two sequences that begin at the same floor issue the same
+// numbers.
+func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) {
+	a, err := newAdmin(ctx, store, floor.Name)
+	if err != nil {
+		return Info{}, err
+	}
+	refuse := func(format string, args ...any) (Info, error) {
+		return Info{}, &OptionError{"floor", fmt.Errorf(format, args...)}
+	}
+	d, created := floor.Definition.complete(), floor.Created.complete()
+	switch {
+	case floor.Format > floorFormat:
+		return refuse("its format is %d, and this process reads format %d: a newer version of tickflake exported it: upgrade this process", floor.Format, floorFormat)
+	case floor.Format != floorFormat || floor.Export == "":
+		return refuse("its format is %d with the export %q: it is not that of an export", floor.Format, floor.Export)
+	case d.check() != nil:
+		return refuse("%w", d.check())
+	case d.Mode != created.Mode || d.Start != created.Start || d.Stride != created.Stride:
+		return refuse("its definition is %s, and was %s: mode, start and stride never change", d, created)
+	}
+	for range roundsInARow {
+		cell, err := readCell(ctx, store, floor.Name, a.timeout)
+		r := cell.Record
+		switch {
+		case err != nil:
+			return Info{}, err
+		case cell.Version == 0:
+			r = segment.Record{
+				ID: protocol.Token(), Creation: 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
+				Created: [3]int64{created.Max, created.MinStep, created.MaxStep},
+			}
+		case r.Move.Exported():
+			return Info{}, movedError(floor.Name, r)
+		case r.Move.ImportOf() == floor.Export && !r.Deleted:
+			return infoOf(floor.Name, r), nil // imported before
+		case r.Deleted || r.Move != nil || r.Most > 0:
+			return refuse("sequence %q had numbers in this namespace before, or was imported or deleted here: import into another namespace", floor.Name)
+		case !same(d, definitionOf(r), r.Created) && !same(created, definitionOf(r), r.Created):
+			return Info{}, &DefinitionError{Name: floor.Name, Ours: d, Theirs: definitionOf(r)}
+		}
+		r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
+		r.Next, r.From, r.Most = floor.Index, floor.Index, floor.Index
+		r.Writes, r.Write, r.Move = r.Writes+1, protocol.Token(), &protocol.Move{Import: floor.Export}
+		if _, err := segment.Decode(r.Encode()); err != nil {
+			return refuse("%w", err)
+		}
+		if info := infoOf(floor.Name, r); info.Next != floor.Next || floor.Index > r.Indexes() {
+			return refuse("its index %d is the number %d of the definition, and not %d: it was damaged or edited", floor.Index, info.Next, floor.Next)
+		}
+		_, err = swapCell(ctx, store, floor.Name, a.timeout, cell.Version, r)
+		if !errors.Is(err, stores.ErrConflict) {
+			return infoOf(floor.Name, r), err // of unknown outcome: a second import finds it
+		}
+	}
+	return Info{}, a.busy()
+}
