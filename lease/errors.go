@@ -71,7 +71,7 @@ func (e *NoFreeNodeError) Error() string {
 	if !e.Soonest.IsZero() {
 		soonest = fmt.Sprintf(", and the first is free at %s unless its process extends it", e.Soonest.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("no free node number: %d of %d are held%s: wait by a context with a deadline of at least 2 windows, end processes, or stop the whole fleet and move it to a layout with more node bits", e.Held, e.Nodes, soonest)
+	return fmt.Sprintf("no free node number: %d of %d are held or reserved%s: wait by a context with a deadline of at least 2 windows, end processes, or stop the whole fleet and start it in a new namespace with a layout of more node bits", e.Held, e.Nodes, soonest)
 }
 
 // LayoutMismatchError reports a store whose cells are for IDs of another layout: in the

@@ -25,7 +25,8 @@ A node number is
   released   by its last process, and free
   expired    its last process ended without a release: in a directory at once,
              elsewhere one window after UNTIL; free
-  reserved   until UNTIL, see 'tickflake lease reserve'
+  reserved   until UNTIL, see 'tickflake lease reserve'; all numbers of a fleet that
+             was exported, until the end of the layout
   damaged    its cell cannot be read: no process claims or overwrites it
 
 UNTIL is the limit of the last grant. The next grant begins there, whatever any
