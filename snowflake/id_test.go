@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/snowflake"
@@ -43,6 +45,87 @@ const (
 	untouchedID = snowflake.ID(4711)
 )
 
+// form is one way to write an ID and to read it back. A form of digits says how, apart from the
+// implementation: its alphabet, what it reads beside the alphabet, and its width.
+type form struct {
+	name               string
+	write              func(snowflake.ID) (string, error)
+	read               func(*snowflake.ID, string) error
+	alphabet, accepted string
+	width              int // 0: as short as the number
+}
+
+var forms = []form{
+	{name: "decimal", alphabet: "0123456789",
+		write: func(id snowflake.ID) (string, error) { b, err := id.MarshalText(); return string(b), err },
+		read:  func(id *snowflake.ID, s string) error { return id.UnmarshalText([]byte(s)) }},
+	{name: "base32", alphabet: "0123456789ABCDEFGHJKMNPQRSTVWXYZ", accepted: "abcdefghjkmnpqrstvwxyzIiLlOo", width: 13,
+		write: always(snowflake.ID.Base32), read: into(snowflake.ParseBase32)},
+	{name: "base58", alphabet: "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", width: 11,
+		write: always(snowflake.ID.Base58), read: into(snowflake.ParseBase58)},
+	{name: "base62", alphabet: "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", width: 11,
+		write: always(snowflake.ID.Base62), read: into(snowflake.ParseBase62)},
+	{name: "binary",
+		write: func(id snowflake.ID) (string, error) { b, err := id.MarshalBinary(); return string(b), err },
+		read:  func(id *snowflake.ID, s string) error { return id.UnmarshalBinary([]byte(s)) }},
+	{name: "JSON",
+		write: func(id snowflake.ID) (string, error) { b, err := id.MarshalJSON(); return string(b), err },
+		read:  func(id *snowflake.ID, s string) error { return id.UnmarshalJSON([]byte(s)) }},
+	{name: "BSON", // the type, then the data
+		write: func(id snowflake.ID) (string, error) {
+			typ, data, err := id.MarshalBSONValue()
+			return string(append([]byte{typ}, data...)), err
+		},
+		read: func(id *snowflake.ID, s string) error { return id.UnmarshalBSONValue(s[0], []byte(s[1:])) }},
+	{name: "SQL",
+		write: func(id snowflake.ID) (string, error) { v, err := id.Value(); return fmt.Sprint(v), err },
+		read:  func(id *snowflake.ID, s string) error { return id.Scan(s) }},
+}
+
+// digits are the forms of digits.
+var digits = forms[:4]
+
+func always(write func(snowflake.ID) string) func(snowflake.ID) (string, error) {
+	return func(id snowflake.ID) (string, error) { return write(id), nil }
+}
+
+func into(parse func(string) (snowflake.ID, error)) func(*snowflake.ID, string) error {
+	return func(id *snowflake.ID, s string) error {
+		got, err := parse(s)
+		if err == nil {
+			*id = got
+		} else if got != 0 {
+			return fmt.Errorf("%w, and returned %d", err, got)
+		}
+		return err
+	}
+}
+
+// text writes n by long division, padded to the width; it may come out longer.
+func (f *form) text(n *big.Int) string {
+	base, digit := big.NewInt(int64(len(f.alphabet))), new(big.Int)
+	s := ""
+	for n = new(big.Int).Set(n); n.Sign() > 0; {
+		n.DivMod(n, base, digit)
+		s = f.alphabet[digit.Int64():][:1] + s
+	}
+	return strings.Repeat(f.alphabet[:1], max(0, max(f.width, 1)-len(s))) + s
+}
+
+// refuse checks that a text is refused for a cause, with a small error of one line that ends
+// with the text, and that the destination stays as it was.
+func (f *form) refuse(t *testing.T, s string, cause error, end string) {
+	t.Helper()
+	id := untouchedID
+	err := f.read(&id, s)
+	require.ErrorIs(t, err, cause, "%s %.99q", f.name, s)
+	require.ErrorContains(t, err, f.name+" ID")
+	require.True(t, strings.HasSuffix(err.Error(), end), "%s %.99q: %v", f.name, s, err)
+	require.Less(t, len(err.Error()), 512)
+	require.NotContains(t, err.Error(), "\n")
+	require.Equal(t, untouchedID, id)
+}
+
 // randomIDs returns n IDs of every magnitude, each followed by its neighbour.
 func randomIDs(n int) []snowflake.ID {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -54,158 +137,212 @@ func randomIDs(n int) []snowflake.ID {
 	return ids
 }
 
-// requireRefused checks the form, the cause and, unless it is -1, the offset in an error,
-// and that the error is small.
-func requireRefused(t *testing.T, err error, form string, cause error, offset int) {
-	t.Helper()
-	require.ErrorIs(t, err, cause)
-	require.ErrorContains(t, err, form+" ID")
-	if offset >= 0 {
-		require.Regexp(t, fmt.Sprintf(" at offset %d$", offset), err.Error())
-	}
-	require.Less(t, len(err.Error()), 512)
-	require.NotContains(t, err.Error(), "\n")
-}
-
-func TestParseIDAccepts(t *testing.T) {
-	for text, want := range map[string]snowflake.ID{
-		"0":                   0,
-		"7":                   7,
-		"10":                  10,
-		"1541815603606036480": tweetID,
-		"9223372036854775807": largestID,
-	} {
-		id, err := snowflake.Parse(text)
-		require.NoError(t, err)
-		require.Equal(t, want, id)
-		require.Equal(t, text, id.String())
-	}
-	for _, id := range randomIDs(2000) {
-		got, err := snowflake.Parse(id.String())
-		require.NoError(t, err)
-		require.Equal(t, id, got)
-		require.Equal(t, int64(id), got.Int64())
-	}
-}
-
-func TestParseIDRefuses(t *testing.T) {
+func TestFormsKnownValues(t *testing.T) {
 	for _, tc := range []struct {
-		text   string
-		cause  error
-		offset int
+		id                                     snowflake.ID
+		decimal, base32, base58, base62, bytes string
 	}{
-		{"", snowflake.ErrLength, -1},
-		{"-1", snowflake.ErrSyntax, 0},
-		{"+1", snowflake.ErrSyntax, 0},
-		{" 1", snowflake.ErrSyntax, 0},
-		{"1 ", snowflake.ErrSyntax, 1},
-		{"1\n", snowflake.ErrSyntax, 1},
-		{"1_000", snowflake.ErrSyntax, 1},
-		{"1,000", snowflake.ErrSyntax, 1},
-		{"0x1F", snowflake.ErrSyntax, 1},
-		{"1e3", snowflake.ErrSyntax, 1},
-		{"12.0", snowflake.ErrSyntax, 2},
-		{"00", snowflake.ErrSyntax, 0},
-		{"007", snowflake.ErrSyntax, 0},
-		{strings.Repeat("0", 30), snowflake.ErrSyntax, 0},
-		{"١٢", snowflake.ErrSyntax, 0}, // digits, but not ASCII
-		{"99999999999999999999x", snowflake.ErrSyntax, 20},
-		{strings.Repeat("9", 1<<20), snowflake.ErrRange, -1},
-		{strings.Repeat("9", 1<<20) + "x", snowflake.ErrSyntax, 1 << 20},
+		{0, "0", "0000000000000", "11111111111", "00000000000", "\x00\x00\x00\x00\x00\x00\x00\x00"},
+		{175928847299117063, "175928847299117063", "04W86BB0G4007", "1QgmVVkniES", "0Czks0tP37X", "\x02\x71\x06\x5a\xc1\x02\x00\x07"},
+		{tweetID, "1541815603606036480", "1ASD13XH1F800", "4aaW4SzAyQK", "1ptWyK4WgZU", "\x15\x65\xa1\x1f\x62\x17\xa0\x00"},
+		{largestID, "9223372036854775807", "7ZZZZZZZZZZZZ", "NQm6nKp8qFC", "AzL8n0Y58m7", "\x7f\xff\xff\xff\xff\xff\xff\xff"},
+		// What no generator issues is written as the same bits, unsigned, or refused.
+		{math.MinInt64, "", "8000000000000", "NQm6nKp8qFD", "AzL8n0Y58m8", ""},
+		{-5, "", "FZZZZZZZZZZZV", "jpXCZedGfVL", "LygHa16AHYB", ""},
 	} {
-		id, err := snowflake.Parse(tc.text)
-		requireRefused(t, err, "decimal", tc.cause, tc.offset)
-		require.Zero(t, id)
-	}
-}
-
-func TestParseIDRefusesEveryBadByteEverywhere(t *testing.T) {
-	for pos := range len(tweetID.String()) {
-		for c := range 256 {
-			if '0' <= c && c <= '9' {
+		raw := tc.id.Bytes()
+		known := []string{tc.decimal, tc.base32, tc.base58, tc.base62, tc.bytes, `"` + tc.decimal + `"`, "\x12" + string(reversed(raw[:])), tc.decimal}
+		for i, f := range forms {
+			text, err := f.write(tc.id)
+			if tc.id < 0 && f.width == 0 {
+				require.ErrorIs(t, err, snowflake.ErrRange, f.name)
+				require.ErrorContains(t, err, fmt.Sprintf("ID %d is out of range: it is negative", int64(tc.id)))
 				continue
 			}
-			text := []byte(tweetID.String())
-			text[pos] = byte(c)
-			_, err := snowflake.Parse(string(text))
-			requireRefused(t, err, "decimal", snowflake.ErrSyntax, pos)
+			require.NoError(t, err)
+			require.Equal(t, known[i], text, f.name)
+			if tc.id < 0 {
+				f.refuse(t, text, snowflake.ErrRange, "exceeds 9223372036854775807")
+			}
+		}
+	}
+	require.Equal(t, "-5", snowflake.ID(-5).String())
+	require.Equal(t, int64(-5), snowflake.ID(-5).Int64())
+}
+
+func reversed(b []byte) []byte {
+	var r []byte
+	for i := range b {
+		r = append(r, b[len(b)-1-i])
+	}
+	return r
+}
+
+// Every form reads what it wrote, and those of a fixed width sort as the IDs do.
+func TestFormsRoundTripAndSort(t *testing.T) {
+	for _, f := range forms {
+		before, beforeText := snowflake.ID(0), ""
+		for _, id := range randomIDs(3000) {
+			text, err := f.write(id)
+			require.NoError(t, err, f.name)
+			got := untouchedID
+			require.NoError(t, f.read(&got, text), f.name)
+			require.Equal(t, id, got, f.name)
+			if f.alphabet != "" {
+				require.Equal(t, f.text(big.NewInt(int64(id))), text)
+			}
+			if beforeText != "" && (f.width > 0 || f.name == "binary") {
+				require.Equal(t, before < id, beforeText < text, "%s: %d %d", f.name, before, id)
+			}
+			before, beforeText = id, text
+		}
+	}
+	text, err := tweetID.AppendText([]byte("id="))
+	require.NoError(t, err)
+	require.Equal(t, "id=1541815603606036480", string(text))
+	text, err = snowflake.ID(-1).AppendText([]byte("id="))
+	require.Error(t, err)
+	require.Equal(t, "id=", string(text))
+	text, err = snowflake.ID(-1).AppendBinary([]byte("id="))
+	require.Error(t, err)
+	require.Equal(t, "id=", string(text))
+}
+
+func TestFormsRefuseEveryBadByteEverywhere(t *testing.T) {
+	for _, f := range digits {
+		good, err := f.write(tweetID)
+		require.NoError(t, err)
+		for pos := range len(good) {
+			for c := range 256 {
+				text := []byte(good)
+				text[pos] = byte(c)
+				id := untouchedID
+				switch accepted := strings.IndexByte(f.alphabet+f.accepted, byte(c)) >= 0; {
+				case !accepted:
+					f.refuse(t, string(text), snowflake.ErrSyntax, fmt.Sprintf(" at offset %d", pos))
+				case f.width == 0 && pos == 0 && c == '0':
+					f.refuse(t, string(text), snowflake.ErrSyntax, "leading zero at offset 0")
+				case f.read(&id, string(text)) != nil:
+					f.refuse(t, string(text), snowflake.ErrRange, "exceeds 9223372036854775807")
+				}
+			}
+		}
+		// The bad byte is what to report, even behind a number too large already.
+		before := f.width - 1
+		if f.width == 0 {
+			before = 30
+		}
+		f.refuse(t, strings.Repeat(f.alphabet[len(f.alphabet)-1:], before)+"-", snowflake.ErrSyntax, fmt.Sprintf("offset %d", before))
+	}
+}
+
+// Numbers just above the largest ID, and numbers whose low 64 bits look harmless, which
+// arithmetic that wraps would let through; and every wrong length.
+func TestFormsRefuseTooLargeAndTooLong(t *testing.T) {
+	for _, f := range digits {
+		for shift := uint(63); shift < 200; shift++ {
+			for _, add := range []int64{0, 1, int64(tweetID)} {
+				n := new(big.Int).Lsh(big.NewInt(1), shift)
+				text := f.text(n.Add(n, big.NewInt(add)))
+				if f.width > 0 && len(text) > f.width {
+					f.refuse(t, text, snowflake.ErrLength, fmt.Sprintf("length %d, want %d", len(text), f.width))
+				} else {
+					f.refuse(t, text, snowflake.ErrRange, "exceeds 9223372036854775807")
+				}
+			}
+		}
+		for n := 0; f.width > 0 && n < 40; n++ {
+			if n != f.width {
+				f.refuse(t, strings.Repeat(f.alphabet[:1], n), snowflake.ErrLength, fmt.Sprintf("want %d", f.width))
+			}
 		}
 	}
 }
 
-func TestParseIDRefusesTooLarge(t *testing.T) {
-	for _, n := range tooLargeNumbers() {
-		_, err := snowflake.Parse(n.String())
-		requireRefused(t, err, "decimal", snowflake.ErrRange, -1)
-	}
-}
-
-func TestIDText(t *testing.T) {
-	for _, id := range randomIDs(200) {
-		text, err := id.MarshalText()
-		require.NoError(t, err)
-		require.Equal(t, id.String(), string(text))
-
-		text, err = id.AppendText([]byte("id="))
-		require.NoError(t, err)
-		require.Equal(t, "id="+id.String(), string(text))
-
-		var got snowflake.ID
-		require.NoError(t, got.UnmarshalText([]byte(id.String())))
-		require.Equal(t, id, got)
-	}
-	got := untouchedID
-	requireRefused(t, got.UnmarshalText([]byte("12a")), "decimal", snowflake.ErrSyntax, 2)
-	require.Equal(t, untouchedID, got)
-}
-
-func TestIDBinary(t *testing.T) {
-	require.Equal(t, [8]byte{0x15, 0x65, 0xa1, 0x1f, 0x62, 0x17, 0xa0, 0x00}, tweetID.Bytes())
-	ids := randomIDs(2000)
-	for i, id := range ids {
-		b := id.Bytes()
-		got, err := snowflake.FromBytes(b[:])
-		require.NoError(t, err)
-		require.Equal(t, id, got)
-
-		before := ids[max(i-1, 0)].Bytes()
-		require.Equal(t, ids[max(i-1, 0)] < id, bytes.Compare(before[:], b[:]) < 0)
-
-		appended, err := id.AppendBinary([]byte("id="))
-		require.NoError(t, err)
-		require.Equal(t, "id="+string(b[:]), string(appended))
-	}
-
-	var buf bytes.Buffer
-	require.NoError(t, gob.NewEncoder(&buf).Encode(tweetID))
-	var got snowflake.ID
-	require.NoError(t, gob.NewDecoder(&buf).Decode(&got))
-	require.Equal(t, tweetID, got)
-}
-
-func TestIDBinaryRefuses(t *testing.T) {
-	for n := range 100 {
-		got := untouchedID
-		if n != 8 {
-			requireRefused(t, got.UnmarshalBinary(make([]byte, n)), "binary", snowflake.ErrLength, -1)
-			require.Equal(t, untouchedID, got)
+func TestFormsRefuse(t *testing.T) {
+	const range63 = "exceeds 9223372036854775807"
+	x64, x20 := strings.Repeat("x", 64), strings.Repeat("x", 1<<20)
+	for _, tc := range []struct {
+		form, text string
+		cause      error
+		end        string
+	}{
+		{"decimal", "", snowflake.ErrLength, `decimal ID: wrong length: empty, want 1 to 19 digits`},
+		{"decimal", "12a", snowflake.ErrSyntax, `decimal ID "12a": malformed: bad character "a" at offset 2`},
+		{"decimal", "1\xff", snowflake.ErrSyntax, `decimal ID "1\xff": malformed: bad character "\xff" at offset 1`},
+		{"decimal", "007", snowflake.ErrSyntax, `decimal ID "007": malformed: leading zero at offset 0`},
+		{"decimal", "00", snowflake.ErrSyntax, "leading zero at offset 0"},
+		{"decimal", "١٢", snowflake.ErrSyntax, "offset 0"}, // digits, but not ASCII
+		{"decimal", "9223372036854775808", snowflake.ErrRange, `decimal ID "9223372036854775808": out of range: ` + range63},
+		{"decimal", strings.Repeat("9", 1<<20), snowflake.ErrRange, range63},
+		{"decimal", x64, snowflake.ErrSyntax, `decimal ID "` + x64 + `": malformed: bad character "x" at offset 0`},
+		{"base58", x20, snowflake.ErrLength, `base58 ID "` + x64 + `"…: wrong length: length 1048576, want 11`},
+		{"base32", "1ASD-13XH-1F8", snowflake.ErrSyntax, "offset 4"}, // 13 characters, two of them hyphens
+		{"binary", "1234567", snowflake.ErrLength, "length 7, want 8"},
+		{"binary", "123456789", snowflake.ErrLength, "length 9, want 8"},
+		{"binary", "\x80\x00\x00\x00\x00\x00\x00\x01", snowflake.ErrRange, range63},
+		{"JSON", `""`, snowflake.ErrLength, "want 1 to 19 digits"},
+		{"JSON", `-1`, snowflake.ErrSyntax, "offset 0"},
+		{"JSON", `1.5`, snowflake.ErrSyntax, `JSON ID "1.5": malformed: bad character "." at offset 1`},
+		{"JSON", `1E+3`, snowflake.ErrSyntax, "offset 1"},
+		{"JSON", `"null"`, snowflake.ErrSyntax, "offset 0"},
+		{"JSON", `"1\""`, snowflake.ErrSyntax, "offset 1"},
+		{"JSON", `9223372036854775808`, snowflake.ErrRange, range63},
+		{"JSON", `"9223372036854775808"`, snowflake.ErrRange, range63},
+		{"JSON", `true`, snowflake.ErrType, `JSON ID "true": wrong type: want a string of digits or an integer`},
+		{"JSON", `{"id":1}`, snowflake.ErrType, "an integer"},
+		{"JSON", `[1]`, snowflake.ErrType, "an integer"},
+		// A caller other than encoding/json may pass what is not JSON at all.
+		{"JSON", ``, snowflake.ErrType, "an integer"},
+		{"JSON", `"`, snowflake.ErrType, "an integer"},
+		{"JSON", `"12`, snowflake.ErrType, "an integer"},
+		{"JSON", `12"`, snowflake.ErrSyntax, "offset 2"},
+		{"JSON", `"\"`, snowflake.ErrSyntax, "not a JSON string"},
+		{"JSON", `"\x"`, snowflake.ErrSyntax, "not a JSON string"},
+		{"JSON", ` 1`, snowflake.ErrType, "an integer"},
+		{"BSON", "\x12\xff\xff\xff\xff\xff\xff\xff\xff", snowflake.ErrRange, `BSON ID "-1": out of range: is negative`},
+		{"BSON", "\x10\xff\xff\xff\xff", snowflake.ErrRange, `BSON ID "-1": out of range: is negative`},
+		{"BSON", "\x121234567", snowflake.ErrLength, "length 7, want 8"},
+		{"BSON", "\x1012345678", snowflake.ErrLength, "length 8, want 4"},
+		{"BSON", "\x0a", snowflake.ErrType, "null; read into a *ID if the field may be null"},
+		{"BSON", "\x0812345678", snowflake.ErrType, "type 0x08, want an integer of 64 or 32 bits"}, // a bool
+		{"BSON", "\x0112345678", snowflake.ErrType, "type 0x01, want an integer of 64 or 32 bits"}, // a double, which rounds
+		{"SQL", "", snowflake.ErrLength, "want 1 to 19 digits"},
+		{"SQL", "-1", snowflake.ErrSyntax, "offset 0"},
+		{"SQL", "9223372036854775808", snowflake.ErrRange, range63},
+	} {
+		for _, f := range forms {
+			if f.name == tc.form {
+				f.refuse(t, tc.text, tc.cause, tc.end)
+			}
 		}
 	}
-	for _, first := range []byte{0x80, 0x81, 0xff} {
+}
+
+// What each form reads beside what it writes.
+func TestFormsAccept(t *testing.T) {
+	for _, tc := range []struct {
+		text string
+		read func(*snowflake.ID, string) error
+		want snowflake.ID
+	}{
+		{"1asd13xh1f800", forms[1].read, tweetID}, // what people write
+		{"iasDI3xHlF8oO", forms[1].read, tweetID},
+		{"LASDL3XHIF8OO", forms[1].read, tweetID},
+		{"7zzzzzzzzzzzz", forms[1].read, largestID},
+		{`0`, forms[5].read, 0},
+		{`1541815603606036480`, forms[5].read, tweetID},
+		{`"\u00312\u0033"`, forms[5].read, 123},
+		{`null`, forms[5].read, untouchedID},
+		{"\x10\x01\x02\x00\x00", forms[6].read, 513},
+	} {
 		got := untouchedID
-		requireRefused(t, got.UnmarshalBinary([]byte{first, 0, 0, 0, 0, 0, 0, 1}), "binary", snowflake.ErrRange, -1)
-		require.Equal(t, untouchedID, got)
+		require.NoError(t, tc.read(&got, tc.text), tc.text)
+		require.Equal(t, tc.want, got, tc.text)
 	}
 }
 
-func TestIDLogValue(t *testing.T) {
-	var buf bytes.Buffer
-	slog.New(slog.NewJSONHandler(&buf, nil)).Info("issued", "id", tweetID)
-	require.Contains(t, buf.String(), `"id":"1541815603606036480"`)
-	require.Equal(t, slog.KindString, tweetID.LogValue().Kind())
-}
-
-func TestIDJSONRoundTrip(t *testing.T) {
+func TestIDInDocuments(t *testing.T) {
 	type document struct {
 		ID       snowflake.ID            `json:"id"`
 		Parent   *snowflake.ID           `json:"parent"`
@@ -213,12 +350,7 @@ func TestIDJSONRoundTrip(t *testing.T) {
 		Siblings []snowflake.ID          `json:"siblings"`
 		Names    map[snowflake.ID]string `json:"names"`
 	}
-	want := document{
-		ID:       tweetID,
-		Quoted:   largestID,
-		Siblings: []snowflake.ID{0, largestID},
-		Names:    map[snowflake.ID]string{tweetID: "tweet"},
-	}
+	want := document{ID: tweetID, Quoted: largestID, Siblings: []snowflake.ID{0, largestID}, Names: map[snowflake.ID]string{tweetID: "tweet"}}
 	data, err := json.Marshal(want)
 	require.NoError(t, err)
 	require.Equal(t, `{"id":"1541815603606036480","parent":null,"quoted":"9223372036854775807",`+
@@ -226,112 +358,90 @@ func TestIDJSONRoundTrip(t *testing.T) {
 	var got document
 	require.NoError(t, json.Unmarshal(data, &got))
 	require.Equal(t, want, got)
-}
 
-func TestIDUnmarshalJSON(t *testing.T) {
-	for data, want := range map[string]snowflake.ID{
-		`"0"`:                   0,
-		`0`:                     0,
-		`"1541815603606036480"`: tweetID,
-		`1541815603606036480`:   tweetID,
-		` 9223372036854775807 `: largestID, // encoding/json strips the spaces
-		`"\u00312\u0033"`:       123,
-		`null`:                  untouchedID,
-	} {
-		got := untouchedID
-		require.NoError(t, json.Unmarshal([]byte(data), &got), data)
-		require.Equal(t, want, got, data)
-	}
+	var buf bytes.Buffer
+	require.NoError(t, gob.NewEncoder(&buf).Encode(tweetID))
+	var id snowflake.ID
+	require.NoError(t, gob.NewDecoder(&buf).Decode(&id))
+	require.Equal(t, tweetID, id)
 
-	for data, cause := range map[string]error{
-		`""`:                    snowflake.ErrLength,
-		`"-1"`:                  snowflake.ErrSyntax,
-		`-1`:                    snowflake.ErrSyntax,
-		`-0`:                    snowflake.ErrSyntax,
-		`1.0`:                   snowflake.ErrSyntax,
-		`0.5`:                   snowflake.ErrSyntax,
-		`1e3`:                   snowflake.ErrSyntax,
-		`1E+3`:                  snowflake.ErrSyntax,
-		`"1.0"`:                 snowflake.ErrSyntax,
-		`" 1"`:                  snowflake.ErrSyntax,
-		`"007"`:                 snowflake.ErrSyntax,
-		`"null"`:                snowflake.ErrSyntax,
-		`"1\n"`:                 snowflake.ErrSyntax,
-		`"1\""`:                 snowflake.ErrSyntax,
-		`9223372036854775808`:   snowflake.ErrRange,
-		`"9223372036854775808"`: snowflake.ErrRange,
-		`true`:                  snowflake.ErrType,
-		`false`:                 snowflake.ErrType,
-		`{}`:                    snowflake.ErrType,
-		`{"id":1}`:              snowflake.ErrType,
-		`[]`:                    snowflake.ErrType,
-		`[1]`:                   snowflake.ErrType,
-	} {
-		got := untouchedID
-		err := json.Unmarshal([]byte(data), &got)
-		require.ErrorIs(t, err, cause, data)
-		require.ErrorContains(t, err, "JSON ID", data)
-		require.Equal(t, untouchedID, got, data)
-	}
-
-	// A caller other than encoding/json may pass what is not JSON at all.
-	for _, data := range []string{``, `"`, `"12`, `12"`, `"\"`, `"\x"`, `nul`, `'1'`, ` 1`} {
-		got := untouchedID
-		require.ErrorContains(t, got.UnmarshalJSON([]byte(data)), "JSON ID", data)
-		require.Equal(t, untouchedID, got, data)
-	}
+	slog.New(slog.NewJSONHandler(&buf, nil)).Info("issued", "id", tweetID)
+	require.Contains(t, buf.String(), `"id":"1541815603606036480"`)
+	require.Equal(t, "-5", snowflake.ID(-5).LogValue().String())
 }
 
 func TestIDScan(t *testing.T) {
 	for _, tc := range []struct {
-		src   any
-		want  snowflake.ID
-		cause error
+		src  any
+		want snowflake.ID
+		err  string
 	}{
 		{src: int64(0), want: 0},
-		{src: int64(tweetID), want: tweetID},
 		{src: int64(math.MaxInt64), want: largestID},
 		{src: uint64(math.MaxInt64), want: largestID},
-		{src: "1541815603606036480", want: tweetID},
 		{src: []byte("1541815603606036480"), want: tweetID},
-		{src: int64(-1), cause: snowflake.ErrRange},
-		{src: int64(math.MinInt64), cause: snowflake.ErrRange},
-		{src: uint64(math.MaxInt64 + 1), cause: snowflake.ErrRange},
-		{src: uint64(math.MaxUint64), cause: snowflake.ErrRange},
-		{src: "9223372036854775808", cause: snowflake.ErrRange},
-		{src: "-1", cause: snowflake.ErrSyntax},
-		{src: []byte("1.0"), cause: snowflake.ErrSyntax},
-		{src: "", cause: snowflake.ErrLength},
-		{src: []byte(nil), cause: snowflake.ErrLength},
-		{src: nil, cause: snowflake.ErrType},
-		{src: 1.0, cause: snowflake.ErrType},
-		{src: true, cause: snowflake.ErrType},
-		{src: int32(1), cause: snowflake.ErrType},
-		{src: time.Unix(0, 0), cause: snowflake.ErrType},
+		{src: int64(-5), err: `SQL ID "-5": out of range: is negative`},
+		{src: uint64(math.MaxInt64 + 1), err: `SQL ID "9223372036854775808": out of range: exceeds 9223372036854775807`},
+		{src: []byte("1.0"), err: `SQL ID "1.0": malformed: bad character "." at offset 1`},
+		{src: []byte(nil), err: "SQL ID: wrong length: empty, want 1 to 19 digits"},
+		{src: nil, err: "SQL ID: wrong type: NULL; scan into sql.Null[ID] if the column may be NULL"},
+		{src: 1.5, err: "SQL ID: wrong type: type float64, want int64, uint64, string or []byte"},
+		{src: time.Unix(0, 0), err: "SQL ID: wrong type: type time.Time, want int64, uint64, string or []byte"},
 	} {
 		got := untouchedID
 		err := got.Scan(tc.src)
-		if tc.cause == nil {
+		if tc.err == "" {
 			require.NoError(t, err)
 			require.Equal(t, tc.want, got)
 			continue
 		}
-		require.ErrorIs(t, err, tc.cause, "%T %v", tc.src, tc.src)
-		require.ErrorContains(t, err, "SQL ID")
+		require.EqualError(t, err, tc.err)
 		require.Equal(t, untouchedID, got)
 	}
-}
-
-func TestIDInDatabase(t *testing.T) {
-	value, err := driver.DefaultParameterConverter.ConvertValue(tweetID)
-	require.NoError(t, err)
-	require.Equal(t, int64(tweetID), value)
-
 	for _, want := range []sql.Null[snowflake.ID]{{}, {V: tweetID, Valid: true}} {
 		value, err := want.Value()
+		require.NoError(t, err)
+		value, err = driver.DefaultParameterConverter.ConvertValue(value)
 		require.NoError(t, err)
 		var got sql.Null[snowflake.ID]
 		require.NoError(t, got.Scan(value))
 		require.Equal(t, want, got)
 	}
+}
+
+func TestIDAllocations(t *testing.T) {
+	id, text, raw := tweetID, []byte(tweetID.String()), tweetID.Bytes()
+	quoted := []byte(`"` + tweetID.String() + `"`)
+	b32, b58, b62 := id.Base32(), id.Base58(), id.Base62()
+	buf := make([]byte, 0, 64)
+	var asText, asBytes any = id.String(), text
+	var sink string
+	var got snowflake.ID
+	for _, tc := range []struct {
+		name string
+		want float64
+		f    func()
+	}{
+		{"String", 1, func() { sink = id.String() }},
+		{"Base32", 1, func() { sink = id.Base32() }},
+		{"Base58", 1, func() { sink = id.Base58() }},
+		{"Base62", 1, func() { sink = id.Base62() }},
+		{"AppendText", 0, func() { _, _ = id.AppendText(buf) }},
+		{"AppendBinary", 0, func() { _, _ = id.AppendBinary(buf) }},
+		{"MarshalJSON", 1, func() { _, _ = id.MarshalJSON() }},
+		{"Parse", 0, func() { got, _ = snowflake.Parse(string(text)) }},
+		{"ParseBase32", 0, func() { got, _ = snowflake.ParseBase32(b32) }},
+		{"ParseBase58", 0, func() { got, _ = snowflake.ParseBase58(b58) }},
+		{"ParseBase62", 0, func() { got, _ = snowflake.ParseBase62(b62) }},
+		{"FromBytes", 0, func() { got, _ = snowflake.FromBytes(raw[:]) }},
+		{"UnmarshalText", 0, func() { _ = got.UnmarshalText(text) }},
+		{"UnmarshalJSON", 0, func() { _ = got.UnmarshalJSON(quoted) }},
+		{"Scan string", 0, func() { _ = got.Scan(asText) }},
+		{"Scan bytes", 0, func() { _ = got.Scan(asBytes) }},
+	} {
+		got = id
+		assert.LessOrEqual(t, testing.AllocsPerRun(100, tc.f), tc.want, tc.name)
+		assert.Equal(t, id, got, tc.name)
+	}
+	require.NotEmpty(t, sink)
 }

@@ -279,15 +279,6 @@ func TestDecodedJSON(t *testing.T) {
 	assert.Contains(t, decode(fine, 1<<22), `"time":"2025-01-01T00:00:00.000000001Z"`)
 }
 
-func TestDecodedString(t *testing.T) {
-	d, err := snowflake.Twitter().Decode(1541815603606036480)
-	require.NoError(t, err)
-	assert.Equal(t, "1541815603606036480: 2022-06-28T16:07:40.105Z, node 378 (datacenter 11, worker 26), sequence 0", d.String())
-	d, err = snowflake.Default().Decode(4096 + 7)
-	require.NoError(t, err)
-	assert.Equal(t, "4103: 2025-01-01T00:00:00.000Z, node 1, sequence 7", d.String())
-}
-
 // No method panics, with any field values.
 func TestLayoutNeverPanics(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

@@ -2,9 +2,7 @@ package snowflake_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -128,12 +126,6 @@ func TestParseLayoutValidates(t *testing.T) {
 	}
 }
 
-func TestLayoutString(t *testing.T) {
-	assert.Equal(t, "time=41,datacenter=5,worker=5,sequence=12,tick=1ms,epoch=2010-11-04T01:42:54.657Z", snowflake.Twitter().String())
-	assert.Equal(t, "time=39,sequence=8,machine=16,tick=10ms,epoch=2025-01-01T00:00:00Z", snowflake.Sonyflake().String())
-	assert.Equal(t, "time=41,node=10,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z", snowflake.Default().String())
-}
-
 func TestLayoutStringRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	layouts := snowflake.Presets()
@@ -162,16 +154,4 @@ func TestLayoutText(t *testing.T) {
 
 	_, err = snowflake.Layout{}.MarshalText()
 	assert.ErrorIs(t, err, snowflake.ErrLayout)
-}
-
-func TestLayoutFlag(t *testing.T) {
-	var l snowflake.Layout
-	flags := flag.NewFlagSet("", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.TextVar(&l, "layout", snowflake.Default(), "")
-	flags.PrintDefaults()
-	assert.Equal(t, snowflake.Default(), l)
-	require.NoError(t, flags.Parse([]string{"-layout", "twitter"}))
-	assert.Equal(t, snowflake.Twitter(), l)
-	assert.ErrorContains(t, flags.Parse([]string{"-layout", "37/20/16"}), "sum to 73 bits")
 }

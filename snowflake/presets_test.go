@@ -69,23 +69,6 @@ func TestPresetsWithoutTheirSignBit(t *testing.T) {
 	}
 }
 
-func TestPresetBaiduIsOver(t *testing.T) {
-	l := snowflake.Baidu()
-	last := time.Date(2024, 11, 20, 13, 24, 15, 0, time.UTC)
-	id, err := l.Compose(last, 4194303, 8191)
-	require.NoError(t, err)
-	assert.Equal(t, snowflake.ID(math.MaxInt64), id)
-
-	beijing := time.FixedZone("CST", 8*60*60)
-	assert.True(t, l.Epoch.Equal(time.Date(2016, 5, 20, 0, 0, 0, 0, beijing)))
-	assert.NoError(t, l.ValidateAt(last))
-	assert.Error(t, l.ValidateAt(last.Add(time.Second)))
-
-	renewed, err := snowflake.ParseLayout("baidu,epoch=2026-01-01")
-	require.NoError(t, err)
-	assert.NoError(t, renewed.ValidateAt(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)))
-}
-
 func TestPresetJavaScriptSurvivesFloat64(t *testing.T) {
 	l := snowflake.JavaScript()
 	assert.InDelta(t, 87.1, l.Capacity().Years, 0.05)
