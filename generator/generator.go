@@ -46,11 +46,11 @@ type Generator struct {
 	sequence uint64  // mask of the sequence in a slot
 	allowed  uint64  // ticks ahead of the clock that the strategy always borrows
 	seqBits  uint8
-	start    strategies.SequenceStart
+	below    uint64 // the first slot of a tick is drawn from so many
 	strategy strategies.Strategy
 	layout   *snowflake.Layout
 	ids      assembly
-	window   *window.Window                       // hands out the slots
+	window   *window.Ticks                        // hands out the slots
 	lease    *lease.Keeper                        // or nil
 	store    io.Closer                            // opened by Open, or nil
 	closed   atomic.Bool                          // the lease is being released, or was: set once
@@ -127,7 +127,7 @@ func newGenerator(c config) (*Generator, error) {
 		lifetime: uint64(issuingEnd(c.layout).Sub(c.layout.Epoch)),
 		seqBits:  uint8(c.layout.SequenceBits),
 		sequence: 1<<c.layout.SequenceBits - 1,
-		start:    c.start,
+		below:    uint64(c.start.Below()),
 		strategy: c.strategy,
 		layout:   &c.layout,
 		ids:      newAssembly(c.layout),
@@ -153,7 +153,7 @@ func newGenerator(c config) (*Generator, error) {
 			return nil, &ConfigError{Option: "WithLease", Err: err}
 		}
 	default:
-		g.window = window.New(g.seqBits, endTick)
+		g.window = window.NewTicks(g.seqBits, endTick)
 		g.window.Grant(window.Range{Node: c.node, To: endTick}, endTick)
 	}
 	// Slots before the clock's tick are not ours, even if the clock goes back before

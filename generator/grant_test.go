@@ -25,16 +25,16 @@ import (
 const noonTick = 202_478_400_000
 
 // granted returns a generator of a layout whose window the test fills by hand.
-func granted(t *testing.T, l snowflake.Layout, c monoclock.Interface, r window.Range, opts ...generator.Option) (*generator.Generator, *window.Window) {
+func granted(t *testing.T, l snowflake.Layout, c monoclock.Interface, r window.Range, opts ...generator.Option) (*generator.Generator, *window.Ticks) {
 	t.Helper()
-	w := window.New(uint8(l.SequenceBits), 1<<l.TimeBits)
+	w := window.NewTicks(uint8(l.SequenceBits), 1<<l.TimeBits)
 	w.Grant(r, r.To)
 	return newGenerator(t, append([]generator.Option{generator.WithWindow(w), generator.WithLayout(l), generator.WithClock(c)}, opts...)...), w
 }
 
 // leased returns a generator of the narrow layout that holds node 1 from noon for
 // limit ticks.
-func leased(t *testing.T, limit int64, opts ...generator.Option) (*generator.Generator, *window.Window, *handClock) {
+func leased(t *testing.T, limit int64, opts ...generator.Option) (*generator.Generator, *window.Ticks, *handClock) {
 	t.Helper()
 	c := newHandClock()
 	g, w := granted(t, narrow(), c, grant(1, 0, limit), opts...)

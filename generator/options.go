@@ -31,8 +31,8 @@ type config struct {
 	lease               *lease.Keeper
 	leased              bool // WithLease was given
 	leaseOptions        []lease.Option
-	window              *window.Window // of a test, in place of a lease's
-	ownLayout, ownClock bool           // WithLayout, WithClock were given
+	window              *window.Ticks // of a test, in place of a lease's
+	ownLayout, ownClock bool          // WithLayout, WithClock were given
 }
 
 // WithLayout sets the layout of the IDs. The default is [snowflake.Default].

@@ -66,7 +66,7 @@ func TestWaitingCallGoesFirstWithinATick(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := &wallClock{}
 		g, w := granted(t, narrow(), c, grant(1, 0, 100))
-		_, _, ok := w.Span().Take(noonTick+1, 0, strategies.StartZero(), 1)
+		_, _, ok := w.Span().Take(noonTick+1, 0, 0, 1)
 		require.True(t, ok)
 		var all sync.WaitGroup
 		for i := range 2 {
@@ -133,7 +133,7 @@ func TestNoCallStarvesAtTheCeiling(t *testing.T) {
 }
 
 // extend is a keeper: when a third of the window is used, it extends the grant.
-func extend(ctx context.Context, w *window.Window, ticks int64) {
+func extend(ctx context.Context, w *window.Ticks, ticks int64) {
 	for {
 		end := time.Since(noon).Milliseconds() + ticks
 		w.Grant(grant(1, 0, end), uint64(noonTick+end-2*ticks/3))
@@ -230,14 +230,14 @@ func (c *meanwhileClock) After(d time.Duration) <-chan time.Time {
 // up by others that for the next.
 func TestEachWaitHasItsOwnPatience(t *testing.T) {
 	const patience = 250 * time.Millisecond
-	prepare := func(t *testing.T, each func(w *window.Window, n int)) (*generator.Generator, *meanwhileClock) {
+	prepare := func(t *testing.T, each func(w *window.Ticks, n int)) (*generator.Generator, *meanwhileClock) {
 		c := &meanwhileClock{handClock: newHandClock()}
 		g, w := granted(t, narrow(), c, grant(1, 0, 10), generator.WithStrategy(strategies.WaitUpTo(patience)))
 		c.each = func(n int) { each(w, n) }
 		return g, c
 	}
 	t.Run("slots, then a grant", func(t *testing.T) {
-		g, c := prepare(t, func(*window.Window, int) {})
+		g, c := prepare(t, func(*window.Ticks, int) {})
 		c.step(9 * time.Millisecond)
 		for range 3 {
 			mustNext(t, g)
@@ -250,7 +250,7 @@ func TestEachWaitHasItsOwnPatience(t *testing.T) {
 		assert.Equal(t, 200*time.Millisecond+patience, end.Waited)
 	})
 	t.Run("a grant, then slots", func(t *testing.T) {
-		g, c := prepare(t, func(w *window.Window, n int) {
+		g, c := prepare(t, func(w *window.Ticks, n int) {
 			if n == 2 {
 				w.Grant(grant(2, 1_000, 2_000), noonTick+2_000)
 			}
@@ -262,11 +262,11 @@ func TestEachWaitHasItsOwnPatience(t *testing.T) {
 	})
 	t.Run("grants for others", func(t *testing.T) {
 		const others = 10
-		g, c := prepare(t, func(w *window.Window, n int) {
+		g, c := prepare(t, func(w *window.Ticks, n int) {
 			tick := int64(10 + 100*n)
 			w.Grant(grant(1, 0, tick+1), noonTick+uint64(tick))
 			if n < others {
-				_, _, ok := w.Span().Take(uint64(noonTick+tick), 0, strategies.StartZero(), 4)
+				_, _, ok := w.Span().Take(uint64(noonTick+tick), 0, 0, 4)
 				assert.True(t, ok)
 			}
 		})

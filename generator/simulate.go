@@ -6,4 +6,4 @@ import "github.com/tickflake/tickflake/internal/window"
 
 // WithWindow has the generator take slots of w in place of a lease's window. Package
 // internal/simulation puts the grants into w.
-func WithWindow(w *window.Window) Option { return func(c *config) { c.window = w } }
+func WithWindow(w *window.Ticks) Option { return func(c *config) { c.window = w } }

@@ -20,7 +20,7 @@ func (g *Generator) take(span *window.Span, now int64, gate, n uint64) (slot, en
 		return 0, 0, false
 	}
 	tick := g.perTick.quotient(uint64(now))
-	slot, end, ok = span.Take(tick, g.allowed, g.start, n)
+	slot, end, ok = span.Take(tick, g.allowed, g.below, n)
 	if slot>>(g.seqBits&63) > tick {
 		g.noteBorrow(slot>>(g.seqBits&63), now)
 	}

@@ -27,7 +27,7 @@ func (k *Keeper) Hook(random func() string, decide func(protocol.State, protocol
 func (k *Keeper) ClaimFirst(ctx context.Context) error { return k.claimFirst(ctx) }
 func (k *Keeper) SealNow()                             { k.seal() }
 func (k *Keeper) Distrust()                            { k.distrust() }
-func (k *Keeper) Window() *window.Window               { return k.window }
+func (k *Keeper) Window() *window.Ticks                { return k.window }
 func (k *Keeper) Held() *protocol.Held                 { return k.held }
 func (k *Keeper) Used() window.Range                   { return k.used }
 func (k *Keeper) End() uint64                          { return k.end() }

@@ -24,7 +24,7 @@ import (
 // ends when the Keeper is closed; a Keeper that was made [WithPolling] has none.
 type Keeper struct {
 	config
-	window   *window.Window
+	window   *window.Ticks
 	random   func() string // draws tokens and names of writes
 	decide   func(protocol.State, protocol.Read) protocol.Decision
 	counters counters
@@ -109,7 +109,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 		return nil, err
 	}
 	return &Keeper{
-		config: c, window: window.New(uint8(c.layout.SequenceBits), c.end()),
+		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()),
 		random: protocol.Token, decide: protocol.Decide, token: protocol.Token(), cancel: func() {}, unlock: func() {},
 		turn: make(chan struct{}, 1), seen: map[int64]sighting{}, bad: map[int64]error{},
 	}, nil
@@ -316,8 +316,7 @@ func (k *Keeper) publish() {
 	if k.restored || grant == k.used {
 		return
 	}
-	follows := grant.Node == k.used.Node && grant.From <= k.used.To
-	if !follows && k.bound && soon < grant.From && soon < k.used.To {
+	if !grant.Extends(k.used) && k.bound && soon < grant.From && soon < k.used.To {
 		return
 	}
 	k.used = grant
@@ -367,7 +366,7 @@ func (k *Keeper) Err() error {
 
 // Bind returns the window from which a generator takes its slots. It is for package
 // generator. The error is [ErrBound] or [ErrClosed].
-func (k *Keeper) Bind() (*window.Window, error) {
+func (k *Keeper) Bind() (*window.Ticks, error) {
 	k.state.Lock()
 	defer k.state.Unlock()
 	switch {

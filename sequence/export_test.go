@@ -49,19 +49,15 @@ func (s *Sequence) Clone(store stores.Store, options ...Option) *Sequence {
 		panic(err)
 	}
 	c := &Sequence{
-		window: window.NewCounted(window.MaxNumbers), first: s.first, stride: s.stride,
+		window: window.NewNumbers(), first: s.first, stride: s.stride,
 		config: config, store: store, name: s.name, ordered: s.ordered, random: s.random, decide: s.decide,
 		done: make(chan struct{}), turn: make(chan struct{}, 1),
 		cell: s.cell, doubt: s.doubt, owned: slices.Clone(s.owned), seen: s.seen,
 		pending: slices.Clone(s.pending), base: s.base, upto: s.upto, shown: s.shown, rate: s.rate,
 	}
 	c.ring.next, c.ring.prev = &c.ring, &c.ring
-	for i, r := range s.owned {
-		put := c.window.Queue
-		if i == 0 {
-			put = c.window.Grant
-		}
-		put(window.Range{From: max(r.From, s.window.Used()), To: r.To}, r.From)
+	for _, r := range s.owned {
+		c.window.Queue(window.Range{From: max(r.From, s.window.Used()), To: r.To}, r.From)
 	}
 	c.counters.granted.Store(c.window.Rest()) // it has issued nothing
 	return c

@@ -24,8 +24,8 @@ import (
 // whose answer the caller loses, may have used up numbers: every call can be repeated.
 type Sequence struct {
 	// Set by Open and not written again.
-	window  *window.Window // hands out the indexes; always empty in ordered mode
-	first   int64          // the number of index 0
+	window  *window.Numbers // hands out the indexes; always empty in ordered mode
+	first   int64           // the number of index 0
 	stride  int64
 	config  *config
 	store   stores.Store
@@ -134,7 +134,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	}
 	r := cell.Record
 	s := &Sequence{
-		window: window.NewCounted(window.MaxNumbers), first: r.Start + r.Offset, stride: r.Stride,
+		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
 		config: c, store: store, name: name, ordered: r.Mode == Ordered.String(), random: protocol.Token, decide: segment.Decide,
 		done: make(chan struct{}), turn: make(chan struct{}, 1),
 		cell: cell, seen: segment.Seen{Record: &r}, base: cell.Version, shown: &r,
@@ -157,8 +157,11 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 //   - [ErrStore] with an error of the kind [stores.Refused]: a retry does not help,
 //   - [ErrDeleted], [ErrMoved] or [ErrClosed].
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
-	if index, ok := s.window.Span().Count(1); ok {
-		return s.first + int64(index)*s.stride, nil
+	if index, more, ok := s.window.Count(1); ok {
+		if more {
+			s.ask()
+		}
+		return s.number(index), nil
 	}
 	return s.next(ctx, 1)
 }
@@ -171,8 +174,11 @@ func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) 
 	if n < 1 || n > window.MaxNumbers {
 		return 0, &OptionError{"n", fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
 	}
-	if index, ok := s.window.Span().Count(uint64(n)); ok {
-		first = s.first + int64(index)*s.stride
+	if index, more, ok := s.window.Count(uint64(n)); ok {
+		if more {
+			s.ask()
+		}
+		first = s.number(index)
 	} else if first, err = s.next(ctx, uint64(n)); err != nil {
 		return 0, err
 	}
@@ -187,18 +193,10 @@ func (s *Sequence) raiseLargest(n uint64) {
 	}
 }
 
-// next is NextN when Span.Count has failed.
+// next is NextN when too few numbers are reserved.
 func (s *Sequence) next(ctx context.Context, n uint64) (int64, error) {
 	if ctx == nil {
 		return 0, &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", errNil)}
-	}
-	if !s.ordered {
-		if index, more, ok := s.window.Count(n); ok {
-			if more {
-				s.ask()
-			}
-			return s.number(index), nil
-		}
 	}
 	index, err := s.wait(ctx, n)
 	if err != nil {

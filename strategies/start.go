@@ -1,10 +1,6 @@
 package strategies
 
-import (
-	"fmt"
-
-	"github.com/tickflake/tickflake/internal/word"
-)
+import "fmt"
 
 // SequenceStart says where the sequence of a new tick begins. It changes the
 // low bits of IDs, never their order. The zero SequenceStart is [StartZero].
@@ -33,12 +29,12 @@ func StartZero() SequenceStart { return SequenceStart{} }
 // The generator's constructor refuses a below outside 1 to the number of IDs per tick.
 func StartRandom(below int64) SequenceStart { return SequenceStart{random: true, below: below} }
 
-// Draw returns the number to begin a sequence with.
-func (s SequenceStart) Draw() uint64 {
-	if s.below <= 1 {
-		return 0 // StartZero, or a range of one number
+// Below returns the bound of [StartRandom], or 1 for [StartZero].
+func (s SequenceStart) Below() int64 {
+	if !s.random {
+		return 1
 	}
-	return word.Below(uint64(s.below))
+	return s.below
 }
 
 // Validate returns an error that wraps [ErrInvalid] unless the start fits a sequence of

@@ -9,20 +9,9 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-func TestStartDraws(t *testing.T) {
-	for range 100 {
-		assert.Zero(t, strategies.StartZero().Draw())
-		assert.Zero(t, strategies.SequenceStart{}.Draw())
-		assert.Zero(t, strategies.StartRandom(1).Draw())
-	}
-	// Uniform: each of 16 numbers comes about 1000 times in 16000 draws. The
-	// standard deviation is 31, so 200 off is beyond chance.
-	var counts [16]int
-	for range 16_000 {
-		counts[strategies.StartRandom(16).Draw()]++
-	}
-	for n, count := range counts {
-		assert.InDelta(t, 1000, count, 200, "%d", n)
+func TestStartBelow(t *testing.T) {
+	for start, want := range map[strategies.SequenceStart]int64{{}: 1, strategies.StartZero(): 1, strategies.StartRandom(1): 1, strategies.StartRandom(16): 16} {
+		assert.Equal(t, want, start.Below(), start)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // counted is a window of counted numbers, and what a run knows of it that no caller does.
 type counted struct {
 	sim    *sim
-	window *window.Window
+	window *window.Numbers
 	party  *caller // the keeper
 
 	ranges []window.Range // that the keeper has put in, ascending
@@ -38,7 +38,7 @@ type counted struct {
 }
 
 func newCounted(s *sim) *counted {
-	n := &counted{sim: s, window: window.NewCounted(window.MaxNumbers), taken: map[uint64]bool{}, top: -1}
+	n := &counted{sim: s, window: window.NewNumbers(), taken: map[uint64]bool{}, top: -1}
 	if s.rng.IntN(4) == 0 {
 		n.after = window.MaxNumbers - uint64(1+s.rng.IntN(200)) // where all numbers end
 	}
@@ -54,11 +54,7 @@ func (n *counted) count(c *caller, want uint64) {
 	n.begun++
 	begun, alone := n.begun, n.running == 1 && !n.revoking
 	rest, lost := n.window.Rest(), n.window.Lost()
-	first, ok := n.window.Span().Count(want)
-	more := false
-	if !ok {
-		first, more, ok = n.window.Count(want)
-	}
+	first, more, ok := n.window.Count(want)
 	gaveUp := n.window.Lost() - lost
 	alone = alone && begun == n.begun && !n.sealing
 	n.running--

@@ -17,7 +17,7 @@ var errRefused = errors.New("refused")
 // process has the same grants.
 type lease struct {
 	sim    *sim
-	window *window.Window
+	window *window.Ticks
 	party  *caller // does the keeper's work
 	held   window.Range
 	all    []window.Range
@@ -38,7 +38,7 @@ type lease struct {
 // prepare makes the window and grants ticks from about the present one on.
 func (l *lease) prepare() {
 	s := l.sim
-	l.window = window.New(uint8(s.SequenceBits), s.lastTick+1)
+	l.window = window.NewTicks(uint8(s.SequenceBits), s.lastTick+1)
 	now := s.tickOf(int64(s.Start))
 	floor := now + uint64(s.rng.IntN(4)) - min(now, uint64(s.rng.IntN(4)))
 	l.give(&s.outside, window.Range{Node: s.node, From: floor, To: max(floor, now) + l.some()})

@@ -12,29 +12,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/window"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 const bits = 2 // four slots a tick
 
 // granted returns a window of node 1 with the ticks [from, to), whose keeper is asked
 // from more on.
-func granted(from, to, more uint64) *window.Window {
-	w := window.New(bits, 1<<40)
+func granted(from, to, more uint64) *window.Ticks {
+	w := window.NewTicks(bits, 1<<40)
 	w.Grant(window.Range{Node: 1, From: from, To: to}, more)
 	return w
 }
 
 // take takes n slots at tick, and returns them.
-func take(w *window.Window, tick, ahead, n uint64) (slots []uint64) {
-	slot, end, _ := w.Span().Take(tick, ahead, strategies.StartZero(), n)
+func take(w *window.Ticks, tick, ahead, n uint64) (slots []uint64) {
+	slot, end, _ := w.Span().Take(tick, ahead, 0, n)
 	for ; slot < end; slot++ {
 		slots = append(slots, slot)
 	}
 	return slots
 }
 
-func asked(w *window.Window) bool {
+func asked(w *window.Ticks) bool {
 	select {
 	case <-w.More():
 		return true
@@ -94,7 +93,7 @@ func TestTakeDrawsTheStart(t *testing.T) {
 	seen := map[uint64]bool{}
 	w := granted(0, 1<<30, 1<<30)
 	for tick := range uint64(200) {
-		slot, _, ok := w.Span().Take(tick, 0, strategies.StartRandom(4), 1)
+		slot, _, ok := w.Span().Take(tick, 0, 4, 1)
 		require.True(t, ok)
 		seen[slot&3] = true
 	}
@@ -102,7 +101,7 @@ func TestTakeDrawsTheStart(t *testing.T) {
 }
 
 func TestNothingIsGrantedAtFirst(t *testing.T) {
-	w := window.New(bits, 1<<40)
+	w := window.NewTicks(bits, 1<<40)
 	assert.Empty(t, take(w, 0, 0, 1))
 	assert.Empty(t, take(w, 1<<39, 0, 1))
 	assert.True(t, asked(w))
@@ -197,12 +196,12 @@ func TestGrant(t *testing.T) {
 			w.Grant(c.next, c.next.To)
 			assert.True(t, closed(changed))
 			s := w.Span()
-			slot, _, ok := s.Take(12, 100, strategies.StartZero(), 1)
+			slot, _, ok := s.Take(12, 100, 0, 1)
 			require.True(t, ok)
 			assert.EqualValues(t, c.node, s.Node())
 			assert.Equal(t, c.first, slot)
 			limit := min(c.next.To, 1<<40)
-			_, _, ok = w.Span().Take(limit, 0, strategies.StartZero(), 1)
+			_, _, ok = w.Span().Take(limit, 0, 0, 1)
 			assert.False(t, ok, "the limit is exclusive")
 			assert.NotEmpty(t, take(w, limit-1, 0, 1))
 		})
@@ -220,7 +219,7 @@ func TestRevoke(t *testing.T) {
 	for _, to := range []uint64{20, math.MaxUint64} {
 		w := granted(10, to, to)
 		s := w.Span()
-		s.Take(10, 0, strategies.StartZero(), 1)
+		s.Take(10, 0, 0, 1)
 		changed := w.Changed()
 		w.Revoke()
 		assert.True(t, closed(changed))
@@ -272,10 +271,10 @@ func TestSealUnused(t *testing.T) {
 // TestAllBits guards a layout whose slots take all 63 bits: the slot after the last must
 // not look sealed.
 func TestAllBits(t *testing.T) {
-	w := window.New(12, 1<<51)
+	w := window.NewTicks(12, 1<<51)
 	w.Grant(window.Range{To: math.MaxUint64}, math.MaxUint64)
 	for range 2 {
-		w.Span().Take(1<<51-2, 1, strategies.StartZero(), 4096)
+		w.Span().Take(1<<51-2, 1, 0, 4096)
 	}
 	front := w.Front()
 	assert.False(t, front.Sealed)
@@ -295,7 +294,7 @@ func TestChangesAmongIssuers(t *testing.T) {
 		group.Go(func() {
 			for range rounds {
 				before := latest.Load()
-				slot, end, ok := w.Span().Take(0, 1<<39, strategies.StartZero(), 3)
+				slot, end, ok := w.Span().Take(0, 1<<39, 0, 3)
 				if !ok {
 					continue
 				}
@@ -341,6 +340,6 @@ func TestTakeDoesNotAllocate(t *testing.T) {
 	tick := uint64(0)
 	assert.Zero(t, testing.AllocsPerRun(1_000, func() {
 		tick++
-		w.Span().Take(tick, 0, strategies.StartZero(), 1)
+		w.Span().Take(tick, 0, 0, 1)
 	}))
 }

@@ -11,8 +11,8 @@ import (
 
 // counted returns a window with the numbers of some ranges, whose soft limits are at their
 // beginnings.
-func counted(ranges ...Range) *Window {
-	w := NewCounted(MaxNumbers)
+func counted(ranges ...Range) *Numbers {
+	w := NewNumbers()
 	for _, r := range ranges {
 		w.Queue(r, r.From)
 	}
@@ -57,25 +57,24 @@ func TestCount(t *testing.T) {
 	}
 }
 
-func TestCountFast(t *testing.T) {
-	w := NewCounted(MaxNumbers)
+func TestShort(t *testing.T) {
+	w := NewNumbers()
 	w.Queue(Range{From: 7, To: 12}, 10)
-	first, ok := w.Span().Count(1)
-	assert.True(t, ok)
-	assert.EqualValues(t, 7, first)
-	first, ok = w.Span().Count(2)
-	assert.True(t, ok)
-	assert.EqualValues(t, 8, first)
-	_, ok = w.Span().Count(1)
-	assert.False(t, ok, "it is at the soft limit")
+	count := func(n, want uint64, wantMore bool) {
+		t.Helper()
+		first, more, ok := w.Count(n)
+		assert.True(t, ok)
+		assert.Equal(t, want, first)
+		assert.Equal(t, wantMore, more)
+	}
+	count(1, 7, false)
+	count(2, 8, false)
 	assert.False(t, w.Short())
-	w.Count(1)
+	count(1, 10, true)
 	assert.True(t, w.Short(), "the soft limit was passed")
 	w.Queue(Range{From: 12, To: 20}, 12)
 	assert.False(t, w.Short())
-	first, ok = w.Span().Count(1)
-	assert.True(t, ok)
-	assert.EqualValues(t, 11, first)
+	count(1, 11, false)
 }
 
 func TestSealedCount(t *testing.T) {
@@ -84,8 +83,6 @@ func TestSealedCount(t *testing.T) {
 	end, first := w.Seal()
 	assert.True(t, first)
 	assert.EqualValues(t, 5, end)
-	_, ok := w.Span().Count(1)
-	assert.False(t, ok)
 	_, more, ok := w.Count(1)
 	assert.False(t, ok)
 	assert.False(t, more)
@@ -113,7 +110,7 @@ func TestRevokedCount(t *testing.T) {
 // adjoin or not, and revokes some: no number comes twice, each ascends for its caller, and
 // every number was taken, given up or is left.
 func TestCountConcurrently(t *testing.T) {
-	w := NewCounted(MaxNumbers)
+	w := NewNumbers()
 	const callers, total = 8, 60_000
 	var mu sync.Mutex
 	seen := map[uint64]bool{}
@@ -130,10 +127,7 @@ func TestCountConcurrently(t *testing.T) {
 				default:
 				}
 				n := 1 + random.Uint64N(5)
-				first, ok := w.Span().Count(n)
-				if !ok {
-					first, _, ok = w.Count(n)
-				}
+				first, _, ok := w.Count(n)
 				if !ok {
 					continue
 				}

@@ -1,18 +1,24 @@
 package window
 
-// Count takes n counted numbers in a row, from first on, without waiting. It fails when the
-// last of them lies at or beyond the soft limit, and when the span has ended: then the caller
-// goes on with [Window.Count]. n is from 1 to [MaxNumbers].
-func (s *Span) Count(n uint64) (first uint64, ok bool) {
-	for {
-		free := s.free.Load()
-		if free+n > s.soft.Load() { // no sum overflows: see MaxNumbers
-			return 0, false
-		}
-		if s.free.CompareAndSwap(free, free+n) {
-			return free, true
-		}
-	}
+import "github.com/tickflake/tickflake/internal/word"
+
+// Numbers is the window of a sequence: it hands out each granted number once, in ascending
+// order. Make one with [NewNumbers]. Its methods are safe for use by several goroutines at
+// once; only Queue and Revoke have one caller at a time, the keeper.
+type Numbers struct{ core }
+
+// MaxNumbers is how many counted numbers a window can have, and the most that one call may
+// take. With one more, the sum of a sealed word and of such a call would overflow, and the
+// call would open the word again.
+const MaxNumbers = 1<<62 - 1
+
+// NewNumbers returns a window of counted numbers below [MaxNumbers]. Its ranges count in
+// numbers. Its issuer is not asked by a channel, but by Count. Nothing is granted yet.
+func NewNumbers() *Numbers {
+	w := &Numbers{core{end: MaxNumbers, lost: new(word.Uint64)}}
+	w.begin()
+	word.Name(w.lost, "lost")
+	return w
 }
 
 // Count takes n counted numbers in a row, from first on, without waiting. When fewer are left
@@ -21,9 +27,24 @@ func (s *Span) Count(n uint64) (first uint64, ok bool) {
 // [MaxNumbers].
 //
 // more asks for a range: a number at or beyond the soft limit was taken, or the call failed.
-// Unlike Take, Count does not raise the soft limit, so every such call asks until there is a
-// range. So a keeper without a goroutine may fail, and is asked again.
-func (w *Window) Count(n uint64) (first uint64, more, ok bool) {
+// Unlike [Span.Take], Count does not raise the soft limit, so every such call asks until there
+// is a range. So a keeper without a goroutine may fail, and is asked again.
+func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
+	s := w.span.Load()
+	for {
+		free := s.free.Load()
+		if free+n > s.soft.Load() { // no sum overflows: see MaxNumbers
+			return w.beyond(n)
+		}
+		if s.free.CompareAndSwap(free, free+n) {
+			return free, false, true
+		}
+	}
+}
+
+// beyond is Count for numbers of which the last lies at or beyond the soft limit, and for a span
+// that has ended.
+func (w *Numbers) beyond(n uint64) (first uint64, more, ok bool) {
 	for {
 		s := w.current()
 		if s.ended {
@@ -52,7 +73,7 @@ func (w *Window) Count(n uint64) (first uint64, more, ok bool) {
 // move when the present one has too few numbers left. If there is a queued range already, the
 // new one replaces both. Its numbers begin above all that were taken. more is the
 // soft limit. A sealed window takes no range.
-func (w *Window) Queue(r Range, more uint64) {
+func (w *Numbers) Queue(r Range, more uint64) {
 	s := w.current()
 	last := s
 	if queued := s.queued.Load(); queued != nil {
@@ -76,7 +97,7 @@ func (w *Window) Queue(r Range, more uint64) {
 
 // Short reports whether numbers at or beyond the soft limit were taken, and no range is
 // queued behind them: the next one is due.
-func (w *Window) Short() bool {
+func (w *Numbers) Short() bool {
 	s := w.current()
 	free := s.free.Load() &^ sealed
 	return !s.ended && s.queued.Load() == nil && s.limit.Load() > 0 && free > s.soft.Load()
@@ -84,22 +105,11 @@ func (w *Window) Short() bool {
 
 // Rest is how many counted numbers are granted and not taken. Of a sealed window, it is how
 // many were not taken.
-func (w *Window) Rest() uint64 {
+func (w *Numbers) Rest() uint64 {
 	s := w.current()
 	return s.rest(s.free.Load()&^sealed, nil)
 }
 
 // Lost is how many counted numbers were given up: the rests of ranges that were left for
 // another one, or revoked.
-func (w *Window) Lost() uint64 { return w.lost.Load() }
-
-// rest is how many numbers of the span and of the one that is queued behind it, unless that
-// is next, lie above free.
-func (s *Span) rest(free uint64, next *Span) uint64 {
-	limit := s.limit.Load()
-	rest := limit - min(free, limit)
-	if queued := s.queued.Load(); queued != nil && queued != next {
-		rest += queued.limit.Load() - queued.from
-	}
-	return rest
-}
+func (w *Numbers) Lost() uint64 { return w.lost.Load() }
