@@ -73,7 +73,7 @@ func TestSeed(t *testing.T) {
 
 func TestUsageErrors(t *testing.T) {
 	for _, args := range [][]string{
-		{"--nope"}, {"--seed", "x"}, {"--seed", "-1"}, {"--only", "four"}, {"--only", ""}, {"--only", "one,"}, {"word"}, {"compare"}, {"compare", "a"}, {"compare", "a", "b", "c"},
+		{"--nope"}, {"--seed", "x"}, {"--seed", "-1"}, {"--only", "four"}, {"--only", ""}, {"--only", "one,"}, {"word"},
 		{"--quick", "--publish"}, {"--only", "one", "--publish"}, {"render"},
 	} {
 		got := bench(t, []measure.Section{fake("one")}, args...)
@@ -94,25 +94,6 @@ func TestHelpIsComplete(t *testing.T) {
 	}
 	assert.Contains(t, got.out, "130 143")
 	assert.Contains(t, got.out, "--publish")
-}
-
-func TestCompare(t *testing.T) {
-	before := bench(t, []measure.Section{fake("one")}, "--seed", "1")
-	after := bench(t, []measure.Section{fake("one")}, "--seed", "2", "--quick")
-	a, b := filepath.Join(before.folder, "report.json"), filepath.Join(after.folder, "report.json")
-	got := bench(t, nil, "compare", a, b)
-	require.Equal(t, cli.Done, got.code, got.err)
-	assert.Contains(t, got.out, "warning: the run after was a quick one")
-	assert.Contains(t, got.out, "Table of one")
-	assert.Contains(t, got.out, "not tested (n=3)")
-
-	require.NoError(t, os.WriteFile(b, []byte("{"), 0o600))
-	for _, args := range [][]string{{"compare", a, b}, {"compare", b, a}, {"compare", a, a + "x"}} {
-		got = bench(t, nil, args...)
-		assert.Equal(t, cli.Failed, got.code)
-		assert.Contains(t, got.err, "report.json")
-		assert.Equal(t, 1, strings.Count(got.err, "\n"))
-	}
 }
 
 func TestOutsideOfTheRepository(t *testing.T) {

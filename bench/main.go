@@ -8,7 +8,6 @@
 //	go run -tags example ./bench --quick    # with a generator of yours: see package yours
 //	go run ./bench --publish                # also writes docs/results.md and the README's table
 //	go run ./bench render report.json       # writes a report again, without measuring
-//	go run ./bench compare A.json B.json    # before and after
 //
 // Figures of a shared machine mean little alone. So the cases of a section run side by
 // side in one process, in random order, in many rounds, and their ratios count: of two batches
@@ -161,24 +160,6 @@ func (p program) command(started *bool) *cobra.Command {
 				return err
 			}
 			return p.deliver(report, to)
-		},
-	}, &cobra.Command{
-		Use:   "compare BEFORE.json AFTER.json",
-		Short: "Show what changed from one report.json to another",
-		Long: "compare shows the cells that both reports have: medians, the change in percent where it is\n" +
-			"significant (p < 0.05 by the Mann-Whitney U test; otherwise ~), and geometric means.",
-		Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			*started = true
-			before, err := results.ReadFile(args[0])
-			if err != nil {
-				return err
-			}
-			after, err := results.ReadFile(args[1])
-			if err != nil {
-				return err
-			}
-			return results.Compare(p.out, before, after)
 		},
 	})
 	return root

@@ -106,14 +106,6 @@ func endsProcesses(script generatortest.Script) bool {
 	})
 }
 
-// Without a lease a process leaves no state to the next.
-func TestNoLeaseNoRestart(t *testing.T) {
-	for _, fault := range []string{"F11", "F12", "F13"} {
-		r := generatortest.RunScript(table[0].subject(generatortest.Raw), scenarioOf(t, fault).Script)
-		assert.Equal(t, "it keeps no state across a restart (Process.Restart)", r.Skipped, fault)
-	}
-}
-
 // TestF5_AmongCallers steps the wall back in the middle of calls of several callers,
 // each of which uses calls, batches and a stream of its own.
 func TestF5_AmongCallers(t *testing.T) {

@@ -2,14 +2,8 @@ package chaos_test
 
 import (
 	"fmt"
-	"os"
-	"strings"
 	"sync"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -44,19 +38,4 @@ func Example() {
 	// F3 step-forward failed: true duplicates: 0
 	// F4 forward-then-back failed: true duplicates: 52
 	// F5 repeated-steps failed: true duplicates: 1477
-}
-
-// What README.md shows is what Example runs.
-func TestReadmeShowsTheExample(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	source, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	_, body, _ := strings.Cut(string(source), "func Example() {\n")
-	body, _, _ = strings.Cut(body, "}\n\n")
-	code, output, found := strings.Cut(strings.ReplaceAll("\n"+body, "\n\t", "\n"), "// Output:\n")
-	require.True(t, found)
-	assert.Contains(t, string(readme), "```go"+code+"```")
-	assert.LessOrEqual(t, strings.Count(code, "\n"), 25)
-	assert.Contains(t, string(readme), strings.ReplaceAll("\n"+output, "\n// ", "\n    "))
 }

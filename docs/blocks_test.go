@@ -26,11 +26,8 @@ var run = []struct {
 }{
 	{"README.md", "go", 1, []string{"TestReadmeProgram"}},
 	{"docs/layout.md", "console", 0, []string{"TestDocs"}},
-	{"docs/migrate/auto-increment.md", "sql", 0, []string{"TestGuidesShowWhatRuns"}},
 	{"docs/migrate/bwmarrin.md", "sh", 1, []string{"TestOneLineChange"}},
-	{"docs/migrate/counted.md", "sql", 0, []string{"TestGuidesShowWhatRuns"}},
-	{"docs/migrate/twitter-leaf-baidu.md", "console", 0, []string{"TestGuidesShowWhatRuns"}},
-	{"docs/sequences.md", "sql", 0, []string{"TestPageShowsWhatRuns"}},
+	{"docs/migrate/twitter-leaf-baidu.md", "console", 0, []string{"TestDocs"}},
 	{"docs/service.md", "sh", 3, []string{"TestPageCommands"}},
 	{"docs/service.md", "python", 1, []string{"TestPageRuns"}},
 	{"docs/service.md", "js", 1, []string{"TestPageRuns"}},
@@ -38,9 +35,6 @@ var run = []struct {
 	{"docs/service.md", "ruby", 1, []string{"TestPageRuns"}},
 	{"docs/service.md", "yaml", 1, []string{"TestPageClients"}},
 	{"examples/README.md", "sh", 4, []string{"TestREADME", "TestREADMEMakesAnImage"}},
-	{"examples/databases/README.md", "sql", 0, []string{"TestReadmeShowsTheCode"}},
-	{"examples/databases/README.md", "js", 0, []string{"TestReadmeShowsTheCode"}},
-	{"examples/databases/README.md", "yaml", 0, []string{"TestReadmeShowsTheCode"}},
 	{"examples/orders/README.md", "sh", 1, []string{"TestReadmeRuns"}},
 	{"otel/README.md", "indented", 0, []string{"TestReadmeCommands"}},
 }
@@ -66,10 +60,10 @@ var notRun = map[string]string{
 	"docker ":                         "needs Docker; TestImage makes the image",
 	"kubectl ":                        "needs a cluster; the manifests are decoded by the types of Kubernetes",
 	`{"id":"`:                         "output; TestReadmeRuns compares it",
-	"F1 step-back-small failed:":      "output; TestReadmeShowsTheExample compares it",
+	"F1 step-back-small failed:":      "output of Example in chaos_test",
 	"snowflake  ":                     "a list of packages",
-	"step = rate × outage":            "a formula; TestSequenceFigures computes it",
-	"GapBound = 2 × MaxStep":          "a formula; TestSequenceFigures computes it",
+	"step = rate × outage":            "a formula",
+	"GapBound = 2 × MaxStep":          "a formula",
 	"try (JedisPooled ids":            "Java; the page says that no test runs it",
 	"ProtocolKeyword idCommand":       "Java; the page says that no test runs it",
 	"strategy borrow:1s":              "a script; TestChaosPage parses it",
@@ -112,11 +106,11 @@ func blocks(t *testing.T) (all []block) {
 	return all
 }
 
-// code returns the text of all Go files, each line without its indent.
-func code(t *testing.T) string {
+// code returns the text of all files with the ending, each line without its indent.
+func code(t *testing.T, ending string) string {
 	var all strings.Builder
 	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") {
+		if err != nil || filepath.Ext(path) != ending {
 			return err
 		}
 		text, err := os.ReadFile(path)
@@ -131,11 +125,12 @@ func flush(text string) string {
 	return regexp.MustCompile(`(?m)^[ \t]+`).ReplaceAllString("\n"+strings.TrimSpace(text)+"\n", "")
 }
 
-// TestBlocks checks every block of code in every page: a test executes it, it is Go code that
-// stands in a file of the repository and so is compiled, its commands exist, or it is one of
-// notRun.
+// TestBlocks checks every block of code in every page: a test executes it, it stands in a file of
+// the repository that the tests compile or run, its commands exist, or it is one of notRun.
 func TestBlocks(t *testing.T) {
-	all, source, used, counts := blocks(t), code(t), map[string]bool{}, map[[2]string]int{}
+	all, used, counts := blocks(t), map[string]bool{}, map[[2]string]int{}
+	files := map[string]string{"go": code(t, ".go"), "sql": code(t, ".sql"), "js": code(t, ".mjs"), "yaml": code(t, ".yaml")}
+	source := files["go"]
 	for _, b := range all {
 		counts[[2]string{b.page, b.language}]++
 	}
@@ -157,10 +152,10 @@ func TestBlocks(t *testing.T) {
 		case b.language == "go" && allowed(first, used):
 			_, err := parser.ParseFile(token.NewFileSet(), b.page, "package p\n"+b.text, 0)
 			assert.NoError(t, err)
-		case b.language == "go":
+		case files[b.language] != "":
 			for part := range strings.SplitSeq(flush(b.text), "\n// ...") {
 				part = strings.TrimPrefix(flush(part), "\nimport ") // which files have in a group
-				assert.True(t, strings.Contains(source, part), "%s: no file has this code, so no test compiles it:\n%s", b.page, b.text)
+				assert.True(t, strings.Contains(files[b.language], part), "%s: no file has this code, so no test runs it:\n%s", b.page, b.text)
 			}
 		case strings.HasPrefix(strings.Join(strings.Fields(first), " "), "snowflake "), b.language == "java", !command.MatchString(first):
 			assert.True(t, allowed(first, used), "%s: no test executes this: let one do it, or add it to notRun\n%s", b.page, b.text)
@@ -224,7 +219,7 @@ func exists(t *testing.T, page, line, source string) bool {
 // TestNamedTests looks for every test that the pages on safety and evidence name: in the file
 // of the link, or anywhere.
 func TestNamedTests(t *testing.T) {
-	source, linked := code(t), 0
+	source, linked := code(t, ".go"), 0
 	name := regexp.MustCompile("`(?:storetest\\.)?(Test\\w+)`(?:\\]\\(\\.\\./([^)]+)\\))?")
 	for _, page := range []string{"docs/safety.md", "docs/evidence.md", "docs/model/README.md"} {
 		for _, found := range name.FindAllStringSubmatch(read(t, page), -1) {

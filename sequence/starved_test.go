@@ -13,8 +13,7 @@ import (
 
 // At a rate that doubles every second, from one call per second to 1,048,576, and with 5 ms
 // per write, at most one call in a million waits for the store. Calls are due at their time,
-// so those that fall due while one waits are counted as well. BenchmarkStarved of module
-// bench does the same in real time.
+// so those that fall due while one waits are counted as well.
 func TestFewCallsStarveWhileTheRateDoubles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -95,19 +95,16 @@ func TestDifferenceOfKnownSamples(t *testing.T) {
 	// them are as extreme.
 	assert.InDelta(t, 2.0/252, d.P, 1e-9)
 	assert.True(t, d.Significant())
-	assert.Equal(t, "+166.7% (p=0.008 n=5) worse", d.change(Less))
 
 	d, _ = Cell{Samples: []float64{1, 3, 5, 4, 2}}.Against(low)
 	assert.False(t, d.Significant())
-	assert.Equal(t, "~ (p=1.000 n=5)", d.change(Less))
 
 	// Three and three can be parted in 20 ways only: no difference is significant.
 	d, _ = Cell{Samples: []float64{100, 101, 102}}.Against(Cell{Samples: []float64{1, 2, 3}})
-	assert.Equal(t, "not tested (n=3)", d.change(Less))
+	assert.False(t, d.Testable())
 
 	d, _ = Cell{Samples: []float64{6, 7, 8, 9, 10, 11}}.Against(low)
 	assert.Equal(t, 11, d.N1+d.N2)
-	assert.Contains(t, d.change(Less), "n=5+6")
 
 	_, ok = low.Against(Cell{Text: "none"})
 	assert.False(t, ok)
@@ -129,26 +126,6 @@ func TestTestable(t *testing.T) {
 		}
 	}
 	assert.True(t, Difference{N1: 500, N2: 400}.Testable())
-}
-
-// Of cells that are alike, the test calls one in twenty different, at most.
-func TestSignificanceIsRareByChance(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	const runs = 4000
-	found := 0
-	for range runs {
-		var a, b Cell
-		for range 8 {
-			a.Samples = append(a.Samples, random.NormFloat64())
-			b.Samples = append(b.Samples, random.NormFloat64())
-		}
-		if d, _ := a.Against(b); d.Significant() {
-			found++
-		}
-	}
-	share := float64(found) / runs
-	assert.Less(t, share, 0.06)
-	assert.Greater(t, share, 0.02, "a test that finds nothing finds no difference either")
 }
 
 func TestFigure(t *testing.T) {

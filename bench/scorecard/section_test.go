@@ -43,17 +43,6 @@ func few() (rows []*row, list []peers.Peer) {
 	return rows, list
 }
 
-// tried are the strategies among them.
-func tried() (names []string) {
-	rows, _ := few()
-	for _, r := range rows {
-		if r.setting == peers.Leased {
-			names = append(names, r.short)
-		}
-	}
-	return names
-}
-
 func TestRows(t *testing.T) {
 	rows, list := newRows()
 	require.Len(t, rows, 9*3+len(peers.List()))
@@ -113,41 +102,6 @@ func TestCard(t *testing.T) {
 		}
 	}
 	assert.Empty(t, cell(t, how, "tickflake, lease", "none").Text, "all is run")
-}
-
-// The card has the known behaviour of tickflake and of peers.
-func TestCardSaysWhatIsKnown(t *testing.T) {
-	s := measured()
-	card := table(t, s, "faults-card")
-	for _, name := range tried() {
-		for _, f := range generatortest.Catalogue() {
-			leased := cell(t, card, "tickflake "+name+", lease", f.Fault)
-			assert.NotEqual(t, results.Bad, leased.Mark, "%s %s: %s", name, f.Fault, leased.Text)
-			assert.NotEqual(t, notRun, leased.Text, "%s %s", name, f.Fault)
-			for _, in := range []peers.Setting{peers.Mono, peers.Raw} {
-				c := cell(t, card, "tickflake "+name+", "+string(in), f.Fault)
-				switch f.Fault {
-				case "F11", "F12", "F13":
-					assert.Equal(t, results.Bad, c.Mark, "%s %s %s: nothing is kept", name, in, f.Fault)
-				default:
-					assert.NotEqual(t, results.Bad, c.Mark, "%s %s %s: %s", name, in, f.Fault, c.Text)
-				}
-			}
-		}
-		for _, id := range []string{"F1", "F2", "F4", "F5", "F6", "F9", "F10"} {
-			assert.Equal(t, "✓", cell(t, card, "tickflake "+name+", monoclock", id).Text, "%s %s: no step reaches a monoclock", name, id)
-		}
-	}
-	assert.Equal(t, "stall 365 d", cell(t, card, "tickflake Wait(), raw clock", "F2").Text)
-	assert.Equal(t, "✗ 1,004 dup*", cell(t, card, "bwmarrin/snowflake", "F11").Text)
-	assert.Equal(t, notRun, cell(t, card, "bwmarrin/snowflake", "F16").Text, "it spins")
-	assert.Equal(t, notRun, cell(t, card, "sony/sonyflake", "F1").Text, "its time does not go wrong")
-
-	assert.Regexp(t, `^In these faults, no strategy issues an ID twice under a lease; bwmarrin/snowflake(,| and) sony/sonyflake (and gofrs/uuid v1 )?do in some faults.$`, verdict(s))
-	assert.Equal(t, "✓", cell(t, card, "oklog/ulid", "F7").Text, "where a peer does well")
-	short := table(t, s, "faults-default")
-	assert.Len(t, short.Rows, 3+len(peers.List()))
-	assert.Equal(t, cell(t, card, "rs/xid", "F17"), cell(t, short, "rs/xid", "F17"))
 }
 
 // The quantities are those that package generatortest finds.

@@ -95,12 +95,13 @@ func newCalls(ctx context.Context, c *child) *calls {
 // measure makes calls at the pace for about so long, after as many as it takes until the
 // client knows the pace.
 func (s *calls) measure(ctx context.Context, k *kind, box time.Duration) {
-	if k.err != nil {
+	if k.err != nil || ctx.Err() != nil {
 		return
 	}
 	runtime.GC() // the garbage of other loads
+	var warming error
 	if k.waits != nil {
-		_, k.err = paced(ctx, k, box)
+		_, warming = paced(ctx, k, box)
 	}
 	var before, after runtime.MemStats
 	var waited uint64
@@ -110,7 +111,10 @@ func (s *calls) measure(ctx context.Context, k *kind, box time.Duration) {
 	runtime.ReadMemStats(&before)
 	took, err := paced(ctx, k, box)
 	runtime.ReadMemStats(&after)
-	if k.err = errors.Join(k.err, err); k.err != nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
+		return // and what failed by that is no failure of the calls
+	}
+	if k.err = errors.Join(warming, err); k.err != nil {
 		return
 	}
 	n := float64(burst) * float64(bursts(box))

@@ -39,7 +39,7 @@ func check(t *testing.T, s results.Section) {
 	require.NoError(t, (&results.Report{Schema: results.Schema, Sections: []results.Section{s}}).Check())
 }
 
-// All loads work on the real server, and every target has samples.
+// All loads work on the real server, and every target is measured.
 func TestAllLoads(t *testing.T) {
 	s := Sections()[0].Measure(t.Context(), quick(time.Second)) // so it does the least
 	check(t, s)
@@ -58,7 +58,8 @@ func TestAllLoads(t *testing.T) {
 	}
 	require.Len(t, s.Targets, 13)
 	for _, target := range s.Targets {
-		assert.NotEmpty(t, target.Got.Samples, target.ID)
+		// A hypervisor that took processor time leaves a pair without a round that counts.
+		assert.True(t, len(target.Got.Samples) > 0 || target.Open == "the machine was disturbed", "%s: %s", target.ID, target.Open)
 	}
 	assert.Contains(t, verdict(s), "pipelines of 64")
 }
@@ -226,6 +227,22 @@ func TestLoadThatFails(t *testing.T) {
 	assert.Equal(t, 4, calls)
 	assert.Equal(t, 50, s.n, "the turn is as long as asked for")
 	assert.Contains(t, s.reason(), "connection reset")
+}
+
+// A run that is interrupted in the middle of calls has not failed in them.
+func TestInterruptedCalls(t *testing.T) {
+	for at := range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		bursts := 0
+		k := &kind{waits: func() uint64 { return 0 }, next: func(ctx context.Context, _ int) error {
+			if bursts++; bursts > at {
+				cancel()
+			}
+			return ctx.Err()
+		}}
+		(&calls{}).measure(ctx, k, time.Millisecond)
+		assert.NoError(t, k.err, "after %d bursts", at)
+	}
 }
 
 // The targets compare round by round, and are missed where the server is slower than Redis.

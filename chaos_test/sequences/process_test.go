@@ -36,6 +36,7 @@ type job struct {
 	Pace       time.Duration // between the calls of a caller, or 0 for none
 	Inspect    bool          // one more caller reads the highest number granted
 	Together   bool          // it is ready, and begins when its input ends
+	Dies       bool          // it kills itself in its first call: it has its number, and has not printed it
 }
 
 const jobEnv = "TICKFLAKE_TEST_SEQUENCE"
@@ -117,6 +118,10 @@ func (j job) call(ctx context.Context, q *sequence.Sequence) error {
 		first, err := q.NextN(ctx, n)
 		if err != nil {
 			return err
+		}
+		if j.Dies {
+			_ = unix.Kill(unix.Getpid(), unix.SIGKILL)
+			select {} // until it is dead
 		}
 		say("took %d %d %d %d", first, n, begin, now())
 	}

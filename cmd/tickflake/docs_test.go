@@ -21,9 +21,11 @@ import (
 func TestDocs(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
+	guides, err := filepath.Glob("../../docs/migrate/*.md")
+	require.NoError(t, err)
 	block := regexp.MustCompile("(?ms)^```console\n(.*?)^```")
 	ran := 0
-	for _, page := range pages {
+	for _, page := range append(pages, guides...) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, b := range block.FindAllStringSubmatch(string(text), -1) {

@@ -32,7 +32,7 @@ func TestREADME(t *testing.T) {
 	for worker, n := range node {
 		state := "released"
 		if worker == "2" {
-			state = "held" // it was not released, and its grant lasts
+			state = "(held|expired)" // it was not released: whether its grant still lasts depends on the machine
 		}
 		assert.Regexp(t, "(?m)^node "+n+": "+state+",", out)
 	}

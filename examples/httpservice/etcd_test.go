@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -60,28 +59,4 @@ func TestEtcdAway(t *testing.T) {
 	for _, h := range held {
 		assert.Equal(t, lease.Released, h.State, "node %d", h.Node)
 	}
-}
-
-// ahead is a clock that is an hour ahead.
-type ahead struct{}
-
-func (ahead) Now() time.Time { return time.Now().Add(time.Hour) }
-
-// A clock that is far from that of the others who live keeps the service from starting.
-func TestClockFarFromTheFleet(t *testing.T) {
-	t.Parallel()
-	server, err := etcdserver.New(t.TempDir())
-	require.NoError(t, err)
-	defer server.Stop()
-	store, err := stores.Open(t.Context(), server.URL())
-	require.NoError(t, err)
-	defer store.Close() //nolint:errcheck // the test is over
-	other, err := lease.Claim(t.Context(), store, lease.WithClock(ahead{}), lease.WithWindow(2*time.Second))
-	require.NoError(t, err)
-	defer other.Close() //nolint:errcheck // the same
-
-	// It waits half of its own window for the other to write, which that does every 0.7 s.
-	p := exampletest.Start(t, exampletest.Build(t, "./httpservice"), "--listen", "127.0.0.1:0", "--store", server.URL(), "--window", "20s")
-	assert.Equal(t, 1, p.Wait())
-	assert.Regexp(t, `clock is .*behind`, p.Stderr())
 }

@@ -131,43 +131,6 @@ func TestService(t *testing.T) {
 	}
 }
 
-// After a crash, a process with any number takes another and is ready at once. One that
-// has to have the same number is not, unless it borrows.
-func TestAfterCrash(t *testing.T) {
-	t.Parallel()
-	path := exampletest.Build(t, "./httpservice")
-	for _, c := range []struct {
-		node, strategy string
-		ready          int
-	}{
-		{"any", "default", http.StatusOK},
-		{"7", "default", http.StatusServiceUnavailable},
-		{"7", "borrow:2h", http.StatusOK},
-	} {
-		args := []string{"--store", "file:" + t.TempDir(), "--window", "1h", "--node", c.node, "--strategy", c.strategy}
-		p := start(t, path, args...)
-		before := p.ids(t, 1)
-		p.Signal(syscall.SIGKILL)
-		p.Wait()
-
-		p = start(t, path, args...)
-		status, _, _ := p.do(t, "GET", "/readyz", "")
-		assert.Equal(t, c.ready, status, "%+v", c)
-		status, header, a := p.do(t, "POST", "/id", "")
-		assert.Equal(t, c.ready, status, "%+v", c)
-		if status == http.StatusOK {
-			assert.Greater(t, parse(t, []string{a.ID})[0], before[0])
-		} else {
-			seconds, err := strconv.Atoi(header.Get("Retry-After"))
-			require.NoError(t, err)
-			assert.Greater(t, seconds, 1)
-			assert.Contains(t, a.Error, "clock is")
-		}
-		status, _, _ = p.do(t, "GET", "/livez", "")
-		assert.Equal(t, http.StatusOK, status)
-	}
-}
-
 // hold sends a request of which the body is missing, and returns when it has reached
 // the handler, which waits for the body.
 func hold(t *testing.T, addr, body string) (net.Conn, *bufio.Reader) {

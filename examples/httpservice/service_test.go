@@ -69,29 +69,6 @@ func hourly(t *testing.T, strategy strategies.Strategy) *generator.Generator {
 	return gen
 }
 
-func TestIDs(t *testing.T) {
-	gen, err := generator.New(generator.WithNode(0))
-	require.NoError(t, err)
-	s := &service{gen: gen, batchLimit: 100, timeout: time.Minute}
-	h := s.handler()
-
-	res, one := ask(t, h, "POST", "/id", "")
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	last, err := snowflake.Parse(one.ID)
-	require.NoError(t, err)
-	for _, n := range []int{1, 2, 100} {
-		res, many := ask(t, h, "POST", "/ids", fmt.Sprintf(`{"count":%d}`, n))
-		require.Equal(t, http.StatusOK, res.StatusCode)
-		require.Len(t, many.IDs, n)
-		for _, text := range many.IDs {
-			id, err := snowflake.Parse(text)
-			require.NoError(t, err)
-			require.Greater(t, id, last)
-			last = id
-		}
-	}
-}
-
 func TestBadRequests(t *testing.T) {
 	gen, err := generator.New(generator.WithNode(0))
 	require.NoError(t, err)
@@ -179,47 +156,6 @@ func leased(t *testing.T, clock *clocktest.Virtual, store stores.Store, strategy
 	return keeper, (&service{gen: gen, strategy: strategy, batchLimit: 100, timeout: timeout}).handler()
 }
 
-func TestStoreAway(t *testing.T) {
-	clock := clocktest.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	store := storetest.NewMemory()
-	keeper, h := leased(t, clock, store, strategies.Reject())
-	expect := func(path, body string, status int) (*http.Response, answer) {
-		t.Helper()
-		method := "GET"
-		if strings.HasPrefix(path, "/id") {
-			method = "POST"
-		}
-		res, a := ask(t, h, method, path, body)
-		require.Equal(t, status, res.StatusCode, "%s: %+v", path, a)
-		return res, a
-	}
-	_, a := expect("/readyz", "", 200)
-	assert.True(t, a.Ready)
-
-	store.Fail(storetest.Unavailable, 1000)
-	clock.Advance(29 * time.Second)
-	keeper.Poll(t.Context())
-	require.Error(t, keeper.Err())
-	expect("/readyz", "", 200) // the grant lasts, so nobody need know
-	expect("/id", "", 200)
-
-	clock.Advance(2 * time.Second)
-	_, a = expect("/readyz", "", 503)
-	assert.False(t, a.Ready)
-	expect("/livez", "", 200) // a restart would make it worse
-	for path, body := range map[string]string{"/id": "", "/ids": `{"count":2}`} {
-		res, a := expect(path, body, 503)
-		assert.Equal(t, "1", res.Header.Get("Retry-After"))
-		assert.Equal(t, "the store of node numbers has granted no time", a.Error)
-	}
-
-	store.Heal()
-	clock.Advance(9 * time.Second) // the longest time between two tries
-	keeper.Poll(t.Context())
-	expect("/readyz", "", 200)
-	expect("/ids", `{"count":2}`, 200)
-}
-
 // A process that had to have a certain node number, and lost it, must be restarted,
 // but not before it has used up what it was granted.
 func TestNodeTaken(t *testing.T) {
@@ -281,17 +217,6 @@ func TestReadyAfterCrash(t *testing.T) {
 			res, a := ask(t, h, "POST", "/id", "")
 			assert.Equal(t, http.StatusOK, res.StatusCode, "%+v", a)
 		})
-	}
-}
-
-// The manifests of Kubernetes say so: crashes add up.
-func TestCrashesInARow(t *testing.T) {
-	clock := clocktest.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	store := storetest.NewMemory()
-	for crashes := range 4 {
-		keeper, _ := leased(t, clock, store.Client(), strategies.Reject(), lease.WithNode(lease.NodeNumber(7)))
-		floor, _ := keeper.Granted()
-		assert.Equal(t, time.Duration(crashes)*30*time.Second, floor.Sub(clock.Now()))
 	}
 }
 

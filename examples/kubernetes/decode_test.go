@@ -84,31 +84,3 @@ func (m manifest) container() corev1.Container {
 	_, pod := m.pods()
 	return pod.Spec.Containers[0]
 }
-
-// The check finds what people get wrong.
-func TestDecodeRefuses(t *testing.T) {
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for right, wrong := range map[string]string{
-			"periodSeconds: 5":                    "periodSecond: 5",
-			"      containers:\n":                 "      container:\n",
-			"failureThreshold: 1\n":               "failureThreshold: one\n",
-			"cpu: 100m":                           "cpu: 100 millis",
-			"  selector: {app: ids}\n":            "  selector: {app: ids}\n  selector: {app: ids}\n",
-			"terminationGracePeriodSeconds: 35":   "terminationGracePeriodSeconds: 35s",
-			"apiVersion: apps/v1":                 "apiVersion: apps/v1beta1",
-			"apiVersion: policy/v1":               "apiVersion: policy/v1beta1",
-			"  maxUnavailable: 1\n  selector":     "  maxUnavailable: 1\n  selectors",
-			"whenUnsatisfiable: ScheduleAnyway":   "whenUnsatisfied: ScheduleAnyway",
-			"sleep: {seconds: 5}":                 "sleep: 5",
-			"          ports:\n":                  "         ports:\n",
-			"readOnlyRootFilesystem: true":        "readOnlyRootFilesystem: 1",
-			"httpGet: {path: /livez, port: http}": "httpGet: {url: /livez, port: http}",
-		} {
-			require.Contains(t, string(text), right, file)
-			_, err := decode(bytes.ReplaceAll(text, []byte(right), []byte(wrong)))
-			require.Error(t, err, "%s with %q", file, wrong)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 // each checks the manifests of the HTTP service.
@@ -131,39 +129,4 @@ func defaultOf(t *testing.T, help, name string) string {
 	match := regexp.MustCompile(`(?m)^  -` + name + `\b.*\n.*\(default "?([^")]+)"?\)$`).FindStringSubmatch(help)
 	require.NotNil(t, match, "no default of --%s in:\n%s", name, help)
 	return match[1]
-}
-
-// All that the comments and the service say of flags is so.
-func TestFlagsExist(t *testing.T) {
-	help := help(t)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		names := regexp.MustCompile(`--([a-z][a-z-]*)`).FindAllStringSubmatch(string(text), -1)
-		require.NotEmpty(t, names)
-		for _, name := range names {
-			assert.Regexp(t, `(?m)^  -`+name[1]+`\b`, help, file)
-		}
-		for _, strategy := range regexp.MustCompile(`--strategy=(\S+)`).FindAllStringSubmatch(string(text), -1) {
-			_, err := strategies.Parse(strategy[1])
-			assert.NoError(t, err)
-		}
-	}
-	assert.Contains(t, help, "$TICKFLAKE_STORE")
-}
-
-// The README makes the image and the secret that the manifests want.
-func TestREADME(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
-	require.NoError(t, err)
-	each(t, func(t *testing.T, m manifest) {
-		c := m.container()
-		assert.Contains(t, string(text), "docker build -t "+c.Image+" ")
-		for _, env := range c.Env {
-			if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
-				ref := env.ValueFrom.SecretKeyRef
-				assert.Contains(t, string(text), "kubectl create secret generic "+ref.Name+" --from-literal="+ref.Key+"=")
-			}
-		}
-	})
 }

@@ -64,18 +64,3 @@ func TestServeTimesFit(t *testing.T) {
 	const release = 5 * time.Second // releaseTimeout of the command
 	assert.Greater(t, time.Duration(*pod.Spec.TerminationGracePeriodSeconds)*time.Second, seconds("unready-for")+seconds("drain-timeout")+release)
 }
-
-// The README makes the image and the secrets that the manifest wants.
-func TestServeREADME(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
-	require.NoError(t, err)
-	m := load(t, serveFile)
-	_, pod := m.pods()
-	c := m.container()
-	assert.Contains(t, string(text), "docker build -t "+c.Image+" .")
-	ref := c.Env[0].ValueFrom.SecretKeyRef
-	assert.Contains(t, string(text), "kubectl create secret generic "+ref.Name+" --from-literal="+ref.Key+"=")
-	for _, volume := range pod.Spec.Volumes {
-		assert.Regexp(t, "kubectl create secret (generic|tls) "+volume.Secret.SecretName+" ", string(text))
-	}
-}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -75,36 +73,4 @@ func TestReadmeCommands(t *testing.T) {
 			t.Logf("%s\n%.300s", command, out)
 		}
 	}
-}
-
-// The names that the README says metrics have in Prometheus are right.
-func TestReadmeNames(t *testing.T) {
-	_, address := start(t)
-	metrics, _ := scrape(t, address)
-	rows := regexp.MustCompile("(?m)^\\| `[a-z_.]+` \\| `([a-z_]+)` \\| ([a-z]+),").FindAllStringSubmatch(readme(t), -1)
-	require.NotEmpty(t, rows)
-	for _, row := range rows {
-		name := row[1]
-		if row[2] == "histogram" {
-			name += "_bucket"
-		}
-		assert.True(t, metrics[name], name)
-	}
-}
-
-// The table of alerts has those that there are, each with a link to where the alert's own
-// leads.
-func TestReadmeListsTheAlerts(t *testing.T) {
-	page, err := url.Parse("https://github.com/tickflake/tickflake/blob/main/otel/README.md")
-	require.NoError(t, err)
-	var listed, there []string
-	for _, row := range regexp.MustCompile("(?m)^\\| \\[`(Tickflake\\w+)`\\]\\(([^)]+)\\) \\| (\\w+) \\|").FindAllStringSubmatch(readme(t), -1) {
-		target, err := page.Parse(row[2])
-		require.NoError(t, err)
-		listed = append(listed, fmt.Sprintf("%s, %s, %s", row[1], target, row[3]))
-	}
-	for _, r := range readAlerts(t) {
-		there = append(there, fmt.Sprintf("%s, %s, %s", r.Alert, r.Annotations.Runbook, r.Labels.Severity))
-	}
-	assert.Equal(t, there, listed)
 }

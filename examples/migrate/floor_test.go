@@ -2,10 +2,8 @@ package migrate_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log"
-	"strings"
 	"testing"
 	"time"
 
@@ -127,28 +125,6 @@ func TestEpochAbove(t *testing.T) {
 	assert.Error(t, err)
 	_, err = migrate.EpochAbove(snowflake.Default(), -1, time.Now())
 	assert.Error(t, err)
-}
-
-// A store is for one layout: after the epoch has moved, it needs another namespace.
-func TestStoreIsForOneLayout(t *testing.T) {
-	store := storetest.NewMemory()
-	old, err := lease.Claim(t.Context(), store, lease.WithLayout(snowflake.Twitter()))
-	require.NoError(t, err)
-	require.NoError(t, old.Close())
-	moved := snowflake.Twitter()
-	moved.Epoch = moved.Epoch.Add(-time.Hour)
-	_, err = lease.Claim(t.Context(), store, lease.WithLayout(moved))
-	var mismatch *lease.LayoutMismatchError
-	require.ErrorAs(t, err, &mismatch)
-}
-
-// An ID of the old generators reads from JSON as a string and as a number.
-func TestOldJSON(t *testing.T) {
-	for _, text := range []string{`"1541815603606036480"`, `1541815603606036480`, `4711`} {
-		var id snowflake.ID
-		require.NoError(t, json.Unmarshal([]byte(text), &id))
-		assert.Equal(t, strings.Trim(text, `"`), id.String())
-	}
 }
 
 // A clock that is set back between two starts brings no smaller IDs: each start waits for

@@ -3,8 +3,6 @@
 package orders
 
 import (
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,29 +152,6 @@ func TestReadmeRuns(t *testing.T) {
 	assert.Regexp(t, `\{"id": ?"\d+", ?"number": ?2, ?"customer": ?"Grace"\}`, out)
 }
 
-// The table of settings has those of the command, with their defaults.
-func TestPageSettings(t *testing.T) {
-	t.Parallel()
-	printed := servertest.Run(t, servertest.Config{Path: tickflake(t), Args: []string{"serve", "--print-config"}, Env: []string{"XDG_STATE_HOME=" + t.TempDir()}})
-	_, section, _ := strings.Cut(page(t, pagePath), "\n## Settings\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	shown := make(map[string]string)
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (.*?) \\|").FindAllStringSubmatch(section, -1) {
-		shown[row[1]] = strings.Trim(row[2], "`")
-	}
-	assert.Contains(t, shown, "clients")
-	delete(shown, "clients")
-	settings := regexp.MustCompile(`(?m)^(# )?([a-z-]+):(?: (.+))?$`).FindAllStringSubmatch(printed, -1)
-	assert.Len(t, shown, len(settings))
-	for _, setting := range settings {
-		name, value := setting[2], setting[3]
-		assert.Contains(t, shown, name)
-		if value != "" && name != "spare" { // its default depends on the layout
-			assert.Equal(t, value, shown[name], name)
-		}
-	}
-}
-
 // The file of clients on the page is one that the command reads.
 func TestPageClients(t *testing.T) {
 	t.Parallel()
@@ -190,30 +165,4 @@ func TestPageClients(t *testing.T) {
 	for _, value := range regexp.MustCompile(`(?m)[a-z-]+: [^\[\n]+$`).FindAllString(files[0], -1) {
 		assert.Contains(t, clients, value)
 	}
-}
-
-// The table of metrics has those of the server, but for that of a certificate.
-func TestPageMetrics(t *testing.T) {
-	t.Parallel()
-	s := serve(t, "segmented")
-	base := "http://127.0.0.1:" + strconv.Itoa(s.http)
-	answer, err := http.Post(base+"/v1/sequences/orders", "", nil)
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
-	require.Equal(t, http.StatusOK, answer.StatusCode)
-	answer, err = http.Get(base + "/metrics")
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	there, shown := []string{"tickflake_service_certificate_remaining_seconds"}, []string(nil)
-	for _, metric := range regexp.MustCompile(`(?m)^# TYPE (tickflake_service_\S+) `).FindAllStringSubmatch(string(text), -1) {
-		there = append(there, metric[1])
-	}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(tickflake_service_\\w+)` \\|").FindAllStringSubmatch(page(t, pagePath), -1) {
-		shown = append(shown, row[1])
-	}
-	assert.ElementsMatch(t, there, shown)
-	assert.Contains(t, string(text), "tickflake_generator_lead_seconds")
-	assert.Contains(t, string(text), "tickflake_sequence_")
 }

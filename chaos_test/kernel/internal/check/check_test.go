@@ -161,22 +161,6 @@ func TestHangs(t *testing.T) {
 	require.Equal(t, ms, c.Verdict(0).Recovery, "the next process issues")
 }
 
-// Duplicates of one process are told apart from those over a restart.
-func TestAgain(t *testing.T) {
-	for _, test := range []struct {
-		ids               []ID
-		duplicates, again int
-	}{
-		{ids("1", "2", "1"), 1, 1},
-		{[]ID{{Text: "1"}, {Text: "1", Start: 1}}, 1, 0},
-		{[]ID{{Text: "1"}, {Text: "1", Start: 1}, {Text: "1", Start: 1}}, 2, 1},
-	} {
-		v := count(Numbers, test.ids)
-		require.Equal(t, test.duplicates, v.Duplicates)
-		require.Equal(t, test.again, v.Again)
-	}
-}
-
 func TestRecovery(t *testing.T) {
 	c := New(Numbers)
 	n := 0
