@@ -86,11 +86,8 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	var acl []zk.ACL
 	if u.User != "" {
 		acl = zk.AuthACL(zk.PermAll)
-		_, err := stores.Wait(ctx, func() (struct{}, error) {
-			return struct{}{}, conn.AddAuth("digest", []byte(u.User+":"+u.Password))
-		})
-		if err != nil {
-			err = stores.OpenFailed(ctx, engine, withLast(dialer, err))
+		if err := login(ctx, conn, []byte(u.User+":"+u.Password)); err != nil {
+			err = stores.OpenFailed(ctx, engine, withLast(dialer, refused(err)))
 			_ = closeAll()
 			return nil, err
 		}
@@ -108,4 +105,16 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil
 	}
 	return s, nil
+}
+
+// login tries again until ctx ends, unless the server refuses: the driver returns an error when it
+// has tried each server once.
+func login(ctx context.Context, conn *zk.Conn, digest []byte) error {
+	var pauses stores.Backoff
+	for {
+		_, err := stores.Wait(ctx, func() (struct{}, error) { return struct{}{}, conn.AddAuth("digest", digest) })
+		if err == nil || stores.KindOf(refused(err)) != stores.Passing || pauses.Wait(ctx) != nil {
+			return err
+		}
+	}
 }
