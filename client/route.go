@@ -86,7 +86,8 @@ func (c *Client) failed(k kind, s *server, f *failure) {
 		if !h.away(now) { // else it failed other requests that ran at the same time
 			h.failures = min(h.failures+1, 10)
 		}
-		delay = min(firstDelay<<(h.failures-1), c.lastDelay())
+		// There is no failure in a row if the server named the delay of those so far.
+		delay = min(firstDelay<<max(h.failures-1, 0), c.lastDelay())
 		delay = delay/2 + rand.N(delay/2+1)
 	}
 	h.err, h.until = f, now+int64(delay)

@@ -158,7 +158,8 @@ func TestDelayIsForgotten(t *testing.T) {
 	})
 }
 
-// TestFailuresAtOnce guards that requests which fail at the same time count as one failure.
+// TestFailuresAtOnce guards that requests which fail at the same time count as one failure,
+// or none if the server named a delay to the first of them.
 func TestFailuresAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,5 +173,9 @@ func TestFailuresAtOnce(t *testing.T) {
 		c.mu.Unlock()
 		assert.LessOrEqual(t, until-c.now(), int64(firstDelay))
 		assert.Equal(t, uint64(mostFetches), c.Stats().Failures)
+
+		c.succeeded(forIDs, c.servers[0])
+		c.failed(forIDs, c.servers[0], &failure{server: "server-1", kind: ErrBusy, cause: ErrBusy, after: time.Second})
+		c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: context.DeadlineExceeded})
 	})
 }

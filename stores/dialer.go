@@ -2,6 +2,7 @@ package stores
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -32,15 +33,81 @@ type Dialer struct {
 	// has passed. At the bound, Dial fails.
 	Most int
 
+	// One says that the driver has one connection at a time: Dial closes the one before, which
+	// the driver may have left open.
+	One bool
+
+	// TLS is the configuration of connections with TLS; nil is for plain ones, and for drivers
+	// that make the handshake. Without a ServerName, it is the host of the address.
+	TLS *tls.Config
+
 	mu     sync.Mutex
 	conns  map[*conn]struct{} // that are open
 	closed bool
+	last   error // of the last Dial
 }
 
-// Dial connects to an address, within 10 seconds. On Linux, the connection is closed soon
-// after the other machine has not acknowledged bytes for 10 seconds.
+// Dial connects to an address, and makes the handshake of TLS, within 10 seconds. On Linux, the
+// connection is closed soon after the other machine has not acknowledged bytes for 10 seconds.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: unheard, Control: limitUnheard,
+	ctx, cancel := context.WithTimeout(ctx, unheard)
+	defer cancel()
+	if d.One {
+		d.closeOpen()
+	}
+	conn, err := d.dial(ctx, network, address)
+	if err == nil && d.TLS != nil {
+		conn, err = d.secure(ctx, conn, address)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = err
+	return conn, err
+}
+
+// LastError returns the error of the last Dial that has ended, or nil if it made a connection. Some
+// drivers do not return it.
+func (d *Dialer) LastError() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last
+}
+
+// closeOpen closes the connections as the driver would.
+func (d *Dialer) closeOpen() {
+	d.mu.Lock()
+	var open []*conn
+	for c := range d.conns {
+		if c.Conn != nil { // it is connected
+			open = append(open, c)
+		}
+	}
+	d.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close() // the driver may have closed it
+	}
+}
+
+func (d *Dialer) secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
+	config := d.TLS
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			host = address
+		}
+		config = config.Clone()
+		config.ServerName = host
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // err has the reason
+		return nil, err
+	}
+	return secure, nil
+}
+
+func (d *Dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Control: limitUnheard,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: unheard / 2, Interval: unheard / 2, Count: 2}}
 	c := &conn{dialer: d, address: address}
 	if err := d.add(c); err != nil {

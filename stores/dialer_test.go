@@ -2,8 +2,11 @@ package stores_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
+	"net/http/httptest"
 	"runtime"
 	"syscall"
 	"testing"
@@ -89,6 +92,28 @@ func TestDialerMost(t *testing.T) {
 	require.NoError(t, err, "another server of a cluster has its own bound")
 	require.NoError(t, theirs[0].Close())
 	require.Eventually(t, func() bool { _, err = dial(); return err == nil }, 20*time.Second, time.Millisecond)
+}
+
+// With TLS, the certificate is that of the address. With One, the next Dial closes a connection
+// that the driver has left open.
+func TestDialerTLS(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	address := server.Listener.Addr().String()
+	d := stores.Dialer{One: true, TLS: &tls.Config{}}
+	defer d.Close()
+	_, err := d.Dial(t.Context(), "tcp", address)
+	require.ErrorAs(t, err, new(*tls.CertificateVerificationError))
+	require.Equal(t, err, d.LastError())
+	d.TLS.RootCAs = x509.NewCertPool()
+	d.TLS.RootCAs.AddCert(server.Certificate())
+	first, err := d.Dial(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	require.NoError(t, d.LastError())
+	_, err = d.Dial(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	_, err = first.Read(make([]byte, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
 }
 
 // A server that has taken over the address of a silent one is reached before the default

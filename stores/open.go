@@ -50,9 +50,6 @@ const (
 
 	// attempt bounds an Open without a deadline.
 	attempt = 10 * time.Second
-
-	firstPause = 20 * time.Millisecond
-	lastPause  = time.Second
 )
 
 // Open opens a store. The scheme of the URL decides on the engine, among those that the
@@ -131,7 +128,8 @@ func Open(ctx context.Context, url string) (Store, error) {
 // ask asks an engine for its settings, until it answers if again, else once.
 func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 	var last error // the last one that ctx has not caused
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	var pauses Backoff
+	for {
 		promises, err := CheckDurability(ctx, store)
 		if err == nil || !again || KindOf(err) != Passing {
 			return promises, err
@@ -139,15 +137,11 @@ func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 		if last == nil || contextError(ctx) == nil {
 			last = err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			if end := ended(ctx); !errors.Is(last, end) {
+		if end := pauses.Wait(ctx); end != nil {
+			if !errors.Is(last, end) {
 				last = fmt.Errorf("%w: %w", end, last)
 			}
 			return promises, last
-		case <-timer.C:
 		}
 	}
 }

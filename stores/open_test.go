@@ -158,6 +158,7 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 		assert.ErrorIs(t, err, errAway)
 		assert.True(t, s.closed)
 		assert.Greater(t, time.Since(begin), 50*time.Second)
+		assert.InDelta(t, 90, 1<<30-s.failures, 40, "a try each second at most, and each half at least")
 
 		begin = time.Now()
 		_, err = stores.Open(t.Context(), "test://h")

@@ -16,7 +16,8 @@ import (
 var plateauTime = flag.Duration("plateau", 2*time.Second, "how long a server misbehaves in each part of the TestConnectionsReachAPlateau")
 
 // Plateau checks that the connections of some clients, as their server counts them, stay
-// below a bound while the server misbehaves, and are at rest afterwards.
+// below a bound while the server misbehaves, and are at rest afterwards. On Linux, it also checks
+// that they are those of a [stores.Dialer].
 type Plateau struct {
 	Server *Process
 	Addr   string // of the server, "host:port"
@@ -96,6 +97,7 @@ func (p Plateau) run(t *testing.T, held bool, fault func(proxy *storetest.Proxy,
 		c.wait(t) // and the table is made
 		clients = append(clients, c)
 	}
+	checkUnheard(t, proxy.Addr())
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	var once sync.Once

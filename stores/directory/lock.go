@@ -98,31 +98,18 @@ func tryLock(path string) (unlock func(), err error) {
 	}), nil
 }
 
-const (
-	firstTry = 100 * time.Microsecond
-	lastTry  = 5 * time.Millisecond
-)
-
 // waitLock locks the swapFile of a cell, which others lock only during a Swap. It polls,
 // since a context cannot end the wait for a file lock.
 func (s *Store) waitLock(ctx context.Context, key string) (unlock func(), err error) {
 	path := s.file(key, swapFile)
-	var timer *time.Timer
-	for wait := firstTry; ; wait = min(wait*2, lastTry) {
+	pauses := stores.Backoff{First: 100 * time.Microsecond, Last: 5 * time.Millisecond}
+	for {
 		unlock, err := s.disk.lock(path)
 		if !errors.Is(err, errBusy) {
 			return unlock, s.ofCell(key, path, err)
 		}
-		if timer == nil {
-			timer = time.NewTimer(wait)
-			defer timer.Stop()
-		} else {
-			timer.Reset(wait)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for %s: %w", path, ctx.Err())
-		case <-timer.C:
+		if err := pauses.Wait(ctx); err != nil {
+			return nil, fmt.Errorf("wait for %s: %w", path, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -131,6 +132,9 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	client, err := clientv3.New(config)
 	if !stop() && err == nil {
 		err = errors.Join(ctx.Err(), client.Close())
+	}
+	if last := dialer.LastError(); err != nil && last != nil {
+		err = fmt.Errorf("%w: %w", err, last)
 	}
 	if err != nil {
 		end()

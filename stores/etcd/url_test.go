@@ -82,4 +82,8 @@ func TestDownIsNamed(t *testing.T) {
 			}
 		}
 	}
+	err = servertest.Refused(t, func(ctx context.Context) error { _, err := Open(ctx, "etcd://u:SECRET@127.0.0.1:1"); return err })
+	if err == nil || !strings.Contains(err.Error(), "etcd at 127.0.0.1:1: open: ") || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "SECRET") {
+		t.Errorf("Open: %v", err)
+	}
 }

@@ -47,25 +47,27 @@ func (s *Store) find(ctx context.Context, create bool) (*bucket, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	for wait := firstWait; ; wait *= 2 {
+	again := pauses()
+	for {
 		attempt, cancel := context.WithTimeout(ctx, time.Second)
 		b, err := s.look(attempt, create)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, jetstream.ErrStreamNotFound) && !errors.Is(err, jetstream.ErrBucketNotFound) {
 			return b, err
 		}
-		if ended := pause(ctx, wait); ended != nil {
+		if ended := again.Wait(ctx); ended != nil {
 			return nil, fmt.Errorf("%w: %w", ended, err)
 		}
 	}
 }
 
 // gone reports whether a bucket that was found before does not exist any more. The next
-// find looks for it, or makes it anew. It asks for half a second: a server of a cluster that
-// has just begun to lead may not know the bucket yet.
+// find looks for it, or makes it anew. It asks for half a second or longer: a server of a cluster
+// that has just begun to lead may not know the bucket yet.
 func (s *Store) gone(ctx context.Context, b *bucket) bool {
+	again := stores.Backoff{First: 100 * time.Millisecond, Last: 100 * time.Millisecond}
 	for range 10 {
-		if pause(ctx, lastWait) != nil {
+		if again.Wait(ctx) != nil {
 			return false
 		}
 		if _, err := s.client.Stream(ctx, "KV_"+b.name); !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -204,7 +206,8 @@ func (b *bucket) get(ctx context.Context, key string) (entry, error) {
 
 // latest returns a cell and its revision, confirmed by a majority.
 func (b *bucket) latest(ctx context.Context, key string) (stores.Cell, uint64, error) {
-	for wait := firstWait; ; wait *= 2 {
+	again := pauses()
+	for {
 		entry, err := b.get(ctx, key)
 		if err == nil {
 			err = b.confirm(ctx, key, entry.revision)
@@ -216,7 +219,7 @@ func (b *bucket) latest(ctx context.Context, key string) (stores.Cell, uint64, e
 		if !isConflict(err) && !isBusy(err) {
 			return stores.Cell{}, 0, err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := again.Wait(ctx); err != nil {
 			return stores.Cell{}, 0, fmt.Errorf("it changed again and again: %w", err)
 		}
 	}
@@ -240,12 +243,13 @@ func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error
 // only if no server has accepted it (nats.ErrNoResponders), so a conflict is never with
 // its own first attempt.
 func (b *bucket) put(ctx context.Context, key string, revision uint64, text []byte) error {
-	for wait := firstWait; ; wait *= 2 {
+	again := pauses()
+	for {
 		_, err := b.kv.Update(ctx, toSubject.Replace(key), text, revision)
 		if !isBusy(err) {
 			return err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := again.Wait(ctx); err != nil {
 			return err
 		}
 	}

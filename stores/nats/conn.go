@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,13 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// errLost ends a wait for an answer that cannot come any more.
-var errLost = errors.New("the connection to the server was lost before it answered")
+var (
+	// errLost ends a wait for an answer that cannot come any more.
+	errLost = errors.New("the connection to the server was lost before it answered")
+
+	// errAway stands for the driver's error, which tells about its buffer.
+	errAway = errors.New("there is no connection to a server")
+)
 
 // lastError is the key of the connection's last error before an operation.
 type lastError struct{}
@@ -48,7 +54,13 @@ func (s *Store) because(during context.Context, err error) error {
 	}
 	conn := s.client.Conn()
 	last := conn.LastError()
-	if isNew := last != during.Value(lastError{}); refused(last) != last && (isNew || !conn.IsConnected()) && !errors.Is(err, stores.ErrConflict) {
+	isNew := last != during.Value(lastError{})
+	tell := refused(last) != last && (isNew || !conn.IsConnected()) && !errors.Is(err, stores.ErrConflict)
+	if errors.Is(err, natsgo.ErrReconnectBufExceeded) {
+		err, last = errAway, cmp.Or(s.dialer.LastError(), last)
+		tell = last != nil
+	}
+	if tell {
 		err = fmt.Errorf("%w (the connection's last error: %w)", err, last)
 	}
 	return err

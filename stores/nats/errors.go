@@ -12,7 +12,7 @@ import (
 )
 
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	return stores.Failed(ctx, "nats", op, key, s.namespace, refused(err))
+	return stores.Failed(ctx, stores.At("nats", s.servers...), op, key, s.namespace, refused(err))
 }
 
 // refused makes the server's refusal wrap [stores.ErrRefused].

@@ -85,6 +85,9 @@ func TestRefusals(t *testing.T) {
 	if err := attempt(); err == nil || stores.KindOf(err) != stores.Passing {
 		t.Errorf("without a server: %v", err)
 	}
+	until(func(err error) bool {
+		return strings.Contains(err.Error(), "nats at "+addr+": swap node/0000001") && strings.Contains(err.Error(), "connection refused")
+	})
 }
 
 // A stream of another program has the name of the bucket.

@@ -22,7 +22,9 @@ import (
 type Store struct {
 	client    jetstream.JetStream
 	namespace string
-	replicas  int // of a bucket that is made; 0: choose
+	replicas  int            // of a bucket that is made; 0: choose
+	servers   []string       // for messages
+	dialer    *stores.Dialer // unused by a client given to New
 	close     func() error
 	finding   chan struct{} // holds one while a goroutine looks for the bucket
 
@@ -44,8 +46,11 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("nats: New needs a client, but was given nil")
 	}
+	conn := client.Conn()
 	return &Store{
 		client: client, namespace: namespace,
+		servers: append(slices.Clone(conn.Opts.Servers), conn.Opts.Url),
+		dialer:  new(stores.Dialer),
 		close:   func() error { return nil },
 		finding: make(chan struct{}, 1),
 	}, nil
@@ -140,7 +145,7 @@ func filter(from, to string) string {
 // Read returns the cell of a key. It is linearizable: the bucket's leader answers, and
 // if there are several replicas, a majority confirms by a write that the answer is the
 // latest. That is two round trips, or one with one replica. If the bucket was deleted, there
-// is no cell; it takes half a second to be sure of that.
+// is no cell; it takes up to a second to be sure of that.
 func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 	err := stores.CheckKey(key)
 	if err == nil {
@@ -258,20 +263,9 @@ func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	return found, nil
 }
 
-const (
-	firstWait = time.Millisecond
-	lastWait  = 50 * time.Millisecond
-)
-
-func pause(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(min(wait, lastWait))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// pauses are those between the tries of a request that the server cannot serve yet.
+func pauses() stores.Backoff {
+	return stores.Backoff{First: time.Millisecond, Last: 50 * time.Millisecond}
 }
 
 func isConflict(err error) bool {

@@ -3,7 +3,6 @@ package nats
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -46,7 +45,8 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialer{Dialer: stores.Dialer{Most: most}}
+	// The driver leaves a connection open that the server has refused, or has not answered.
+	d := &dialer{stores.Dialer{Most: most, One: true}}
 	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d)))
 	if err != nil {
 		_ = d.Close()
@@ -63,7 +63,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		_ = closeAll()
 		return nil, err
 	}
-	s.replicas = replicas
+	s.replicas, s.dialer = replicas, &d.Dialer
 	s.close = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -77,24 +77,13 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 // connection whose server is silent, and makes the next.
 const most = 4
 
-// dialer is a natsgo.CustomDialer. The driver has one connection at a time, and calls Dial
-// under its lock.
-type dialer struct {
-	stores.Dialer
-	last net.Conn
-}
+// dialer is a natsgo.CustomDialer.
+type dialer struct{ stores.Dialer }
 
-// Dial closes the last connection: the driver leaves one open that the server has refused, or
-// has not answered.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	if d.last != nil {
-		_ = d.last.Close() // the driver has closed it, unless the server refused it
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout)
 	defer cancel()
-	conn, err := d.Dialer.Dial(ctx, network, address)
-	d.last = conn
-	return conn, err
+	return d.Dialer.Dial(ctx, network, address)
 }
 
 func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
@@ -153,8 +142,8 @@ func tryCredentials(creds natsgo.Option) error {
 	return err
 }
 
-// connect is nats.Connect with a context. It tries again until ctx ends; the timeout of
-// each server ends its goroutine.
+// connect is nats.Connect with a context. It tries again until ctx ends, unless the server
+// refuses; the timeout of each server ends its goroutine.
 func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*natsgo.Conn, error) {
 	servers := make([]string, len(u.Hosts))
 	for i, host := range u.Hosts {
@@ -165,7 +154,8 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		err  error
 	}
 	var last error // of the last attempt
-	for wait := firstWait; ; wait *= 2 {
+	var pauses stores.Backoff
+	for {
 		if err := ctx.Err(); err != nil {
 			return nil, cmp.Or(last, err)
 		}
@@ -182,8 +172,7 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		}()
 		select {
 		case r := <-done:
-			// Only the absence of a server may pass. A wrong password does not.
-			if !errors.Is(r.err, natsgo.ErrNoServers) || pause(ctx, wait) != nil {
+			if r.err == nil || stores.KindOf(refused(r.err)) != stores.Passing || pauses.Wait(ctx) != nil {
 				return r.conn, r.err
 			}
 			last = r.err

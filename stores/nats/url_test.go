@@ -56,7 +56,7 @@ func TestBadArguments(t *testing.T) {
 	// Nothing listens there, and nothing is asked.
 	s := openOffline(t)
 	for _, key := range []string{"", "A", "a//b"} {
-		if _, err := s.Read(limited(t), key); err == nil || !strings.Contains(err.Error(), "nats: read "+key) {
+		if _, err := s.Read(limited(t), key); err == nil || !strings.Contains(err.Error(), "nats at 127.0.0.1:1: read "+key) {
 			t.Errorf("Read(%q): %v", key, err)
 		}
 		if _, err := swapCell(limited(t), s, stores.Cell{Key: key}, nil); err == nil || errors.Is(err, stores.ErrConflict) {

@@ -3,9 +3,7 @@ package redis
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
-	"net"
 	"strconv"
 
 	driver "github.com/redis/go-redis/v9"
@@ -36,7 +34,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	// A command keeps its connection until the server has answered, so that the pool counts
 	// the connections as the server does.
 	opt.ReadTimeout = cmp.Or(opt.ReadTimeout, stores.MaxSilence)
-	opt.Dialer = dial(opt)
+	opt.Dialer = (&stores.Dialer{TLS: opt.TLSConfig}).Dial // the driver then makes no handshake
 	if opt.MaxIdleConns == 0 {
 		opt.MaxIdleConns = 1 // so that a thousand processes do not keep thousands of connections
 	}
@@ -50,23 +48,6 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	s.owned = true
 	return s, nil
-}
-
-// dial is the driver's own dialer, with the connections of a [stores.Dialer].
-func dial(opt *driver.Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	dialer := new(stores.Dialer)
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dialer.Dial(ctx, network, addr)
-		if err != nil || opt.TLSConfig == nil {
-			return conn, err
-		}
-		secure := tls.Client(conn, opt.TLSConfig)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = conn.Close() // err has the reason
-			return nil, err
-		}
-		return secure, nil
-	}
 }
 
 // words are the parts of the driver's messages that may be shown.

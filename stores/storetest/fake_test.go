@@ -140,6 +140,7 @@ type fakeClient struct {
 	hopeful bool // takes no answer for a good one
 	left    bool // leaves its connection open at Close
 	dwells  bool // waits for an answer at Close
+	hasty   bool // sends a request again and again, without a pause
 
 	mu    sync.Mutex
 	conn  net.Conn
@@ -152,6 +153,9 @@ func (c *fakeClient) call(ctx context.Context, q request) ([]stores.Cell, error)
 	q.Namespace = c.namespace
 	a, err := c.once(ctx, q)
 	if err != nil && c.retries && ctx.Err() == nil {
+		a, err = c.once(ctx, q)
+	}
+	for i := 0; c.hasty && err != nil && i < 1000; i++ {
 		a, err = c.once(ctx, q)
 	}
 	switch {

@@ -42,9 +42,16 @@ type Hangs struct {
 	Suspend, Resume func() error
 }
 
-// hangTime is the time of each call of TestHangs. A call that hangs never returns, so the
-// slack after it, soon, can be large.
-const hangTime = 200 * time.Millisecond
+const (
+	// hangTime is the time of each call of TestHangs. A call that hangs never returns, so the
+	// slack after it, soon, can be large.
+	hangTime = 200 * time.Millisecond
+
+	// In awayTime, an engine that begins with pauses of a millisecond and doubles them for ever
+	// or up to 50 ms has come to its last pause. mostDials is far below the dials without a pause.
+	awayTime  = 4 * time.Second
+	mostDials = 400
+)
 
 // TestHangs checks that every call of an engine returns soon after its context has ended,
 // by a deadline and by cancellation, and Close soon, while the server hangs in each of these
@@ -56,7 +63,11 @@ const hangTime = 200 * time.Millisecond
 //   - in a session, the network holds the requests or the answers;
 //   - in a session, the connections are lost, and it says nothing on new ones;
 //   - in a session, the connections are lost, and the resolver of its name says nothing;
+//   - in a session, the connections are lost, and it closes new ones at once;
 //   - its process is stopped.
+//
+// While the server closes every connection at once, Open tries again until its deadline, with
+// pauses.
 //
 // After that the clients reach the server again, and after Close no goroutine and no file
 // descriptor is left.
@@ -70,6 +81,9 @@ func TestHangs(t *testing.T, h Hangs) {
 		var running sync.WaitGroup
 		for _, w := range append(r.atOnce(), r.later()...) {
 			running.Go(func() { r.try(w) })
+		}
+		for _, url := range []func(addr, namespace string) string{r.URL, r.TLS} {
+			running.Go(func() { r.away(url) })
 		}
 		running.Wait()
 		// It hangs for all, so it comes last.
@@ -153,7 +167,7 @@ func (r *hangs) atOnce() []way {
 
 // later returns the ways in which a server hangs in a session.
 func (r *hangs) later() []way {
-	toServer, toClient, lost, unnamed := NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr)
+	toServer, toClient, lost, unnamed, away := NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr)
 	ways := []way{
 		{name: "requests are held", open: toServer.Addr(), hang: func() { toServer.Hold(ToServer) }, heal: toServer.Resume},
 		{name: "answers are held", open: toClient.Addr(), hang: func() { toClient.Hold(ToClient) }, heal: toClient.Resume},
@@ -162,6 +176,10 @@ func (r *hangs) later() []way {
 			lost.Hold(ToClient)
 			lost.Cut()
 		}, heal: lost.Resume},
+		{name: "cut, then it closes new connections", open: away.Addr(), hang: func() {
+			away.Refuse()
+			away.Cut()
+		}, heal: away.Resume},
 	}
 	if r.Host != "" {
 		_, port, _ := net.SplitHostPort(unnamed.Addr())
@@ -174,6 +192,27 @@ func (r *hangs) later() []way {
 		ways[i].session = true
 	}
 	return ways
+}
+
+// away opens a store whose server closes every connection.
+func (r *hangs) away(url func(addr, namespace string) string) {
+	p := NewProxy(r.T, r.Addr)
+	p.Refuse()
+	ctx, cancel := context.WithTimeout(context.Background(), awayTime)
+	defer cancel()
+	s, err := stores.Open(ctx, url(p.Addr(), fresh()))
+	if err == nil {
+		_ = s.Close()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.Logf("Open tried %d times in %v, while the server closed every connection: %v", p.refused, awayTime, err)
+	if ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded) {
+		r.Errorf("the server closes every connection: Open returned before its deadline: %v", err)
+	}
+	if p.refused < 2 || p.refused > mostDials {
+		r.Errorf("the server closes every connection: Open tried %d times in %v, want 2 to %d", p.refused, awayTime, mostDials)
+	}
 }
 
 // try makes all calls while the server hangs. Each has a store of its own.

@@ -18,13 +18,19 @@ func TestHangingServers(t *testing.T) {
 	s := newFakeServer(t)
 	how := os.Getenv(brokenEnv)
 	hurry(how)
-	open := func(_ context.Context, url string) (stores.Store, error) {
+	open := func(ctx context.Context, url string) (stores.Store, error) {
 		_, rest, _ := strings.Cut(url, "://")
 		addr, namespace, _ := strings.Cut(rest, "/")
-		return &fakeClient{
+		c := &fakeClient{
 			addr: addr, namespace: namespace,
-			patient: how == "patient", hopeful: how == "hopeful", left: how == "left", dwells: how == "dwells",
-		}, nil
+			patient: how == "patient", hopeful: how == "hopeful", left: how == "left", dwells: how == "dwells", hasty: how == "hasty",
+		}
+		if how == "gives up" {
+			if _, err := c.Read(ctx, "a"); err != nil {
+				return nil, err
+			}
+		}
+		return c, nil
 	}
 	stores.Register("fake", open)
 	stores.Register("fakes", open)
@@ -38,10 +44,12 @@ func TestHangingServers(t *testing.T) {
 
 func TestHangsAreCaught(t *testing.T) {
 	for how, by := range map[string]string{
-		"patient": "calls",
-		"hopeful": "calls",
-		"dwells":  "calls",
-		"left":    "",
+		"patient":  "calls",
+		"hopeful":  "calls",
+		"dwells":   "calls",
+		"gives up": "calls",
+		"hasty":    "calls",
+		"left":     "",
 	} {
 		t.Run(how, func(t *testing.T) { caught(t, "TestHangingServers", how, by) })
 	}

@@ -30,6 +30,7 @@ type Proxy struct {
 	held    [2]bool
 	passing [2]int // chunks that go through although their direction is held
 	refuse  bool
+	refused int // connections
 	closed  bool
 	conns   map[*proxied]struct{}
 	running sync.WaitGroup
@@ -165,6 +166,9 @@ func (p *Proxy) accept() {
 func (p *Proxy) connect(client net.Conn) {
 	p.mu.Lock()
 	refuse, addr := p.refuse || p.closed, p.server
+	if refuse {
+		p.refused++
+	}
 	p.mu.Unlock()
 	var server net.Conn
 	var err error

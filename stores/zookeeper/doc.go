@@ -31,11 +31,12 @@
 //
 // # Connections
 //
-// A store has one connection. When the store connects again, the server counts the old
-// connection for a moment. If the network keeps connections open and passes nothing on, as a
-// proxy that hangs, the server does not see that they were closed, and counts one more for
-// each new connection, until its own timeouts. Cells do not depend on the session: it may
-// expire, and the driver then begins another.
+// Opened by a URL, a store has one connection. While the server does not answer, the driver
+// closes it and makes the next. The store has at most four to each server: a closed
+// connection counts until the server has closed it too, or 15 seconds have passed. If the
+// network keeps connections open and passes nothing on, as a proxy that hangs, the server
+// does not see that they were closed, and counts more. Cells do not depend on the session: it
+// may expire, and the driver then begins another.
 //
 // # To lose nothing
 //

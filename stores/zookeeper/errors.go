@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -13,7 +12,7 @@ import (
 
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
-		err = s.dialed.add(err)
+		err = withLast(s.dialer, err)
 	}
 	return stores.Failed(ctx, stores.At("zookeeper", s.servers()...), op, key, s.namespace, refused(err))
 }
@@ -34,23 +33,11 @@ var (
 	errEphemeral   = stores.Refusal("the znode of the namespace is ephemeral, so another program made it: use another namespace")
 )
 
-// dials keeps the error of the last attempt to connect. The driver does not return it,
-// but tries again until the caller gives up.
-type dials struct{ failure atomic.Pointer[error] }
-
-// note notes the outcome of an attempt.
-func (d *dials) note(err error) {
-	if err == nil {
-		d.failure.Store(nil)
-		return
-	}
-	d.failure.Store(&err)
-}
-
-// add returns err with the last failure, if no connection was made since.
-func (d *dials) add(err error) error {
-	if failure := d.failure.Load(); failure != nil {
-		return fmt.Errorf("%w: %w", err, *failure)
+// withLast returns err with the error of the last attempt to connect, unless a connection was made
+// since. The driver does not return it, but tries again until the caller gives up.
+func withLast(dialer *stores.Dialer, err error) error {
+	if last := dialer.LastError(); last != nil {
+		return fmt.Errorf("%w: %w", err, last)
 	}
 	return err
 }

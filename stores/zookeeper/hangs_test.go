@@ -12,7 +12,7 @@ func TestHangs(t *testing.T) {
 	storetest.TestHangs(t, storetest.Hangs{
 		Addr: addr,
 		URL:  func(addr, namespace string) string { return "zk://" + addr + "?namespace=" + namespace },
-		TLS:  func(addr, namespace string) string { return "zks://" + addr + "?namespace=" + namespace },
+		TLS:  func(addr, namespace string) string { return "zks://u:p@" + addr + "?namespace=" + namespace },
 		Host: servertest.Host, Resolve: servertest.Resolve, Suspend: server.Suspend, Resume: server.Resume,
 	})
 }

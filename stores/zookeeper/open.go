@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"strings"
 	"time"
@@ -39,6 +38,10 @@ func (c *impatient) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// most bounds the connections to a server, as the server counts them: the driver closes a
+// connection whose server is silent, and makes the next.
+const most = 4
+
 var urlFormat = stores.URLFormat{
 	Plain: stores.URLScheme{Name: "zk", Port: "2181"},
 	TLS:   stores.URLScheme{Name: "zks", Port: "2281"},
@@ -63,14 +66,11 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialed := new(dials)
-	dial := func(network, addr string, timeout time.Duration) (conn net.Conn, err error) {
-		defer func() { dialed.note(err) }()
-		if config == nil {
-			conn, err = net.DialTimeout(network, addr, timeout)
-		} else {
-			conn, err = tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, addr, config)
-		}
+	dialer := &stores.Dialer{Most: most, One: true, TLS: config}
+	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		conn, err := dialer.Dial(ctx, network, addr)
 		return &impatient{Conn: conn}, err
 	}
 	if (u.User == "") != (u.Password == "") {
@@ -82,28 +82,39 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, stores.OpenFailed(ctx, engine, err)
 	}
+	closeAll := func() error { conn.Close(); return dialer.Close() }
 	var acl []zk.ACL
 	if u.User != "" {
 		acl = zk.AuthACL(zk.PermAll)
-		_, err := stores.Wait(ctx, func() (struct{}, error) {
-			return struct{}{}, conn.AddAuth("digest", []byte(u.User+":"+u.Password))
-		})
-		if err != nil {
-			conn.Close()
-			return nil, stores.OpenFailed(ctx, engine, dialed.add(err))
+		if err := login(ctx, conn, []byte(u.User+":"+u.Password)); err != nil {
+			err = stores.OpenFailed(ctx, engine, withLast(dialer, refused(err)))
+			_ = closeAll()
+			return nil, err
 		}
 	}
 	s, err := newStore(conn, u.Path, u.Namespace, acl)
 	if err != nil {
-		conn.Close()
+		_ = closeAll()
 		return nil, err
 	}
-	s.servers, s.dialed = func() []string { return u.Hosts }, dialed
+	s.servers, s.dialer = func() []string { return u.Hosts }, dialer
 	s.close = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, _ = stores.Wait(ctx, func() (struct{}, error) { conn.Close(); return struct{}{}, nil })
+		_, _ = stores.Wait(ctx, func() (struct{}, error) { return struct{}{}, closeAll() })
 		return nil
 	}
 	return s, nil
+}
+
+// login tries again until ctx ends, unless the server refuses: the driver returns an error when it
+// has tried each server once.
+func login(ctx context.Context, conn *zk.Conn, digest []byte) error {
+	var pauses stores.Backoff
+	for {
+		_, err := stores.Wait(ctx, func() (struct{}, error) { return struct{}{}, conn.AddAuth("digest", digest) })
+		if err == nil || stores.KindOf(refused(err)) != stores.Passing || pauses.Wait(ctx) != nil {
+			return err
+		}
+	}
 }

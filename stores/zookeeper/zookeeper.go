@@ -23,7 +23,7 @@ type Store struct {
 	root      string // the znode above the cells
 	acl       []zk.ACL
 	servers   func() []string // for messages
-	dialed    *dials
+	dialer    *stores.Dialer  // unused by a connection given to New
 	close     func() error
 }
 
@@ -60,7 +60,7 @@ func newStore(conn *zk.Conn, chroot, namespace string, acl []zk.ACL) (*Store, er
 		root:      chroot + "/" + namespace,
 		acl:       acl,
 		servers:   func() []string { return []string{conn.Server()} },
-		dialed:    new(dials),
+		dialer:    new(stores.Dialer),
 		close:     func() error { return nil },
 	}, nil
 }

@@ -1,0 +1,35 @@
+package stores
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Backoff has the pauses between the tries of an operation. They double from First up to Last, and
+// up to half of each is left out at random, so that processes that began at once do not go on at
+// once. It is for one goroutine.
+type Backoff struct {
+	First, Last time.Duration // above 0; 0 stands for 20 ms and 1 s
+
+	pause time.Duration // at most Last: it doubles without an overflow
+}
+
+// Pause returns the next pause: First/2 to Last.
+func (b *Backoff) Pause() time.Duration {
+	b.pause = min(max(2*b.pause, cmp.Or(b.First, 20*time.Millisecond)), cmp.Or(b.Last, time.Second))
+	return b.pause - rand.N(b.pause/2+1)
+}
+
+// Wait waits for the next pause and returns nil, or the error of ctx if that ends before.
+func (b *Backoff) Wait(ctx context.Context) error {
+	timer := time.NewTimer(b.Pause())
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ended(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
