@@ -127,7 +127,7 @@ func heldError(node int64, owner string, more ...error) error {
 func movedError(m *protocol.Move) error {
 	switch {
 	case m.Exported():
-		return fmt.Errorf("%w to %s, and nothing is granted here any more: start this process with that store, after the import there", ErrMoved, m.To)
+		return fmt.Errorf("%w to %s, and nothing is granted here any more: start this process with that store, after the import there", ErrMoved, m.Where())
 	case m != nil && m.Importing:
 		return fmt.Errorf("%w to this store, and its import is not complete: finish it with tickflake lease import", ErrMoved)
 	}

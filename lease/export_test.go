@@ -34,6 +34,13 @@ func (k *Keeper) End() uint64                          { return k.end() }
 func (k *Keeper) Front() uint64                        { return k.front() }
 func (k *Keeper) Pinned() bool                         { return k.pinned() }
 
+// Sealed returns floors with the count and the digest that an export would give them.
+func Sealed(f Floors) Floors {
+	f.Count = len(f.Nodes)
+	f.SHA256 = f.digest()
+	return f
+}
+
 // Clone returns a keeper with a copy of k's memory, as a snapshot that is restored beside
 // its original has, on a store of its own.
 func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {

@@ -97,7 +97,7 @@ var hangCalls = []struct {
 		return err
 	}},
 	{"Import", 1, false, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return lease.Import(ctx, s, lease.Floors{Format: 1, Export: "e", Layout: hangLayout.String()})
+		return lease.Import(ctx, s, lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: hangLayout.String()}))
 	}},
 	{"Reserve", 1, false, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
 		return lease.Reserve(ctx, s, 5, 9, time.Now().Add(time.Hour), lease.WithLayout(hangLayout))

@@ -19,14 +19,21 @@ type Floors struct {
 	Export string  `json:"export"` // the random name of the export
 	Layout string  `json:"layout"` // of the IDs, as [snowflake.ParseLayout] reads it
 	To     string  `json:"to"`     // the name of the new store, for people
-	Nodes  []Floor `json:"nodes"`  // the numbers that were ever granted or reserved
+	Count  int     `json:"count"`  // of Nodes
+	Nodes  []Floor `json:"nodes"`  // the numbers that were ever granted or reserved, in their order
+	SHA256 string  `json:"sha256"` // of this document in JSON without white space and with an empty sha256, in hex
+}
+
+func (f Floors) digest() string {
+	f.SHA256 = ""
+	return protocol.Digest(f)
 }
 
 // Floor is the limit of one node number: no tick below it is granted by the new store.
 type Floor struct {
 	Node  int64  `json:"node"`
 	Limit uint64 `json:"limit"` // in ticks of the layout
-	Until string `json:"until"` // the same as a text for people, which must agree; or empty
+	Until string `json:"until"` // the same as a text for people
 }
 
 // floorsFormat is the format of Floors that this version writes and reads.
@@ -37,7 +44,8 @@ const floorsFormat = 1
 // granted a tick of this store any more, whatever any clock says. Processes that still run issue
 // the rest of their grants, two thirds of a window or more if the store answered before; then
 // their calls fail with an error that wraps [ErrMoved], or, if their number was pinned,
-// [ErrLost]. to names the new store in these errors, without a password, in at most 100 bytes.
+// [ErrLost]. to names the new store in these errors, in at most 300 bytes and one line: a URL
+// without user, password and options, or a name without the characters @ = ? # %.
 //
 // Unless running is true, Export refuses a store in which a node number is held, with an error
 // that wraps [ErrHeld], and changes nothing. It writes each node number of the layout once, also
@@ -47,40 +55,52 @@ const floorsFormat = 1
 //
 // It returns soon after ctx ends, and has no other bound: give ctx a deadline. Other errors are an
 // [*OptionError], or wrap [ErrNeverClaimed] if the store
-// has no fleet, [stores.ErrDamaged] for a cell that cannot be read, or [ErrStore].
+// has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
+// processes write the same cells all the time, or [ErrStore].
 func Export(ctx context.Context, store stores.Store, to string, running bool) (Floors, error) {
 	if err := checkArguments("Export", ctx, store); err != nil {
 		return Floors{}, err
 	}
-	if to == "" || len(to) > protocol.MaxTo {
-		return Floors{}, &OptionError{"Export", fmt.Errorf("name of the new store of %d bytes: want 1 to %d", len(to), protocol.MaxTo)}
+	if err := protocol.CheckTo(to); err != nil {
+		return Floors{}, &OptionError{"Export", err}
 	}
 	k := newMover(store)
-	cell, r, err := k.fleet(ctx)
+	r, err := k.exportLayout(ctx, to, running)
 	if err != nil {
 		return Floors{}, err
-	}
-	if !r.Move.Exported() {
-		if err := movedError(r.Move); err != nil { // half imported
-			return Floors{}, err
-		}
-		if err := ready(ctx, store, running); err != nil {
-			return Floors{}, err
-		}
-		r.Move = r.Move.ExportTo(to)
-		_, err := k.swapKey(ctx, protocol.LayoutKey, cell.Version, r.Encode())
-		if errors.Is(err, stores.ErrConflict) { // another export was faster
-			return Export(ctx, store, to, running)
-		}
-		if err != nil {
-			return Floors{}, fmt.Errorf("the fleet was perhaps not exported: try again: %w", err)
-		}
 	}
 	nodes, err := k.fenceAll(ctx)
 	if err != nil {
 		return Floors{}, err
 	}
-	return Floors{Format: floorsFormat, Export: r.Move.Export, Layout: r.Layout, To: r.Move.To, Nodes: nodes}, nil
+	f := Floors{Format: floorsFormat, Export: r.Move.Export, Layout: r.Layout, To: r.Move.Where(), Count: len(nodes), Nodes: nodes}
+	f.SHA256 = f.digest()
+	return f, nil
+}
+
+// exportLayout makes the cell of the layout final, and returns it.
+func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r protocol.LayoutRecord, err error) {
+	for range roundsInARow {
+		cell, r, err := k.fleet(ctx)
+		if err != nil || r.Move.Exported() {
+			return r, err
+		}
+		if err := movedError(r.Move); err != nil { // half imported
+			return r, err
+		}
+		if err := ready(ctx, k.store, running); err != nil {
+			return r, err
+		}
+		r.Move = r.Move.ExportTo(to)
+		_, err = k.swapKey(ctx, protocol.LayoutKey, cell.Version, r.Encode())
+		switch {
+		case err == nil:
+			return r, nil
+		case !errors.Is(err, stores.ErrConflict): // of unknown outcome
+			return r, fmt.Errorf("the fleet was perhaps not exported: try again: %w", err)
+		}
+	}
+	return r, k.busy()
 }
 
 // newMover returns a keeper that only reads and writes cells, and has no clock.
@@ -138,7 +158,7 @@ func ready(ctx context.Context, store stores.Store, running bool) error {
 		return nil
 	}
 	return &wrapped{
-		text: fmt.Sprintf("%d node numbers are held, the first is %d by %s until %s: stop their processes, or, if they ended without a release, wait for a window after that; or export while they run",
+		text: fmt.Sprintf("%d node numbers are held, the first is %d by %q until %s: stop their processes, or, if they ended without a release, wait for a window after that; or export while they run",
 			held, first.Node, first.Owner, first.Limit.UTC().Format(time.RFC3339)),
 		errs: []error{ErrHeld},
 	}
@@ -223,12 +243,13 @@ func (k *Keeper) fence(ctx context.Context, cell protocol.Cell) (limit uint64, e
 // number begins at or above its floor, whatever any clock says. Until the clock of a process has
 // reached the floor of a number, the process does not claim it, as after [Reserve].
 //
-// The namespace must be unused: no node number was claimed or reserved in it, and no fleet was
-// exported from it. Else the error is an [*OptionError], or wraps [ErrMoved]. No process gets a
-// number before the import is complete. If it fails, call it again. A second import of the same
-// floors does nothing. It returns soon after ctx ends, or when an operation of the store takes
-// longer than [DefaultTimeout]. Other errors wrap [ErrStore], [stores.ErrDamaged], or
-// [stores.ErrConflict] if another import ran at the same time.
+// The floors must be as Export returned them, and the namespace must be unused: no node number was
+// claimed or reserved in it, and no fleet was exported from it. Else the error is an [*OptionError],
+// or wraps [ErrMoved]. No process gets a number before the import is complete. If it fails, call it
+// again. A second import of the same floors does nothing. It returns soon after ctx ends, or when
+// an operation of the store takes longer than [DefaultTimeout]. Other errors wrap [ErrStore],
+// [stores.ErrDamaged], [stores.ErrConflict] if another import ran at the same time, or
+// [stores.ErrWentBack] if the store has lost a part of this import meanwhile.
 //
 // Import the floors of an export into one store only: two fleets that begin at the same floors
 // issue the same IDs.
@@ -236,83 +257,122 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 	if err := checkArguments("Import", ctx, store); err != nil {
 		return err
 	}
-	refuse := func(format string, args ...any) error {
-		return &OptionError{"Import", fmt.Errorf(format, args...)}
-	}
 	k := newMover(store)
-	var err error
-	k.timeline, err = timelineOf(floors.Layout)
-	switch {
-	case floors.Format > floorsFormat:
-		return refuse("floors of format %d, and this process reads format %d: a newer version of tickflake exported them: upgrade this process", floors.Format, floorsFormat)
-	case floors.Format != floorsFormat || floors.Export == "":
-		return refuse("floors of format %d with the export %q: they are not those of an export", floors.Format, floors.Export)
-	case err != nil:
-		return refuse("%w", err)
+	if err := k.checkFloors(floors); err != nil {
+		return err
 	}
-	for _, f := range floors.Nodes {
-		if f.Node < 0 || f.Node >= k.nodes() || f.Limit < 1 || f.Limit > k.end() {
-			return refuse("node number %d with limit %d: the layout has numbers to %d and ticks from 1 to %d", f.Node, f.Limit, k.nodes()-1, k.end())
-		}
-		if until := k.time(f.Limit).Format(timeFormat); f.Until != "" && f.Until != until {
-			return refuse("node number %d with limit %d, which is %s and not %s: the floors were damaged or edited", f.Node, f.Limit, until, f.Until)
-		}
-	}
-	complete, err := k.beginImport(ctx, floors, refuse)
+	_, complete, err := k.importing(ctx, floors.SHA256, false)
 	if err != nil || complete {
 		return err
 	}
-	for _, f := range floors.Nodes {
-		if err := k.importFloor(ctx, f, refuse); err != nil {
-			return err
+	for _, again := range []bool{false, true} { // again finds floors that the store has lost meanwhile
+		for _, f := range floors.Nodes {
+			written, err := k.importFloor(ctx, f)
+			if err != nil && !errors.Is(err, ErrStore) { // perhaps by an import that was faster, or in a store that went back
+				if _, complete, other := k.importing(ctx, floors.SHA256, true); complete || other != nil {
+					return other
+				}
+			}
+			if written && again {
+				err = importLost("it had no floor of node number %d any more", f.Node)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
-	cell, r, err := k.fleet(ctx)
-	if err != nil || r.Move.ImportOf() != floors.Export || !r.Move.Importing {
-		return err // another import of the same floors has completed it
+	cell, complete, err := k.importing(ctx, floors.SHA256, true)
+	if err != nil || complete {
+		return err
 	}
-	r.Move = &protocol.Move{Import: floors.Export}
+	r := protocol.LayoutRecord{Layout: k.spec, Move: &protocol.Move{Import: floors.SHA256}}
 	_, err = k.swapKey(ctx, protocol.LayoutKey, cell.Version, r.Encode())
 	return err // of unknown outcome: a second import repeats it
 }
 
-// beginImport marks the store as one that is imported to, or reports that it was before.
-func (k *Keeper) beginImport(ctx context.Context, floors Floors, refuse func(string, ...any) error) (complete bool, err error) {
-	cell, err := k.readKey(ctx, protocol.LayoutKey)
-	if err != nil {
-		return false, err
-	}
-	if cell.Version == 0 {
-		r := protocol.LayoutRecord{Layout: k.spec, Move: &protocol.Move{Import: floors.Export, Importing: true}}
-		_, err := k.swapKey(ctx, protocol.LayoutKey, 0, r.Encode())
-		return false, err
-	}
-	r, err := protocol.DecodeLayout(cell.Value)
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("cell of the layout: %w", err)
-	case r.Move.Exported():
-		return false, movedError(r.Move)
-	case r.Move.ImportOf() != floors.Export:
-		return false, refuse("this namespace was used before, for the layout %s: import into an unused one", r.Layout)
-	}
-	return !r.Move.Importing, nil
+func refuseImport(format string, args ...any) error {
+	return &OptionError{"Import", fmt.Errorf(format, args...)}
 }
 
-// importFloor reserves a number until its floor.
-func (k *Keeper) importFloor(ctx context.Context, f Floor, refuse func(string, ...any) error) error {
+func importLost(format string, args ...any) error {
+	return fmt.Errorf("%w during the import: %s: it was restored from a backup, or failed over to a replica that was behind. If a process has started on it, look for duplicate IDs; then import again, into another namespace if this one is refused",
+		stores.ErrWentBack, fmt.Sprintf(format, args...))
+}
+
+// checkFloors returns an error unless an export has returned the floors, and takes their layout over.
+func (k *Keeper) checkFloors(floors Floors) (err error) {
+	k.timeline, err = timelineOf(floors.Layout)
+	switch {
+	case floors.Format > floorsFormat:
+		return refuseImport("floors of format %d, and this process reads format %d: a newer version of tickflake exported them: upgrade this process", floors.Format, floorsFormat)
+	case floors.Format != floorsFormat || floors.Export == "":
+		return refuseImport("floors of format %d with the export %q: they are not those of an export", floors.Format, floors.Export)
+	case err != nil:
+		return refuseImport("%w", err)
+	case floors.Count != len(floors.Nodes):
+		return refuseImport("floors of %d node numbers, and the export had %d: they were cut or edited: export again, which gives the same floors", len(floors.Nodes), floors.Count)
+	}
+	least := int64(0)
+	for _, f := range floors.Nodes {
+		if f.Node < least || f.Node >= k.nodes() || f.Limit < 1 || f.Limit > k.end() {
+			return refuseImport("node number %d with limit %d: want each number once, in order, from %d to %d, and ticks from 1 to %d", f.Node, f.Limit, least, k.nodes()-1, k.end())
+		}
+		if until := k.time(f.Limit).Format(timeFormat); f.Until != until {
+			return refuseImport("node number %d with limit %d, which is %s and not %q: the floors were damaged or edited", f.Node, f.Limit, until, f.Until)
+		}
+		least = f.Node + 1
+	}
+	if digest := floors.digest(); floors.SHA256 != digest {
+		return refuseImport("the SHA-256 of the floors is %s, and they say %q: they were damaged or edited: export again, which gives the same floors", digest, floors.SHA256)
+	}
+	return nil
+}
+
+// importing reads the cell of the layout, which it makes if the import has not begun, and reports
+// whether the import is complete.
+func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (cell stores.Cell, complete bool, err error) {
+	r := protocol.LayoutRecord{Layout: k.spec, Move: &protocol.Move{Import: digest, Importing: true}}
+	cell, err = k.readKey(ctx, protocol.LayoutKey)
+	switch {
+	case err != nil:
+		return cell, false, err
+	case cell.Version != 0:
+		r, err = protocol.DecodeLayout(cell.Value)
+	case begun:
+		err = importLost("it had no cell of the layout any more")
+	default:
+		_, err = k.swapKey(ctx, protocol.LayoutKey, 0, r.Encode())
+	}
+	switch {
+	case errors.Is(err, stores.ErrDamaged):
+		err = fmt.Errorf("cell of the layout: %w", err)
+	case err != nil:
+	case r.Move.Exported():
+		err = movedError(r.Move)
+	case r.Move.ImportOf() == digest:
+		complete = !r.Move.Importing
+	case begun:
+		err = importLost("its cell of the layout is of another use, with the layout %s", r.Layout)
+	default:
+		err = refuseImport("this namespace was used before, or began with other floors, with the layout %s: import into an unused one", r.Layout)
+	}
+	return cell, complete, err
+}
+
+// importFloor reserves a number until its floor, unless it has that.
+func (k *Keeper) importFloor(ctx context.Context, f Floor) (written bool, err error) {
 	cell, err := k.readCell(ctx, f.Node)
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case cell.Damaged:
-		return k.bad[f.Node]
+		return false, k.bad[f.Node]
 	case cell.Version != 0 && !cell.Record.Reserved:
-		return refuse("node number %d was granted in this namespace before: import into an unused one", f.Node)
+		return false, refuseImport("node number %d was granted in this namespace before: import into an unused one", f.Node)
 	case cell.Record.Limit >= f.Limit && cell.Version != 0:
-		return nil // by an import that ended early
+		return false, nil // by an import that ended early
 	}
 	r := protocol.Record{Floor: f.Limit, Limit: f.Limit, Reserved: true, Write: k.random(), Layout: k.spec}
 	_, err = k.swapKey(ctx, protocol.NodeKey(f.Node), cell.Version, k.encode(r))
-	return err
+	return err == nil, err
 }

@@ -1,7 +1,6 @@
 package lease_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"testing"
@@ -34,27 +33,11 @@ func TestMove(t *testing.T) {
 	_, err = lease.Export(t.Context(), old, "new", false)
 	require.ErrorIs(t, err, lease.ErrHeld)
 	must(claim(old)) // it has changed nothing
-	for _, name := range []string{"", string(make([]byte, 101))} {
-		_, err = lease.Export(t.Context(), old, name, true)
-		require.ErrorIs(t, err, stores.ErrRefused)
-	}
+	_, err = lease.Export(t.Context(), old, "", true)
+	require.ErrorIs(t, err, stores.ErrRefused)
 
-	// Each operation of the first exports fails, until one has done all.
-	var floors lease.Floors
-	faulty := old.Client()
-	for calls, failing := 0, 0; ; failing++ {
-		calls = 0
-		faulty.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-			if calls++; calls > failing {
-				return []storetest.Fault{storetest.Unavailable, storetest.ReplyLost}[failing%2]
-			}
-			return storetest.None
-		}
-		if floors, err = lease.Export(t.Context(), faulty, "new", true); err == nil {
-			break
-		}
-		require.ErrorIs(t, err, lease.ErrStore)
-	}
+	floors, err := lease.Export(t.Context(), old, "new", true)
+	require.NoError(t, err)
 	again, err := lease.Export(t.Context(), old, "elsewhere", false)
 	require.NoError(t, err)
 	require.Equal(t, floors, again)
@@ -85,30 +68,11 @@ func TestMove(t *testing.T) {
 	require.ErrorIs(t, lease.Reserve(t.Context(), old, 0, 0, noon.AddDate(1, 0, 0), quiet(clock, small(2))...), lease.ErrMoved)
 	require.ErrorIs(t, lease.Import(t.Context(), old, floors), lease.ErrMoved)
 
-	// No process claims a number before the import is complete, whichever operation fails.
 	text, err := json.Marshal(floors)
 	require.NoError(t, err)
 	floors = lease.Floors{}
 	require.NoError(t, json.Unmarshal(text, &floors))
-	faulty = to.Client()
-	for calls, failing := 0, 0; ; failing++ {
-		calls = 0
-		faulty.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-			if calls++; calls > failing {
-				return []storetest.Fault{storetest.Unavailable, storetest.ReplyLost}[failing%2]
-			}
-			return storetest.None
-		}
-		if err = lease.Import(t.Context(), faulty, floors); err == nil {
-			break
-		}
-		if failing > 1 && bytes.Contains(to.Peek(protocol.LayoutKey).Value, []byte("importing")) {
-			_, err = claim(to)
-			require.ErrorIs(t, err, lease.ErrMoved)
-			_, err = lease.Export(t.Context(), to, "newer", true)
-			require.ErrorIs(t, err, lease.ErrMoved)
-		}
-	}
+	require.NoError(t, lease.Import(t.Context(), to, floors))
 	clock.Step(-time.Hour)
 	for n, limit := range limits {
 		_, err := claim(to, node(n))
@@ -124,18 +88,29 @@ func TestMove(t *testing.T) {
 
 	// It refuses other floors, and then moves on.
 	other := floors
-	other.Export = "another"
-	require.ErrorContains(t, lease.Import(t.Context(), to, other), "was used before")
-	for _, change := range []func(*lease.Floors){
-		func(f *lease.Floors) { f.Format = 0 }, func(f *lease.Floors) { f.Format = 2 }, func(f *lease.Floors) { f.Layout = "x" },
-		func(f *lease.Floors) { f.Export = "" }, func(f *lease.Floors) { f.Nodes = []lease.Floor{{Node: 4}} },
-		func(f *lease.Floors) { f.Nodes = []lease.Floor{{Limit: 1 << 60}} },
-		func(f *lease.Floors) { f.Nodes = []lease.Floor{{Node: 1}} },
-		func(f *lease.Floors) { f.Nodes = []lease.Floor{{Limit: f.Nodes[0].Limit - 1, Until: f.Nodes[0].Until}} },
+	other.To = "another"
+	require.ErrorContains(t, lease.Import(t.Context(), to, lease.Sealed(other)), "was used before")
+	forged := func(nodes ...lease.Floor) func(*lease.Floors) {
+		return func(f *lease.Floors) { f.Nodes = nodes; *f = lease.Sealed(*f) }
+	}
+	for want, change := range map[string]func(*lease.Floors){
+		"format 0":         func(f *lease.Floors) { f.Format = 0 },
+		"newer version":    func(f *lease.Floors) { f.Format = 2 },
+		`export ""`:        func(f *lease.Floors) { f.Export = "" },
+		"spec":             func(f *lease.Floors) { f.Layout = "x" },
+		"of 0 node":        func(f *lease.Floors) { f.Nodes = nil },
+		"SHA-256":          func(f *lease.Floors) { f.Nodes, f.Count = nil, 0 },
+		"each number once": forged(floors.Nodes[0], floors.Nodes[0]),
+		"number 4 with":    forged(lease.Floor{Node: 4, Limit: 1}),
+		"with limit 0":     forged(lease.Floor{}),
+		"limit 115292150":  forged(lease.Floor{Limit: 1 << 60}),
+		`and not ""`:       forged(lease.Floor{Limit: 1}),
 	} {
 		bad := floors
 		change(&bad)
-		require.ErrorIs(t, lease.Import(t.Context(), storetest.NewMemory(), bad), stores.ErrRefused)
+		err := lease.Import(t.Context(), storetest.NewMemory(), bad)
+		require.ErrorIs(t, err, stores.ErrRefused)
+		require.ErrorContains(t, err, want)
 	}
 	next, err := lease.Export(t.Context(), to, "third", true)
 	require.NoError(t, err)
@@ -169,4 +144,77 @@ func TestExportsAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "new", floors.To)
 	require.Len(t, floors.Nodes, 1)
+
+	memory = storetest.NewMemory()
+	claim(t, memory, clock, small(2))
+	slow, conflicts := memory.Client(), 0
+	slow.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if cell := memory.Peek(protocol.LayoutKey); op.Kind == storetest.OpSwap && op.Key == cell.Key {
+			must(memory.Swap(t.Context(), cell.Key, cell.Version, cell.Value))
+			conflicts++
+			require.Less(t, conflicts, 100)
+		}
+		return storetest.None
+	}
+	_, err = lease.Export(t.Context(), slow, "new", true)
+	require.ErrorIs(t, err, stores.ErrConflict)
+}
+
+// TestImportIsOvertaken has others write, or the store go back, in the middle of an import.
+func TestImportIsOvertaken(t *testing.T) {
+	const node, layout = "node/0000000", protocol.LayoutKey
+	clock, old := clocktest.NewVirtual(noon), storetest.NewMemory()
+	claim(t, old, clock, small(0))
+	floors := must(lease.Export(t.Context(), old, "new", true))
+	clock.Advance(time.Hour)
+	for _, test := range []struct {
+		name, key string // others come before the second read of the key
+		others    func(memory *storetest.Memory, empty, begun func())
+		want      error
+	}{
+		{"lost its floor", node, func(_ *storetest.Memory, _, begun func()) { begun() }, stores.ErrWentBack},
+		{"emptied", layout, func(_ *storetest.Memory, empty, _ func()) { empty() }, stores.ErrWentBack},
+		{"emptied and used", layout, func(memory *storetest.Memory, empty, _ func()) {
+			empty()
+			claim(t, memory, clock, small(0))
+		}, stores.ErrWentBack},
+		{"emptied and used before", node, func(memory *storetest.Memory, empty, _ func()) {
+			empty()
+			claim(t, memory, clock, small(1))
+		}, stores.ErrWentBack},
+		{"other floors", layout, func(memory *storetest.Memory, empty, _ func()) {
+			empty()
+			require.NoError(t, lease.Import(t.Context(), memory, lease.Sealed(lease.Floors{Format: 1, Export: floors.Export, Layout: floors.Layout})))
+		}, stores.ErrWentBack},
+		{"complete and used", node, func(memory *storetest.Memory, _, _ func()) {
+			require.NoError(t, lease.Import(t.Context(), memory, floors))
+			claim(t, memory, clock, small(0))
+		}, nil},
+		{"complete and exported", layout, func(memory *storetest.Memory, _, _ func()) {
+			require.NoError(t, lease.Import(t.Context(), memory, floors))
+			must(lease.Export(t.Context(), memory, "newer", false))
+		}, lease.ErrMoved},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			memory, reads := storetest.NewMemory(), map[string]int{}
+			empty, begun, slow := memory.Snapshot(), func() {}, memory.Client()
+			slow.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+				if op.Kind == storetest.OpRead {
+					reads[op.Key]++
+				}
+				switch {
+				case op.Key == node && reads[node] == 1 && op.Kind == storetest.OpRead:
+					begun = memory.Snapshot()
+					_, err := lease.Claim(t.Context(), memory, quiet(clock, small(0))...)
+					require.ErrorIs(t, err, lease.ErrMoved)
+					_, err = lease.Export(t.Context(), memory, "newer", true)
+					require.ErrorIs(t, err, lease.ErrMoved)
+				case op.Key == test.key && reads[op.Key] == 2 && op.Kind == storetest.OpRead:
+					test.others(memory, empty, begun)
+				}
+				return storetest.None
+			}
+			require.ErrorIs(t, lease.Import(t.Context(), slow, floors), test.want)
+		})
+	}
 }

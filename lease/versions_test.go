@@ -127,7 +127,7 @@ func TestNewerLayout(t *testing.T) {
 				second(lease.Claim(t.Context(), memory, quiet(clock)...)),
 				lease.Reserve(t.Context(), memory, 1, 1, noon.AddDate(1, 0, 0), quiet(clock)...),
 				second(lease.Export(t.Context(), memory, "new", true)),
-				lease.Import(t.Context(), memory, lease.Floors{Format: 1, Export: "e", Layout: old.Layout().String()}),
+				lease.Import(t.Context(), memory, lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: old.Layout().String()})),
 			} {
 				require.ErrorIs(t, err, stores.ErrDamaged)
 				assert.ErrorContains(t, err, "cell of the layout")

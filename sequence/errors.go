@@ -81,7 +81,7 @@ func (e *ExhaustedError) Is(target error) bool { return target == stores.ErrRefu
 
 // movedError is the error for a sequence that was moved to another store.
 func movedError(name string, r segment.Record) error {
-	return fmt.Errorf("sequence %q: %w to %s, and nothing is granted here any more: start this process with that store, after the import there", name, ErrMoved, r.Move.To)
+	return fmt.Errorf("sequence %q: %w to %s, and nothing is granted here any more: start this process with that store, after the import there", name, ErrMoved, r.Move.Where())
 }
 
 // wrapped is a text with the errors that it wraps.

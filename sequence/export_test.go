@@ -16,6 +16,12 @@ func (s *Sequence) Hook(random func() string, decide func(segment.State, segment
 	s.random, s.decide, s.await = random, decide, await
 }
 
+// Sealed returns a floor with the digest that an export would give it.
+func Sealed(f Floor) Floor {
+	f.SHA256 = f.digest()
+	return f
+}
+
 // Seen is the most that the Sequence has read or owned.
 func (s *Sequence) Seen() segment.Seen { return s.seen }
 

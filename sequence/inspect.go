@@ -319,7 +319,7 @@ func definitionOf(r segment.Record) Definition {
 func infoOf(name string, r segment.Record) Info {
 	info := Info{Name: name, Definition: definitionOf(r), Last: r.Last(), Left: int64(r.Left()), Writes: r.Writes, WentBack: r.Lost}
 	if r.Move.Exported() {
-		info.MovedTo = r.Move.To
+		info.MovedTo = r.Move.Where()
 	}
 	if info.Left > 0 {
 		info.Next = r.Number(r.Next)

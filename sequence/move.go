@@ -22,8 +22,15 @@ type Floor struct {
 	// Index counts the numbers that were granted: that of an index is the start, plus the
 	// offset, plus the index times the stride. No number of a lower index is granted again.
 	Index uint64 `json:"index"`
-	// Next is the number of Index, for people, or 0 if none is left. The two must agree.
+	// Next is the number of Index, for people, or 0 if none is left.
 	Next int64 `json:"next"`
+	// SHA256 is that of this document in JSON without white space and with an empty sha256, in hex.
+	SHA256 string `json:"sha256"`
+}
+
+func (f Floor) digest() string {
+	f.SHA256 = ""
+	return protocol.Digest(f)
 }
 
 // floorFormat is the format of a Floor that this version writes and reads.
@@ -33,7 +40,8 @@ const floorFormat = 1
 // one. One compare-and-swap makes the sequence final: no process is granted a number of it any
 // more. Processes that still run hand out the numbers that they have reserved; then their calls
 // fail with an error that wraps [ErrMoved]. So does [Open]. to names the new store in these
-// errors, without a password, in at most 100 bytes.
+// errors, in at most 300 bytes and one line: a URL without user, password and options, or a name
+// without the characters @ = ? # %.
 //
 // It may be called while processes run. A second call returns the same floor. There is no way
 // back to this store and namespace; another namespace of it can be imported to. Numbers that
@@ -41,15 +49,16 @@ const floorFormat = 1
 //
 // It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation
 // of the store. The error is an [*OptionError], or wraps [ErrNotFound], [stores.ErrWentBack] if
-// the store lost writes and [Set] has not raised the next number since, [stores.ErrDamaged] or
+// the store lost writes and [Set] has not raised the next number since, [stores.ErrDamaged],
+// [stores.ErrConflict] if other processes write so often that it did not get a turn, or
 // [ErrStore].
 func Export(ctx context.Context, store stores.Store, name, to string) (Floor, error) {
 	a, err := newAdmin(ctx, store, name)
-	if err == nil && (to == "" || len(to) > protocol.MaxTo) {
-		err = &OptionError{"to", fmt.Errorf("name of the new store of %d bytes: want 1 to %d", len(to), protocol.MaxTo)}
-	}
 	if err != nil {
 		return Floor{}, err
+	}
+	if err := protocol.CheckTo(to); err != nil {
+		return Floor{}, &OptionError{"to", err}
 	}
 	final := func(r segment.Record) (segment.Record, error) {
 		if r.Lost {
@@ -58,16 +67,19 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 		r.Move = r.Move.ExportTo(to)
 		return r, nil
 	}
-	_, r, err := a.change(ctx, final)
-	for errors.Is(err, stores.ErrConflict) && ctx.Err() == nil { // other processes get numbers meanwhile
-		_, r, err = a.change(ctx, final)
+	var r segment.Record
+	for range roundsInARow { // more than other changes: processes that get numbers write all the time
+		if _, r, err = a.change(ctx, final); !errors.Is(err, stores.ErrConflict) {
+			break
+		}
 	}
 	if err != nil && !errors.Is(err, ErrMoved) { // before, or by a write of ours of unknown outcome
 		return Floor{}, err
 	}
-	f := Floor{Format: floorFormat, Export: r.Move.Export, Name: name, Definition: definitionOf(r), To: r.Move.To, Index: r.Next, Next: infoOf(name, r).Next}
+	f := Floor{Format: floorFormat, Export: r.Move.Export, Name: name, Definition: definitionOf(r), To: r.Move.Where(), Index: r.Next, Next: infoOf(name, r).Next}
 	f.Created = f.Definition
 	f.Created.Max, f.Created.MinStep, f.Created.MaxStep = r.Created[0], r.Created[1], r.Created[2]
+	f.SHA256 = f.digest()
 	return f, nil
 }
 
@@ -102,6 +114,8 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		return refuse("%w", d.check())
 	case d.Mode != created.Mode || d.Start != created.Start || d.Stride != created.Stride:
 		return refuse("its definition is %s, and was %s: mode, start and stride never change", d, created)
+	case floor.SHA256 != floor.digest():
+		return refuse("its SHA-256 is %s, and it says %q: it was damaged or edited: export again, which gives the same floor", floor.digest(), floor.SHA256)
 	}
 	for range roundsInARow {
 		cell, err := readCell(ctx, store, floor.Name, a.timeout)
@@ -116,7 +130,7 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 			}
 		case r.Move.Exported():
 			return Info{}, movedError(floor.Name, r)
-		case r.Move.ImportOf() == floor.Export && !r.Deleted:
+		case r.Move.ImportOf() == floor.SHA256 && !r.Deleted:
 			return infoOf(floor.Name, r), nil // imported before
 		case r.Deleted || r.Move != nil || r.Most > 0:
 			return refuse("sequence %q had numbers in this namespace before, or was imported or deleted here: import into another namespace", floor.Name)
@@ -125,12 +139,9 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		}
 		r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
 		r.Next, r.From, r.Most = floor.Index, floor.Index, floor.Index
-		r.Writes, r.Write, r.Move = r.Writes+1, protocol.Token(), &protocol.Move{Import: floor.Export}
+		r.Writes, r.Write, r.Move = r.Writes+1, protocol.Token(), &protocol.Move{Import: floor.SHA256}
 		if _, err := segment.Decode(r.Encode()); err != nil {
 			return refuse("%w", err)
-		}
-		if info := infoOf(floor.Name, r); info.Next != floor.Next || floor.Index > r.Indexes() {
-			return refuse("its index %d is the number %d of the definition, and not %d: it was damaged or edited", floor.Index, info.Next, floor.Next)
 		}
 		_, err = swapCell(ctx, store, floor.Name, a.timeout, cell.Version, r)
 		if !errors.Is(err, stores.ErrConflict) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,10 +64,19 @@ func TestMove(t *testing.T) {
 			require.EqualValues(t, 11, must(take(process)))
 			_, _, err = sequence.Set(ctx, old, "orders", sequence.Change{Max: 2000})
 			require.NoError(t, err)
-			for _, name := range []string{"", string(make([]byte, 101))} {
-				_, err = sequence.Export(ctx, old, "orders", name)
-				require.ErrorIs(t, err, stores.ErrRefused)
+			_, err = sequence.Export(ctx, old, "orders", "")
+			require.ErrorIs(t, err, stores.ErrRefused)
+			busy, conflicts := old.Client(), 0
+			busy.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+				if cell := old.Peek(op.Key); op.Kind == storetest.OpSwap {
+					must(old.Swap(ctx, cell.Key, cell.Version, cell.Value))
+					conflicts++
+					require.Less(t, conflicts, 1000)
+				}
+				return storetest.None
 			}
+			_, err = sequence.Export(ctx, busy, "orders", "new")
+			require.ErrorIs(t, err, stores.ErrConflict)
 
 			var floor sequence.Floor
 			failing(old, func(store stores.Store) (err error) {
@@ -110,7 +120,8 @@ func TestMove(t *testing.T) {
 			require.EqualValues(t, 2000, info.Definition.Max)
 			require.Equal(t, floor.Next+3, must(take(process)))
 			other := floor
-			other.Export = "another"
+			other.To = "another"
+			other = sequence.Sealed(other)
 			_, err = sequence.Import(ctx, to, other)
 			require.ErrorIs(t, err, stores.ErrRefused)
 
@@ -123,17 +134,23 @@ func TestMove(t *testing.T) {
 			var differs *sequence.DefinitionError
 			fourth := storetest.NewMemory()
 			require.NoError(t, sequence.Create(ctx, fourth, "orders", created))
-			_, err = sequence.Import(ctx, fourth, wrong)
+			_, err = sequence.Import(ctx, fourth, sequence.Sealed(wrong))
 			require.ErrorAs(t, err, &differs)
-			for _, change := range []func(*sequence.Floor){
-				func(f *sequence.Floor) { f.Format = 0 }, func(f *sequence.Floor) { f.Format = 2 }, func(f *sequence.Floor) { f.Export = "" },
-				func(f *sequence.Floor) { f.Definition.Start = -1 }, func(f *sequence.Floor) { f.Created.Start = 9 }, func(f *sequence.Floor) { f.Index = 1 << 63 }, func(f *sequence.Floor) { f.Name = "A" },
-				func(f *sequence.Floor) { f.Index-- }, func(f *sequence.Floor) { f.Next-- }, func(f *sequence.Floor) { f.Index, f.Next = 1<<62-1, 0 },
+			for want, change := range map[string]func(*sequence.Floor){
+				"format is 0":   func(f *sequence.Floor) { f.Format = 0 },
+				"newer version": func(f *sequence.Floor) { f.Format = 2 },
+				`export ""`:     func(f *sequence.Floor) { f.Export = "" },
+				"start -1":      func(f *sequence.Floor) { f.Definition.Start = -1 },
+				"was segmented": func(f *sequence.Floor) { f.Created.Start = 9 },
+				"name":          func(f *sequence.Floor) { f.Name = "A" },
+				"SHA-256":       func(f *sequence.Floor) { f.Index, f.Next = f.Index-1, f.Next-3 },
+				"most is 92233": func(f *sequence.Floor) { f.Index = 1 << 63; *f = sequence.Sealed(*f) },
 			} {
 				bad := floor
 				change(&bad)
 				_, err := sequence.Import(ctx, storetest.NewMemory(), bad)
 				require.ErrorIs(t, err, stores.ErrRefused)
+				require.ErrorContains(t, err, strings.ReplaceAll(want, "segmented", mode.String()))
 			}
 		})
 	}

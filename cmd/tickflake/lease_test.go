@@ -253,6 +253,7 @@ func TestPlaceName(t *testing.T) {
 		"redis://u:s3cret@h:6379?forgetful=allow": "redis://h:6379",
 		"etcd://a:1,b:2?namespace=orders":         "etcd://a:1,b:2",
 		"postgres://u:p%40@h/ids?password=s3cret": "postgres://h/ids",
+		"redis://u:s3?cret@h":                     "?",
 	} {
 		assert.Equal(t, want, (&place{url: url}).name())
 	}

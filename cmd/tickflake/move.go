@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -56,7 +57,7 @@ command again does nothing.`
 
 // moveFlags adds the flags of an export: the name of the new store, and --yes.
 func moveFlags(cmd *cobra.Command) (to *string, yes *bool) {
-	to = cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; a password in a URL is left out")
+	to = cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; user, password and options of a URL are left out")
 	if err := cmd.MarkFlagRequired("to"); err != nil {
 		panic(err) // no such flag
 	}
@@ -113,13 +114,13 @@ func newSequenceExport(c *console) *cobra.Command {
 
 // export asks, exports from the store of the flags, and prints the document.
 func export(ctx context.Context, c *console, p *place, what, to string, yes bool, do func(context.Context, stores.Store, string) (any, error)) error {
-	if to == "" {
-		return &usageError{errors.New("--to: want the URL or the name of the new store")}
+	to = publicName(to)
+	if err := protocol.CheckTo(to); err != nil {
+		return &usageError{fmt.Errorf("--to: %w", err)}
 	}
 	if err := p.mustExist(ctx); err != nil {
 		return err
 	}
-	to = publicName(to)
 	if !yes {
 		question := fmt.Sprintf("%s continues in %s, and nothing is granted by %s any more, for good\nexport it?", what, to, p.name())
 		switch agreed, err := c.confirm(ctx, "export", question); {
@@ -202,7 +203,8 @@ func newSequenceImport(c *console) *cobra.Command {
 	return cmd
 }
 
-// document reads a document of an export.
+// document reads a document of an export. Apart from white space it is as the export printed it:
+// of keys in another case or twice, a decoder takes any.
 func (c *console) document(path string, into any) error {
 	r := c.in
 	if path != "-" {
@@ -217,14 +219,17 @@ func (c *console) document(path string, into any) error {
 	if err != nil {
 		return err
 	}
+	err = json.Unmarshal(text, into) // it fails if anything follows the document, such as another one
 	var head struct{ Format int }
-	err = json.Unmarshal(text, &head) // it fails if anything follows the document, such as another one
+	if err == nil && json.Unmarshal(text, &head) == nil && head.Format > 1 {
+		return nil // it may have other fields: the import itself names the version
+	}
 	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.DisallowUnknownFields()
-		// The import itself names the version of another format, which may have other fields.
-		if err = d.Decode(into); err != nil && head.Format > 1 && json.Unmarshal(text, into) == nil {
-			return nil
+		var got bytes.Buffer
+		_ = json.Compact(&got, text) // it is valid
+		want, again := json.Marshal(into)
+		if err = again; err == nil && !bytes.Equal(got.Bytes(), want) {
+			err = errors.New("its keys or values are not as the export printed them")
 		}
 	}
 	if err != nil {

@@ -66,6 +66,12 @@ func TestMove(t *testing.T) {
 	require.Zero(t, tickflake("sequence", "next", "orders", "--count", "7", "--store", "old").code)
 	hold(t, "old", lease.WithOwner("the holder"))
 
+	for _, to := range []string{"", "password=secret host=h", "user:secret@h", "user:secret?x@h", "redis://user:secret?x@h", "two\nlines"} {
+		got := tickflake("lease", "export", "--store", "old", "--to", to, "--yes")
+		assert.Equal(t, 2, got.code, to)
+		assert.Contains(t, got.err, "--to: name of the new store")
+		assert.NotContains(t, got.err, "secret")
+	}
 	got := tickflake("lease", "export", "--store", "old", "--to", "redis://user:secret@h/1?namespace=x", "--yes")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.err, "1 node numbers are held, the first is")
@@ -94,10 +100,15 @@ func TestMove(t *testing.T) {
 		fleet.out[:len(fleet.out)/2]: "is not the whole document",
 		orders.out:                   "is not the whole document",
 		fleet.out + fleet.out:        "is not the whole document",
-		strings.Replace(fleet.out, `"format": 1`, `"format": 2, "more": 1`, 1): "upgrade this process",
+		strings.Replace(fleet.out, `"format": 1`, `"format": 2, "more": 1`, 1):     "upgrade this process",
+		strings.Replace(fleet.out, `"format": 1`, `"format": 1, "more": 1`, 1):     "is not the whole document",
+		strings.Replace(fleet.out, `"nodes"`, `"Nodes"`, 1):                        "is not the whole document",
+		strings.Replace(fleet.out, `"nodes"`, `"nodes": [], "nodes"`, 1):           "is not the whole document",
+		regexp.MustCompile(`,\s*"until": "[^"]*"`).ReplaceAllString(fleet.out, ""): "is not the whole document",
 	} {
 		got := tickflakeReading(input, "lease", "import", "-", "--store", "other")
 		assert.Equal(t, 1, got.code)
 		assert.Contains(t, got.err, want)
 	}
+	assert.Zero(t, tickflakeReading(regexp.MustCompile(`\s`).ReplaceAllString(orders.out, " "), "sequence", "import", "-", "--store", "other").code)
 }

@@ -139,14 +139,17 @@ func (p *place) name() string {
 	return publicName(p.url)
 }
 
-// publicName returns a URL without user, password and options.
+// publicName returns a URL without user, password and options, or "?" if a password may begin
+// before the options.
 func publicName(url string) string {
-	url, _, _ = strings.Cut(url, "?")
-	scheme, rest, ok := strings.Cut(url, "://")
-	if !ok {
-		return url
+	name, options, _ := strings.Cut(url, "?")
+	if strings.Contains(options, "@") {
+		return "?"
 	}
-	return scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
+	if scheme, rest, ok := strings.Cut(name, "://"); ok {
+		name = scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
+	}
+	return name
 }
 
 // consent makes open accept a store that forgets writes.

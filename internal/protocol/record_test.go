@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,26 @@ func TestLayoutRecord(t *testing.T) {
 	for _, value := range []string{"", "{}", `{"format":2,"layout":"l"}`, string(some.Encode())} {
 		_, err := protocol.DecodeLayout([]byte(value))
 		require.ErrorIs(t, err, stores.ErrDamaged, value)
+	}
+}
+
+// TestCheckTo: a name shows no password, and is one line, also one that was edited in its cell.
+func TestCheckTo(t *testing.T) {
+	for _, to := range []string{
+		"the new store", "./ids", "file:/var/lib/ids", "postgres://[::1]:5432/ids",
+		"etcd://etcd-0.etcd.infra.svc.cluster.local:2379,etcd-1.etcd.infra.svc.cluster.local:2379,etcd-2.etcd.infra.svc.cluster.local:2379",
+	} {
+		require.NoError(t, protocol.CheckTo(to))
+		require.Equal(t, to, (&protocol.Move{To: to}).Where())
+	}
+	for _, to := range []string{
+		"", strings.Repeat("x", protocol.MaxTo+1), strings.Repeat("<", protocol.MaxTo/5), "two\nlines", "\x1b[2J", "\xff",
+		"user:s3cr3t@tcp(h)/d", "host=h pwd=s3cr3t", "h:6379,Password: s3cr3t", "redis://h#s3cr3t", "redis://h?s3cr3t", "redis%3A%2F%2F:s3cr3t%40h",
+	} {
+		err := protocol.CheckTo(to)
+		require.Error(t, err, to)
+		require.NotContains(t, err.Error(), "s3cr3t")
+		require.Equal(t, "another store", (&protocol.Move{To: to}).Where())
 	}
 }
 

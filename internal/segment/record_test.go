@@ -19,7 +19,7 @@ func TestEncode(t *testing.T) {
 	longest := Record{ID: strings.Repeat("x", 24), Creation: 1 << 63, Mode: "segmented", Start: 1 << 62, Stride: 1 << 62, Offset: 1 << 62, Max: 1 << 62,
 		MinStep: 1 << 62, MaxStep: 1 << 62, Created: [3]int64{1 << 62, 1 << 62, 1 << 62}, Next: 1 << 63, From: 1 << 63, Most: 1 << 63,
 		Writes: 1 << 63, Write: strings.Repeat("x", 24), Lost: true, Deleted: true,
-		Move: &protocol.Move{Export: strings.Repeat("x", 24), To: strings.Repeat("/", protocol.MaxTo), Import: strings.Repeat("x", 24)}}
+		Move: &protocol.Move{Export: strings.Repeat("x", 24), To: strings.Repeat("/", protocol.MaxTo), Import: protocol.Digest("")}}
 	assert.NoError(t, stores.CheckValue(longest.Encode()))
 }
 

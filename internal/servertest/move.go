@@ -28,9 +28,7 @@ import (
 // each process.
 type Move struct {
 	From, To func() stores.Store
-	// Floors and Floor, if not nil, change the documents between export and import.
-	Floors func(*lease.Floors)
-	Floor  func(*sequence.Floor)
+	Imported func() // is called after the imports, unless nil
 }
 
 // moved records all IDs and numbers of a move.
@@ -127,9 +125,6 @@ func (m Move) Run(t testing.TB) []string {
 	require.NoError(t, err)
 	require.Equal(t, floors, <-again)
 	require.Len(t, floors.Nodes, moveOfEach)
-	if m.Floors != nil {
-		m.Floors(&floors)
-	}
 	for range 2 {
 		require.NoError(t, lease.Import(ctx, target, floors))
 	}
@@ -139,13 +134,13 @@ func (m Move) Run(t testing.TB) []string {
 		repeated, err := sequence.Export(ctx, admin, name, "another store")
 		require.NoError(t, err)
 		require.Equal(t, floor, repeated)
-		if m.Floor != nil {
-			m.Floor(&floor)
-		}
 		for range 2 {
 			_, err = sequence.Import(ctx, target, floor)
 			require.NoError(t, err)
 		}
+	}
+	if m.Imported != nil {
+		m.Imported()
 	}
 	start(&young, 1, m.To, begin) // with clocks behind all that was issued
 	young.Wait()
