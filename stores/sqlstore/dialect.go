@@ -30,7 +30,7 @@ type Dialect struct {
 
 	refused func(error) error // the refusal that the server's error stands for, or nil
 
-	durability func(ctx context.Context, db *sql.DB, table string) (stores.Durability, error)
+	durability func(ctx context.Context, conn *sql.Conn, table string) (stores.Durability, error)
 }
 
 func (d Dialect) withTable(table string) Dialect {

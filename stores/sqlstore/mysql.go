@@ -98,9 +98,9 @@ WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
 	}
 }
 
-func mysqlDurability(ctx context.Context, db *sql.DB, table string) (stores.Durability, error) {
+func mysqlDurability(ctx context.Context, conn *sql.Conn, table string) (stores.Durability, error) {
 	var found stores.Durability
-	set, err := mysqlSettings(ctx, db)
+	set, err := mysqlSettings(ctx, conn)
 	if err != nil {
 		return found, err
 	}
@@ -123,7 +123,7 @@ func mysqlDurability(ctx context.Context, db *sql.DB, table string) (stores.Dura
 		schema, name = "", table
 	}
 	var engine sql.NullString
-	err = db.QueryRowContext(ctx, `SELECT MAX(engine) FROM information_schema.tables
+	err = conn.QueryRowContext(ctx, `SELECT MAX(engine) FROM information_schema.tables
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, schema, name).Scan(&engine)
 	if err != nil {
 		return found, err
@@ -137,8 +137,8 @@ WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, sc
 	return found, nil
 }
 
-func mysqlSettings(ctx context.Context, db *sql.DB) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN (
+func mysqlSettings(ctx context.Context, conn *sql.Conn) (map[string]string, error) {
+	rows, err := conn.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN (
   'innodb_flush_log_at_trx_commit', 'enforce_storage_engine', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait')`)
 	if err != nil {
 		return nil, err

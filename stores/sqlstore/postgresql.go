@@ -107,11 +107,11 @@ func sqlState(err error) string {
 	return ""
 }
 
-func postgresDurability(ctx context.Context, db *sql.DB, table string) (stores.Durability, error) {
+func postgresDurability(ctx context.Context, conn *sql.Conn, table string) (stores.Durability, error) {
 	var fsync, fullPages, standbys string
 	var replicas int
 	var unlogged bool
-	err := db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
+	err := conn.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
   current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication),
   COALESCE((SELECT relpersistence <> 'p' FROM pg_class WHERE oid = to_regclass($1::text)), false)`, table).
 		Scan(&fsync, &fullPages, &standbys, &replicas, &unlogged)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -18,6 +19,7 @@ const DefaultTable = "tickflake_cells"
 type Store struct {
 	db        *sql.DB
 	running   chan struct{} // see run
+	sent      atomic.Int32  // see run
 	owned     bool          // Close closes db
 	dialect   Dialect
 	namespace string
@@ -163,8 +165,8 @@ type rows struct {
 }
 
 func (s *Store) page(ctx context.Context, from, to string, limit int) (rows, error) {
-	return again(ctx, s, func(ctx context.Context) (got rows, err error) {
-		found, err := s.db.QueryContext(ctx, s.dialect.list, s.namespace, from, to, limit)
+	return again(ctx, s, func(ctx context.Context, conn *sql.Conn) (got rows, err error) {
+		found, err := conn.QueryContext(ctx, s.dialect.list, s.namespace, from, to, limit)
 		if err != nil {
 			return rows{}, err
 		}
@@ -243,8 +245,8 @@ func (s *Store) readOnce(ctx context.Context, key string) (stores.Cell, string, 
 		version sql.Null[int64]
 		value   []byte
 	}
-	got, err := again(ctx, s, func(ctx context.Context) (r row, err error) {
-		err = s.db.QueryRowContext(ctx, s.dialect.read, s.namespace, key).Scan(&r.state, &r.version, &r.value)
+	got, err := again(ctx, s, func(ctx context.Context, conn *sql.Conn) (r row, err error) {
+		err = conn.QueryRowContext(ctx, s.dialect.read, s.namespace, key).Scan(&r.state, &r.version, &r.value)
 		return r, err
 	})
 	if err != nil && s.dialect.noTable(err) {
@@ -261,8 +263,8 @@ func (s *Store) readOnce(ctx context.Context, key string) (stores.Cell, string, 
 
 // state returns the state of a session.
 func (s *Store) state(ctx context.Context) (string, error) {
-	return run(ctx, s, func(ctx context.Context) (state string, err error) {
-		err = s.db.QueryRowContext(ctx, s.dialect.state).Scan(&state)
+	return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (state string, err error) {
+		err = conn.QueryRowContext(ctx, s.dialect.state).Scan(&state)
 		return state, err
 	})
 }
@@ -319,8 +321,8 @@ func (s *Store) write(ctx context.Context, version uint64, cell stores.Cell) (bo
 
 // exec reports whether a statement has written its row.
 func (s *Store) exec(ctx context.Context, statement string, args ...any) (bool, error) {
-	n, err := again(ctx, s, func(ctx context.Context) (int64, error) {
-		result, err := s.db.ExecContext(ctx, statement, args...)
+	n, err := again(ctx, s, func(ctx context.Context, conn *sql.Conn) (int64, error) {
+		result, err := conn.ExecContext(ctx, statement, args...)
 		if err != nil {
 			return 0, err
 		}
@@ -333,7 +335,7 @@ func (s *Store) exec(ctx context.Context, statement string, args ...any) (bool, 
 // server rolls back if the default isolation is higher than read committed, in a
 // deadlock, or when a lock is held for too long. A statement that was rolled back has
 // written nothing.
-func again[T any](ctx context.Context, s *Store, statement func(context.Context) (T, error)) (got T, err error) {
+func again[T any](ctx context.Context, s *Store, statement func(context.Context, *sql.Conn) (T, error)) (got T, err error) {
 	for range 100 {
 		if got, err = run(ctx, s, statement); err == nil || !s.dialect.rolledBack(err) {
 			break
@@ -371,8 +373,8 @@ func (s *Store) whyNot(ctx context.Context) error {
 
 // Durability asks the server for its settings, in one to three round trips.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := run(ctx, s, func(ctx context.Context) (stores.Durability, error) {
-		return s.dialect.durability(ctx, s.db, s.table)
+	promises, err := run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
+		return s.dialect.durability(ctx, conn, s.table)
 	})
 	if err != nil {
 		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", s.refused(err))
