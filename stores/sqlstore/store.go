@@ -32,8 +32,9 @@ var _ stores.DurabilityChecker = (*Store)(nil)
 type Option func(*Store) error
 
 // WithTable sets the name of the table, which is [DefaultTable] by default. A name has
-// ASCII letters, digits and underscores, and does not begin with a digit. A schema (MySQL:
-// a database) and a dot may precede it. For any other name, New returns an error.
+// ASCII letters, digits and underscores, and does not begin with a digit; it may be a reserved
+// word. A schema (MySQL: a database) and a dot may precede it. PostgreSQL takes capitals for
+// small letters. For any other name, New returns an error.
 func WithTable(name string) Option {
 	return func(s *Store) error {
 		s.table = name
@@ -213,7 +214,8 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 }
 
 func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
-	for {
+	var last uint64 // the version that the sync before has not found
+	for range tries {
 		cell, state, err := s.readOnce(ctx, key)
 		if err == nil {
 			err = stateError(state)
@@ -224,6 +226,10 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 		if state != stateUnsynced || cell.Version == 0 {
 			return cell, nil
 		}
+		if cell.Version == last {
+			return stores.Cell{}, fmt.Errorf("a write of its row changed nothing, so it is unknown whether the row is safe: compare table %s with Schema, and look for triggers, rules and policies on it", s.table)
+		}
+		last = cell.Version
 		// A process that has lost the answer to a Swap relies on this cell. The server
 		// can show a write before it is synced and a replica has it. It acknowledges another
 		// write of the same row only after both writes are safe.
@@ -236,6 +242,7 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 		}
 		// There was another write in between.
 	}
+	return stores.Cell{}, fmt.Errorf("others wrote it during each of %d attempts", tries)
 }
 
 // readOnce returns a cell, and the state of the session.
@@ -331,12 +338,15 @@ func (s *Store) exec(ctx context.Context, statement string, args ...any) (bool, 
 	return n == 1, err
 }
 
-// again runs a statement until the server does not roll it back, at most 100 times. A
+// tries bounds the loops of an operation that end when no other process is first.
+const tries = 100
+
+// again runs a statement until the server does not roll it back, at most tries times. A
 // server rolls back if the default isolation is higher than read committed, in a
 // deadlock, or when a lock is held for too long. A statement that was rolled back has
 // written nothing.
 func again[T any](ctx context.Context, s *Store, statement func(context.Context, *sql.Conn) (T, error)) (got T, err error) {
-	for range 100 {
+	for range tries {
 		if got, err = run(ctx, s, statement); err == nil || !s.dialect.rolledBack(err) {
 			break
 		}
@@ -371,10 +381,12 @@ func (s *Store) whyNot(ctx context.Context) error {
 	return nil
 }
 
-// Durability asks the server for its settings, in one to three round trips.
+// Durability asks the server for its settings, and whether the table keeps the promises of a
+// Store if it was made by hand, in two or three round trips. If the table does not, the error is
+// of the kind [stores.Refused], and has the statement that changes it.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	promises, err := run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
-		return s.dialect.durability(ctx, conn, s.table)
+		return s.dialect.durability(ctx, conn, s.dialect)
 	})
 	if err != nil {
 		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", s.refused(err))
