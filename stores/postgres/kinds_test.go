@@ -27,6 +27,7 @@ func TestRefusals(t *testing.T) {
 		"columns":    {table + "RENAME version TO edition", table + "RENAME edition TO version", "version", "with other columns"},
 		"types":      {table + "ALTER value TYPE int USING 0", table + "ALTER value TYPE text", "value", "with other columns"},
 		"additional": {table + "ADD COLUMN own int NOT NULL", table + "DROP COLUMN own", "own", "with other columns"},
+		"rule":       {"CREATE RULE r AS ON UPDATE TO tickflake_cells DO NOTHING", "DROP RULE r ON tickflake_cells", "ON CONFLICT", "with other columns"},
 		"narrow":     {table + "ALTER value TYPE varchar(1)", table + "ALTER value TYPE text", "too long", "with other columns"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 
 	"github.com/tickflake/tickflake/stores"
@@ -10,7 +11,9 @@ import (
 
 // Dialect has the differences between the servers. [PostgreSQL] and [MySQL] return one.
 type Dialect struct {
-	name string // in errors
+	name  string                   // in errors
+	quote func(name string) string // as an identifier, which may be a reserved word
+	table string                   // quoted
 
 	// The statements. TABLE_NAME stands for the table, and the arguments are
 	// in the same order in all dialects.
@@ -30,12 +33,46 @@ type Dialect struct {
 
 	refused func(error) error // the refusal that the server's error stands for, or nil
 
-	durability func(ctx context.Context, db *sql.DB, table string) (stores.Durability, error)
+	durability func(ctx context.Context, conn *sql.Conn, d Dialect) (stores.Durability, error)
 }
 
 func (d Dialect) withTable(table string) Dialect {
+	parts := strings.Split(table, ".")
+	for i, part := range parts {
+		parts[i] = d.quote(part)
+	}
+	d.table = strings.Join(parts, ".")
 	for _, s := range []*string{&d.schema, &d.list, &d.read, &d.insert, &d.update, &d.sync} {
-		*s = strings.ReplaceAll(*s, "TABLE_NAME", table)
+		*s = strings.ReplaceAll(*s, "TABLE_NAME", d.table)
 	}
 	return d
+}
+
+// unfit returns a refusal of a table that was made by hand and breaks the promises of a
+// Store, with the statement that changes it, or nil. query returns the name and the type of
+// each column that does not fit, and another row if no key of namespace and cell is unique.
+func (d Dialect) unfit(ctx context.Context, conn *sql.Conn, query string, args ...any) error {
+	found, err := conn.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	var problems []string
+	for found.Next() {
+		var name, is string
+		if err := found.Scan(&name, &is); err != nil {
+			return err
+		}
+		problem, change := "no key of namespace and cell is unique", "ADD UNIQUE (namespace, cell)"
+		for line := range strings.Lines(d.schema) {
+			if words := strings.Fields(line); words[0] == name {
+				problem, change = fmt.Sprintf("column %s is %s", name, is), "MODIFY "+strings.TrimSuffix(strings.Join(words, " "), ",")
+			}
+		}
+		problems = append(problems, fmt.Sprintf("%s: ALTER TABLE %s %s", problem, d.table, change))
+	}
+	if err := found.Err(); err != nil || problems == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s", errUnfit, strings.Join(problems, "; "))
 }

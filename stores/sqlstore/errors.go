@@ -12,7 +12,8 @@ var (
 	ErrAutocommit = stores.Refusal("autocommit is off on this connection, so that nothing would be committed: switch it on in the driver's options or the server's settings")
 
 	errDenied = stores.Refusal("the server refuses the user, the password or a right: fix the URL, or grant the rights that the engine's package doc lists")
-	errOther  = stores.Refusal("the database does not exist, or the table is another program's, with other columns: give another name in the URL")
+	errOther  = stores.Refusal("the database does not exist, the table is another program's, with other columns, or the server does not take a parameter of the URL: fix the URL")
+	errUnfit  = stores.Refusal("the table was not made by the statement of Schema, and IDs could be issued twice")
 )
 
 // The states of the session that a statement runs in.

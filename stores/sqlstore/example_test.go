@@ -50,7 +50,7 @@ func ExampleStore_Schema() {
 	}
 	fmt.Print(store.Schema())
 	// Output:
-	// CREATE TABLE IF NOT EXISTS ops.cells (
+	// CREATE TABLE IF NOT EXISTS `ops`.`cells` (
 	//   namespace  VARCHAR(48) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	//   cell       VARCHAR(100) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	//   version    BIGINT NOT NULL,

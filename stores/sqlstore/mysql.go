@@ -47,15 +47,18 @@ func MySQL(number func(err error) uint16) Dialect {
 		return func(err error) bool { return number != nil && slices.Contains(want, number(err)) }
 	}
 	// ER_HOST_NOT_PRIVILEGED; access denied to the database, the user, the table, the column,
-	// a right, and to a user without a password; a password that must be changed; a locked user
-	denied := is(1130, 1044, 1045, 1142, 1143, 1227, 1698, 1820, 1862, 3118, 4151)
+	// a right, and to a user without a password; a password that must be changed; a locked user;
+	// a blocked host; an unknown way to log in; no TLS
+	denied := is(1130, 1044, 1045, 1142, 1143, 1227, 1698, 1820, 1862, 3118, 4151, 1129, 1251, 1524, 3159)
 	// ER_OPTION_PREVENTS_STATEMENT, and a table, a transaction or a server that is read-only
 	readOnly := is(1290, 1036, 1792, 1836)
-	// ER_BAD_DB_ERROR; an unknown column, and one without a default; values that do not fit into
-	// a column; a view
-	other := is(1049, 1054, 1364, 1264, 1265, 1366, 1406, 1288, 1347, 1471)
+	// ER_BAD_DB_ERROR, and no database at all; an unknown column, and one without a default;
+	// values that do not fit into a column, and characters that do not; a view; a syntax error;
+	// a system variable that is unknown, read-only or global, or does not take the value
+	other := is(1049, 1046, 1054, 1364, 1264, 1265, 1366, 1406, 1267, 1288, 1347, 1471, 1064, 1193, 1229, 1231, 1232, 1238)
 	return Dialect{
-		name: "mysql",
+		name:  "mysql",
+		quote: func(name string) string { return "`" + name + "`" },
 		// In the default collation, names that differ in case or an accent are the same.
 		schema: `CREATE TABLE IF NOT EXISTS TABLE_NAME (
   namespace  VARCHAR(48) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -98,9 +101,27 @@ WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
 	}
 }
 
-func mysqlDurability(ctx context.Context, db *sql.DB, table string) (stores.Durability, error) {
+// mysqlUnfit looks for the columns that break CAS or a Read in a table made by hand:
+//   - names that are cut off, differ in case only, or sort in another order than their bytes;
+//   - versions and values that a lax server cuts off;
+//   - a time that does not change with each write, so that no Read ends.
+const mysqlUnfit = `SELECT LOWER(column_name), CONCAT_WS(' COLLATE ', column_type, collation_name) FROM information_schema.columns
+WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? AND NOT COALESCE(CASE LOWER(column_name)
+  WHEN 'namespace' THEN character_maximum_length >= 48 AND RIGHT(COALESCE(collation_name, '_bin'), 4) = '_bin'
+  WHEN 'cell' THEN character_maximum_length >= 100 AND RIGHT(COALESCE(collation_name, '_bin'), 4) = '_bin'
+  WHEN 'version' THEN data_type = 'bigint'
+  WHEN 'value' THEN character_maximum_length >= 1024
+  WHEN 'updated_at' THEN data_type IN ('timestamp', 'datetime') AND datetime_precision = 6 AND LOWER(column_default) LIKE 'current_timestamp%'
+  ELSE TRUE END, FALSE)
+UNION ALL SELECT '', '' FROM information_schema.tables AS t
+WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? AND NOT EXISTS (
+  SELECT 1 FROM information_schema.statistics AS k WHERE k.table_schema = t.table_schema AND k.table_name = t.table_name
+  GROUP BY k.index_name HAVING MAX(k.non_unique) = 0 AND COUNT(k.sub_part) = 0 AND COUNT(*) = 2
+  AND SUM(LOWER(k.column_name) IN ('namespace', 'cell')) = 2)`
+
+func mysqlDurability(ctx context.Context, conn *sql.Conn, d Dialect) (stores.Durability, error) {
 	var found stores.Durability
-	set, err := mysqlSettings(ctx, db)
+	set, err := mysqlSettings(ctx, conn)
 	if err != nil {
 		return found, err
 	}
@@ -118,12 +139,15 @@ func mysqlDurability(ctx context.Context, db *sql.DB, table string) (stores.Dura
 		found.Risks = append(found.Risks, "wsrep_sync_wait is 0 on a Galera cluster, so that a Read from another node than the last Swap can be out of date: set it to 1 for these connections")
 	}
 
-	schema, name, ok := strings.Cut(table, ".")
+	schema, name, ok := strings.Cut(strings.ReplaceAll(d.table, "`", ""), ".")
 	if !ok {
-		schema, name = "", table
+		schema, name = "", schema
+	}
+	if err := d.unfit(ctx, conn, mysqlUnfit, schema, name, schema, name); err != nil {
+		return found, err
 	}
 	var engine sql.NullString
-	err = db.QueryRowContext(ctx, `SELECT MAX(engine) FROM information_schema.tables
+	err = conn.QueryRowContext(ctx, `SELECT MAX(engine) FROM information_schema.tables
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, schema, name).Scan(&engine)
 	if err != nil {
 		return found, err
@@ -132,13 +156,13 @@ WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, sc
 		found.Forgets = append(found.Forgets, fmt.Sprintf("enforce_storage_engine is %s, so that the table would be made with it, and a killed server can lose writes: set it to InnoDB", v))
 	}
 	if engine.Valid && !strings.EqualFold(engine.String, "InnoDB") {
-		found.Forgets = append(found.Forgets, fmt.Sprintf("table %s has the engine %s, so that a killed server can lose writes: ALTER TABLE %s ENGINE=InnoDB", table, engine.String, table))
+		found.Forgets = append(found.Forgets, fmt.Sprintf("table %s has the engine %s, so that a killed server can lose writes: ALTER TABLE %s ENGINE=InnoDB", d.table, engine.String, d.table))
 	}
 	return found, nil
 }
 
-func mysqlSettings(ctx context.Context, db *sql.DB) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN (
+func mysqlSettings(ctx context.Context, conn *sql.Conn) (map[string]string, error) {
+	rows, err := conn.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN (
   'innodb_flush_log_at_trx_commit', 'enforce_storage_engine', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait')`)
 	if err != nil {
 		return nil, err

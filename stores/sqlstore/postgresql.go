@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -45,6 +46,8 @@ func PostgreSQL() Dialect {
   WHEN current_setting('synchronous_standby_names') <> '' THEN '` + stateUnsynced + `' ELSE '' END`
 	return Dialect{
 		name: "postgres",
+		// Without the quotes, capitals would be small letters.
+		quote: func(name string) string { return `"` + strings.ToLower(name) + `"` },
 		schema: `CREATE TABLE IF NOT EXISTS TABLE_NAME (
   namespace  varchar(48) COLLATE "C" NOT NULL,
   cell       varchar(100) COLLATE "C" NOT NULL,
@@ -53,8 +56,9 @@ func PostgreSQL() Dialect {
   updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (namespace, cell)
 )`,
+		// A table made by hand may have a collation with another order.
 		list: `SELECT cell, version, value FROM TABLE_NAME
-WHERE namespace = $1 AND cell >= $2 AND cell < $3 ORDER BY cell LIMIT $4::bigint`,
+WHERE namespace = $1 AND cell COLLATE "C" >= $2 AND cell COLLATE "C" < $3 ORDER BY cell COLLATE "C" LIMIT $4::bigint`,
 		read: `SELECT ` + state + `, c.version, c.value
 FROM (SELECT 1) AS here LEFT JOIN TABLE_NAME AS c ON c.namespace = $1 AND c.cell = $2`,
 		insert: durable + `INSERT INTO TABLE_NAME (namespace, cell, version, value)
@@ -89,9 +93,10 @@ func postgresRefused(err error) error {
 		return ErrNotPrimary
 	}
 	switch state[:2] {
-	// A value that does not fit, a violated constraint, no such database or schema; and
-	// columns, types and kinds of table that do not fit the statement.
-	case "22", "23", "3D", "3F", "42":
+	// A value that does not fit, a violated constraint, no such database or schema;
+	// columns, types and kinds of table that do not fit the statement; and a feature that the
+	// server lacks, or lacks for this table.
+	case "22", "23", "3D", "3F", "42", "0A":
 		return errOther
 	}
 	return nil
@@ -107,20 +112,28 @@ func sqlState(err error) string {
 	return ""
 }
 
-func postgresDurability(ctx context.Context, db *sql.DB, table string) (stores.Durability, error) {
+// postgresUnfit looks for the key that keeps two processes from making the same cell.
+const postgresUnfit = `SELECT '', '' FROM pg_class AS t WHERE t.oid = to_regclass($1::text) AND NOT EXISTS (
+  SELECT FROM pg_index AS i WHERE i.indrelid = t.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indnatts = 2
+  AND (SELECT count(*) FROM pg_attribute AS a WHERE a.attrelid = t.oid AND a.attnum = ANY (i.indkey) AND a.attname IN ('namespace', 'cell')) = 2)`
+
+func postgresDurability(ctx context.Context, conn *sql.Conn, d Dialect) (stores.Durability, error) {
 	var fsync, fullPages, standbys string
 	var replicas int
 	var unlogged bool
-	err := db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
+	err := conn.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
   current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication),
-  COALESCE((SELECT relpersistence <> 'p' FROM pg_class WHERE oid = to_regclass($1::text)), false)`, table).
+  COALESCE((SELECT relpersistence <> 'p' FROM pg_class WHERE oid = to_regclass($1::text)), false)`, d.table).
 		Scan(&fsync, &fullPages, &standbys, &replicas, &unlogged)
 	var found stores.Durability
+	if err == nil {
+		err = d.unfit(ctx, conn, postgresUnfit, d.table)
+	}
 	if err != nil {
 		return found, err
 	}
 	if unlogged {
-		found.Forgets = append(found.Forgets, fmt.Sprintf("table %s is unlogged or temporary, so that a killed server empties it: ALTER TABLE %s SET LOGGED", table, table))
+		found.Forgets = append(found.Forgets, fmt.Sprintf("table %s is unlogged or temporary, so that a killed server empties it: ALTER TABLE %s SET LOGGED", d.table, d.table))
 	}
 	for _, setting := range [][2]string{{"fsync", fsync}, {"full_page_writes", fullPages}} {
 		if setting[1] != "on" {

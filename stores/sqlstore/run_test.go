@@ -33,8 +33,8 @@ func (s slowServer) QueryContext(ctx context.Context, query string, args []drive
 	return s.fakeConn.QueryContext(ctx, query, args)
 }
 
-// slowly returns a Store on a slowServer that knows one cell.
-func slowly(t *testing.T, answer func(ctx context.Context) error) *sqlstore.Store {
+// slowly returns a Store on a slowServer that knows one cell, and its handle.
+func slowly(t *testing.T, answer func(ctx context.Context) error) (*sqlstore.Store, *sql.DB) {
 	db := sql.OpenDB(slowServer{fakeConn{[]driver.Value{"", int64(5), "v"}}, answer})
 	number := func(err error) uint16 {
 		if e, ok := err.(*serverError); ok {
@@ -44,7 +44,7 @@ func slowly(t *testing.T, answer func(ctx context.Context) error) *sqlstore.Stor
 	}
 	s, err := sqlstore.New(db, sqlstore.MySQL(number), "a", sqlstore.WithOwnedDB())
 	require.NoError(t, err)
-	return s
+	return s, db
 }
 
 // However often a caller tries, the server has at most MaxRunning statements, and the next
@@ -52,7 +52,7 @@ func slowly(t *testing.T, answer func(ctx context.Context) error) *sqlstore.Stor
 func TestRunningStatementsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waiting []chan struct{} // one for each statement at the server
-		s := slowly(t, func(ctx context.Context) error {
+		s, _ := slowly(t, func(ctx context.Context) error {
 			answer := make(chan struct{})
 			waiting = append(waiting, answer) // the bubble is idle between the Reads
 			select {
@@ -91,23 +91,36 @@ func TestRunningStatementsAreBounded(t *testing.T) {
 	})
 }
 
-// Nothing is sent for a caller that gave up while it waited.
+// Nothing is sent for a caller that gave up while it waited for a turn, or for a connection
+// of the handle, and its error says which.
 func TestNothingIsSentForCallerThatGaveUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var sent atomic.Int64
-		answers := make(chan struct{})
-		s := slowly(t, func(context.Context) error { sent.Add(1); <-answers; return nil })
-		for range sqlstore.MaxRunning + 5 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := s.Read(ctx, "k")
-			cancel()
-			require.Error(t, err)
-		}
-		close(answers)
-		synctest.Wait()
-		assert.EqualValues(t, sqlstore.MaxRunning, sent.Load())
-		require.NoError(t, s.Close())
-	})
+	for want, taken := range map[string]bool{"4 statements have no answer yet": false, "all 1 connections of the database handle are in use": true} {
+		synctest.Test(t, func(t *testing.T) {
+			var sent atomic.Int64
+			answers := make(chan struct{})
+			s, db := slowly(t, func(context.Context) error { sent.Add(1); <-answers; return nil })
+			free, expected := func() error { return nil }, sqlstore.MaxRunning
+			if taken {
+				db.SetMaxOpenConns(1)
+				conn, err := db.Conn(t.Context())
+				require.NoError(t, err)
+				free, expected = conn.Close, 0
+			}
+			var err error
+			for range sqlstore.MaxRunning + 5 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				_, err = s.Read(ctx, "k")
+				cancel()
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+			assert.ErrorContains(t, err, want)
+			close(answers)
+			require.NoError(t, free())
+			synctest.Wait()
+			assert.EqualValues(t, expected, sent.Load())
+			require.NoError(t, s.Close())
+		})
+	}
 }
 
 // A statement that the server has ended because of a lock was not carried out, and is sent
@@ -115,7 +128,7 @@ func TestNothingIsSentForCallerThatGaveUp(t *testing.T) {
 func TestLockWaitTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := time.Now().Add(3500 * time.Millisecond)
-		s := slowly(t, func(context.Context) error {
+		s, _ := slowly(t, func(context.Context) error {
 			time.Sleep(time.Second) // the server's, in the bubble
 			if time.Now().Before(free) {
 				return &serverError{Number: 1205, Message: "Lock wait timeout exceeded"}

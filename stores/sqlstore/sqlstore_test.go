@@ -27,10 +27,10 @@ func TestNewOfBadThings(t *testing.T) {
 		assert.ErrorContains(t, err, "want up to 63 ASCII letters", "%q", name)
 		assert.Less(t, len(err.Error()), 400)
 	}
-	for _, name := range []string{"a", "_1", "A.b_2", strings.Repeat("a", 63)} {
+	for name, quoted := range map[string]string{"_1": `"_1"`, "A.b_2": `"a"."b_2"`, strings.Repeat("a", 63): `"` + strings.Repeat("a", 63) + `"`} {
 		s, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a", sqlstore.WithTable(name))
 		require.NoError(t, err)
-		assert.Contains(t, s.Schema(), "IF NOT EXISTS "+name+" (")
+		assert.Contains(t, s.Schema(), "IF NOT EXISTS "+quoted+" (")
 	}
 }
 

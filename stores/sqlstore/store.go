@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -18,6 +19,7 @@ const DefaultTable = "tickflake_cells"
 type Store struct {
 	db        *sql.DB
 	running   chan struct{} // see run
+	sent      atomic.Int32  // see run
 	owned     bool          // Close closes db
 	dialect   Dialect
 	namespace string
@@ -30,8 +32,9 @@ var _ stores.DurabilityChecker = (*Store)(nil)
 type Option func(*Store) error
 
 // WithTable sets the name of the table, which is [DefaultTable] by default. A name has
-// ASCII letters, digits and underscores, and does not begin with a digit. A schema (MySQL:
-// a database) and a dot may precede it. For any other name, New returns an error.
+// ASCII letters, digits and underscores, and does not begin with a digit; it may be a reserved
+// word. A schema (MySQL: a database) and a dot may precede it. PostgreSQL takes capitals for
+// small letters. For any other name, New returns an error.
 func WithTable(name string) Option {
 	return func(s *Store) error {
 		s.table = name
@@ -163,8 +166,8 @@ type rows struct {
 }
 
 func (s *Store) page(ctx context.Context, from, to string, limit int) (rows, error) {
-	return again(ctx, s, func(ctx context.Context) (got rows, err error) {
-		found, err := s.db.QueryContext(ctx, s.dialect.list, s.namespace, from, to, limit)
+	return again(ctx, s, func(ctx context.Context, conn *sql.Conn) (got rows, err error) {
+		found, err := conn.QueryContext(ctx, s.dialect.list, s.namespace, from, to, limit)
 		if err != nil {
 			return rows{}, err
 		}
@@ -211,7 +214,8 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 }
 
 func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
-	for {
+	var last uint64 // the version that the sync before has not found
+	for range tries {
 		cell, state, err := s.readOnce(ctx, key)
 		if err == nil {
 			err = stateError(state)
@@ -222,6 +226,10 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 		if state != stateUnsynced || cell.Version == 0 {
 			return cell, nil
 		}
+		if cell.Version == last {
+			return stores.Cell{}, fmt.Errorf("a write of its row changed nothing, so it is unknown whether the row is safe: compare table %s with Schema, and look for triggers, rules and policies on it", s.table)
+		}
+		last = cell.Version
 		// A process that has lost the answer to a Swap relies on this cell. The server
 		// can show a write before it is synced and a replica has it. It acknowledges another
 		// write of the same row only after both writes are safe.
@@ -234,6 +242,7 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 		}
 		// There was another write in between.
 	}
+	return stores.Cell{}, fmt.Errorf("others wrote it during each of %d attempts", tries)
 }
 
 // readOnce returns a cell, and the state of the session.
@@ -243,8 +252,8 @@ func (s *Store) readOnce(ctx context.Context, key string) (stores.Cell, string, 
 		version sql.Null[int64]
 		value   []byte
 	}
-	got, err := again(ctx, s, func(ctx context.Context) (r row, err error) {
-		err = s.db.QueryRowContext(ctx, s.dialect.read, s.namespace, key).Scan(&r.state, &r.version, &r.value)
+	got, err := again(ctx, s, func(ctx context.Context, conn *sql.Conn) (r row, err error) {
+		err = conn.QueryRowContext(ctx, s.dialect.read, s.namespace, key).Scan(&r.state, &r.version, &r.value)
 		return r, err
 	})
 	if err != nil && s.dialect.noTable(err) {
@@ -261,8 +270,8 @@ func (s *Store) readOnce(ctx context.Context, key string) (stores.Cell, string, 
 
 // state returns the state of a session.
 func (s *Store) state(ctx context.Context) (string, error) {
-	return run(ctx, s, func(ctx context.Context) (state string, err error) {
-		err = s.db.QueryRowContext(ctx, s.dialect.state).Scan(&state)
+	return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (state string, err error) {
+		err = conn.QueryRowContext(ctx, s.dialect.state).Scan(&state)
 		return state, err
 	})
 }
@@ -319,8 +328,8 @@ func (s *Store) write(ctx context.Context, version uint64, cell stores.Cell) (bo
 
 // exec reports whether a statement has written its row.
 func (s *Store) exec(ctx context.Context, statement string, args ...any) (bool, error) {
-	n, err := again(ctx, s, func(ctx context.Context) (int64, error) {
-		result, err := s.db.ExecContext(ctx, statement, args...)
+	n, err := again(ctx, s, func(ctx context.Context, conn *sql.Conn) (int64, error) {
+		result, err := conn.ExecContext(ctx, statement, args...)
 		if err != nil {
 			return 0, err
 		}
@@ -329,12 +338,15 @@ func (s *Store) exec(ctx context.Context, statement string, args ...any) (bool, 
 	return n == 1, err
 }
 
-// again runs a statement until the server does not roll it back, at most 100 times. A
+// tries bounds the loops of an operation that end when no other process is first.
+const tries = 100
+
+// again runs a statement until the server does not roll it back, at most tries times. A
 // server rolls back if the default isolation is higher than read committed, in a
 // deadlock, or when a lock is held for too long. A statement that was rolled back has
 // written nothing.
-func again[T any](ctx context.Context, s *Store, statement func(context.Context) (T, error)) (got T, err error) {
-	for range 100 {
+func again[T any](ctx context.Context, s *Store, statement func(context.Context, *sql.Conn) (T, error)) (got T, err error) {
+	for range tries {
 		if got, err = run(ctx, s, statement); err == nil || !s.dialect.rolledBack(err) {
 			break
 		}
@@ -369,10 +381,12 @@ func (s *Store) whyNot(ctx context.Context) error {
 	return nil
 }
 
-// Durability asks the server for its settings, in one to three round trips.
+// Durability asks the server for its settings, and whether the table keeps the promises of a
+// Store if it was made by hand, in two or three round trips. If the table does not, the error is
+// of the kind [stores.Refused], and has the statement that changes it.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := run(ctx, s, func(ctx context.Context) (stores.Durability, error) {
-		return s.dialect.durability(ctx, s.db, s.table)
+	promises, err := run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
+		return s.dialect.durability(ctx, conn, s.dialect)
 	})
 	if err != nil {
 		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", s.refused(err))
