@@ -62,11 +62,10 @@ func New(c Config) (*Server, error) {
 			MaxStreams: c.MaxConnections, IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.ReadTimeout, TLS: c.TLS,
 		})
 	})
-	s.add(observe.HTTP, c.HTTP, func() server {
-		return web.New(s.issuer, s.observer, web.Limits{
-			Read: c.ReadTimeout, Idle: c.IdleTimeout, Hosts: c.Hosts, TLS: c.TLS, Logger: c.Logger, Metrics: s.meters.handler,
-		})
-	})
+	limits := web.Limits{Read: c.ReadTimeout, Idle: c.IdleTimeout, Hosts: c.Hosts, TLS: c.TLS, Logger: c.Logger, Metrics: s.meters.handler}
+	s.add(observe.HTTP, c.HTTP, func() server { return web.New(s.issuer, s.observer, limits) })
+	limits.TLS, limits.Probes = nil, true
+	s.add(observe.Probes, c.Probes, func() server { return web.New(s.issuer, s.observer, limits) })
 	if s.connections.most < int64(c.MaxConnections) {
 		c.Logger.Warn("the limit of open files is too low for MaxConnections: connections beyond it are refused", "connections", s.connections.most, "max_connections", c.MaxConnections)
 	}
@@ -74,7 +73,7 @@ func New(c Config) (*Server, error) {
 }
 
 // spareFiles are descriptors that connections leave free. The store needs some to extend the
-// grant, without which nobody is served, and connections that are refused have one for a while.
+// grant, without which nobody is served; probes, and connections beyond the limit, have the others.
 const spareFiles = 256
 
 // maxConnections returns how many connections a process may have that may open so many files.
@@ -85,10 +84,19 @@ func (s *Server) add(p observe.Protocol, l net.Listener, create func() server) {
 	if l == nil {
 		return
 	}
-	limited := limit(l, p, s.observer, s.config.Logger, s.config.MaxConnections, &s.connections, s.config.TLS == nil)
-	one := part{protocol: p, listener: limited, server: create()}
-	if p == observe.RESP && s.config.TLS != nil { // the other servers have TLS themselves
-		one.listener = &handshakes{limited, s.config.TLS, s.config.ReadTimeout}
+	c := &s.config
+	limited := &limited{Listener: l, protocol: p, observer: s.observer, log: c.Logger, most: c.MaxConnections, all: &s.connections}
+	if p == observe.Probes {
+		// No peer is ever known: where many connect, the newest are answered.
+		limited.most, limited.all, limited.patience = maxProbes, &total{most: maxProbes}, c.ReadTimeout
+	} else if len(c.Clients) > 0 || c.TLS != nil {
+		limited.patience = c.ReadTimeout
+	}
+	// A client of gRPC that is disconnected goes to another server.
+	limited.spare = p == observe.RESP || p == observe.HTTP
+	one := part{protocol: p, listener: limited.limit(), server: create()}
+	if p == observe.RESP && c.TLS != nil { // the other servers have TLS themselves
+		one.listener = &handshakes{limited, c.TLS, c.ReadTimeout}
 	}
 	s.parts = append(s.parts, one)
 }

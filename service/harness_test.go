@@ -65,10 +65,10 @@ func listen(t *testing.T) net.Listener {
 // running is a server under test.
 type running struct {
 	*service.Server
-	log              *logs
-	resp, grpc, http string // addresses
-	stop             context.CancelFunc
-	ended            chan error
+	log                      *logs
+	resp, grpc, http, probes string // addresses
+	stop                     context.CancelFunc
+	ended                    chan error
 }
 
 // start runs a server of all three protocols with a sequence "orders". The test fails if Run
@@ -89,7 +89,7 @@ func start(t *testing.T, change func(*service.Config)) *running {
 	for _, l := range []struct {
 		l net.Listener
 		a *string
-	}{{c.RESP, &r.resp}, {c.GRPC, &r.grpc}, {c.HTTP, &r.http}} {
+	}{{c.RESP, &r.resp}, {c.GRPC, &r.grpc}, {c.HTTP, &r.http}, {c.Probes, &r.probes}} {
 		if l.l != nil {
 			*l.a = l.l.Addr().String()
 		}

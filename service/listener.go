@@ -1,10 +1,10 @@
 package service
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -16,68 +16,122 @@ import (
 )
 
 const (
-	minPause    = 5 * time.Millisecond // after a failed accept; doubles with each that follows
-	maxPause    = time.Second
-	maxRefusals = 32 // connections that are told at a time that there are too many
-	refusalTime = 500 * time.Millisecond
-	refusalRead = 4096 // bytes of a refused client that are read
+	minPause = 5 * time.Millisecond // after a failed accept; doubles with each that follows
+	maxPause = time.Second
+
+	maxBeyond  = 32 // connections to a listener that are beyond its limit
+	beyondTime = 2 * time.Second
+	maxProbes  = 64 // connections to the listener of probes
 )
 
-// refusals are the answers to connections beyond the limit. A client of gRPC is disconnected,
-// and goes to another server.
-var refusals = [observe.Protocols]string{
-	observe.RESP: "-ERR max number of clients reached\r\n",
-	observe.HTTP: "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n" +
-		"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 48\r\n\r\nThe server has too many connections: try again.\n",
-}
-
-// limited is a listener whose connections are counted and limited. Connections of package net
-// have TCP keep-alive.
+// limited is a listener whose connections are counted and limited. Where peers have to show that
+// they may ask, a connection is unknown until its peer has: it ends after a while, and before
+// that if there is no room for a new one. So strangers keep nobody out. Connections of package
+// net have TCP keep-alive.
 type limited struct {
 	net.Listener
 	protocol observe.Protocol
 	observer *observe.Observer
 	log      *slog.Logger
-	most     int64
+	most     int
+	patience time.Duration // how long a connection may be unknown; 0: each is known from its start
+	spare    bool          // a few connections beyond the limit are served all the same: they are told so, or probe
 	all      *total
-	answer   string // to connections beyond the limit; empty: none
 
-	open   atomic.Int64 // connections that Accept returned and that are not closed, and one that is being accepted: at most "most" + 1
 	closed chan struct{}
 	once   sync.Once
 
-	mu      sync.Mutex
-	refused map[net.Conn]struct{} // each has a goroutine; nil once Close was called
-	telling sync.WaitGroup        // these goroutines
+	// Guarded by all.mu.
+	open    int       // connections that are not closed, without those beyond the limit: at most "most"
+	unknown list.List // those of them that are unknown, in the order in which they came
+	beyond  list.List // connections beyond the limit, in the same order: at most maxBeyond
 }
 
 // total counts the connections of all listeners, for the descriptors that they share.
 type total struct {
 	most int64
-	open atomic.Int64 // as limited.open, of all listeners: at most "most" and one for each listener
+
+	mu        sync.Mutex
+	open      int64 // as limited.open, of all listeners: at most "most"
+	listeners []*limited
 }
 
-// enter counts a connection, unless there are too many.
-func (l *limited) enter() bool {
-	own, all := l.open.Add(1), l.all.open.Add(1)
-	if own <= l.most && all <= l.all.most {
-		return true
+// oldest returns the connection that has been unknown for longest, or nil.
+func (t *total) oldest() (old *counted) {
+	for _, l := range t.listeners {
+		if c := first(&l.unknown); c != nil && (old == nil || c.since.Before(old.since)) {
+			old = c
+		}
 	}
-	l.leave()
-	return false
+	return old
 }
 
-func (l *limited) leave() {
-	l.open.Add(-1)
-	l.all.open.Add(-1)
-}
-
-func limit(l net.Listener, p observe.Protocol, o *observe.Observer, log *slog.Logger, most int, all *total, plain bool) *limited {
-	limited := &limited{Listener: l, protocol: p, observer: o, log: log, most: int64(most), all: all, closed: make(chan struct{}), refused: make(map[net.Conn]struct{})}
-	if plain {
-		limited.answer = refusals[p]
+// first returns the connection that has been in a list for longest, or nil.
+func first(l *list.List) *counted {
+	if e := l.Front(); e != nil {
+		return e.Value.(*counted)
 	}
-	return limited
+	return nil
+}
+
+// limit counts and limits the connections of l.
+func (l *limited) limit() *limited {
+	l.closed = make(chan struct{})
+	l.all.listeners = append(l.all.listeners, l)
+	return l
+}
+
+// enter returns a connection that is counted until it is closed, or nil if there are too many.
+// It has SyscallConn if nc has.
+func (l *limited) enter(nc net.Conn) net.Conn {
+	c := &counted{Conn: nc, listener: l, since: time.Now()}
+	var old *counted // closed for c
+	t := l.all
+	t.mu.Lock()
+	switch {
+	case l.open >= l.most:
+		old = first(&l.unknown)
+	case t.open >= t.most:
+		old = t.oldest()
+	}
+	room := old != nil || l.open < l.most && t.open < t.most
+	if !room && l.beyond.Len() >= maxBeyond {
+		old = first(&l.beyond)
+	}
+	if old != nil {
+		old.leave()
+	}
+	switch {
+	case room:
+		l.open++
+		t.open++
+		l.observer.Opened(l.protocol)
+		if c.known.Store(l.patience == 0); l.patience > 0 {
+			c.stay(&l.unknown, l.patience)
+		}
+	case l.spare:
+		c.beyond = true
+		c.known.Store(true)
+		c.stay(&l.beyond, beyondTime)
+	default:
+		c.gone = true
+	}
+	refused := c.gone
+	t.mu.Unlock()
+	if old != nil {
+		_ = old.Conn.Close()
+	}
+	if old != nil || !room {
+		l.observer.Turned(l.protocol)
+	}
+	if refused {
+		_ = nc.Close()
+		return nil
+	}
+	if sc, ok := nc.(syscall.Conn); ok {
+		return &countedSocket{c, sc}
+	}
+	return c
 }
 
 // Accept returns the next connection within the limit. Errors that pass, such as too few
@@ -85,16 +139,14 @@ func limit(l net.Listener, p observe.Protocol, o *observe.Observer, log *slog.Lo
 func (l *limited) Accept() (net.Conn, error) {
 	for pause := time.Duration(0); ; {
 		c, err := l.Listener.Accept()
-		switch {
-		case err == nil && l.enter():
-			l.observer.Opened(l.protocol)
-			return l.count(c), nil
-		case err == nil:
-			l.observer.Turned(l.protocol)
-			l.refuse(c)
+		if err == nil {
+			if c := l.enter(c); c != nil {
+				return c, nil
+			}
 			pause = 0
 			continue
-		case !passes(err):
+		}
+		if !passes(err) {
 			return nil, err
 		}
 		if pause == 0 {
@@ -124,83 +176,73 @@ func passes(err error) bool {
 	return ok
 }
 
-// Close closes the listener and the connections that are being refused.
+// Close closes the listener.
 func (l *limited) Close() error {
-	err := l.Listener.Close()
-	l.once.Do(func() {
-		close(l.closed)
-		l.mu.Lock()
-		for c := range l.refused {
-			_ = c.SetDeadline(time.Unix(1, 0))
-		}
-		l.refused = nil
-		l.mu.Unlock()
-	})
-	l.telling.Wait()
-	return err
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }
 
-// refuse closes a connection beyond the limit. Up to maxRefusals at a time are told why.
-func (l *limited) refuse(c net.Conn) {
-	l.mu.Lock()
-	tell := l.answer != "" && l.refused != nil && len(l.refused) < maxRefusals
-	if tell {
-		_ = c.SetDeadline(time.Now().Add(refusalTime))
-		l.refused[c] = struct{}{}
-		l.telling.Add(1)
-	}
-	l.mu.Unlock()
-	if !tell {
-		_ = c.Close()
-		return
-	}
-	go func() {
-		defer l.telling.Done()
-		l.tell(c)
-		_ = c.Close()
-		l.mu.Lock()
-		delete(l.refused, c)
-		l.mu.Unlock()
-	}()
-}
-
-// tell writes the answer. The client may have sent a request: if it is not read, the kernel
-// may drop the answer. Clients of HTTP drop an answer that comes before their request.
-func (l *limited) tell(c net.Conn) {
-	if l.protocol == observe.HTTP {
-		if _, err := c.Read(make([]byte, refusalRead)); err != nil {
-			return
-		}
-	}
-	if _, err := io.WriteString(c, l.answer); err != nil {
-		return
-	}
-	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, c, refusalRead)
-	}
-}
-
-// count returns c as a connection that is counted until it is closed. It has SyscallConn if c
-// has.
-func (l *limited) count(c net.Conn) net.Conn {
-	counted := &counted{Conn: c, listener: l}
-	if sc, ok := c.(syscall.Conn); ok {
-		return &countedSocket{counted, sc}
-	}
-	return counted
-}
-
+// counted is a connection of a limited listener. It is an [observe.Peer].
 type counted struct {
 	net.Conn
 	listener *limited
-	closed   atomic.Bool // set once, by the first Close
+	since    time.Time
+	beyond   bool        // the limit; it does not change
+	known    atomic.Bool // Known has nothing to do: set once, or from the start
+
+	// Guarded by listener.all.mu.
+	in    *list.List // limited.unknown, limited.beyond, or nil
+	place *list.Element
+	timer *time.Timer // closes the connection; while it is in a list
+	gone  bool        // set once, when the connection is no longer counted
 }
 
-func (c *counted) Close() error {
-	if !c.closed.Swap(true) {
-		c.listener.leave()
+// stay puts the connection into a list for so long. It is called with mu.
+func (c *counted) stay(in *list.List, most time.Duration) {
+	c.in, c.place = in, in.PushBack(c)
+	c.timer = time.AfterFunc(most, func() { _ = c.Close() })
+}
+
+// settle takes the connection out of its list. It is called with mu.
+func (c *counted) settle() {
+	if c.in != nil {
+		c.timer.Stop()
+		c.in.Remove(c.place)
+		c.in = nil
+	}
+}
+
+// leave ends the count of the connection. It is called with mu.
+func (c *counted) leave() {
+	if c.gone {
+		return
+	}
+	if !c.beyond {
+		c.listener.open--
+		c.listener.all.open--
 		c.listener.observer.Closed(c.listener.protocol)
 	}
+	c.settle()
+	c.gone = true
+}
+
+// Known says that the peer may ask.
+func (c *counted) Known() {
+	if c.known.Swap(true) {
+		return
+	}
+	c.listener.all.mu.Lock()
+	defer c.listener.all.mu.Unlock()
+	c.settle()
+}
+
+// Beyond reports whether the connection is beyond the limit.
+func (c *counted) Beyond() bool { return c.beyond }
+
+func (c *counted) Close() error {
+	c.listener.all.mu.Lock()
+	c.leave()
+	c.listener.all.mu.Unlock()
 	return c.Conn.Close()
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -14,77 +15,87 @@ import (
 	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
-// TestConnectionsLeaveFilesForTheStore: connections to one listener and to another count
-// together, and one that is closed makes room. Else a flood of connections would take all
-// descriptors, and the store could not extend the grant.
-func TestConnectionsLeaveFilesForTheStore(t *testing.T) {
-	t.Parallel()
+// TestRoom: the limits hold for a listener and for all together, and a flood of connections leaves
+// descriptors for the store. A connection that is unknown makes room for a new one, the longest
+// unknown first, and ends in time. One that is known stays; then the new ones are beyond the
+// limit, and are few, and short.
+func TestRoom(t *testing.T) {
 	assert.EqualValues(t, 1024-spareFiles, maxConnections(1024))
 	assert.EqualValues(t, 50, maxConnections(100))
 	assert.Positive(t, maxConnections(math.MaxInt64))
-
-	all := &total{most: 2}
-	discard := slog.New(slog.DiscardHandler)
-	accepted := make(chan net.Conn, 3)
-	dial := make([]func() net.Conn, 2)
-	for i, p := range []observe.Protocol{observe.RESP, observe.HTTP} {
-		plain, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		l := limit(plain, p, observe.New(discard, 0), discard, 10, all, true)
-		t.Cleanup(func() { assert.NoError(t, l.Close()) })
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
+	synctest.Test(t, func(t *testing.T) {
+		const patience = 10 * time.Second
+		all := &total{most: 3}
+		observer := observe.New(slog.New(slog.DiscardHandler), 0)
+		resp := (&limited{protocol: observe.RESP, observer: observer, most: 2, patience: patience, spare: true, all: all}).limit()
+		grpc := (&limited{protocol: observe.GRPC, observer: observer, most: 2, patience: patience, all: all}).limit()
+		type connection struct {
+			net.Conn             // of the server
+			client   net.Conn    // the other end
+			ended    func() bool // whether the server has closed it
+		}
+		connect := func(l *limited) connection {
+			ours, theirs := net.Pipe()
+			closed := make(chan struct{})
+			go func() {
+				_, _ = io.Copy(io.Discard, ours)
+				close(closed)
+			}()
+			t.Cleanup(func() { _ = ours.Close() })
+			return connection{l.enter(theirs), ours, func() bool {
+				synctest.Wait()
+				select {
+				case <-closed:
+					return true
+				default:
+					return false
 				}
-				accepted <- c
-			}
-		}()
-		dial[i] = func() net.Conn {
-			c, err := net.Dial("tcp", plain.Addr().String())
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = c.Close() })
-			require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
-			return c
+			}}
 		}
-	}
-	dial[0]()
-	first := <-accepted
-	dial[1]()
-	second := <-accepted
-	for i, want := range []string{refusals[observe.RESP], refusals[observe.HTTP]} {
-		c := dial[i]()
-		got := make([]byte, len(want))
-		if i == 1 {
-			_, err := io.WriteString(c, "GET / HTTP/1.1\r\n\r\n")
-			require.NoError(t, err)
-		}
-		_, err := io.ReadFull(c, got)
-		require.NoError(t, err)
-		assert.Equal(t, want, string(got))
-	}
-	require.NoError(t, first.Close())
-	dial[1]()
-	require.NoError(t, (<-accepted).Close())
-	require.NoError(t, second.Close())
-	assert.Zero(t, all.open.Load())
-}
+		known := func(c connection) { observe.PeerOf(c.Conn).Known() }
+		open := func() [3]int { return [3]int{resp.open, grpc.open, int(all.open)} }
 
-// net/http drops an answer that comes before its request, and reports a broken connection.
-func TestRefusalFollowsTheRequest(t *testing.T) {
-	t.Parallel()
-	l := &limited{protocol: observe.HTTP, answer: refusals[observe.HTTP]}
-	client, server := net.Pipe() // without a buffer: the two must take turns
-	require.NoError(t, client.SetDeadline(time.Now().Add(20*time.Second)))
-	require.NoError(t, server.SetDeadline(time.Now().Add(20*time.Second)))
-	go func() {
-		l.tell(server)
-		_ = server.Close()
-	}()
-	_, err := io.WriteString(client, "GET / HTTP/1.1\r\n\r\n")
-	require.NoError(t, err)
-	got, err := io.ReadAll(client)
-	require.NoError(t, err)
-	assert.Equal(t, l.answer, string(got))
+		first, second := connect(resp), connect(resp)
+		third := connect(resp)
+		assert.True(t, first.ended(), "unknown for longest")
+		assert.False(t, second.ended() || third.ended())
+		time.Sleep(patience / 2)
+		fourth, fifth := connect(grpc), connect(grpc)
+		assert.True(t, second.ended(), "unknown for longest, on any listener")
+		assert.False(t, third.ended() || fourth.ended() || fifth.ended())
+		assert.Equal(t, [3]int{1, 2, 3}, open())
+		known(fourth)
+		time.Sleep(patience / 2)
+		assert.True(t, third.ended(), "unknown for too long")
+		assert.False(t, fourth.ended() || fifth.ended())
+		known(fifth)
+		time.Sleep(patience)
+		assert.False(t, fourth.ended() || fifth.ended(), "known")
+		sixth := connect(grpc)
+		assert.Nil(t, sixth.Conn, "no room")
+		assert.True(t, sixth.ended())
+
+		seventh := connect(resp)
+		known(seventh)
+		eighth := connect(resp)
+		assert.False(t, observe.PeerOf(seventh.Conn).Beyond())
+		assert.True(t, observe.PeerOf(eighth.Conn).Beyond())
+		known(eighth) // of no avail
+		for range maxBeyond - 1 {
+			assert.False(t, eighth.ended())
+			connect(resp)
+		}
+		ninth := connect(resp)
+		assert.True(t, eighth.ended(), "beyond the limit for longest")
+		assert.False(t, ninth.ended())
+		time.Sleep(beyondTime)
+		assert.True(t, ninth.ended(), "beyond the limit for too long")
+		assert.Equal(t, [3]int{1, 2, 3}, open())
+		for _, c := range []connection{fourth, fifth, seventh, ninth} {
+			require.NoError(t, c.Close())
+			_ = c.Close() // as servers do
+		}
+		assert.Equal(t, [3]int{}, open())
+		assert.Zero(t, resp.unknown.Len()+resp.beyond.Len()+grpc.unknown.Len())
+	})
 }

@@ -45,7 +45,10 @@ type Config struct {
 
 	// The listeners. A protocol without one is not served. Run closes them.
 	RESP, GRPC, HTTP net.Listener
-	// TLS makes all three listeners ask for TLS. See [ReloadTLS].
+	// Probes is a listener for /livez and /readyz alone: HTTP without TLS and tokens, also from
+	// other machines. Its connections are no part of MaxConnections.
+	Probes net.Listener
+	// TLS makes all listeners but Probes ask for TLS. See [ReloadTLS].
 	TLS *tls.Config
 	// Hosts are the names, beside addresses and localhost, by which HTTP clients may call the
 	// server: a web page of another name is refused.
@@ -65,7 +68,7 @@ type Config struct {
 	MaxConnections int           // to each listener, to 10,000,000; 16,384 by default. In all there are 256 fewer than the process may open files
 	Timeout        time.Duration // for the IDs or numbers of a request, 1ms to 1h; 2s by default
 	IdleTimeout    time.Duration // of a connection, 1ms to a year; 1h by default
-	ReadTimeout    time.Duration // from the first byte of a request to its last, to write an answer, and for a TLS handshake, 1ms to 1h; 10s by default
+	ReadTimeout    time.Duration // from the first byte of a request to its last, to write an answer, for a TLS handshake, and where there are Clients, until a connection has shown a token, 1ms to 1h; 10s by default
 	DrainTimeout   time.Duration // for the end of Run, after UnreadyFor, 1ms to a day; 10s by default
 	UnreadyFor     time.Duration // how long the server says that it is not ready before it stops accepting, to a day; 0 by default
 	UseWithin      time.Duration // how long the time of prefetched IDs is true, 1ms to a day; 1s by default

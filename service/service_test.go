@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
@@ -243,7 +245,7 @@ func TestConnectionLimit(t *testing.T) {
 	first, second := dial(t, r.resp), dial(t, r.resp)
 	assert.Len(t, first.ask(t, "ID"), 18)
 	assert.Len(t, second.ask(t, "ID"), 18)
-	for range 100 { // more than are told at a time, if they did not end
+	for range 100 { // more than there are beyond the limit at a time
 		third := dial(t, r.resp)
 		assert.Equal(t, "-ERR max number of clients reached", third.ask(t, "PING"))
 		_, err := third.r.ReadByte()
@@ -258,12 +260,17 @@ func TestConnectionLimit(t *testing.T) {
 		return len(c.ask(t, "ID")) == 18
 	}, 5*time.Second, time.Millisecond)
 
-	idle := dial(t, r.http)
-	other := dial(t, r.http)
+	idle, other := dial(t, r.http), dial(t, r.http)
+	var body string
 	require.Eventually(t, func() bool {
-		_, body := call(t, client(t, nil), http.MethodGet, "http://"+r.http+"/livez", "")
+		_, body = call(t, client(t, nil), http.MethodPost, "http://"+r.http+"/v1/ids", "")
 		return strings.Contains(body, "too many connections")
 	}, 5*time.Second, time.Millisecond)
+	assert.Contains(t, body, `"unavailable"`)
+	for _, probe := range []string{"/livez", "/readyz"} {
+		code, _ := call(t, client(t, nil), http.MethodGet, "http://"+r.http+probe, "")
+		assert.Equal(t, http.StatusOK, code, probe)
+	}
 	_ = idle.Close()
 	_ = other.Close()
 	var metrics string
@@ -275,6 +282,79 @@ func TestConnectionLimit(t *testing.T) {
 	assert.Regexp(t, `tickflake_service_connections_refused_total\{.*tickflake_service_protocol="resp"\} 10\d`, metrics)
 	assert.Regexp(t, `tickflake_service_connections\{.*tickflake_service_protocol="resp"\} [12]\n`, metrics)
 	assert.Regexp(t, `tickflake_service_connections_limit\{.*tickflake_service_protocol="grpc"\} 2\n`, metrics)
+}
+
+// Where there are clients, a connection without a token ends in time, whatever its protocol and
+// its streams; strangers take no room from clients, nor from probes.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	const token = "a-token-of-the-shop"
+	r := start(t, func(c *service.Config) {
+		c.Clients = []service.Client{{Name: "shop", Token: token}}
+		c.MaxConnections, c.ReadTimeout = 3, time.Second
+		c.Probes = listen(t)
+	})
+	redis, web := dial(t, r.resp), client(t, nil)
+	assert.Equal(t, "+OK", redis.ask(t, "AUTH "+token))
+	stream, err := tickflakev1.NewTickflakeClient(dialGRPC(t, r.grpc)).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
+	require.NoError(t, err)
+	take := func() error {
+		_ = stream.Send(&tickflakev1.StreamRequest{Credit: 1}) // Recv has the error
+		_, err := stream.Recv()
+		return err
+	}
+	require.NoError(t, take())
+	ids := func() (string, error) {
+		var connection string
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { connection = i.Conn.LocalAddr().String() }})
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.http+"/v1/ids", nil)
+		require.NoError(t, err)
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := web.Do(request)
+		if err == nil {
+			_, err = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+			assert.Equal(t, http.StatusOK, response.StatusCode)
+		}
+		return connection, err
+	}
+	connection, err := ids()
+	require.NoError(t, err)
+
+	var strangers []*line
+	for _, address := range []string{r.resp, r.http, r.grpc, r.probes} {
+		for range 100 {
+			strangers = append(strangers, dial(t, address))
+		}
+	}
+	for _, address := range []string{r.http, r.probes} {
+		for _, probe := range []string{"/livez", "/readyz"} {
+			code, _ := call(t, client(t, nil), http.MethodGet, "http://"+address+probe, "")
+			assert.Equal(t, http.StatusOK, code, "%s", address+probe)
+		}
+	}
+	response, err := client(t, nil).Get("http://" + r.http + "/")
+	require.NoError(t, err)
+	_ = response.Body.Close()
+	assert.True(t, response.Close, "it could end during the next request")
+	code, _ := call(t, client(t, nil), http.MethodGet, "http://"+r.probes+"/v1/status", token)
+	assert.Equal(t, http.StatusNotFound, code)
+	assert.Equal(t, "+OK", dial(t, r.resp).ask(t, "AUTH "+token))
+	watch, err := grpc_health_v1.NewHealthClient(dialGRPC(t, r.grpc)).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	for err == nil {
+		_, err = watch.Recv()
+	}
+	assert.Equal(t, codes.Unavailable, status.Code(err), err)
+	for _, stranger := range strangers {
+		_, err = io.Copy(io.Discard, stranger)
+		assert.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection stays")
+	}
+	assert.Len(t, redis.ask(t, "ID"), 18)
+	assert.NoError(t, take())
+	again, err := ids()
+	require.NoError(t, err)
+	assert.Equal(t, connection, again)
 }
 
 // sick is a listener that fails at first.

@@ -198,7 +198,10 @@ func TestTLS(t *testing.T) {
 		c.TLS, err = s.load(true, l)
 		require.NoError(t, err)
 		c.ReadTimeout = time.Second
+		c.Probes = listen(t)
 	})
+	code, _ := call(t, client(t, nil), http.MethodGet, "http://"+r.probes+"/livez", "")
+	assert.Equal(t, http.StatusOK, code, "without TLS")
 	with := func(a *authority, usage x509.ExtKeyUsage) *tls.Config {
 		c := &tls.Config{RootCAs: x509.NewCertPool()}
 		c.RootCAs.AddCert(trusted)
@@ -213,7 +216,8 @@ func TestTLS(t *testing.T) {
 
 	connection, err := tls.Dial("tcp", r.resp, good)
 	require.NoError(t, err)
-	assert.Len(t, lineOf(t, connection).ask(t, "ID"), 18)
+	redis := lineOf(t, connection)
+	assert.Len(t, redis.ask(t, "ID"), 18)
 	web := client(t, good.Clone())
 	response, err := web.Post("https://"+r.http+"/v1/ids", "", nil)
 	require.NoError(t, err)
@@ -252,4 +256,5 @@ func TestTLS(t *testing.T) {
 	_, err = silent.r.ReadByte()
 	assert.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 	assert.Error(t, err)
+	assert.Len(t, redis.ask(t, "ID"), 18, "it is known by its certificate")
 }

@@ -54,8 +54,8 @@ SIGINT or SIGTERM ends the server in order: it is not ready for --unready-for, t
 takes no new connection, finishes the requests that run, and releases its node
 number. A second signal cuts that short, and a third one kills it. If the server
 loses its --node for good, it ends with the exit code 1, so that a supervisor can
-start it again. systemd can pass the sockets resp, http and grpc, and is told when
-the server is ready.
+start it again. systemd can pass the sockets resp, http, grpc and probes, and is told
+when the server is ready.
 
 ` + nodeStoresHelp + `
 Sequences are in the directory ` + sequenceDirectory + ` beside them, or in the store.`
@@ -69,7 +69,7 @@ const serveExamples = `  tickflake serve
 const releaseTimeout = 5 * time.Second
 
 // protocols are the names of the flags of the addresses, and of sockets from systemd.
-var protocols = []string{"resp", "http", "grpc"}
+var protocols = []string{"resp", "http", "grpc", "probes"}
 
 // serving is the command serve, with its settings.
 type serving struct {
@@ -124,6 +124,7 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.address("resp", "the Redis protocol", s.at("resp", "127.0.0.1:6380"))
 	s.address("http", "HTTP", s.at("http", "127.0.0.1:8380"))
 	s.address("grpc", "gRPC", s.at("grpc", "127.0.0.1:9380"))
+	s.address("probes", "/livez and /readyz alone, over HTTP without TLS", s.at("probes", off))
 	s.list("host", "`NAME` by which HTTP clients may call the server, beside its addresses and localhost", &s.hosts, notEmpty)
 	s.yes("open", "serve every program that can connect, also where the address is not on loopback", &s.open)
 	s.yes("plaintext", "serve without TLS, also where the address is not on loopback", &s.plaintext)
@@ -154,7 +155,7 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.requestTimeout, s.idleTimeout, s.readTimeout, s.drainTimeout, s.useWithin = 2*time.Second, time.Hour, 10*time.Second, 10*time.Second, time.Second
 	s.duration("request-timeout", "`DURATION` to wait for the IDs or numbers of a request, at most", time.Millisecond, &s.requestTimeout)
 	s.duration("idle-timeout", "`DURATION` after which an unused connection is closed", time.Millisecond, &s.idleTimeout)
-	s.duration("read-timeout", "`DURATION` to receive a request or to send an answer, at most", time.Millisecond, &s.readTimeout)
+	s.duration("read-timeout", "`DURATION` to receive a request or to send an answer, at most; with clients, also to show a token on a new connection", time.Millisecond, &s.readTimeout)
 	s.duration("drain-timeout", "`DURATION` to finish the requests that run at the end, at most", time.Millisecond, &s.drainTimeout)
 	s.duration("unready-for", "`DURATION` for which the server says at the end that it is not ready, and still serves (default 0s)", 0, &s.unreadyFor)
 	s.duration("use-within", "`DURATION` for which the time of prefetched IDs is true", time.Millisecond, &s.useWithin)
@@ -269,7 +270,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger, config service.Co
 	if err != nil {
 		return err
 	}
-	config.RESP, config.HTTP, config.GRPC = listeners["resp"], listeners["http"], listeners["grpc"]
+	config.RESP, config.HTTP, config.GRPC, config.Probes = listeners["resp"], listeners["http"], listeners["grpc"], listeners["probes"]
 	defer func() {
 		for _, l := range listeners {
 			_ = l.Close() // Run has closed them, unless it was not reached

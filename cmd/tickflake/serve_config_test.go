@@ -20,6 +20,7 @@ var serveSamples = map[string][3]string{
 	"resp":            {"127.0.0.1:1", "localhost:2", "off"},
 	"http":            {"off", "localhost:0", ":3"},
 	"grpc":            {"127.0.0.1:1", "off", "127.0.0.1:0"},
+	"probes":          {"127.0.0.1:1", "localhost:0", ":3"},
 	"host":            {"ids.example", "a.example b.example", "c.example"},
 	"open":            {"true", "false", "true"},
 	"plaintext":       {"true", "false", "true"},

@@ -37,8 +37,8 @@ func (s *serving) listen() (_ map[string]net.Listener, err error) {
 		}
 		listeners[protocol] = l
 	}
-	if len(listeners) == 0 {
-		return nil, &usageError{errors.New("--resp, --http and --grpc are all off: there is nothing to serve")}
+	if listeners["resp"] == nil && listeners["http"] == nil && listeners["grpc"] == nil {
+		return listeners, &usageError{errors.New("--resp, --http and --grpc are all off: there is nothing to serve")}
 	}
 	return listeners, nil
 }

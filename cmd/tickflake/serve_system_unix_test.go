@@ -11,9 +11,11 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -130,13 +132,17 @@ func TestServeSystemd(t *testing.T) {
 	// systemd passes the sockets to one process, whose number they name.
 	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" serve --resp 127.0.0.1:1 --grpc off`, binary)
 	cmd.ExtraFiles = files
-	cmd.Env = append(os.Environ(), "LISTEN_FDS=3", "LISTEN_FDNAMES="+strings.Join(protocols, ":"), "NOTIFY_SOCKET="+told.LocalAddr().String())
+	cmd.Env = append(os.Environ(), "LISTEN_FDS="+strconv.Itoa(len(files)), "LISTEN_FDNAMES="+strings.Join(protocols, ":"), "NOTIFY_SOCKET="+told.LocalAddr().String())
 	s := startServing(t, cmd, t.TempDir())
 	assert.Equal(t, "READY=1", next())
 	assert.Contains(t, s.line(`grpcurl.*Take`), " "+addresses[2]+" ")
 	servertest.Find(t, "curl", "curl")
 	assert.Contains(t, s.line(`curl.*v1/ids`), "http://"+addresses[1]+"/")
 	assert.Contains(t, s.paste(`curl.*v1/ids`), `{"ids":[`)
+	live, err := http.Get("http://" + addresses[3] + "/livez")
+	require.NoError(t, err)
+	require.NoError(t, live.Body.Close())
+	assert.Equal(t, http.StatusOK, live.StatusCode)
 	assert.Equal(t, 0, s.end(), s.stderr)
 	assert.Equal(t, "STOPPING=1", next())
 
@@ -145,5 +151,5 @@ func TestServeSystemd(t *testing.T) {
 	cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES=tickflake.socket")
 	out, err := cmd.CombinedOutput()
 	assert.Error(t, err)
-	assert.Contains(t, string(out), `tickflake: systemd passed a socket with the name "tickflake.socket": set FileDescriptorName of each socket unit to one of resp, http, grpc`)
+	assert.Contains(t, string(out), `tickflake: systemd passed a socket with the name "tickflake.socket": set FileDescriptorName of each socket unit to one of resp, http, grpc, probes`)
 }

@@ -53,7 +53,7 @@ func TestNamesFit(t *testing.T) {
 			require.NotNil(t, probe, name)
 			assert.Contains(t, ports, probe.HTTPGet.Port.StrVal, name)
 		}
-		for flag, port := range map[string]string{"listen": "http", "resp": "resp", "http": "https", "grpc": "grpc"} {
+		for flag, port := range map[string]string{"listen": "http", "resp": "resp", "http": "https", "grpc": "grpc", "probes": "probes"} {
 			if listen := argument(m, flag); listen != "" {
 				assert.Equal(t, ":"+strconv.Itoa(int(ports[port])), listen, flag)
 				delete(ports, port)

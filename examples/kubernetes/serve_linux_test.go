@@ -24,7 +24,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/lease"
@@ -75,7 +74,7 @@ func TestServePodRuns(t *testing.T) {
 	pool := certificate(t, filepath.Join(root, "/etc/tickflake/tls"))
 	var args []string
 	for _, arg := range c.Args {
-		arg = regexp.MustCompile(`^--(resp|http|grpc)=:\d+$`).ReplaceAllString(arg, "--$1=:0")
+		arg = regexp.MustCompile(`^--(resp|http|grpc|probes)=:\d+$`).ReplaceAllString(arg, "--$1=:0")
 		arg = strings.Replace(arg, "=/etc/", "="+root+"/etc/", 1)
 		if strings.HasPrefix(arg, "--unready-for=") {
 			arg = "--unready-for=0s" // TestServeTimesFit
@@ -90,11 +89,12 @@ func TestServePodRuns(t *testing.T) {
 	p, err := exampletest.StartCommand(t, cmd)
 	require.NoError(t, err)
 
-	port := p.Await(`"msg":"serving".*"http":"\[::\]:(\d+)"`)[1]
+	ports := p.Await(`"msg":"serving".*"http":"\[::\]:(\d+)".*"probes":"\[::\]:(\d+)"`)
+	service, kubelet := "https://127.0.0.1:"+ports[1], "http://127.0.0.1:"+ports[2]
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	defer client.CloseIdleConnections()
-	do := func(method, path, token string) (int, string, error) {
-		req, err := http.NewRequestWithContext(context.Background(), method, "https://127.0.0.1:"+port+path, nil)
+	do := func(method, url, token string) (int, string, error) {
+		req, err := http.NewRequestWithContext(context.Background(), method, url, nil)
 		require.NoError(t, err)
 		if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)
@@ -108,16 +108,16 @@ func TestServePodRuns(t *testing.T) {
 		return res.StatusCode, string(body), err
 	}
 	for name, probe := range probes(m) {
-		assert.Equal(t, corev1.URISchemeHTTPS, probe.HTTPGet.Scheme, name)
-		status, body, err := do(http.MethodGet, probe.HTTPGet.Path, "")
+		assert.Equal(t, "probes", probe.HTTPGet.Port.StrVal, name)
+		status, body, err := do(http.MethodGet, kubelet+probe.HTTPGet.Path, "")
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusOK, status, "%s: %s", name, body)
 	}
-	status, body, err := do(http.MethodPost, "/v1/ids", token)
+	status, body, err := do(http.MethodPost, service+"/v1/ids", token)
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, status, body)
 	assert.Regexp(t, `"\d{15,19}"`, body)
-	status, _, err = do(http.MethodPost, "/v1/ids", "")
+	status, _, err = do(http.MethodPost, service+"/v1/ids", "")
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusUnauthorized, status)
 	assert.Equal(t, lease.Held, inspect(t, store).State)

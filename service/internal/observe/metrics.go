@@ -48,7 +48,7 @@ func (o *Observer) Measure(provider metric.MeterProvider, s State) (unregister f
 	open := m.gauge("tickflake.service.connections", "{connection}", "Connections that are open.")
 	most := m.gauge("tickflake.service.connections_limit", "{connection}", "Connections to a listener at most.")
 	opened := m.counter("tickflake.service.connections_opened", "{connection}", "Connections that were accepted.")
-	turned := m.counter("tickflake.service.connections_refused", "{connection}", "Connections beyond the limit.")
+	turned := m.counter("tickflake.service.connections_refused", "{connection}", "Connections beyond the limit, and unknown ones that made room for others.")
 	sequences := m.gauge("tickflake.service.sequences", "{sequence}", "Sequences that are open.")
 	mostSequences := m.gauge("tickflake.service.sequences_limit", "{sequence}", "Sequences that are open at most.")
 	ready := m.gauge("tickflake.service.ready", "{server}", "1 while the server is ready, else 0.")
@@ -79,7 +79,9 @@ func (o *Observer) Measure(provider metric.MeterProvider, s State) (unregister f
 			}
 			to.ObserveInt64(items, count(c.items.Load()), protocols[p])
 			to.ObserveInt64(open, c.open.Load(), protocols[p])
-			to.ObserveInt64(most, s.MaxConnections, protocols[p])
+			if p != Probes { // it has a limit of its own, at which nobody is refused
+				to.ObserveInt64(most, s.MaxConnections, protocols[p])
+			}
 			to.ObserveInt64(opened, count(c.opened.Load()), protocols[p])
 			to.ObserveInt64(turned, count(c.turned.Load()), protocols[p])
 		}

@@ -4,6 +4,7 @@ package observe
 import (
 	"context"
 	"log/slog"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,14 +22,45 @@ const (
 	RESP Protocol = iota
 	GRPC
 	HTTP
+	Probes // HTTP for probes alone
 )
 
 // Protocols is the number of protocols.
-const Protocols = int(HTTP) + 1
+const Protocols = int(Probes) + 1
 
-var protocolNames = [Protocols]string{"resp", "grpc", "http"}
+var protocolNames = [Protocols]string{"resp", "grpc", "http", "probes"}
 
 func (p Protocol) String() string { return protocolNames[p] }
+
+// Peer is the other end of a connection, for the listener that limits connections.
+type Peer interface {
+	// Known says that the peer may ask: it has a token, or needs none. A connection without it
+	// ends soon.
+	Known()
+	// Beyond reports whether there are too many connections: this one gets answers to probes,
+	// and else is told so.
+	Beyond() bool
+}
+
+// PeerOf returns the peer of a connection, also through TLS.
+func PeerOf(c net.Conn) Peer {
+	for {
+		switch one := c.(type) {
+		case Peer:
+			return one
+		case interface{ NetConn() net.Conn }:
+			c = one.NetConn()
+		default:
+			return unlimited{}
+		}
+	}
+}
+
+// unlimited is the peer of a connection of a listener that limits none.
+type unlimited struct{}
+
+func (unlimited) Known()       {}
+func (unlimited) Beyond() bool { return false }
 
 // Request is a request that was answered.
 type Request struct {

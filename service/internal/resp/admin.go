@@ -67,6 +67,7 @@ func (c *conn) authenticate(r *reply, name, token string) bool {
 	}
 	if err == nil {
 		c.client = client
+		c.peer.Known()
 		return true
 	}
 	before := len(r.b)

@@ -16,6 +16,7 @@ import (
 type conn struct {
 	server *Server
 	nc     net.Conn
+	peer   observe.Peer    // of nc
 	raw    *raw            // of nc, or nil
 	ctx    *issuer.Timeout // of the commands
 	client *issuer.Client  // nil until a token is given, where one is needed
@@ -49,7 +50,7 @@ type buffer struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	return &conn{server: s, nc: nc, ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now()}
+	return &conn{server: s, nc: nc, peer: observe.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now()}
 }
 
 // serve answers commands until the connection ends.
@@ -61,6 +62,15 @@ func (c *conn) serve() {
 		if err != nil {
 			return
 		}
+	}
+	if c.peer.Beyond() {
+		c.linger = true
+		c.nc.SetWriteDeadline(time.Now().Add(c.server.limits.WriteTimeout))
+		io.WriteString(c.nc, "-ERR max number of clients reached\r\n") // an error: the client has gone away
+		return
+	}
+	if c.client != nil {
+		c.peer.Known()
 	}
 	if c.raw = rawOf(c.nc); c.raw != nil {
 		c.raw.serve(c)

@@ -69,7 +69,9 @@ func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, er
 		}
 	}
 	if c.client == nil {
-		c.client, c.refused = s.authenticate(info.Header["authorization"])
+		if c.client, c.refused = s.authenticate(info.Header["authorization"]); c.refused == nil {
+			connectionOf(ctx).Known()
+		}
 	}
 	return c, nil
 }

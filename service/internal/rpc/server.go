@@ -8,13 +8,16 @@ import (
 	"errors"
 	"math"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
@@ -24,7 +27,7 @@ import (
 
 // Limits bound the requests, and the memory and connections, of strangers.
 type Limits struct {
-	MaxStreams   int           // streams of IDs, of health and of reflection that are open at once, each kind for itself, on all connections
+	MaxStreams   int           // streams of IDs that are open at once, on all connections
 	IdleTimeout  time.Duration // of a connection without calls, and of a stream without requests
 	ReadTimeout  time.Duration // to open a connection
 	WriteTimeout time.Duration // for the client of a stream to read an answer
@@ -54,6 +57,7 @@ type Server struct {
 	anyone   *issuer.Client // of calls without a token; nil: they are refused
 	grpc     *grpc.Server
 	streams  streams
+	health   health
 	unary    map[string]bool // the methods whose handlers bound the wait for the request
 	waiting  atomic.Int64    // handlers whose request is still to come; each adds 1 and takes it off
 }
@@ -70,16 +74,18 @@ func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
 	}
 	s := &Server{issuer: i, observer: o, limits: l, anyone: i.Anyone()}
 	s.streams.draining = make(chan struct{})
-	s.grpc = grpc.NewServer(append(options(l), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
+	s.grpc = grpc.NewServer(append(options(l), grpc.Creds(newHandshake(l.TLS, s.anyone != nil)), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
 	s.grpc.RegisterService(s.describe(), s)
-	grpc_health_v1.RegisterHealthServer(s.grpc, &health{server: s})
+	s.health.server = s
+	s.health.look()
+	grpc_health_v1.RegisterHealthServer(s.grpc, &s.health)
 	reflection.Register(s.grpc)
 	return s
 }
 
 // options are those of the server of grpc-go that do not call this package.
 func options(l Limits) []grpc.ServerOption {
-	all := []grpc.ServerOption{
+	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxCalls),
@@ -95,14 +101,53 @@ func options(l Limits) []grpc.ServerOption {
 			MinTime: minClientPings, PermitWithoutStream: true,
 		}),
 	}
-	if l.TLS != nil {
-		all = append(all, grpc.Creds(credentials.NewTLS(l.TLS)))
+}
+
+// handshake gives each connection of the server a [connection].
+type handshake struct {
+	credentials.TransportCredentials
+	known bool // no token is needed
+}
+
+func newHandshake(c *tls.Config, known bool) handshake {
+	if c != nil {
+		return handshake{credentials.NewTLS(c), known}
 	}
-	return all
+	return handshake{insecure.NewCredentials(), known}
+}
+
+// connection is the AuthInfo of a connection, by which its calls find it.
+type connection struct {
+	credentials.AuthInfo
+	observe.Peer
+	open [kinds]atomic.Int64 // streams; never above the limit of their kind
+}
+
+func (h handshake) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secured, info, err := h.TransportCredentials.ServerHandshake(nc)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &connection{AuthInfo: info, Peer: observe.PeerOf(nc)}
+	if h.known {
+		c.Known()
+	}
+	return secured, c, nil
+}
+
+// connectionOf returns the connection of a call.
+func connectionOf(ctx context.Context) *connection {
+	p, _ := peer.FromContext(ctx)
+	return p.AuthInfo.(*connection)
 }
 
 // Serve accepts connections until [Server.Shutdown], and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
+	stop := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() { s.health.follow(stop) })
+	defer looking.Wait()
+	defer close(stop)
 	if err := s.grpc.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -50,36 +51,30 @@ type streams struct {
 	drained  sync.Once
 	draining chan struct{} // closed by the first Shutdown
 
-	mu   sync.Mutex
-	open [kinds]int
+	ids atomic.Int64 // streams of IDs; never above the limit but for the moment in which one is refused
 }
 
-// kind is the kind of a stream. The limit holds for each kind, so that those that need no
-// token do not keep the others out.
+// kind is a kind of streams that a connection may have only few of. They may need no token, and
+// some last as long as the connection does.
 type kind uint8
 
 const (
-	ofIDs kind = iota
-	ofHealth
+	ofHealth kind = iota
 	ofReflection
 	kinds
 )
 
-func (s *streams) enter(k kind, most int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open[k] >= most {
-		return &issuer.Refusal{Code: issuer.Unavailable, RetryAfter: time.Second,
-			Err: fmt.Errorf("the server has its largest number of streams open, %d: ask another one", most)}
-	}
-	s.open[k]++
-	return nil
-}
+// maxOfKind is how many streams of a kind a connection may have: a program needs one.
+const maxOfKind = 4
 
-func (s *streams) leave(k kind) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open[k]--
+// enter counts a stream of the server or of a connection, unless there are too many.
+func enter(open *atomic.Int64, most int, whose string) error {
+	if open.Add(1) <= int64(most) {
+		return nil
+	}
+	open.Add(-1)
+	return &issuer.Refusal{Code: issuer.Unavailable, RetryAfter: time.Second,
+		Err: fmt.Errorf("%s has its largest number of streams open, %d", whose, most)}
 }
 
 var (
@@ -89,21 +84,22 @@ var (
 
 // intercept runs the handler of a stream.
 func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	kind, method := ofReflection, "Reflection"
-	switch info.FullMethod {
-	case tickflakev1.Tickflake_Stream_FullMethodName:
-		kind, method = ofIDs, "Stream"
-	case grpc_health_v1.Health_Watch_FullMethodName:
-		kind, method = ofHealth, "Watch"
+	open, most, whose, method := &s.streams.ids, s.limits.MaxStreams, "the server", "Stream"
+	if info.FullMethod != tickflakev1.Tickflake_Stream_FullMethodName {
+		connection, kind := connectionOf(ss.Context()), ofReflection
+		if method = "Reflection"; info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
+			kind, method = ofHealth, "Watch"
+		}
+		open, most, whose = &connection.open[kind], maxOfKind, "the connection"
 	}
 	r, err := s.request(ss.Context())
-	if err != nil && kind != ofHealth {
+	if err == nil || method == "Watch" {
+		err = enter(open, most, whose)
+	}
+	if err != nil {
 		return s.done(r, method, 0, err)
 	}
-	if err := s.streams.enter(kind, s.limits.MaxStreams); err != nil {
-		return s.done(r, method, 0, err)
-	}
-	defer s.streams.leave(kind)
+	defer open.Add(-1)
 	st := &stream{
 		ServerStream: ss, server: s, timer: time.NewTimer(s.limits.IdleTimeout),
 		work: make(chan work), result: make(chan error, 1),

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
@@ -144,8 +145,8 @@ func TestAClientThatNeverReadsLosesItsStream(t *testing.T) {
 		}
 		sent <- nil
 	}()
-	s.await(t, ofIDs, 1)
-	s.await(t, ofIDs, 0) // the handler has ended, by itself
+	s.await(t, 1)
+	s.await(t, 0) // the handler has ended, by itself
 	var got int
 	for {
 		out, err := stream.Recv()
@@ -163,13 +164,9 @@ func TestAClientThatNeverReadsLosesItsStream(t *testing.T) {
 	require.NoError(t, err, "others are not harmed")
 }
 
-// await waits until so many streams of a kind are open.
-func (s *Server) await(t testing.TB, k kind, n int) {
-	require.Eventually(t, func() bool {
-		s.streams.mu.Lock()
-		defer s.streams.mu.Unlock()
-		return s.streams.open[k] == n
-	}, 30*time.Second, time.Millisecond)
+// await waits until so many streams of IDs are open.
+func (s *Server) await(t testing.TB, n int64) {
+	require.Eventually(t, func() bool { return s.streams.ids.Load() == n }, 30*time.Second, time.Millisecond)
 }
 
 func TestAnIdleStreamEnds(t *testing.T) {
@@ -190,7 +187,7 @@ func TestAStreamWhoseClientCancelsEnds(t *testing.T) {
 	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 5}))
 	require.NoError(t, clock.BlockUntil(t.Context(), 1))
 	cancel()
-	s.await(t, ofIDs, 0)
+	s.await(t, 0)
 }
 
 func TestStreamsBeyondTheLimitAreRefused(t *testing.T) {
@@ -201,10 +198,25 @@ func TestStreamsBeyondTheLimitAreRefused(t *testing.T) {
 		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
 		receive(t, stream, 1)
 	}
-	s.await(t, ofIDs, 2)
+	s.await(t, 2)
 	_, err := openStream(t, conn).Recv()
 	require.Equal(t, codes.Unavailable, status.Code(err), err)
 	require.Contains(t, err.Error(), "largest number of streams open, 2")
+
+	// Streams that need no token are limited for each connection: none keeps those of another out.
+	watch := func(conn *grpc.ClientConn) error {
+		ctx, cancel := context.WithCancel(context.Background())
+		t.Cleanup(cancel)
+		stream, err := grpc_health_v1.NewHealthClient(conn).Watch(ctx, &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		return err
+	}
+	for range maxOfKind {
+		require.NoError(t, watch(conn))
+	}
+	require.Equal(t, codes.Unavailable, status.Code(watch(conn)))
+	require.NoError(t, watch(dial(t, strings.TrimPrefix(conn.Target(), "passthrough:///"))))
 }
 
 func TestLargeMessagesAndHeadersAreRefused(t *testing.T) {

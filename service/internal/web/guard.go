@@ -72,7 +72,7 @@ func (s *Server) known(r *http.Request) bool {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
-	return err == nil && !ip.IsUnspecified()
+	return err == nil && !ip.WithZone("").Unmap().IsUnspecified() // 0.0.0.0 has several forms
 }
 
 // client returns the client of a request's token.

@@ -37,6 +37,9 @@ func TestHost(t *testing.T) {
 		"[::1]":                        200,
 		"[2001:db8::1]:443":            200,
 		"[::]:8380":                    421,
+		"[::%lo]":                      421,
+		"[::ffff:0.0.0.0]:8380":        421,
+		"[::ffff:127.0.0.1]:8380":      200,
 		"8380":                         421,
 		"localhost:8380:8380":          421,
 		"":                             200, // no browser leaves it out; old health checks do

@@ -62,6 +62,7 @@ var (
 	errPath    = &issuer.Refusal{Code: issuer.NotFound, Err: errors.New("there is no such path: GET /v1/openapi.yaml lists the paths")}
 	errHost    = &issuer.Refusal{Code: issuer.Forbidden, Err: &statusError{http.StatusMisdirectedRequest, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)"}}
 	errOrigin  = &issuer.Refusal{Code: issuer.Forbidden, Err: errors.New("a page of another site sent this request: only pages of this server may")}
+	errFull    = &issuer.Refusal{Code: issuer.Unavailable, RetryAfter: time.Second, Err: errors.New("the server has too many connections: try again")}
 	errNoToken = &issuer.Refusal{Code: issuer.Unauthenticated, Err: errors.New("a token is needed: send the header Authorization: Bearer TOKEN")}
 	errAccept  = &issuer.Refusal{Code: issuer.BadInput, Err: &statusError{http.StatusNotAcceptable, "no type of the Accept header is served: want application/json or text/plain"}}
 	errBody    = &issuer.Refusal{Code: issuer.BadInput, Err: errors.New("the request has a body: send none, and write the number into the address, as in POST /v1/ids?n=10")}

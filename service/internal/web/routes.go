@@ -32,9 +32,14 @@ type resource struct {
 	allow     string
 }
 
+// probes is how many routes are for probes: the first ones.
+const probes = 2
+
 // route lists the routes, and makes the table of the paths.
 func (s *Server) route() {
 	s.routes = []route{
+		{"GET", "/livez", true, s.live},
+		{"GET", "/readyz", true, s.ready},
 		{"POST", "/v1/ids", false, s.takeIDs},
 		{"GET", "/v1/ids/{id}", false, s.decode},
 		{"POST", "/v1/sequences/{name}", false, s.takeNumbers},
@@ -42,14 +47,15 @@ func (s *Server) route() {
 		{"GET", "/v1/layout", false, s.describe},
 		{"GET", "/v1/status", false, s.status},
 		{"GET", "/v1/openapi.yaml", true, file("openapi.yaml", "application/yaml")},
-		{"GET", "/livez", true, s.live},
-		{"GET", "/readyz", true, s.ready},
 		{"GET", "/", true, file("index.html", "text/html; charset=utf-8")},
 		{"GET", "/app.js", true, file("app.js", "text/javascript; charset=utf-8")},
 		{"GET", "/style.css", true, file("style.css", "text/css; charset=utf-8")},
 	}
 	if s.limits.Metrics != nil {
 		s.routes = append(s.routes, route{"GET", "/metrics", false, s.metrics})
+	}
+	if s.limits.Probes {
+		s.routes = s.routes[:probes]
 	}
 	s.paths = make(map[string]*resource)
 	for n := range s.routes {
@@ -114,7 +120,7 @@ const unknown = "other"
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	done := observe.Request{Protocol: observe.HTTP, Method: unknown, Remote: r.RemoteAddr}
+	done := observe.Request{Protocol: s.protocol, Method: unknown, Remote: r.RemoteAddr}
 	defer func() {
 		bug := recover()
 		if bug != nil {
@@ -152,6 +158,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, done *observe.Re
 		r.SetPathValue(name(found.path), variable)
 	}
 	client, err := s.client(r)
+	if err := s.admit(w, r, found, client); err != nil {
+		return err
+	}
 	if err != nil && !found.open {
 		return err
 	}
@@ -160,6 +169,30 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, done *observe.Re
 	}
 	done.Items, err = found.handle(w, r, client)
 	return err
+}
+
+// admit refuses a request on a connection beyond the limit, unless it is a probe. A client makes
+// its connection one that stays; another connection ends with its request, so that it does not
+// end during a later one.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, found *route, client *issuer.Client) error {
+	peer, ok := r.Context().Value(peerKey{}).(observe.Peer)
+	if !ok {
+		return nil // a test without a connection
+	}
+	if client != nil && !peer.Beyond() && !s.limits.Probes {
+		peer.Known()
+		return nil
+	}
+	w.Header().Set("Connection", "close")
+	for n := range s.routes[:probes] {
+		if found == &s.routes[n] {
+			return nil
+		}
+	}
+	if peer.Beyond() {
+		return errFull
+	}
+	return nil
 }
 
 // name returns the name of the variable in a path, or an empty text.

@@ -24,6 +24,7 @@ type Limits struct {
 	// Idle is how long a connection may stay without a request.
 	Idle time.Duration
 
+	Probes  bool         // serve probes alone
 	Hosts   []string     // names of the server beside addresses and localhost
 	TLS     *tls.Config  // nil: no TLS
 	Metrics http.Handler // answers GET /metrics; nil: there is no such path
@@ -35,12 +36,16 @@ const (
 	maxStreams = 64       // requests at a time of one HTTP/2 connection; each holds a chunk
 )
 
+// peerKey is the key of the [observe.Peer] in the context of a request.
+type peerKey struct{}
+
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
 	issuer   *issuer.Issuer
 	observer *observe.Observer
 	limits   Limits
 	log      *slog.Logger
+	protocol observe.Protocol
 
 	anyone  *issuer.Client  // who asks without a token; nil: the configuration has clients
 	hosts   map[string]bool // names in lower case
@@ -55,7 +60,7 @@ type Server struct {
 // New returns a server.
 func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
 	s := &Server{
-		issuer: i, observer: o, limits: l, log: l.Logger,
+		issuer: i, observer: o, limits: l, log: l.Logger, protocol: observe.HTTP,
 		anyone:  i.Anyone(),
 		hosts:   map[string]bool{"localhost": true},
 		origins: http.NewCrossOriginProtection(),
@@ -64,6 +69,9 @@ func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
 	}
 	if s.log == nil {
 		s.log = slog.Default()
+	}
+	if l.Probes {
+		s.protocol = observe.Probes
 	}
 	for _, host := range l.Hosts {
 		s.hosts[strings.ToLower(host)] = true
@@ -83,8 +91,11 @@ func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
 		ReadTimeout:       l.Read,
 		// The time to write an answer is counted from the end of the request's headers, so it
 		// includes the time for the IDs.
-		WriteTimeout:   i.Config().Timeout + l.Read,
-		IdleTimeout:    l.Idle,
+		WriteTimeout: i.Config().Timeout + l.Read,
+		IdleTimeout:  l.Idle,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, peerKey{}, observe.PeerOf(c))
+		},
 		MaxHeaderBytes: maxHeader,
 		// Every answer comes from the handlers, also the one to OPTIONS *.
 		DisableGeneralOptionsHandler: true,
