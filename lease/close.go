@@ -84,11 +84,7 @@ func (k *Keeper) Restored(ctx context.Context) error {
 	if !k.distrust() {
 		return ErrClosed
 	}
-	err := k.claimFirst(ctx)
-	if err != nil {
-		k.setErr(err)
-	}
-	return err
+	return k.claimFirst(ctx)
 }
 
 // distrust takes the grant back, and keeps a round that is under way from granting. Once

@@ -61,7 +61,7 @@ func (k *Keeper) Stats() Stats {
 	}
 }
 
-// The methods below need the turn, except setErr. Each logs a change of state once.
+// The methods below need the turn. Each logs a change of state once.
 
 // failed notes the failure of a try that began at an elapsed time, and returns the time until
 // the next try.

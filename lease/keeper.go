@@ -160,7 +160,11 @@ func (k *Keeper) tryClaim(ctx context.Context) error {
 	if k.closing.Load() {
 		return ErrClosed
 	}
-	return k.work(ctx)
+	err := k.work(ctx)
+	if err != nil {
+		k.setErr(err) // within the turn, or it would hide the success of a later step
+	}
+	return err
 }
 
 // mayPass reports whether waiting may help against err.

@@ -126,6 +126,30 @@ func TestRestoredWhileTheStoreIsAway(t *testing.T) {
 	require.ErrorIs(t, k.Restored(t.Context()), lease.ErrClosed)
 }
 
+// A Restored whose context ends after a step of the Keeper has claimed sets no error any more.
+func TestRestoredTooLate(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	store := storetest.NewMemory()
+	k := claim(t, store, clock)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	failed := false
+	store.Before = func(context.Context, storetest.Op) storetest.Fault { failed = true; return storetest.Unavailable }
+	n := 0
+	k.Hook(func() string {
+		if failed { // between two tries
+			failed, store.Before = false, nil
+			k.Poll(t.Context())
+			cancel()
+		}
+		n++
+		return fmt.Sprint(n)
+	}, protocol.Decide, func() {})
+	require.ErrorIs(t, k.Restored(ctx), lease.ErrStore)
+	from, to := k.Granted()
+	require.Less(t, from, to)
+	require.NoError(t, k.Err())
+}
+
 // A write that is under way when the memory is restored grants nothing, though it lands:
 // it is the original's.
 func TestRestoredWithinARound(t *testing.T) {

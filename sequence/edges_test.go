@@ -140,13 +140,16 @@ func (backwards) After(d time.Duration) <-chan time.Time { return time.After(d) 
 func (c backwards) Elapsed() time.Duration               { return -time.Duration(c.reads.Add(1)) }
 
 func TestClockGoesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, storetest.NewMemory(), "orders", sequence.Definition{Mode: sequence.Ordered}, sequence.WithClock(backwards{new(atomic.Int64)}))
-		for want := range int64(1000) {
-			require.Equal(t, want, next(t, s))
-		}
-		require.NoError(t, s.Close())
-	})
+	for mode, outage := range map[sequence.Mode]time.Duration{sequence.Ordered: time.Second, sequence.Segmented: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, storetest.NewMemory(), "orders", sequence.Definition{Mode: mode}, sequence.WithClock(backwards{new(atomic.Int64)}), sequence.WithOutage(outage))
+			for want := range int64(1000) {
+				require.Equal(t, want, next(t, s))
+			}
+			require.Zero(t, s.Stats().Rate, mode)
+			require.NoError(t, s.Close())
+		})
+	}
 }
 
 // TestMarkedWhileClosing closes a process while it reads that the cell is marked.
