@@ -1,10 +1,13 @@
 package directory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +39,7 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 	// One of the two below sees the other's store, and unlocking twice does no harm.
 	var locked atomic.Pointer[func()]
 	var gone atomic.Bool
-	unlock, err := wait(ctx, s.path, func() (func(), error) {
+	unlock, err := wait(ctx, s.path, func(*call) (func(), error) {
 		unlock, err := s.disk.lock(path)
 		if errors.Is(err, errBusy) {
 			err = stores.ErrLocked
@@ -77,25 +80,43 @@ func brief(unlock func()) func() {
 var errBusy = errors.New("file is locked")
 
 // tryLock locks a file, and makes the file if there is none. No process ever removes it: a
-// lock on a removed file would exclude no other process.
+// lock on a removed file would exclude no other process. While the file is locked, its second
+// line names the process, for the errors of others.
 func tryLock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownerOnly)
 	if err != nil {
-		return nil, failedFile("open", path, err)
+		return nil, failedFile("open "+filepath.Base(path), err)
 	}
 	if err := lockFile(f); err != nil {
-		_ = f.Close()
 		if errors.Is(err, errBusy) {
-			return nil, err
+			err = fmt.Errorf("%w by %s", err, readHolder(f))
+		} else {
+			err = failedFile("lock "+filepath.Base(path), err)
 		}
-		return nil, failedFile("lock", path, err)
+		_ = f.Close()
+		return nil, err
 	}
+	host, _ := os.Hostname()
+	writeHolder(f, fmt.Sprintf("process %d on host %.64q", os.Getpid(), host))
 	return sync.OnceFunc(func() {
+		writeHolder(f, "") // or another process that locks it next might be taken for this one
 		// A child process that is just starting may have the file open, too, so closing
 		// it alone would not unlock it.
 		_ = unlockFile(f)
 		_ = f.Close()
 	}), nil
+}
+
+// The first byte is a line break: Windows lets no other process read the byte that is locked.
+func writeHolder(f *os.File, holder string) {
+	_, _ = f.WriteAt([]byte("\n"+holder+"\n"), 0) // without it, as on a full disk, the lock is as good
+}
+
+func readHolder(f *os.File) string {
+	text := make([]byte, 128)
+	n, _ := f.ReadAt(text, 1)
+	holder, _, _ := strings.Cut(string(text[:n]), "\n")
+	return cmp.Or(holder, "another process")
 }
 
 const (
@@ -104,15 +125,19 @@ const (
 )
 
 // waitLock locks the swapFile of a cell, which others lock only during a Swap. It polls,
-// since a context cannot end the wait for a file lock.
-func (s *Store) waitLock(ctx context.Context, key string) (unlock func(), err error) {
+// since a context cannot end the wait for a file lock, and has no place meanwhile: the
+// process that has the lock may be stopped.
+func (s *Store) waitLock(c *call, key string) (unlock func(), err error) {
 	path := s.file(key, swapFile)
 	var timer *time.Timer
 	for wait := firstTry; ; wait = min(wait*2, lastTry) {
 		unlock, err := s.disk.lock(path)
 		if !errors.Is(err, errBusy) {
+			c.busy.Store(nil)
 			return unlock, s.ofCell(key, path, err)
 		}
+		c.busy.Store(&err)
+		c.leave()
 		if timer == nil {
 			timer = time.NewTimer(wait)
 			defer timer.Stop()
@@ -120,9 +145,12 @@ func (s *Store) waitLock(ctx context.Context, key string) (unlock func(), err er
 			timer.Reset(wait)
 		}
 		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for %s: %w", path, ctx.Err())
+		case <-c.Done():
+			return nil, c.Err()
 		case <-timer.C:
+		}
+		if err := c.enter(); err != nil {
+			return nil, err
 		}
 	}
 }
