@@ -79,6 +79,17 @@ func brief(unlock func()) func() {
 // errBusy says that another opening of a file has locked it.
 var errBusy = errors.New("file is locked")
 
+// lockedBy is errBusy with the process.
+type lockedBy string
+
+func (l lockedBy) Error() string { return fmt.Sprintf("%v by %s", errBusy, string(l)) }
+func (l lockedBy) Unwrap() error { return errBusy }
+
+func self() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("process %d on host %.64q", os.Getpid(), host)
+}
+
 // tryLock locks a file, and makes the file if there is none. No process ever removes it: a
 // lock on a removed file would exclude no other process. While the file is locked, its second
 // line names the process, for the errors of others.
@@ -89,15 +100,14 @@ func tryLock(path string) (unlock func(), err error) {
 	}
 	if err := lockFile(f); err != nil {
 		if errors.Is(err, errBusy) {
-			err = fmt.Errorf("%w by %s", err, readHolder(f))
+			err = lockedBy(readHolder(f))
 		} else {
 			err = failedFile("lock "+filepath.Base(path), err)
 		}
 		_ = f.Close()
 		return nil, err
 	}
-	host, _ := os.Hostname()
-	writeHolder(f, fmt.Sprintf("process %d on host %.64q", os.Getpid(), host))
+	writeHolder(f, self())
 	return sync.OnceFunc(func() {
 		writeHolder(f, "") // or another process that locks it next might be taken for this one
 		// A child process that is just starting may have the file open, too, so closing
@@ -136,7 +146,10 @@ func (s *Store) waitLock(c *call, key string) (unlock func(), err error) {
 			c.busy.Store(nil)
 			return unlock, s.ofCell(key, path, err)
 		}
-		c.busy.Store(&err)
+		c.busy.Store(nil)
+		if holder, _ := errors.AsType[lockedBy](err); string(holder) != self() { // else its disk hangs
+			c.busy.Store(&err)
+		}
 		c.leave()
 		if timer == nil {
 			timer = time.NewTimer(wait)
