@@ -89,7 +89,8 @@ func (e *LayoutMismatchError) Is(target error) bool { return target == stores.Er
 // storeError is an operation of the store that failed. It wraps ErrStore.
 type storeError struct {
 	op, key string
-	since   time.Time // when operations began to fail, or zero for the first
+	since   time.Time     // when operations began to fail, or zero for the first
+	late    time.Duration // by which the Keeper was woken, if that explains the failure, or 0
 	err     error
 }
 
@@ -99,13 +100,21 @@ func (e *storeError) Error() string {
 		since = " since " + e.since.UTC().Format(time.RFC3339)
 	}
 	problem := "store does not answer"
-	if stores.KindOf(e.err) == stores.Refused {
+	switch {
+	case stores.KindOf(e.err) == stores.Refused:
 		problem = "store refuses"
+	case e.late > 0:
+		problem = fmt.Sprintf("%v, and woke %s late", stores.ErrOverloaded, e.late.Round(time.Millisecond))
+	case errors.Is(e.err, stores.ErrOverloaded):
+		problem = stores.ErrOverloaded.Error()
 	}
 	return fmt.Sprintf("%s%s: %s %s: %s", problem, since, e.op, e.key, oneLine(e.err))
 }
 
 func (e *storeError) Unwrap() []error { return []error{ErrStore, e.err} }
+
+// Is reports whether target is [stores.ErrOverloaded] and the Keeper was woken late.
+func (e *storeError) Is(target error) bool { return e.late > 0 && target == stores.ErrOverloaded }
 
 // oneLine is the text of an error in one line: some drivers use several.
 func oneLine(err error) string {

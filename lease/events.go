@@ -2,6 +2,7 @@ package lease
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -97,14 +98,17 @@ func (k *Keeper) pauseBetween(ago time.Duration) (pause time.Duration, granted b
 	return protocol.Retry(k.period, k.nodes(), min(k.span(k.front(), k.granted().To), maxWindow)+ago)
 }
 
-// noteEnd logs once that the grant has ended: calls fail from now on.
-func (k *Keeper) noteEnd(err error) {
+// noteEnd logs once that the grant has ended: calls fail from now on. err is the error of a step
+// that took so long, or nil.
+func (k *Keeper) noteEnd(err error, took time.Duration) {
 	used := k.granted()
 	if k.ended == used || used.To == 0 || k.tick() < used.To {
 		return
 	}
 	k.ended = used
-	err = cmp.Or(err, k.Err())
+	if err = cmp.Or(err, k.Err()); err == nil {
+		err = fmt.Errorf("extending the grant took %s, and the window is %s: choose a longer window", took.Round(time.Millisecond), k.period)
+	}
 	k.log.Error("lease: grant ended", "node", used.Node, "at", k.time(used.To), kindAttr(err), "err", err)
 }
 

@@ -19,8 +19,10 @@ func TestEndOfAGrantIsLogged(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
 	memory := storetest.NewMemory()
 	store := memory.Client()
-	away := true
+	away, took := true, time.Duration(0)
 	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		clock.Advance(took)
+		took = 0
 		if away && isSwap(op) && op.Key == protocol.NodeKey(5) && clock.Wall().After(noon) {
 			return storetest.Unavailable
 		}
@@ -47,12 +49,18 @@ func TestEndOfAGrantIsLogged(t *testing.T) {
 	live(time.Minute)
 	require.Equal(t, 2, ended())
 
-	// One that is lost for good ends as well.
+	// An extension can come too late although the store answers.
 	away = false
 	live(time.Minute)
-	claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)), lease.WithOwner("the successor"))
+	took = time.Minute
 	live(time.Minute)
 	require.Equal(t, 3, ended())
+	require.Contains(t, log.String(), `err="extending the grant took 1m0s, and the window is 30s: choose a longer window"`)
+
+	// One that is lost for good ends as well.
+	claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)), lease.WithOwner("the successor"))
+	live(time.Minute)
+	require.Equal(t, 4, ended())
 	require.Regexp(t, `grant ended" .* err="node number 5 is held by the successor`, log.String())
 }
 

@@ -203,14 +203,16 @@ func (k *Keeper) start() {
 	k.cancel, k.finished = cancel, make(chan struct{})
 	go func() {
 		defer close(k.finished)
-		for {
-			next := k.Poll(ctx)
+		for late := time.Duration(0); ; {
+			next := k.poll(ctx, late)
+			due := k.elapsed() + next
 			select {
 			case <-k.after(next):
 			case <-k.window.More():
 			case <-ctx.Done():
 				return
 			}
+			late = k.elapsed() - due
 		}
 	}()
 }
@@ -242,6 +244,11 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	return k.poll(ctx, 0)
+}
+
+// poll is Poll for a goroutine that was woken so late.
+func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Duration) {
 	if k.take(ctx) != nil {
 		return k.pause()
 	}
@@ -251,7 +258,7 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	case k.closing.Load():
 		return k.pause()
 	case k.lost != nil:
-		k.noteEnd(nil)
+		k.noteEnd(nil, 0)
 		return k.pause()
 	}
 	k.publish() // time may have passed
@@ -270,7 +277,10 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 	if ctx.Err() != nil || k.closing.Load() { // the store is not to blame
 		return k.pause()
 	}
-	k.noteEnd(err)
+	if e, ok := errors.AsType[*storeError](err); ok && late >= k.third()/2 {
+		e.late = late
+	}
+	k.noteEnd(err, k.elapsed()-began)
 	if err != nil {
 		return k.failed(err, began)
 	}

@@ -121,6 +121,8 @@ func TestLogSaysTheKind(t *testing.T) {
 	require.True(t, ok, "%v", err)
 	require.Equal(t, stores.Refused, granted.Kind())
 	require.Zero(t, granted.Waited)
+	fail(stores.ErrOverloaded, 1)
+	require.Regexp(t, "^this process gets too little processor time since .*: read node/", k.Err())
 
 	fail(nil, 2)
 	require.NoError(t, k.Err())

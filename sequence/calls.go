@@ -91,8 +91,11 @@ func storeError(op, name string, err error) error {
 		return err
 	}
 	problem := "store does not answer"
-	if stores.KindOf(err) == stores.Refused {
+	switch {
+	case stores.KindOf(err) == stores.Refused:
 		problem = "store refuses"
+	case errors.Is(err, stores.ErrOverloaded):
+		problem = stores.ErrOverloaded.Error()
 	}
 	return &wrapped{
 		text: fmt.Sprintf("%s: %s sequence %q: %s", problem, op, name, oneLine(err)),

@@ -199,18 +199,22 @@ func TestHangs(t *testing.T) {
 // TestRefusals has a store that refuses: calls end at once.
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := refusing{storetest.NewMemory(), new(bool)}
+		store := refusing{storetest.NewMemory(), new(error)}
 		s := open(t, store, "orders", sequence.Definition{})
-		*store.refuse = true
+		*store.refuse = stores.Refusal("the password is wrong")
 		began := time.Now()
 		_, err := s.Next(t.Context())
 		assert.ErrorIs(t, err, sequence.ErrStore)
 		assert.ErrorIs(t, err, stores.ErrRefused)
 		assert.ErrorContains(t, err, "store refuses")
 		assert.Zero(t, time.Since(began))
-		*store.refuse = false
+		*store.refuse = stores.ErrOverloaded
 		_, err = s.Next(t.Context())
 		assert.ErrorIs(t, err, stores.ErrRefused, "no flood of calls")
+		time.Sleep(time.Second)
+		_, err = s.Next(t.Context())
+		assert.ErrorContains(t, err, "this process gets too little processor time: swap sequence")
+		*store.refuse = nil
 		time.Sleep(time.Second)
 		assert.Zero(t, next(t, s))
 		assert.NoError(t, s.Err())
@@ -220,12 +224,12 @@ func TestRefusals(t *testing.T) {
 
 type refusing struct {
 	stores.Store
-	refuse *bool
+	refuse *error
 }
 
 func (r refusing) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if *r.refuse {
-		return 0, stores.Refusal("the password is wrong")
+	if *r.refuse != nil {
+		return 0, *r.refuse
 	}
 	return r.Store.Swap(ctx, key, version, value)
 }

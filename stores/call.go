@@ -68,9 +68,6 @@ func contextError(ctx context.Context) error {
 // engine is the engine's name and the addresses of its servers, as [At] returns it; op is
 // list, read, swap or lock. A list has no key, and a store without namespaces no namespace.
 func Failed(ctx context.Context, engine, op, key, namespace string, err error) error {
-	if end := contextError(ctx); end != nil && !errors.Is(err, end) && !errors.Is(err, ErrConflict) {
-		err = fmt.Errorf("%w: %w", end, err)
-	}
 	if key == "" {
 		key = "cells"
 	}
@@ -80,16 +77,31 @@ func Failed(ctx context.Context, engine, op, key, namespace string, err error) e
 	if namespace != "" {
 		key += fmt.Sprintf(" in namespace %q", namespace)
 	}
-	return fmt.Errorf("%s: %s %s: %w", engine, op, key, err)
+	return fmt.Errorf("%s: %s %s: %w", engine, op, key, withEnd(ctx, err))
 }
 
 // OpenFailed returns the error of an engine whose server could not be used when the store
 // was opened. It wraps err, and that of ctx if ctx has ended. engine is as in [Failed].
 func OpenFailed(ctx context.Context, engine string, err error) error {
-	if end := contextError(ctx); end != nil && !errors.Is(err, end) {
+	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, withEnd(ctx, err))
+}
+
+// withEnd adds to err that ctx has ended, and, if that is its deadline, that this process is
+// overloaded.
+func withEnd(ctx context.Context, err error) error {
+	end := contextError(ctx)
+	if end == nil || errors.Is(err, ErrConflict) {
+		return err
+	}
+	if !errors.Is(err, end) {
 		err = fmt.Errorf("%w: %w", end, err)
 	}
-	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, err)
+	if end == context.DeadlineExceeded {
+		if load := overloaded(); load != "" {
+			err = fmt.Errorf("%w: %w", load, err)
+		}
+	}
+	return err
 }
 
 // At returns the name of an engine, with the addresses of its servers if they are known. A

@@ -3,7 +3,10 @@ package stores_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +36,30 @@ func TestFailed(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Hour))
 	defer cancel()
 	assert.ErrorIs(t, stores.Failed(late, "pack", "read", "k", "", cause), context.DeadlineExceeded)
+}
+
+// A store is not blamed for the time in which no goroutine of this process ran.
+func TestFailedOfAnOverloadedProcess(t *testing.T) {
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Hour))
+	defer cancel()
+	var over atomic.Bool
+	var running sync.WaitGroup
+	for range 100 * runtime.GOMAXPROCS(0) {
+		running.Go(func() {
+			for !over.Load() {
+				runtime.Gosched() // it is always ready to run
+			}
+		})
+	}
+	err := stores.Failed(late, "pack", "read", "k", "", context.DeadlineExceeded)
+	conflict := stores.Failed(late, "pack", "swap", "k", "", stores.ErrConflict)
+	over.Store(true)
+	running.Wait()
+	assert.ErrorIs(t, err, stores.ErrOverloaded)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Regexp(t, `^pack: read k: \d+ goroutines wait for GOMAXPROCS=\d+: let fewer compute at once: context deadline exceeded$`, err)
+	assert.NotErrorIs(t, conflict, stores.ErrOverloaded)
+	assert.NotErrorIs(t, stores.Failed(late, "pack", "read", "k", "", context.DeadlineExceeded), stores.ErrOverloaded)
 }
 
 func TestAt(t *testing.T) {

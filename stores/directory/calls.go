@@ -2,7 +2,10 @@ package directory
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -24,21 +27,52 @@ type turn struct {
 	calls  int           // that have a place or wait for one
 }
 
+// call is a call with its context.
+type call struct {
+	context.Context
+	places chan struct{} // of its directory
+	inside bool          // it has a place
+	// busy says who has locked the file for which the call waits. It is nil unless waitLock
+	// waits, or the context ended there.
+	busy atomic.Pointer[error]
+}
+
+func (c *call) enter() error {
+	select {
+	case c.places <- struct{}{}:
+		c.inside = true
+		return nil
+	case <-c.Done():
+		return c.Err()
+	}
+}
+
+func (c *call) leave() {
+	if c.inside {
+		c.inside = false
+		<-c.places
+	}
+}
+
 // wait is [stores.Wait] with at most maxCalls calls at a time. Further calls wait for a
 // place, and leave nothing behind when their context ends.
-func wait[T any](ctx context.Context, path string, call func() (T, error)) (T, error) {
-	return stores.Wait(ctx, func() (T, error) {
+func wait[T any](ctx context.Context, path string, do func(*call) (T, error)) (T, error) {
+	c, began := &call{Context: ctx}, time.Now()
+	value, err := stores.Wait(ctx, func() (T, error) {
 		t := join(path)
 		defer t.leave(path)
-		select {
-		case t.places <- struct{}{}:
-			defer func() { <-t.places }()
-			return call()
-		case <-ctx.Done():
+		c.places = t.places
+		defer c.leave()
+		if err := c.enter(); err != nil {
 			var none T
-			return none, ctx.Err()
+			return none, err
 		}
+		return do(c)
 	})
+	if busy := c.busy.Load(); err != nil && busy != nil {
+		err = fmt.Errorf("%w, waited %s: if it is stopped, wake it or end it: %w", *busy, time.Since(began).Round(time.Millisecond), err)
+	}
+	return value, err
 }
 
 func join(path string) *turn {

@@ -173,8 +173,8 @@ func TestErrorsOfTheDisk(t *testing.T) {
 		syscall.EACCES: "it must be readable and writable",
 		syscall.EIO:    "input/output error",
 	} {
-		f := &failing{step: never, err: cause}
 		dir := t.TempDir()
+		f := &failing{step: never, err: &os.LinkError{Op: "rename", Old: dir, New: dir, Err: cause}}
 		require.NoError(t, os.Chmod(dir, ownDir))
 		s, err := open(dir, f.disk())
 		require.NoError(t, err)
@@ -185,7 +185,8 @@ func TestErrorsOfTheDisk(t *testing.T) {
 		require.ErrorIs(t, err, cause)
 		assert.ErrorContains(t, err, want)
 		assert.Equal(t, cause == syscall.EROFS || cause == syscall.EACCES, stores.KindOf(err) == stores.Refused, "%v", err)
-		assert.ErrorContains(t, err, "write "+filepath.Join(s.Path(), "node+0000007.cell.tmp"))
+		assert.ErrorContains(t, err, "directory "+dir+": swap node/0000007: write node+0000007.cell.tmp: "+cause.Error())
+		assert.Equal(t, 1, strings.Count(err.Error(), dir), "%v", err)
 		_, err = os.Stat(s.file("node/0000007", tempFile))
 		assert.ErrorIs(t, err, os.ErrNotExist, "it would take up space")
 		is, err := s.Read(t.Context(), "node/0000007")
@@ -326,7 +327,8 @@ func TestTornStates(t *testing.T) {
 				torn := new(stores.DamagedError)
 				require.ErrorAs(t, err, &torn)
 				assert.Equal(t, "node/0000007", torn.Key)
-				assert.True(t, strings.HasPrefix(torn.Problem, path+": "+state[1]), torn.Problem)
+				assert.True(t, strings.HasPrefix(torn.Problem, "node+0000007.cell: "+state[1]), torn.Problem)
+				assert.Equal(t, 1, strings.Count(err.Error(), s.Path()), "%v", err)
 				assert.ErrorIs(t, err, stores.ErrDamaged)
 				assert.NotErrorIs(t, err, stores.ErrConflict)
 			}

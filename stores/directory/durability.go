@@ -21,9 +21,9 @@ const (
 // A network file system forgets: a host reads a cell from its own cache, also after it has
 // locked the cell, and then replaces a newer one that another host has written.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := wait(ctx, s.path, func() (stores.Durability, error) {
+	promises, err := wait(ctx, s.path, func(*call) (stores.Durability, error) {
 		name, kept, err := fileSystem(s.path)
-		return promisesOf(s.path, name, kept), failedFile("look at the file system of", s.path, err)
+		return promisesOf(s.path, name, kept), failedFile("look at its file system", err)
 	})
 	if err != nil {
 		return stores.Durability{}, s.failed(ctx, "ask for", "settings", err)

@@ -16,13 +16,20 @@ import (
 // made or read, or it is on a network file system. The text says what to do.
 var ErrUnfit = stores.Refusal("not fit for cells")
 
-func (s *Store) unfit(problem string, err error) error { return unfit(s.path, problem, err) }
-
+// unfit returns the error of Open for a directory.
 func unfit(path, problem string, err error) error {
-	if err == nil {
-		return fmt.Errorf("state directory %q is %w: it %s", path, ErrUnfit, problem)
+	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Path == path { // and not a parent's
+		err = e.Err
 	}
-	return fmt.Errorf("state directory %q is %w: it %s: %w", path, ErrUnfit, problem, err)
+	return fmt.Errorf("state directory %q is %w", path, unfitFor(problem, err))
+}
+
+// unfitFor is unfit without the path, which the error of an operation has already.
+func unfitFor(problem string, err error) error {
+	if err == nil {
+		return fmt.Errorf("%w: it %s", ErrUnfit, problem)
+	}
+	return fmt.Errorf("%w: it %s: %w", ErrUnfit, problem, err)
 }
 
 // failed returns the error of an operation.
@@ -30,15 +37,24 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	return stores.Failed(ctx, "directory "+s.path, op, key, "", err)
 }
 
+// causeOf returns an error without the paths that it would repeat.
+func causeOf(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
 // failedFile returns the error of an operation on a file, with advice, or nil if err is
-// nil.
-func failedFile(op, path string, err error) error {
+// nil. The error of an operation of a Store has the path of the directory already.
+func failedFile(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err // it would repeat the path
-	}
+	err = causeOf(err)
 	var advice error
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -50,9 +66,9 @@ func failedFile(op, path string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		advice = errors.New("was the directory removed while it was in use?")
 	default:
-		return fmt.Errorf("%s %s: %w", op, path, err)
+		return fmt.Errorf("%s: %w", op, err)
 	}
-	return fmt.Errorf("%s %s: %w; %w", op, path, err, advice)
+	return fmt.Errorf("%s: %w; %w", op, err, advice)
 }
 
 // ofCell returns the error of an operation on a file of a cell, and makes it a

@@ -2,6 +2,7 @@ package directory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,6 +49,7 @@ func TestDiskHangs(t *testing.T) {
 	defer cancelShort()
 	_, err = swap(short, other, stores.Cell{Key: "node/0000007"}, []byte("other"))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.NotContains(t, err.Error(), "locked by", "it is the same process, and the disk to blame")
 	close(back)
 	cell, err := swap(t.Context(), other, stores.Cell{Key: "node/0000007"}, []byte("other"))
 	require.NoError(t, err, "the first one ended with its context")
@@ -241,20 +243,66 @@ func TestSyncsOfParents(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.EACCES, "which are we")
 }
 
-// Nothing waits on for a lock when its caller has gone.
-func TestNoWaitIsLeft(t *testing.T) {
+// A process that is stopped in a write, as here by the test, holds up the writers of that cell
+// alone, and only until their contexts end. The error names it.
+func TestLockedCell(t *testing.T) {
 	s, _ := newStore(t)
-	unlock, err := tryLock(s.file("node/0000007", swapFile))
+	cell := stores.Cell{Key: "node/0000007"}
+	unlock, err := tryLock(s.file(cell.Key, swapFile))
 	require.NoError(t, err)
-	defer unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err = swap(ctx, s, stores.Cell{Key: "node/0000007"}, nil)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, os.WriteFile(s.file(cell.Key, swapFile), []byte("\nprocess 1 on host \"a\"\n"), ownerOnly))
+	var tries atomic.Int32
+	s.disk.lock = func(path string) (func(), error) {
+		if tries.Add(1) == 2 {
+			cancel()
+		}
+		return tryLock(path)
+	}
+	_, err = swap(ctx, s, cell, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, `swap node/0000007: file is locked by process 1 on host "a", waited `)
 	assert.Eventually(t, func() bool {
 		stacks := make([]byte, 1<<20)
 		return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "waitLock")
 	}, 10*time.Second, time.Millisecond)
+	is, err := s.Read(t.Context(), cell.Key)
+	require.NoError(t, err)
+	assert.Zero(t, is.Version)
+	eight, err := tryLock(s.file("node/0000008", swapFile))
+	require.NoError(t, err)
+	defer eight()
+	_, err = s.disk.lock(s.file("node/0000008", swapFile))
+	host, _ := os.Hostname()
+	require.EqualError(t, err, fmt.Sprintf("file is locked by process %d on host %q", os.Getpid(), host))
+
+	done := make(chan error)
+	for range maxCalls {
+		go func() {
+			_, err := swap(t.Context(), s, cell, nil)
+			done <- err
+		}()
+	}
+	assert.Eventually(t, func() bool {
+		turns.Lock()
+		defer turns.Unlock()
+		return turns.of[s.path] != nil && turns.of[s.path].calls == maxCalls
+	}, 10*time.Second, time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err = swap(ctx, s, stores.Cell{Key: "node/0000009"}, nil)
+	assert.NoError(t, err, "another cell")
+	unlock()
+	conflicts := 0
+	for range maxCalls {
+		if errors.Is(<-done, stores.ErrConflict) {
+			conflicts++
+		}
+	}
+	assert.Equal(t, maxCalls-1, conflicts)
+	text, err := os.ReadFile(s.file(cell.Key, swapFile))
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(string(text), "\n\n"), "no process has the lock now: %q", text)
 }
 
 // Whatever becomes of an operation, it leaves no file open.

@@ -1,10 +1,13 @@
 package directory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +39,7 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 	// One of the two below sees the other's store, and unlocking twice does no harm.
 	var locked atomic.Pointer[func()]
 	var gone atomic.Bool
-	unlock, err := wait(ctx, s.path, func() (func(), error) {
+	unlock, err := wait(ctx, s.path, func(*call) (func(), error) {
 		unlock, err := s.disk.lock(path)
 		if errors.Is(err, errBusy) {
 			err = stores.ErrLocked
@@ -76,21 +79,37 @@ func brief(unlock func()) func() {
 // errBusy says that another opening of a file has locked it.
 var errBusy = errors.New("file is locked")
 
+// lockedBy is errBusy with the process.
+type lockedBy string
+
+func (l lockedBy) Error() string { return fmt.Sprintf("%v by %s", errBusy, string(l)) }
+func (l lockedBy) Unwrap() error { return errBusy }
+
+func self() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("process %d on host %.64q", os.Getpid(), host)
+}
+
 // tryLock locks a file, and makes the file if there is none. No process ever removes it: a
-// lock on a removed file would exclude no other process.
+// lock on a removed file would exclude no other process. While the file is locked, its second
+// line names the process, for the errors of others.
 func tryLock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownerOnly)
 	if err != nil {
-		return nil, failedFile("open", path, err)
+		return nil, failedFile("open "+filepath.Base(path), err)
 	}
 	if err := lockFile(f); err != nil {
-		_ = f.Close()
 		if errors.Is(err, errBusy) {
-			return nil, err
+			err = lockedBy(readHolder(f))
+		} else {
+			err = failedFile("lock "+filepath.Base(path), err)
 		}
-		return nil, failedFile("lock", path, err)
+		_ = f.Close()
+		return nil, err
 	}
+	writeHolder(f, self())
 	return sync.OnceFunc(func() {
+		writeHolder(f, "") // or another process that locks it next might be taken for this one
 		// A child process that is just starting may have the file open, too, so closing
 		// it alone would not unlock it.
 		_ = unlockFile(f)
@@ -98,18 +117,40 @@ func tryLock(path string) (unlock func(), err error) {
 	}), nil
 }
 
+// The first byte is a line break: Windows lets no other process read the byte that is locked.
+func writeHolder(f *os.File, holder string) {
+	_, _ = f.WriteAt([]byte("\n"+holder+"\n"), 0) // without it, as on a full disk, the lock is as good
+}
+
+func readHolder(f *os.File) string {
+	text := make([]byte, 128)
+	n, _ := f.ReadAt(text, 1)
+	holder, _, _ := strings.Cut(string(text[:n]), "\n")
+	return cmp.Or(holder, "another process")
+}
+
 // waitLock locks the swapFile of a cell, which others lock only during a Swap. It polls,
-// since a context cannot end the wait for a file lock.
-func (s *Store) waitLock(ctx context.Context, key string) (unlock func(), err error) {
+// since a context cannot end the wait for a file lock, and has no place meanwhile: the
+// process that has the lock may be stopped.
+func (s *Store) waitLock(c *call, key string) (unlock func(), err error) {
 	path := s.file(key, swapFile)
 	pauses := stores.Backoff{First: 100 * time.Microsecond, Last: 5 * time.Millisecond}
 	for {
 		unlock, err := s.disk.lock(path)
 		if !errors.Is(err, errBusy) {
+			c.busy.Store(nil)
 			return unlock, s.ofCell(key, path, err)
 		}
-		if err := pauses.Wait(ctx); err != nil {
-			return nil, fmt.Errorf("wait for %s: %w", path, err)
+		c.busy.Store(nil)
+		if holder, _ := errors.AsType[lockedBy](err); string(holder) != self() { // else its disk hangs
+			c.busy.Store(&err)
+		}
+		c.leave()
+		if err := pauses.Wait(c); err != nil {
+			return nil, err
+		}
+		if err := c.enter(); err != nil {
+			return nil, err
 		}
 	}
 }

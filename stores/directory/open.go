@@ -98,14 +98,14 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return nil, err
 	}
 	if len(promises.Forgets) > 0 {
-		return nil, s.unfit("cannot keep acknowledged writes", errors.New(promises.Forgets[0]))
+		return nil, unfit(s.path, strings.TrimPrefix(promises.Forgets[0], s.path+" "), nil)
 	}
 	return s, nil
 }
 
 // openAny is Open on any file system: [stores.Open] asks for it.
 func openAny(ctx context.Context, path string) (*Store, error) {
-	s, err := wait(ctx, path, func() (*Store, error) { return open(path, realDisk) })
+	s, err := wait(ctx, path, func(*call) (*Store, error) { return open(path, realDisk) })
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("directory %s: open: %w", path, err)
 	}
@@ -134,10 +134,10 @@ func open(path string, d disk) (*Store, error) {
 	}
 	info, err := os.Stat(absolute)
 	if err != nil {
-		return nil, s.unfit("cannot be looked at", err)
+		return nil, unfit(s.path, "cannot be looked at", err)
 	}
 	if problem := problemOf(info); problem != "" {
-		return nil, s.unfit(problem, nil)
+		return nil, unfit(s.path, problem, nil)
 	}
 	if err := s.prepare(made); err != nil {
 		return nil, err
@@ -155,19 +155,19 @@ func (s *Store) make() (made bool, err error) {
 			break
 		}
 		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
-			return false, s.unfit("cannot be looked at", err)
+			return false, unfit(s.path, "cannot be looked at", err)
 		}
 		missing = append(missing, dir)
 	}
 	for i := len(missing) - 1; i >= 0; i-- {
 		if err := os.Mkdir(missing[i], ownDir); err != nil && !errors.Is(err, fs.ErrExist) {
-			return false, s.unfit("cannot be made; make it, or name another", err)
+			return false, unfit(s.path, "cannot be made; make it, or name another", err)
 		}
 		if i == 0 {
 			break
 		}
 		if err := s.disk.syncDir(filepath.Dir(missing[i])); err != nil {
-			return false, failedFile("sync directory", filepath.Dir(missing[i]), err)
+			return false, failedFile("sync directory "+filepath.Dir(missing[i]), err)
 		}
 	}
 	return len(missing) > 0, nil
@@ -193,7 +193,7 @@ func problemOf(info fs.FileInfo) string {
 func (s *Store) prepare(made bool) error {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
-		return s.unfit("cannot be read", err)
+		return unfit(s.path, "cannot be read", err)
 	}
 	used := false
 	for _, entry := range entries {
@@ -218,7 +218,7 @@ func (s *Store) prepare(made bool) error {
 	if errors.Is(err, fs.ErrPermission) && !made {
 		return nil // the user who made it may have had more rights there
 	}
-	return failedFile("sync directory", parent, err)
+	return failedFile("sync directory "+parent, err)
 }
 
 // DefaultPath returns the directory for the cells of the user that the process runs

@@ -189,23 +189,3 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	require.NoError(t, err)
 	unlock()
 }
-
-// A Swap that waits for another process does so no longer than its context.
-func TestSwapOfAStoppedProcess(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state")
-	s, err := directory.Open(context.Background(), path)
-	require.NoError(t, err)
-	f, err := os.OpenFile(filepath.Join(path, "node+0000007.swap"), os.O_RDWR|os.O_CREATE, 0o600)
-	require.NoError(t, err)
-	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err = swap(ctx, s, stores.Cell{Key: "node/0000007"}, []byte("value"))
-	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	is, err := s.Read(t.Context(), "node/0000007")
-	require.NoError(t, err)
-	assert.Zero(t, is.Version)
-	require.NoError(t, f.Close())
-	_, err = swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, []byte("value"))
-	assert.NoError(t, err)
-}

@@ -64,8 +64,8 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 		cells   []stores.Cell
 		damaged error
 	}
-	l, err := wait(ctx, s.path, func() (listed, error) {
-		cells, damaged, err := s.list(ctx, from, to, limit)
+	l, err := wait(ctx, s.path, func(c *call) (listed, error) {
+		cells, damaged, err := s.list(c, from, to, limit)
 		return listed{cells, stores.JoinDamaged(damaged)}, err
 	})
 	if err == nil {
@@ -77,7 +77,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 	return l.cells, nil
 }
 
-func (s *Store) list(ctx context.Context, from, to string, limit int) (cells []stores.Cell, damaged []error, err error) {
+func (s *Store) list(c *call, from, to string, limit int) (cells []stores.Cell, damaged []error, err error) {
 	keys, err := s.keys(from, to)
 	if err != nil {
 		return nil, nil, err
@@ -86,10 +86,10 @@ func (s *Store) list(ctx context.Context, from, to string, limit int) (cells []s
 		if len(cells) == limit {
 			break
 		}
-		if err := ctx.Err(); err != nil {
+		if err := c.Err(); err != nil {
 			return nil, nil, err
 		}
-		cell, err := s.load(ctx, key)
+		cell, err := s.load(c, key)
 		switch {
 		case errors.Is(err, stores.ErrDamaged):
 			damaged = append(damaged, err)
@@ -110,8 +110,8 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 	if err := stores.CheckKey(key); err != nil {
 		return stores.Cell{}, s.failed(ctx, "read", key, err)
 	}
-	cell, err := wait(ctx, s.path, func() (stores.Cell, error) {
-		cell, err := s.load(ctx, key)
+	cell, err := wait(ctx, s.path, func(c *call) (stores.Cell, error) {
+		cell, err := s.load(c, key)
 		if err == nil {
 			err = s.settle(cell)
 		}
@@ -124,8 +124,8 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 }
 
 // Swap replaces the value of a cell, if it has that version, and returns when the new one
-// is on the disk. While another process writes the same cell, it waits; it does not wait
-// for a lock of TryLock. After an error of the disk, it is unknown whether the value was
+// is on the disk. While another process writes the same cell, it waits, until ctx ends: the
+// error then names that process. It does not wait for a lock of TryLock. After an error of the disk, it is unknown whether the value was
 // written, but the cell is the whole old one or the whole new one.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	next, err := stores.NextVersion(key, version, value)
@@ -133,8 +133,8 @@ func (s *Store) Swap(ctx context.Context, key string, version uint64, value []by
 		return 0, s.failed(ctx, "swap", key, err)
 	}
 	cell := stores.Cell{Key: key, Version: next, Value: slices.Clone(value)}
-	_, err = wait(ctx, s.path, func() (struct{}, error) {
-		return struct{}{}, s.swap(ctx, version, cell)
+	_, err = wait(ctx, s.path, func(c *call) (struct{}, error) {
+		return struct{}{}, s.swap(c, version, cell)
 	})
 	if err != nil {
 		return 0, s.failed(ctx, "swap", key, err)
@@ -142,8 +142,8 @@ func (s *Store) Swap(ctx context.Context, key string, version uint64, value []by
 	return next, nil
 }
 
-func (s *Store) swap(ctx context.Context, version uint64, next stores.Cell) error {
-	unlock, err := s.waitLock(ctx, next.Key)
+func (s *Store) swap(c *call, version uint64, next stores.Cell) error {
+	unlock, err := s.waitLock(c, next.Key)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (s *Store) swap(ctx context.Context, version uint64, next stores.Cell) erro
 	if is.Version != version {
 		return fmt.Errorf("its version is %d, not %d: %w", is.Version, version, stores.ErrConflict)
 	}
-	if err := s.replace(ctx, next); err != nil {
+	if err := s.replace(c, next); err != nil {
 		return err
 	}
 	s.know(next)
@@ -170,7 +170,7 @@ func (s *Store) replace(ctx context.Context, c stores.Cell) error {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = failedFile("rename", temp, s.disk.rename(temp, path))
+		err = failedFile("rename "+filepath.Base(temp), s.disk.rename(temp, path))
 	}
 	if err != nil {
 		_ = s.disk.remove(temp) // else Open removes it, or the next Swap overwrites it
@@ -180,29 +180,28 @@ func (s *Store) replace(ctx context.Context, c stores.Cell) error {
 }
 
 func (s *Store) write(path string, data []byte) (err error) {
+	name := filepath.Base(path)
 	f, err := s.disk.create(path)
 	if err != nil {
-		return failedFile("create", path, err)
+		return failedFile("create "+name, err)
 	}
 	if err := s.disk.write(f, data); err != nil {
 		_ = f.Close()
-		return failedFile("write", path, err)
+		return failedFile("write "+name, err)
 	}
 	if err := s.disk.sync(f); err != nil {
 		_ = f.Close()
-		return failedFile("sync", path, err)
+		return failedFile("sync "+name, err)
 	}
-	return failedFile("close", path, f.Close())
+	return failedFile("close "+name, f.Close())
 }
 
-func (s *Store) syncDir() error {
-	return failedFile("sync directory", s.path, s.disk.syncDir(s.path))
-}
+func (s *Store) syncDir() error { return failedFile("sync directory", s.disk.syncDir(s.path)) }
 
 // load reads a cell, which may not be on the disk yet.
-func (s *Store) load(ctx context.Context, key string) (stores.Cell, error) {
+func (s *Store) load(c *call, key string) (stores.Cell, error) {
 	if readLocks {
-		unlock, err := s.waitLock(ctx, key)
+		unlock, err := s.waitLock(c, key)
 		if err != nil {
 			return stores.Cell{}, err
 		}
@@ -218,16 +217,16 @@ func (s *Store) loadLocked(key string) (stores.Cell, error) {
 		// Either there is no cell, or the directory was removed. The latter is an error: a new
 		// start would issue IDs twice.
 		if _, err := os.Stat(s.path); err != nil {
-			return stores.Cell{}, s.unfit("cannot be read; was it removed while it was in use?", err)
+			return stores.Cell{}, unfitFor("cannot be read; was it removed while it was in use?", causeOf(err))
 		}
 		return stores.Cell{Key: key}, nil
 	}
 	if err != nil {
-		return stores.Cell{}, s.ofCell(key, path, failedFile("read", path, err))
+		return stores.Cell{}, s.ofCell(key, path, failedFile("read "+filepath.Base(path), err))
 	}
 	c, problem := parse(data, key)
 	if problem != "" {
-		return stores.Cell{}, &stores.DamagedError{Key: key, Problem: fmt.Sprintf("%s: %s; it is left as it is, and cannot be used. Move it away only if no ID can be issued twice then", path, problem)}
+		return stores.Cell{}, &stores.DamagedError{Key: key, Problem: fmt.Sprintf("%s: %s; it is left as it is, and cannot be used. Move it away only if no ID can be issued twice then", filepath.Base(path), problem)}
 	}
 	return c, nil
 }
@@ -288,7 +287,7 @@ func (s *Store) know(cells ...stores.Cell) {
 func (s *Store) keys(from, to string) ([]string, error) {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
-		return nil, s.unfit("cannot be read", err)
+		return nil, unfitFor("cannot be read", causeOf(err))
 	}
 	var keys []string
 	for _, entry := range entries {
