@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -91,7 +92,7 @@ func (d *decoder) lines(ctx context.Context) error {
 				return err
 			}
 		}
-		var interrupted *interruption
+		var interrupted cli.Interruption
 		switch {
 		case err == io.EOF:
 			return d.end()

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
 // IDs that are documented in public.
@@ -172,6 +174,6 @@ func TestDecodeInterruptedWhileReading(t *testing.T) {
 	require.NoError(t, err)
 	_, err = hear.ReadString('\n')
 	require.NoError(t, err)
-	interrupt(&interruption{signal: syscall.SIGTERM})
+	interrupt(cli.Interruption{Signal: syscall.SIGTERM})
 	assert.Equal(t, result{143, "", "tickflake: terminated in line 2\n"}, end())
 }
