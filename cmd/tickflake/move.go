@@ -113,7 +113,7 @@ func newSequenceExport(c *console) *cobra.Command {
 
 // export asks, exports from the store of the flags, and prints the document.
 func export(ctx context.Context, c *console, p *place, what, to string, yes bool, do func(context.Context, stores.Store, string) (any, error)) error {
-	if to == "" {
+	if to == "" || !strings.Contains(to, "://") && strings.ContainsAny(to, "=@") { // it may be a password
 		return &usageError{errors.New("--to: want the URL or the name of the new store")}
 	}
 	if err := p.mustExist(ctx); err != nil {

@@ -66,7 +66,10 @@ func TestMove(t *testing.T) {
 	require.Zero(t, tickflake("sequence", "next", "orders", "--count", "7", "--store", "old").code)
 	hold(t, "old", lease.WithOwner("the holder"))
 
-	got := tickflake("lease", "export", "--store", "old", "--to", "redis://user:secret@h/1?namespace=x", "--yes")
+	got := tickflake("lease", "export", "--store", "old", "--to", "host=h password=secret", "--yes", "--running")
+	assert.Equal(t, exitUsage, got.code)
+	assert.NotContains(t, got.err, "secret")
+	got = tickflake("lease", "export", "--store", "old", "--to", "redis://user:secret@h/1?namespace=x", "--yes")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.err, "1 node numbers are held, the first is")
 	assert.Contains(t, got.err, "the holder")

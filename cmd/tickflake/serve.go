@@ -219,6 +219,9 @@ func (s *serving) run(ctx context.Context) error {
 		return err
 	}
 	s.place.source = s.source("store")
+	if _, err := s.place.scheme(); err != nil {
+		return err
+	}
 	if s.print {
 		return s.printConfig()
 	}
