@@ -2,11 +2,8 @@ package snowflake
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -30,43 +27,70 @@ type Decoded struct {
 // node (a number), parts (an object by name, {} when the layout names none) and
 // sequence (a number).
 func (d Decoded) MarshalJSON() ([]byte, error) {
-	parts := d.Parts
-	if parts == nil {
-		parts = map[string]int64{}
+	b := append(make([]byte, 0, textSize), `{"id":"`...)
+	b = strconv.AppendInt(b, int64(d.ID), 10)
+	b = append(b, `","time":"`...)
+	b = d.appendTime(b)
+	b = append(b, `","node":`...)
+	b = strconv.AppendInt(b, d.Node, 10)
+	b = append(b, `,"parts":`...)
+	if len(d.Parts) == 0 {
+		b = append(b, "{}"...)
+	} else {
+		parts, err := json.Marshal(d.Parts)
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, parts...)
 	}
-	return json.Marshal(struct {
-		ID       string           `json:"id"`
-		Time     string           `json:"time"`
-		Node     int64            `json:"node"`
-		Parts    map[string]int64 `json:"parts"`
-		Sequence int64            `json:"sequence"`
-	}{strconv.FormatInt(int64(d.ID), 10), d.timeText(), d.Node, parts, d.Sequence})
+	b = append(b, `,"sequence":`...)
+	b = strconv.AppendInt(b, d.Sequence, 10)
+	return append(b, '}'), nil
 }
 
 // String returns the decoded ID on one line, with parts in order of their names:
 //
 //	1541815603606036480: 2022-06-28T16:07:40.105Z, node 378 (datacenter 11, worker 26), sequence 0
 func (d Decoded) String() string {
-	var parts string
+	b := strconv.AppendInt(make([]byte, 0, textSize), int64(d.ID), 10)
+	b = append(b, ": "...)
+	b = d.appendTime(b)
+	b = append(b, ", node "...)
+	b = strconv.AppendInt(b, d.Node, 10)
 	if len(d.Parts) > 0 {
-		texts := make([]string, 0, len(d.Parts))
-		for _, name := range slices.Sorted(maps.Keys(d.Parts)) {
-			texts = append(texts, fmt.Sprintf("%s %d", name, d.Parts[name]))
+		names := make([]string, 0, 8)
+		for name := range d.Parts {
+			names = append(names, name)
 		}
-		parts = " (" + strings.Join(texts, ", ") + ")"
+		slices.Sort(names)
+		open := " ("
+		for _, name := range names {
+			b = append(append(append(b, open...), name...), ' ')
+			b = strconv.AppendInt(b, d.Parts[name], 10)
+			open = ", "
+		}
+		b = append(b, ')')
 	}
-	return fmt.Sprintf("%d: %s, node %d%s, sequence %d", int64(d.ID), d.timeText(), d.Node, parts, d.Sequence)
+	b = append(b, ", sequence "...)
+	return string(strconv.AppendInt(b, d.Sequence, 10))
 }
 
-// timeText always writes milliseconds, so that texts line up and sort, and more digits
+// textSize is room for most texts, so that they take one allocation.
+const textSize = 192
+
+// appendTime always writes milliseconds, so that texts line up and sort, and more digits
 // where the time has them.
-func (d Decoded) timeText() string {
-	format := "2006-01-02T15:04:05.000Z07:00"
-	switch ns := d.Time.Nanosecond(); {
+func (d Decoded) appendTime(b []byte) []byte {
+	b = d.Time.UTC().AppendFormat(b, time.RFC3339) // many times as fast as a format with digits
+	ns, digits := d.Time.Nanosecond(), 3
+	switch {
 	case ns%1e3 != 0:
-		format = "2006-01-02T15:04:05.000000000Z07:00"
+		digits = 9
 	case ns%1e6 != 0:
-		format = "2006-01-02T15:04:05.000000Z07:00"
+		digits = 6
 	}
-	return d.Time.UTC().Format(format)
+	z := len(b) - 1
+	b = strconv.AppendInt(b[:z], 1e9+int64(ns), 10) // 1 and nine digits
+	b[z] = '.'
+	return append(b[:z+1+digits], 'Z')
 }

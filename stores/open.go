@@ -68,8 +68,10 @@ const (
 // which separates fleets that share a server.
 //
 // A bare path must not look like a host whose scheme was forgotten: otherwise each machine
-// would make its own directory and issue the IDs of the others. So it contains no colon,
-// at sign or question mark; no comma, unless it begins with a slash; and if it begins with
+// would make its own directory and issue the IDs of the others. The words of a driver
+// (host=h user=u), a variable that no shell has replaced, and quotes that none has removed are
+// no path either. So it contains no colon, at sign, question mark, equals sign, dollar sign,
+// quote or backquote; no comma, unless it begins with a slash; and if it begins with
 // neither a slash nor a dot, its first part contains no dot, and is neither "localhost" nor a
 // scheme. Write ./a.b for such a directory, or file:a.b.
 //
@@ -88,7 +90,7 @@ func Open(ctx context.Context, url string) (Store, error) {
 	if ctx == nil {
 		return nil, errors.New("context is nil: give context.Background() if there is none")
 	}
-	scheme, err := schemeOf(url)
+	scheme, err := SchemeOf(url)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +160,10 @@ func judge(scheme string, promises Durability, allowed bool) error {
 	return nil
 }
 
-// schemeOf returns the scheme of a URL, which is empty for a bare path.
-func schemeOf(url string) (string, error) {
+// SchemeOf returns the scheme of a store's URL, in lower case, which is empty for a bare path.
+// It knows no engine: a program asks it before [Open], which would make a directory. The error
+// is the [*URLError] of Open.
+func SchemeOf(url string) (string, error) {
 	refuse := func(problem string) (string, error) { return "", &URLError{Problem: problem} }
 	const noScheme = "it begins with no scheme; want a directory, such as ./ids, or SCHEME://HOST"
 	if url == "" {
@@ -189,6 +193,8 @@ func schemeOf(url string) (string, error) {
 	switch {
 	case strings.ContainsAny(path, ":@?\x00"), first != "" && strings.Contains(path, ","), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
 		return refuse("it has no scheme, and looks like a host; want SCHEME://HOST, such as etcd://localhost:2379, or file:PATH for a directory")
+	case strings.ContainsAny(path, "=$'\"`"):
+		return refuse("it has no scheme, and a = or a $ or quotes; want SCHEME://USER:PASSWORD@HOST, a directory in full and without quotes, or file:PATH for one of such a name")
 	case first != "" && first[0] == '~':
 		return refuse("~ stands for no directory here; want the path in full")
 	}

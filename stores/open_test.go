@@ -58,8 +58,8 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 	}
 	for url, want := range map[string]string{
 		"ids": " ids", "./db.example/ops": " ./db.example/ops", "../ids": " ../ids", "..": " ..", ".": " .", ".ids": " .ids", "/var/lib/i.d": " /var/lib/i.d",
-		"/srv/a,b/ids": " /srv/a,b/ids", "var/lib/ids": " var/lib/ids", "var/v1.2": " var/v1.2", "redis-state": " redis-state", `ids&forgetful=allow`: " ids&forgetful=allow",
-		"file:localhost:80": "file file:localhost:80", "FILE:x": "file FILE:x", "file:///a b": "file file:///a b",
+		"/srv/a,b/ids": " /srv/a,b/ids", "var/lib/ids": " var/lib/ids", "var/v1.2": " var/v1.2", "redis-state": " redis-state",
+		"file:localhost:80": "file file:localhost:80", "file:$HOME/a='b'": "file file:$HOME/a='b'", "FILE:x": "file FILE:x", "file:///a b": "file file:///a b",
 		"test://h": "test test://h", "TEST://h": "test TEST://h", "test://u:p://@h": "test test://u:p://@h",
 		"test://h?forgetful=allow": "test test://h", "test://h?a=b&forgetful=allow&c=d": "test test://h?a=b&c=d",
 		"test://h?xforgetful=allow": "test test://h?xforgetful=allow",
@@ -89,6 +89,12 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 		"etcd":                      "looks like a host",
 		"postgres:db":               "looks like a host",
 		"~/ids":                     "in full",
+		"host=h password=s3cret":    "a = or a $ or quotes",
+		"password = 's3cret'":       "a = or a $ or quotes",
+		"$HOME/ids":                 "a = or a $ or quotes",
+		`"/srv/ids"`:                "a = or a $ or quotes",
+		"'/srv/ids'":                "a = or a $ or quotes",
+		"ids&forgetful=allow":       "a = or a $ or quotes",
 		"://h":                      "begins with no scheme",
 		"u:s3cret@x://h":            "begins with no scheme",
 		"5x://h":                    "begins with no scheme",

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
 // fakeReport has a row of every kind.
@@ -223,7 +224,7 @@ func TestChaosKernelInterrupted(t *testing.T) {
 	got := chaosWith(func(k *chaos) {
 		k.bench = bench{platform: kernelPlatform, find: func() (kernel.Kernel, error) { return kernel.Kernel{}, nil },
 			run: func(ctx context.Context, o kernel.Options) (kernel.Report, error) {
-				cancel(&interruption{signal: syscall.SIGINT})
+				cancel(cli.Interruption{Signal: syscall.SIGINT})
 				return report, ctx.Err()
 			}}
 	}, ctx, "", "--kernel", "--format", "json")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -97,7 +98,7 @@ func TestChaosHugeScript(t *testing.T) {
 
 func TestChaosScriptInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(&interruption{signal: syscall.SIGTERM})
+	cancel(cli.Interruption{Signal: syscall.SIGTERM})
 	got := chaosWith(func(*chaos) {}, ctx, "ids 7", "--script", "-")
 	assert.Equal(t, 143, got.code)
 	assert.Empty(t, got.out)
@@ -114,7 +115,7 @@ func (r stuckReader) Read([]byte) (int, error) {
 func TestChaosInterruptedWhileItWaitsForAScript(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	var out, err strings.Builder
-	code := run(ctx, []string{"chaos", "--script", "-"}, stuckReader{func() { cancel(&interruption{signal: syscall.SIGINT}) }}, &out, &err)
+	code := run(ctx, []string{"chaos", "--script", "-"}, stuckReader{func() { cancel(cli.Interruption{Signal: syscall.SIGINT}) }}, &out, &err)
 	assert.Equal(t, result{130, "", "tickflake: standard input: interrupted\n"}, result{code, out.String(), err.String()})
 }
 
@@ -129,7 +130,7 @@ func TestChaosInterruptedInAScript(t *testing.T) {
 			subject.New = func(c *clocktest.Virtual) (generatortest.Process[snowflake.ID], error) {
 				p, err := start(c)
 				p.Next = func() (snowflake.ID, error) {
-					cancel(&interruption{signal: syscall.SIGINT})
+					cancel(cli.Interruption{Signal: syscall.SIGINT})
 					<-ended
 					return 0, generator.ErrClosed
 				}

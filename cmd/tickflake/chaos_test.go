@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -321,7 +322,7 @@ func TestChaosInterrupted(t *testing.T) {
 	stop := func(k *chaos) {
 		k.subject = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 			if clock == generatortest.Mono {
-				cancel(&interruption{signal: syscall.SIGINT})
+				cancel(cli.Interruption{Signal: syscall.SIGINT})
 				time.Sleep(time.Hour)
 			}
 			return generatortest.Tickflake(s, clock)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -107,23 +108,24 @@ func TestNodeIsGivenBack(t *testing.T) {
 		args  string
 		code  int
 	}{
-		"done":        {1000, nil, "--count 10", 0},
-		"rejected":    {1 << 20, nil, "--count 100000 --strategy reject --layout time=41,sequence=12,tick=1h", 1},
-		"broken pipe": {100, syscall.EPIPE, "--count 1000000", 0},
-		"full disk":   {100, errors.New("disk full"), "--count 1000000", 1},
-		"terminated":  {1000, nil, "--count 10 --strategy wait --layout time=41,sequence=1,tick=1h", 143},
+		"done":        {1000, nil, "generate --count 10", 0},
+		"rejected":    {1 << 20, nil, "generate --count 100000 --strategy reject --layout time=41,sequence=12,tick=1h", 1},
+		"broken pipe": {100, syscall.EPIPE, "generate --count 1000000", 0},
+		"full disk":   {100, errors.New("disk full"), "generate --count 1000000", 1},
+		"greeting":    {0, errors.New("disk full"), "serve --resp off --http 127.0.0.1:0 --grpc off", 0}, // which need not be read
+		"terminated":  {1000, nil, "generate --count 10 --strategy wait --layout time=41,sequence=1,tick=1h", 143},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
 			out := &eventWriter{failingWriter{tt.room, tt.write}, func() {
-				if tt.code == 143 {
-					cancel(&interruption{signal: syscall.SIGTERM})
+				if tt.code == 143 || name == "greeting" {
+					cancel(cli.Interruption{Signal: syscall.SIGTERM})
 				}
 			}}
 			state := t.TempDir()
 			var stderr strings.Builder
-			code := run(ctx, append(strings.Fields("generate --store "+state), strings.Fields(tt.args)...), strings.NewReader(""), out, &stderr)
+			code := run(ctx, append(strings.Fields(tt.args), "--store", state), strings.NewReader(""), out, &stderr)
 			assert.Equal(t, tt.code, code, stderr.String())
 			assert.Equal(t, lease.Released, inspect(t, state).State)
 		})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -66,7 +68,7 @@ type decoder struct {
 
 func (d *decoder) args(ids []string) error {
 	for i, id := range ids {
-		if err := d.one(fmt.Sprintf("argument %d", i+1), strings.TrimSpace(id)); err != nil {
+		if err := d.one("argument", i+1, strings.TrimSpace(id)); err != nil {
 			return err
 		}
 	}
@@ -78,20 +80,19 @@ func (d *decoder) lines(ctx context.Context) error {
 	in := bufio.NewReaderSize(&input{ctx: ctx, r: d.in, before: d.out.Flush}, bufferSize)
 	for number := 1; ; number++ {
 		line, err := in.ReadSlice('\n')
-		place := fmt.Sprintf("line %d", number)
 		if err == bufio.ErrBufferFull {
 			for err == bufio.ErrBufferFull {
 				_, err = in.ReadSlice('\n')
 			}
-			if err := d.report(place, fmt.Errorf("longer than %d bytes, so it is no ID", bufferSize)); err != nil {
+			if err := d.report("line", number, fmt.Errorf("longer than %d bytes, so it is no ID", bufferSize)); err != nil {
 				return err
 			}
-		} else if text := strings.TrimSpace(string(line)); text != "" && (err == nil || err == io.EOF) {
-			if err := d.one(place, text); err != nil {
+		} else if text := bytes.TrimSpace(line); len(text) > 0 && (err == nil || err == io.EOF) {
+			if err := d.one("line", number, string(text)); err != nil {
 				return err
 			}
 		}
-		var interrupted *interruption
+		var interrupted cli.Interruption
 		switch {
 		case err == io.EOF:
 			return d.end()
@@ -103,35 +104,37 @@ func (d *decoder) lines(ctx context.Context) error {
 	}
 }
 
-// one decodes the ID at the place. It reports a bad ID; its own error is one of writing.
-func (d *decoder) one(place, text string) error {
+// one decodes the ID of an argument or a line. It reports a bad ID; its own error is one of
+// writing.
+func (d *decoder) one(where string, number int, text string) error {
 	id, err := d.parse(text)
 	if err != nil {
-		return d.report(place, err)
+		return d.report(where, number, err)
 	}
 	decoded, err := d.layout.Decode(id)
 	if err != nil {
-		return d.report(place, err)
+		return d.report(where, number, err)
 	}
-	if !d.json {
-		_, err = fmt.Fprintln(d.out, decoded)
-		return err
+	if d.json {
+		object, err := decoded.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		d.out.Write(object)
+	} else {
+		d.out.WriteString(decoded.String())
 	}
-	object, err := decoded.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	_, err = d.out.Write(append(object, '\n'))
-	return err
+	// A bufio.Writer that failed once fails for good.
+	return d.out.WriteByte('\n')
 }
 
-// report writes an error about the ID at the place, after the IDs before it.
-func (d *decoder) report(place string, problem error) error {
+// report writes an error about the ID of an argument or a line, after the IDs before it.
+func (d *decoder) report(where string, number int, problem error) error {
 	if err := d.out.Flush(); err != nil {
 		return err
 	}
 	d.bad = true
-	complain(d.err, fmt.Errorf("%s: %w", place, problem))
+	complain(d.err, fmt.Errorf("%s %d: %w", where, number, problem))
 	return nil
 }
 

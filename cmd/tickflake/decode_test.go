@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
 // IDs that are documented in public.
@@ -172,6 +174,20 @@ func TestDecodeInterruptedWhileReading(t *testing.T) {
 	require.NoError(t, err)
 	_, err = hear.ReadString('\n')
 	require.NoError(t, err)
-	interrupt(&interruption{signal: syscall.SIGTERM})
+	interrupt(cli.Interruption{Signal: syscall.SIGTERM})
 	assert.Equal(t, result{143, "", "tickflake: terminated in line 2\n"}, end())
+}
+
+// BenchmarkDecode shows the time per line, and allocations of which few are those of the start.
+func BenchmarkDecode(b *testing.B) {
+	const lines = 10_000
+	for _, line := range []string{"decode", "decode --format json", "decode --layout twitter"} {
+		b.Run(line, func(b *testing.B) {
+			input := strings.Repeat("1541815603606036480\n", lines)
+			for b.Loop() {
+				require.Zero(b, run(b.Context(), strings.Fields(line), strings.NewReader(input), io.Discard, io.Discard))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*lines), "ns/line")
+		})
+	}
 }

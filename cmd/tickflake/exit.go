@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 )
 
@@ -18,12 +19,25 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
-	// exitSignal plus its number is the code by which shells report a signal.
-	exitSignal = 128
 )
 
 // errReported ends a run that has printed its failures one by one.
 var errReported = errors.New("some input was bad")
+
+// errReaderGone ends a run whose reader, such as head, has read enough. It is the error of
+// [output] alone: the connection to a store can break with the same EPIPE.
+var errReaderGone = errors.New("the output is read no more")
+
+// output is standard output.
+type output struct{ io.Writer }
+
+func (o output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		err = errReaderGone
+	}
+	return n, err
+}
 
 // usageError is a command line that has to be changed before it can work.
 type usageError struct{ err error }
@@ -32,30 +46,18 @@ func (e *usageError) Error() string { return e.err.Error() }
 
 func (e *usageError) Unwrap() error { return e.err }
 
-// interruption is the end of a run that a signal stopped.
-type interruption struct{ signal syscall.Signal }
-
-func (e *interruption) Error() string {
-	if e.signal == syscall.SIGINT {
-		return "interrupted"
-	}
-	return e.signal.String()
-}
-
 // conclude prints err, if there is something to say, and returns the exit code.
 func conclude(stderr io.Writer, cmd *cobra.Command, err error) int {
-	var interrupted *interruption
 	var usage *usageError
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &interrupted):
+	case isA[cli.Interruption](err):
 		complain(stderr, err)
-		return exitSignal + int(interrupted.signal)
+		return cli.Code(err)
 	case errors.Is(err, errReported):
 		return exitFailed
-	case errors.Is(err, syscall.EPIPE):
-		// The reader, such as head, has read enough.
+	case errors.Is(err, errReaderGone):
 		return exitDone
 	case errors.As(err, &usage):
 		complain(stderr, err)

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -122,7 +122,7 @@ func (g *issue) run(cmd *cobra.Command) error {
 	}
 	gen, err := g.place.claim(cmd.Context(), *g.layout, *g.strategy, options...)
 	switch {
-	case isA[*interruption](err):
+	case isA[cli.Interruption](err):
 		return cutShort(err, g.out, "IDs", 0, g.count)
 	case err != nil:
 		return err
@@ -190,13 +190,13 @@ func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer, l
 // cutShort returns the error of a run that ended early because of err, with the number of
 // lines that were written before: IDs or numbers.
 func cutShort(err error, out *bufio.Writer, things string, written, count int64) error {
-	var interrupted *interruption
+	var interrupted cli.Interruption
 	if errors.As(err, &interrupted) {
 		err = interrupted
 	}
 	// After a failed flush, the number of lines that were written is unknown.
 	switch flushErr := out.Flush(); {
-	case errors.Is(flushErr, syscall.EPIPE):
+	case errors.Is(flushErr, errReaderGone):
 		return err
 	case flushErr != nil:
 		return fmt.Errorf("%w; %w", err, flushErr)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -176,7 +177,7 @@ func TestGenerateFlushesBeforeItWaits(t *testing.T) {
 	lines := bufio.NewScanner(reader)
 	require.True(t, lines.Scan())
 	require.True(t, lines.Scan())
-	cancel(&interruption{signal: syscall.SIGINT})
+	cancel(cli.Interruption{Signal: syscall.SIGINT})
 	assert.False(t, lines.Scan())
 	assert.Equal(t, 130, <-code)
 	assert.Equal(t, "tickflake: interrupted; 2 of 9 IDs written\n", stderr.String())
@@ -190,7 +191,7 @@ func TestCutShort(t *testing.T) {
 	}{
 		{nil, "no IDs left; 1 of 2 IDs written"},
 		{errors.New("disk on fire"), "no IDs left; disk on fire"},
-		{syscall.EPIPE, "no IDs left"},
+		{errReaderGone, "no IDs left"},
 	} {
 		room := 0
 		if tt.flush == nil {

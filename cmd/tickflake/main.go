@@ -28,6 +28,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
 // bufferSize is the size of the output's buffer and of the longest line of input.
@@ -39,32 +40,7 @@ func main() {
 	logging.Disable()                                    // the Redis driver's, which repeats the error of the store
 	// A write to a closed pipe must fail and not kill the process.
 	signal.Ignore(syscall.SIGPIPE)
-	os.Exit(run(notifyContext(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// notifyContext returns a context that the first SIGINT or SIGTERM ends, with an
-// *interruption as the cause. The second one kills the process, in case a write blocks; but
-// serve drains first.
-func notifyContext() context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	notify(signals)
-	go func() {
-		s := <-signals
-		signal.Stop(signals)
-		cancel(&interruption{signal: s.(syscall.Signal)})
-	}()
-	return ctx
-}
-
-// notify sends SIGINT and SIGTERM to the channel. Shells start background jobs with SIGINT
-// ignored, and it stays so.
-func notify(signals chan<- os.Signal) {
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
+	os.Exit(run(cli.Context(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // console is where a command reads and writes.
@@ -88,7 +64,7 @@ func (c *console) lost(things string) error {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &console{
 		in:     stdin,
-		out:    bufio.NewWriterSize(stdout, bufferSize),
+		out:    bufio.NewWriterSize(output{stdout}, bufferSize),
 		err:    stderr,
 		closed: isClosed(stdout),
 		screen: isTerminal(stdout),

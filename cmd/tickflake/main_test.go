@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/internal/cli"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // result is what a command line came to.
@@ -56,6 +59,10 @@ type exitTest struct {
 }
 
 func TestExitCodes(t *testing.T) {
+	stores.Register("broken", func(context.Context, string) (stores.Store, error) {
+		return nil, fmt.Errorf("no answer: %w", syscall.EPIPE)
+	})
+	t.Cleanup(func() { stores.Register("broken", nil) })
 	const plan = "layout plan --nodes 4 --rate 10 --years 5"
 	tests := append([]exitTest{
 		{"generate", 0, ""},
@@ -67,6 +74,9 @@ func TestExitCodes(t *testing.T) {
 		{"lease list --layout javascript", 0, ""},
 		{"chaos --fault F1", 0, ""},
 		{"chaos list", 0, ""},
+
+		{"lease list --store broken://h", 1, "tickflake: no answer: broken pipe"},
+		{"serve --resp off --http 127.0.0.1:0 --grpc off --store broken://h", 1, "tickflake: no answer: broken pipe"},
 
 		{"generate --layout baidu", 1, `tickflake: --layout: *layout "baidu": the time field, 28 bits of 1s from 2016-05-19T16:00:00Z, ended at 2024-11-20T13:24:16Z*`},
 		{"generate --layout twitter,epoch=2262-01-01", 1, `tickflake: --layout: *layout: epoch 2262-01-01T00:00:00Z is *`},
@@ -198,7 +208,7 @@ func TestInterruptedBeforeStart(t *testing.T) {
 		syscall.SIGTERM: {143, "", "tickflake: terminated; 0 of 3 IDs written\n"},
 	} {
 		ctx, cancel := context.WithCancelCause(context.Background())
-		cancel(&interruption{signal: signal})
+		cancel(cli.Interruption{Signal: signal})
 		var out, err strings.Builder
 		code := run(ctx, []string{"generate", "--count", "3"}, strings.NewReader(""), &out, &err)
 		assert.Equal(t, want, result{code, out.String(), err.String()})

@@ -13,6 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/sequence"
 )
 
@@ -99,7 +100,7 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 
 // unstarted returns the error of a run that printed no number.
 func (s *sequences) unstarted(err error, count int64) error {
-	if isA[*interruption](err) {
+	if isA[cli.Interruption](err) {
 		return cutShort(err, s.out, "numbers", 0, count)
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -23,7 +24,7 @@ func TestInterruptedAmongReservedNumbers(t *testing.T) {
 	last := int64(0)
 	err := printNumbers(ctx, 2000, bufio.NewWriter(&printed), progress(&printed, 2000, false), func(context.Context) (int64, error) {
 		if last++; last == 1000 {
-			cancel(&interruption{signal: syscall.SIGINT})
+			cancel(cli.Interruption{Signal: syscall.SIGINT})
 		}
 		return last, nil
 	})

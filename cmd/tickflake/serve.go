@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
@@ -219,6 +220,9 @@ func (s *serving) run(ctx context.Context) error {
 		return err
 	}
 	s.place.source = s.source("store")
+	if _, err := s.place.scheme(); err != nil {
+		return err
+	}
 	if s.print {
 		return s.printConfig()
 	}
@@ -316,7 +320,12 @@ func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.
 	ended := make(chan struct{})
 	var helpers sync.WaitGroup
 	helpers.Go(func() { watch(bounded, failure, stop) })
-	helpers.Go(func() { cutDrain(bounded, running.Abort, ended) })
+	helpers.Go(func() {
+		signals := make(chan os.Signal, 1)
+		cli.Notify(signals) // before the drain, so that no signal kills the process at its start
+		defer signal.Stop(signals)
+		cutDrain(bounded, signals, running.Abort, ended)
+	})
 	helpers.Go(func() {
 		<-bounded.Done()
 		s.notify(log, systemd.Stopping)
@@ -373,26 +382,20 @@ func watch(ctx context.Context, failure func() error, stop context.CancelCauseFu
 
 // cutDrain calls abort at the first signal after the one that ended ctx, at which the drain
 // begins. A further signal kills the process. It returns when ended is closed.
-func cutDrain(ctx context.Context, abort func(), ended <-chan struct{}) {
-	signals := make(chan os.Signal, 2)
-	notify(signals) // before the drain, so that no signal kills the process at its start
-	defer signal.Stop(signals)
+func cutDrain(ctx context.Context, signals <-chan os.Signal, abort func(), ended <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 	case <-ended:
 		return
 	}
-	count := 1
-	if isA[*interruption](context.Cause(ctx)) {
-		count = 2 // both the context and this channel have got the first one
+	if isA[cli.Interruption](context.Cause(ctx)) {
+		cli.Settle(signals, ended) // this channel has got that signal, too
 	}
-	for range count {
-		select {
-		case <-signals:
-		case <-ended:
-			return
-		}
+	select {
+	case <-signals:
+	case <-ended:
+		return
 	}
-	signal.Stop(signals)
 	abort()
+	cli.Settle(signals, ended)
 }

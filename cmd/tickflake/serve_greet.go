@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -69,7 +70,9 @@ func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener) {
 	}
 	// A server whose output is not read serves all the same.
 	fmt.Fprint(s.out, s.greeting(listeners))
-	_ = s.out.Flush()
+	if s.out.Flush() != nil {
+		s.out.Reset(io.Discard) // so that the end of the run does not meet the error again
+	}
 }
 
 // greeting says how to call each protocol.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -25,6 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -267,9 +270,30 @@ func TestServeSecondSignal(t *testing.T) {
 	assert.Equal(t, http.StatusOK, ready())
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGINT))
 	require.Eventually(t, func() bool { return ready() == http.StatusServiceUnavailable }, 10*time.Second, time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // at once it would be the same signal
 	assert.Equal(t, 1, s.end())
 	assert.Contains(t, s.stderr.String(), "tickflake: service: the drain was cut short")
 	assert.Contains(t, s.stderr.String(), `msg="lease: released"`)
+}
+
+// A signal to the process and one to its group are one.
+func TestCutDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		signals, ended, aborts := make(chan os.Signal, 1), make(chan struct{}), 0
+		defer close(ended)
+		go cutDrain(ctx, signals, func() { aborts++ }, ended)
+		cancel(cli.Interruption{Signal: syscall.SIGTERM})
+		for range 2 {
+			signals <- syscall.SIGTERM
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		assert.Zero(t, aborts)
+		signals <- syscall.SIGTERM
+		synctest.Wait()
+		assert.Equal(t, 1, aborts)
+	})
 }
 
 // A signal before there is a node number ends the command as it ends others.

@@ -124,10 +124,24 @@ func (p *place) open(ctx context.Context) (stores.Store, error) {
 
 func (p *place) openURL(ctx context.Context, url string) (stores.Store, error) {
 	store, err := stores.Open(ctx, url)
+	return store, p.urlError(err)
+}
+
+// urlError turns the error of a URL that names no store into a usage error.
+func (p *place) urlError(err error) error {
 	if isA[*stores.URLError](err) {
-		return nil, &usageError{fmt.Errorf("%s: %w", p.source, err)}
+		return &usageError{fmt.Errorf("%s: %w", p.source, err)}
 	}
-	return store, err
+	return err
+}
+
+// scheme returns the scheme of the URL, which is empty for a directory.
+func (p *place) scheme() (string, error) {
+	if p.url == "" {
+		return "", nil
+	}
+	scheme, err := stores.SchemeOf(p.url)
+	return scheme, p.urlError(err)
 }
 
 // name returns the store's URL without user, password and options, or its directory.
@@ -163,18 +177,24 @@ func (p *place) consent() {
 }
 
 // missing returns the path of the store if it is a directory that does not exist, or
-// else "". Commands that only read must not make it. A text that is neither a path nor a
-// file: URL is left to stores.Open. The error says that the disk hung for all of --timeout.
+// else "". Commands that only read must not make it. The error says that the URL names no
+// store, or that the disk hung for all of --timeout.
 func (p *place) missing(ctx context.Context) (string, error) {
-	path, err := p.url, error(nil)
+	scheme, err := p.scheme()
+	if err != nil {
+		return "", err
+	}
+	path := p.url
 	switch {
 	case path == "":
 		path, err = p.defaultPath()
-	case strings.Contains(path, ":"):
+	case scheme == "file":
 		path, err = directory.PathOf(path)
-	}
-	if err != nil || strings.Contains(path, "@") {
+	case scheme != "":
 		return "", nil
+	}
+	if err != nil {
+		return "", nil // the error of open says more
 	}
 	ctx, cancel := p.within(ctx)
 	defer cancel()

@@ -1,8 +1,9 @@
 // Package cli has the code that the commands of this repository share: the end of a command
 // by a signal, and the exit codes.
 //
-// You need these names: [Context] is the context of a command, [Usage] marks an error as a
-// bad command line, and [Code] is the exit code of an error.
+// You need these names: [Context] is the context of a command, [Notify] and [Settle] are for
+// one that acts at a further signal, [Usage] marks an error as a bad command line, and [Code]
+// is the exit code of an error.
 package cli
 
 import (
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // Exit codes. After a signal the code is 128 plus its number, as shells report it.
@@ -22,22 +24,44 @@ const (
 )
 
 // Context returns a context that the first SIGINT or SIGTERM ends, with an [Interruption]
-// as the cause. The second signal kills the process.
+// as the cause. The next signal that is not the same ([Settle]) kills the process, in case a
+// write blocks.
 func Context() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
+	Notify(signals)
+	go func() { // until the process ends
+		s := <-signals
+		cancel(Interruption{s.(syscall.Signal)})
+		Settle(signals, nil)
+		signal.Stop(signals)
+	}()
+	return ctx
+}
+
+// Notify sends SIGINT and SIGTERM to the channel. Shells start background jobs with SIGINT
+// ignored, and the command keeps that.
+func Notify(signals chan<- os.Signal) {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		// Shells start background jobs with SIGINT ignored, and the command keeps that.
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}
 	}
-	go func() { // until the process ends
-		s := <-signals
-		signal.Stop(signals)
-		cancel(Interruption{s.(syscall.Signal)})
-	}()
-	return ctx
+}
+
+// Settle drops the signals of the next 100 ms, or until ended is closed. They are the same
+// as the one before: a supervisor that ends a process and then its group sends two.
+func Settle(signals <-chan os.Signal, ended <-chan struct{}) {
+	over := time.After(100 * time.Millisecond)
+	for {
+		select {
+		case <-signals:
+		case <-over:
+			return
+		case <-ended:
+			return
+		}
+	}
 }
 
 // Interruption is the end of a command by a signal.

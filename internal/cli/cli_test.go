@@ -3,8 +3,11 @@ package cli_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -20,4 +23,23 @@ func TestCode(t *testing.T) {
 	assert.Equal(t, 143, cli.Code(errors.Join(cli.Interruption{Signal: syscall.SIGTERM}, cli.Usage(plain))), "the signal comes first")
 	assert.ErrorIs(t, cli.Usage(plain), plain)
 	assert.EqualError(t, cli.Interruption{Signal: syscall.SIGINT}, "interrupted")
+}
+
+// A signal within 100 ms of another is the same.
+func TestSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals := make(chan os.Signal, 1)
+		for range 2 {
+			time.AfterFunc(99*time.Millisecond, func() { signals <- syscall.SIGTERM })
+		}
+		begin := time.Now()
+		cli.Settle(signals, nil)
+		assert.Equal(t, 100*time.Millisecond, time.Since(begin))
+		assert.Empty(t, signals)
+
+		ended := make(chan struct{})
+		close(ended)
+		cli.Settle(signals, ended)
+		assert.Equal(t, 100*time.Millisecond, time.Since(begin))
+	})
 }
