@@ -79,6 +79,10 @@ func (s *server) open(t testing.TB, addr, namespace string) stores.Store {
 	return open(t, other.url("namespace="+namespace))
 }
 
+func (s *server) damage(t testing.TB, namespace, key, text string) {
+	require.NoError(t, s.admin(t).HSet(within(t), "tickflake:{"+namespace+"}", key, text).Err())
+}
+
 // openNew is open by New, with a client as it is by default, which retries commands.
 func (s *server) openNew(t testing.TB, addr, namespace string) stores.Store {
 	options := s.options()
