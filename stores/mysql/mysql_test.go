@@ -41,7 +41,7 @@ func TestConformanceOfNew(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	s := start(t)
-	storetest.TestServer(t, storetest.Server{Addr: s.addr, Open: s.open, Kill: s.Kill, Start: s.Start})
+	storetest.TestServer(t, storetest.Server{Addr: s.addr, Open: s.open, Damage: s.damage, Kill: s.Kill, Start: s.Start})
 }
 
 // works writes a cell twice, and looks at it.
@@ -273,7 +273,7 @@ func testRoundTrips(t *testing.T, s *server) {
 			require.ErrorIs(t, err, stores.ErrConflict)
 			return nil
 		})
-		took("Swap that finds a cell", 1, func() error {
+		took("Swap that finds a cell", 2, func() error {
 			_, err := swap(within(t), store, stores.Cell{Key: "node/0000001"}, nil)
 			require.ErrorIs(t, err, stores.ErrConflict)
 			return nil

@@ -92,6 +92,12 @@ func (s *server) open(t testing.TB, addr, namespace string) stores.Store {
 	return open(t, other.url("namespace="+namespace))
 }
 
+func (s *server) damage(t testing.TB, namespace, key, text string) {
+	_, err := s.root.Exec(`UPDATE ops.tickflake_cells SET version = IF(? LIKE '5 %', 5, -LENGTH(?)), value = SUBSTR(?, 3)
+WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
+	require.NoError(t, err)
+}
+
 // config returns a driver's configuration as a caller of New has it.
 func (s *server) config() *driver.Config {
 	config := driver.NewConfig()

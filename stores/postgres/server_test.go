@@ -103,6 +103,12 @@ func (s *server) open(t testing.TB, addr, namespace string) stores.Store {
 	return open(t, other.url("postgres", "postgres", "namespace="+namespace))
 }
 
+func (s *server) damage(t testing.TB, namespace, key, text string) {
+	_, err := s.admin(t).Exec(`UPDATE tickflake_cells SET version = CASE WHEN $1::text LIKE '5 %' THEN 5 ELSE -length($1) END, value = substr($1, 3)
+WHERE namespace = $2 AND cell = $3`, text, namespace, key)
+	require.NoError(t, err)
+}
+
 // trips counts round trips: reads from a connection after a write.
 type trips struct {
 	net.Conn
