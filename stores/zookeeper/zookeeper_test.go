@@ -40,10 +40,20 @@ func TestStore(t *testing.T) {
 	})
 }
 
+// damage returns the function of a Server that damages cells.
+func damage(addr string) func(t testing.TB, namespace, key, text string) {
+	return func(t testing.TB, namespace, key, text string) {
+		conn := newConn(t, addr)
+		if _, err := conn.Set("/"+namespace+"/"+strings.ReplaceAll(key, "/", "+"), []byte(text), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestServer(t *testing.T) {
 	t.Parallel()
 	server, addr := startServer(t)
-	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
+	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Damage: damage(addr), Kill: server.Kill, Start: server.Start})
 }
 
 // A text that is no cell hides none, and a znode that was deleted and made again has the
