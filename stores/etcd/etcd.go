@@ -257,9 +257,11 @@ func (s *Store) swap(ctx context.Context, key string, version uint64, text []byt
 	if err != nil || resp.Succeeded {
 		return err
 	}
-	for _, kv := range resp.Responses[0].GetResponseRange().GetKvs() {
-		if _, err := stores.ParseCell(key, kv.Value); err != nil {
-			return err
+	for _, found := range resp.Responses {
+		for _, kv := range found.GetResponseRange().GetKvs() {
+			if _, err := stores.ParseCell(key, kv.Value); err != nil {
+				return err
+			}
 		}
 	}
 	return stores.ErrConflict
