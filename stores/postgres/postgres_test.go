@@ -387,24 +387,3 @@ func swap(ctx context.Context, s stores.Store, old stores.Cell, value []byte) (s
 	}
 	return stores.Cell{Key: old.Key, Version: version, Value: value}, nil
 }
-
-func BenchmarkStore(b *testing.B) {
-	s := start(b)
-	store := open(b, s.url("postgres", "postgres"))
-	cell, err := swap(within(b), store, stores.Cell{Key: "node/0000001"}, []byte("v"))
-	require.NoError(b, err)
-	b.Run("Swap", func(b *testing.B) {
-		for b.Loop() {
-			if cell, err = swap(context.Background(), store, cell, []byte("v")); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("Read", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := store.Read(context.Background(), "node/0000001"); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}

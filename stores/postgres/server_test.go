@@ -109,26 +109,6 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 	require.NoError(t, err)
 }
 
-// trips counts round trips: reads from a connection after a write.
-type trips struct {
-	net.Conn
-	wrote *atomic.Bool
-	n     *atomic.Int64
-}
-
-func (c trips) Write(b []byte) (int, error) {
-	c.wrote.Store(true)
-	return c.Conn.Write(b)
-}
-
-func (c trips) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && c.wrote.Swap(false) {
-		c.n.Add(1)
-	}
-	return n, err
-}
-
 // counted returns a pool of one connection, set up as Open does it, or as pgx
 // does by itself, and the count of its round trips.
 func (s *server) counted(t testing.TB, mode pgx.QueryExecMode) (*sql.DB, *atomic.Int64) {
@@ -136,11 +116,8 @@ func (s *server) counted(t testing.TB, mode pgx.QueryExecMode) (*sql.DB, *atomic
 	config, err := pgx.ParseConfig(s.url("postgres", "postgres"))
 	require.NoError(t, err)
 	config.DefaultQueryExecMode = mode
-	n := new(atomic.Int64)
-	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return trips{conn, new(atomic.Bool), n}, err
-	}
+	dial, n := servertest.Trips()
+	config.DialFunc = dial
 	never := stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })
 	db := stdlib.OpenDB(*config, never)
 	db.SetMaxOpenConns(1)
