@@ -42,8 +42,9 @@ type Store interface {
 	// a cell that does not exist yet. It returns the cell's new version.
 	//
 	// If the version is another, it changes nothing and returns an error that
-	// wraps [ErrConflict]. After any other error it is unknown whether the value was
-	// written, and even whether it will be written later, by a message still in flight;
+	// wraps [ErrConflict]. If the store finds that the cell is damaged, it changes nothing
+	// either, and the error wraps [ErrDamaged], as that of a Read does. After any other error
+	// it is unknown whether the value was written, and even whether it will be written later, by a message still in flight;
 	// such a late write is conditional on version, too.
 	//
 	// A version never recurs, not even after the store was restored from a backup:

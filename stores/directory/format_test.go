@@ -66,14 +66,6 @@ func tornStates() map[string][2]string {
 	}
 }
 
-func TestParseTornStates(t *testing.T) {
-	for name, state := range tornStates() {
-		_, problem := parse([]byte(state[0]), "node/0000007")
-		assert.NotEmpty(t, problem, name)
-		assert.True(t, strings.HasPrefix(problem, state[1]), "%s: %s", name, problem)
-	}
-}
-
 // No change of one byte, and no cutting off, goes unnoticed.
 func TestParseEveryByte(t *testing.T) {
 	good := encode(some)

@@ -166,13 +166,13 @@ func TestUnlockHangs(t *testing.T) {
 }
 
 // newStore returns a Store on a disk whose syncs take no time, and what counts them.
-func newStore(tb testing.TB) (s *Store, syncs *int) {
+func newStore(t *testing.T) (s *Store, syncs *int) {
 	syncs = new(int)
 	d := realDisk
 	d.sync = func(*os.File) error { *syncs++; return nil }
 	d.syncDir = func(string) error { *syncs++; return nil }
-	s, err := open(filepath.Join(tb.TempDir(), "state"), d)
-	require.NoError(tb, err)
+	s, err := open(filepath.Join(t.TempDir(), "state"), d)
+	require.NoError(t, err)
 	return s, syncs
 }
 
@@ -336,48 +336,10 @@ func TestNoFileIsLeftOpen(t *testing.T) {
 func BenchmarkSwap(b *testing.B) {
 	s, err := Open(b.Context(), filepath.Join(b.TempDir(), "state"))
 	require.NoError(b, err)
-	benchmark(b, s)
-}
-
-func BenchmarkSwapWithoutSync(b *testing.B) {
-	s, _ := newStore(b)
-	benchmark(b, s)
-}
-
-func benchmark(b *testing.B, s *Store) {
 	cell := stores.Cell{Key: "node/0000007"}
-	var err error
 	for b.Loop() {
 		if cell, err = swap(b.Context(), s, cell, []byte("about as long as a real value is, with an owner and a limit in it")); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// BenchmarkStart is what a process does until it has a node number: open, list, lock,
-// swap.
-func BenchmarkStart(b *testing.B) {
-	for _, cells := range []int{0, 1000} {
-		b.Run(fmt.Sprint("cells=", cells), func(b *testing.B) {
-			path := filepath.Join(b.TempDir(), "state")
-			s, err := Open(b.Context(), path)
-			require.NoError(b, err)
-			for n := range cells {
-				key := fmt.Sprintf("node/%07d", n)
-				require.NoError(b, os.WriteFile(s.file(key, cellFile), encode(stores.Cell{Key: key, Version: 1, Value: []byte("a value")}), 0o600))
-			}
-			old := stores.Cell{Key: fmt.Sprintf("node/%07d", cells)}
-			for b.Loop() {
-				s, err := Open(b.Context(), path)
-				require.NoError(b, err)
-				_, err = s.List(b.Context(), "", "\x7f", 1<<30)
-				require.NoError(b, err)
-				unlock, err := s.TryLock(b.Context(), old.Key)
-				require.NoError(b, err)
-				old, err = swap(b.Context(), s, old, []byte("value"))
-				require.NoError(b, err)
-				unlock()
-			}
-		})
 	}
 }

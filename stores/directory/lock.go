@@ -141,10 +141,11 @@ func (s *Store) waitLock(c *call, key string) (unlock func(), err error) {
 			c.busy.Store(nil)
 			return unlock, s.ofCell(key, path, err)
 		}
-		c.busy.Store(nil)
-		if holder, _ := errors.AsType[lockedBy](err); string(holder) != self() { // else its disk hangs
-			c.busy.Store(&err)
+		busy := &err
+		if holder, _ := errors.AsType[lockedBy](err); string(holder) == self() {
+			busy = nil // its disk hangs
 		}
+		c.busy.Store(busy)
 		c.leave()
 		if err := pauses.Wait(c); err != nil {
 			return nil, err

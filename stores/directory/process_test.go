@@ -39,12 +39,6 @@ func count(path string) error {
 	if err != nil {
 		return err
 	}
-	if os.Getenv("DIRECTORY_TEST_LOCK") != "" {
-		if _, err := s.TryLock(context.Background(), "node/0000007"); err != nil {
-			return err
-		}
-		fmt.Println("locked")
-	}
 	for {
 		cell, err := s.Read(context.Background(), "node/0000007")
 		if err != nil {
@@ -73,12 +67,12 @@ type child struct {
 	lines *bufio.Scanner
 }
 
-func start(t *testing.T, path string, env ...string) *child {
+func start(t *testing.T, path string) *child {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	c := &child{Cmd: exec.Command(self)}
-	c.Env = append(append(os.Environ(), "DIRECTORY_TEST_COUNT="+path), env...)
+	c.Env = append(os.Environ(), "DIRECTORY_TEST_COUNT="+path)
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	c.lines = bufio.NewScanner(out)
@@ -93,19 +87,11 @@ func start(t *testing.T, path string, env ...string) *child {
 // next returns what the child has acknowledged next, or false when it has ended.
 func (c *child) next(t *testing.T) (int, bool) {
 	t.Helper()
-	for c.lines.Scan() {
-		word, rest, _ := strings.Cut(c.lines.Text(), " ")
-		switch word {
-		case "locked":
-			return 0, true
-		case "did":
-			if n, err := strconv.Atoi(rest); err == nil {
-				return n, true
-			}
-			return 0, false // the line was cut off
-		default:
-			t.Fatalf("the child says: %s", c.lines.Text())
-		}
+	if c.lines.Scan() {
+		did, ok := strings.CutPrefix(c.lines.Text(), "did ")
+		require.True(t, ok, "the child says: %s", c.lines.Text())
+		n, err := strconv.Atoi(did)
+		return n, err == nil // or the line was cut off
 	}
 	return 0, false
 }
@@ -157,35 +143,4 @@ func TestKilledProcesses(t *testing.T) {
 	temps, err := filepath.Glob(filepath.Join(path, "*.tmp"))
 	require.NoError(t, err)
 	assert.Empty(t, temps)
-}
-
-// The lock of another process holds while it is stopped, and ends when it is killed.
-func TestLockOfAnotherProcess(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state")
-	s, err := directory.Open(context.Background(), path)
-	require.NoError(t, err)
-	c := start(t, path, "DIRECTORY_TEST_LOCK=1")
-	_, ok := c.next(t)
-	require.True(t, ok)
-	_, err = s.TryLock(t.Context(), "node/0000007")
-	assert.ErrorIs(t, err, stores.ErrLocked)
-
-	require.NoError(t, c.Process.Signal(syscall.SIGSTOP))
-	_, err = s.TryLock(t.Context(), "node/0000007")
-	assert.ErrorIs(t, err, stores.ErrLocked)
-	// Wherever it was stopped, the others can go on.
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	_, err = s.Read(ctx, "node/0000007")
-	assert.NoError(t, err)
-	_, err = s.List(ctx, "", "\x7f", 1<<30)
-	assert.NoError(t, err)
-	_, err = swap(ctx, s, stores.Cell{Key: "node/0000008"}, []byte("another"))
-	assert.NoError(t, err)
-
-	require.NoError(t, c.Process.Kill())
-	_ = c.Wait()
-	unlock, err := s.TryLock(t.Context(), "node/0000007")
-	require.NoError(t, err)
-	unlock()
 }

@@ -257,11 +257,18 @@ func (s *Store) swap(ctx context.Context, key string, version uint64, text []byt
 		revision = at
 	}
 	same := clientv3.Compare(clientv3.ModRevision(s.prefix+key), "=", revision)
-	resp, err := s.kv.Txn(ctx).If(same).Then(clientv3.OpPut(s.prefix+key, string(text))).Commit()
-	if err == nil && !resp.Succeeded {
-		err = stores.ErrConflict
+	resp, err := s.kv.Txn(ctx).If(same).Then(clientv3.OpPut(s.prefix+key, string(text))).Else(clientv3.OpGet(s.prefix + key)).Commit()
+	if err != nil || resp.Succeeded {
+		return err
 	}
-	return err
+	for _, found := range resp.Responses {
+		for _, kv := range found.GetResponseRange().GetKvs() {
+			if _, err := stores.ParseCell(key, kv.Value); err != nil {
+				return err
+			}
+		}
+	}
+	return stores.ErrConflict
 }
 
 // once is a client that applies a transaction at most once. The driver repeats a

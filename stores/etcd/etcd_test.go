@@ -42,17 +42,28 @@ func TestStore(t *testing.T) {
 	})
 }
 
+// damage returns the function of a Server that damages cells.
+func damage(addr string) func(t testing.TB, namespace, key, text string) {
+	return func(t testing.TB, namespace, key, text string) {
+		client := newClient(t, addr)
+		defer client.Close() //nolint:errcheck // the test has ended
+		if _, err := client.Put(limited(t), "/"+namespace+"/"+key, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestServer(t *testing.T) {
 	t.Parallel()
 	server, addr := startServer(t)
-	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
+	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Damage: damage(addr), Kill: server.Kill, Start: server.Start})
 }
 
 func TestServerNew(t *testing.T) {
 	t.Parallel()
 	server, addr := startServer(t)
 	storetest.TestServer(t, storetest.Server{
-		Addr: addr, Kill: server.Kill, Start: server.Start,
+		Addr: addr, Damage: damage(addr), Kill: server.Kill, Start: server.Start,
 		Open: func(t testing.TB, addr, namespace string) stores.Store {
 			client := newClient(t, addr) // with the driver's default of 100 attempts
 			t.Cleanup(func() { _ = client.Close() })
@@ -95,15 +106,6 @@ func TestByHand(t *testing.T) {
 	}
 	if cells, err := s.List(ctx, "", "\xff", 9); err != nil || len(cells) != 1 {
 		t.Errorf("List: %v, %v; want one cell", cells, err)
-	}
-	if _, err := client.Put(ctx, "/byhand/a", "not a cell"); err != nil {
-		t.Fatal(err)
-	}
-	if cells, err := s.List(ctx, "", "\xff", 1); !errors.Is(err, stores.ErrDamaged) || len(cells) != 1 {
-		t.Errorf("List: %v, %v; want one cell and one that is damaged", cells, err)
-	}
-	if _, err := s.Read(ctx, "a"); !errors.Is(err, stores.ErrDamaged) {
-		t.Errorf("Read of a text that is no cell: %v", err)
 	}
 }
 

@@ -34,8 +34,8 @@
 //
 // Each operation is one statement and one round trip, and a Read of a cell that exists two,
 // if the driver's option interpolateParams is on. Without it, each statement takes two. A
-// Swap of an existing cell that was changed takes one more, to distinguish that from a
-// session without autocommit.
+// Swap of a cell that was changed takes one more, to distinguish that from a session without
+// autocommit and from a damaged row.
 //
 // # Connections
 //

@@ -92,6 +92,12 @@ func (s *server) open(t testing.TB, addr, namespace string) stores.Store {
 	return open(t, other.url("namespace="+namespace))
 }
 
+func (s *server) damage(t testing.TB, namespace, key, text string) {
+	_, err := s.root.Exec(`UPDATE ops.tickflake_cells SET version = IF(? LIKE '5 %', 5, -LENGTH(?)), value = SUBSTR(?, 3)
+WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
+	require.NoError(t, err)
+}
+
 // config returns a driver's configuration as a caller of New has it.
 func (s *server) config() *driver.Config {
 	config := driver.NewConfig()
@@ -108,36 +114,13 @@ func pool(t testing.TB, config *driver.Config) *sql.DB {
 	return db
 }
 
-// trips counts round trips: reads from a connection after a write.
-type trips struct {
-	net.Conn
-	wrote *atomic.Bool
-	n     *atomic.Int64
-}
-
-func (c trips) Write(b []byte) (int, error) {
-	c.wrote.Store(true)
-	return c.Conn.Write(b)
-}
-
-func (c trips) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && c.wrote.Swap(false) {
-		c.n.Add(1)
-	}
-	return n, err
-}
-
 // counted returns a pool of one connection, and the count of its round trips.
 func (s *server) counted(t testing.TB, interpolate bool) (*sql.DB, *atomic.Int64) {
 	t.Helper()
 	config := s.config()
 	config.InterpolateParams = interpolate
-	n := new(atomic.Int64)
-	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return trips{conn, new(atomic.Bool), n}, err
-	}
+	dial, n := servertest.Trips()
+	config.DialFunc = dial
 	db := pool(t, config)
 	db.SetMaxOpenConns(1)
 	return db, n

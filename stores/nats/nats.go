@@ -218,6 +218,10 @@ func (b *bucket) swap(ctx context.Context, key string, version uint64, text []by
 			// A deleted key has a revision: that of the marker in its place.
 			if entry, err2 := b.get(ctx, key); err2 == nil && entry.deleted {
 				err = b.put(ctx, key, entry.revision, text)
+			} else if err2 == nil {
+				if _, damaged := entry.cell(key); damaged != nil {
+					err = damaged
+				}
 			}
 		}
 		return err

@@ -34,15 +34,28 @@ func TestStore(t *testing.T) {
 	})
 }
 
+// damage returns the function of a Server that damages cells.
+func damage(addr string) func(t testing.TB, namespace, key, text string) {
+	return func(t testing.TB, namespace, key, text string) {
+		kv, err := newClient(t, addr).KeyValue(limited(t), namespace)
+		if err == nil {
+			_, err = kv.Put(limited(t), toSubject.Replace(key), []byte(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestServer(t *testing.T) {
 	server, addr := startServer(t)
-	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
+	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Damage: damage(addr), Kill: server.Kill, Start: server.Start})
 }
 
 func TestServerNew(t *testing.T) {
 	server, addr := startServer(t)
 	storetest.TestServer(t, storetest.Server{
-		Addr: addr, Kill: server.Kill, Start: server.Start,
+		Addr: addr, Damage: damage(addr), Kill: server.Kill, Start: server.Start,
 		Open: func(t testing.TB, addr, namespace string) stores.Store {
 			s, err := New(newClient(t, addr), namespace)
 			if err != nil {

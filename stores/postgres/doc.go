@@ -31,7 +31,7 @@
 // statement of Schema, and the user needs SELECT, INSERT and UPDATE on the table.
 //
 // Each operation is one statement and one round trip (with synchronous_standby_names, a Read
-// of a cell that exists two), on a pooled connection or
+// of a cell that exists two; a Swap of a cell that was changed two), on a pooled connection or
 // through a proxy such as PgBouncer. pgx adds one if the connection has been idle for
 // a second, to check that it is alive, and one for each new statement that
 // it prepares; opened by a URL, it prepares none.

@@ -103,24 +103,10 @@ func (s *server) open(t testing.TB, addr, namespace string) stores.Store {
 	return open(t, other.url("postgres", "postgres", "namespace="+namespace))
 }
 
-// trips counts round trips: reads from a connection after a write.
-type trips struct {
-	net.Conn
-	wrote *atomic.Bool
-	n     *atomic.Int64
-}
-
-func (c trips) Write(b []byte) (int, error) {
-	c.wrote.Store(true)
-	return c.Conn.Write(b)
-}
-
-func (c trips) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && c.wrote.Swap(false) {
-		c.n.Add(1)
-	}
-	return n, err
+func (s *server) damage(t testing.TB, namespace, key, text string) {
+	_, err := s.admin(t).Exec(`UPDATE tickflake_cells SET version = CASE WHEN $1::text LIKE '5 %' THEN 5 ELSE -length($1) END, value = substr($1, 3)
+WHERE namespace = $2 AND cell = $3`, text, namespace, key)
+	require.NoError(t, err)
 }
 
 // counted returns a pool of one connection, set up as Open does it, or as pgx
@@ -130,11 +116,8 @@ func (s *server) counted(t testing.TB, mode pgx.QueryExecMode) (*sql.DB, *atomic
 	config, err := pgx.ParseConfig(s.url("postgres", "postgres"))
 	require.NoError(t, err)
 	config.DefaultQueryExecMode = mode
-	n := new(atomic.Int64)
-	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return trips{conn, new(atomic.Bool), n}, err
-	}
+	dial, n := servertest.Trips()
+	config.DialFunc = dial
 	never := stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })
 	db := stdlib.OpenDB(*config, never)
 	db.SetMaxOpenConns(1)

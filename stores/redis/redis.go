@@ -108,23 +108,24 @@ return redis.call('HGET', KEYS[1], ARGV[1])`
 	confirmedReadScript = `redis.call('HSET', KEYS[1], '', '')
 ` + readScript
 
+	// It returns a text that it has not replaced: of another version, or of no cell.
 	swapScript = `local cell = redis.call('HGET', KEYS[1], ARGV[1])
-local version = '0'
 if cell then
-  version = string.match(cell, '^([1-9]%d*) ')
-  if not version then return redis.error_reply('ERR TICKFLAKE the field is no cell') end
+  local version = string.match(cell, '^([1-9]%d*) ')
+  if version ~= ARGV[2] or #cell > #version + 1 + 1024 then return cell end
+elseif ARGV[2] ~= '0' then
+  return 0
 end
-if version ~= ARGV[2] then return 0 end
 redis.call('ZADD', KEYS[2], 0, ARGV[1])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1`
 
-	// It returns keys and texts in turn.
+	// It returns keys and texts in turn, and nil for a key without a text.
 	listScript = `local keys = redis.call('ZRANGEBYLEX', KEYS[2], '[' .. ARGV[1], '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
 local answer = {}
 for i, key in ipairs(keys) do
   answer[2*i-1] = key
-  answer[2*i] = redis.call('HGET', KEYS[1], key) or ''
+  answer[2*i] = redis.call('HGET', KEYS[1], key)
 end
 return answer`
 )
@@ -141,33 +142,37 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 	var damaged []error
 	for len(cells) < limit && from < to {
 		size := min(page, limit-len(cells))
-		texts, err := stores.Wait(ctx, func() ([]string, error) {
+		texts, err := stores.Wait(ctx, func() ([]any, error) {
 			list := driver.NewCmd(ctx, "eval", listScript, 2, s.hash, s.index, from, to, size)
 			list.SetFirstKeyPos(3)
 			if err := s.client.Process(ctx, list); err != nil {
 				s.reload(ctx)
 				return nil, err
 			}
-			return list.StringSlice()
+			return list.Slice()
 		})
 		if err != nil {
 			return nil, s.failed(ctx, "list", "", err)
 		}
+		var last string
 		for i := 0; i+1 < len(texts); i += 2 {
-			if texts[i+1] == "" {
+			key, _ := texts[i].(string)
+			last = key
+			text, ok := texts[i+1].(string)
+			if !ok {
 				continue // the cell does not exist, or not any more
 			}
-			cell, err := s.parse(texts[i], texts[i+1])
+			cell, err := s.parse(key, text)
 			if err != nil {
 				damaged = append(damaged, err)
 				continue
 			}
 			cells = append(cells, cell)
 		}
-		if len(texts) < 2*size {
-			break
+		if len(texts) < 2*size || last < from {
+			break // in an index that another program has written, the keys may be in no order
 		}
-		from = texts[len(texts)-2] + "\x00"
+		from = last + "\x00"
 	}
 	if err := stores.JoinDamaged(damaged); err != nil {
 		return cells, s.failed(ctx, "list", "", err)
@@ -219,8 +224,8 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 
 // Swap replaces the value of a cell, in one round trip. The command is sent once.
 //
-// If the error wraps [ErrReplicas], the value was written, but too few replicas have
-// received it.
+// Its error is a [*stores.DamagedError] if the field is no cell. If it wraps [ErrReplicas], the
+// value was written, but too few replicas have received it.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	next, err := stores.NextVersion(key, version, value)
 	if err == nil {
@@ -245,6 +250,10 @@ func (once) NoRetry() bool { return true }
 func (s *Store) write(ctx context.Context, key string, version uint64, text string) (bool, error) {
 	swap := driver.NewCmd(ctx, "eval", swapScript, 2, s.hash, s.index, key, strconv.FormatUint(version, 10), text)
 	err := s.run(ctx, once{swap}, swap)
+	if text, ok := swap.Val().(string); ok {
+		_, err := s.parse(key, text)
+		return false, err
+	}
 	written, problem := swap.Int()
 	if problem == nil && written == 0 {
 		return false, nil // a conflict needs no replicas

@@ -79,6 +79,10 @@ func (s *server) open(t testing.TB, addr, namespace string) stores.Store {
 	return open(t, other.url("namespace="+namespace))
 }
 
+func (s *server) damage(t testing.TB, namespace, key, text string) {
+	require.NoError(t, s.admin(t).HSet(within(t), "tickflake:{"+namespace+"}", key, text).Err())
+}
+
 // openNew is open by New, with a client as it is by default, which retries commands.
 func (s *server) openNew(t testing.TB, addr, namespace string) stores.Store {
 	options := s.options()
@@ -91,35 +95,12 @@ func (s *server) openNew(t testing.TB, addr, namespace string) stores.Store {
 	return store
 }
 
-// trips counts round trips: reads from a connection after a write.
-type trips struct {
-	net.Conn
-	wrote *atomic.Bool
-	n     *atomic.Int64
-}
-
-func (c trips) Write(b []byte) (int, error) {
-	c.wrote.Store(true)
-	return c.Conn.Write(b)
-}
-
-func (c trips) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && c.wrote.Swap(false) {
-		c.n.Add(1)
-	}
-	return n, err
-}
-
 // counted returns a client with one connection, and the count of its round trips.
 func (s *server) counted(t testing.TB) (*driver.Client, *atomic.Int64) {
-	n := new(atomic.Int64)
+	dial, n := servertest.Trips()
 	options := s.options()
 	options.PoolSize = 1
-	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return trips{conn, new(atomic.Bool), n}, err
-	}
+	options.Dialer = dial
 	client := driver.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	return client, n

@@ -13,32 +13,6 @@ import (
 // there are none.
 func fake(rows ...[]driver.Value) *sql.DB { return sql.OpenDB(fakeServer(rows)) }
 
-// fakeOnce returns a database that answers the first query so, and others with no rows.
-func fakeOnce(rows ...[]driver.Value) *sql.DB { return sql.OpenDB(&onceServer{rows: rows}) }
-
-type onceServer struct {
-	rows [][]driver.Value
-	used bool
-}
-
-func (s *onceServer) Connect(context.Context) (driver.Conn, error) {
-	return &onceConn{fakeConn(s.rows), s}, nil
-}
-func (s *onceServer) Driver() driver.Driver { return nil }
-
-type onceConn struct {
-	fakeConn
-	server *onceServer
-}
-
-func (c *onceConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if c.server.used {
-		return &fakeRows{columns: len(c.fakeConn[0])}, nil
-	}
-	c.server.used = true
-	return c.fakeConn.QueryContext(ctx, query, args)
-}
-
 type fakeServer [][]driver.Value
 
 func (f fakeServer) Connect(context.Context) (driver.Conn, error) { return fakeConn(f), nil }

@@ -76,7 +76,7 @@ FROM (SELECT 1) AS here LEFT JOIN TABLE_NAME AS c ON c.namespace = ? AND c.cell 
 		// KEY UPDATE depends on the connection's options.
 		insert: `INSERT INTO TABLE_NAME (namespace, cell, version, value) SELECT ?, ?, ?, ? FROM DUAL WHERE @@autocommit = 1`,
 		update: `UPDATE TABLE_NAME SET version = ?, value = ?
-WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
+WHERE namespace = ? AND cell = ? AND version = ? AND OCTET_LENGTH(value) <= 1024 AND @@autocommit = 1`,
 		state: `SELECT ` + state,
 		// It must change the row, but neither version nor value.
 		sync: `UPDATE TABLE_NAME SET updated_at = updated_at + INTERVAL 1 MICROSECOND

@@ -65,7 +65,8 @@ FROM (SELECT 1) AS here LEFT JOIN TABLE_NAME AS c ON c.namespace = $1 AND c.cell
 SELECT $1::text, $2::text, $3::bigint, $4::text FROM durable WHERE durable.level IS NOT NULL
 ON CONFLICT DO NOTHING`,
 		update: durable + `UPDATE TABLE_NAME AS c SET version = $1, value = $2, updated_at = now() FROM durable
-WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.version = $5`,
+WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.version = $5
+  AND octet_length(c.value) <= 1024`,
 		state: `SELECT ` + state,
 		sync: durable + `UPDATE TABLE_NAME AS c SET updated_at = now() FROM durable
 WHERE durable.level IS NOT NULL AND c.namespace = $1 AND c.cell = $2 AND c.version = $3`,

@@ -64,25 +64,6 @@ func TestSwapOfNoCell(t *testing.T) {
 	assert.ErrorIs(t, err, stores.ErrConflict)
 }
 
-// A row that is no cell hides no other.
-func TestDamagedRows(t *testing.T) {
-	s, err := sqlstore.New(fakeOnce([]driver.Value{"a", int64(5), "v"}, []driver.Value{"b", int64(-5), "v"}, []driver.Value{"c", int64(0), "v"},
-		[]driver.Value{"D", int64(1), "v"}, []driver.Value{"e", int64(1), "w"}), sqlstore.PostgreSQL(), "a")
-	require.NoError(t, err)
-	cells, err := s.List(t.Context(), "", "z", 9)
-	require.ErrorIs(t, err, stores.ErrDamaged)
-	assert.ErrorContains(t, err, `cell "b" is damaged: its row has the version -5`)
-	assert.ErrorContains(t, err, `cell "D" is damaged`)
-	assert.Equal(t, []stores.Cell{{Key: "a", Version: 5, Value: []byte("v")}, {Key: "e", Version: 1, Value: []byte("w")}}, cells)
-
-	for _, version := range []int64{-5, 0} {
-		s, err = sqlstore.New(fake([]driver.Value{"", version, "v"}), sqlstore.PostgreSQL(), "a")
-		require.NoError(t, err)
-		_, err := s.Read(t.Context(), "k")
-		assert.ErrorIs(t, err, stores.ErrDamaged)
-	}
-}
-
 // Neither the state of a session nor an answer that makes no sense is a cell.
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct {

@@ -179,7 +179,7 @@ func (s *Store) page(ctx context.Context, from, to string, limit int) (rows, err
 				return rows{}, err
 			}
 			cell.Version, got.last = uint64(version), cell.Key
-			if problem := checkRow(cell.Key, version); problem != nil {
+			if problem := checkRow(cell.Key, version, cell.Value); problem != nil {
 				got.damaged = append(got.damaged, problem)
 			} else {
 				got.cells = append(got.cells, cell)
@@ -190,11 +190,15 @@ func (s *Store) page(ctx context.Context, from, to string, limit int) (rows, err
 }
 
 // checkRow returns an error for a row that no Swap can have written.
-func checkRow(key string, version int64) error {
-	if version <= 0 || stores.CheckKey(key) != nil {
-		return &stores.DamagedError{Key: key, Problem: fmt.Sprintf("its row has the version %d; restore it, or use another namespace", version)}
+func checkRow(key string, version int64, value []byte) error {
+	err := stores.CheckKey(key)
+	if err == nil {
+		err = stores.CheckValue(value)
 	}
-	return nil
+	if version > 0 && err == nil {
+		return nil
+	}
+	return &stores.DamagedError{Key: key, Problem: fmt.Sprintf("its row has the version %d; restore it, or use another namespace", version), Err: err}
 }
 
 // Read returns the cell of a key, in one round trip, or in two with MySQL, MariaDB, and a
@@ -263,7 +267,7 @@ func (s *Store) readOnce(ctx context.Context, key string) (stores.Cell, string, 
 		got.state, err = s.state(ctx)
 	}
 	if err == nil && got.version.Valid {
-		err = checkRow(key, got.version.V)
+		err = checkRow(key, got.version.V, got.value)
 	}
 	return stores.Cell{Key: key, Version: uint64(got.version.V), Value: got.value}, got.state, err
 }
@@ -277,7 +281,7 @@ func (s *Store) state(ctx context.Context) (string, error) {
 }
 
 // Swap replaces the value of a cell, in one round trip; in three if the table must
-// be made first; and with MySQL in two if it finds another version. It is one
+// be made first; and in two if it finds another version, to see whether the row is damaged. It is one
 // statement in its own transaction. It is sent again only if the driver says that it was
 // not sent, or the server says that it was rolled back.
 //
@@ -305,10 +309,7 @@ func (s *Store) swap(ctx context.Context, version uint64, cell stores.Cell) erro
 	if err != nil || written {
 		return err
 	}
-	if err := s.whyNot(ctx); err != nil {
-		return err
-	}
-	return stores.ErrConflict
+	return s.whyNot(ctx, cell.Key)
 }
 
 // write reports whether it has written the cell. If it has not, and returns no error, the
@@ -321,7 +322,7 @@ func (s *Store) write(ctx context.Context, version uint64, cell stores.Cell) (bo
 	}
 	written, err := s.exec(ctx, s.dialect.insert, s.namespace, cell.Key, int64(cell.Version), value)
 	if err != nil && s.dialect.duplicate(err) {
-		err = stores.ErrConflict
+		return false, nil
 	}
 	return written, err
 }
@@ -366,19 +367,17 @@ func (s *Store) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 	return written, err
 }
 
-// whyNot returns the reason for a write that did nothing, if it is not another version.
-func (s *Store) whyNot(ctx context.Context) error {
-	if !s.dialect.guarded {
-		return nil
-	}
-	state, err := s.state(ctx)
-	if err != nil {
+// whyNot returns the reason for a write that did nothing: another version, unless the row is
+// damaged or the session commits nothing.
+func (s *Store) whyNot(ctx context.Context, key string) error {
+	_, state, err := s.readOnce(ctx, key)
+	switch {
+	case errors.Is(err, stores.ErrDamaged), err != nil && s.dialect.guarded:
 		return err
-	}
-	if state == stateNoAutocommit {
+	case state == stateNoAutocommit:
 		return ErrAutocommit
 	}
-	return nil
+	return stores.ErrConflict
 }
 
 // Durability asks the server for its settings, and whether the table keeps the promises of a

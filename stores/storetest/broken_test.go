@@ -28,7 +28,7 @@ const brokenEnv = "STORETEST_BROKEN"
 func TestServers(t *testing.T) {
 	s := newFakeServer(t)
 	how := os.Getenv(brokenEnv)
-	s.blind, s.forgets = how == "blind", how == "forgets"
+	s.blind, s.forgets, s.careless = how == "blind", how == "forgets", how == "careless"
 	hurry(how)
 	storetest.TestServer(t, storetest.Server{
 		Addr: s.addr,
@@ -38,19 +38,19 @@ func TestServers(t *testing.T) {
 				retries: how == "retries", patient: how == "patient", stuck: how == "stuck", hopeful: how == "hopeful",
 			}
 		},
-		Kill:  s.kill,
-		Start: s.start,
+		Damage: s.damage, Kill: s.kill, Start: s.start,
 	})
 }
 
 func TestBrokenServersAreCaught(t *testing.T) {
 	for how, by := range map[string]string{
-		"blind":   "late_write",
-		"forgets": "killed",
-		"retries": "cut_after_the_write,_connected_again",
-		"patient": "slow_answer",
-		"stuck":   "cut_anywhere",
-		"hopeful": "cut_before_the_write",
+		"blind":    "late_write",
+		"forgets":  "killed",
+		"careless": "damaged",
+		"retries":  "cut_after_the_write,_connected_again",
+		"patient":  "slow_answer",
+		"stuck":    "cut_anywhere",
+		"hopeful":  "cut_before_the_write",
 	} {
 		t.Run(how, func(t *testing.T) { caught(t, "TestServers", how, by) })
 	}

@@ -4,8 +4,8 @@
 // You need these names:
 //
 //   - [TestStore]: checks the promises of every [stores.Store], without faults.
-//   - [TestServer]: checks a Store while its server is killed, answers late, or
-//     loses a connection in the middle of a write.
+//   - [TestServer]: checks a Store while its server is killed, answers late, has damaged
+//     cells, or loses a connection in the middle of a write.
 //   - [TestHangs]: checks that every call ends with its context, however a server hangs.
 //   - [Memory]: a Store in memory with faults on demand.
 //   - [Proxy]: holds back, cuts and refuses connections to a server of any kind.

@@ -17,8 +17,7 @@ func testServer(t *testing.T) {
 		Open: func(_ testing.TB, addr, namespace string) stores.Store {
 			return &fakeClient{addr: addr, namespace: namespace}
 		},
-		Kill:  server.kill,
-		Start: server.start,
+		Damage: server.damage, Kill: server.kill, Start: server.start,
 	})
 }
 

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -19,13 +21,21 @@ import (
 type fakeServer struct {
 	addr     string
 	blind    bool // looks at no version
+	careless bool // overwrites damaged cells
 	forgets  bool // what it has acknowledged is lost when it is killed
 	mu       sync.Mutex
 	data     *namespaces
 	listener net.Listener
 	conns    map[net.Conn]bool
 	running  sync.WaitGroup
-	stopped  sync.Mutex // held while it is suspended
+	stopped  sync.Mutex      // held while it is suspended
+	damaged  map[string]bool // by namespace and key
+}
+
+func (s *fakeServer) damage(_ testing.TB, namespace, key, _ string) {
+	s.stopped.Lock()
+	defer s.stopped.Unlock()
+	s.damaged[namespace+" "+key] = true
 }
 
 func (s *fakeServer) suspend() error { s.stopped.Lock(); return nil }
@@ -41,12 +51,13 @@ type request struct {
 }
 
 type response struct {
-	Cells []stores.Cell
-	Error string
+	Cells   []stores.Cell
+	Damaged bool
+	Error   string
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
-	s := &fakeServer{addr: "127.0.0.1:0", data: new(namespaces)}
+	s := &fakeServer{addr: "127.0.0.1:0", data: new(namespaces), damaged: make(map[string]bool)}
 	if err := s.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +121,15 @@ func (s *fakeServer) answer(q request) response {
 	defer s.stopped.Unlock()
 	cells := s.data.open(nil, q.Namespace).(*storetest.Memory)
 	ctx := context.Background()
-	switch q.Op {
-	case "list":
-		list, _ := cells.List(ctx, q.From, q.To, q.Limit)
-		return response{Cells: list}
-	case "read":
+	damaged := func(key string) bool { return s.damaged[q.Namespace+" "+key] }
+	switch {
+	case q.Op == "list":
+		list, _ := cells.List(ctx, q.From, q.To, math.MaxInt)
+		good := slices.DeleteFunc(slices.Clone(list), func(cell stores.Cell) bool { return damaged(cell.Key) })
+		return response{Cells: good[:min(len(good), q.Limit)], Damaged: len(good) < len(list)}
+	case damaged(q.Key) && (q.Op == "read" || !s.careless):
+		return response{Damaged: true}
+	case q.Op == "read":
 		return response{Cells: []stores.Cell{cells.Peek(q.Key)}}
 	}
 	if s.blind && q.Version != 0 {
@@ -163,6 +178,8 @@ func (c *fakeClient) call(ctx context.Context, q request) ([]stores.Cell, error)
 		return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 	case err != nil:
 		return nil, err
+	case a.Damaged:
+		return a.Cells, &stores.DamagedError{Key: q.Key}
 	case a.Error != "":
 		return nil, fmt.Errorf("%s: %w", a.Error, stores.ErrConflict)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,12 @@ type Server struct {
 	// the server, such as one that the server announces. It leaves cleaning up
 	// to t.Cleanup, and calls t.Fatal if it fails.
 	Open func(t testing.TB, addr, namespace string) stores.Store
+
+	// Damage puts a text in the place where the server keeps the cell of a key, as another
+	// program could. [stores.ParseCell] takes none of the texts for a cell. A server that keeps
+	// the version and the value apart takes both from a text that begins with a version and a
+	// space; any other text stands for a version that no cell has.
+	Damage func(t testing.TB, namespace, key, text string)
 
 	// Kill ends the server at once, as kill -9 does, and returns when it has ended.
 	Kill func() error
@@ -38,9 +45,9 @@ const (
 // recovery is the time for a client to reach its server again.
 var recovery = 60 * time.Second // a variable for our own tests
 
-// TestServer checks a [stores.Store], in one subtest for each fault: the server is killed,
-// the connection is cut before or after the write has reached the server, or answers come
-// too late. The test needs its own server, since it kills it.
+// TestServer checks a [stores.Store], in one subtest for each fault: cells are damaged, the
+// server is killed, the connection is cut before or after the write has reached the server, or
+// answers come too late. The test needs its own server, since it kills it.
 //
 // After a lost connection, a Store or its driver may send a write again, but the Store must
 // not return [stores.ErrConflict] because of its own write. And a client must recover when
@@ -50,6 +57,7 @@ func TestServer(t *testing.T, s Server) {
 		name string
 		run  func(*testing.T, Server)
 	}{
+		{"damaged", testDamaged},
 		{"cut before the write", testCutBefore},
 		{"cut after the write", func(t *testing.T, s Server) { testCutAfter(t, s, true) }},
 		{"cut after the write, connected again", func(t *testing.T, s Server) { testCutAfter(t, s, false) }},
@@ -180,6 +188,40 @@ func recovered(t testing.TB, c client, key string) stores.Cell {
 
 // pause keeps a loop that tries again from taking the whole machine.
 func pause() { time.Sleep(5 * time.Millisecond) }
+
+// A damaged cell is neither taken for another one nor overwritten, and hides no other.
+func testDamaged(t *testing.T, s Server) {
+	name := fresh()
+	c := client{t, s.Open(t, s.Addr, name)}
+	good := c.swap(stores.Cell{Key: "z"}, "good")
+	for i, text := range []string{"", "garbage", "5", "5x v", " v", "0 v", "-5 v", "99999999999999999999 v", "5 " + strings.Repeat("ä", 600)} {
+		cell := c.swap(stores.Cell{Key: fmt.Sprint("a", i)}, "good")
+		s.Damage(t, name, cell.Key, text)
+		ctx, cancel := limited()
+		check := func(op string, err error) {
+			if !errors.Is(err, stores.ErrDamaged) || errors.Is(err, stores.ErrConflict) {
+				t.Errorf("%s, the text is %.12q: error %v, want one that wraps stores.ErrDamaged", op, text, err)
+			}
+		}
+		_, err := c.Read(ctx, cell.Key)
+		check("Read", err)
+		for _, version := range []uint64{0, cell.Version, 5} {
+			_, err = c.Swap(ctx, cell.Key, version, []byte("new"))
+			check(fmt.Sprint("Swap of version ", version), err)
+		}
+		_, err = c.Read(ctx, cell.Key)
+		check("Read after Swaps", err)
+		cells, err := c.List(ctx, cell.Key, "\x7f", 1)
+		for ; err == nil && ctx.Err() == nil; cells, err = c.List(ctx, cell.Key, "\x7f", 1) {
+			pause() // it may be out of date
+		}
+		check("List", err)
+		if problem := differs(cells, []stores.Cell{good}); problem != "" {
+			t.Errorf("List, the text is %.12q: %s", text, problem)
+		}
+		cancel()
+	}
+}
 
 func testCutBefore(t *testing.T, s Server) {
 	r := newRig(t, s)

@@ -229,7 +229,13 @@ func (s *Store) Swap(ctx context.Context, key string, version uint64, value []by
 
 func (s *Store) swap(ctx context.Context, key string, version uint64, text []byte) error {
 	if version == 0 {
-		return s.create(ctx, s.path(key), text)
+		err := s.create(ctx, s.path(key), text)
+		if errors.Is(err, zk.ErrNodeExists) {
+			if _, _, damaged := s.get(key); errors.Is(damaged, stores.ErrDamaged) {
+				return damaged
+			}
+		}
+		return err
 	}
 	cell, at, err := s.get(key)
 	if err == nil && cell.Version != version {

@@ -40,10 +40,20 @@ func TestStore(t *testing.T) {
 	})
 }
 
+// damage returns the function of a Server that damages cells.
+func damage(addr string) func(t testing.TB, namespace, key, text string) {
+	return func(t testing.TB, namespace, key, text string) {
+		conn := newConn(t, addr)
+		if _, err := conn.Set("/"+namespace+"/"+strings.ReplaceAll(key, "/", "+"), []byte(text), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestServer(t *testing.T) {
 	t.Parallel()
 	server, addr := startServer(t)
-	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Kill: server.Kill, Start: server.Start})
+	storetest.TestServer(t, storetest.Server{Addr: addr, Open: openStore, Damage: damage(addr), Kill: server.Kill, Start: server.Start})
 }
 
 // A text that is no cell hides none, and a znode that was deleted and made again has the
@@ -160,22 +170,6 @@ func TestAuth(t *testing.T) {
 		if _, err := stores.Open(ctx, url+"?namespace=fleet"); !errors.Is(err, stores.ErrRefused) {
 			t.Errorf("Open: %v, want stores.ErrRefused", err)
 		}
-	}
-}
-
-// Open with a user logs in, and gives up when its context ends.
-func TestOpenEnds(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close() //nolint:errcheck // the test has ended
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	begin := time.Now()
-	_, err = Open(ctx, "zk://flake:secret@"+silent.Addr().String())
-	if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "secret") || time.Since(begin) > 10*time.Second {
-		t.Errorf("Open returned after %v: %v", time.Since(begin), err)
 	}
 }
 
