@@ -108,14 +108,15 @@ func (c cached) ids(ctx context.Context, n int) ([]int64, error) {
 
 func (c cached) number(ctx context.Context, name string) (int64, error) { return c.Number(ctx, name) }
 
-// openClient opens the Go client.
+// openClient opens the Go client. It has as much time for a call as the callers of the other
+// protocols: a disk that others use may need more than the default for a write.
 func openClient(t testing.TB, servers ...addresses) cached {
 	t.Helper()
 	var all []string
 	for _, s := range servers {
 		all = append(all, s.GRPC)
 	}
-	c, err := client.Open(t.Context(), all)
+	c, err := client.Open(t.Context(), all, client.WithTimeout(patience))
 	require.NoError(t, err)
 	return cached{c}
 }

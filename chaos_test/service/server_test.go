@@ -89,7 +89,7 @@ func (j job) serve() (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	c := service.Config{Generator: g, Store: store, Sequences: []sequence.Option{sequence.WithLogger(quiet())}, Create: created, UnreadyFor: j.Unready,
-		Timeout: 10 * time.Second, Logger: quiet()} // the machine may be busy
+		Timeout: patience, DrainTimeout: 4 * patience, Logger: quiet()} // the disk may be busy
 	if c.RESP, c.GRPC, c.HTTP, err = j.listen(); err != nil {
 		return err
 	}
