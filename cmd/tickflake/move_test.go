@@ -67,12 +67,10 @@ func TestMove(t *testing.T) {
 	hold(t, "old", lease.WithOwner("the holder"))
 
 	for _, to := range []string{"", "password=secret host=h", "user:secret@h", "user:secret?x@h", "redis://user:secret?x@h", "two\nlines"} {
-		for _, command := range []string{"lease export", "sequence export orders"} {
-			got := tickflake(append(strings.Fields(command), "--store", "old", "--to", to, "--yes")...)
-			assert.Equal(t, 2, got.code, to)
-			assert.Contains(t, got.err, "--to: name of the new store")
-			assert.NotContains(t, got.err, "secret")
-		}
+		got := tickflake("lease", "export", "--store", "old", "--to", to, "--yes")
+		assert.Equal(t, 2, got.code, to)
+		assert.Contains(t, got.err, "--to: name of the new store")
+		assert.NotContains(t, got.err, "secret")
 	}
 	got := tickflake("lease", "export", "--store", "old", "--to", "redis://user:secret@h/1?namespace=x", "--yes")
 	assert.Equal(t, 1, got.code)
@@ -98,19 +96,15 @@ func TestMove(t *testing.T) {
 	assert.Equal(t, "8\n", tickflake("sequence", "next", "orders", "--store", "new").out)
 	assert.Contains(t, tickflakeReading(orders.out, "sequence", "import", "-", "--store", "new").out, "the next number is 9", "it is never set back")
 
-	floor := regexp.MustCompile(`(?s)\n    \{.*?\n    \}`)
-	require.Regexp(t, floor, fleet.out)
 	for input, want := range map[string]string{
 		fleet.out[:len(fleet.out)/2]: "is not the whole document",
 		orders.out:                   "is not the whole document",
 		fleet.out + fleet.out:        "is not the whole document",
-		strings.Replace(fleet.out, `"format": 1`, `"format": 2, "more": 1`, 1):                "upgrade this process",
-		strings.Replace(fleet.out, `"format": 1`, `"format": 1, "more": 1`, 1):                "is not the whole document",
-		strings.Replace(fleet.out, `"nodes"`, `"Nodes"`, 1):                                   "is not the whole document",
-		strings.Replace(fleet.out, `"nodes"`, `"nodes": [], "nodes"`, 1):                      "is not the whole document",
-		regexp.MustCompile(`,\s*"until": "[^"]*"`).ReplaceAllString(fleet.out, ""):            "is not the whole document",
-		floor.ReplaceAllString(fleet.out, ""):                                                 "floors of 0 node numbers, and the export had 1",
-		strings.Replace(floor.ReplaceAllString(fleet.out, ""), `"count": 1`, `"count": 0`, 1): "they were damaged or edited",
+		strings.Replace(fleet.out, `"format": 1`, `"format": 2, "more": 1`, 1):     "upgrade this process",
+		strings.Replace(fleet.out, `"format": 1`, `"format": 1, "more": 1`, 1):     "is not the whole document",
+		strings.Replace(fleet.out, `"nodes"`, `"Nodes"`, 1):                        "is not the whole document",
+		strings.Replace(fleet.out, `"nodes"`, `"nodes": [], "nodes"`, 1):           "is not the whole document",
+		regexp.MustCompile(`,\s*"until": "[^"]*"`).ReplaceAllString(fleet.out, ""): "is not the whole document",
 	} {
 		got := tickflakeReading(input, "lease", "import", "-", "--store", "other")
 		assert.Equal(t, 1, got.code)
