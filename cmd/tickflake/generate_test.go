@@ -133,13 +133,6 @@ func TestNodeIsDrawnFromTheWholeRangeWithoutState(t *testing.T) {
 	assert.Equal(t, int64(7), drawn("--node", "7"))
 }
 
-func TestNodeZeroCanBeGiven(t *testing.T) {
-	for range 8 {
-		r := records(t, tickflake("generate", "--format", "json", "--node", "0"))
-		assert.Zero(t, r[0].Node)
-	}
-}
-
 // A batch must not turn a strategy that allows for one wait into one that has to
 // allow for many.
 func TestStrategyJudgesIDsOneByOne(t *testing.T) {
