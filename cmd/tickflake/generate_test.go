@@ -40,19 +40,6 @@ func records(t *testing.T, r result) []record {
 	return all
 }
 
-func TestGenerateOne(t *testing.T) {
-	before := time.Now().Truncate(time.Millisecond)
-	got := tickflake("generate", "--node", "7")
-	require.Equal(t, result{0, got.out, ""}, got)
-	require.Len(t, got.lines(), 1)
-	id, err := snowflake.Parse(got.lines()[0])
-	require.NoError(t, err)
-	decoded, err := snowflake.Default().Decode(id)
-	require.NoError(t, err)
-	assert.Equal(t, int64(7), decoded.Node)
-	assert.WithinRange(t, decoded.Time, before, time.Now())
-}
-
 func TestGenerateMany(t *testing.T) {
 	const count = 200_000
 	got := tickflake("generate", "--node", "7", "--count", strconv.Itoa(count))
