@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -57,14 +58,14 @@ func (e *LeadError) Error() string {
 	}
 	retry := "retry"
 	if beyond := e.Lead - e.Limit; beyond > 0 {
-		retry = fmt.Sprintf("retry in %s", beyond)
+		retry = fmt.Sprintf("retry in %s", span.Text(beyond))
 	}
 	if e.Cause == strategies.Exhausted {
 		return fmt.Sprintf("sequence exhausted: next free slot in %s (limit %s%s): %s, lower the rate, or choose a strategy that waits or borrows longer",
-			e.Lead, e.Limit, waited, retry)
+			span.Text(e.Lead), e.Limit, waited, retry)
 	}
 	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
-		e.Lead, e.Limit, waited, retry)
+		span.Text(e.Lead), e.Limit, waited, retry)
 }
 
 // Is reports whether target is the sentinel of the cause: [ErrExhausted] or [ErrBehind].
@@ -87,7 +88,7 @@ func (e *ContextError) Error() string {
 	if e.Lead == 0 {
 		return fmt.Sprintf("context had ended before an ID was issued: %s", e.Cause)
 	}
-	return fmt.Sprintf("context ended after %s of waiting for a slot %s ahead of the clock: %s", e.Waited, e.Lead, e.Cause)
+	return fmt.Sprintf("context ended after %s of waiting for a slot %s ahead of the clock: %s", e.Waited, span.Text(e.Lead), e.Cause)
 }
 
 // Unwrap returns the context's error and its cause.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
@@ -31,9 +32,9 @@ type GrantError struct {
 }
 
 func (e *GrantError) Error() string {
-	when := fmt.Sprintf("%s ago", e.Past)
+	when := fmt.Sprintf("%s ago", span.Text(e.Past))
 	if e.Past < 0 {
-		when = fmt.Sprintf("%s ahead of the clock", -e.Past)
+		when = fmt.Sprintf("%s ahead of the clock", span.Text(-e.Past))
 	}
 	text := fmt.Sprintf("grant of node %d ended at %s, %s, and there is no further one", e.Node, e.Limit.UTC().Format(time.RFC3339Nano), when)
 	if e.Waited > 0 {

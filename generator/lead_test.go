@@ -261,3 +261,15 @@ func TestRandomStart(t *testing.T) {
 	assert.Equal(t, 1000, n)
 	assert.InDelta(t, 400, c.Now().Sub(noon).Milliseconds(), 80, "a tick of 4 that begins anywhere holds 2.5 on average")
 }
+
+// A lead of years is told in years.
+func TestTextOfALongLead(t *testing.T) {
+	const long = 198510 * time.Hour
+	for _, err := range []error{
+		&generator.LeadError{Cause: strategies.Behind, Lead: long}, &generator.LeadError{Cause: strategies.Exhausted, Lead: long},
+		&generator.ContextError{Lead: long}, &generator.GrantError{Past: -long}, &generator.GrantError{Past: long},
+	} {
+		assert.ErrorContains(t, err, "22.65 years")
+		assert.NotContains(t, err.Error(), "198510h")
+	}
+}

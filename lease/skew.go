@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/span"
 )
 
 // This file compares our clock with the clocks of the others, by the cells that the
@@ -174,7 +175,7 @@ func (k *Keeper) skewError(skew time.Duration, nodes int) error {
 		direction = "behind"
 	}
 	return &wrapped{
-		text: fmt.Sprintf("clock is about %s %s the fleet, by the grants of %d nodes (limit %s): set it right; IDs stay unique, but may not sort with the others'", skew.Abs().Round(time.Second), direction, nodes, k.skew),
+		text: fmt.Sprintf("clock is about %s %s the fleet, by the grants of %d nodes (limit %s): set it right; IDs stay unique, but may not sort with the others'", span.Text(skew.Abs().Round(time.Second)), direction, nodes, k.skew),
 		errs: []error{ErrSkew},
 	}
 }

@@ -5,14 +5,13 @@ import (
 	"math"
 	"math/bits"
 	"time"
+
+	"github.com/tickflake/tickflake/internal/span"
 )
 
 // maxInstant is the last result of [Layout.End]: RFC 3339 has four digits for the year,
 // and JSON and most databases accept no more.
 var maxInstant = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
-
-// secondsPerYear are the seconds of a Julian year, 365.25 days.
-const secondsPerYear = 365.25 * 24 * 60 * 60
 
 // Capacity is the room that a layout has.
 type Capacity struct {
@@ -173,7 +172,7 @@ func idsPerSecond(sequenceBits int, tick time.Duration) float64 {
 
 // fieldYears returns how long a time field lasts.
 func fieldYears(timeBits int, tick time.Duration) float64 {
-	return math.Ldexp(tick.Seconds(), timeBits) / secondsPerYear
+	return math.Ldexp(tick.Seconds(), timeBits) / span.Year
 }
 
 func instantText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
@@ -181,18 +180,5 @@ func instantText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 // spanText writes the distance of two instants for people. It works in floating
 // point because [time.Time.Sub] stops at 292 years.
 func spanText(a, b time.Time) string {
-	return secondsText(math.Abs(float64(a.Unix()) - float64(b.Unix()) + float64(a.Nanosecond()-b.Nanosecond())/1e9))
-}
-
-func secondsText(seconds float64) string {
-	const day = 24 * 60 * 60
-	switch {
-	case seconds < 2*day:
-		return time.Duration(math.Round(seconds * 1e9)).String()
-	case seconds < 2*secondsPerYear:
-		return fmt.Sprintf("%.1f days", seconds/day)
-	case seconds < 10_000*secondsPerYear:
-		return fmt.Sprintf("%.2f years", seconds/secondsPerYear)
-	}
-	return fmt.Sprintf("%.3g years", seconds/secondsPerYear)
+	return span.Seconds(math.Abs(float64(a.Unix()) - float64(b.Unix()) + float64(a.Nanosecond()-b.Nanosecond())/1e9))
 }

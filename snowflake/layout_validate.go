@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tickflake/tickflake/internal/span"
 )
 
 // maxBits is the number of bits of an ID that a layout can use: all but the sign.
@@ -92,7 +94,7 @@ func (l Layout) checkWidths(ps []string) []string {
 		msg := fmt.Sprintf("widths %d+%d+%d sum to %d bits; at most %d fit (the 64th is the sign): remove %d",
 			l.TimeBits, l.NodeBits, l.SequenceBits, sum, maxBits, sum-maxBits)
 		if l.TimeBits > 0 && l.TimeBits < maxBits && l.Tick > 0 {
-			msg += fmt.Sprintf("; %d bits of %s last %s", l.TimeBits, l.Tick, secondsText(fieldYears(l.TimeBits, l.Tick)*secondsPerYear))
+			msg += fmt.Sprintf("; %d bits of %s last %s", l.TimeBits, l.Tick, span.Seconds(fieldYears(l.TimeBits, l.Tick)*span.Year))
 		}
 		ps = append(ps, msg)
 	}

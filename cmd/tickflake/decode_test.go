@@ -45,12 +45,6 @@ func TestDecodeKnownIDs(t *testing.T) {
 	}
 }
 
-func TestDecodeDefaultLayout(t *testing.T) {
-	assert.Equal(t, result{0, "0: 2025-01-01T00:00:00.000Z, node 0, sequence 0\n", ""}, tickflake("decode", "0"))
-	assert.Equal(t, result{0, `{"id":"4096","time":"2025-01-01T00:00:00.000Z","node":1,"parts":{},"sequence":0}` + "\n", ""},
-		tickflake("decode", "--format", "json", "4096"))
-}
-
 func TestDecodeForms(t *testing.T) {
 	const want = "1541815603606036480: 2022-06-28T16:07:40.105Z, node 378 (datacenter 11, worker 26), sequence 0\n"
 	for form, id := range map[string]string{

@@ -161,6 +161,17 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// oneArg checks that there is one argument, or none if least is 0. things are its kind, and
+// want says which.
+func oneArg(least int, things, want string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > 1 {
+			return fmt.Errorf("%d %s given, want %s", len(args), things, want)
+		}
+		return nil
+	}
+}
+
 // completeFlag lets the shell complete the value of a flag that was just added.
 func completeFlag(cmd *cobra.Command, name string, values []cobra.Completion) {
 	// It fails for a flag that does not exist, and for one completed twice.

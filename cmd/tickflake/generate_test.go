@@ -40,19 +40,6 @@ func records(t *testing.T, r result) []record {
 	return all
 }
 
-func TestGenerateOne(t *testing.T) {
-	before := time.Now().Truncate(time.Millisecond)
-	got := tickflake("generate", "--node", "7")
-	require.Equal(t, result{0, got.out, ""}, got)
-	require.Len(t, got.lines(), 1)
-	id, err := snowflake.Parse(got.lines()[0])
-	require.NoError(t, err)
-	decoded, err := snowflake.Default().Decode(id)
-	require.NoError(t, err)
-	assert.Equal(t, int64(7), decoded.Node)
-	assert.WithinRange(t, decoded.Time, before, time.Now())
-}
-
 func TestGenerateMany(t *testing.T) {
 	const count = 200_000
 	got := tickflake("generate", "--node", "7", "--count", strconv.Itoa(count))
@@ -131,13 +118,6 @@ func TestNodeIsDrawnFromTheWholeRangeWithoutState(t *testing.T) {
 
 	assert.Zero(t, drawn("--layout", "41/0/12"), "the only node there is")
 	assert.Equal(t, int64(7), drawn("--node", "7"))
-}
-
-func TestNodeZeroCanBeGiven(t *testing.T) {
-	for range 8 {
-		r := records(t, tickflake("generate", "--format", "json", "--node", "0"))
-		assert.Zero(t, r[0].Node)
-	}
 }
 
 // A batch must not turn a strategy that allows for one wait into one that has to

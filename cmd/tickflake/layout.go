@@ -85,12 +85,7 @@ func newLayoutShow(c *console) *cobra.Command {
 		Example: `  tickflake layout show twitter
   tickflake layout show 41/10/12,epoch=2026-01-01
   tickflake layout show time=39,sequence=8,machine=16,tick=10ms --format json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%d layouts given, want one: a name or a spec", len(args))
-			}
-			return nil
-		},
+		Args:              oneArg(1, "layouts", "one: a name or a spec"),
 		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
 	}
 	format := formatFlag(cmd)

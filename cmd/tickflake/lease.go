@@ -92,7 +92,7 @@ func newLeaseList(c *console) *cobra.Command {
 		Example: `  tickflake lease list
   tickflake lease list 0-3 --store 'etcd://10.0.0.1:2379?namespace=orders'
   tickflake lease list --format json | jq -r 'select(.state == "held").owner'`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              oneArg(0, "arguments", "at most one: a node number, or a range such as 0-3"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	l := newLeases(c, cmd)
@@ -178,7 +178,7 @@ func newLeaseRelease(c *console) *cobra.Command {
 		Long:  leaseReleaseHelp,
 		Example: `  tickflake lease release 7
   tickflake lease release 7 --store etcd://10.0.0.1:2379 --yes`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneArg(1, "node numbers", "one"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	l := newLeases(c, cmd)

@@ -258,3 +258,14 @@ func TestPlaceName(t *testing.T) {
 		assert.Equal(t, want, (&place{url: url}).name())
 	}
 }
+
+func TestUntilText(t *testing.T) {
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	for limit, want := range map[time.Time]string{
+		now.Add(-time.Minute): "2026-05-31T23:59:00.000Z (1m0s ago)",
+		now.AddDate(23, 0, 0): "2049-06-01T00:00:00.000Z (in 23.00 years)",
+		now.AddDate(0, 0, -3): "2026-05-29T00:00:00.000Z (3.0 days ago)",
+	} {
+		assert.Equal(t, want, untilText(lease.Holding{Limit: limit}, now))
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/lease"
 )
 
@@ -104,11 +105,11 @@ func clockText(h lease.Holding, now time.Time) string {
 }
 
 // roundly rounds a duration to a millisecond, or to a second from 10 seconds on.
-func roundly(d time.Duration) time.Duration {
+func roundly(d time.Duration) string {
 	if d < 10*time.Second {
-		return d.Round(time.Millisecond)
+		return d.Round(time.Millisecond).String()
 	}
-	return d.Round(time.Second)
+	return span.Text(d.Round(time.Second))
 }
 
 // visible replaces control characters, which text from other hosts can hold.

@@ -72,7 +72,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	started := false
 	root := newRoot(c, &started)
 	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
+	cmd, rest, err := root.Find(args)
+	if err != nil {
+		rest = nil // ExecuteContextC finds the error again, unless cobra adds the command
+	}
+	if err = stray(cmd, rest); err == nil {
+		cmd, err = root.ExecuteContextC(ctx)
+	}
 	if err != nil && !started {
 		// An error before a command runs is one of its arguments.
 		err = &usageError{err}

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -90,15 +89,9 @@ func TestExitCodes(t *testing.T) {
 		{"chaos --script /nosuch/file", 1, "tickflake: open /nosuch/file: no such file or directory"},
 
 		{"nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake\"\nsee 'tickflake --help'"},
-		{"genrate", 2, "tickflake: unknown command \"genrate\" for \"tickflake\"\n\nDid you mean this?\n  generate\n\nsee 'tickflake --help'"},
 		{"layout nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake layout\"\nsee 'tickflake layout --help'"},
-		{"completion nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake completion\"\nsee 'tickflake completion --help'"},
-		{"--nosuch", 2, "tickflake: unknown flag: --nosuch\nsee 'tickflake --help'"},
-		{"generate --nosuch", 2, "tickflake: unknown flag: --nosuch\nsee 'tickflake generate --help'"},
 		{"generate 5", 2, "tickflake: generate takes no arguments, got \"5\"\nsee 'tickflake generate --help'"},
-		{"generate --count", 2, "tickflake: flag needs an argument: --count\nsee 'tickflake generate --help'"},
 		{"generate --count 0", 2, "tickflake: --count: want at least 1, got 0\nsee 'tickflake generate --help'"},
-		{"generate --count -1", 2, "tickflake: --count: want at least 1, got -1\nsee 'tickflake generate --help'"},
 		{"generate --count 1.5", 2, "tickflake: --count: want a whole number, got \"1.5\"\nsee 'tickflake generate --help'"},
 		{"generate --count 9223372036854775808", 2, "tickflake: --count: 9223372036854775808 is out of range, want a number of 64 bits\nsee 'tickflake generate --help'"},
 		{"generate --node x", 2, "tickflake: --node: want a whole number, got \"x\"\nsee 'tickflake generate --help'"},
@@ -106,25 +99,21 @@ func TestExitCodes(t *testing.T) {
 		{"generate --node 1024", 2, "tickflake: --node: node 1024 is out of range: it needs 11 bits, but the field has 10 bits*\nsee 'tickflake generate --help'"},
 		{"generate --node 128 --layout javascript", 2, "tickflake: --node: node 128 is out of range: it needs 8 bits, but the field has 7 bits*\nsee 'tickflake generate --help'"},
 		{"generate --no-state --store file:x", 2, "tickflake: if any flags in the group [no-state store] are set none of the others can be; [no-state store] were all set\nsee 'tickflake generate --help'"},
-		{"generate --no-state --window 1s", 2, "tickflake: if any flags in the group [no-state window] are set none of the others can be; [no-state window] were all set\nsee 'tickflake generate --help'"},
-		{"generate --no-state --timeout 1s", 2, "tickflake: if any flags in the group [no-state timeout] are set none of the others can be; [no-state timeout] were all set\nsee 'tickflake generate --help'"},
 		{"generate --window 5ms", 2, "tickflake: --window: window of 5ms: want 6ms to 8784h0m0s\nsee 'tickflake generate --help'"},
-		{"generate --window 0s", 2, "tickflake: --window: want more than 0s, got 0s\nsee 'tickflake generate --help'"},
 		{"generate --timeout 5", 2, "tickflake: --timeout: want a duration such as 500ms or 5s, got \"5\"\nsee 'tickflake generate --help'"},
 		{"generate --store nosuch://x", 2, "tickflake: --store: store URL: unknown scheme \"nosuch\"; want file:PATH, or one of etcd,*\nsee 'tickflake generate --help'"},
 		{"generate --store mysql://host", 2, "tickflake: --store: mysql store URL: *\nsee 'tickflake generate --help'"},
-		{"lease list --store /nosuch/dir", 1, "tickflake: no node number was ever claimed here: there is no directory /nosuch/dir: check --store"},
 		{"generate --store /dev/null", 1, "tickflake: state directory \"/dev/null\" is not fit for cells: it is not a directory"},
 		{"lease list --store /dev/null", 1, "tickflake: state directory \"/dev/null\" is not fit for cells: it is not a directory"},
 		{"lease list x", 2, "tickflake: want a node number from 0 to 4194303 or a range such as 0-3, got \"x\"\nsee 'tickflake lease list --help'"},
 		{"lease list 3-1", 2, "tickflake: want a node number from 0 to 4194303 or a range such as 0-3, got \"3-1\"\nsee 'tickflake lease list --help'"},
-		{"lease list 4194304", 2, "tickflake: want a node number from 0 to 4194303 or a range such as 0-3, got \"4194304\"\nsee 'tickflake lease list --help'"},
-		{"lease list --layout twitter --store x", 2, "tickflake: if any flags in the group [layout store] are set none of the others can be*\nsee 'tickflake lease list --help'"},
 		{"lease release 1-2", 2, "tickflake: want one node number, got \"1-2\"\nsee 'tickflake lease release --help'"},
-		{"lease reserve 0-3", 2, "tickflake: required flag(s) \"until\" not set\nsee 'tickflake lease reserve --help'"},
 		{"lease reserve 0-3 --until soon", 2, "tickflake: --until: want a date such as 2027-06-30 or 2027-06-30T12:00:00Z, got \"soon\"\nsee 'tickflake lease reserve --help'"},
-		{"lease release 1 2", 2, "tickflake: accepts 1 arg(s), received 2\nsee 'tickflake lease release --help'"},
-		{"lease nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake lease\"\nsee 'tickflake lease --help'"},
+		{"lease release 1 2", 2, "tickflake: 2 node numbers given, want one\nsee 'tickflake lease release --help'"},
+		{"lease nosuch --format json", 2, "tickflake: unknown command \"nosuch\" for \"tickflake lease\"\nsee 'tickflake lease --help'"},
+		{"lease nosuch --help", 2, "tickflake: unknown command \"nosuch\" for \"tickflake lease\"\nsee 'tickflake lease --help'"},
+		{"help nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake\"\nsee 'tickflake help --help'"},
+		{"help lease nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake lease\"\nsee 'tickflake help --help'"},
 		{"generate --layout nosuch", 2, "tickflake: --layout: *spec \"nosuch\", byte 0, \"nosuch\": not a preset *\nsee 'tickflake generate --help'"},
 		{"generate --layout 37/20/16", 2, "tickflake: --layout: spec \"37/20/16\": unusable layout: widths 37+20+16 sum to 73 bits; at most 63 fit*37 bits of 1ms last 4.36 years\nsee 'tickflake generate --help'"},
 		{"generate --strategy nosuch", 2, "tickflake: --strategy: invalid strategy \"nosuch\": not known*\nsee 'tickflake generate --help'"},
@@ -132,13 +121,9 @@ func TestExitCodes(t *testing.T) {
 		{"generate --format text", 2, "tickflake: --format: want dec, base32, base58, base62 or json, got \"text\"\nsee 'tickflake generate --help'"},
 		{"decode --format dec 5", 2, "tickflake: --format: want text or json, got \"dec\"\nsee 'tickflake decode --help'"},
 		{"decode --from json 5", 2, "tickflake: --from: want dec, base32, base58 or base62, got \"json\"\nsee 'tickflake decode --help'"},
-		{"decode --layout 37/20/16 5", 2, "tickflake: --layout: *sum to 73 bits*\nsee 'tickflake decode --help'"},
 		{"layout list twitter", 2, "tickflake: list takes no arguments, got \"twitter\"\nsee 'tickflake layout list --help'"},
 		{"layout show", 2, "tickflake: 0 layouts given, want one: a name or a spec\nsee 'tickflake layout show --help'"},
-		{"layout show twitter discord", 2, "tickflake: 2 layouts given, want one: a name or a spec\nsee 'tickflake layout show --help'"},
 		{"layout show 37/20/16", 2, "tickflake: spec \"37/20/16\": unusable layout: widths 37+20+16 sum to 73 bits*\nsee 'tickflake layout show --help'"},
-		{"layout show twitter --format yaml", 2, "tickflake: --format: want text or json, got \"yaml\"\nsee 'tickflake layout show --help'"},
-		{"layout plan", 2, "tickflake: required flag(s) \"nodes\" not set\nsee 'tickflake layout plan --help'"},
 		{"layout plan --nodes 0 --rate 10 --years 5", 2, "tickflake: unusable demand: a number of nodes of 0 makes no sense*\nsee 'tickflake layout plan --help'"},
 		{plan + " --rate NaN", 2, "tickflake: unusable demand: a rate per node of NaN makes no sense*\nsee 'tickflake layout plan --help'"},
 		{plan + " --years x", 2, "tickflake: --years: want a number, got \"x\"\nsee 'tickflake layout plan --help'"},
@@ -149,7 +134,6 @@ func TestExitCodes(t *testing.T) {
 		{plan + " --epoch 2026-01-01,tick=1s", 2, "tickflake: --epoch: the epoch must be an instant*\nsee 'tickflake layout plan --help'"},
 		{"serve --print-config", 0, ""},
 		{"serve token", 0, ""},
-		{"serve nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake serve\"\nsee 'tickflake serve --help'"},
 		{"serve --max-batch 0", 2, "tickflake: --max-batch: want at least 1, got 0\nsee 'tickflake serve --help'"},
 		{"serve --resp here", 2, "tickflake: --resp: want HOST:PORT or off, got \"here\"\nsee 'tickflake serve --help'"},
 		{"serve --open=maybe", 2, "tickflake: --open: want true or false, got \"maybe\"\nsee 'tickflake serve --help'"},
@@ -158,12 +142,9 @@ func TestExitCodes(t *testing.T) {
 		{"serve --resp off --http 127.0.0.1:0 --grpc off --store nosuch://x", 2, "tickflake: --store: store URL: unknown scheme \"nosuch\"*\nsee 'tickflake serve --help'"},
 		{"serve --resp off --http 127.0.0.1:0 --grpc off --store STATE --node 5000", 2, "tickflake: --node: node 5000 is out of range*\nsee 'tickflake serve --help'"},
 		{"serve --tls-cert /nosuch/a --tls-key /nosuch/b", 1, "tickflake: --tls-cert: *no such file*"},
-		{"chaos nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake chaos\"\nsee 'tickflake chaos --help'"},
-		{"chaos --strategy nosuch", 2, "tickflake: --strategy: invalid strategy \"nosuch\": not known*\nsee 'tickflake chaos --help'"},
 		{"chaos --clock wall", 2, "tickflake: --clock: want raw, mono, resync or all, got \"wall\"\nsee 'tickflake chaos --help'"},
 		{"chaos --fault F99", 2, "tickflake: --fault: want F1, F2, F3, *, F17 or F18, got \"F99\"\nsee 'tickflake chaos --help'"},
 		{"chaos --format xml", 2, "tickflake: --format: want table, json or junit, got \"xml\"\nsee 'tickflake chaos --help'"},
-		{"chaos --script - --fault F1", 2, "tickflake: if any flags in the group [script fault] are set none of the others can be; [fault script] were all set\nsee 'tickflake chaos --help'"},
 		{"chaos list F99", 2, "tickflake: want F1, F2, F3, *, F17 or F18, got \"F99\"\nsee 'tickflake chaos list --help'"},
 		{"chaos list --format junit", 2, "tickflake: --format: want table or json, got \"junit\"\nsee 'tickflake chaos list --help'"},
 	}, sequenceExits...)
@@ -292,27 +273,6 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestHelpStatesTheContract(t *testing.T) {
-	root := tickflake("--help").out
-	for _, want := range []string{"Exit codes:", "  0  ", "  1  ", "  2  ", "  130 143  "} {
-		assert.Contains(t, root, want)
-	}
-	generate := strings.Join(strings.Fields(tickflake("generate", "--help").out), " ")
-	for _, want := range []string{
-		"No two runs issue the same ID: not at the same time, not one after the other, not after a crash, and not if the clock is set back between them.",
-		"With --no-state the run claims nothing. The node number is random unless --node gives one, and two runs with the same number issue the same IDs",
-		"each layout has a directory of its own",
-	} {
-		assert.Contains(t, generate, want)
-	}
-}
-
-func TestVersion(t *testing.T) {
-	got := tickflake("--version")
-	assert.Equal(t, 0, got.code)
-	assert.Regexp(t, `^tickflake version \S+ \(go\S+, \w+/\w+\)\n$`, got.out)
-}
-
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		got := tickflake("completion", shell)
@@ -324,35 +284,19 @@ func TestCompletion(t *testing.T) {
 		want []string
 	}{
 		{"generate --layout", []string{"tickflake", "twitter", "discord", "instagram", "sonyflake", "sonyflake-v1", "leaf", "baidu", "easyswoole", "javascript"}},
-		{"decode --layout", []string{"tickflake", "twitter", "discord", "instagram", "sonyflake", "sonyflake-v1", "leaf", "baidu", "easyswoole", "javascript"}},
 		{"layout show", []string{"tickflake", "twitter", "discord", "instagram", "sonyflake", "sonyflake-v1", "leaf", "baidu", "easyswoole", "javascript"}},
-		{"generate --strategy", []string{"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one"}},
 		{"generate --format", []string{"dec", "base32", "base58", "base62", "json"}},
-		{"decode --format", []string{"text", "json"}},
 		{"decode --from", []string{"dec", "base32", "base58", "base62"}},
-		{"generate --window", nil},
-		{"lease list --format", []string{"text", "json"}},
 		{"sequence create", nil},
 		{"sequence create --mode", []string{"segmented", "ordered"}},
 		{"sequence create --max", []string{"none"}},
-		{"sequence create --stride", nil},
-		{"sequence next --count", nil},
-		{"sequence set --step", nil},
-		{"sequence list --format", []string{"text", "json"}},
-		{"sequence show --format", []string{"text", "json"}},
-		{"layout list --format", []string{"text", "json"}},
-		{"layout plan --format", []string{"text", "json"}},
 		{"serve --resp", []string{"off"}},
 		{"serve --node", []string{"any"}},
-		{"serve --max-batch", nil},
 		{"serve --log-format", []string{"text", "json"}},
 		{"chaos --strategy", []string{"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one", "all"}},
 		{"chaos --clock", []string{"raw", "mono", "resync", "all"}},
 		{"chaos --format", []string{"table", "json", "junit"}},
-		{"chaos list --format", []string{"table", "json"}},
 		{"chaos list", strings.Fields("F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 F15 F16 F17 F18 F19 F20")},
-		{"chaos --fault", faultsOf(generatortest.Catalogue())},
-		{"help layout", []string{"list", "plan", "show"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {
@@ -368,14 +312,6 @@ func TestCompletion(t *testing.T) {
 			assert.Equal(t, tt.want, words)
 		})
 	}
-}
-
-func faultsOf(list []generatortest.Scenario) []string {
-	var faults []string
-	for _, s := range list {
-		faults = append(faults, s.Fault)
-	}
-	return faults
 }
 
 // Every value that completion offers is one that the flag takes.

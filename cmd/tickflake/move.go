@@ -155,7 +155,7 @@ func newLeaseImport(c *console) *cobra.Command {
 		Short:   "Begin a fleet in a store with the floors of another one",
 		Long:    leaseImportHelp,
 		Example: `  tickflake lease import fleet.json --store etcd://10.0.0.1:2379`,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneDocument,
 	}
 	l := newLeases(c, cmd)
 	allNodes(l, cmd)
@@ -181,7 +181,7 @@ func newSequenceImport(c *console) *cobra.Command {
 		Short:   "Begin a sequence in a store with the floor of another one",
 		Long:    sequenceImportHelp,
 		Example: `  tickflake sequence import orders.json --store etcd://10.0.0.1:2379`,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneDocument,
 	}
 	s := newSequences(c, cmd)
 	cmd.ValidArgsFunction = nil // files
@@ -202,6 +202,9 @@ func newSequenceImport(c *console) *cobra.Command {
 	}
 	return cmd
 }
+
+// oneDocument checks that the argument is one file.
+var oneDocument = oneArg(1, "files", "one: that of the export, or - for standard input")
 
 // document reads a document of an export. Apart from white space it is as the export printed it:
 // of keys in another case or twice, a decoder takes any.

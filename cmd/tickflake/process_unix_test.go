@@ -130,22 +130,6 @@ func TestSecondSignalKills(t *testing.T) {
 	}
 }
 
-func TestSignalEndsDecodeThatWaitsForInput(t *testing.T) {
-	stdin, say := pipe(t)
-	r, w := pipe(t)
-	cmd, stderr := process(t, stdin, w, "decode")
-	w.Close()
-	_, err := io.WriteString(say, "7\n")
-	require.NoError(t, err)
-	out := bufio.NewReader(r)
-	line, err := out.ReadString('\n')
-	require.NoError(t, err)
-	assert.Equal(t, "7: 2025-01-01T00:00:00.000Z, node 0, sequence 7\n", line)
-	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	assert.Equal(t, 130, exitCode(cmd))
-	assert.Equal(t, "tickflake: interrupted in line 2\n", stderr.String())
-}
-
 // As a shell starts it with "&" in a script.
 func TestIgnoredSignalStaysIgnored(t *testing.T) {
 	r, w := pipe(t)
@@ -165,46 +149,6 @@ func TestIgnoredSignalStaysIgnored(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(string(rest), "\n"))
 }
 
-func TestClosedPipeIsNoError(t *testing.T) {
-	endless := func() io.Reader { // as "yes 7"
-		r, w := io.Pipe()
-		t.Cleanup(func() { r.Close() })
-		go func() {
-			for {
-				if _, err := io.WriteString(w, "7\n"); err != nil {
-					return
-				}
-			}
-		}()
-		return r
-	}
-	for line, stdin := range map[string]io.Reader{
-		"generate --count 1000000000000":               nil,
-		"generate --count 1000000000000 --format json": nil,
-		"decode": endless(),
-	} {
-		t.Run(line, func(t *testing.T) {
-			r, w := pipe(t)
-			cmd := exec.Command(binary, strings.Fields(line)...)
-			var stderr strings.Builder
-			cmd.Stdout, cmd.Stderr = w, &stderr
-			if stdin != nil {
-				in, say := pipe(t)
-				cmd.Stdin = in
-				go func() { _, _ = io.Copy(say, stdin) }()
-			}
-			require.NoError(t, cmd.Start())
-			t.Cleanup(func() { _ = cmd.Process.Kill() })
-			w.Close()
-			_, err := bufio.NewReader(r).ReadString('\n')
-			require.NoError(t, err)
-			r.Close()
-			assert.Equal(t, 0, exitCode(cmd))
-			assert.Empty(t, stderr.String())
-		})
-	}
-}
-
 func TestPipeClosedFromTheStart(t *testing.T) {
 	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "lease list", "sequence list", "serve --print-config", "serve token", "chaos --fault F1", "chaos list", "--help", "completion bash"} {
 		t.Run(line, func(t *testing.T) {
@@ -213,21 +157,6 @@ func TestPipeClosedFromTheStart(t *testing.T) {
 			cmd, stderr := process(t, nil, w, strings.Fields(line)...)
 			assert.Equal(t, 0, exitCode(cmd))
 			assert.Empty(t, stderr.String())
-		})
-	}
-}
-
-func TestFullDisk(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer full.Close()
-	for _, line := range []string{"generate", "generate --count 1000000000000", "decode 7", "layout list", "chaos --fault F1", "chaos list"} {
-		t.Run(line, func(t *testing.T) {
-			cmd, stderr := process(t, nil, full, strings.Fields(line)...)
-			assert.Equal(t, 1, exitCode(cmd))
-			assert.Equal(t, "tickflake: write /dev/stdout: no space left on device\n", stderr.String())
 		})
 	}
 }

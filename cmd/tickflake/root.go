@@ -49,9 +49,27 @@ func newRoot(c *console, started *bool) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newServe(c), newChaos(c), newMan())
 	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // it was just added
+	help.Args = func(_ *cobra.Command, args []string) error {
+		cmd, rest, err := root.Find(args)
+		if err != nil {
+			return err
+		}
+		return stray(cmd, rest)
+	}
 	root.InitDefaultCompletionCmd()
 	prepare(root, started)
 	return root
+}
+
+// stray returns an error if the rest of a line that [cobra.Command.Find] read begins with a
+// word that is no subcommand of cmd. Cobra itself would speak of a flag after it, or show the
+// help of cmd.
+func stray(cmd *cobra.Command, rest []string) error {
+	if cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+		return cobra.NoArgs(cmd, rest)
+	}
+	return nil
 }
 
 // prepare makes every command of the tree set *started when it runs, and a command that

@@ -76,8 +76,8 @@ func newSequences(c *console, cmd *cobra.Command) *sequences {
 
 // oneName checks that the arguments are the name of a sequence.
 func oneName(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("%d names given, want one: that of the sequence", len(args))
+	if err := oneArg(1, "names", "one: that of the sequence")(nil, args); err != nil {
+		return err
 	}
 	return sequence.CheckName(args[0])
 }

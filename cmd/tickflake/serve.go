@@ -53,10 +53,10 @@ clients or --open, and TLS or --plaintext.
 
 SIGINT or SIGTERM ends the server in order: it is not ready for --unready-for, then
 takes no new connection, finishes the requests that run, and releases its node
-number. A second signal cuts that short, and a third one kills it. If the server
-loses its --node for good, it ends with the exit code 1, so that a supervisor can
-start it again. systemd can pass the sockets resp, http, grpc and probes, and is told
-when the server is ready.
+number. A second signal cuts that short, and a third one kills it; signals within
+100 ms count as one. If the server loses its --node for good, it ends with the exit
+code 1, so that a supervisor can start it again. systemd can pass the sockets resp,
+http, grpc and probes, and is told when the server is ready.
 
 ` + nodeStoresHelp + `
 Sequences are in the directory ` + sequenceDirectory + ` beside them, or in the store.`

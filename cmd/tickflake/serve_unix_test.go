@@ -296,20 +296,6 @@ func TestCutDrain(t *testing.T) {
 	})
 }
 
-// A signal before there is a node number ends the command as it ends others.
-func TestServeSignalAtStart(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	cmd, stderr := process(t, nil, io.Discard, append(append([]string{"serve"}, anyPorts...), "--store", "redis://"+l.Addr().String(), "--timeout", "1m")...)
-	conn, err := l.Accept() // so it waits for the store
-	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, exitCode(cmd))
-	assert.Equal(t, "tickflake: terminated\n", stderr.String())
-}
-
 // A server that cannot get a further grant, ever, ends with an error.
 func TestServeLosesItsNode(t *testing.T) {
 	url := natsURL(t)

@@ -284,33 +284,6 @@ func TestRestartAfterKill(t *testing.T) {
 	assert.False(t, records(t, pinned)[0].Time.Before(limit))
 }
 
-func TestSignalGivesTheNodeBack(t *testing.T) {
-	for signal, code := range map[os.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
-		state := t.TempDir()
-		all := printed{ids: map[snowflake.ID]string{}}
-		cmd, out, stderr := started(t, &all, "--layout", "41/10/6", "--store", state)
-		require.Equal(t, lease.Held, inspect(t, state).State)
-		require.NoError(t, cmd.Process.Signal(signal))
-		drain(t, &all, out, "all")
-		assert.Equal(t, code, exitCode(cmd))
-		assert.Regexp(t, `^tickflake: \w+; \d+ of 1000000000 IDs written\n$`, stderr.String())
-		assert.Equal(t, lease.Released, inspect(t, state).State)
-	}
-}
-
-func TestClosedPipeGivesTheNodeBack(t *testing.T) {
-	state := t.TempDir()
-	r, w := pipe(t)
-	cmd, stderr := process(t, nil, w, "generate", "--count", "1000000000", "--store", state)
-	w.Close()
-	_, err := bufio.NewReader(r).ReadString('\n')
-	require.NoError(t, err)
-	r.Close()
-	assert.Equal(t, 0, exitCode(cmd))
-	assert.Empty(t, stderr.String())
-	assert.Equal(t, lease.Released, inspect(t, state).State)
-}
-
 // stop stops a process, as a debugger or a machine that is put to sleep does.
 func stop(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()

@@ -71,7 +71,8 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	// A second signal ends the process at once, but not one to its group, with the first.
+	context.AfterFunc(ctx, func() { time.AfterFunc(100*time.Millisecond, stop) })
 	if err := run(ctx, s); err != nil {
 		slog.Error("httpservice failed", "err", err)
 		os.Exit(1)

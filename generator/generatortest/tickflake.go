@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -132,7 +133,7 @@ func checkTickflakeError(err error) error {
 		return fmt.Errorf("the error's lead is %s", lead.Lead)
 	case errors.Is(err, generator.ErrBehind) == errors.Is(err, generator.ErrExhausted):
 		return errors.New("the error has no cause, or two")
-	case !strings.Contains(err.Error(), lead.Lead.String()):
+	case !strings.Contains(err.Error(), span.Text(lead.Lead)):
 		return errors.New("the error does not say by how much")
 	}
 	return nil
