@@ -2,7 +2,7 @@
 // OpenTelemetry metrics and traces. You need these names:
 //
 //   - [Observe]: all metrics of a generator and its lease.
-//   - [ObserveSequence]: all metrics of a sequence.
+//   - [ObserveSequence]: all metrics of a sequence; [ObserveSequences]: of many.
 //   - [WithNamespace]: separates fleets on the dashboard.
 //   - [Wrap]: latency and spans of a store's operations, for callers of [lease.Claim] and
 //     [sequence.Open].

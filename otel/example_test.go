@@ -61,7 +61,7 @@ func Example_store() {
 }
 
 // The calls of sequences stand in README.md.
-func Example_sequence() {
+func ExampleObserveSequence() {
 	ctx := context.Background()
 	store, err := stores.Open(ctx, "ids")
 	if err != nil {
@@ -117,7 +117,7 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 		return strings.ReplaceAll(body, "\n\t", "\n")
 	}
 	assert.Contains(t, string(readme), shown("func Example() {", "\n}\n"))
-	assert.Contains(t, string(readme), shown("func Example_sequence() {", "\n}\n"))
+	assert.Contains(t, string(readme), shown("func ExampleObserveSequence() {", "\n}\n"))
 	assert.Contains(t, string(readme), "import "+shown("tickflake/lease\"\n\t", "\n"))
 	assert.Contains(t, string(readme), shown("	}\n	ids, err", "\n	if err != nil {\n		log.Fatal(err)\n	}\n	fmt.Println(id > 0)"))
 
@@ -127,5 +127,5 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 	os.Stdout, err = os.Open(os.DevNull)
 	require.NoError(t, err)
 	Example() // its output differs from run to run
-	Example_sequence()
+	ExampleObserveSequence()
 }

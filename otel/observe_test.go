@@ -242,35 +242,3 @@ func TestCountIDs(t *testing.T) {
 	assert.Equal(t, 8.0, issued())
 	m.end(ids)
 }
-
-// A generator that is observed twice counts twice, until one of the two ends.
-func TestObserveTwice(t *testing.T) {
-	m := newMetrics(t)
-	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithNode(0), generator.WithStrategy(strategies.Reject()))
-	require.NoError(t, err)
-	_, err = gen.NextN(make([]snowflake.ID, 5))
-	require.ErrorIs(t, err, generator.ErrExhausted)
-	rejections := func() float64 { return m.values()["tickflake.generator.rejections"] }
-	first, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
-	require.NoError(t, err)
-	assert.Equal(t, 1.0, rejections())
-	second, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
-	require.NoError(t, err)
-	assert.Equal(t, 2.0, rejections())
-	require.NoError(t, first.Unregister())
-	assert.Equal(t, 1.0, rejections())
-	m.end(second)
-}
-
-// Two generators in one process do not get mixed up if they have names.
-func TestObserveTwo(t *testing.T) {
-	m := newMetrics(t)
-	for node, name := range []string{"orders", "users"} {
-		gen, err := generator.New(generator.WithNode(int64(node + 5)))
-		require.NoError(t, err)
-		_, err = oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m), oteltickflake.WithNamespace(name))
-		require.NoError(t, err)
-	}
-	assert.Equal(t, 5.0, m.values(oteltickflake.NamespaceKey.String("orders"))["tickflake.generator.node"])
-	assert.Equal(t, 6.0, m.values(oteltickflake.NamespaceKey.String("users"))["tickflake.generator.node"])
-}

@@ -176,3 +176,51 @@ func TestObserveSequences(t *testing.T) {
 		assert.Equal(t, float64(i-1), last, c)
 	}
 }
+
+// A few sequences are reported by their names, and the others as one, whose sums are right and
+// whose counters never fall.
+func TestObserveManySequences(t *testing.T) {
+	m, store := newMetrics(t), storetest.NewMemory()
+	all, err := oteltickflake.ObserveSequences(2, oteltickflake.WithMeterProvider(m))
+	require.NoError(t, err)
+	var opened []*sequence.Sequence
+	var removes []func()
+	add := func(name string, numbers int64) {
+		seq, err := sequence.Open(t.Context(), store, name, sequence.WithDefinition(sequence.Definition{Start: 1, Max: 1000}))
+		require.NoError(t, err)
+		_, err = seq.NextN(t.Context(), numbers)
+		require.NoError(t, err)
+		opened, removes = append(opened, seq), append(removes, all.Add(seq))
+	}
+	of := func(name string) map[string]float64 { return m.values(oteltickflake.SequenceKey.String(name)) }
+	add("a", 1)
+	add("b", 10)
+	assert.Empty(t, of(oteltickflake.Others))
+	add("c", 100)
+	add("d", 200)
+	assert.Len(t, of("b"), 15)
+	assert.Empty(t, of("c"))
+	sums := make(map[string]float64)
+	for _, seq := range opened[2:] {
+		for name, value := range expected(seq.Stats(), 0) {
+			if !slices.Contains([]string{"step", "last", "left", "utilization"}, name) {
+				sums["tickflake.sequence."+name] += value
+			}
+		}
+	}
+	assert.Equal(t, 300.0, sums["tickflake.sequence.issued"])
+	assert.InDeltaMapValues(t, sums, of(oteltickflake.Others), 1e-9)
+
+	removes[0]() // it makes room for a new one; the others stay
+	removes[2]()
+	assert.Empty(t, of("a"))
+	assert.Equal(t, 300.0, of(oteltickflake.Others)["tickflake.sequence.issued"])
+	assert.Equal(t, float64(opened[3].Stats().Reserved), of(oteltickflake.Others)["tickflake.sequence.reserved"])
+	add("e", 5)
+	assert.Equal(t, 5.0, of("e")["tickflake.sequence.issued"])
+	require.NoError(t, opened[3].Close())
+	assert.Equal(t, 300.0, of(oteltickflake.Others)["tickflake.sequence.issued"])
+	assert.Zero(t, of(oteltickflake.Others)["tickflake.sequence.reserved"])
+	assert.Error(t, sequence.CheckName(oteltickflake.Others))
+	m.end(all)
+}

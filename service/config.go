@@ -23,6 +23,7 @@ import (
 // Defaults of [Config].
 const (
 	defaultMaxSequences   = 10_000
+	defaultMaxObserved    = 100
 	defaultMaxBatch       = 10_000
 	defaultMaxNumbers     = 1_000_000
 	defaultMaxConnections = 16_384
@@ -151,13 +152,14 @@ func (c *Config) check() ([]issuer.Credential, error) {
 }
 
 func (c *Config) numbers() error {
-	maxSequences, maxConnections := int64(c.MaxSequences), int64(c.MaxConnections)
+	maxSequences, maxObserved, maxConnections := int64(c.MaxSequences), int64(c.MaxObserved), int64(c.MaxConnections)
 	for _, f := range []struct {
 		name        string
 		field       *int64
 		value, most int64 // the default, and the largest
 	}{
 		{"MaxSequences", &maxSequences, defaultMaxSequences, 1_000_000},
+		{"MaxObserved", &maxObserved, defaultMaxObserved, 1_000_000},
 		{"MaxBatch", &c.MaxBatch, defaultMaxBatch, 1_000_000},
 		{"MaxNumbers", &c.MaxNumbers, defaultMaxNumbers, 1 << 53},
 		{"MaxConnections", &maxConnections, defaultMaxConnections, 10_000_000},
@@ -170,7 +172,7 @@ func (c *Config) numbers() error {
 	if c.AccessLog < 0 {
 		return bad("AccessLog", "%d: want 0, which logs none, or more", c.AccessLog)
 	}
-	c.MaxSequences, c.MaxConnections = int(maxSequences), int(maxConnections)
+	c.MaxSequences, c.MaxObserved, c.MaxConnections = int(maxSequences), int(maxObserved), int(maxConnections)
 	return nil
 }
 

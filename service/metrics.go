@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,9 +18,6 @@ import (
 	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
-// maxObserved is how many sequences have metrics of their own at a time: each has 15 series.
-const maxObserved = 1000
-
 // scrapesAtOnce bounds the cost of requests for /metrics.
 const scrapesAtOnce = 4
 
@@ -32,7 +28,7 @@ type meters struct {
 
 	unregister []func() error // added to before Run serves
 
-	observed atomic.Int64 // sequences that have metrics; at most maxObserved stay
+	sequences []*oteltickflake.Sequences // of each provider; added to before Run serves
 }
 
 // newMeters makes the provider of /metrics, on a registry of its own.
@@ -75,6 +71,12 @@ func (s *Server) observe() error {
 			return fmt.Errorf("metrics: %w", err)
 		}
 		s.meters.unregister = append(s.meters.unregister, registration.Unregister)
+		sequences, err := oteltickflake.ObserveSequences(s.config.MaxObserved, oteltickflake.WithMeterProvider(provider))
+		if err != nil {
+			return fmt.Errorf("metrics: %w", err)
+		}
+		s.meters.sequences = append(s.meters.sequences, sequences)
+		s.meters.unregister = append(s.meters.unregister, sequences.Unregister)
 	}
 	return nil
 }
@@ -90,23 +92,13 @@ func (m *meters) end() error {
 
 // opened reports a sequence to all providers until dropped is called.
 func (s *Server) opened(seq *sequence.Sequence) (dropped func()) {
-	if s.meters.observed.Add(1) > maxObserved {
-		s.meters.observed.Add(-1)
-		return func() {}
-	}
-	var registrations []metric.Registration
-	for _, provider := range s.meters.providers {
-		r, err := oteltickflake.ObserveSequence(seq, oteltickflake.WithMeterProvider(provider))
-		if err != nil {
-			s.config.Logger.Warn("a sequence has no metrics", "sequence", seq.Name(), "error", err)
-			continue
-		}
-		registrations = append(registrations, r)
+	var removes []func()
+	for _, sequences := range s.meters.sequences {
+		removes = append(removes, sequences.Add(seq))
 	}
 	return func() {
-		for _, r := range registrations {
-			_ = r.Unregister() // the SDK returns no error
+		for _, remove := range removes {
+			remove()
 		}
-		s.meters.observed.Add(-1)
 	}
 }

@@ -23,6 +23,7 @@ func TestMetrics(t *testing.T) {
 	var config service.Config
 	r := start(t, func(c *service.Config) {
 		c.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+		c.MaxObserved = 1
 		config = *c
 	})
 	redis, web := dial(t, r.resp), client(t, nil)
@@ -30,6 +31,8 @@ func TestMetrics(t *testing.T) {
 		redis.ask(t, "ID")
 	}
 	redis.ask(t, "INCRBY orders 5")
+	redis.ask(t, "INCRBY orders2 7")
+	redis.ask(t, "INCRBY orders3 8")
 	redis.ask(t, "INCR nothing")
 	redis.ask(t, "INCRBY orders 0")
 	call(t, web, http.MethodPost, "http://"+r.http+"/v1/ids?n=20", "")
@@ -44,26 +47,27 @@ func TestMetrics(t *testing.T) {
 	}
 	text := scrape()
 	for _, want := range []string{
-		`service_requests_total{.*code="ok",.*protocol="resp"} 4`,
+		`service_requests_total{.*code="ok",.*protocol="resp"} 6`,
 		`service_requests_total{.*code="not_found",.*protocol="resp"} 1`,
 		`service_requests_total{.*code="bad_input",.*protocol="resp"} 1`,
 		`service_requests_total{.*code="ok",.*protocol="grpc"} 1`,
 		`service_requests_total{.*code="bad_input",.*protocol="http"} 1`,
-		`service_items_total{.*protocol="resp"} 8`,
+		`service_items_total{.*protocol="resp"} 23`,
 		`service_items_total{.*protocol="grpc"} 10`,
 		`service_items_total{.*protocol="http"} 20`,
 		`service_connections{.*protocol="resp"} 1`,
 		`service_connections_opened_total{.*protocol="resp"} 1`,
 		`service_connections_refused_total{.*protocol="resp"} 0`,
 		`service_connections_limit{.*protocol="resp"} 16384`,
-		`service_request_duration_seconds_count{.*protocol="resp"} [1-6]`,
+		`service_request_duration_seconds_count{.*protocol="resp"} [1-8]`,
 		`service_request_duration_seconds_count{.*protocol="grpc"} 1`,
 		`service_request_duration_seconds_count{.*protocol="http"} 2`,
-		`service_sequences{.*} 1`,
+		`service_sequences{.*} 3`,
 		`service_sequences_limit{.*} 10000`,
 		`service_ready{.*} 1`,
 		`generator_node{.*} 1`,
 		`sequence_issued_total{.*tickflake_sequence="orders"} 5`,
+		`sequence_issued_total{.*tickflake_sequence="\(others\)"} 15`,
 	} {
 		assert.True(t, regexp.MustCompile("(?m)^tickflake_"+want+"$").MatchString(text), want)
 	}

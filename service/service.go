@@ -42,6 +42,7 @@ type Config struct {
 	Sequences    []sequence.Option // for each sequence that is opened
 	Create       []Create          // sequences that are created when they are first asked for; the first rule that fits counts
 	MaxSequences int               // that are open at once, to 1,000,000; 10,000 by default
+	MaxObserved  int               // that have metrics of their own, 15 series each, to 1,000,000; 100 by default. The others are added up as "(others)"
 
 	// The listeners. A protocol without one is not served. Run closes them.
 	RESP, GRPC, HTTP net.Listener

@@ -93,9 +93,9 @@ type serving struct {
 
 	tlsCert, tlsKey, tlsClientCA string
 
-	maxBatch, maxNumbers, maxConnections, maxSequences int64
-	requestTimeout, idleTimeout, readTimeout           time.Duration
-	drainTimeout, unreadyFor, useWithin, spare         time.Duration
+	maxBatch, maxNumbers, maxConnections, maxSequences, maxObserved int64
+	requestTimeout, idleTimeout, readTimeout                        time.Duration
+	drainTimeout, unreadyFor, useWithin, spare                      time.Duration
 
 	accessLog int64
 	logFormat *string
@@ -142,8 +142,9 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.keep("window", some(&s.window))
 
 	s.list("create", "`PREFIX[=DEFINITION]` of names of sequences to create when they are first asked for, such as order- or invoice-=ordered,start=1000,max=9999; the names of 'tickflake sequence create --help'; without a definition segmented, from 1", &s.create, s.addRule)
-	s.maxSequences = 10_000
+	s.maxSequences, s.maxObserved = 10_000, 100
 	s.number("max-sequences", "`N` sequences are open at once, at most (default 10000)", 1, &s.maxSequences)
+	s.number("max-observed", "`N` sequences have metrics of their own, at most; the others are added up as (others) (default 100)", 1, &s.maxObserved)
 
 	s.word("tls-cert", "`FILE` of the certificate, as PEM: clients must use TLS; read again when it changes", &s.tlsCert)
 	s.word("tls-key", "`FILE` of the certificate's key, as PEM", &s.tlsKey)
@@ -253,7 +254,7 @@ func (s *serving) log() *slog.Logger {
 // config returns the configuration of the service, without the generator, the store and the listeners.
 func (s *serving) config(log *slog.Logger) (service.Config, error) {
 	c := service.Config{
-		Strategy: fmt.Sprint(*s.strategy), Sequences: []sequence.Option{sequence.WithLogger(log)}, Create: s.rules, MaxSequences: int(s.maxSequences),
+		Strategy: fmt.Sprint(*s.strategy), Sequences: []sequence.Option{sequence.WithLogger(log)}, Create: s.rules, MaxSequences: int(s.maxSequences), MaxObserved: int(s.maxObserved),
 		Hosts: s.hosts, Open: s.open, Plaintext: s.plaintext,
 		MaxBatch: s.maxBatch, MaxNumbers: s.maxNumbers, MaxConnections: int(s.maxConnections),
 		Timeout: s.requestTimeout, IdleTimeout: s.idleTimeout, ReadTimeout: s.readTimeout, DrainTimeout: s.drainTimeout,

@@ -32,6 +32,7 @@ var serveSamples = map[string][3]string{
 	"window":          {"1s", "2s", "3s"},
 	"create":          {"a-", "b- c-=ordered,start=7", "d-=start=2,max=9,stride=2,offset=1,step=1-2"},
 	"max-sequences":   {"1", "2", "3"},
+	"max-observed":    {"1", "2", "3"},
 	"tls-cert":        {"a.pem", "b.pem", "c.pem"},
 	"tls-key":         {"a.pem", "b.pem", "c.pem"},
 	"tls-client-ca":   {"a.pem", "b.pem", "c.pem"},

@@ -92,20 +92,6 @@ func (i *Issuer) ID(ctx context.Context, c *Client) (snowflake.ID, error) {
 	return id, nil
 }
 
-// IDs fills ids in ascending order. If it fails, those that were issued are dropped.
-func (i *Issuer) IDs(ctx context.Context, c *Client, ids []snowflake.ID) error {
-	if err := i.batch("IDs", int64(len(ids)), i.config.MaxBatch); err != nil {
-		return err
-	}
-	if err := i.admit(c, int64(len(ids))); err != nil {
-		return err
-	}
-	if _, err := i.config.Generator.NextNContext(ctx, ids); err != nil {
-		return i.refuse(err)
-	}
-	return nil
-}
-
 // Run is a run of IDs whose time is true for UseWithin, counted from the request.
 type Run struct {
 	snowflake.Run

@@ -18,7 +18,6 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/sequence"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
@@ -138,13 +137,6 @@ func TestIDs(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t, nil)
 	anyone := i.Anyone()
-	ids := make([]snowflake.ID, 101)
-	require.NoError(t, i.IDs(t.Context(), anyone, ids[:100]))
-	for n := range 99 {
-		assert.Less(t, ids[n], ids[n+1])
-	}
-	assert.Equal(t, BadInput, codeOf(t, i.IDs(t.Context(), anyone, ids)))
-	assert.Equal(t, BadInput, codeOf(t, i.IDs(t.Context(), anyone, nil)))
 	for _, n := range []int64{0, -1, 101} {
 		_, err := i.Runs(t.Context(), anyone, n, nil)
 		assert.Equal(t, BadInput, codeOf(t, err))
@@ -262,7 +254,8 @@ func TestRate(t *testing.T) {
 		require.NoError(t, err)
 		two, err := i.Authenticate("a")
 		require.NoError(t, err)
-		require.NoError(t, i.IDs(t.Context(), one, make([]snowflake.ID, 15)))
+		_, err = i.Runs(t.Context(), one, 15, nil)
+		require.NoError(t, err)
 		_, err = i.Number(t.Context(), two, "new-x", 5)
 		require.NoError(t, err)
 		_, err = i.ID(t.Context(), two)
@@ -274,6 +267,7 @@ func TestRate(t *testing.T) {
 		require.NoError(t, err, "what was refused has used nothing up")
 		_, err = i.Inspect(t.Context(), one, "new-x")
 		assert.Equal(t, Busy, codeOf(t, err), "it asks the store")
-		assert.Equal(t, BadInput, codeOf(t, i.IDs(t.Context(), one, make([]snowflake.ID, 21))), "it would never be served")
+		_, err = i.Runs(t.Context(), one, 21, nil)
+		assert.Equal(t, BadInput, codeOf(t, err), "it would never be served")
 	})
 }

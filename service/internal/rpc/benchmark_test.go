@@ -17,17 +17,6 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// BenchmarkTake is one ID per call. Compare it with BenchmarkEmpty of the same run.
-func BenchmarkTake(b *testing.B) {
-	_, conn := serve(b, config(b, wide(b)), limits)
-	take(b, conn)
-}
-
-// BenchmarkEmpty is the same server with a handler that does nothing.
-func BenchmarkEmpty(b *testing.B) {
-	take(b, serveEmpty(b))
-}
-
 func serveEmpty(b *testing.B) *grpc.ClientConn {
 	s := grpc.NewServer(options(limits)...)
 	tickflakev1.RegisterTickflakeServer(s, &empty{answer: &tickflakev1.TakeResponse{Runs: []*tickflakev1.Run{
@@ -83,30 +72,6 @@ type empty struct {
 
 func (e *empty) Take(context.Context, *tickflakev1.TakeRequest) (*tickflakev1.TakeResponse, error) {
 	return e.answer, nil
-}
-
-func take(b *testing.B, conn *grpc.ClientConn) {
-	client := tickflakev1.NewTickflakeClient(conn)
-	for _, callers := range []int{1, 64} {
-		b.Run(map[int]string{1: "callers=1", 64: "callers=64"}[callers], func(b *testing.B) {
-			b.ReportAllocs()
-			left := make(chan struct{}, callers)
-			for range callers {
-				go func() {
-					defer func() { left <- struct{}{} }()
-					for range b.N/callers + 1 {
-						if _, err := client.Take(context.Background(), &tickflakev1.TakeRequest{Count: 1}); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				}()
-			}
-			for range callers {
-				<-left
-			}
-		})
-	}
 }
 
 // BenchmarkStream is runs under credit: one request is always ahead.

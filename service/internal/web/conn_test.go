@@ -3,12 +3,9 @@ package web
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
 	"testing"
@@ -23,44 +20,6 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
-
-// HTTP/1.1, HTTP/2 without TLS, and both over TLS.
-func TestProtocols(t *testing.T) {
-	t.Parallel()
-	model := httptest.NewTLSServer(nil) // for its certificate
-	defer model.Close()
-	for _, c := range []struct {
-		name    string
-		tls     bool
-		version int
-	}{{"h1", false, 1}, {"h2c", false, 2}, {"h1 TLS", true, 1}, {"h2", true, 2}} {
-		var l Limits
-		var p http.Protocols
-		transport := &http.Transport{Protocols: &p}
-		scheme := "http"
-		switch {
-		case c.tls:
-			scheme, l.TLS = "https", &tls.Config{Certificates: model.TLS.Certificates}
-			transport.TLSClientConfig = &tls.Config{RootCAs: model.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
-			p.SetHTTP2(c.version == 2)
-		case c.version == 2:
-			p.SetUnencryptedHTTP2(true)
-		}
-		p.SetHTTP1(c.version == 1)
-		address := newServer(t, setup{limits: l}).listen(t)
-		client := &http.Client{Transport: transport}
-		for range 2 {
-			got, err := client.Post(fmt.Sprintf("%s://%s/v1/ids?n=5000", scheme, address), "", nil)
-			require.NoError(t, err, c.name)
-			body, err := io.ReadAll(got.Body)
-			require.NoError(t, err, c.name)
-			assert.Equal(t, c.version, got.ProtoMajor, c.name)
-			ids := decode[struct{ IDs []string }](t, answer{got, string(body)}).IDs
-			assert.Len(t, ids, 5000)
-		}
-		transport.CloseIdleConnections()
-	}
-}
 
 // pipes is a listener of connections in memory, whose deadlines are on the clock of synctest.
 type pipes struct {
