@@ -41,24 +41,34 @@ func (i *Issuer) Number(ctx context.Context, c *Client, name string, n int64) (N
 	if err := c.spend(n); err != nil {
 		return Numbers{}, err
 	}
-	e, err := i.open(ctx, name)
-	if err != nil {
-		return Numbers{}, i.refuseSequence(name, err)
-	}
-	seq := e.seq
-	var first int64
-	if n == 1 {
-		first, err = seq.Next(ctx)
-	} else {
-		first, err = seq.NextN(ctx, n)
-	}
-	if err != nil {
-		if errors.Is(err, sequence.ErrDeleted) {
+	for again := false; ; again = true {
+		got, seq, err := i.take(ctx, name, n)
+		if err == nil {
+			return got, nil
+		}
+		deleted := errors.Is(err, sequence.ErrDeleted)
+		if deleted {
 			i.drop(name, seq)
 		}
-		return Numbers{}, i.refuseSequence(name, err)
+		if again || !deleted { // else it may have been created anew
+			return Numbers{}, i.refuseSequence(name, err)
+		}
 	}
-	return Numbers{First: first, Last: first + (n-1)*e.by, Count: n, Stride: e.by, Mode: e.mode}, nil
+}
+
+// take takes n numbers of a sequence, and opens it if it is not open.
+func (i *Issuer) take(ctx context.Context, name string, n int64) (Numbers, *sequence.Sequence, error) {
+	e, err := i.open(ctx, name)
+	if err != nil {
+		return Numbers{}, nil, err
+	}
+	var first int64
+	if n == 1 {
+		first, err = e.seq.Next(ctx)
+	} else {
+		first, err = e.seq.NextN(ctx, n)
+	}
+	return Numbers{First: first, Last: first + (n-1)*e.by, Count: n, Stride: e.by, Mode: e.mode}, e.seq, err
 }
 
 // Inspect returns the state of a sequence in the store. It takes one off the client's rate,
