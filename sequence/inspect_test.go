@@ -275,37 +275,6 @@ func TestCreateAnew(t *testing.T) {
 	}
 }
 
-func TestDelete(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, store := t.Context(), storetest.NewMemory()
-		s := open(t, store, "orders", sequence.Definition{Start: 1, MinStep: 2, MaxStep: 2})
-		next(t, s)
-		synctest.Wait()
-		last, err := sequence.Delete(ctx, store, "orders")
-		require.NoError(t, err)
-		assert.EqualValues(t, 5, last.Next)
-		_, err = sequence.Inspect(ctx, store, "orders")
-		assert.ErrorIs(t, err, sequence.ErrNotFound)
-		_, err = sequence.Delete(ctx, store, "orders")
-		assert.ErrorIs(t, err, sequence.ErrNotFound)
-		infos, err := sequence.List(ctx, store)
-		assert.NoError(t, err)
-		assert.Empty(t, infos)
-		for err = nil; err == nil; {
-			_, err = s.Next(ctx)
-		}
-		require.ErrorIs(t, err, sequence.ErrDeleted)
-		other := open(t, store, "orders", sequence.Definition{Start: 100, Mode: sequence.Ordered})
-		assert.EqualValues(t, 100, next(t, other))
-		time.Sleep(time.Second)
-		_, err = s.Next(ctx)
-		require.ErrorIs(t, err, sequence.ErrDeleted, "it is another sequence")
-		assert.EqualValues(t, 101, next(t, other))
-		require.NoError(t, s.Close())
-		require.NoError(t, other.Close())
-	})
-}
-
 // TestSetWhileRunning changes steps and the next number under a running process.
 func TestSetWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
