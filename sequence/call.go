@@ -175,7 +175,7 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 			served = append(served, c)
 			index += c.n
 		case c.n > r.Left():
-			s.answer(c, result{err: &ExhaustedError{Name: s.name, Max: r.Max, Asked: int64(c.n), Left: int64(r.Left())}})
+			s.answer(c, result{err: exhausted(s.name, r, c.n, r.Left())})
 		}
 		return true
 	})

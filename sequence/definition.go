@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/tickflake/tickflake/internal/segment"
 )
 
 // Mode says how the numbers of a sequence are given out. It never changes.
@@ -87,8 +89,8 @@ type Definition struct {
 	Start  int64 // the first number is Start plus the stride's offset; 0 or more
 	Stride Stride
 
-	// Max is the last number that may be issued, or 0 for math.MaxInt64. A sequence has at
-	// most 2⁶² numbers.
+	// Max is the last number that may be issued, or 0 for the last that the sequence can
+	// reach: it has at most 2⁶²-1 numbers, none above math.MaxInt64. A higher Max is refused.
 	Max int64
 	// MinStep and MaxStep bound how many numbers a process reserves at a time in segmented
 	// mode: from 1 to [MaxStep]. A MinStep of 0 is [DefaultMinStep], but at most MaxStep. A
@@ -100,12 +102,24 @@ type Definition struct {
 // First returns the first number of the sequence.
 func (d Definition) First() int64 { return d.Start + d.Stride.offset }
 
+// HasMax reports whether Max is below the last number that the sequence can reach.
+func (d Definition) HasMax() bool { return d.Max != 0 && d.Max < d.end() }
+
+// end is the last number that the sequence can reach. That of a definition that check refuses
+// has no meaning.
+func (d Definition) end() int64 {
+	if d.Stride.By() < 1 || d.First() < 0 {
+		return math.MaxInt64
+	}
+	return segment.Record{Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.offset}.End()
+}
+
 // String returns the definition for people, such as "segmented, from 1, steps of 16 to
 // 1000000", or "ordered, from 1 to 999, stride 2 with offset 1".
 func (d Definition) String() string {
 	d = d.complete()
 	text := fmt.Sprintf("%s, from %d", d.Mode, d.Start)
-	if d.Max != math.MaxInt64 {
+	if d.HasMax() {
 		text += fmt.Sprintf(" to %d", d.Max)
 	}
 	if d.Stride.By() > 1 {
@@ -121,7 +135,7 @@ func (d Definition) String() string {
 func (d Definition) complete() Definition {
 	d.Stride.by = d.Stride.By()
 	if d.Max == 0 {
-		d.Max = math.MaxInt64
+		d.Max = d.end()
 	}
 	switch {
 	case d.MinStep == 0 && d.MaxStep == 0:
@@ -150,6 +164,8 @@ func (d Definition) check() error {
 		return fmt.Errorf("offset %d with stride %d: want 0 to %d", d.Stride.offset, d.Stride.by, d.Stride.by-1)
 	case d.Max < 0 || d.Start > d.Max-d.Stride.offset:
 		return fmt.Errorf("start %d plus offset %d is above the maximum %d: there is no number", d.Start, d.Stride.offset, d.Max)
+	case d.Max > d.end():
+		return fmt.Errorf("maximum %d is above %d, the last number that a sequence can reach with this start and stride: give that or less, or none", d.Max, d.end())
 	case d.MinStep < 1 || d.MaxStep > MaxStep || d.MinStep > d.MaxStep:
 		return fmt.Errorf("steps of %d to %d: want 1 to %d, and the first at most the second", d.MinStep, d.MaxStep, int64(MaxStep))
 	}
@@ -190,6 +206,9 @@ func (d *Definition) UnmarshalJSON(text []byte) error {
 		return errStride
 	case j.Offset != nil:
 		stride = Every(j.Stride, *j.Offset)
+	}
+	if j.Max == math.MaxInt64 { // as an older version wrote a definition without a maximum
+		j.Max = 0
 	}
 	*d = Definition{Mode: j.Mode, Start: j.Start, Stride: stride, Max: j.Max, MinStep: j.MinStep, MaxStep: j.MaxStep}
 	return nil

@@ -70,9 +70,17 @@ type ExhaustedError struct {
 	Max   int64 // the last number that may be issued
 	Asked int64 // how many numbers the call asked for
 	Left  int64 // how many numbers are left for this process, including those that it has reserved
+	End   bool  // Max is the last number that the sequence can reach: it cannot be raised
+}
+
+func exhausted(name string, r segment.Record, asked, left uint64) *ExhaustedError {
+	return &ExhaustedError{Name: name, Max: r.Max, Asked: int64(asked), Left: int64(left), End: r.Max == r.End()}
 }
 
 func (e *ExhaustedError) Error() string {
+	if e.End {
+		return fmt.Sprintf("sequence %q has %d numbers left up to the end of its range, %d, and the call asked for %d: begin another sequence", e.Name, e.Left, e.Max, e.Asked)
+	}
 	return fmt.Sprintf("sequence %q has %d numbers left up to its maximum %d, and the call asked for %d: raise the maximum with tickflake sequence set, or begin another sequence", e.Name, e.Left, e.Max, e.Asked)
 }
 

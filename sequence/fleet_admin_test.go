@@ -189,11 +189,15 @@ func repair(store stores.Store, name string, d sequence.Definition) error {
 	info, err := sequence.Inspect(ctx, store, name)
 	switch {
 	case errors.Is(err, sequence.ErrNotFound):
-		return sequence.Create(ctx, store, name, d)
+		if err = sequence.Create(ctx, store, name, d); errors.As(err, new(*sequence.OptionError)) {
+			d.Max = 0 // none is left above the deleted one
+			err = sequence.Create(ctx, store, name, d)
+		}
+		return err
 	case err != nil:
 		return err
 	}
-	if !info.WentBack && info.Definition.Max == math.MaxInt64 {
+	if !info.WentBack && !info.Definition.HasMax() {
 		return nil
 	}
 	c := sequence.Change{Max: math.MaxInt64}

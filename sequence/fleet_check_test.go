@@ -14,13 +14,14 @@ type cell struct {
 	name   string
 	record segment.Record
 	lives  map[string]*life // by ID
+	issued map[int64]*life  // by number: the last that has issued it
 }
 
 // life is a sequence from its creation to its deletion.
 type life struct {
 	c       *cell
 	mode    string
-	most    segment.Record // the highest Max and MaxStep that it ever had, and its stride
+	most    segment.Record // as it was created, with the highest Max and MaxStep that it ever had
 	grants  []grant        // ascending
 	undone  []grant        // that the store has lost
 	issued  map[uint64]int // by index: how often
@@ -59,7 +60,7 @@ func (c *cell) landed(p *fleettest.Process, r segment.Record) {
 	l.most.Max, l.most.MaxStep = max(l.most.Max, r.Max), max(l.most.MaxStep, r.MaxStep)
 	switch {
 	case r.ID != was.ID:
-		if r.Next != 0 && !r.Lost {
+		if r.Next != 0 && !was.Deleted && !r.Lost {
 			f.Fail("created in the middle", "%s creates %s with %s", p.Name, c.name, text(r))
 		}
 		return
@@ -180,6 +181,10 @@ func (f *fleet) issued(t *thread, s *opened, number, n int64) {
 			f.Fail("another site's number", "%s issues %s %d, of the start %d, the stride %d and the offset %d", p.Name, l.c.name, x, r.Start, r.Stride, r.Offset)
 			return
 		}
+		if o := l.c.issued[x]; o != nil && o != l && !o.rewound && !l.rewound {
+			f.Fail("number of a deleted sequence", "%s issues %s %d, as did the one that was deleted before", p.Name, l.c.name, x)
+		}
+		l.c.issued[x] = l
 		index := uint64(x-r.Start-r.Offset) / uint64(r.Stride)
 		f.issuedIndex(t, s, l, index)
 	}
@@ -287,7 +292,7 @@ func (f *fleet) checkGaps(l *life) {
 	if l.rewound || slices.Contains(f.Kinds, raise) {
 		return
 	}
-	next := uint64(0)
+	next := l.most.Next // where it was created
 	for _, g := range l.grants {
 		if g.From != next {
 			f.Fail("gap", "%d of %s is granted to no process up to %d", next, l.c.name, g.From)

@@ -137,7 +137,7 @@ func (f *fleet) drawSequences() {
 		var keys []string
 		for _, name := range f.names {
 			keys = append(keys, segment.Key(name))
-			s.cells = append(s.cells, &cell{f: f, name: name, lives: map[string]*life{}})
+			s.cells = append(s.cells, &cell{f: f, name: name, lives: map[string]*life{}, issued: map[int64]*life{}})
 		}
 		s.store = f.NewStore(keys)
 		s.store.Landed = func(p *fleettest.Process, i int, value []byte) { s.cells[i].landed(p, decode(value)) }

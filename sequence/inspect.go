@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/protocol"
@@ -25,19 +26,43 @@ type Info struct {
 
 // Create creates a sequence. It does nothing if the sequence exists with the same definition,
 // as it was created or as it is now; with another one the error is a [*DefinitionError], and for
-// a sequence that was moved to another store it wraps [ErrMoved]. A sequence that was deleted can be created anew, also with another definition.
+// a sequence that was moved to another store it wraps [ErrMoved].
+//
+// A sequence that was deleted can be created anew, also with another definition. It begins
+// above every number that the deleted ones of its name were granted: a process may hold some
+// of these for days, and issue them without a look at the store. If none is left up to the
+// maximum, the error is an [*OptionError]. [FromStart] lets it begin at its start instead.
 //
 // Create, Inspect, List, Set and Delete return soon after ctx ends. If ctx has no deadline,
 // [DefaultTimeout] bounds each operation of the store. Their errors are an [*OptionError] if
 // an argument is out of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell
 // that cannot be read. They are safe for use by several goroutines at once.
-func Create(ctx context.Context, store stores.Store, name string, d Definition) error {
+func Create(ctx context.Context, store stores.Store, name string, d Definition, options ...CreateOption) error {
 	a, err := newAdmin(ctx, store, name)
-	if err == nil {
-		_, err = a.create(ctx, d)
+	if err != nil {
+		return err
 	}
+	var c creation
+	for i, option := range options {
+		if option == nil {
+			return &OptionError{"Create", fmt.Errorf("option %d of %d %w", i+1, len(options), errNil)}
+		}
+		option(&c)
+	}
+	_, err = a.create(ctx, d, c)
 	return err
 }
+
+// CreateOption configures [Create].
+type CreateOption func(*creation)
+
+type creation struct{ fromStart bool }
+
+// FromStart lets a sequence that is created after a deletion begin at its start. The numbers
+// that were granted before are granted again, and so issued twice. A process that still holds
+// some of the deleted sequence goes on issuing them beside the new one. For a sequence that
+// exists, or was never deleted, it has no effect.
+func FromStart() CreateOption { return func(c *creation) { c.fromStart = true } }
 
 // Inspect returns the state of a sequence. The error wraps [ErrNotFound] if there is none.
 func Inspect(ctx context.Context, store stores.Store, name string) (Info, error) {
@@ -120,7 +145,8 @@ func Set(ctx context.Context, store stores.Store, name string, change Change) (b
 }
 
 // Delete deletes a sequence, and returns its last state. Processes that use it stop at their
-// next refill, with an error that wraps [ErrDeleted]. The store keeps a small cell. The error
+// next refill, with an error that wraps [ErrDeleted], and issue the numbers that they have
+// reserved until then. The store keeps a small cell, from which [Create] knows these numbers. The error
 // wraps [ErrNotFound] if there is no such sequence, and [ErrMoved] if it was moved.
 func Delete(ctx context.Context, store stores.Store, name string) (Info, error) {
 	a, err := newAdmin(ctx, store, name)
@@ -172,7 +198,7 @@ func (a admin) notFound() error {
 	return fmt.Errorf("sequence %q: %w in this store: create it, or check the store and the namespace", a.name, ErrNotFound)
 }
 
-func (a admin) create(ctx context.Context, d Definition) (segment.Cell, error) {
+func (a admin) create(ctx context.Context, d Definition, c creation) (segment.Cell, error) {
 	d = d.complete()
 	if err := d.check(); err != nil {
 		return segment.Cell{}, &OptionError{"definition", err}
@@ -200,7 +226,13 @@ func (a admin) create(ctx context.Context, d Definition) (segment.Cell, error) {
 		r := segment.Record{
 			ID: id, Creation: cell.Record.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep},
-			Writes: cell.Record.Writes + 1, Write: protocol.Token(),
+			Before: cell.Record.Granted(), Writes: cell.Record.Writes + 1, Write: protocol.Token(),
+		}
+		if !c.fromStart {
+			r.Next = r.Index(r.Before)
+		}
+		if r.From, r.Most = r.Next, r.Next; r.Left() == 0 {
+			return cell, &OptionError{"definition", fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice with FromStart", a.name, r.Before-1, d.Max)}
 		}
 		version, err := swapCell(ctx, a.store, a.name, a.timeout, cell.Version, r)
 		switch {
@@ -263,7 +295,11 @@ func changed(name string, r segment.Record, c Change) (segment.Record, error) {
 		return r, fmt.Errorf("sequence %q: %w: %s", name, ErrLowered, fmt.Sprintf(format, args...))
 	}
 	d := definitionOf(r)
-	if c.Max != 0 {
+	switch c.Max {
+	case 0:
+	case math.MaxInt64:
+		d.Max = d.end()
+	default:
 		d.Max = c.Max
 	}
 	if c.MinStep != 0 {
@@ -292,7 +328,7 @@ func changed(name string, r segment.Record, c Change) (segment.Record, error) {
 	if c.Next < d.First() {
 		return lowered("%d is below the first number: give %d or more", c.Next, d.First())
 	}
-	index := (uint64(c.Next-d.First()) + uint64(r.Stride-1)) / uint64(r.Stride)
+	index := r.Index(uint64(c.Next))
 	switch {
 	case index < least:
 		return lowered("%d is below %d, and all numbers below that may be granted already: give %d or more", c.Next, r.Number(least), r.Number(least))

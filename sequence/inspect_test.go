@@ -110,6 +110,8 @@ func TestBadInput(t *testing.T) {
 		{create(sequence.Definition{Start: 5, Max: 4}), "start 5 plus offset 0 is above the maximum 4"},
 		{create(sequence.Definition{Start: 4, Max: 5, Stride: sequence.Every(3, 2)}), "start 4 plus offset 2 is above the maximum 5"},
 		{create(sequence.Definition{Max: -1}), "above the maximum -1"},
+		{create(sequence.Definition{Max: 1 << 62}), "maximum 4611686018427387904 is above 4611686018427387902, the last number"},
+		{create(sequence.Definition{Start: 1, Stride: sequence.Every(2, 0), Max: math.MaxInt64}), "is above 9223372036854775805, the last number"},
 		{create(sequence.Definition{MinStep: -1}), "steps of -1 to 1000000"},
 		{create(sequence.Definition{MinStep: 9, MaxStep: 8}), "steps of 9 to 8"},
 		{create(sequence.Definition{MaxStep: math.MaxInt64}), "steps of 16 to 9223372036854775807"},
@@ -126,6 +128,7 @@ func TestBadInput(t *testing.T) {
 		{set(sequence.Change{Next: 1001}), "1001: want a number up to the maximum 1000"},
 		{set(sequence.Change{Next: 999}), "999: the sequence has no number from there to the maximum 1000"},
 		{set(sequence.Change{Max: 9}), "above the maximum 9"},
+		{set(sequence.Change{Max: math.MaxInt64 - 1}), "is above 9223372036854775803, the last number"},
 		{set(sequence.Change{Max: 20}), "the maximum 20 is below 23"},
 		{set(sequence.Change{MinStep: 7, MaxStep: 6}), "steps of 7 to 6"},
 		{opened(nil), "option 1 of 1 is nil"},
@@ -208,38 +211,68 @@ func TestResentCreate(t *testing.T) {
 	a := open(t, store, "orders", sequence.Definition{})
 	_, err := b.Next(t.Context())
 	assert.ErrorIs(t, err, sequence.ErrDeleted)
-	assert.Zero(t, next(t, a))
+	assert.EqualValues(t, 100, next(t, a))
 }
 
-func TestDelete(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, store := t.Context(), storetest.NewMemory()
-		s := open(t, store, "orders", sequence.Definition{Start: 1, MinStep: 2, MaxStep: 2})
-		next(t, s)
-		synctest.Wait()
-		last, err := sequence.Delete(ctx, store, "orders")
-		require.NoError(t, err)
-		assert.EqualValues(t, 5, last.Next)
-		_, err = sequence.Inspect(ctx, store, "orders")
-		assert.ErrorIs(t, err, sequence.ErrNotFound)
-		_, err = sequence.Delete(ctx, store, "orders")
-		assert.ErrorIs(t, err, sequence.ErrNotFound)
-		infos, err := sequence.List(ctx, store)
-		assert.NoError(t, err)
-		assert.Empty(t, infos)
-		for err = nil; err == nil; {
-			_, err = s.Next(ctx)
-		}
-		require.ErrorIs(t, err, sequence.ErrDeleted)
-		other := open(t, store, "orders", sequence.Definition{Start: 100, Mode: sequence.Ordered})
-		assert.EqualValues(t, 100, next(t, other))
-		time.Sleep(time.Second)
-		_, err = s.Next(ctx)
-		require.ErrorIs(t, err, sequence.ErrDeleted, "it is another sequence")
-		assert.EqualValues(t, 101, next(t, other))
-		require.NoError(t, s.Close())
-		require.NoError(t, other.Close())
-	})
+// TestCreateAnew deletes sequences that were granted numbers, and creates others: each begins
+// above all that were granted before.
+func TestCreateAnew(t *testing.T) {
+	ctx := t.Context()
+	every := func(n, by, offset int64) sequence.Definition {
+		return sequence.Definition{Mode: sequence.Ordered, Start: n, Stride: sequence.Every(by, offset)}
+	}
+	start := func(n int64) sequence.Definition { return every(n, 1, 0) }
+	for name, tt := range map[string]struct {
+		deleted []sequence.Definition // in their order; each is granted 7 numbers
+		d       sequence.Definition
+		options []sequence.CreateOption
+		want    int64 // 0: refused
+	}{
+		"the same":                       {[]sequence.Definition{start(1)}, start(1), nil, 8},
+		"a lower start":                  {[]sequence.Definition{start(5)}, start(1), nil, 12},
+		"a start above":                  {[]sequence.Definition{start(1)}, start(50), nil, 50},
+		"another mode":                   {[]sequence.Definition{start(1)}, sequence.Definition{Start: 1}, nil, 8},
+		"of a stride":                    {[]sequence.Definition{every(1, 10, 3)}, start(1), nil, 65},
+		"with a stride":                  {[]sequence.Definition{start(1)}, every(1, 5, 2), nil, 8},
+		"with a stride that skips":       {[]sequence.Definition{start(1)}, every(1, 5, 1), nil, 12},
+		"after two":                      {[]sequence.Definition{start(1000), start(1)}, start(1), nil, 1014},
+		"after one with a wide stride":   {[]sequence.Definition{start(1), every(1, 100, 0)}, start(1), nil, 702},
+		"at its maximum":                 {[]sequence.Definition{start(1)}, sequence.Definition{Start: 1, Max: 8}, nil, 8},
+		"no number is left":              {[]sequence.Definition{start(1)}, sequence.Definition{Start: 1, Max: 7}, nil, 0},
+		"the last number of all granted": {[]sequence.Definition{start(math.MaxInt64 - 6)}, start(1), nil, 0},
+		"from the start":                 {[]sequence.Definition{start(5)}, start(1), []sequence.CreateOption{sequence.FromStart()}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := storetest.NewMemory()
+			above := int64(0)
+			for _, d := range tt.deleted {
+				s := open(t, store, "orders", d, sequence.WithPolling())
+				above = max(above, nextN(t, s, 7)+6*d.Stride.By()+1)
+				require.NoError(t, s.Close())
+				_, err := sequence.Delete(ctx, store, "orders")
+				require.NoError(t, err)
+			}
+			err := sequence.Create(ctx, store, "orders", tt.d, tt.options...)
+			if tt.want == 0 {
+				require.ErrorIs(t, err, stores.ErrRefused)
+				require.ErrorContains(t, err, "none is left")
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, sequence.Create(ctx, store, "orders", tt.d), "again")
+			info, err := sequence.Inspect(ctx, store, "orders")
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, info.Next)
+			assert.Equal(t, tt.d.Start, info.Definition.Start, "as given")
+
+			_, err = sequence.Delete(ctx, store, "orders")
+			require.NoError(t, err)
+			require.NoError(t, sequence.Create(ctx, store, "orders", start(1)))
+			info, err = sequence.Inspect(ctx, store, "orders")
+			require.NoError(t, err)
+			assert.Equal(t, above, info.Next, "after one that was granted nothing")
+		})
+	}
 }
 
 // TestSetWhileRunning changes steps and the next number under a running process.
@@ -293,7 +326,7 @@ func TestList(t *testing.T) {
 	require.Len(t, infos, 3)
 	assert.Equal(t, sequence.Info{
 		Name:       "a.1",
-		Definition: sequence.Definition{Start: 3, Max: math.MaxInt64, Stride: sequence.Every(1, 0), MinStep: 16, MaxStep: 1_000_000},
+		Definition: sequence.Definition{Start: 3, Max: 1<<62 + 1, Stride: sequence.Every(1, 0), MinStep: 16, MaxStep: 1_000_000},
 		Next:       3, Last: 2, Left: 1<<62 - 1, Writes: 1,
 	}, infos[0])
 }

@@ -346,7 +346,7 @@ func (s *Sequence) exhausted() error {
 	if n := len(s.owned); n > 0 && s.owned[n-1].To == r.Next {
 		left += s.room()
 	}
-	return &ExhaustedError{Name: s.name, Max: r.Max, Asked: int64(left + 1), Left: int64(left)}
+	return exhausted(s.name, r, left+1, left)
 }
 
 // wentBack is the error of a process that found that the store has lost writes.

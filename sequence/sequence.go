@@ -120,7 +120,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	a := admin{store: store, name: name, timeout: c.timeout}
 	var cell segment.Cell
 	if c.definition != nil {
-		cell, err = a.create(ctx, *c.definition)
+		cell, err = a.create(ctx, *c.definition, creation{})
 	} else {
 		cell, err = a.find(ctx)
 	}

@@ -223,6 +223,9 @@ func TestLargestNumbers(t *testing.T) {
 		var exhausted *sequence.ExhaustedError
 		_, err := s.Next(t.Context())
 		assert.ErrorAs(t, err, &exhausted)
+		assert.True(t, exhausted.End)
+		assert.ErrorContains(t, err, "end of its range, 9223372036854775806")
+		assert.NotContains(t, err.Error(), "raise")
 		_, err = s.NextN(t.Context(), math.MaxInt64)
 		var option *sequence.OptionError
 		assert.ErrorAs(t, err, &option)

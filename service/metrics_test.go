@@ -77,11 +77,8 @@ func TestMetrics(t *testing.T) {
 	// A sequence that was deleted has no metrics, and those of a new one of its name begin anew.
 	_, err = sequence.Delete(t.Context(), config.Store, "orders")
 	require.NoError(t, err)
-	for strings.HasPrefix(redis.ask(t, "INCRBY orders 1000"), ":") { // the rest of the segment
-	}
-	assert.NotContains(t, scrape(), `tickflake_sequence="orders"`)
-	assert.Equal(t, ":1", redis.ask(t, "INCR orders"))
-	assert.Regexp(t, `(?m)^tickflake_sequence_issued_total{.*tickflake_sequence="orders"} 1$`, scrape())
+	assert.True(t, strings.HasPrefix(redis.ask(t, "INCRBY orders 1000"), ":"), "more than the rest of the segment")
+	assert.Regexp(t, `(?m)^tickflake_sequence_issued_total{.*tickflake_sequence="orders"} 1000$`, scrape())
 
 	var other metricdata.ResourceMetrics
 	require.NoError(t, reader.Collect(t.Context(), &other))

@@ -43,7 +43,7 @@ func TestSequenceAsks(t *testing.T) {
 			"; the next number is 500\r\n", `tickflake: sequence "orders" was not changed`,
 		},
 		"sequence delete orders": {
-			`^sequence "orders": segmented, .*; the next number is 301\r\nthe numbers from 1 to 300 were granted; a new sequence of this name can issue them again\r\ndelete it\?$`,
+			`^sequence "orders": segmented, .*; the next number is 301\r\nthe numbers from 1 to 300 were granted; a new sequence of this name begins above them\r\ndelete it\?$`,
 			`sequence "orders" is deleted; the numbers from 1 to 300 were granted`, `tickflake: sequence "orders" was not deleted`,
 		},
 	} {

@@ -16,6 +16,10 @@ const sequenceCreateHelp = `Create a sequence, if there is none of this name. A 
 the same definition stays as it is; one with another definition is an error, which
 shows both.
 
+A sequence of a name that was deleted begins above every number that the deleted one
+was granted, since processes may still issue some of these. With --reuse it begins
+at its start: numbers are then issued twice.
+
 The mode, the start, the stride and the offset of a sequence never change. Sites
 that have no store in common use one stride with an offset of its own for each:
 with --stride 2, one site takes --offset 0 and counts 1, 3, 5, and the other takes
@@ -36,9 +40,9 @@ the numbers between are never issued; --yes answers that. Without a terminal, gi
 If the store lost writes, the sequence went back, and no numbers are granted. Then
 give --next with a number above all that were used.`
 
-const sequenceDeleteHelp = `Delete a sequence. The processes that use it get no further segment, and fail. A
-sequence that is created with the same name counts from its own start, so it can
-issue the same numbers.
+const sequenceDeleteHelp = `Delete a sequence. The processes that use it issue the numbers that they have
+reserved, get no further segment, and fail. A sequence that is created with the same
+name begins above all numbers that were granted.
 
 The command asks first, unless --yes is given. Without a terminal, give --yes.`
 
@@ -60,11 +64,12 @@ func newSequenceCreate(c *console) *cobra.Command {
 	d := sequence.Definition{Start: 1}
 	mode := choiceFlag(cmd, "mode", "`MODE` of the sequence, see 'tickflake sequence --help'", modes)
 	numberFlag(cmd, "start", "number `N` to begin with, 0 or more (default 1)", 0, &d.Start)
-	maxFlag(cmd, &d.Max)
+	maxFlag(cmd, &d.Max, 0)
 	var by, offset int64
 	numberFlag(cmd, "stride", "use each `N`th number only, with --offset (default 1)", 1, &by)
 	numberFlag(cmd, "offset", "begin `N` numbers after the start, from 0 to the stride less 1, with --stride (default 0)", 0, &offset)
 	stepFlag(cmd, &d.MinStep, &d.MaxStep)
+	reuse := cmd.Flags().Bool("reuse", false, "begin at the start after a deletion, and issue numbers again that were issued before")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if d.Mode, err = sequence.ParseMode(*mode); err != nil {
 			return err
@@ -78,7 +83,11 @@ func newSequenceCreate(c *console) *cobra.Command {
 		if d.Mode == sequence.Ordered && d.MaxStep > 0 {
 			return &usageError{fmt.Errorf("--step %d-%d: an ordered sequence has no steps: leave it out", d.MinStep, d.MaxStep)}
 		}
-		return s.create(cmd.Context(), args[0], d)
+		var options []sequence.CreateOption
+		if *reuse {
+			options = append(options, sequence.FromStart())
+		}
+		return s.create(cmd.Context(), args[0], d, options...)
 	}
 	return cmd
 }
@@ -91,15 +100,20 @@ func strideError(stride bool, by, offset int64) error {
 	return &usageError{fmt.Errorf("--offset %d needs --stride: every site has the same stride, above %d, and an offset of its own", offset, offset)}
 }
 
-// maxFlag adds --max.
-func maxFlag(cmd *cobra.Command, value *int64) {
+// maxFlag adds --max. none is the value of no maximum.
+func maxFlag(cmd *cobra.Command, value *int64, none int64) {
 	cmd.Flags().Func("max", "last number `N` that may be issued, or none (default none)", func(s string) (err error) {
 		if s == "none" {
-			*value = math.MaxInt64
+			*value = none
 			return nil
 		}
-		if *value, err = wholeNumber(s); err == nil && *value < 1 { // 0 would be the default
+		*value, err = wholeNumber(s)
+		switch {
+		case err != nil:
+		case *value < 1: // 0 would be the default
 			err = fmt.Errorf("want at least 1, got %d", *value)
+		case *value == none:
+			err = fmt.Errorf("%d is beyond the range of a sequence: want less, or none", *value)
 		}
 		return err
 	})
@@ -120,14 +134,14 @@ func stepFlag(cmd *cobra.Command, least, most *int64) {
 	completeFlag(cmd, "step", nil)
 }
 
-func (s *sequences) create(ctx context.Context, name string, d sequence.Definition) error {
+func (s *sequences) create(ctx context.Context, name string, d sequence.Definition, options ...sequence.CreateOption) error {
 	var info sequence.Info
 	existed := false
 	err := s.with(ctx, func(ctx context.Context, store stores.Store) error {
 		_, err := sequence.Inspect(ctx, store, name)
 		existed = err == nil
 		if err == nil || errors.Is(err, sequence.ErrNotFound) {
-			err = sequence.Create(ctx, store, name, d)
+			err = sequence.Create(ctx, store, name, d, options...)
 		}
 		if err == nil {
 			info, err = sequence.Inspect(ctx, store, name)
@@ -137,11 +151,13 @@ func (s *sequences) create(ctx context.Context, name string, d sequence.Definiti
 	if err != nil {
 		return sequenceError(err)
 	}
-	done := "is created"
+	done, above := "is created", ""
 	if existed {
 		done = "existed before"
+	} else if info.Next > info.Definition.First() {
+		above = ": it begins above the numbers of a deleted sequence of this name"
 	}
-	_, err = fmt.Fprintf(s.out, "sequence %q %s: %s\n", name, done, summary(info))
+	_, err = fmt.Fprintf(s.out, "sequence %q %s: %s%s\n", name, done, summary(info), above)
 	return err
 }
 
@@ -158,7 +174,7 @@ func newSequenceSet(c *console) *cobra.Command {
 	s := newSequences(c, cmd)
 	var change sequence.Change
 	numberFlag(cmd, "next", "next number `N` to grant, or the next one above it that the stride allows", 1, &change.Next)
-	maxFlag(cmd, &change.Max)
+	maxFlag(cmd, &change.Max, math.MaxInt64)
 	cmd.Flags().Lookup("max").Usage = "last number `N` that may be issued, or none"
 	stepFlag(cmd, &change.MinStep, &change.MaxStep)
 	cmd.Flags().Lookup("step").Usage = "numbers that a process reserves at a time, a range `MIN-MAX` or one number"
@@ -219,7 +235,7 @@ func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
 		return err
 	}
 	if !yes {
-		question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name can issue them again\ndelete it?", name, summary(info), grantedText(info))
+		question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name begins above them\ndelete it?", name, summary(info), grantedText(info))
 		switch agreed, err := s.confirm(ctx, "deletion", question); {
 		case err != nil:
 			return err

@@ -54,8 +54,9 @@ func TestSequence(t *testing.T) {
 		{"sequence next orders", result{0, "1004\n", ""}},
 		{"sequence delete orders --yes", result{0, "sequence \"orders\" is deleted; the numbers from 1 to 1004 were granted\n", ""}},
 		{"sequence list", result{0, "NAME  STATE  MODE  NEXT  LAST  LEFT  USED\n", ""}},
-		{"sequence create orders --start 0 --mode ordered", result{0, "sequence \"orders\" is created: ordered, from 0; the next number is 0\n", ""}},
+		{"sequence create orders --start 0 --mode ordered --reuse", result{0, "sequence \"orders\" is created: ordered, from 0; the next number is 0\n", ""}},
 		{"sequence delete orders --yes", result{0, "sequence \"orders\" is deleted; no number was granted\n", ""}},
+		{"sequence create orders", result{0, "sequence \"orders\" is created: " + orders + "; the next number is 1032: it begins above the numbers of a deleted sequence of this name\n", ""}},
 	} {
 		assert.Equal(t, step.want, run(step.line), step.line)
 	}
@@ -110,6 +111,8 @@ func TestSequenceRefusals(t *testing.T) {
 		"sequence create more --stride 2000000000000 --offset 0": {2, "", "stride 2000000000000: want 1 to 1099511627776"},
 		"sequence next orders --row --count 981":                 {1, "", "has 980 numbers left up to its maximum 1000, and the call asked for 981"},
 		"sequence set orders --next 20 --yes":                    {1, "", "20"},
+		"sequence create more --max 4611686018427387904":         {2, "", "maximum 4611686018427387904 is above 4611686018427387903"},
+		"sequence set orders --max 9223372036854775807":          {2, "", "--max: 9223372036854775807 is beyond the range of a sequence: want less, or none"},
 		"sequence set orders --max 19":                           {1, "", "19"},
 		"sequence set orders --next 30":                          {2, "", "there is no terminal to confirm the change: give --yes"},
 		"sequence delete orders":                                 {2, "", "there is no terminal to confirm the deletion: give --yes"},

@@ -110,7 +110,7 @@ func writeSequences(w io.Writer, all []sequenceState, format string) error {
 			continue
 		}
 		left, used := "-", "-"
-		if limited(s.info) {
+		if s.info.Definition.HasMax() {
 			left, used = fmt.Sprint(s.info.Left), usedText(s.info)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.State, s.info.Definition.Mode, nextText(s.info), lastText(s.info), left, used)
@@ -121,7 +121,7 @@ func writeSequences(w io.Writer, all []sequenceState, format string) error {
 // writeSequence describes a sequence.
 func writeSequence(w io.Writer, info sequence.Info) error {
 	left := "without a maximum"
-	if limited(info) {
+	if info.Definition.HasMax() {
 		left = fmt.Sprintf("%d up to the maximum %d (%s used)", info.Left, info.Definition.Max, usedText(info))
 	}
 	state := stateText(info)
@@ -132,9 +132,6 @@ func writeSequence(w io.Writer, info sequence.Info) error {
 		info.Name, state, info.Definition, nextText(info), lastText(info), left, info.Writes)
 	return err
 }
-
-// limited reports whether a sequence has a maximum.
-func limited(info sequence.Info) bool { return info.Definition.Max != math.MaxInt64 }
 
 // usedText returns the part of the numbers that was granted, rounded down: 100% is all.
 func usedText(info sequence.Info) string {

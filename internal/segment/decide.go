@@ -209,8 +209,12 @@ func (s State) mark(c Cell) Decision {
 	if c.Record.Move.Exported() {
 		r.Move = c.Record.Move // (8)
 	}
-	r.Most = max(r.Most, s.Seen.Top, c.Record.Most)
-	// Another sequence that the cell has had meanwhile counts as deleted.
+	most := c.Record.Most
+	if c.Record.ID != r.ID { // another sequence that the cell has had meanwhile counts as deleted
+		r.Before = max(r.Before, c.Record.Granted())
+		most = min(r.Index(c.Record.Granted()), maxIndex)
+	}
+	r.Most = max(r.Most, s.Seen.Top, most)
 	r.Writes, r.Creation = max(r.Writes, c.Record.Writes), max(r.Creation, c.Record.Creation)+1
 	r.Next, r.From, r.Lost, r.Deleted = r.Most, r.Most, true, false
 	r.Max = max(r.Max, r.Last())

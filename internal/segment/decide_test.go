@@ -118,6 +118,9 @@ func TestDecide(t *testing.T) {
 		}},
 		{"another's grant above our end", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Writes, r.Write, r.From, r.Next, r.Most = 8, "x", 40, 60, 60 })}, Grant, nil},
 		{"created anew in an emptied store", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Creation, r.Writes = "b", 1, 400 })}, Mark, nil},
+		{"and its numbers count, by its own stride", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Creation, r.Stride = "b", 1, 50 })}, Mark, func(t *testing.T, d Decision) {
+			assert.Equal(t, []uint64{1961, 391, 391}, []uint64{d.Record.Before, d.Record.Next, d.Record.Most}) // 10 + 39 * 50 was granted
+		}},
 		{"another one of the same creation", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Writes = "b", 400 })}, Mark, nil},
 		{"deleted and created anew", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.ID, r.Creation, r.Writes = "b", 3, 6 })}, Deleted, nil},
 		{"deleted", State{Want: 5, Seen: seen(40)}, Cell{9, with(func(r *Record) { r.Deleted, r.Writes, r.Write, r.From = true, 5, "x", 40 })}, Deleted, nil},

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/tickflake/tickflake/internal/protocol"
@@ -52,6 +53,9 @@ type Record struct {
 	From uint64 `json:"from"`
 	// Most is the highest Next that the cell ever had. It is never lowered.
 	Most uint64 `json:"most"`
+	// Before is one above the highest number that was granted of sequences of this name that
+	// were deleted, or 0. It is not changed, but by a mark that replaces another sequence.
+	Before uint64 `json:"before,omitempty"`
 	// Writes counts the writes of the cell.
 	Writes uint64 `json:"writes"`
 	// Write is the name of this write. It is new and random, so that the writer recognizes
@@ -75,7 +79,8 @@ func (r Record) Encode() []byte {
 const maxIndex = 1<<62 - 1
 
 // Decode reads the value of a cell. The error wraps [stores.ErrDamaged]: also for numbers
-// that this package never writes, as when a cell was edited by hand.
+// that this package never writes, as when a cell was edited by hand. A maximum beyond
+// [Record.End], as an older version has written it, is read as End.
 func Decode(value []byte) (Record, error) {
 	var r Record
 	if err := protocol.DecodeJSON(value, Format, &r); err != nil {
@@ -95,7 +100,11 @@ func Decode(value []byte) (Record, error) {
 		return edited("its steps are %d to %d", r.MinStep, r.MaxStep)
 	case r.From > r.Next || r.Next > r.Most || r.Most > maxIndex:
 		return edited("its next index is %d, the last write began at %d, and the most is %d", r.Next, r.From, r.Most)
+	case r.Before > 1<<63:
+		return edited("numbers up to %d were granted before", r.Before)
 	}
+	end := r.End()
+	r.Max, r.Created[0] = min(r.Max, end), min(r.Created[0], end)
 	return r, nil
 }
 
@@ -108,6 +117,12 @@ func (r Record) Indexes() uint64 {
 	return min(uint64(r.Max-r.Start-r.Offset)/uint64(r.Stride)+1, maxIndex)
 }
 
+// End is the last number that the sequence can reach with any maximum.
+func (r Record) End() int64 {
+	r.Max = math.MaxInt64
+	return r.Number(r.Indexes() - 1)
+}
+
 // Left is how many indexes are left from Next to the maximum.
 func (r Record) Left() uint64 {
 	if n := r.Indexes(); r.Next < n {
@@ -118,6 +133,21 @@ func (r Record) Left() uint64 {
 
 // Number is the number of an index. That of an index above the maximum may overflow.
 func (r Record) Number(index uint64) int64 { return r.Start + r.Offset + int64(index)*r.Stride }
+
+// Index is the index of a number, or of the first one above it. It may lie above the maximum.
+func (r Record) Index(number uint64) uint64 {
+	first := uint64(r.Number(0))
+	return (max(number, first) - first + uint64(r.Stride-1)) / uint64(r.Stride)
+}
+
+// Granted is one above the highest number that was granted of this sequence and of those of
+// its name that were deleted before, or 0 if none was.
+func (r Record) Granted() uint64 {
+	if r.Most == 0 {
+		return r.Before
+	}
+	return max(r.Before, uint64(r.Number(r.Most-1))+1)
+}
 
 // Last is the highest number that was granted and not given back, or one stride below the
 // first.

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -16,9 +17,13 @@ func TestEncode(t *testing.T) {
 	got, err := Decode(want.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
+	older := with(func(r *Record) { r.Max, r.Created[0], r.Stride = math.MaxInt64, math.MaxInt64, 1 })
+	got, err = Decode(older.Encode())
+	require.NoError(t, err)
+	assert.Equal(t, []int64{10 + maxIndex - 1, 10 + maxIndex - 1}, []int64{got.Max, got.Created[0]}, "no maximum, as it was written before")
 	longest := Record{ID: strings.Repeat("x", 24), Creation: 1 << 63, Mode: "segmented", Start: 1 << 62, Stride: 1 << 62, Offset: 1 << 62, Max: 1 << 62,
 		MinStep: 1 << 62, MaxStep: 1 << 62, Created: [3]int64{1 << 62, 1 << 62, 1 << 62}, Next: 1 << 63, From: 1 << 63, Most: 1 << 63,
-		Writes: 1 << 63, Write: strings.Repeat("x", 24), Lost: true, Deleted: true,
+		Before: 1 << 63, Writes: 1 << 63, Write: strings.Repeat("x", 24), Lost: true, Deleted: true,
 		Move: &protocol.Move{Export: strings.Repeat("x", 24), To: strings.Repeat("/", protocol.MaxTo), Import: protocol.Digest("")}}
 	assert.NoError(t, stores.CheckValue(longest.Encode()))
 }
@@ -44,6 +49,7 @@ func TestEdited(t *testing.T) {
 		{`"next":40`, `"next":29`, "next index is 29, the last write began at 30"},
 		{`"most":40`, `"most":39`, "next index is 40, the last write began at 30, and the most is 39"},
 		{`"most":40`, `"most":9223372036854775808`, "the most is 9223372036854775808"},
+		{`"writes":4`, `"before":9223372036854775809,"writes":4`, "numbers up to 9223372036854775809 were granted before"},
 		{`"next":40`, `"next":-1`, "no JSON object"},
 		{`"next":40`, `"next":40,"extra":1`, "extra"},
 		{`}`, `}}`, "more text"},
