@@ -56,10 +56,10 @@ func newLeaseReserve(c *console) *cobra.Command {
 func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, layoutGiven bool) error {
 	var reserved []lease.Holding
 	err := l.with(ctx, func(ctx context.Context, store stores.Store) error {
-		err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout))
+		err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout), lease.WithTimeout(l.timeout))
 		var other *lease.LayoutMismatchError
 		if errors.As(err, &other) && !layoutGiven {
-			err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs))
+			err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs), lease.WithTimeout(l.timeout))
 		}
 		for node := from; err == nil && node <= to; node++ {
 			var h lease.Holding
