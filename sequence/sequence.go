@@ -157,11 +157,8 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 //   - [ErrStore] with an error of the kind [stores.Refused]: a retry does not help,
 //   - [ErrDeleted], [ErrMoved] or [ErrClosed].
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
-	if index, more, ok := s.window.Count(1); ok {
-		if more {
-			s.ask()
-		}
-		return s.number(index), nil
+	if index, ok := s.window.Quick(1); ok {
+		return s.first + int64(index)*s.stride, nil
 	}
 	return s.next(ctx, 1)
 }
@@ -174,10 +171,7 @@ func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) 
 	if n < 1 || n > window.MaxNumbers {
 		return 0, &OptionError{"n", fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
 	}
-	if index, more, ok := s.window.Count(uint64(n)); ok {
-		if more {
-			s.ask()
-		}
+	if index, ok := s.window.Quick(uint64(n)); ok {
 		first = s.number(index)
 	} else if first, err = s.next(ctx, uint64(n)); err != nil {
 		return 0, err
@@ -193,10 +187,18 @@ func (s *Sequence) raiseLargest(n uint64) {
 	}
 }
 
-// next is NextN when too few numbers are reserved.
+// next is NextN when Quick has failed.
 func (s *Sequence) next(ctx context.Context, n uint64) (int64, error) {
 	if ctx == nil {
 		return 0, &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", errNil)}
+	}
+	if !s.ordered {
+		if index, more, ok := s.window.Count(n); ok {
+			if more {
+				s.ask()
+			}
+			return s.number(index), nil
+		}
 	}
 	index, err := s.wait(ctx, n)
 	if err != nil {

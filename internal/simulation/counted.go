@@ -54,7 +54,11 @@ func (n *counted) count(c *caller, want uint64) {
 	n.begun++
 	begun, alone := n.begun, n.running == 1 && !n.revoking
 	rest, lost := n.window.Rest(), n.window.Lost()
-	first, more, ok := n.window.Count(want)
+	first, ok := n.window.Quick(want)
+	more := false
+	if !ok {
+		first, more, ok = n.window.Count(want)
+	}
 	gaveUp := n.window.Lost() - lost
 	alone = alone && begun == n.begun && !n.sealing
 	n.running--

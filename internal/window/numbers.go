@@ -21,6 +21,23 @@ func NewNumbers() *Numbers {
 	return w
 }
 
+// Quick is [Numbers.Count] in the common case. It fails when the last of the numbers lies at or
+// beyond the soft limit, and when the present range has ended: then the caller goes on with
+// Count. It is apart because one call with the results of both would cost a sixth more.
+func (w *Numbers) Quick(n uint64) (first uint64, ok bool) { return w.span.Load().count(n) }
+
+func (s *Span) count(n uint64) (first uint64, ok bool) {
+	for {
+		free := s.free.Load()
+		if free+n > s.soft.Load() { // no sum overflows: see MaxNumbers
+			return 0, false
+		}
+		if s.free.CompareAndSwap(free, free+n) {
+			return free, true
+		}
+	}
+}
+
 // Count takes n counted numbers in a row, from first on, without waiting. When fewer are left
 // in the present range and the queued one has enough, the rest of the present range is given
 // up. It fails when neither has enough, and when the window is sealed. n is from 1 to
@@ -30,21 +47,6 @@ func NewNumbers() *Numbers {
 // Unlike [Span.Take], Count does not raise the soft limit, so every such call asks until there
 // is a range. So a keeper without a goroutine may fail, and is asked again.
 func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
-	s := w.span.Load()
-	for {
-		free := s.free.Load()
-		if free+n > s.soft.Load() { // no sum overflows: see MaxNumbers
-			return w.beyond(n)
-		}
-		if s.free.CompareAndSwap(free, free+n) {
-			return free, false, true
-		}
-	}
-}
-
-// beyond is Count for numbers of which the last lies at or beyond the soft limit, and for a span
-// that has ended.
-func (w *Numbers) beyond(n uint64) (first uint64, more, ok bool) {
 	for {
 		s := w.current()
 		if s.ended {

@@ -6,8 +6,8 @@
 //
 //   - [NewTicks]: the window of a node number. Its issuer takes slots by [Ticks.Span] and
 //     [Span.Take], and learns by [Ticks.Front] why that failed; its keeper calls [Ticks.Grant].
-//   - [NewNumbers]: the window of counted numbers. Its issuer calls [Numbers.Count], and its
-//     keeper [Numbers.Queue] and [Numbers.Short].
+//   - [NewNumbers]: the window of counted numbers. Its issuer calls [Numbers.Quick] and
+//     [Numbers.Count], and its keeper [Numbers.Queue] and [Numbers.Short].
 //   - Used, Changed, Revoke and Seal, which both have.
 //
 // A slot is tick<<bits | sequence. A counted number is a slot as well: its unit is the number,
