@@ -1,10 +1,14 @@
 package server
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // dieWithUs makes the system kill a process when we are killed, as by go test's timeout.
@@ -20,16 +24,7 @@ func descendants(pid int) []int {
 		if err != nil {
 			continue
 		}
-		stat, err := os.ReadFile("/proc/" + entry.Name() + "/stat")
-		if err != nil {
-			continue // it has ended
-		}
-		// The name, in brackets, may hold anything. Then follow the state and the parent.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) < 2 {
-			continue
-		}
-		if parent, err := strconv.Atoi(fields[1]); err == nil {
+		if _, parent := status("/proc/" + entry.Name() + "/stat"); parent > 0 {
 			parents[parent] = append(parents[parent], child)
 		}
 	}
@@ -38,4 +33,31 @@ func descendants(pid int) []int {
 		found = append(found, parents[found[i]]...)
 	}
 	return found
+}
+
+// status returns the state of a process or thread, and its parent; or "" if it has ended.
+func status(path string) (state string, parent int) {
+	stat, _ := os.ReadFile(path)
+	// The name, in brackets, may hold anything. Then follow the state and the parent.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) < 2 {
+		return "", 0
+	}
+	parent, _ = strconv.Atoi(fields[1])
+	return fields[0], parent
+}
+
+// awaitStop returns when all threads of a process that got SIGSTOP have stopped. Until then,
+// which takes longer on a busy machine, they may still answer.
+func awaitStop(pid int) {
+	for range 5000 {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if !slices.ContainsFunc(threads, func(path string) bool {
+			state, _ := status(path)
+			return state != "" && !strings.Contains("TtZX", state)
+		}) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }

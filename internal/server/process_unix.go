@@ -79,8 +79,14 @@ func suspend(p *os.Process, yes bool) error {
 	if err := p.Signal(signal); err != nil {
 		return err
 	}
-	for _, pid := range descendants(p.Pid) {
+	pids := append([]int{p.Pid}, descendants(p.Pid)...)
+	for _, pid := range pids[1:] {
 		_ = syscall.Kill(pid, signal) // it may have ended
+	}
+	for _, pid := range pids {
+		if yes {
+			awaitStop(pid)
+		}
 	}
 	return nil
 }
