@@ -27,7 +27,10 @@ func (w *world) afterStepBack(step time.Duration) {
 		assert.Zero(w, stall)
 	case step > w.bends():
 		assert.ErrorIs(w, err, generator.ErrBehind)
-		assert.ErrorContains(w, err, "clock is "+step.String()+" behind")
+		var lead *generator.LeadError
+		if assert.ErrorAs(w, err, &lead) {
+			assert.Equal(w, step, lead.Lead)
+		}
 		assert.Zero(w, stall, "rejected at once")
 	case step > w.borrow():
 		assert.NoError(w, err)
