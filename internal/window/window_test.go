@@ -95,6 +95,7 @@ func TestTakeDrawsTheStart(t *testing.T) {
 	for tick := range uint64(200) {
 		slot, _, ok := w.Span().Take(tick, 0, 4, 1)
 		require.True(t, ok)
+		assert.Equal(t, tick, slot>>bits)
 		seen[slot&3] = true
 	}
 	assert.Len(t, seen, 4)
