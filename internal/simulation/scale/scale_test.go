@@ -46,7 +46,7 @@ func TestRealKeepers(t *testing.T) {
 	t.Logf("simulated: %+v", want)
 	meets(t, got)
 	meets(t, want)
-	// Not of the real fleet, whose keepers draw anew in each run: it is a median of eleven claims.
+	// Not of the real fleet, whose keepers draw anew in each run: it is a median of ten claims.
 	assert.LessOrEqual(t, want.Trips, int32(4))
 	assert.InEpsilon(t, want.Rest, got.Rest, 0.02)
 	assert.InEpsilon(t, want.Start, got.Start, 0.4, "the slowest of a thousand")
