@@ -5,6 +5,7 @@ package guest
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,7 +106,11 @@ func (m *sampler) fill(c *Clock) {
 const sourceFile = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 // bootSource is the clock source of the kernel after its boot.
-var bootSource = sync.OnceValue(func() string { return readLine(sourceFile) })
+var bootSource = sync.OnceValue(source)
+
+// source is the clock source. The kernel calls the tsc tsc-early until it has measured it, about
+// a second after its start.
+func source() string { return strings.TrimSuffix(readLine(sourceFile), "-early") }
 
 // setSource changes the hardware that the clocks of the kernel count. The kernel ignores
 // a name that it does not know, so this reads it back.
@@ -113,7 +118,7 @@ func setSource(name string) error {
 	if err := os.WriteFile(sourceFile, []byte(name), 0); err != nil {
 		return fmt.Errorf("change the clock source to %s: %w", name, err)
 	}
-	if now := readLine(sourceFile); now != name {
+	if now := source(); now != name {
 		return fmt.Errorf("change the clock source to %s: it still is %s; the kernel has %s", name, now,
 			readLine("/sys/devices/system/clocksource/clocksource0/available_clocksource"))
 	}
@@ -185,8 +190,8 @@ func (s *Stage) reset(now Reading) error {
 			return err
 		}
 	}
-	if source := bootSource(); source != "" && readLine(sourceFile) != source {
-		if err := setSource(source); err != nil {
+	if boot := bootSource(); boot != "" && source() != boot {
+		if err := setSource(boot); err != nil {
 			return err
 		}
 	}
