@@ -232,7 +232,7 @@ func (a admin) create(ctx context.Context, d Definition, c creation) (segment.Ce
 			r.Next = r.Index(r.Before)
 		}
 		if r.From, r.Most = r.Next, r.Next; r.Left() == 0 {
-			return cell, &OptionError{"definition", fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice with FromStart", a.name, r.Before-1, d.Max)}
+			return cell, &OptionError{"definition", fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice (FromStart, --reuse)", a.name, r.Before-1, d.Max)}
 		}
 		version, err := swapCell(ctx, a.store, a.name, a.timeout, cell.Version, r)
 		switch {
