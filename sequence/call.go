@@ -164,9 +164,9 @@ func (s *Sequence) serve() {
 // calls that have ended meanwhile are lost.
 func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 	s.regulars, s.served = s.arrived-s.served, upto
-	begin := index
+	begin, r := index, s.machine.Known().Record
 	s.calls(func(c *call) bool {
-		switch r := s.cell.Record; {
+		switch {
 		case c.arrival > upto:
 			return false
 		case c.n <= end-index:
@@ -213,8 +213,8 @@ func (s *Sequence) refill() {
 		s.pause()
 		s.turn <- struct{}{}
 		s.gather()
-		again = s.settle(s.work(context.Background(), false))
-		s.leave()
+		again = s.noteRefill(s.work(context.Background(), false))
+		s.leaveTurn()
 	}
 }
 
@@ -286,9 +286,9 @@ func (s *Sequence) pause() {
 	}
 }
 
-// settle notes the outcome of a refill, and reports whether there is more to do. If not, the
+// noteRefill notes the outcome of a refill, and reports whether there is more to do. If not, the
 // goroutine ends.
-func (s *Sequence) settle(err error) (again bool) {
+func (s *Sequence) noteRefill(err error) (again bool) {
 	s.note(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()

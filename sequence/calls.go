@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -18,41 +18,51 @@ import (
 //   - stores.ErrDamaged: a cell cannot be read, and a retry does not help,
 //   - ErrStore: anything else; the outcome of a swap is unknown.
 
-// read reads the cell if it is in doubt.
-func (s *Sequence) read(ctx context.Context) error {
-	if !s.doubt {
-		return nil
+// carryOut carries out an operation of the machine. A swap that conflicts is no error: the next
+// read tells more. So is one that finds a damaged cell.
+func (s *Sequence) carryOut(ctx context.Context, op count.Op) (r count.Result, err error) {
+	switch op.Kind {
+	case count.Seal:
+		r.Used, _ = s.window.Seal()
+		return r, nil
+	case count.Read:
+		r.Cell, err = readCell(ctx, s.store, s.name, s.config.timeout)
+	case count.Swap:
+		began := s.config.elapsed()
+		r.Version, err = swapCell(ctx, s.store, s.name, s.config.timeout, op.Version, op.Record)
+		s.takeTurns(began, err)
 	}
-	cell, err := readCell(ctx, s.store, s.name, s.config.timeout)
-	if err != nil {
-		s.counters.failures.Add(1)
-		return err
+	switch {
+	case err == nil:
+		return r, nil
+	case errors.Is(err, stores.ErrConflict):
+		s.counters.conflicts.Add(1)
+		r.Status = count.Conflict
+		return r, nil
+	case errors.Is(err, stores.ErrDamaged):
+		r.Status = count.Damaged
+	default:
+		r.Status = count.Failed
 	}
-	s.cell, s.doubt = cell, false
-	return nil
+	s.counters.failures.Add(1)
+	if op.Kind == count.Swap && r.Status == count.Damaged {
+		err = nil
+	}
+	return r, err
 }
 
-// swap writes the cell.
-func (s *Sequence) swap(ctx context.Context, version uint64, r cell.Sequence) (uint64, error) {
-	version, err := swapCell(ctx, s.store, s.name, s.config.timeout, version, r)
-	if err != nil && !errors.Is(err, stores.ErrConflict) {
-		s.counters.failures.Add(1)
-	}
-	return version, err
-}
-
-func readCell(ctx context.Context, store stores.Store, name string, timeout time.Duration) (segment.Cell, error) {
+func readCell(ctx context.Context, store stores.Store, name string, timeout time.Duration) (count.Cell, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c, err := store.Read(ctx, cell.SequenceKey(name))
 	if err != nil {
-		return segment.Cell{}, storeError("read", name, err)
+		return count.Cell{}, storeError("read", name, err)
 	}
 	return decode(name, c)
 }
 
-func decode(name string, found stores.Cell) (segment.Cell, error) {
-	c := segment.Cell{Version: found.Version}
+func decode(name string, found stores.Cell) (count.Cell, error) {
+	c := count.Cell{Version: found.Version}
 	if found.Version == 0 {
 		return c, nil
 	}

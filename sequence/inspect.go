@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -163,6 +163,9 @@ func Delete(ctx context.Context, store stores.Store, name string) (Info, error) 
 	return infoOf(name, was), nil
 }
 
+// roundsInARow bounds the tries of one change. After a conflict the next follows at once.
+const roundsInARow = 8
+
 // admin works on the cell of one sequence, without a Sequence.
 type admin struct {
 	store   stores.Store
@@ -186,7 +189,7 @@ func timeoutOf(ctx context.Context) time.Duration {
 }
 
 // find reads the cell of a sequence that exists.
-func (a admin) find(ctx context.Context) (segment.Cell, error) {
+func (a admin) find(ctx context.Context) (count.Cell, error) {
 	cell, err := readCell(ctx, a.store, a.name, a.timeout)
 	if err == nil && (cell.Version == 0 || cell.Record.Deleted) {
 		err = a.notFound()
@@ -198,10 +201,10 @@ func (a admin) notFound() error {
 	return fmt.Errorf("sequence %q: %w in this store: create it, or check the store and the namespace", a.name, ErrNotFound)
 }
 
-func (a admin) create(ctx context.Context, d Definition, c creation) (segment.Cell, error) {
+func (a admin) create(ctx context.Context, d Definition, c creation) (count.Cell, error) {
 	d = d.complete()
 	if err := d.check(); err != nil {
-		return segment.Cell{}, &OptionError{"definition", err}
+		return count.Cell{}, &OptionError{"definition", err}
 	}
 	id := "" // of the last write: each is of a sequence of its own
 	var unknown error
@@ -237,12 +240,12 @@ func (a admin) create(ctx context.Context, d Definition, c creation) (segment.Ce
 		version, err := swapCell(ctx, a.store, a.name, a.timeout, found.Version, r)
 		switch {
 		case err == nil:
-			return segment.Cell{Version: version, Record: r}, nil
+			return count.Cell{Version: version, Record: r}, nil
 		case !errors.Is(err, stores.ErrConflict):
 			unknown = err
 		}
 	}
-	return segment.Cell{}, a.busy()
+	return count.Cell{}, a.busy()
 }
 
 // change changes the cell of a sequence that exists.

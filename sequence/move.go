@@ -67,7 +67,7 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 		return r, nil
 	}
 	var r cell.Sequence
-	for range roundsInARow { // more than other changes: processes that get numbers write all the time
+	for range inARow { // more than other changes: processes that get numbers write all the time
 		if _, r, err = a.change(ctx, final); !errors.Is(err, stores.ErrConflict) {
 			break
 		}
@@ -116,7 +116,7 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 	case floor.SHA256 != floor.digest():
 		return refuse("its SHA-256 is %s, and it says %q: it was damaged or edited: export again, which gives the same floor", floor.digest(), floor.SHA256)
 	}
-	for range roundsInARow {
+	for range inARow {
 		c, err := readCell(ctx, store, floor.Name, a.timeout)
 		r := c.Record
 		switch {

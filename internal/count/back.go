@@ -1,6 +1,10 @@
 package count
 
-import "github.com/tickflake/tickflake/internal/cell"
+import (
+	"slices"
+
+	"github.com/tickflake/tickflake/internal/cell"
+)
 
 // back is what the process knows of a store that may have gone back.
 type back struct {
@@ -20,6 +24,16 @@ func (m *Machine) suspect(c Cell, proof bool) []Event {
 	}
 	m.back.suspect = true
 	return []Event{{Kind: Suspected, Cell: c}}
+}
+
+// trust ends a suspicion.
+func (m *Machine) trust(in Input, c Cell) Event {
+	m.trim(in.Used)
+	ranges := slices.Clone(m.owned)
+	if len(ranges) > 0 {
+		ranges[0].From = max(ranges[0].From, in.Used)
+	}
+	return Event{Kind: Trusted, Ranges: ranges, Cell: c}
 }
 
 // nextMark returns the write that says that the store went back. A newcomer in an emptied store
@@ -53,7 +67,7 @@ func (m *Machine) doneMark(in Input, op Op, r Result) []Event {
 		m.back.most = max(m.back.most, op.Record.Most)
 		return nil
 	}
-	e := Event{Kind: WentBack, Cell: m.back.found, Record: op.Record, Lost: m.Unused(in.Used)}
+	e := Event{Kind: WentBack, Cell: m.back.found, Lost: m.Unused(in.Used)}
 	m.owned, m.pending, m.back = nil, nil, back{}
 	m.known, m.top = Cell{r.Version, op.Record}, op.Record.Most
 	return []Event{e}

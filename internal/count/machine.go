@@ -131,13 +131,12 @@ const (
 	// Suspected: a read looks as if the store went back. The reserved numbers are taken back at
 	// once.
 	Suspected
-	// Trusted ends a suspicion: the ranges of [Machine.Owned] are ours as before.
+	// Trusted ends a suspicion: Ranges are ours as before.
 	Trusted
 	// Unclear ends a suspicion: it cannot be known whether the store went back. The ranges are
 	// given up.
 	Unclear
-	// WentBack: this process has marked the cell. Cell is the one that it has found, and Record
-	// the mark.
+	// WentBack: this process has marked the cell. Cell is the one that it has found.
 	WentBack
 	// Marked: another process has marked the cell.
 	Marked
@@ -156,9 +155,9 @@ const (
 type Event struct {
 	Kind   EventKind
 	Range  Range
+	Ranges []Range // of Trusted, without the indexes that are used; not to be changed
 	Upto   uint64
-	Cell   Cell
-	Record cell.Sequence
+	Cell   Cell // of the read that shows it
 	// Lost is how many unused indexes the process owned, and owns no more: of Unclear, WentBack,
 	// Marked, Raised and Deleted.
 	Lost uint64
@@ -167,9 +166,9 @@ type Event struct {
 // Known is the cell as it was last read or written, and believed.
 func (m *Machine) Known() Cell { return m.known }
 
-// Owned returns the ranges that are granted and not used up, in ascending order. The driver
-// does not change them.
-func (m *Machine) Owned() []Range { return m.owned }
+// Suspects reports whether a read looked as if the store went back: nothing is granted until
+// another one tells.
+func (m *Machine) Suspects() bool { return m.back.suspect }
 
 // Unused is how many indexes are owned and not used, if used is the first unused one of the window.
 func (m *Machine) Unused(used uint64) (n uint64) {
@@ -253,6 +252,13 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return m.doneMark(in, op, r)
 	}
 	return nil
+}
+
+// trim drops the ranges that are used up.
+func (m *Machine) trim(used uint64) {
+	for len(m.owned) > 0 && m.owned[0].To <= used {
+		m.owned = m.owned[1:]
+	}
 }
 
 // forget drops what a restored memory owned. Its original may have given that back.

@@ -74,7 +74,7 @@ func (m *Machine) doneRead(in Input, c Cell) []Event {
 	var events []Event
 	switch {
 	case past == shown && m.back.suspect: // (8)
-		events = []Event{{Kind: Trusted, Cell: c}}
+		events = []Event{m.trust(in, c)}
 	case past == unclear && (m.back.suspect || m.gaveBack()): // (10), (3)
 		events = m.revoke(in, Unclear, c)
 	}

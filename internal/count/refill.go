@@ -5,9 +5,7 @@ import "slices"
 // nextRefill returns what to do for indexes that are wanted. fresh says that the cell was just
 // read.
 func (m *Machine) nextRefill(in Input, fresh bool) Op {
-	for len(m.owned) > 0 && m.owned[0].To <= in.Used {
-		m.owned = m.owned[1:]
-	}
+	m.trim(in.Used)
 	take, enough := m.take(in)
 	switch c := m.known; {
 	case in.Want == 0:
