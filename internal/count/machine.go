@@ -232,11 +232,14 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 	if in.Restored {
 		// The operation was that of the memory before it was restored: the original may have
 		// made it as well.
-		m.forget()
 		e := Event{Kind: Forgot}
-		if op.Why == Refill && r.Status == OK {
-			e.Range = op.Range
+		if op.Kind == Swap && r.Status == OK {
+			m.known = Cell{r.Version, op.Record}
+			if op.Why == Refill {
+				e.Range = op.Range
+			}
 		}
+		m.forget()
 		return []Event{e}
 	}
 	switch {
