@@ -3,22 +3,26 @@
 package simulation
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"time"
 
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/window"
-	protocol "github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease"
 )
 
 // errRefused is the error of a simulated lease that grants nothing at the moment.
 var errRefused = errors.New("refused")
 
-// lease simulates the keeper: it puts grants into the window at random. No other
-// process has the same grants.
-type lease struct {
+// tickKeeper is the keeper of the window of a node number: it puts grants in at random. No
+// other process has the same grants.
+type tickKeeper struct {
 	sim    *sim
 	window *window.Ticks
-	party  *caller // does the keeper's work
 	held   window.Range
 	all    []window.Range
 	lost   bool  // grants nothing any more
@@ -36,7 +40,7 @@ type lease struct {
 }
 
 // prepare makes the window and grants ticks from about the present one on.
-func (l *lease) prepare() {
+func (l *tickKeeper) prepare() {
 	s := l.sim
 	l.window = window.NewTicks(uint8(s.SequenceBits), s.lastTick+1)
 	now := s.tickOf(int64(s.Start))
@@ -45,10 +49,10 @@ func (l *lease) prepare() {
 }
 
 // some is the length of a grant in ticks.
-func (l *lease) some() uint64 { return 1 + uint64(l.sim.rng.IntN(l.sim.Term)) }
+func (l *tickKeeper) some() uint64 { return 1 + uint64(l.sim.rng.IntN(l.sim.Term)) }
 
 // more is the soft limit of a grant.
-func (l *lease) more(g window.Range) uint64 {
+func (l *tickKeeper) more(g window.Range) uint64 {
 	switch l.sim.rng.IntN(8) {
 	case 0:
 		return g.From - min(g.From, 1) // as early as can be
@@ -59,7 +63,7 @@ func (l *lease) more(g window.Range) uint64 {
 }
 
 // answer grants more to a generator that asked, or refuses.
-func (l *lease) answer(c *caller) {
+func (l *tickKeeper) answer(c *caller) {
 	s := l.sim
 	l.asked = true
 	refuse := s.rng.IntN(4) == 0
@@ -68,7 +72,7 @@ func (l *lease) answer(c *caller) {
 		s.tracef("%s: was asked for a grant, which is refused: %t, for good: %t", c, refuse, l.lost)
 	}
 	if l.lost {
-		l.fail(c, fmt.Errorf("%w: %w", errRefused, protocol.ErrLost))
+		l.fail(c, fmt.Errorf("%w: %w", errRefused, lease.ErrLost))
 		return
 	}
 	if refuse {
@@ -93,11 +97,11 @@ func (l *lease) answer(c *caller) {
 }
 
 // fail says why there is no grant.
-func (l *lease) fail(c *caller, err error) {
+func (l *tickKeeper) fail(c *caller, err error) {
 	l.err, c.failing = err, err
-	tells := l.sim.tells
+	changed := l.window.Changed()
 	l.window.Fail(err)
-	l.checkTold(tells, "Fail")
+	l.sim.checkTold(changed, "Fail")
 	for _, c := range l.sim.callers {
 		if c.state == asleep && c.call.asked && c.call.refused != err && !c.told() && !c.cut() {
 			l.sim.fail("not told", "%s waits for a grant and has seen %v, but the reason is %v", c, c.call.refused, err)
@@ -107,13 +111,13 @@ func (l *lease) fail(c *caller, err error) {
 
 // extend grants more ticks of the node number that is held. The new grant begins at or
 // before the end of the present one.
-func (l *lease) extend(c *caller, ticks uint64) {
+func (l *tickKeeper) extend(c *caller, ticks uint64) {
 	from, to := l.held.From, l.held.To
 	l.give(c, window.Range{Node: l.held.Node, From: to - min(to-min(from, to), uint64(l.sim.rng.IntN(3))), To: to + ticks})
 }
 
 // move grants a node number from the first unused tick plus after on.
-func (l *lease) move(c *caller, node int64, after int64) {
+func (l *tickKeeper) move(c *caller, node int64, after int64) {
 	from := uint64(max(0, int64(l.used())+after))
 	to := from + l.some()
 	if now := l.sim.tickOf(int64(l.sim.clock.Wall().Sub(epoch))); now > to && l.sim.rng.IntN(4) != 0 {
@@ -123,18 +127,18 @@ func (l *lease) move(c *caller, node int64, after int64) {
 }
 
 // give puts a grant in and checks that the window took it.
-func (l *lease) give(c *caller, g window.Range) {
+func (l *tickKeeper) give(c *caller, g window.Range) {
 	s := l.sim
 	if l.lost {
 		return
 	}
-	more := l.more(g)
+	more, changed := l.more(g), l.window.Changed()
 	l.held, l.all = g, append(l.all, g)
 	l.grants++
 	if s.trace() {
 		s.tracef("%s: grants node %d from tick %d to %d, and is to be asked from %d on", c, g.Node, g.From, g.To, more)
 	}
-	before, tells := s.present, s.tells
+	before := s.present
 	extends := before.limit > 0 && before.node == g.Node && s.slot(g.From) <= before.limit
 	l.asked, l.askFrom, l.revoked = false, s.slot(more), false
 	if extends {
@@ -152,12 +156,12 @@ func (l *lease) give(c *caller, g window.Range) {
 	if node != g.Node || t.node != g.Node || t.limit < s.slot(g.To) || extends != (t == before) {
 		s.fail("grant not taken", "%+v, but the window holds node %d up to slot %#x; extended: %t, and should be: %t", g, node, t.limit, t == before, extends)
 	}
-	l.checkTold(tells, "Grant")
+	s.checkTold(changed, "Grant")
 }
 
 // revoke takes back the rest of the grant.
-func (l *lease) revoke(c *caller) {
-	s, tells := l.sim, l.sim.tells
+func (l *tickKeeper) revoke(c *caller) {
+	s, changed := l.sim, l.window.Changed()
 	c.granting = &window.Range{Node: s.present.node}
 	l.asked, l.askFrom = false, 0
 	if s.trace() {
@@ -172,17 +176,11 @@ func (l *lease) revoke(c *caller) {
 	if s.present.limit > 0 || s.present.until > 0 {
 		s.fail("not revoked", "slots up to %#x can be taken", s.present.limit)
 	}
-	l.checkTold(tells, "Revoke")
-}
-
-func (l *lease) checkTold(before int, what string) {
-	if l.sim.tells == before {
-		l.sim.fail("not told", "%s closed no channel", what)
-	}
+	s.checkTold(changed, "Revoke")
 }
 
 // used asks for the first unused tick.
-func (l *lease) used() uint64 {
+func (l *tickKeeper) used() uint64 {
 	s := l.sim
 	latest := s.latest
 	tick := l.window.Used()
@@ -193,7 +191,7 @@ func (l *lease) used() uint64 {
 }
 
 // seal closes the generator from the lease's side.
-func (l *lease) seal(c *caller) {
+func (l *tickKeeper) seal(c *caller) {
 	s := l.sim
 	c.ended = false
 	end, first := l.window.Seal()
@@ -206,30 +204,111 @@ func (l *lease) seal(c *caller) {
 	}
 }
 
-// lend is the coroutine of the keeper.
-func (c *caller) lend(yield func(struct{}) bool) {
-	c.yield = yield
-	defer c.guard()
-	s, l := c.sim, c.sim.lease
-	for {
-		c.op, c.idle = -1, true
-		s.await(func() bool { return len(l.window.More()) > 0 || s.due(s.errands[s.errand:]) })
-		c.idle = false
-		if len(l.window.More()) > 0 {
-			<-l.window.More()
-			l.answer(c)
-			continue
+// granted reports whether an ID may have a node number and tick.
+func (l *tickKeeper) granted(node int64, tick uint64) bool {
+	return slices.ContainsFunc(l.all, func(g window.Range) bool {
+		return g.Node == node && g.From <= tick && tick < g.To
+	})
+}
+
+// wanted is the first tick that a caller could have got by the values that it saw.
+func (s *sim) wanted(l look) uint64 { return max(s.tickOf(l.reading), l.free>>s.SequenceBits) }
+
+// usedUp reports whether all that was granted, as far as a caller saw, is used up or
+// has passed. A limit that was seen before free may have been extended since.
+func (s *sim) usedUp(l look) bool {
+	return l.limited && l.free < sealed && s.wanted(l) >= l.limit>>s.SequenceBits
+}
+
+// checkAsked checks that the keeper was asked for more before a slot was taken that is
+// beyond the soft limit which it gave.
+func (s *sim) checkAsked(slot uint64, t *span) {
+	if l := s.ticks; l != nil && t == s.present && !s.granting() && slot >= l.askFrom && !l.asked && len(l.window.More()) == 0 {
+		s.fail("not asked", "for more than %+v, when slot %#x was wanted, beyond %#x", l.held, slot, l.askFrom)
+	}
+}
+
+// checkGrantWait checks a wait for a grant that begins.
+func (c *caller) checkGrantWait(d time.Duration) {
+	s := c.sim
+	if s.ticks == nil || len(c.call.looks) == 0 || !s.usedUp(c.call.looks[len(c.call.looks)-1]) {
+		s.fail("wait", "for a grant, though there is one: %v", c.call.looks)
+		return
+	}
+	if errors.Is(c.call.refused, lease.ErrLost) {
+		s.fail("wait", "for a grant, though the lease is lost")
+	}
+	patience := s.grantPatience
+	if c.ctx != nil && c.ctx.deadline {
+		patience = math.MaxInt64
+	}
+	dry := c.dry(c.call.looks[len(c.call.looks)-1])
+	if want := min(patience-dry, 100*time.Millisecond); d <= 0 || d != want {
+		s.fail("stall", "a call waits for %s for a grant after %s, and should wait %s, of %s at most, with looks at the clock", d, dry, want, patience)
+	}
+	look := c.call.looks[len(c.call.looks)-1]
+	// A change that the caller has not seen must still close its channel.
+	if c.told() || c.cut() || s.granting() {
+		return
+	}
+	if t := look.span; t != s.present || t.limit > look.limit {
+		s.fail("wait", "for a grant that no channel tells of: there is one up to %#x of span %d, and span %d is present", t.limit, t.number, s.present.number)
+	}
+	s.checkAsked(s.slot(s.wanted(look)), s.present)
+}
+
+// dry is how long a caller has waited since it first saw the end of the grant of l.
+func (c *caller) dry(l look) time.Duration {
+	if end := max(l.limit, l.free); end != c.call.grantEnd {
+		c.call.grantEnd, c.call.dry = end, 0
+	}
+	return c.call.dry
+}
+
+// granting reports whether a grant or the end is being put into the window.
+func (s *sim) granting() bool {
+	return slices.ContainsFunc(s.callers, func(c *caller) bool { return c.granting != nil || c.ending })
+}
+
+// checkGrantError checks the report that nothing is granted any more.
+func (c *caller) checkGrantError(e *generator.GrantError) {
+	s, call := c.sim, &c.call
+	n := len(call.looks)
+	if s.ticks == nil || n < 2 || !s.usedUp(call.looks[n-2]) {
+		s.fail("grant error", "there is a grant: %v; looks: %v", e, call.looks)
+		return
+	}
+	look := call.looks[n-2]
+	end := max(look.limit, look.free) >> s.SequenceBits // the latter if the rest was revoked
+	limit := epoch.Add(time.Duration(end) * s.Tick)
+	past := -s.leadOf(end, call.looks[n-1].reading)
+	if e.Node != look.span.node || !e.Limit.Equal(limit) || e.Past != past || e.Waited != call.waited || e.Err != call.refused {
+		s.fail("grant error", "%+v, but node %d ended at %s, %s ago, and the wait was %s", *e, look.span.node, limit, past, call.waited)
+	}
+	if !errors.Is(e, generator.ErrNotGranted) || e.Err != nil && !errors.Is(e, errRefused) {
+		s.fail("grant error", "is not what it says: %v", e)
+	}
+	switch waits := c.ctx != nil && c.ctx.deadline; {
+	case e.Context != nil:
+		if c.ctx == nil || c.ctx.err == nil || !errors.Is(e, context.Canceled) {
+			s.fail("grant error", "the context has not ended: %v", e)
 		}
-		op := s.errands[s.errand]
-		s.errand++
-		c.op = op.index
-		switch op.op.Kind {
-		case Extend:
-			l.extend(c, uint64(op.op.N))
-		case Move:
-			l.move(c, int64(op.op.N), int64(op.op.D/s.Tick))
-		case Revoke:
-			l.revoke(c)
-		}
+	case errors.Is(call.refused, lease.ErrLost): // and nothing to wait for
+	case waits || c.dry(look) < s.grantPatience:
+		s.fail("grant error", "after a wait of %s, with a deadline: %t: %v", call.dry, waits, e)
+	}
+}
+
+// checkLease checks conditions of a lease that hold only at the end of a run.
+func (s *sim) checkLease() {
+	l, t := s.ticks, s.present
+	if l.sealings > 1 || !s.closed && l.sealings > 0 {
+		s.fail("end", "%d were the first to seal the window; closed: %t", l.sealings, s.closed)
+	}
+	if node := s.gen.Node(); node != t.node || !s.closed && node != l.held.Node {
+		s.fail("node", "%d is said to be held, but it is %d, and %d was granted", node, t.node, l.held.Node)
+	}
+	if err := l.window.Err(); err != l.err {
+		s.fail("err", "is %v, but the keeper said %v", err, l.err)
 	}
 }
