@@ -254,7 +254,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		return k.pause()
 	}
 	defer k.leave()
-	k.lines.flush(ctx)
+	k.lines.Flush(ctx)
 	switch {
 	case k.closing.Load():
 		return k.pause()
