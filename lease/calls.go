@@ -23,10 +23,21 @@ const (
 	nodesTo   = "node0"
 )
 
+// within bounds an operation by the timeout, and notes if it ends much later than that: then
+// this process did not run meanwhile.
+func (k *Keeper) within(ctx context.Context) (_ context.Context, done func()) {
+	began := k.elapsed()
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
+	return ctx, func() {
+		cancel()
+		k.ranLate(k.elapsed() - began - k.timeout)
+	}
+}
+
 // list lists the cells of a range of keys, at most limit. Damaged ones may be missing.
 func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]protocol.Cell, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
+	ctx, done := k.within(ctx)
+	defer done()
 	list, err := k.store.List(ctx, from, to, limit)
 	if errors.Is(err, stores.ErrDamaged) {
 		k.damaged(-1, err)
@@ -64,8 +75,8 @@ func (k *Keeper) readCell(ctx context.Context, node int64) (protocol.Cell, error
 }
 
 func (k *Keeper) readKey(ctx context.Context, key string) (stores.Cell, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
+	ctx, done := k.within(ctx)
+	defer done()
 	cell, err := k.store.Read(ctx, key)
 	return cell, k.storeError("read", key, err)
 }
@@ -76,8 +87,8 @@ func (k *Keeper) swap(ctx context.Context, d protocol.Decision) (version uint64,
 }
 
 func (k *Keeper) swapKey(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
+	ctx, done := k.within(ctx)
+	defer done()
 	version, err := k.store.Swap(ctx, key, version, value)
 	return version, k.storeError("swap", key, err)
 }
@@ -87,8 +98,8 @@ func (k *Keeper) lock(ctx context.Context, node int64) (unlock func(), err error
 	if k.locker == nil {
 		return func() {}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
+	ctx, done := k.within(ctx)
+	defer done()
 	key := protocol.NodeKey(node)
 	unlock, err = k.locker.TryLock(ctx, key)
 	return unlock, k.storeError("lock", key, err)

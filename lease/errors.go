@@ -90,7 +90,7 @@ func (e *LayoutMismatchError) Is(target error) bool { return target == stores.Er
 type storeError struct {
 	op, key string
 	since   time.Time     // when operations began to fail, or zero for the first
-	late    time.Duration // by which the Keeper was woken, if that explains the failure, or 0
+	late    time.Duration // by which the Keeper ran late, if that explains the failure, or 0
 	err     error
 }
 

@@ -43,8 +43,9 @@ type Holding struct {
 	Limit time.Time
 	// Ahead is how far the holder's clock is ahead of ours, estimated from Limit: to
 	// a sixth of Window, if its IDs do not run ahead of its clock. It is 0 unless the
-	// number is Held. Unless a [stores.Locker] knows that the holder is alive, it is also 0
-	// once Limit has passed: then the holder may be dead, and its clock right.
+	// number is Held, and also if Limit is less than two thirds of Window away: then an extension
+	// is overdue, because the holder is stopped or dead, cannot reach the store, or has a clock that
+	// is behind ours.
 	Ahead  time.Duration
 	Window time.Duration    // the last holder's
 	Layout snowflake.Layout // of the IDs
@@ -237,8 +238,8 @@ func inspect(ctx context.Context, store stores.Store, node int64, cell stores.Ce
 	if !locks && r.Limit < t.end() && t.time(r.Limit+r.Window).Before(now()) {
 		h.State = Expired
 	}
-	if h.State == Held && (locks || h.Limit.After(now())) {
-		h.Ahead = t.time(clockOf(r)).Sub(now())
+	if ahead := t.time(clockOf(r)).Sub(now()); h.State == Held && ahead >= -h.Window/6 {
+		h.Ahead = ahead
 	}
 	return h, nil
 }

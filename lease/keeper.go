@@ -58,6 +58,7 @@ type Keeper struct {
 	paced    bool          // something was granted at the last of them
 	since    time.Time     // of the first of them
 	kind     stores.Kind   // of the last of them
+	late     time.Duration // by which this process ran late in the present step, or 0
 
 	// state guards the fields below, for callers that must not wait for the turn.
 	state    sync.Mutex
@@ -254,6 +255,8 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	}
 	defer k.leave()
 	k.lines.flush(ctx)
+	k.late = 0
+	k.ranLate(late)
 	switch {
 	case k.closing.Load():
 		return k.pause()
@@ -277,8 +280,8 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	if ctx.Err() != nil || k.closing.Load() { // the store is not to blame
 		return k.pause()
 	}
-	if e, ok := errors.AsType[*storeError](err); ok && late >= k.third()/2 {
-		e.late = late
+	if e, ok := errors.AsType[*storeError](err); ok {
+		e.late = k.late
 	}
 	k.noteEnd(err, k.elapsed()-began)
 	if err != nil {

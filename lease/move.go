@@ -105,7 +105,7 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r p
 
 // newMover returns a keeper that only reads and writes cells, and has no clock.
 func newMover(store stores.Store) *Keeper {
-	return &Keeper{config: config{store: store, timeout: DefaultTimeout, log: slog.Default()}, random: protocol.Token, bad: map[int64]error{}}
+	return &Keeper{config: config{store: store, timeout: DefaultTimeout, log: slog.Default(), elapsed: func() time.Duration { return 0 }}, random: protocol.Token, bad: map[int64]error{}}
 }
 
 // fleet reads the cell of the layout of a store that has one, and takes its layout over.
