@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
@@ -111,7 +112,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	}
 	return &Keeper{
 		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()),
-		random: protocol.Token, decide: protocol.Decide, token: protocol.Token(), cancel: func() {}, unlock: func() {},
+		random: cell.Token, decide: protocol.Decide, token: cell.Token(), cancel: func() {}, unlock: func() {},
 		turn: make(chan struct{}, 1), seen: map[int64]sighting{}, bad: map[int64]error{},
 	}, nil
 }

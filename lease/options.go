@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -212,7 +212,7 @@ func configure(store stores.Store, options []Option) (config, error) {
 // more bytes than in the text.
 func (c *config) longest() int {
 	const token = "0123456789abcdef01234567"
-	return len(protocol.Record{
+	return len(cell.Node{
 		Holder: token, Owner: c.owner, Floor: math.MaxUint64, Limit: math.MaxUint64, Until: timeFormat,
 		Window: math.MaxUint64, Write: token, Layout: c.spec,
 	}.Encode())

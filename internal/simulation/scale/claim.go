@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 )
 
@@ -139,7 +140,7 @@ func (f *fleet) list(i int32, p *process, now int64) {
 func (f *fleet) asListed(k candidate) protocol.Cell {
 	r := protocol.Cell{Node: int64(k.node), Version: uint64(k.version), Taken: k.taken}
 	if k.version > 0 {
-		r.Record = protocol.Record{Limit: f.cells[k.node].limit, Window: f.ticks}
+		r.Record = cell.Node{Limit: f.cells[k.node].limit, Window: f.ticks}
 		if f.cells[k.node].holder > 0 {
 			r.Record.Holder = "another"
 		}
@@ -189,7 +190,7 @@ func (f *fleet) chosen(i int32, p *process, now int64) {
 	back, served := f.admit(now, 0)
 	landed := served && f.write(i, d, now, back)
 	p.unknown = !served || lost(now, back)
-	p.seen = cell{}
+	p.seen = kept{}
 	if p.unknown {
 		back = min(back, now+timeout)
 		if len(c.pending) >= rounds {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 )
 
@@ -17,8 +18,8 @@ const (
 
 func tickOf(now int64) uint64 { return epoch + uint64(now/tick) }
 
-// cell is what the store keeps for one node number.
-type cell struct {
+// kept is what the store keeps for one node number.
+type kept struct {
 	version uint32 // 0: there is none
 	holder  int32  // a process and 1, or 0
 	floor   uint64
@@ -36,7 +37,7 @@ type fleet struct {
 	rng       *rand.Rand
 	names     uint64
 	layout    bool // the cell of the layout exists
-	cells     []cell
+	cells     []kept
 	processes []process
 	queue     *queue
 	scratch   []protocol.Cell
@@ -59,7 +60,7 @@ type process struct {
 	due      int64
 	began    int64 // the present try
 	pending  []uint64
-	seen     cell   // that the request has read
+	seen     kept   // that the request has read
 	claim    *claim // if there is one
 }
 
@@ -110,7 +111,7 @@ type pendingClaim struct {
 func newFleet(s *store, seed uint64, processes int, nodes int64, window time.Duration) *fleet {
 	return &fleet{
 		store: s, window: int64(window), ticks: uint64(int64(window) / tick), nodes: nodes,
-		rng: rand.New(rand.NewPCG(seed, 0x6b6565706572)), cells: make([]cell, nodes),
+		rng: rand.New(rand.NewPCG(seed, 0x6b6565706572)), cells: make([]kept, nodes),
 		processes: make([]process, processes), queue: newQueue(int64(time.Millisecond)),
 	}
 }
@@ -239,7 +240,7 @@ func (f *fleet) write(i int32, d protocol.Decision, now, back int64) bool {
 	if d.Record.Holder == "" {
 		holder = 0
 	}
-	*c = cell{version: c.version + 1, holder: holder, floor: d.Record.Floor, limit: d.Record.Limit, write: f.names}
+	*c = kept{version: c.version + 1, holder: holder, floor: d.Record.Floor, limit: d.Record.Limit, write: f.names}
 	f.meter.wrote(int(i), now, back)
 	return true
 }
@@ -309,10 +310,10 @@ func (f *fleet) sawHeld(i int32, p *process, now int64) {
 }
 
 // cell is a cell as a keeper reads it.
-func (f *fleet) cell(node int64, c cell) protocol.Cell {
+func (f *fleet) cell(node int64, c kept) protocol.Cell {
 	r := protocol.Cell{Node: node, Version: uint64(c.version)}
 	if c.version > 0 {
-		r.Record = protocol.Record{Floor: c.floor, Limit: c.limit, Window: f.ticks, Write: strconv.FormatUint(c.write, 36)}
+		r.Record = cell.Node{Floor: c.floor, Limit: c.limit, Window: f.ticks, Write: strconv.FormatUint(c.write, 36)}
 		if c.holder > 0 {
 			r.Record.Holder = token(c.holder - 1)
 		}
