@@ -74,7 +74,7 @@ func (c *Calls) All(ctx context.Context, from, to string, each func(stores.Cell)
 				return err
 			}
 		}
-		if len(cells) == 0 || listed == nil && len(cells) < page {
+		if len(cells) < page { // damaged ones do not count
 			return stores.JoinDamaged(damaged)
 		}
 		from = cells[len(cells)-1].Key + "\x00"
