@@ -76,9 +76,11 @@ func (w *core) unitEnd(free uint64) uint64 {
 	return (free + mask) &^ mask
 }
 
-// raise raises the soft limit to soft.
+// raise raises the soft limit to soft, unless another caller changes it at the same time: then
+// the keeper is asked once more.
 func (s *Span) raise(soft uint64) {
-	for old := s.soft.Load(); old < soft && !s.soft.CompareAndSwap(old, soft); old = s.soft.Load() {
+	if old := s.soft.Load(); old < soft {
+		s.soft.CompareAndSwap(old, soft)
 	}
 }
 

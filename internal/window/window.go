@@ -96,13 +96,12 @@ func (w *core) supersede(next *Span) {
 
 // current completes a change that has begun, and returns the present span.
 func (w *core) current() *Span {
-	for {
-		s := w.span.Load()
-		if s.ended || s.next.Load() == nil {
-			return s
-		}
-		w.succeed(s)
+	s := w.span.Load()
+	if s.ended || s.next.Load() == nil {
+		return s
 	}
+	w.succeed(s)
+	return w.current()
 }
 
 // Used returns the first unused tick, or number: no slot of it, or of a later one, was

@@ -116,6 +116,7 @@ func TestStart(t *testing.T) {
 	front := w.Front()
 	assert.True(t, front.Fresh)
 	assert.EqualValues(t, 15<<bits, front.Slot)
+	w.Start(12)
 	assert.Empty(t, take(w, 12, 0, 1))
 	assert.Equal(t, []uint64{60}, take(w, 15, 0, 1))
 	w.Start(18)
@@ -181,14 +182,16 @@ func TestGrant(t *testing.T) {
 	for name, c := range map[string]struct {
 		next        window.Range
 		node, first uint64 // at tick 12, after slots of tick 10 were taken
+		fresh       bool
 	}{
-		"extends":                  {window.Range{Node: 1, From: 20, To: 30}, 1, 48},
-		"overlaps":                 {window.Range{Node: 1, From: 10, To: 30}, 1, 48},
-		"another number":           {window.Range{Node: 2, From: 0, To: 30}, 2, 48},
-		"another number later":     {window.Range{Node: 2, From: 14, To: 30}, 2, 56},
-		"same number with a gap":   {window.Range{Node: 1, From: 25, To: 30}, 1, 100},
-		"beyond the end of time":   {window.Range{Node: 2, From: 0, To: math.MaxUint64}, 2, 48},
-		"ends where another began": {window.Range{Node: 2, From: 12, To: 13}, 2, 48},
+		"extends":                  {window.Range{Node: 1, From: 20, To: 30}, 1, 48, false},
+		"overlaps":                 {window.Range{Node: 1, From: 10, To: 30}, 1, 48, false},
+		"another number":           {window.Range{Node: 2, From: 0, To: 30}, 2, 48, false},
+		"another number next":      {window.Range{Node: 2, From: 11, To: 30}, 2, 48, false},
+		"another number later":     {window.Range{Node: 2, From: 14, To: 30}, 2, 56, true},
+		"same number with a gap":   {window.Range{Node: 1, From: 25, To: 30}, 1, 100, true},
+		"beyond the end of time":   {window.Range{Node: 2, From: 0, To: math.MaxUint64}, 2, 48, false},
+		"ends where another began": {window.Range{Node: 2, From: 12, To: 13}, 2, 48, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := granted(10, 20, 20)
@@ -196,6 +199,7 @@ func TestGrant(t *testing.T) {
 			changed := w.Changed()
 			w.Grant(c.next, c.next.To)
 			assert.True(t, closed(changed))
+			assert.Equal(t, c.fresh, w.Front().Fresh)
 			s := w.Span()
 			slot, _, ok := s.Take(12, 100, 0, 1)
 			require.True(t, ok)
@@ -209,10 +213,16 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestLimitIsNotLowered guards that a grant that ends earlier takes nothing back.
+// TestLimitIsNotLowered guards that a grant that ends earlier, or begins behind the end of time,
+// takes nothing back.
 func TestLimitIsNotLowered(t *testing.T) {
 	w := granted(10, 20, 20)
 	w.Grant(window.Range{Node: 1, From: 10, To: 15}, 12)
+	assert.NotEmpty(t, take(w, 19, 0, 1))
+	assert.False(t, asked(w), "nor is the soft limit lowered")
+
+	w = granted(10, math.MaxUint64, math.MaxUint64)
+	w.Grant(window.Range{Node: 1, From: math.MaxUint64 - 1, To: math.MaxUint64}, math.MaxUint64)
 	assert.NotEmpty(t, take(w, 19, 0, 1))
 }
 
@@ -255,6 +265,8 @@ func TestSeal(t *testing.T) {
 	assert.False(t, first)
 	assert.EqualValues(t, 13, end)
 	w.Grant(window.Range{Node: 2, From: 15, To: 30}, 30)
+	w.Grant(window.Range{Node: 1, From: 20, To: 30}, 30)
+	assert.EqualValues(t, 20<<bits, w.Front().Limit)
 	w.Revoke()
 	w.Start(16)
 	assert.Empty(t, take(w, 15, 100, 1))
