@@ -3,6 +3,7 @@ package window_test
 import (
 	"errors"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,12 @@ import (
 )
 
 const bits = 2 // four slots a tick
+
+// TestMain lets a call that starts over without end overflow the stack at once, not at a gigabyte.
+func TestMain(m *testing.M) {
+	debug.SetMaxStack(1 << 20)
+	m.Run()
+}
 
 // granted returns a window of node 1 with the ticks [from, to), whose keeper is asked
 // from more on.
