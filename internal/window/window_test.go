@@ -100,7 +100,7 @@ func TestTakeDrawsTheStart(t *testing.T) {
 	seen := map[uint64]bool{}
 	w := granted(0, 1<<30, 1<<30)
 	for tick := range uint64(200) {
-		slot, _, ok := w.Span().Take(tick, 0, 4, 1)
+		slot, _, ok := w.Span().Take(tick, 0, 4, 4) // so that the next tick is the next slot too
 		require.True(t, ok)
 		assert.Equal(t, tick, slot>>bits)
 		seen[slot&3] = true
