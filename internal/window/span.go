@@ -76,11 +76,10 @@ func (w *core) unitEnd(free uint64) uint64 {
 	return (free + mask) &^ mask
 }
 
-// raise raises the soft limit to soft, unless another caller changes it at the same time: then
-// the keeper is asked once more.
+// raise raises the soft limit to soft.
 func (s *Span) raise(soft uint64) {
-	if old := s.soft.Load(); old < soft {
-		s.soft.CompareAndSwap(old, soft)
+	if old := s.soft.Load(); old < soft && !s.soft.CompareAndSwap(old, soft) {
+		s.raise(soft) // another caller was first
 	}
 }
 

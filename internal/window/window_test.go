@@ -81,6 +81,8 @@ func TestTakeFree(t *testing.T) {
 	assert.True(t, s.TakeFree(43))
 	assert.False(t, s.TakeFree(44), "a slot at the soft limit is left to Take, which asks for more")
 	assert.EqualValues(t, 44, s.Free())
+	assert.True(t, s.Passed(43))
+	assert.False(t, s.Passed(44))
 
 	assert.Equal(t, []uint64{44}, take(w, 11, 0, 1))
 	assert.True(t, s.TakeFree(45), "Take has raised the soft limit")
