@@ -1,0 +1,105 @@
+package grant
+
+// Rank is how good a candidate for a claim is. A lower one is better.
+type Rank uint8
+
+const (
+	// Ready: slots are free at once, and no living process holds the number.
+	Ready Rank = iota
+	// Guess: as Ready, but the holder may be alive, with a clock that is behind.
+	Guess
+	// Ahead: the limit is ahead of the clock, so callers must wait for slots or borrow them.
+	Ahead
+	// NoRank: the number must not be claimed.
+	NoRank
+)
+
+// choose returns the best candidate among cells, or [NoRank].
+//
+// On a Locker, existing cells come first, to keep the store small, and then lower numbers.
+// On other stores the choice among equal candidates is random, so that processes that
+// start at the same time try different numbers. Of candidates with the rank Ahead, the
+// one with the lowest limit is best.
+func (m *Machine) choose(in Input, cells []Cell) (best Cell, rank Rank) {
+	rank = NoRank
+	n := uint64(0)
+	for i := range cells {
+		r := m.rank(in, &cells[i])
+		if r == rank && r < Ahead && !m.Locker {
+			n++
+		}
+		if r < rank {
+			n = 1
+		}
+		if r < rank || r == rank && r != NoRank && better(&cells[i], &best, r) {
+			best, rank = cells[i], r
+		}
+	}
+	if n <= 1 || rank >= Ahead {
+		return best, rank
+	}
+	nth := in.Pick % n
+	for i := range cells {
+		if m.rank(in, &cells[i]) == rank {
+			if nth == 0 {
+				return cells[i], rank
+			}
+			nth--
+		}
+	}
+	return best, rank
+}
+
+// better reports whether a is a better candidate than b, of the same rank.
+func better(a, b *Cell, r Rank) bool {
+	switch {
+	case r == Ahead && a.Record.Limit != b.Record.Limit:
+		return a.Record.Limit < b.Record.Limit
+	case (a.Version == 0) != (b.Version == 0):
+		return a.Version != 0
+	}
+	return a.Node < b.Node
+}
+
+func (m *Machine) rank(in Input, c *Cell) Rank {
+	switch {
+	case c.Taken, c.Damaged, c.Record.Reserved && c.Record.Limit > in.Now:
+		return NoRank
+	case m.Pinned >= 0:
+		return Ready // even if it is held: the last process to start wins
+	case c.Record.Limit >= m.End: // it has no tick left
+		return NoRank
+	}
+	free, guess := m.isFree(in, c)
+	switch {
+	case !free:
+		return NoRank
+	case max(c.Record.Limit, m.least) > in.Now:
+		return Ahead
+	case guess:
+		return Guess
+	}
+	return Ready
+}
+
+// isFree reports whether a cell is free for a process that takes any number, and whether
+// that is a guess.
+func (m *Machine) isFree(in Input, c *Cell) (free, guess bool) {
+	switch {
+	case m.Locker, c.Version == 0, c.Record.Holder == "", c.Still: // on a Locker, the lock decides
+		return true, false
+	}
+	past := c.Record.Limit+c.Record.Window < in.Now // one window of grace
+	return past, past
+}
+
+// timeIsOver reports whether no cell is held and none has a tick left: the layout's time is used
+// up.
+func (m *Machine) timeIsOver(cells []Cell) bool {
+	for i := range cells {
+		if c := &cells[i]; c.Taken || c.Damaged || c.Record.Limit < m.End {
+			return false
+		}
+	}
+	return true
+}

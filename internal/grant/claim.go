@@ -1,0 +1,306 @@
+package grant
+
+import (
+	"slices"
+
+	"github.com/tickflake/tickflake/internal/cell"
+)
+
+// probe is what a claim has read so far.
+type probe struct {
+	asked   int    // of the claims of unknown outcome, those that were read
+	waiting []Cell // their cells, if they may still land
+	landed  Cell   // of one that has landed, until it is locked
+
+	stage   stage
+	created bool // this claim created the cell of the layout
+	search  Search
+	cells   []Cell // candidates
+	others  int64  // numbers that are held, reserved or damaged
+	soonest uint64 // the first tick at which one of those held may be free, or 0
+
+	locked bool  // a candidate is locked:
+	lock   int64 // this one
+	read   bool  // and was read since: another process may have written it before it unlocked it
+	busy   bool  // the last candidate was locked by another process
+}
+
+// stage is how far a claim has come.
+type stage uint8
+
+const (
+	layoutUnread stage = iota
+	layoutMissing
+	firstUnread
+	searching
+)
+
+// nextClaim returns what to do to claim a number: it finds out what has become of claims of
+// unknown outcome, checks the layout, reads node numbers until it can claim one of them,
+// locks it on a Locker, and claims it.
+func (m *Machine) nextClaim(in Input) Op {
+	p := &m.probe
+	switch {
+	case p.landed.Version != 0:
+		return Op{Kind: Lock, Why: Adopt, Node: p.landed.Node}
+	case p.asked < len(m.claims):
+		return Op{Kind: Read, Why: Outcome, Node: m.claims[p.asked].Node}
+	case in.Closing:
+		return Op{}
+	}
+	switch p.stage {
+	case layoutUnread:
+		return Op{Kind: Read, Why: Layout, Node: LayoutNode}
+	case layoutMissing:
+		return Op{Kind: Swap, Why: Layout, Node: LayoutNode}
+	case firstUnread:
+		return m.nextFirst(in)
+	}
+	if len(p.waiting) >= maxClaims && !m.Locker {
+		// A server that hangs may keep a connection for each number that was tried. So it gets
+		// no further number, but one of those again.
+		if best, rank := m.choose(in, p.waiting); rank != NoRank {
+			return m.claim(in, best)
+		}
+	}
+	best, rank := m.choose(in, p.cells)
+	switch {
+	case !p.search.Settled(rank):
+		return p.list(Candidate)
+	case rank == NoRank && p.others == 0 && m.timeIsOver(p.cells):
+		return Op{Why: EndOfTime}
+	case rank == NoRank:
+		return Op{Why: Full}
+	case !m.Locker:
+		return m.claim(in, best)
+	case !p.locked || p.lock != best.Node:
+		p.locked = false
+		return Op{Kind: Lock, Why: Candidate, Node: best.Node}
+	case !p.read:
+		return Op{Kind: Read, Why: Candidate, Node: best.Node}
+	}
+	return m.claim(in, best)
+}
+
+// nextFirst reads the pinned number, or the first block of numbers.
+func (m *Machine) nextFirst(in Input) Op {
+	if m.Pinned >= 0 {
+		return Op{Kind: Read, Why: First, Node: m.Pinned}
+	}
+	pick := in.Pick
+	if m.Locker {
+		pick = 0
+	}
+	m.probe.search = NewSearch(m.Nodes, pick)
+	return m.probe.list(First)
+}
+
+// list returns the next block to read.
+func (p *probe) list(why Why) Op {
+	search := p.search
+	from, n := search.Block()
+	return Op{Kind: List, Why: why, Node: from, N: n}
+}
+
+// claim claims a cell.
+func (m *Machine) claim(in Input, c Cell) Op {
+	floor := max(in.Now, c.Record.Limit, m.least) // (1)
+	if floor >= m.End {
+		return Op{Why: EndOfTime}
+	}
+	limit := min(max(floor, in.front())+m.Window, m.End)
+	return Op{Kind: Swap, Why: Claim, Node: c.Node, Version: c.Version, Record: m.record(in, floor, limit, c.Record.Names())}
+}
+
+// doneClaim notes the outcome of a claim. What is known of claims of unknown outcome is read anew
+// before the next one.
+func (m *Machine) doneClaim(op Op, r Result) []Event {
+	p := &m.probe
+	switch r.Status {
+	case OK:
+		return m.hold(holdOf(op.Node, r.Version, op.Record))
+	case Failed:
+		m.claims = remember(m.claims, Pending{Node: op.Node, Version: op.Version, Name: op.Record.Write, Floor: op.Record.Floor}, maxClaims)
+	default:
+		p.taken(op.Node, false)
+	}
+	p.asked, p.waiting, p.locked = 0, nil, false
+	return nil
+}
+
+// holdOf is the holding of a cell with a record of ours.
+func holdOf(node int64, version uint64, r cell.Node) Held {
+	return Held{Node: node, Version: version, Write: r.Write, Floor: r.Floor, Limit: r.Limit, names: r.Names()}
+}
+
+// hold notes that a cell is ours.
+func (m *Machine) hold(h Held) []Event {
+	m.held, m.doubt, m.claims, m.probe = h, false, nil, probe{}
+	m.most = max(m.most, h.Limit)
+	return []Event{{Kind: Claimed, Range: h.span()}}
+}
+
+// doneOutcome notes what has become of a claim of unknown outcome.
+func (m *Machine) doneOutcome(op Op, r Result) []Event {
+	p := &m.probe
+	if r.Status == Failed {
+		return nil
+	}
+	c, pending := r.Cell, m.claims[p.asked]
+	switch {
+	case r.Status == OK && c.Version != 0 && c.Record.Write == pending.Name && m.Locker: // (4)
+		p.landed = c
+	case r.Status == OK && c.Version != 0 && c.Record.Write == pending.Name: // (4)
+		return m.hold(holdOf(c.Node, c.Version, c.Record))
+	case r.Status != OK || c.Version != pending.Version: // it can no longer land
+		m.forgetClaim(p.asked)
+	default:
+		p.waiting = append(slices.Clip(p.waiting), c)
+		p.asked++
+	}
+	return nil
+}
+
+func (m *Machine) forgetClaim(i int) {
+	m.claims = append(slices.Clone(m.claims[:i]), m.claims[i+1:]...)
+}
+
+// doneAdopt notes whether a claim that has landed could be locked.
+func (m *Machine) doneAdopt(r Result) []Event {
+	p := &m.probe
+	switch r.Status {
+	case OK:
+		return m.hold(holdOf(p.landed.Node, p.landed.Version, p.landed.Record))
+	case Locked, Damaged: // another process is claiming it now
+		m.forgetClaim(p.asked)
+		p.landed = Cell{}
+	}
+	return nil
+}
+
+// doneLayout notes whether the store is for this layout, and was not moved.
+func (m *Machine) doneLayout(op Op, r Result) []Event {
+	p := &m.probe
+	switch {
+	case r.Status == Damaged:
+		return []Event{{Kind: Broken, Range: span(LayoutNode)}}
+	case r.Status == Failed:
+	case op.Kind == Swap && r.Status == OK:
+		p.stage, p.created = firstUnread, true
+	case op.Kind == Swap: // another process was faster
+		p.stage = layoutUnread
+	case r.Cell.Version == 0:
+		p.stage = layoutMissing
+	case r.Move.Exported() || r.Move != nil && r.Move.Importing:
+		return []Event{{Kind: Moved, Move: r.Move}}
+	default:
+		p.stage = firstUnread
+	}
+	return nil
+}
+
+// doneCandidate notes what a claim has found.
+func (m *Machine) doneCandidate(in Input, op Op, r Result) []Event {
+	p := &m.probe
+	broken := r.Status == Damaged || r.Cell.Damaged
+	switch {
+	case r.Status == Failed:
+	case broken && m.Pinned >= 0:
+		return []Event{{Kind: Broken, Range: span(op.Node)}}
+	case op.Kind == Lock && r.Status == OK:
+		p.locked, p.lock, p.read = true, op.Node, false
+	case op.Kind == Lock:
+		p.taken(op.Node, r.Status == Locked)
+	case op.Kind == Read && op.Why == First:
+		p.stage = searching
+		p.search = Search{Nodes: m.Nodes, Done: m.Nodes}
+		p.cells = []Cell{r.Cell}
+		return []Event{m.looked(p.cells)}
+	case op.Kind == Read && broken:
+		p.taken(op.Node, false)
+	case op.Kind == Read:
+		p.read = true
+		p.cells = slices.Clone(p.cells)
+		for i := range p.cells {
+			if p.cells[i].Node == op.Node {
+				p.cells[i] = r.Cell
+			}
+		}
+	default:
+		return m.doneList(in, op, r.Cells)
+	}
+	return nil
+}
+
+// doneList keeps the cells of a block that may be claimed, and counts the others. Numbers that have no
+// cell yet may be claimed as well.
+func (m *Machine) doneList(in Input, op Op, listed []Cell) []Event {
+	p := &m.probe
+	p.search.Block()
+	p.stage = searching
+	cells := make([]Cell, op.N)
+	for i := range cells {
+		cells[i].Node = op.Node + int64(i)
+	}
+	for _, c := range listed {
+		if i := c.Node - op.Node; i >= 0 && i < op.N {
+			cells[i] = c
+		}
+	}
+	p.cells = slices.Clip(p.cells)
+	for _, c := range cells {
+		if m.rank(in, &c) != NoRank {
+			p.cells = append(p.cells, c)
+		} else if c.Damaged || c.Record.Reserved || c.Record.Limit < m.End {
+			p.count(c)
+		}
+	}
+	if op.Why == First {
+		return []Event{m.looked(cells)}
+	}
+	return nil
+}
+
+func (m *Machine) looked(cells []Cell) Event {
+	return Event{Kind: Looked, Cells: cells, Created: m.probe.created}
+}
+
+func (p *probe) count(c Cell) {
+	p.others++
+	if c.Damaged || c.Record.Limit == 0 {
+		return
+	}
+	free := c.Record.Limit
+	if c.Record.Holder != "" {
+		free += c.Record.Window // others wait for so long after the limit
+	}
+	if p.soonest == 0 || free < p.soonest {
+		p.soonest = free
+	}
+}
+
+// taken notes that a candidate cannot be claimed.
+func (p *probe) taken(node int64, busy bool) {
+	p.busy = busy
+	p.cells = slices.Clone(p.cells)
+	for i := range p.cells {
+		if c := &p.cells[i]; c.Node == node && !c.Taken {
+			c.Taken = true
+			p.count(*c)
+		}
+	}
+}
+
+// Sought is what a claim has found, for the error of [Full].
+type Sought struct {
+	Others  int64  // numbers that are held, reserved or damaged
+	Soonest uint64 // the first tick at which one of those held may be free, or 0 if that is unknown
+	Cells   []Cell // candidates
+	Busy    bool   // the last of them was locked by another process
+}
+
+// Sought returns what the present claim has found.
+func (m *Machine) Sought() Sought {
+	p := &m.probe
+	return Sought{Others: p.others, Soonest: p.soonest, Cells: p.cells, Busy: p.busy}
+}
