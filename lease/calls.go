@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -16,12 +17,6 @@ import (
 //   - stores.ErrLocked: another process has the lock,
 //   - stores.ErrDamaged: a cell cannot be read, and a retry does not help,
 //   - ErrStore: anything else; the outcome of a swap is unknown.
-
-// nodesFrom and nodesTo are the range of the keys of node numbers.
-const (
-	nodesFrom = "node/"
-	nodesTo   = "node0"
-)
 
 // list lists the cells of a range of keys, at most limit. Damaged ones may be missing.
 func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]protocol.Cell, error) {
@@ -36,12 +31,12 @@ func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]protoc
 		return nil, k.storeError("list", from, err)
 	}
 	cells := make([]protocol.Cell, 0, len(list))
-	for _, cell := range list {
-		node, ok := protocol.NodeOf(cell.Key)
+	for _, found := range list {
+		node, ok := cell.NodeOf(found.Key)
 		if !ok || node >= k.nodes() {
 			continue
 		}
-		c, err := k.decode(node, cell)
+		c, err := k.decode(node, found)
 		if err != nil {
 			return nil, err
 		}
@@ -52,15 +47,15 @@ func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]protoc
 
 // readCell reads the cell of a node number.
 func (k *Keeper) readCell(ctx context.Context, node int64) (protocol.Cell, error) {
-	cell, err := k.readKey(ctx, protocol.NodeKey(node))
+	c, err := k.readKey(ctx, cell.NodeKey(node))
 	if errors.Is(err, stores.ErrDamaged) {
 		k.damaged(node, err)
 		return protocol.Cell{Node: node, Damaged: true}, nil
 	}
-	if err != nil || cell.Version == 0 {
+	if err != nil || c.Version == 0 {
 		return protocol.Cell{Node: node}, err
 	}
-	return k.decode(node, cell)
+	return k.decode(node, c)
 }
 
 func (k *Keeper) readKey(ctx context.Context, key string) (stores.Cell, error) {
@@ -72,7 +67,7 @@ func (k *Keeper) readKey(ctx context.Context, key string) (stores.Cell, error) {
 
 // swap carries out the write of a decision.
 func (k *Keeper) swap(ctx context.Context, d protocol.Decision) (version uint64, err error) {
-	return k.swapKey(ctx, protocol.NodeKey(d.Node), d.Version, k.encode(d.Record))
+	return k.swapKey(ctx, cell.NodeKey(d.Node), d.Version, k.encode(d.Record))
 }
 
 func (k *Keeper) swapKey(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
@@ -89,7 +84,7 @@ func (k *Keeper) lock(ctx context.Context, node int64) (unlock func(), err error
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
-	key := protocol.NodeKey(node)
+	key := cell.NodeKey(node)
 	unlock, err = k.locker.TryLock(ctx, key)
 	return unlock, k.storeError("lock", key, err)
 }
@@ -104,9 +99,9 @@ func (k *Keeper) storeError(op, key string, err error) error {
 }
 
 // decode reads the record of a cell. The error is a [*LayoutMismatchError].
-func (k *Keeper) decode(node int64, cell stores.Cell) (protocol.Cell, error) {
-	c := protocol.Cell{Node: node, Version: cell.Version}
-	r, err := protocol.Decode(cell.Value)
+func (k *Keeper) decode(node int64, found stores.Cell) (protocol.Cell, error) {
+	c := protocol.Cell{Node: node, Version: found.Version}
+	r, err := cell.DecodeNode(found.Value)
 	if err == nil {
 		err = k.fits(r.Layout)
 	}
@@ -153,7 +148,7 @@ func damagedError(node int64, err error) error {
 	if node < 0 {
 		return err
 	}
-	if errors.Is(err, protocol.ErrNewer) {
+	if errors.Is(err, cell.ErrNewer) {
 		return fmt.Errorf("cell of node number %d: %w", node, err)
 	}
 	return &wrapped{
@@ -166,18 +161,18 @@ func damagedError(node int64, err error) error {
 // layout if there is none.
 func (k *Keeper) checkLayout(ctx context.Context) (created bool, err error) {
 	for range roundsInARow {
-		cell, err := k.readKey(ctx, protocol.LayoutKey)
+		c, err := k.readKey(ctx, cell.LayoutKey)
 		if err != nil {
 			return false, err
 		}
-		if cell.Version == 0 {
-			_, err := k.swapKey(ctx, protocol.LayoutKey, 0, protocol.LayoutRecord{Layout: k.spec}.Encode())
+		if c.Version == 0 {
+			_, err := k.swapKey(ctx, cell.LayoutKey, 0, cell.Layout{Layout: k.spec}.Encode())
 			if errors.Is(err, stores.ErrConflict) {
 				continue
 			}
 			return true, err
 		}
-		r, err := protocol.DecodeLayout(cell.Value)
+		r, err := cell.DecodeLayout(c.Value)
 		if err == nil {
 			err = k.fits(r.Layout)
 		}

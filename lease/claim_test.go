@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -60,7 +60,7 @@ func TestClaimRoundTrips(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, trips(store), 4, "on an empty store, the layout included")
 	for node := int64(0); node < 1000; node++ { // as if others had claimed them
-		_, err := memory.Client().Swap(t.Context(), protocol.NodeKey(node), 0, memory.Peek(protocol.NodeKey(k.Node())).Value)
+		_, err := memory.Client().Swap(t.Context(), cell.NodeKey(node), 0, memory.Peek(cell.NodeKey(k.Node())).Value)
 		if node != k.Node() {
 			require.NoError(t, err)
 		}

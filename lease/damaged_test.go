@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -84,7 +84,7 @@ func TestDamagedFileCostsItsNumber(t *testing.T) {
 func TestStrangeValueCostsItsNumber(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)
 	memory := storetest.NewMemory()
-	_, err := memory.Swap(t.Context(), protocol.NodeKey(0), 0, []byte("somebody else's"))
+	_, err := memory.Swap(t.Context(), cell.NodeKey(0), 0, []byte("somebody else's"))
 	require.NoError(t, err)
 	var log bytes.Buffer
 	for range 3 {
@@ -98,7 +98,7 @@ func TestStrangeValueCostsItsNumber(t *testing.T) {
 	_, err = lease.Claim(t.Context(), memory.Client(), quiet(clock, small(1), lease.WithNode(lease.NodeNumber(0)))...)
 	require.ErrorIs(t, err, stores.ErrDamaged)
 	require.ErrorContains(t, err, "node number 0")
-	require.Equal(t, "somebody else's", string(memory.Peek(protocol.NodeKey(0)).Value))
+	require.Equal(t, "somebody else's", string(memory.Peek(cell.NodeKey(0)).Value))
 }
 
 // A pinned keeper whose cell cannot be read says so until it can.
@@ -107,7 +107,7 @@ func TestStrangeValueOfAPinnedNumber(t *testing.T) {
 	memory := storetest.NewMemory()
 	k, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithNode(lease.NodeNumber(3)))...)
 	require.NoError(t, err)
-	key := protocol.NodeKey(3)
+	key := cell.NodeKey(3)
 	_, err = memory.Swap(t.Context(), key, memory.Peek(key).Version, []byte("somebody else's"))
 	require.NoError(t, err)
 	clock.Advance(lease.DefaultWindow / 2)
@@ -124,7 +124,7 @@ func TestStrangeValueOfAPinnedNumber(t *testing.T) {
 func TestDamagedLayoutCell(t *testing.T) {
 	for _, value := range []string{"somebody else's", `{"format":1,"layout":"no layout"}`, `{"format":2,"layout":""}`} {
 		memory := storetest.NewMemory()
-		_, err := memory.Swap(t.Context(), protocol.LayoutKey, 0, []byte(value))
+		_, err := memory.Swap(t.Context(), cell.LayoutKey, 0, []byte(value))
 		require.NoError(t, err)
 		_, err = lease.Claim(t.Context(), memory, quiet(clocktest.NewVirtual(noon))...)
 		require.ErrorIs(t, err, stores.ErrDamaged)
@@ -140,11 +140,11 @@ func TestAWindowOfAgesIsNotOver(t *testing.T) {
 	layout.NodeBits, layout.Name, layout.Tick = 0, "", time.Second
 	_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithLayout(layout))...)
 	require.NoError(t, err)
-	cell := memory.Peek(protocol.NodeKey(0))
-	r, err := protocol.Decode(cell.Value)
+	c := memory.Peek(cell.NodeKey(0))
+	r, err := cell.DecodeNode(c.Value)
 	require.NoError(t, err)
 	r.Window = math.MaxUint64
-	_, err = memory.Swap(t.Context(), cell.Key, cell.Version, r.Encode())
+	_, err = memory.Swap(t.Context(), c.Key, c.Version, r.Encode())
 	require.NoError(t, err)
 	_, err = lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithLayout(layout))...)
 	var full *lease.NoFreeNodeError

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -133,7 +133,7 @@ func heldError(node int64, owner string, more ...error) error {
 
 // movedError is the error for a store from which, or to which, a fleet was moved, or nil if a
 // process may claim its numbers.
-func movedError(m *protocol.Move) error {
+func movedError(m *cell.Move) error {
 	switch {
 	case m.Exported():
 		return fmt.Errorf("%w to %s, and nothing is granted here any more: start this process with that store, after the import there", ErrMoved, m.Where())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -23,7 +24,7 @@ func TestEndOfAGrantIsLogged(t *testing.T) {
 	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
 		clock.Advance(took)
 		took = 0
-		if away && isSwap(op) && op.Key == protocol.NodeKey(5) && clock.Wall().After(noon) {
+		if away && isSwap(op) && op.Key == cell.NodeKey(5) && clock.Wall().After(noon) {
 			return storetest.Unavailable
 		}
 		return storetest.None

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/window"
@@ -96,7 +97,7 @@ func (p *process) release(ctx context.Context) error {
 		Closing: true, Held: h, Used: p.k.Window().Used(), Name: "released early", Layout: p.f.layout.String(),
 		Issued: p.k.Used().Node == h.Node && p.k.Used().From == h.Floor,
 	}, protocol.Read{})
-	_, err := p.client().Swap(ctx, protocol.NodeKey(h.Node), d.Version, d.Record.Encode())
+	_, err := p.client().Swap(ctx, cell.NodeKey(h.Node), d.Version, d.Record.Encode())
 	return err
 }
 
@@ -176,6 +177,7 @@ var mutants = []mutant{
 			d := protocol.Decide(s, r)
 			if d.Kind == protocol.Release && p.first == 0 {
 				d.Record.Limit = min(d.Record.Limit, p.clockTick())
+				d.Record.Floor = d.Record.Limit // else no process reads the cell
 			}
 			return d
 		},

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/fleettest"
-	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -17,19 +17,19 @@ import (
 func (f *fleet) newStore() {
 	var keys []string
 	for node := range f.numbers() {
-		keys = append(keys, protocol.NodeKey(node))
+		keys = append(keys, cell.NodeKey(node))
 	}
-	f.Store = f.NewStore(append(keys, protocol.LayoutKey))
-	f.Store.Landed = func(p *fleettest.Process, cell int, value []byte) {
-		if node := int64(cell); node < f.numbers() {
+	f.Store = f.NewStore(append(keys, cell.LayoutKey))
+	f.Store.Landed = func(p *fleettest.Process, c int, value []byte) {
+		if node := int64(c); node < f.numbers() {
 			limit, _ := peek(value)
 			f.landed(p, node, f.limits[node], limit)
 			f.limits[node] = limit
 			f.Note(uint64(node)<<48 ^ limit)
 		}
 	}
-	f.Store.Rewound = func(cell int, value []byte) {
-		if node := int64(cell); node < f.numbers() {
+	f.Store.Rewound = func(c int, value []byte) {
+		if node := int64(c); node < f.numbers() {
 			limit := uint64(0)
 			if value != nil {
 				limit, _ = peek(value)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -111,11 +112,11 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	if err := checkArguments("ForceRelease", ctx, store); err != nil {
 		return err
 	}
-	cell, err := readCell(ctx, store, node)
+	c, err := readCell(ctx, store, node)
 	if err != nil {
 		return err
 	}
-	r, err := protocol.Decode(cell.Value)
+	r, err := cell.DecodeNode(c.Value)
 	switch {
 	case err != nil:
 		return damagedError(node, err)
@@ -125,61 +126,61 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 		return nil
 	}
 	if locker, ok := store.(stores.Locker); ok {
-		unlock, err := locker.TryLock(ctx, cell.Key)
+		unlock, err := locker.TryLock(ctx, c.Key)
 		switch {
 		case errors.Is(err, stores.ErrLocked):
 			return heldError(node, r.Owner, err)
 		case err != nil:
-			return &storeError{op: "lock", key: cell.Key, err: err}
+			return &storeError{op: "lock", key: c.Key, err: err}
 		}
 		defer unlock()
 	}
 	owner := r.Owner
 	// The limit stays as it is, and the next claim begins there.
-	r.Holder, r.Owner, r.Floor, r.Write = "", "", r.Limit, protocol.Token()
-	_, err = store.Swap(ctx, cell.Key, cell.Version, r.Encode())
+	r.Holder, r.Owner, r.Floor, r.Last, r.Write = "", "", r.Limit, r.Names(), cell.Token()
+	_, err = store.Swap(ctx, c.Key, c.Version, r.Encode())
 	switch {
 	case errors.Is(err, stores.ErrConflict):
 		return fmt.Errorf("node number %d was not released, since it was extended or claimed at the same moment: its holder (%q before) is alive: %w", node, owner, err)
 	case errors.Is(err, stores.ErrDamaged):
 		return damagedError(node, err)
 	case err != nil:
-		return &storeError{op: "swap", key: cell.Key, err: err}
+		return &storeError{op: "swap", key: c.Key, err: err}
 	}
 	return nil
 }
 
 // readCell reads the cell of a node number that was claimed.
 func readCell(ctx context.Context, store stores.Store, node int64) (stores.Cell, error) {
-	key := protocol.NodeKey(node)
-	cell, err := store.Read(ctx, key)
+	key := cell.NodeKey(node)
+	c, err := store.Read(ctx, key)
 	switch {
 	case errors.Is(err, stores.ErrDamaged): // the store has answered
 		return stores.Cell{}, damagedError(node, err)
 	case err != nil:
 		return stores.Cell{}, &storeError{op: "read", key: key, err: err}
-	case cell.Version == 0:
+	case c.Version == 0:
 		return stores.Cell{}, &wrapped{text: fmt.Sprintf("node number %d %v", node, ErrNeverClaimed), errs: []error{ErrNeverClaimed}}
 	}
-	return cell, nil
+	return c, nil
 }
 
 func inspectAll(ctx context.Context, store stores.Store, now func() time.Time) (holdings []Holding, damaged error) {
 	var bad []error // of each List that found damaged cells
-	for from := nodesFrom; ; {
-		cells, err := store.List(ctx, from, nodesTo, protocol.LastBlock)
+	for from := cell.NodesFrom; ; {
+		cells, err := store.List(ctx, from, cell.NodesTo, protocol.LastBlock)
 		switch {
 		case errors.Is(err, stores.ErrDamaged):
 			bad = append(bad, err)
 		case err != nil:
 			return nil, &storeError{op: "list", key: from, err: err}
 		}
-		for _, cell := range cells {
-			node, ok := protocol.NodeOf(cell.Key)
+		for _, c := range cells {
+			node, ok := cell.NodeOf(c.Key)
 			if !ok {
 				continue
 			}
-			h, err := inspect(ctx, store, node, cell, now)
+			h, err := inspect(ctx, store, node, c, now)
 			if err != nil {
 				return nil, err
 			}
@@ -193,11 +194,11 @@ func inspectAll(ctx context.Context, store stores.Store, now func() time.Time) (
 }
 
 // inspect returns the state in a cell. The error is that of locking the cell.
-func inspect(ctx context.Context, store stores.Store, node int64, cell stores.Cell, now func() time.Time) (Holding, error) {
+func inspect(ctx context.Context, store stores.Store, node int64, c stores.Cell, now func() time.Time) (Holding, error) {
 	broken := func(err error) (Holding, error) {
 		return Holding{Node: node, State: Damaged, Err: damagedError(node, err)}, nil
 	}
-	r, err := protocol.Decode(cell.Value)
+	r, err := cell.DecodeNode(c.Value)
 	if err != nil {
 		return broken(err)
 	}
@@ -220,7 +221,7 @@ func inspect(ctx context.Context, store stores.Store, node int64, cell stores.Ce
 	h.State = Held
 	locker, locks := store.(stores.Locker)
 	if locks {
-		unlock, err := locker.TryLock(ctx, cell.Key)
+		unlock, err := locker.TryLock(ctx, c.Key)
 		switch {
 		case err == nil:
 			unlock()
@@ -231,7 +232,7 @@ func inspect(ctx context.Context, store stores.Store, node int64, cell stores.Ce
 		case errors.Is(err, stores.ErrDamaged):
 			return broken(err)
 		default:
-			return Holding{}, &storeError{op: "lock", key: cell.Key, err: err}
+			return Holding{}, &storeError{op: "lock", key: c.Key, err: err}
 		}
 	}
 	if !locks && r.Limit < t.end() && t.time(r.Limit+r.Window).Before(now()) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -47,7 +47,7 @@ func TestInspect(t *testing.T) {
 	crash(t, store, 6, fleet, at(-3*window), lease.WithOwner("six"))
 	released := crash(t, store, 2, fleet, at(0))
 	require.NoError(t, released.Close())
-	_, err = store.Swap(t.Context(), protocol.NodeKey(3), 0, []byte("rubbish"))
+	_, err = store.Swap(t.Context(), cell.NodeKey(3), 0, []byte("rubbish"))
 	require.NoError(t, err)
 
 	got, err := lease.Inspect(t.Context(), store)
@@ -121,9 +121,9 @@ func TestForceRelease(t *testing.T) {
 		before.State, before.Owner, before.Ahead = lease.Released, "", 0
 		assert.Equal(t, before, after, "all else is as it was, the limit above all")
 	}
-	version := store.Peek(protocol.NodeKey(node)).Version
+	version := store.Peek(cell.NodeKey(node)).Version
 	require.NoError(t, lease.ForceRelease(t.Context(), store, node))
-	assert.Equal(t, version, store.Peek(protocol.NodeKey(node)).Version, "what is released is not written")
+	assert.Equal(t, version, store.Peek(cell.NodeKey(node)).Version, "what is released is not written")
 
 	// The next one begins where the holder ends, who may go on until then.
 	next := crash(t, store, node)
@@ -147,11 +147,11 @@ func TestForceReleaseFails(t *testing.T) {
 	t.Run("alive", func(t *testing.T) {
 		store := storetest.NewMemory().Locking()
 		crash(t, store, 7, lease.WithOwner("seven"))
-		was := store.Peek(protocol.NodeKey(7))
+		was := store.Peek(cell.NodeKey(7))
 		require.ErrorIs(t, lease.ForceRelease(t.Context(), store, 7), lease.ErrHeld)
 		require.ErrorIs(t, lease.ForceRelease(t.Context(), store, 7), stores.ErrLocked)
 		require.ErrorContains(t, lease.ForceRelease(t.Context(), store, 7), "seven")
-		assert.Equal(t, was, store.Peek(protocol.NodeKey(7)))
+		assert.Equal(t, was, store.Peek(cell.NodeKey(7)))
 
 		store.Crash()
 		require.NoError(t, lease.ForceRelease(t.Context(), store, 7))
@@ -174,10 +174,10 @@ func TestForceReleaseFails(t *testing.T) {
 	})
 	t.Run("damaged", func(t *testing.T) {
 		store := storetest.NewMemory()
-		_, err := store.Swap(t.Context(), protocol.NodeKey(7), 0, []byte("rubbish"))
+		_, err := store.Swap(t.Context(), cell.NodeKey(7), 0, []byte("rubbish"))
 		require.NoError(t, err)
 		require.ErrorIs(t, lease.ForceRelease(t.Context(), store, 7), stores.ErrDamaged)
-		assert.Equal(t, "rubbish", string(store.Peek(protocol.NodeKey(7)).Value))
+		assert.Equal(t, "rubbish", string(store.Peek(cell.NodeKey(7)).Value))
 	})
 	t.Run("store fails", func(t *testing.T) {
 		for _, kind := range []storetest.OpKind{storetest.OpRead, storetest.OpSwap} {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
@@ -110,7 +111,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	}
 	return &Keeper{
 		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()),
-		random: protocol.Token, decide: protocol.Decide, token: protocol.Token(), cancel: func() {}, unlock: func() {},
+		random: cell.Token, decide: protocol.Decide, token: cell.Token(), cancel: func() {}, unlock: func() {},
 		turn: make(chan struct{}, 1), seen: map[int64]sighting{}, bad: map[int64]error{},
 	}, nil
 }
@@ -253,7 +254,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		return k.pause()
 	}
 	defer k.leave()
-	k.lines.flush(ctx)
+	k.lines.Flush(ctx)
 	switch {
 	case k.closing.Load():
 		return k.pause()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
@@ -19,7 +19,7 @@ var noon = time.Date(2029, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // nodeOf is the node number of a key.
 func nodeOf(key string) int64 {
-	node, ok := protocol.NodeOf(key)
+	node, ok := cell.NodeOf(key)
 	if !ok {
 		panic(key)
 	}
@@ -28,7 +28,7 @@ func nodeOf(key string) int64 {
 
 // isSwap reports whether an operation writes the cell of a node number.
 func isSwap(op storetest.Op) bool {
-	return op.Kind == storetest.OpSwap && op.Key != protocol.LayoutKey
+	return op.Kind == storetest.OpSwap && op.Key != cell.LayoutKey
 }
 
 // claim claims on a virtual clock, polled by the test.

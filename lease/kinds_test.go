@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -171,7 +171,7 @@ func TestManyDamagedCellsAreLoggedOnce(t *testing.T) {
 	clock := monoclock.New()
 	memory := storetest.NewMemory()
 	for node := range int64(1) << snowflake.Default().NodeBits {
-		_, err := memory.Swap(t.Context(), protocol.NodeKey(node), 0, []byte("rubbish"))
+		_, err := memory.Swap(t.Context(), cell.NodeKey(node), 0, []byte("rubbish"))
 		require.NoError(t, err)
 	}
 	var log bytes.Buffer

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -83,12 +83,12 @@ func TestLockIsGivenBackByAClaimThatFails(t *testing.T) {
 	otherLayout := func() {
 		layout := snowflake.Default()
 		layout.NodeBits--
-		r := protocol.Record{Limit: 7, Write: "w", Layout: layout.String()}
-		_, err := memory.Client().Swap(t.Context(), protocol.NodeKey(1), 0, r.Encode())
+		r := cell.Node{Limit: 7, Write: "w", Layout: layout.String()}
+		_, err := memory.Client().Swap(t.Context(), cell.NodeKey(1), 0, r.Encode())
 		require.NoError(t, err)
 	}
 	damage := func() {
-		_, err := memory.Client().Swap(t.Context(), protocol.NodeKey(1), 0, []byte("rubbish"))
+		_, err := memory.Client().Swap(t.Context(), cell.NodeKey(1), 0, []byte("rubbish"))
 		require.NoError(t, err)
 	}
 	for name, tt := range map[string]struct {
@@ -106,20 +106,20 @@ func TestLockIsGivenBackByAClaimThatFails(t *testing.T) {
 			var before []byte
 			reads := 0
 			store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-				if op.Kind != storetest.OpRead || op.Key != protocol.NodeKey(1) {
+				if op.Kind != storetest.OpRead || op.Key != cell.NodeKey(1) {
 					return storetest.None
 				}
 				if reads++; reads < 2 {
 					return storetest.None // of the candidate; then comes the lock
 				}
 				tt.meanwhile()
-				before = memory.Peek(protocol.NodeKey(1)).Value
+				before = memory.Peek(cell.NodeKey(1)).Value
 				return tt.fault
 			}
 			_, err := lease.Claim(t.Context(), store.Locking(), quiet(clock, pin)...)
 			require.True(t, tt.want(err), "%v", err)
-			require.Equal(t, before, memory.Peek(protocol.NodeKey(1)).Value)
-			unlock, err := memory.Client().Locking().TryLock(t.Context(), protocol.NodeKey(1))
+			require.Equal(t, before, memory.Peek(cell.NodeKey(1)).Value)
+			unlock, err := memory.Client().Locking().TryLock(t.Context(), cell.NodeKey(1))
 			require.NoError(t, err)
 			unlock()
 		})

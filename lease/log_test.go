@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -28,7 +28,7 @@ func TestTheLastLineIsLogged(t *testing.T) {
 			clock := clocktest.NewVirtual(noon)
 			memory := storetest.NewMemory()
 			for node := range before.damaged {
-				_, err := memory.Swap(t.Context(), protocol.NodeKey(int64(node)), 0, []byte("damaged"))
+				_, err := memory.Swap(t.Context(), cell.NodeKey(int64(node)), 0, []byte("damaged"))
 				require.NoError(t, err)
 			}
 			store, away := memory.Client(), false

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -26,7 +27,7 @@ type Floors struct {
 
 func (f Floors) digest() string {
 	f.SHA256 = ""
-	return protocol.Digest(f)
+	return cell.Digest(f)
 }
 
 // Floor is the limit of one node number: no tick below it is granted by the new store.
@@ -61,7 +62,7 @@ func Export(ctx context.Context, store stores.Store, to string, running bool) (F
 	if err := checkArguments("Export", ctx, store); err != nil {
 		return Floors{}, err
 	}
-	if err := protocol.CheckTo(to); err != nil {
+	if err := cell.CheckTo(to); err != nil {
 		return Floors{}, &OptionError{"Export", err}
 	}
 	k := newMover(store)
@@ -79,9 +80,9 @@ func Export(ctx context.Context, store stores.Store, to string, running bool) (F
 }
 
 // exportLayout makes the cell of the layout final, and returns it.
-func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r protocol.LayoutRecord, err error) {
+func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r cell.Layout, err error) {
 	for range roundsInARow {
-		cell, r, err := k.fleet(ctx)
+		c, r, err := k.fleet(ctx)
 		if err != nil || r.Move.Exported() {
 			return r, err
 		}
@@ -92,7 +93,7 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r p
 			return r, err
 		}
 		r.Move = r.Move.ExportTo(to)
-		_, err = k.swapKey(ctx, protocol.LayoutKey, cell.Version, r.Encode())
+		_, err = k.swapKey(ctx, cell.LayoutKey, c.Version, r.Encode())
 		switch {
 		case err == nil:
 			return r, nil
@@ -105,26 +106,26 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r p
 
 // newMover returns a keeper that only reads and writes cells, and has no clock.
 func newMover(store stores.Store) *Keeper {
-	return &Keeper{config: config{store: store, timeout: DefaultTimeout, log: slog.Default()}, random: protocol.Token, bad: map[int64]error{}}
+	return &Keeper{config: config{store: store, timeout: DefaultTimeout, log: slog.Default()}, random: cell.Token, bad: map[int64]error{}}
 }
 
 // fleet reads the cell of the layout of a store that has one, and takes its layout over.
-func (k *Keeper) fleet(ctx context.Context) (cell stores.Cell, r protocol.LayoutRecord, err error) {
-	cell, err = k.readKey(ctx, protocol.LayoutKey)
+func (k *Keeper) fleet(ctx context.Context) (c stores.Cell, r cell.Layout, err error) {
+	c, err = k.readKey(ctx, cell.LayoutKey)
 	switch {
 	case err != nil:
-		return cell, r, err
-	case cell.Version == 0:
-		return cell, r, &wrapped{text: fmt.Sprintf("a node number %v", ErrNeverClaimed), errs: []error{ErrNeverClaimed}}
+		return c, r, err
+	case c.Version == 0:
+		return c, r, &wrapped{text: fmt.Sprintf("a node number %v", ErrNeverClaimed), errs: []error{ErrNeverClaimed}}
 	}
-	r, err = protocol.DecodeLayout(cell.Value)
+	r, err = cell.DecodeLayout(c.Value)
 	if err == nil {
 		k.timeline, err = timelineOf(r.Layout)
 	}
 	if err != nil {
 		err = fmt.Errorf("cell of the layout: %w", err)
 	}
-	return cell, r, err
+	return c, r, err
 }
 
 // timelineOf counts time by the layout of a text.
@@ -209,22 +210,22 @@ func (k *Keeper) fenceAll(ctx context.Context) (floors []Floor, err error) {
 
 // fence reserves a number until the end of time, and returns the limit that it had before,
 // which the cell keeps as its floor. cell is as a list had it.
-func (k *Keeper) fence(ctx context.Context, cell protocol.Cell) (limit uint64, err error) {
+func (k *Keeper) fence(ctx context.Context, c protocol.Cell) (limit uint64, err error) {
 	for range roundsInARow {
-		switch was := cell.Record; {
-		case cell.Damaged:
-			return 0, k.bad[cell.Node]
+		switch was := c.Record; {
+		case c.Damaged:
+			return 0, k.bad[c.Node]
 		case was.Reserved && was.Limit == k.end(): // the list may show a write that a crash undoes
-			if cell, err = k.readCell(ctx, cell.Node); err != nil {
+			if c, err = k.readCell(ctx, c.Node); err != nil {
 				return 0, err
 			}
-			if was == cell.Record {
+			if was.Write == c.Record.Write {
 				return was.Floor, nil
 			}
 			continue
 		default:
-			r := protocol.Record{Floor: was.Limit, Limit: k.end(), Window: was.Window, Reserved: true, Write: k.random(), Layout: k.spec}
-			_, err = k.swapKey(ctx, protocol.NodeKey(cell.Node), cell.Version, k.encode(r))
+			r := cell.Node{Floor: was.Limit, Limit: k.end(), Window: was.Window, Reserved: true, Write: k.random(), Last: was.Names(), Layout: k.spec}
+			_, err = k.swapKey(ctx, cell.NodeKey(c.Node), c.Version, k.encode(r))
 			if err == nil {
 				return was.Limit, nil
 			}
@@ -232,7 +233,7 @@ func (k *Keeper) fence(ctx context.Context, cell protocol.Cell) (limit uint64, e
 				return 0, err // of unknown outcome: a second export reads it
 			}
 		}
-		if cell, err = k.readCell(ctx, cell.Node); err != nil {
+		if c, err = k.readCell(ctx, c.Node); err != nil {
 			return 0, err
 		}
 	}
@@ -281,12 +282,12 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 			}
 		}
 	}
-	cell, complete, err := k.importing(ctx, floors.SHA256, true)
+	c, complete, err := k.importing(ctx, floors.SHA256, true)
 	if err != nil || complete {
 		return err
 	}
-	r := protocol.LayoutRecord{Layout: k.spec, Move: &protocol.Move{Import: floors.SHA256}}
-	_, err = k.swapKey(ctx, protocol.LayoutKey, cell.Version, r.Encode())
+	r := cell.Layout{Layout: k.spec, Move: &cell.Move{Import: floors.SHA256}}
+	_, err = k.swapKey(ctx, cell.LayoutKey, c.Version, r.Encode())
 	return err // of unknown outcome: a second import repeats it
 }
 
@@ -330,18 +331,18 @@ func (k *Keeper) checkFloors(floors Floors) (err error) {
 
 // importing reads the cell of the layout, which it makes if the import has not begun, and reports
 // whether the import is complete.
-func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (cell stores.Cell, complete bool, err error) {
-	r := protocol.LayoutRecord{Layout: k.spec, Move: &protocol.Move{Import: digest, Importing: true}}
-	cell, err = k.readKey(ctx, protocol.LayoutKey)
+func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (c stores.Cell, complete bool, err error) {
+	r := cell.Layout{Layout: k.spec, Move: &cell.Move{Import: digest, Importing: true}}
+	c, err = k.readKey(ctx, cell.LayoutKey)
 	switch {
 	case err != nil:
-		return cell, false, err
-	case cell.Version != 0:
-		r, err = protocol.DecodeLayout(cell.Value)
+		return c, false, err
+	case c.Version != 0:
+		r, err = cell.DecodeLayout(c.Value)
 	case begun:
 		err = importLost("it had no cell of the layout any more")
 	default:
-		_, err = k.swapKey(ctx, protocol.LayoutKey, 0, r.Encode())
+		_, err = k.swapKey(ctx, cell.LayoutKey, 0, r.Encode())
 	}
 	switch {
 	case errors.Is(err, stores.ErrDamaged):
@@ -356,23 +357,23 @@ func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (cell
 	default:
 		err = refuseImport("this namespace was used before, or began with other floors, with the layout %s: import into an unused one", r.Layout)
 	}
-	return cell, complete, err
+	return c, complete, err
 }
 
 // importFloor reserves a number until its floor, unless it has that.
 func (k *Keeper) importFloor(ctx context.Context, f Floor) (written bool, err error) {
-	cell, err := k.readCell(ctx, f.Node)
+	c, err := k.readCell(ctx, f.Node)
 	switch {
 	case err != nil:
 		return false, err
-	case cell.Damaged:
+	case c.Damaged:
 		return false, k.bad[f.Node]
-	case cell.Version != 0 && !cell.Record.Reserved:
+	case c.Version != 0 && !c.Record.Reserved:
 		return false, refuseImport("node number %d was granted in this namespace before: import into an unused one", f.Node)
-	case cell.Record.Limit >= f.Limit && cell.Version != 0:
+	case c.Record.Limit >= f.Limit && c.Version != 0:
 		return false, nil // by an import that ended early
 	}
-	r := protocol.Record{Floor: f.Limit, Limit: f.Limit, Reserved: true, Write: k.random(), Layout: k.spec}
-	_, err = k.swapKey(ctx, protocol.NodeKey(f.Node), cell.Version, k.encode(r))
+	r := cell.Node{Floor: f.Limit, Limit: f.Limit, Reserved: true, Write: k.random(), Last: c.Record.Names(), Layout: k.spec}
+	_, err = k.swapKey(ctx, cell.NodeKey(f.Node), c.Version, k.encode(r))
 	return err == nil, err
 }

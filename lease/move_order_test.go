@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
@@ -55,7 +55,7 @@ func (m *moving) between() {
 // step makes a step of the fleet, or lets a late write land.
 func (m *moving) step() {
 	store := m.rng.IntN(2)
-	if m.stores[1].Peek(protocol.LayoutKey).Version == 0 {
+	if m.stores[1].Peek(cell.LayoutKey).Version == 0 {
 		store = 0 // no process starts on the new store before the import
 	}
 	memory := m.stores[store]
@@ -122,7 +122,7 @@ func TestMoveInAnyOrder(t *testing.T) {
 			m.step()
 		}
 		floors, err := lease.Export(t.Context(), m.client(0), "new", true)
-		for ; err != nil && m.stores[0].Peek(protocol.LayoutKey).Version != 0; floors, err = lease.Export(t.Context(), m.client(0), "new", true) {
+		for ; err != nil && m.stores[0].Peek(cell.LayoutKey).Version != 0; floors, err = lease.Export(t.Context(), m.client(0), "new", true) {
 			m.step()
 		}
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -133,7 +133,7 @@ func TestExportsAtOnce(t *testing.T) {
 		return storetest.None
 	}
 	slow.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-		if op.Kind == storetest.OpSwap && op.Key == protocol.LayoutKey && fast != nil {
+		if op.Kind == storetest.OpSwap && op.Key == cell.LayoutKey && fast != nil {
 			_, err := lease.Export(t.Context(), fast, "new", true)
 			require.ErrorIs(t, err, lease.ErrStore)
 			fast = nil
@@ -149,8 +149,8 @@ func TestExportsAtOnce(t *testing.T) {
 	claim(t, memory, clock, small(2))
 	slow, conflicts := memory.Client(), 0
 	slow.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-		if cell := memory.Peek(protocol.LayoutKey); op.Kind == storetest.OpSwap && op.Key == cell.Key {
-			must(memory.Swap(t.Context(), cell.Key, cell.Version, cell.Value))
+		if c := memory.Peek(cell.LayoutKey); op.Kind == storetest.OpSwap && op.Key == c.Key {
+			must(memory.Swap(t.Context(), c.Key, c.Version, c.Value))
 			conflicts++
 			require.Less(t, conflicts, 100)
 		}
@@ -162,7 +162,7 @@ func TestExportsAtOnce(t *testing.T) {
 
 // TestImportIsOvertaken has others write, or the store go back, in the middle of an import.
 func TestImportIsOvertaken(t *testing.T) {
-	const node, layout = "node/0000000", protocol.LayoutKey
+	const node, layout = "node/0000000", cell.LayoutKey
 	clock, old := clocktest.NewVirtual(noon), storetest.NewMemory()
 	claim(t, old, clock, small(0))
 	floors := must(lease.Export(t.Context(), old, "new", true))

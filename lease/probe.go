@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -143,7 +144,7 @@ func (k *Keeper) readBlock(ctx context.Context, s *protocol.State, p *probe) err
 // nextBlock returns the cells of the next block, including cells that do not exist yet.
 func (k *Keeper) nextBlock(ctx context.Context, p *probe) ([]protocol.Cell, error) {
 	from, n := p.search.Block()
-	listed, err := k.list(ctx, protocol.NodeKey(from), protocol.NodeKey(from+n-1)+"\x00", int(n))
+	listed, err := k.list(ctx, cell.NodeKey(from), cell.NodeKey(from+n-1)+"\x00", int(n))
 	if err != nil {
 		return nil, err
 	}
@@ -151,9 +152,9 @@ func (k *Keeper) nextBlock(ctx context.Context, p *probe) ([]protocol.Cell, erro
 	for i := range cells {
 		cells[i].Node = from + int64(i)
 	}
-	for _, cell := range listed {
-		if i := cell.Node - from; i >= 0 && i < n {
-			cells[i] = cell
+	for _, c := range listed {
+		if i := c.Node - from; i >= 0 && i < n {
+			cells[i] = c
 		}
 	}
 	return cells, nil

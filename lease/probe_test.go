@@ -9,6 +9,7 @@ import (
 	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -21,10 +22,10 @@ import (
 // them.
 func fill(t *testing.T, memory *storetest.Memory, layout snowflake.Layout, from, to int64, limit uint64) {
 	t.Helper()
-	r := protocol.Record{Holder: "other", Limit: limit, Window: 30_000, Write: "w", Layout: layout.String()}
+	r := cell.Node{Holder: "other", Limit: limit, Window: 30_000, Write: "w", Layout: layout.String()}
 	value := r.Encode()
 	for node := from; node < to; node++ {
-		_, err := memory.Swap(t.Context(), protocol.NodeKey(node), 0, value)
+		_, err := memory.Swap(t.Context(), cell.NodeKey(node), 0, value)
 		require.NoError(t, err)
 	}
 }
@@ -162,8 +163,8 @@ func TestSecondLayoutIsRefused(t *testing.T) {
 		require.ErrorAs(t, err, &mismatch, "%s", other)
 	}
 
-	cell := memory.Peek(protocol.LayoutKey)
-	_, err = memory.Swap(t.Context(), cell.Key, cell.Version, []byte("rubbish"))
+	c := memory.Peek(cell.LayoutKey)
+	_, err = memory.Swap(t.Context(), c.Key, c.Version, []byte("rubbish"))
 	require.NoError(t, err)
 	_, err = lease.Claim(t.Context(), memory.Client(), quiet(clock, small(8))...)
 	require.ErrorIs(t, err, stores.ErrDamaged)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -345,9 +345,9 @@ func TestReleaseOfWhatWasLost(t *testing.T) {
 	old, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithNode(lease.NodeNumber(5)))...)
 	require.NoError(t, err)
 	now := claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)))
-	before := memory.Peek(protocol.NodeKey(5))
+	before := memory.Peek(cell.NodeKey(5))
 	require.NoError(t, old.Close())
-	require.Equal(t, before, memory.Peek(protocol.NodeKey(5)))
+	require.Equal(t, before, memory.Peek(cell.NodeKey(5)))
 	clock.Advance(15 * time.Second)
 	now.Poll(t.Context())
 	require.NoError(t, now.Err())
@@ -391,8 +391,8 @@ func TestReleaseAfterAnUnknownClaim(t *testing.T) {
 	k, err := lease.Claim(t.Context(), client, quiet(clock, small(1))...)
 	require.NoError(t, err)
 	lost := k.Node()
-	key := protocol.NodeKey(lost)
-	r, err := protocol.Decode(memory.Peek(key).Value)
+	key := cell.NodeKey(lost)
+	r, err := cell.DecodeNode(memory.Peek(key).Value)
 	require.NoError(t, err)
 	r.Holder, r.Floor, r.Limit, r.Write = "another", r.Limit, r.Limit+100, "another's"
 	_, err = memory.Swap(t.Context(), key, memory.Peek(key).Version, r.Encode())

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -62,13 +62,13 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 	}
 	defer unlock()
 	for range roundsInARow {
-		cell, err := k.readCell(ctx, node)
+		c, err := k.readCell(ctx, node)
 		if err != nil {
 			return err
 		}
-		was := cell.Record
+		was := c.Record
 		switch {
-		case cell.Damaged:
+		case c.Damaged:
 			return k.bad[node]
 		case was.Reserved && was.Limit >= limit:
 			return nil
@@ -81,8 +81,8 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 			}
 		}
 		limit := max(limit, was.Limit)
-		r := protocol.Record{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Layout: k.spec}
-		_, err = k.swapKey(ctx, protocol.NodeKey(node), cell.Version, k.encode(r))
+		r := cell.Node{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Last: was.Names(), Layout: k.spec}
+		_, err = k.swapKey(ctx, cell.NodeKey(node), c.Version, k.encode(r))
 		if !errors.Is(err, stores.ErrConflict) {
 			return err // of unknown outcome: a second call repeats it
 		}

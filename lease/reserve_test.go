@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
@@ -60,9 +60,9 @@ func TestReserve(t *testing.T) {
 			// A later date extends it, an earlier one changes nothing.
 			later := until.AddDate(0, 1, 0)
 			require.NoError(t, lease.Reserve(t.Context(), store(), 0, 0, later, options...))
-			version := memory.Peek(protocol.NodeKey(0)).Version
+			version := memory.Peek(cell.NodeKey(0)).Version
 			require.NoError(t, lease.Reserve(t.Context(), store(), 0, 0, until, options...))
-			require.Equal(t, version, memory.Peek(protocol.NodeKey(0)).Version)
+			require.Equal(t, version, memory.Peek(cell.NodeKey(0)).Version)
 			require.WithinDuration(t, later, must(lease.InspectNode(t.Context(), store(), 0)).Limit, 2*time.Millisecond)
 
 			// After the date, the number is as any other, and begins at the date.

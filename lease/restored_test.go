@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -65,7 +66,7 @@ func TestRestored(t *testing.T) {
 			second, err := generator.New(generator.WithLease(clone), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
 			require.NoError(t, err)
 			node := original.Node()
-			token := memory.Peek(protocol.NodeKey(node))
+			token := memory.Peek(cell.NodeKey(node))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			require.NoError(t, clone.Restored(ctx))
@@ -75,9 +76,9 @@ func TestRestored(t *testing.T) {
 			} else {
 				require.NotEqual(t, node, clone.Node())
 			}
-			was, err := protocol.Decode(token.Value)
+			was, err := cell.DecodeNode(token.Value)
 			require.NoError(t, err)
-			is, err := protocol.Decode(memory.Peek(protocol.NodeKey(clone.Node())).Value)
+			is, err := cell.DecodeNode(memory.Peek(cell.NodeKey(clone.Node())).Value)
 			require.NoError(t, err)
 			require.NotEqual(t, was.Holder, is.Holder, "it has another token")
 			memory.Deliver(0)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
@@ -53,17 +53,17 @@ func TestReleaseSentTwice(t *testing.T) {
 			memory := storetest.NewMemory()
 			store := &sentTwice{Store: memory}
 			k := claim(t, store, clock, five)
-			var cell stores.Cell
+			var c stores.Cell
 			store.between = func() {
 				successor := claim(t, memory, clock, five)
 				if short {
 					require.NoError(t, successor.Close())
 				}
-				cell = memory.Peek(protocol.NodeKey(5))
+				c = memory.Peek(cell.NodeKey(5))
 			}
 			require.NoError(t, k.Close())
 			require.Zero(t, k.Stats().WentBack)
-			require.Equal(t, cell, memory.Peek(protocol.NodeKey(5)), "the successor's cell is not touched")
+			require.Equal(t, c, memory.Peek(cell.NodeKey(5)), "the successor's cell is not touched")
 		})
 	}
 }

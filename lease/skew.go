@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/span"
 )
@@ -43,11 +44,11 @@ type doubt struct {
 // claim. waited says that it had to wait, so the cells are old.
 func (k *Keeper) checkFleet(ctx context.Context, cells []protocol.Cell, others bool) (waited bool, err error) {
 	k.doubts = doubt{}
-	from, to := nodesFrom, nodesTo
+	from, to := cell.NodesFrom, cell.NodesTo
 	if n := len(cells); k.holders(cells) >= leastFleet {
-		from, to = protocol.NodeKey(cells[0].Node), protocol.NodeKey(cells[n-1].Node)+"\x00"
+		from, to = cell.NodeKey(cells[0].Node), cell.NodeKey(cells[n-1].Node)+"\x00"
 	} else if others && int64(n) < k.nodes() {
-		if cells, err = k.list(ctx, nodesFrom, nodesTo, sampled); err != nil {
+		if cells, err = k.list(ctx, cell.NodesFrom, cell.NodesTo, sampled); err != nil {
 			return false, err
 		}
 	}
@@ -181,7 +182,7 @@ func (k *Keeper) skewError(skew time.Duration, nodes int) error {
 }
 
 // clockOf is the tick that a holder's clock most likely showed when it wrote the record.
-func clockOf(r protocol.Record) uint64 { return r.Limit - min(r.Limit, r.Window/6*5) }
+func clockOf(r cell.Node) uint64 { return r.Limit - min(r.Limit, r.Window/6*5) }
 
 // commonest returns the time of the largest group of clocks that lie within width, and the
 // size of the group. The clocks of crashed holders lie scattered in the past; those of

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -81,7 +81,7 @@ func TestPinnedClaimThatLanded(t *testing.T) {
 	swaps, reads := 0, 0
 	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
 		switch {
-		case op.Key == protocol.LayoutKey:
+		case op.Key == cell.LayoutKey:
 		case op.Kind == storetest.OpSwap:
 			swaps++
 			return storetest.ReplyLost

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -49,7 +49,7 @@ func (t *timeline) time(tick uint64) time.Time {
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // encode returns the value of a cell, with its limit as a text for people.
-func (t *timeline) encode(r protocol.Record) []byte {
+func (t *timeline) encode(r cell.Node) []byte {
 	r.Until = t.time(r.Limit).Format(timeFormat)
 	return r.Encode()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
@@ -58,7 +58,7 @@ func TestTwoVersions(t *testing.T) {
 			var log bytes.Buffer
 			old := must(lease.Claim(t.Context(), memory, quiet(clock, small(2), logTo(&log), lease.WithNode(lease.NodeNumber(0)))...))
 			young := must(lease.Claim(t.Context(), store, quiet(clock, small(2), lease.WithNode(lease.NodeNumber(1)))...))
-			theirs := memory.Peek(protocol.NodeKey(1))
+			theirs := memory.Peek(cell.NodeKey(1))
 			require.Contains(t, string(theirs.Value), newer.begin)
 			refused := func(err error) {
 				t.Helper()
@@ -88,7 +88,7 @@ func TestTwoVersions(t *testing.T) {
 			_, err = lease.Claim(t.Context(), memory, quiet(clock, small(2))...)
 			var full *lease.NoFreeNodeError
 			require.ErrorAs(t, err, &full)
-			assert.Equal(t, theirs, memory.Peek(protocol.NodeKey(1)))
+			assert.Equal(t, theirs, memory.Peek(cell.NodeKey(1)))
 
 			// Both are extended. The newer one takes the number of the older one over: that one
 			// uses its grant up.
@@ -101,12 +101,12 @@ func TestTwoVersions(t *testing.T) {
 			taken := must(lease.Claim(t.Context(), store, quiet(clock, small(2), lease.WithNode(lease.NodeNumber(0)))...))
 			from, _ := taken.Granted()
 			assert.False(t, from.Before(limit))
-			theirs = memory.Peek(protocol.NodeKey(0))
+			theirs = memory.Peek(cell.NodeKey(0))
 			clock.Advance(lease.DefaultWindow / 2)
 			old.Poll(t.Context())
 			require.ErrorIs(t, old.Err(), stores.ErrDamaged)
 			require.ErrorIs(t, old.Close(), lease.ErrNotReleased)
-			assert.Equal(t, theirs, memory.Peek(protocol.NodeKey(0)))
+			assert.Equal(t, theirs, memory.Peek(cell.NodeKey(0)))
 		})
 	}
 }
@@ -118,11 +118,11 @@ func TestNewerLayout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock, memory := clocktest.NewVirtual(noon), storetest.NewMemory()
 			old := must(lease.Claim(t.Context(), memory, quiet(clock)...))
-			cell := memory.Peek(protocol.LayoutKey)
+			c := memory.Peek(cell.LayoutKey)
 			store := newerStore{memory.Client(), newer.begin}
-			_, err := store.Swap(t.Context(), cell.Key, cell.Version, cell.Value)
+			_, err := store.Swap(t.Context(), c.Key, c.Version, c.Value)
 			require.NoError(t, err)
-			cell = memory.Peek(protocol.LayoutKey)
+			c = memory.Peek(cell.LayoutKey)
 			for _, err := range []error{
 				second(lease.Claim(t.Context(), memory, quiet(clock)...)),
 				lease.Reserve(t.Context(), memory, 1, 1, noon.AddDate(1, 0, 0), quiet(clock)...),
@@ -137,7 +137,7 @@ func TestNewerLayout(t *testing.T) {
 			clock.Advance(time.Minute)
 			old.Poll(t.Context())
 			assert.NoError(t, old.Err())
-			assert.Equal(t, cell, memory.Peek(protocol.LayoutKey))
+			assert.Equal(t, c, memory.Peek(cell.LayoutKey))
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -83,17 +84,17 @@ var ways = map[string]func(*trouble, context.Context, storetest.Op) storetest.Fa
 
 // write changes a cell as another process does: it holds the cell for a short while.
 func (tr *trouble) write(ctx context.Context, key string, value []byte) {
-	cell := tr.rival.Peek(key)
+	c := tr.rival.Peek(key)
 	if value == nil {
-		r, err := protocol.Decode(cell.Value)
+		r, err := cell.DecodeNode(c.Value)
 		if err != nil {
-			r = protocol.Record{Layout: tr.layout.String()}
+			r = cell.Node{Layout: tr.layout.String()}
 		}
 		r.Holder, r.Owner, r.Write = "rival", "rival", fmt.Sprint(tr.rng.Uint64())
 		r.Floor, r.Window = r.Limit, 10
 		value = r.Encode()
 	}
-	if _, err := tr.rival.Swap(ctx, key, cell.Version, value); err != nil {
+	if _, err := tr.rival.Swap(ctx, key, c.Version, value); err != nil {
 		panic(err) // a Memory without faults
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -105,14 +106,14 @@ func TestClaimsAboveAllThatWasSeen(t *testing.T) {
 	cells, err := memory.List(t.Context(), "", "~", 10)
 	require.NoError(t, err)
 	require.Len(t, cells, 3)
-	for _, cell := range cells { // both go back to where nothing was granted
-		if _, ok := protocol.NodeOf(cell.Key); !ok {
+	for _, c := range cells { // both go back to where nothing was granted
+		if _, ok := cell.NodeOf(c.Key); !ok {
 			continue
 		}
-		r, err := protocol.Decode(cell.Value)
+		r, err := cell.DecodeNode(c.Value)
 		require.NoError(t, err)
-		r.Limit, r.Holder, r.Write = 1, "", "restored"
-		_, err = memory.Swap(t.Context(), cell.Key, cell.Version, r.Encode())
+		r.Floor, r.Limit, r.Holder, r.Write = 1, 1, "", "restored"
+		_, err = memory.Swap(t.Context(), c.Key, c.Version, r.Encode())
 		require.NoError(t, err)
 	}
 	clock.Advance(lease.DefaultWindow / 2)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -33,7 +33,7 @@ func (s *Sequence) read(ctx context.Context) error {
 }
 
 // swap writes the cell.
-func (s *Sequence) swap(ctx context.Context, version uint64, r segment.Record) (uint64, error) {
+func (s *Sequence) swap(ctx context.Context, version uint64, r cell.Sequence) (uint64, error) {
 	version, err := swapCell(ctx, s.store, s.name, s.config.timeout, version, r)
 	if err != nil && !errors.Is(err, stores.ErrConflict) {
 		s.counters.failures.Add(1)
@@ -44,19 +44,19 @@ func (s *Sequence) swap(ctx context.Context, version uint64, r segment.Record) (
 func readCell(ctx context.Context, store stores.Store, name string, timeout time.Duration) (segment.Cell, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cell, err := store.Read(ctx, segment.Key(name))
+	c, err := store.Read(ctx, cell.SequenceKey(name))
 	if err != nil {
 		return segment.Cell{}, storeError("read", name, err)
 	}
-	return decode(name, cell)
+	return decode(name, c)
 }
 
-func decode(name string, cell stores.Cell) (segment.Cell, error) {
-	c := segment.Cell{Version: cell.Version}
-	if cell.Version == 0 {
+func decode(name string, found stores.Cell) (segment.Cell, error) {
+	c := segment.Cell{Version: found.Version}
+	if found.Version == 0 {
 		return c, nil
 	}
-	r, err := segment.Decode(cell.Value)
+	r, err := cell.DecodeSequence(found.Value)
 	if err == nil {
 		_, err = ParseMode(r.Mode)
 		if err != nil {
@@ -65,11 +65,11 @@ func decode(name string, cell stores.Cell) (segment.Cell, error) {
 	}
 	if err != nil {
 		problem := strings.TrimPrefix(err.Error(), stores.ErrDamaged.Error()+": ")
-		if errors.Is(err, protocol.ErrNewer) {
-			return c, fmt.Errorf("sequence %q: %w", name, &stores.DamagedError{Key: segment.Key(name), Problem: problem})
+		if errors.Is(err, cell.ErrNewer) {
+			return c, fmt.Errorf("sequence %q: %w", name, &stores.DamagedError{Key: cell.SequenceKey(name), Problem: problem})
 		}
 		return c, &stores.DamagedError{
-			Key:     segment.Key(name),
+			Key:     cell.SequenceKey(name),
 			Problem: problem + ": put back the text that the cell had, from a log or a backup; or stop all processes that use it, delete the cell, and create the sequence above all numbers in use",
 		}
 	}
@@ -77,10 +77,10 @@ func decode(name string, cell stores.Cell) (segment.Cell, error) {
 	return c, nil
 }
 
-func swapCell(ctx context.Context, store stores.Store, name string, timeout time.Duration, version uint64, r segment.Record) (uint64, error) {
+func swapCell(ctx context.Context, store stores.Store, name string, timeout time.Duration, version uint64, r cell.Sequence) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	version, err := store.Swap(ctx, segment.Key(name), version, r.Encode())
+	version, err := store.Swap(ctx, cell.SequenceKey(name), version, r.Encode())
 	return version, storeError("swap", name, err)
 }
 

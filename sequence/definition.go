@@ -8,7 +8,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/internal/cell"
 )
 
 // Mode says how the numbers of a sequence are given out. It never changes.
@@ -111,7 +111,7 @@ func (d Definition) end() int64 {
 	if d.Stride.By() < 1 || d.First() < 0 {
 		return math.MaxInt64
 	}
-	return segment.Record{Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.offset}.End()
+	return cell.Sequence{Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.offset}.End()
 }
 
 // String returns the definition for people, such as "segmented, from 1, steps of 16 to

@@ -48,7 +48,7 @@
 // A Sequence has no goroutine at rest, and two while it refills: one has one call of the store
 // at a time, and one watches timeouts. While the store fails, and calls wait, it tries again after
 // 40 ms, and doubles that up to once per second. It remembers at most 64 writes of unknown
-// outcome. At rest it takes less than 2 KiB.
+// outcome. At rest it takes less than 2.5 KiB.
 //
 // # Requirements
 //

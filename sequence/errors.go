@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -73,7 +73,7 @@ type ExhaustedError struct {
 	End   bool  // Max is the last number that the sequence can reach: it cannot be raised
 }
 
-func exhausted(name string, r segment.Record, asked, left uint64) *ExhaustedError {
+func exhausted(name string, r cell.Sequence, asked, left uint64) *ExhaustedError {
 	return &ExhaustedError{Name: name, Max: r.Max, Asked: int64(asked), Left: int64(left), End: r.Max == r.End()}
 }
 
@@ -88,7 +88,7 @@ func (e *ExhaustedError) Error() string {
 func (e *ExhaustedError) Is(target error) bool { return target == stores.ErrRefused }
 
 // movedError is the error for a sequence that was moved to another store.
-func movedError(name string, r segment.Record) error {
+func movedError(name string, r cell.Sequence) error {
 	return fmt.Errorf("sequence %q: %w to %s, and nothing is granted here any more: start this process with that store, after the import there", name, ErrMoved, r.Move.Where())
 }
 

@@ -65,7 +65,7 @@ func (p *process) change(ctx context.Context, kind fleettest.FaultKind, i int) e
 	case raise:
 		c.Next = max(1, r.Number(r.Next)+f.Between(-8, 24))
 	case maximum:
-		c.Max = max(1, r.Last()+f.Between(-8, 64))
+		c.Max = max(1, r.LastNumber()+f.Between(-8, 64))
 	case another:
 		d.Start++
 		d.Mode = 1 - d.Mode

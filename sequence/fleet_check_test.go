@@ -4,24 +4,25 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/internal/segment"
 )
 
-// cell is the cell of a sequence, as the run knows it.
-type cell struct {
+// ledger is the cell of a sequence, as the run knows it.
+type ledger struct {
 	f      *fleet
 	name   string
-	record segment.Record
+	record cell.Sequence
 	lives  map[string]*life // by ID
 	issued map[int64]*life  // by number: the last that has issued it
 }
 
 // life is a sequence from its creation to its deletion.
 type life struct {
-	c       *cell
+	c       *ledger
 	mode    string
-	most    segment.Record // as it was created, with the highest Max and MaxStep that it ever had
+	most    cell.Sequence  // as it was created, with the highest Max and MaxStep that it ever had
 	grants  []grant        // ascending
 	undone  []grant        // that the store has lost
 	issued  map[uint64]int // by index: how often
@@ -39,7 +40,7 @@ type grant struct {
 }
 
 // landed is told of each write that takes effect.
-func (c *cell) landed(p *fleettest.Process, r segment.Record) {
+func (c *ledger) landed(p *fleettest.Process, r cell.Sequence) {
 	f, was := c.f, c.record
 	c.record = r
 	f.Note(r.Next ^ r.Writes<<32)
@@ -49,7 +50,7 @@ func (c *cell) landed(p *fleettest.Process, r segment.Record) {
 	if r.Writes != was.Writes+1 && !r.Lost {
 		f.Fail("write over another history", "%s writes %s over %s", p.Name, text(r), text(was))
 	}
-	if r.Last() > r.Max {
+	if r.LastNumber() > r.Max {
 		f.Fail("maximum below a grant", "%s writes %s over %s", p.Name, text(r), text(was))
 	}
 	l := c.lives[r.ID]
@@ -100,7 +101,7 @@ func (l *life) lower(p *fleettest.Process, next uint64) {
 }
 
 // rewound is told that the store went back, and that the cell has this record now.
-func (c *cell) rewound(r segment.Record) {
+func (c *ledger) rewound(r cell.Sequence) {
 	c.record = r
 	for id, l := range c.lives {
 		next := uint64(0)

@@ -161,6 +161,6 @@ func unnoticed(_ *opened, s segment.State, c segment.Cell) segment.Decision {
 	if c.Version == 0 {
 		return segment.Decision{Kind: segment.Deleted}
 	}
-	s.Seen = segment.Seen{Record: &c.Record}
+	s.Seen = segment.Seen{Sequence: &c.Record}
 	return segment.Decide(s, c)
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/fleettest"
-	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/sequence"
 )
 
@@ -23,7 +23,7 @@ type fleet struct {
 // site is a store, and what the run knows of its cells that no process does.
 type site struct {
 	store *fleettest.Store
-	cells []*cell // by sequence
+	cells []*ledger // by sequence
 }
 
 // plan is drawn from a seed before the first step, beside what may go wrong.
@@ -136,8 +136,8 @@ func (f *fleet) drawSequences() {
 		s := &site{}
 		var keys []string
 		for _, name := range f.names {
-			keys = append(keys, segment.Key(name))
-			s.cells = append(s.cells, &cell{f: f, name: name, lives: map[string]*life{}, issued: map[int64]*life{}})
+			keys = append(keys, cell.SequenceKey(name))
+			s.cells = append(s.cells, &ledger{f: f, name: name, lives: map[string]*life{}, issued: map[int64]*life{}})
 		}
 		s.store = f.NewStore(keys)
 		s.store.Landed = func(p *fleettest.Process, i int, value []byte) { s.cells[i].landed(p, decode(value)) }
@@ -160,11 +160,11 @@ func (f *fleet) definition(i int, site int) sequence.Definition {
 	return d
 }
 
-func decode(value []byte) segment.Record {
+func decode(value []byte) cell.Sequence {
 	if value == nil {
-		return segment.Record{}
+		return cell.Sequence{}
 	}
-	r, err := segment.Decode(value)
+	r, err := cell.DecodeSequence(value)
 	if err != nil {
 		panic(err)
 	}
@@ -172,7 +172,7 @@ func decode(value []byte) segment.Record {
 }
 
 // text shows a record without its random names.
-func text(r segment.Record) string {
+func text(r cell.Sequence) string {
 	s := fmt.Sprintf("next %d, from %d, most %d, writes %d, steps %d to %d, max %d", r.Next, r.From, r.Most, r.Writes, r.MinStep, r.MaxStep, r.Max)
 	if r.Lost {
 		s += ", lost"

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/sequence"
@@ -38,15 +39,15 @@ type process struct {
 type opened struct {
 	p   *process
 	s   *sequence.Sequence
-	c   *cell
+	c   *ledger
 	id  string
 	key string
 
-	sent         segment.Record // the last record that was to be written
-	creation     uint64         // of the sequence
-	writes, most uint64         // that the process has read, or written
-	noticed      bool           // that the store went back, and has no grant since
-	grants       int            // how many it has had
+	sent         cell.Sequence // the last record that was to be written
+	creation     uint64        // of the sequence
+	writes, most uint64        // that the process has read, or written
+	noticed      bool          // that the store went back, and has no grant since
+	grants       int           // how many it has had
 
 	issued    int64
 	largest   int64 // batch that was asked for
@@ -146,7 +147,7 @@ func (c client) Swap(ctx context.Context, key string, version uint64, value []by
 	return now, err
 }
 
-func (s *opened) reads(r segment.Record) {
+func (s *opened) reads(r cell.Sequence) {
 	s.writes, s.most = max(s.writes, r.Writes), max(s.most, r.Most)
 }
 
@@ -188,8 +189,8 @@ func (p *process) open(t *thread) error {
 
 func (p *process) add(i int, s *sequence.Sequence) *opened {
 	c := p.f.sites[p.site].cells[i]
-	o := &opened{p: p, s: s, c: c, id: s.Seen().ID, key: segment.Key(c.name), creation: s.Seen().Creation, returned: -1}
-	o.reads(*s.Seen().Record)
+	o := &opened{p: p, s: s, c: c, id: s.Seen().ID, key: cell.SequenceKey(c.name), creation: s.Seen().Creation, returned: -1}
+	o.reads(*s.Seen().Sequence)
 	rng := rand.New(rand.NewPCG(p.f.Rng.Uint64(), 0))
 	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, o.decides, p.await)
 	p.opened = append(p.opened, o)

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -87,16 +87,16 @@ func List(ctx context.Context, store stores.Store) ([]Info, error) {
 	const page = 1000
 	var infos []Info
 	var damaged []error
-	for from := segment.Prefix; ; {
-		cells, err := listCells(ctx, store, from, segment.After, page)
+	for from := cell.SequencesFrom; ; {
+		cells, err := listCells(ctx, store, from, cell.SequencesTo, page)
 		if errors.Is(err, stores.ErrDamaged) {
 			damaged = append(damaged, err)
 		} else if err != nil {
 			return infos, err
 		}
-		for _, cell := range cells {
-			name, _ := segment.NameOf(cell.Key)
-			c, bad := decode(name, cell)
+		for _, found := range cells {
+			name, _ := cell.SequenceOf(found.Key)
+			c, bad := decode(name, found)
 			switch {
 			case bad != nil:
 				damaged = append(damaged, bad)
@@ -137,7 +137,7 @@ func Set(ctx context.Context, store stores.Store, name string, change Change) (b
 	if err != nil {
 		return Info{}, Info{}, err
 	}
-	was, is, err := a.change(ctx, func(r segment.Record) (segment.Record, error) { return changed(name, r, change) })
+	was, is, err := a.change(ctx, func(r cell.Sequence) (cell.Sequence, error) { return changed(name, r, change) })
 	if err != nil {
 		return Info{}, Info{}, err
 	}
@@ -153,7 +153,7 @@ func Delete(ctx context.Context, store stores.Store, name string) (Info, error) 
 	if err != nil {
 		return Info{}, err
 	}
-	was, _, err := a.change(ctx, func(r segment.Record) (segment.Record, error) {
+	was, _, err := a.change(ctx, func(r cell.Sequence) (cell.Sequence, error) {
 		r.Deleted = true
 		return r, nil
 	})
@@ -206,35 +206,35 @@ func (a admin) create(ctx context.Context, d Definition, c creation) (segment.Ce
 	id := "" // of the last write: each is of a sequence of its own
 	var unknown error
 	for range roundsInARow {
-		cell, err := readCell(ctx, a.store, a.name, a.timeout)
+		found, err := readCell(ctx, a.store, a.name, a.timeout)
 		if err != nil {
-			return cell, err
+			return found, err
 		}
-		if cell.Version != 0 && !cell.Record.Deleted {
-			if theirs := definitionOf(cell.Record); cell.Record.ID != id && !same(d, theirs, cell.Record.Created) {
-				return cell, &DefinitionError{Name: a.name, Ours: d, Theirs: theirs}
+		if found.Version != 0 && !found.Record.Deleted {
+			if theirs := definitionOf(found.Record); found.Record.ID != id && !same(d, theirs, found.Record.Created) {
+				return found, &DefinitionError{Name: a.name, Ours: d, Theirs: theirs}
 			}
-			if cell.Record.Move.Exported() {
-				return cell, movedError(a.name, cell.Record)
+			if found.Record.Move.Exported() {
+				return found, movedError(a.name, found.Record)
 			}
-			return cell, nil
+			return found, nil
 		}
 		if unknown != nil {
-			return cell, unknown // the write has not landed so far
+			return found, unknown // the write has not landed so far
 		}
-		id = protocol.Token()
-		r := segment.Record{
-			ID: id, Creation: cell.Record.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
+		id = cell.Token()
+		r := cell.Sequence{
+			ID: id, Creation: found.Record.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep},
-			Before: cell.Record.Granted(), Writes: cell.Record.Writes + 1, Write: protocol.Token(),
+			Before: found.Record.Granted(), Writes: found.Record.Writes + 1, Write: cell.Token(), Last: found.Record.Names(),
 		}
 		if !c.fromStart {
 			r.Next = r.Index(r.Before)
 		}
 		if r.From, r.Most = r.Next, r.Next; r.Left() == 0 {
-			return cell, &OptionError{"definition", fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice (FromStart, --reuse)", a.name, r.Before-1, d.Max)}
+			return found, &OptionError{"definition", fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice (FromStart, --reuse)", a.name, r.Before-1, d.Max)}
 		}
-		version, err := swapCell(ctx, a.store, a.name, a.timeout, cell.Version, r)
+		version, err := swapCell(ctx, a.store, a.name, a.timeout, found.Version, r)
 		switch {
 		case err == nil:
 			return segment.Cell{Version: version, Record: r}, nil
@@ -246,29 +246,29 @@ func (a admin) create(ctx context.Context, d Definition, c creation) (segment.Ce
 }
 
 // change changes the cell of a sequence that exists.
-func (a admin) change(ctx context.Context, change func(segment.Record) (segment.Record, error)) (was, is segment.Record, err error) {
+func (a admin) change(ctx context.Context, change func(cell.Sequence) (cell.Sequence, error)) (was, is cell.Sequence, err error) {
 	var unknown error
 	for range roundsInARow {
-		cell, err := readCell(ctx, a.store, a.name, a.timeout)
+		c, err := readCell(ctx, a.store, a.name, a.timeout)
 		switch {
 		case err != nil && unknown == nil:
 			return was, is, err
-		case err == nil && is.Write != "" && cell.Record.Write == is.Write:
+		case err == nil && is.Write != "" && c.Record.Write == is.Write:
 			return was, is, nil // the write has landed
 		case unknown != nil: // it has not landed so far, or that is unknown
 			return was, is, unknown
-		case cell.Version == 0 || cell.Record.Deleted:
+		case c.Version == 0 || c.Record.Deleted:
 			return was, is, a.notFound()
 		}
-		if was = cell.Record; was.Move.Exported() {
+		if was = c.Record; was.Move.Exported() {
 			return was, was, movedError(a.name, was)
 		}
 		if is, err = change(was); err != nil {
 			return was, is, err
 		}
 		is.From, is.Most = is.Next, max(is.Most, is.Next)
-		is.Writes, is.Write = was.Writes+1, protocol.Token()
-		_, err = swapCell(ctx, a.store, a.name, a.timeout, cell.Version, is)
+		is.Writes, is.Write, is.Last = was.Writes+1, cell.Token(), was.Names()
+		_, err = swapCell(ctx, a.store, a.name, a.timeout, c.Version, is)
 		switch {
 		case err == nil:
 			return was, is, nil
@@ -287,11 +287,11 @@ func (a admin) busy() error {
 }
 
 // changed applies a change to a record.
-func changed(name string, r segment.Record, c Change) (segment.Record, error) {
-	refuse := func(field string, format string, args ...any) (segment.Record, error) {
+func changed(name string, r cell.Sequence, c Change) (cell.Sequence, error) {
+	refuse := func(field string, format string, args ...any) (cell.Sequence, error) {
 		return r, &OptionError{field, fmt.Errorf(format, args...)}
 	}
-	lowered := func(format string, args ...any) (segment.Record, error) {
+	lowered := func(format string, args ...any) (cell.Sequence, error) {
 		return r, fmt.Errorf("sequence %q: %w: %s", name, ErrLowered, fmt.Sprintf(format, args...))
 	}
 	d := definitionOf(r)
@@ -311,8 +311,8 @@ func changed(name string, r segment.Record, c Change) (segment.Record, error) {
 	if err := d.check(); err != nil {
 		return refuse("change", "%w", err)
 	}
-	if d.Max < r.Last() {
-		return lowered("the maximum %d is below %d, and all numbers up to that may be granted already: give %d or more", d.Max, r.Last(), r.Last())
+	if d.Max < r.LastNumber() {
+		return lowered("the maximum %d is below %d, and all numbers up to that may be granted already: give %d or more", d.Max, r.LastNumber(), r.LastNumber())
 	}
 	r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
 	if c.Next == 0 {
@@ -347,13 +347,13 @@ func same(d, theirs Definition, created [3]int64) bool {
 	return d == theirs || d == original
 }
 
-func definitionOf(r segment.Record) Definition {
+func definitionOf(r cell.Sequence) Definition {
 	mode, _ := ParseMode(r.Mode) // decode has checked it
 	return Definition{Mode: mode, Start: r.Start, Stride: Every(r.Stride, r.Offset), Max: r.Max, MinStep: r.MinStep, MaxStep: r.MaxStep}
 }
 
-func infoOf(name string, r segment.Record) Info {
-	info := Info{Name: name, Definition: definitionOf(r), Last: r.Last(), Left: int64(r.Left()), Writes: r.Writes, WentBack: r.Lost}
+func infoOf(name string, r cell.Sequence) Info {
+	info := Info{Name: name, Definition: definitionOf(r), Last: r.LastNumber(), Left: int64(r.Left()), Writes: r.Writes, WentBack: r.Lost}
 	if r.Move.Exported() {
 		info.MovedTo = r.Move.Where()
 	}

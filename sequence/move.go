@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tickflake/tickflake/internal/protocol"
-	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -30,7 +29,7 @@ type Floor struct {
 
 func (f Floor) digest() string {
 	f.SHA256 = ""
-	return protocol.Digest(f)
+	return cell.Digest(f)
 }
 
 // floorFormat is the format of a Floor that this version writes and reads.
@@ -57,17 +56,17 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 	if err != nil {
 		return Floor{}, err
 	}
-	if err := protocol.CheckTo(to); err != nil {
+	if err := cell.CheckTo(to); err != nil {
 		return Floor{}, &OptionError{"to", err}
 	}
-	final := func(r segment.Record) (segment.Record, error) {
+	final := func(r cell.Sequence) (cell.Sequence, error) {
 		if r.Lost {
 			return r, lostError(name, r)
 		}
 		r.Move = r.Move.ExportTo(to)
 		return r, nil
 	}
-	var r segment.Record
+	var r cell.Sequence
 	for range roundsInARow { // more than other changes: processes that get numbers write all the time
 		if _, r, err = a.change(ctx, final); !errors.Is(err, stores.ErrConflict) {
 			break
@@ -118,14 +117,14 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		return refuse("its SHA-256 is %s, and it says %q: it was damaged or edited: export again, which gives the same floor", floor.digest(), floor.SHA256)
 	}
 	for range roundsInARow {
-		cell, err := readCell(ctx, store, floor.Name, a.timeout)
-		r := cell.Record
+		c, err := readCell(ctx, store, floor.Name, a.timeout)
+		r := c.Record
 		switch {
 		case err != nil:
 			return Info{}, err
-		case cell.Version == 0:
-			r = segment.Record{
-				ID: protocol.Token(), Creation: 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
+		case c.Version == 0:
+			r = cell.Sequence{
+				ID: cell.Token(), Creation: 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 				Created: [3]int64{created.Max, created.MinStep, created.MaxStep},
 			}
 		case r.Move.Exported():
@@ -139,11 +138,11 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		}
 		r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
 		r.Next, r.From, r.Most = floor.Index, floor.Index, floor.Index
-		r.Writes, r.Write, r.Move = r.Writes+1, protocol.Token(), &protocol.Move{Import: floor.SHA256}
-		if _, err := segment.Decode(r.Encode()); err != nil {
+		r.Writes, r.Write, r.Last, r.Move = r.Writes+1, cell.Token(), r.Names(), &cell.Move{Import: floor.SHA256}
+		if _, err := cell.DecodeSequence(r.Encode()); err != nil {
 			return refuse("%w", err)
 		}
-		_, err = swapCell(ctx, store, floor.Name, a.timeout, cell.Version, r)
+		_, err = swapCell(ctx, store, floor.Name, a.timeout, c.Version, r)
 		if !errors.Is(err, stores.ErrConflict) {
 			return infoOf(floor.Name, r), err // of unknown outcome: a second import finds it
 		}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/internal/cell"
 )
 
 // rate is the average rate at which numbers are taken, and the step that follows from it.
@@ -33,7 +33,7 @@ func (r rate) now(elapsed time.Duration, issued uint64) float64 {
 
 // next measures the rate, and returns the step of the next segment: enough for an outage, and
 // at most twice the last one, so that a short burst does not reserve for an hour.
-func (r *rate) next(elapsed time.Duration, issued uint64, outage time.Duration, record segment.Record) uint64 {
+func (r *rate) next(elapsed time.Duration, issued uint64, outage time.Duration, record cell.Sequence) uint64 {
 	// Over a shorter time than this, a few numbers would look like a high rate.
 	least := outage / 10
 	taken := float64(issued - min(r.issued, issued))
@@ -51,6 +51,6 @@ func (r *rate) next(elapsed time.Duration, issued uint64, outage time.Duration, 
 }
 
 // clamp bounds a step by those of the definition.
-func clamp(step uint64, r segment.Record) uint64 {
+func clamp(step uint64, r cell.Sequence) uint64 {
 	return min(max(step, uint64(r.MinStep)), uint64(r.MaxStep))
 }

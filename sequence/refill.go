@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
@@ -260,9 +261,9 @@ func (s *Sequence) learn(cell segment.Cell) {
 	if s.seen.Write == cell.Record.Write {
 		return
 	}
-	s.seen.Record = &cell.Record
+	s.seen.Sequence = &cell.Record
 	s.mu.Lock()
-	s.shown = s.seen.Record
+	s.shown = s.seen.Sequence
 	s.mu.Unlock()
 }
 
@@ -350,23 +351,23 @@ func (s *Sequence) exhausted() error {
 }
 
 // wentBack is the error of a process that found that the store has lost writes.
-func (s *Sequence) wentBack(found segment.Cell, mark segment.Record) error {
+func (s *Sequence) wentBack(found segment.Cell, mark cell.Sequence) error {
 	state := "its cell is gone"
 	if found.Version != 0 {
 		state = fmt.Sprintf("its next number is %d", found.Record.Number(found.Record.Next))
 	}
 	return &wrapped{
 		text: fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: the store was restored from a backup, or failed over to a replica that was behind. Numbers up to there may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
-			stores.ErrWentBack, s.name, mark.Last(), state, s.name),
+			stores.ErrWentBack, s.name, mark.LastNumber(), state, s.name),
 		errs: []error{stores.ErrWentBack},
 	}
 }
 
 // lostError is the error for a cell in which a process has noted that the store lost writes.
-func lostError(name string, r segment.Record) error {
+func lostError(name string, r cell.Sequence) error {
 	return &wrapped{
 		text: fmt.Sprintf("%v: a process found that the store had lost numbers of sequence %q, which had granted all up to %d: numbers may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
-			stores.ErrWentBack, name, r.Last(), name),
+			stores.ErrWentBack, name, r.LastNumber(), name),
 		errs: []error{stores.ErrWentBack},
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
@@ -52,9 +52,9 @@ type Sequence struct {
 	arrived  uint64     // calls that ever waited
 	failure  failure    // the last, if no refill has succeeded since
 	lines    lines
-	closing  bool            // set by the first Close, before the window is sealed, and never reset
-	restored bool            // nothing is granted until the owner of the turn has called forget
-	shown    *segment.Record // the last that was read or written; not changed
+	closing  bool           // set by the first Close, before the window is sealed, and never reset
+	restored bool           // nothing is granted until the owner of the turn has called forget
+	shown    *cell.Sequence // the last that was read or written; not changed
 	rate     rate
 	turns    turns
 
@@ -118,26 +118,26 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 		return nil, err
 	}
 	a := admin{store: store, name: name, timeout: c.timeout}
-	var cell segment.Cell
+	var found segment.Cell
 	if c.definition != nil {
-		cell, err = a.create(ctx, *c.definition, creation{})
+		found, err = a.create(ctx, *c.definition, creation{})
 	} else {
-		cell, err = a.find(ctx)
+		found, err = a.find(ctx)
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case cell.Record.Lost:
-		return nil, lostError(name, cell.Record)
-	case cell.Record.Move.Exported():
-		return nil, movedError(name, cell.Record)
+	case found.Record.Lost:
+		return nil, lostError(name, found.Record)
+	case found.Record.Move.Exported():
+		return nil, movedError(name, found.Record)
 	}
-	r := cell.Record
+	r := found.Record
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
-		config: c, store: store, name: name, ordered: r.Mode == Ordered.String(), random: protocol.Token, decide: segment.Decide,
+		config: c, store: store, name: name, ordered: r.Mode == Ordered.String(), random: cell.Token, decide: segment.Decide,
 		done: make(chan struct{}), turn: make(chan struct{}, 1),
-		cell: cell, seen: segment.Seen{Record: &r}, base: cell.Version, shown: &r,
+		cell: found, seen: segment.Seen{Sequence: &r}, base: found.Version, shown: &r,
 	}
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
 	s.rate.at = c.elapsed()
@@ -249,7 +249,7 @@ func (s *Sequence) Stats() Stats {
 		Lost:      s.counters.lost.Load() + s.window.Lost(),
 		WentBack:  s.counters.wentBack.Load(),
 		Rate:      rate,
-		Last:      r.Last(),
+		Last:      r.LastNumber(),
 		Left:      int64(r.Left()),
 	}
 	if !s.ordered {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -127,11 +127,11 @@ func (l *leases) list(ctx context.Context, from, to int64, format string) error 
 			if !errors.Is(err, stores.ErrDamaged) {
 				return err
 			}
-			for _, cell := range damagedCells(err) {
-				if node, ok := protocol.NodeOf(cell.Key); ok {
-					all = append(all, lease.Holding{Node: node, State: lease.Damaged, Err: cell})
+			for _, c := range damagedCells(err) {
+				if node, ok := cell.NodeOf(c.Key); ok {
+					all = append(all, lease.Holding{Node: node, State: lease.Damaged, Err: c})
 				} else {
-					foreign = append(foreign, cell)
+					foreign = append(foreign, c)
 				}
 			}
 			slices.SortFunc(all, func(a, b lease.Holding) int { return cmp.Compare(a.Node, b.Node) })

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -115,7 +115,7 @@ func newSequenceExport(c *console) *cobra.Command {
 // export asks, exports from the store of the flags, and prints the document.
 func export(ctx context.Context, c *console, p *place, what, to string, yes bool, do func(context.Context, stores.Store, string) (any, error)) error {
 	to = publicName(to)
-	if err := protocol.CheckTo(to); err != nil {
+	if err := cell.CheckTo(to); err != nil {
 		return &usageError{fmt.Errorf("--to: %w", err)}
 	}
 	if err := p.mustExist(ctx); err != nil {

@@ -1,6 +1,10 @@
 package protocol
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tickflake/tickflake/internal/cell"
+)
 
 // State is the knowledge of a keeper after a round has read. All times are ticks.
 type State struct {
@@ -32,6 +36,8 @@ type Held struct {
 	Version uint64 // the last one that it wrote or adopted
 	Floor   uint64 // of its claim
 	Limit   uint64 // that the store is known to have, or that of a release that may have landed
+	// Names are those of the write of Version and of the writes before it: see [cell.Node.Names].
+	Names []string
 	// Pending are the names of extensions and releases of unknown outcome. Each is
 	// conditional on Version, so at most one of them can land.
 	Pending []string
@@ -72,7 +78,7 @@ type Read struct {
 type Cell struct {
 	Node    int64
 	Version uint64 // 0: there is none
-	Record  Record
+	Record  cell.Node
 	Still   bool // its version has not changed for two windows of the reader's monotonic time
 	Taken   bool // another process was faster, or a living process has locked it
 	Damaged bool // it cannot be read
@@ -117,7 +123,7 @@ type Decision struct {
 	Kind    Kind
 	Node    int64
 	Version uint64
-	Record  Record
+	Record  cell.Node
 	Held    Held
 }
 
@@ -132,28 +138,28 @@ func Decide(s State, r Read) Decision {
 	return s.claim(r)
 }
 
-// keep decides about the held cell. cell is nil if the round did not read it.
-func (s State) keep(cell *Cell) Decision {
+// keep decides about the held cell. c is nil if the round did not read it.
+func (s State) keep(c *Cell) Decision {
 	h := *s.Held
-	if cell != nil {
+	if c != nil {
 		switch {
-		case cell.Damaged:
+		case c.Damaged:
 			return Decision{Kind: Lost, Node: h.Node}
-		case slices.Contains(h.Pending, cell.Record.Write) && cell.Record.Holder == "":
-			return Decision{Kind: Released, Node: h.Node, Record: cell.Record} // (4)
-		case cell.Version == 0 || cell.Record.Limit < h.Limit:
+		case slices.Contains(h.Pending, c.Record.Write) && c.Record.Holder == "":
+			return Decision{Kind: Released, Node: h.Node, Record: c.Record} // (4)
+		case c.Version == 0 || c.Record.Limit < h.Limit:
 			// Every other writer keeps the limit or raises it. Only we may lower our limit.
-			return Decision{Kind: WentBack, Node: h.Node, Record: cell.Record}
-		case cell.Version == h.Version: // no write has landed so far
-		case slices.Contains(h.Pending, cell.Record.Write): // (4)
-			h.Version, h.Limit, h.Pending = cell.Version, cell.Record.Limit, nil
+			return Decision{Kind: WentBack, Node: h.Node, Record: c.Record}
+		case c.Version == h.Version: // no write has landed so far
+		case slices.Contains(h.Pending, c.Record.Write): // (4)
+			h.Version, h.Limit, h.Names, h.Pending = c.Version, c.Record.Limit, c.Record.Names(), nil
 			return Decision{Kind: Adopt, Node: h.Node, Held: h}
-		case cell.Record.Floor < h.Limit && cell.Record.Holder != s.Token:
+		case c.Record.Floor < h.Limit && c.Record.Holder != s.Token:
 			// (1) is broken: another claim began below our limit. If the token is ours,
 			// a copy of this process's memory has extended our claim.
-			return Decision{Kind: WentBack, Node: h.Node, Record: cell.Record}
+			return Decision{Kind: WentBack, Node: h.Node, Record: c.Record}
 		default: // (2)
-			return Decision{Kind: Lost, Node: h.Node, Record: cell.Record}
+			return Decision{Kind: Lost, Node: h.Node, Record: c.Record}
 		}
 	}
 	switch {
@@ -163,7 +169,7 @@ func (s State) keep(cell *Cell) Decision {
 		if s.Issued {
 			limit = min(max(h.Floor, s.Used), h.Limit)
 		}
-		r := s.record(h.Floor, limit)
+		r := s.record(h.Floor, limit, h.Names)
 		r.Holder, r.Owner = "", ""
 		return Decision{Kind: Release, Node: h.Node, Version: h.Version, Record: r}
 	case !s.Due:
@@ -171,8 +177,9 @@ func (s State) keep(cell *Cell) Decision {
 	}
 	was := h
 	h.Limit = max(h.Limit, min(s.front()+s.Window, s.End)) // (2)
-	h.Pending = nil
-	return Decision{Kind: Extend, Node: h.Node, Version: was.Version, Record: s.record(h.Floor, h.Limit), Held: h}
+	r := s.record(h.Floor, h.Limit, h.Names)
+	h.Names, h.Pending = r.Names(), nil
+	return Decision{Kind: Extend, Node: h.Node, Version: was.Version, Record: r, Held: h}
 }
 
 // claim decides which number to take.
@@ -180,7 +187,7 @@ func (s State) claim(r Read) Decision {
 	for _, p := range s.Claims {
 		for _, c := range r.Claimed {
 			if c.Node == p.Node && c.Version != 0 && !c.Damaged && c.Record.Write == p.Name { // (4)
-				return Decision{Kind: Adopt, Node: c.Node, Held: Held{Node: c.Node, Version: c.Version, Floor: p.Floor, Limit: c.Record.Limit}}
+				return Decision{Kind: Adopt, Node: c.Node, Held: Held{Node: c.Node, Version: c.Version, Floor: p.Floor, Limit: c.Record.Limit, Names: c.Record.Names()}}
 			}
 		}
 	}
@@ -199,9 +206,10 @@ func (s State) claim(r Read) Decision {
 		return Decision{Kind: EndOfTime}
 	}
 	limit := min(max(floor, s.front())+s.Window, s.End)
+	write := s.record(floor, limit, best.Record.Names())
 	return Decision{
-		Kind: Claim, Node: best.Node, Version: best.Version, Record: s.record(floor, limit),
-		Held: Held{Node: best.Node, Floor: floor, Limit: limit},
+		Kind: Claim, Node: best.Node, Version: best.Version, Record: write,
+		Held: Held{Node: best.Node, Floor: floor, Limit: limit, Names: write.Names()},
 	}
 }
 
@@ -210,19 +218,20 @@ func (s State) floor(c Cell) uint64 { return max(s.Now, c.Record.Limit, s.Least)
 
 // lift decides about a cell of a store that went back. Its limit becomes at least ours
 // again, so that no later claim is granted our ticks a second time.
-func (s State) lift(cell *Cell) Decision {
-	if cell == nil || cell.Damaged || cell.Version != 0 && cell.Record.Limit >= s.Raise.Limit {
+func (s State) lift(c *Cell) Decision {
+	if c == nil || c.Damaged || c.Version != 0 && c.Record.Limit >= s.Raise.Limit {
 		return Decision{Kind: Lifted, Node: s.Raise.Node}
 	}
-	r := s.record(s.Raise.Limit, s.Raise.Limit)
+	r := s.record(s.Raise.Limit, s.Raise.Limit, c.Record.Names())
 	r.Holder, r.Owner = "", ""
-	return Decision{Kind: Lift, Node: s.Raise.Node, Version: cell.Version, Record: r}
+	return Decision{Kind: Lift, Node: s.Raise.Node, Version: c.Version, Record: r}
 }
 
 // front is the first tick that is still needed: the clock's, or that of the next slot if
 // it is ahead of the clock.
 func (s State) front() uint64 { return max(s.Now, s.Used) }
 
-func (s State) record(floor, limit uint64) Record {
-	return Record{Format: Format, Holder: s.Token, Owner: s.Owner, Floor: floor, Limit: limit, Window: s.Window, Write: s.Name, Layout: s.Layout}
+// record is a write over the cell whose last writes have these names.
+func (s State) record(floor, limit uint64, names []string) cell.Node {
+	return cell.Node{Format: cell.Format, Holder: s.Token, Owner: s.Owner, Floor: floor, Limit: limit, Window: s.Window, Write: s.Name, Last: names, Layout: s.Layout}
 }

@@ -1,5 +1,7 @@
 package segment
 
+import "github.com/tickflake/tickflake/internal/cell"
+
 // State is the knowledge of a process before a round writes. All numbers are indexes.
 type State struct {
 	Name string // of this round's write, new and random
@@ -21,8 +23,8 @@ type Range struct{ From, To uint64 }
 
 // Seen is the most that a process has read or owned of a cell.
 type Seen struct {
-	*Record        // the last record that it read or wrote; not changed
-	Top     uint64 // the end of its last grant
+	*cell.Sequence        // the last record that it read or wrote; not changed
+	Top            uint64 // the end of its last grant
 }
 
 // Pending is a write of unknown outcome.
@@ -39,7 +41,7 @@ const MaxPending = 64
 // Cell is the cell of a sequence as it was read.
 type Cell struct {
 	Version uint64 // 0: there is none
-	Record  Record
+	Record  cell.Sequence
 }
 
 // Kind says what a [Decision] does.
@@ -77,7 +79,7 @@ func (k Kind) Writes() bool { return k == Grant || k == GiveBack || k == Mark }
 type Decision struct {
 	Kind    Kind
 	Version uint64
-	Record  Record
+	Record  cell.Sequence
 	Range   Range
 	Upto    uint64 // of the pending write that Adopt has found
 }
@@ -128,7 +130,7 @@ func Decide(s State, c Cell) Decision {
 
 // WentBack reports whether a record proves that the store has lost a write that this process
 // has read or made.
-func WentBack(seen Seen, pending []Pending, r Record) bool {
+func WentBack(seen Seen, pending []Pending, r cell.Sequence) bool {
 	if r.Writes < seen.Writes || r.Most < seen.Most || r.Writes == seen.Writes && r.Write != seen.Write {
 		return true
 	}
@@ -146,7 +148,7 @@ func WentBack(seen Seen, pending []Pending, r Record) bool {
 // unsure reports whether a give-back may have landed before the write of another process. Then
 // others may have been granted the indexes. If the cell was written once, that write came in
 // place of ours.
-func (s State) unsure(r Record) bool {
+func (s State) unsure(r cell.Sequence) bool {
 	if r.Writes == s.Seen.Writes+1 {
 		return false
 	}
@@ -202,7 +204,7 @@ func (s State) giveBack(c Cell) Decision {
 // mark says that the store has lost writes. A newcomer in an emptied store finds the mark
 // instead of no sequence.
 func (s State) mark(c Cell) Decision {
-	r := *s.Seen.Record
+	r := *s.Seen.Sequence
 	if c.Record.ID == r.ID && c.Record.Writes > r.Writes { // Set has changed them since
 		r.Max, r.MinStep, r.MaxStep = c.Record.Max, c.Record.MinStep, c.Record.MaxStep
 	}
@@ -212,17 +214,17 @@ func (s State) mark(c Cell) Decision {
 	most := c.Record.Most
 	if c.Record.ID != r.ID { // another sequence that the cell has had meanwhile counts as deleted
 		r.Before = max(r.Before, c.Record.Granted())
-		most = min(r.Index(c.Record.Granted()), maxIndex)
+		most = min(r.Index(c.Record.Granted()), cell.MaxIndex)
 	}
 	r.Most = max(r.Most, s.Seen.Top, most)
 	r.Writes, r.Creation = max(r.Writes, c.Record.Writes), max(r.Creation, c.Record.Creation)+1
 	r.Next, r.From, r.Lost, r.Deleted = r.Most, r.Most, true, false
-	r.Max = max(r.Max, r.Last())
+	r.Max = max(r.Max, r.LastNumber())
 	return s.write(Mark, c, r, Range{})
 }
 
-func (s State) write(kind Kind, c Cell, r Record, grant Range) Decision {
+func (s State) write(kind Kind, c Cell, r cell.Sequence, grant Range) Decision {
 	r.Writes++
-	r.Write = s.Name
+	r.Write, r.Last = s.Name, c.Record.Names()
 	return Decision{Kind: kind, Version: c.Version, Record: r, Range: grant}
 }

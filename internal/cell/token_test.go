@@ -1,4 +1,4 @@
-package protocol
+package cell
 
 import (
 	"crypto/rand"

@@ -1,41 +1,59 @@
-package segment
+package cell
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/stores"
 )
 
-func TestEncode(t *testing.T) {
-	want := with(func(r *Record) { r.Created = [3]int64{1, 2, 3}; r.Lost, r.Deleted = true, true })
-	got, err := Decode(want.Encode())
+// base is a sequence of 100 numbers, from 10 on by 5, of which 40 are granted.
+func base() Sequence {
+	return Sequence{
+		Format: Format, ID: "a", Creation: 2, Mode: "segmented", Start: 10, Stride: 5, Offset: 0, Max: 509, MinStep: 10, MaxStep: 20,
+		Next: 40, From: 30, Most: 40, Writes: 4, Write: "w4",
+	}
+}
+
+func with(change func(*Sequence)) Sequence {
+	s := base()
+	change(&s)
+	return s
+}
+
+func TestSequence(t *testing.T) {
+	want := with(func(r *Sequence) {
+		r.Created, r.Last = [3]int64{1, 2, 3}, []string{"w3", "w2"}
+		r.Lost, r.Deleted = true, true
+	})
+	got, err := DecodeSequence(want.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
-	older := with(func(r *Record) { r.Max, r.Created[0], r.Stride = math.MaxInt64, math.MaxInt64, 1 })
-	got, err = Decode(older.Encode())
+	older := with(func(r *Sequence) { r.Max, r.Created[0], r.Stride = math.MaxInt64, math.MaxInt64, 1 })
+	got, err = DecodeSequence(older.Encode())
 	require.NoError(t, err)
-	assert.Equal(t, []int64{10 + maxIndex - 1, 10 + maxIndex - 1}, []int64{got.Max, got.Created[0]}, "no maximum, as it was written before")
-	longest := Record{ID: strings.Repeat("x", 24), Creation: 1 << 63, Mode: "segmented", Start: 1 << 62, Stride: 1 << 62, Offset: 1 << 62, Max: 1 << 62,
+	assert.Equal(t, []int64{10 + MaxIndex - 1, 10 + MaxIndex - 1}, []int64{got.Max, got.Created[0]}, "no maximum, as it was written before")
+	longest := Sequence{ID: strings.Repeat("x", 24), Creation: 1 << 63, Mode: "segmented", Start: 1 << 62, Stride: 1 << 62, Offset: 1 << 62, Max: 1 << 62,
 		MinStep: 1 << 62, MaxStep: 1 << 62, Created: [3]int64{1 << 62, 1 << 62, 1 << 62}, Next: 1 << 63, From: 1 << 63, Most: 1 << 63,
-		Before: 1 << 63, Writes: 1 << 63, Write: strings.Repeat("x", 24), Lost: true, Deleted: true,
-		Move: &protocol.Move{Export: strings.Repeat("x", 24), To: strings.Repeat("/", protocol.MaxTo), Import: protocol.Digest("")}}
+		Before: 1 << 63, Writes: 1 << 63, Write: strings.Repeat("x", 24), Last: slices.Repeat([]string{strings.Repeat("x", 24)}, Kept), Lost: true, Deleted: true,
+		Move: &Move{Export: strings.Repeat("x", 24), To: strings.Repeat("/", MaxTo), Import: Digest("")}}
 	assert.NoError(t, stores.CheckValue(longest.Encode()))
 }
 
 // TestEdited edits a cell by hand.
-func TestEdited(t *testing.T) {
+func TestEditedSequence(t *testing.T) {
 	tests := []struct{ from, to, want string }{
 		{`{`, ``, "no JSON object"},
 		{`"format":1`, `"format":2`, "format is 2"},
 		{`"id":"a"`, `"id":""`, "no id"},
 		{`"creation":2`, `"creation":0`, "none of creations"},
 		{`"write":"w4"`, `"write":""`, "no name of its write"},
+		{`"write":"w4"`, `"write":"w4","last":["1","2","3","4","5","6","7","8","9"]`, "names of 9 writes before its own, and a cell keeps 8"},
 		{`"writes":4`, `"writes":0`, "no count"},
 		{`"mode":"segmented"`, `"mode":""`, "no mode"},
 		{`"stride":5`, `"stride":0`, "stride is 0"},
@@ -56,7 +74,7 @@ func TestEdited(t *testing.T) {
 	}
 	text := string(base().Encode())
 	for _, tt := range tests {
-		_, err := Decode([]byte(strings.Replace(text, tt.from, tt.to, 1)))
+		_, err := DecodeSequence([]byte(strings.Replace(text, tt.from, tt.to, 1)))
 		assert.ErrorIs(t, err, stores.ErrDamaged, "%s → %s", tt.from, tt.to)
 		assert.ErrorContains(t, err, tt.want)
 	}
@@ -65,29 +83,29 @@ func TestEdited(t *testing.T) {
 func TestLeft(t *testing.T) {
 	r := base()
 	assert.EqualValues(t, 100, r.Indexes())
-	assert.Zero(t, Record{}.Left())
+	assert.Zero(t, Sequence{}.Left())
 	assert.EqualValues(t, 60, r.Left())
 	assert.EqualValues(t, 505, r.Number(99))
-	assert.EqualValues(t, 205, r.Last())
+	assert.EqualValues(t, 205, r.LastNumber())
 	r.Max = 514 // the stride skips it
 	assert.EqualValues(t, 101, r.Indexes())
 	r.Max = 515
 	assert.EqualValues(t, 102, r.Indexes())
 	r.Max, r.Next = 300, 90
 	assert.Zero(t, r.Left())
-	r = Record{Stride: 1, Max: 1<<63 - 1}
-	assert.EqualValues(t, uint64(maxIndex), r.Indexes(), "a window has no more")
+	r = Sequence{Stride: 1, Max: 1<<63 - 1}
+	assert.EqualValues(t, uint64(MaxIndex), r.Indexes(), "a window has no more")
 }
 
-func FuzzDecode(f *testing.F) {
+func FuzzDecodeSequence(f *testing.F) {
 	f.Add(base().Encode())
 	f.Fuzz(func(t *testing.T, value []byte) {
-		r, err := Decode(value)
+		r, err := DecodeSequence(value)
 		if err != nil {
 			assert.ErrorIs(t, err, stores.ErrDamaged)
 			return
 		}
-		again, err := Decode(r.Encode())
+		again, err := DecodeSequence(r.Encode())
 		assert.NoError(t, err)
 		assert.Equal(t, r, again)
 		assert.LessOrEqual(t, r.Left(), r.Indexes())
