@@ -138,7 +138,9 @@ func Search[S any, A fmt.Stringer](m Model[S, A], limits Limits) Report {
 }
 
 func (s *search[S, A]) run(over func() bool) {
-	defer debug.SetGCPercent(debug.SetGCPercent(300)) // there is much garbage, and little else
+	// There is much garbage, and little else.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(3 << 30))
 	var first batch[S]
 	var buf []byte
 	for _, start := range s.m.Start() {

@@ -192,11 +192,14 @@ func (c *coder) kept(n int64, k *kept, version uint64) {
 		}
 		return
 	}
+	if c.load {
+		k.last = presentVersion
+	}
 	if !c.is(k.version != 0) {
 		return
 	}
 	if c.load {
-		k.version, k.last = version, presentVersion
+		k.version = version
 		k.record = loaded
 		if c.w.kept > 0 {
 			k.record.Last = slices.Repeat([]string{"foreign"}, c.w.kept)
@@ -360,7 +363,7 @@ func (c *coder) proc(i int) {
 		c.version(h.Node, &h.Version)
 		c.num(&h.Floor)
 		limit := h.Limit
-		if win.sealed { // then it matters only to the next release
+		if win.sealed && w.broken != unseal { // then it matters only to the next release
 			limit = h.Floor
 			if issued {
 				limit = min(max(h.Floor, win.used), h.Limit)
@@ -386,11 +389,13 @@ func (c *coder) proc(i int) {
 		}
 	}
 	c.claims(i)
-	if w.back {
+	if w.back || w.broken != "" {
 		c.num(&m.most)
 		c.num(&m.least)
 		c.num(&p.limit)
 		c.flag(&p.noticed)
+		c.flag(&p.since)
+		c.flag(&win.since)
 	}
 	if w.pinned {
 		c.flag(&m.over)
@@ -406,16 +411,19 @@ func (c *coder) proc(i int) {
 			win.used = used
 		}
 	}
+	if w.broken == early && c.flag(&p.early) && c.flag(&m.sealed) {
+		c.num(&m.used)
+	}
 	if win.sealed && c.load { // if it has not asked yet, it will be told this
 		m.sealed, m.used = true, win.used
 	}
 	switch {
-	case win.sealed && issued:
+	case win.sealed && issued && w.broken != unseal:
 		if c.load {
 			win.Range = m.held.span()
 			win.To = max(win.To, 1)
 		}
-	case !win.sealed && c.is(issued || win.free() || w.order && win.To > 0):
+	case (!win.sealed || w.broken == unseal) && c.is(issued || win.free() || w.order && win.To > 0):
 		c.node(&win.Node)
 		c.num(&win.To)
 		if c.load && issued {

@@ -1,21 +1,51 @@
 package grant
 
 import (
+	"flag"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/explore"
 )
 
-func TestExploreSmall(t *testing.T) {
-	for name, b := range map[string]bounds{
-		"2p1c2t": {procs: 2, cells: 1, ticks: 2, window: 1, net: 1},
-		"2p1c3t": {procs: 2, cells: 1, ticks: 3, window: 1, net: 2},
-		"2p2c2t": {procs: 2, cells: 2, ticks: 2, window: 1, net: 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := explore.Search(&world{b}, explore.Limits{States: 3e6})
+var full = flag.Bool("explore.full", false, "search the large worlds, for up to 10 minutes each")
+
+// searches are the worlds in which nothing breaks what must hold.
+var searches = []struct {
+	name string
+	full bool // searched with the flag only
+	bounds
+}{
+	{"one cell", false, bounds{procs: 2, cells: 1, ticks: 3, window: 1, net: 2}},
+	{"window of two", false, bounds{procs: 2, cells: 1, ticks: 4, window: 2, net: 1}},
+	{"order", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, order: true}},
+	{"two cells", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1}},
+	{"waits", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, waits: true}},
+	{"plain", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, plain: true}},
+	{"back", false, bounds{procs: 2, cells: 1, ticks: 3, window: 1, net: 1, back: true, kept: 2}},
+	{"stale", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, stale: 2, kept: 2}},
+	{"told", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true}},
+	{"untold", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, untold: true}},
+	{"locker", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, locker: true}},
+	{"pinned", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, pinned: true}},
+	{"damaged", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, damaged: true}},
+
+	{"main", true, bounds{procs: 3, cells: 2, ticks: 3, window: 1, net: 2}},
+	{"main window", true, bounds{procs: 2, cells: 2, ticks: 4, window: 2, net: 1}},
+	{"three processes", true, bounds{procs: 3, cells: 1, ticks: 3, window: 1, net: 2}},
+	{"three processes two ticks", true, bounds{procs: 3, cells: 2, ticks: 2, window: 1, net: 1}},
+	{"two processes three ticks", true, bounds{procs: 2, cells: 2, ticks: 3, window: 1, net: 2}},
+}
+
+func TestExplorer(t *testing.T) {
+	for _, s := range searches {
+		t.Run(s.name, func(t *testing.T) {
+			if s.full && !*full {
+				t.Skip("needs -explore.full")
+			}
+			r := explore.Search(&world{s.bounds}, explore.Limits{States: 60e6, Time: 10 * time.Minute})
 			t.Log(r)
 			if r.Violation != nil {
 				t.Fatal(r.Violation)
@@ -25,9 +55,16 @@ func TestExploreSmall(t *testing.T) {
 	}
 }
 
-func TestExploreKey(t *testing.T) {
-	w := &world{bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1}}
-	states, keys, err := explore.Check(w, 20000)
-	t.Log(states, keys)
-	require.NoError(t, err)
+// TestExplorerKeys checks that no key leaves out what can matter.
+func TestExplorerKeys(t *testing.T) {
+	for _, s := range searches {
+		if s.full {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			states, keys, err := explore.Check(&world{s.bounds}, 2000)
+			t.Logf("%d states with %d keys", states, keys)
+			require.NoError(t, err)
+		})
+	}
 }

@@ -117,10 +117,12 @@ type proc struct {
 	wait    bool
 	fate    fate
 	landed  uint64 // the version of its write
+	early   bool   // mutant early: it releases before it seals
 	told    bool   // bounds.copied: the memory is a copy, and the machine learns it next
 	untold  uint64 // bounds.untold: ticks below are not looked at
 	limit   uint64 // bounds.back: the highest that it read or owned
 	noticed bool   // bounds.back: and it found that the store went back
+	since   bool   // bounds.back: it claimed the cell after the store went back
 }
 
 // fate of an operation.
@@ -137,6 +139,8 @@ type few struct {
 	window.Range        // that it was given last
 	used         uint64 // the first unused tick
 	sealed       bool
+
+	since bool // bounds.back: proc.since, of the range
 
 	open   bool   // bounds.order: the last tick, used-1, may be stamped again
 	where  int64  // bounds.order: the node of the last stamp
@@ -260,7 +264,7 @@ const (
 	copies
 	damages
 	resends
-	unseals
+	releasesEarly
 	forgets
 )
 
@@ -314,8 +318,8 @@ func (x step) String() string {
 		return fmt.Sprintf("the cell of node %d is damaged", x.b)
 	case resends:
 		return fmt.Sprintf("process %d sends its write again, with the version of now", x.i)
-	case unseals:
-		return fmt.Sprintf("process %d unseals its window", x.i)
+	case releasesEarly:
+		return fmt.Sprintf("process %d releases before it seals", x.i)
 	}
 	return "the store forgets node 0"
 }
@@ -348,13 +352,18 @@ func (w *world) Steps(s *state, yield func(step, *state, error)) {
 		w.stamp(s, i, emit)
 		if w.mayTake(p) {
 			next := emit.copy()
-			next.procs[i].win.grant(p.m.Grant(), w.broken)
+			w.take(&next.procs[i])
 			emit.step(step{kind: takes, i: i}, nil)
 		}
 		if !p.win.sealed && (p.wait || p.m.held.Version != 0 || p.win.free() || len(p.m.claims) > 0) {
 			next := emit.copy()
 			next.procs[i].win.sealed = true
 			emit.step(step{kind: seals, i: i}, nil)
+		}
+		if w.broken == early && !p.early && p.m.held.Version != 0 {
+			next := emit.copy()
+			next.procs[i].early = true
+			emit.step(step{kind: releasesEarly, i: i}, nil)
 		}
 		if p.wait {
 			w.answer(s, i, emit)
@@ -379,9 +388,15 @@ func (w *world) mayTake(p *proc) bool {
 
 // takeAtOnce puts a grant into the window unless the window has ticks of another one left.
 func (w *world) takeAtOnce(p *proc) {
-	if g := p.m.Grant(); w.mayTake(p) && (g.Extends(p.win.Range) || !p.win.free()) {
-		p.win.grant(g, w.broken)
+	if w.mayTake(p) && (p.m.Grant().Extends(p.win.Range) || !p.win.free()) {
+		w.take(p)
 	}
+}
+
+// take puts the grant of the machine into the window.
+func (w *world) take(p *proc) {
+	p.win.grant(p.m.Grant(), w.broken)
+	p.win.since = p.since
 }
 
 // isNew reports whether a process has done nothing yet.
@@ -431,7 +446,7 @@ func (w *world) stamp(s *state, i int, emit *emitter) {
 		if w.broken == m13 {
 			win.issued = t + 1
 		}
-		if win.Node == 0 && t == s.witness && t >= s.procs[i].untold {
+		if win.Node == 0 && t == s.witness && t >= s.procs[i].untold && (win.since || s.phase != wentBack) {
 			if s.stamper != nobody && s.stamper != i {
 				err = errUnique
 			}
@@ -442,12 +457,20 @@ func (w *world) stamp(s *state, i int, emit *emitter) {
 	}
 }
 
-// covered checks the limit of cell 0. Of mutants we want to see a tick that is stamped twice.
+// covered checks the limit of cell 0.
 func (w *world) covered(s *state) error {
-	if s.stamper != nobody && s.cells[0].record.Limit <= s.witness && w.broken == "" && s.phase != wentBack {
-		return errCovered
+	if s.stamper != nobody && s.cells[0].record.Limit <= s.witness {
+		return w.unless(errCovered)
 	}
 	return nil
+}
+
+// unless returns err, or nil of a mutant: there we want to see a real second stamp.
+func (w *world) unless(err error) error {
+	if w.broken != "" {
+		return nil
+	}
+	return err
 }
 
 // input is what a process is told.
@@ -457,7 +480,7 @@ func (w *world) input(s *state, i int) Input {
 	if !p.win.sealed && !w.plain {
 		used = 0 // any older reading: as the clock shows anything, this stands for all
 	}
-	return Input{Now: 1, Used: used, Grant: p.win.Range, Name: s.name(), Closing: p.win.sealed, Restored: p.told}
+	return Input{Now: 1, Used: used, Grant: p.win.Range, Name: s.name(), Closing: p.win.sealed || p.early, Restored: p.told}
 }
 
 // work has the machine of a process do its next operations, until it sends a write or something
@@ -466,7 +489,7 @@ func (w *world) input(s *state, i int) Input {
 // is known at once, too: until then a process can only stamp and seal, which it can do as well
 // before the step, or after it.
 func (w *world) work(s *state, i int, emit *emitter) {
-	closing := s.procs[i].win.sealed
+	closing := s.procs[i].win.sealed || s.procs[i].early
 	holds := s.procs[i].m.held.Version != 0
 	for read := range uint8(1 + w.staleReads(s)) {
 		for _, due := range []bool{true, false} {
@@ -600,6 +623,10 @@ func (w *world) read(s *state, i int, op Op, node int64, variant uint8) (r Resul
 		if o := &s.older[n]; variant > 0 && o.last > 0 && op.Why != Layout && s.stale < w.stale {
 			c, stale = o, true
 		}
+		if w.back && op.Kind != Seal && op.Kind != Lock {
+			p := &s.procs[i]
+			p.limit = max(p.limit, c.record.Limit)
+		}
 		return Cell{Node: n, Version: c.version, Record: c.record, Still: true, Damaged: c.damaged}
 	}
 	switch op.Kind {
@@ -649,7 +676,7 @@ func (w *world) follows(s *state, op Op) error {
 	}
 	for k, name := range c.record.Names() {
 		if k < w.kept && (k >= len(op.Record.Last) || op.Record.Last[k] != name) {
-			return errFollows
+			return w.unless(errFollows)
 		}
 	}
 	return nil
@@ -846,7 +873,8 @@ func (w *world) faults(s *state, emit *emitter) {
 	}
 	if w.back && s.phase == backedUp {
 		next := emit.copy()
-		next.saved, next.phase = [maxCells]kept{}, wentBack
+		// Ticks that were granted before may be granted again. What is granted from now on is unique.
+		next.saved, next.phase, next.stamper = [maxCells]kept{}, wentBack, nobody
 		for c := range w.cells {
 			last := s.cells[c].last
 			next.cells[c] = s.saved[c]
@@ -863,7 +891,7 @@ func (w *world) faults(s *state, emit *emitter) {
 	}
 	for i := range w.procs {
 		for j := range w.procs {
-			if !(w.copied || w.untold) || i == j || s.procs[i].isNew() || s.procs[i].win.sealed {
+			if !(w.copied || w.untold) || i == j || s.procs[i].isNew() || s.procs[i].win.sealed || s.procs[i].untold > 0 {
 				continue
 			}
 			next := emit.copy()
@@ -915,12 +943,15 @@ func (w *world) happened(s *state, i int, events []Event) error {
 		switch e.Kind {
 		case Claimed, Extended:
 			if p.noticed && e.Range.From < p.limit {
-				return errAbove
+				return w.unless(errAbove)
 			}
 			p.limit = max(p.limit, e.Range.To)
+			if e.Kind == Claimed {
+				p.since = s.phase == wentBack
+			}
 		case Suspected:
 			if p.win.revoke(); s.phase != wentBack && w.stale == 0 {
-				return errAlarm
+				return w.unless(errAlarm)
 			}
 		case Trusted:
 			if !slices.Contains(s.cells[e.Range.Node].record.Names(), p.m.held.Write) && w.stale == 0 {
@@ -930,7 +961,7 @@ func (w *world) happened(s *state, i int, events []Event) error {
 			p.win.revoke()
 			p.noticed = true
 			if s.phase != wentBack {
-				return errAlarm
+				return w.unless(errAlarm)
 			}
 			if c := &s.cells[e.Range.Node]; c.record.Limit < e.Range.To && !c.damaged {
 				return errRaised
@@ -941,7 +972,7 @@ func (w *world) happened(s *state, i int, events []Event) error {
 		}
 	}
 	if !w.back {
-		p.limit = 0
+		p.limit, p.noticed = 0, false
 	}
 	return nil
 }
@@ -980,11 +1011,14 @@ func (w *world) findOut(s *state, i int) error {
 	p := &s.procs[i]
 	h := &p.m.held
 	news := h.Version != 0 && (p.m.doubt || h.Version != s.cells[h.Node].version && !w.mayTake(p))
+	if w.broken == version {
+		news = news || len(p.m.claims) > 0 && p.m.claims[0].Version != s.cells[p.m.claims[0].Node].version
+	}
 	for c := range s.cells {
 		name := s.cells[c].record.Write
 		news = news || s.cells[c].version != 0 && name != h.Write && p.knows(name)
 	}
-	if !news {
+	if !news || p.m.suspect {
 		return nil
 	}
 	in := w.input(s, i)
