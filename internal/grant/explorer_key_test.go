@@ -143,7 +143,34 @@ func (w *world) Load(key []byte) state {
 	for i := range w.procs {
 		c.proc(i)
 	}
+	for n := range w.cells {
+		if s.phase == backedUp && s.saved[n].version == s.cells[n].version {
+			s.saved[n] = s.cells[n] // with its names
+		}
+	}
+	if w.kept > 0 {
+		c.lasts()
+	}
 	return s
+}
+
+// lasts gives all records the names of the writes before them.
+func (c *coder) lasts() {
+	s := c.s
+	for k := range s.inNet {
+		m := &s.net[k]
+		m.record.Last = c.namesOf(m.node, m.version)
+	}
+	for i := range c.w.procs {
+		p := &s.procs[i]
+		p.m.held.names = c.namesOf(p.m.held.Node, p.m.held.Version)
+		p.op.Record.Last = c.namesOf(p.op.Node, p.op.Version)
+		if p.m.raise.due {
+			if at := c.find(p.m.held.Node, p.m.raise.version); at != nil {
+				p.m.raise.found = *at.record
+			}
+		}
+	}
 }
 
 // shared codes what belongs to no process.
@@ -208,9 +235,6 @@ func (c *coder) kept(n int64, k *kept, version uint64) {
 	c.flag(&k.damaged)
 	looked := c.looked(n, k)
 	c.record(&k.record, looked)
-	if c.w.locker {
-		k.lock = int(c.byte(uint8(k.lock)))
-	}
 	if c.is(looked) {
 		c.num(&k.record.Floor)
 	}
@@ -239,7 +263,7 @@ func (c *coder) looked(n int64, k *kept) bool {
 	}
 	for i := range c.w.procs {
 		p := &c.s.procs[i]
-		if p.m.held.Version != 0 && p.m.held.Node == n && p.m.held.Version != k.version || p.wait && p.op.Node == n && p.fate == hasLanded && p.landed != k.version || p.knows(k.record.Write) {
+		if !p.told && p.m.held.Version != 0 && p.m.held.Node == n && p.m.held.Version != k.version || p.wait && p.op.Node == n && p.fate == hasLanded && p.landed != k.version || p.knows(k.record.Write) {
 			return true
 		}
 	}
@@ -248,6 +272,9 @@ func (c *coder) looked(n int64, k *kept) bool {
 
 // knows reports whether a machine may recognize a name.
 func (p *proc) knows(name string) bool {
+	if p.told {
+		return false
+	}
 	if p.m.held.Version != 0 && (p.m.held.Write == name || slices.Contains(p.m.held.Pending, name)) || p.wait && p.op.Record.Write == name {
 		return true
 	}
@@ -345,6 +372,11 @@ func (c *coder) proc(i int) {
 		c.restored(m, win)
 		return
 	}
+	for n := range w.cells {
+		if w.locker && c.is(s.cells[n].lock == i+1) && c.load {
+			s.cells[n].lock = i + 1
+		}
+	}
 	c.names = c.names[:0]
 	for k := range c.places {
 		c.place(i, &c.places[k])
@@ -355,7 +387,7 @@ func (c *coder) proc(i int) {
 
 	c.flag(&win.sealed)
 	holds := c.is(m.held.Version != 0)
-	issued := c.is(holds && win.To > 0 && win.Node == m.held.Node && win.From == m.held.Floor)
+	issued := c.is(holds && win.given.To > 0 && win.given.Node == m.held.Node && win.given.From == m.held.Floor)
 
 	// The machine.
 	if h := &m.held; holds {
@@ -363,7 +395,7 @@ func (c *coder) proc(i int) {
 		c.version(h.Node, &h.Version)
 		c.num(&h.Floor)
 		limit := h.Limit
-		if win.sealed && w.broken != unseal { // then it matters only to the next release
+		if win.sealed && w.broken != unseal && !w.exact() { // then it matters only to the next release
 			limit = h.Floor
 			if issued {
 				limit = min(max(h.Floor, win.used), h.Limit)
@@ -376,16 +408,8 @@ func (c *coder) proc(i int) {
 		c.flag(&m.doubt)
 		c.flag(&m.suspect)
 		c.list(len(h.Pending), func(k int) *string { return &h.Pending[k] }, func(name string) { h.Pending = append(h.Pending, name) })
-		if c.load {
-			h.names = c.namesOf(h.Node, h.Version)
-		}
 		if c.flag(&m.raise.due) {
 			c.version(h.Node, &m.raise.version)
-			if c.load {
-				if p := c.find(h.Node, m.raise.version); p != nil {
-					m.raise.found = *p.record
-				}
-			}
 		}
 	}
 	c.claims(i)
@@ -395,7 +419,8 @@ func (c *coder) proc(i int) {
 		c.num(&p.limit)
 		c.flag(&p.noticed)
 		c.flag(&p.since)
-		c.flag(&win.since)
+		c.num(&win.since.From)
+		c.num(&win.since.To)
 	}
 	if w.pinned {
 		c.flag(&m.over)
@@ -417,17 +442,17 @@ func (c *coder) proc(i int) {
 	if win.sealed && c.load { // if it has not asked yet, it will be told this
 		m.sealed, m.used = true, win.used
 	}
-	switch {
-	case win.sealed && issued && w.broken != unseal:
-		if c.load {
-			win.Range = m.held.span()
-			win.To = max(win.To, 1)
-		}
-	case (!win.sealed || w.broken == unseal) && c.is(issued || win.free() || w.order && win.To > 0):
+	if issued && c.load {
+		win.given = m.held.span()
+		win.given.To = max(win.given.To, 1)
+	}
+	if (!win.sealed || w.broken == unseal) && c.is(win.To > 0 && (issued || win.free() || w.order)) {
 		c.node(&win.Node)
 		c.num(&win.To)
-		if c.load && issued {
-			win.From = m.held.Floor
+		if issued {
+			if c.load {
+				win.From = m.held.Floor
+			}
 		}
 	}
 	if w.order {
@@ -449,8 +474,11 @@ func (c *coder) proc(i int) {
 // restored codes what is left of a memory that is a copy.
 func (c *coder) restored(m *Machine, win *few) {
 	c.num(&win.used)
-	c.num(&m.most)
-	c.num(&m.least)
+	c.flag(&win.sealed)
+	if c.w.back {
+		c.num(&m.most)
+		c.num(&m.least)
+	}
 }
 
 // place codes which names in a place are those of process i.
@@ -458,17 +486,28 @@ func (c *coder) place(i int, at *place) {
 	p := &c.s.procs[i]
 	r := at.record
 	// The machine looks at the holder only if its own write may have been replaced.
-	if c.is(r.Holder == p.m.token && (p.knows(r.Write) || p.m.held.Version != 0 && p.m.held.Node == at.node)) && c.load {
+	if c.is(r.Holder == p.m.token && (c.w.exact() || p.knows(r.Write) || p.m.held.Version != 0 && p.m.held.Node == at.node)) && c.load {
 		r.Holder = p.m.token
 	}
 	name := func(x *string) {
-		if !c.is(!c.load && p.knows(*x)) {
+		which := 0 // none, or 1 + the number of the name
+		if !c.load && p.knows(*x) {
+			if which = slices.Index(c.names, *x) + 1; which == 0 {
+				which = len(c.names) + 1
+			}
+		}
+		if which = int(c.byte(uint8(which))); which == 0 {
 			return
 		}
-		if c.load && *x == "foreign" {
+		if c.load && *x == "foreign" { // else it is that of a copy as well
 			*x = own[i][len(c.names)]
+			if which <= len(c.names) {
+				*x = c.names[which-1]
+			}
 		}
-		c.names = append(c.names, *x)
+		if which > len(c.names) {
+			c.names = append(c.names, *x)
+		}
 	}
 	name(&r.Write)
 	if c.w.kept == 0 || at.shared {
@@ -479,7 +518,7 @@ func (c *coder) place(i int, at *place) {
 		case k < len(r.Last):
 			name(&r.Last[k])
 		default:
-			c.is(false)
+			c.byte(0)
 		}
 	}
 }
@@ -496,8 +535,9 @@ func (c *coder) find(node int64, version uint64) *place {
 
 // namesOf returns the names of the last writes of the cell with that version.
 func (c *coder) namesOf(node int64, version uint64) []string {
-	if p := c.find(node, version); p != nil && c.w.kept > 0 {
-		return p.record.Names()
+	if p := c.find(node, version); p != nil {
+		names := p.record.Names()
+		return names[:min(len(names), c.w.kept)]
 	}
 	return nil
 }
@@ -557,8 +597,5 @@ func (c *coder) op(p *proc) {
 	p.fate = fate(c.byte(uint8(p.fate)))
 	if p.fate == hasLanded {
 		c.version(o.Node, &p.landed)
-	}
-	if c.load {
-		o.Record.Last = c.namesOf(o.Node, o.Version)
 	}
 }

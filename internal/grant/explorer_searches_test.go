@@ -12,6 +12,8 @@ import (
 
 var full = flag.Bool("explore.full", false, "search the large worlds, for up to 10 minutes each")
 
+var most = flag.Int("explore.most", 1000, "states of each search whose keys are checked")
+
 // searches are the worlds in which nothing breaks what must hold.
 var searches = []struct {
 	name string
@@ -24,14 +26,18 @@ var searches = []struct {
 	{"two cells", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1}},
 	{"waits", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, waits: true}},
 	{"plain", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, plain: true}},
-	{"back", false, bounds{procs: 2, cells: 1, ticks: 3, window: 1, net: 1, back: true, kept: 2}},
-	{"stale", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, stale: 2, kept: 2}},
+	{"back", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 2}},
+	{"stale", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, stale: 2, kept: 2}},
 	{"told", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true}},
 	{"untold", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, untold: true}},
 	{"locker", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, locker: true}},
 	{"pinned", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, pinned: true}},
 	{"damaged", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, damaged: true}},
 
+	{"back, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, back: true, kept: 2}},
+	{"stale, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, stale: 2, kept: 2}},
+	{"back three ticks", true, bounds{procs: 2, cells: 1, ticks: 3, window: 1, back: true, kept: 2}},
+	{"stale three ticks", true, bounds{procs: 2, cells: 1, ticks: 3, window: 1, stale: 2, kept: 3}},
 	{"main", true, bounds{procs: 3, cells: 2, ticks: 3, window: 1, net: 2}},
 	{"main window", true, bounds{procs: 2, cells: 2, ticks: 4, window: 2, net: 1}},
 	{"three processes", true, bounds{procs: 3, cells: 1, ticks: 3, window: 1, net: 2}},
@@ -62,7 +68,7 @@ func TestExplorerKeys(t *testing.T) {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
-			states, keys, err := explore.Check(&world{s.bounds}, 2000)
+			states, keys, err := explore.Check(&world{s.bounds}, *most)
 			t.Logf("%d states with %d keys", states, keys)
 			require.NoError(t, err)
 		})

@@ -120,7 +120,7 @@ type proc struct {
 	early   bool   // mutant early: it releases before it seals
 	told    bool   // bounds.copied: the memory is a copy, and the machine learns it next
 	untold  uint64 // bounds.untold: ticks below are not looked at
-	limit   uint64 // bounds.back: the highest that it read or owned
+	limit   uint64 // bounds.back: the highest that it read or owned until it noticed
 	noticed bool   // bounds.back: and it found that the store went back
 	since   bool   // bounds.back: it claimed the cell after the store went back
 }
@@ -140,7 +140,8 @@ type few struct {
 	used         uint64 // the first unused tick
 	sealed       bool
 
-	since bool // bounds.back: proc.since, of the range
+	given window.Range // the same, also after it was revoked
+	since window.Range // bounds.back: the last that was claimed after the store went back
 
 	open   bool   // bounds.order: the last tick, used-1, may be stamped again
 	where  int64  // bounds.order: the node of the last stamp
@@ -160,6 +161,7 @@ func (w *few) first() uint64 {
 
 // grant puts a range in.
 func (w *few) grant(r window.Range, broken mutant) {
+	w.given = r
 	if r.Extends(w.Range) {
 		w.Node, w.From, w.To = r.Node, r.From, max(r.To, w.To)
 		return
@@ -343,8 +345,8 @@ func (w *world) Steps(s *state, yield func(step, *state, error)) {
 	fresh := false
 	for i := range w.procs {
 		p := &s.procs[i]
-		if p.isNew() {
-			if fresh && !w.plain {
+		if s.isNew(p) {
+			if fresh && !w.exact() {
 				continue // as the one before
 			}
 			fresh = true
@@ -355,7 +357,7 @@ func (w *world) Steps(s *state, yield func(step, *state, error)) {
 			w.take(&next.procs[i])
 			emit.step(step{kind: takes, i: i}, nil)
 		}
-		if !p.win.sealed && (p.wait || p.m.held.Version != 0 || p.win.free() || len(p.m.claims) > 0) {
+		if !p.win.sealed && (p.wait || p.m.held.Version != 0 || p.win.free() || p.told || s.claims(p)) {
 			next := emit.copy()
 			next.procs[i].win.sealed = true
 			emit.step(step{kind: seals, i: i}, nil)
@@ -370,7 +372,7 @@ func (w *world) Steps(s *state, yield func(step, *state, error)) {
 		} else {
 			w.work(s, i, emit)
 		}
-		if !p.isNew() {
+		if !s.isNew(p) {
 			next := emit.copy()
 			w.restart(next, i)
 			emit.step(step{kind: crashes, i: i}, nil)
@@ -383,7 +385,7 @@ func (w *world) Steps(s *state, yield func(step, *state, error)) {
 // mayTake reports whether the machine has a grant that the window has not.
 func (w *world) mayTake(p *proc) bool {
 	g := p.m.Grant()
-	return !p.win.sealed && g.To > 0 && g != p.win.Range
+	return !p.win.sealed && !p.told && g.To > 0 && g != p.win.Range
 }
 
 // takeAtOnce puts a grant into the window unless the window has ticks of another one left.
@@ -396,12 +398,14 @@ func (w *world) takeAtOnce(p *proc) {
 // take puts the grant of the machine into the window.
 func (w *world) take(p *proc) {
 	p.win.grant(p.m.Grant(), w.broken)
-	p.win.since = p.since
+	if p.since {
+		p.win.since = p.m.Grant()
+	}
 }
 
 // isNew reports whether a process has done nothing yet.
-func (p *proc) isNew() bool {
-	return !p.wait && p.win == few{} && p.m.held.Version == 0 && len(p.m.claims) == 0 && p.m.most == 0 && p.m.probe.stage == layoutUnread && !p.m.over
+func (s *state) isNew(p *proc) bool {
+	return !p.wait && !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0
 }
 
 // emitter yields the steps of a state. The states after them share one variable.
@@ -446,7 +450,7 @@ func (w *world) stamp(s *state, i int, emit *emitter) {
 		if w.broken == m13 {
 			win.issued = t + 1
 		}
-		if win.Node == 0 && t == s.witness && t >= s.procs[i].untold && (win.since || s.phase != wentBack) {
+		if win.Node == 0 && t == s.witness && t >= s.procs[i].untold && (s.phase != wentBack || win.since.From <= t && t < win.since.To) {
 			if s.stamper != nobody && s.stamper != i {
 				err = errUnique
 			}
@@ -480,7 +484,7 @@ func (w *world) input(s *state, i int) Input {
 	if !p.win.sealed && !w.plain {
 		used = 0 // any older reading: as the clock shows anything, this stands for all
 	}
-	return Input{Now: 1, Used: used, Grant: p.win.Range, Name: s.name(), Closing: p.win.sealed || p.early, Restored: p.told}
+	return Input{Now: 1, Used: used, Grant: p.win.given, Name: s.name(), Closing: p.win.sealed || p.early, Restored: p.told}
 }
 
 // work has the machine of a process do its next operations, until it sends a write or something
@@ -548,8 +552,14 @@ func (w *world) sent(s *state, x step, emit *emitter) {
 	}
 	if s.inNet <= w.net {
 		outcome(1, Result{Status: Failed})
+		*s = sent
 	}
 	m := sent.net[sent.inNet-1]
+	if s.cells[m.node].version != m.version && w.broken != noCAS { // it may land after the store went back
+		s.remove(s.inNet - 1)
+		outcome(4, Result{Status: Conflict})
+		return
+	}
 	for variant := range uint8(1 + w.remembers(s)) {
 		x.variant = variant
 		for _, conflict := range []bool{false, true} {
@@ -606,9 +616,10 @@ func (w *world) chain(s *state, i int, in Input, node int64, read uint8) (depend
 		}
 		r, was := w.read(s, i, op, node, read)
 		stale = stale || was
+		held := p.m.held
 		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
 		quiet := !slices.ContainsFunc(events, func(e Event) bool { return e.Kind != Looked })
-		if err := w.happened(s, i, events); err != nil || !quiet {
+		if err := w.happened(s, i, held, events); err != nil || !quiet {
 			p.m.Begin()
 			return depends, read == 0 || stale, err
 		}
@@ -624,8 +635,9 @@ func (w *world) read(s *state, i int, op Op, node int64, variant uint8) (r Resul
 			c, stale = o, true
 		}
 		if w.back && op.Kind != Seal && op.Kind != Lock {
-			p := &s.procs[i]
-			p.limit = max(p.limit, c.record.Limit)
+			if p := &s.procs[i]; !p.noticed {
+				p.limit = max(p.limit, c.record.Limit)
+			}
 		}
 		return Cell{Node: n, Version: c.version, Record: c.record, Still: true, Damaged: c.damaged}
 	}
@@ -751,6 +763,7 @@ func (w *world) done(s *state, i int, r Result) error {
 	op := p.op
 	p.op, p.wait, p.fate, p.landed = Op{}, false, 0, 0
 	r = w.broken.result(p, in, op, r)
+	held := p.m.held
 	events := p.m.Done(in, op, r)
 	if w.broken == unseal && r.Status == Failed && op.Why == Release {
 		p.win.sealed = false
@@ -758,7 +771,7 @@ func (w *world) done(s *state, i int, r Result) error {
 	if !p.told { // the next claim begins anew
 		p.m.Begin()
 	}
-	return w.happened(s, i, events)
+	return w.happened(s, i, held, events)
 }
 
 // lose takes a write out of the network.
@@ -891,7 +904,7 @@ func (w *world) faults(s *state, emit *emitter) {
 	}
 	for i := range w.procs {
 		for j := range w.procs {
-			if !(w.copied || w.untold) || i == j || s.procs[i].isNew() || s.procs[i].win.sealed || s.procs[i].untold > 0 {
+			if !(w.copied || w.untold) || i == j || s.isNew(&s.procs[i]) || s.procs[i].win.sealed || s.procs[i].untold > 0 {
 				continue
 			}
 			next := emit.copy()
@@ -936,21 +949,23 @@ func (w *world) copyTo(s *state, i, j int) {
 	s.procs[i].untold = q.untold
 }
 
-// happened acts on events as the driver does, and checks them.
-func (w *world) happened(s *state, i int, events []Event) error {
+// happened acts on events as the driver does, and checks them. held is what was held before.
+func (w *world) happened(s *state, i int, held Held, events []Event) error {
 	p := &s.procs[i]
 	for _, e := range events {
 		switch e.Kind {
 		case Claimed, Extended:
-			if p.noticed && e.Range.From < p.limit {
+			if e.Kind == Claimed && p.noticed && e.Range.From < p.limit {
 				return w.unless(errAbove)
 			}
-			p.limit = max(p.limit, e.Range.To)
+			if !p.noticed {
+				p.limit = max(p.limit, e.Range.To)
+			}
 			if e.Kind == Claimed {
 				p.since = s.phase == wentBack
 			}
 		case Suspected:
-			if p.win.revoke(); s.phase != wentBack && w.stale == 0 {
+			if p.win.revoke(); s.phase != wentBack && w.stale == 0 && !w.untold {
 				return w.unless(errAlarm)
 			}
 		case Trusted:
@@ -960,7 +975,9 @@ func (w *world) happened(s *state, i int, events []Event) error {
 		case WentBack:
 			p.win.revoke()
 			p.noticed = true
-			if s.phase != wentBack {
+			// After stale reads, a cell that no longer has the name of our write looks the same.
+			forgotten := w.stale > 0 && !slices.Contains(s.cells[e.Range.Node].record.Names(), held.Write)
+			if s.phase != wentBack && !w.untold && !forgotten {
 				return w.unless(errAlarm)
 			}
 			if c := &s.cells[e.Range.Node]; c.record.Limit < e.Range.To && !c.damaged {
@@ -983,6 +1000,7 @@ func (w *world) happened(s *state, i int, events []Event) error {
 //   - It puts a grant into the window where the driver does that at once.
 //   - A process finds out that another one took its cell, and whether its own write has landed.
 //   - Nothing is written that raises no limit, but for a release.
+//   - A process forgets a claim that can no longer land.
 //   - A process that has sealed its window and has nothing to release ends.
 func (w *world) tidy(s *state) error {
 	for c := range s.cells {
@@ -993,13 +1011,16 @@ func (w *world) tidy(s *state) error {
 	for i := range w.procs {
 		p := &s.procs[i]
 		w.takeAtOnce(p)
+		if len(p.m.claims) > 0 && !w.plain && w.broken != version {
+			p.m.claims = slices.DeleteFunc(slices.Clone(p.m.claims), func(c Pending) bool { return !s.mayLand(c.Name) })
+		}
 		if w.plain || w.back || w.stale > 0 || w.untold || w.waits || p.told {
 			continue
 		}
 		if err := w.findOut(s, i); err != nil {
 			return err
 		}
-		if p.win.sealed && p.m.held.Version == 0 && !slices.ContainsFunc(p.m.claims, func(c Pending) bool { return s.mayLand(i, c.Name) }) {
+		if p.win.sealed && p.m.held.Version == 0 && !s.claims(p) {
 			w.restart(s, i)
 		}
 	}
@@ -1029,13 +1050,14 @@ func (w *world) findOut(s *state, i int) error {
 		if op.Kind != Swap {
 			r, _ = w.read(s, i, op, 0, 0)
 		}
+		held := p.m.held
 		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
 		if op.Why == Doubt && !p.m.doubt && len(events) == 0 {
 			return nil
 		}
 		if len(events) > 0 {
 			p.m.Begin()
-			if err := w.happened(s, i, events); err != nil {
+			if err := w.happened(s, i, held, events); err != nil {
 				return err
 			}
 			w.takeAtOnce(p)
@@ -1048,17 +1070,30 @@ func (w *world) findOut(s *state, i int) error {
 	}
 }
 
-// mayLand reports whether a write of process i has landed, or may.
-func (s *state) mayLand(i int, name string) bool {
-	for c := range s.cells {
-		if s.cells[c].record.Write == name {
-			return true
-		}
-	}
-	for k := range s.inNet {
-		if s.net[k].by == i && s.net[k].record.Write == name {
+// claims reports whether a claim of unknown outcome has landed, or may.
+func (s *state) claims(p *proc) bool {
+	for k := range p.m.claims {
+		if s.mayLand(p.m.claims[k].Name) {
 			return true
 		}
 	}
 	return false
 }
+
+// mayLand reports whether a write has landed and was not replaced, or may land.
+func (s *state) mayLand(name string) bool {
+	for n := range s.cells {
+		if s.cells[n].record.Write == name || s.saved[n].record.Write == name || s.older[n].record.Write == name {
+			return true
+		}
+	}
+	for k := range s.inNet {
+		if s.net[k].record.Write == name {
+			return true
+		}
+	}
+	return false
+}
+
+// exact reports whether it matters which records a process wrote that it does not know any more.
+func (w *world) exact() bool { return w.plain || w.back || w.stale > 0 || w.untold }
