@@ -12,7 +12,7 @@ import (
 
 var full = flag.Bool("explore.full", false, "search the large worlds, for up to 10 minutes each")
 
-var most = flag.Int("explore.most", 1000, "states of each search whose keys are checked")
+var most = flag.Int("explore.most", 300, "states of each search whose keys are checked")
 
 // searches are the worlds in which nothing breaks what must hold.
 var searches = []struct {
@@ -29,13 +29,15 @@ var searches = []struct {
 	{"back", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 2}},
 	{"stale", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, stale: 2, kept: 2}},
 	{"told", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true}},
-	{"untold", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, untold: true}},
-	{"locker", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, locker: true}},
+	{"untold", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, untold: true}},
+	{"locker", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, locker: true}},
 	{"pinned", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, pinned: true}},
-	{"damaged", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, damaged: true}},
+	{"damaged", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, damaged: true}},
 
 	{"back, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, back: true, kept: 2}},
 	{"stale, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, stale: 2, kept: 2}},
+	{"untold, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, untold: true}},
+	{"damaged, two cells", true, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, damaged: true}},
 	{"back three ticks", true, bounds{procs: 2, cells: 1, ticks: 3, window: 1, back: true, kept: 2}},
 	{"stale three ticks", true, bounds{procs: 2, cells: 1, ticks: 3, window: 1, stale: 2, kept: 3}},
 	{"main", true, bounds{procs: 3, cells: 2, ticks: 3, window: 1, net: 2}},
