@@ -334,6 +334,7 @@ func TestList(t *testing.T) {
 func TestDefinitionJSON(t *testing.T) {
 	for _, d := range []sequence.Definition{
 		{}, {Start: 5, Max: 9, Mode: sequence.Ordered}, {Stride: sequence.Every(2, 0), MinStep: 3, MaxStep: 4}, {Stride: sequence.Every(2, 1)},
+		{Start: 1, Stride: sequence.Every(3, 0), Max: math.MaxInt64}, // the last number that it can reach
 	} {
 		text, err := json.Marshal(d)
 		require.NoError(t, err)
