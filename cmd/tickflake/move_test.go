@@ -82,7 +82,7 @@ func TestMove(t *testing.T) {
 	require.NoError(t, os.WriteFile("fleet.json", []byte(fleet.out), 0o600))
 	again := tickflake("lease", "export", "--store", "old", "--to", "elsewhere", "--yes")
 	assert.Equal(t, fleet.out, again.out, "the same floors")
-	assert.Contains(t, tickflake("generate", "--store", "old").err, "the fleet was moved to redis://h/1")
+	assert.Contains(t, tickflake("generate", "--store", "old").err, "the fleet was moved to redis://h/1, namespace x")
 
 	orders := tickflake("sequence", "export", "orders", "--store", "old", "--to", "new", "--yes")
 	require.Zero(t, orders.code, orders.err)
