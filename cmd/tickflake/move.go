@@ -113,6 +113,9 @@ func newSequenceExport(c *console) *cobra.Command {
 }
 
 // export asks, exports from the store of the flags, and prints the document.
+	if err := c.lost("floors"); err != nil {
+		return err
+	}
 func export(ctx context.Context, c *console, p *place, what, to string, yes bool, do func(context.Context, stores.Store, string) (any, error)) error {
 	to = publicName(to)
 	if err := cell.CheckTo(to); err != nil {

@@ -152,6 +152,18 @@ func TestIgnoredSignalStaysIgnored(t *testing.T) {
 func TestPipeClosedFromTheStart(t *testing.T) {
 	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "lease list", "sequence list", "serve --print-config", "serve token", "chaos --fault F1", "chaos list", "--help", "completion bash"} {
 		t.Run(line, func(t *testing.T) {
+// A signal ends an import that waits for the writer of a named pipe.
+func TestImportOfAPipeInterrupted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cli.Interruption{Signal: syscall.SIGINT})
+	assert.Equal(t, 130, run(ctx, []string{"sequence", "import", path, "--store", "new"}, nil, io.Discard, io.Discard))
+	w, err := os.OpenFile(path, os.O_RDWR, 0) // the command stops to wait
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+}
+
 			r, w := pipe(t)
 			r.Close()
 			cmd, stderr := process(t, nil, w, strings.Fields(line)...)
@@ -173,11 +185,12 @@ func TestClosedOutput(t *testing.T) {
 		for redirect, want := range map[string]struct {
 			code int
 			err  string
+		"lease export --to new --yes --running --store " + fleet: "floors", "sequence export moved --to new --yes": "floors",
 		}{
 			">&-":         {1, "tickflake: standard output is closed, so the " + things + " would be lost; to discard them, use > /dev/null\n"},
 			"> /dev/null": {0, ""},
 		} {
-			if !strings.HasPrefix(command, "decode ") {
+			if !strings.HasPrefix(command, "decode ") && !strings.Contains(command, "--store") {
 				redirect = `--store "$1" ` + redirect
 			}
 			cmd := exec.Command("/bin/sh", "-c", `exec "$0" `+command+" "+redirect, binary, state)
