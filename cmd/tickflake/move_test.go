@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores/directory"
 )
@@ -56,6 +59,17 @@ func TestMovePage(t *testing.T) {
 	assert.Equal(t, strings.Count(string(page), "    tickflake "), ran)
 	assert.Greater(t, ran, 12)
 	assert.Positive(t, refused)
+}
+
+// A signal ends an import that waits for its document.
+func TestImportInterrupted(t *testing.T) {
+	for _, command := range []string{"lease import - --store new", "sequence import - --store new"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var out, err strings.Builder
+		code := run(ctx, strings.Fields(command), stuckReader{func() { cancel(cli.Interruption{Signal: syscall.SIGTERM}) }}, &out, &err)
+		assert.Contains(t, err.String(), "terminated")
+		assert.Equal(t, 143, code, command)
+	}
 }
 
 // TestMove moves a fleet and a sequence by the command line.
