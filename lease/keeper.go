@@ -255,7 +255,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		return k.pause()
 	}
 	defer k.leave()
-	k.lines.flush(ctx)
+	k.lines.Flush(ctx)
 	k.late = 0
 	k.ranLate(late)
 	switch {

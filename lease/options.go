@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -54,7 +55,7 @@ type config struct {
 	node    int64      // given by source, or -1
 	owner   string
 	log     *slog.Logger
-	lines   *limited // the handler of log
+	lines   *drive.Log // the handler of log
 	polling bool
 	skew    time.Duration
 	strict  bool
@@ -203,7 +204,7 @@ func configure(store stores.Store, options []Option) (config, error) {
 	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
-	c.lines = &limited{Handler: c.log.Handler(), elapsed: c.elapsed, budgets: map[slog.Level]*budget{}}
+	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
 	c.log = slog.New(c.lines)
 	return c, nil
 }

@@ -3,24 +3,25 @@
 // in virtual time, with faults in between. The same seed is the same run, byte for byte,
 // so a failure can be repeated.
 //
-//	result := simulation.Run(simulation.Random(17))
-//	result, found := simulation.Search(ctx, simulation.Random, 1, 100_000)
+//	go test -tags simulate ./internal/simulation               # every seed of the tests
+//	SEEDS=100000 go test -tags simulate ./internal/simulation  # and more
+//
+// The package has tests only, and a plain go test runs them with the tag simulate by itself.
+// A failure prints the seed, the program and the end of the trace: Run(Random(seed)) in a test runs
+// it again.
 //
 // # How
 //
-// The package runs the real generator, internal/window and monoclock. It is built with
+// The tests run the real generator, internal/window and monoclock. They are built with
 // the tag simulate, with which the words of package internal/word show every access to an
 // observer: the run. Released code is built without the tag and has the words of
-// sync/atomic. A plain go test runs the tests of this package with the tag; to run them
-// by hand, and at more seeds:
-//
-//	SEEDS=100000 go test -tags simulate ./internal/simulation
+// sync/atomic.
 //
 // All words of a process show themselves to one observer, so a process has one run at a time.
 // Callers are coroutines, and one of them runs at a time; if only one caller is ready, there
 // is no switch.
 //
-// A program says how the next caller is picked: see [Schedule]. [Random]
+// A program, Config, says how the next caller is picked: see Schedule. Random
 // uses each schedule for a third of its seeds, because they find different bugs: uniform
 // choice mixes thoroughly, and priorities with a few changes stop one caller
 // in the middle of a call while the others make many calls.
@@ -45,7 +46,7 @@
 // are violations, too.
 //
 // In a third of the programs a simulated keeper puts grants into the window (see
-// [Config.Lease]): it extends the grant, changes the node number, revokes, fails and
+// Config.Lease): it extends the grant, changes the node number, revokes, fails and
 // seals while callers go on. Then:
 //
 //   - every ID lies in a grant of its node number, was reserved in the span of that
@@ -69,7 +70,7 @@
 //
 // # Counted numbers
 //
-// [RandomCounted] makes programs on a window of counted numbers, without a generator and a
+// RandomCounted makes programs on a window of counted numbers, without a generator and a
 // clock: callers count as package sequence does, a keeper queues ranges and revokes them, and
 // a caller seals. Then:
 //

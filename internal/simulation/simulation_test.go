@@ -4,7 +4,6 @@ package simulation
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"strconv"
@@ -36,13 +35,73 @@ func seeds(t *testing.T) int {
 }
 
 // TestClean finds nothing wrong with the generator.
-func TestClean(t *testing.T) {
-	result, found := Search(t.Context(), Random, 1, seeds(t))
-	if !found {
-		return
+func TestClean(t *testing.T) { clean(t, Random, seeds(t)) }
+
+// TestCounted finds nothing wrong with windows of counted numbers.
+func TestCounted(t *testing.T) { clean(t, RandomCounted, 4*seeds(t)) }
+
+func clean(t *testing.T, program func(seed uint64) Config, n int) {
+	t.Helper()
+	if result, found := Search(program, n); found {
+		t.Fatalf("seed %d: %v\n%v\n%s", result.Config.Seed, result.Violations, result.Config.Ops, strings.Join(result.Trace, "\n"))
 	}
-	t.Fatalf("seed %d: %v %v\n%v\n%s", result.Config.Seed, result.Violations, result.Err, result.Config.Ops,
-		strings.Join(result.Trace, "\n"))
+}
+
+// TestReached shows that the programs of the tests above come to what is checked.
+func TestReached(t *testing.T) {
+	leased := func(seed uint64) Config {
+		for seed *= 100; ; seed++ {
+			if c := Random(seed); c.Lease {
+				return c
+			}
+		}
+	}
+	for _, c := range []struct {
+		program func(seed uint64) Config
+		n       uint64
+		reached []string
+	}{
+		{leased, 100, []string{
+			"error *generator.GrantError", "error *generator.EndOfTimeError", "error *errors.errorString", // ErrClosed
+			"which is refused: true, for good: true", "which is refused: true, for good: false",
+			"keeper: or free", "caller 0: or free", // of the one that ends a span, and of one that helps
+			"keeper: store limit", "compare-and-swap soft#2: ", "next#2 fails: it is 0x1", // a race to end it
+			"keeper: revokes", "draws ",
+			"waits for 100ms", "has closed the generator",
+		}},
+		{RandomCounted, 300, []string{
+			"more true, ok true", "more true, ok false", "more false, ok false", // of a sealed window
+			"swap queued: ", "add lost", "keeper: or free", "caller 0: or free", "compare-and-swap next",
+			"keeper: revokes", "compare-and-swap free#2 fails", "first false",
+		}},
+	} {
+		var trace strings.Builder
+		for seed := range c.n {
+			run := c.program(seed + 1)
+			run.Trace = &trace
+			require.False(t, Run(run).Failed(), "seed %d", run.Seed)
+		}
+		for _, reached := range c.reached {
+			assert.True(t, strings.Contains(trace.String(), reached), reached)
+		}
+	}
+}
+
+// TestInOrder runs programs of which all is known.
+func TestInOrder(t *testing.T) {
+	for _, c := range []Config{
+		{
+			Lease: true, Term: 5, Start: time.Second, SequenceBits: 2, Strategy: strategies.BorrowUpTo(time.Second),
+			Ops: []Op{{Kind: Batch, N: 9}, {Kind: Move, N: 3}, {Kind: Extend, N: 9}, {Kind: Revoke}, {Kind: Batch, N: 9}, {Kind: Move, N: 0}, {Kind: Stream, N: 9}, {Kind: Seal}, {Kind: IDs, N: 1}},
+		},
+		{
+			Counted: true,
+			Ops:     []Op{{Kind: Queue, N: 5}, {Kind: Queue, N: 5, D: 3}, {Kind: Count, N: 3}, {Kind: Count, N: 3}, {Kind: Count, N: 2}, {Kind: Count, N: 1}, {Kind: Seal}, {Kind: Count, N: 1}},
+		},
+	} {
+		result := Run(c)
+		require.False(t, result.Failed(), "%v\n%s", result.Violations, strings.Join(result.Trace, "\n"))
+	}
 }
 
 // TestSeedRepeats runs the same seeds twice, and holds every byte of the traces
@@ -66,18 +125,6 @@ func TestSeedRepeats(t *testing.T) {
 		hashes[quiet.Hash] = true
 	}
 	assert.Len(t, hashes, int(n), "every seed is a schedule of its own")
-}
-
-func TestSearch(t *testing.T) {
-	first, found := Search(t.Context(), unlockedProgram, 1, 5000)
-	require.True(t, found)
-	for seed := uint64(1); seed < first.Config.Seed; seed++ {
-		assert.False(t, Run(unlockedProgram(seed)).Failed(), "it is the lowest")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, found = Search(ctx, unlockedProgram, 1, 1<<30)
-	assert.False(t, found)
 }
 
 // sharedWord issues from one word as the generator does, but for how it is written.
@@ -131,15 +178,15 @@ func unlockedProgram(seed uint64) Config {
 }
 
 func TestUnlockedWriteIsCaught(t *testing.T) {
-	result, found := Search(t.Context(), unlockedProgram, 1, 20)
+	result, found := Search(unlockedProgram, 20)
 	require.True(t, found, "within 20 seeds")
 	t.Logf("seed %d: %s", result.Config.Seed, result.Violations[0])
 	assert.Contains(t, []string{"duplicate", "order", "order of ticks"}, result.Violations[0].What)
 	assert.Contains(t, result.Trace[len(result.Trace)-1], "violation: ")
 
-	result, found = Search(t.Context(), func(seed uint64) Config {
+	result, found = Search(func(seed uint64) Config {
 		return wordProgram(seed, (*word.Uint64).CompareAndSwap)
-	}, 1, 200)
+	}, 200)
 	assert.False(t, found, "with a compare-and-swap nothing is wrong: seed %d: %v", result.Config.Seed, result.Violations)
 }
 
@@ -178,45 +225,6 @@ func TestViolations(t *testing.T) {
 		assert.Equal(t, what, result.Violations[0].What, "%v", result.Violations)
 		assert.NotEmpty(t, result.Trace)
 	}
-}
-
-func TestRefuses(t *testing.T) {
-	for says, c := range map[string]Config{
-		"65 callers":     {Callers: 65},
-		"-1 callers":     {Callers: -1},
-		"kind 200":       {Ops: []Op{{Kind: 200}}},
-		"batch 0":        {Ops: []Op{{Kind: Batch}}},
-		"ids -1":         {Ops: []Op{{Kind: IDs, N: -1}}},
-		"a Core":         {Ops: []Op{{Kind: Close}}, Core: func(Env) Core { return nil }},
-		"widths":         {SequenceBits: 60},
-		"sequence start": {SequenceBits: 2, Sequence: strategies.StartRandom(5)},
-		"1s after now":   {Start: -time.Second},
-	} {
-		result := Run(c)
-		assert.True(t, result.Failed(), says)
-		assert.ErrorContains(t, result.Err, says)
-	}
-	assert.False(t, Run(Config{}).Failed(), "the zero Config runs nothing")
-}
-
-// BenchmarkSeed runs schedules of two callers and ten operations.
-func BenchmarkSeed(b *testing.B) {
-	c := Config{Callers: 2, SequenceBits: 2, Start: time.Hour, Jitter: 200 * us, Strategy: strategies.BorrowUpTo(ms)}
-	for range 9 {
-		c.Ops = append(c.Ops, Op{Kind: IDs, N: 1})
-	}
-	c.Ops = append(c.Ops, Op{Kind: Batch, N: 6})
-	steps := 0
-	for i := 0; b.Loop(); i++ {
-		c.Seed, c.Schedule = uint64(i), Schedule(i%3)
-		result := Run(c)
-		if result.Failed() {
-			b.Fatal(result.Violations)
-		}
-		steps += result.Steps
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "seeds/s")
-	b.ReportMetric(float64(steps)/b.Elapsed().Seconds(), "steps/s")
 }
 
 // BenchmarkRandom runs the programs that TestClean runs.

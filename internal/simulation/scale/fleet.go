@@ -1,25 +1,30 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 )
 
 const (
 	tick     = int64(10 * time.Millisecond)
 	epoch    = uint64(1 << 30) // the tick at the start of a run
 	endOfAll = uint64(1 << 38)
-	rounds   = 8 // of one try, as in package lease
+	rounds   = 8 // writes of one try, as in package lease
+	// A claim compares its clock with those of others: if fewer than fewHeld of the first cells
+	// that it reads are held, with a sample of all cells. So does package lease.
+	fewHeld, sampled = 3, 256
 )
 
 func tickOf(now int64) uint64 { return epoch + uint64(now/tick) }
 
-// kept is what the store keeps for one node number.
-type kept struct {
+// stored is what the store keeps for one node number. The names of earlier writes are left out:
+// they are read only on a store that seems to have gone back.
+type stored struct {
 	version uint32 // 0: there is none
 	holder  int32  // a process and 1, or 0
 	floor   uint64
@@ -27,122 +32,88 @@ type kept struct {
 	write   uint64 // the name of the last write
 }
 
-// fleet is many keepers without goroutines. They decide by [protocol.Decide], and wait
-// and search by the functions that package lease uses.
+// fleet is many keepers without goroutines. Each is a [grant.Machine], and waits by the functions
+// of package grant.
 type fleet struct {
 	*store
 	window    int64
-	ticks     uint64 // the window
-	nodes     int64
+	config    grant.Config
 	rng       *rand.Rand
 	names     uint64
 	layout    bool // the cell of the layout exists
-	cells     []kept
+	cells     []stored
 	processes []process
 	queue     *queue
-	scratch   []protocol.Cell
 }
 
 // process is a keeper.
 type process struct {
-	step     step
-	served   bool // the request that step waits for
-	doubt    bool
-	unknown  bool // the last write has an unknown outcome
-	paced    bool // something was granted at the last failure
-	serial   uint32
+	machine grant.Machine
+	granted uint64 // the end of the last grant, or 0
+	due     int64  // when the next extension is
+	began   int64  // the present try
+	serial  uint32
+	trips   int32 // since the claim began
+
+	running bool
+	trying  bool
+	writes  int8 // of the present try
+	failed  bool // an operation had no answer, and was no write
+	unknown bool // a write had no answer: it is read back, and then the try ends
+	sample  bool // cells are to be sampled
+	paced   bool // something was granted at the last failure
+
 	failures int32
-	trips    int32 // since the claim began
-	node     int32 // that is held, or -1
-	version  uint32
-	floor    uint64
-	limit    uint64
-	due      int64
-	began    int64 // the present try
-	pending  []uint64
-	seen     kept   // that the request has read
-	claim    *claim // if there is one
+	list     *list // that is on its way, or nil
 }
 
-// step is what comes next in a process.
-type step uint8
-
-const (
-	off      step = iota
-	try           // a try begins
-	readHeld      // the cell that is held was asked for
-	readClaimed
-	readLayout
-	wroteLayout
-	listed
-	sampled
-	swapped // the claim was written
-)
-
-// claim is a claim that is being made.
-type claim struct {
-	search   protocol.Search
-	free     []candidate
-	others   int
-	rounds   int
-	rank     protocol.Rank
-	decision protocol.Decision
-	sample   bool // a list of others is still to be made
-	probing  bool
-	pending  []pendingClaim
-	reading  int // of pending
-	created  bool
+// list is the answer to a list. The machine gets it when it has arrived, so that few processes have
+// all cells of a block in memory.
+type list struct {
+	why   grant.Why
+	from  int64
+	cells []listed
 }
 
-type candidate struct {
-	node    int32
+// listed is a cell when it was listed. If it was written since, a claim fails in any case.
+type listed struct {
 	version uint32
-	taken   bool
-}
-
-type pendingClaim struct {
-	node    int32
-	version uint32
-	name    uint64
-	floor   uint64
-	limit   uint64
+	held    bool
 }
 
 func newFleet(s *store, seed uint64, processes int, nodes int64, window time.Duration) *fleet {
 	return &fleet{
-		store: s, window: int64(window), ticks: uint64(int64(window) / tick), nodes: nodes,
-		rng: rand.New(rand.NewPCG(seed, 0x6b6565706572)), cells: make([]kept, nodes),
+		store: s, window: int64(window),
+		config: grant.Config{Window: uint64(int64(window) / tick), End: endOfAll, Nodes: nodes, Pinned: -1},
+		rng:    rand.New(rand.NewPCG(seed, 0x6b6565706572)), cells: make([]stored, nodes),
 		processes: make([]process, processes), queue: newQueue(int64(time.Millisecond)),
 	}
 }
 
 // next puts off what a process does next.
-func (f *fleet) next(i int32, at int64, s step) {
+func (f *fleet) next(i int32, at int64) {
 	p := &f.processes[i]
-	p.step = s
 	p.serial++
 	f.queue.push(event{at: at, who: i, serial: p.serial})
 }
 
 func (f *fleet) start(i int32, now int64) {
 	p := &f.processes[i]
-	*p = process{serial: p.serial, node: -1}
-	f.next(i, now, try)
+	*p = process{serial: p.serial, running: true, machine: grant.New(f.config, token(i))}
+	f.next(i, now)
 }
 
-// stop releases the number of a process.
+// stop releases the number of a process, if its cell need not be read before.
 func (f *fleet) stop(i int32, now int64) {
 	p := &f.processes[i]
 	p.serial++
-	p.step = off
-	if p.node < 0 || p.doubt {
-		return
-	}
-	s := f.state(i, now)
-	s.Closing = true
-	d := protocol.Decide(s, protocol.Read{})
-	if back, served := f.admit(now, 0); served {
-		f.write(i, d, now, back)
+	p.running = false
+	in := f.input(p, now)
+	in.Closing = true
+	op := p.machine.Next(in)
+	p.machine.Done(in, op, grant.Result{Used: in.Used}) // of sealing
+	if op = p.machine.Next(in); op.Why == grant.Release {
+		f.send(i, p, op, now)
 	}
 }
 
@@ -157,202 +128,235 @@ func (f *fleet) run(end int64) {
 			f.queue.push(e)
 			return
 		}
-		if p := &f.processes[e.who]; p.serial == e.serial && p.step != off {
+		if p := &f.processes[e.who]; p.serial == e.serial && p.running {
 			f.do(e.who, p, e.at)
 		}
 	}
 }
 
-// do carries out a step.
+// do carries out the next operation of a process, as the driver of package lease does, or ends
+// its try.
 func (f *fleet) do(i int32, p *process, now int64) {
-	switch p.step {
-	case try:
-		p.began, p.unknown = now, false
-		f.round(i, p, now)
-	case readHeld:
-		f.sawHeld(i, p, now)
-	default:
-		f.claiming(i, p, now)
+	if !p.trying {
+		p.trying, p.began, p.writes, p.failed, p.unknown = true, now, 0, false, false
+		p.machine.Begin()
 	}
-}
-
-// round begins a round of a process that holds a number, or of one that claims one.
-func (f *fleet) round(i int32, p *process, now int64) {
+	in := f.input(p, now)
+	if l := p.list; l != nil {
+		p.list = nil
+		f.done(i, p, in, grant.Op{Kind: grant.List, Why: l.why, Node: l.from, N: int64(len(l.cells))}, f.answer(l), now)
+	}
+	if p.failed {
+		f.fail(i, p, now)
+		return
+	}
+	if p.sample {
+		p.sample = false
+		back, answered, _ := f.request(p, now, sampled)
+		p.failed = !answered
+		f.next(i, back)
+		return
+	}
+	op := p.machine.Next(in)
+	write := op.Kind == grant.Swap && op.Why != grant.Layout
 	switch {
-	case p.node < 0:
-		f.beginClaim(i, p, now)
-	case p.doubt:
-		p.seen = f.cells[p.node]
-		f.request(i, p, now, 0, readHeld)
-	default:
-		f.extend(i, p, now)
+	case op.Kind == grant.None && op.Why == grant.Idle:
+		f.rest(i, p, now)
+		return
+	case op.Kind == grant.None, p.unknown && op.Why != grant.Outcome && op.Why != grant.Doubt, write && p.writes == rounds:
+		f.fail(i, p, now)
+		return
+	case write:
+		p.writes++
 	}
-}
-
-// request sends a request that changes nothing. The step follows when it has ended.
-func (f *fleet) request(i int32, p *process, now, cells int64, s step) {
-	back, served := f.send(p, now, cells)
-	p.served = served
-	f.next(i, back, s)
-}
-
-// send sends a request. An answer that comes too late counts as none.
-func (f *fleet) send(p *process, now, cells int64) (back int64, answered bool) {
-	p.trips++
-	back, served := f.admit(now, cells)
-	if served && lost(now, back) {
-		return now + timeout, false
+	r, back := f.send(i, p, op, now)
+	if p.list == nil {
+		in.Now = tickOf(back)
+		f.done(i, p, in, op, r, back)
 	}
-	return back, served
+	switch {
+	case r.Status == grant.Failed && write:
+		p.unknown = true
+		p.machine.Begin() // forgets the candidates, which are many
+	case r.Status == grant.Failed:
+		p.failed = true
+	}
+	f.next(i, back)
 }
 
-// name draws the name of a write.
-func (f *fleet) name() (uint64, string) {
+// input is what a machine is told. Its process issues IDs in every tick.
+func (f *fleet) input(p *process, now int64) grant.Input {
 	f.names++
-	return f.names, strconv.FormatUint(f.names, 36)
+	return grant.Input{
+		Now: tickOf(now), Used: tickOf(now), Grant: p.machine.Grant(), Name: nameOf(f.names), Pick: f.rng.Uint64(),
+		Due: p.machine.Held().Version != 0 && f.dueIn(p, now) <= 0,
+	}
 }
 
-func (f *fleet) state(i int32, now int64) protocol.State {
-	p := &f.processes[i]
-	_, name := f.name()
-	s := protocol.State{
-		Token: token(i), Window: f.ticks, End: endOfAll, Node: -1,
-		Now: tickOf(now), Name: name, Pick: f.rng.Uint64(), Due: true,
-	}
-	if p.node >= 0 {
-		s.Held = &protocol.Held{Node: int64(p.node), Version: uint64(p.version), Floor: p.floor, Limit: p.limit}
-		for _, n := range p.pending {
-			s.Held.Pending = append(s.Held.Pending, strconv.FormatUint(n, 36))
-		}
-	}
-	return s
-}
+func nameOf(write uint64) string { return strconv.FormatUint(write, 36) }
 
 func token(i int32) string { return strconv.Itoa(int(i) + 1) }
 
-// write carries out a write at the store, and reports whether it landed.
-func (f *fleet) write(i int32, d protocol.Decision, now, back int64) bool {
-	c := &f.cells[d.Node]
-	if uint64(c.version) != d.Version {
-		return false
+// send sends an operation. What it does to the store it does now, and the result arrives at back: that
+// of a list, as the list of the process.
+func (f *fleet) send(i int32, p *process, op grant.Op, now int64) (r grant.Result, back int64) {
+	back, answered, served := f.request(p, now, op.N)
+	if served {
+		r = f.effect(i, p, op, now, back)
 	}
-	holder := i + 1
-	if d.Record.Holder == "" {
-		holder = 0
+	if !answered {
+		r, p.list = grant.Result{Status: grant.Failed}, nil
 	}
-	*c = kept{version: c.version + 1, holder: holder, floor: d.Record.Floor, limit: d.Record.Limit, write: f.names}
-	f.meter.wrote(int(i), now, back)
-	return true
+	return r, back
 }
 
-func (f *fleet) extend(i int32, p *process, now int64) {
-	d := protocol.Decide(f.state(i, now), protocol.Read{})
+// request sends a request, of a list if it is for some cells. An answer that comes too late counts as
+// none.
+func (f *fleet) request(p *process, now, cells int64) (back int64, answered, served bool) {
 	p.trips++
-	back, served := f.admit(now, 0)
-	landed := served && f.write(i, d, now, back)
-	if served && !lost(now, back) && landed {
-		p.version++
-		f.extended(i, p, d.Held.Limit, back)
-		return
+	back, served = f.admit(now, cells)
+	if served && lost(now, back) {
+		return now + timeout, false, true
 	}
-	p.doubt = true
-	if p.pending = append(p.pending, f.names); len(p.pending) > protocol.MaxPending {
-		p.pending = p.pending[1:]
-	}
-	p.unknown = !served || lost(now, back)
-	if p.unknown {
-		back = min(back, now+timeout)
-	}
-	// The cell is read when the write has ended.
-	p.served = true
-	f.next(i, back, readHeld)
-	p.seen.version = ^uint32(0) // not read yet
+	return back, served, served
 }
 
-// extended notes that the cell has our limit.
-func (f *fleet) extended(i int32, p *process, limit uint64, now int64) {
-	p.limit, p.doubt, p.unknown, p.failures, p.pending = limit, false, false, 0, nil
-	p.due = now + f.window/3
-	f.rest(i, p, now)
-}
-
-// rest waits for the next extension.
-func (f *fleet) rest(i int32, p *process, now int64) {
-	in := min(p.due-now, int64(protocol.ExtendAt(p.limit, f.ticks)-tickOf(now))*tick)
-	f.next(i, now+max(in, int64(time.Millisecond)), try)
-}
-
-// sawHeld has the cell that is held, or sends the request for it.
-func (f *fleet) sawHeld(i int32, p *process, now int64) {
+// effect carries out an operation at the store.
+func (f *fleet) effect(i int32, p *process, op grant.Op, now, back int64) (r grant.Result) {
 	switch {
-	case p.seen.version == ^uint32(0):
-		p.seen = f.cells[p.node]
-		f.request(i, p, now, 0, readHeld)
-		return
-	case !p.served:
-		f.failed(i, p, now)
-		return
-	}
-	read := f.cell(int64(p.node), p.seen)
-	d := protocol.Decide(f.state(i, now), protocol.Read{Held: &read})
-	switch {
-	case d.Kind == protocol.Adopt:
-		p.version = p.seen.version
-		f.extended(i, p, d.Held.Limit, now)
-	case d.Kind == protocol.Extend && p.unknown:
-		f.failed(i, p, now)
-	case d.Kind == protocol.Extend:
-		f.extend(i, p, now)
-	default: // lost
-		p.node, p.doubt, p.pending = -1, false, nil
-		f.beginClaim(i, p, now)
-	}
-}
-
-// cell is a cell as a keeper reads it.
-func (f *fleet) cell(node int64, c kept) protocol.Cell {
-	r := protocol.Cell{Node: node, Version: uint64(c.version)}
-	if c.version > 0 {
-		r.Record = cell.Node{Floor: c.floor, Limit: c.limit, Window: f.ticks, Write: strconv.FormatUint(c.write, 36)}
-		if c.holder > 0 {
-			r.Record.Holder = token(c.holder - 1)
+	case op.Kind == grant.List:
+		p.list = &list{why: op.Why, from: op.Node, cells: make([]listed, op.N)}
+		for k := range p.list.cells {
+			c := &f.cells[op.Node+int64(k)]
+			p.list.cells[k] = listed{c.version, c.holder > 0}
 		}
+	case op.Node == grant.LayoutNode && !f.layout:
+		f.layout = op.Kind == grant.Swap
+	case op.Node == grant.LayoutNode && op.Kind == grant.Swap:
+		r.Status = grant.Conflict
+	case op.Node == grant.LayoutNode:
+		r.Cell.Version = 1
+	case op.Kind == grant.Read:
+		r.Cell = f.cell(op.Node)
+	default:
+		c := &f.cells[op.Node]
+		if uint64(c.version) != op.Version {
+			r.Status = grant.Conflict
+			break
+		}
+		*c = stored{version: c.version + 1, floor: op.Record.Floor, limit: op.Record.Limit, write: f.names}
+		if op.Record.Holder != "" {
+			c.holder = i + 1
+		}
+		r.Version = uint64(c.version)
+		f.meter.wrote(int(i), now, back)
 	}
 	return r
 }
 
-// failed waits until the next try.
-func (f *fleet) failed(i int32, p *process, now int64) {
+// cell is a cell as it is read.
+func (f *fleet) cell(node int64) grant.Cell {
+	c := &f.cells[node]
+	r := grant.Cell{Node: node, Version: uint64(c.version)}
+	if c.version > 0 {
+		r.Record = cell.Node{Floor: c.floor, Limit: c.limit, Window: f.config.Window, Write: nameOf(c.write)}
+	}
+	if c.holder > 0 {
+		r.Record.Holder = token(c.holder - 1)
+	}
+	return r
+}
+
+// answer is the result of a list that has arrived.
+func (f *fleet) answer(l *list) grant.Result {
+	r := grant.Result{Cells: make([]grant.Cell, 0, len(l.cells))}
+	for k, was := range l.cells {
+		if was.version == 0 {
+			continue
+		}
+		c := f.cell(l.from + int64(k))
+		if c.Version != uint64(was.version) {
+			c.Version, c.Record.Holder = uint64(was.version), ""
+			c.Record.Limit = c.Record.Floor // a cell that was claimed since was free up to there
+			if was.held {
+				c.Record.Holder, c.Record.Limit = "another", endOfAll
+			}
+		}
+		r.Cells = append(r.Cells, c)
+	}
+	return r
+}
+
+// done tells a machine the result of an operation, and acts on what it says.
+func (f *fleet) done(i int32, p *process, in grant.Input, op grant.Op, r grant.Result, now int64) {
+	third := f.window / 3
+	for _, e := range p.machine.Done(in, op, r) {
+		switch e.Kind {
+		case grant.Claimed:
+			f.meter.claim(int(i), now, p.trips)
+			p.granted, p.due = e.Range.To, now+int64(grant.Spread(time.Duration(third), f.rng.Uint64()))
+			p.failures, p.trips = 0, 0
+		case grant.Extended:
+			p.granted, p.due = e.Range.To, now+third
+			p.failures, p.trips = 0, 0
+		case grant.Looked:
+			held := 0
+			for _, c := range e.Cells {
+				if c.Record.Holder != "" {
+					held++
+				}
+			}
+			p.sample = held < fewHeld && !e.Created && int64(len(e.Cells)) < f.config.Nodes
+		case grant.Lost, grant.Released: // the next operation is for another number, or there is none
+		default:
+			panic(fmt.Sprintf("process %d: event %d, of a store that keeps its word: %+v", i, e.Kind, e))
+		}
+	}
+}
+
+// dueIn is the time until the next extension.
+func (f *fleet) dueIn(p *process, now int64) int64 {
+	return min(p.due-now, (int64(grant.ExtendAt(p.granted, f.config.Window))-int64(tickOf(now)))*tick)
+}
+
+// rest waits for the next extension.
+func (f *fleet) rest(i int32, p *process, now int64) {
+	p.trying = false
+	f.next(i, now+max(f.dueIn(p, now), int64(time.Millisecond)))
+}
+
+// fail waits until the next try.
+func (f *fleet) fail(i int32, p *process, now int64) {
+	p.trying = false
 	p.failures++
-	p.unknown = false
-	window := time.Duration(f.window)
-	if p.limit == 0 { // a first claim
-		pause := protocol.RetryClaim(window, int(p.failures), f.rng.Uint64())
-		f.next(i, nextTry(p.began, now, pause), try)
+	p.machine.Begin()
+	if p.granted == 0 { // a first claim
+		pause := grant.RetryClaim(time.Duration(f.window), int(p.failures), f.rng.Uint64())
+		f.next(i, nextTry(p.began, now, pause))
 		return
 	}
 	at := f.again(p, p.began, now)
-	for p.node >= 0 && f.isAway(at) { // that try fails as well, and changes nothing
+	for p.machine.Held().Version != 0 && f.isAway(at) { // that try fails as well, and changes nothing
 		back, _ := f.admit(at, 0)
 		p.failures++
 		at = f.again(p, at, back)
 	}
-	f.next(i, at, try)
+	f.next(i, at)
 }
 
 // again is when to try again after a try that began and failed at these instants.
 func (f *fleet) again(p *process, began, failed int64) int64 {
-	left := (int64(p.limit) - int64(tickOf(failed))) * tick
-	pause, granted := protocol.Retry(time.Duration(f.window), f.nodes, time.Duration(left+failed-began))
+	left := (int64(p.granted) - int64(tickOf(failed))) * tick
+	pause, granted := grant.Retry(time.Duration(f.window), f.config.Nodes, time.Duration(left+failed-began))
 	if p.failures == 1 || granted != p.paced {
-		pause = protocol.Spread(pause, f.rng.Uint64())
+		pause = grant.Spread(pause, f.rng.Uint64())
 	}
 	p.paced = granted
 	return nextTry(began, failed, pause)
 }
 
 func nextTry(began, failed int64, pause time.Duration) int64 {
-	return int64(protocol.Next(time.Duration(began), time.Duration(failed), pause))
+	return int64(grant.Next(time.Duration(began), time.Duration(failed), pause))
 }
 
 // isAway reports whether a request that is sent at an instant arrives in an outage.

@@ -4,8 +4,8 @@
 //	go run ./internal/simulation/scale              # all fleets: some minutes
 //	go run ./internal/simulation/scale -nodes 1024  # the table of one fleet: a second
 //
-// A keeper has no goroutine here. It decides by the function of the real keepers, waits and
-// searches by their functions, and a test runs 1,024 node numbers with real keepers on the same store.
+// A keeper has no goroutine here. It is the machine of the real keepers, and waits by their functions;
+// a test runs 1,024 node numbers with real keepers on the same store.
 package main
 
 import (

@@ -40,6 +40,17 @@ func Run(c Config) Result {
 	return result
 }
 
+// Search runs n programs, those of the seeds from 1 on, and returns the result of the first
+// that fails. It reports false if none does.
+func Search(program func(seed uint64) Config, n int) (Result, bool) {
+	for seed := range uint64(n) {
+		if result := Run(program(seed + 1)); result.Failed() {
+			return result, true
+		}
+	}
+	return Result{}, false
+}
+
 // stepsPerCall is about how many steps a call takes.
 const stepsPerCall = 7
 
@@ -66,14 +77,15 @@ type sim struct {
 	gen     *generator.Generator // nil for a Core
 	broken  Core
 	layout  snowflake.Layout
-	node    int64     // that the generator begins with
-	lease   *lease    // or nil
-	counted *counted  // or nil
-	callers []*caller // and the keeper, if there is one
-	outside caller    // stands for the time before and after them
-	current *caller   // the one that runs, or nil outside of callers
-	next    *caller   // the one that runs when current yields
-	over    bool      // ends the run
+	node    int64         // that the generator begins with
+	ticks   *tickKeeper   // or nil
+	numbers *numberKeeper // or nil
+	callers []*caller     // and the keeper, if there is one
+	keeper  *caller       // or nil
+	outside caller        // stands for the time before and after them
+	current *caller       // the one that runs, or nil outside of callers
+	next    *caller       // the one that runs when current yields
+	over    bool          // ends the run
 
 	events  []event // the faults
 	event   int     // the next of them
@@ -104,15 +116,13 @@ func (s *sim) due(events []event) bool {
 }
 
 func run(c Config) (result Result) {
-	if err := c.validate(); err != nil {
-		return Result{Config: c, Err: err}
-	}
 	s := &sim{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0x7469636b666c616b)), result: Result{Config: c}}
 	s.outside = caller{sim: s, id: -1}
 	word.Observed = s
 	defer func() { word.Observed = nil }()
 	if err := s.prepare(); err != nil {
-		return Result{Config: c, Err: err}
+		s.fail("program", "%v", err)
+		return s.result
 	}
 	defer func() {
 		for _, c := range s.callers {

@@ -130,7 +130,7 @@ func (s *sim) sawSource(what string, reading time.Duration) {
 // read takes note of a caller's reading of its clock.
 func (s *sim) read(now time.Time) {
 	c := s.current
-	if c == nil || c.dead || s.lease != nil && c == s.lease.party {
+	if c == nil || c.dead || c == s.keeper {
 		return
 	}
 	reading := int64(now.Sub(epoch))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/window"
-	protocol "github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -24,15 +24,15 @@ func (s *sim) finish() {
 			s.fail("panic", "%v at%s", p, where())
 		}
 	}()
-	if s.counted != nil {
-		s.counted.finish()
+	if s.numbers != nil {
+		s.numbers.finish()
 		return
 	}
 	s.checkSlots()
 	if s.gen != nil {
 		s.checkStats()
 	}
-	if s.lease != nil {
+	if s.ticks != nil {
 		s.checkLease()
 	}
 	s.checkResync()
@@ -52,7 +52,7 @@ func (s *sim) heal() {
 // a call is served at once, or told that the generator has ended.
 func (s *sim) checkServed() {
 	s.heal()
-	if l := s.lease; l != nil { // the last grant
+	if l := s.ticks; l != nil { // the last grant
 		l.give(&s.outside, window.Range{Node: l.held.Node, From: l.held.To, To: math.MaxUint64})
 	}
 	now := int64(s.reader.Now().Sub(epoch))
@@ -65,13 +65,13 @@ func (s *sim) checkServed() {
 		}
 	}
 	_, err := s.gen.Next()
-	lost := s.lease != nil && s.lease.lost
+	lost := s.ticks != nil && s.ticks.lost
 	switch {
 	case s.closed:
 		if !errors.Is(err, generator.ErrClosed) {
 			s.fail("not served", "a call after Close returns %v", err)
 		}
-	case lost && errors.Is(err, protocol.ErrLost): // the grant was used up
+	case lost && errors.Is(err, lease.ErrLost): // the grant was used up
 	case err != nil && now >= 0 && now < s.lifetime-2*int64(s.Tick):
 		s.fail("not served", "a call at %s, with no fault and nothing ahead, returns %v", time.Duration(now), err)
 	}

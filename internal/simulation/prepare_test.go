@@ -70,15 +70,10 @@ func (s *sim) prepare() error {
 		c.resume, c.stop = iter.Pull(c.run)
 		s.callers = append(s.callers, c)
 	}
-	if s.lease != nil {
-		c := &caller{sim: s, id: s.Callers, op: -1}
-		c.resume, c.stop = iter.Pull(c.lend)
-		s.lease.party, s.callers = c, append(s.callers, c)
-	}
-	if s.counted != nil {
-		c := &caller{sim: s, id: s.Callers, op: -1}
-		c.resume, c.stop = iter.Pull(c.keep)
-		s.counted.party, s.callers = c, append(s.callers, c)
+	if s.ticks != nil || s.numbers != nil {
+		s.keeper = &caller{sim: s, id: s.Callers, op: -1}
+		s.keeper.resume, s.keeper.stop = iter.Pull(s.keeper.keep)
+		s.callers = append(s.callers, s.keeper)
 	}
 	s.urgency = s.rng.Perm(len(s.callers) + 1)
 	if s.Schedule == Priorities {
@@ -96,7 +91,7 @@ func (s *sim) prepareGenerator() error {
 		return nil
 	}
 	if s.Counted {
-		s.counted = newCounted(s)
+		s.numbers = newNumberKeeper(s)
 		return nil
 	}
 	opts := []generator.Option{
@@ -104,10 +99,10 @@ func (s *sim) prepareGenerator() error {
 		generator.WithStrategy(s.Strategy), generator.WithSequenceStart(s.Sequence),
 	}
 	if s.Lease {
-		s.lease = &lease{sim: s}
-		s.lease.prepare()
-		s.first = max(s.first, s.slot(s.lease.held.From))
-		opts = append(opts, generator.WithWindow(s.lease.window))
+		s.ticks = &tickKeeper{sim: s}
+		s.ticks.prepare()
+		s.first = max(s.first, s.slot(s.ticks.held.From))
+		opts = append(opts, generator.WithWindow(s.ticks.window))
 	}
 	s.outside.granting = &window.Range{Node: s.node, To: s.lastTick + 1}
 	gen, err := generator.New(opts...)

@@ -4,17 +4,15 @@ package simulation
 
 import (
 	"math"
-	"math/rand/v2"
-	"time"
 
 	"github.com/tickflake/tickflake/internal/window"
 )
 
-// counted is a window of counted numbers, and what a run knows of it that no caller does.
-type counted struct {
+// numberKeeper is the keeper of a window of counted numbers, and what a run knows of the window
+// that no caller does.
+type numberKeeper struct {
 	sim    *sim
 	window *window.Numbers
-	party  *caller // the keeper
 
 	ranges []window.Range // that the keeper has put in, ascending
 	put    uint64         // how many numbers they have
@@ -37,8 +35,8 @@ type counted struct {
 	revoking bool
 }
 
-func newCounted(s *sim) *counted {
-	n := &counted{sim: s, window: window.NewNumbers(), taken: map[uint64]bool{}, top: -1}
+func newNumberKeeper(s *sim) *numberKeeper {
+	n := &numberKeeper{sim: s, window: window.NewNumbers(), taken: map[uint64]bool{}, top: -1}
 	if s.rng.IntN(4) == 0 {
 		n.after = window.MaxNumbers - uint64(1+s.rng.IntN(200)) // where all numbers end
 	}
@@ -46,7 +44,7 @@ func newCounted(s *sim) *counted {
 }
 
 // count takes numbers as a sequence does.
-func (n *counted) count(c *caller, want uint64) {
+func (n *numberKeeper) count(c *caller, want uint64) {
 	s := n.sim
 	floor, sealed, revoked, revokedAt := n.top, n.sealed, n.revoked, n.revokedAt
 	n.running++
@@ -68,7 +66,6 @@ func (n *counted) count(c *caller, want uint64) {
 	}
 	s.note(first)
 	if !ok {
-		s.result.Errors++
 		if !more && !n.sealing {
 			s.fail("not asked", "a call for %d numbers fails, and does not ask for a range", want)
 		}
@@ -80,7 +77,6 @@ func (n *counted) count(c *caller, want uint64) {
 		}
 		return
 	}
-	s.result.Issued += int(want)
 	last := first + want - 1
 	switch {
 	case sealed:
@@ -104,7 +100,7 @@ func (n *counted) count(c *caller, want uint64) {
 }
 
 // granted reports whether numbers are granted in a row.
-func (n *counted) granted(first, last uint64) bool {
+func (n *numberKeeper) granted(first, last uint64) bool {
 	next := first
 	for _, r := range n.ranges {
 		if r.From <= next && next < r.To {
@@ -114,63 +110,47 @@ func (n *counted) granted(first, last uint64) bool {
 	return next > last
 }
 
-// keep is the coroutine of the keeper.
-func (c *caller) keep(yield func(struct{}) bool) {
-	c.yield = yield
-	defer c.guard()
-	s, n := c.sim, c.sim.counted
-	for {
-		c.op, c.idle = -1, true
-		s.await(func() bool { return s.due(s.errands[s.errand:]) })
-		c.idle = false
-		op := s.errands[s.errand]
-		s.errand++
-		c.op = op.index
-		if s.trace() {
-			s.tracef("%s: %s", c, op.op)
-		}
-		changed := n.window.Changed()
-		switch op.op.Kind {
-		case Queue:
-			n.queue(uint64(op.op.N), uint64(op.op.D))
-		case Revoke:
-			before := n.after
-			n.begun++
-			n.revoking = true
-			n.window.Revoke()
-			n.revoking = false
-			n.revoked, n.revokedAt = before, n.puts
-		}
-		select {
-		case <-changed:
-		default:
-			if !n.sealing {
-				s.fail("not told", "%s closed no channel", op.op)
-			}
-		}
-	}
-}
-
 // queue puts a range in: it adjoins the last one, or another process was granted the numbers
 // between them.
-func (n *counted) queue(many, gap uint64) {
+func (n *numberKeeper) queue(c *caller, many, gap uint64) {
+	s, changed := n.sim, n.window.Changed()
 	from := min(n.after+gap, window.MaxNumbers)
 	r := window.Range{From: from, To: min(from+many, window.MaxNumbers)}
 	if r.From == r.To {
 		r.From--
 		r.From = max(r.From, n.after)
 	}
-	more := r.From + uint64(n.sim.rng.IntN(int(many)+2)) // as early as can be, up to too late
+	more := r.From + uint64(s.rng.IntN(int(many)+2)) // as early as can be, up to too late
 	n.puts++
 	n.ranges = append(n.ranges, r)
 	n.put, n.after = n.put+r.To-r.From, r.To
 	n.busy = true
 	n.atOnce = n.atOnce || n.sealing
+	if s.trace() {
+		s.tracef("%s: queues %d to %d, and is to be asked from %d on", c, r.From, r.To, more)
+	}
 	n.window.Queue(r, more)
 	n.busy = false
+	if !n.sealing { // a sealed window takes no range
+		s.checkTold(changed, "Queue")
+	}
 }
 
-func (n *counted) seal(c *caller) {
+// revoke takes back the numbers that are left.
+func (n *numberKeeper) revoke(c *caller) {
+	s, changed, before := n.sim, n.window.Changed(), n.after
+	if s.trace() {
+		s.tracef("%s: revokes the grant", c)
+	}
+	n.begun++
+	n.revoking = true
+	n.window.Revoke()
+	n.revoking = false
+	n.revoked, n.revokedAt = before, n.puts
+	s.checkTold(changed, "Revoke")
+}
+
+func (n *numberKeeper) seal(c *caller) {
 	s := n.sim
 	n.begun++
 	n.sealing, n.atOnce = true, n.atOnce || n.busy
@@ -189,7 +169,7 @@ func (n *counted) seal(c *caller) {
 }
 
 // finish makes sure that no number is lost, and that the rest can be taken.
-func (n *counted) finish() {
+func (n *numberKeeper) finish() {
 	s, w := n.sim, n.window
 	if n.sealed && n.seals != 1 {
 		s.fail("end", "%d calls were the first to seal", n.seals)
@@ -216,33 +196,10 @@ func (n *counted) finish() {
 		s.fail("not asked", "nothing is left: ok %t, more %t", ok, more)
 	}
 	if n.after < window.MaxNumbers {
-		n.queue(1+math.MaxUint8, 0)
+		n.queue(&s.outside, 1+math.MaxUint8, 0)
 		n.count(&s.outside, min(2, window.MaxNumbers-n.after+1))
 		if w.Lost() != lost {
 			s.fail("numbers lost", "%d were given up, and %d before the last range", w.Lost(), lost)
 		}
 	}
-}
-
-// RandomCounted returns a program on a window of counted numbers.
-func RandomCounted(seed uint64) Config {
-	r := rand.New(rand.NewPCG(seed, 0x636f756e74))
-	c := Config{Seed: seed, Counted: true, Callers: pick(r, 1, 2, 2, 3, 3, 4), Schedule: Schedule(r.IntN(3)), Changes: 1 + r.IntN(4)}
-	most := pick(r, 1, 1, 3, 8) // numbers at a time
-	size := pick(r, 1, 2, 4, 12)
-	seals := pick(r, 0, 0, 0, 1, 2)
-	for range 6 + r.IntN(14) {
-		c.Ops = append(c.Ops, Op{Kind: Count, N: 1 + r.IntN(most)})
-		for r.IntN(3) == 0 {
-			c.Ops = append(c.Ops, Op{Kind: Queue, N: 1 + r.IntN(size), D: time.Duration(pick(r, 0, 0, 1, 5))})
-		}
-		if r.IntN(24) == 0 {
-			c.Ops = append(c.Ops, Op{Kind: Revoke})
-		}
-	}
-	for range seals {
-		i := len(c.Ops)/2 + r.IntN(len(c.Ops)/2+1)
-		c.Ops = append(c.Ops[:i:i], append([]Op{{Kind: Seal}}, c.Ops[i:]...)...)
-	}
-	return c
 }

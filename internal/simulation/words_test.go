@@ -217,7 +217,7 @@ func (c *caller) sawFree(a word.Access, t *span) {
 		c.call.drawn, c.call.drew, c.call.limited = 0, false, false
 	}
 	swapped = swapped && a.New != a.Old // a late helper opens slot 0 again
-	if s.current == nil || s.lease != nil && c == s.lease.party {
+	if s.current == nil || c == s.keeper {
 		return // it issues nothing
 	}
 	if swapped {

@@ -55,8 +55,7 @@ type issue struct {
 // call describes a caller's present call.
 type call struct {
 	kind      callKind
-	began     time.Duration // in true time
-	floor     int64         // the largest slot returned before it began, or -1
+	floor     int64 // the largest slot returned before it began, or -1
 	floorID   int64
 	floorTick int64
 	present   *span
@@ -156,12 +155,12 @@ func (s *sim) leadOf(tick uint64, reading int64) time.Duration {
 func (c *caller) begin(kind callKind) {
 	s := c.sim
 	c.call = call{
-		kind: kind, began: s.clock.Passed(), floor: s.largest, floorID: s.highest, floorTick: s.latest, present: s.present,
+		kind: kind, floor: s.largest, floorID: s.highest, floorTick: s.latest, present: s.present,
 		closed: s.closed || s.sealed, cancelled: c.ctx != nil && c.ctx.err != nil,
 		looks: c.call.looks[:0], reservations: c.call.reservations[:0],
 		heard: s.tells,
 	}
-	if l := s.lease; l != nil {
+	if l := s.ticks; l != nil {
 		c.call.grants, c.call.revoked = l.grants, l.revoked
 	}
 	if s.trace() {
@@ -190,7 +189,6 @@ func (c *caller) end(ids []snowflake.ID, err error) {
 	}
 	c.late = nil
 	s.progress = s.result.Steps
-	s.result.LongestStall = max(s.result.LongestStall, s.clock.Passed()-call.began)
 	c.endReservation()
 	if s.trace() {
 		s.tracef("%s: returns %s", c, s.idsText(ids, err))
@@ -199,7 +197,7 @@ func (c *caller) end(ids []snowflake.ID, err error) {
 		switch {
 		case call.closed:
 			s.fail("issued after Close", "%s", s.idsText(ids, err))
-		case call.revoked && call.grants == s.lease.grants:
+		case call.revoked && call.grants == s.ticks.grants:
 			s.fail("issued after Revoke", "%s", s.idsText(ids, err))
 		case call.cancelled:
 			s.fail("issued after its context", "%s", s.idsText(ids, err))
@@ -227,9 +225,7 @@ func (c *caller) end(ids []snowflake.ID, err error) {
 		}
 		s.latest = max(s.latest, int64(tick))
 	}
-	s.result.Issued += len(ids)
 	if err != nil {
-		s.result.Errors++
 		c.checkError(err)
 	}
 }
@@ -295,11 +291,11 @@ func (c *caller) checkID(id snowflake.ID) {
 		s.fail("before the start", "%s, but the generator begins with slot %#x", text, s.first)
 	}
 	node := s.nodeOf(id)
-	if s.lease == nil && node != s.node {
+	if s.ticks == nil && node != s.node {
 		s.fail("node", "ID %d has node %d, not %d", id, node, s.node)
 	}
-	if s.lease != nil && !s.lease.granted(node, tick) {
-		s.fail("not granted", "%s of node %d, of grants %+v", text, node, s.lease.all)
+	if s.ticks != nil && !s.ticks.granted(node, tick) {
+		s.fail("not granted", "%s of node %d, of grants %+v", text, node, s.ticks.all)
 	}
 	if s.sealed && tick >= s.end {
 		s.fail("after the end", "%s, but the generator ended with tick %d", text, s.end)
@@ -354,7 +350,6 @@ func (c *caller) checkID(id snowflake.ID) {
 		s.maybeBorrowed[tick] = true
 	}
 	lead := s.leadOf(tick, highest)
-	s.result.LargestLead = max(s.result.LargestLead, lead)
 	if call.kind != streamed { // a stream's block may have been reserved earlier
 		s.leadFloor = max(s.leadFloor, lead)
 		if lead > 0 {

@@ -1,4 +1,4 @@
-package lease
+package drive
 
 import (
 	"context"
@@ -12,16 +12,22 @@ const (
 	logEvery = time.Minute
 )
 
-// limited is the handler of a Keeper's logger. Of each level from Info on it passes logBurst
-// lines at once, and then one per logEvery, with the number of lines that were dropped before
-// it. So a store that fails and recovers many times a second does not fill a disk. The last
-// line of a level is only late: it may be the one about the outage that goes on.
-type limited struct {
+// Log is a handler that bounds the lines of a log. Of each level from Info on it passes 64 lines at
+// once, and then one per minute, with the number of lines that were dropped before it. So
+// a store that fails and recovers many times a second does not fill a disk. The last line of a
+// level is only late: it may be the one about the outage that goes on. A Log may be used by several
+// goroutines at once.
+type Log struct {
 	slog.Handler
 	elapsed func() time.Duration
 
 	mu      sync.Mutex
-	budgets map[slog.Level]*budget // the Keeper uses three levels
+	budgets map[slog.Level]*budget // three levels are in use
+}
+
+// NewLog returns a Log that passes its lines to a handler, and counts its minutes by a clock.
+func NewLog(h slog.Handler, elapsed func() time.Duration) *Log {
+	return &Log{Handler: h, elapsed: elapsed}
 }
 
 // budget is how many lines may still be passed.
@@ -31,13 +37,17 @@ type budget struct {
 	last           *slog.Record  // the line that waits for the budget, or nil
 }
 
-func (l *limited) Handle(ctx context.Context, r slog.Record) error {
+// Handle passes a line, or keeps it until [Log.Flush].
+func (l *Log) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < slog.LevelInfo {
 		return l.Handler.Handle(ctx, r)
 	}
 	l.mu.Lock()
 	b := l.budgets[r.Level]
 	if b == nil {
+		if l.budgets == nil {
+			l.budgets = map[slog.Level]*budget{}
+		}
 		b = &budget{lines: logBurst, since: l.elapsed()}
 		l.budgets[r.Level] = b
 	}
@@ -47,13 +57,12 @@ func (l *limited) Handle(ctx context.Context, r slog.Record) error {
 	r = r.Clone()
 	b.last = &r
 	l.mu.Unlock()
-	l.flush(ctx)
+	l.Flush(ctx)
 	return nil
 }
 
-// flush passes the lines that wait, as far as the budgets go. A Keeper calls it with each
-// step.
-func (l *limited) flush(ctx context.Context) {
+// Flush passes the lines that wait, as far as the budgets go. It is to be called with each step.
+func (l *Log) Flush(ctx context.Context) {
 	l.mu.Lock()
 	var lines []slog.Record
 	for _, b := range l.budgets {

@@ -109,7 +109,7 @@ func (c *caller) do(op Op) {
 		}
 		c.ctx = nil
 	case Count:
-		s.counted.count(c, uint64(op.N))
+		s.numbers.count(c, uint64(op.N))
 	case Close:
 		c.call = call{} // no waits of the call before
 		if err := s.gen.Close(); err != nil {
@@ -117,13 +117,60 @@ func (c *caller) do(op Op) {
 		}
 		c.hasClosed()
 	case Seal:
-		if s.counted != nil {
-			s.counted.seal(c)
+		if s.numbers != nil {
+			s.numbers.seal(c)
 			return
 		}
 		c.call = call{}
-		s.lease.seal(c)
+		s.ticks.seal(c)
 		c.hasClosed()
+	}
+}
+
+// keep is the coroutine of the keeper: it does its operations of the program, and answers a
+// window that asks for more.
+func (c *caller) keep(yield func(struct{}) bool) {
+	c.yield = yield
+	defer c.guard()
+	s := c.sim
+	var more <-chan struct{} // a window of counted numbers asks its callers
+	if s.ticks != nil {
+		more = s.ticks.window.More()
+	}
+	for {
+		c.op, c.idle = -1, true
+		s.await(func() bool { return len(more) > 0 || s.due(s.errands[s.errand:]) })
+		c.idle = false
+		if len(more) > 0 {
+			<-more
+			s.ticks.answer(c)
+			continue
+		}
+		op := s.errands[s.errand].op
+		c.op = s.errands[s.errand].index
+		s.errand++
+		switch {
+		case op.Kind == Extend:
+			s.ticks.extend(c, uint64(op.N))
+		case op.Kind == Move:
+			s.ticks.move(c, int64(op.N), int64(op.D/s.Tick))
+		case op.Kind == Queue:
+			s.numbers.queue(c, uint64(op.N), uint64(op.D))
+		case s.ticks != nil:
+			s.ticks.revoke(c)
+		default:
+			s.numbers.revoke(c)
+		}
+	}
+}
+
+// checkTold checks that a change of the window, what, has closed the channel that a waiting
+// caller took before it.
+func (s *sim) checkTold(changed <-chan struct{}, what string) {
+	select {
+	case <-changed:
+	default:
+		s.fail("not told", "%s closed no channel", what)
 	}
 }
 
@@ -144,7 +191,7 @@ func (c *caller) hasClosed() {
 
 // String returns the name of c in a trace.
 func (c *caller) String() string {
-	if c.sim.lease != nil && c.sim.lease.party == c || c.sim.counted != nil && c.sim.counted.party == c {
+	if c == c.sim.keeper {
 		return "keeper"
 	}
 	return fmt.Sprintf("caller %d", c.id)

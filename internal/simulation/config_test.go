@@ -184,46 +184,9 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s %s", opNames[o.Kind], o.D)
 }
 
-// maxIDs is the most that one operation may ask for.
-const maxIDs = 1 << 20
-
-func (c *Config) validate() error {
-	if c.Callers < 0 || c.Callers > MaxCallers {
-		return fmt.Errorf("%d callers: give 1 to %d", c.Callers, MaxCallers)
-	}
-	if c.Lease && (c.Core != nil || c.Nodeless || c.Term < 1 || c.Term > maxIDs) {
-		return fmt.Errorf("lease of %d ticks: give 1 to %d ticks, a node field, and no Core", c.Term, maxIDs)
-	}
-	for i, op := range c.Ops {
-		switch counts := op.Kind == Count || op.Kind == Queue; {
-		case counts && !c.Counted || c.Counted && !counts && op.Kind != Revoke && op.Kind != Seal && op.Kind != Pass:
-			return fmt.Errorf("op %d, %s: a window of counted numbers has Count, Queue, Revoke and Seal, and nothing else has Count and Queue", i, op)
-		case op.Kind >= cancel:
-			return fmt.Errorf("op %d is not known: kind %d", i, op.Kind)
-		case op.Kind < Close && (op.N < 1 || op.N > maxIDs):
-			return fmt.Errorf("op %d, %s: give 1 to %d IDs", i, op, maxIDs)
-		case op.Kind != IDs && !op.fault() && c.Core != nil:
-			return fmt.Errorf("op %d, %s: a Core can be run with ids and faults only", i, op)
-		case (op.Kind == Seal || op.keeper()) && !c.Lease && !c.Counted:
-			return fmt.Errorf("op %d, %s: there is no lease to do it", i, op)
-		case op.keeper() && (op.N < 0 || op.N > maxIDs || op.Kind == Move && op.N > maxNode):
-			return fmt.Errorf("op %d, %s: give 0 to %d ticks, or a node number up to %d", i, op, maxIDs, maxNode)
-		}
-	}
-	return nil
-}
-
 // Result is the result of a run.
 type Result struct {
 	Config Config // as it was run
-	// Issued is the number of IDs, Errors that of calls that returned an error.
-	Issued, Errors int
-	// LongestStall is the longest true time that a call took, including the time
-	// in which other callers ran.
-	LongestStall time.Duration
-	// LargestLead is the furthest that an ID's tick lay ahead of the clock as its
-	// caller had read it last.
-	LargestLead time.Duration
 	// Steps is the number of points at which the scheduler had a choice.
 	Steps int
 	// Hash is of the whole schedule: every access and reading with its values.
@@ -233,12 +196,10 @@ type Result struct {
 	// Trace has the last lines of the trace, if there are violations and Config.Trace
 	// is nil.
 	Trace []string
-	// Err is why the Config could not be run at all.
-	Err error
 }
 
 // Failed reports whether anything went wrong.
-func (r Result) Failed() bool { return len(r.Violations) > 0 || r.Err != nil }
+func (r Result) Failed() bool { return len(r.Violations) > 0 }
 
 // Violation is something that must not happen.
 type Violation struct {

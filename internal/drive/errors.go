@@ -1,0 +1,70 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+
+	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Wrap returns an error that has this text, and wraps all errs: the text need not have theirs.
+func Wrap(text string, errs ...error) error { return &wrapped{text, errs} }
+
+type wrapped struct {
+	text string
+	errs []error
+}
+
+func (e *wrapped) Error() string   { return e.text }
+func (e *wrapped) Unwrap() []error { return e.errs }
+
+// OneLine is the text of an error in one line: some drivers use several.
+func OneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// Printable is a text that another process wrote, for an error or a list: one line of printable
+// characters. Each other character is shown as U+FFFD.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
+
+// ContextError returns the error of a context that has ended, with its cause.
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// Busy returns the error of [InARow] writes that all met those of other processes. The text says so,
+// and what to do.
+func Busy(text string) error { return Wrap(text, ErrStore, stores.ErrConflict) }
+
+// Moved returns an error that wraps moved, for cells that were moved to another store.
+func Moved(moved error, m *cell.Move) error {
+	return fmt.Errorf("%w to %s, and nothing is granted here any more: start this process with that store, after the import there", moved, m.Where())
+}
+
+// ErrNil is why an option or an argument is refused.
+var ErrNil = errors.New("is nil")
+
+// IsNil reports whether x is nil, or a nil pointer in an interface.
+func IsNil(x any) bool {
+	if x == nil {
+		return true
+	}
+	v := reflect.ValueOf(x)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
