@@ -48,10 +48,11 @@ func (f *fleet) Plan() string { return fmt.Sprintf("%+v %+v", f.Chance, f.plan) 
 
 // tally has the counts of a run.
 type tally struct {
-	issues, refusals, grantErrors, grants  int
-	shutdowns, restores, wentBack, repeats int
-	live                                   int
-	excused                                map[string]int
+	issues, refusals, grantErrors, grants int
+	shutdowns, restores, repeats          int
+	wentBack, trusted                     int
+	live                                  int
+	excused                               map[string]int
 }
 
 type pinning uint8

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -54,7 +55,8 @@ const floorsFormat = 1
 // ends before its end, call it again: it continues, and always returns the same floors. There is
 // no way back to this store and namespace; another namespace of it can be imported to.
 //
-// It returns soon after ctx ends, and has no other bound: give ctx a deadline. Other errors are an
+// It returns soon after ctx ends, or when an operation of the store takes longer than
+// [DefaultTimeout]. Other errors are an
 // [*OptionError], or wrap [ErrNeverClaimed] if the store
 // has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
 // processes write the same cells all the time, or [ErrStore].
@@ -81,7 +83,7 @@ func Export(ctx context.Context, store stores.Store, to string, running bool) (F
 
 // exportLayout makes the cell of the layout final, and returns it.
 func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r cell.Layout, err error) {
-	for range roundsInARow {
+	for range drive.InARow {
 		c, r, err := k.fleet(ctx)
 		if err != nil || r.Move.Exported() {
 			return r, err
@@ -89,11 +91,11 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r c
 		if err := movedError(r.Move); err != nil { // half imported
 			return r, err
 		}
-		if err := ready(ctx, k.store, running); err != nil {
+		if err := k.ready(ctx, running); err != nil {
 			return r, err
 		}
 		r.Move = r.Move.ExportTo(to)
-		_, err = k.swapKey(ctx, cell.LayoutKey, c.Version, r.Encode())
+		_, err = k.calls.Swap(ctx, cell.LayoutKey, c.Version, r.Encode())
 		switch {
 		case err == nil:
 			return r, nil
@@ -106,17 +108,19 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r c
 
 // newMover returns a keeper that only reads and writes cells, and has no clock.
 func newMover(store stores.Store) *Keeper {
-	return &Keeper{config: config{store: store, timeout: DefaultTimeout, log: slog.Default(), elapsed: func() time.Duration { return 0 }}, random: cell.Token, bad: map[int64]error{}}
+	k := &Keeper{config: config{store: store, log: slog.Default()}, random: cell.Token, bad: map[int64]error{}}
+	k.calls = drive.Calls{Store: store, Timeout: DefaultTimeout, Failed: k.callFailed}
+	return k
 }
 
 // fleet reads the cell of the layout of a store that has one, and takes its layout over.
 func (k *Keeper) fleet(ctx context.Context) (c stores.Cell, r cell.Layout, err error) {
-	c, err = k.readKey(ctx, cell.LayoutKey)
+	c, err = k.calls.Read(ctx, cell.LayoutKey)
 	switch {
 	case err != nil:
 		return c, r, err
 	case c.Version == 0:
-		return c, r, &wrapped{text: fmt.Sprintf("a node number %v", ErrNeverClaimed), errs: []error{ErrNeverClaimed}}
+		return c, r, drive.Wrap(fmt.Sprintf("a node number %v", ErrNeverClaimed), ErrNeverClaimed)
 	}
 	r, err = cell.DecodeLayout(c.Value)
 	if err == nil {
@@ -138,8 +142,8 @@ func timelineOf(spec string) (timeline, error) {
 }
 
 // ready returns an error if a cell cannot be read, or, unless running, if a node number is held.
-func ready(ctx context.Context, store stores.Store, running bool) error {
-	holdings, err := inspectAll(ctx, store, time.Now)
+func (k *Keeper) ready(ctx context.Context, running bool) error {
+	holdings, err := inspectAll(ctx, k.calls, time.Now)
 	if err != nil {
 		return err
 	}
@@ -158,20 +162,17 @@ func ready(ctx context.Context, store stores.Store, running bool) error {
 	if first == nil {
 		return nil
 	}
-	return &wrapped{
-		text: fmt.Sprintf("%d node numbers are held, the first is %d by %q until %s: stop their processes, or, if they ended without a release, wait for a window after that; or export while they run",
-			held, first.Node, first.Owner, first.Limit.UTC().Format(time.RFC3339)),
-		errs: []error{ErrHeld},
-	}
+	return drive.Wrap(fmt.Sprintf("%d node numbers are held, the first is %d by %q until %s: stop their processes, or, if they ended without a release, wait for a window after that; or export while they run",
+		held, first.Node, first.Owner, first.Limit.UTC().Format(time.RFC3339)), ErrHeld)
 }
 
 // fenceAll makes all node numbers final. Those that are held come last, so that their
 // processes have the rest of a fresh grant when all is done.
 func (k *Keeper) fenceAll(ctx context.Context) (floors []Floor, err error) {
 	limits := make(map[int64]uint64)
-	var held []protocol.Cell
+	var held []grant.Cell
 	done := 0
-	fence := func(cell protocol.Cell) error {
+	fence := func(cell grant.Cell) error {
 		limit, err := k.fence(ctx, cell)
 		if err != nil {
 			return fmt.Errorf("%d of %d node numbers are exported, export again to continue: %w", done, k.nodes(), err)
@@ -182,8 +183,8 @@ func (k *Keeper) fenceAll(ctx context.Context) (floors []Floor, err error) {
 		}
 		return nil
 	}
-	for p := (&probe{search: protocol.NewSearch(k.nodes(), 0)}); p.search.Done < k.nodes(); {
-		cells, err := k.nextBlock(ctx, p)
+	for from := int64(0); from < k.nodes(); from += fenced {
+		cells, err := k.listAll(ctx, from, min(fenced, k.nodes()-from))
 		if err != nil {
 			return nil, err
 		}
@@ -208,10 +209,28 @@ func (k *Keeper) fenceAll(ctx context.Context) (floors []Floor, err error) {
 	return floors, nil
 }
 
+// fenced is how many node numbers are listed at a time.
+const fenced = 4096
+
+// listAll returns the cells of n numbers from one on, also those that do not exist.
+func (k *Keeper) listAll(ctx context.Context, from, n int64) ([]grant.Cell, error) {
+	listed, err := k.list(ctx, cell.NodeKey(from), cell.NodeKey(from+n-1)+"\x00", int(n))
+	cells := make([]grant.Cell, n)
+	for i := range cells {
+		cells[i].Node = from + int64(i)
+	}
+	for _, c := range listed {
+		if i := c.Node - from; i >= 0 && i < n {
+			cells[i] = c
+		}
+	}
+	return cells, err
+}
+
 // fence reserves a number until the end of time, and returns the limit that it had before,
 // which the cell keeps as its floor. cell is as a list had it.
-func (k *Keeper) fence(ctx context.Context, c protocol.Cell) (limit uint64, err error) {
-	for range roundsInARow {
+func (k *Keeper) fence(ctx context.Context, c grant.Cell) (limit uint64, err error) {
+	for range drive.InARow {
 		switch was := c.Record; {
 		case c.Damaged:
 			return 0, k.bad[c.Node]
@@ -225,7 +244,7 @@ func (k *Keeper) fence(ctx context.Context, c protocol.Cell) (limit uint64, err 
 			continue
 		default:
 			r := cell.Node{Floor: was.Limit, Limit: k.end(), Window: was.Window, Reserved: true, Write: k.random(), Last: was.Names(), Layout: k.spec}
-			_, err = k.swapKey(ctx, cell.NodeKey(c.Node), c.Version, k.encode(r))
+			_, err = k.calls.Swap(ctx, cell.NodeKey(c.Node), c.Version, k.encode(r))
 			if err == nil {
 				return was.Limit, nil
 			}
@@ -287,7 +306,7 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 		return err
 	}
 	r := cell.Layout{Layout: k.spec, Move: &cell.Move{Import: floors.SHA256}}
-	_, err = k.swapKey(ctx, cell.LayoutKey, c.Version, r.Encode())
+	_, err = k.calls.Swap(ctx, cell.LayoutKey, c.Version, r.Encode())
 	return err // of unknown outcome: a second import repeats it
 }
 
@@ -333,7 +352,7 @@ func (k *Keeper) checkFloors(floors Floors) (err error) {
 // whether the import is complete.
 func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (c stores.Cell, complete bool, err error) {
 	r := cell.Layout{Layout: k.spec, Move: &cell.Move{Import: digest, Importing: true}}
-	c, err = k.readKey(ctx, cell.LayoutKey)
+	c, err = k.calls.Read(ctx, cell.LayoutKey)
 	switch {
 	case err != nil:
 		return c, false, err
@@ -342,7 +361,7 @@ func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (c st
 	case begun:
 		err = importLost("it had no cell of the layout any more")
 	default:
-		_, err = k.swapKey(ctx, cell.LayoutKey, 0, r.Encode())
+		_, err = k.calls.Swap(ctx, cell.LayoutKey, 0, r.Encode())
 	}
 	switch {
 	case errors.Is(err, stores.ErrDamaged):
@@ -374,6 +393,6 @@ func (k *Keeper) importFloor(ctx context.Context, f Floor) (written bool, err er
 		return false, nil // by an import that ended early
 	}
 	r := cell.Node{Floor: f.Limit, Limit: f.Limit, Reserved: true, Write: k.random(), Last: c.Record.Names(), Layout: k.spec}
-	_, err = k.swapKey(ctx, cell.NodeKey(f.Node), c.Version, k.encode(r))
+	_, err = k.calls.Swap(ctx, cell.NodeKey(f.Node), c.Version, k.encode(r))
 	return err == nil, err
 }

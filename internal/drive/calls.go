@@ -31,6 +31,9 @@ type Calls struct {
 	// Failed is called with each error that wraps ErrStore, unless it is nil. It may
 	// complete the error.
 	Failed func(*CallError)
+	// Late is called after each call with the time by which it took longer than it may, unless it is
+	// nil: much more than none says that this process did not run meanwhile.
+	Late func(time.Duration)
 }
 
 // Read reads a cell, as [stores.Store] does.
@@ -102,7 +105,8 @@ func (c *Calls) TryLock(ctx context.Context, key string) (unlock func(), err err
 	return unlock, c.error("lock", key, err)
 }
 
-func (c *Calls) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// within bounds a call, which has ended when done is called.
+func (c *Calls) within(ctx context.Context) (_ context.Context, done context.CancelFunc) {
 	timeout := c.Timeout
 	if timeout == 0 {
 		if _, ok := ctx.Deadline(); ok {
@@ -110,7 +114,15 @@ func (c *Calls) within(ctx context.Context) (context.Context, context.CancelFunc
 		}
 		timeout = DefaultTimeout
 	}
-	return context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	if c.Late == nil {
+		return ctx, cancel
+	}
+	began := time.Now()
+	return ctx, func() {
+		cancel()
+		c.Late(max(time.Since(began)-timeout, 0))
+	}
 }
 
 func (c *Calls) error(op, key string, err error) error {

@@ -249,6 +249,9 @@ func (r *request) effect() {
 		}
 	case reading:
 		r.cell = s.cells[r.i].Cell
+		if r.f.Stale && r.f.Often(64) { // so may a read, though the store promises otherwise
+			r.cell = s.cells[r.i].earlier[r.f.Rng.IntN(2)]
+		}
 		r.cell.Key = s.keys[r.i]
 	case swapping:
 		r.cell, r.err = s.swap(r)
