@@ -87,11 +87,10 @@ func (e *LayoutMismatchError) Error() string {
 func (e *LayoutMismatchError) Is(target error) bool { return target == stores.ErrRefused }
 
 func heldError(node int64, owner string, more ...error) error {
-	if owner == "" {
+	if owner = drive.Printable(owner); owner == "" {
 		owner = "another process"
 	}
-	return drive.Wrap(fmt.Sprintf("node number %d is held by %s: end that, or give each process a number of its own", node, owner),
-		append([]error{ErrHeld}, more...)...)
+	return drive.Wrap(fmt.Sprintf("node number %d is held by %s: end that, or give each process a number of its own", node, owner), append([]error{ErrHeld}, more...)...)
 }
 
 // movedError is the error for a store from which, or to which, a fleet was moved, or nil if a

@@ -139,6 +139,13 @@ func (k *Keeper) callFailed(e *drive.CallError) {
 	e.Since = k.since
 }
 
+// watch notes if a call of the store ends much later than its timeout: then this process did not
+// run meanwhile.
+func (k *Keeper) watch() (done func()) {
+	began := k.elapsed()
+	return func() { k.ranLate(k.elapsed() - began - k.timeout) }
+}
+
 // kindAttr tells the kind of an error in a log line.
 func kindAttr(err error) slog.Attr { return slog.String("kind", stores.KindOf(err).String()) }
 

@@ -54,8 +54,8 @@ type Holding struct {
 }
 
 // Inspect returns the state of every node number that was ever claimed or
-// reserved, in the order of the numbers. It writes nothing. It returns soon after ctx ends; if
-// ctx has no deadline, each operation of the store may take [DefaultTimeout].
+// reserved, in the order of the numbers. It writes nothing. It returns soon after ctx ends.
+// If ctx has no deadline, [DefaultTimeout] bounds each operation of the store.
 //
 // A damaged cell does not hide the others. If the store cannot list some cells, Inspect
 // returns the others together with the store's error, which wraps
@@ -71,7 +71,7 @@ func Inspect(ctx context.Context, store stores.Store) ([]Holding, error) {
 	if err := checkArguments("Inspect", ctx, store); err != nil {
 		return nil, err
 	}
-	return inspectAll(ctx, drive.Calls{Store: store}, time.Now)
+	return inspectAll(ctx, &drive.Calls{Store: store}, time.Now)
 }
 
 // InspectNode is [Inspect] for one node number, with the same bound. The error wraps
@@ -80,7 +80,7 @@ func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, 
 	if err := checkArguments("InspectNode", ctx, store); err != nil {
 		return Holding{}, err
 	}
-	calls := drive.Calls{Store: store}
+	calls := &drive.Calls{Store: store}
 	c, err := readCell(ctx, calls, node)
 	if errors.Is(err, stores.ErrDamaged) {
 		return Holding{Node: node, State: Damaged, Err: err}, nil
@@ -100,7 +100,8 @@ func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, 
 // another number. One that had to have this number ends with an error that wraps [ErrLost]
 // when its grant is used up.
 //
-// It does nothing to a released number. Its bound is that of [Inspect]. The error wraps
+// It does nothing to a released number. It returns soon after ctx ends. If ctx has no deadline,
+// [DefaultTimeout] bounds each operation of the store. The error wraps
 //
 //   - [ErrNeverClaimed]: the number has no cell,
 //   - [ErrHeld]: the store is a [stores.Locker], and the holder is alive; or the number is
@@ -113,7 +114,7 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	if err := checkArguments("ForceRelease", ctx, store); err != nil {
 		return err
 	}
-	calls := drive.Calls{Store: store}
+	calls := &drive.Calls{Store: store}
 	c, err := readCell(ctx, calls, node)
 	if err != nil {
 		return err
@@ -128,13 +129,13 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 		return nil
 	}
 	unlock, err := calls.TryLock(ctx, c.Key)
-	defer unlock()
 	switch {
 	case errors.Is(err, stores.ErrLocked):
 		return heldError(node, r.Owner, err)
 	case err != nil:
 		return err
 	}
+	defer unlock()
 	owner := r.Owner
 	// The limit stays as it is, and the next claim begins there.
 	r.Holder, r.Owner, r.Floor, r.Last, r.Write = "", "", r.Limit, r.Names(), cell.Token()
@@ -149,18 +150,21 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 }
 
 // readCell reads the cell of a node number that was claimed.
-func readCell(ctx context.Context, calls drive.Calls, node int64) (stores.Cell, error) {
+func readCell(ctx context.Context, calls *drive.Calls, node int64) (stores.Cell, error) {
 	c, err := calls.Read(ctx, cell.NodeKey(node))
 	switch {
 	case errors.Is(err, stores.ErrDamaged): // the store has answered
 		return stores.Cell{}, damagedError(node, err)
-	case err == nil && c.Version == 0:
+	case err != nil:
+		return stores.Cell{}, err
+	case c.Version == 0:
 		return stores.Cell{}, drive.Wrap(fmt.Sprintf("node number %d %v", node, ErrNeverClaimed), ErrNeverClaimed)
 	}
-	return c, err
+	return c, nil
 }
 
-func inspectAll(ctx context.Context, calls drive.Calls, now func() time.Time) (holdings []Holding, err error) {
+// inspectAll returns all holdings. An error that wraps stores.ErrDamaged comes with them.
+func inspectAll(ctx context.Context, calls *drive.Calls, now func() time.Time) (holdings []Holding, err error) {
 	err = calls.All(ctx, cell.NodesFrom, cell.NodesTo, func(c stores.Cell) error {
 		node, ok := cell.NodeOf(c.Key)
 		if !ok {
@@ -179,7 +183,7 @@ func inspectAll(ctx context.Context, calls drive.Calls, now func() time.Time) (h
 }
 
 // inspect returns the state in a cell. The error is that of locking the cell.
-func inspect(ctx context.Context, calls drive.Calls, node int64, c stores.Cell, now func() time.Time) (Holding, error) {
+func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell, now func() time.Time) (Holding, error) {
 	broken := func(err error) (Holding, error) {
 		return Holding{Node: node, State: Damaged, Err: damagedError(node, err)}, nil
 	}
@@ -187,14 +191,14 @@ func inspect(ctx context.Context, calls drive.Calls, node int64, c stores.Cell, 
 	if err != nil {
 		return broken(err)
 	}
-	layout, err := snowflake.ParseLayout(r.Layout)
+	layout, err := cell.ParseLayout(r.Layout)
 	if err != nil {
 		return broken(err)
 	}
 	t := timeline{layout: layout}
 	h := Holding{
 		Node: node, State: Released, Owner: r.Owner,
-		Limit: t.time(r.Limit), Window: t.span(0, r.Window), Layout: layout,
+		Limit: t.time(r.Limit), Window: t.span(0, r.Window), Layout: layout.Clone(),
 	}
 	switch {
 	case r.Reserved && h.Limit.After(now()):
@@ -207,9 +211,9 @@ func inspect(ctx context.Context, calls drive.Calls, node int64, c stores.Cell, 
 	_, locks := calls.Store.(stores.Locker)
 	if locks {
 		unlock, err := calls.TryLock(ctx, c.Key)
-		unlock()
 		switch {
 		case err == nil:
+			unlock()
 			h.State = Expired
 		case errors.Is(err, stores.ErrLocked):
 		case errors.Is(err, stores.ErrRefused): // a lock needs the right to write

@@ -10,7 +10,6 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -55,10 +54,8 @@ const floorsFormat = 1
 // ends before its end, call it again: it continues, and always returns the same floors. There is
 // no way back to this store and namespace; another namespace of it can be imported to.
 //
-// It returns soon after ctx ends, or when an operation of the store takes longer than
-// [DefaultTimeout]. Other errors are an
-// [*OptionError], or wrap [ErrNeverClaimed] if the store
-// has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
+// It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation of
+// the store. Other errors are an [*OptionError], or wrap [ErrNeverClaimed] if the store has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
 // processes write the same cells all the time, or [ErrStore].
 func Export(ctx context.Context, store stores.Store, to string, running bool) (Floors, error) {
 	if err := checkArguments("Export", ctx, store); err != nil {
@@ -91,7 +88,7 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r c
 		if err := movedError(r.Move); err != nil { // half imported
 			return r, err
 		}
-		if err := k.ready(ctx, running); err != nil {
+		if err := ready(ctx, &k.calls, running); err != nil {
 			return r, err
 		}
 		r.Move = r.Move.ExportTo(to)
@@ -108,9 +105,7 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r c
 
 // newMover returns a keeper that only reads and writes cells, and has no clock.
 func newMover(store stores.Store) *Keeper {
-	k := &Keeper{config: config{store: store, log: slog.Default()}, random: cell.Token, bad: map[int64]error{}}
-	k.calls = drive.Calls{Store: store, Timeout: DefaultTimeout, Failed: k.callFailed}
-	return k
+	return &Keeper{config: config{log: slog.Default()}, calls: drive.Calls{Store: store}, random: cell.Token, bad: map[int64]error{}}
 }
 
 // fleet reads the cell of the layout of a store that has one, and takes its layout over.
@@ -134,16 +129,13 @@ func (k *Keeper) fleet(ctx context.Context) (c stores.Cell, r cell.Layout, err e
 
 // timelineOf counts time by the layout of a text.
 func timelineOf(spec string) (timeline, error) {
-	layout, err := snowflake.ParseLayout(spec)
-	if err != nil {
-		err = fmt.Errorf("%w: its layout is %.200q: %w", stores.ErrDamaged, spec, err)
-	}
+	layout, err := cell.ParseLayout(spec)
 	return timeline{layout: layout, spec: spec}, err
 }
 
 // ready returns an error if a cell cannot be read, or, unless running, if a node number is held.
-func (k *Keeper) ready(ctx context.Context, running bool) error {
-	holdings, err := inspectAll(ctx, k.calls, time.Now)
+func ready(ctx context.Context, calls *drive.Calls, running bool) error {
+	holdings, err := inspectAll(ctx, calls, time.Now)
 	if err != nil {
 		return err
 	}
@@ -266,8 +258,8 @@ func (k *Keeper) fence(ctx context.Context, c grant.Cell) (limit uint64, err err
 // The floors must be as Export returned them, and the namespace must be unused: no node number was
 // claimed or reserved in it, and no fleet was exported from it. Else the error is an [*OptionError],
 // or wraps [ErrMoved]. No process gets a number before the import is complete. If it fails, call it
-// again. A second import of the same floors does nothing. It returns soon after ctx ends, or when
-// an operation of the store takes longer than [DefaultTimeout]. Other errors wrap [ErrStore],
+// again. A second import of the same floors does nothing. It returns soon after ctx ends. If ctx has
+// no deadline, [DefaultTimeout] bounds each operation of the store. Other errors wrap [ErrStore],
 // [stores.ErrDamaged], [stores.ErrConflict] if another import ran at the same time, or
 // [stores.ErrWentBack] if the store has lost a part of this import meanwhile.
 //

@@ -28,7 +28,7 @@ const DefaultLocalWindow = 3 * time.Second
 
 // DefaultTimeout is how long each operation of the store may take, unless [WithTimeout]
 // says otherwise.
-const DefaultTimeout = 2 * time.Second
+const DefaultTimeout = drive.DefaultTimeout
 
 // DefaultFleetLimit is how far the clock may be from the fleet's before the Keeper logs a
 // warning, unless [WithFleetCheck] says otherwise.
@@ -39,8 +39,7 @@ const DefaultFleetLimit = time.Minute
 type Option func(*config)
 
 type config struct {
-	store  stores.Store
-	locker stores.Locker // the store, if it is one
+	locker stores.Locker // or nil if the store is none
 
 	timeline
 	clock   monoclock.Interface
@@ -140,7 +139,7 @@ func checkArguments(function string, ctx context.Context, store stores.Store) er
 }
 
 func configure(store stores.Store, options []Option) (config, error) {
-	c := config{store: store, clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
+	c := config{clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
 		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
 	fail := func(option string, err error) (config, error) { return config{}, &OptionError{option, err} }
 	c.locker, _ = store.(stores.Locker)

@@ -164,9 +164,9 @@ func (s *Sequence) serve() {
 // calls that have ended meanwhile are lost.
 func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 	s.regulars, s.served = s.arrived-s.served, upto
-	begin := index
+	begin, r := index, s.machine.Known().Record
 	s.calls(func(c *call) bool {
-		switch r := s.cell.Record; {
+		switch {
 		case c.arrival > upto:
 			return false
 		case c.n <= end-index:
@@ -211,10 +211,10 @@ func (s *Sequence) refill() {
 	go s.watch(over)
 	for again := true; again; {
 		s.pause()
-		s.turn <- struct{}{}
+		_ = s.turn.Take(context.Background())
 		s.gather()
-		again = s.settle(s.work(context.Background(), false))
-		s.leave()
+		again = s.noteRefill(s.work(context.Background(), false))
+		s.turn.Leave()
 	}
 }
 
@@ -286,9 +286,9 @@ func (s *Sequence) pause() {
 	}
 }
 
-// settle notes the outcome of a refill, and reports whether there is more to do. If not, the
+// noteRefill notes the outcome of a refill, and reports whether there is more to do. If not, the
 // goroutine ends.
-func (s *Sequence) settle(err error) (again bool) {
+func (s *Sequence) noteRefill(err error) (again bool) {
 	s.note(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,6 +307,7 @@ func (s *Sequence) note(err error) {
 	if level, message, attrs := s.noted(err); message != "" {
 		s.config.log.Log(context.Background(), level, message, append([]any{"sequence", s.name}, attrs...)...)
 	}
+	s.config.lines.Flush(context.Background())
 }
 
 // noted does what note does, and returns the line for the log, or no message.
@@ -334,7 +335,7 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	}
 	ordinary := conflict || exhausted != nil && exhausted.Left > 0
 	f.logged = f.logged && kind == f.kind
-	if !f.logged && !ordinary && s.lines.take(s.config.elapsed()) {
+	if !f.logged && !ordinary {
 		f.logged = true
 		level = slog.LevelWarn
 		if kind == stores.Loss {
@@ -359,23 +360,4 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 		return true
 	})
 	return level, message, attrs
-}
-
-// lines bounds the lines of a sequence's log: 64 at once, and then one per minute. A failure
-// whose line was held back is logged later, while it lasts.
-type lines struct {
-	used  int
-	since time.Duration // elapsed time of the last change of used to less
-}
-
-func (l *lines) take(elapsed time.Duration) bool {
-	const burst = 64
-	if minutes := (elapsed - l.since) / time.Minute; minutes > 0 {
-		l.used, l.since = max(0, l.used-int(min(minutes, burst))), l.since+minutes*time.Minute
-	}
-	if l.used == burst {
-		return false
-	}
-	l.used++
-	return true
 }

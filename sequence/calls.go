@@ -4,55 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/stores"
 )
 
-// All calls of the store stand in this file, each within the timeout. Their errors wrap
-//
-//   - stores.ErrConflict: a swap found another version and changed nothing,
-//   - stores.ErrDamaged: a cell cannot be read, and a retry does not help,
-//   - ErrStore: anything else; the outcome of a swap is unknown.
+// callsOf makes the calls for the cell of one sequence.
+func callsOf(store stores.Store, name string, timeout time.Duration) drive.Calls {
+	return drive.Calls{Store: store, Timeout: timeout, What: "sequence " + strconv.Quote(name)}
+}
 
-// read reads the cell if it is in doubt.
-func (s *Sequence) read(ctx context.Context) error {
-	if !s.doubt {
-		return nil
-	}
-	cell, err := readCell(ctx, s.store, s.name, s.config.timeout)
+func readCell(ctx context.Context, calls *drive.Calls, name string) (count.Cell, error) {
+	found, err := calls.Read(ctx, cell.SequenceKey(name))
 	if err != nil {
-		s.counters.failures.Add(1)
-		return err
+		return count.Cell{}, err
 	}
-	s.cell, s.doubt = cell, false
-	return nil
+	return decode(name, found)
 }
 
-// swap writes the cell.
-func (s *Sequence) swap(ctx context.Context, version uint64, r cell.Sequence) (uint64, error) {
-	version, err := swapCell(ctx, s.store, s.name, s.config.timeout, version, r)
-	if err != nil && !errors.Is(err, stores.ErrConflict) {
-		s.counters.failures.Add(1)
-	}
-	return version, err
+func swapCell(ctx context.Context, calls *drive.Calls, name string, version uint64, r cell.Sequence) (uint64, error) {
+	return calls.Swap(ctx, cell.SequenceKey(name), version, r.Encode())
 }
 
-func readCell(ctx context.Context, store stores.Store, name string, timeout time.Duration) (segment.Cell, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	c, err := store.Read(ctx, cell.SequenceKey(name))
-	if err != nil {
-		return segment.Cell{}, storeError("read", name, err)
-	}
-	return decode(name, c)
-}
-
-func decode(name string, found stores.Cell) (segment.Cell, error) {
-	c := segment.Cell{Version: found.Version}
+func decode(name string, found stores.Cell) (count.Cell, error) {
+	c := count.Cell{Version: found.Version}
 	if found.Version == 0 {
 		return c, nil
 	}
@@ -75,40 +55,4 @@ func decode(name string, found stores.Cell) (segment.Cell, error) {
 	}
 	c.Record = r
 	return c, nil
-}
-
-func swapCell(ctx context.Context, store stores.Store, name string, timeout time.Duration, version uint64, r cell.Sequence) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	version, err := store.Swap(ctx, cell.SequenceKey(name), version, r.Encode())
-	return version, storeError("swap", name, err)
-}
-
-// storeError wraps ErrStore, unless the error is a conflict or damage.
-func storeError(op, name string, err error) error {
-	switch {
-	case err == nil, errors.Is(err, stores.ErrConflict), errors.Is(err, stores.ErrDamaged):
-		return err
-	}
-	problem := "store does not answer"
-	switch {
-	case stores.KindOf(err) == stores.Refused:
-		problem = "store refuses"
-	case errors.Is(err, stores.ErrOverloaded):
-		problem = stores.ErrOverloaded.Error()
-	}
-	return &wrapped{
-		text: fmt.Sprintf("%s: %s sequence %q: %s", problem, op, name, oneLine(err)),
-		errs: []error{ErrStore, err},
-	}
-}
-
-func listCells(ctx context.Context, store stores.Store, from, to string, limit int) ([]stores.Cell, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeoutOf(ctx))
-	defer cancel()
-	cells, err := store.List(ctx, from, to, limit)
-	if err != nil && !errors.Is(err, stores.ErrDamaged) {
-		err = &wrapped{text: "store does not answer: list sequences: " + oneLine(err), errs: []error{ErrStore, err}}
-	}
-	return cells, err
 }

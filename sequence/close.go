@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/internal/drive"
 )
 
 // Close ends the sequence: no number is issued any more. Then it gives the reserved numbers
@@ -35,70 +35,31 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	})
 	s.window.Seal()
 	s.mu.Unlock()
-	if err := s.take(ctx); err != nil { // a call of the store hangs
-		return &wrapped{
-			text: fmt.Sprintf("sequence %q: %v: the store does not answer: %v", s.name, ErrNotGivenBack, context.Cause(ctx)),
-			errs: []error{ErrNotGivenBack, ErrStore, err},
-		}
+	if err := s.takeTurn(ctx); err != nil { // a call of the store hangs
+		return drive.Wrap(fmt.Sprintf("sequence %q: %v: the store does not answer: %v", s.name, ErrNotGivenBack, context.Cause(ctx)), ErrNotGivenBack, ErrStore, err)
 	}
-	defer s.leave()
+	defer s.turn.Leave()
 	if s.closed {
 		return nil
 	}
 	s.closed = true
-	defer s.settleRest()
-	rest := s.unused()
-	if rest == 0 && len(s.pending) == 0 {
+	defer s.settled.Store(true)
+	err := s.work(ctx, true)
+	s.mu.Lock()
+	rest, unknown := s.machine.Unused(s.window.Used()), s.machine.Unknown()
+	if !s.revoked { // else the window has counted them
+		s.counters.lost.Add(rest)
+	}
+	s.mu.Unlock()
+	if err == nil {
 		return nil
 	}
-	if err := s.work(ctx, true); err != nil {
-		s.config.log.Warn("sequence: numbers were not given back", "sequence", s.name, "numbers", rest, "err", err)
-		missing := fmt.Sprintf("%d numbers are missing", rest)
-		if n := s.unknown(); n > 0 {
-			missing += fmt.Sprintf(", and %d more if the last write has reached the store", n)
-		}
-		return &wrapped{
-			text: fmt.Sprintf("sequence %q: %v: %s: %s", s.name, ErrNotGivenBack, missing, oneLine(err)),
-			errs: []error{ErrNotGivenBack, err},
-		}
+	s.config.log.Warn("sequence: numbers were not given back", "sequence", s.name, "numbers", rest, "err", err)
+	missing := fmt.Sprintf("%d numbers are missing", rest)
+	if unknown > 0 {
+		missing += fmt.Sprintf(", and %d more if the last write has reached the store", unknown)
 	}
-	return nil
-}
-
-// unused is how many indexes this process owns and has not used.
-func (s *Sequence) unused() (n uint64) {
-	used := s.window.Used()
-	for _, r := range s.owned {
-		n += r.To - min(max(r.From, used), r.To)
-	}
-	return n
-}
-
-// unknown is how many indexes this process owns besides, at most, if a write of unknown
-// outcome has landed. At most one has.
-func (s *Sequence) unknown() (n uint64) {
-	for _, p := range s.pending {
-		if p.From >= s.seen.Next { // else it gives back
-			n = max(n, p.To-p.From)
-		}
-	}
-	return n
-}
-
-// givenBack notes that a range is no longer ours.
-func (s *Sequence) givenBack(r segment.Range) {
-	for i := range s.owned {
-		s.owned[i].From = min(s.owned[i].From, r.From)
-		s.owned[i].To = min(s.owned[i].To, r.From)
-	}
-}
-
-// settleRest counts the numbers that could not be given back.
-func (s *Sequence) settleRest() {
-	if !s.ordered {
-		s.counters.lost.Add(s.unused())
-	}
-	s.settled.Store(true)
+	return drive.Wrap(fmt.Sprintf("sequence %q: %v: %s: %s", s.name, ErrNotGivenBack, missing, drive.OneLine(err)), ErrNotGivenBack, err)
 }
 
 // Restored tells the Sequence that the memory of this process was restored or cloned: a
@@ -120,7 +81,7 @@ func (s *Sequence) Restored(ctx context.Context) error {
 		s.mu.Unlock()
 		return ErrClosed
 	}
-	s.restored = true
+	s.restored, s.revoked = true, false
 	s.window.Revoke()
 	s.mu.Unlock()
 	return s.Poll(ctx)

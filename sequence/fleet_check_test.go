@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/fleettest"
-	"github.com/tickflake/tickflake/internal/segment"
 )
 
 // ledger is the cell of a sequence, as the run knows it.
@@ -14,8 +14,9 @@ type ledger struct {
 	f      *fleet
 	name   string
 	record cell.Sequence
-	lives  map[string]*life // by ID
-	issued map[int64]*life  // by number: the last that has issued it
+	before map[string]string // by the name of a write: that of the write before
+	lives  map[string]*life  // by ID
+	issued map[int64]*life   // by number: the last that has issued it
 }
 
 // life is a sequence from its creation to its deletion.
@@ -33,7 +34,7 @@ type life struct {
 
 // grant is a range of indexes that the store says a process has.
 type grant struct {
-	segment.Range
+	count.Range
 	owner *fleettest.Process
 	write string
 	at    int64 // true time
@@ -43,6 +44,7 @@ type grant struct {
 func (c *ledger) landed(p *fleettest.Process, r cell.Sequence) {
 	f, was := c.f, c.record
 	c.record = r
+	c.before[r.Write] = was.Write
 	f.Note(r.Next ^ r.Writes<<32)
 	if r.ID != was.ID && was.ID != "" && !was.Deleted && !r.Lost {
 		f.Fail("created over another", "%s creates %s anew: %s", p.Name, c.name, text(was))
@@ -75,7 +77,7 @@ func (c *ledger) landed(p *fleettest.Process, r cell.Sequence) {
 		if was.Lost || was.Deleted {
 			f.Fail("grant of a marked or deleted sequence", "%s: %s", p.Name, text(was))
 		}
-		l.grants = append(l.grants, grant{segment.Range{From: r.From, To: r.Next}, p, r.Write, f.Now})
+		l.grants = append(l.grants, grant{count.Range{From: r.From, To: r.Next}, p, r.Write, f.Now})
 		return
 	case r.Next < was.Next:
 		f.givenBack++
@@ -125,6 +127,16 @@ func (c *ledger) rewound(r cell.Sequence) {
 			}
 		}
 	}
+}
+
+// has reports whether a write is in the past of the cell.
+func (c *ledger) has(write string) bool {
+	for name := c.record.Write; name != ""; name = c.before[name] {
+		if name == write {
+			return true
+		}
+	}
+	return false
 }
 
 // lost reports how often the store has lost an index, and whether p had it then.

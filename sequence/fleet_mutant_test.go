@@ -3,11 +3,10 @@ package sequence_test
 import (
 	"context"
 	"errors"
-	"math"
 	"testing"
 
+	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/fleettest"
-	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -27,8 +26,9 @@ type mutant struct {
 
 	// store stands between the process and the store.
 	store func(*process, stores.Store) stores.Store
-	// decide is the decision of a round.
-	decide func(*opened, segment.State, segment.Cell) segment.Decision
+	// next replaces an operation, and done changes what the machine knows of one.
+	next func(*opened, *count.Machine, count.Input, count.Op) count.Op
+	done func(*opened, *count.Machine, *count.Op, count.Result)
 	// close closes the sequence.
 	close func(*opened, *thread, context.Context) error
 }
@@ -60,22 +60,6 @@ func (s retrying) Swap(ctx context.Context, key string, version uint64, value []
 	return s.Store.Swap(ctx, key, cell.Version, value)
 }
 
-// belated gives numbers of each write to the calls that have begun meanwhile.
-type belated struct {
-	stores.Store
-	p *process
-}
-
-func (s belated) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	now, err := s.Store.Swap(ctx, key, version, value)
-	for _, o := range s.p.opened {
-		if o.key == key {
-			o.s.ServeAll()
-		}
-	}
-	return now, err
-}
-
 // twice gives the numbers of a grant to the calls that wait, before the Sequence puts all of
 // them into its window.
 type twice struct {
@@ -87,7 +71,7 @@ func (s twice) Swap(ctx context.Context, key string, version uint64, value []byt
 	now, err := s.Store.Swap(ctx, key, version, value)
 	for _, o := range s.p.opened {
 		if r := o.sent; err == nil && o.key == key && r.From < r.Next {
-			o.s.Serve(segment.Range{From: r.From, To: r.Next})
+			o.s.Serve(count.Range{From: r.From, To: r.Next})
 		}
 	}
 	return now, err
@@ -103,8 +87,10 @@ var mutants = []mutant{
 		name: "S2 the rest is given back before the seal", seeds: 500, caught: "duplicate", mode: &segmented,
 		faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown},
 		close: func(s *opened, t *thread, ctx context.Context) error {
-			if d := segment.Decide(s.s.Closing(), s.s.Cell()); d.Kind == segment.GiveBack {
-				s.p.client().Swap(ctx, s.key, d.Version, d.Record.Encode())
+			m, in := s.s.Machine(), count.Input{Name: "early", Closing: true}
+			m.Done(in, m.Next(in), count.Result{Used: s.s.Used()})
+			if op := m.Next(in); op.Kind == count.Swap {
+				s.p.client().Swap(ctx, s.key, op.Version, op.Record.Encode())
 			}
 			t.Pass(s.p.f.Between(0, 2*s.p.f.Period))
 			return s.s.CloseContext(ctx)
@@ -112,15 +98,18 @@ var mutants = []mutant{
 	}, {
 		name: "S3 the rest is given back over another's segment", seeds: 500, caught: "duplicate", mode: &segmented,
 		faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown},
-		decide: func(_ *opened, s segment.State, c segment.Cell) segment.Decision {
-			if n := len(s.Owned); s.Closing && n > 0 && s.Owned[n-1].To < c.Record.Next {
-				from := max(s.Owned[n-1].From, s.Used)
-				r := c.Record
-				r.Next, r.From, r.Write = from, from, s.Name
-				r.Writes++
-				return segment.Decision{Kind: segment.GiveBack, Version: c.Version, Record: r, Range: segment.Range{From: from, To: s.Owned[n-1].To}}
+		next: func(s *opened, m *count.Machine, in count.Input, op count.Op) count.Op {
+			grants := s.life().grants
+			for i := len(grants) - 1; i >= 0 && in.Closing && op.Kind == count.None; i-- {
+				if g, c := grants[i], m.Known(); g.owner == s.p.Process && in.Used < g.To && g.To < c.Record.Next {
+					r := c.Record
+					r.Next = max(g.From, in.Used)
+					r.From, r.Write, r.Last = r.Next, in.Name, r.Names()
+					r.Writes++
+					return count.Op{Kind: count.Swap, Why: count.Close, Version: c.Version, Record: r, Range: count.Range{From: r.Next, To: g.To}}
+				}
 			}
-			return segment.Decide(s, c)
+			return op
 		},
 	}, {
 		// The refill of a call that waits hands numbers out by itself, and the window gets the
@@ -129,38 +118,35 @@ var mutants = []mutant{
 		store: func(p *process, s stores.Store) stores.Store { return twice{s, p} },
 	}, {
 		name: "S5 a call gets a number of a write that was sent before it began", seeds: 500, caught: "granted before the call", mode: &ordered,
-		store: func(p *process, s stores.Store) stores.Store { return belated{s, p} },
+		done: func(s *opened, _ *count.Machine, op *count.Op, _ count.Result) { op.Upto = s.s.Arrived() },
 	}, {
 		name: "S6 a store that went back goes unnoticed", seeds: 500, caught: "went back unnoticed",
 		faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind},
-		decide: unnoticed,
+		done:   unnoticed,
 	}, {
 		name: "S6 a store that went back goes unnoticed, and its versions begin again", seeds: 500, caught: "went back unnoticed", recur: true,
 		faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind},
-		decide: unnoticed,
+		done:   unnoticed,
 	}, {
 		// Of the store: a process that knows an old version writes over another history.
 		name: "S6 the versions of a store begin again", seeds: 500, caught: "write over another history", recur: true,
 		faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind},
 	}, {
 		name: "S7 a segment crosses the maximum", seeds: 500, caught: "above the maximum",
-		decide: func(_ *opened, s segment.State, c segment.Cell) segment.Decision {
-			limit := c.Record.Max
-			if c.Record.Left() > 0 {
-				c.Record.Max = math.MaxInt64
+		next: func(s *opened, _ *count.Machine, in count.Input, op count.Op) count.Op {
+			if op.Why == count.Refill {
+				op.Range.To = max(op.Range.To, op.Range.From+in.Want)
+				op.Record.Next = op.Range.To
+				op.Record.Most = max(op.Record.Most, op.Record.Next)
 			}
-			d := segment.Decide(s, c)
-			d.Record.Max = limit
-			return d
+			return op
 		},
 	},
 }
 
-// unnoticed decides as a process that knows nothing of the cell but its last reading.
-func unnoticed(_ *opened, s segment.State, c segment.Cell) segment.Decision {
-	if c.Version == 0 {
-		return segment.Decision{Kind: segment.Deleted}
+// unnoticed lets the machine know nothing of the cell but its last reading.
+func unnoticed(s *opened, m *count.Machine, op *count.Op, r count.Result) {
+	if op.Kind == count.Read && r.Status == count.OK {
+		*m = count.New(r.Cell, r.Cell.Record.Mode == ordered.String())
 	}
-	s.Seen = segment.Seen{Sequence: &c.Record}
-	return segment.Decide(s, c)
 }

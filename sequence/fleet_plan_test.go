@@ -79,7 +79,11 @@ func newFleet(seed uint64, m *mutant) *fleet {
 		more = append(more, m.faults...)
 	}
 	f.Draw(f.count, more...)
+	if f.Often(256) {
+		f.PStale = uint64(f.Between(1, 256))
+	}
 	if f.alone {
+		f.PStale = 0
 		f.Kinds = []fleettest.FaultKind{fleettest.Shutdown, fleettest.PauseAll}
 		f.PDie, f.PStore, f.Latency = 0, 0, f.Period/64 // no request times out
 		f.batch = 1
@@ -137,7 +141,7 @@ func (f *fleet) drawSequences() {
 		var keys []string
 		for _, name := range f.names {
 			keys = append(keys, cell.SequenceKey(name))
-			s.cells = append(s.cells, &ledger{f: f, name: name, lives: map[string]*life{}, issued: map[int64]*life{}})
+			s.cells = append(s.cells, &ledger{f: f, name: name, before: map[string]string{}, lives: map[string]*life{}, issued: map[int64]*life{}})
 		}
 		s.store = f.NewStore(keys)
 		s.store.Landed = func(p *fleettest.Process, i int, value []byte) { s.cells[i].landed(p, decode(value)) }

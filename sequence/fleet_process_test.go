@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/fleettest"
-	"github.com/tickflake/tickflake/internal/segment"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -92,7 +93,7 @@ func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 // Begin starts the first thread.
 func (p *process) Begin() {
 	p.spawn("main", func(t *thread) {
-		if p.origin != nil {
+		if p.origin != nil && !p.origin.closing {
 			p.copy(t)
 		} else if err := p.open(t); err != nil {
 			p.failed(t, err)
@@ -189,10 +190,14 @@ func (p *process) open(t *thread) error {
 
 func (p *process) add(i int, s *sequence.Sequence) *opened {
 	c := p.f.sites[p.site].cells[i]
-	o := &opened{p: p, s: s, c: c, id: s.Seen().ID, key: cell.SequenceKey(c.name), creation: s.Seen().Creation, returned: -1}
-	o.reads(*s.Seen().Sequence)
+	m := s.Machine()
+	known := m.Known().Record
+	o := &opened{p: p, s: s, c: c, id: known.ID, key: cell.SequenceKey(c.name), creation: known.Creation, returned: -1}
+	o.reads(known)
 	rng := rand.New(rand.NewPCG(p.f.Rng.Uint64(), 0))
-	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, o.decides, p.await)
+	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, func(m *count.Machine) drive.Machine[count.Input, count.Op, count.Result, count.Event] {
+		return watched{m, o}
+	}, p.await)
 	p.opened = append(p.opened, o)
 	return o
 }
@@ -259,7 +264,7 @@ func (p *process) expect(t *thread, err error) {
 	switch {
 	case errors.Is(err, sequence.ErrStore), errors.Is(err, context.Canceled), errors.Is(err, sequence.ErrClosed),
 		errors.Is(err, stores.ErrWentBack) && f.Rewinds > 0,
-		(errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)) && (f.has(recreate) || f.Rewinds > 0),
+		(errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)) && (f.has(recreate) || f.Rewinds > 0 || f.PStale > 0),
 		errors.As(err, new(*sequence.DefinitionError)) && (f.has(recreate) || f.has(another)),
 		errors.As(err, new(*sequence.OptionError)) && f.has(recreate), // none is left above the deleted one
 		errors.As(err, new(*sequence.ExhaustedError)):
@@ -277,48 +282,85 @@ func (f *fleet) has(kind fleettest.FaultKind) bool {
 	return false
 }
 
-// decides is the decision of a round. It is a place at which others come first.
-func (s *opened) decides(state segment.State, c segment.Cell) segment.Decision {
-	p, r := s.p, c.Record
-	f := p.f
-	t := f.current()
-	t.Hiccup()
-	var d segment.Decision
-	if f.mutant != nil && f.mutant.decide != nil {
-		d = f.mutant.decide(s, state, c)
-	} else {
-		d = segment.Decide(state, c)
+// watched is a machine whose steps the run sees.
+type watched struct {
+	*count.Machine
+	s *opened
+}
+
+func (w watched) Next(in count.Input) count.Op {
+	s, m := w.s, w.Machine
+	op := m.Next(in)
+	if x := s.p.f.mutant; x != nil && x.next != nil {
+		op = x.next(s, m, in, op)
 	}
-	less := c.Version == 0 || r.ID == s.id && r.Writes < s.writes || r.ID == s.id && r.Most < s.most || r.ID != s.id && r.Creation <= s.creation && !r.Lost
-	if !state.Closing || len(state.Pending) == 0 { // or its own give-back may have landed
-		for _, o := range state.Owned {
-			less = less || r.ID == s.id && r.Next < o.To
+	s.sent = op.Record
+	return op
+}
+
+// Done holds what the machine makes of a read against what the process has seen before, and what is in
+// the store.
+func (w watched) Done(in count.Input, op count.Op, r count.Result) []count.Event {
+	s, m, p := w.s, w.Machine, w.s.p
+	f := p.f
+	known := m.Known().Record
+	if f.mutant != nil && f.mutant.done != nil {
+		f.mutant.done(s, m, &op, r)
+	}
+	events := m.Done(in, op, r)
+	if f.Trace != nil {
+		for _, e := range events {
+			f.current().Tracef("%s: operation %d for %d ended with %d: event %d, %v %v, lost %d", s.c.name, op.Kind, op.Why, r.Status, e.Kind, e.Range, e.Ranges, e.Lost)
 		}
 	}
-	if less && d.Kind != segment.Mark && d.Kind != segment.Marked && !r.Deleted {
-		f.Fail("went back unnoticed", "%s has seen %d writes and the most %d of %s, reads %s, and decides %d", p.Name, s.writes, s.most, s.c.name, text(r), d.Kind)
+	if op.Kind == count.Read && r.Status == count.OK && !in.Restored {
+		s.looks(m, r.Cell, events)
+	}
+	for _, e := range events {
+		switch e.Kind {
+		case count.Suspected, count.WentBack, count.Marked:
+			s.noticed = true
+		case count.Trusted:
+			f.trusted++
+			s.noticed = false
+			s.grants++
+			if !s.c.has(known.Write) {
+				f.Fail("trusted a store that went back", "%s knows write %d of %s, which is not in the past of %s", p.Name, known.Writes, s.c.name, text(s.c.record))
+			}
+		case count.Unclear:
+			f.unclear++
+		case count.Granted:
+			s.noticed = false
+			s.grants++
+			if op.Kind == count.Read {
+				f.adopted++
+				s.adopts(e.Range)
+			}
+		}
+	}
+	return events
+}
+
+// looks makes sure that a read that shows less than was read before does not go unnoticed.
+func (s *opened) looks(m *count.Machine, c count.Cell, events []count.Event) {
+	p, r := s.p, c.Record
+	less := c.Version == 0 || r.ID == s.id && r.Writes < s.writes || r.ID == s.id && r.Most < s.most || r.ID != s.id && r.Creation <= s.creation && !r.Lost
+	marked := len(events) > 0 && events[0].Kind == count.Marked
+	if less && !m.Suspects() && !marked && !r.Deleted {
+		p.f.Fail("went back unnoticed", "%s has seen %d writes and the most %d of %s, and reads %s: %+v", p.Name, s.writes, s.most, s.c.name, text(r), events)
 	}
 	if !less && r.ID == s.id {
 		s.reads(r)
 	}
-	t.Hiccup()
-	if f.Trace != nil {
-		t.Tracef("decides %d on %s: want %d, need %d, range %v", d.Kind, text(r), state.Want, state.Need, d.Range)
+}
+
+// adopts notes that the process knows its write that has granted a range.
+func (s *opened) adopts(r count.Range) {
+	for _, g := range s.life().grants {
+		if g.owner == s.p.Process && g.From == r.From {
+			s.p.known[g.write] = true
+		}
 	}
-	switch d.Kind {
-	case segment.Mark, segment.Marked:
-		s.noticed = true
-	case segment.Adopt:
-		f.adopted++
-		p.known[r.Write] = true
-		s.noticed = false
-		s.grants++
-	case segment.Grant:
-		s.noticed = false
-		s.grants++
-	}
-	s.sent = d.Record
-	return d
 }
 
 // traceHandler writes the log of a process to the trace.

@@ -58,6 +58,7 @@ func (f *fleet) bound() int64 { return 4*f.Period + 4*second }
 // tally has the counts of a run.
 type tally struct {
 	numbers, batches, refusals, grants, adopted, givenBack, marks, repeats int
+	trusted, unclear                                                       int // suspicions that have ended
 	shutdowns, clean, restores, clones, changes, missing, live             int
 }
 
@@ -70,6 +71,8 @@ func (s *tally) add(o *tally) {
 	s.givenBack += o.givenBack
 	s.marks += o.marks
 	s.repeats += o.repeats
+	s.trusted += o.trusted
+	s.unclear += o.unclear
 	s.shutdowns += o.shutdowns
 	s.clean += o.clean
 	s.restores += o.restores

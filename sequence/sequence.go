@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/segment"
+	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
@@ -28,13 +29,15 @@ type Sequence struct {
 	first   int64           // the number of index 0
 	stride  int64
 	config  *config
-	store   stores.Store
+	store   drive.Calls
 	name    string
 	ordered bool
-	random  func() string // draws names of writes
-	decide  func(segment.State, segment.Cell) segment.Decision
-	done    chan struct{}           // closed by the first Close
-	await   func(ready func() bool) // of a simulation, or nil: lets others run until ready
+	done    chan struct{} // closed by the first Close
+
+	// A simulation replaces these.
+	random func() string           // draws names of writes
+	driven driven                  // the machine
+	await  func(ready func() bool) // lets others run until ready; else nil
 
 	counters counters
 
@@ -47,40 +50,34 @@ type Sequence struct {
 	// settled is set, once, when Close has given the rest back, or could not.
 	settled atomic.Bool
 
-	mu       sync.Mutex // guards the fields from here to the next group
+	mu       sync.Mutex // guards the fields from here to turn
 	ring     call       // its next is the first call that waits, its prev the last
 	arrived  uint64     // calls that ever waited
 	failure  failure    // the last, if no refill has succeeded since
-	lines    lines
-	closing  bool           // set by the first Close, before the window is sealed, and never reset
-	restored bool           // nothing is granted until the owner of the turn has called forget
-	shown    *cell.Sequence // the last that was read or written; not changed
+	closing  bool       // set by the first Close, before the window is sealed, and never reset
+	restored bool       // the window was revoked, and the machine is to be told
 	rate     rate
 	turns    turns
-
-	// turn has capacity 1. The goroutine that put a value in has the turn: it works on the
-	// cell, and it alone uses the fields below.
-	turn chan struct{}
-
-	closed  bool // the rest was given back, or could not be
+	// machine decides what is written to the store. What it says has happened is carried out
+	// before mu is unlocked, so that no Close and no Restored comes in between.
+	machine count.Machine
+	revoked bool // the window was revoked, and may get the ranges of the machine again
 	lost    bool // the store went back, and nothing was granted since
-	cell    segment.Cell
-	doubt   bool            // the cell must be read before it is written
-	owned   []segment.Range // granted and not used up, in ascending order; no two adjoin
-	seen    segment.Seen
-	pending []segment.Pending
-	base    uint64 // the version that they are conditional on
-	proof   bool   // the store went back, and the cell is to be marked
-	upto    uint64 // the last call that the present round serves in ordered mode
 	// In ordered mode: the last call that a write has served, and how many calls waited when
 	// that write returned, the served ones included.
 	served, regulars uint64
+
+	turn   drive.Turn // its owner alone runs the machine, and uses closed
+	closed bool       // the rest was given back, or could not be
 }
+
+type driven = drive.Machine[count.Input, count.Op, count.Result, count.Event]
 
 // counters only grow.
 type counters struct {
 	granted, issued, lost, refills, waited, conflicts, failures, starved, wentBack atomic.Uint64
 	largest                                                                        atomic.Uint64 // batch
+	returned                                                                       atomic.Uint64 // that the window has counted as lost
 }
 
 // failure is why there is no number.
@@ -117,8 +114,8 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	if err != nil {
 		return nil, err
 	}
-	a := admin{store: store, name: name, timeout: c.timeout}
-	var found segment.Cell
+	a := admin{calls: callsOf(store, name, c.timeout), name: name}
+	var found count.Cell
 	if c.definition != nil {
 		found, err = a.create(ctx, *c.definition, creation{})
 	} else {
@@ -135,10 +132,11 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	r := found.Record
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
-		config: c, store: store, name: name, ordered: r.Mode == Ordered.String(), random: cell.Token, decide: segment.Decide,
-		done: make(chan struct{}), turn: make(chan struct{}, 1),
-		cell: found, seen: segment.Seen{Sequence: &r}, base: found.Version, shown: &r,
+		config: c, store: callsOf(store, name, c.timeout), name: name, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
+		random: cell.Token, turn: drive.NewTurn(),
 	}
+	s.machine = count.New(found, s.ordered)
+	s.driven = &s.machine
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
 	s.rate.at = c.elapsed()
 	return s, nil
@@ -160,7 +158,7 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	if index, ok := s.window.Quick(1); ok {
 		return s.first + int64(index)*s.stride, nil
 	}
-	return s.next(ctx, 1)
+	return s.take(ctx, 1)
 }
 
 // NextN takes n numbers in a row, and returns the first. The others follow it, each one
@@ -173,7 +171,7 @@ func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) 
 	}
 	if index, ok := s.window.Quick(uint64(n)); ok {
 		first = s.number(index)
-	} else if first, err = s.next(ctx, uint64(n)); err != nil {
+	} else if first, err = s.take(ctx, uint64(n)); err != nil {
 		return 0, err
 	}
 	if uint64(n) > s.counters.largest.Load() {
@@ -187,10 +185,10 @@ func (s *Sequence) raiseLargest(n uint64) {
 	}
 }
 
-// next is NextN when Quick has failed.
-func (s *Sequence) next(ctx context.Context, n uint64) (int64, error) {
+// take is NextN when Quick has failed.
+func (s *Sequence) take(ctx context.Context, n uint64) (int64, error) {
 	if ctx == nil {
-		return 0, &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", errNil)}
+		return 0, &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", drive.ErrNil)}
 	}
 	if !s.ordered {
 		if index, more, ok := s.window.Count(n); ok {
@@ -217,7 +215,7 @@ func (s *Sequence) Name() string { return s.name }
 func (s *Sequence) Definition() Definition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return definitionOf(*s.shown)
+	return definitionOf(s.machine.Known().Record)
 }
 
 // Err returns why the last refill failed, or nil if none has failed since the last one that
@@ -237,8 +235,9 @@ func (s *Sequence) Err() error {
 func (s *Sequence) Stats() Stats {
 	s.mu.Lock()
 	issued := s.issued()
-	r, rate, step := *s.shown, s.rate.now(s.config.elapsed(), issued), s.rate.step
+	r, rate, step := s.machine.Known().Record, s.rate.now(s.config.elapsed(), issued), s.rate.step
 	s.mu.Unlock()
+	returned := s.counters.returned.Load()
 	stats := Stats{
 		Issued:    issued,
 		Refills:   s.counters.refills.Load(),
@@ -246,7 +245,7 @@ func (s *Sequence) Stats() Stats {
 		Conflicts: s.counters.conflicts.Load(),
 		Failures:  s.counters.failures.Load(),
 		Starved:   s.counters.starved.Load(),
-		Lost:      s.counters.lost.Load() + s.window.Lost(),
+		Lost:      s.counters.lost.Load() + s.window.Lost() - returned,
 		WentBack:  s.counters.wentBack.Load(),
 		Rate:      rate,
 		Last:      r.LastNumber(),
@@ -288,5 +287,5 @@ func (s *Sequence) ended(ctx context.Context, last error) error {
 	} else {
 		reason, errs = reason+": "+last.Error(), append(errs, last)
 	}
-	return &wrapped{text: fmt.Sprintf("sequence %q: no number %s", s.name, reason), errs: errs}
+	return drive.Wrap(fmt.Sprintf("sequence %q: no number %s", s.name, reason), errs...)
 }

@@ -16,7 +16,8 @@ type Chance struct {
 	PPause     uint64 // of 1024 places at which a thread may be held up
 	PDie       uint64 // of 4096, likewise
 	Latency    int64  // of a way to the store or back, at most
-	Stale      bool   // listings and reads show older states of cells
+	Stale      bool   // listings are out of date
+	PStale     uint64 // of 1024 reads: they are of an older state of the cell (F21)
 	Away       int64  // true time until which the store is away
 
 	Skewed, Slews bool // clocks

@@ -65,7 +65,7 @@ type Fleet struct {
 
 // Tally has the counts of a run.
 type Tally struct {
-	Threads, Requests, Pauses, Faults, Crashes, Zombies, LateWrites, Rewinds int
+	Threads, Requests, Pauses, Faults, Crashes, Zombies, LateWrites, StaleReads, Rewinds int
 }
 
 // Add adds the counts of another run.
@@ -77,6 +77,7 @@ func (s *Tally) Add(o *Tally) {
 	s.Crashes += o.Crashes
 	s.Zombies += o.Zombies
 	s.LateWrites += o.LateWrites
+	s.StaleReads += o.StaleReads
 	s.Rewinds += o.Rewinds
 }
 

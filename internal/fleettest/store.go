@@ -29,10 +29,19 @@ type Store struct {
 	backup   []storedCell
 }
 
-// storedCell is a cell, and what it was before.
+// storedCell is a cell, and what it was before, the latest first.
 type storedCell struct {
 	stores.Cell
-	earlier [2]stores.Cell
+	earlier [12]stores.Cell
+}
+
+// stale returns an earlier state of the cell, of the last most ones; there may have been no cell.
+func (c *storedCell) stale(f *Fleet, most int) stores.Cell {
+	if c.Version == 0 {
+		return c.Cell
+	}
+	f.StaleReads++
+	return c.earlier[f.Rng.IntN(most)]
 }
 
 // NewStore makes a store for these cells.
@@ -241,7 +250,7 @@ func (r *request) effect() {
 				continue
 			}
 			if r.f.Stale && r.f.Often(128) { // a listing may be out of date
-				if old := s.cells[i].earlier[r.f.Rng.IntN(2)]; old.Version > 0 {
+				if old := s.cells[i].stale(r.f, 2); old.Version > 0 {
 					cell = old
 				}
 			}
@@ -249,8 +258,8 @@ func (r *request) effect() {
 		}
 	case reading:
 		r.cell = s.cells[r.i].Cell
-		if r.f.Stale && r.f.Often(64) { // so may a read, though the store promises otherwise
-			r.cell = s.cells[r.i].earlier[r.f.Rng.IntN(2)]
+		if !r.f.Calm && r.f.PStale > 0 && r.f.Often(r.f.PStale) {
+			r.cell = s.cells[r.i].stale(r.f, len(s.cells[r.i].earlier))
 		}
 		r.cell.Key = s.keys[r.i]
 	case swapping:
@@ -268,7 +277,8 @@ func (s *Store) swap(r *request) (stores.Cell, error) {
 		f.LateWrites++
 	}
 	if cell.Version != 0 {
-		cell.earlier[1], cell.earlier[0] = cell.earlier[0], cell.Cell
+		copy(cell.earlier[1:], cell.earlier[:])
+		cell.earlier[0] = cell.Cell
 	}
 	s.versions++
 	version := s.versions

@@ -132,7 +132,7 @@ func (m *Machine) lose(in Input, found cell.Node) []Event {
 // nextRaise raises the cell of a store that went back. Its limit becomes ours again, so that no
 // later claim is granted our ticks a second time.
 func (m *Machine) nextRaise(in Input) Op {
-	limit := m.held.Limit
+	limit := max(m.held.Limit, m.raise.found.Limit) // another process may have been granted more
 	return Op{Kind: Swap, Why: Raise, Node: m.held.Node, Version: m.raise.version, Record: m.unheld(in, limit, limit, m.raise.found.Names())}
 }
 

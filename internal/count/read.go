@@ -1,0 +1,114 @@
+package count
+
+import "slices"
+
+// past is what the cell that was read says of the write that the process knows.
+type past uint8
+
+const (
+	shown   past = iota // it is in the past of the cell
+	unclear             // it may be, but the cell keeps no name so old
+	older               // the cell is an older one, or gone: so it looks to a stale read, too
+	missing             // it is not in the past of the cell, and the cell is no older one
+)
+
+// past compares a cell with the one that the process knows. A store that keeps its word gives
+// older only to a stale read, and never missing.
+func (m *Machine) past(c Cell) past {
+	r, k := c.Record, m.known.Record
+	switch {
+	case c.Version == 0, r.ID != k.ID && r.Creation <= k.Creation, r.ID == k.ID && r.Writes < k.Writes:
+		return older // also one that was created anew in a store that has lost all
+	case r.ID != k.ID:
+		return unclear
+	case m.shows(c):
+		return shown
+	case r.Most < max(k.Most, m.back.most), r.From < m.top && !m.gaveBack():
+		return missing // every later grant begins at or above the end of ours
+	case r.Lost, r.Creation > k.Creation:
+		return unclear // a mark may count more writes than there were
+	case r.Creation < k.Creation, r.Writes-k.Writes <= uint64(len(r.Last)):
+		return missing
+	}
+	return unclear
+}
+
+// shows reports whether a cell names the known write, or one of ours that is conditional on it, as
+// its own or one before it.
+func (m *Machine) shows(c Cell) bool {
+	if names(c, m.known.Record.Write) {
+		return true
+	}
+	return slices.ContainsFunc(m.pending, func(p Pending) bool { return names(c, p.Name) })
+}
+
+func names(c Cell, write string) bool {
+	return c.Record.Write == write || slices.Contains(c.Record.Last, write)
+}
+
+// gaveBack reports whether a give-back may have landed. Then others may have been granted the
+// indexes.
+func (m *Machine) gaveBack() bool {
+	return slices.ContainsFunc(m.pending, func(p Pending) bool { return p.Back })
+}
+
+// doneRead says what a cell means that was read.
+func (m *Machine) doneRead(in Input, c Cell) []Event {
+	m.doubt = true
+	k, r := m.known.Record, c.Record
+	past := m.past(c)
+	switch {
+	case past == older, past == missing: // (8)
+		return m.suspect(c, past == missing)
+	case r.Lost: // (9)
+		return m.revoke(in, Marked, c)
+	case r.ID != k.ID, r.Deleted:
+		return m.revoke(in, Deleted, c)
+	case r.Creation != k.Creation: // (9)
+		events := m.revoke(in, Raised, c)
+		m.doubt, m.fresh = false, true
+		return events
+	case m.back.proof: // (10)
+		return m.suspect(c, true)
+	}
+	var events []Event
+	switch {
+	case past == shown && m.back.suspect: // (8)
+		events = []Event{m.trust(in, c)}
+	case past == unclear && (m.back.suspect || m.gaveBack()): // (10), (3)
+		events = m.revoke(in, Unclear, c)
+	}
+	m.back = back{}
+	for _, p := range m.pending {
+		switch {
+		case !names(c, p.Name): // (4)
+			continue
+		case p.Back:
+			events = append(events, m.giveBack(p.Range)...)
+		default:
+			events = append(events, m.grant(p.Range, p.Upto)...)
+		}
+		break // (5)
+	}
+	m.learn(c)
+	m.doubt, m.fresh = false, true
+	return events
+}
+
+// learn notes that a cell is in the store. Writes in flight are conditional on the version before.
+func (m *Machine) learn(c Cell) {
+	if c.Version != m.known.Version {
+		m.pending = nil // (5)
+	}
+	m.known = c
+}
+
+// revoke notes that the ranges are not ours any more.
+func (m *Machine) revoke(in Input, kind EventKind, c Cell) []Event {
+	e := Event{Kind: kind, Cell: c, Lost: m.Unused(in.Used)}
+	m.owned, m.pending, m.back = nil, nil, back{}
+	if c.Record.ID == m.known.Record.ID {
+		m.learn(c)
+	}
+	return []Event{e}
+}

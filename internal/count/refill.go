@@ -1,0 +1,60 @@
+package count
+
+import "slices"
+
+// nextRefill returns what to do for indexes that are wanted. fresh says that the cell was just
+// read.
+func (m *Machine) nextRefill(in Input, fresh bool) Op {
+	m.trim(in.Used)
+	take, enough := m.take(in)
+	switch c := m.known; {
+	case in.Want == 0:
+		return Op{}
+	case !enough || c.Record.Move.Exported(): // (7)
+		if !fresh {
+			return Op{Kind: Read, Why: Doubt} // the maximum may have been raised
+		}
+		if c.Record.Move.Exported() {
+			return Op{Why: Exported}
+		}
+		return Op{Why: Exhausted}
+	default:
+		r := c.Record
+		r.From, r.Next = r.Next, r.Next+take // (1)
+		r.Most = max(r.Most, r.Next)
+		return in.write(Refill, c, r, Range{r.From, r.Next})
+	}
+}
+
+// take is how many indexes a refill takes: those that are wanted, or as many as are left. enough
+// reports whether these are of use.
+func (m *Machine) take(in Input) (n uint64, enough bool) {
+	room, left := m.room(in.Used), m.known.Record.Left()
+	want := in.Want
+	if in.Need > room { // a call waits, and a part of its numbers is reserved already
+		want -= room
+	}
+	n = min(want, left) // (2)
+	return n, n > 0 && n+room >= in.Need
+}
+
+// doneRefill notes the outcome of a refill.
+func (m *Machine) doneRefill(op Op, r Result) []Event {
+	if !m.wrote(op, r) {
+		return nil
+	}
+	return m.grant(op.Range, op.Upto)
+}
+
+// grant notes that a range is ours. One that adjoins the last extends it.
+func (m *Machine) grant(r Range, upto uint64) []Event {
+	m.top = r.To
+	switch n := len(m.owned); {
+	case m.ordered: // its calls have it
+	case n > 0 && m.owned[n-1].To == r.From:
+		m.owned = append(slices.Clip(m.owned[:n-1]), Range{m.owned[n-1].From, r.To})
+	default:
+		m.owned = append(slices.Clip(m.owned), r)
+	}
+	return []Event{{Kind: Granted, Range: r, Upto: upto}}
+}
