@@ -59,7 +59,7 @@ func (h hooked) Done(in grant.Input, op grant.Op, r grant.Result) []grant.Event 
 	events := h.m.Done(in, op, r)
 	for _, e := range events {
 		switch {
-		case e.Kind == grant.Suspected && p.f.Rewinds == 0 && !p.f.Stale:
+		case e.Kind == grant.Suspected && p.f.Rewinds == 0 && p.f.PStale == 0:
 			p.f.Fail("suspected for no reason", "%s, of node %d", p.Name, e.Range.Node)
 		case e.Kind == grant.WentBack && p.f.Rewinds == 0:
 			p.f.Fail("went back for no reason", "%s, of node %d", p.Name, e.Range.Node)
