@@ -152,41 +152,6 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
-// TestMarkedWhileClosing closes a process while it reads that the cell is marked.
-func TestMarkedWhileClosing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory := storetest.NewMemory()
-		d := sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10}
-		restore := memory.Snapshot()
-		store := memory.Client()
-		reading := make(chan struct{})
-		var hold atomic.Bool
-		store.After = func(_ context.Context, op storetest.Op) {
-			if hold.Load() && op.Kind == storetest.OpRead {
-				<-reading
-			}
-		}
-		a, b := open(t, store, "orders", d), open(t, memory, "orders", d)
-		next(t, a)
-		next(t, b)
-		synctest.Wait()
-		restore()
-		require.ErrorIs(t, b.Poll(t.Context()), nil)
-		_, err := b.NextN(t.Context(), 30)
-		require.ErrorIs(t, err, stores.ErrWentBack)
-		hold.Store(true)
-		go a.NextN(t.Context(), 30)
-		synctest.Wait()
-		done := make(chan error)
-		go func() { done <- a.Close() }()
-		synctest.Wait()
-		close(reading)
-		t.Log(<-done)
-		stats := a.Stats()
-		assert.Equal(t, []uint64{1, 19}, []uint64{stats.Issued, stats.Lost})
-	})
-}
-
 // TestRefillWhileClosing has a refill land after CloseContext returned.
 func TestRefillWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -389,3 +389,24 @@ func (a asking) Handle(context.Context, slog.Record) error {
 	a.ask()
 	return nil
 }
+
+// TestMarkAfterAnUnknownOutcome: a process that finds proof when it reads its last write back
+// stops at once.
+func TestMarkAfterAnUnknownOutcome(t *testing.T) {
+	memory := storetest.NewMemory()
+	d := sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10}
+	restore := memory.Snapshot() // of the empty store
+	client := memory.Client()
+	s := open(t, client, "orders", d, sequence.WithPolling())
+	next(t, s)
+	client.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if op.Kind == storetest.OpSwap {
+			client.Before = nil
+			restore()
+			return storetest.Unavailable
+		}
+		return storetest.None
+	}
+	require.ErrorIs(t, s.Poll(t.Context()), stores.ErrWentBack, "and not the failure of the write")
+	assert.Zero(t, s.Stats().Reserved)
+}

@@ -126,6 +126,17 @@ func TestCheckTo(t *testing.T) {
 	}
 }
 
+func TestMove(t *testing.T) {
+	var none *cell.Move
+	require.False(t, none.Exported())
+	require.Empty(t, none.ExportTo("new").Import)
+	imported := &cell.Move{Import: "digest"}
+	require.False(t, imported.Exported())
+	exported := imported.ExportTo("new")
+	require.True(t, exported.Exported())
+	require.Equal(t, &cell.Move{Export: exported.Export, To: "new", Import: "digest"}, exported)
+}
+
 func TestNodeKeys(t *testing.T) {
 	for _, node := range []int64{0, 7, 1023, cell.MaxNodes - 1} {
 		key := cell.NodeKey(node)

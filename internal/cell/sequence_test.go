@@ -45,6 +45,22 @@ func TestSequence(t *testing.T) {
 	assert.NoError(t, stores.CheckValue(longest.Encode()))
 }
 
+// TestSequenceAtItsBounds: the least and the largest values that a cell can have.
+func TestSequenceAtItsBounds(t *testing.T) {
+	for i, change := range []func(*Sequence){
+		func(r *Sequence) { r.Creation, r.Writes, r.Before = 1, 1, 1<<63 },
+		func(r *Sequence) { r.Start, r.Max, r.Stride, r.Offset = 0, 0, 1, 0 },
+		func(r *Sequence) { r.Start, r.Max, r.Stride, r.Offset = 3, 7, 5, 4 },
+		func(r *Sequence) { r.MinStep, r.MaxStep = 1, 1 },
+		func(r *Sequence) { r.From, r.Next, r.Most = MaxIndex, MaxIndex, MaxIndex },
+	} {
+		want := with(change)
+		got, err := DecodeSequence(want.Encode())
+		require.NoError(t, err, i)
+		assert.Equal(t, want, got)
+	}
+}
+
 // TestEdited edits a cell by hand.
 func TestEditedSequence(t *testing.T) {
 	tests := []struct{ from, to, want string }{
@@ -95,6 +111,29 @@ func TestLeft(t *testing.T) {
 	assert.Zero(t, r.Left())
 	r = Sequence{Stride: 1, Max: 1<<63 - 1}
 	assert.EqualValues(t, uint64(MaxIndex), r.Indexes(), "a window has no more")
+	assert.Zero(t, Sequence{}.Indexes())
+}
+
+// TestNumbers: the numbers of a sequence with an offset, from 13 on by 5.
+func TestNumbers(t *testing.T) {
+	r := with(func(r *Sequence) { r.Offset, r.Max = 3, 23 })
+	assert.EqualValues(t, 3, r.Indexes())
+	assert.EqualValues(t, 208, r.LastNumber())
+	for number, index := range map[uint64]uint64{0: 0, 13: 0, 14: 1, 18: 1, 19: 2} {
+		assert.Equal(t, index, r.Index(number), number)
+	}
+	assert.EqualValues(t, 209, r.Granted())
+	r.Before = 300
+	assert.EqualValues(t, 300, r.Granted())
+	r.Most = 0
+	assert.EqualValues(t, 300, r.Granted())
+	r.Before = 0
+	assert.Zero(t, r.Granted())
+	first, ok := SequenceOf(SequenceKey("orders"))
+	assert.True(t, ok)
+	assert.Equal(t, "orders", first)
+	_, ok = SequenceOf(NodeKey(7))
+	assert.False(t, ok)
 }
 
 func FuzzDecodeSequence(f *testing.F) {
