@@ -149,6 +149,7 @@ var mutants = []mutant{
 		next: func(p *process, _ grant.Input, op *grant.Op) {
 			if op.Kind == grant.Swap && op.Why == grant.Release && p.first == 0 {
 				op.Record.Limit = min(op.Record.Limit, p.clockTick())
+				op.Record.Floor = min(op.Record.Floor, op.Record.Limit)
 			}
 		},
 	}, {
