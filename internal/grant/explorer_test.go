@@ -678,7 +678,7 @@ func (w *world) chain(s *state, in Input, x step) (depends, ok bool, err error) 
 			plain = true
 		}
 		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
-		quiet := !slices.ContainsFunc(events, func(e Event) bool { return e.Kind != Looked })
+		quiet := len(events) == 0
 		if err := w.happened(s, x.i, held, events); err != nil || !quiet || x.fault/4 == n && r.Status == Failed {
 			p.m.Begin()
 			return depends, plain, err

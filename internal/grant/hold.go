@@ -93,6 +93,7 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	case r.Cell.Version != 0 && pending && !back:
 		return append(m.trust(), m.extended(r.Cell.Version, c)...)
 	case r.Cell.Version != 0 && c.Write == h.Write: // no other write has landed so far
+		h.Version = r.Cell.Version // a copy of ours may have landed again in a store that went back
 		m.doubt = false
 		return m.trust()
 	case !back && slices.Contains(c.Last, h.Write):
