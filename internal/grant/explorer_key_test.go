@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/window"
 )
 
 // A key says of a state all that can matter, once for all states that are alike:
@@ -163,7 +164,11 @@ func (c *coder) lasts() {
 	}
 	for i := range c.w.procs {
 		p := &s.procs[i]
-		p.m.held.names = c.namesOf(p.m.held.Node, p.m.held.Version)
+		for _, at := range c.places {
+			if r := at.record; !at.shared && at.node == p.m.held.Node && r.Write == p.m.held.Write {
+				p.m.held.names = r.Names()
+			}
+		}
 		p.op.Record.Last = c.namesOf(p.op.Node, p.op.Version)
 		if p.m.raise.due {
 			if at := c.find(p.m.held.Node, p.m.raise.version); at != nil {
@@ -324,13 +329,10 @@ func (c *coder) messages(all bool, by int) {
 			continue
 		}
 		mine := c.is(m.record.Holder == s.procs[by].m.token)
-		if c.load {
-			m.record.Write = own[by][len(c.names)]
-			if mine {
-				m.record.Holder = s.procs[by].m.token
-			}
+		if c.load && mine {
+			m.record.Holder = s.procs[by].m.token
 		}
-		c.names = append(c.names, m.record.Write)
+		c.own(by, &m.record.Write, true)
 	}
 }
 
@@ -423,6 +425,11 @@ func (c *coder) proc(i int) {
 		c.num(&p.limit)
 		c.flag(&p.noticed)
 		c.flag(&p.since)
+		for _, r := range []*window.Range{&win.Range, &win.given} { // the same may be claimed again
+			c.node(&r.Node)
+			c.num(&r.From)
+			c.num(&r.To)
+		}
 		c.num(&win.since.From)
 		c.num(&win.since.To)
 	}
@@ -446,11 +453,11 @@ func (c *coder) proc(i int) {
 	if win.sealed && c.load { // if it has not asked yet, it will be told this
 		m.sealed, m.used = true, win.used
 	}
-	if issued && c.load {
+	if issued && c.load && !w.back {
 		win.given = m.held.span()
 		win.given.To = max(win.given.To, 1)
 	}
-	if (!win.sealed || w.broken == unseal) && c.is(win.To > 0 && (issued || win.free() || w.order)) {
+	if (!win.sealed || w.broken == unseal) && !w.back && c.is(win.To > 0 && (issued || win.free() || w.order)) {
 		c.node(&win.Node)
 		c.num(&win.To)
 		if issued {
@@ -493,26 +500,7 @@ func (c *coder) place(i int, at *place) {
 	if c.is(r.Holder == p.m.Token() && (c.w.exact() || p.knows(r.Write) || p.m.held.Version != 0 && p.m.held.Node == at.node)) && c.load {
 		r.Holder = p.m.token
 	}
-	name := func(x *string) {
-		which := 0 // none, or 1 + the number of the name
-		if !c.load && p.knows(*x) {
-			if which = slices.Index(c.names, *x) + 1; which == 0 {
-				which = len(c.names) + 1
-			}
-		}
-		if which = int(c.byte(uint8(which))); which == 0 {
-			return
-		}
-		if c.load && *x == "foreign" { // else it is that of a copy as well
-			*x = own[i][len(c.names)]
-			if which <= len(c.names) {
-				*x = c.names[which-1]
-			}
-		}
-		if which > len(c.names) {
-			c.names = append(c.names, *x)
-		}
-	}
+	name := func(x *string) { c.own(i, x, p.knows(*x)) }
 	name(&r.Write)
 	if c.w.kept == 0 || at.shared {
 		return
@@ -524,6 +512,29 @@ func (c *coder) place(i int, at *place) {
 		default:
 			c.byte(0)
 		}
+	}
+}
+
+// own codes a name in a place or a write: it is none of process i's, or one that came before, or
+// its next one.
+func (c *coder) own(i int, x *string, known bool) {
+	which := 0
+	if !c.load && known {
+		if which = slices.Index(c.names, *x) + 1; which == 0 {
+			which = len(c.names) + 1
+		}
+	}
+	if which = int(c.byte(uint8(which))); which == 0 {
+		return
+	}
+	if c.load && *x == "foreign" { // else it is that of a copy as well
+		*x = own[i][len(c.names)]
+		if which <= len(c.names) {
+			*x = c.names[which-1]
+		}
+	}
+	if which > len(c.names) {
+		c.names = append(c.names, *x)
 	}
 }
 
