@@ -26,6 +26,9 @@ type coder struct {
 
 	places []place
 	names  []string // those that the process in turn may meet
+
+	placeRoom [8]place
+	nameRoom  [8]string
 }
 
 // place is where a process may meet its names: a cell in one of its states, or a write.
@@ -120,10 +123,10 @@ func (w *world) Key(s *state, buf []byte) []byte {
 	c := coder{w: w, s: s, buf: buf}
 	c.shared()
 	var parts [maxProcs][]byte
-	var room [maxProcs * 64]byte
+	var room [maxProcs][96]byte
 	head := c.buf
 	for i := range w.procs {
-		c.buf = room[i*64 : i*64 : (i+1)*64]
+		c.buf = room[i][:0]
 		c.proc(i)
 		parts[i] = c.buf
 	}
@@ -189,7 +192,7 @@ func (c *coder) shared() {
 	s.phase = phase(c.byte(uint8(s.phase)))
 	s.stale = int(c.byte(uint8(s.stale)))
 	s.moved = moved(c.byte(uint8(s.moved)))
-	c.places = make([]place, 0, 8)
+	c.places = c.placeRoom[:0]
 	for n := range w.cells {
 		c.kept(int64(n), &s.cells[n], presentVersion)
 	}
@@ -383,7 +386,7 @@ func (c *coder) proc(i int) {
 			s.cells[n].lock = i + 1
 		}
 	}
-	c.names = c.names[:0]
+	c.names = c.nameRoom[:0]
 	for k := range c.places {
 		c.place(i, &c.places[k])
 	}
