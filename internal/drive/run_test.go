@@ -77,7 +77,7 @@ func (s *script) Done(in int, op, result string) []string {
 	case op == "ask^":
 		return []string{"end", "", "full"}
 	}
-	return nil
+	return []string{""}
 }
 
 func (s *script) Apply(event string) (settled bool, err error) {
