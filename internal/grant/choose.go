@@ -42,7 +42,8 @@ func (m *Machine) choose(in Input, cells []Cell) (best Cell, rank Rank) {
 	for i := range cells {
 		if m.rank(in, &cells[i]) == rank {
 			if nth == 0 {
-				return cells[i], rank
+				best = cells[i]
+				break
 			}
 			nth--
 		}
