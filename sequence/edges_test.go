@@ -93,24 +93,6 @@ func TestResentGiveBack(t *testing.T) {
 	}
 }
 
-// TestCloseOfOneOfTwo closes a process whose numbers another process's follow: there is
-// nothing to write but one try.
-func TestCloseOfOneOfTwo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		a := open(t, store, "orders", sequence.Definition{})
-		next(t, a)
-		synctest.Wait()
-		next(t, open(t, store, "orders", sequence.Definition{}, sequence.WithOutage(0))) // one write
-		before, err := sequence.Inspect(t.Context(), store, "orders")
-		require.NoError(t, err)
-		require.NoError(t, a.Close())
-		after, err := sequence.Inspect(t.Context(), store, "orders")
-		require.NoError(t, err)
-		assert.Equal(t, before.Writes, after.Writes)
-	})
-}
-
 // TestLastIndex uses the last index that there can be.
 func TestLastIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
