@@ -134,36 +134,6 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
-// TestRefillWhileClosing has a refill land after CloseContext returned.
-func TestRefillWhileClosing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		hold := make(chan struct{})
-		var held atomic.Bool
-		store.After = func(_ context.Context, op storetest.Op) {
-			if held.Load() && op.Kind == storetest.OpSwap {
-				<-hold
-			}
-		}
-		s := open(t, store, "orders", sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10})
-		next(t, s)
-		synctest.Wait()
-		held.Store(true)
-		go s.NextN(t.Context(), 30)
-		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		assert.ErrorIs(t, s.CloseContext(ctx), sequence.ErrNotGivenBack)
-		held.Store(false)
-		close(hold)
-		synctest.Wait()
-		assert.EqualValues(t, 1, s.Stats().Issued)
-		require.NoError(t, s.Close())
-		assert.EqualValues(t, 1, s.Stats().Issued)
-		assert.Zero(t, s.Stats().Lost)
-	})
-}
-
 // TestTooManyUnderLoad has a call for more numbers than are left, while calls for one number
 // wait all the time: it fails at once, and not by its timeout.
 func TestTooManyUnderLoad(t *testing.T) {
