@@ -247,6 +247,9 @@ func (m *Machine) Held() Held { return m.held }
 // Token is the name by which cells show this process as their holder.
 func (m *Machine) Token() string { return m.token }
 
+// Claims are the claims of unknown outcome, the oldest first.
+func (m *Machine) Claims() []Pending { return m.claims }
+
 // Keeps reports whether the lock of a number is still needed. The driver unlocks all others after each
 // call.
 func (m *Machine) Keeps(node int64) bool {
@@ -284,7 +287,7 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return []Event{{Kind: Forgot}}
 	}
 	if r.Status == OK {
-		m.learn(r)
+		m.Learn(append(slices.Clip(r.Cells), r.Cell)...)
 	}
 	switch op.Why {
 	case Doubt, Suspicion:
@@ -309,9 +312,9 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 	return nil
 }
 
-// learn notes the highest limit.
-func (m *Machine) learn(r Result) {
-	for _, c := range append(r.Cells[:len(r.Cells):len(r.Cells)], r.Cell) {
+// Learn notes the highest limit of cells that were read.
+func (m *Machine) Learn(cells ...Cell) {
+	for _, c := range cells {
 		if c.Version != 0 && !c.Damaged && !c.Record.Reserved {
 			m.most = max(m.most, c.Record.Limit)
 		}

@@ -1,0 +1,78 @@
+package grant
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/explore"
+)
+
+var full = flag.Bool("explore.full", false, "search the large worlds, for up to 10 minutes each")
+
+var most = flag.Int("explore.most", 300, "states of each search whose keys are checked")
+
+// searches are the worlds in which nothing breaks what must hold.
+var searches = []struct {
+	name string
+	full bool // searched with the flag only
+	bounds
+}{
+	{"one cell", false, bounds{procs: 2, cells: 1, ticks: 3, window: 1, net: 2}},
+	{"window of two", false, bounds{procs: 2, cells: 1, ticks: 4, window: 2, net: 1}},
+	{"order", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, order: true}},
+	{"two cells", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1}},
+	{"waits", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, waits: true}},
+	{"plain", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, plain: true}},
+	{"back", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 2}},
+	{"stale", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, stale: 2, kept: 2}},
+	{"told", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true}},
+	{"untold", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, untold: true}},
+	{"locker", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, locker: true}},
+	{"pinned", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, pinned: true}},
+	{"damaged", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, damaged: true}},
+
+	{"back, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, back: true, kept: 2}},
+	{"stale, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, stale: 2, kept: 2}},
+	{"untold, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, untold: true}},
+	{"damaged, two cells", true, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, damaged: true}},
+	{"back three ticks", true, bounds{procs: 2, cells: 1, ticks: 3, window: 1, back: true, kept: 2}},
+	{"stale three ticks", true, bounds{procs: 2, cells: 1, ticks: 3, window: 1, stale: 2, kept: 3}},
+	{"main", true, bounds{procs: 3, cells: 2, ticks: 3, window: 1, net: 2}},
+	{"main window", true, bounds{procs: 2, cells: 2, ticks: 4, window: 2, net: 1}},
+	{"three processes", true, bounds{procs: 3, cells: 1, ticks: 3, window: 1, net: 2}},
+	{"three processes two ticks", true, bounds{procs: 3, cells: 2, ticks: 2, window: 1, net: 1}},
+	{"two processes three ticks", true, bounds{procs: 2, cells: 2, ticks: 3, window: 1, net: 2}},
+}
+
+func TestExplorer(t *testing.T) {
+	for _, s := range searches {
+		t.Run(s.name, func(t *testing.T) {
+			if s.full && !*full {
+				t.Skip("needs -explore.full")
+			}
+			r := explore.Search(&world{s.bounds}, explore.Limits{States: 60e6, Time: 10 * time.Minute})
+			t.Log(r)
+			if r.Violation != nil {
+				t.Fatal(r.Violation)
+			}
+			require.True(t, r.Complete)
+		})
+	}
+}
+
+// TestExplorerKeys checks that no key leaves out what can matter.
+func TestExplorerKeys(t *testing.T) {
+	for _, s := range searches {
+		if s.full {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			states, keys, err := explore.Check(&world{s.bounds}, *most)
+			t.Logf("%d states with %d keys", states, keys)
+			require.NoError(t, err)
+		})
+	}
+}
