@@ -618,7 +618,7 @@ func (w *world) chain(s *state, i int, in Input, node int64, read uint8) (depend
 		stale = stale || was
 		held := p.m.held
 		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
-		quiet := !slices.ContainsFunc(events, func(e Event) bool { return e.Kind != Looked })
+		quiet := len(events) == 0
 		if err := w.happened(s, i, held, events); err != nil || !quiet {
 			p.m.Begin()
 			return depends, read == 0 || stale, err

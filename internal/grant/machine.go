@@ -210,9 +210,6 @@ const (
 	WentBack
 	// Forgot: nothing is known any more, since the memory was restored.
 	Forgot
-	// Looked: a claim has read its first candidates, Cells. Created says that it created the cell
-	// of the layout, so there was no other process before.
-	Looked
 	// Moved: the fleet was moved to or from this store: no claim is possible.
 	Moved
 	// Broken: the cell of Range.Node is damaged, and its number is pinned, so there is no
@@ -222,12 +219,10 @@ const (
 
 // Event is what has happened. The driver acts on each, in their order, before it calls Next.
 type Event struct {
-	Kind    EventKind
-	Range   window.Range
-	Record  cell.Node
-	Cells   []Cell
-	Created bool
-	Move    *cell.Move
+	Kind   EventKind
+	Range  window.Range
+	Record cell.Node
+	Move   *cell.Move
 }
 
 // Grant is the range that the window may have now. It has no ticks while nothing is held, or the
