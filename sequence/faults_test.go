@@ -132,23 +132,6 @@ func TestCloseCannotGiveBack(t *testing.T) {
 	})
 }
 
-// TestLateAfterClose has a write that lands after the sequence was closed.
-func TestLateAfterClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		s := open(t, store, "orders", sequence.Definition{Mode: sequence.Ordered})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		store.Fail(storetest.Delayed, 1)
-		store.Fail(storetest.Unavailable, 1)
-		_, err := s.Next(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Len(t, store.Late(), 1)
-		require.NoError(t, s.Close())
-		assert.False(t, store.Deliver(0), "it would lose a number")
-	})
-}
-
 // TestHangs has a store whose calls end with their contexts only.
 func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

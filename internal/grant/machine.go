@@ -210,9 +210,6 @@ const (
 	WentBack
 	// Forgot: nothing is known any more, since the memory was restored.
 	Forgot
-	// Looked: a claim has read its first candidates, Cells. Created says that it created the cell
-	// of the layout, so there was no other process before.
-	Looked
 	// Moved: the fleet was moved to or from this store: no claim is possible.
 	Moved
 	// Broken: the cell of Range.Node is damaged, and its number is pinned, so there is no
@@ -222,12 +219,10 @@ const (
 
 // Event is what has happened. The driver acts on each, in their order, before it calls Next.
 type Event struct {
-	Kind    EventKind
-	Range   window.Range
-	Record  cell.Node
-	Cells   []Cell
-	Created bool
-	Move    *cell.Move
+	Kind   EventKind
+	Range  window.Range
+	Record cell.Node
+	Move   *cell.Move
 }
 
 // Grant is the range that the window may have now. It has no ticks while nothing is held, or the
@@ -287,7 +282,8 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return []Event{{Kind: Forgot}}
 	}
 	if r.Status == OK {
-		m.Learn(append(slices.Clip(r.Cells), r.Cell)...)
+		m.Learn(r.Cells...)
+		m.Learn(r.Cell)
 	}
 	switch op.Why {
 	case Doubt, Suspicion:
@@ -306,10 +302,9 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return m.doneExtend(op, r)
 	case Release:
 		return m.doneRelease(op, r)
-	case Raise:
+	default: // Raise
 		return m.doneRaise(r)
 	}
-	return nil
 }
 
 // Learn notes the highest limit of cells that were read.
