@@ -183,6 +183,7 @@ func (c *coder) shared() {
 	}
 	s.phase = phase(c.byte(uint8(s.phase)))
 	s.stale = int(c.byte(uint8(s.stale)))
+	s.moved = moved(c.byte(uint8(s.moved)))
 	c.places = make([]place, 0, 8)
 	for n := range w.cells {
 		c.kept(int64(n), &s.cells[n], presentVersion)
@@ -248,6 +249,9 @@ var loaded = cell.Node{Layout: "layout", Write: "foreign"}
 func (c *coder) record(r *cell.Node, looked bool) {
 	c.num(&r.Limit)
 	held := c.is(!looked || r.Holder != "")
+	if c.w.moves || c.w.reserves {
+		c.flag(&r.Reserved)
+	}
 	if c.load {
 		r.Window = c.w.window
 		if r.Holder = ""; held {
@@ -258,7 +262,7 @@ func (c *coder) record(r *cell.Node, looked bool) {
 
 // looked reports whether a machine may look at the floor and the holder of a cell.
 func (c *coder) looked(n int64, k *kept) bool {
-	if c.load || c.w.back || c.w.stale > 0 || c.w.untold {
+	if c.load || c.w.back || c.w.stale > 0 || c.w.untold || c.w.moves || c.w.chosen || c.w.reserves {
 		return true
 	}
 	for i := range c.w.procs {
@@ -486,7 +490,7 @@ func (c *coder) place(i int, at *place) {
 	p := &c.s.procs[i]
 	r := at.record
 	// The machine looks at the holder only if its own write may have been replaced.
-	if c.is(r.Holder == p.m.token && (c.w.exact() || p.knows(r.Write) || p.m.held.Version != 0 && p.m.held.Node == at.node)) && c.load {
+	if c.is(r.Holder == p.m.Token() && (c.w.exact() || p.knows(r.Write) || p.m.held.Version != 0 && p.m.held.Node == at.node)) && c.load {
 		r.Holder = p.m.token
 	}
 	name := func(x *string) {

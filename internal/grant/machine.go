@@ -302,10 +302,9 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return m.doneExtend(op, r)
 	case Release:
 		return m.doneRelease(op, r)
-	case Raise:
+	default: // Raise
 		return m.doneRaise(r)
 	}
-	return nil
 }
 
 // Learn notes the highest limit of cells that were read.
