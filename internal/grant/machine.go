@@ -282,7 +282,8 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return []Event{{Kind: Forgot}}
 	}
 	if r.Status == OK {
-		m.Learn(append(slices.Clip(r.Cells), r.Cell)...)
+		m.Learn(r.Cells...)
+		m.Learn(r.Cell)
 	}
 	switch op.Why {
 	case Doubt, Suspicion:
