@@ -26,6 +26,8 @@ var searches = []struct {
 	{"two cells", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1}},
 	{"waits", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, waits: true}},
 	{"plain", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, plain: true}},
+	{"plain, waits", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, plain: true, waits: true}},
+	{"apart", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, apart: true}},
 	{"back", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 2}},
 	{"stale", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, stale: 2, kept: 2}},
 	{"told", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true}},
@@ -47,6 +49,7 @@ var searches = []struct {
 	{"moves", false, bounds{procs: 2, cells: 2, ticks: 3, window: 1, net: 1, moves: true}},
 	{"told late", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true, waits: true}},
 
+	{"apart, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, apart: true}},
 	{"back, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, back: true, kept: 2}},
 	{"stale, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, stale: 2, kept: 2}},
 	{"untold, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, untold: true}},
@@ -60,13 +63,21 @@ var searches = []struct {
 	{"two processes three ticks", true, bounds{procs: 2, cells: 2, ticks: 3, window: 1, net: 2}},
 }
 
+// model is the world of the bounds.
+func (b bounds) model() explore.Model[state, step] {
+	if b.apart {
+		return struct{ explore.Model[state, step] }{&world{b}}
+	}
+	return &world{b}
+}
+
 func TestExplorer(t *testing.T) {
 	for _, s := range searches {
 		t.Run(s.name, func(t *testing.T) {
 			if s.full && !*full {
 				t.Skip("needs -explore.full")
 			}
-			r := explore.Search(&world{s.bounds}, explore.Limits{States: 60e6, Time: 10 * time.Minute})
+			r := explore.Search(s.model(), explore.Limits{States: 60e6, Time: 10 * time.Minute})
 			t.Log(r)
 			if r.Violation != nil {
 				t.Fatal(r.Violation)
@@ -83,7 +94,7 @@ func TestExplorerKeys(t *testing.T) {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
-			states, keys, err := explore.Check(&world{s.bounds}, *most)
+			states, keys, err := explore.Check(s.model(), *most)
 			t.Logf("%d states with %d keys", states, keys)
 			require.NoError(t, err)
 		})

@@ -37,6 +37,7 @@ type bounds struct {
 	order        bool // stamps of the tick of the last stamp
 	plain        bool // no step of tidy, and writes of the dead are kept
 	waits        bool // the answer to a write may come late
+	apart        bool // each operation of a machine is a step of its own; only Key, no Load
 
 	back   bool // the store goes back, once
 	stale  int  // so many reads or lists return an older state
@@ -293,6 +294,7 @@ const (
 	resends
 	releasesEarly
 	operates
+	begins
 	forgets
 )
 
@@ -347,6 +349,8 @@ func (x step) String() string {
 		return fmt.Sprintf("the cell of node %d is damaged", x.b)
 	case resends:
 		return fmt.Sprintf("process %d sends its write again, with the version of now", x.i)
+	case begins:
+		return fmt.Sprintf("process %d begins anew", x.i)
 	case operates:
 		return [...]string{exported: "an operator exports the layout", fenced: "an operator exports the node number", imported: "an operator imports it"}[x.variant]
 	case releasesEarly:
@@ -391,6 +395,11 @@ func (w *world) Steps(s *state, yield func(step, *state, error)) {
 			next.procs[i].win.sealed = true
 			emit.step(step{kind: seals, i: i}, nil)
 		}
+		if w.apart && !p.m.probe.isNew() {
+			next := emit.copy()
+			next.procs[i].m.Begin()
+			emit.step(step{kind: begins, i: i}, nil)
+		}
 		if w.broken == early && !p.early && p.m.held.Version != 0 {
 			next := emit.copy()
 			next.procs[i].early = true
@@ -434,8 +443,11 @@ func (w *world) take(p *proc) {
 
 // isNew reports whether a process has done nothing yet.
 func (s *state) isNew(p *proc) bool {
-	return !p.wait && !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0
+	return !p.wait && !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0 && p.m.probe.isNew()
 }
+
+// isNew reports whether a claim has read nothing yet.
+func (p *probe) isNew() bool { return p.stage == layoutUnread && p.asked == 0 && p.landed.Version == 0 }
 
 // emitter yields the steps of a state. The states after them share one variable.
 type emitter struct {
@@ -680,7 +692,9 @@ func (w *world) chain(s *state, in Input, x step) (depends, ok bool, err error) 
 		}
 		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
 		quiet := len(events) == 0
-		if err := w.happened(s, x.i, held, events); err != nil || !quiet || x.fault/4 == n && r.Status == Failed {
+		if err := w.happened(s, x.i, held, events); err == nil && quiet && w.apart {
+			return depends, plain, nil
+		} else if err != nil || !quiet || x.fault/4 == n && r.Status == Failed {
 			p.m.Begin()
 			return depends, plain, err
 		}
@@ -1161,10 +1175,10 @@ func (w *world) tidy(s *state) error {
 	for i := range w.procs {
 		p := &s.procs[i]
 		w.takeAtOnce(p)
-		if len(p.m.claims) > 0 && !w.plain && w.broken != version {
+		if len(p.m.claims) > 0 && !w.plain && !w.apart && w.broken != version {
 			p.m.claims = slices.DeleteFunc(slices.Clone(p.m.claims), func(c Pending) bool { return !s.mayLand(c.Name) })
 		}
-		if w.plain || w.back || w.stale > 0 || w.untold || w.waits || p.told {
+		if w.plain || w.back || w.stale > 0 || w.untold || w.waits || w.apart || p.told {
 			continue
 		}
 		if err := w.findOut(s, i); err != nil {
@@ -1246,4 +1260,4 @@ func (s *state) mayLand(name string) bool {
 }
 
 // exact reports whether it matters which records a process wrote that it does not know any more.
-func (w *world) exact() bool { return w.plain || w.back || w.stale > 0 || w.untold }
+func (w *world) exact() bool { return w.plain || w.apart || w.back || w.stale > 0 || w.untold }
