@@ -10,7 +10,11 @@ import (
 )
 
 // The explorer runs machines in every order of their steps, at every reading of their clocks and
-// with every fate of their writes, on a store of a few cells and with windows of a few lines.
+// with every fate of their writes, on a store of a few cells and with windows of a few lines:
+//
+//	go test -run TestExplorer -v                              # small worlds, with their figures
+//	go test -run TestExplorer -v -explore.full -timeout 2h    # large ones, at most 10 minutes each
+//	go test -run TestExplorer -coverprofile c.out             # every statement but those of pace.go
 //
 // A process *stamps* a tick when it issues an ID of that tick. What must hold:
 //
@@ -19,14 +23,27 @@ import (
 //   - ordered: a process that stamps the tick of its last stamp again uses the same node number,
 //   - no false alarm: a store that keeps its word never looks as if it went back.
 //
+// In a store that goes back, ticks that were granted before can be granted again. There the first
+// two are about what is granted afterwards, and:
+//
+//   - a process that finds it stops: nothing is granted to it until it claims anew,
+//   - it says so only after the cell has a limit at or above its own again,
+//   - it then claims above every limit that it had read or owned,
+//   - it trusts its grant again only if the cell descends from its last write.
+//
 // Instead of all stamps, those of one tick of node number 0 are noted, the witness. It is picked
 // at the start in every way, so whatever is stamped twice, there is a run where it is the witness.
 //
-// What may happen at any time is in [world.Steps]. Pace, sightings and the rank of candidates are
-// no part of it: a process may do at once whatever they delay, and claims any cell.
+// Any number of processes crash, and new ones start. A pause is no step, since a process may take
+// no step for any time. Pace, sightings and the rank of candidates are no part of it: a process does at
+// any time whatever they delay, and claims any cell. A run has no bound in length: time ends, not the
+// number of steps.
 //
-// What keeps it small is in [world.Key], which is checked, and in [world.tidy], which is left out
-// in the searches that are plain.
+// What keeps the search small:
+//
+//   - [world.Key] tells apart only what matters; TestExplorerKeys checks it.
+//   - A process knows at once what it can learn at any time, if it can do no less then: see
+//     [world.tidy], [world.sent] and [world.restart]. The worlds plain, waits and apart leave that out.
 
 // bounds says how large a world is, and what may happen in it.
 type bounds struct {
