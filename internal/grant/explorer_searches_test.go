@@ -33,6 +33,19 @@ var searches = []struct {
 	{"locker", false, bounds{procs: 2, cells: 2, ticks: 2, window: 1, locker: true}},
 	{"pinned", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, pinned: true}},
 	{"damaged", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, damaged: true}},
+	{"failing", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, failing: true, layout: true}},
+	{"failing, pinned", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, failing: true, pinned: true, damaged: true}},
+	{"failing, locker", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, failing: true, locker: true}},
+	{"failing, plain", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, failing: true, plain: true}},
+	{"failing, plain locker", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, failing: true, plain: true, locker: true}},
+	{"failing, plain pinned", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, failing: true, plain: true, pinned: true, damaged: true}},
+	{"stale, damaged", false, bounds{procs: 1, cells: 1, ticks: 2, window: 1, stale: 1, kept: 1, damaged: true}},
+	{"reserved", false, bounds{procs: 2, cells: 1, ticks: 3, window: 1, reserves: true}},
+	{"reserved, pinned", false, bounds{procs: 2, cells: 1, ticks: 3, window: 1, reserves: true, pinned: true}},
+	{"wide", false, bounds{procs: 1, cells: 1, ticks: 2, window: 1, wide: true}},
+	{"chosen", false, bounds{procs: 1, cells: 2, ticks: 4, window: 1, chosen: true}},
+	{"moves", false, bounds{procs: 2, cells: 2, ticks: 3, window: 1, net: 1, moves: true}},
+	{"told late", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true, waits: true}},
 
 	{"back, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, back: true, kept: 2}},
 	{"stale, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, stale: 2, kept: 2}},
@@ -75,4 +88,29 @@ func TestExplorerKeys(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+}
+
+// hanging is a world whose store answers no claim, so that a process remembers many of unknown
+// outcome. Its key counts them.
+type hanging struct{ explore.Model[state, step] }
+
+func (h hanging) Key(s *state, buf []byte) []byte {
+	return append(h.Model.Key(s, buf), byte(len(s.procs[0].m.claims)))
+}
+
+func (h hanging) Steps(s *state, yield func(step, *state, error)) {
+	h.Model.Steps(s, func(x step, next *state, err error) {
+		if x.kind == lost || x.kind == works && x.fate == 1 {
+			yield(x, next, err)
+		}
+	})
+}
+
+// TestExplorerHanging searches claims beyond the most that are remembered.
+func TestExplorerHanging(t *testing.T) {
+	r := explore.Search(hanging{&world{bounds{procs: 1, cells: 1, ticks: 2, window: 1, net: 1, plain: true}}}, explore.Limits{})
+	t.Log(r)
+	require.Nil(t, r.Violation)
+	require.True(t, r.Complete)
+	require.GreaterOrEqual(t, r.Depth, maxClaims)
 }

@@ -282,7 +282,8 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return []Event{{Kind: Forgot}}
 	}
 	if r.Status == OK {
-		m.Learn(append(slices.Clip(r.Cells), r.Cell)...)
+		m.Learn(r.Cells...)
+		m.Learn(r.Cell)
 	}
 	switch op.Why {
 	case Doubt, Suspicion:
@@ -301,10 +302,9 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return m.doneExtend(op, r)
 	case Release:
 		return m.doneRelease(op, r)
-	case Raise:
+	default: // Raise
 		return m.doneRaise(r)
 	}
-	return nil
 }
 
 // Learn notes the highest limit of cells that were read.

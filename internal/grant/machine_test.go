@@ -144,22 +144,43 @@ func TestChoose(t *testing.T) {
 		nodes   []int64 // any of them
 		rank    Rank
 	}{
-		"equal ones are drawn from":   {mine(), []Cell{far, guess, ready, fresh, other}, []int64{1, 2}, Ready},
-		"then guesses":                {mine(), []Cell{far, guess, near, other}, []int64{3}, Guess},
-		"then the nearest ahead":      {mine(), []Cell{far, near, other}, []int64{4}, Ahead},
-		"and nothing else":            {mine(), []Cell{other}, []int64{0}, NoRank},
-		"a locker reuses cells":       {mine(locker), []Cell{none(0), other, ready}, []int64{1}, Ready},
-		"a locker takes the lowest":   {mine(locker), []Cell{none(2), none(1)}, []int64{1}, Ready},
-		"after the store went back":   {mine(func(m *Machine) { m.least = 1001 }), []Cell{fresh}, []int64{2}, Ahead},
-		"a pinned number is the only": {mine(pinned), []Cell{far}, []int64{5}, Ready},
+		"equal ones are drawn from":     {mine(), []Cell{far, guess, ready, fresh, other}, []int64{1, 2}, Ready},
+		"not from others":               {mine(), []Cell{fresh, guess}, []int64{2}, Ready},
+		"then guesses":                  {mine(), []Cell{far, guess, near, other}, []int64{3}, Guess},
+		"which are drawn from as well":  {mine(), []Cell{guess, theirs(7, 4, 100), theirs(8, 4, 100)}, []int64{3, 7, 8}, Guess},
+		"then the nearest ahead":        {mine(), []Cell{far, near, other}, []int64{4}, Ahead},
+		"of equal ones the lowest":      {mine(), []Cell{theirs(7, 4, 1100, free), near, far}, []int64{4}, Ahead},
+		"a limit at the clock is ready": {mine(), []Cell{near, theirs(7, 4, 1000, free)}, []int64{7}, Ready},
+		"and nothing else":              {mine(), []Cell{other}, []int64{0}, NoRank},
+		"a locker reuses cells":         {mine(locker), []Cell{none(0), other, ready}, []int64{1}, Ready},
+		"a locker takes the lowest":     {mine(locker), []Cell{none(2), none(1)}, []int64{1}, Ready},
+		"also of cells":                 {mine(locker), []Cell{guess, ready, other}, []int64{1}, Ready},
+		"after the store went back":     {mine(func(m *Machine) { m.least = 1001 }), []Cell{fresh}, []int64{2}, Ahead},
+		"a pinned number is the only":   {mine(func(m *Machine) { m.Pinned = 0 }), []Cell{theirs(0, 4, 1050)}, []int64{0}, Ready},
 	} {
 		seen := map[int64]bool{}
-		for pick := range uint64(8) {
+		for pick := range uint64(9) {
 			best, rank := test.machine.choose(Input{Now: 1000, Pick: pick}, test.cells)
 			require.Equal(t, test.rank, rank, name)
 			require.Contains(t, test.nodes, best.Node, name)
 			seen[best.Node] = true
 		}
 		require.Len(t, seen, len(test.nodes), name)
+	}
+}
+
+func TestTimeIsOver(t *testing.T) {
+	over, m := theirs(1, 4, 10_000), mine()
+	for _, test := range []struct {
+		cells []Cell
+		want  bool
+	}{
+		{nil, true},
+		{[]Cell{over, over}, true},
+		{[]Cell{over, theirs(2, 4, 9_999)}, false},
+		{[]Cell{over, theirs(2, 4, 10_000, taken)}, false},
+		{[]Cell{over, theirs(2, 4, 10_000, broken)}, false},
+	} {
+		require.Equal(t, test.want, m.timeIsOver(test.cells), "%+v", test.cells)
 	}
 }
