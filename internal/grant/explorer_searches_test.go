@@ -12,7 +12,7 @@ import (
 
 var full = flag.Bool("explore.full", false, "search the large worlds, for up to 10 minutes each")
 
-var most = flag.Int("explore.most", 300, "states of each search whose keys are checked")
+var most = flag.Int("explore.most", 100, "states of each search whose keys are checked")
 
 // searches are the worlds in which nothing breaks what must hold.
 var searches = []struct {
@@ -45,17 +45,20 @@ var searches = []struct {
 	{"reserved", false, bounds{procs: 2, cells: 1, ticks: 3, window: 1, reserves: true}},
 	{"reserved, pinned", false, bounds{procs: 2, cells: 1, ticks: 3, window: 1, reserves: true, pinned: true}},
 	{"wide", false, bounds{procs: 1, cells: 1, ticks: 2, window: 1, wide: true}},
-	{"chosen", false, bounds{procs: 1, cells: 2, ticks: 4, window: 1, chosen: true}},
+	{"chosen", false, bounds{procs: 1, cells: 2, ticks: 3, window: 1, chosen: true}},
+	{"chosen, one cell", false, bounds{procs: 1, cells: 1, ticks: 4, window: 1, chosen: true}},
 	{"moves", false, bounds{procs: 2, cells: 2, ticks: 3, window: 1, net: 1, moves: true}},
 	{"told late", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true, waits: true}},
 
 	{"apart, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, apart: true}},
+	{"back, writes land twice", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, back: true, twice: true, kept: 2}},
 	{"back, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, back: true, kept: 2}},
 	{"stale, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, stale: 2, kept: 2}},
 	{"untold, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, untold: true}},
 	{"damaged, two cells", true, bounds{procs: 2, cells: 2, ticks: 2, window: 1, net: 1, damaged: true}},
 	{"back three ticks", true, bounds{procs: 2, cells: 1, ticks: 3, window: 1, back: true, kept: 2}},
 	{"stale three ticks", true, bounds{procs: 2, cells: 1, ticks: 3, window: 1, stale: 2, kept: 3}},
+	{"chosen, four ticks", true, bounds{procs: 1, cells: 2, ticks: 4, window: 1, chosen: true}},
 	{"main", true, bounds{procs: 3, cells: 2, ticks: 3, window: 1, net: 2}},
 	{"main window", true, bounds{procs: 2, cells: 2, ticks: 4, window: 2, net: 1}},
 	{"three processes", true, bounds{procs: 3, cells: 1, ticks: 3, window: 1, net: 2}},

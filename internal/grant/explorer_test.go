@@ -57,6 +57,7 @@ type bounds struct {
 	apart        bool // each operation of a machine is a step of its own; only Key, no Load
 
 	back   bool // the store goes back, once
+	twice  bool // and a write that has landed may land there again
 	stale  int  // so many reads or lists return an older state
 	kept   int  // names that the store keeps with a cell
 	copied bool // the memory of one process becomes that of another, which is told
@@ -694,6 +695,9 @@ func (w *world) chain(s *state, in Input, x step) (depends, ok bool, err error) 
 			p.m.Begin()
 			return depends, plain, nil
 		}
+		if op.Why == Raise && p.win.To > 0 { // on one read alone, or while it may still stamp
+			return depends, true, w.unless(errStopped)
+		}
 		if op.Kind == Swap && op.Why != Layout {
 			w.send(s, x.i, op)
 			return depends, plain, w.follows(s, op)
@@ -853,7 +857,7 @@ func (w *world) send(s *state, i int, op Op) {
 // again leaves a copy of a write that lands in the network, since it may be sent twice, if the
 // copy can land in a store that goes back.
 func (s *state) again(w *world, m message) {
-	if w.mayReturn(s, m.node, m.version) && s.inNet < w.net+2 {
+	if w.twice && w.mayReturn(s, m.node, m.version) && s.inNet < w.net+2 {
 		s.net[s.inNet] = m
 		s.inNet++
 	}
