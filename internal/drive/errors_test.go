@@ -41,6 +41,8 @@ func TestErrorsOfBoth(t *testing.T) {
 	require.ErrorContains(t, moved, "it was moved to the new store, and")
 	require.ErrorContains(t, drive.Moved(sentinel, &cell.Move{To: "etcd://user:s3cr3t@h"}), "to another store, and")
 
+	require.Equal(t, "a; b; c", drive.OneLine(errors.New("a\r\nb\rc")))
+
 	require.True(t, drive.IsNil(nil))
 	require.True(t, drive.IsNil((*storetest.Memory)(nil)), "a nil pointer in an interface")
 	require.False(t, drive.IsNil(storetest.NewMemory()))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/window"
 )
 
 // A key says of a state all that can matter, once for all states that are alike:
@@ -25,6 +26,9 @@ type coder struct {
 
 	places []place
 	names  []string // those that the process in turn may meet
+
+	placeRoom [8]place
+	nameRoom  [8]string
 }
 
 // place is where a process may meet its names: a cell in one of its states, or a write.
@@ -119,10 +123,10 @@ func (w *world) Key(s *state, buf []byte) []byte {
 	c := coder{w: w, s: s, buf: buf}
 	c.shared()
 	var parts [maxProcs][]byte
-	var room [maxProcs * 64]byte
+	var room [maxProcs][96]byte
 	head := c.buf
 	for i := range w.procs {
-		c.buf = room[i*64 : i*64 : (i+1)*64]
+		c.buf = room[i][:0]
 		c.proc(i)
 		parts[i] = c.buf
 	}
@@ -163,7 +167,11 @@ func (c *coder) lasts() {
 	}
 	for i := range c.w.procs {
 		p := &s.procs[i]
-		p.m.held.names = c.namesOf(p.m.held.Node, p.m.held.Version)
+		for _, at := range c.places {
+			if r := at.record; !at.shared && at.node == p.m.held.Node && r.Write == p.m.held.Write {
+				p.m.held.names = r.Names()
+			}
+		}
 		p.op.Record.Last = c.namesOf(p.op.Node, p.op.Version)
 		if p.m.raise.due {
 			if at := c.find(p.m.held.Node, p.m.raise.version); at != nil {
@@ -184,7 +192,7 @@ func (c *coder) shared() {
 	s.phase = phase(c.byte(uint8(s.phase)))
 	s.stale = int(c.byte(uint8(s.stale)))
 	s.moved = moved(c.byte(uint8(s.moved)))
-	c.places = make([]place, 0, 8)
+	c.places = c.placeRoom[:0]
 	for n := range w.cells {
 		c.kept(int64(n), &s.cells[n], presentVersion)
 	}
@@ -324,13 +332,10 @@ func (c *coder) messages(all bool, by int) {
 			continue
 		}
 		mine := c.is(m.record.Holder == s.procs[by].m.token)
-		if c.load {
-			m.record.Write = own[by][len(c.names)]
-			if mine {
-				m.record.Holder = s.procs[by].m.token
-			}
+		if c.load && mine {
+			m.record.Holder = s.procs[by].m.token
 		}
-		c.names = append(c.names, m.record.Write)
+		c.own(by, &m.record.Write, true)
 	}
 }
 
@@ -381,7 +386,7 @@ func (c *coder) proc(i int) {
 			s.cells[n].lock = i + 1
 		}
 	}
-	c.names = c.names[:0]
+	c.names = c.nameRoom[:0]
 	for k := range c.places {
 		c.place(i, &c.places[k])
 	}
@@ -423,6 +428,11 @@ func (c *coder) proc(i int) {
 		c.num(&p.limit)
 		c.flag(&p.noticed)
 		c.flag(&p.since)
+		for _, r := range []*window.Range{&win.Range, &win.given} { // the same may be claimed again
+			c.node(&r.Node)
+			c.num(&r.From)
+			c.num(&r.To)
+		}
 		c.num(&win.since.From)
 		c.num(&win.since.To)
 	}
@@ -446,11 +456,11 @@ func (c *coder) proc(i int) {
 	if win.sealed && c.load { // if it has not asked yet, it will be told this
 		m.sealed, m.used = true, win.used
 	}
-	if issued && c.load {
+	if issued && c.load && !w.back {
 		win.given = m.held.span()
 		win.given.To = max(win.given.To, 1)
 	}
-	if (!win.sealed || w.broken == unseal) && c.is(win.To > 0 && (issued || win.free() || w.order)) {
+	if (!win.sealed || w.broken == unseal) && !w.back && c.is(win.To > 0 && (issued || win.free() || w.order)) {
 		c.node(&win.Node)
 		c.num(&win.To)
 		if issued {
@@ -493,26 +503,7 @@ func (c *coder) place(i int, at *place) {
 	if c.is(r.Holder == p.m.Token() && (c.w.exact() || p.knows(r.Write) || p.m.held.Version != 0 && p.m.held.Node == at.node)) && c.load {
 		r.Holder = p.m.token
 	}
-	name := func(x *string) {
-		which := 0 // none, or 1 + the number of the name
-		if !c.load && p.knows(*x) {
-			if which = slices.Index(c.names, *x) + 1; which == 0 {
-				which = len(c.names) + 1
-			}
-		}
-		if which = int(c.byte(uint8(which))); which == 0 {
-			return
-		}
-		if c.load && *x == "foreign" { // else it is that of a copy as well
-			*x = own[i][len(c.names)]
-			if which <= len(c.names) {
-				*x = c.names[which-1]
-			}
-		}
-		if which > len(c.names) {
-			c.names = append(c.names, *x)
-		}
-	}
+	name := func(x *string) { c.own(i, x, p.knows(*x)) }
 	name(&r.Write)
 	if c.w.kept == 0 || at.shared {
 		return
@@ -524,6 +515,29 @@ func (c *coder) place(i int, at *place) {
 		default:
 			c.byte(0)
 		}
+	}
+}
+
+// own codes a name in a place or a write: it is none of process i's, or one that came before, or
+// its next one.
+func (c *coder) own(i int, x *string, known bool) {
+	which := 0
+	if !c.load && known {
+		if which = slices.Index(c.names, *x) + 1; which == 0 {
+			which = len(c.names) + 1
+		}
+	}
+	if which = int(c.byte(uint8(which))); which == 0 {
+		return
+	}
+	if c.load && *x == "foreign" { // else it is that of a copy as well
+		*x = own[i][len(c.names)]
+		if which <= len(c.names) {
+			*x = c.names[which-1]
+		}
+	}
+	if which > len(c.names) {
+		c.names = append(c.names, *x)
 	}
 }
 

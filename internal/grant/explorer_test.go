@@ -616,6 +616,7 @@ func (w *world) sent(s *state, x step, emit *emitter) {
 		for _, conflict := range []bool{false, true} {
 			*s = sent
 			s.remove(s.inNet - 1)
+			s.again(w, m)
 			err := w.land(s, m, variant > 0)
 			x.fate = 2
 			r := Result{Version: s.procs[x.i].landed}
@@ -818,6 +819,15 @@ func (w *world) send(s *state, i int, op Op) {
 	s.inNet++
 }
 
+// again leaves a copy of a write that lands in the network, since it may be sent twice, if the
+// copy can land in a store that goes back.
+func (s *state) again(w *world, m message) {
+	if w.mayReturn(s, m.node, m.version) && s.inNet < w.net+2 {
+		s.net[s.inNet] = m
+		s.inNet++
+	}
+}
+
 // mayReturn reports whether the cell may have that version again.
 func (w *world) mayReturn(s *state, node int64, version uint64) bool {
 	return s.phase == backedUp && s.saved[node].version == version
@@ -894,6 +904,7 @@ func (w *world) network(s *state, emit *emitter) {
 			for variant := range uint8(1 + w.remembers(s)) {
 				next := emit.copy()
 				next.remove(k)
+				next.again(w, *m)
 				emit.step(step{kind: lands, i: k, variant: variant}, w.land(next, *m, variant > 0))
 			}
 		}
@@ -1107,7 +1118,8 @@ func (w *world) happened(s *state, i int, held Held, events []Event) error {
 				return w.unless(errAlarm)
 			}
 		case Trusted:
-			if !slices.Contains(s.cells[e.Range.Node].record.Names(), p.m.held.Write) && w.stale == 0 {
+			names := s.cells[e.Range.Node].record.Names()
+			if !slices.Contains(names, held.Write) && !slices.Contains(names, p.m.held.Write) && w.stale == 0 {
 				return errTrusted
 			}
 		case WentBack:
@@ -1210,8 +1222,8 @@ func (w *world) findOut(s *state, i int) error {
 
 // claims reports whether a claim of unknown outcome has landed, or may.
 func (s *state) claims(p *proc) bool {
-	for k := range p.m.claims {
-		if s.mayLand(p.m.claims[k].Name) {
+	for _, c := range p.m.Claims() {
+		if s.mayLand(c.Name) {
 			return true
 		}
 	}
