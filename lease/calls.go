@@ -6,29 +6,22 @@ import (
 	"fmt"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/protocol"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
 
-// All calls of the store stand in this file, each within the timeout. Their errors wrap
-//
-//   - stores.ErrConflict: a swap found another version and changed nothing,
-//   - stores.ErrLocked: another process has the lock,
-//   - stores.ErrDamaged: a cell cannot be read, and a retry does not help,
-//   - ErrStore: anything else; the outcome of a swap is unknown.
+// All calls of the store go through k.calls, whose type says what their errors wrap.
 
 // list lists the cells of a range of keys, at most limit. Damaged ones may be missing.
 func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]protocol.Cell, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
-	list, err := k.store.List(ctx, from, to, limit)
+	list, err := k.calls.List(ctx, from, to, limit)
 	if errors.Is(err, stores.ErrDamaged) {
 		k.damaged(-1, err)
 		err = nil
 	}
 	if err != nil {
-		return nil, k.storeError("list", from, err)
+		return nil, err
 	}
 	cells := make([]protocol.Cell, 0, len(list))
 	for _, found := range list {
@@ -47,7 +40,7 @@ func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]protoc
 
 // readCell reads the cell of a node number.
 func (k *Keeper) readCell(ctx context.Context, node int64) (protocol.Cell, error) {
-	c, err := k.readKey(ctx, cell.NodeKey(node))
+	c, err := k.calls.Read(ctx, cell.NodeKey(node))
 	if errors.Is(err, stores.ErrDamaged) {
 		k.damaged(node, err)
 		return protocol.Cell{Node: node, Damaged: true}, nil
@@ -58,44 +51,27 @@ func (k *Keeper) readCell(ctx context.Context, node int64) (protocol.Cell, error
 	return k.decode(node, c)
 }
 
-func (k *Keeper) readKey(ctx context.Context, key string) (stores.Cell, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
-	cell, err := k.store.Read(ctx, key)
-	return cell, k.storeError("read", key, err)
-}
-
 // swap carries out the write of a decision.
 func (k *Keeper) swap(ctx context.Context, d protocol.Decision) (version uint64, err error) {
-	return k.swapKey(ctx, cell.NodeKey(d.Node), d.Version, k.encode(d.Record))
-}
-
-func (k *Keeper) swapKey(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
-	version, err := k.store.Swap(ctx, key, version, value)
-	return version, k.storeError("swap", key, err)
+	return k.calls.Swap(ctx, cell.NodeKey(d.Node), d.Version, k.encode(d.Record))
 }
 
 // lock locks a cell if the store is a Locker, and else does nothing.
 func (k *Keeper) lock(ctx context.Context, node int64) (unlock func(), err error) {
-	if k.locker == nil {
-		return func() {}, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
-	key := cell.NodeKey(node)
-	unlock, err = k.locker.TryLock(ctx, key)
-	return unlock, k.storeError("lock", key, err)
+	return k.calls.TryLock(ctx, cell.NodeKey(node))
 }
 
-func (k *Keeper) storeError(op, key string, err error) error {
-	switch {
-	case err == nil, errors.Is(err, stores.ErrConflict), errors.Is(err, stores.ErrLocked), errors.Is(err, stores.ErrDamaged):
-		return err
-	}
+// callFailed completes the error of a call of the store.
+func (k *Keeper) callFailed(e *drive.CallError) {
 	k.counters.failures.Add(1)
-	return &storeError{op: op, key: key, since: k.since, err: err}
+	e.Since = k.since
+}
+
+// watch notes if a call of the store ends much later than its timeout: then this process did not
+// run meanwhile.
+func (k *Keeper) watch() (done func()) {
+	began := k.elapsed()
+	return func() { k.ranLate(k.elapsed() - began - k.timeout) }
 }
 
 // decode reads the record of a cell. The error is a [*LayoutMismatchError].
@@ -151,22 +127,19 @@ func damagedError(node int64, err error) error {
 	if errors.Is(err, cell.ErrNewer) {
 		return fmt.Errorf("cell of node number %d: %w", node, err)
 	}
-	return &wrapped{
-		text: fmt.Sprintf("cell of node number %d cannot be read: %s: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it", node, oneLine(err)),
-		errs: []error{err},
-	}
+	return drive.Wrap(fmt.Sprintf("cell of node number %d cannot be read: %s: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it", node, drive.OneLine(err)), err)
 }
 
 // checkLayout checks that the store's cells are for our layout. It writes the cell of the
 // layout if there is none.
 func (k *Keeper) checkLayout(ctx context.Context) (created bool, err error) {
-	for range roundsInARow {
-		c, err := k.readKey(ctx, cell.LayoutKey)
+	for range drive.InARow {
+		c, err := k.calls.Read(ctx, cell.LayoutKey)
 		if err != nil {
 			return false, err
 		}
 		if c.Version == 0 {
-			_, err := k.swapKey(ctx, cell.LayoutKey, 0, cell.Layout{Layout: k.spec}.Encode())
+			_, err := k.calls.Swap(ctx, cell.LayoutKey, 0, cell.Layout{Layout: k.spec}.Encode())
 			if errors.Is(err, stores.ErrConflict) {
 				continue
 			}
@@ -193,14 +166,14 @@ func (t *timeline) fits(text string) error {
 	if text == t.spec {
 		return nil
 	}
-	theirs, err := snowflake.ParseLayout(text)
+	theirs, err := cell.ParseLayout(text)
 	if err != nil {
-		return fmt.Errorf("%w: its layout is %.200q: %w", stores.ErrDamaged, text, err)
+		return err
 	}
 	ours := t.layout
 	if theirs.NodeBits == ours.NodeBits && theirs.SequenceBits == ours.SequenceBits && theirs.Order == ours.Order &&
 		theirs.Tick == ours.Tick && theirs.Epoch.Equal(ours.Epoch) {
 		return nil // other names of parts, or a wider time field
 	}
-	return &LayoutMismatchError{Ours: ours, Theirs: theirs}
+	return &LayoutMismatchError{Ours: ours, Theirs: theirs.Clone()}
 }

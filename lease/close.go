@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/window"
 )
 
@@ -29,7 +30,7 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 	if err := k.take(ctx); err != nil { // a call of the store hangs
 		return fmt.Errorf("%w, and stays taken for a while: %w", ErrNotReleased, err)
 	}
-	defer k.leave()
+	defer k.turn.Leave()
 	if k.closed {
 		return nil
 	}
@@ -47,10 +48,7 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 	err := k.work(ctx)
 	if err != nil {
 		k.log.Warn("lease: not released", "node", node, kindAttr(err), "err", err)
-		return &wrapped{
-			text: fmt.Sprintf("%v: %d stays taken for a while: %s", ErrNotReleased, node, oneLine(err)),
-			errs: []error{ErrNotReleased, err},
-		}
+		return drive.Wrap(fmt.Sprintf("%v: %d stays taken for a while: %s", ErrNotReleased, node, drive.OneLine(err)), ErrNotReleased, err)
 	}
 	return nil
 }

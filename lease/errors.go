@@ -3,10 +3,10 @@ package lease
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -29,7 +29,7 @@ var (
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
 	// Keeper finds that out by itself.
-	ErrStore = errors.New("store failed")
+	ErrStore = drive.ErrStore
 	// ErrEndOfTime: no node number has ticks left before the end of the layout's time.
 	ErrEndOfTime = stores.Refusal("no time is left in the layout")
 	// ErrNotReleased: a lease was closed, and its release failed. The node number stays held
@@ -86,49 +86,11 @@ func (e *LayoutMismatchError) Error() string {
 // Is reports whether target is [stores.ErrRefused].
 func (e *LayoutMismatchError) Is(target error) bool { return target == stores.ErrRefused }
 
-// storeError is an operation of the store that failed. It wraps ErrStore.
-type storeError struct {
-	op, key string
-	since   time.Time     // when operations began to fail, or zero for the first
-	late    time.Duration // by which the Keeper was woken, if that explains the failure, or 0
-	err     error
-}
-
-func (e *storeError) Error() string {
-	since := ""
-	if !e.since.IsZero() {
-		since = " since " + e.since.UTC().Format(time.RFC3339)
-	}
-	problem := "store does not answer"
-	switch {
-	case stores.KindOf(e.err) == stores.Refused:
-		problem = "store refuses"
-	case e.late > 0:
-		problem = fmt.Sprintf("%v, and woke %s late", stores.ErrOverloaded, e.late.Round(time.Millisecond))
-	case errors.Is(e.err, stores.ErrOverloaded):
-		problem = stores.ErrOverloaded.Error()
-	}
-	return fmt.Sprintf("%s%s: %s %s: %s", problem, since, e.op, e.key, oneLine(e.err))
-}
-
-func (e *storeError) Unwrap() []error { return []error{ErrStore, e.err} }
-
-// Is reports whether target is [stores.ErrOverloaded] and the Keeper was woken late.
-func (e *storeError) Is(target error) bool { return e.late > 0 && target == stores.ErrOverloaded }
-
-// oneLine is the text of an error in one line: some drivers use several.
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-}
-
 func heldError(node int64, owner string, more ...error) error {
-	if owner == "" {
+	if owner = drive.Printable(owner); owner == "" {
 		owner = "another process"
 	}
-	return &wrapped{
-		text: fmt.Sprintf("node number %d is held by %s: end that, or give each process a number of its own", node, owner),
-		errs: append([]error{ErrHeld}, more...),
-	}
+	return drive.Wrap(fmt.Sprintf("node number %d is held by %s: end that, or give each process a number of its own", node, owner), append([]error{ErrHeld}, more...)...)
 }
 
 // movedError is the error for a store from which, or to which, a fleet was moved, or nil if a
@@ -136,7 +98,7 @@ func heldError(node int64, owner string, more ...error) error {
 func movedError(m *cell.Move) error {
 	switch {
 	case m.Exported():
-		return fmt.Errorf("%w to %s, and nothing is granted here any more: start this process with that store, after the import there", ErrMoved, m.Where())
+		return drive.Moved(ErrMoved, m)
 	case m != nil && m.Importing:
 		return fmt.Errorf("%w to this store, and its import is not complete: finish it with tickflake lease import", ErrMoved)
 	}
@@ -144,17 +106,5 @@ func movedError(m *cell.Move) error {
 }
 
 func reservedError(node int64, until string) error {
-	return &wrapped{
-		text: fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, until),
-		errs: []error{ErrHeld},
-	}
+	return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, until), ErrHeld)
 }
-
-// wrapped is a text with the errors that it wraps.
-type wrapped struct {
-	text string
-	errs []error
-}
-
-func (e *wrapped) Error() string   { return e.text }
-func (e *wrapped) Unwrap() []error { return e.errs }

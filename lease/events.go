@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -19,6 +20,9 @@ type Stats struct {
 	Releases   uint64 // node numbers released
 	Failures   uint64 // operations of the store that failed, and cells that could not be read
 	WentBack   uint64 // times that the store had lost acknowledged writes: [stores.ErrWentBack]
+	// Pauses are the times that the process, or its machine, was stopped until its grant had ended.
+	// Calls that come before the next extension fail.
+	Pauses uint64
 	// Skew is how far this process's clock was ahead of the fleet's at the last
 	// claim. It is estimated from the others' grants, to about a third of a window, and 0
 	// if there were no others. The grants of crashed processes can be far from any clock,
@@ -36,8 +40,8 @@ type Stats struct {
 
 // counters only grow, except skew, which is set.
 type counters struct {
-	claims, extensions, conflicts, releases, failures, wentBack atomic.Uint64
-	skew                                                        atomic.Int64
+	claims, extensions, conflicts, releases, failures, wentBack, pauses atomic.Uint64
+	skew                                                                atomic.Int64
 }
 
 // Stats returns the counts so far. They are read one after the other, not at one
@@ -55,6 +59,7 @@ func (k *Keeper) Stats() Stats {
 		Releases:   k.counters.releases.Load(),
 		Failures:   k.counters.failures.Load(),
 		WentBack:   k.counters.wentBack.Load(),
+		Pauses:     k.counters.pauses.Load(),
 		Skew:       time.Duration(k.counters.skew.Load()),
 		Node:       used.Node,
 		Remaining:  remaining,
@@ -102,14 +107,29 @@ func (k *Keeper) pauseBetween(ago time.Duration) (pause time.Duration, granted b
 // that took so long, or nil.
 func (k *Keeper) noteEnd(err error, took time.Duration) {
 	used := k.granted()
-	if k.ended == used || used.To == 0 || k.tick() < used.To {
-		return
+	if k.ended == used || used.To == 0 || k.tick() < used.To || err == nil && k.late > 0 {
+		return // the next step extends a grant that ended because this process did not run
 	}
 	k.ended = used
 	if err = cmp.Or(err, k.Err()); err == nil {
 		err = fmt.Errorf("extending the grant took %s, and the window is %s: choose a longer window", took.Round(time.Millisecond), k.period)
 	}
 	k.log.Error("lease: grant ended", "node", used.Node, "at", k.time(used.To), kindAttr(err), "err", err)
+}
+
+// ranLate notes that this process ran so late: it was stopped, or others had the processor.
+func (k *Keeper) ranLate(late time.Duration) {
+	if late <= 0 || late < k.third()/2 {
+		return // every timer is a little late
+	}
+	k.late = max(k.late, late)
+	used := k.granted()
+	past := k.span(used.To, k.tick())
+	if used.To == 0 || past < 0 || past > late {
+		return
+	}
+	k.counters.pauses.Add(1)
+	k.log.Warn(fmt.Sprintf("lease: resumed, %s after its grant ended", span.Text(past)), "node", used.Node, "at", k.time(used.To), "late", late)
 }
 
 // kindAttr tells the kind of an error in a log line.

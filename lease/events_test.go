@@ -30,7 +30,7 @@ func TestEndOfAGrantIsLogged(t *testing.T) {
 		return storetest.None
 	}
 	var log bytes.Buffer
-	k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(5)), logTo(&log))
+	k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(5)), lease.WithTimeout(time.Minute), logTo(&log))
 	ended := func() int { return bytes.Count(log.Bytes(), []byte(`level=ERROR msg="lease: grant ended" node=5 at=`)) }
 	live := func(d time.Duration) {
 		for ; d > 0; d -= time.Second {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -44,8 +44,9 @@ type Holding struct {
 	Limit time.Time
 	// Ahead is how far the holder's clock is ahead of ours, estimated from Limit: to
 	// a sixth of Window, if its IDs do not run ahead of its clock. It is 0 unless the
-	// number is Held. Unless a [stores.Locker] knows that the holder is alive, it is also 0
-	// once Limit has passed: then the holder may be dead, and its clock right.
+	// number is Held, and also if Limit is less than two thirds of Window away: then an extension
+	// is overdue, because the holder is stopped or dead, cannot reach the store, or has a clock that
+	// is behind ours.
 	Ahead  time.Duration
 	Window time.Duration    // the last holder's
 	Layout snowflake.Layout // of the IDs
@@ -53,8 +54,8 @@ type Holding struct {
 }
 
 // Inspect returns the state of every node number that was ever claimed or
-// reserved, in the order of the numbers. It writes nothing. It returns soon after ctx ends,
-// and has no other bound: give ctx a deadline.
+// reserved, in the order of the numbers. It writes nothing. It returns soon after ctx ends.
+// If ctx has no deadline, [DefaultTimeout] bounds each operation of the store.
 //
 // A damaged cell does not hide the others. If the store cannot list some cells, Inspect
 // returns the others together with the store's error, which wraps
@@ -70,7 +71,7 @@ func Inspect(ctx context.Context, store stores.Store) ([]Holding, error) {
 	if err := checkArguments("Inspect", ctx, store); err != nil {
 		return nil, err
 	}
-	return inspectAll(ctx, store, time.Now)
+	return inspectAll(ctx, &drive.Calls{Store: store}, time.Now)
 }
 
 // InspectNode is [Inspect] for one node number, with the same bound. The error wraps
@@ -79,14 +80,15 @@ func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, 
 	if err := checkArguments("InspectNode", ctx, store); err != nil {
 		return Holding{}, err
 	}
-	cell, err := readCell(ctx, store, node)
+	calls := &drive.Calls{Store: store}
+	c, err := readCell(ctx, calls, node)
 	if errors.Is(err, stores.ErrDamaged) {
 		return Holding{Node: node, State: Damaged, Err: err}, nil
 	}
 	if err != nil {
 		return Holding{}, err
 	}
-	return inspect(ctx, store, node, cell, time.Now)
+	return inspect(ctx, calls, node, c, time.Now)
 }
 
 // ForceRelease releases a node number whose holder ended without a release, so that others
@@ -98,8 +100,8 @@ func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, 
 // another number. One that had to have this number ends with an error that wraps [ErrLost]
 // when its grant is used up.
 //
-// It does nothing to a released number. It returns soon after ctx ends, and has no other
-// bound: give ctx a deadline. The error wraps
+// It does nothing to a released number. It returns soon after ctx ends. If ctx has no deadline,
+// [DefaultTimeout] bounds each operation of the store. The error wraps
 //
 //   - [ErrNeverClaimed]: the number has no cell,
 //   - [ErrHeld]: the store is a [stores.Locker], and the holder is alive; or the number is
@@ -112,7 +114,8 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	if err := checkArguments("ForceRelease", ctx, store); err != nil {
 		return err
 	}
-	c, err := readCell(ctx, store, node)
+	calls := &drive.Calls{Store: store}
+	c, err := readCell(ctx, calls, node)
 	if err != nil {
 		return err
 	}
@@ -125,76 +128,62 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	case r.Holder == "":
 		return nil
 	}
-	if locker, ok := store.(stores.Locker); ok {
-		unlock, err := locker.TryLock(ctx, c.Key)
-		switch {
-		case errors.Is(err, stores.ErrLocked):
-			return heldError(node, r.Owner, err)
-		case err != nil:
-			return &storeError{op: "lock", key: c.Key, err: err}
-		}
-		defer unlock()
+	unlock, err := calls.TryLock(ctx, c.Key)
+	switch {
+	case errors.Is(err, stores.ErrLocked):
+		return heldError(node, r.Owner, err)
+	case err != nil:
+		return err
 	}
+	defer unlock()
 	owner := r.Owner
 	// The limit stays as it is, and the next claim begins there.
 	r.Holder, r.Owner, r.Floor, r.Last, r.Write = "", "", r.Limit, r.Names(), cell.Token()
-	_, err = store.Swap(ctx, c.Key, c.Version, r.Encode())
+	_, err = calls.Swap(ctx, c.Key, c.Version, r.Encode())
 	switch {
 	case errors.Is(err, stores.ErrConflict):
 		return fmt.Errorf("node number %d was not released, since it was extended or claimed at the same moment: its holder (%q before) is alive: %w", node, owner, err)
 	case errors.Is(err, stores.ErrDamaged):
 		return damagedError(node, err)
-	case err != nil:
-		return &storeError{op: "swap", key: c.Key, err: err}
 	}
-	return nil
+	return err
 }
 
 // readCell reads the cell of a node number that was claimed.
-func readCell(ctx context.Context, store stores.Store, node int64) (stores.Cell, error) {
-	key := cell.NodeKey(node)
-	c, err := store.Read(ctx, key)
+func readCell(ctx context.Context, calls *drive.Calls, node int64) (stores.Cell, error) {
+	c, err := calls.Read(ctx, cell.NodeKey(node))
 	switch {
 	case errors.Is(err, stores.ErrDamaged): // the store has answered
 		return stores.Cell{}, damagedError(node, err)
 	case err != nil:
-		return stores.Cell{}, &storeError{op: "read", key: key, err: err}
+		return stores.Cell{}, err
 	case c.Version == 0:
-		return stores.Cell{}, &wrapped{text: fmt.Sprintf("node number %d %v", node, ErrNeverClaimed), errs: []error{ErrNeverClaimed}}
+		return stores.Cell{}, drive.Wrap(fmt.Sprintf("node number %d %v", node, ErrNeverClaimed), ErrNeverClaimed)
 	}
 	return c, nil
 }
 
-func inspectAll(ctx context.Context, store stores.Store, now func() time.Time) (holdings []Holding, damaged error) {
-	var bad []error // of each List that found damaged cells
-	for from := cell.NodesFrom; ; {
-		cells, err := store.List(ctx, from, cell.NodesTo, protocol.LastBlock)
-		switch {
-		case errors.Is(err, stores.ErrDamaged):
-			bad = append(bad, err)
-		case err != nil:
-			return nil, &storeError{op: "list", key: from, err: err}
+// inspectAll returns all holdings. An error that wraps stores.ErrDamaged comes with them.
+func inspectAll(ctx context.Context, calls *drive.Calls, now func() time.Time) (holdings []Holding, err error) {
+	err = calls.All(ctx, cell.NodesFrom, cell.NodesTo, func(c stores.Cell) error {
+		node, ok := cell.NodeOf(c.Key)
+		if !ok {
+			return nil
 		}
-		for _, c := range cells {
-			node, ok := cell.NodeOf(c.Key)
-			if !ok {
-				continue
-			}
-			h, err := inspect(ctx, store, node, c, now)
-			if err != nil {
-				return nil, err
-			}
+		h, err := inspect(ctx, calls, node, c, now)
+		if err == nil {
 			holdings = append(holdings, h)
 		}
-		if len(cells) < protocol.LastBlock {
-			return holdings, stores.JoinDamaged(bad)
-		}
-		from = cells[len(cells)-1].Key + "\x00"
+		return err
+	})
+	if err != nil && !errors.Is(err, stores.ErrDamaged) {
+		return nil, err
 	}
+	return holdings, err
 }
 
 // inspect returns the state in a cell. The error is that of locking the cell.
-func inspect(ctx context.Context, store stores.Store, node int64, c stores.Cell, now func() time.Time) (Holding, error) {
+func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell, now func() time.Time) (Holding, error) {
 	broken := func(err error) (Holding, error) {
 		return Holding{Node: node, State: Damaged, Err: damagedError(node, err)}, nil
 	}
@@ -202,14 +191,14 @@ func inspect(ctx context.Context, store stores.Store, node int64, c stores.Cell,
 	if err != nil {
 		return broken(err)
 	}
-	layout, err := snowflake.ParseLayout(r.Layout)
+	layout, err := cell.ParseLayout(r.Layout)
 	if err != nil {
-		return broken(fmt.Errorf("%w: its layout is %.200q: %w", stores.ErrDamaged, r.Layout, err))
+		return broken(err)
 	}
 	t := timeline{layout: layout}
 	h := Holding{
 		Node: node, State: Released, Owner: r.Owner,
-		Limit: t.time(r.Limit), Window: t.span(0, r.Window), Layout: layout,
+		Limit: t.time(r.Limit), Window: t.span(0, r.Window), Layout: layout.Clone(),
 	}
 	switch {
 	case r.Reserved && h.Limit.After(now()):
@@ -219,9 +208,9 @@ func inspect(ctx context.Context, store stores.Store, node int64, c stores.Cell,
 		return h, nil
 	}
 	h.State = Held
-	locker, locks := store.(stores.Locker)
+	_, locks := calls.Store.(stores.Locker)
 	if locks {
-		unlock, err := locker.TryLock(ctx, c.Key)
+		unlock, err := calls.TryLock(ctx, c.Key)
 		switch {
 		case err == nil:
 			unlock()
@@ -232,14 +221,14 @@ func inspect(ctx context.Context, store stores.Store, node int64, c stores.Cell,
 		case errors.Is(err, stores.ErrDamaged):
 			return broken(err)
 		default:
-			return Holding{}, &storeError{op: "lock", key: c.Key, err: err}
+			return Holding{}, err
 		}
 	}
 	if !locks && r.Limit < t.end() && t.time(r.Limit+r.Window).Before(now()) {
 		h.State = Expired
 	}
-	if h.State == Held && (locks || h.Limit.After(now())) {
-		h.Ahead = t.time(clockOf(r)).Sub(now())
+	if ahead := t.time(clockOf(r)).Sub(now()); h.State == Held && ahead >= -h.Window/6 {
+		h.Ahead = ahead
 	}
 	return h, nil
 }

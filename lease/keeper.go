@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
@@ -27,15 +28,16 @@ type Keeper struct {
 	config
 	window   *window.Ticks
 	random   func() string // draws tokens and names of writes
+	calls    drive.Calls
 	decide   func(protocol.State, protocol.Read) protocol.Decision
 	counters counters
 
 	cancel   context.CancelFunc // ends the goroutine
 	finished chan struct{}      // closed when it has ended; nil without one
 
-	// turn has capacity 1. The goroutine that put a value in has the turn: it works on the
-	// lease, and it alone uses the fields from here to the next group.
-	turn chan struct{}
+	// The goroutine that has the turn works on the lease, and it alone uses the fields from here
+	// to the next group.
+	turn drive.Turn
 
 	token  string
 	closed bool           // the lease was released, or the release failed
@@ -59,6 +61,7 @@ type Keeper struct {
 	paced    bool          // something was granted at the last of them
 	since    time.Time     // of the first of them
 	kind     stores.Kind   // of the last of them
+	late     time.Duration // by which this process ran late in the present step, or 0
 
 	// state guards the fields below, for callers that must not wait for the turn.
 	state    sync.Mutex
@@ -109,11 +112,13 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Keeper{
+	k := &Keeper{
 		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()),
 		random: cell.Token, decide: protocol.Decide, token: cell.Token(), cancel: func() {}, unlock: func() {},
-		turn: make(chan struct{}, 1), seen: map[int64]sighting{}, bad: map[int64]error{},
-	}, nil
+		turn: drive.NewTurn(), seen: map[int64]sighting{}, bad: map[int64]error{},
+	}
+	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
+	return k, nil
 }
 
 // claimFirst claims a node number, and waits for one as long as ctx's deadline allows.
@@ -157,7 +162,7 @@ func (k *Keeper) tryClaim(ctx context.Context) error {
 	if err := k.take(ctx); err != nil {
 		return err
 	}
-	defer k.leave()
+	defer k.turn.Leave()
 	if k.closing.Load() {
 		return ErrClosed
 	}
@@ -186,16 +191,7 @@ func over(ctx context.Context) bool {
 
 // ended adds to err that ctx has ended.
 func ended(err error, ctx context.Context) error {
-	return fmt.Errorf("%w: %w", errorOf(ctx), err)
-}
-
-// errorOf returns the error of a context that has ended, with its cause.
-func errorOf(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return fmt.Errorf("%w: %w", drive.ContextError(ctx), err)
 }
 
 // start starts the goroutine that keeps the lease.
@@ -220,20 +216,11 @@ func (k *Keeper) start() {
 
 // take waits for the turn, at most until ctx ends.
 func (k *Keeper) take(ctx context.Context) error {
-	select {
-	case k.turn <- struct{}{}:
-		return nil
-	default:
+	if err := k.turn.Take(ctx); err != nil {
+		return fmt.Errorf("an earlier call of the store has not ended: %w", err)
 	}
-	select {
-	case k.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("an earlier call of the store has not ended: %w", errorOf(ctx))
-	}
+	return nil
 }
-
-func (k *Keeper) leave() { <-k.turn }
 
 // Poll does one step of the Keeper's work: it extends the grant if that is due, or claims
 // another node number if it holds none. It returns the time until the next step is due,
@@ -253,8 +240,10 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	if k.take(ctx) != nil {
 		return k.pause()
 	}
-	defer k.leave()
+	defer k.turn.Leave()
 	k.lines.Flush(ctx)
+	k.late = 0
+	k.ranLate(late)
 	switch {
 	case k.closing.Load():
 		return k.pause()
@@ -278,8 +267,8 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	if ctx.Err() != nil || k.closing.Load() { // the store is not to blame
 		return k.pause()
 	}
-	if e, ok := errors.AsType[*storeError](err); ok && late >= k.third()/2 {
-		e.late = late
+	if e, ok := errors.AsType[*drive.CallError](err); ok {
+		e.Late = k.late
 	}
 	k.noteEnd(err, k.elapsed()-began)
 	if err != nil {

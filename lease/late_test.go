@@ -87,8 +87,77 @@ func TestWokenLate(t *testing.T) {
 			assert.ErrorContains(t, k.Err(), want)
 			assert.Equal(t, late > time.Second, errors.Is(k.Err(), stores.ErrOverloaded))
 			assert.Contains(t, log.String(), want)
+			time.Sleep(time.Minute)
+			assert.EqualValues(t, late/(2*time.Second), k.Stats().Pauses, "not after the grant has ended")
 			away.Store(false)
 			require.NoError(t, k.Close())
+		})
+	}
+}
+
+// stopping is a clock of a process that is stopped in its next wait.
+type stopping struct{ wait *atomic.Int64 }
+
+func (stopping) Now() time.Time { return time.Now() }
+func (s stopping) After(d time.Duration) <-chan time.Time {
+	return time.After(d + time.Duration(s.wait.Swap(0)))
+}
+
+// A process that was stopped until its grant had ended says so once, and does not blame the store.
+func TestResumed(t *testing.T) {
+	const resumed = `level=WARN msg="lease: resumed, 4m0s after its grant ended" node=0 at=2039-12-22T00:00:03.000Z `
+	const stop = 4*time.Minute + lease.DefaultLocalWindow*2/3
+	for name, test := range map[string]struct {
+		wait, before, after time.Duration // for so long it is stopped: in a wait, before and after an operation is carried out
+		away                bool          // the store, from then on
+		want                string        // in the log
+	}{
+		"in a wait":                      {wait: stop, want: resumed + "late=4m2s"},
+		"in a wait, the store goes away": {wait: stop, away: true, want: "processor time, and woke 4m2s late: "},
+		"in an operation":                {after: stop, want: resumed + "late=4m0s"},
+		"in an operation that fails":     {before: stop, away: true, want: "processor time, and woke 4m0s late: "},
+		"not until its grant ends":       {wait: time.Second},
+		"not at all":                     {away: true, want: "store does not answer: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(40 * 365 * 24 * time.Hour)
+				store := storetest.NewMemory().Locking()
+				var away atomic.Bool
+				var wait, before, after atomic.Int64
+				store.Before = func(context.Context, storetest.Op) storetest.Fault {
+					time.Sleep(time.Duration(before.Swap(0)))
+					if away.Load() {
+						return storetest.Unavailable
+					}
+					return storetest.None
+				}
+				store.After = func(context.Context, storetest.Op) { time.Sleep(time.Duration(after.Swap(0))) }
+				wait.Store(int64(test.wait))
+				var log bytes.Buffer
+				k, err := lease.Claim(t.Context(), store, lease.WithClock(stopping{&wait}), logTo(&log))
+				require.NoError(t, err)
+				before.Store(int64(test.before))
+				after.Store(int64(test.after))
+				away.Store(test.away)
+				time.Sleep(lease.DefaultLocalWindow/3 + stop)
+				synctest.Wait()
+				assert.Contains(t, log.String(), test.want)
+				pauses := 0
+				if test.wait+test.before+test.after == stop {
+					pauses = 1
+				}
+				assert.EqualValues(t, pauses, k.Stats().Pauses)
+				assert.Equal(t, pauses, bytes.Count(log.Bytes(), []byte(resumed)), "%s", log.String())
+				assert.Equal(t, test.away, bytes.Contains(log.Bytes(), []byte("lease: grant ended")))
+				if test.away {
+					time.Sleep(lease.DefaultLocalWindow)
+					synctest.Wait()
+					assert.ErrorContains(t, k.Err(), "store does not answer since", "later failures are the store's")
+				}
+				away.Store(false)
+				require.NoError(t, k.Close())
+			})
 		})
 	}
 }

@@ -125,3 +125,15 @@ func TestLockIsGivenBackByAClaimThatFails(t *testing.T) {
 		})
 	}
 }
+
+// Another process may have given any text as its owner: an error shows one line of it.
+func TestTheOwnerInAnErrorIsPrintable(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	pin := lease.WithNode(lease.NodeNumber(1))
+	memory := storetest.NewMemory().Locking()
+	_, err := lease.Claim(t.Context(), memory, quiet(clock, pin, lease.WithOwner("red\x1b[31m\nhost"))...)
+	require.NoError(t, err)
+	_, err = lease.Claim(t.Context(), memory, quiet(clock, pin)...)
+	require.ErrorIs(t, err, lease.ErrHeld)
+	require.ErrorContains(t, err, "held by red?[31m?host: ")
+}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/protocol"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -54,9 +54,8 @@ const floorsFormat = 1
 // ends before its end, call it again: it continues, and always returns the same floors. There is
 // no way back to this store and namespace; another namespace of it can be imported to.
 //
-// It returns soon after ctx ends, and has no other bound: give ctx a deadline. Other errors are an
-// [*OptionError], or wrap [ErrNeverClaimed] if the store
-// has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
+// It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation of
+// the store. Other errors are an [*OptionError], or wrap [ErrNeverClaimed] if the store has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
 // processes write the same cells all the time, or [ErrStore].
 func Export(ctx context.Context, store stores.Store, to string, running bool) (Floors, error) {
 	if err := checkArguments("Export", ctx, store); err != nil {
@@ -81,7 +80,7 @@ func Export(ctx context.Context, store stores.Store, to string, running bool) (F
 
 // exportLayout makes the cell of the layout final, and returns it.
 func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r cell.Layout, err error) {
-	for range roundsInARow {
+	for range drive.InARow {
 		c, r, err := k.fleet(ctx)
 		if err != nil || r.Move.Exported() {
 			return r, err
@@ -89,11 +88,11 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r c
 		if err := movedError(r.Move); err != nil { // half imported
 			return r, err
 		}
-		if err := ready(ctx, k.store, running); err != nil {
+		if err := ready(ctx, &k.calls, running); err != nil {
 			return r, err
 		}
 		r.Move = r.Move.ExportTo(to)
-		_, err = k.swapKey(ctx, cell.LayoutKey, c.Version, r.Encode())
+		_, err = k.calls.Swap(ctx, cell.LayoutKey, c.Version, r.Encode())
 		switch {
 		case err == nil:
 			return r, nil
@@ -106,17 +105,17 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r c
 
 // newMover returns a keeper that only reads and writes cells, and has no clock.
 func newMover(store stores.Store) *Keeper {
-	return &Keeper{config: config{store: store, timeout: DefaultTimeout, log: slog.Default()}, random: cell.Token, bad: map[int64]error{}}
+	return &Keeper{config: config{log: slog.Default()}, calls: drive.Calls{Store: store}, random: cell.Token, bad: map[int64]error{}}
 }
 
 // fleet reads the cell of the layout of a store that has one, and takes its layout over.
 func (k *Keeper) fleet(ctx context.Context) (c stores.Cell, r cell.Layout, err error) {
-	c, err = k.readKey(ctx, cell.LayoutKey)
+	c, err = k.calls.Read(ctx, cell.LayoutKey)
 	switch {
 	case err != nil:
 		return c, r, err
 	case c.Version == 0:
-		return c, r, &wrapped{text: fmt.Sprintf("a node number %v", ErrNeverClaimed), errs: []error{ErrNeverClaimed}}
+		return c, r, drive.Wrap(fmt.Sprintf("a node number %v", ErrNeverClaimed), ErrNeverClaimed)
 	}
 	r, err = cell.DecodeLayout(c.Value)
 	if err == nil {
@@ -130,16 +129,13 @@ func (k *Keeper) fleet(ctx context.Context) (c stores.Cell, r cell.Layout, err e
 
 // timelineOf counts time by the layout of a text.
 func timelineOf(spec string) (timeline, error) {
-	layout, err := snowflake.ParseLayout(spec)
-	if err != nil {
-		err = fmt.Errorf("%w: its layout is %.200q: %w", stores.ErrDamaged, spec, err)
-	}
+	layout, err := cell.ParseLayout(spec)
 	return timeline{layout: layout, spec: spec}, err
 }
 
 // ready returns an error if a cell cannot be read, or, unless running, if a node number is held.
-func ready(ctx context.Context, store stores.Store, running bool) error {
-	holdings, err := inspectAll(ctx, store, time.Now)
+func ready(ctx context.Context, calls *drive.Calls, running bool) error {
+	holdings, err := inspectAll(ctx, calls, time.Now)
 	if err != nil {
 		return err
 	}
@@ -158,11 +154,8 @@ func ready(ctx context.Context, store stores.Store, running bool) error {
 	if first == nil {
 		return nil
 	}
-	return &wrapped{
-		text: fmt.Sprintf("%d node numbers are held, the first is %d by %q until %s: stop their processes, or, if they ended without a release, wait for a window after that; or export while they run",
-			held, first.Node, first.Owner, first.Limit.UTC().Format(time.RFC3339)),
-		errs: []error{ErrHeld},
-	}
+	return drive.Wrap(fmt.Sprintf("%d node numbers are held, the first is %d by %q until %s: stop their processes, or, if they ended without a release, wait for a window after that; or export while they run",
+		held, first.Node, first.Owner, first.Limit.UTC().Format(time.RFC3339)), ErrHeld)
 }
 
 // fenceAll makes all node numbers final. Those that are held come last, so that their
@@ -211,7 +204,7 @@ func (k *Keeper) fenceAll(ctx context.Context) (floors []Floor, err error) {
 // fence reserves a number until the end of time, and returns the limit that it had before,
 // which the cell keeps as its floor. cell is as a list had it.
 func (k *Keeper) fence(ctx context.Context, c protocol.Cell) (limit uint64, err error) {
-	for range roundsInARow {
+	for range drive.InARow {
 		switch was := c.Record; {
 		case c.Damaged:
 			return 0, k.bad[c.Node]
@@ -225,7 +218,7 @@ func (k *Keeper) fence(ctx context.Context, c protocol.Cell) (limit uint64, err 
 			continue
 		default:
 			r := cell.Node{Floor: was.Limit, Limit: k.end(), Window: was.Window, Reserved: true, Write: k.random(), Last: was.Names(), Layout: k.spec}
-			_, err = k.swapKey(ctx, cell.NodeKey(c.Node), c.Version, k.encode(r))
+			_, err = k.calls.Swap(ctx, cell.NodeKey(c.Node), c.Version, k.encode(r))
 			if err == nil {
 				return was.Limit, nil
 			}
@@ -247,8 +240,8 @@ func (k *Keeper) fence(ctx context.Context, c protocol.Cell) (limit uint64, err 
 // The floors must be as Export returned them, and the namespace must be unused: no node number was
 // claimed or reserved in it, and no fleet was exported from it. Else the error is an [*OptionError],
 // or wraps [ErrMoved]. No process gets a number before the import is complete. If it fails, call it
-// again. A second import of the same floors does nothing. It returns soon after ctx ends, or when
-// an operation of the store takes longer than [DefaultTimeout]. Other errors wrap [ErrStore],
+// again. A second import of the same floors does nothing. It returns soon after ctx ends. If ctx has
+// no deadline, [DefaultTimeout] bounds each operation of the store. Other errors wrap [ErrStore],
 // [stores.ErrDamaged], [stores.ErrConflict] if another import ran at the same time, or
 // [stores.ErrWentBack] if the store has lost a part of this import meanwhile.
 //
@@ -287,7 +280,7 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 		return err
 	}
 	r := cell.Layout{Layout: k.spec, Move: &cell.Move{Import: floors.SHA256}}
-	_, err = k.swapKey(ctx, cell.LayoutKey, c.Version, r.Encode())
+	_, err = k.calls.Swap(ctx, cell.LayoutKey, c.Version, r.Encode())
 	return err // of unknown outcome: a second import repeats it
 }
 
@@ -333,7 +326,7 @@ func (k *Keeper) checkFloors(floors Floors) (err error) {
 // whether the import is complete.
 func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (c stores.Cell, complete bool, err error) {
 	r := cell.Layout{Layout: k.spec, Move: &cell.Move{Import: digest, Importing: true}}
-	c, err = k.readKey(ctx, cell.LayoutKey)
+	c, err = k.calls.Read(ctx, cell.LayoutKey)
 	switch {
 	case err != nil:
 		return c, false, err
@@ -342,7 +335,7 @@ func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (c st
 	case begun:
 		err = importLost("it had no cell of the layout any more")
 	default:
-		_, err = k.swapKey(ctx, cell.LayoutKey, 0, r.Encode())
+		_, err = k.calls.Swap(ctx, cell.LayoutKey, 0, r.Encode())
 	}
 	switch {
 	case errors.Is(err, stores.ErrDamaged):
@@ -374,6 +367,6 @@ func (k *Keeper) importFloor(ctx context.Context, f Floor) (written bool, err er
 		return false, nil // by an import that ended early
 	}
 	r := cell.Node{Floor: f.Limit, Limit: f.Limit, Reserved: true, Write: k.random(), Last: c.Record.Names(), Layout: k.spec}
-	_, err = k.swapKey(ctx, cell.NodeKey(f.Node), c.Version, k.encode(r))
+	_, err = k.calls.Swap(ctx, cell.NodeKey(f.Node), c.Version, k.encode(r))
 	return err == nil, err
 }

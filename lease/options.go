@@ -2,12 +2,10 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
-	"reflect"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -30,7 +28,7 @@ const DefaultLocalWindow = 3 * time.Second
 
 // DefaultTimeout is how long each operation of the store may take, unless [WithTimeout]
 // says otherwise.
-const DefaultTimeout = 2 * time.Second
+const DefaultTimeout = drive.DefaultTimeout
 
 // DefaultFleetLimit is how far the clock may be from the fleet's before the Keeper logs a
 // warning, unless [WithFleetCheck] says otherwise.
@@ -41,8 +39,7 @@ const DefaultFleetLimit = time.Minute
 type Option func(*config)
 
 type config struct {
-	store  stores.Store
-	locker stores.Locker // the store, if it is one
+	locker stores.Locker // or nil if the store is none
 
 	timeline
 	clock   monoclock.Interface
@@ -96,7 +93,7 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 func WithNode(source NodeSource) Option {
 	return func(c *config) {
 		if source == nil {
-			source = func(snowflake.Layout) (int64, error) { return 0, errNil }
+			source = func(snowflake.Layout) (int64, error) { return 0, drive.ErrNil }
 		}
 		c.source = source
 	}
@@ -130,35 +127,33 @@ func WithFleetCheck(limit time.Duration, strict bool) Option {
 // meant for tests in virtual time, where nothing may happen by itself.
 func WithPolling() Option { return func(c *config) { c.polling = true } }
 
-var errNil = errors.New("is nil")
-
 // checkArguments returns an error if an argument of the function is nil.
 func checkArguments(function string, ctx context.Context, store stores.Store) error {
 	switch {
 	case ctx == nil:
-		return &OptionError{function, fmt.Errorf("context %w: give context.Background() if there is none", errNil)}
-	case isNil(store):
-		return &OptionError{function, fmt.Errorf("store %w", errNil)}
+		return &OptionError{function, fmt.Errorf("context %w: give context.Background() if there is none", drive.ErrNil)}
+	case drive.IsNil(store):
+		return &OptionError{function, fmt.Errorf("store %w", drive.ErrNil)}
 	}
 	return nil
 }
 
 func configure(store stores.Store, options []Option) (config, error) {
-	c := config{store: store, clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
+	c := config{clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
 		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
 	fail := func(option string, err error) (config, error) { return config{}, &OptionError{option, err} }
 	c.locker, _ = store.(stores.Locker)
 	for i, option := range options {
 		if option == nil {
-			return fail("Claim", fmt.Errorf("option %d of %d %w", i+1, len(options), errNil))
+			return fail("Claim", fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil))
 		}
 		option(&c)
 	}
-	if isNil(c.clock) {
-		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))
+	if drive.IsNil(c.clock) {
+		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", drive.ErrNil))
 	}
 	if c.log == nil {
-		return fail("WithLogger", fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", errNil))
+		return fail("WithLogger", fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", drive.ErrNil))
 	}
 	if err := c.layout.ValidateAt(c.clock.Now()); err != nil {
 		return fail("WithLayout", err)
@@ -237,12 +232,4 @@ func self() string {
 		host = "unknown host"
 	}
 	return fmt.Sprintf("%.150s, process %d", host, os.Getpid())
-}
-
-func isNil(x any) bool {
-	if x == nil {
-		return true
-	}
-	v := reflect.ValueOf(x)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }

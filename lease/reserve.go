@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -61,7 +62,7 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 		return err
 	}
 	defer unlock()
-	for range roundsInARow {
+	for range drive.InARow {
 		c, err := k.readCell(ctx, node)
 		if err != nil {
 			return err
@@ -75,14 +76,11 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 		case was.Holder != "" && k.locker == nil && was.Limit+was.Window >= k.tick():
 			return heldError(node, was.Owner)
 		case !was.Reserved && was.Limit > k.tick():
-			return &wrapped{
-				text: fmt.Sprintf("%v: IDs with node number %d may be issued until %s: reserve it then", ErrHeld, node, k.time(was.Limit).Format(timeFormat)),
-				errs: []error{ErrHeld},
-			}
+			return drive.Wrap(fmt.Sprintf("%v: IDs with node number %d may be issued until %s: reserve it then", ErrHeld, node, k.time(was.Limit).Format(timeFormat)), ErrHeld)
 		}
 		limit := max(limit, was.Limit)
 		r := cell.Node{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Last: was.Names(), Layout: k.spec}
-		_, err = k.swapKey(ctx, cell.NodeKey(node), c.Version, k.encode(r))
+		_, err = k.calls.Swap(ctx, cell.NodeKey(node), c.Version, k.encode(r))
 		if !errors.Is(err, stores.ErrConflict) {
 			return err // of unknown outcome: a second call repeats it
 		}

@@ -8,13 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/stores"
 )
-
-// roundsInARow bounds the rounds of one step. After a conflict about a free number, and
-// after the loss of the held number, the next round follows at once.
-const roundsInARow = 8
 
 // work runs rounds until there is nothing to do now. The caller has the turn.
 func (k *Keeper) work(ctx context.Context) error {
@@ -23,7 +20,7 @@ func (k *Keeper) work(ctx context.Context) error {
 	}
 	defer k.endProbe()
 	var unknown error // the last write has an unknown outcome: read before the next write
-	for range roundsInARow {
+	for range drive.InARow {
 		if k.closing.Load() && !k.closed {
 			return ErrClosed
 		}
@@ -55,7 +52,7 @@ func (k *Keeper) work(ctx context.Context) error {
 }
 
 func (k *Keeper) busy() error {
-	return k.storeError("swap", "node", fmt.Errorf("%w, %d times in a row: many processes claim at once", stores.ErrConflict, roundsInARow))
+	return drive.Busy(fmt.Sprintf("%d writes in a row met those of other processes: many claim at once: try again", drive.InARow))
 }
 
 // stateOf returns the state that the protocol decides by.
@@ -286,7 +283,7 @@ func (k *Keeper) lose(d protocol.Decision) (again bool, err error) {
 	if k.pinned() {
 		k.lost = heldError(d.Node, d.Record.Owner, ErrLost, stores.ErrConflict)
 		if d.Record.Reserved {
-			k.lost = &wrapped{text: fmt.Sprintf("node number %d is %v: %s: start this process again", d.Node, ErrLost, by), errs: []error{ErrHeld, ErrLost, stores.ErrConflict}}
+			k.lost = drive.Wrap(fmt.Sprintf("node number %d is %v: %s: start this process again", d.Node, ErrLost, by), ErrHeld, ErrLost, stores.ErrConflict)
 		}
 		return false, k.lost
 	}

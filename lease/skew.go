@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/internal/span"
 )
@@ -58,7 +59,7 @@ func (k *Keeper) checkFleet(ctx context.Context, cells []protocol.Cell, others b
 		select {
 		case <-k.after(k.period / 2):
 		case <-ctx.Done():
-			return false, fmt.Errorf("%w: no time to see whether the others live: %w", errorOf(ctx), k.skewError(skew, nodes))
+			return false, fmt.Errorf("%w: no time to see whether the others live: %w", drive.ContextError(ctx), k.skewError(skew, nodes))
 		}
 		before := versionsOf(cells)
 		if cells, err = k.list(ctx, from, to, sampled); err != nil {
@@ -175,10 +176,7 @@ func (k *Keeper) skewError(skew time.Duration, nodes int) error {
 	if skew < 0 {
 		direction = "behind"
 	}
-	return &wrapped{
-		text: fmt.Sprintf("clock is about %s %s the fleet, by the grants of %d nodes (limit %s): set it right; IDs stay unique, but may not sort with the others'", span.Text(skew.Abs().Round(time.Second)), direction, nodes, k.skew),
-		errs: []error{ErrSkew},
-	}
+	return drive.Wrap(fmt.Sprintf("clock is about %s %s the fleet, by the grants of %d nodes (limit %s): set it right; IDs stay unique, but may not sort with the others'", span.Text(skew.Abs().Round(time.Second)), direction, nodes, k.skew), ErrSkew)
 }
 
 // clockOf is the tick that a holder's clock most likely showed when it wrote the record.

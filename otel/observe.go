@@ -65,6 +65,7 @@ func (m *meter) lease(keeper *lease.Keeper) func(metric.Observer) {
 	releases := m.counter("tickflake.lease.releases", "{release}", "Node numbers released.")
 	failures := m.counter("tickflake.lease.failures", "{failure}", "Operations of the store that failed, and cells that could not be read.")
 	wentBack := m.counter("tickflake.lease.store_went_back", "{time}", "Times that the store had lost acknowledged writes.")
+	pauses := m.counter("tickflake.lease.pauses", "{pause}", "Times that the process or its machine was stopped until its grant had ended.")
 	skew := m.span("tickflake.lease.skew", "How far the clock was ahead of the fleet's at the last claim, once others that are alive confirm it; below 0, behind.")
 	remaining := m.span("tickflake.lease.remaining", "From the clock to the limit of the grant.")
 	window := m.span("tickflake.lease.window", "The length of a grant.")
@@ -76,6 +77,7 @@ func (m *meter) lease(keeper *lease.Keeper) func(metric.Observer) {
 		o.ObserveInt64(releases, count(s.Releases), m.set)
 		o.ObserveInt64(failures, count(s.Failures), m.set)
 		o.ObserveInt64(wentBack, count(s.WentBack), m.set)
+		o.ObserveInt64(pauses, count(s.Pauses), m.set)
 		if errors.Is(keeper.Err(), lease.ErrClosed) {
 			return
 		}

@@ -120,7 +120,7 @@ func TestObserveLease(t *testing.T) {
 	require.NoError(t, err)
 	metrics, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
 	require.NoError(t, err)
-	assert.Len(t, m.values(), 18, "those of the generator, too")
+	assert.Len(t, m.values(), 19, "those of the generator, too")
 	assert.Equal(t, map[string]float64{
 		"tickflake.lease.claims":          1,
 		"tickflake.lease.extensions":      0,
@@ -128,6 +128,7 @@ func TestObserveLease(t *testing.T) {
 		"tickflake.lease.releases":        0,
 		"tickflake.lease.failures":        0,
 		"tickflake.lease.store_went_back": 0,
+		"tickflake.lease.pauses":          0,
 		"tickflake.lease.skew":            0, // until the others show that they live
 		"tickflake.lease.remaining":       30,
 		"tickflake.lease.window":          30,
@@ -164,6 +165,7 @@ func TestObserveLease(t *testing.T) {
 		"tickflake.lease.releases":        1,
 		"tickflake.lease.failures":        2,
 		"tickflake.lease.store_went_back": 0,
+		"tickflake.lease.pauses":          0,
 	}, leaseOf(m.values()))
 	m.end(metrics)
 }

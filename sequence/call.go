@@ -211,10 +211,10 @@ func (s *Sequence) refill() {
 	go s.watch(over)
 	for again := true; again; {
 		s.pause()
-		s.turn <- struct{}{}
+		_ = s.turn.Take(context.Background())
 		s.gather()
 		again = s.noteRefill(s.work(context.Background(), false))
-		s.leaveTurn()
+		s.turn.Leave()
 	}
 }
 
@@ -307,6 +307,7 @@ func (s *Sequence) note(err error) {
 	if level, message, attrs := s.noted(err); message != "" {
 		s.config.log.Log(context.Background(), level, message, append([]any{"sequence", s.name}, attrs...)...)
 	}
+	s.config.lines.Flush(context.Background())
 }
 
 // noted does what note does, and returns the line for the log, or no message.
@@ -334,7 +335,7 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	}
 	ordinary := conflict || exhausted != nil && exhausted.Left > 0
 	f.logged = f.logged && kind == f.kind
-	if !f.logged && !ordinary && s.lines.take(s.config.elapsed()) {
+	if !f.logged && !ordinary {
 		f.logged = true
 		level = slog.LevelWarn
 		if kind == stores.Loss {
@@ -359,23 +360,4 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 		return true
 	})
 	return level, message, attrs
-}
-
-// lines bounds the lines of a sequence's log: 64 at once, and then one per minute. A failure
-// whose line was held back is logged later, while it lasts.
-type lines struct {
-	used  int
-	since time.Duration // elapsed time of the last change of used to less
-}
-
-func (l *lines) take(elapsed time.Duration) bool {
-	const burst = 64
-	if minutes := (elapsed - l.since) / time.Minute; minutes > 0 {
-		l.used, l.since = max(0, l.used-int(min(minutes, burst))), l.since+minutes*time.Minute
-	}
-	if l.used == burst {
-		return false
-	}
-	l.used++
-	return true
 }

@@ -4,61 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/stores"
 )
 
-// All calls of the store stand in this file, each within the timeout. Their errors wrap
-//
-//   - stores.ErrConflict: a swap found another version and changed nothing,
-//   - stores.ErrDamaged: a cell cannot be read, and a retry does not help,
-//   - ErrStore: anything else; the outcome of a swap is unknown.
-
-// carryOut carries out an operation of the machine. A swap that conflicts is no error: the next
-// read tells more. So is one that finds a damaged cell.
-func (s *Sequence) carryOut(ctx context.Context, op count.Op) (r count.Result, err error) {
-	switch op.Kind {
-	case count.Seal:
-		r.Used, _ = s.window.Seal()
-		return r, nil
-	case count.Read:
-		r.Cell, err = readCell(ctx, s.store, s.name, s.config.timeout)
-	case count.Swap:
-		began := s.config.elapsed()
-		r.Version, err = swapCell(ctx, s.store, s.name, s.config.timeout, op.Version, op.Record)
-		s.takeTurns(began, err)
-	}
-	switch {
-	case err == nil:
-		return r, nil
-	case errors.Is(err, stores.ErrConflict):
-		s.counters.conflicts.Add(1)
-		r.Status = count.Conflict
-		return r, nil
-	case errors.Is(err, stores.ErrDamaged):
-		r.Status = count.Damaged
-	default:
-		r.Status = count.Failed
-	}
-	s.counters.failures.Add(1)
-	if op.Kind == count.Swap && r.Status == count.Damaged {
-		err = nil
-	}
-	return r, err
+// callsOf makes the calls for the cell of one sequence.
+func callsOf(store stores.Store, name string, timeout time.Duration) drive.Calls {
+	return drive.Calls{Store: store, Timeout: timeout, What: "sequence " + strconv.Quote(name)}
 }
 
-func readCell(ctx context.Context, store stores.Store, name string, timeout time.Duration) (count.Cell, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	c, err := store.Read(ctx, cell.SequenceKey(name))
+func readCell(ctx context.Context, calls *drive.Calls, name string) (count.Cell, error) {
+	found, err := calls.Read(ctx, cell.SequenceKey(name))
 	if err != nil {
-		return count.Cell{}, storeError("read", name, err)
+		return count.Cell{}, err
 	}
-	return decode(name, c)
+	return decode(name, found)
+}
+
+func swapCell(ctx context.Context, calls *drive.Calls, name string, version uint64, r cell.Sequence) (uint64, error) {
+	return calls.Swap(ctx, cell.SequenceKey(name), version, r.Encode())
 }
 
 func decode(name string, found stores.Cell) (count.Cell, error) {
@@ -85,40 +55,4 @@ func decode(name string, found stores.Cell) (count.Cell, error) {
 	}
 	c.Record = r
 	return c, nil
-}
-
-func swapCell(ctx context.Context, store stores.Store, name string, timeout time.Duration, version uint64, r cell.Sequence) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	version, err := store.Swap(ctx, cell.SequenceKey(name), version, r.Encode())
-	return version, storeError("swap", name, err)
-}
-
-// storeError wraps ErrStore, unless the error is a conflict or damage.
-func storeError(op, name string, err error) error {
-	switch {
-	case err == nil, errors.Is(err, stores.ErrConflict), errors.Is(err, stores.ErrDamaged):
-		return err
-	}
-	problem := "store does not answer"
-	switch {
-	case stores.KindOf(err) == stores.Refused:
-		problem = "store refuses"
-	case errors.Is(err, stores.ErrOverloaded):
-		problem = stores.ErrOverloaded.Error()
-	}
-	return &wrapped{
-		text: fmt.Sprintf("%s: %s sequence %q: %s", problem, op, name, oneLine(err)),
-		errs: []error{ErrStore, err},
-	}
-}
-
-func listCells(ctx context.Context, store stores.Store, from, to string, limit int) ([]stores.Cell, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeoutOf(ctx))
-	defer cancel()
-	cells, err := store.List(ctx, from, to, limit)
-	if err != nil && !errors.Is(err, stores.ErrDamaged) {
-		err = &wrapped{text: "store does not answer: list sequences: " + oneLine(err), errs: []error{ErrStore, err}}
-	}
-	return cells, err
 }

@@ -3,6 +3,8 @@ package sequence
 import (
 	"context"
 	"fmt"
+
+	"github.com/tickflake/tickflake/internal/drive"
 )
 
 // Close ends the sequence: no number is issued any more. Then it gives the reserved numbers
@@ -34,12 +36,9 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	s.window.Seal()
 	s.mu.Unlock()
 	if err := s.takeTurn(ctx); err != nil { // a call of the store hangs
-		return &wrapped{
-			text: fmt.Sprintf("sequence %q: %v: the store does not answer: %v", s.name, ErrNotGivenBack, context.Cause(ctx)),
-			errs: []error{ErrNotGivenBack, ErrStore, err},
-		}
+		return drive.Wrap(fmt.Sprintf("sequence %q: %v: the store does not answer: %v", s.name, ErrNotGivenBack, context.Cause(ctx)), ErrNotGivenBack, ErrStore, err)
 	}
-	defer s.leaveTurn()
+	defer s.turn.Leave()
 	if s.closed {
 		return nil
 	}
@@ -60,10 +59,7 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	if unknown > 0 {
 		missing += fmt.Sprintf(", and %d more if the last write has reached the store", unknown)
 	}
-	return &wrapped{
-		text: fmt.Sprintf("sequence %q: %v: %s: %s", s.name, ErrNotGivenBack, missing, oneLine(err)),
-		errs: []error{ErrNotGivenBack, err},
-	}
+	return drive.Wrap(fmt.Sprintf("sequence %q: %v: %s: %s", s.name, ErrNotGivenBack, missing, drive.OneLine(err)), ErrNotGivenBack, err)
 }
 
 // Restored tells the Sequence that the memory of this process was restored or cloned: a

@@ -34,7 +34,7 @@
 // A [stores.Store] keeps one small cell per sequence: the next number that is granted to no
 // process. A process raises it by compare-and-swap before it uses the numbers below it. So
 // uniqueness depends only on counting: no clock, timeout or pause can break it. Package
-// internal/segment has the rules, in one function, with the argument for each.
+// internal/count has the rules, with the argument for each.
 //
 // In segmented mode a process reserves the next segment as soon as it takes a number of the
 // last one: it holds at most two. A segment has as many numbers as an outage of [WithOutage]

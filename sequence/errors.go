@@ -3,9 +3,9 @@ package sequence
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -23,7 +23,7 @@ var (
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
 	// Sequence finds that out by itself.
-	ErrStore = errors.New("store failed")
+	ErrStore = drive.ErrStore
 	// ErrTimeout: a call without a deadline got no number within the timeout of [WithTimeout].
 	ErrTimeout = errors.New("no number within the timeout")
 	// ErrLowered: [Set] would lower the next number, or the maximum below a number that is
@@ -89,19 +89,5 @@ func (e *ExhaustedError) Is(target error) bool { return target == stores.ErrRefu
 
 // movedError is the error for a sequence that was moved to another store.
 func movedError(name string, r cell.Sequence) error {
-	return fmt.Errorf("sequence %q: %w to %s, and nothing is granted here any more: start this process with that store, after the import there", name, ErrMoved, r.Move.Where())
-}
-
-// wrapped is a text with the errors that it wraps.
-type wrapped struct {
-	text string
-	errs []error
-}
-
-func (e *wrapped) Error() string   { return e.text }
-func (e *wrapped) Unwrap() []error { return e.errs }
-
-// oneLine is the text of an error in one line: some drivers use several.
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return fmt.Errorf("sequence %q: %w", name, drive.Moved(ErrMoved, r.Move))
 }

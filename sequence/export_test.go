@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -9,9 +10,8 @@ import (
 // The simulation of a fleet sees and replaces these parts of a Sequence.
 
 // Hook replaces the random names, the machine, and the wait of a call for others of its process.
-func (s *Sequence) Hook(random func() string, next func(*count.Machine, count.Input) count.Op,
-	done func(*count.Machine, count.Input, count.Op, count.Result) []count.Event, await func(ready func() bool)) {
-	s.random, s.next, s.settle, s.await = random, next, done, await
+func (s *Sequence) Hook(random func() string, machine func(*count.Machine) driven, await func(ready func() bool)) {
+	s.random, s.driven, s.await = random, machine(&s.machine), await
 }
 
 // Sealed returns a floor with the digest that an export would give it.
@@ -48,10 +48,10 @@ func (s *Sequence) Clone(store stores.Store, options ...Option) *Sequence {
 	}
 	c := &Sequence{
 		window: window.NewNumbers(), first: s.first, stride: s.stride,
-		config: config, store: store, name: s.name, ordered: s.ordered, done: make(chan struct{}),
-		random: s.random, next: s.next, settle: s.settle,
-		machine: s.machine, rate: s.rate, turn: make(chan struct{}, 1),
+		config: config, store: callsOf(store, s.name, config.timeout), name: s.name, ordered: s.ordered, done: make(chan struct{}),
+		random: s.random, machine: s.machine, rate: s.rate, turn: drive.NewTurn(),
 	}
+	c.driven = &c.machine
 	c.ring.next, c.ring.prev = &c.ring, &c.ring
 	return c
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -194,7 +195,9 @@ func (p *process) add(i int, s *sequence.Sequence) *opened {
 	o := &opened{p: p, s: s, c: c, id: known.ID, key: cell.SequenceKey(c.name), creation: known.Creation, returned: -1}
 	o.reads(known)
 	rng := rand.New(rand.NewPCG(p.f.Rng.Uint64(), 0))
-	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, o.next, o.done, p.await)
+	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, func(m *count.Machine) drive.Machine[count.Input, count.Op, count.Result, count.Event] {
+		return watched{m, o}
+	}, p.await)
 	p.opened = append(p.opened, o)
 	return o
 }
@@ -279,8 +282,14 @@ func (f *fleet) has(kind fleettest.FaultKind) bool {
 	return false
 }
 
-// next is that of the machine.
-func (s *opened) next(m *count.Machine, in count.Input) count.Op {
+// watched is a machine whose steps the run sees.
+type watched struct {
+	*count.Machine
+	s *opened
+}
+
+func (w watched) Next(in count.Input) count.Op {
+	s, m := w.s, w.Machine
 	op := m.Next(in)
 	if x := s.p.f.mutant; x != nil && x.next != nil {
 		op = x.next(s, m, in, op)
@@ -289,10 +298,10 @@ func (s *opened) next(m *count.Machine, in count.Input) count.Op {
 	return op
 }
 
-// done is that of the machine. It holds what the machine makes of a read against what the process has
-// seen before, and what is in the store.
-func (s *opened) done(m *count.Machine, in count.Input, op count.Op, r count.Result) []count.Event {
-	p := s.p
+// Done holds what the machine makes of a read against what the process has seen before, and what is in
+// the store.
+func (w watched) Done(in count.Input, op count.Op, r count.Result) []count.Event {
+	s, m, p := w.s, w.Machine, w.s.p
 	f := p.f
 	known := m.Known().Record
 	if f.mutant != nil && f.mutant.done != nil {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -45,7 +45,7 @@ func Create(ctx context.Context, store stores.Store, name string, d Definition, 
 	var c creation
 	for i, option := range options {
 		if option == nil {
-			return &OptionError{"Create", fmt.Errorf("option %d of %d %w", i+1, len(options), errNil)}
+			return &OptionError{"Create", fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil)}
 		}
 		option(&c)
 	}
@@ -84,31 +84,17 @@ func List(ctx context.Context, store stores.Store) ([]Info, error) {
 	if err := checkArguments(ctx, store, "any"); err != nil {
 		return nil, err
 	}
-	const page = 1000
 	var infos []Info
-	var damaged []error
-	for from := cell.SequencesFrom; ; {
-		cells, err := listCells(ctx, store, from, cell.SequencesTo, page)
-		if errors.Is(err, stores.ErrDamaged) {
-			damaged = append(damaged, err)
-		} else if err != nil {
-			return infos, err
+	calls := drive.Calls{Store: store, What: "sequences"}
+	err := calls.All(ctx, cell.SequencesFrom, cell.SequencesTo, func(found stores.Cell) error {
+		name, _ := cell.SequenceOf(found.Key)
+		c, err := decode(name, found)
+		if err == nil && !c.Record.Deleted {
+			infos = append(infos, infoOf(name, c.Record))
 		}
-		for _, found := range cells {
-			name, _ := cell.SequenceOf(found.Key)
-			c, bad := decode(name, found)
-			switch {
-			case bad != nil:
-				damaged = append(damaged, bad)
-			case !c.Record.Deleted:
-				infos = append(infos, infoOf(name, c.Record))
-			}
-		}
-		if len(cells) == 0 || err == nil && len(cells) < page {
-			return infos, stores.JoinDamaged(damaged)
-		}
-		from = cells[len(cells)-1].Key + "\x00"
-	}
+		return err
+	})
+	return infos, err
 }
 
 // Change says what [Set] changes. A field that is 0 stays as it is.
@@ -163,53 +149,38 @@ func Delete(ctx context.Context, store stores.Store, name string) (Info, error) 
 	return infoOf(name, was), nil
 }
 
-// roundsInARow bounds the tries of one change. After a conflict the next follows at once.
-const roundsInARow = 8
-
 // admin works on the cell of one sequence, without a Sequence.
 type admin struct {
-	store   stores.Store
-	name    string
-	timeout time.Duration
+	calls drive.Calls
+	name  string
 }
 
 func newAdmin(ctx context.Context, store stores.Store, name string) (admin, error) {
-	if err := checkArguments(ctx, store, name); err != nil {
-		return admin{}, err
-	}
-	return admin{store, name, timeoutOf(ctx)}, nil
-}
-
-// timeoutOf is how long an operation without a Sequence may take.
-func timeoutOf(ctx context.Context) time.Duration {
-	if deadline, ok := ctx.Deadline(); ok {
-		return time.Until(deadline)
-	}
-	return DefaultTimeout
+	return admin{callsOf(store, name, 0), name}, checkArguments(ctx, store, name)
 }
 
 // find reads the cell of a sequence that exists.
-func (a admin) find(ctx context.Context) (count.Cell, error) {
-	cell, err := readCell(ctx, a.store, a.name, a.timeout)
+func (a *admin) find(ctx context.Context) (count.Cell, error) {
+	cell, err := readCell(ctx, &a.calls, a.name)
 	if err == nil && (cell.Version == 0 || cell.Record.Deleted) {
 		err = a.notFound()
 	}
 	return cell, err
 }
 
-func (a admin) notFound() error {
+func (a *admin) notFound() error {
 	return fmt.Errorf("sequence %q: %w in this store: create it, or check the store and the namespace", a.name, ErrNotFound)
 }
 
-func (a admin) create(ctx context.Context, d Definition, c creation) (count.Cell, error) {
+func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cell, error) {
 	d = d.complete()
 	if err := d.check(); err != nil {
 		return count.Cell{}, &OptionError{"definition", err}
 	}
 	id := "" // of the last write: each is of a sequence of its own
 	var unknown error
-	for range roundsInARow {
-		found, err := readCell(ctx, a.store, a.name, a.timeout)
+	for range drive.InARow {
+		found, err := readCell(ctx, &a.calls, a.name)
 		if err != nil {
 			return found, err
 		}
@@ -237,7 +208,7 @@ func (a admin) create(ctx context.Context, d Definition, c creation) (count.Cell
 		if r.From, r.Most = r.Next, r.Next; r.Left() == 0 {
 			return found, &OptionError{"definition", fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice (FromStart, --reuse)", a.name, r.Before-1, d.Max)}
 		}
-		version, err := swapCell(ctx, a.store, a.name, a.timeout, found.Version, r)
+		version, err := swapCell(ctx, &a.calls, a.name, found.Version, r)
 		switch {
 		case err == nil:
 			return count.Cell{Version: version, Record: r}, nil
@@ -249,10 +220,10 @@ func (a admin) create(ctx context.Context, d Definition, c creation) (count.Cell
 }
 
 // change changes the cell of a sequence that exists.
-func (a admin) change(ctx context.Context, change func(cell.Sequence) (cell.Sequence, error)) (was, is cell.Sequence, err error) {
+func (a *admin) change(ctx context.Context, change func(cell.Sequence) (cell.Sequence, error)) (was, is cell.Sequence, err error) {
 	var unknown error
-	for range roundsInARow {
-		c, err := readCell(ctx, a.store, a.name, a.timeout)
+	for range drive.InARow {
+		c, err := readCell(ctx, &a.calls, a.name)
 		switch {
 		case err != nil && unknown == nil:
 			return was, is, err
@@ -271,7 +242,7 @@ func (a admin) change(ctx context.Context, change func(cell.Sequence) (cell.Sequ
 		}
 		is.From, is.Most = is.Next, max(is.Most, is.Next)
 		is.Writes, is.Write, is.Last = was.Writes+1, cell.Token(), was.Names()
-		_, err = swapCell(ctx, a.store, a.name, a.timeout, c.Version, is)
+		_, err = swapCell(ctx, &a.calls, a.name, c.Version, is)
 		switch {
 		case err == nil:
 			return was, is, nil
@@ -282,11 +253,8 @@ func (a admin) change(ctx context.Context, change func(cell.Sequence) (cell.Sequ
 	return was, is, a.busy()
 }
 
-func (a admin) busy() error {
-	return &wrapped{
-		text: fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: try again", a.name, roundsInARow),
-		errs: []error{ErrStore, stores.ErrConflict},
-	}
+func (a *admin) busy() error {
+	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: try again", a.name, drive.InARow))
 }
 
 // changed applies a change to a record.

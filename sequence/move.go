@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -67,7 +68,7 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 		return r, nil
 	}
 	var r cell.Sequence
-	for range inARow { // more than other changes: processes that get numbers write all the time
+	for range drive.InARow { // more than other changes: processes that get numbers write all the time
 		if _, r, err = a.change(ctx, final); !errors.Is(err, stores.ErrConflict) {
 			break
 		}
@@ -116,8 +117,8 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 	case floor.SHA256 != floor.digest():
 		return refuse("its SHA-256 is %s, and it says %q: it was damaged or edited: export again, which gives the same floor", floor.digest(), floor.SHA256)
 	}
-	for range inARow {
-		c, err := readCell(ctx, store, floor.Name, a.timeout)
+	for range drive.InARow {
+		c, err := readCell(ctx, &a.calls, floor.Name)
 		r := c.Record
 		switch {
 		case err != nil:
@@ -142,7 +143,7 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		if _, err := cell.DecodeSequence(r.Encode()); err != nil {
 			return refuse("%w", err)
 		}
-		_, err = swapCell(ctx, store, floor.Name, a.timeout, c.Version, r)
+		_, err = swapCell(ctx, &a.calls, floor.Name, c.Version, r)
 		if !errors.Is(err, stores.ErrConflict) {
 			return infoOf(floor.Name, r), err // of unknown outcome: a second import finds it
 		}

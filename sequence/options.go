@@ -2,19 +2,18 @@ package sequence
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
 )
 
 // DefaultTimeout is how long each operation of the store may take, unless [WithTimeout]
 // says otherwise.
-const DefaultTimeout = 2 * time.Second
+const DefaultTimeout = drive.DefaultTimeout
 
 // DefaultOutage is the length of an outage of the store for which a process reserves numbers,
 // unless [WithOutage] says otherwise.
@@ -32,6 +31,7 @@ type config struct {
 	definition *Definition // or nil
 	polling    bool
 
+	lines   *drive.Log // bounds the lines of log
 	elapsed func() time.Duration
 	after   func(time.Duration) <-chan time.Time
 }
@@ -64,14 +64,12 @@ func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.cl
 // virtual time, where nothing may happen by itself.
 func WithPolling() Option { return func(c *config) { c.polling = true } }
 
-var errNil = errors.New("is nil")
-
 func configure(options []Option) (*config, error) {
 	c := &config{timeout: DefaultTimeout, outage: DefaultOutage, log: slog.Default(), clock: monoclock.New()}
 	fail := func(option string, err error) (*config, error) { return nil, &OptionError{option, err} }
 	for i, option := range options {
 		if option == nil {
-			return fail("Open", fmt.Errorf("option %d of %d %w", i+1, len(options), errNil))
+			return fail("Open", fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil))
 		}
 		option(c)
 	}
@@ -82,14 +80,16 @@ func configure(options []Option) (*config, error) {
 		return fail("WithOutage", fmt.Errorf("outage of %s: want 0 or more", c.outage))
 	}
 	if c.log == nil {
-		return fail("WithLogger", fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", errNil))
+		return fail("WithLogger", fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", drive.ErrNil))
 	}
-	if isNil(c.clock) {
-		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))
+	if drive.IsNil(c.clock) {
+		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", drive.ErrNil))
 	}
 	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
+	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
+	c.log = slog.New(c.lines)
 	return c, nil
 }
 
@@ -116,17 +116,9 @@ func CheckName(name string) error {
 func checkArguments(ctx context.Context, store stores.Store, name string) error {
 	switch {
 	case ctx == nil:
-		return &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", errNil)}
-	case isNil(store):
-		return &OptionError{"store", errNil}
+		return &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", drive.ErrNil)}
+	case drive.IsNil(store):
+		return &OptionError{"store", drive.ErrNil}
 	}
 	return CheckName(name)
-}
-
-func isNil(x any) bool {
-	if x == nil {
-		return true
-	}
-	v := reflect.ValueOf(x)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -8,25 +8,22 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 )
-
-// inARow bounds the operations of one refill. After a conflict the next read and write follow
-// at once.
-const inARow = 16
 
 // Poll refills if a segment is due or a call waits, as a goroutine of the Sequence does by
 // itself. It is meant for a Sequence that was made [WithPolling]. It returns soon after ctx
 // ends. The errors are those of [Sequence.Next].
 func (s *Sequence) Poll(ctx context.Context) error {
 	if ctx == nil {
-		return &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", errNil)}
+		return &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", drive.ErrNil)}
 	}
 	if err := s.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer s.leaveTurn()
+	defer s.turn.Leave()
 	err := s.work(ctx, false)
 	s.note(err)
 	return err
@@ -35,87 +32,163 @@ func (s *Sequence) Poll(ctx context.Context) error {
 // takeTurn takes the turn.
 func (s *Sequence) takeTurn(ctx context.Context) error {
 	if s.await != nil {
-		s.await(func() bool { return len(s.turn) == 0 || ctx.Err() != nil })
-		if ctx.Err() != nil { // or select would choose at random
-			return s.ended(ctx, s.Err())
-		}
+		s.await(func() bool { return s.turn.Free() || ctx.Err() != nil })
 	}
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
+	if s.turn.Take(ctx) != nil {
 		return s.ended(ctx, s.Err())
 	}
+	return nil
 }
-
-func (s *Sequence) leaveTurn() { <-s.turn }
 
 // work runs the machine until a write has landed, or there is nothing to do now. The caller has
 // the turn. closing is true when Close calls it.
 func (s *Sequence) work(ctx context.Context, closing bool) error {
 	began := s.config.elapsed()
 	defer func() { s.counters.waited.Add(uint64(max(s.config.elapsed()-began, 0))) }()
-	var unknown error // the last write has an unknown outcome: no other is made before it is known
-	for range inARow {
-		in, op, err := s.plan(closing)
-		switch {
-		case err != nil || op.Kind == count.None:
-			return err
-		case unknown != nil && op.Kind == count.Swap && op.Why != count.Mark:
-			return unknown // the write has not landed so far
-		}
-		result, err := s.carryOut(ctx, op)
-		landed, failed := s.carriedOut(in, op, result)
-		switch {
-		case failed != nil:
-			return failed
-		case err != nil && op.Kind == count.Swap:
-			unknown = err
-		case err != nil && unknown != nil:
-			return unknown
-		case err != nil:
-			return err
-		case op.Kind == count.Swap && result.Status == count.OK:
-			return nil
-		case op.Kind == count.Swap || landed:
-			unknown = nil
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.machine.Suspects() {
-		return &wrapped{
-			text: fmt.Sprintf("sequence %q: %d operations in a row, and the store still shows an older state than this process has read: no number is granted until it shows the last one, or can be marked as gone back", s.name, inARow),
-			errs: []error{ErrStore},
-		}
-	}
-	return &wrapped{
-		text: fmt.Sprintf("sequence %q: %d operations in a row met the writes of other processes: it is written too often; use larger steps, or one service for all processes", s.name, inARow),
-		errs: []error{ErrStore, stores.ErrConflict},
+	return drive.Run(ctx, s.driven, &driver{Sequence: s, closing: closing})
+}
+
+// driver is the [drive.Driver] of a Sequence.
+type driver struct {
+	*Sequence
+	closing bool    // the rest is to be given back
+	served  []*call // in ordered mode: they are told their numbers without mu, which their callers need for the next calls
+}
+
+func (d *driver) Lock() { d.mu.Lock() }
+
+func (d *driver) Unlock() {
+	served := d.served
+	d.served = nil
+	d.mu.Unlock()
+	for _, c := range served {
+		c.done <- result{index: c.index}
 	}
 }
 
-// plan returns the next operation, and the input that it was made for.
-func (s *Sequence) plan(closing bool) (in count.Input, op count.Op, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing && !closing {
-		return in, op, ErrClosed
+// Input gives the reserved numbers to the calls that wait, and counts what the others want.
+func (d *driver) Input() (in count.Input, err error) {
+	s := d.Sequence
+	if s.closing && !d.closing {
+		return in, ErrClosed
 	}
-	in = count.Input{Name: s.random(), Arrived: s.arrived, Closing: closing, Restored: s.restored}
+	in = count.Input{Name: s.random(), Arrived: s.arrived, Closing: d.closing, Restored: s.restored}
 	s.restored = false
-	if !closing {
+	if !d.closing {
 		in.Want, in.Need = s.wanted()
 	}
 	in.Used = s.window.Used()
-	switch op = s.next(&s.machine, in); op.Why {
-	case count.Exhausted:
-		err = s.exhausted()
-	case count.Exported:
-		err = movedError(s.name, s.machine.Known().Record)
-	}
-	return in, op, err
+	return in, nil
 }
+
+func (d *driver) After(in *count.Input) {
+	in.Used, in.Closing, in.Restored = d.window.Used(), d.Sequence.closing, d.restored
+	d.restored = false
+}
+
+func (d *driver) Kind(op count.Op) (drive.Kind, error) {
+	switch {
+	case op.Why == count.Exhausted:
+		return drive.None, d.exhausted()
+	case op.Why == count.Exported:
+		return drive.None, movedError(d.name, d.machine.Known().Record)
+	case op.Kind == count.None:
+		return drive.None, nil
+	case op.Why == count.Mark:
+		return drive.Prepare, nil
+	case op.Kind == count.Swap:
+		return drive.Write, nil
+	}
+	return drive.Ask, nil
+}
+
+// Do carries an operation out. A swap that finds a damaged cell is no error: the next read tells
+// more.
+func (d *driver) Do(ctx context.Context, op count.Op) (r count.Result, err error) {
+	s := d.Sequence
+	switch op.Kind {
+	case count.Seal:
+		r.Used, _ = s.window.Seal()
+	case count.Read:
+		r.Cell, err = readCell(ctx, &s.store, s.name)
+	case count.Swap:
+		began := s.config.elapsed()
+		r.Version, err = swapCell(ctx, &s.store, s.name, op.Version, op.Record)
+		s.takeTurns(began, err)
+	}
+	switch {
+	case err == nil:
+		return r, nil
+	case errors.Is(err, stores.ErrConflict):
+		s.counters.conflicts.Add(1)
+		r.Status = count.Conflict
+		return r, nil
+	case errors.Is(err, stores.ErrDamaged):
+		r.Status = count.Damaged
+	default:
+		r.Status = count.Failed
+	}
+	s.counters.failures.Add(1)
+	if op.Kind == count.Swap && r.Status == count.Damaged {
+		err = nil
+	}
+	return r, err
+}
+
+// Apply acts on what has happened, before mu is unlocked, so that no Close and no Restored comes in
+// between.
+func (d *driver) Apply(e count.Event) (settled bool, err error) {
+	s := d.Sequence
+	switch e.Kind {
+	case count.Granted:
+		d.served = s.granted(e.Range, e.Upto)
+	case count.Forgot: // a copy of this process may have been granted it as well
+		s.counters.lost.Add(e.Range.To - e.Range.From)
+	case count.Suspected:
+		s.window.Revoke()
+		s.revoked = !s.closing
+		return false, nil
+	case count.Trusted:
+		s.returned(e.Ranges)
+		return false, nil
+	case count.Raised, count.Unclear:
+		s.revoke(e.Lost)
+	case count.Deleted:
+		s.revoke(e.Lost)
+		err = fmt.Errorf("sequence %q: %w by another process: open it again if it was created anew", s.name, ErrDeleted)
+	case count.Marked:
+		s.lose(e.Lost)
+		err = lostError(s.name, e.Cell.Record)
+	case count.WentBack:
+		s.lose(e.Lost)
+		err = s.wentBack(e.Cell)
+	}
+	return true, err
+}
+
+// Busy returns the error of writes that all met those of other processes.
+func (d *driver) Busy() error {
+	if d.machine.Suspects() {
+		return drive.Wrap(fmt.Sprintf("sequence %q: the store shows an older state than this process has read, and refuses to be marked for it: it answers reads that are out of date; no number is granted until it shows the last write", d.name), ErrStore)
+	}
+	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: it is written too often; use larger steps, or one service for all processes", d.name, drive.InARow))
+}
+
+// takeTurns notes a write that began at an elapsed time.
+func (s *Sequence) takeTurns(began time.Duration, err error) {
+	elapsed := s.config.elapsed()
+	took := max(elapsed-began, 0) // a clock may go back
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.turns.wrote(elapsed, took, s.config.timeout/4) // or calls without a deadline would fail on a slow store
+	case errors.Is(err, stores.ErrConflict):
+		s.turns.conflict(elapsed, took)
+	}
+}
+
+// The caller of the following methods holds mu.
 
 // wanted is how many indexes a refill would have, and the fewest of use. It gives the reserved
 // numbers to the calls that wait, and counts what the others want.
@@ -155,64 +228,6 @@ func (s *Sequence) batch(left uint64) (want uint64) {
 	}
 	return want
 }
-
-// carriedOut tells the machine the result of an operation, and acts on what has happened. landed
-// reports whether a write of unknown outcome has landed.
-func (s *Sequence) carriedOut(in count.Input, op count.Op, r count.Result) (landed bool, err error) {
-	var served []*call
-	defer func() {
-		for _, c := range served { // without mu, which their callers need for their next calls
-			c.done <- result{index: c.index}
-		}
-	}()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	in.Used, in.Closing, in.Restored = s.window.Used(), s.closing, s.restored
-	s.restored = false
-	for _, e := range s.settle(&s.machine, in, op, r) {
-		switch e.Kind {
-		case count.Granted:
-			landed, served = true, s.granted(e.Range, e.Upto)
-		case count.GivenBack:
-			landed = true
-		case count.Forgot: // a copy of this process may have been granted it as well
-			s.counters.lost.Add(e.Range.To - e.Range.From)
-		case count.Suspected:
-			s.window.Revoke()
-			s.revoked = !s.closing
-		case count.Trusted:
-			s.returned(e.Ranges)
-		case count.Raised, count.Unclear:
-			s.revoke(e.Lost)
-		case count.Deleted:
-			s.revoke(e.Lost)
-			err = fmt.Errorf("sequence %q: %w by another process: open it again if it was created anew", s.name, ErrDeleted)
-		case count.Marked:
-			s.lose(e.Lost)
-			err = lostError(s.name, e.Cell.Record)
-		case count.WentBack:
-			s.lose(e.Lost)
-			err = s.wentBack(e.Cell)
-		}
-	}
-	return landed, err
-}
-
-// takeTurns notes a write that began at an elapsed time.
-func (s *Sequence) takeTurns(began time.Duration, err error) {
-	elapsed := s.config.elapsed()
-	took := max(elapsed-began, 0) // a clock may go back
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case err == nil:
-		s.turns.wrote(elapsed, took, s.config.timeout/4) // or calls without a deadline would fail on a slow store
-	case errors.Is(err, stores.ErrConflict):
-		s.turns.conflict(elapsed, took)
-	}
-}
-
-// The caller of the following methods holds mu.
 
 // granted gives a range to the window and to the calls that wait. It returns the calls that
 // were served and are to be told.
@@ -303,18 +318,12 @@ func (s *Sequence) wentBack(found count.Cell) error {
 	if found.Version != 0 {
 		state = fmt.Sprintf("its next number is %d", found.Record.Number(found.Record.Next))
 	}
-	return &wrapped{
-		text: fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: the store was restored from a backup, or failed over to a replica that was behind. Numbers up to there may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
-			stores.ErrWentBack, s.name, s.machine.Known().Record.LastNumber(), state, s.name),
-		errs: []error{stores.ErrWentBack},
-	}
+	return drive.Wrap(fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: the store was restored from a backup, or failed over to a replica that was behind. Numbers up to there may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
+		stores.ErrWentBack, s.name, s.machine.Known().Record.LastNumber(), state, s.name), stores.ErrWentBack)
 }
 
 // lostError is the error for a cell in which a process has noted that the store lost writes.
 func lostError(name string, r cell.Sequence) error {
-	return &wrapped{
-		text: fmt.Sprintf("%v: a process found that the store had lost numbers of sequence %q, which had granted all up to %d: numbers may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
-			stores.ErrWentBack, name, r.LastNumber(), name),
-		errs: []error{stores.ErrWentBack},
-	}
+	return drive.Wrap(fmt.Sprintf("%v: a process found that the store had lost numbers of sequence %q, which had granted all up to %d: numbers may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
+		stores.ErrWentBack, name, r.LastNumber(), name), stores.ErrWentBack)
 }

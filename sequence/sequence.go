@@ -10,6 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
@@ -28,15 +29,14 @@ type Sequence struct {
 	first   int64           // the number of index 0
 	stride  int64
 	config  *config
-	store   stores.Store
+	store   drive.Calls
 	name    string
 	ordered bool
 	done    chan struct{} // closed by the first Close
 
 	// A simulation replaces these.
-	random func() string // draws names of writes
-	next   func(*count.Machine, count.Input) count.Op
-	settle func(*count.Machine, count.Input, count.Op, count.Result) []count.Event
+	random func() string           // draws names of writes
+	driven driven                  // the machine
 	await  func(ready func() bool) // lets others run until ready; else nil
 
 	counters counters
@@ -54,9 +54,8 @@ type Sequence struct {
 	ring     call       // its next is the first call that waits, its prev the last
 	arrived  uint64     // calls that ever waited
 	failure  failure    // the last, if no refill has succeeded since
-	lines    lines
-	closing  bool // set by the first Close, before the window is sealed, and never reset
-	restored bool // the window was revoked, and the machine is to be told
+	closing  bool       // set by the first Close, before the window is sealed, and never reset
+	restored bool       // the window was revoked, and the machine is to be told
 	rate     rate
 	turns    turns
 	// machine decides what is written to the store. What it says has happened is carried out
@@ -68,11 +67,11 @@ type Sequence struct {
 	// that write returned, the served ones included.
 	served, regulars uint64
 
-	// turn has capacity 1. The goroutine that put a value in has the turn: it alone runs the
-	// machine, and uses closed.
-	turn   chan struct{}
-	closed bool // the rest was given back, or could not be
+	turn   drive.Turn // its owner alone runs the machine, and uses closed
+	closed bool       // the rest was given back, or could not be
 }
+
+type driven = drive.Machine[count.Input, count.Op, count.Result, count.Event]
 
 // counters only grow.
 type counters struct {
@@ -115,7 +114,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	if err != nil {
 		return nil, err
 	}
-	a := admin{store: store, name: name, timeout: c.timeout}
+	a := admin{calls: callsOf(store, name, c.timeout), name: name}
 	var found count.Cell
 	if c.definition != nil {
 		found, err = a.create(ctx, *c.definition, creation{})
@@ -133,11 +132,11 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	r := found.Record
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
-		config: c, store: store, name: name, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
-		random: cell.Token, next: (*count.Machine).Next, settle: (*count.Machine).Done,
-		turn: make(chan struct{}, 1),
+		config: c, store: callsOf(store, name, c.timeout), name: name, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
+		random: cell.Token, turn: drive.NewTurn(),
 	}
 	s.machine = count.New(found, s.ordered)
+	s.driven = &s.machine
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
 	s.rate.at = c.elapsed()
 	return s, nil
@@ -189,7 +188,7 @@ func (s *Sequence) raiseLargest(n uint64) {
 // take is NextN when Quick has failed.
 func (s *Sequence) take(ctx context.Context, n uint64) (int64, error) {
 	if ctx == nil {
-		return 0, &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", errNil)}
+		return 0, &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", drive.ErrNil)}
 	}
 	if !s.ordered {
 		if index, more, ok := s.window.Count(n); ok {
@@ -288,5 +287,5 @@ func (s *Sequence) ended(ctx context.Context, last error) error {
 	} else {
 		reason, errs = reason+": "+last.Error(), append(errs, last)
 	}
-	return &wrapped{text: fmt.Sprintf("sequence %q: no number %s", s.name, reason), errs: errs}
+	return drive.Wrap(fmt.Sprintf("sequence %q: no number %s", s.name, reason), errs...)
 }

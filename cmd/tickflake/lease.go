@@ -31,7 +31,8 @@ A node number is
 
 UNTIL is the limit of the last grant. The next grant begins there, whatever any
 clock says. CLOCK is how far the holder's clock is ahead of this one, to a sixth
-of the holder's window; it is unknown (-) once UNTIL is past.
+of the holder's window. It is unknown (-) if an extension is overdue: UNTIL is less
+than two thirds of the window away.
 
 ` + nodeStoresHelp
 
@@ -40,7 +41,7 @@ number, or a range such as 0-3.
 
 With --format json each is an object on a line of its own with the fields node,
 state, owner, until, remaining (of the grant), ahead (the holder's clock, null
-unless held), window, layout and error; durations are in nanoseconds.
+if unknown), window, layout and error; durations are in nanoseconds.
 
 The exit code is 1 if a cell is damaged. Each is reported on standard error, too.
 So is a damaged cell that is no node number's.`

@@ -18,7 +18,7 @@ import (
 )
 
 // stateWithAll returns a directory with node numbers of all states: 0 is held, 1 was
-// released, 2 is held by a process whose clock is 12 and a half minutes behind, 3 is a
+// released, 2 is held by a process that has not extended it for 12 and a half minutes, 3 is a
 // damaged file and 4 a damaged record. No lease is extended while a test runs.
 func stateWithAll(t *testing.T) string {
 	t.Helper()
@@ -45,7 +45,7 @@ func TestLeaseList(t *testing.T) {
 		`NODE  STATE     OWNER           UNTIL +CLOCK`,
 		`0     held      the \?\[31mfirst  ` + instant + ` \(in (1h0m0s|59m\d+s)\) +±10m0s`,
 		`1     released  -               ` + instant + ` \([\d.]+m?s (ago|in)\) +-`,
-		`2     held      the third       ` + instant + ` \(12m\d+s ago\) +-12m\d+s ±500ms`,
+		`2     held      the third       ` + instant + ` \(12m\d+s ago\) +-`,
 		`3     damaged   -               - +-`,
 		`4     damaged   -               - +-`,
 	} {
@@ -67,7 +67,7 @@ func TestLeaseList(t *testing.T) {
 	require.Len(t, nodes, 5)
 	for i, want := range []string{"held", "released", "held", "damaged", "damaged"} {
 		assert.Equal(t, want, nodes[i].State)
-		assert.Equal(t, want == "held", nodes[i].Ahead != nil)
+		assert.Equal(t, i == 0, nodes[i].Ahead != nil, "an extension of 2 is overdue, whatever its clock")
 		assert.Equal(t, want == "damaged", nodes[i].Error != "")
 		if want != "damaged" {
 			assert.Equal(t, snowflake.Default().String(), nodes[i].Layout)
@@ -77,7 +77,6 @@ func TestLeaseList(t *testing.T) {
 		}
 	}
 	assert.Equal(t, "the \x1b[31mfirst", nodes[0].Owner, "JSON can say all")
-	assert.InDelta(t, -12*time.Minute-30*time.Second, *nodes[2].Ahead, float64(30*time.Second))
 }
 
 // contents returns the contents of the cells of a directory.

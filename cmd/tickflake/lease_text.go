@@ -83,9 +83,9 @@ func untilText(h lease.Holding, now time.Time) string {
 	return fmt.Sprintf("%s (%s)", h.Limit.UTC().Format(untilFormat), distance)
 }
 
-// clockKnown reports whether the holder's clock is known.
+// clockKnown reports whether the holder's clock is known: not if its extension is overdue.
 func clockKnown(h lease.Holding, now time.Time) bool {
-	return h.State == lease.Held && (h.Ahead != 0 || h.Limit.After(now))
+	return h.State == lease.Held && (h.Ahead != 0 || h.Limit.Sub(now) >= h.Window/3*2)
 }
 
 // clockText returns how far the holder's clock is ahead of this one, and the error of
@@ -95,11 +95,8 @@ func clockText(h lease.Holding, now time.Time) string {
 		return "-"
 	}
 	known := h.Window / 6
-	switch {
-	case h.Ahead.Abs() <= known:
+	if h.Ahead <= known {
 		return fmt.Sprintf("±%s", roundly(known))
-	case h.Ahead < 0:
-		return fmt.Sprintf("-%s ±%s", roundly(-h.Ahead), roundly(known))
 	}
 	return fmt.Sprintf("+%s ±%s", roundly(h.Ahead), roundly(known))
 }

@@ -31,12 +31,14 @@ type Calls struct {
 	// Failed is called with each error that wraps ErrStore, unless it is nil. It may
 	// complete the error.
 	Failed func(*CallError)
+	// Watch is called before each call, and done after it, unless it is nil.
+	Watch func() (done func())
 }
 
 // Read reads a cell, as [stores.Store] does.
 func (c *Calls) Read(ctx context.Context, key string) (stores.Cell, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
+	ctx, end := c.within(ctx)
+	defer end()
 	cell, err := c.Store.Read(ctx, key)
 	return cell, c.error("read", key, err)
 }
@@ -44,8 +46,8 @@ func (c *Calls) Read(ctx context.Context, key string) (stores.Cell, error) {
 // List lists the cells of a range of keys, at most limit, as [stores.Store] does. With an error that
 // wraps [stores.ErrDamaged] it returns the cells that can be read.
 func (c *Calls) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
+	ctx, end := c.within(ctx)
+	defer end()
 	cells, err := c.Store.List(ctx, from, to, limit)
 	return cells, c.error("list", from, err)
 }
@@ -72,7 +74,7 @@ func (c *Calls) All(ctx context.Context, from, to string, each func(stores.Cell)
 				return err
 			}
 		}
-		if len(cells) == 0 || listed == nil && len(cells) < page {
+		if len(cells) < page { // damaged ones do not count
 			return stores.JoinDamaged(damaged)
 		}
 		from = cells[len(cells)-1].Key + "\x00"
@@ -81,8 +83,8 @@ func (c *Calls) All(ctx context.Context, from, to string, each func(stores.Cell)
 
 // Swap writes a cell, as [stores.Store] does.
 func (c *Calls) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
+	ctx, end := c.within(ctx)
+	defer end()
 	version, err := c.Store.Swap(ctx, key, version, value)
 	return version, c.error("swap", key, err)
 }
@@ -94,23 +96,31 @@ func (c *Calls) TryLock(ctx context.Context, key string) (unlock func(), err err
 	if !ok {
 		return func() {}, nil
 	}
-	ctx, cancel := c.within(ctx)
-	defer cancel()
+	ctx, end := c.within(ctx)
+	defer end()
 	if unlock, err = locker.TryLock(ctx, key); err != nil {
 		unlock = func() {}
 	}
 	return unlock, c.error("lock", key, err)
 }
 
-func (c *Calls) within(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *Calls) within(ctx context.Context) (_ context.Context, end func()) {
+	done := func() {}
+	if c.Watch != nil {
+		done = c.Watch()
+	}
 	timeout := c.Timeout
 	if timeout == 0 {
 		if _, ok := ctx.Deadline(); ok {
-			return ctx, func() {}
+			return ctx, done
 		}
 		timeout = DefaultTimeout
 	}
-	return context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return ctx, func() {
+		cancel()
+		done()
+	}
 }
 
 func (c *Calls) error(op, key string, err error) error {
@@ -135,7 +145,7 @@ var ErrStore = errors.New("store failed")
 type CallError struct {
 	Op, What string        // such as "swap" and "node/0000007"
 	Since    time.Time     // when calls began to fail, or zero for the first
-	Late     time.Duration // by which the process was woken, if that explains the failure, or 0
+	Late     time.Duration // by which the process ran late, if that explains the failure, or 0
 	Err      error         // that of the store
 }
 
@@ -159,5 +169,5 @@ func (e *CallError) Error() string {
 // Unwrap returns [ErrStore] and the error of the store.
 func (e *CallError) Unwrap() []error { return []error{ErrStore, e.Err} }
 
-// Is reports whether target is [stores.ErrOverloaded] and the process was woken late.
+// Is reports whether target is [stores.ErrOverloaded] and the process ran late.
 func (e *CallError) Is(target error) bool { return e.Late > 0 && target == stores.ErrOverloaded }

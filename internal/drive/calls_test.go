@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -119,19 +120,17 @@ func TestErrors(t *testing.T) {
 	unlock()
 }
 
-// damagedPages lists three pages of cells, of which the second lacks some.
+// damagedPages lists three pages of cells, of which two lack damaged ones.
 type damagedPages struct{ stores.Store }
 
 func (damagedPages) List(_ context.Context, from, _ string, limit int) (cells []stores.Cell, err error) {
 	switch {
 	case from == "a":
-		for range limit {
-			cells = append(cells, stores.Cell{Key: "a7"})
-		}
+		cells = slices.Repeat([]stores.Cell{{Key: "a7"}}, limit)
 	case from == "a7\x00":
-		cells, err = []stores.Cell{{Key: "b"}}, &stores.DamagedError{Key: "b1", Problem: "p"}
+		cells, err = slices.Repeat([]stores.Cell{{Key: "b"}}, limit), &stores.DamagedError{Key: "b1", Problem: "p"}
 	case from == "b\x00":
-		cells = []stores.Cell{{Key: "c"}}
+		cells, err = []stores.Cell{{Key: "c"}}, &stores.DamagedError{Key: "d", Problem: "p"}
 	default:
 		panic(from)
 	}
@@ -154,6 +153,7 @@ func TestAll(t *testing.T) {
 	require.NotErrorIs(t, err, drive.ErrStore)
 	require.ErrorContains(t, err, `"b1"`)
 	require.ErrorContains(t, err, `"c"`)
+	require.Equal(t, 1, strings.Count(err.Error(), `"d"`))
 	require.Equal(t, "c", last)
 	end := errors.New("end")
 	require.Equal(t, end, c.All(t.Context(), "a", "z", func(stores.Cell) error { n--; return end }))
@@ -178,5 +178,5 @@ func TestTurn(t *testing.T) {
 
 func TestPrintable(t *testing.T) {
 	require.Equal(t, "höst 7, process 3", drive.Printable("höst 7, process 3"))
-	require.Equal(t, "a\ufffdb\ufffd[2J\ufffd\ufffd", drive.Printable("a\nb\x1b[2J\xff\u202e"))
+	require.Equal(t, "a?b?[2J\ufffd?", drive.Printable("a\nb\x1b[2J\xff\u202e"))
 }

@@ -29,13 +29,13 @@ func OneLine(err error) string {
 }
 
 // Printable is a text that another process wrote, for an error or a list: one line of printable
-// characters. Each other character is shown as U+FFFD.
+// characters. Each other character is shown as "?".
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
-		return unicode.ReplacementChar
+		return '?'
 	}, text)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
 )
 
@@ -14,7 +15,6 @@ const (
 	tick     = int64(10 * time.Millisecond)
 	epoch    = uint64(1 << 30) // the tick at the start of a run
 	endOfAll = uint64(1 << 38)
-	rounds   = 8 // writes of one try, as in package lease
 	// A claim compares its clock with those of others: if fewer than fewHeld of the first cells
 	// that it reads are held, with a sample of all cells. So does package lease.
 	fewHeld, sampled = 3, 256
@@ -60,6 +60,7 @@ type process struct {
 	writes  int8 // of the present try
 	failed  bool // an operation had no answer, and was no write
 	unknown bool // a write had no answer: it is read back, and then the try ends
+	created bool // this try has made the cell of the layout
 	sample  bool // cells are to be sampled
 	paced   bool // something was granted at the last failure
 
@@ -79,6 +80,16 @@ type list struct {
 type listed struct {
 	version uint32
 	held    bool
+}
+
+// held is how many of the cells were held.
+func (l *list) held() (n int) {
+	for _, c := range l.cells {
+		if c.held {
+			n++
+		}
+	}
+	return n
 }
 
 func newFleet(s *store, seed uint64, processes int, nodes int64, window time.Duration) *fleet {
@@ -138,12 +149,13 @@ func (f *fleet) run(end int64) {
 // its try.
 func (f *fleet) do(i int32, p *process, now int64) {
 	if !p.trying {
-		p.trying, p.began, p.writes, p.failed, p.unknown = true, now, 0, false, false
+		p.trying, p.began, p.writes, p.failed, p.unknown, p.created = true, now, 0, false, false, false
 		p.machine.Begin()
 	}
 	in := f.input(p, now)
 	if l := p.list; l != nil {
 		p.list = nil
+		p.sample = l.why == grant.First && !p.created && l.held() < fewHeld && int64(len(l.cells)) < f.config.Nodes
 		f.done(i, p, in, grant.Op{Kind: grant.List, Why: l.why, Node: l.from, N: int64(len(l.cells))}, f.answer(l), now)
 	}
 	if p.failed {
@@ -163,7 +175,7 @@ func (f *fleet) do(i int32, p *process, now int64) {
 	case op.Kind == grant.None && op.Why == grant.Idle:
 		f.rest(i, p, now)
 		return
-	case op.Kind == grant.None, p.unknown && op.Why != grant.Outcome && op.Why != grant.Doubt, write && p.writes == rounds:
+	case op.Kind == grant.None, p.unknown && op.Why != grant.Outcome && op.Why != grant.Doubt, write && p.writes == drive.InARow:
 		f.fail(i, p, now)
 		return
 	case write:
@@ -232,6 +244,7 @@ func (f *fleet) effect(i int32, p *process, op grant.Op, now, back int64) (r gra
 		}
 	case op.Node == grant.LayoutNode && !f.layout:
 		f.layout = op.Kind == grant.Swap
+		p.created = f.layout
 	case op.Node == grant.LayoutNode && op.Kind == grant.Swap:
 		r.Status = grant.Conflict
 	case op.Node == grant.LayoutNode:
@@ -299,16 +312,7 @@ func (f *fleet) done(i int32, p *process, in grant.Input, op grant.Op, r grant.R
 		case grant.Extended:
 			p.granted, p.due = e.Range.To, now+third
 			p.failures, p.trips = 0, 0
-		case grant.Looked:
-			held := 0
-			for _, c := range e.Cells {
-				if c.Record.Holder != "" {
-					held++
-				}
-			}
-			p.sample = held < fewHeld && !e.Created && int64(len(e.Cells)) < f.config.Nodes
-		case grant.Lost, grant.Released: // the next operation is for another number, or there is none
-		default:
+		case grant.Suspected, grant.Trusted, grant.WentBack, grant.Forgot, grant.Moved, grant.Broken:
 			panic(fmt.Sprintf("process %d: event %d, of a store that keeps its word: %+v", i, e.Kind, e))
 		}
 	}
