@@ -195,31 +195,40 @@ func (k *keys) process(i int8, p *process) {
 	// What it knows of the cell.
 	known := &m.known.Record
 	k.flag(known.ID == k.now.Record.ID, known.Creation == k.now.Record.Creation)
-	switch last := len(m.owned) - 1; {
+	last := len(m.owned) - 1
+	spent := last < 0 || m.owned[last].To <= uint64(w.used)
+	switch {
 	case k.plain:
 		k.flag(m.doubt, m.fresh)
 		k.add(uint8(m.top), k.version(m.known.Version))
 		k.record(known)
 	case k.exact():
 		at := k.version(m.known.Version)
-		k.flag(m.doubt, m.fresh)
-		k.add(uint8(m.top), at)
-		if at == dropped {
-			k.add(uint8(known.Most), uint8(known.Writes), uint8(known.Creation), uint8(known.Max), uint8(known.Before), k.role(known.Write))
-		}
+		k.flag(m.doubt || spent && at <= 1)
+		k.add(at)
 		if at != 1 && !m.doubt { // it writes and meets another write, and then reads
 			k.flag(last >= 0 && m.owned[last].To == known.Next)
+		}
+		if k.back {
+			k.add(uint8(m.top))
+		}
+		switch {
+		case at != dropped:
+		case k.back:
+			k.add(uint8(known.Most), uint8(known.Writes), uint8(known.Creation), uint8(known.Max), uint8(known.Before), k.role(known.Write))
+		default:
+			k.add(uint8(known.Writes), k.role(known.Write))
 		}
 	case m.gaveBack():
 		k.add(0xf2, k.version(m.known.Version), k.role(known.Write), uint8(min(k.now.Record.Writes-known.Writes, uint64(k.kept)+1)))
 		k.flag(m.doubt)
-	case last < 0 || m.owned[last].To <= uint64(w.used): // a write that meets another one costs it nothing
+	case spent && !k.apart: // whatever it knows, it writes, or meets another write, reads and writes
 		k.add(0xf3)
 	case m.doubt:
 		k.add(0xf0)
 	default:
 		k.add(0xf1)
-		k.flag(m.known.Version == k.now.Version, m.owned[last].To == known.Next)
+		k.flag(m.known.Version == k.now.Version, last >= 0 && m.owned[last].To == known.Next)
 	}
 	k.set(len(m.pending), func(i int) {
 		q := &m.pending[i]
@@ -264,6 +273,9 @@ func (k *keys) process(i int8, p *process) {
 	}
 	if k.back {
 		k.add(p.seen.writes, p.seen.most, p.seen.marks, k.role(p.seen.write), p.top)
+	}
+	if k.name != "" {
+		p.mutated.key(k)
 	}
 	k.add(0xfd)
 }

@@ -22,7 +22,7 @@ type world struct {
 	ordered bool   // the mode
 	calls   int    // in ordered mode: that wait in one process at a time
 	writes  uint64 // the most writes of the cell, or 0 for any number
-	flying  int    // the most writes in flight, or 0 for any number
+	flying  int    // the most writes in flight; 0: any number; answered: none
 	kept    int    // how many names of writes before the last one the cell keeps
 
 	others  bool // processes beyond procs are granted numbers, and an operator raises next
@@ -42,7 +42,10 @@ type world struct {
 	mutant
 }
 
-const most = 4 // processes
+const (
+	most     = 4 // processes
+	answered = -1
+)
 
 // state is a state of a world. What its pointers lead to is not changed.
 type state struct {
@@ -96,6 +99,7 @@ type process struct {
 
 	arrived uint64 // calls so far
 	calls   []call // that wait
+	mutated mutated
 
 	// For the checks.
 	seen struct {
@@ -197,6 +201,7 @@ type try struct {
 	*world
 	was   *state
 	next  state
+	again bool // a write has met another one, and the process tries again at once
 	yield func(action, *state, error)
 }
 
@@ -266,7 +271,7 @@ func (t *try) tidy(s *state) {
 
 // mayLand reports whether a write may land now, or after the store went back.
 func (s *state) mayLand(f *write, w *world) bool {
-	if f.version == s.now.Version || w.blind != nil {
+	if f.version == s.now.Version || w.blind != nil && w.blind(f) {
 		return true
 	}
 	for _, p := range s.past {
@@ -353,18 +358,52 @@ func (t *try) check(s *state) error {
 			return errTwice
 		}
 		all |= mine
-		if t.exact() || p.op.Kind != None || p.closing && !p.machine.doubt { // it does not read any more
+		if t.stale > 0 && !p.flows(s.now.Cell) {
+			return errStarved
+		}
+		if t.back || p.op.Kind != None || p.closing && !p.machine.doubt { // it does not read any more
 			continue
 		}
 		// In a store that keeps its word, it must not look as if it had not, whenever a process reads. And
 		// next does not fall below a grant, unless its process has given it back: so the key
 		// needs neither where that grant ended nor where the last write began.
 		past := p.machine.past(s.now.Cell)
+		if t.lax {
+			continue
+		}
 		if past != shown && past != unclear || !p.closing && s.now.Record.Next < p.machine.top {
 			return errAlarm
 		}
 	}
 	return nil
+}
+
+// flows reports whether a process gets a number, or finds that none is left, when the store answers and
+// nothing else happens.
+func (p *process) flows(now Cell) bool {
+	m := p.machine
+	if p.closing || p.window.rest() > 0 {
+		return true
+	}
+	for range 6 {
+		in := Input{Name: "x", Want: 1, Need: 1, Used: uint64(p.window.used)}
+		op := m.Next(in)
+		switch {
+		case op.Kind == None:
+			return op.Why == Exhausted
+		case op.Kind == Swap && op.Why == Refill && op.Version == now.Version:
+			return true
+		case op.Kind == Swap:
+			m.Done(in, op, Result{Status: Conflict})
+			continue
+		}
+		for _, e := range m.Done(in, op, Result{Cell: now}) {
+			if e.Kind == Granted || e.Kind == Trusted && len(e.Ranges) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // issue notes that a process issues n numbers.
@@ -394,6 +433,9 @@ func (s *state) mayOpen() bool {
 // open returns a process that has opened the sequence.
 func (w *world) open(s *state) *process {
 	p := &process{machine: New(s.now.Cell, w.ordered)}
+	if w.token {
+		_, p.mutated.token = s.draw()
+	}
 	p.learn(&s.now.Record)
 	return p
 }
@@ -421,7 +463,7 @@ func (t *try) process(i int8, p *process) {
 	}
 	if !p.closing {
 		s, p := t.copyOf(i)
-		p.closing, p.window.sealed = true, true
+		p.closing, p.window.sealed = true, !t.early
 		p.calls = nil
 		var err error
 		if !t.apart {
@@ -519,7 +561,7 @@ func (t *try) asks(i int8, p *process) {
 	}
 	t.ask(i, 0, 0)
 	for want := uint64(1); want <= t.step; want++ {
-		if w := &p.window; w.pt == w.pf && (!t.exact() || t.plain) && uint64(w.rest()) <= t.step || w.rest() == 0 {
+		if w := &p.window; w.pt == w.pf && (uint64(w.rest()) <= t.step && !t.exact() || w.rest() <= 1) {
 			t.ask(i, want, 0)
 		}
 	}
@@ -564,7 +606,7 @@ func (t *try) step1(s *state, i int8, p *process, want, need uint64) {
 	case Read:
 		t.reads(i, p, s, a, in, op)
 	case Seal:
-		p.window.sealed = true
+		p.window.sealed = !t.early
 		_, err := t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
 		a.what = "seals, asked for"
 		t.done(a, s, err)
