@@ -30,7 +30,7 @@ func (w *world) Key(s *state, buf []byte) []byte {
 	k := &keys{w, s, s.flight, buf}
 	r := &s.now.Record
 	k.add(uint8(r.Next), uint8(r.Max), uint8(s.issued), uint8(s.issued>>8), s.high, s.floor)
-	k.flag(r.Lost, r.Deleted, r.Move.Exported(), s.copied != nil)
+	k.flag(r.Lost, r.Deleted, r.Move.Exported(), s.copied != nil, s.history.begun)
 	k.add(uint8(r.Creation))
 	if w.named() {
 		if len(k.flight) > 1 {
@@ -180,7 +180,7 @@ func (k *keys) process(i int8, p *process) {
 	default:
 		k.add(w.used, w.to, w.pf, w.pt)
 	}
-	k.flag(w.sealed, p.closing, p.restored, p.revoked, p.knows, m.sealed)
+	k.flag(w.sealed, p.closing, p.restored, p.revoked, p.knows, p.proof, m.sealed)
 	for _, c := range p.calls {
 		k.add(c.floor, c.n)
 	}
@@ -193,7 +193,7 @@ func (k *keys) process(i int8, p *process) {
 	k.add(0xfe)
 
 	// What it knows of the cell.
-	known := &m.known.Record
+	known := m.Known().Record
 	k.flag(known.ID == k.now.Record.ID, known.Creation == k.now.Record.Creation)
 	last := len(m.owned) - 1
 	spent := last < 0 || m.owned[last].To <= uint64(w.used)
@@ -201,7 +201,7 @@ func (k *keys) process(i int8, p *process) {
 	case k.plain:
 		k.flag(m.doubt, m.fresh)
 		k.add(uint8(m.top), k.version(m.known.Version))
-		k.record(known)
+		k.record(&known)
 	case k.exact():
 		at := k.version(m.known.Version)
 		k.flag(m.doubt || spent && at <= 1)

@@ -27,6 +27,7 @@ type world struct {
 
 	others  bool // processes beyond procs are granted numbers, and an operator raises next
 	maximum bool // an operator changes the maximum
+	worn    bool // a process begins with as many writes of unknown outcome as it remembers
 	clean   bool // one process at a time that is closed before the next begins, and no fault: no gap
 	lose    bool // answers are lost, processes crash
 	back    bool // the store goes back, once
@@ -59,7 +60,7 @@ type state struct {
 	// Of a store that goes back, or is read stale: the states of the cell that may come again.
 	past    []*stored
 	history struct {
-		begun, over bool
+		begun, over bool  // of a store that goes back; begun: also of a memory that was copied
 		peak, safe  uint8 // the highest next ever; next as the operator has raised it after the mark
 		returned    bool  // something was given back
 	}
@@ -107,7 +108,8 @@ type process struct {
 		write               string
 	}
 	top   uint8 // the end of its last grant
-	knows bool  // it has read a cell that shows that the store went back
+	knows bool  // it has read a cell that shows that the store went back,
+	proof bool  // and a stale read does not
 }
 
 type call struct {
@@ -244,7 +246,7 @@ var (
 	errMoved    = errors.New("an exported sequence is written")
 	errCell     = errors.New("the cell says what cannot be")
 	errStarved  = errors.New("a process gets no number, though the store answers")
-	errOverfull = errors.New("the window holds more than the machine owns")
+	errOverfull = errors.New("the store may have gone back, and the window has numbers")
 )
 
 // tidy brings states that are alike to one form.
@@ -358,10 +360,13 @@ func (t *try) check(s *state) error {
 			return errTwice
 		}
 		all |= mine
+		if p.machine.Suspects() && mine != 0 {
+			return errOverfull
+		}
 		if t.stale > 0 && !p.flows(s.now.Cell) {
 			return errStarved
 		}
-		if t.back || p.op.Kind != None || p.closing && !p.machine.doubt { // it does not read any more
+		if t.back || p.restored || p.op.Kind != None || p.closing && !p.machine.doubt { // it does not read any more
 			continue
 		}
 		// In a store that keeps its word, it must not look as if it had not, whenever a process reads. And
@@ -437,6 +442,11 @@ func (w *world) open(s *state) *process {
 		_, p.mutated.token = s.draw()
 	}
 	p.learn(&s.now.Record)
+	for i := range maxPending {
+		if w.worn {
+			p.machine.pending = append(p.machine.pending, Pending{Name: tokens[len(tokens)-1-i]})
+		}
+	}
 	return p
 }
 

@@ -88,6 +88,7 @@ func reading(change func(m *Machine, read *cell.Sequence)) func(*try, *process, 
 
 var (
 	plainWorld = world{procs: 2, numbers: 4, step: 2, batch: 1, kept: 1, lose: true}
+	farWorld   = world{procs: 2, numbers: 4, step: 2, batch: 1, lose: true}
 	backWorld  = world{procs: 2, numbers: 3, step: 2, batch: 1, kept: 1, writes: 4, flying: 1, back: true, lose: true}
 	// Few names and few kinds of steps, so that long ways are found soon.
 	backFar      = world{procs: 2, numbers: 4, step: 2, batch: 1, writes: 4, flying: answered, back: true, lose: true}
@@ -174,8 +175,8 @@ var mutants = []struct {
 			return in.write(Close, m.known, r, Range{r.Next, m.owned[n].To})
 		},
 	}},
-	{plainWorld, mutant{
-		name: "S3_AGAIN", change: "machine: a give-back of unknown outcome is repeated with another version of the cell", catch: errOwners, lax: true,
+	{farWorld, mutant{
+		name: "S3_AGAIN", change: "machine: a give-back of unknown outcome is repeated with another version of the cell", catch: errTwice, lax: true,
 		done: func(_ *try, p *process, in Input, op Op, r Result) []Event {
 			events := p.machine.Done(in, op, r)
 			if op.Why == Close {
@@ -238,7 +239,7 @@ var mutants = []struct {
 		done: hide(func(m *Machine, _ Cell) { m.known.Record.Most, m.back.most = 0, 0 }),
 	}},
 	{backFar, mutant{
-		name: "S6_FROM", change: "machine: a later grant that begins below the end of ours is no sign", catch: errKnown,
+		name: "S6_FROM", change: "machine: a later grant that begins below the end of ours is no sign", catch: errOwnTop,
 		done: hide(func(m *Machine, _ Cell) { m.top = 0 }),
 	}},
 	{backWorld, mutant{name: "S6_REVOKE", change: "driver: a process that finds it issues the rest of its range", catch: errKnown, keeps: true}},

@@ -38,16 +38,29 @@ func (t *try) reads(i int8, p *process, s *state, a action, in Input, op Op) {
 	read(saved.now, "reads, asked for", OK)
 }
 
-// look notes what a process reads, for the checks.
+// look notes what a process reads, for the checks. Fewer writes than it knows may be a stale read.
+// If there are more writes since than the cell keeps names, that stays open, and the process may go on
+// as one that has just begun.
 func (t *try) look(p *process, r *cell.Sequence) {
-	writes := uint8(r.Writes)
-	if t.back && uint8(r.Creation) == p.seen.marks && (writes < p.seen.writes || writes == p.seen.writes && r.Write != p.seen.write) {
+	if !t.back || uint8(r.Creation) != p.seen.marks {
+		return
+	}
+	switch writes := uint8(r.Writes); {
+	case writes < p.seen.writes:
 		p.knows = true
+	case writes == p.seen.writes && r.Write != p.seen.write, uint8(r.Most) < p.seen.most:
+		p.knows, p.proof = true, true
+	case !p.proof && int(writes-p.seen.writes) > len(r.Last):
+		p.knows = false
 	}
 }
 
 // sends sends a write.
 func (t *try) sends(i int8, p *process, s *state, a action, in Input, op Op) {
+	if op.Why == Refill && op.Range.To-op.Range.From > p.machine.Left(in.Used) {
+		t.done(a, s, errMaximum)
+		return
+	}
 	r := op.Record
 	f := write{owner: i, why: op.Why, version: op.Version, record: &r, from: uint8(op.Range.From), to: uint8(op.Range.To), arrived: p.arrived}
 	if t.apart {
@@ -110,7 +123,9 @@ func (t *try) sends(i int8, p *process, s *state, a action, in Input, op Op) {
 	}
 }
 
-func (t *try) mayFly(s *state) bool { return t.flying == 0 || len(s.flight) < t.flying }
+func (t *try) mayFly(s *state) bool {
+	return t.flying == 0 || len(s.flight) < t.flying
+}
 
 // answers ends the operation that is out.
 func (t *try) answers(i int8, p *process) {
@@ -167,10 +182,13 @@ func (t *try) land(s *state, f write) error {
 			s.running[i] = &copied
 		}
 	}
+	if p := t.ownerOf(s, &f); p != nil && f.why == Refill && !t.lax && uint64(f.to-f.from) > p.machine.Unknown() && p.op.Kind == None && p.sent.record == nil {
+		return errCell
+	}
 	for i, p := range s.running { // it may land once more, in a store that went back: then nothing is lost
 		if p != nil && p.knows && p.seen.write == r.Write {
 			copied := *p
-			copied.knows = false
+			copied.knows, copied.proof = false, false
 			s.running[i] = &copied
 		}
 	}
@@ -183,7 +201,7 @@ func (t *try) land(s *state, f write) error {
 		case t.lax && !old.Lost:
 		case old.Lost:
 			return errMarked
-		case s.floor > 0:
+		case s.floor > 0 && !s.history.over:
 			return errMoved
 		case r.Next > old.Indexes():
 			return errMaximum
@@ -197,7 +215,7 @@ func (t *try) land(s *state, f write) error {
 		switch {
 		case old.Lost:
 			return errMarked
-		case s.floor > 0:
+		case s.floor > 0 && !s.history.over:
 			return errMoved
 		case r.Next < uint64(s.history.safe):
 			return errUnsafe
@@ -213,8 +231,23 @@ func (t *try) land(s *state, f write) error {
 			}
 		}
 	case Mark:
-		if !s.history.over {
+		if !s.history.over && !t.lax {
 			return errAlarm
+		}
+	}
+	return nil
+}
+
+// ownerOf is the process that remembers a write of unknown outcome, or nil.
+func (t *try) ownerOf(s *state, f *write) *process {
+	for _, p := range s.running {
+		if p == nil || p.restored {
+			continue
+		}
+		for _, q := range p.machine.pending {
+			if q.Name == f.record.Write {
+				return p
+			}
 		}
 	}
 	return nil
@@ -289,14 +322,14 @@ func (t *try) outside() {
 	}
 	if t.back {
 		t.goesBack()
-		if r.Lost {
+		if r.Lost && !r.Move.Exported() {
 			change("an operator raises next above all in use, to", uint64(t.was.history.peak), func(s *state, r *cell.Sequence) {
 				r.Next, r.Lost = uint64(s.history.peak), false
 				s.history.safe = s.history.peak
 				for i, p := range s.running {
 					if p != nil && p.knows {
 						copied := *p
-						copied.knows = false
+						copied.knows, copied.proof = false, false
 						s.running[i] = &copied
 					}
 				}
@@ -328,21 +361,21 @@ func (t *try) goesBack() {
 // copies copies the memory of a process, and restores it in the place of one that has ended.
 func (t *try) copies() {
 	for i := range t.procs {
-		if p := t.was.running[i]; p != nil && t.was.copied == nil {
+		if p := t.was.running[i]; p != nil && !t.was.history.begun {
 			s := t.copy()
-			s.copied = p
+			s.copied, s.history.begun = p, true
 			t.done(action{who: int8(i), what: "is copied"}, s, nil)
 		}
 	}
 	for i := range t.procs {
-		if t.was.running[i] == nil && t.was.copied != nil {
+		if t.was.copied != nil {
 			s := t.copy()
-			p := *s.copied
-			p.restored = true
+			t.end(s, int8(i))
+			p := *t.was.copied
+			p.restored, p.revoked = true, false
 			p.window.revoke()
 			s.running[i], s.copied = &p, nil
-			t.done(action{who: int8(i), what: "is restored from the copy"}, s, nil)
-			return
+			t.done(action{who: int8(i), what: "ends, and is restored from the copy"}, s, nil)
 		}
 	}
 }
