@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -93,7 +94,7 @@ func TestNoFreeNodeError(t *testing.T) {
 	begin := clock.Elapsed()
 	k, err := lease.Claim(ctx, memory.Client(), quiet(clock, small(2))...)
 	require.NoError(t, err)
-	require.InDelta(t, 2*time.Minute, clock.Elapsed()-begin, float64(4*time.Second), "a window after the end of the grant, or two after the last sign of life")
+	require.InDelta(t, 2*time.Minute, clock.Elapsed()-begin, float64(grant.Urgent), "a window after the end of the grant, or two after the last sign of life")
 	require.NoError(t, k.Close())
 
 	_, err = lease.Claim(t.Context(), memory.Client(), quiet(clock, small(3))...)

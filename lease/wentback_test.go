@@ -10,7 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
@@ -144,14 +144,14 @@ func TestRaisingIsTriedAgain(t *testing.T) {
 		return storetest.None
 	}
 	for range 3 {
-		clock.Advance(protocol.Urgent)
+		clock.Advance(grant.Urgent)
 		k.Poll(t.Context())
 		require.ErrorIs(t, k.Err(), lease.ErrStore)
 		from, to := k.Granted()
 		require.Equal(t, from, to)
 	}
 	store.Before = nil
-	clock.Advance(protocol.Urgent)
+	clock.Advance(grant.Urgent)
 	k.Poll(t.Context())
 	require.NoError(t, k.Err())
 	from, _ := k.Granted()

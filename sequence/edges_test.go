@@ -93,24 +93,6 @@ func TestResentGiveBack(t *testing.T) {
 	}
 }
 
-// TestCloseOfOneOfTwo closes a process whose numbers another process's follow: there is
-// nothing to write but one try.
-func TestCloseOfOneOfTwo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		a := open(t, store, "orders", sequence.Definition{})
-		next(t, a)
-		synctest.Wait()
-		next(t, open(t, store, "orders", sequence.Definition{}, sequence.WithOutage(0))) // one write
-		before, err := sequence.Inspect(t.Context(), store, "orders")
-		require.NoError(t, err)
-		require.NoError(t, a.Close())
-		after, err := sequence.Inspect(t.Context(), store, "orders")
-		require.NoError(t, err)
-		assert.Equal(t, before.Writes, after.Writes)
-	})
-}
-
 // TestLastIndex uses the last index that there can be.
 func TestLastIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -150,71 +132,6 @@ func TestClockGoesBack(t *testing.T) {
 			require.NoError(t, s.Close())
 		})
 	}
-}
-
-// TestMarkedWhileClosing closes a process while it reads that the cell is marked.
-func TestMarkedWhileClosing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory := storetest.NewMemory()
-		d := sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10}
-		restore := memory.Snapshot()
-		store := memory.Client()
-		reading := make(chan struct{})
-		var hold atomic.Bool
-		store.After = func(_ context.Context, op storetest.Op) {
-			if hold.Load() && op.Kind == storetest.OpRead {
-				<-reading
-			}
-		}
-		a, b := open(t, store, "orders", d), open(t, memory, "orders", d)
-		next(t, a)
-		next(t, b)
-		synctest.Wait()
-		restore()
-		require.ErrorIs(t, b.Poll(t.Context()), nil)
-		_, err := b.NextN(t.Context(), 30)
-		require.ErrorIs(t, err, stores.ErrWentBack)
-		hold.Store(true)
-		go a.NextN(t.Context(), 30)
-		synctest.Wait()
-		done := make(chan error)
-		go func() { done <- a.Close() }()
-		synctest.Wait()
-		close(reading)
-		t.Log(<-done)
-		stats := a.Stats()
-		assert.Equal(t, []uint64{1, 19}, []uint64{stats.Issued, stats.Lost})
-	})
-}
-
-// TestRefillWhileClosing has a refill land after CloseContext returned.
-func TestRefillWhileClosing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		hold := make(chan struct{})
-		var held atomic.Bool
-		store.After = func(_ context.Context, op storetest.Op) {
-			if held.Load() && op.Kind == storetest.OpSwap {
-				<-hold
-			}
-		}
-		s := open(t, store, "orders", sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10})
-		next(t, s)
-		synctest.Wait()
-		held.Store(true)
-		go s.NextN(t.Context(), 30)
-		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		assert.ErrorIs(t, s.CloseContext(ctx), sequence.ErrNotGivenBack)
-		held.Store(false)
-		close(hold)
-		synctest.Wait()
-		assert.EqualValues(t, 1, s.Stats().Issued)
-		require.NoError(t, s.Close())
-		assert.EqualValues(t, 1, s.Stats().Issued)
-		assert.Zero(t, s.Stats().Lost)
-	})
 }
 
 // TestTooManyUnderLoad has a call for more numbers than are left, while calls for one number

@@ -129,9 +129,9 @@ func (c *ledger) rewound(r cell.Sequence) {
 	}
 }
 
-// has reports whether a write is in the past of the cell.
-func (c *ledger) has(write string) bool {
-	for name := c.record.Write; name != ""; name = c.before[name] {
+// past reports whether a write is the last of a record, or one before it.
+func (c *ledger) past(r cell.Sequence, write string) bool {
+	for name := r.Write; name != ""; name = c.before[name] {
 		if name == write {
 			return true
 		}

@@ -324,8 +324,8 @@ func (w watched) Done(in count.Input, op count.Op, r count.Result) []count.Event
 			f.trusted++
 			s.noticed = false
 			s.grants++
-			if !s.c.has(known.Write) {
-				f.Fail("trusted a store that went back", "%s knows write %d of %s, which is not in the past of %s", p.Name, known.Writes, s.c.name, text(s.c.record))
+			if !s.c.past(r.Cell.Record, known.Write) {
+				f.Fail("trusted a store that went back", "%s knows write %d of %s, which is not in the past of %s", p.Name, known.Writes, s.c.name, text(r.Cell.Record))
 			}
 		case count.Unclear:
 			f.unclear++

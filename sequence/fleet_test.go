@@ -28,6 +28,23 @@ func TestFleet(t *testing.T) {
 // TestFleetRepeats makes sure that a seed is one run.
 func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, fleetSeeds/30, correct) }
 
+// TestFleetStale makes sure that stale reads, every fifth one, cost few numbers: a process that takes
+// one for a store that went back soon finds that it was wrong.
+func TestFleetStale(t *testing.T) {
+	var numbers [2]int
+	for i, p := range []uint64{0, 205} {
+		fleettest.Test(t, fleetSeeds/10, func(seed uint64) *fleet {
+			f := correct(seed)
+			f.PStale = p
+			return f
+		}, func(f *fleet) { numbers[i] += f.numbers })
+	}
+	t.Logf("%d numbers, and %d with stale reads", numbers[0], numbers[1])
+	if numbers[1] < numbers[0]*3/4 {
+		t.Error("too few")
+	}
+}
+
 // Play runs a fleet to its end.
 func (f *fleet) Play() {
 	defer f.End()

@@ -51,18 +51,25 @@ func (s *Sequence) work(ctx context.Context, closing bool) error {
 // driver is the [drive.Driver] of a Sequence.
 type driver struct {
 	*Sequence
-	closing bool    // the rest is to be given back
-	served  []*call // in ordered mode: they are told their numbers without mu, which their callers need for the next calls
+	closing bool // the rest is to be given back
+
+	// Without mu: callers need it for their next calls, and a handler of the log may use the
+	// Sequence.
+	served  []*call // in ordered mode: they are to be told their numbers
+	unclear uint64  // how many numbers were given up, as the log is to be told
 }
 
 func (d *driver) Lock() { d.mu.Lock() }
 
 func (d *driver) Unlock() {
-	served := d.served
-	d.served = nil
+	served, unclear := d.served, d.unclear
+	d.served, d.unclear = nil, 0
 	d.mu.Unlock()
 	for _, c := range served {
 		c.done <- result{index: c.index}
+	}
+	if unclear > 0 {
+		d.config.log.Warn("sequence: numbers were given up: a read showed an older state than was known, and too many writes followed to know whether the store went back", "sequence", d.name, "numbers", unclear)
 	}
 }
 
@@ -151,7 +158,12 @@ func (d *driver) Apply(e count.Event) (settled bool, err error) {
 	case count.Trusted:
 		s.returned(e.Ranges)
 		return false, nil
-	case count.Raised, count.Unclear:
+	case count.Raised:
+		s.revoke(e.Lost)
+	case count.Unclear:
+		if s.revoked { // else the sequence is closing, and says so
+			d.unclear = e.Lost
+		}
 		s.revoke(e.Lost)
 	case count.Deleted:
 		s.revoke(e.Lost)

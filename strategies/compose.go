@@ -33,9 +33,7 @@ func (c chain) Decide(s Situation) Decision {
 			if d.Wait <= 0 {
 				d.Wait = s.Lead
 			}
-			if borrow := c.borrowLimit(); borrow < s.Lead {
-				d.Wait = min(d.Wait, s.Lead-borrow)
-			}
+			d.Wait = min(d.Wait, s.Lead-c.borrowLimit()) // above 0: else this member, or one before it, borrows
 			return d
 		}
 		rejected.Limit = max(rejected.Limit, d.Limit)

@@ -52,6 +52,7 @@ func TestParseRefuses(t *testing.T) {
 		"exhausted=/behind=wait":      "want reject",
 		"exhausted=wait/behind=":      "want reject",
 		"behind=wait/exhausted=wait":  "want reject",
+		strings.Repeat("wait", 10):    `waitwait": not known`,
 		strings.Repeat("wait", 1<<16): "want reject",
 	} {
 		_, err := strategies.Parse(text)

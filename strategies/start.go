@@ -40,12 +40,12 @@ func (s SequenceStart) Below() int64 {
 // Validate returns an error that wraps [ErrInvalid] unless the start fits a sequence of
 // perTick IDs per tick.
 func (s SequenceStart) Validate(perTick int64) error {
-	if s.random && (s.below < 1 || s.below > perTick) {
-		if s.below < 1 {
-			return fmt.Errorf("%w sequence start: random below %d: the bound must be 1 or more", ErrInvalid, s.below)
-		}
+	switch below := s.Below(); {
+	case below < 1:
+		return fmt.Errorf("%w sequence start: random below %d: the bound must be 1 or more", ErrInvalid, below)
+	case below > perTick:
 		return fmt.Errorf("%w sequence start: random below %d: the layout holds %d IDs per tick, so give a bound from 1 to %d",
-			ErrInvalid, s.below, perTick, perTick)
+			ErrInvalid, below, perTick, perTick)
 	}
 	return nil
 }

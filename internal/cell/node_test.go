@@ -34,6 +34,7 @@ func TestNode(t *testing.T) {
 		{text, "tickflake1 00000000 {}", "no JSON object"},
 		{`"format":1`, `"format":2`, "upgrade this process"},
 		{`"format":1,`, ``, "its format is 0"},
+		{`"format":1`, `"more":1`, "no JSON object"},
 		{`"format":1`, `"format":1,"more":1`, "upgrade this process"},
 		{`"write":"ba9876543210",`, ``, "no name of its write"},
 		{`"last":[`, `"last":["","","","","","","",`, "the names of 9 writes"},
@@ -82,12 +83,13 @@ func TestNames(t *testing.T) {
 		n.Last = append(n.Last, strings.Repeat(string(rune('a'+i)), 24))
 	}
 	require.Equal(t, n, decoded(t, n))
-	n.Owner = strings.Repeat("x", 600)
-	require.LessOrEqual(t, len(n.Encode()), stores.MaxValue)
-	require.Greater(t, len(n.Encode()), stores.MaxValue-30)
-	got := decoded(t, n)
-	require.Equal(t, n.Last[:len(got.Last)], got.Last, "the newest stay")
+	n.Owner += strings.Repeat("x", stores.MaxValue-len(n.Encode()))
+	require.Equal(t, n, decoded(t, n), "there is room for all")
+	n.Owner += "x"
+	require.Equal(t, n.Last[:cell.Kept-1], decoded(t, n).Last, "the newest stay")
 	require.Len(t, n.Last, cell.Kept, "the value that was written is as it was")
+	n.Owner = strings.Repeat("x", stores.MaxValue)
+	require.Error(t, stores.CheckValue(n.Encode()), "no name is left to go")
 }
 
 func decoded(t *testing.T, n cell.Node) cell.Node {
@@ -109,7 +111,7 @@ func TestLayout(t *testing.T) {
 // TestCheckTo: a name shows no password, and is one line, also one that was edited in its cell.
 func TestCheckTo(t *testing.T) {
 	for _, to := range []string{
-		"the new store", "./ids", "file:/var/lib/ids", "postgres://[::1]:5432/ids",
+		"the new store", strings.Repeat("x", cell.MaxTo), "./ids", "file:/var/lib/ids", "postgres://[::1]:5432/ids",
 		"etcd://etcd-0.etcd.infra.svc.cluster.local:2379,etcd-1.etcd.infra.svc.cluster.local:2379,etcd-2.etcd.infra.svc.cluster.local:2379",
 	} {
 		require.NoError(t, cell.CheckTo(to))
@@ -126,6 +128,17 @@ func TestCheckTo(t *testing.T) {
 	}
 }
 
+func TestMove(t *testing.T) {
+	var none *cell.Move
+	require.False(t, none.Exported())
+	require.Empty(t, none.ExportTo("new").Import)
+	imported := &cell.Move{Import: "digest"}
+	require.False(t, imported.Exported())
+	exported := imported.ExportTo("new")
+	require.True(t, exported.Exported())
+	require.Equal(t, &cell.Move{Export: exported.Export, To: "new", Import: "digest"}, exported)
+}
+
 func TestNodeKeys(t *testing.T) {
 	for _, node := range []int64{0, 7, 1023, cell.MaxNodes - 1} {
 		key := cell.NodeKey(node)
@@ -134,7 +147,7 @@ func TestNodeKeys(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, node, got)
 	}
-	for _, key := range []string{"", "layout", "node/7", "node/00000007", "node/+000007", "node/-000007", "node/4194304", "seq/0000007"} {
+	for _, key := range []string{"", "layout", "0000007", "node/7", "node/00000007", "node/+000007", "node/-000007", "node/4194304", "seq/0000007"} {
 		_, ok := cell.NodeOf(key)
 		require.False(t, ok, key)
 	}

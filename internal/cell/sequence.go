@@ -96,7 +96,7 @@ func DecodeSequence(value []byte) (Sequence, error) {
 	switch {
 	case s.ID == "" || s.Mode == "" || s.Writes == 0 || s.Creation == 0:
 		return edited("it has no id, no mode, no count of writes or none of creations")
-	case s.Stride < 1 || s.Offset < 0 || s.Offset >= s.Stride:
+	case s.Offset < 0 || s.Offset >= s.Stride:
 		return edited("its stride is %d with the offset %d", s.Stride, s.Offset)
 	case s.Start < 0 || s.Max < 0 || s.Start > s.Max-s.Offset:
 		return edited("it starts at %d, and its maximum is %d", s.Start, s.Max)
@@ -129,10 +129,8 @@ func (s Sequence) End() int64 {
 
 // Left is how many indexes are left from Next to the maximum.
 func (s Sequence) Left() uint64 {
-	if n := s.Indexes(); s.Next < n {
-		return n - s.Next
-	}
-	return 0
+	n := s.Indexes()
+	return n - min(s.Next, n)
 }
 
 // Number is the number of an index. That of an index above the maximum may overflow.

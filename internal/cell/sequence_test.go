@@ -45,6 +45,22 @@ func TestSequence(t *testing.T) {
 	assert.NoError(t, stores.CheckValue(longest.Encode()))
 }
 
+// TestSequenceAtItsBounds: the least and the largest values that a cell can have.
+func TestSequenceAtItsBounds(t *testing.T) {
+	for i, change := range []func(*Sequence){
+		func(r *Sequence) { r.Creation, r.Writes, r.Before = 1, 1, 1<<63 },
+		func(r *Sequence) { r.Start, r.Max, r.Stride, r.Offset = 0, 0, 1, 0 },
+		func(r *Sequence) { r.Start, r.Max, r.Stride, r.Offset = 3, 7, 5, 4 },
+		func(r *Sequence) { r.MinStep, r.MaxStep = 1, 1 },
+		func(r *Sequence) { r.From, r.Next, r.Most = MaxIndex, MaxIndex, MaxIndex },
+	} {
+		want := with(change)
+		got, err := DecodeSequence(want.Encode())
+		require.NoError(t, err, i)
+		assert.Equal(t, want, got)
+	}
+}
+
 // TestEdited edits a cell by hand.
 func TestEditedSequence(t *testing.T) {
 	tests := []struct{ from, to, want string }{
@@ -61,7 +77,8 @@ func TestEditedSequence(t *testing.T) {
 		{`"offset":0`, `"offset":-1`, "offset -1"},
 		{`"start":10`, `"start":-1`, "starts at -1"},
 		{`"max":509`, `"max":9`, "starts at 10, and its maximum is 9"},
-		{`"max":509`, `"max":-9223372036854775808`, "its maximum is -9223372036854775808"},
+		{`"offset":0,"max":509`, `"offset":4,"max":13`, "starts at 10, and its maximum is 13"},
+		{`"offset":0,"max":509`, `"offset":1,"max":-9223372036854775808`, "its maximum is -9223372036854775808"},
 		{`"min_step":10`, `"min_step":0`, "steps are 0 to 20"},
 		{`"max_step":20`, `"max_step":9`, "steps are 10 to 9"},
 		{`"next":40`, `"next":29`, "next index is 29, the last write began at 30"},
@@ -94,7 +111,25 @@ func TestLeft(t *testing.T) {
 	r.Max, r.Next = 300, 90
 	assert.Zero(t, r.Left())
 	r = Sequence{Stride: 1, Max: 1<<63 - 1}
-	assert.EqualValues(t, uint64(MaxIndex), r.Indexes(), "a window has no more")
+	assert.EqualValues(t, uint64(1)<<62-1, r.Indexes(), "a window has no more")
+	assert.Zero(t, Sequence{}.Indexes())
+}
+
+// TestNumbers: the numbers of a sequence with an offset, from 13 on by 5.
+func TestNumbers(t *testing.T) {
+	r := with(func(r *Sequence) { r.Offset, r.Max = 3, 23 })
+	assert.EqualValues(t, 3, r.Indexes())
+	assert.EqualValues(t, 208, r.LastNumber())
+	for number, index := range map[uint64]uint64{0: 0, 13: 0, 14: 1, 18: 1, 19: 2} {
+		assert.Equal(t, index, r.Index(number), number)
+	}
+	assert.EqualValues(t, 209, r.Granted())
+	r.Before = 300
+	assert.EqualValues(t, 300, r.Granted())
+	r.Most = 0
+	assert.EqualValues(t, 300, r.Granted())
+	r.Before = 0
+	assert.Zero(t, r.Granted())
 }
 
 func FuzzDecodeSequence(f *testing.F) {

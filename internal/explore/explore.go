@@ -12,8 +12,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"slices"
 	"strings"
@@ -138,6 +138,9 @@ func Search[S any, A fmt.Stringer](m Model[S, A], limits Limits) Report {
 }
 
 func (s *search[S, A]) run(over func() bool) {
+	// There is much garbage, and little else.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(3 << 30))
 	var first batch[S]
 	var buf []byte
 	for _, start := range s.m.Start() {
@@ -331,61 +334,92 @@ func Replay[S any, A fmt.Stringer](m Model[S, A], script []string) error {
 	return nil
 }
 
+// deviates is how many steps Check goes on from a state whose key another state had before.
+const deviates = 2
+
 // Check compares a model with its Key: of all states that have one key, each must have the same
-// steps, as seen by the keys of the states after them. It tells states apart by all that
-// [fmt.Sprint] prints of them, so it sees what Key leaves out, and takes more time and memory. It stops after most
-// states, and returns how many states and how many keys it saw.
+// steps, as seen by the keys of the states after them; and so must a state that was loaded from its
+// key. It takes the first state of each key for the one to compare with, and goes on from another
+// one for a few steps only. It stops after most states, and returns how many states and how many keys it saw.
 func Check[S any, A fmt.Stringer](m Model[S, A], most int) (states, keys int, err error) {
-	after := map[hash]hash{} // the sum of all that can happen after the states of a key
-	seen := map[string]bool{}
-	wait := m.Start()
+	type item struct {
+		state S
+		off   int // so many steps from a first state
+	}
+	first := map[hash]map[hash]string{} // of each key, the steps of its first state
+	seen := map[hash]bool{}
+	var wait []item
+	for _, start := range m.Start() {
+		wait = append(wait, item{state: start})
+	}
 	loader, _ := m.(Loader[S])
 	for len(wait) > 0 && len(seen) < most {
-		state := wait[0]
+		at := wait[0]
 		wait = wait[1:]
-		text := fmt.Sprint(state)
+		text := hashOf(fmt.Append(nil, at.state))
 		if seen[text] {
 			continue
 		}
 		seen[text] = true
-		key := m.Key(&state, nil)
-		sum := steps(m, &state, func(next *S) { wait = append(wait, *next) })
+		key := m.Key(&at.state, nil)
 		h := hashOf(key)
-		if before, ok := after[h]; ok && before != sum {
-			return len(seen), len(after), fmt.Errorf("the key of this state is that of another, after which other things can happen: %+v", state)
+		want, again := first[h]
+		at.off++
+		if !again {
+			at.off = 0
 		}
-		after[h] = sum
+		after := stepsOf(m, &at.state, func(next *S) {
+			if at.off <= deviates {
+				wait = append(wait, item{*next, at.off})
+			}
+		})
+		if !again {
+			first[h] = after
+		} else if d := differ(want, after); d != "" {
+			return len(seen), len(first), fmt.Errorf("this state has the key of another, but not its steps: %s: %+v", d, at.state)
+		}
 		if loader == nil {
 			continue
 		}
-		loaded := loader.Load(key)
-		if again := m.Key(&loaded, nil); !bytes.Equal(again, key) {
-			return len(seen), len(after), fmt.Errorf("loaded from its key, this state has another key: %+v, and loaded %+v", state, loaded)
+		loaded := loader.Load(slices.Clone(key))
+		if !bytes.Equal(m.Key(&loaded, nil), key) {
+			return len(seen), len(first), fmt.Errorf("loaded from its key, this state has another key: %+v, and loaded %+v", at.state, loaded)
 		}
-		if steps(m, &loaded, nil) != sum {
-			return len(seen), len(after), fmt.Errorf("loaded from its key, this state has other steps: %+v, and loaded %+v", state, loaded)
+		if d := differ(after, stepsOf(m, &loaded, func(*S) {})); d != "" {
+			return len(seen), len(first), fmt.Errorf("loaded from its key, this state has other steps: %s: %+v, and loaded %+v", d, at.state, loaded)
 		}
 	}
-	return len(seen), len(after), nil
+	return len(seen), len(first), nil
 }
 
-// steps returns a hash of the keys of all states after a state, whatever their order and number.
-func steps[S any, A fmt.Stringer](m Model[S, A], s *S, each func(*S)) hash {
-	keys := map[string]bool{}
-	m.Steps(s, func(_ A, next *S, err error) {
+// stepsOf returns the keys of the other states after a state, each with the text of a step to it.
+func stepsOf[S any, A fmt.Stringer](m Model[S, A], s *S, each func(*S)) map[hash]string {
+	all := map[hash]string{}
+	own := hashOf(m.Key(s, nil))
+	m.Steps(s, func(step A, next *S, err error) {
 		if err != nil {
-			keys["broken"] = true // the texts may differ
+			all[hash{}] = step.String()
 			return
 		}
-		keys[string(m.Key(next, nil))] = true
-		if each != nil {
-			each(next)
+		if h := hashOf(m.Key(next, nil)); h != own {
+			all[h] = step.String()
 		}
+		each(next)
 	})
-	var all []byte
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		h := hashOf([]byte(key))
-		all = append(all, h[:]...)
+	return all
+}
+
+// differ returns a step that only one of two states has.
+func differ(a, b map[hash]string) string {
+	for h, step := range a {
+		if _, ok := b[h]; !ok {
+			return fmt.Sprintf("it lacks %q", step)
+		}
 	}
-	return hashOf(all)
+	for h, step := range b {
+		if _, ok := a[h]; !ok {
+			return fmt.Sprintf("it alone has %q", step)
+		}
+	}
+	return ""
 }

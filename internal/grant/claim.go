@@ -13,7 +13,6 @@ type probe struct {
 	landed  Cell   // of one that has landed, until it is locked
 
 	stage   stage
-	created bool // this claim created the cell of the layout
 	search  Search
 	cells   []Cell // candidates
 	others  int64  // numbers that are held, reserved or damaged
@@ -186,7 +185,7 @@ func (m *Machine) doneLayout(op Op, r Result) []Event {
 		return []Event{{Kind: Broken, Range: span(LayoutNode)}}
 	case r.Status == Failed:
 	case op.Kind == Swap && r.Status == OK:
-		p.stage, p.created = firstUnread, true
+		p.stage = firstUnread
 	case op.Kind == Swap: // another process was faster
 		p.stage = layoutUnread
 	case r.Cell.Version == 0:
@@ -215,7 +214,6 @@ func (m *Machine) doneCandidate(in Input, op Op, r Result) []Event {
 		p.stage = searching
 		p.search = Search{Nodes: m.Nodes, Done: m.Nodes}
 		p.cells = []Cell{r.Cell}
-		return []Event{m.looked(p.cells)}
 	case op.Kind == Read && broken:
 		p.taken(op.Node, false)
 	case op.Kind == Read:
@@ -227,14 +225,14 @@ func (m *Machine) doneCandidate(in Input, op Op, r Result) []Event {
 			}
 		}
 	default:
-		return m.doneList(in, op, r.Cells)
+		m.doneList(in, op, r.Cells)
 	}
 	return nil
 }
 
 // doneList keeps the cells of a block that may be claimed, and counts the others. Numbers that have no
 // cell yet may be claimed as well.
-func (m *Machine) doneList(in Input, op Op, listed []Cell) []Event {
+func (m *Machine) doneList(in Input, op Op, listed []Cell) {
 	p := &m.probe
 	p.search.Block()
 	p.stage = searching
@@ -255,14 +253,6 @@ func (m *Machine) doneList(in Input, op Op, listed []Cell) []Event {
 			p.count(c)
 		}
 	}
-	if op.Why == First {
-		return []Event{m.looked(cells)}
-	}
-	return nil
-}
-
-func (m *Machine) looked(cells []Cell) Event {
-	return Event{Kind: Looked, Cells: cells, Created: m.probe.created}
 }
 
 func (p *probe) count(c Cell) {

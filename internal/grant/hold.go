@@ -93,6 +93,7 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	case r.Cell.Version != 0 && pending && !back:
 		return append(m.trust(), m.extended(r.Cell.Version, c)...)
 	case r.Cell.Version != 0 && c.Write == h.Write: // no other write has landed so far
+		h.Version = r.Cell.Version // a copy of ours may have landed again in a store that went back
 		m.doubt = false
 		return m.trust()
 	case !back && slices.Contains(c.Last, h.Write):
@@ -132,7 +133,7 @@ func (m *Machine) lose(in Input, found cell.Node) []Event {
 // nextRaise raises the cell of a store that went back. Its limit becomes ours again, so that no
 // later claim is granted our ticks a second time.
 func (m *Machine) nextRaise(in Input) Op {
-	limit := m.held.Limit
+	limit := max(m.held.Limit, m.raise.found.Limit) // another process may have been granted more
 	return Op{Kind: Swap, Why: Raise, Node: m.held.Node, Version: m.raise.version, Record: m.unheld(in, limit, limit, m.raise.found.Names())}
 }
 

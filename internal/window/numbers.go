@@ -47,27 +47,24 @@ func (s *Span) count(n uint64) (first uint64, ok bool) {
 // Unlike [Span.Take], Count does not raise the soft limit, so every such call asks until there
 // is a range. So a keeper without a goroutine may fail, and is asked again.
 func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
-	for {
-		s := w.current()
-		if s.ended {
-			return 0, false, false
+	s := w.current()
+	if s.ended {
+		return 0, false, false
+	}
+	free := s.free.Load()
+	queued := s.queued.Load()
+	switch {
+	case free&sealed != 0: // current completes the change
+	case free+n <= s.limit.Load():
+		if s.free.CompareAndSwap(free, free+n) {
+			return free, queued == nil && free+n > s.soft.Load(), true
 		}
-		free := s.free.Load()
-		if free >= sealed {
-			continue // current completes the change
-		}
-		queued := s.queued.Load()
-		if free+n <= s.limit.Load() {
-			if s.free.CompareAndSwap(free, free+n) {
-				return free, queued == nil && free+n > s.soft.Load(), true
-			}
-			continue
-		}
-		if queued == nil || queued.limit.Load()-queued.from < n {
-			return 0, true, false
-		}
+	case queued == nil || queued.limit.Load()-queued.from < n:
+		return 0, true, false
+	default:
 		s.next.CompareAndSwap(nil, queued)
 	}
+	return w.Count(n) // another caller was first, or the present range has changed
 }
 
 // Queue puts a range of counted numbers in behind those that are granted. One that begins
@@ -85,7 +82,7 @@ func (w *Numbers) Queue(r Range, more uint64) {
 	switch {
 	case s.ended:
 		return
-	case 0 < limit && r.From == limit:
+	case r.From == limit:
 		last.limit.Store(w.slot(r.To)) // this is its only writer
 		last.raise(min(w.slot(more), w.slot(r.To)))
 	case last == s && s.free.Load() < limit:

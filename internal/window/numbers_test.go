@@ -78,7 +78,11 @@ func TestShort(t *testing.T) {
 	assert.True(t, w.Short(), "the soft limit was passed")
 	w.Queue(Range{From: 12, To: 20}, 12)
 	assert.False(t, w.Short())
-	count(1, 11, false)
+	_, more, _ := w.Count(1)
+	assert.False(t, more, "11 is below the soft limit")
+	count(1, 12, true)
+	w.Queue(Range{From: 30, To: 40}, 30)
+	assert.False(t, w.Short(), "a range is queued")
 }
 
 func TestSealedCount(t *testing.T) {
@@ -94,6 +98,20 @@ func TestSealedCount(t *testing.T) {
 	assert.EqualValues(t, 7, w.Rest(), "the numbers that were not taken")
 	assert.False(t, w.Short())
 	assert.EqualValues(t, 5, w.Used())
+	assert.Zero(t, w.Lost(), "the keeper gives them back")
+
+	w = counted(Range{From: 3, To: 8})
+	w.Count(1)
+	w.Seal()
+	assert.False(t, w.Short(), "no range is due")
+
+	w = NewNumbers()
+	w.Queue(Range{To: MaxNumbers}, MaxNumbers)
+	w.Count(MaxNumbers)
+	s := w.span.Load()
+	w.Seal()
+	_, ok = s.count(MaxNumbers)
+	assert.False(t, ok, "the sum does not overflow")
 }
 
 func TestRevokedCount(t *testing.T) {

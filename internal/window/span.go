@@ -78,7 +78,8 @@ func (w *core) unitEnd(free uint64) uint64 {
 
 // raise raises the soft limit to soft.
 func (s *Span) raise(soft uint64) {
-	for old := s.soft.Load(); old < soft && !s.soft.CompareAndSwap(old, soft); old = s.soft.Load() {
+	if old := s.soft.Load(); old < soft && !s.soft.CompareAndSwap(old, soft) {
+		s.raise(soft) // another caller was first
 	}
 }
 

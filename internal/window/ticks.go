@@ -58,13 +58,12 @@ func (f Front) End() uint64 { return max(f.Limit, f.Slot) }
 
 // Front returns the state of the window.
 func (w *Ticks) Front() Front {
-	for {
-		s := w.current()
-		free := s.free.Load()
-		if free < sealed || s.ended {
-			return Front{Node: s.node, Slot: free &^ sealed, Limit: s.limit.Load(), Fresh: free == s.begin.Load(), Sealed: s.ended, Span: s}
-		}
+	s := w.current()
+	free := s.free.Load()
+	if free&sealed != 0 && !s.ended {
+		return w.Front() // current completes the change
 	}
+	return Front{Node: s.node, Slot: free &^ sealed, Limit: s.limit.Load(), Fresh: free == s.begin.Load(), Sealed: s.ended, Span: s}
 }
 
 // Err returns why the keeper has no further grant, or nil.

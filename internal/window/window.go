@@ -84,25 +84,24 @@ func (w *core) Revoke() { w.supersede(w.newSpan(Range{Node: w.current().node}, 0
 
 // supersede replaces the present span by next. It does nothing to a sealed window.
 func (w *core) supersede(next *Span) {
-	for {
-		s := w.current()
-		if s.ended || s.next.CompareAndSwap(nil, next) {
-			w.current() // carries out the change
-			w.fire()
-			return
-		}
+	s := w.current()
+	if !s.ended && !s.next.CompareAndSwap(nil, next) {
+		w.supersede(next) // another change was first
+		return
 	}
+	w.current() // carries out the change
+	w.fire()
 }
 
-// current completes a change that has begun, and returns the present span.
+// current completes a change that has begun, and returns the present span. That of a sealed window
+// has no next.
 func (w *core) current() *Span {
-	for {
-		s := w.span.Load()
-		if s.ended || s.next.Load() == nil {
-			return s
-		}
-		w.succeed(s)
+	s := w.span.Load()
+	if s.next.Load() == nil {
+		return s
 	}
+	w.succeed(s)
+	return w.current()
 }
 
 // Used returns the first unused tick, or number: no slot of it, or of a later one, was
@@ -114,19 +113,18 @@ func (w *core) Used() uint64 {
 // Seal ends the window for good. It returns the value that Used has from then on, and
 // whether this call sealed the window.
 func (w *core) Seal() (end uint64, first bool) {
-	for {
-		s := w.current()
-		if s.ended {
-			return w.Used(), false
-		}
-		over := w.newSpan(Range{Node: s.node}, 0)
-		over.limit.Store(s.limit.Load())
-		over.queued.Store(s.queued.Load())
-		over.ended = true
-		if s.next.CompareAndSwap(nil, over) {
-			end := w.current() // carries out the change
-			w.fire()
-			return w.unitEnd(end.free.Load()&^sealed) >> w.unit, true
-		}
+	s := w.current()
+	if s.ended {
+		return w.Used(), false
 	}
+	over := w.newSpan(Range{Node: s.node}, 0)
+	over.limit.Store(s.limit.Load())
+	over.queued.Store(s.queued.Load())
+	over.ended = true
+	if !s.next.CompareAndSwap(nil, over) {
+		return w.Seal() // another change was first
+	}
+	over = w.current() // carries out the change
+	w.fire()
+	return w.unitEnd(over.free.Load()&^sealed) >> w.unit, true
 }

@@ -3,6 +3,7 @@ package window_test
 import (
 	"errors"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,12 @@ import (
 )
 
 const bits = 2 // four slots a tick
+
+// TestMain lets a call that starts over without end overflow the stack at once, not at a gigabyte.
+func TestMain(m *testing.M) {
+	debug.SetMaxStack(1 << 20)
+	m.Run()
+}
 
 // granted returns a window of node 1 with the ticks [from, to), whose keeper is asked
 // from more on.
@@ -74,6 +81,8 @@ func TestTakeFree(t *testing.T) {
 	assert.True(t, s.TakeFree(43))
 	assert.False(t, s.TakeFree(44), "a slot at the soft limit is left to Take, which asks for more")
 	assert.EqualValues(t, 44, s.Free())
+	assert.True(t, s.Passed(43))
+	assert.False(t, s.Passed(44))
 
 	assert.Equal(t, []uint64{44}, take(w, 11, 0, 1))
 	assert.True(t, s.TakeFree(45), "Take has raised the soft limit")
@@ -93,7 +102,7 @@ func TestTakeDrawsTheStart(t *testing.T) {
 	seen := map[uint64]bool{}
 	w := granted(0, 1<<30, 1<<30)
 	for tick := range uint64(200) {
-		slot, _, ok := w.Span().Take(tick, 0, 4, 1)
+		slot, _, ok := w.Span().Take(tick, 0, 4, 4) // so that the next tick is the next slot too
 		require.True(t, ok)
 		assert.Equal(t, tick, slot>>bits)
 		seen[slot&3] = true
@@ -106,6 +115,7 @@ func TestNothingIsGrantedAtFirst(t *testing.T) {
 	assert.Empty(t, take(w, 0, 0, 1))
 	assert.Empty(t, take(w, 1<<39, 0, 1))
 	assert.True(t, asked(w))
+	assert.False(t, window.Range{To: 5}.Extends(window.Range{}), "there is nothing to extend")
 }
 
 // TestStart guards that a clock that goes back before the first ID does not reach ticks
@@ -116,6 +126,7 @@ func TestStart(t *testing.T) {
 	front := w.Front()
 	assert.True(t, front.Fresh)
 	assert.EqualValues(t, 15<<bits, front.Slot)
+	w.Start(12)
 	assert.Empty(t, take(w, 12, 0, 1))
 	assert.Equal(t, []uint64{60}, take(w, 15, 0, 1))
 	w.Start(18)
@@ -181,14 +192,16 @@ func TestGrant(t *testing.T) {
 	for name, c := range map[string]struct {
 		next        window.Range
 		node, first uint64 // at tick 12, after slots of tick 10 were taken
+		fresh       bool
 	}{
-		"extends":                  {window.Range{Node: 1, From: 20, To: 30}, 1, 48},
-		"overlaps":                 {window.Range{Node: 1, From: 10, To: 30}, 1, 48},
-		"another number":           {window.Range{Node: 2, From: 0, To: 30}, 2, 48},
-		"another number later":     {window.Range{Node: 2, From: 14, To: 30}, 2, 56},
-		"same number with a gap":   {window.Range{Node: 1, From: 25, To: 30}, 1, 100},
-		"beyond the end of time":   {window.Range{Node: 2, From: 0, To: math.MaxUint64}, 2, 48},
-		"ends where another began": {window.Range{Node: 2, From: 12, To: 13}, 2, 48},
+		"extends":                  {window.Range{Node: 1, From: 20, To: 30}, 1, 48, false},
+		"overlaps":                 {window.Range{Node: 1, From: 10, To: 30}, 1, 48, false},
+		"another number":           {window.Range{Node: 2, From: 0, To: 30}, 2, 48, false},
+		"another number next":      {window.Range{Node: 2, From: 11, To: 30}, 2, 48, false},
+		"another number later":     {window.Range{Node: 2, From: 14, To: 30}, 2, 56, true},
+		"same number with a gap":   {window.Range{Node: 1, From: 25, To: 30}, 1, 100, true},
+		"beyond the end of time":   {window.Range{Node: 2, From: 0, To: math.MaxUint64}, 2, 48, false},
+		"ends where another began": {window.Range{Node: 2, From: 12, To: 13}, 2, 48, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := granted(10, 20, 20)
@@ -196,6 +209,7 @@ func TestGrant(t *testing.T) {
 			changed := w.Changed()
 			w.Grant(c.next, c.next.To)
 			assert.True(t, closed(changed))
+			assert.Equal(t, c.fresh, w.Front().Fresh)
 			s := w.Span()
 			slot, _, ok := s.Take(12, 100, 0, 1)
 			require.True(t, ok)
@@ -209,10 +223,16 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestLimitIsNotLowered guards that a grant that ends earlier takes nothing back.
+// TestLimitIsNotLowered guards that a grant that ends earlier, or begins behind the end of time,
+// takes nothing back.
 func TestLimitIsNotLowered(t *testing.T) {
 	w := granted(10, 20, 20)
 	w.Grant(window.Range{Node: 1, From: 10, To: 15}, 12)
+	assert.NotEmpty(t, take(w, 19, 0, 1))
+	assert.False(t, asked(w), "nor is the soft limit lowered")
+
+	w = granted(10, math.MaxUint64, math.MaxUint64)
+	w.Grant(window.Range{Node: 1, From: math.MaxUint64 - 1, To: math.MaxUint64}, math.MaxUint64)
 	assert.NotEmpty(t, take(w, 19, 0, 1))
 }
 
@@ -255,6 +275,8 @@ func TestSeal(t *testing.T) {
 	assert.False(t, first)
 	assert.EqualValues(t, 13, end)
 	w.Grant(window.Range{Node: 2, From: 15, To: 30}, 30)
+	w.Grant(window.Range{Node: 1, From: 20, To: 30}, 30)
+	assert.EqualValues(t, 20<<bits, w.Front().Limit)
 	w.Revoke()
 	w.Start(16)
 	assert.Empty(t, take(w, 15, 100, 1))

@@ -61,7 +61,6 @@ type process struct {
 	failed  bool // an operation had no answer, and was no write
 	unknown bool // a write had no answer: it is read back, and then the try ends
 	created bool // this try has made the cell of the layout
-	sample  bool // cells are to be sampled
 	paced   bool // something was granted at the last failure
 
 	failures int32
@@ -71,9 +70,10 @@ type process struct {
 // list is the answer to a list. The machine gets it when it has arrived, so that few processes have
 // all cells of a block in memory.
 type list struct {
-	why   grant.Why
-	from  int64
-	cells []listed
+	why     grant.Why
+	from    int64
+	cells   []listed
+	sampled bool // a sample of all cells was asked for since
 }
 
 // listed is a cell when it was listed. If it was written since, a claim fails in any case.
@@ -153,20 +153,19 @@ func (f *fleet) do(i int32, p *process, now int64) {
 		p.machine.Begin()
 	}
 	in := f.input(p, now)
-	if l := p.list; l != nil {
+	if l := p.list; l != nil && !p.failed {
+		if l.why == grant.First && !l.sampled && !p.created && l.held() < fewHeld && int64(len(l.cells)) < f.config.Nodes {
+			l.sampled = true
+			back, answered, _ := f.request(p, now, sampled)
+			p.failed = !answered
+			f.next(i, back)
+			return
+		}
 		p.list = nil
-		p.sample = l.why == grant.First && !p.created && l.held() < fewHeld && int64(len(l.cells)) < f.config.Nodes
 		f.done(i, p, in, grant.Op{Kind: grant.List, Why: l.why, Node: l.from, N: int64(len(l.cells))}, f.answer(l), now)
 	}
 	if p.failed {
 		f.fail(i, p, now)
-		return
-	}
-	if p.sample {
-		p.sample = false
-		back, answered, _ := f.request(p, now, sampled)
-		p.failed = !answered
-		f.next(i, back)
 		return
 	}
 	op := p.machine.Next(in)
@@ -331,7 +330,7 @@ func (f *fleet) rest(i int32, p *process, now int64) {
 
 // fail waits until the next try.
 func (f *fleet) fail(i int32, p *process, now int64) {
-	p.trying = false
+	p.trying, p.list = false, nil
 	p.failures++
 	p.machine.Begin()
 	if p.granted == 0 { // a first claim

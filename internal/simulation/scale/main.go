@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"time"
 )
@@ -32,6 +33,7 @@ func main() {
 	file := flag.String("file", "docs/scale.md", "the page to write")
 	nodes := flag.Int("nodes", 0, "the only fleet to simulate, by its node numbers; 0 for all")
 	flag.Parse()
+	debug.SetGCPercent(40) // the largest fleet must fit into memory
 	if err := rewrite(*file, *nodes); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)

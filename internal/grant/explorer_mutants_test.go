@@ -1,0 +1,100 @@
+package grant
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/explore"
+)
+
+// mutant is a way to break the protocol.
+type mutant string
+
+const (
+	refresh  mutant = "M9_REFRESH"
+	success  mutant = "M9_SUCCESS"
+	version  mutant = "M9_VERSION"
+	early    mutant = "M11_EARLY"
+	unseal   mutant = "M11_UNSEAL"
+	m12      mutant = "M12"
+	m13      mutant = "M13"
+	noCAS    mutant = "NO_CAS"
+	noRaise  mutant = "NO_RAISE"
+	forget   mutant = "FORGET"
+	noFloor  mutant = "NO_FLOOR"
+	lower    mutant = "LOWER"
+	byToken  mutant = "TOKEN"
+	sameTick mutant = "SAME_TICK"
+)
+
+// next changes an operation.
+func (x mutant) next(p *proc, in Input, op Op) Op {
+	switch {
+	case op.Kind != Swap:
+	case x == m12 && op.Why == Claim:
+		op.Record.Floor = in.Now
+	case x == m13 && op.Why == Release:
+		op.Record.Limit = max(p.win.issued, 1)
+	case x == lower && op.Why == Extend:
+		op.Record.Limit = min(in.Now+p.m.Window, p.m.End)
+	}
+	return op
+}
+
+// result changes what the machine is told.
+func (x mutant) result(p *proc, in Input, op Op, r Result) Result {
+	switch {
+	case x == success && op.Why == Claim && r.Status == Failed:
+		return Result{Version: 1 << 40} // any
+	case x == version && op.Why == Outcome && r.Status == OK:
+		if i := slices.IndexFunc(p.m.claims, func(c Pending) bool { return c.Node == op.Node }); i >= 0 && r.Cell.Version != p.m.claims[i].Version {
+			r.Cell.Record.Write = p.m.claims[i].Name
+		}
+	case x == byToken && op.Why == Doubt && r.Status == OK && r.Cell.Record.Holder == p.m.token:
+		p.m.held.Pending = remember(p.m.held.Pending, "ours", maxPending)
+		r.Cell.Record.Write = "ours"
+	}
+	return r
+}
+
+// mutants are the ways to break the protocol, each with a small world in which a search finds a
+// tick that is stamped twice, or a step back of the order.
+var mutants = []struct {
+	mutant
+	change string
+	in     bounds
+	err    error
+}{
+	{refresh, "a claim of unknown outcome is sent again with the cell's new version", bounds{procs: 2, cells: 1, ticks: 2, waits: true}, errUnique},
+	{success, "a claim of unknown outcome is taken for a success", bounds{procs: 2, cells: 1, ticks: 2, plain: true}, errUnique},
+	{version, "a claim of unknown outcome is read back by the version of the cell", bounds{procs: 2, cells: 1, ticks: 2}, errUnique},
+	{byToken, "an extension of unknown outcome is read back by the holder", bounds{procs: 2, cells: 1, ticks: 2, untold: true}, errUnique},
+	{early, "the cell is released before the window is sealed", bounds{procs: 2, cells: 1, ticks: 2}, errUnique},
+	{unseal, "the window is unsealed when the release has an unknown outcome", bounds{procs: 2, cells: 1, ticks: 2}, errUnique},
+	{m12, "a claim begins at the clock, though the limit is above", bounds{procs: 2, cells: 1, ticks: 2}, errUnique},
+	{m13, "a release goes to the last stamp, though the own floor is above", bounds{procs: 2, cells: 2, ticks: 2}, errUnique},
+	{noCAS, "the store ignores the version", bounds{procs: 2, cells: 1, ticks: 2}, errUnique},
+	{lower, "an extension goes to the clock and a window, though the limit is above", bounds{procs: 2, cells: 1, ticks: 3}, errUnique},
+	{noRaise, "the word is not raised to the floor of a new number", bounds{procs: 2, cells: 2, ticks: 2}, errUnique},
+	{sameTick, "the word is raised to the floor only, and not above the last tick", bounds{procs: 2, cells: 2, ticks: 2, order: true}, errOrdered},
+	{noFloor, "the import does not begin at the floor of the export", bounds{procs: 2, cells: 2, ticks: 2, moves: true}, errUnique},
+	{forget, "the store forgets a cell", bounds{procs: 2, cells: 1, ticks: 2}, errUnique},
+}
+
+func TestExplorerCatches(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(string(m.mutant), func(t *testing.T) {
+			m.in.broken, m.in.window, m.in.net = m.mutant, 1, 1
+			w := &world{m.in}
+			r := explore.Search(w, explore.Limits{Time: time.Minute})
+			t.Log(m.change, r)
+			require.NotNil(t, r.Violation)
+			t.Log(r.Violation)
+			require.ErrorIs(t, r.Violation.Err, m.err)
+			require.ErrorIs(t, explore.Replay(w, r.Violation.Script), m.err)
+		})
+	}
+}

@@ -1,0 +1,1249 @@
+package grant
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/window"
+)
+
+// The explorer runs machines in every order of their steps, at every reading of their clocks and
+// with every fate of their writes, on a store of a few cells and with windows of a few lines.
+//
+// A process *stamps* a tick when it issues an ID of that tick. What must hold:
+//
+//   - unique: no two processes, living or dead, stamp the same tick of a node number,
+//   - covered: the limit in a cell is above every tick that was stamped with its node number,
+//   - ordered: a process that stamps the tick of its last stamp again uses the same node number,
+//   - no false alarm: a store that keeps its word never looks as if it went back.
+//
+// Instead of all stamps, those of one tick of node number 0 are noted, the witness. It is picked
+// at the start in every way, so whatever is stamped twice, there is a run where it is the witness.
+//
+// What may happen at any time is in [world.Steps]. Pace, sightings and the rank of candidates are
+// no part of it: a process may do at once whatever they delay, and claims any cell.
+//
+// What keeps it small is in [world.Key], which is checked, and in [world.tidy], which is left out
+// in the searches that are plain.
+
+// bounds says how large a world is, and what may happen in it.
+type bounds struct {
+	procs, cells int    // the dead are replaced at once
+	ticks        uint64 // from 1 on
+	window       uint64
+	net          int  // writes in flight at once
+	order        bool // stamps of the tick of the last stamp
+	plain        bool // no step of tidy, and writes of the dead are kept
+	waits        bool // the answer to a write may come late
+
+	back   bool // the store goes back, once
+	stale  int  // so many reads or lists return an older state
+	kept   int  // names that the store keeps with a cell
+	copied bool // the memory of one process becomes that of another, which is told
+	untold bool // or not told; then ticks that were granted to both are not looked at
+
+	locker   bool
+	pinned   bool // all processes want node number 0
+	damaged  bool // a cell is damaged
+	failing  bool // each operation may fail
+	chosen   bool // a claim takes the candidate that the machine ranks first
+	wide     bool // there are more node numbers than a claim reads at once
+	reserves bool // an operator reserves cells
+	layout   bool // the store has no cell of the layout at the start
+	moves    bool // the fleet moves to another store: cell 1 is that of node number 0 there
+
+	broken mutant
+}
+
+// world is the model of some bounds.
+type world struct{ bounds }
+
+const (
+	maxProcs = 3
+	maxCells = 2
+	maxNet   = 4 // and one that was just sent
+)
+
+// state is that of a world.
+type state struct {
+	cells [maxCells]kept
+	saved [maxCells]kept // a store that goes back: its state when it was backed up;
+	older [maxCells]kept // stale reads: an older state
+	phase phase          // of the store that goes back
+	stale int            // older states that were read
+	moved moved
+	net   [maxNet]message
+	inNet int
+	procs [maxProcs]proc
+
+	witness uint64
+	stamper int // the process that stamped it, or nobody, or dead
+
+	names uint64 // so many were drawn
+}
+
+// Stampers that are no living process.
+const (
+	nobody = -1
+	dead   = -2
+)
+
+// phase of a store that goes back.
+type phase uint8
+
+const (
+	before phase = iota
+	backedUp
+	wentBack
+)
+
+// moved is how far a move has come, or, in worlds that do not move, whether there is a cell of
+// the layout.
+type moved uint8
+
+const (
+	no moved = iota
+	yes
+	exported // the cell of the layout is final
+	fenced   // and that of the node number
+	imported // the new store can be used
+)
+
+// kept is a cell of the store.
+type kept struct {
+	version uint64 // 0: there is none
+	record  cell.Node
+	damaged bool
+	last    uint64 // the highest version that it had
+	lock    int    // 1 + the process that has locked it
+}
+
+// message is a write in flight.
+type message struct {
+	by      int // its process, or nobody that still waits for it
+	node    int64
+	version uint64
+	record  cell.Node
+}
+
+// proc is a process.
+type proc struct {
+	m       Machine
+	win     few
+	op      Op // that Next has returned, if wait
+	wait    bool
+	fate    fate
+	landed  uint64 // the version of its write
+	early   bool   // mutant early: it releases before it seals
+	told    bool   // bounds.copied: the memory is a copy, and the machine learns it next
+	untold  uint64 // bounds.untold: ticks below are not looked at
+	limit   uint64 // bounds.back: the highest that it read or owned until it noticed
+	noticed bool   // bounds.back: and it found that the store went back
+	since   bool   // bounds.back: it claimed the cell after the store went back
+}
+
+// fate of an operation.
+type fate uint8
+
+const (
+	inFlight fate = iota
+	hasLanded
+	isGone // it can no longer land
+)
+
+// few is a window of a few lines.
+type few struct {
+	window.Range        // that it was given last
+	used         uint64 // the first unused tick
+	sealed       bool
+
+	given window.Range // the same, also after it was revoked
+	since window.Range // bounds.back: the last that was claimed after the store went back
+
+	open   bool   // bounds.order: the last tick, used-1, may be stamped again
+	where  int64  // bounds.order: the node of the last stamp
+	issued uint64 // the last stamped tick + 1, for the mutant M13
+}
+
+// free reports whether a tick is left to be stamped.
+func (w *few) free() bool { return !w.sealed && w.first() < w.To }
+
+// first is the first tick that may be stamped.
+func (w *few) first() uint64 {
+	if w.open {
+		return w.used - 1
+	}
+	return w.used
+}
+
+// grant puts a range in.
+func (w *few) grant(r window.Range, broken mutant) {
+	w.given = r
+	if r.Extends(w.Range) {
+		w.Node, w.From, w.To = r.Node, r.From, max(r.To, w.To)
+		return
+	}
+	w.Range = r
+	switch broken {
+	case noRaise:
+	case sameTick:
+		w.open = w.open && r.From < w.used
+		w.used = max(w.used, r.From)
+	default:
+		w.open = false
+		w.used = max(w.used, r.From)
+	}
+}
+
+func (w *few) revoke() { w.Range, w.open = window.Range{}, false }
+
+// Start returns a world in which nothing was granted, for each witness.
+func (w *world) Start() (all []state) {
+	for witness := uint64(1); witness <= w.ticks; witness++ {
+		s := state{witness: witness, stamper: nobody}
+		if !w.layout {
+			s.moved = yes
+		}
+		for i := range w.procs {
+			w.restart(&s, i)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func (w *world) config() Config {
+	c := Config{Layout: "layout", Window: w.window, End: w.ticks + 1, Nodes: int64(w.cells), Pinned: -1, Locker: w.locker}
+	if w.pinned {
+		c.Pinned = 0
+	}
+	if w.wide {
+		c.Nodes = firstBlock + 1
+	}
+	return c
+}
+
+// name draws a name.
+func (s *state) name() string {
+	s.names++
+	if s.names < uint64(len(drawn)) {
+		return drawn[s.names]
+	}
+	return fmt.Sprintf("drawn %d", s.names)
+}
+
+var drawn = texts("drawn %d", 16)
+
+func texts(format string, n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf(format, i))
+	}
+	return all
+}
+
+// restart makes process i a new one, without memory. Its predecessor's stamps remain.
+func (w *world) restart(s *state, i int) {
+	if s.stamper == i {
+		s.stamper = dead
+	}
+	for c := range s.cells {
+		if s.cells[c].lock == i+1 {
+			s.cells[c].lock = 0
+		}
+	}
+	for k := s.inNet - 1; k >= 0; k-- {
+		if m := &s.net[k]; m.by == i {
+			m.by = nobody
+			if !w.plain && !w.back && m.record.Holder != "" {
+				s.remove(k) // see foreign
+			}
+		}
+	}
+	s.procs[i] = proc{m: New(w.config(), s.name())}
+}
+
+func (s *state) remove(k int) {
+	s.inNet--
+	copy(s.net[k:], s.net[k+1:s.inNet+1])
+	s.net[s.inNet] = message{}
+}
+
+// kind of a step.
+type kind uint8
+
+const (
+	stamps kind = iota
+	takes
+	seals
+	works
+	answers
+	fails
+	conflicts
+	spoils
+	lands
+	lost
+	foreign
+	crashes
+	backsUp
+	goesBack
+	copies
+	damages
+	resends
+	releasesEarly
+	operates
+	forgets
+)
+
+// step is one thing that happens.
+type step struct {
+	kind    kind
+	i       int    // the process
+	a       uint64 // a tick, a limit
+	b       int64  // a node
+	due     bool
+	read    uint8 // 1: of an older state
+	fault   uint8 // of an operation: 4 times its number plus 0 if it fails, 1 damaged, 2 conflict or locked
+	fate    uint8 // of a write: see String
+	variant uint8
+}
+
+// String is the text of the step in a script.
+func (x step) String() string {
+	switch x.kind {
+	case stamps:
+		return fmt.Sprintf("process %d stamps tick %d", x.i, x.a)
+	case takes:
+		return fmt.Sprintf("process %d takes its grant into use", x.i)
+	case seals:
+		return fmt.Sprintf("process %d seals its window", x.i)
+	case works:
+		return fmt.Sprintf("process %d works: clock %d, due %v, node %d, %s read, fault %d, %s, variant %d", x.i, x.a, x.due, x.b, [...]string{"new", "old"}[x.read], x.fault,
+			[...]string{"no write", "write in flight", "write answered", "write sent twice", "conflict"}[x.fate], x.variant)
+	case answers:
+		return fmt.Sprintf("process %d is answered", x.i)
+	case fails:
+		return fmt.Sprintf("process %d gets no answer, %s", x.i, [...]string{"its write lands later", "its write is lost", "its write is gone"}[x.variant])
+	case conflicts:
+		return fmt.Sprintf("process %d is answered: conflict", x.i)
+	case spoils:
+		return fmt.Sprintf("process %d is answered: damaged", x.i)
+	case lands:
+		return fmt.Sprintf("write %d lands, variant %d", x.i, x.variant)
+	case lost:
+		return fmt.Sprintf("write %d is lost", x.i)
+	case foreign:
+		return fmt.Sprintf("a foreign write raises node %d to %d, %s", x.b, x.a, [...]string{"by a claim", "by an extension", "and reserves it"}[x.variant])
+	case crashes:
+		return fmt.Sprintf("process %d crashes", x.i)
+	case backsUp:
+		return "the store is backed up"
+	case goesBack:
+		return "the store goes back"
+	case copies:
+		return fmt.Sprintf("the memory of process %d is copied to process %d", x.i, x.b)
+	case damages:
+		return fmt.Sprintf("the cell of node %d is damaged", x.b)
+	case resends:
+		return fmt.Sprintf("process %d sends its write again, with the version of now", x.i)
+	case operates:
+		return [...]string{exported: "an operator exports the layout", fenced: "an operator exports the node number", imported: "an operator imports it"}[x.variant]
+	case releasesEarly:
+		return fmt.Sprintf("process %d releases before it seals", x.i)
+	}
+	return "the store forgets node 0"
+}
+
+// What must hold.
+var (
+	errUnique  = errors.New("unique: a tick is stamped twice")
+	errCovered = errors.New("covered: a stamped tick is not below the limit of its cell")
+	errOrdered = errors.New("ordered: the tick of the last stamp is stamped with another node number")
+	errAlarm   = errors.New("no false alarm: the store looks as if it went back")
+	errFollows = errors.New("a write does not name the writes before it")
+	errStopped = errors.New("back: ticks are granted after the store was found to have gone back")
+	errRaised  = errors.New("back: the limit of the cell was not raised")
+	errAbove   = errors.New("back: a claim begins below a limit that the process has read")
+	errTrusted = errors.New("back: a write that the store has lost is trusted")
+)
+
+// Steps calls yield for each step that is possible.
+func (w *world) Steps(s *state, yield func(step, *state, error)) {
+	emit := &emitter{w: w, s: s, yield: yield}
+	fresh := false
+	for i := range w.procs {
+		p := &s.procs[i]
+		if s.isNew(p) {
+			if fresh && !w.exact() {
+				continue // as the one before
+			}
+			fresh = true
+		}
+		w.stamp(s, i, emit)
+		if w.mayTake(p) {
+			next := emit.copy()
+			w.take(&next.procs[i])
+			emit.step(step{kind: takes, i: i}, nil)
+		}
+		if !p.win.sealed && (p.wait || p.m.held.Version != 0 || p.win.free() || p.told || s.claims(p)) {
+			next := emit.copy()
+			next.procs[i].win.sealed = true
+			emit.step(step{kind: seals, i: i}, nil)
+		}
+		if w.broken == early && !p.early && p.m.held.Version != 0 {
+			next := emit.copy()
+			next.procs[i].early = true
+			emit.step(step{kind: releasesEarly, i: i}, nil)
+		}
+		if p.wait {
+			w.answer(s, i, emit)
+		} else {
+			w.work(s, i, emit)
+		}
+		if !s.isNew(p) {
+			next := emit.copy()
+			w.restart(next, i)
+			emit.step(step{kind: crashes, i: i}, nil)
+		}
+	}
+	w.network(s, emit)
+	w.faults(s, emit)
+}
+
+// mayTake reports whether the machine has a grant that the window has not.
+func (w *world) mayTake(p *proc) bool {
+	g := p.m.Grant()
+	return !p.win.sealed && !p.told && g.To > 0 && g != p.win.Range
+}
+
+// takeAtOnce puts a grant into the window unless the window has ticks of another one left.
+func (w *world) takeAtOnce(p *proc) {
+	if w.mayTake(p) && (p.m.Grant().Extends(p.win.Range) || !p.win.free()) {
+		w.take(p)
+	}
+}
+
+// take puts the grant of the machine into the window.
+func (w *world) take(p *proc) {
+	p.win.grant(p.m.Grant(), w.broken)
+	if p.since {
+		p.win.since = p.m.Grant()
+	}
+}
+
+// isNew reports whether a process has done nothing yet.
+func (s *state) isNew(p *proc) bool {
+	return !p.wait && !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0
+}
+
+// emitter yields the steps of a state. The states after them share one variable.
+type emitter struct {
+	w     *world
+	s     *state
+	next  state
+	yield func(step, *state, error)
+}
+
+// copy returns a copy of the state, to be changed by the next step.
+func (e *emitter) copy() *state {
+	e.next = *e.s
+	return &e.next
+}
+
+// step yields the copy.
+func (e *emitter) step(x step, err error) {
+	if err == nil {
+		err = e.w.tidy(&e.next)
+	}
+	e.yield(x, &e.next, err)
+}
+
+// stamp has a process stamp any of its ticks, at any time, however long after another took its cell.
+func (w *world) stamp(s *state, i int, emit *emitter) {
+	if !s.procs[i].win.free() {
+		return
+	}
+	for t := s.procs[i].win.first(); t < s.procs[i].win.To; t++ {
+		next := emit.copy()
+		win := &next.procs[i].win
+		var err error
+		if w.order && t < win.used && win.where != win.Node {
+			err = errOrdered
+		}
+		win.open, win.where = w.order, 0
+		if w.order {
+			win.where = win.Node
+		}
+		win.used = t + 1
+		if w.broken == m13 {
+			win.issued = t + 1
+		}
+		if (win.Node == 0 || w.moves) && t == s.witness && t >= s.procs[i].untold && (s.phase != wentBack || win.since.From <= t && t < win.since.To) {
+			if s.stamper != nobody && s.stamper != i {
+				err = errUnique
+			}
+			next.stamper = i
+			err = errors.Join(err, w.covered(next))
+		}
+		emit.step(step{kind: stamps, i: i, a: t}, err)
+	}
+}
+
+// covered checks the limit of cell 0.
+func (w *world) covered(s *state) error {
+	if s.stamper != nobody && s.cells[0].record.Limit <= s.witness && !w.moves {
+		return w.unless(errCovered)
+	}
+	return nil
+}
+
+// unless returns err, or nil of a mutant: there we want to see a real second stamp.
+func (w *world) unless(err error) error {
+	if w.broken != "" {
+		return nil
+	}
+	return err
+}
+
+// input is what a process is told.
+func (w *world) input(s *state, i int) Input {
+	p := &s.procs[i]
+	used := p.win.used
+	if !p.win.sealed && !w.plain {
+		used = 0 // any older reading: as the clock shows anything, this stands for all
+	}
+	return Input{Now: 1, Used: used, Grant: p.win.given, Name: s.name(), Closing: p.win.sealed || p.early, Restored: p.told}
+}
+
+// work has the machine of a process do its next operations, until it sends a write or something
+// has happened. Reading and sending are one step: if another process writes in between, the write
+// meets a conflict, whichever of the two came first. Unless processes wait, the outcome of the write
+// is known at once, too: until then a process can only stamp and seal, which it can do as well
+// before the step, or after it.
+func (w *world) work(s *state, i int, emit *emitter) {
+	closing := s.procs[i].win.sealed || s.procs[i].early
+	holds := s.procs[i].m.held.Version != 0
+	for _, how := range w.how(s) {
+		for _, due := range []bool{true, false} {
+			if !due && (!holds || closing || !s.procs[i].m.doubt && !s.procs[i].m.suspect) {
+				continue
+			}
+			var seen [8]Op
+			n := 0
+			for now := uint64(1); now <= w.ticks; now++ {
+				for node := range int64(w.cells) {
+					if w.moves && !w.mayUse(s, i, node) {
+						continue
+					}
+					x := step{kind: works, i: i, a: now, b: node, due: due, read: how.read, fault: how.fault}
+					next := emit.copy()
+					in := w.input(next, i)
+					in.Now, in.Due = now, due
+					in.Pick = uint64(node)
+					if w.wide {
+						in.Pick = firstBlock // the block with node comes last
+					}
+					depends, ok, err := w.chain(next, in, x)
+					p := &next.procs[i]
+					switch {
+					case !ok:
+					case err != nil || !p.wait:
+						emit.step(x, err)
+					case slices.ContainsFunc(seen[:n], p.op.alike), !w.plain && p.op.Why == Extend && p.op.Record.Limit == p.m.held.Limit:
+					default:
+						seen[n] = p.op
+						n++
+						w.sent(next, x, emit)
+					}
+					if !depends {
+						break
+					}
+				}
+				if closing || !due {
+					break
+				}
+			}
+		}
+	}
+}
+
+// how returns the ways in which operations are carried out: as they are, on an older state, or
+// with a fault.
+func (w *world) how(s *state) []step {
+	all := []step{{}}
+	if w.staleReads(s) > 0 {
+		all = append(all, step{read: 1})
+	}
+	for fault := uint8(4); w.failing && fault < 4*8; fault++ {
+		if fault%4 < 3 {
+			all = append(all, step{fault: fault})
+		}
+	}
+	return all
+}
+
+// sent yields what may become of a write that was just sent.
+func (w *world) sent(s *state, x step, emit *emitter) {
+	if w.waits {
+		if s.inNet <= w.net {
+			emit.step(x, nil)
+		}
+		return
+	}
+	sent := *s
+	p := &sent.procs[x.i]
+	outcome := func(fate uint8, r Result) {
+		x.fate = fate
+		emit.step(x, w.done(s, x.i, r))
+	}
+	if p.fate == isGone {
+		outcome(4, Result{Status: Conflict})
+		return
+	}
+	if s.inNet <= w.net {
+		outcome(1, Result{Status: Failed})
+		*s = sent
+	}
+	m := sent.net[sent.inNet-1]
+	if s.cells[m.node].version != m.version && w.broken != noCAS { // it may land after the store went back
+		s.remove(s.inNet - 1)
+		outcome(4, Result{Status: Conflict})
+		return
+	}
+	for variant := range uint8(1 + w.remembers(s)) {
+		x.variant = variant
+		for _, conflict := range []bool{false, true} {
+			*s = sent
+			s.remove(s.inNet - 1)
+			s.again(w, m)
+			err := w.land(s, m, variant > 0)
+			x.fate = 2
+			r := Result{Version: s.procs[x.i].landed}
+			if conflict { // it was sent twice
+				x.fate, r = 3, Result{Status: Conflict}
+			}
+			if err == nil {
+				err = w.done(s, x.i, r)
+			}
+			emit.step(x, err)
+		}
+	}
+}
+
+// alike reports whether two operations of one machine write the same, by whatever name.
+func (o Op) alike(p Op) bool {
+	return o.Kind == p.Kind && o.Why == p.Why && o.Node == p.Node && o.Version == p.Version && o.Record.Limit == p.Record.Limit && o.Record.Floor == p.Record.Floor
+}
+
+// staleReads is how many kinds of older states can be read.
+func (w *world) staleReads(s *state) int {
+	n := 0
+	if s.stale < w.stale {
+		for _, c := range s.older[:w.cells] {
+			if c.last > 0 {
+				n = 1
+			}
+		}
+	}
+	return n
+}
+
+// chain carries out operations of process x.i. depends says that another node may be claimed
+// instead; ok is false if there is no older state to be read, or no operation to be faulty.
+func (w *world) chain(s *state, in Input, x step) (depends, ok bool, err error) {
+	p := &s.procs[x.i]
+	plain := x.read == 0 && x.fault == 0
+	for n := uint8(1); ; n++ {
+		op := w.broken.next(p, in, p.m.Next(in))
+		p.told, in.Restored = false, false
+		depends = depends || op.Kind == List || w.moves
+		if op.Why == Full && p.m.Sought().Busy && !w.locker {
+			return depends, true, errors.New("a cell is locked, though the store locks none")
+		}
+		if op.Kind == None {
+			p.m.Begin()
+			return depends, plain, nil
+		}
+		if op.Kind == Swap && op.Why != Layout {
+			w.send(s, x.i, op)
+			return depends, plain, w.follows(s, op)
+		}
+		held := p.m.Held()
+		r, was := w.read(s, x, op)
+		plain = plain || was
+		if x.fault/4 == n {
+			if r, ok = w.fault(op, x.fault%4); !ok {
+				return depends, false, nil
+			}
+			plain = true
+		}
+		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
+		quiet := len(events) == 0
+		if err := w.happened(s, x.i, held, events); err != nil || !quiet || x.fault/4 == n && r.Status == Failed {
+			p.m.Begin()
+			return depends, plain, err
+		}
+	}
+}
+
+// fault is the result of an operation that goes wrong.
+func (w *world) fault(op Op, kind uint8) (r Result, ok bool) {
+	switch {
+	case op.Kind == Seal:
+		return r, false
+	case kind == 0:
+		return Result{Status: Failed}, true
+	case kind == 1:
+		return Result{Status: Damaged}, (op.Kind == Read || op.Kind == Lock) && op.Why != Doubt && op.Why != Suspicion
+	case op.Kind == Lock:
+		return Result{Status: Locked}, true
+	}
+	return Result{Status: Conflict}, op.Kind == Swap
+}
+
+// mayUse reports whether a process may work on the store with that cell: it uses one only.
+func (w *world) mayUse(s *state, i int, node int64) bool {
+	p := &s.procs[i]
+	if p.m.held.Version != 0 {
+		return p.m.held.Node == node
+	}
+	for _, c := range p.m.claims {
+		return c.Node == node
+	}
+	return p.win == few{} || p.win.given.Node == node
+}
+
+// read carries out an operation that writes no cell of a node number.
+func (w *world) read(s *state, x step, op Op) (r Result, stale bool) {
+	i, node := x.i, x.b
+	at := func(n int64) Cell {
+		c := &s.cells[n]
+		if o := &s.older[n]; x.read > 0 && o.last > 0 && op.Why != Layout && s.stale < w.stale {
+			c, stale = o, true
+		}
+		if w.back && op.Kind != Seal && op.Kind != Lock {
+			if p := &s.procs[i]; !p.noticed {
+				p.limit = max(p.limit, c.record.Limit)
+			}
+		}
+		return Cell{Node: n, Version: c.version, Record: c.record, Still: !w.chosen || node == 1, Damaged: c.damaged}
+	}
+	switch op.Kind {
+	case Seal:
+		r.Used = s.procs[i].win.used
+	case Lock:
+		c := &s.cells[op.Node]
+		switch {
+		case c.lock != 0 && c.lock != i+1:
+			r.Status = Locked
+		default:
+			c.lock = i + 1
+		}
+	case Swap:
+		if r.Status = Conflict; s.moved == no {
+			s.moved, r.Status = yes, OK
+		}
+	case Read:
+		if op.Node == LayoutNode {
+			r.Cell, r.Move = w.fleet(s, node)
+			break
+		}
+		r.Cell = at(op.Node)
+		if r.Cell.Damaged {
+			r = Result{Status: Damaged}
+		}
+	case List:
+		// The process claims node: the others look as if they were taken.
+		for n := op.Node; n < op.Node+op.N; n++ {
+			c := Cell{Node: n, Version: 1, Taken: true}
+			if n == node || w.chosen {
+				c = at(n)
+			}
+			if c.Version > 0 {
+				r.Cells = append(r.Cells, c)
+			}
+		}
+	}
+	if stale {
+		s.stale++
+	}
+	return r, stale
+}
+
+// fleet returns the cell of the layout, of the store with that cell.
+func (w *world) fleet(s *state, node int64) (Cell, *cell.Move) {
+	c := Cell{Node: LayoutNode, Version: uint64(min(s.moved, 1))}
+	switch {
+	case !w.moves:
+	case node == 0 && s.moved >= exported:
+		return c, &cell.Move{Export: "export"}
+	case node == 1 && s.moved < imported:
+		return c, &cell.Move{Import: "import", Importing: true}
+	}
+	return c, nil
+}
+
+// follows checks that a write names the writes before it.
+func (w *world) follows(s *state, op Op) error {
+	c := &s.cells[op.Node]
+	if op.Version != c.version || c.damaged {
+		return nil
+	}
+	for k, name := range c.record.Names() {
+		if k < w.kept && (k >= len(op.Record.Last) || op.Record.Last[k] != name) {
+			return w.unless(errFollows)
+		}
+	}
+	return nil
+}
+
+// send puts a write into the network, as the last one. Of two writes of a process that are alike one is enough,
+// since only one can land.
+func (w *world) send(s *state, i int, op Op) {
+	p := &s.procs[i]
+	p.op, p.wait, p.fate, p.landed = op, true, inFlight, 0
+	if s.cells[op.Node].version != op.Version && !w.mayReturn(s, op.Node, op.Version) && w.broken != noCAS {
+		p.fate = isGone
+		return
+	}
+	r := op.Record
+	r.Last = r.Last[:min(len(r.Last), w.kept)]
+	m := message{by: i, node: op.Node, version: op.Version, record: r}
+	for k := s.inNet - 1; k >= 0 && !w.plain && w.broken != noCAS; k-- {
+		if o := &s.net[k]; o.by == i && o.node == m.node && o.version == m.version && o.record.Limit == r.Limit && o.record.Floor == r.Floor && o.record.Holder == r.Holder {
+			s.remove(k)
+		}
+	}
+	s.net[s.inNet] = m
+	s.inNet++
+}
+
+// again leaves a copy of a write that lands in the network, since it may be sent twice, if the
+// copy can land in a store that goes back.
+func (s *state) again(w *world, m message) {
+	if w.mayReturn(s, m.node, m.version) && s.inNet < w.net+2 {
+		s.net[s.inNet] = m
+		s.inNet++
+	}
+}
+
+// mayReturn reports whether the cell may have that version again.
+func (w *world) mayReturn(s *state, node int64, version uint64) bool {
+	return s.phase == backedUp && s.saved[node].version == version
+}
+
+// answer gives a process that waits the outcome of its write.
+func (w *world) answer(s *state, i int, emit *emitter) {
+	p := &s.procs[i]
+	done := func(x step, r Result, drop bool) {
+		next := emit.copy()
+		if drop {
+			next.lose(i, p.op.Record.Write)
+		}
+		emit.step(x, w.done(next, i, r))
+	}
+	switch p.fate {
+	case inFlight:
+		done(step{kind: fails, i: i}, Result{Status: Failed}, false)
+		done(step{kind: fails, i: i, variant: 1}, Result{Status: Failed}, true)
+	case hasLanded:
+		done(step{kind: answers, i: i}, Result{Version: p.landed}, false)
+		fallthrough
+	default:
+		done(step{kind: fails, i: i, variant: 2}, Result{Status: Failed}, false)
+	}
+	if s.cells[p.op.Node].version != p.op.Version { // it was perhaps sent twice
+		done(step{kind: conflicts, i: i}, Result{Status: Conflict}, true)
+	}
+	if s.cells[p.op.Node].damaged {
+		done(step{kind: spoils, i: i}, Result{Status: Damaged}, true)
+	}
+	if w.broken == refresh && p.op.Why == Claim && p.fate != inFlight && s.inNet < w.net {
+		next := emit.copy()
+		q := &next.procs[i]
+		q.op.Version, q.fate = s.cells[p.op.Node].version, inFlight
+		next.net[next.inNet] = message{by: i, node: q.op.Node, version: q.op.Version, record: q.op.Record}
+		next.inNet++
+		emit.step(step{kind: resends, i: i}, nil)
+	}
+}
+
+// done tells the machine of a process what has become of its write.
+func (w *world) done(s *state, i int, r Result) error {
+	in := w.input(s, i)
+	p := &s.procs[i]
+	op := p.op
+	p.op, p.wait, p.fate, p.landed = Op{}, false, 0, 0
+	r = w.broken.result(p, in, op, r)
+	held := p.m.Held()
+	events := p.m.Done(in, op, r)
+	if w.broken == unseal && r.Status == Failed && op.Why == Release {
+		p.win.sealed = false
+	}
+	if !p.told { // the next claim begins anew
+		p.m.Begin()
+	}
+	return w.happened(s, i, held, events)
+}
+
+// lose takes a write out of the network.
+func (s *state) lose(by int, name string) {
+	for k := s.inNet - 1; k >= 0; k-- {
+		if s.net[k].by == by && s.net[k].record.Write == name {
+			s.remove(k)
+		}
+	}
+}
+
+// network has writes reach the store, at any time or never.
+func (w *world) network(s *state, emit *emitter) {
+	for k := range s.inNet {
+		m := &s.net[k]
+		if s.cells[m.node].version == m.version || w.broken == noCAS {
+			for variant := range uint8(1 + w.remembers(s)) {
+				next := emit.copy()
+				next.remove(k)
+				next.again(w, *m)
+				emit.step(step{kind: lands, i: k, variant: variant}, w.land(next, *m, variant > 0))
+			}
+		}
+		if m.by == nobody || !s.procs[m.by].wait || s.procs[m.by].op.Record.Write != m.record.Write { // else see fails
+			next := emit.copy()
+			next.remove(k)
+			emit.step(step{kind: lost, i: k}, nil)
+		}
+	}
+	if w.plain || w.back {
+		return
+	}
+	// A claim or an extension of a process that has crashed or given up since, or of one
+	// beyond those that are here and that never stamps, lands at last. It raises the limit to
+	// anything. As it may happen at any time, there may be any number of them.
+	for n := range int64(w.cells) {
+		c := &s.cells[n]
+		if w.moves && n == 1 && s.moved < imported {
+			continue // no process uses it yet
+		}
+		for limit := max(c.record.Limit, 1) + 1; limit <= w.ticks+1 && !c.damaged; limit++ {
+			for variant := range uint8(3) {
+				floor := max(c.record.Limit, 1)
+				if variant == 2 && !w.reserves {
+					break
+				}
+				if variant == 1 { // an extension
+					if floor = c.record.Floor; c.record.Holder == "" || s.known(c.record.Write) {
+						continue
+					}
+				}
+				next := emit.copy()
+				r := cell.Node{Holder: "dead", Floor: floor, Limit: limit, Window: w.window, Write: "foreign", Layout: "layout"}
+				if variant == 2 {
+					r.Holder, r.Reserved = "", true
+				}
+				r.Last = c.record.Names()
+				r.Last = r.Last[:min(len(r.Last), w.kept)]
+				err := w.land(next, message{by: nobody, node: n, version: c.version, record: r}, w.remembers(s) > 0)
+				emit.step(step{kind: foreign, a: limit, b: n, variant: variant}, err)
+			}
+		}
+	}
+}
+
+// known reports whether a process may recognize a name.
+func (s *state) known(name string) bool {
+	for i := range s.procs {
+		if s.procs[i].knows(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// remembers is 1 if the state before a write may be read later.
+func (w *world) remembers(s *state) int {
+	if s.stale < w.stale {
+		return 1
+	}
+	return 0
+}
+
+// land carries out a write. With older, the state before it may be read later.
+func (w *world) land(s *state, m message, older bool) error {
+	c := &s.cells[m.node]
+	if older {
+		s.older[m.node] = *c
+		s.older[m.node].last = 1
+	}
+	c.last++
+	c.version, c.record, c.damaged = c.last, m.record, false
+	for i := range w.procs {
+		p := &s.procs[i]
+		switch {
+		case !p.wait || p.op.Node != m.node || p.fate != inFlight || w.broken == noCAS && m.by != i:
+		case p.op.Record.Write == m.record.Write:
+			p.fate, p.landed = hasLanded, c.version
+		case !w.mayReturn(s, m.node, p.op.Version):
+			p.fate = isGone
+		}
+	}
+	for k := s.inNet - 1; k >= 0 && w.broken != noCAS; k-- {
+		if o := &s.net[k]; o.node == m.node && !w.mayReturn(s, m.node, o.version) {
+			s.remove(k) // its version is past
+		}
+	}
+	return w.covered(s)
+}
+
+// faults are what a store that keeps its word, and memory that is not copied, never do.
+func (w *world) faults(s *state, emit *emitter) {
+	if w.broken == forget && s.cells[0].version != 0 {
+		next := emit.copy()
+		next.drop(0)
+		emit.step(step{kind: forgets}, nil)
+	}
+	if w.back && s.phase == before {
+		next := emit.copy()
+		next.saved, next.phase = s.cells, backedUp
+		emit.step(step{kind: backsUp}, nil)
+	}
+	if w.back && s.phase == backedUp {
+		next := emit.copy()
+		// Ticks that were granted before may be granted again. What is granted from now on is unique.
+		next.saved, next.phase, next.stamper = [maxCells]kept{}, wentBack, nobody
+		for c := range w.cells {
+			last := s.cells[c].last
+			next.cells[c] = s.saved[c]
+			next.cells[c].last = last
+		}
+		emit.step(step{kind: goesBack}, nil)
+	}
+	for n := range int64(w.cells) {
+		if w.damaged && s.cells[n].version != 0 && !s.cells[n].damaged {
+			next := emit.copy()
+			next.cells[n].damaged = true
+			emit.step(step{kind: damages, b: n}, nil)
+		}
+	}
+	w.operator(s, emit)
+	for i := range w.procs {
+		for j := range w.procs {
+			if !(w.copied || w.untold) || i == j || s.isNew(&s.procs[i]) || s.procs[i].win.sealed || s.procs[i].untold > 0 {
+				continue
+			}
+			next := emit.copy()
+			w.copyTo(next, i, j)
+			emit.step(step{kind: copies, i: i, b: int64(j)}, nil)
+		}
+	}
+}
+
+// operator moves the fleet, as package lease exports and imports it: it makes the cell of the layout
+// final, then that of the node number, which keeps its limit as its floor. The new store begins there.
+func (w *world) operator(s *state, emit *emitter) {
+	if !w.moves || s.moved == imported {
+		return
+	}
+	next := emit.copy()
+	next.moved++
+	var err error
+	name := func(n int, r cell.Node) {
+		r.Reserved, r.Write, r.Layout = true, "operator", "layout"
+		err = w.land(next, message{by: nobody, node: int64(n), record: r}, false)
+	}
+	switch old := s.cells[0].record; next.moved {
+	case fenced:
+		name(0, cell.Node{Floor: old.Limit, Limit: w.ticks + 1})
+	case imported:
+		if w.broken == noFloor {
+			old.Floor = 0
+		}
+		name(1, cell.Node{Floor: old.Floor, Limit: old.Floor})
+	}
+	emit.step(step{kind: operates, variant: uint8(next.moved)}, err)
+}
+
+// drop has the store forget a cell.
+func (s *state) drop(n int) {
+	c := &s.cells[n]
+	*c = kept{last: c.last, lock: c.lock}
+	for k := s.inNet - 1; k >= 0; k-- {
+		if s.net[k].node == int64(n) && s.net[k].version != 0 {
+			s.remove(k)
+		}
+	}
+}
+
+// copyTo makes process j a copy of process i, while i goes on.
+func (w *world) copyTo(s *state, i, j int) {
+	w.restart(s, j)
+	q := &s.procs[j]
+	*q = s.procs[i]
+	if w.copied { // and told
+		q.win.revoke()
+		q.told = true
+		if q.wait { // nothing comes of its call any more
+			in := w.input(s, j)
+			q.m.Done(in, q.op, Result{Status: Failed})
+			q.op, q.wait, q.fate, q.landed, q.told = Op{}, false, 0, 0, false
+		}
+		return
+	}
+	q.untold = max(q.win.To, q.m.held.Limit, s.cells[0].record.Limit)
+	for k := range s.inNet {
+		if m := &s.net[k]; m.by == i {
+			q.untold = max(q.untold, m.record.Limit)
+		}
+	}
+	s.procs[i].untold = q.untold
+}
+
+// happened acts on events as the driver does, and checks them. held is what was held before.
+func (w *world) happened(s *state, i int, held Held, events []Event) error {
+	p := &s.procs[i]
+	for _, e := range events {
+		switch e.Kind {
+		case Claimed, Extended:
+			if e.Kind == Claimed && p.noticed && e.Range.From < p.limit {
+				return w.unless(errAbove)
+			}
+			if !p.noticed {
+				p.limit = max(p.limit, e.Range.To)
+			}
+			if e.Kind == Claimed {
+				p.since = s.phase == wentBack
+			}
+		case Suspected:
+			if p.win.revoke(); s.phase != wentBack && w.stale == 0 && !w.untold {
+				return w.unless(errAlarm)
+			}
+		case Trusted:
+			names := s.cells[e.Range.Node].record.Names()
+			if !slices.Contains(names, held.Write) && !slices.Contains(names, p.m.held.Write) && w.stale == 0 {
+				return errTrusted
+			}
+		case WentBack:
+			p.win.revoke()
+			p.noticed = true
+			// After stale reads, a cell that no longer has the name of our write looks the same.
+			forgotten := w.stale > 0 && !slices.Contains(s.cells[e.Range.Node].record.Names(), held.Write)
+			if s.phase != wentBack && !w.untold && !forgotten && !s.cells[e.Range.Node].damaged {
+				return w.unless(errAlarm)
+			}
+			if c := &s.cells[e.Range.Node]; c.record.Limit < e.Range.To && !c.damaged {
+				return errRaised
+			}
+		}
+		if (e.Kind == Suspected || e.Kind == WentBack) && p.m.Grant().To > 0 {
+			return errStopped
+		}
+	}
+	if !w.back {
+		p.limit, p.noticed = 0, false
+	}
+	return nil
+}
+
+// tidy unlocks what machines no longer need. Besides it does at once what a process can do at any
+// time, if the process can do no less afterwards:
+//
+//   - It puts a grant into the window where the driver does that at once.
+//   - A process finds out that another one took its cell, and whether its own write has landed.
+//   - Nothing is written that raises no limit, but for a release.
+//   - A process forgets a claim that can no longer land.
+//   - A process that has sealed its window and has nothing to release ends.
+func (w *world) tidy(s *state) error {
+	for c := range s.cells {
+		if l := s.cells[c].lock; l > 0 && !s.procs[l-1].m.Keeps(int64(c)) {
+			s.cells[c].lock = 0
+		}
+	}
+	for i := range w.procs {
+		p := &s.procs[i]
+		w.takeAtOnce(p)
+		if len(p.m.claims) > 0 && !w.plain && w.broken != version {
+			p.m.claims = slices.DeleteFunc(slices.Clone(p.m.claims), func(c Pending) bool { return !s.mayLand(c.Name) })
+		}
+		if w.plain || w.back || w.stale > 0 || w.untold || w.waits || p.told {
+			continue
+		}
+		if err := w.findOut(s, i); err != nil {
+			return err
+		}
+		if p.win.sealed && p.m.held.Version == 0 && !s.claims(p) {
+			w.restart(s, i)
+		}
+	}
+	return nil
+}
+
+// findOut has a process read its cell if that has changed.
+func (w *world) findOut(s *state, i int) error {
+	p := &s.procs[i]
+	h := &p.m.held
+	news := h.Version != 0 && (p.m.doubt || h.Version != s.cells[h.Node].version && !w.mayTake(p))
+	if w.broken == version {
+		news = news || len(p.m.claims) > 0 && p.m.claims[0].Version != s.cells[p.m.claims[0].Node].version
+	}
+	for c := range s.cells {
+		name := s.cells[c].record.Write
+		news = news || s.cells[c].version != 0 && name != h.Write && p.knows(name)
+	}
+	if !news || p.m.suspect {
+		return nil
+	}
+	in := w.input(s, i)
+	in.Due = true
+	for {
+		op := w.broken.next(p, in, p.m.Next(in))
+		r := Result{Status: Conflict}
+		if op.Kind != Swap {
+			r, _ = w.read(s, step{i: i}, op)
+		}
+		held := p.m.Held()
+		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
+		if op.Why == Doubt && !p.m.doubt && len(events) == 0 {
+			return nil
+		}
+		if len(events) > 0 {
+			p.m.Begin()
+			if err := w.happened(s, i, held, events); err != nil {
+				return err
+			}
+			w.takeAtOnce(p)
+			return nil
+		}
+		if op.Kind == None || op.Kind == List {
+			p.m.Begin()
+			return nil
+		}
+	}
+}
+
+// claims reports whether a claim of unknown outcome has landed, or may.
+func (s *state) claims(p *proc) bool {
+	for _, c := range p.m.Claims() {
+		if s.mayLand(c.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayLand reports whether a write has landed and was not replaced, or may land.
+func (s *state) mayLand(name string) bool {
+	for n := range s.cells {
+		if s.cells[n].record.Write == name || s.saved[n].record.Write == name || s.older[n].record.Write == name {
+			return true
+		}
+	}
+	for k := range s.inNet {
+		if s.net[k].record.Write == name {
+			return true
+		}
+	}
+	return false
+}
+
+// exact reports whether it matters which records a process wrote that it does not know any more.
+func (w *world) exact() bool { return w.plain || w.back || w.stale > 0 || w.untold }
