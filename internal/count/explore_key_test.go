@@ -204,10 +204,11 @@ func (k *keys) process(i int8, p *process) {
 		k.record(&known)
 	case k.exact():
 		at := k.version(m.known.Version)
-		k.flag(m.doubt || spent && at <= 1)
+		doubt := m.doubt || spent && (at == dropped || k.stale > 0 || k.history.over)
+		k.flag(doubt)
 		k.add(at)
-		if at != 1 && !m.doubt { // it writes and meets another write, and then reads
-			k.flag(last >= 0 && m.owned[last].To == known.Next)
+		if at != 1 && !doubt { // it writes and meets another write, and then reads
+			k.flag(!spent && m.owned[last].To == known.Next)
 		}
 		if k.back {
 			k.add(uint8(m.top))
@@ -243,9 +244,9 @@ func (k *keys) process(i int8, p *process) {
 		}
 	})
 	b := &m.back
-	k.flag(b.suspect, b.proof, b.mark)
+	k.flag(b.suspect, b.proof, b.found != nil)
 	k.add(uint8(b.most))
-	if b.mark {
+	if b.found != nil {
 		k.add(k.version(b.found.Version))
 		if b.found.Version != 0 {
 			k.record(&b.found.Record)

@@ -11,9 +11,9 @@ import (
 // network, an operator, and what must hold after every step.
 //
 // A process may do any of its steps at any time, and never has to do one: so a pause, a slow
-// network and a context that ended need no steps of their own. Reading the cell is one step with
-// the operation that asks for it; a write is sent in one step, lands in another one, at any later
-// time or never, and is answered in a third.
+// network and a context that ended need no steps of their own. A process reads the cell and writes in
+// one step: whatever happens in between is as if it happened before, or makes the write meet another one.
+// A write lands in this step and is answered, or its outcome is unknown: then it lands at any later time or never.
 type world struct {
 	procs   int
 	numbers uint64 // the indexes are 0 to numbers-1
@@ -142,8 +142,13 @@ func (a action) String() string {
 	if a.m != 0 {
 		text += ", " + strconv.FormatUint(a.m, 10)
 	}
-	if a.who == nobody {
+	switch {
+	case a.who == nobody && a.what[0] == '\'':
+		return "an ended process" + text
+	case a.who == nobody:
 		return text
+	case a.what[0] == '\'':
+		return string('A'+rune(a.who)) + text
 	}
 	return string('A'+rune(a.who)) + " " + text
 }

@@ -164,6 +164,9 @@ func (t *try) network() {
 		if f.why == Close {
 			a.what = "'s give-back lands"
 		}
+		if t.named() { // by its text, not by its owner
+			a.who, a.what = nobody, a.what[3:]
+		}
 		t.done(a, s, t.land(s, *f))
 	}
 }
@@ -315,7 +318,7 @@ func (t *try) outside() {
 	if t.lower && r.Next > 0 {
 		change("an operator lowers next to", r.Next-1, func(_ *state, r *cell.Sequence) { r.Next-- })
 	}
-	if n := len(t.was.past); n < t.stale && (n == 0 || t.was.past[n-1] != t.was.now) {
+	if n := len(t.was.past); n < t.stale && (n == 0 || t.was.past[n-1].Version != t.was.now.Version) {
 		s := t.copy()
 		s.past = append(s.past[:n:n], s.now)
 		t.done(action{who: nobody, what: "a replica stops here"}, s, nil)
@@ -350,7 +353,7 @@ func (t *try) goesBack() {
 		s.history.begun = true
 		s.past = []*stored{s.now}
 		t.done(action{who: nobody, what: "the store is copied"}, s, nil)
-	case !b.over && t.was.past[0] != t.was.now:
+	case !b.over && t.was.past[0].Version != t.was.now.Version:
 		s := t.copy()
 		s.history.over = true
 		s.now, s.past = s.past[0], nil

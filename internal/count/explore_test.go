@@ -94,3 +94,16 @@ func TestExplore(t *testing.T) {
 		})
 	}
 }
+
+// TestExploreKeys makes sure that states with one key have the same steps.
+func TestExploreKeys(t *testing.T) {
+	for _, w := range worlds {
+		if w.small.worn { // its writes were never sent, so they do not go with the version
+			continue
+		}
+		t.Run(w.name, func(t *testing.T) {
+			_, _, err := explore.Check(&w.small, 500)
+			require.NoError(t, err)
+		})
+	}
+}
