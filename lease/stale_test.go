@@ -10,7 +10,6 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -53,22 +52,6 @@ func TestPinnedClaimOnAStaleList(t *testing.T) {
 		limit = until
 		clock.Advance(time.Second)
 	}
-}
-
-// So it does at the end of time, which a number that was given back has not come to.
-func TestPinnedClaimOnAStaleListAtTheEnd(t *testing.T) {
-	clock := clocktest.NewVirtual(snowflake.Default().End().Add(-lease.DefaultWindow / 2))
-	memory := storetest.NewMemory()
-	k, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, five)...)
-	require.NoError(t, err)
-	list, err := memory.List(t.Context(), "", "~", 5000)
-	require.NoError(t, err)
-	_, err = lease.Claim(t.Context(), memory.Client(), quiet(clock, five)...)
-	require.ErrorIs(t, err, lease.ErrEndOfTime)
-	require.NoError(t, k.Close())
-	clock.Advance(time.Second)
-	_, err = lease.Claim(t.Context(), stale{memory.Client(), list}, quiet(clock, five)...)
-	require.NoError(t, err)
 }
 
 // A write of unknown outcome that has landed is ours, and what it granted, though no list
