@@ -84,15 +84,15 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	case r.Status != OK:
 		return nil
 	}
-	pending := slices.Contains(h.Pending, c.Write) // (4)
+	pending := slices.Contains(h.Pending, c.Write) // (4) The record of no cell has no name.
 	// Every other writer keeps the limit or raises it, and no other claim begins below it.
 	back := r.Cell.Version == 0 || c.Limit < h.Limit || c.Floor < h.Limit && c.Holder != m.token
 	switch {
-	case r.Cell.Version != 0 && pending && c.Holder == "":
+	case pending && c.Holder == "":
 		return m.released(c)
-	case r.Cell.Version != 0 && pending && !back:
+	case pending && !back:
 		return append(m.trust(), m.extended(r.Cell.Version, c)...)
-	case r.Cell.Version != 0 && c.Write == h.Write: // no other write has landed so far
+	case c.Write == h.Write: // no other write has landed so far
 		h.Version = r.Cell.Version // a copy of ours may have landed again in a store that went back
 		m.doubt = false
 		return m.trust()
