@@ -86,7 +86,7 @@ func (m *Machine) rank(in Input, c *Cell) Rank {
 // that is a guess.
 func (m *Machine) isFree(in Input, c *Cell) (free, guess bool) {
 	switch {
-	case m.Locker, c.Version == 0, c.Record.Holder == "", c.Still: // on a Locker, the lock decides
+	case m.Locker, c.Record.Holder == "", c.Still: // on a Locker, the lock decides
 		return true, false
 	}
 	past := c.Record.Limit+c.Record.Window < in.Now // one window of grace

@@ -66,7 +66,7 @@ func (m *Machine) nextClaim(in Input) Op {
 	switch {
 	case !p.search.Settled(rank):
 		return p.list(Candidate)
-	case rank == NoRank && p.others == 0 && m.timeIsOver(p.cells):
+	case p.others == 0 && m.timeIsOver(p.cells):
 		return Op{Why: EndOfTime}
 	case rank == NoRank:
 		return Op{Why: Full}
@@ -147,9 +147,9 @@ func (m *Machine) doneOutcome(op Op, r Result) []Event {
 	}
 	c, pending := r.Cell, m.claims[p.asked]
 	switch {
-	case r.Status == OK && c.Version != 0 && c.Record.Write == pending.Name && m.Locker: // (4)
+	case c.Record.Write == pending.Name && m.Locker: // (4)
 		p.landed = c
-	case r.Status == OK && c.Version != 0 && c.Record.Write == pending.Name: // (4)
+	case c.Record.Write == pending.Name: // (4)
 		return m.hold(holdOf(c.Node, c.Version, c.Record))
 	case r.Status != OK || c.Version != pending.Version: // it can no longer land
 		m.forgetClaim(p.asked)
@@ -249,7 +249,7 @@ func (m *Machine) doneList(in Input, op Op, listed []Cell) {
 	for _, c := range cells {
 		if m.rank(in, &c) != NoRank {
 			p.cells = append(p.cells, c)
-		} else if c.Damaged || c.Record.Reserved || c.Record.Limit < m.End {
+		} else if c.Record.Reserved || c.Record.Limit < m.End {
 			p.count(c)
 		}
 	}

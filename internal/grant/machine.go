@@ -228,7 +228,7 @@ type Event struct {
 // Grant is the range that the window may have now. It has no ticks while nothing is held, or the
 // store may have gone back.
 func (m *Machine) Grant() window.Range {
-	if m.held.Version == 0 || m.suspect {
+	if m.suspect {
 		return window.Range{}
 	}
 	return m.held.span()
@@ -310,7 +310,7 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 // Learn notes the highest limit of cells that were read.
 func (m *Machine) Learn(cells ...Cell) {
 	for _, c := range cells {
-		if c.Version != 0 && !c.Damaged && !c.Record.Reserved {
+		if !c.Damaged && !c.Record.Reserved {
 			m.most = max(m.most, c.Record.Limit)
 		}
 	}
