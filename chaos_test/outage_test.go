@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -39,6 +41,7 @@ type outage struct {
 
 	mu    sync.Mutex
 	fault func(context.Context, storetest.Op) storetest.Fault // or nil
+	stale atomic.Bool                                         // see pastStore
 
 	issued map[snowflake.ID]bool
 	last   snowflake.ID
@@ -242,14 +245,52 @@ func TestF15_StoreOutage_LateWrites(t *testing.T) {
 // Three processes on four node numbers, while each operation of the store goes wrong in
 // any way, every other time, for ten minutes. Every failure is the typed error.
 func TestF15_StoreOutage_AllAtOnce(t *testing.T) {
+	onCrews(t, func(o *outage, draw func(int) int) {
+		if draw(3) == 0 {
+			o.store.Heal()
+			o.store.Fail(storetest.Fault(draw(4)), 1+draw(60))
+		}
+		if late := len(o.store.Late()); late > 0 && draw(6) == 0 {
+			if i := draw(late); draw(3) == 0 {
+				o.store.Drop(i)
+			} else {
+				o.store.Deliver(i)
+			}
+		}
+	}, func(t *testing.T, _ []*outage, _, failed int) { assert.Positive(t, failed) })
+}
+
+// The same, while one in five cells that are read or listed is shown as it was before. Answers to
+// writes are lost as well, since a keeper reads its cell only then.
+func TestF21_StaleRead(t *testing.T) {
+	onCrews(t, func(o *outage, draw func(int) int) {
+		o.stale.Store(true)
+		if draw(3) == 0 {
+			o.store.Fail(storetest.ReplyLost, 1)
+		}
+	}, func(t *testing.T, crew []*outage, served, failed int) {
+		assert.Greater(t, served, 9*failed)
+		for _, o := range crew {
+			assert.EqualValues(t, 1, o.keeper.Stats().Claims, "no process has lost its number")
+		}
+	})
+}
+
+// onCrews runs three processes for ten minutes, for every strategy of the table. Each second each
+// makes a call, after spoil has made its faults; check gets how many calls were served and failed.
+func onCrews(t *testing.T, spoil func(o *outage, draw func(n int) int), check func(t *testing.T, crew []*outage, served, failed int)) {
 	for _, c := range table {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { allAtOnce(t, c) })
+			synctest.Test(t, func(t *testing.T) {
+				crew, served, failed := serve(t, c, spoil)
+				t.Logf("%d calls served, %d failed", served, failed)
+				check(t, crew, served, failed)
+			})
 		})
 	}
 }
 
-func allAtOnce(t *testing.T, c claim) {
+func serve(t *testing.T, c claim, spoil func(o *outage, draw func(n int) int)) (crew []*outage, served, failed int) {
 	random := rand.New(rand.NewPCG(15, 15))
 	var mu sync.Mutex // of random
 	draw := func(n int) int {
@@ -260,24 +301,20 @@ func allAtOnce(t *testing.T, c claim) {
 	narrow := layout()
 	narrow.NodeBits = 2
 	cells, clock := storetest.NewMemory(), bubbleClock{time.Now()}
-	var crew []*outage
+	past := &past{now: cells, cells: map[string][]stores.Cell{}}
 	issued := map[snowflake.ID]bool{}
 	for range 3 {
 		o := &outage{T: t, claim: c, clock: clock, store: cells.Client(), issued: issued}
 		var err error
-		o.keeper, err = lease.Claim(t.Context(), o.store, lease.WithClock(clock), lease.WithLayout(narrow), lease.WithWindow(3*time.Second), silent)
+		o.keeper, err = lease.Claim(t.Context(), &pastStore{o.store, past, draw, &o.stale}, lease.WithClock(clock), lease.WithLayout(narrow), lease.WithWindow(3*time.Second), silent)
 		require.NoError(t, err)
 		o.gen, err = generator.New(generator.WithLease(o.keeper), generator.WithStrategy(c.strategy))
 		require.NoError(t, err)
 		crew = append(crew, o)
 	}
-	served, failed := 0, 0
 	for began := time.Now(); time.Since(began) < 10*time.Minute; {
 		for _, o := range crew {
-			if draw(3) == 0 {
-				o.store.Heal()
-				o.store.Fail(storetest.Fault(draw(4)), 1+draw(60))
-			}
+			spoil(o, draw)
 			err := o.next()
 			if err == nil {
 				served++
@@ -287,23 +324,73 @@ func allAtOnce(t *testing.T, c claim) {
 			var none *generator.GrantError
 			require.True(t, errors.As(err, &none), err)
 		}
-		if late := len(cells.Late()); late > 0 && draw(2) == 0 {
-			if i := draw(late); draw(3) == 0 {
-				cells.Drop(i)
-			} else {
-				cells.Deliver(i)
-			}
-		}
 		time.Sleep(time.Second)
 	}
-	t.Logf("%d calls served, %d failed", served, failed)
-	assert.Positive(t, failed)
 	for _, o := range crew {
 		o.store.Heal()
+		o.stale.Store(false)
 	}
 	time.Sleep(20 * time.Second) // two windows, until the numbers that were lost are free, and more
 	for _, o := range crew {
 		o.every(time.Minute)
+		assert.Zero(t, o.keeper.Stats().WentBack, "the store has lost nothing")
 		require.NoError(t, o.gen.Close())
 	}
+	return crew, served, failed
+}
+
+// past has the earlier states of all cells.
+type past struct {
+	now   *storetest.Memory
+	mu    sync.Mutex
+	cells map[string][]stores.Cell
+}
+
+func (p *past) note(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cell, err := p.now.Read(context.Background(), key); err == nil {
+		p.cells[key] = append(p.cells[key], cell)
+	}
+}
+
+func (p *past) of(key string) []stores.Cell {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cells[key]
+}
+
+// pastStore shows one in five cells as it was at some time before, while it is stale.
+type pastStore struct {
+	*storetest.Memory
+	past  *past
+	draw  func(n int) int
+	stale *atomic.Bool
+}
+
+func (p *pastStore) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	p.past.note(key)
+	return p.Memory.Swap(ctx, key, version, value)
+}
+
+func (p *pastStore) Read(ctx context.Context, key string) (stores.Cell, error) {
+	cell, err := p.Memory.Read(ctx, key)
+	return p.shown(key, cell), err
+}
+
+func (p *pastStore) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	cells, err := p.Memory.List(ctx, from, to, limit)
+	for i, cell := range cells {
+		if was := p.shown(cell.Key, cell); was.Version != 0 {
+			cells[i] = was
+		}
+	}
+	return cells, err
+}
+
+func (p *pastStore) shown(key string, cell stores.Cell) stores.Cell {
+	if past := p.past.of(key); len(past) > 0 && p.stale.Load() && p.draw(5) == 0 {
+		return past[p.draw(len(past))]
+	}
+	return cell
 }

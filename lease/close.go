@@ -27,23 +27,22 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 	}
 	k.seal()
 	k.cancel()
-	if err := k.take(ctx); err != nil { // a call of the store hangs
-		return fmt.Errorf("%w, and stays taken for a while: %w", ErrNotReleased, err)
+	if err := k.turn.Take(ctx); err != nil { // a call of the store hangs
+		return fmt.Errorf("%w, and stays taken for a while: %w", ErrNotReleased, turnError(err))
 	}
 	defer k.turn.Leave()
 	if k.closed {
 		return nil
 	}
 	k.closed = true
-	defer func() { k.unlock() }()
-	node := k.granted().Node
-	switch {
-	case k.held != nil:
-		node = k.held.Node
-	case len(k.claims) > 0: // they may have landed
-		node = k.claims[len(k.claims)-1].Node
-	case k.raise == nil:
-		return nil
+	defer k.unlock(none)
+	node := k.machine.Held().Node
+	if k.machine.Held().Version == 0 {
+		claims := k.machine.Claims()
+		if len(claims) == 0 {
+			return nil
+		}
+		node = claims[len(claims)-1].Node // it may have landed
 	}
 	err := k.work(ctx)
 	if err != nil {
@@ -97,28 +96,8 @@ func (k *Keeper) distrust() bool {
 	k.err = errRestored
 	k.window.Fail(k.err)
 	k.window.Revoke()
-	k.used = window.Range{Node: k.used.Node}
+	k.used, k.given = window.Range{Node: k.used.Node}, window.Range{}
 	return true
 }
 
 var errRestored = errors.New("this process's memory was restored, and no number is claimed since")
-
-// forget drops the state of a restored memory. It does not release the cell, which is
-// the original's.
-func (k *Keeper) forget() {
-	k.state.Lock()
-	restored := k.restored
-	k.restored = false
-	k.state.Unlock()
-	if !restored {
-		return
-	}
-	k.log.Warn("lease: memory was restored, claiming anew", "node", k.granted().Node)
-	if k.held != nil || k.raise != nil {
-		k.unlock()
-	}
-	k.token = k.random()
-	k.held, k.doubt, k.claims, k.raise = nil, false, nil, nil
-	k.retry, k.failures = 0, 0
-	clear(k.seen)
-}

@@ -30,8 +30,8 @@
 // that starts at once does not write at once. If another process took the cell meanwhile, the rest of the
 // grant is still the Keeper's own, and it claims another cell. So uniqueness
 // depends only on counting, and no clock, timeout or pause can break it: a process that
-// was frozen for an hour wakes up with ticks of its own. Package internal/protocol
-// has the rules, in one function, with the argument for each.
+// was frozen for an hour wakes up with ticks of its own. Package internal/grant
+// has the rules, with the argument for each.
 //
 // There may be no grant: if the store does not answer for longer than the grant lasts, or
 // all node numbers are held. Then the generator's calls fail or wait, and succeed

@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -86,10 +87,10 @@ func (k *Keeper) failed(err error, began time.Duration) time.Duration {
 	case k.locker == nil && stores.KindOf(err) != stores.Loss:
 		pause, granted := k.pauseBetween(now - began)
 		if k.failures == 1 || granted != k.paced {
-			pause = protocol.Spread(pause, pick(k.random()))
+			pause = grant.Spread(pause, pick(k.random()))
 		}
 		k.paced = granted
-		k.retry = protocol.Next(began, now, pause)
+		k.retry = grant.Next(began, now, pause)
 	case k.failures < 10:
 		k.retry = now + min(k.pause(), 20*time.Millisecond<<k.failures)
 	default:
@@ -100,7 +101,7 @@ func (k *Keeper) failed(err error, began time.Duration) time.Duration {
 
 // pauseBetween is the time from a failed try that began so long ago to the next one.
 func (k *Keeper) pauseBetween(ago time.Duration) (pause time.Duration, granted bool) {
-	return protocol.Retry(k.period, k.nodes(), min(k.span(k.front(), k.granted().To), maxWindow)+ago)
+	return grant.Retry(k.period, k.nodes(), min(k.span(k.front(), k.granted().To), maxWindow)+ago)
 }
 
 // noteEnd logs once that the grant has ended: calls fail from now on. err is the error of a step
@@ -130,6 +131,19 @@ func (k *Keeper) ranLate(late time.Duration) {
 	}
 	k.counters.pauses.Add(1)
 	k.log.Warn(fmt.Sprintf("lease: resumed, %s after its grant ended", span.Text(past)), "node", used.Node, "at", k.time(used.To), "late", late)
+}
+
+// callFailed counts a call of the store that failed.
+func (k *Keeper) callFailed(e *drive.CallError) {
+	k.counters.failures.Add(1)
+	e.Since = k.since
+}
+
+// watch notes if a call of the store ends much later than its timeout: then this process did not
+// run meanwhile.
+func (k *Keeper) watch() (done func()) {
+	began := k.elapsed()
+	return func() { k.ranLate(k.elapsed() - began - k.timeout) }
 }
 
 // kindAttr tells the kind of an error in a log line.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -132,7 +132,7 @@ func TestEndedGrantIsUrgent(t *testing.T) {
 		for range 100 {
 			next := k.Poll(t.Context())
 			require.Positive(t, next)
-			require.LessOrEqual(t, next, protocol.Urgent)
+			require.LessOrEqual(t, next, grant.Urgent)
 			clock.Advance(next)
 		}
 		store.Before = nil

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -17,10 +17,18 @@ func NewKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	return newKeeper(store, options)
 }
 
-// Hook replaces what is left to chance, the decision, and the end of the goroutine.
-func (k *Keeper) Hook(random func() string, decide func(protocol.State, protocol.Read) protocol.Decision, cancel func()) {
-	k.random, k.decide, k.cancel = random, decide, cancel
-	k.token = random()
+// Protocol is what a keeper runs.
+type Protocol = protocol
+
+// Hook replaces what is left to chance, the protocol, and the end of the goroutine.
+func (k *Keeper) Hook(random func() string, protocol func(*grant.Machine) Protocol, cancel func()) {
+	k.random, k.cancel = random, cancel
+	if k.machine.Held().Version == 0 {
+		k.machine = grant.New(k.machine.Config, random())
+	}
+	if protocol != nil {
+		k.protocol = protocol(&k.machine)
+	}
 	k.brief = time.Hour // as the timeout: the machine's time must not matter
 }
 
@@ -28,7 +36,11 @@ func (k *Keeper) ClaimFirst(ctx context.Context) error { return k.claimFirst(ctx
 func (k *Keeper) SealNow()                             { k.seal() }
 func (k *Keeper) Distrust()                            { k.distrust() }
 func (k *Keeper) Window() *window.Ticks                { return k.window }
-func (k *Keeper) Held() *protocol.Held                 { return k.held }
+func (k *Keeper) Held() grant.Held                     { return k.machine.Held() }
+func (k *Keeper) Machine() grant.Machine               { return k.machine }
+func (k *Keeper) Limit() uint64                        { return k.machine.Grant().To }
+func (k *Keeper) Free() bool                           { return k.turn.Free() }
+func (k *Keeper) Holds() bool                          { return k.machine.Held().Version != 0 }
 func (k *Keeper) Used() window.Range                   { return k.used }
 func (k *Keeper) End() uint64                          { return k.end() }
 func (k *Keeper) Front() uint64                        { return k.front() }
@@ -48,19 +60,14 @@ func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	held := *k.held
-	c.token, c.held, c.doubt, c.most = k.token, &held, k.doubt, k.most
-	c.claims = append(c.claims, k.claims...)
+	c.machine = k.machine
 	c.counters.claims.Store(1)
-	c.due, c.used = k.due, k.used
+	c.due, c.used, c.given = k.due, k.used, k.given
 	c.window.Grant(window.Range{Node: k.used.Node, From: max(k.used.From, k.window.Used()), To: k.used.To}, k.used.To)
 	return c, nil
 }
 
 // Remembers is how many names, sightings and damaged cells a keeper remembers.
 func (k *Keeper) Remembers() (names, claims, seen, bad int) {
-	if k.held != nil {
-		names = len(k.held.Pending)
-	}
-	return names, len(k.claims), len(k.seen), len(k.bad)
+	return len(k.machine.Held().Pending), len(k.machine.Claims()), len(k.seen), len(k.bad)
 }

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -83,7 +82,7 @@ func TestNeedLeavesTheStoreAlone(t *testing.T) {
 		require.LessOrEqual(t, trips(store)-before, 10, "in a second")
 	}
 	store.Before = nil
-	clock.Advance(protocol.Urgent)
+	clock.Advance(grant.Urgent)
 	k.Poll(t.Context())
 	_, err = gen.Next()
 	require.NoError(t, err)
@@ -140,49 +139,6 @@ func TestLossIsLogged(t *testing.T) {
 	}
 }
 
-// IDs that run ahead of the clock find more granted before they come to the end.
-func TestBurstsAreGrantedAhead(t *testing.T) {
-	clock := clocktest.NewVirtual(noon)
-	k := claim(t, storetest.NewMemory(), clock, lease.WithWindow(time.Second))
-	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	require.NoError(t, err)
-	ids := make([]snowflake.ID, 4096*300)
-	for range 10 { // 3 seconds of time, without any of the clock's
-		_, err := gen.NextN(ids)
-		require.NoError(t, err)
-		k.Poll(t.Context())
-	}
-	require.LessOrEqual(t, k.Stats().Extensions, uint64(10))
-}
-
-// Whose IDs run ahead of the clock, and whose number is taken, has a new one that
-// reaches beyond its IDs.
-func TestLostWhileAhead(t *testing.T) {
-	clock := clocktest.NewVirtual(noon)
-	memory := storetest.NewMemory()
-	k := claim(t, memory.Client(), clock, lease.WithWindow(time.Second))
-	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	require.NoError(t, err)
-	ids := make([]snowflake.ID, 4096*10_000) // ten seconds
-	for part := range slices.Chunk(ids, 4096*300) {
-		_, err := gen.NextN(part)
-		require.NoError(t, err)
-		k.Poll(t.Context())
-	}
-	old := k.Node()
-	claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(old)))
-	clock.Advance(time.Second)
-	for range 3 {
-		k.Poll(t.Context())
-		id, err := gen.Next()
-		require.NoError(t, err)
-		require.Greater(t, id, ids[len(ids)-1])
-		clock.Advance(time.Second / 3)
-	}
-	require.NotEqual(t, old, k.Node())
-	require.Positive(t, k.Stats().Conflicts)
-}
-
 // A number that was lost is used up before the next one is gone over to, if that
 // begins ahead of the clock; IDs keep their order.
 func TestGoesOverWithoutAGap(t *testing.T) {
@@ -210,37 +166,6 @@ func TestGoesOverWithoutAGap(t *testing.T) {
 	})
 	require.Len(t, nodes, 2)
 	require.False(t, nodes[k.Node()] && k.Node() == 3)
-}
-
-// A write that lands after its outcome was given up counts as soon as it is seen.
-func TestExtensionLandsLate(t *testing.T) {
-	clock := clocktest.NewVirtual(noon)
-	memory := storetest.NewMemory()
-	store := memory.Client()
-	k := claim(t, store, clock)
-	_, limit := k.Granted()
-	clock.Advance(10 * time.Second)
-	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-		if isSwap(op) {
-			return storetest.Delayed
-		}
-		return storetest.None
-	}
-	for range 2 {
-		k.Poll(t.Context()) // reads back that nothing has landed
-		clock.Advance(protocol.Urgent)
-	}
-	require.Len(t, memory.Late(), 2)
-	require.True(t, memory.Deliver(1), "the later of the two is the one to land")
-	require.False(t, memory.Deliver(0), "and then the other cannot")
-	_, now := k.Granted()
-	require.Equal(t, limit, now, "it is not counted upon before that is known")
-	store.Before = nil
-	k.Poll(t.Context())
-	_, now = k.Granted()
-	require.Equal(t, limit.Add(19*time.Second), now)
-	require.NoError(t, k.Err())
-	require.Zero(t, k.Stats().Conflicts)
 }
 
 // The same for a claim, which is then known by a listing.

@@ -195,7 +195,7 @@ func (f *fleet) refused(t *thread, err error) {
 				p.Name, err, f.tickText(t.looks[0].limit), f.tickText(next), f.tickText(t.looks[0].tick))
 		}
 		// Between the old grant and the next there may be ticks that are another's.
-		gap := p.k.Held() != nil && p.k.Held().Floor > p.k.Used().To
+		gap := p.k.Holds() && p.k.Held().Floor > p.k.Used().To
 		if !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() && p.excuse == "" {
 			f.Fail("error in the calm", "%s: %v", p.Name, err)
 		}
@@ -244,11 +244,11 @@ func withoutWait(err error) error {
 // holdsOther reports whether another process holds, or has taken, the number that p
 // must have.
 func (f *fleet) holdsOther(p *process) bool {
-	if p.gen != nil && p.k.Held() == nil && errors.Is(p.k.Err(), lease.ErrHeld) {
+	if p.gen != nil && !p.k.Holds() && errors.Is(p.k.Err(), lease.ErrHeld) {
 		return true
 	}
 	return slices.ContainsFunc(f.all, func(o *process) bool {
-		return o != p && !o.Dead && o.k != nil && o.k.Held() != nil && o.k.Held().Node == p.node
+		return o != p && !o.Dead && o.k != nil && o.k.Holds() && o.k.Held().Node == p.node
 	})
 }
 

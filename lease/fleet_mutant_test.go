@@ -9,7 +9,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/fleettest"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -27,8 +27,11 @@ type mutant struct {
 
 	// store stands between the keeper and the store.
 	store func(*process, stores.Store) stores.Store
-	// decide is the decision of a round.
-	decide func(*process, protocol.State, protocol.Read) protocol.Decision
+	// next changes what the machine does next, and done what it is told of it.
+	next func(*process, grant.Input, *grant.Op)
+	done func(*process, grant.Input, *grant.Op, *grant.Result)
+	// unlimited takes the end of a grant away.
+	unlimited bool
 	// check is made before each call of the generator, and decides whether there is one.
 	check func(*process, *thread) bool
 	// close closes the process.
@@ -44,31 +47,6 @@ func TestFleetCatches(t *testing.T) {
 			t.Parallel()
 			fleettest.Catches(t, m.seeds, cmp.Or(m.caught, "duplicate"), func(seed uint64) *fleet { return newFleet(seed, &m) })
 		})
-	}
-}
-
-// decideThen decides, and changes the decision. What the keeper believes to hold is the
-// mutant's; the true limit is kept aside, so that extensions go on from it.
-func decideThen(change func(p *process, s protocol.State, d *protocol.Decision)) func(*process, protocol.State, protocol.Read) protocol.Decision {
-	return func(p *process, s protocol.State, r protocol.Read) protocol.Decision {
-		if s.Held != nil && p.truth > 0 {
-			held := *s.Held
-			held.Limit = p.truth
-			s.Held = &held
-		}
-		d := protocol.Decide(s, r)
-		if d.Held.Limit > 0 {
-			p.truth = d.Held.Limit
-		}
-		change(p, s, &d)
-		return d
-	}
-}
-
-// unlimited takes the end of a grant away.
-func unlimited(_ *process, s protocol.State, d *protocol.Decision) {
-	if d.Held.Limit > 0 {
-		d.Held.Limit = s.End
 	}
 }
 
@@ -89,15 +67,14 @@ func (s retrying) Swap(ctx context.Context, key string, version uint64, value []
 
 // release writes a release of the cell that is held, and leaves the window as it is.
 func (p *process) release(ctx context.Context) error {
-	h := p.k.Held()
-	if h == nil {
+	m := p.k.Machine()
+	in := grant.Input{Closing: true, Used: p.k.Window().Used(), Grant: p.k.Used(), Name: "released early"}
+	m.Done(in, m.Next(in), grant.Result{Used: in.Used})
+	op := m.Next(in)
+	if op.Kind != grant.Swap {
 		return nil
 	}
-	d := protocol.Decide(protocol.State{
-		Closing: true, Held: h, Used: p.k.Window().Used(), Name: "released early", Layout: p.f.layout.String(),
-		Issued: p.k.Used().Node == h.Node && p.k.Used().From == h.Floor,
-	}, protocol.Read{})
-	_, err := p.client().Swap(ctx, cell.NodeKey(h.Node), d.Version, d.Record.Encode())
+	_, err := p.client().Swap(ctx, cell.NodeKey(op.Node), op.Version, op.Record.Encode())
 	return err
 }
 
@@ -123,18 +100,16 @@ func (p *process) clockTick() uint64 { return p.f.tickAt(p.M.Wall()) }
 var mutants = []mutant{
 	{
 		// What a process issues is reported from time to time, and not before.
-		name: "M2 the last tick is reported after the fact", seeds: 500,
-		decide: decideThen(func(p *process, s protocol.State, d *protocol.Decision) {
-			if d.Kind == protocol.Claim || d.Kind == protocol.Extend {
-				d.Record.Limit = max(d.Record.Limit-min(d.Record.Limit, s.Window), s.Used)
+		name: "M2 the last tick is reported after the fact", seeds: 500, unlimited: true,
+		next: func(p *process, in grant.Input, op *grant.Op) {
+			if op.Why == grant.Claim || op.Why == grant.Extend {
+				op.Record.Limit = max(op.Record.Limit-min(op.Record.Limit, op.Record.Window), in.Used)
 			}
-			unlimited(p, s, d)
-		}),
+		},
 	}, {
-		name: "M5 the grant is checked before use, and not at use", seeds: 500,
-		decide: decideThen(unlimited),
+		name: "M5 the grant is checked before use, and not at use", seeds: 500, unlimited: true,
 		check: func(p *process, t *thread) bool {
-			return max(p.clockTick(), p.k.Window().Used()) < p.truth
+			return max(p.clockTick(), p.k.Window().Used()) < p.k.Limit()
 		},
 	}, {
 		// It asks for the cell's version anew, and goes by what it knew of the rest.
@@ -163,32 +138,26 @@ var mutants = []mutant{
 		},
 	}, {
 		name: "M12 the floor of a claim is the clock", seeds: 500,
-		decide: func(p *process, s protocol.State, r protocol.Read) protocol.Decision {
-			d := protocol.Decide(s, r)
-			if d.Kind == protocol.Claim {
-				d.Held.Floor = min(d.Held.Floor, s.Now)
+		done: func(_ *process, in grant.Input, op *grant.Op, _ *grant.Result) {
+			if op.Why == grant.Claim {
+				op.Record.Floor = min(op.Record.Floor, in.Now)
 			}
-			return d
 		},
 	}, {
 		// What its own last ID is has no answer, and so the clock's tick stands in.
 		name: "M13 a release with no ID issued goes below the floor", seeds: 2000, faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.StepLarge},
-		decide: func(p *process, s protocol.State, r protocol.Read) protocol.Decision {
-			d := protocol.Decide(s, r)
-			if d.Kind == protocol.Release && p.first == 0 {
-				d.Record.Limit = min(d.Record.Limit, p.clockTick())
-				d.Record.Floor = d.Record.Limit // else no process reads the cell
+		next: func(p *process, _ grant.Input, op *grant.Op) {
+			if op.Kind == grant.Swap && op.Why == grant.Release && p.first == 0 {
+				op.Record.Limit = min(op.Record.Limit, p.clockTick())
+				op.Record.Floor = min(op.Record.Floor, op.Record.Limit)
 			}
-			return d
 		},
 	}, {
 		name: "a store that went back is taken for another process", seeds: 500, faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind}, caught: "went back unnoticed",
-		decide: func(_ *process, s protocol.State, r protocol.Read) protocol.Decision {
-			d := protocol.Decide(s, r)
-			if d.Kind == protocol.WentBack {
-				d.Kind = protocol.Lost
+		done: func(p *process, _ grant.Input, op *grant.Op, r *grant.Result) {
+			if limit := p.k.Held().Limit; op.Why == grant.Doubt && r.Status == grant.OK && r.Cell.Record.Limit < limit {
+				r.Cell.Version, r.Cell.Record.Limit, r.Cell.Record.Floor, r.Cell.Record.Write = max(r.Cell.Version, 1), limit, limit, "another's"
 			}
-			return d
 		},
 	},
 }

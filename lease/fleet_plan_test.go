@@ -48,10 +48,11 @@ func (f *fleet) Plan() string { return fmt.Sprintf("%+v %+v", f.Chance, f.plan) 
 
 // tally has the counts of a run.
 type tally struct {
-	issues, refusals, grantErrors, grants  int
-	shutdowns, restores, wentBack, repeats int
-	live                                   int
-	excused                                map[string]int
+	issues, refusals, grantErrors, grants int
+	shutdowns, restores, repeats          int
+	wentBack, trusted                     int
+	live                                  int
+	excused                               map[string]int
 }
 
 type pinning uint8
@@ -79,6 +80,9 @@ func newFleet(seed uint64, m *mutant) *fleet {
 	n := f.numbers()
 	f.granted, f.stamped, f.undone = make([][]span, n), make([]uint64, n), make([][]span, n)
 	f.limits, f.locks = make([]uint64, n), map[string]*lockToken{}
+	if f.Often(256) {
+		f.PStale = 1 + f.Rng.Uint64N(256)
+	}
 	f.newStore()
 	f.Launch, f.Repair = f.launch, f.repair
 	for range f.count {

@@ -43,9 +43,7 @@ type process struct {
 	used    window.Range     // that the window was granted last
 	limit   uint64           // of it
 	owned   map[int64]uint64 // by node number: the highest limit that it was granted
-	notices uint64           // the same, before it has taken back what is left of its grant
 	noticed uint64           // once it noticed that the store went back: no tick below
-	truth   uint64           // of a mutant: the limit that the store has
 
 	first, last int64 // true time of the first and the latest ID, or 0
 	losses      uint64
@@ -190,7 +188,7 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 	}
 	// What is left to chance comes from the seed.
 	rng := rand.New(rand.NewPCG(f.Rng.Uint64(), 0))
-	k.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, p.decides, p.cancelLoop)
+	k.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, p.protocol, p.cancelLoop)
 	return k, nil
 }
 
@@ -286,7 +284,7 @@ func (p *process) cancelLoop() {
 
 // Shutdown closes the process in good order.
 func (p *process) Shutdown() {
-	if p.closing || p.k == nil || p.k.Held() == nil && p.gen == nil {
+	if p.closing || p.k == nil || !p.k.Holds() && p.gen == nil {
 		return
 	}
 	p.closing = true

@@ -61,6 +61,7 @@ func (s *tally) add(o *tally) {
 	s.shutdowns += o.shutdowns
 	s.restores += o.restores
 	s.wentBack += o.wentBack
+	s.trusted += o.trusted
 	s.repeats += o.repeats
 	s.live += o.live
 	for why, n := range o.excused {
@@ -69,8 +70,8 @@ func (s *tally) add(o *tally) {
 }
 
 func (s *tally) String() string {
-	text := fmt.Sprintf("%d IDs, %d errors (%d for lack of a grant), %d grants, %d shutdowns, %d restores; %d processes noticed that the store went back, and %d IDs were repeated in the time that it lost; in the calm %d issue as they should",
-		s.issues, s.refusals, s.grantErrors, s.grants, s.shutdowns, s.restores, s.wentBack, s.repeats, s.live)
+	text := fmt.Sprintf("%d IDs, %d errors (%d for lack of a grant), %d grants, %d shutdowns, %d restores; %d times a store was trusted again, %d processes noticed that it went back, and %d IDs were repeated in the time that it lost; in the calm %d issue as they should",
+		s.issues, s.refusals, s.grantErrors, s.grants, s.shutdowns, s.restores, s.trusted, s.wentBack, s.repeats, s.live)
 	for _, why := range slices.Sorted(maps.Keys(s.excused)) {
 		text += fmt.Sprintf(", %d do not: %s", s.excused[why], why)
 	}

@@ -2,8 +2,11 @@ package lease_test
 
 import (
 	"context"
+	"slices"
 
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/lease"
 )
 
 // Restored is the work of a process that is told that its memory was restored.
@@ -28,29 +31,60 @@ func (p *process) Restored() {
 	})
 }
 
-// decides is the decision of the keeper's rounds. It is a place at which others come first.
-func (p *process) decides(s protocol.State, r protocol.Read) protocol.Decision {
-	t := p.f.current()
-	t.Hiccup()
-	var d protocol.Decision
-	if m := p.f.mutant; m != nil && m.decide != nil {
-		d = m.decide(p, s, r)
-	} else {
-		d = protocol.Decide(s, r)
+// hooked is what p's keeper runs: the machine, or a mutant of it. Each of its steps is a place at
+// which others come first.
+type hooked struct {
+	p *process
+	m *grant.Machine
+}
+
+func (p *process) protocol(m *grant.Machine) lease.Protocol { return hooked{p, m} }
+
+func (h hooked) Next(in grant.Input) grant.Op {
+	h.p.f.current().Hiccup()
+	op := h.m.Next(in)
+	if mutant := h.p.f.mutant; mutant != nil && mutant.next != nil {
+		mutant.next(h.p, in, &op)
 	}
-	if s.Held != nil && r.Held != nil && !r.Held.Damaged && r.Held.Record.Limit < min(s.Held.Limit, p.owned[s.Held.Node]) && d.Kind != protocol.WentBack && d.Kind != protocol.Released {
-		p.f.Fail("went back unnoticed", "%s was granted node %d up to %s, reads a limit of %s, and decides %d",
-			p.Name, s.Held.Node, p.f.tickText(p.owned[s.Held.Node]), p.f.tickText(r.Held.Record.Limit), d.Kind)
+	return op
+}
+
+func (h hooked) Done(in grant.Input, op grant.Op, r grant.Result) []grant.Event {
+	p, held := h.p, h.m.Held()
+	back := op.Why == grant.Doubt && r.Status == grant.OK && r.Cell.Record.Limit < min(held.Limit, p.owned[held.Node]) &&
+		!slices.Contains(held.Pending, r.Cell.Record.Write) && !in.Restored
+	if mutant := p.f.mutant; mutant != nil && mutant.done != nil {
+		mutant.done(h.p, in, &op, &r)
 	}
-	if d.Kind == protocol.WentBack && p.f.Rewinds == 0 {
-		p.f.Fail("went back for no reason", "%s, of node %d", p.Name, d.Node)
+	events := h.m.Done(in, op, r)
+	for _, e := range events {
+		switch {
+		case e.Kind == grant.Suspected && p.f.Rewinds == 0 && p.f.PStale == 0:
+			p.f.Fail("suspected for no reason", "%s, of node %d", p.Name, e.Range.Node)
+		case e.Kind == grant.WentBack && p.f.Rewinds == 0:
+			p.f.Fail("went back for no reason", "%s, of node %d", p.Name, e.Range.Node)
+		case e.Kind == grant.WentBack:
+			p.f.wentBack++
+			p.noticed, p.lost = max(p.noticed, p.owned[e.Range.Node]), p.f.Now
+		case e.Kind == grant.Trusted:
+			p.f.trusted++
+		}
+		back = back && e.Kind != grant.Suspected && e.Kind != grant.WentBack
 	}
-	if d.Kind == protocol.WentBack {
-		p.f.wentBack++
-		p.notices, p.lost = max(p.notices, p.owned[d.Node]), p.f.Now
+	if back {
+		p.f.Fail("went back unnoticed", "%s was granted node %d up to %s, and reads a limit of %s",
+			p.Name, held.Node, p.f.tickText(p.owned[held.Node]), p.f.tickText(r.Cell.Record.Limit))
 	}
-	t.Hiccup()
-	return d
+	p.f.current().Hiccup()
+	return events
+}
+
+func (h hooked) Grant() window.Range {
+	g := h.m.Grant()
+	if mutant := h.p.f.mutant; mutant != nil && mutant.unlimited && g.To > 0 {
+		g.To = h.m.End
+	}
+	return g
 }
 
 // Looks is called after each step of one of p's threads. It sees what became of the window,
@@ -67,9 +101,7 @@ func (p *process) Looks() {
 		p.changed = now
 		if used := k.Used(); used != p.used {
 			p.used, p.limit = used, used.To
-			if used.To == 0 {
-				p.noticed = p.notices
-			} else {
+			if used.To > 0 {
 				p.owned[used.Node] = max(p.owned[used.Node], used.To)
 				p.f.gets(p, used)
 			}

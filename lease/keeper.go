@@ -10,7 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -29,31 +29,24 @@ type Keeper struct {
 	window   *window.Ticks
 	random   func() string // draws tokens and names of writes
 	calls    drive.Calls
-	decide   func(protocol.State, protocol.Read) protocol.Decision
 	counters counters
 
 	cancel   context.CancelFunc // ends the goroutine
 	finished chan struct{}      // closed when it has ended; nil without one
 
-	// The goroutine that has the turn works on the lease, and it alone uses the fields from here
-	// to the next group.
+	// The goroutine that has the turn works on the lease, and it alone uses the fields from here to
+	// the next group.
 	turn drive.Turn
 
-	token  string
-	closed bool           // the lease was released, or the release failed
-	lost   error          // why there will be no other grant, or nil
-	held   *protocol.Held // the cell that is ours in the store, or nil
-	doubt  bool           // the held cell must be read before it is written
-	unlock func()         // of the cell that is held or raised; never nil
-	claims []protocol.Pending
-	raise  *protocol.Raise
-	most   uint64 // the highest limit that was read or owned, without reservations
-	least  uint64 // no claim begins below: most, once the store went back
-	probe  *probe // the present claim, or nil
-	seen   map[int64]sighting
-	bad    map[int64]error // damaged cells that were logged
-	doubts doubt
-	ended  window.Range // the last grant whose end was logged
+	machine  grant.Machine
+	protocol protocol // the machine, unless a simulation breaks it
+	locks    map[int64]func()
+	closed   bool  // the lease was released, or the release failed
+	lost     error // why there will be no other grant, or nil
+	seen     map[int64]sighting
+	bad      map[int64]error // damaged cells that were logged
+	doubts   doubt
+	ended    window.Range // the last grant whose end was logged
 
 	due      time.Duration // elapsed time of the next extension
 	retry    time.Duration // elapsed time before which there is no call of the store
@@ -66,9 +59,10 @@ type Keeper struct {
 	// state guards the fields below, for callers that must not wait for the turn.
 	state    sync.Mutex
 	err      error
-	used     window.Range // the last grant of the window
+	used     window.Range // the grant of the window
+	given    window.Range // the same, also after it was revoked
 	bound    bool
-	restored bool // nothing is granted until the owner of the turn has called forget
+	restored bool // nothing is granted until the owner of the turn has told the machine
 
 	closing atomic.Bool // set by the first Close, before the window is sealed, and never reset
 }
@@ -113,11 +107,14 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 		return nil, err
 	}
 	k := &Keeper{
-		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()),
-		random: cell.Token, decide: protocol.Decide, token: cell.Token(), cancel: func() {}, unlock: func() {},
-		turn: drive.NewTurn(), seen: map[int64]sighting{}, bad: map[int64]error{},
+		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()), random: cell.Token, cancel: func() {},
+		turn: drive.NewTurn(), locks: map[int64]func(){}, seen: map[int64]sighting{}, bad: map[int64]error{},
 	}
 	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
+	k.machine = grant.New(grant.Config{
+		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Nodes: c.nodes(), Pinned: c.node, Locker: c.locker != nil,
+	}, k.random())
+	k.protocol = &k.machine
 	return k, nil
 }
 
@@ -155,12 +152,12 @@ func (k *Keeper) claimAgain(began time.Duration, failures int) time.Duration {
 		return k.pause()
 	}
 	now := k.elapsed()
-	return protocol.Next(began, now, protocol.RetryClaim(k.period, failures, pick(k.random()))) - now
+	return grant.Next(began, now, grant.RetryClaim(k.period, failures, pick(k.random()))) - now
 }
 
 func (k *Keeper) tryClaim(ctx context.Context) error {
-	if err := k.take(ctx); err != nil {
-		return err
+	if err := k.turn.Take(ctx); err != nil {
+		return turnError(err)
 	}
 	defer k.turn.Leave()
 	if k.closing.Load() {
@@ -214,12 +211,9 @@ func (k *Keeper) start() {
 	}()
 }
 
-// take waits for the turn, at most until ctx ends.
-func (k *Keeper) take(ctx context.Context) error {
-	if err := k.turn.Take(ctx); err != nil {
-		return fmt.Errorf("an earlier call of the store has not ended: %w", err)
-	}
-	return nil
+// turnError is the error of a turn that was not had in time.
+func turnError(err error) error {
+	return fmt.Errorf("an earlier call of the store has not ended: %w", err)
 }
 
 // Poll does one step of the Keeper's work: it extends the grant if that is due, or claims
@@ -237,7 +231,7 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
 
 // poll is Poll for a goroutine that was woken so late.
 func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Duration) {
-	if k.take(ctx) != nil {
+	if k.turn.Take(ctx) != nil {
 		return k.pause()
 	}
 	defer k.turn.Leave()
@@ -261,7 +255,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	}
 	began := k.elapsed()
 	err := k.work(ctx)
-	if err == nil && k.held != nil && k.dueIn() > 0 {
+	if err == nil && k.machine.Held().Version != 0 && k.dueIn() > 0 {
 		k.settle(ctx)
 	}
 	if ctx.Err() != nil || k.closing.Load() { // the store is not to blame
@@ -279,15 +273,16 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 
 // dueIn is the time until the next write of the lease.
 func (k *Keeper) dueIn() time.Duration {
-	if k.held == nil {
+	h := k.machine.Held()
+	if h.Version == 0 {
 		return k.pause()
 	}
-	in, front, h, used := k.due-k.elapsed(), k.front(), k.held, k.granted()
-	if k.grant() != used { // change over to the new grant in time
+	in, front, used := k.due-k.elapsed(), k.front(), k.granted()
+	if k.protocol.Grant() != used { // change over to the new grant in time
 		in = min(in, max(k.span(front+1, min(h.Floor, used.To)), time.Millisecond))
 	}
 	if h.Limit < k.end() {
-		in = min(in, k.span(front, protocol.ExtendAt(h.Limit, k.config.window)))
+		in = min(in, k.span(front, grant.ExtendAt(h.Limit, k.config.window)))
 	}
 	return in
 }
@@ -303,30 +298,22 @@ func (k *Keeper) granted() window.Range {
 	return k.used
 }
 
-// grant is the grant of the held cell, which the window gets.
-func (k *Keeper) grant() window.Range {
-	return window.Range{Node: k.held.Node, From: k.held.Floor, To: k.held.Limit}
-}
-
 // publish puts the grant of the held cell into the window. A grant of another node number
 // waits until the clock reaches its floor, or the present grant has no time left.
 func (k *Keeper) publish() {
-	if k.held == nil {
-		return
-	}
-	grant, soon := k.grant(), k.front()+1 // a tick early, or a call could come between
+	now, soon := k.protocol.Grant(), k.front()+1 // a tick early, or a call could come between
 	k.state.Lock()
 	defer k.state.Unlock()
-	if k.restored || grant == k.used {
+	if now.To == 0 || k.restored || now == k.used {
 		return
 	}
-	if !grant.Extends(k.used) && k.bound && soon < grant.From && soon < k.used.To {
+	if !now.Extends(k.used) && k.bound && soon < now.From && soon < k.used.To {
 		return
 	}
-	k.used = grant
+	k.used, k.given = now, now
 	// The issuer asks for more when half of the window is left; usually the grant was
 	// extended before that.
-	k.window.Grant(grant, grant.To-min(grant.To, k.config.window/2))
+	k.window.Grant(now, now.To-min(now.To, k.config.window/2))
 }
 
 // revoke takes the grant back: no slot is taken until the next one.

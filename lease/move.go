@@ -9,7 +9,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -162,9 +162,9 @@ func ready(ctx context.Context, calls *drive.Calls, running bool) error {
 // processes have the rest of a fresh grant when all is done.
 func (k *Keeper) fenceAll(ctx context.Context) (floors []Floor, err error) {
 	limits := make(map[int64]uint64)
-	var held []protocol.Cell
+	var held []grant.Cell
 	done := 0
-	fence := func(cell protocol.Cell) error {
+	fence := func(cell grant.Cell) error {
 		limit, err := k.fence(ctx, cell)
 		if err != nil {
 			return fmt.Errorf("%d of %d node numbers are exported, export again to continue: %w", done, k.nodes(), err)
@@ -175,8 +175,8 @@ func (k *Keeper) fenceAll(ctx context.Context) (floors []Floor, err error) {
 		}
 		return nil
 	}
-	for p := (&probe{search: protocol.NewSearch(k.nodes(), 0)}); p.search.Done < k.nodes(); {
-		cells, err := k.nextBlock(ctx, p)
+	for from := int64(0); from < k.nodes(); from += fenced {
+		cells, err := k.listAll(ctx, from, min(fenced, k.nodes()-from))
 		if err != nil {
 			return nil, err
 		}
@@ -201,9 +201,27 @@ func (k *Keeper) fenceAll(ctx context.Context) (floors []Floor, err error) {
 	return floors, nil
 }
 
+// fenced is how many node numbers are listed at a time.
+const fenced = 4096
+
+// listAll returns the cells of n numbers from one on, also those that do not exist.
+func (k *Keeper) listAll(ctx context.Context, from, n int64) ([]grant.Cell, error) {
+	listed, err := k.list(ctx, cell.NodeKey(from), cell.NodeKey(from+n-1)+"\x00", int(n))
+	cells := make([]grant.Cell, n)
+	for i := range cells {
+		cells[i].Node = from + int64(i)
+	}
+	for _, c := range listed {
+		if i := c.Node - from; i >= 0 && i < n {
+			cells[i] = c
+		}
+	}
+	return cells, err
+}
+
 // fence reserves a number until the end of time, and returns the limit that it had before,
 // which the cell keeps as its floor. cell is as a list had it.
-func (k *Keeper) fence(ctx context.Context, c protocol.Cell) (limit uint64, err error) {
+func (k *Keeper) fence(ctx context.Context, c grant.Cell) (limit uint64, err error) {
 	for range drive.InARow {
 		switch was := c.Record; {
 		case c.Damaged:

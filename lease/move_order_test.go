@@ -86,7 +86,7 @@ func (m *moving) step() {
 		p.busy = true
 		p.clock.Advance(time.Duration(m.rng.IntN(12)) * time.Second)
 		if n == 6 {
-			if h := p.keeper.Held(); h != nil {
+			if h := p.keeper.Held(); h.Version != 0 {
 				delete(p.grants, h.Node) // no slot was taken of it, so it may be given back
 			}
 			p.busy = true
@@ -98,7 +98,7 @@ func (m *moving) step() {
 		p.busy = false
 	}
 	for _, p := range m.members {
-		if h := p.keeper.Held(); h != nil && !p.busy {
+		if h := p.keeper.Held(); h.Version != 0 && !p.busy {
 			g, ok := p.grants[h.Node]
 			if !ok {
 				g[0] = h.Floor

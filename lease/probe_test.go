@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -84,12 +84,12 @@ func TestMemoryIsBounded(t *testing.T) {
 		clock.Advance(k.Poll(t.Context()))
 	}
 	names, _, _, _ := k.Remembers()
-	require.Equal(t, protocol.MaxPending, names)
+	require.Equal(t, 64, names)
 
 	// A name that was forgotten, and lands, costs the number and nothing else.
-	require.True(t, memory.Deliver(len(memory.Late())-protocol.MaxPending-10))
+	require.True(t, memory.Deliver(len(memory.Late())-64-10))
 	store.Before = nil
-	clock.Advance(protocol.Urgent)
+	clock.Advance(grant.Urgent)
 	k.Poll(t.Context())
 	require.EqualValues(t, 1, k.Stats().Conflicts)
 	var full *lease.NoFreeNodeError

@@ -270,24 +270,6 @@ func TestEverythingAtOnce(t *testing.T) {
 	noKeeper(t)
 }
 
-// A number that was given back is gone on with at the next tick, with no wait.
-func TestReleaseLosesNoTime(t *testing.T) {
-	store := storetest.NewMemory()
-	clock := clocktest.NewVirtual(noon)
-	var last snowflake.ID
-	for range 10 {
-		k := claim(t, store, clock, lease.WithNode(lease.NodeNumber(5)))
-		gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
-		require.NoError(t, err)
-		id, err := gen.Next()
-		require.NoError(t, err)
-		require.Greater(t, id, last)
-		last = id
-		require.NoError(t, gen.Close())
-		clock.Advance(time.Millisecond)
-	}
-}
-
 // Streams that have slots in reserve count as if they had issued them.
 func TestReleaseCountsWhatStreamsReserved(t *testing.T) {
 	store := storetest.NewMemory()
@@ -336,21 +318,6 @@ func TestReleaseAfterAnUnknownExtension(t *testing.T) {
 			require.False(t, memory.Deliver(0))
 		}
 	}
-}
-
-// What a keeper lost, it does not give back over the head of who has it now.
-func TestReleaseOfWhatWasLost(t *testing.T) {
-	memory := storetest.NewMemory()
-	clock := clocktest.NewVirtual(noon)
-	old, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithNode(lease.NodeNumber(5)))...)
-	require.NoError(t, err)
-	now := claim(t, memory.Client(), clock, lease.WithNode(lease.NodeNumber(5)))
-	before := memory.Peek(cell.NodeKey(5))
-	require.NoError(t, old.Close())
-	require.Equal(t, before, memory.Peek(cell.NodeKey(5)))
-	clock.Advance(15 * time.Second)
-	now.Poll(t.Context())
-	require.NoError(t, now.Err())
 }
 
 // A generator that is closed while its keeper goes over to another number never

@@ -37,7 +37,7 @@ func Reserve(ctx context.Context, store stores.Store, from, to int64, until time
 		return &OptionError{"Reserve", fmt.Errorf("until %s: want a time after now, %s, and before the end of the layout, %s",
 			until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))}
 	}
-	if _, err := k.checkLayout(ctx); err != nil {
+	if err := k.checkLayout(ctx); err != nil {
 		return err
 	}
 	limit := k.tickOf(until)
@@ -54,7 +54,7 @@ func Reserve(ctx context.Context, store stores.Store, from, to int64, until time
 }
 
 func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
-	unlock, err := k.lock(ctx, node)
+	unlock, err := k.calls.TryLock(ctx, cell.NodeKey(node))
 	switch {
 	case errors.Is(err, stores.ErrLocked):
 		return heldError(node, "", err)

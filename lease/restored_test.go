@@ -10,7 +10,6 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -137,14 +136,14 @@ func TestRestoredTooLate(t *testing.T) {
 	store.Before = func(context.Context, storetest.Op) storetest.Fault { failed = true; return storetest.Unavailable }
 	n := 0
 	k.Hook(func() string {
-		if failed { // between two tries
+		if failed && k.Free() { // between two tries
 			failed, store.Before = false, nil
 			k.Poll(t.Context())
 			cancel()
 		}
 		n++
 		return fmt.Sprint(n)
-	}, protocol.Decide, func() {})
+	}, nil, func() {})
 	require.ErrorIs(t, k.Restored(ctx), lease.ErrStore)
 	from, to := k.Granted()
 	require.Less(t, from, to)
@@ -186,11 +185,10 @@ func TestRestoredWhileItIsClosed(t *testing.T) {
 	require.NoError(t, err)
 	n := 0
 	k.Hook(func() string {
-		if n++; n > 1 { // the first is the token, the next the name of the release
-			k.Distrust() // Restored begins
-		}
+		n++
+		k.Distrust() // Restored begins
 		return fmt.Sprint(n)
-	}, protocol.Decide, func() {})
+	}, nil, func() {})
 	require.NoError(t, gen.Close())
 	is := must(lease.InspectNode(t.Context(), store, 5))
 	require.Equal(t, lease.Released, is.State)

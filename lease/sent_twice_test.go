@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
@@ -42,28 +41,4 @@ func TestExtensionSentTwice(t *testing.T) {
 	require.Zero(t, k.Stats().Conflicts)
 	_, limit := k.Granted()
 	require.Equal(t, clock.Now().Add(lease.DefaultWindow), limit)
-}
-
-// A release that was sent twice, and between the two a successor, are no store that went
-// back, though the limit is below that of the grant.
-func TestReleaseSentTwice(t *testing.T) {
-	for name, short := range map[string]bool{"a successor holds it": false, "a successor was there and has gone": true} {
-		t.Run(name, func(t *testing.T) {
-			clock := clocktest.NewVirtual(noon)
-			memory := storetest.NewMemory()
-			store := &sentTwice{Store: memory}
-			k := claim(t, store, clock, five)
-			var c stores.Cell
-			store.between = func() {
-				successor := claim(t, memory, clock, five)
-				if short {
-					require.NoError(t, successor.Close())
-				}
-				c = memory.Peek(cell.NodeKey(5))
-			}
-			require.NoError(t, k.Close())
-			require.Zero(t, k.Stats().WentBack)
-			require.Equal(t, c, memory.Peek(cell.NodeKey(5)), "the successor's cell is not touched")
-		})
-	}
 }

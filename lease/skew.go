@@ -8,7 +8,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
 )
 
@@ -43,7 +43,7 @@ type doubt struct {
 // checkFleet compares our clock with the fleet's by the cells that a claim has read, or, if
 // these are too few, by a sample of all cells. The error is that of a strict first
 // claim. waited says that it had to wait, so the cells are old.
-func (k *Keeper) checkFleet(ctx context.Context, cells []protocol.Cell, others bool) (waited bool, err error) {
+func (k *Keeper) checkFleet(ctx context.Context, cells []grant.Cell, others bool) (waited bool, err error) {
 	k.doubts = doubt{}
 	from, to := cell.NodesFrom, cell.NodesTo
 	if n := len(cells); k.holders(cells) >= leastFleet {
@@ -108,7 +108,7 @@ func (k *Keeper) settle(ctx context.Context) {
 	}
 }
 
-func versionsOf(cells []protocol.Cell) map[int64]uint64 {
+func versionsOf(cells []grant.Cell) map[int64]uint64 {
 	versions := make(map[int64]uint64, len(cells))
 	for _, cell := range cells {
 		if cell.Version != 0 {
@@ -119,19 +119,19 @@ func versionsOf(cells []protocol.Cell) map[int64]uint64 {
 }
 
 // living returns the cells of others that were written since they had these versions.
-func (k *Keeper) living(versions map[int64]uint64, cells []protocol.Cell) []protocol.Cell {
-	return slices.DeleteFunc(slices.Clone(cells), func(c protocol.Cell) bool {
+func (k *Keeper) living(versions map[int64]uint64, cells []grant.Cell) []grant.Cell {
+	return slices.DeleteFunc(slices.Clone(cells), func(c grant.Cell) bool {
 		return versions[c.Node] == c.Version || !k.tells(c)
 	})
 }
 
 // tells reports whether a cell shows the clock of another process.
-func (k *Keeper) tells(c protocol.Cell) bool {
+func (k *Keeper) tells(c grant.Cell) bool {
 	r := c.Record
-	return r.Holder != "" && r.Holder != k.token && r.Limit < k.end() && c.Node != k.node
+	return r.Holder != "" && r.Holder != k.machine.Token() && r.Limit < k.end() && c.Node != k.node
 }
 
-func (k *Keeper) holders(cells []protocol.Cell) (n int) {
+func (k *Keeper) holders(cells []grant.Cell) (n int) {
 	for _, c := range cells {
 		if k.tells(c) {
 			n++
@@ -141,7 +141,7 @@ func (k *Keeper) holders(cells []protocol.Cell) (n int) {
 }
 
 // longestOf is the longest window of the cells, and of ours.
-func (k *Keeper) longestOf(cells []protocol.Cell) uint64 {
+func (k *Keeper) longestOf(cells []grant.Cell) uint64 {
 	longest := k.config.window
 	for _, c := range cells {
 		if k.tells(c) {
@@ -152,7 +152,7 @@ func (k *Keeper) longestOf(cells []protocol.Cell) uint64 {
 }
 
 // skewOf returns how far our clock is ahead of that of most holders, and how many they are.
-func (k *Keeper) skewOf(cells []protocol.Cell) (skew time.Duration, nodes int) {
+func (k *Keeper) skewOf(cells []grant.Cell) (skew time.Duration, nodes int) {
 	var clocks []uint64
 	for _, c := range cells {
 		if k.tells(c) {
@@ -167,7 +167,7 @@ func (k *Keeper) skewOf(cells []protocol.Cell) (skew time.Duration, nodes int) {
 }
 
 // far reports whether a skew that these cells show is beyond the limit of WithFleetCheck.
-func (k *Keeper) far(skew time.Duration, cells []protocol.Cell) bool {
+func (k *Keeper) far(skew time.Duration, cells []grant.Cell) bool {
 	return skew.Abs()-k.span(0, k.longestOf(cells))/6 > k.skew
 }
 
@@ -197,4 +197,30 @@ func commonest(clocks []uint64, width uint64) (at uint64, n int) {
 		}
 	}
 	return at, n
+}
+
+// sighting is the version of a cell and the elapsed time at which it was first read.
+type sighting struct {
+	version uint64
+	since   time.Duration
+}
+
+// maxSeen bounds the sightings. Beyond it, they are dropped, and the limits of the cells
+// decide.
+const maxSeen = 4096
+
+// sight notes whether a cell has had its version for two windows of our own time.
+func (k *Keeper) sight(c *grant.Cell) {
+	if k.locker != nil || c.Record.Holder == "" || k.pinned() {
+		return
+	}
+	s, ok := k.seen[c.Node]
+	if !ok || s.version != c.Version {
+		if len(k.seen) >= maxSeen {
+			clear(k.seen)
+		}
+		s = sighting{version: c.Version, since: k.elapsed()}
+		k.seen[c.Node] = s
+	}
+	c.Still = (k.elapsed()-s.since)/2 >= k.span(0, max(c.Record.Window, k.config.window)) // twice the span may overflow
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -142,7 +141,7 @@ func week(t *testing.T, window time.Duration, name string, flips bool) {
 			require.Less(t, len(err.Error()), 1000)
 		}
 		names, claims, seen, bad := k.Remembers()
-		require.LessOrEqual(t, names, protocol.MaxPending)
+		require.LessOrEqual(t, names, 64)
 		require.LessOrEqual(t, claims, 8)
 		require.LessOrEqual(t, seen, 4096)
 		require.LessOrEqual(t, bad, 64)

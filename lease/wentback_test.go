@@ -2,7 +2,6 @@ package lease_test
 
 import (
 	"bytes"
-	"context"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/protocol"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
@@ -123,37 +121,4 @@ func TestClaimsAboveAllThatWasSeen(t *testing.T) {
 	k.Poll(t.Context())
 	from, _ := k.Granted()
 	require.False(t, from.Before(seen), "%s is before %s", from, seen)
-}
-
-// A store that is away when the cell is to be raised delays that, and nothing is granted
-// before it is done.
-func TestRaisingIsTriedAgain(t *testing.T) {
-	clock := clocktest.NewVirtual(noon)
-	memory := storetest.NewMemory()
-	restore := memory.Snapshot()
-	store := memory.Client()
-	k := claim(t, store, clock, five)
-	_, limit := k.Granted()
-	restore()
-	clock.Advance(lease.DefaultWindow / 2)
-	k.Poll(t.Context())
-	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-		if isSwap(op) {
-			return storetest.Unavailable
-		}
-		return storetest.None
-	}
-	for range 3 {
-		clock.Advance(protocol.Urgent)
-		k.Poll(t.Context())
-		require.ErrorIs(t, k.Err(), lease.ErrStore)
-		from, to := k.Granted()
-		require.Equal(t, from, to)
-	}
-	store.Before = nil
-	clock.Advance(protocol.Urgent)
-	k.Poll(t.Context())
-	require.NoError(t, k.Err())
-	from, _ := k.Granted()
-	require.False(t, from.Before(limit))
 }

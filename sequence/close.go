@@ -44,11 +44,14 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	}
 	s.closed = true
 	defer s.settled.Store(true)
+	s.mu.Lock()
+	rest := s.machine.Unused(s.window.Used())
+	s.mu.Unlock()
 	err := s.work(ctx, true)
 	s.mu.Lock()
-	rest, unknown := s.machine.Unused(s.window.Used()), s.machine.Unknown()
+	unknown := s.machine.Unknown()
 	if !s.revoked { // else the window has counted them
-		s.counters.lost.Add(rest)
+		s.counters.lost.Add(s.machine.Unused(s.window.Used()))
 	}
 	s.mu.Unlock()
 	if err == nil {

@@ -93,24 +93,6 @@ func TestResentGiveBack(t *testing.T) {
 	}
 }
 
-// TestCloseOfOneOfTwo closes a process whose numbers another process's follow: there is
-// nothing to write but one try.
-func TestCloseOfOneOfTwo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		a := open(t, store, "orders", sequence.Definition{})
-		next(t, a)
-		synctest.Wait()
-		next(t, open(t, store, "orders", sequence.Definition{}, sequence.WithOutage(0))) // one write
-		before, err := sequence.Inspect(t.Context(), store, "orders")
-		require.NoError(t, err)
-		require.NoError(t, a.Close())
-		after, err := sequence.Inspect(t.Context(), store, "orders")
-		require.NoError(t, err)
-		assert.Equal(t, before.Writes, after.Writes)
-	})
-}
-
 // TestLastIndex uses the last index that there can be.
 func TestLastIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -150,36 +132,6 @@ func TestClockGoesBack(t *testing.T) {
 			require.NoError(t, s.Close())
 		})
 	}
-}
-
-// TestRefillWhileClosing has a refill land after CloseContext returned.
-func TestRefillWhileClosing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		hold := make(chan struct{})
-		var held atomic.Bool
-		store.After = func(_ context.Context, op storetest.Op) {
-			if held.Load() && op.Kind == storetest.OpSwap {
-				<-hold
-			}
-		}
-		s := open(t, store, "orders", sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10})
-		next(t, s)
-		synctest.Wait()
-		held.Store(true)
-		go s.NextN(t.Context(), 30)
-		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		assert.ErrorIs(t, s.CloseContext(ctx), sequence.ErrNotGivenBack)
-		held.Store(false)
-		close(hold)
-		synctest.Wait()
-		assert.EqualValues(t, 1, s.Stats().Issued)
-		require.NoError(t, s.Close())
-		assert.EqualValues(t, 1, s.Stats().Issued)
-		assert.Zero(t, s.Stats().Lost)
-	})
 }
 
 // TestTooManyUnderLoad has a call for more numbers than are left, while calls for one number

@@ -132,23 +132,6 @@ func TestCloseCannotGiveBack(t *testing.T) {
 	})
 }
 
-// TestLateAfterClose has a write that lands after the sequence was closed.
-func TestLateAfterClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		s := open(t, store, "orders", sequence.Definition{Mode: sequence.Ordered})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		store.Fail(storetest.Delayed, 1)
-		store.Fail(storetest.Unavailable, 1)
-		_, err := s.Next(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Len(t, store.Late(), 1)
-		require.NoError(t, s.Close())
-		assert.False(t, store.Deliver(0), "it would lose a number")
-	})
-}
-
 // TestHangs has a store whose calls end with their contexts only.
 func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -411,4 +394,39 @@ func TestMarkAfterAnUnknownOutcome(t *testing.T) {
 	}
 	require.ErrorIs(t, s.Poll(t.Context()), stores.ErrWentBack, "and not the failure of the write")
 	assert.Zero(t, s.Stats().Reserved)
+}
+
+// stale is a store that answers the next read with an older state of the cell.
+type stale struct {
+	stores.Store
+	old *stores.Cell
+}
+
+func (s stale) Read(ctx context.Context, key string) (stores.Cell, error) {
+	if old := *s.old; old.Version != 0 {
+		*s.old = stores.Cell{}
+		return old, nil
+	}
+	return s.Store.Read(ctx, key)
+}
+
+// TestStaleRead reads an older state of the cell once: the process goes on with its reserve, and no
+// number is lost.
+func TestStaleRead(t *testing.T) {
+	memory := storetest.NewMemory()
+	store := stale{memory, new(stores.Cell)}
+	d := sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10}
+	s := open(t, store, "orders", d, sequence.WithPolling())
+	old := memory.Peek("seq/orders")
+	require.EqualValues(t, 1, next(t, s))
+	_, _, err := sequence.Set(t.Context(), memory, "orders", sequence.Change{Max: 1000})
+	require.NoError(t, err)
+	*store.old = old
+	require.NoError(t, s.Poll(t.Context()), "it conflicts, and reads twice")
+	for want := range int64(19) {
+		require.Equal(t, want+2, next(t, s))
+	}
+	require.NoError(t, s.Close())
+	stats := s.Stats()
+	assert.Equal(t, []uint64{20, 0, 0}, []uint64{stats.Issued, stats.Lost, stats.WentBack})
 }

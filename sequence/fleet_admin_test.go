@@ -38,10 +38,6 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 	p.spawn("admin", func(t *thread) {
 		ctx, cancel := t.deadline(2 * f.Period)
 		defer cancel()
-		if kind == badInput {
-			p.badInput(t, ctx, i)
-			return
-		}
 		err := p.change(ctx, kind, i)
 		if f.Trace != nil {
 			t.Tracef("fault %d on %s: %v", kind, f.names[i], err)
@@ -82,63 +78,6 @@ func (p *process) change(ctx context.Context, kind fleettest.FaultKind, i int) e
 	}
 	_, _, err := sequence.Set(ctx, store, name, c)
 	return err
-}
-
-// badInput makes calls that must fail, and must not write.
-func (p *process) badInput(t *thread, ctx context.Context, i int) {
-	f := p.f
-	name, d := f.names[i], f.definition(i, p.site)
-	store := readOnly{fleettest.Client{P: p.Process, Store: f.sites[p.site].store}, f}
-	bad := func(change func(d *sequence.Definition)) sequence.Definition {
-		d := d
-		change(&d)
-		return d
-	}
-	set := func(c sequence.Change) error {
-		_, _, err := sequence.Set(ctx, store, name, c)
-		return err
-	}
-	nextN := func(n int64) error {
-		_, err := p.opened[i].s.NextN(ctx, n)
-		return err
-	}
-	for what, call := range []func() error{
-		func() error { return sequence.Create(ctx, store, "Bad Name", d) },
-		func() error {
-			return sequence.Create(ctx, store, name, bad(func(d *sequence.Definition) { d.MinStep = -1 }))
-		},
-		func() error {
-			return sequence.Create(ctx, store, name, bad(func(d *sequence.Definition) { d.Start, d.Max = 9, 8 }))
-		},
-		func() error {
-			return sequence.Create(ctx, store, name, bad(func(d *sequence.Definition) { d.MaxStep = 1 << 50 }))
-		},
-		func() error {
-			return sequence.Create(ctx, store, name, bad(func(d *sequence.Definition) { d.Stride = sequence.Every(2, 2) }))
-		},
-		func() error { return set(sequence.Change{}) },
-		func() error { return set(sequence.Change{Next: -1}) },
-		func() error { return set(sequence.Change{MinStep: 9, MaxStep: 8}) },
-		func() error { return set(sequence.Change{MaxStep: math.MaxInt64}) },
-		func() error { return nextN(0) },
-		func() error { return nextN(-1) },
-		func() error { return nextN(math.MaxInt64) },
-	} {
-		if err := call(); err == nil {
-			f.Fail("bad input", "%s: call %d is accepted", p.Name, what)
-		}
-	}
-}
-
-// readOnly is a store that must not be written.
-type readOnly struct {
-	fleettest.Client
-	f *fleet
-}
-
-func (s readOnly) Swap(_ context.Context, key string, _ uint64, value []byte) (uint64, error) {
-	s.f.Fail("bad input", "writes %s: %s", key, value)
-	return 0, fleettest.ErrNoReply
 }
 
 // operator raises the sequences that a process has marked, once the faults are over, and

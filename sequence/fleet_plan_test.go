@@ -53,8 +53,7 @@ const (
 	maximum                               // Set changes the maximum
 	another                               // a second definition under the same name
 	recreate                              // the sequence is deleted, and created anew
-	badInput
-	clone // the memory of a process runs twice
+	clone                                 // the memory of a process runs twice
 	last
 )
 

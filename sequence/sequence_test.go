@@ -40,27 +40,6 @@ func nextN(t testing.TB, s *sequence.Sequence, n int64) int64 {
 	return first
 }
 
-func TestCleanRestartsLeaveNoGap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		want := int64(1)
-		for range 100 {
-			s := open(t, store, "orders", sequence.Definition{Start: 1})
-			for range 37 {
-				require.Equal(t, want, next(t, s))
-				want++
-			}
-			require.NoError(t, s.Close())
-			require.NoError(t, s.Close(), "again")
-			stats := s.Stats()
-			require.Equal(t, []uint64{37, 0}, []uint64{stats.Issued, stats.Lost})
-			require.Zero(t, stats.Reserved)
-			_, err := s.Next(t.Context())
-			require.ErrorIs(t, err, sequence.ErrClosed)
-		}
-	})
-}
-
 // TestProcesses has three processes on one sequence.
 func TestProcesses(t *testing.T) {
 	for _, mode := range []sequence.Mode{sequence.Segmented, sequence.Ordered} {

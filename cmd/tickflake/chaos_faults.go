@@ -17,6 +17,7 @@ var elsewhere = []scenarioJSON{
 	{Fault: "F15", Name: "store-outage", What: "the store of the leases is away, slow, loses answers, or gets writes late", Run: runOf("F15")},
 	{Fault: "F19", Name: "snapshot-clone", What: "a virtual machine's snapshot is restored beside its original", Run: runOf("F19")},
 	{Fault: "F20", Name: "torn-state", What: "the state directory is damaged, full or read-only", Run: runOf("F20")},
+	{Fault: "F21", Name: "stale-read", What: "a read or a listing of the store shows an older state", Run: runOf("F21")},
 }
 
 func runOf(fault string) string { return "go test ./chaos_test -run " + fault + "_" }

@@ -20,7 +20,7 @@ func TestChaosList(t *testing.T) {
 	catalogue := generatortest.Catalogue()
 	got := tickflake("chaos", "list")
 	require.Equal(t, result{0, got.out, ""}, got)
-	require.Len(t, got.lines(), 20, "F1 to F20")
+	require.Len(t, got.lines(), 21, "F1 to F21")
 	for i, line := range got.lines() {
 		assert.Regexp(t, fmt.Sprintf("^F%d +[a-z-]+  +[a-z]", i+1), line)
 	}
@@ -41,7 +41,7 @@ func TestChaosList(t *testing.T) {
 	}
 
 	got = tickflake("chaos", "list", "--format", "json")
-	require.Len(t, got.lines(), 20)
+	require.Len(t, got.lines(), 21)
 	byFault := map[string]scenarioJSON{}
 	for _, line := range got.lines() {
 		var s scenarioJSON

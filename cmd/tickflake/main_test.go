@@ -296,7 +296,7 @@ func TestCompletion(t *testing.T) {
 		{"chaos --strategy", []string{"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one", "all"}},
 		{"chaos --clock", []string{"raw", "mono", "resync", "all"}},
 		{"chaos --format", []string{"table", "json", "junit"}},
-		{"chaos list", strings.Fields("F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 F15 F16 F17 F18 F19 F20")},
+		{"chaos list", strings.Fields("F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 F15 F16 F17 F18 F19 F20 F21")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {

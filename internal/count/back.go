@@ -8,10 +8,9 @@ import (
 
 // back is what the process knows of a store that may have gone back.
 type back struct {
-	suspect bool // a read looks so: nothing is granted, and the window has no range
-	proof   bool // and a stale read does not
-	mark    bool // a second read looks so: found is to be marked
-	found   Cell
+	suspect bool   // a read looks so: nothing is granted, and the window has no range
+	proof   bool   // and a stale read does not
+	found   *Cell  // that a second read has found and is to be marked, or nil; not changed
 	most    uint64 // of the marks of unknown outcome
 }
 
@@ -19,7 +18,7 @@ type back struct {
 func (m *Machine) suspect(c Cell, proof bool) []Event {
 	m.back.proof = m.back.proof || proof
 	if m.back.suspect { // (9)
-		m.back.mark, m.back.found = true, c
+		m.back.found = &c
 		return nil
 	}
 	m.back.suspect = true
@@ -39,7 +38,7 @@ func (m *Machine) trust(in Input, c Cell) Event {
 // nextMark returns the write that says that the store went back. A newcomer in an emptied store
 // finds the mark instead of no sequence.
 func (m *Machine) nextMark(in Input) Op {
-	c, r := m.back.found, m.known.Record
+	c, r := *m.back.found, m.known.Record
 	most := c.Record.Most
 	switch {
 	case c.Record.ID != r.ID: // another sequence that the cell has had meanwhile counts as deleted
@@ -63,11 +62,11 @@ func (m *Machine) nextMark(in Input) Op {
 func (m *Machine) doneMark(in Input, op Op, r Result) []Event {
 	m.doubt = true
 	if r.Status != OK {
-		m.back.mark, m.back.found = false, Cell{}
+		m.back.found = nil
 		m.back.most = max(m.back.most, op.Record.Most)
 		return nil
 	}
-	e := Event{Kind: WentBack, Cell: m.back.found, Lost: m.Unused(in.Used)}
+	e := Event{Kind: WentBack, Cell: *m.back.found, Lost: m.Unused(in.Used)}
 	m.owned, m.pending, m.back = nil, nil, back{}
 	m.known, m.top = Cell{r.Version, op.Record}, op.Record.Most
 	return []Event{e}

@@ -215,7 +215,7 @@ func (m *Machine) Next(in Input) Op {
 		return Op{Kind: Seal, Why: Close}
 	case in.Closing && m.Unused(m.used) == 0 && len(m.pending) == 0:
 		return Op{} // there is nothing to give back
-	case m.back.mark:
+	case m.back.found != nil:
 		return m.nextMark(in)
 	case m.back.suspect:
 		return Op{Kind: Read, Why: Suspicion}

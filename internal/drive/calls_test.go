@@ -108,6 +108,7 @@ func TestErrors(t *testing.T) {
 			err := call(t.Context())
 			require.ErrorIs(t, err, test.err, op)
 			require.Equal(t, test.counts, errors.Is(err, drive.ErrStore), op)
+			require.NotErrorIs(t, err, context.Canceled, op)
 			require.Equal(t, test.counts, counted == 1, op)
 			if test.counts {
 				require.EqualError(t, err, fmt.Sprintf(test.want, strings.Replace(op, "all", "list", 1)))
@@ -118,6 +119,14 @@ func TestErrors(t *testing.T) {
 	unlock, err := (&drive.Calls{Store: struct{ stores.Store }{}}).TryLock(t.Context(), "k")
 	require.NoError(t, err, "a store without locks")
 	unlock()
+	locking := &drive.Calls{Store: storetest.NewMemory().Locking()}
+	for range 2 {
+		unlock, err = locking.TryLock(t.Context(), "k")
+		require.NoError(t, err)
+		_, err = locking.TryLock(t.Context(), "k")
+		require.ErrorIs(t, err, stores.ErrLocked)
+		unlock()
+	}
 }
 
 // damagedPages lists three pages of cells, of which two lack damaged ones.

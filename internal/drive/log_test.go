@@ -15,8 +15,9 @@ import (
 // TestLog: 64 lines of a level at once, then one per minute, and the last one comes late.
 func TestLog(t *testing.T) {
 	var text bytes.Buffer
-	var now time.Duration
-	limited := drive.NewLog(slog.NewTextHandler(&text, nil), func() time.Duration { return now })
+	begin := time.Hour
+	now := begin
+	limited := drive.NewLog(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}), func() time.Duration { return now })
 	log := slog.New(limited)
 	lines := func() (passed []string) {
 		passed = strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
@@ -30,10 +31,15 @@ func TestLog(t *testing.T) {
 	passed := lines()
 	assert.Len(t, passed, 65)
 	assert.Contains(t, passed[64], "msg=warn", "a level of its own")
-	now = 59 * time.Second
+	assert.NotContains(t, strings.Join(passed, ""), "dropped")
+	for range 100 {
+		log.Debug("debug")
+	}
+	assert.Len(t, lines(), 100, "they are for who looks for a fault")
+	now = begin + 59*time.Second
 	limited.Flush(t.Context())
 	assert.Empty(t, text.String())
-	now = 3 * time.Minute
+	now = begin + 3*time.Minute
 	limited.Flush(t.Context())
 	limited.Flush(t.Context())
 	passed = lines()
@@ -43,7 +49,7 @@ func TestLog(t *testing.T) {
 	log.Info("info", "i", 101)
 	log.Info("info", "i", 102)
 	assert.Len(t, lines(), 2, "as many as minutes have passed")
-	now = time.Hour * 100
+	now = begin + 100*time.Hour
 	limited.Flush(t.Context())
 	assert.Contains(t, lines()[0], "i=102")
 	for range 100 {

@@ -60,7 +60,7 @@ func Run[Input, Op, Result, Event any](ctx context.Context, m Machine[Input, Op,
 	for writes := 0; writes < InARow; {
 		in, op, kind, err := next(m, d)
 		switch {
-		case err != nil || kind == None:
+		case kind == None:
 			return err
 		case unknown != nil && (kind == Write || kind == of): // it has not landed so far
 			return unknown

@@ -70,17 +70,22 @@ func (s *script) Done(in int, op, result string) []string {
 		panic("the input of another operation, or another result")
 	}
 	switch {
-	case op == "write", op == "ask+":
+	case op == "write":
 		return []string{"", "settled"}
+	case op == "ask+":
+		return []string{"settled", ""}
 	case op == "ask^":
-		return []string{"end", "settled"}
+		return []string{"end", "", "full"}
 	}
-	return nil
+	return []string{""}
 }
 
 func (s *script) Apply(event string) (settled bool, err error) {
-	if event == "end" {
+	switch event {
+	case "end":
 		err = errEnd
+	case "full":
+		err = errFull // the first error counts
 	}
 	return event == "settled", err
 }

@@ -22,27 +22,27 @@ const (
 // one with the lowest limit is best.
 func (m *Machine) choose(in Input, cells []Cell) (best Cell, rank Rank) {
 	rank = NoRank
-	n := uint64(0)
+	n := uint64(0) // how many have that rank
 	for i := range cells {
-		r := m.rank(in, &cells[i])
-		if r == rank && r < Ahead && !m.Locker {
+		switch r := m.rank(in, &cells[i]); {
+		case r < rank:
+			best, rank, n = cells[i], r, 1
+		case r == rank && r != NoRank:
 			n++
-		}
-		if r < rank {
-			n = 1
-		}
-		if r < rank || r == rank && r != NoRank && better(&cells[i], &best, r) {
-			best, rank = cells[i], r
+			if better(&cells[i], &best, r) {
+				best = cells[i]
+			}
 		}
 	}
-	if n <= 1 || rank >= Ahead {
+	if m.Locker || rank >= Ahead {
 		return best, rank
 	}
 	nth := in.Pick % n
 	for i := range cells {
 		if m.rank(in, &cells[i]) == rank {
 			if nth == 0 {
-				return cells[i], rank
+				best = cells[i]
+				break
 			}
 			nth--
 		}
@@ -86,7 +86,7 @@ func (m *Machine) rank(in Input, c *Cell) Rank {
 // that is a guess.
 func (m *Machine) isFree(in Input, c *Cell) (free, guess bool) {
 	switch {
-	case m.Locker, c.Version == 0, c.Record.Holder == "", c.Still: // on a Locker, the lock decides
+	case m.Locker, c.Record.Holder == "", c.Still: // on a Locker, the lock decides
 		return true, false
 	}
 	past := c.Record.Limit+c.Record.Window < in.Now // one window of grace

@@ -13,7 +13,6 @@ type probe struct {
 	landed  Cell   // of one that has landed, until it is locked
 
 	stage   stage
-	created bool // this claim created the cell of the layout
 	search  Search
 	cells   []Cell // candidates
 	others  int64  // numbers that are held, reserved or damaged
@@ -67,7 +66,7 @@ func (m *Machine) nextClaim(in Input) Op {
 	switch {
 	case !p.search.Settled(rank):
 		return p.list(Candidate)
-	case rank == NoRank && p.others == 0 && m.timeIsOver(p.cells):
+	case p.others == 0 && m.timeIsOver(p.cells):
 		return Op{Why: EndOfTime}
 	case rank == NoRank:
 		return Op{Why: Full}
@@ -148,9 +147,9 @@ func (m *Machine) doneOutcome(op Op, r Result) []Event {
 	}
 	c, pending := r.Cell, m.claims[p.asked]
 	switch {
-	case r.Status == OK && c.Version != 0 && c.Record.Write == pending.Name && m.Locker: // (4)
+	case c.Record.Write == pending.Name && m.Locker: // (4)
 		p.landed = c
-	case r.Status == OK && c.Version != 0 && c.Record.Write == pending.Name: // (4)
+	case c.Record.Write == pending.Name: // (4)
 		return m.hold(holdOf(c.Node, c.Version, c.Record))
 	case r.Status != OK || c.Version != pending.Version: // it can no longer land
 		m.forgetClaim(p.asked)
@@ -186,7 +185,7 @@ func (m *Machine) doneLayout(op Op, r Result) []Event {
 		return []Event{{Kind: Broken, Range: span(LayoutNode)}}
 	case r.Status == Failed:
 	case op.Kind == Swap && r.Status == OK:
-		p.stage, p.created = firstUnread, true
+		p.stage = firstUnread
 	case op.Kind == Swap: // another process was faster
 		p.stage = layoutUnread
 	case r.Cell.Version == 0:
@@ -215,7 +214,6 @@ func (m *Machine) doneCandidate(in Input, op Op, r Result) []Event {
 		p.stage = searching
 		p.search = Search{Nodes: m.Nodes, Done: m.Nodes}
 		p.cells = []Cell{r.Cell}
-		return []Event{m.looked(p.cells)}
 	case op.Kind == Read && broken:
 		p.taken(op.Node, false)
 	case op.Kind == Read:
@@ -227,14 +225,14 @@ func (m *Machine) doneCandidate(in Input, op Op, r Result) []Event {
 			}
 		}
 	default:
-		return m.doneList(in, op, r.Cells)
+		m.doneList(in, op, r.Cells)
 	}
 	return nil
 }
 
 // doneList keeps the cells of a block that may be claimed, and counts the others. Numbers that have no
 // cell yet may be claimed as well.
-func (m *Machine) doneList(in Input, op Op, listed []Cell) []Event {
+func (m *Machine) doneList(in Input, op Op, listed []Cell) {
 	p := &m.probe
 	p.search.Block()
 	p.stage = searching
@@ -251,18 +249,10 @@ func (m *Machine) doneList(in Input, op Op, listed []Cell) []Event {
 	for _, c := range cells {
 		if m.rank(in, &c) != NoRank {
 			p.cells = append(p.cells, c)
-		} else if c.Damaged || c.Record.Reserved || c.Record.Limit < m.End {
+		} else if c.Record.Reserved || c.Record.Limit < m.End {
 			p.count(c)
 		}
 	}
-	if op.Why == First {
-		return []Event{m.looked(cells)}
-	}
-	return nil
-}
-
-func (m *Machine) looked(cells []Cell) Event {
-	return Event{Kind: Looked, Cells: cells, Created: m.probe.created}
 }
 
 func (p *probe) count(c Cell) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/window"
 )
 
 // A key says of a state all that can matter, once for all states that are alike:
@@ -25,6 +26,9 @@ type coder struct {
 
 	places []place
 	names  []string // those that the process in turn may meet
+
+	placeRoom [8]place
+	nameRoom  [8]string
 }
 
 // place is where a process may meet its names: a cell in one of its states, or a write.
@@ -119,10 +123,10 @@ func (w *world) Key(s *state, buf []byte) []byte {
 	c := coder{w: w, s: s, buf: buf}
 	c.shared()
 	var parts [maxProcs][]byte
-	var room [maxProcs * 64]byte
+	var room [maxProcs][96]byte
 	head := c.buf
 	for i := range w.procs {
-		c.buf = room[i*64 : i*64 : (i+1)*64]
+		c.buf = room[i][:0]
 		c.proc(i)
 		parts[i] = c.buf
 	}
@@ -163,7 +167,11 @@ func (c *coder) lasts() {
 	}
 	for i := range c.w.procs {
 		p := &s.procs[i]
-		p.m.held.names = c.namesOf(p.m.held.Node, p.m.held.Version)
+		for _, at := range c.places {
+			if r := at.record; !at.shared && at.node == p.m.held.Node && r.Write == p.m.held.Write {
+				p.m.held.names = r.Names()
+			}
+		}
 		p.op.Record.Last = c.namesOf(p.op.Node, p.op.Version)
 		if p.m.raise.due {
 			if at := c.find(p.m.held.Node, p.m.raise.version); at != nil {
@@ -183,7 +191,8 @@ func (c *coder) shared() {
 	}
 	s.phase = phase(c.byte(uint8(s.phase)))
 	s.stale = int(c.byte(uint8(s.stale)))
-	c.places = make([]place, 0, 8)
+	s.moved = moved(c.byte(uint8(s.moved)))
+	c.places = c.placeRoom[:0]
 	for n := range w.cells {
 		c.kept(int64(n), &s.cells[n], presentVersion)
 	}
@@ -248,6 +257,9 @@ var loaded = cell.Node{Layout: "layout", Write: "foreign"}
 func (c *coder) record(r *cell.Node, looked bool) {
 	c.num(&r.Limit)
 	held := c.is(!looked || r.Holder != "")
+	if c.w.moves || c.w.reserves {
+		c.flag(&r.Reserved)
+	}
 	if c.load {
 		r.Window = c.w.window
 		if r.Holder = ""; held {
@@ -258,7 +270,7 @@ func (c *coder) record(r *cell.Node, looked bool) {
 
 // looked reports whether a machine may look at the floor and the holder of a cell.
 func (c *coder) looked(n int64, k *kept) bool {
-	if c.load || c.w.back || c.w.stale > 0 || c.w.untold {
+	if c.load || c.w.back || c.w.stale > 0 || c.w.untold || c.w.moves || c.w.chosen || c.w.reserves || c.w.apart {
 		return true
 	}
 	for i := range c.w.procs {
@@ -320,13 +332,10 @@ func (c *coder) messages(all bool, by int) {
 			continue
 		}
 		mine := c.is(m.record.Holder == s.procs[by].m.token)
-		if c.load {
-			m.record.Write = own[by][len(c.names)]
-			if mine {
-				m.record.Holder = s.procs[by].m.token
-			}
+		if c.load && mine {
+			m.record.Holder = s.procs[by].m.token
 		}
-		c.names = append(c.names, m.record.Write)
+		c.own(by, &m.record.Write, true)
 	}
 }
 
@@ -377,7 +386,7 @@ func (c *coder) proc(i int) {
 			s.cells[n].lock = i + 1
 		}
 	}
-	c.names = c.names[:0]
+	c.names = c.nameRoom[:0]
 	for k := range c.places {
 		c.place(i, &c.places[k])
 	}
@@ -419,6 +428,11 @@ func (c *coder) proc(i int) {
 		c.num(&p.limit)
 		c.flag(&p.noticed)
 		c.flag(&p.since)
+		for _, r := range []*window.Range{&win.Range, &win.given} { // the same may be claimed again
+			c.node(&r.Node)
+			c.num(&r.From)
+			c.num(&r.To)
+		}
 		c.num(&win.since.From)
 		c.num(&win.since.To)
 	}
@@ -442,11 +456,11 @@ func (c *coder) proc(i int) {
 	if win.sealed && c.load { // if it has not asked yet, it will be told this
 		m.sealed, m.used = true, win.used
 	}
-	if issued && c.load {
+	if issued && c.load && !w.back {
 		win.given = m.held.span()
 		win.given.To = max(win.given.To, 1)
 	}
-	if (!win.sealed || w.broken == unseal) && c.is(win.To > 0 && (issued || win.free() || w.order)) {
+	if (!win.sealed || w.broken == unseal) && !w.back && c.is(win.To > 0 && (issued || win.free() || w.order)) {
 		c.node(&win.Node)
 		c.num(&win.To)
 		if issued {
@@ -466,8 +480,27 @@ func (c *coder) proc(i int) {
 		c.num(&p.untold)
 	}
 
+	if w.apart {
+		c.probe(m)
+	}
 	if c.flag(&p.wait) {
 		c.op(p)
+	}
+}
+
+// probe writes what a claim has read so far.
+func (c *coder) probe(m *Machine) {
+	p := &m.probe
+	c.buf = append(c.buf, byte(len(m.claims)), byte(p.asked), byte(len(p.waiting)), byte(p.stage), byte(p.search.Done), byte(p.others), byte(len(p.cells)))
+	c.is(m.sealed)
+	for _, claim := range m.claims {
+		c.is(c.s.mayLand(claim.Name))
+	}
+	for _, cell := range p.cells {
+		c.node(&cell.Node)
+		c.version(cell.Node, &cell.Version)
+		c.record(&cell.Record, true)
+		c.is(cell.Taken)
 	}
 }
 
@@ -486,29 +519,10 @@ func (c *coder) place(i int, at *place) {
 	p := &c.s.procs[i]
 	r := at.record
 	// The machine looks at the holder only if its own write may have been replaced.
-	if c.is(r.Holder == p.m.token && (c.w.exact() || p.knows(r.Write) || p.m.held.Version != 0 && p.m.held.Node == at.node)) && c.load {
+	if c.is(r.Holder == p.m.Token() && (c.w.exact() || p.knows(r.Write) || p.m.held.Version != 0 && p.m.held.Node == at.node)) && c.load {
 		r.Holder = p.m.token
 	}
-	name := func(x *string) {
-		which := 0 // none, or 1 + the number of the name
-		if !c.load && p.knows(*x) {
-			if which = slices.Index(c.names, *x) + 1; which == 0 {
-				which = len(c.names) + 1
-			}
-		}
-		if which = int(c.byte(uint8(which))); which == 0 {
-			return
-		}
-		if c.load && *x == "foreign" { // else it is that of a copy as well
-			*x = own[i][len(c.names)]
-			if which <= len(c.names) {
-				*x = c.names[which-1]
-			}
-		}
-		if which > len(c.names) {
-			c.names = append(c.names, *x)
-		}
-	}
+	name := func(x *string) { c.own(i, x, p.knows(*x)) }
 	name(&r.Write)
 	if c.w.kept == 0 || at.shared {
 		return
@@ -520,6 +534,29 @@ func (c *coder) place(i int, at *place) {
 		default:
 			c.byte(0)
 		}
+	}
+}
+
+// own codes a name in a place or a write: it is none of process i's, or one that came before, or
+// its next one.
+func (c *coder) own(i int, x *string, known bool) {
+	which := 0
+	if !c.load && known {
+		if which = slices.Index(c.names, *x) + 1; which == 0 {
+			which = len(c.names) + 1
+		}
+	}
+	if which = int(c.byte(uint8(which))); which == 0 {
+		return
+	}
+	if c.load && *x == "foreign" { // else it is that of a copy as well
+		*x = own[i][len(c.names)]
+		if which <= len(c.names) {
+			*x = c.names[which-1]
+		}
+	}
+	if which > len(c.names) {
+		c.names = append(c.names, *x)
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	noCAS    mutant = "NO_CAS"
 	noRaise  mutant = "NO_RAISE"
 	forget   mutant = "FORGET"
+	noFloor  mutant = "NO_FLOOR"
 	lower    mutant = "LOWER"
 	byToken  mutant = "TOKEN"
 	sameTick mutant = "SAME_TICK"
@@ -79,6 +80,7 @@ var mutants = []struct {
 	{lower, "an extension goes to the clock and a window, though the limit is above", bounds{procs: 2, cells: 1, ticks: 3}, errUnique},
 	{noRaise, "the word is not raised to the floor of a new number", bounds{procs: 2, cells: 2, ticks: 2}, errUnique},
 	{sameTick, "the word is raised to the floor only, and not above the last tick", bounds{procs: 2, cells: 2, ticks: 2, order: true}, errOrdered},
+	{noFloor, "the import does not begin at the floor of the export", bounds{procs: 2, cells: 2, ticks: 2, moves: true}, errUnique},
 	{forget, "the store forgets a cell", bounds{procs: 2, cells: 1, ticks: 2}, errUnique},
 }
 

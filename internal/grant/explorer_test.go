@@ -10,7 +10,11 @@ import (
 )
 
 // The explorer runs machines in every order of their steps, at every reading of their clocks and
-// with every fate of their writes, on a store of a few cells and with windows of a few lines.
+// with every fate of their writes, on a store of a few cells and with windows of a few lines:
+//
+//	go test -run TestExplorer -v                              # small worlds, with their figures
+//	go test -run TestExplorer -v -explore.full -timeout 2h    # large ones, at most 10 minutes each
+//	go test -run TestExplorer -coverprofile c.out             # every statement but those of pace.go
 //
 // A process *stamps* a tick when it issues an ID of that tick. What must hold:
 //
@@ -19,14 +23,27 @@ import (
 //   - ordered: a process that stamps the tick of its last stamp again uses the same node number,
 //   - no false alarm: a store that keeps its word never looks as if it went back.
 //
+// In a store that goes back, ticks that were granted before can be granted again. There the first
+// two are about what is granted afterwards, and:
+//
+//   - a process that finds it stops: nothing is granted to it until it claims anew,
+//   - it says so only after the cell has a limit at or above its own again,
+//   - it then claims above every limit that it had read or owned,
+//   - it trusts its grant again only if the cell descends from its last write.
+//
 // Instead of all stamps, those of one tick of node number 0 are noted, the witness. It is picked
 // at the start in every way, so whatever is stamped twice, there is a run where it is the witness.
 //
-// What may happen at any time is in [world.Steps]. Pace, sightings and the rank of candidates are
-// no part of it: a process may do at once whatever they delay, and claims any cell.
+// Any number of processes crash, and new ones start. A pause is no step, since a process may take
+// no step for any time. Pace, sightings and the rank of candidates are no part of it: a process does at
+// any time whatever they delay, and claims any cell. A run has no bound in length: time ends, not the
+// number of steps.
 //
-// What keeps it small is in [world.Key], which is checked, and in [world.tidy], which is left out
-// in the searches that are plain.
+// What keeps the search small:
+//
+//   - [world.Key] tells apart only what matters; TestExplorerKeys checks it.
+//   - A process knows at once what it can learn at any time, if it can do no less then: see
+//     [world.tidy], [world.sent] and [world.restart]. The worlds plain, waits and apart leave that out.
 
 // bounds says how large a world is, and what may happen in it.
 type bounds struct {
@@ -37,16 +54,24 @@ type bounds struct {
 	order        bool // stamps of the tick of the last stamp
 	plain        bool // no step of tidy, and writes of the dead are kept
 	waits        bool // the answer to a write may come late
+	apart        bool // each operation of a machine is a step of its own; only Key, no Load
 
 	back   bool // the store goes back, once
+	twice  bool // and a write that has landed may land there again
 	stale  int  // so many reads or lists return an older state
 	kept   int  // names that the store keeps with a cell
 	copied bool // the memory of one process becomes that of another, which is told
 	untold bool // or not told; then ticks that were granted to both are not looked at
 
-	locker  bool
-	pinned  bool // all processes want node number 0
-	damaged bool // a cell is damaged
+	locker   bool
+	pinned   bool // all processes want node number 0
+	damaged  bool // a cell is damaged
+	failing  bool // each operation may fail
+	chosen   bool // a claim takes the candidate that the machine ranks first
+	wide     bool // there are more node numbers than a claim reads at once
+	reserves bool // an operator reserves cells
+	layout   bool // the store has no cell of the layout at the start
+	moves    bool // the fleet moves to another store: cell 1 is that of node number 0 there
 
 	broken mutant
 }
@@ -67,6 +92,7 @@ type state struct {
 	older [maxCells]kept // stale reads: an older state
 	phase phase          // of the store that goes back
 	stale int            // older states that were read
+	moved moved
 	net   [maxNet]message
 	inNet int
 	procs [maxProcs]proc
@@ -90,6 +116,18 @@ const (
 	before phase = iota
 	backedUp
 	wentBack
+)
+
+// moved is how far a move has come, or, in worlds that do not move, whether there is a cell of
+// the layout.
+type moved uint8
+
+const (
+	no moved = iota
+	yes
+	exported // the cell of the layout is final
+	fenced   // and that of the node number
+	imported // the new store can be used
 )
 
 // kept is a cell of the store.
@@ -184,6 +222,9 @@ func (w *few) revoke() { w.Range, w.open = window.Range{}, false }
 func (w *world) Start() (all []state) {
 	for witness := uint64(1); witness <= w.ticks; witness++ {
 		s := state{witness: witness, stamper: nobody}
+		if !w.layout {
+			s.moved = yes
+		}
 		for i := range w.procs {
 			w.restart(&s, i)
 		}
@@ -196,6 +237,9 @@ func (w *world) config() Config {
 	c := Config{Layout: "layout", Window: w.window, End: w.ticks + 1, Nodes: int64(w.cells), Pinned: -1, Locker: w.locker}
 	if w.pinned {
 		c.Pinned = 0
+	}
+	if w.wide {
+		c.Nodes = firstBlock + 1
 	}
 	return c
 }
@@ -267,6 +311,8 @@ const (
 	damages
 	resends
 	releasesEarly
+	operates
+	begins
 	forgets
 )
 
@@ -278,6 +324,7 @@ type step struct {
 	b       int64  // a node
 	due     bool
 	read    uint8 // 1: of an older state
+	fault   uint8 // of an operation: 4 times its number plus 0 if it fails, 1 damaged, 2 conflict or locked
 	fate    uint8 // of a write: see String
 	variant uint8
 }
@@ -292,7 +339,7 @@ func (x step) String() string {
 	case seals:
 		return fmt.Sprintf("process %d seals its window", x.i)
 	case works:
-		return fmt.Sprintf("process %d works: clock %d, due %v, node %d, %s read, %s, variant %d", x.i, x.a, x.due, x.b, [...]string{"new", "old"}[x.read],
+		return fmt.Sprintf("process %d works: clock %d, due %v, node %d, %s read, fault %d, %s, variant %d", x.i, x.a, x.due, x.b, [...]string{"new", "old"}[x.read], x.fault,
 			[...]string{"no write", "write in flight", "write answered", "write sent twice", "conflict"}[x.fate], x.variant)
 	case answers:
 		return fmt.Sprintf("process %d is answered", x.i)
@@ -307,7 +354,7 @@ func (x step) String() string {
 	case lost:
 		return fmt.Sprintf("write %d is lost", x.i)
 	case foreign:
-		return fmt.Sprintf("a foreign write raises node %d to %d, variant %d", x.b, x.a, x.variant)
+		return fmt.Sprintf("a foreign write raises node %d to %d, %s", x.b, x.a, [...]string{"by a claim", "by an extension", "and reserves it"}[x.variant])
 	case crashes:
 		return fmt.Sprintf("process %d crashes", x.i)
 	case backsUp:
@@ -320,6 +367,10 @@ func (x step) String() string {
 		return fmt.Sprintf("the cell of node %d is damaged", x.b)
 	case resends:
 		return fmt.Sprintf("process %d sends its write again, with the version of now", x.i)
+	case begins:
+		return fmt.Sprintf("process %d begins anew", x.i)
+	case operates:
+		return [...]string{exported: "an operator exports the layout", fenced: "an operator exports the node number", imported: "an operator imports it"}[x.variant]
 	case releasesEarly:
 		return fmt.Sprintf("process %d releases before it seals", x.i)
 	}
@@ -361,6 +412,11 @@ func (w *world) Steps(s *state, yield func(step, *state, error)) {
 			next := emit.copy()
 			next.procs[i].win.sealed = true
 			emit.step(step{kind: seals, i: i}, nil)
+		}
+		if w.apart && !p.m.probe.isNew() {
+			next := emit.copy()
+			next.procs[i].m.Begin()
+			emit.step(step{kind: begins, i: i}, nil)
 		}
 		if w.broken == early && !p.early && p.m.held.Version != 0 {
 			next := emit.copy()
@@ -405,8 +461,11 @@ func (w *world) take(p *proc) {
 
 // isNew reports whether a process has done nothing yet.
 func (s *state) isNew(p *proc) bool {
-	return !p.wait && !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0
+	return !p.wait && !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0 && p.m.probe.isNew()
 }
+
+// isNew reports whether a claim has read nothing yet.
+func (p *probe) isNew() bool { return p.stage == layoutUnread && p.asked == 0 && p.landed.Version == 0 }
 
 // emitter yields the steps of a state. The states after them share one variable.
 type emitter struct {
@@ -450,7 +509,7 @@ func (w *world) stamp(s *state, i int, emit *emitter) {
 		if w.broken == m13 {
 			win.issued = t + 1
 		}
-		if win.Node == 0 && t == s.witness && t >= s.procs[i].untold && (s.phase != wentBack || win.since.From <= t && t < win.since.To) {
+		if (win.Node == 0 || w.moves) && t == s.witness && t >= s.procs[i].untold && (s.phase != wentBack || win.since.From <= t && t < win.since.To) {
 			if s.stamper != nobody && s.stamper != i {
 				err = errUnique
 			}
@@ -463,7 +522,7 @@ func (w *world) stamp(s *state, i int, emit *emitter) {
 
 // covered checks the limit of cell 0.
 func (w *world) covered(s *state) error {
-	if s.stamper != nobody && s.cells[0].record.Limit <= s.witness {
+	if s.stamper != nobody && s.cells[0].record.Limit <= s.witness && !w.moves {
 		return w.unless(errCovered)
 	}
 	return nil
@@ -495,7 +554,7 @@ func (w *world) input(s *state, i int) Input {
 func (w *world) work(s *state, i int, emit *emitter) {
 	closing := s.procs[i].win.sealed || s.procs[i].early
 	holds := s.procs[i].m.held.Version != 0
-	for read := range uint8(1 + w.staleReads(s)) {
+	for _, how := range w.how(s) {
 		for _, due := range []bool{true, false} {
 			if !due && (!holds || closing || !s.procs[i].m.doubt && !s.procs[i].m.suspect) {
 				continue
@@ -504,11 +563,18 @@ func (w *world) work(s *state, i int, emit *emitter) {
 			n := 0
 			for now := uint64(1); now <= w.ticks; now++ {
 				for node := range int64(w.cells) {
-					x := step{kind: works, i: i, a: now, b: node, due: due, read: read}
+					if w.moves && !w.mayUse(s, i, node) {
+						continue
+					}
+					x := step{kind: works, i: i, a: now, b: node, due: due, read: how.read, fault: how.fault}
 					next := emit.copy()
 					in := w.input(next, i)
 					in.Now, in.Due = now, due
-					depends, ok, err := w.chain(next, i, in, node, read)
+					in.Pick = uint64(node)
+					if w.wide {
+						in.Pick = firstBlock // the block with node comes last
+					}
+					depends, ok, err := w.chain(next, in, x)
 					p := &next.procs[i]
 					switch {
 					case !ok:
@@ -530,6 +596,21 @@ func (w *world) work(s *state, i int, emit *emitter) {
 			}
 		}
 	}
+}
+
+// how returns the ways in which operations are carried out: as they are, on an older state, or
+// with a fault.
+func (w *world) how(s *state) []step {
+	all := []step{{}}
+	if w.staleReads(s) > 0 {
+		all = append(all, step{read: 1})
+	}
+	for fault := uint8(4); w.failing && fault < 4*8; fault++ {
+		if fault%4 < 3 {
+			all = append(all, step{fault: fault})
+		}
+	}
+	return all
 }
 
 // sent yields what may become of a write that was just sent.
@@ -563,8 +644,12 @@ func (w *world) sent(s *state, x step, emit *emitter) {
 	for variant := range uint8(1 + w.remembers(s)) {
 		x.variant = variant
 		for _, conflict := range []bool{false, true} {
+			if conflict && !w.exact() && !w.pinned && !w.locker {
+				break // the process finds out at once what it was not told, and a lost claim is foreign
+			}
 			*s = sent
 			s.remove(s.inNet - 1)
+			s.again(w, m)
 			err := w.land(s, m, variant > 0)
 			x.fate = 2
 			r := Result{Version: s.procs[x.i].landed}
@@ -597,41 +682,82 @@ func (w *world) staleReads(s *state) int {
 	return n
 }
 
-// chain carries out operations. depends says that another node may be claimed instead; ok is
-// false if there is no older state to be read.
-func (w *world) chain(s *state, i int, in Input, node int64, read uint8) (depends, ok bool, err error) {
-	p := &s.procs[i]
-	stale := false
-	for {
+// chain carries out operations of process x.i. depends says that another node may be claimed
+// instead; ok is false if there is no older state to be read, or no operation to be faulty.
+func (w *world) chain(s *state, in Input, x step) (depends, ok bool, err error) {
+	p := &s.procs[x.i]
+	plain := x.read == 0 && x.fault == 0
+	for n := uint8(1); ; n++ {
 		op := w.broken.next(p, in, p.m.Next(in))
 		p.told, in.Restored = false, false
-		depends = depends || op.Kind == List
-		switch op.Kind {
-		case None:
-			p.m.Begin()
-			return depends, read == 0 || stale, nil
-		case Swap:
-			w.send(s, i, op)
-			return depends, read == 0 || stale, w.follows(s, op)
+		depends = depends || op.Kind == List || w.moves
+		if op.Why == Full && p.m.Sought().Busy && !w.locker {
+			return depends, true, errors.New("a cell is locked, though the store locks none")
 		}
-		r, was := w.read(s, i, op, node, read)
-		stale = stale || was
-		held := p.m.held
-		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
-		quiet := !slices.ContainsFunc(events, func(e Event) bool { return e.Kind != Looked })
-		if err := w.happened(s, i, held, events); err != nil || !quiet {
+		if op.Kind == None {
 			p.m.Begin()
-			return depends, read == 0 || stale, err
+			return depends, plain, nil
+		}
+		if op.Why == Raise && p.win.To > 0 { // on one read alone, or while it may still stamp
+			return depends, true, w.unless(errStopped)
+		}
+		if op.Kind == Swap && op.Why != Layout {
+			w.send(s, x.i, op)
+			return depends, plain, w.follows(s, op)
+		}
+		held := p.m.Held()
+		r, was := w.read(s, x, op)
+		plain = plain || was
+		if x.fault/4 == n {
+			if r, ok = w.fault(op, x.fault%4); !ok {
+				return depends, false, nil
+			}
+			plain = true
+		}
+		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
+		quiet := len(events) == 0
+		if err := w.happened(s, x.i, held, events); err == nil && quiet && w.apart {
+			return depends, plain, nil
+		} else if err != nil || !quiet || x.fault/4 == n && r.Status == Failed {
+			p.m.Begin()
+			return depends, plain, err
 		}
 	}
 }
 
-// read carries out an operation that writes nothing. With variant 1 it returns the older state, if
-// there is one.
-func (w *world) read(s *state, i int, op Op, node int64, variant uint8) (r Result, stale bool) {
+// fault is the result of an operation that goes wrong.
+func (w *world) fault(op Op, kind uint8) (r Result, ok bool) {
+	switch {
+	case op.Kind == Seal:
+		return r, false
+	case kind == 0:
+		return Result{Status: Failed}, true
+	case kind == 1:
+		return Result{Status: Damaged}, (op.Kind == Read || op.Kind == Lock) && op.Why != Doubt && op.Why != Suspicion
+	case op.Kind == Lock:
+		return Result{Status: Locked}, true
+	}
+	return Result{Status: Conflict}, op.Kind == Swap
+}
+
+// mayUse reports whether a process may work on the store with that cell: it uses one only.
+func (w *world) mayUse(s *state, i int, node int64) bool {
+	p := &s.procs[i]
+	if p.m.held.Version != 0 {
+		return p.m.held.Node == node
+	}
+	for _, c := range p.m.claims {
+		return c.Node == node
+	}
+	return p.win == few{} || p.win.given.Node == node
+}
+
+// read carries out an operation that writes no cell of a node number.
+func (w *world) read(s *state, x step, op Op) (r Result, stale bool) {
+	i, node := x.i, x.b
 	at := func(n int64) Cell {
 		c := &s.cells[n]
-		if o := &s.older[n]; variant > 0 && o.last > 0 && op.Why != Layout && s.stale < w.stale {
+		if o := &s.older[n]; x.read > 0 && o.last > 0 && op.Why != Layout && s.stale < w.stale {
 			c, stale = o, true
 		}
 		if w.back && op.Kind != Seal && op.Kind != Lock {
@@ -639,7 +765,7 @@ func (w *world) read(s *state, i int, op Op, node int64, variant uint8) (r Resul
 				p.limit = max(p.limit, c.record.Limit)
 			}
 		}
-		return Cell{Node: n, Version: c.version, Record: c.record, Still: true, Damaged: c.damaged}
+		return Cell{Node: n, Version: c.version, Record: c.record, Still: !w.chosen || node == 1, Damaged: c.damaged}
 	}
 	switch op.Kind {
 	case Seal:
@@ -652,9 +778,13 @@ func (w *world) read(s *state, i int, op Op, node int64, variant uint8) (r Resul
 		default:
 			c.lock = i + 1
 		}
+	case Swap:
+		if r.Status = Conflict; s.moved == no {
+			s.moved, r.Status = yes, OK
+		}
 	case Read:
 		if op.Node == LayoutNode {
-			r.Cell = Cell{Node: LayoutNode, Version: 1}
+			r.Cell, r.Move = w.fleet(s, node)
 			break
 		}
 		r.Cell = at(op.Node)
@@ -663,21 +793,33 @@ func (w *world) read(s *state, i int, op Op, node int64, variant uint8) (r Resul
 		}
 	case List:
 		// The process claims node: the others look as if they were taken.
-		for n := range int64(w.cells) {
-			c := at(n)
-			switch {
-			case n != node:
-				c.Taken, c.Version = true, max(c.Version, 1)
-			case c.Version == 0:
-				continue
+		for n := op.Node; n < op.Node+op.N; n++ {
+			c := Cell{Node: n, Version: 1, Taken: true}
+			if n == node || w.chosen {
+				c = at(n)
 			}
-			r.Cells = append(r.Cells, c)
+			if c.Version > 0 {
+				r.Cells = append(r.Cells, c)
+			}
 		}
 	}
 	if stale {
 		s.stale++
 	}
 	return r, stale
+}
+
+// fleet returns the cell of the layout, of the store with that cell.
+func (w *world) fleet(s *state, node int64) (Cell, *cell.Move) {
+	c := Cell{Node: LayoutNode, Version: uint64(min(s.moved, 1))}
+	switch {
+	case !w.moves:
+	case node == 0 && s.moved >= exported:
+		return c, &cell.Move{Export: "export"}
+	case node == 1 && s.moved < imported:
+		return c, &cell.Move{Import: "import", Importing: true}
+	}
+	return c, nil
 }
 
 // follows checks that a write names the writes before it.
@@ -713,6 +855,15 @@ func (w *world) send(s *state, i int, op Op) {
 	}
 	s.net[s.inNet] = m
 	s.inNet++
+}
+
+// again leaves a copy of a write that lands in the network, since it may be sent twice, if the
+// copy can land in a store that goes back.
+func (s *state) again(w *world, m message) {
+	if w.twice && w.mayReturn(s, m.node, m.version) && s.inNet < w.net+2 {
+		s.net[s.inNet] = m
+		s.inNet++
+	}
 }
 
 // mayReturn reports whether the cell may have that version again.
@@ -763,7 +914,7 @@ func (w *world) done(s *state, i int, r Result) error {
 	op := p.op
 	p.op, p.wait, p.fate, p.landed = Op{}, false, 0, 0
 	r = w.broken.result(p, in, op, r)
-	held := p.m.held
+	held := p.m.Held()
 	events := p.m.Done(in, op, r)
 	if w.broken == unseal && r.Status == Failed && op.Why == Release {
 		p.win.sealed = false
@@ -791,6 +942,7 @@ func (w *world) network(s *state, emit *emitter) {
 			for variant := range uint8(1 + w.remembers(s)) {
 				next := emit.copy()
 				next.remove(k)
+				next.again(w, *m)
 				emit.step(step{kind: lands, i: k, variant: variant}, w.land(next, *m, variant > 0))
 			}
 		}
@@ -808,16 +960,25 @@ func (w *world) network(s *state, emit *emitter) {
 	// anything. As it may happen at any time, there may be any number of them.
 	for n := range int64(w.cells) {
 		c := &s.cells[n]
+		if w.moves && n == 1 && s.moved < imported {
+			continue // no process uses it yet
+		}
 		for limit := max(c.record.Limit, 1) + 1; limit <= w.ticks+1 && !c.damaged; limit++ {
-			for variant := range uint8(2) {
+			for variant := range uint8(3) {
 				floor := max(c.record.Limit, 1)
+				if variant == 2 && !w.reserves {
+					break
+				}
 				if variant == 1 { // an extension
 					if floor = c.record.Floor; c.record.Holder == "" || s.known(c.record.Write) {
-						break
+						continue
 					}
 				}
 				next := emit.copy()
 				r := cell.Node{Holder: "dead", Floor: floor, Limit: limit, Window: w.window, Write: "foreign", Layout: "layout"}
+				if variant == 2 {
+					r.Holder, r.Reserved = "", true
+				}
 				r.Last = c.record.Names()
 				r.Last = r.Last[:min(len(r.Last), w.kept)]
 				err := w.land(next, message{by: nobody, node: n, version: c.version, record: r}, w.remembers(s) > 0)
@@ -902,6 +1063,7 @@ func (w *world) faults(s *state, emit *emitter) {
 			emit.step(step{kind: damages, b: n}, nil)
 		}
 	}
+	w.operator(s, emit)
 	for i := range w.procs {
 		for j := range w.procs {
 			if !(w.copied || w.untold) || i == j || s.isNew(&s.procs[i]) || s.procs[i].win.sealed || s.procs[i].untold > 0 {
@@ -912,6 +1074,31 @@ func (w *world) faults(s *state, emit *emitter) {
 			emit.step(step{kind: copies, i: i, b: int64(j)}, nil)
 		}
 	}
+}
+
+// operator moves the fleet, as package lease exports and imports it: it makes the cell of the layout
+// final, then that of the node number, which keeps its limit as its floor. The new store begins there.
+func (w *world) operator(s *state, emit *emitter) {
+	if !w.moves || s.moved == imported {
+		return
+	}
+	next := emit.copy()
+	next.moved++
+	var err error
+	name := func(n int, r cell.Node) {
+		r.Reserved, r.Write, r.Layout = true, "operator", "layout"
+		err = w.land(next, message{by: nobody, node: int64(n), record: r}, false)
+	}
+	switch old := s.cells[0].record; next.moved {
+	case fenced:
+		name(0, cell.Node{Floor: old.Limit, Limit: w.ticks + 1})
+	case imported:
+		if w.broken == noFloor {
+			old.Floor = 0
+		}
+		name(1, cell.Node{Floor: old.Floor, Limit: old.Floor})
+	}
+	emit.step(step{kind: operates, variant: uint8(next.moved)}, err)
 }
 
 // drop has the store forget a cell.
@@ -969,7 +1156,8 @@ func (w *world) happened(s *state, i int, held Held, events []Event) error {
 				return w.unless(errAlarm)
 			}
 		case Trusted:
-			if !slices.Contains(s.cells[e.Range.Node].record.Names(), p.m.held.Write) && w.stale == 0 {
+			names := s.cells[e.Range.Node].record.Names()
+			if !slices.Contains(names, held.Write) && !slices.Contains(names, p.m.held.Write) && w.stale == 0 {
 				return errTrusted
 			}
 		case WentBack:
@@ -977,7 +1165,7 @@ func (w *world) happened(s *state, i int, held Held, events []Event) error {
 			p.noticed = true
 			// After stale reads, a cell that no longer has the name of our write looks the same.
 			forgotten := w.stale > 0 && !slices.Contains(s.cells[e.Range.Node].record.Names(), held.Write)
-			if s.phase != wentBack && !w.untold && !forgotten {
+			if s.phase != wentBack && !w.untold && !forgotten && !s.cells[e.Range.Node].damaged {
 				return w.unless(errAlarm)
 			}
 			if c := &s.cells[e.Range.Node]; c.record.Limit < e.Range.To && !c.damaged {
@@ -1011,10 +1199,10 @@ func (w *world) tidy(s *state) error {
 	for i := range w.procs {
 		p := &s.procs[i]
 		w.takeAtOnce(p)
-		if len(p.m.claims) > 0 && !w.plain && w.broken != version {
+		if len(p.m.claims) > 0 && !w.plain && !w.apart && w.broken != version {
 			p.m.claims = slices.DeleteFunc(slices.Clone(p.m.claims), func(c Pending) bool { return !s.mayLand(c.Name) })
 		}
-		if w.plain || w.back || w.stale > 0 || w.untold || w.waits || p.told {
+		if w.plain || w.back || w.stale > 0 || w.untold || w.waits || w.apart || p.told {
 			continue
 		}
 		if err := w.findOut(s, i); err != nil {
@@ -1048,9 +1236,9 @@ func (w *world) findOut(s *state, i int) error {
 		op := w.broken.next(p, in, p.m.Next(in))
 		r := Result{Status: Conflict}
 		if op.Kind != Swap {
-			r, _ = w.read(s, i, op, 0, 0)
+			r, _ = w.read(s, step{i: i}, op)
 		}
-		held := p.m.held
+		held := p.m.Held()
 		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
 		if op.Why == Doubt && !p.m.doubt && len(events) == 0 {
 			return nil
@@ -1072,8 +1260,8 @@ func (w *world) findOut(s *state, i int) error {
 
 // claims reports whether a claim of unknown outcome has landed, or may.
 func (s *state) claims(p *proc) bool {
-	for k := range p.m.claims {
-		if s.mayLand(p.m.claims[k].Name) {
+	for _, c := range p.m.Claims() {
+		if s.mayLand(c.Name) {
 			return true
 		}
 	}
@@ -1096,4 +1284,4 @@ func (s *state) mayLand(name string) bool {
 }
 
 // exact reports whether it matters which records a process wrote that it does not know any more.
-func (w *world) exact() bool { return w.plain || w.back || w.stale > 0 || w.untold }
+func (w *world) exact() bool { return w.plain || w.apart || w.back || w.stale > 0 || w.untold }

@@ -84,15 +84,16 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	case r.Status != OK:
 		return nil
 	}
-	pending := slices.Contains(h.Pending, c.Write) // (4)
+	pending := slices.Contains(h.Pending, c.Write) // (4) The record of no cell has no name.
 	// Every other writer keeps the limit or raises it, and no other claim begins below it.
 	back := r.Cell.Version == 0 || c.Limit < h.Limit || c.Floor < h.Limit && c.Holder != m.token
 	switch {
-	case r.Cell.Version != 0 && pending && c.Holder == "":
+	case pending && c.Holder == "":
 		return m.released(c)
-	case r.Cell.Version != 0 && pending && !back:
+	case pending && !back:
 		return append(m.trust(), m.extended(r.Cell.Version, c)...)
-	case r.Cell.Version != 0 && c.Write == h.Write: // no other write has landed so far
+	case c.Write == h.Write: // no other write has landed so far
+		h.Version = r.Cell.Version // a copy of ours may have landed again in a store that went back
 		m.doubt = false
 		return m.trust()
 	case !back && slices.Contains(c.Last, h.Write):
@@ -100,13 +101,19 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	case back && !m.suspect: // (6)
 		m.suspect = true
 		return []Event{{Kind: Suspected, Range: h.span(), Record: c}}
-	case back: // (7)
+	case back, m.suspect && h.isMissing(c): // (7)
 		m.raise = raise{due: true, version: r.Cell.Version, found: c}
 		return nil
-	case m.suspect: // another process has written on what was left
-		return m.wentBack(c)
+	case m.suspect: // others have written so often since that the cell does not tell: what was granted stays revoked
+		m.least = max(m.most, h.Limit)
 	}
 	return m.lose(in, c) // (2)
+}
+
+// isMissing reports whether the names in a record, without that of the last write, show that the cell
+// does not have it: it has a write before that one, or all writes that it ever had.
+func (h *Held) isMissing(r cell.Node) bool {
+	return len(r.Last) < cell.Kept || slices.ContainsFunc(r.Last, func(name string) bool { return slices.Contains(h.names, name) })
 }
 
 // trust ends a suspicion.

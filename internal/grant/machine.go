@@ -210,9 +210,6 @@ const (
 	WentBack
 	// Forgot: nothing is known any more, since the memory was restored.
 	Forgot
-	// Looked: a claim has read its first candidates, Cells. Created says that it created the cell
-	// of the layout, so there was no other process before.
-	Looked
 	// Moved: the fleet was moved to or from this store: no claim is possible.
 	Moved
 	// Broken: the cell of Range.Node is damaged, and its number is pinned, so there is no
@@ -222,18 +219,16 @@ const (
 
 // Event is what has happened. The driver acts on each, in their order, before it calls Next.
 type Event struct {
-	Kind    EventKind
-	Range   window.Range
-	Record  cell.Node
-	Cells   []Cell
-	Created bool
-	Move    *cell.Move
+	Kind   EventKind
+	Range  window.Range
+	Record cell.Node
+	Move   *cell.Move
 }
 
 // Grant is the range that the window may have now. It has no ticks while nothing is held, or the
 // store may have gone back.
 func (m *Machine) Grant() window.Range {
-	if m.held.Version == 0 || m.suspect {
+	if m.suspect {
 		return window.Range{}
 	}
 	return m.held.span()
@@ -246,6 +241,9 @@ func (m *Machine) Held() Held { return m.held }
 
 // Token is the name by which cells show this process as their holder.
 func (m *Machine) Token() string { return m.token }
+
+// Claims are the claims of unknown outcome, the oldest first.
+func (m *Machine) Claims() []Pending { return m.claims }
 
 // Keeps reports whether the lock of a number is still needed. The driver unlocks all others after each
 // call.
@@ -284,7 +282,8 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return []Event{{Kind: Forgot}}
 	}
 	if r.Status == OK {
-		m.learn(r)
+		m.Learn(r.Cells...)
+		m.Learn(r.Cell)
 	}
 	switch op.Why {
 	case Doubt, Suspicion:
@@ -303,16 +302,15 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return m.doneExtend(op, r)
 	case Release:
 		return m.doneRelease(op, r)
-	case Raise:
+	default: // Raise
 		return m.doneRaise(r)
 	}
-	return nil
 }
 
-// learn notes the highest limit.
-func (m *Machine) learn(r Result) {
-	for _, c := range append(r.Cells[:len(r.Cells):len(r.Cells)], r.Cell) {
-		if c.Version != 0 && !c.Damaged && !c.Record.Reserved {
+// Learn notes the highest limit of cells that were read.
+func (m *Machine) Learn(cells ...Cell) {
+	for _, c := range cells {
+		if !c.Damaged && !c.Record.Reserved {
 			m.most = max(m.most, c.Record.Limit)
 		}
 	}

@@ -115,6 +115,7 @@ func TestNothingIsGrantedAtFirst(t *testing.T) {
 	assert.Empty(t, take(w, 0, 0, 1))
 	assert.Empty(t, take(w, 1<<39, 0, 1))
 	assert.True(t, asked(w))
+	assert.False(t, window.Range{To: 5}.Extends(window.Range{}), "there is nothing to extend")
 }
 
 // TestStart guards that a clock that goes back before the first ID does not reach ticks

@@ -26,14 +26,14 @@ var plans = []plan{
 	{nodes: 1 << 12, window: 5 * time.Minute, serves: 1216, seed: 1},
 	{nodes: 1 << 16, window: 30 * time.Second, seed: 1},
 	{nodes: 1 << 20, window: 30 * time.Second, seed: 1, brief: true},
-	{nodes: 1 << 22, window: 30 * time.Second, seed: 1, brief: true}, // 10 GB of memory
+	{nodes: 1 << 22, window: 30 * time.Second, seed: 1, brief: true}, // 16 GB of memory
 }
 
 func main() {
 	file := flag.String("file", "docs/scale.md", "the page to write")
 	nodes := flag.Int("nodes", 0, "the only fleet to simulate, by its node numbers; 0 for all")
 	flag.Parse()
-	debug.SetGCPercent(40) // the largest fleet must fit into memory
+	debug.SetMemoryLimit(16 << 30) // of the largest fleet, 10 GB are in use
 	if err := rewrite(*file, *nodes); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)

@@ -1,20 +1,21 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
-	"github.com/tickflake/tickflake/internal/protocol"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/stores"
 )
 
-// All calls of the store go through k.calls, whose type says what their errors wrap.
+// This file reads the cells of node numbers and of the layout.
 
 // list lists the cells of a range of keys, at most limit. Damaged ones may be missing.
-func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]protocol.Cell, error) {
+func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]grant.Cell, error) {
 	list, err := k.calls.List(ctx, from, to, limit)
 	if errors.Is(err, stores.ErrDamaged) {
 		k.damaged(-1, err)
@@ -23,7 +24,7 @@ func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]protoc
 	if err != nil {
 		return nil, err
 	}
-	cells := make([]protocol.Cell, 0, len(list))
+	cells := make([]grant.Cell, 0, len(list))
 	for _, found := range list {
 		node, ok := cell.NodeOf(found.Key)
 		if !ok || node >= k.nodes() {
@@ -35,48 +36,47 @@ func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]protoc
 		}
 		cells = append(cells, c)
 	}
+	k.machine.Learn(cells...)
 	return cells, nil
 }
 
 // readCell reads the cell of a node number.
-func (k *Keeper) readCell(ctx context.Context, node int64) (protocol.Cell, error) {
-	c, err := k.calls.Read(ctx, cell.NodeKey(node))
+func (k *Keeper) readCell(ctx context.Context, node int64) (grant.Cell, error) {
+	found, err := k.calls.Read(ctx, cell.NodeKey(node))
 	if errors.Is(err, stores.ErrDamaged) {
 		k.damaged(node, err)
-		return protocol.Cell{Node: node, Damaged: true}, nil
+		return grant.Cell{Node: node, Damaged: true}, nil
 	}
-	if err != nil || c.Version == 0 {
-		return protocol.Cell{Node: node}, err
+	if err != nil || found.Version == 0 {
+		return grant.Cell{Node: node}, err
 	}
-	return k.decode(node, c)
+	return k.decode(node, found)
 }
 
-// swap carries out the write of a decision.
-func (k *Keeper) swap(ctx context.Context, d protocol.Decision) (version uint64, err error) {
-	return k.calls.Swap(ctx, cell.NodeKey(d.Node), d.Version, k.encode(d.Record))
+// lock locks a cell if the store is a Locker, until unlock.
+func (k *Keeper) lock(ctx context.Context, node int64) error {
+	unlock, err := k.calls.TryLock(ctx, cell.NodeKey(node))
+	if err == nil {
+		k.locks[node] = unlock
+	}
+	return err
 }
 
-// lock locks a cell if the store is a Locker, and else does nothing.
-func (k *Keeper) lock(ctx context.Context, node int64) (unlock func(), err error) {
-	return k.calls.TryLock(ctx, cell.NodeKey(node))
+// unlock unlocks all cells but those that are kept.
+func (k *Keeper) unlock(kept func(node int64) bool) {
+	for node, unlock := range k.locks {
+		if !kept(node) {
+			delete(k.locks, node)
+			unlock()
+		}
+	}
 }
 
-// callFailed completes the error of a call of the store.
-func (k *Keeper) callFailed(e *drive.CallError) {
-	k.counters.failures.Add(1)
-	e.Since = k.since
-}
-
-// watch notes if a call of the store ends much later than its timeout: then this process did not
-// run meanwhile.
-func (k *Keeper) watch() (done func()) {
-	began := k.elapsed()
-	return func() { k.ranLate(k.elapsed() - began - k.timeout) }
-}
+func none(int64) bool { return false }
 
 // decode reads the record of a cell. The error is a [*LayoutMismatchError].
-func (k *Keeper) decode(node int64, found stores.Cell) (protocol.Cell, error) {
-	c := protocol.Cell{Node: node, Version: found.Version}
+func (k *Keeper) decode(node int64, found stores.Cell) (grant.Cell, error) {
+	c := grant.Cell{Node: node, Version: found.Version}
 	r, err := cell.DecodeNode(found.Value)
 	if err == nil {
 		err = k.fits(r.Layout)
@@ -90,9 +90,6 @@ func (k *Keeper) decode(node int64, found stores.Cell) (protocol.Cell, error) {
 		return c, err
 	}
 	c.Record = r
-	if !r.Reserved {
-		k.most = max(k.most, r.Limit)
-	}
 	return c, nil
 }
 
@@ -127,37 +124,41 @@ func damagedError(node int64, err error) error {
 	if errors.Is(err, cell.ErrNewer) {
 		return fmt.Errorf("cell of node number %d: %w", node, err)
 	}
-	return drive.Wrap(fmt.Sprintf("cell of node number %d cannot be read: %s: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it", node, drive.OneLine(err)), err)
+	return drive.Wrap(fmt.Sprintf("cell of node number %d cannot be read: %s: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it",
+		node, drive.OneLine(err)), err)
 }
 
 // checkLayout checks that the store's cells are for our layout. It writes the cell of the
 // layout if there is none.
-func (k *Keeper) checkLayout(ctx context.Context) (created bool, err error) {
+func (k *Keeper) checkLayout(ctx context.Context) error {
 	for range drive.InARow {
-		c, err := k.calls.Read(ctx, cell.LayoutKey)
-		if err != nil {
-			return false, err
+		version, move, err := k.readLayout(ctx)
+		if err != nil || version != 0 {
+			return cmp.Or(err, movedError(move))
 		}
-		if c.Version == 0 {
-			_, err := k.calls.Swap(ctx, cell.LayoutKey, 0, cell.Layout{Layout: k.spec}.Encode())
-			if errors.Is(err, stores.ErrConflict) {
-				continue
-			}
-			return true, err
+		_, err = k.calls.Swap(ctx, cell.LayoutKey, 0, cell.Layout{Layout: k.spec}.Encode())
+		if !errors.Is(err, stores.ErrConflict) {
+			return err
 		}
-		r, err := cell.DecodeLayout(c.Value)
-		if err == nil {
-			err = k.fits(r.Layout)
-		}
-		if err == nil {
-			err = movedError(r.Move)
-		}
-		if errors.Is(err, stores.ErrDamaged) {
-			err = fmt.Errorf("cell of the layout: %w", err)
-		}
-		return false, err
 	}
-	return false, k.busy()
+	return k.busy()
+}
+
+// readLayout reads the cell of the layout: its version is 0 if there is none. The error tells if it is
+// for another layout.
+func (k *Keeper) readLayout(ctx context.Context) (version uint64, move *cell.Move, err error) {
+	found, err := k.calls.Read(ctx, cell.LayoutKey)
+	if err != nil || found.Version == 0 {
+		return 0, nil, err
+	}
+	r, err := cell.DecodeLayout(found.Value)
+	if err == nil {
+		err = k.fits(r.Layout)
+	}
+	if errors.Is(err, stores.ErrDamaged) {
+		err = fmt.Errorf("cell of the layout: %w", err)
+	}
+	return found.Version, r.Move, err
 }
 
 // fits returns a [*LayoutMismatchError] unless the layout of the text puts each slot into
@@ -175,5 +176,5 @@ func (t *timeline) fits(text string) error {
 		theirs.Tick == ours.Tick && theirs.Epoch.Equal(ours.Epoch) {
 		return nil // other names of parts, or a wider time field
 	}
-	return &LayoutMismatchError{Ours: ours, Theirs: theirs.Clone()}
+	return &LayoutMismatchError{Ours: ours, Theirs: theirs}
 }

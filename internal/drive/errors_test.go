@@ -1,0 +1,68 @@
+package drive_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+func TestContextError(t *testing.T) {
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	require.EqualError(t, drive.ContextError(ctx), "context canceled: why")
+	bounded, end := context.WithTimeoutCause(t.Context(), -time.Second, &gaveUp{})
+	defer end()
+	require.EqualError(t, drive.ContextError(bounded), "gave up", "a cause that says that it is one")
+}
+
+type gaveUp struct{}
+
+func (*gaveUp) Error() string        { return "gave up" }
+func (*gaveUp) Is(target error) bool { return target == context.DeadlineExceeded }
+
+func TestErrorsOfBoth(t *testing.T) {
+	busy := drive.Busy("text")
+	require.EqualError(t, busy, "text")
+	require.ErrorIs(t, busy, drive.ErrStore)
+	require.ErrorIs(t, busy, stores.ErrConflict)
+
+	sentinel := errors.New("it was moved")
+	moved := drive.Moved(sentinel, &cell.Move{To: "the new store"})
+	require.ErrorIs(t, moved, sentinel)
+	require.ErrorContains(t, moved, "it was moved to the new store, and")
+	require.ErrorContains(t, drive.Moved(sentinel, &cell.Move{To: "etcd://user:s3cr3t@h"}), "to another store, and")
+
+	require.Equal(t, "a; b; c", drive.OneLine(errors.New("a\r\nb\rc")))
+
+	require.True(t, drive.IsNil(nil))
+	require.True(t, drive.IsNil((*storetest.Memory)(nil)), "a nil pointer in an interface")
+	require.False(t, drive.IsNil(storetest.NewMemory()))
+	require.False(t, drive.IsNil(""))
+}
+
+// TestWatch: each call is watched from its beginning to its end, also if it fails.
+func TestWatch(t *testing.T) {
+	begun, ended := 0, 0
+	c := drive.Calls{Store: failing{err: errors.New("no")}, Watch: func() func() {
+		begun++
+		return func() { ended++ }
+	}}
+	bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, ctx := range []context.Context{t.Context(), bounded} {
+		for op, call := range every(&c) {
+			begun, ended = 0, 0
+			require.Error(t, call(ctx))
+			require.Equal(t, []int{1, 1}, []int{begun, ended}, op)
+		}
+	}
+}

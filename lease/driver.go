@@ -1,0 +1,369 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// protocol is a [grant.Machine], or one that a simulation breaks.
+type protocol interface {
+	drive.Machine[grant.Input, grant.Op, grant.Result, grant.Event]
+	Grant() window.Range
+}
+
+// work runs the machine until there is nothing to do now. The caller has the turn.
+func (k *Keeper) work(ctx context.Context) error {
+	if k.lost != nil {
+		return k.lost
+	}
+	k.machine.Begin()
+	defer func() {
+		k.machine.Begin() // what a claim has read is old by the next step
+		k.unlock(k.machine.Keeps)
+	}()
+	return drive.Run[grant.Input, grant.Op, grant.Result, grant.Event](ctx, k.protocol, &driver{Keeper: k})
+}
+
+// driver gives a keeper to one run of its machine.
+type driver struct {
+	*Keeper
+	token   string // the machine's, before it was told the last result
+	why     error  // why the last cell was not to be had
+	created bool   // this run has made the cell of the layout
+	landed  bool   // this run has claimed or extended
+}
+
+// Lock does nothing: the turn keeps other goroutines away.
+func (*driver) Lock() {}
+
+// Unlock does nothing.
+func (*driver) Unlock() {}
+
+// Input is what the machine is told before an operation.
+func (d *driver) Input() (grant.Input, error) {
+	if d.closing.Load() && !d.closed {
+		return grant.Input{}, ErrClosed
+	}
+	in := d.input()
+	if in.Restored {
+		d.forgot()
+	}
+	return in, nil
+}
+
+// After is the input after an operation.
+func (d *driver) After(in *grant.Input) {
+	*in = d.input()
+	d.token = d.machine.Token()
+}
+
+// input reads the clock and the window, and what Close and Restored have said.
+func (k *Keeper) input() grant.Input {
+	name := k.random()
+	in := grant.Input{Now: k.tick(), Used: k.window.Used(), Name: name, Pick: pick(name), Due: k.dueIn() <= 0, Closing: k.closed}
+	k.state.Lock()
+	defer k.state.Unlock()
+	in.Grant, in.Restored = k.given, k.restored
+	k.restored = false
+	return in
+}
+
+// pick derives a random number from a random name.
+func pick(name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return h.Sum64()
+}
+
+// Kind returns what an operation is, or why there is nothing to do.
+func (d *driver) Kind(op grant.Op) (drive.Kind, error) {
+	d.unlock(d.machine.Keeps)
+	switch {
+	case op.Kind == grant.None:
+		return drive.None, d.idle(op.Why)
+	case d.landed && !d.closed: // a write of unknown outcome has landed: the next step may extend it
+		return drive.None, nil
+	case op.Kind == grant.Swap:
+		if op.Why == grant.Layout || op.Why == grant.Raise {
+			return drive.Prepare, nil
+		}
+		return drive.Write, nil
+	}
+	return drive.Ask, nil
+}
+
+// idle returns why there is nothing to do, or nil.
+func (d *driver) idle(why grant.Why) error {
+	switch why {
+	case grant.Full:
+		return d.full()
+	case grant.EndOfTime:
+		return d.endOfTime()
+	case grant.Over:
+		return d.lost
+	}
+	return nil
+}
+
+// Do carries an operation out.
+func (d *driver) Do(ctx context.Context, op grant.Op) (r grant.Result, failed error) {
+	err := d.call(ctx, op, &r)
+	if op.Why == grant.First && err == nil {
+		err = d.checkFirst(ctx, op, &r)
+	}
+	if d.machine.Held().Version == 0 {
+		d.sight(&r.Cell)
+		for i := range r.Cells {
+			d.sight(&r.Cells[i])
+		}
+	}
+	r.Status, failed = statusOf(err)
+	switch {
+	case r.Cell.Damaged:
+		r.Status, err = grant.Damaged, d.bad[op.Node]
+	case r.Status == grant.Damaged && op.Node != grant.LayoutNode && !d.pinned() && op.Why != grant.Extend:
+		d.damaged(op.Node, err)
+		err = d.bad[op.Node]
+	}
+	if err != nil {
+		d.why = err
+	}
+	return r, failed
+}
+
+// call makes the call of the store.
+func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err error) {
+	layout := op.Node == grant.LayoutNode
+	switch {
+	case op.Kind == grant.Seal:
+		r.Used, _ = d.window.Seal()
+	case op.Kind == grant.Lock:
+		return d.lock(ctx, op.Node)
+	case op.Kind == grant.List:
+		r.Cells, err = d.list(ctx, cell.NodeKey(op.Node), cell.NodeKey(op.Node+op.N-1)+"\x00", int(op.N))
+	case op.Kind == grant.Read && layout:
+		if err := d.layout.ValidateAt(d.clock.Now()); err != nil {
+			return &OptionError{"WithClock", err}
+		}
+		r.Cell.Version, r.Move, err = d.readLayout(ctx)
+	case op.Kind == grant.Read:
+		r.Cell, err = d.readCell(ctx, op.Node)
+	case layout:
+		r.Version, err = d.calls.Swap(ctx, cell.LayoutKey, op.Version, cell.Layout{Layout: d.spec}.Encode())
+		d.created = err == nil
+	default:
+		r.Version, err = d.calls.Swap(ctx, cell.NodeKey(op.Node), op.Version, d.encode(op.Record))
+	}
+	return err
+}
+
+// statusOf sorts the error of a call of the store. failed is that of a call that has failed, or whose
+// outcome is unknown.
+func statusOf(err error) (s grant.Status, failed error) {
+	switch {
+	case err == nil:
+		return grant.OK, nil
+	case errors.Is(err, drive.ErrStore):
+		return grant.Failed, err
+	case errors.Is(err, stores.ErrConflict):
+		return grant.Conflict, nil
+	case errors.Is(err, stores.ErrLocked):
+		return grant.Locked, nil
+	case errors.Is(err, stores.ErrDamaged):
+		return grant.Damaged, nil
+	}
+	return grant.Failed, err
+}
+
+// checkFirst compares our clock with those of the fleet, by the first cells that a claim has read. It
+// reads them again if it had to wait.
+func (d *driver) checkFirst(ctx context.Context, op grant.Op, r *grant.Result) error {
+	cells := r.Cells
+	if op.Kind == grant.Read {
+		cells = []grant.Cell{r.Cell}
+	}
+	waited, err := d.checkFleet(ctx, cells, !d.created && max(op.N, 1) < d.nodes())
+	if err == nil && waited {
+		err = d.call(ctx, op, r)
+	}
+	return err
+}
+
+// Apply acts on an event.
+func (d *driver) Apply(e grant.Event) (settled bool, err error) {
+	switch e.Kind {
+	case grant.Claimed:
+		d.landed = true
+		d.claimed(e)
+	case grant.Extended:
+		d.landed = true
+		d.extended(e)
+	case grant.Released:
+		d.counters.releases.Add(1)
+		d.log.Info("lease: released", "node", e.Range.Node, "from", d.time(e.Record.Limit))
+	case grant.Lost:
+		err = d.loses(e)
+	case grant.Suspected:
+		d.suspects(e)
+	case grant.Trusted:
+		d.trusts(e)
+	case grant.WentBack:
+		err = d.wentBack(e)
+	case grant.Forgot:
+		d.forgot()
+	case grant.Moved:
+		return true, movedError(e.Move)
+	case grant.Broken:
+		return true, d.why
+	default:
+		return false, nil
+	}
+	d.publish()
+	return true, err
+}
+
+// Busy is the error of a claim that others preceded each time.
+func (d *driver) Busy() error {
+	return d.busy()
+}
+
+func (k *Keeper) busy() error {
+	k.counters.failures.Add(1)
+	return drive.Busy(fmt.Sprintf("%v, %d times in a row: many processes claim at once", stores.ErrConflict, drive.InARow))
+}
+
+// claimed notes that a cell is ours.
+func (k *Keeper) claimed(e grant.Event) {
+	clear(k.seen)
+	k.recovered()
+	if k.locker == nil { // others may have claimed at the same time
+		k.due += grant.Spread(k.third(), pick(k.random())) - k.third()
+	}
+	k.counters.claims.Add(1)
+	k.log.Info("lease: claimed", "node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To))
+}
+
+// extended notes that the cell has our limit.
+func (k *Keeper) extended(e grant.Event) {
+	k.recovered()
+	k.counters.extensions.Add(1)
+	k.log.Debug("lease: extended", "node", e.Range.Node, "until", k.time(e.Range.To))
+}
+
+// loses notes that another process has taken the cell. The machine claims another number, unless
+// this one was pinned.
+func (d *driver) loses(e grant.Event) error {
+	if d.closed {
+		return nil // the cell is not ours, so there is no release
+	}
+	d.counters.conflicts.Add(1)
+	by := "another process took it"
+	switch {
+	case e.Record.Write == "":
+		by = "its cell is damaged"
+	case e.Record.Holder == d.token:
+		by = "a copy of this process's memory wrote to it: a snapshot was restored beside its original"
+	case e.Record.Reserved:
+		by = "an operator reserved it, or moved the fleet to another store"
+	case e.Record.Holder == "":
+		by = "another process took and released it, or an operator released it"
+	}
+	attrs := []any{"node", e.Range.Node, "ours until", d.time(e.Range.To)}
+	if e.Record.Owner != "" {
+		attrs = append(attrs, "holder", e.Record.Owner)
+	}
+	d.log.Warn("lease: lost, "+by, attrs...)
+	switch {
+	case d.pinned() && e.Record.Reserved:
+		d.lost = drive.Wrap(fmt.Sprintf("node number %d is %v: %s: start this process again", e.Range.Node, ErrLost, by), ErrHeld, ErrLost, stores.ErrConflict)
+	case d.pinned():
+		d.lost = heldError(e.Range.Node, e.Record.Owner, ErrLost, stores.ErrConflict)
+	}
+	return d.lost
+}
+
+// suspects takes the grant back until another read of the cell.
+func (k *Keeper) suspects(e grant.Event) {
+	k.revoke()
+	err := fmt.Errorf("node number %d was granted to this process up to %s, and %s: the store has answered with an older state, or went back: nothing is issued until the next read",
+		e.Range.Node, k.time(e.Range.To).Format(timeFormat), k.foundText(e))
+	k.setErr(err)
+	k.log.Warn("lease: "+err.Error(), "node", e.Range.Node)
+}
+
+// trusts ends a suspicion.
+func (k *Keeper) trusts(e grant.Event) {
+	k.setErr(nil)
+	k.log.Info("lease: the store had answered with an older state, and has all writes", "node", e.Range.Node, "until", k.time(e.Range.To))
+}
+
+// wentBack notes that the store has lost an acknowledged write. No ID is issued any more
+// from the grant, since a process that started later may have been granted it too.
+func (k *Keeper) wentBack(e grant.Event) error {
+	k.revoke()
+	k.counters.wentBack.Add(1)
+	err := fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: it was restored from a backup, or failed over to a replica that was behind. The lost time may have been granted twice; look for duplicate IDs from before that limit",
+		stores.ErrWentBack, e.Range.Node, k.time(e.Range.To).Format(timeFormat), e.Range.To, k.foundText(e))
+	k.log.Error("lease: "+err.Error(), "node", e.Range.Node, kindAttr(err))
+	k.failures, k.since, k.kind = k.failures+1, k.clock.Now(), stores.Loss // this failure is logged
+	if k.closed {
+		return nil
+	}
+	return err
+}
+
+// foundText says what was found in the cell of a store that may have gone back.
+func (k *Keeper) foundText(e grant.Event) string {
+	switch r := e.Record; {
+	case r.Write == "":
+		return "its cell is gone"
+	case r.Limit >= e.Range.To:
+		return fmt.Sprintf("another process was granted the time from %s (tick %d)", k.time(r.Floor).Format(timeFormat), r.Floor)
+	default:
+		return fmt.Sprintf("its limit is %s (tick %d)", k.time(r.Limit).Format(timeFormat), r.Limit)
+	}
+}
+
+// forgot notes that the machine has forgotten all, as the memory was restored.
+func (k *Keeper) forgot() {
+	k.log.Warn("lease: memory was restored, claiming anew", "node", k.granted().Node)
+	k.retry, k.failures = 0, 0
+	clear(k.seen)
+}
+
+// full is the error of a claim that found no free number.
+func (d *driver) full() error {
+	sought := d.machine.Sought()
+	if d.pinned() {
+		owner := ""
+		if len(sought.Cells) == 1 {
+			c := sought.Cells[0]
+			if c.Record.Reserved && !c.Taken {
+				return reservedError(d.node, d.time(c.Record.Limit).Format(timeFormat))
+			}
+			if sought.Busy {
+				owner = c.Record.Owner
+			}
+		}
+		return heldError(d.node, owner, cmp.Or(d.why, ErrHeld))
+	}
+	e := &NoFreeNodeError{Held: sought.Others, Nodes: d.nodes()}
+	if sought.Soonest > 0 {
+		e.Soonest = d.time(sought.Soonest)
+	}
+	return e
+}
+
+func (k *Keeper) endOfTime() error {
+	return fmt.Errorf("%w: it ends at %s: set the clock right, or move to another layout: its IDs may repeat those of this one, so choose one with larger IDs, or use a new table", ErrEndOfTime, k.layout.End().Format(time.RFC3339))
+}
