@@ -40,6 +40,7 @@ type driver struct {
 	token   string // the machine's, before it was told the last result
 	why     error  // why the last cell was not to be had
 	created bool   // this run has made the cell of the layout
+	landed  bool   // this run has claimed or extended
 }
 
 // Lock does nothing: the turn keeps other goroutines away.
@@ -87,10 +88,12 @@ func pick(name string) uint64 {
 // Kind returns what an operation is, or why there is nothing to do.
 func (d *driver) Kind(op grant.Op) (drive.Kind, error) {
 	d.unlock(d.machine.Keeps)
-	switch op.Kind {
-	case grant.None:
+	switch {
+	case op.Kind == grant.None:
 		return drive.None, d.idle(op.Why)
-	case grant.Swap:
+	case d.landed && !d.closed: // a write of unknown outcome has landed: the next step may extend it
+		return drive.None, nil
+	case op.Kind == grant.Swap:
 		if op.Why == grant.Layout || op.Why == grant.Raise {
 			return drive.Prepare, nil
 		}
@@ -200,8 +203,10 @@ func (d *driver) checkFirst(ctx context.Context, op grant.Op, r *grant.Result) e
 func (d *driver) Apply(e grant.Event) (settled bool, err error) {
 	switch e.Kind {
 	case grant.Claimed:
+		d.landed = true
 		d.claimed(e)
 	case grant.Extended:
+		d.landed = true
 		d.extended(e)
 	case grant.Released:
 		d.counters.releases.Add(1)

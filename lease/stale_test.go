@@ -1,17 +1,21 @@
 package lease_test
 
 import (
+	"bytes"
 	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/strategies"
 )
 
 // stale is a store whose lists are out of date, as a cluster's may be.
@@ -83,4 +87,62 @@ func TestPinnedClaimThatLanded(t *testing.T) {
 	from, until := k.Granted()
 	require.True(t, from.Equal(noon), from)
 	require.True(t, until.Equal(noon.Add(lease.DefaultWindow)), until)
+}
+
+// outdated is a store whose next read shows what a cell was once.
+type outdated struct {
+	*storetest.Memory
+	old *stores.Cell
+}
+
+func (s *outdated) Read(ctx context.Context, key string) (stores.Cell, error) {
+	c, err := s.Memory.Read(ctx, key)
+	if err == nil && s.old != nil {
+		c, s.old = *s.old, nil
+	}
+	return c, err
+}
+
+// A read of an older state looks as if the store went back: nothing is issued until another read, which
+// tells that it did not.
+func TestReadOfAnOlderState(t *testing.T) {
+	for name, away := range map[string]bool{"the next read tells": false, "the store goes away before it": true} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktest.NewVirtual(noon)
+			store := &outdated{Memory: storetest.NewMemory()}
+			var log bytes.Buffer
+			k := claim(t, store, clock, five, logTo(&log))
+			gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
+			require.NoError(t, err)
+			old := store.Peek(cell.NodeKey(5))
+			clock.Advance(lease.DefaultWindow / 2)
+			k.Poll(t.Context())
+			clock.Advance(lease.DefaultWindow / 2)
+			store.old = &old
+			store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+				if isSwap(op) || away && store.old == nil {
+					return storetest.Unavailable // and so the cell is read
+				}
+				return storetest.None
+			}
+			k.Poll(t.Context())
+			require.Contains(t, log.String(), `level=WARN msg="lease: node number 5 was granted to this process up to 2029-06-01T12:00:45.000Z, and its limit is 2029-06-01T12:00:30.000Z (tick `)
+			_, err = gen.Next()
+			if away {
+				require.ErrorIs(t, err, generator.ErrNotGranted)
+				clock.Advance(grant.Urgent)
+				store.Before = nil
+				k.Poll(t.Context())
+				_, err = gen.Next()
+			}
+			require.NoError(t, err)
+			require.Contains(t, log.String(), `level=INFO msg="lease: the store had answered with an older state, and has all writes" node=5`)
+			require.Zero(t, k.Stats().WentBack)
+			store.Before = nil
+			clock.Advance(grant.Urgent)
+			k.Poll(t.Context())
+			require.NoError(t, k.Err())
+			require.NoError(t, gen.Close())
+		})
+	}
 }

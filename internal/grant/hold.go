@@ -101,13 +101,19 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	case back && !m.suspect: // (6)
 		m.suspect = true
 		return []Event{{Kind: Suspected, Range: h.span(), Record: c}}
-	case back: // (7)
+	case back, m.suspect && h.isMissing(c): // (7)
 		m.raise = raise{due: true, version: r.Cell.Version, found: c}
 		return nil
-	case m.suspect: // another process has written on what was left
-		return m.wentBack(c)
+	case m.suspect: // others have written so often since that the cell does not tell: what was granted stays revoked
+		m.least = max(m.most, h.Limit)
 	}
 	return m.lose(in, c) // (2)
+}
+
+// isMissing reports whether the names in a record, without that of the last write, show that the cell
+// does not have it: it has a write before that one, or all writes that it ever had.
+func (h *Held) isMissing(r cell.Node) bool {
+	return len(r.Last) < cell.Kept || slices.ContainsFunc(r.Last, func(name string) bool { return slices.Contains(h.names, name) })
 }
 
 // trust ends a suspicion.

@@ -93,6 +93,44 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, Op{}, m.Next(at(func(in *Input) { in.Due = false })), "not due")
 }
 
+// TestSecondRead has the reads that follow one that looked as if the store went back. No limit tells
+// whether it did: a read of an older state can show any.
+func TestSecondRead(t *testing.T) {
+	full := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	for name, test := range map[string]struct {
+		limit  uint64
+		last   []string
+		raises bool // by a swap on the version that was read
+		events []EventKind
+	}{
+		"the limit is below ours":         {limit: 1049, last: full, raises: true},
+		"our last write is listed":        {limit: 1200, last: []string{"a", "third"}, events: []EventKind{Trusted, Lost}},
+		"one before it, and not ours":     {limit: 1200, last: append([]string{"zeroth"}, full[1:]...), raises: true},
+		"all writes, and not ours":        {limit: 1200, last: full[1:], raises: true},
+		"more writes than the cell lists": {limit: 1200, last: full, events: []EventKind{Lost}},
+	} {
+		m := mine(holding)
+		m.doubt, m.suspect = true, true
+		c := theirs(5, 9, test.limit)
+		c.Record.Last = test.last
+		op := m.Next(now)
+		require.Equal(t, Op{Kind: Read, Why: Suspicion, Node: 5}, op, name)
+		var kinds []EventKind
+		for _, e := range m.Done(now, op, Result{Cell: c}) {
+			kinds = append(kinds, e.Kind)
+		}
+		require.Equal(t, test.events, kinds, name)
+		op = m.Next(now)
+		require.Equal(t, test.raises, op.Why == Raise, name)
+		if test.raises {
+			require.Equal(t, []uint64{9, max(1050, test.limit)}, []uint64{op.Version, op.Record.Limit}, name)
+			require.Empty(t, op.Record.Holder, name)
+		} else if len(kinds) == 1 {
+			require.EqualValues(t, 1200, m.least, "no claim begins below any limit that was read")
+		}
+	}
+}
+
 // ours is a read of the cell of holding, with a write of this process.
 func ours(write string, limit uint64, change ...func(*Cell)) Result {
 	c := Cell{Node: 5, Version: 8, Record: cell.Node{Holder: "me", Floor: 950, Limit: limit, Write: write}}
@@ -153,7 +191,7 @@ func TestHeld(t *testing.T) {
 		{"it was an older state", mine(suspect), now, []Result{ours("third", 1050)}, []EventKind{Trusted}, Swap, Extend},
 		{"and an extension has landed", mine(suspect), now, []Result{ours("first", 1150)}, []EventKind{Trusted, Extended}, Swap, Extend},
 		{"and another process has it", mine(suspect), now, []Result{others(1050, 1150, "third")}, []EventKind{Trusted, Lost}, Read, Layout},
-		{"another process may know less", mine(suspect), now, []Result{others(1050, 1150)}, []EventKind{WentBack}, Read, Layout},
+		{"another process may know less", mine(suspect), now, []Result{others(1050, 1150)}, nil, Swap, Raise},
 		{"nothing can be read", mine(suspect), now, []Result{damaged}, []EventKind{WentBack}, Read, Layout},
 		{"nor of the only one", mine(suspect, pinned), now, []Result{damaged}, []EventKind{Broken}, Read, Suspicion},
 		{"it is gone for good", mine(suspect), now, []Result{gone}, nil, Swap, Raise},
