@@ -50,6 +50,8 @@ var searches = []struct {
 	{"moves", false, bounds{procs: 2, cells: 2, ticks: 3, window: 1, net: 1, moves: true}},
 	{"told late", false, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true, waits: true}},
 
+	{"plain, two cells", true, bounds{procs: 2, cells: 2, ticks: 2, window: 1, plain: true}},
+	{"plain, waits, three ticks", true, bounds{procs: 2, cells: 1, ticks: 3, window: 1, net: 1, plain: true, waits: true}},
 	{"apart, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, apart: true}},
 	{"back, writes land twice", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, back: true, twice: true, kept: 2}},
 	{"back, late writes", true, bounds{procs: 2, cells: 1, ticks: 2, window: 1, net: 1, back: true, kept: 2}},

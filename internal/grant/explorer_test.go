@@ -644,6 +644,9 @@ func (w *world) sent(s *state, x step, emit *emitter) {
 	for variant := range uint8(1 + w.remembers(s)) {
 		x.variant = variant
 		for _, conflict := range []bool{false, true} {
+			if conflict && !w.exact() && !w.pinned && !w.locker {
+				break // the process finds out at once what it was not told, and a lost claim is foreign
+			}
 			*s = sent
 			s.remove(s.inNet - 1)
 			s.again(w, m)
