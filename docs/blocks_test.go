@@ -55,7 +55,6 @@ var notRun = map[string]string{
 	"# ":                              "a comment",
 	"./check":                         "a step of .ci/run in api",
 	"docs/model/check":                "a step of .ci/run",
-	"spin ":                           "docs/model/check runs spin with other mutants in the same way",
 	"etcd --data-dir":                 "a server that does not end; the example's test starts one",
 	"docker ":                         "needs Docker; TestImage makes the image",
 	"kubectl ":                        "needs a cluster; the manifests are decoded by the types of Kubernetes",

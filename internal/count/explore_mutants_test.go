@@ -290,6 +290,31 @@ func TestMutants(t *testing.T) {
 			require.NotNil(t, r.Violation, m.change)
 			t.Log(r.Violation)
 			require.ErrorIs(t, r.Violation.Err, m.catch, m.change)
+			require.ErrorIs(t, explore.Replay(&w, r.Violation.Script), m.catch)
 		})
+	}
+}
+
+// TestReplay runs the counterexample of S3_AGAIN again, in the world of the mutant and in the real one.
+func TestReplay(t *testing.T) {
+	script := []string{
+		"A writes, asked for 1",
+		"A closes",
+		"A writes and hears nothing, asked for",
+		"A's give-back lands",
+		"B writes, asked for 2",
+		"B issues 1",
+		"B closes",
+		"B writes and hears nothing, asked for",
+		"B's give-back lands 1",
+		"A writes, asked for",
+	}
+	for _, m := range mutants {
+		if m.mutant.name == "S3_AGAIN" {
+			w := m.world
+			require.ErrorContains(t, explore.Replay(&w, script), `step 10 of 10, "A writes, asked for", is not possible`)
+			w.mutant = m.mutant
+			require.ErrorIs(t, explore.Replay(&w, script), errTwice)
+		}
 	}
 }

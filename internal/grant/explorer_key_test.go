@@ -270,7 +270,7 @@ func (c *coder) record(r *cell.Node, looked bool) {
 
 // looked reports whether a machine may look at the floor and the holder of a cell.
 func (c *coder) looked(n int64, k *kept) bool {
-	if c.load || c.w.back || c.w.stale > 0 || c.w.untold || c.w.moves || c.w.chosen || c.w.reserves {
+	if c.load || c.w.back || c.w.stale > 0 || c.w.untold || c.w.moves || c.w.chosen || c.w.reserves || c.w.apart {
 		return true
 	}
 	for i := range c.w.procs {
@@ -480,8 +480,27 @@ func (c *coder) proc(i int) {
 		c.num(&p.untold)
 	}
 
+	if w.apart {
+		c.probe(m)
+	}
 	if c.flag(&p.wait) {
 		c.op(p)
+	}
+}
+
+// probe writes what a claim has read so far.
+func (c *coder) probe(m *Machine) {
+	p := &m.probe
+	c.buf = append(c.buf, byte(len(m.claims)), byte(p.asked), byte(len(p.waiting)), byte(p.stage), byte(p.search.Done), byte(p.others), byte(len(p.cells)))
+	c.is(m.sealed)
+	for _, claim := range m.claims {
+		c.is(c.s.mayLand(claim.Name))
+	}
+	for _, cell := range p.cells {
+		c.node(&cell.Node)
+		c.version(cell.Node, &cell.Version)
+		c.record(&cell.Record, true)
+		c.is(cell.Taken)
 	}
 }
 

@@ -10,7 +10,11 @@ import (
 )
 
 // The explorer runs machines in every order of their steps, at every reading of their clocks and
-// with every fate of their writes, on a store of a few cells and with windows of a few lines.
+// with every fate of their writes, on a store of a few cells and with windows of a few lines:
+//
+//	go test -run TestExplorer -v                              # small worlds, with their figures
+//	go test -run TestExplorer -v -explore.full -timeout 2h    # large ones, at most 10 minutes each
+//	go test -run TestExplorer -coverprofile c.out             # every statement but those of pace.go
 //
 // A process *stamps* a tick when it issues an ID of that tick. What must hold:
 //
@@ -19,14 +23,27 @@ import (
 //   - ordered: a process that stamps the tick of its last stamp again uses the same node number,
 //   - no false alarm: a store that keeps its word never looks as if it went back.
 //
+// In a store that goes back, ticks that were granted before can be granted again. There the first
+// two are about what is granted afterwards, and:
+//
+//   - a process that finds it stops: nothing is granted to it until it claims anew,
+//   - it says so only after the cell has a limit at or above its own again,
+//   - it then claims above every limit that it had read or owned,
+//   - it trusts its grant again only if the cell descends from its last write.
+//
 // Instead of all stamps, those of one tick of node number 0 are noted, the witness. It is picked
 // at the start in every way, so whatever is stamped twice, there is a run where it is the witness.
 //
-// What may happen at any time is in [world.Steps]. Pace, sightings and the rank of candidates are
-// no part of it: a process may do at once whatever they delay, and claims any cell.
+// Any number of processes crash, and new ones start. A pause is no step, since a process may take
+// no step for any time. Pace, sightings and the rank of candidates are no part of it: a process does at
+// any time whatever they delay, and claims any cell. A run has no bound in length: time ends, not the
+// number of steps.
 //
-// What keeps it small is in [world.Key], which is checked, and in [world.tidy], which is left out
-// in the searches that are plain.
+// What keeps the search small:
+//
+//   - [world.Key] tells apart only what matters; TestExplorerKeys checks it.
+//   - A process knows at once what it can learn at any time, if it can do no less then: see
+//     [world.tidy], [world.sent] and [world.restart]. The worlds plain, waits and apart leave that out.
 
 // bounds says how large a world is, and what may happen in it.
 type bounds struct {
@@ -37,8 +54,10 @@ type bounds struct {
 	order        bool // stamps of the tick of the last stamp
 	plain        bool // no step of tidy, and writes of the dead are kept
 	waits        bool // the answer to a write may come late
+	apart        bool // each operation of a machine is a step of its own; only Key, no Load
 
 	back   bool // the store goes back, once
+	twice  bool // and a write that has landed may land there again
 	stale  int  // so many reads or lists return an older state
 	kept   int  // names that the store keeps with a cell
 	copied bool // the memory of one process becomes that of another, which is told
@@ -293,6 +312,7 @@ const (
 	resends
 	releasesEarly
 	operates
+	begins
 	forgets
 )
 
@@ -347,6 +367,8 @@ func (x step) String() string {
 		return fmt.Sprintf("the cell of node %d is damaged", x.b)
 	case resends:
 		return fmt.Sprintf("process %d sends its write again, with the version of now", x.i)
+	case begins:
+		return fmt.Sprintf("process %d begins anew", x.i)
 	case operates:
 		return [...]string{exported: "an operator exports the layout", fenced: "an operator exports the node number", imported: "an operator imports it"}[x.variant]
 	case releasesEarly:
@@ -391,6 +413,11 @@ func (w *world) Steps(s *state, yield func(step, *state, error)) {
 			next.procs[i].win.sealed = true
 			emit.step(step{kind: seals, i: i}, nil)
 		}
+		if w.apart && !p.m.probe.isNew() {
+			next := emit.copy()
+			next.procs[i].m.Begin()
+			emit.step(step{kind: begins, i: i}, nil)
+		}
 		if w.broken == early && !p.early && p.m.held.Version != 0 {
 			next := emit.copy()
 			next.procs[i].early = true
@@ -434,8 +461,11 @@ func (w *world) take(p *proc) {
 
 // isNew reports whether a process has done nothing yet.
 func (s *state) isNew(p *proc) bool {
-	return !p.wait && !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0
+	return !p.wait && !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0 && p.m.probe.isNew()
 }
+
+// isNew reports whether a claim has read nothing yet.
+func (p *probe) isNew() bool { return p.stage == layoutUnread && p.asked == 0 && p.landed.Version == 0 }
 
 // emitter yields the steps of a state. The states after them share one variable.
 type emitter struct {
@@ -614,6 +644,9 @@ func (w *world) sent(s *state, x step, emit *emitter) {
 	for variant := range uint8(1 + w.remembers(s)) {
 		x.variant = variant
 		for _, conflict := range []bool{false, true} {
+			if conflict && !w.exact() && !w.pinned && !w.locker {
+				break // the process finds out at once what it was not told, and a lost claim is foreign
+			}
 			*s = sent
 			s.remove(s.inNet - 1)
 			s.again(w, m)
@@ -665,6 +698,9 @@ func (w *world) chain(s *state, in Input, x step) (depends, ok bool, err error) 
 			p.m.Begin()
 			return depends, plain, nil
 		}
+		if op.Why == Raise && p.win.To > 0 { // on one read alone, or while it may still stamp
+			return depends, true, w.unless(errStopped)
+		}
 		if op.Kind == Swap && op.Why != Layout {
 			w.send(s, x.i, op)
 			return depends, plain, w.follows(s, op)
@@ -680,7 +716,9 @@ func (w *world) chain(s *state, in Input, x step) (depends, ok bool, err error) 
 		}
 		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
 		quiet := len(events) == 0
-		if err := w.happened(s, x.i, held, events); err != nil || !quiet || x.fault/4 == n && r.Status == Failed {
+		if err := w.happened(s, x.i, held, events); err == nil && quiet && w.apart {
+			return depends, plain, nil
+		} else if err != nil || !quiet || x.fault/4 == n && r.Status == Failed {
 			p.m.Begin()
 			return depends, plain, err
 		}
@@ -822,7 +860,7 @@ func (w *world) send(s *state, i int, op Op) {
 // again leaves a copy of a write that lands in the network, since it may be sent twice, if the
 // copy can land in a store that goes back.
 func (s *state) again(w *world, m message) {
-	if w.mayReturn(s, m.node, m.version) && s.inNet < w.net+2 {
+	if w.twice && w.mayReturn(s, m.node, m.version) && s.inNet < w.net+2 {
 		s.net[s.inNet] = m
 		s.inNet++
 	}
@@ -1161,10 +1199,10 @@ func (w *world) tidy(s *state) error {
 	for i := range w.procs {
 		p := &s.procs[i]
 		w.takeAtOnce(p)
-		if len(p.m.claims) > 0 && !w.plain && w.broken != version {
+		if len(p.m.claims) > 0 && !w.plain && !w.apart && w.broken != version {
 			p.m.claims = slices.DeleteFunc(slices.Clone(p.m.claims), func(c Pending) bool { return !s.mayLand(c.Name) })
 		}
-		if w.plain || w.back || w.stale > 0 || w.untold || w.waits || p.told {
+		if w.plain || w.back || w.stale > 0 || w.untold || w.waits || w.apart || p.told {
 			continue
 		}
 		if err := w.findOut(s, i); err != nil {
@@ -1246,4 +1284,4 @@ func (s *state) mayLand(name string) bool {
 }
 
 // exact reports whether it matters which records a process wrote that it does not know any more.
-func (w *world) exact() bool { return w.plain || w.back || w.stale > 0 || w.untold }
+func (w *world) exact() bool { return w.plain || w.apart || w.back || w.stale > 0 || w.untold }
