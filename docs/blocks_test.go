@@ -54,7 +54,6 @@ var notRun = map[string]string{
 	"protoc ":                         "as pip install",
 	"# ":                              "a comment",
 	"./check":                         "a step of .ci/run in api",
-	"docs/model/check":                "a step of .ci/run",
 	"etcd --data-dir":                 "a server that does not end; the example's test starts one",
 	"docker ":                         "needs Docker; TestImage makes the image",
 	"kubectl ":                        "needs a cluster; the manifests are decoded by the types of Kubernetes",
@@ -172,7 +171,7 @@ func TestBlocks(t *testing.T) {
 }
 
 // command is how a line begins that is a command.
-var command = regexp.MustCompile(`^[A-Z]*=?\d* ?(\./)?(go|tickflake|docs/model/check|check|curl|redis-cli|grpcurl|apt-get|spin|etcd|docker|kubectl|#) ?`)
+var command = regexp.MustCompile(`^[A-Z]*=?\d* ?(\./)?(go|tickflake|check|curl|redis-cli|grpcurl|apt-get|spin|etcd|docker|kubectl|#) ?`)
 
 // exists checks a line that is a command of Go or of tickflake. Those of tickflake are parsed
 // by TestDocsCommands of cmd/tickflake.

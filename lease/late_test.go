@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -54,6 +57,28 @@ func TestReasonAtALateDeadline(t *testing.T) {
 	})
 }
 
+// shared is a log that a keeper's goroutine writes while a test reads it.
+type shared struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *shared) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(line)
+}
+
+func (s *shared) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func (s *shared) option() lease.Option {
+	return lease.WithLogger(slog.New(slog.NewTextHandler(s, nil)))
+}
+
 // sleepy is a clock that wakes its callers late, as a saturated processor does.
 type sleepy struct{ late time.Duration }
 
@@ -77,8 +102,8 @@ func TestWokenLate(t *testing.T) {
 				}
 				return storetest.None
 			}
-			var log bytes.Buffer
-			k, err := lease.Claim(t.Context(), store, lease.WithClock(sleepy{late}), logTo(&log))
+			var log shared
+			k, err := lease.Claim(t.Context(), store, lease.WithClock(sleepy{late}), log.option())
 			require.NoError(t, err)
 			away.Store(true)
 			time.Sleep(lease.DefaultLocalWindow/3 + late)
@@ -134,8 +159,8 @@ func TestResumed(t *testing.T) {
 				}
 				store.After = func(context.Context, storetest.Op) { time.Sleep(time.Duration(after.Swap(0))) }
 				wait.Store(int64(test.wait))
-				var log bytes.Buffer
-				k, err := lease.Claim(t.Context(), store, lease.WithClock(stopping{&wait}), logTo(&log))
+				var log shared
+				k, err := lease.Claim(t.Context(), store, lease.WithClock(stopping{&wait}), log.option())
 				require.NoError(t, err)
 				before.Store(int64(test.before))
 				after.Store(int64(test.after))
@@ -148,8 +173,8 @@ func TestResumed(t *testing.T) {
 					pauses = 1
 				}
 				assert.EqualValues(t, pauses, k.Stats().Pauses)
-				assert.Equal(t, pauses, bytes.Count(log.Bytes(), []byte(resumed)), "%s", log.String())
-				assert.Equal(t, test.away, bytes.Contains(log.Bytes(), []byte("lease: grant ended")))
+				assert.Equal(t, pauses, strings.Count(log.String(), resumed), "%s", log.String())
+				assert.Equal(t, test.away, strings.Contains(log.String(), "lease: grant ended"))
 				if test.away {
 					time.Sleep(lease.DefaultLocalWindow)
 					synctest.Wait()

@@ -275,6 +275,7 @@ func TestFormsRefuse(t *testing.T) {
 		{"decimal", "١٢", snowflake.ErrSyntax, "offset 0"}, // digits, but not ASCII
 		{"decimal", "9223372036854775808", snowflake.ErrRange, `decimal ID "9223372036854775808": out of range: ` + range63},
 		{"decimal", strings.Repeat("9", 1<<20), snowflake.ErrRange, range63},
+		{"decimal", "184467440737095516160", snowflake.ErrRange, range63}, // 10 times 2^64
 		{"decimal", x64, snowflake.ErrSyntax, `decimal ID "` + x64 + `": malformed: bad character "x" at offset 0`},
 		{"base58", x20, snowflake.ErrLength, `base58 ID "` + x64 + `"…: wrong length: length 1048576, want 11`},
 		{"base32", "1ASD-13XH-1F8", snowflake.ErrSyntax, "offset 4"}, // 13 characters, two of them hyphens
@@ -289,6 +290,7 @@ func TestFormsRefuse(t *testing.T) {
 		{"JSON", `"1\""`, snowflake.ErrSyntax, "offset 1"},
 		{"JSON", `9223372036854775808`, snowflake.ErrRange, range63},
 		{"JSON", `"9223372036854775808"`, snowflake.ErrRange, range63},
+		{"JSON", `x7"`, snowflake.ErrType, "want a string of digits or an integer"},
 		{"JSON", `true`, snowflake.ErrType, `JSON ID "true": wrong type: want a string of digits or an integer`},
 		{"JSON", `{"id":1}`, snowflake.ErrType, "an integer"},
 		{"JSON", `[1]`, snowflake.ErrType, "an integer"},

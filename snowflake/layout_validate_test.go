@@ -69,10 +69,17 @@ func TestLayoutValidate(t *testing.T) {
 		},
 		"part names": {
 			func(l *layout) {
-				l.Parts = []snowflake.Part{{Name: "", Bits: 1}, {Name: "Zone", Bits: 1}, {Name: "tick", Bits: 1}, {Name: "a", Bits: 1}, {Name: "a", Bits: 1}, {Name: "9a", Bits: 1}, {Name: "a b", Bits: 4}}
+				l.Parts = []snowflake.Part{{Name: "", Bits: 1}, {Name: "Zone", Bits: 1}, {Name: "tick", Bits: 1}, {Name: "a", Bits: 1}, {Name: "a", Bits: 1}, {Name: "9a", Bits: 1}, {Name: "a b", Bits: 2}, {Name: "a{", Bits: 1}, {Name: "a:", Bits: 1}}
 			},
-			6,
+			8,
 			[]string{"a part has no name", `part name "Zone" is not valid; use a lower-case letter`, `part name "tick" is reserved`, `part name "a" occurs twice`},
+		},
+		"part that takes all": {
+			func(l *layout) { l.NodeBits, l.Parts = 62, []snowflake.Part{{Name: "a", Bits: 63}} }, 3,
+			[]string{`part "a" is 63 bits wide; give it 1 to 62 bits`},
+		},
+		"one part over": {
+			func(l *layout) { l.Parts = make([]snowflake.Part, 63) }, 1, []string{"the node has 63 parts", "remove 1"},
 		},
 		"part count": {
 			func(l *layout) { l.Parts = make([]snowflake.Part, 1_000_000) }, 1,
@@ -100,6 +107,20 @@ func TestLayoutValidate(t *testing.T) {
 			}
 			assert.Equal(t, err, l.ValidateAt(time.Now()))
 		})
+	}
+}
+
+// A layout without a lifetime is not told how long it lasts.
+func TestLayoutValidateWithoutLifetime(t *testing.T) {
+	for _, l := range []snowflake.Layout{
+		{Tick: time.Millisecond, TimeBits: 63, NodeBits: 1},
+		{Tick: time.Millisecond, TimeBits: 0, NodeBits: 62, SequenceBits: 2},
+		{Tick: 0, TimeBits: 62, NodeBits: 2},
+	} {
+		l.Epoch = layout2025
+		err := l.Validate()
+		assert.ErrorContains(t, err, "sum to 64 bits")
+		assert.NotContains(t, err.Error(), " last ")
 	}
 }
 

@@ -20,7 +20,15 @@ var worlds = []struct {
 	{
 		name:  "main",
 		small: world{procs: 2, numbers: 3, step: 2, batch: 2, kept: 1, lose: true, others: true},
+		full:  world{procs: 3, numbers: 7, step: 2, batch: 1, kept: 1, lose: true, others: true},
+	}, {
+		name:  "three processes",
+		small: world{procs: 3, numbers: 2, step: 2, batch: 1, kept: 1, lose: true, others: true},
 		full:  world{procs: 3, numbers: 4, step: 2, batch: 2, kept: 1, lose: true, others: true},
+	}, {
+		name:  "four processes",
+		small: world{procs: 4, numbers: 1, step: 1, batch: 1, lose: true},
+		full:  world{procs: 4, numbers: 3, step: 2, batch: 1, lose: true, others: true},
 	}, {
 		name:  "steps of 3",
 		small: world{procs: 2, numbers: 3, step: 3, batch: 1, lose: true},

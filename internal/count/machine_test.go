@@ -67,6 +67,7 @@ func TestMachine(t *testing.T) {
 		{"too few are left", Machine{}, Input{Want: 80, Need: 61}, []Cell{base()}, "[] 0 1", nil},
 		{"own numbers count if they adjoin", Machine{owned: own}, Input{Want: 80, Need: 61, Used: 39}, []Cell{base()}, "[] 2 5", nil},
 		{"and are not granted again", Machine{owned: own}, Input{Want: 30, Need: 30, Used: 32}, nil, "[] 2 5", func(t *testing.T, op Op) { assert.Equal(t, Range{40, 62}, op.Range) }},
+		{"if they are enough", Machine{owned: own}, Input{Want: 30, Need: 8, Used: 32}, nil, "[] 2 5", func(t *testing.T, op Op) { assert.Equal(t, Range{40, 70}, op.Range) }},
 		{"and else not", Machine{owned: []Range{{20, 30}}}, Input{Want: 80, Need: 61, Used: 29}, []Cell{base()}, "[] 0 1", nil},
 		{"none is left", Machine{owned: []Range{{80, 100}}}, Input{Want: 1, Used: 91}, []Cell{with(func(r *cell.Sequence) { r.Next, r.From, r.Most = 100, 100, 100 })}, "[] 0 1", nil},
 		{"an exported cell grants nothing", Machine{}, want, []Cell{exported}, "[] 0 2", nil},
@@ -100,6 +101,7 @@ func TestMachine(t *testing.T) {
 			assert.Equal(t, Range{40, 40}, op.Range)
 			assert.Equal(t, []uint64{40, 40, 40}, []uint64{op.Record.From, op.Record.Next, op.Record.Most})
 		}},
+		{"and nothing is owned", Machine{pending: grant}, closing, []Cell{base()}, "[] 2 6", nil},
 		{"another process has written since the write in flight", Machine{pending: grant}, closing, []Cell{with(none)}, "[] 0 0", nil},
 		{"another process was granted more since", Machine{owned: []Range{{20, 30}}}, Input{Closing: true, Used: 25}, nil, "[] 0 0", nil},
 
@@ -124,6 +126,9 @@ func TestMachine(t *testing.T) {
 		})}, "[2] 2 7", func(t *testing.T, op Op) {
 			assert.Equal(t, []int64{600, 3, 7}, []int64{op.Record.Max, op.Record.MinStep, op.Record.MaxStep})
 		}},
+		{"but not of another write with its number", Machine{}, want, []Cell{gone, with(func(r *cell.Sequence) { r.Writes, r.Last, r.Max = 4, r.Last[1:], 600 })}, "[2] 2 7", func(t *testing.T, op Op) {
+			assert.EqualValues(t, 509, op.Record.Max)
+		}},
 		{"and no maximum below a number that was granted", Machine{}, want, []Cell{gone, with(func(r *cell.Sequence) { r.Last[0], r.Max, r.Next, r.From, r.Most = "x4", 150, 20, 20, 28 })}, "[2] 2 7", func(t *testing.T, op Op) {
 			assert.EqualValues(t, 10+39*5, op.Record.Max)
 		}},
@@ -134,11 +139,13 @@ func TestMachine(t *testing.T) {
 			assert.EqualValues(t, 90, op.Record.Most)
 		}},
 		{"as many writes, and another one last", Machine{}, want, []Cell{with(func(r *cell.Sequence) { r.Writes, r.Last = 4, r.Last[1:] })}, "[2] 1 4", nil},
+		{"as many writes as the cell has names, and none is ours", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.Writes = 12 })}, "[2] 1 4", nil},
+		{"one more", Machine{owned: own, top: 40}, want, []Cell{far(func(r *cell.Sequence) { r.Writes = 13 })}, "[] 2 5", nil},
 		{"less was granted", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.Most, r.Next, r.From = 39, 39, 39 })}, "[2] 1 4", nil},
 		{"a later grant begins below the end of ours", Machine{top: 40}, want, []Cell{far(func(r *cell.Sequence) { r.From = 39 })}, "[2] 1 4", nil},
 		{"fewer creations", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.Creation = 1 })}, "[2] 1 4", nil},
 		{"created anew without a deletion", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.ID = "b" })}, "[2] 1 4", nil},
-		{"deleted and created anew", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Creation = "b", 3 })}, "[8] 1 3", nil},
+		{"deleted and created anew", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Creation, r.Writes = "b", 3, 1 })}, "[8] 1 3", nil},
 		{"deleted", Machine{}, want, []Cell{with(func(r *cell.Sequence) { r.Deleted = true })}, "[8] 1 3", nil},
 		{"marked", Machine{}, want, []Cell{with(func(r *cell.Sequence) { r.Lost, r.Last[0] = true, "x4" })}, "[6] 1 3", nil},
 		{"marked, under another id", Machine{}, want, []Cell{with(func(r *cell.Sequence) { r.ID, r.Creation, r.Lost = "b", 3, true })}, "[6] 1 3", nil},
@@ -174,3 +181,84 @@ func TestMachine(t *testing.T) {
 
 // backOf is a suspicion after a mark of unknown outcome.
 func backOf(most uint64) back { return back{suspect: true, most: most} }
+
+// TestOutcomes has the outcome of the next operation: what has happened, what the process owns and
+// knows, and the writes of unknown outcome.
+func TestOutcomes(t *testing.T) {
+	own := []Range{{30, 40}}
+	want, closing := Input{Name: "new", Want: 5, Arrived: 3}, Input{Name: "new", Closing: true, Used: 32}
+	done, failed := Result{Version: 10}, Result{Status: Failed}
+	found := base()
+	mark := Machine{owned: own, top: 90, back: back{suspect: true, found: &found}}
+	var many []Pending
+	for i := range maxPending {
+		many = append(many, Pending{Name: fmt.Sprint(i), Range: Range{40, 41}})
+	}
+	tests := []struct {
+		name     string
+		m        Machine
+		in       Input
+		restored bool // while the operation was in flight
+		result   Result
+		events   []Event // without their cells
+		owned    []Range
+		version  uint64 // that is known
+		pending  []Pending
+	}{
+		{"a grant", Machine{}, want, false, done, []Event{{Range: Range{40, 45}, Upto: 3}}, []Range{{40, 45}}, 10, nil},
+		{"one that adjoins", Machine{owned: own}, want, false, done, []Event{{Range: Range{40, 45}, Upto: 3}}, []Range{{30, 45}}, 10, nil},
+		{"one that does not", Machine{owned: []Range{{20, 30}}}, want, false, done, []Event{{Range: Range{40, 45}, Upto: 3}}, []Range{{20, 30}, {40, 45}}, 10, nil},
+		{"in ordered mode", Machine{ordered: true}, want, false, done, []Event{{Range: Range{40, 45}, Upto: 3}}, nil, 10, nil},
+		{"an unknown one", Machine{owned: own}, want, false, failed, nil, own, 9, []Pending{{Name: "new", Range: Range{40, 45}, Upto: 3}}},
+		{"of many", Machine{pending: many}, want, false, failed, nil, nil, 9, append(many[1:maxPending:maxPending], Pending{Name: "new", Range: Range{40, 45}, Upto: 3})},
+		{"a failed read", Machine{doubt: true, owned: own}, want, false, failed, nil, own, 9, nil},
+		{"a give-back", Machine{owned: own}, closing, false, done, []Event{{Kind: GivenBack, Range: Range{32, 40}}}, []Range{{30, 32}}, 10, nil},
+		{"of a whole range", Machine{owned: []Range{{10, 20}, {32, 40}}}, closing, false, done, []Event{{Kind: GivenBack, Range: Range{32, 40}}}, []Range{{10, 20}}, 10, nil},
+		{"an unknown one", Machine{owned: own}, closing, false, failed, nil, own, 9, []Pending{{Name: "new", Range: Range{32, 40}, Back: true}}},
+		{"a mark", mark, want, false, done, []Event{{Kind: WentBack, Lost: 10}}, nil, 10, nil},
+		{"an unknown one", mark, want, false, failed, nil, own, 9, nil},
+		{"a grant to a copy", Machine{owned: own}, want, true, done, []Event{{Kind: Forgot, Range: Range{40, 45}}}, nil, 10, nil},
+		{"an unknown one", Machine{owned: own}, want, true, failed, []Event{{Kind: Forgot}}, nil, 9, nil},
+		{"a give-back of a copy", Machine{owned: own}, closing, true, done, []Event{{Kind: Forgot}}, nil, 10, nil},
+		{"a read of a copy", Machine{owned: own, doubt: true}, want, true, done, []Event{{Kind: Forgot}}, nil, 9, nil},
+	}
+	for i, tt := range tests {
+		m := tt.m
+		m.known, m.sealed, m.used = base(), tt.in.Closing, tt.in.Used
+		op := m.Next(tt.in)
+		tt.in.Restored = tt.restored
+		events := m.Done(tt.in, op, tt.result)
+		for i := range events {
+			events[i].Cell = Cell{}
+		}
+		assert.Equal(t, tt.events, events, "%d: %s", i, tt.name)
+		assert.Equal(t, tt.owned, m.owned, "%d: %s", i, tt.name)
+		assert.Equal(t, tt.version, m.known.Version, "%d: %s", i, tt.name)
+		assert.Equal(t, tt.pending, m.pending, "%d: %s", i, tt.name)
+		assert.Equal(t, tt.result.Status != OK || tt.restored || op.Why == Mark, m.doubt, "%d: %s", i, tt.name)
+	}
+
+	m := mark
+	m.known = base()
+	m.Done(want, m.Next(want), failed)
+	assert.EqualValues(t, 90, m.back.most, "the next mark is as high")
+	m.suspect(Cell{}, true)
+	m.suspect(Cell{}, false)
+	assert.True(t, m.back.proof, "no later read takes it back")
+
+	m = Machine{known: base()}
+	m.Done(want, Op{Kind: Read}, Result{Cell: with(func(r *cell.Sequence) { r.Deleted = true })})
+	assert.EqualValues(t, 10, m.known.Version, "the cell is known")
+	m.Done(want, Op{Kind: Read}, Result{Cell: with(func(r *cell.Sequence) { r.ID, r.Creation = "b", 3 })})
+	assert.Equal(t, "a", m.known.Record.ID, "that of another sequence is not")
+}
+
+// TestUnused: how many numbers are owned, left, and may be owned besides.
+func TestUnused(t *testing.T) {
+	m := Machine{known: base(), owned: []Range{{10, 20}, {30, 40}}, pending: []Pending{{Range: Range{20, 40}, Back: true}, {Range: Range{40, 50}}, {Range: Range{40, 45}}}}
+	assert.EqualValues(t, 15, m.Unused(15))
+	assert.EqualValues(t, 65, m.Left(35))
+	assert.EqualValues(t, 10, m.Unknown())
+	m.trim(20)
+	assert.Equal(t, []Range{{30, 40}}, m.owned)
+}

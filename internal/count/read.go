@@ -17,8 +17,8 @@ const (
 func (m *Machine) past(c Cell) past {
 	r, k := c.Record, m.known.Record
 	switch {
-	case c.Version == 0, r.ID != k.ID && r.Creation <= k.Creation, r.ID == k.ID && r.Writes < k.Writes:
-		return older // also one that was created anew in a store that has lost all
+	case r.ID != k.ID && r.Creation <= k.Creation, r.ID == k.ID && r.Writes < k.Writes:
+		return older // also one that is gone, or was created anew in a store that has lost all
 	case r.ID != k.ID:
 		return unclear
 	case m.shows(c):

@@ -63,6 +63,8 @@ func TestTake(t *testing.T) {
 	assert.Equal(t, []uint64{40, 41, 42}, take(w, 10, 0, 3))
 	assert.Equal(t, []uint64{43}, take(w, 10, 0, 3), "not beyond the tick")
 	assert.Empty(t, take(w, 10, 0, 1), "the tick is used up")
+	_, _, ok := w.Span().Take(10, 0, 0, 1)
+	assert.False(t, ok)
 	assert.Equal(t, []uint64{44, 45}, take(w, 10, 1, 2), "one tick ahead")
 	assert.Equal(t, []uint64{46}, take(w, 5, 6, 1), "the clock went back")
 	assert.Equal(t, []uint64{76}, take(w, 19, 0, 1))
