@@ -310,6 +310,9 @@ func changed(name string, r cell.Sequence, c Change) (cell.Sequence, error) {
 	case index >= r.Indexes():
 		return refuse("Next", "%d: the sequence has no number from there to the maximum %d: give a lower one, or raise the maximum as well", c.Next, r.Max)
 	}
+	if r.Lost { // numbers below may be those of any sequence that the cell ever had
+		r.Before = max(r.Before, uint64(r.Number(index)))
+	}
 	r.Next, r.Lost = index, false
 	return r, nil
 }

@@ -49,7 +49,8 @@ type Sequence struct {
 	// Most is the highest Next that the cell ever had. It is never lowered.
 	Most uint64 `json:"most"`
 	// Before is one above the highest number that was granted of sequences of this name that
-	// were deleted, or 0. It is not changed, but by a mark that replaces another sequence.
+	// were deleted, or 0. A mark raises it to all numbers that may be in use, and so does the
+	// Set that ends the mark; nothing else changes it.
 	Before uint64 `json:"before,omitempty"`
 	// Writes counts the writes of the cell.
 	Writes uint64 `json:"writes"`

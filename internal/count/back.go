@@ -54,6 +54,7 @@ func (m *Machine) nextMark(in Input) Op {
 	r.Writes, r.Creation = max(r.Writes, c.Record.Writes), max(r.Creation, c.Record.Creation)+1
 	r.Next, r.From, r.Lost, r.Deleted = r.Most, r.Most, true, false
 	r.Max = max(r.Max, r.LastNumber())
+	r.Before = r.Granted() // so a process that knows another sequence sees that it is covered
 	return in.write(Mark, c, r, Range{})
 }
 

@@ -44,7 +44,8 @@
 // A store that loses an acknowledged write breaks line 1. Every write raises the count of
 // writes, none lowers the most, and a cell keeps the names of its last writes. So a process
 // knows that a write was lost when the cell that it reads is older than the one that it knows, or
-// has a past without it. But one read may also be stale: of an older state than the store has. So:
+// has a past without it, or has another sequence that was created after fewer numbers were
+// granted. But one read may also be stale: of an older state than the store has. So:
 //
 //  8. A read that looks as if the store went back takes the reserved numbers back, and is a
 //     suspicion until the next read. It ends when a read shows by its name that the write

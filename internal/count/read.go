@@ -19,6 +19,8 @@ func (m *Machine) past(c Cell) past {
 	switch {
 	case r.ID != k.ID && r.Creation <= k.Creation, r.ID == k.ID && r.Writes < k.Writes:
 		return older // also one that is gone, or was created anew in a store that has lost all
+	case r.ID != k.ID && r.Before < m.granted():
+		return missing // the sequence that was deleted for it had lost numbers
 	case r.ID != k.ID:
 		return unclear
 	case m.shows(c):
@@ -31,6 +33,13 @@ func (m *Machine) past(c Cell) past {
 		return missing
 	}
 	return unclear
+}
+
+// granted is one above the highest number that was granted as far as the process knows.
+func (m *Machine) granted() uint64 {
+	k := m.known.Record
+	k.Most = max(k.Most, m.top, m.back.most)
+	return k.Granted()
 }
 
 // shows reports whether a cell names the known write, or one of ours that is conditional on it, as
