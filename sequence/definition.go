@@ -207,10 +207,10 @@ func (d *Definition) UnmarshalJSON(text []byte) error {
 	case j.Offset != nil:
 		stride = Every(j.Stride, *j.Offset)
 	}
-	if j.Max == math.MaxInt64 { // as an older version wrote a definition without a maximum
-		j.Max = 0
-	}
 	*d = Definition{Mode: j.Mode, Start: j.Start, Stride: stride, Max: j.Max, MinStep: j.MinStep, MaxStep: j.MaxStep}
+	if d.Max == math.MaxInt64 && d.end() < d.Max { // as an older version wrote a definition without a maximum
+		d.Max = 0
+	}
 	return nil
 }
 

@@ -262,6 +262,8 @@ func TestWentBack(t *testing.T) {
 				}
 				_, err = sequence.Open(t.Context(), store, "orders")
 				require.ErrorIs(t, err, stores.ErrWentBack)
+				_, err = sequence.Delete(t.Context(), store, "orders")
+				require.ErrorIs(t, err, stores.ErrWentBack, "the mark must not be lost")
 				info, err := sequence.Inspect(t.Context(), store, "orders")
 				require.NoError(t, err)
 				assert.True(t, info.WentBack)

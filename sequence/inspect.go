@@ -133,13 +133,17 @@ func Set(ctx context.Context, store stores.Store, name string, change Change) (b
 // Delete deletes a sequence, and returns its last state. Processes that use it stop at their
 // next refill, with an error that wraps [ErrDeleted], and issue the numbers that they have
 // reserved until then. The store keeps a small cell, from which [Create] knows these numbers. The error
-// wraps [ErrNotFound] if there is no such sequence, and [ErrMoved] if it was moved.
+// wraps [ErrNotFound] if there is no such sequence, [ErrMoved] if it was moved, and
+// [stores.ErrWentBack] if the store lost writes and [Set] has not raised the next number since.
 func Delete(ctx context.Context, store stores.Store, name string) (Info, error) {
 	a, err := newAdmin(ctx, store, name)
 	if err != nil {
 		return Info{}, err
 	}
 	was, _, err := a.change(ctx, func(r cell.Sequence) (cell.Sequence, error) {
+		if r.Lost { // the next sequence of this name would begin too low
+			return r, lostError(name, r)
+		}
 		r.Deleted = true
 		return r, nil
 	})

@@ -271,6 +271,21 @@ func TestCreateAnew(t *testing.T) {
 			info, err = sequence.Inspect(ctx, store, "orders")
 			require.NoError(t, err)
 			assert.Equal(t, above, info.Next, "after one that was granted nothing")
+
+			_, err = sequence.Delete(ctx, store, "orders")
+			require.NoError(t, err)
+			require.NoError(t, sequence.Create(ctx, store, "orders", start(1), sequence.FromStart()))
+			floor, err := sequence.Export(ctx, store, "orders", "new")
+			require.NoError(t, err)
+			moved := storetest.NewMemory()
+			_, err = sequence.Import(ctx, moved, floor)
+			require.NoError(t, err)
+			_, err = sequence.Delete(ctx, moved, "orders")
+			require.NoError(t, err)
+			require.NoError(t, sequence.Create(ctx, moved, "orders", start(1)))
+			info, err = sequence.Inspect(ctx, moved, "orders")
+			require.NoError(t, err)
+			assert.Equal(t, above, info.Next, "after a move")
 		})
 	}
 }
@@ -334,6 +349,7 @@ func TestList(t *testing.T) {
 func TestDefinitionJSON(t *testing.T) {
 	for _, d := range []sequence.Definition{
 		{}, {Start: 5, Max: 9, Mode: sequence.Ordered}, {Stride: sequence.Every(2, 0), MinStep: 3, MaxStep: 4}, {Stride: sequence.Every(2, 1)},
+		{Start: 1, Stride: sequence.Every(3, 0), Max: math.MaxInt64}, // the last number that it can reach
 	} {
 		text, err := json.Marshal(d)
 		require.NoError(t, err)

@@ -22,6 +22,9 @@ type Floor struct {
 	// Index counts the numbers that were granted: that of an index is the start, plus the
 	// offset, plus the index times the stride. No number of a lower index is granted again.
 	Index uint64 `json:"index"`
+	// Before is one above the highest number that was granted of sequences of this name that were
+	// deleted, or 0.
+	Before uint64 `json:"before,omitempty"`
 	// Next is the number of Index, for people, or 0 if none is left.
 	Next int64 `json:"next"`
 	// SHA256 is that of this document in JSON without white space and with an empty sha256, in hex.
@@ -76,7 +79,7 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 	if err != nil && !errors.Is(err, ErrMoved) { // before, or by a write of ours of unknown outcome
 		return Floor{}, err
 	}
-	f := Floor{Format: floorFormat, Export: r.Move.Export, Name: name, Definition: definitionOf(r), To: r.Move.Where(), Index: r.Next, Next: infoOf(name, r).Next}
+	f := Floor{Format: floorFormat, Export: r.Move.Export, Name: name, Definition: definitionOf(r), To: r.Move.Where(), Index: r.Next, Before: r.Before, Next: infoOf(name, r).Next}
 	f.Created = f.Definition
 	f.Created.Max, f.Created.MinStep, f.Created.MaxStep = r.Created[0], r.Created[1], r.Created[2]
 	f.SHA256 = f.digest()
@@ -139,6 +142,7 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		}
 		r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
 		r.Next, r.From, r.Most = floor.Index, floor.Index, floor.Index
+		r.Before = max(r.Before, floor.Before)
 		r.Writes, r.Write, r.Last, r.Move = r.Writes+1, cell.Token(), r.Names(), &cell.Move{Import: floor.SHA256}
 		if _, err := cell.DecodeSequence(r.Encode()); err != nil {
 			return refuse("%w", err)

@@ -95,7 +95,7 @@ func (s *Server) add(p observe.Protocol, l net.Listener, create func() server) {
 	}
 	// A client of gRPC that is disconnected goes to another server.
 	limited.spare = p == observe.RESP || p == observe.HTTP
-	one := part{protocol: p, listener: limited.limit(), server: create()}
+	one := part{protocol: p, limited: limited.limit(), listener: limited, server: create()}
 	if p == observe.RESP && c.TLS != nil { // the other servers have TLS themselves
 		one.listener = &handshakes{limited, c.TLS, c.ReadTimeout}
 	}

@@ -26,8 +26,9 @@ const (
 
 // limited is a listener whose connections are counted and limited. Where peers have to show that
 // they may ask, a connection is unknown until its peer has: it ends after a while, and before
-// that if there is no room for a new one. So strangers keep nobody out. Connections of package
-// net have TCP keep-alive.
+// that if there is no room for a new one. So strangers keep nobody out. A connection is silent until
+// its peer has sent a whole request: a drain closes it when it begins. So strangers do not delay it.
+// Connections of package net have TCP keep-alive.
 type limited struct {
 	net.Listener
 	protocol observe.Protocol
@@ -45,6 +46,8 @@ type limited struct {
 	open    int       // connections that are not closed, without those beyond the limit: at most "most"
 	unknown list.List // those of them that are unknown, in the order in which they came
 	beyond  list.List // connections beyond the limit, in the same order: at most maxBeyond
+	silent  list.List // connections of all kinds that are silent
+	drained bool      // set once: new connections are refused
 }
 
 // total counts the connections of all listeners, for the descriptors that they share.
@@ -88,6 +91,11 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 	var old *counted // closed for c
 	t := l.all
 	t.mu.Lock()
+	if l.drained {
+		t.mu.Unlock()
+		_ = nc.Close()
+		return nil
+	}
 	switch {
 	case l.open >= l.most:
 		old = first(&l.unknown)
@@ -116,6 +124,9 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 	default:
 		c.gone = true
 	}
+	if !c.gone {
+		c.silent = l.silent.PushBack(c)
+	}
 	refused := c.gone
 	t.mu.Unlock()
 	if old != nil {
@@ -132,6 +143,20 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 		return &countedSocket{c, sc}
 	}
 	return c
+}
+
+// drain closes the connections that are silent, and refuses new ones.
+func (l *limited) drain() {
+	l.all.mu.Lock()
+	l.drained = true
+	var silent []*counted
+	for e := l.silent.Front(); e != nil; e = e.Next() {
+		silent = append(silent, e.Value.(*counted))
+	}
+	l.all.mu.Unlock()
+	for _, c := range silent {
+		_ = c.Close()
+	}
 }
 
 // Accept returns the next connection within the limit. Errors that pass, such as too few
@@ -189,12 +214,14 @@ type counted struct {
 	since    time.Time
 	beyond   bool        // the limit; it does not change
 	known    atomic.Bool // Known has nothing to do: set once, or from the start
+	asked    atomic.Bool // set once
 
 	// Guarded by listener.all.mu.
-	in    *list.List // limited.unknown, limited.beyond, or nil
-	place *list.Element
-	timer *time.Timer // closes the connection; while it is in a list
-	gone  bool        // set once, when the connection is no longer counted
+	in     *list.List // limited.unknown, limited.beyond, or nil
+	place  *list.Element
+	timer  *time.Timer   // closes the connection; while it is in a list
+	silent *list.Element // of limited.silent, or nil
+	gone   bool          // set once, when the connection is no longer counted
 }
 
 // stay puts the connection into a list for so long. It is called with mu.
@@ -223,7 +250,16 @@ func (c *counted) leave() {
 		c.listener.observer.Closed(c.listener.protocol)
 	}
 	c.settle()
+	c.speak()
 	c.gone = true
+}
+
+// speak takes the connection out of those that are silent. It is called with mu.
+func (c *counted) speak() {
+	if c.silent != nil {
+		c.listener.silent.Remove(c.silent)
+		c.silent = nil
+	}
 }
 
 // Known says that the peer may ask.
@@ -234,6 +270,16 @@ func (c *counted) Known() {
 	c.listener.all.mu.Lock()
 	defer c.listener.all.mu.Unlock()
 	c.settle()
+}
+
+// Asked says that the peer has sent a whole request.
+func (c *counted) Asked() {
+	if c.asked.Load() || c.asked.Swap(true) {
+		return
+	}
+	c.listener.all.mu.Lock()
+	defer c.listener.all.mu.Unlock()
+	c.speak()
 }
 
 // Beyond reports whether the connection is beyond the limit.

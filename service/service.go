@@ -106,7 +106,8 @@ type Server struct {
 // part is a protocol with its listener.
 type part struct {
 	protocol observe.Protocol
-	listener net.Listener
+	limited  *limited
+	listener net.Listener // limited, or one on top of it
 	server   server
 }
 
@@ -125,7 +126,8 @@ var (
 )
 
 // Run serves until ctx ends, and then drains: it says that it is not ready for UnreadyFor,
-// stops accepting, lets the requests that run end, closes all connections, and closes the
+// stops accepting, closes connections that have not sent a whole request yet, with a token if one is
+// needed, lets the requests that run end, closes all connections, and closes the
 // sequences, which gives their unused numbers back. This takes DrainTimeout at most, of which
 // three quarters are for requests. It returns nil after a drain without loss. Otherwise the
 // error names the protocols whose requests were cut off, and the sequences that could not give numbers
@@ -198,6 +200,7 @@ func (s *Server) drain() error {
 
 // shutdown ends the server of one protocol.
 func (s *Server) shutdown(ctx context.Context, p part) error {
+	p.limited.drain()
 	err := p.server.Shutdown(ctx)
 	_ = p.listener.Close() // Shutdown has, unless Serve was not reached
 	if err != nil {

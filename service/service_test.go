@@ -118,24 +118,39 @@ func TestUnready(t *testing.T) {
 	require.ErrorIs(t, <-r.ended, service.ErrAborted)
 }
 
-// A request that runs is answered after the drain has begun.
+// A request that runs is answered after the drain has begun, also the first of its connection.
 func TestDrainFinishesRequests(t *testing.T) {
 	t.Parallel()
 	store := storetest.NewMemory()
-	reading, answer := make(chan struct{}), make(chan struct{})
-	var once atomic.Bool
+	reading, answer := make(chan struct{}, 100), make(chan struct{})
 	store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
-		if once.CompareAndSwap(false, true) {
-			close(reading)
-			<-answer
-		}
+		reading <- struct{}{}
+		<-answer
 		return storetest.None
 	}
 	r := start(t, func(c *service.Config) { c.Store, c.Timeout = store, 20*time.Second })
-	got := make(chan string, 1)
-	redis := dial(t, r.resp)
-	go func() { got <- redis.ask(t, "INCR orders") }()
-	<-reading
+	got := make(chan string, 3)
+	for _, ask := range []func() string{
+		func() string { return dial(t, r.resp).ask(t, "INCR orders") },
+		func() string {
+			_, body := call(t, client(t, nil), http.MethodPost, "http://"+r.http+"/v1/sequences/orders-web", "")
+			return body
+		},
+		func() string {
+			answer, err := tickflakev1.NewTickflakeClient(dialGRPC(t, r.grpc)).Number(t.Context(), &tickflakev1.NumberRequest{Name: "orders-grpc"})
+			assert.NoError(t, err)
+			return answer.String()
+		},
+	} {
+		go func() {
+			answer := "none"
+			defer func() { got <- answer }()
+			answer = ask()
+		}()
+	}
+	for range cap(got) {
+		<-reading
+	}
 	r.stop()
 	require.Eventually(t, func() bool { // the listener is closed
 		c, err := net.Dial("tcp", r.resp)
@@ -145,7 +160,9 @@ func TestDrainFinishesRequests(t *testing.T) {
 		return errors.Is(err, syscall.ECONNREFUSED)
 	}, 5*time.Second, time.Millisecond)
 	close(answer)
-	assert.Equal(t, ":1", <-got)
+	for range cap(got) {
+		assert.Contains(t, <-got, "1")
+	}
 	assert.NoError(t, <-r.ended)
 }
 
@@ -347,6 +364,56 @@ func TestStrangers(t *testing.T) {
 	assert.Len(t, redis.ask(t, "ID"), 18)
 	assert.NoError(t, take())
 	ids()
+}
+
+// A stranger that sends no whole request, or has no token, does not delay the drain, whatever its
+// protocol.
+func TestStrangersDoNotDelayTheDrain(t *testing.T) {
+	t.Parallel()
+	const token, preface = "a-token-of-the-shop", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	const post = "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\n"
+	const settings, take = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x32\x01\x04\x00\x00\x00\x01\x83\x86\x44\x1c/tickflake.v1.Tickflake/Take\x5f\x10application/grpc"
+	for name, clients := range map[string][]service.Client{"tokens": {{Name: "shop", Token: token}}, "no tokens": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, func(c *service.Config) {
+				c.Clients, c.Probes = clients, listen(t)
+				c.ReadTimeout, c.DrainTimeout = time.Minute, 4*time.Second
+			})
+			for address, begun := range map[string][]string{
+				r.resp:   {"", "*1\r\n$4\r\nPI"},
+				r.grpc:   {"", preface, preface + settings, preface + settings + take},
+				r.http:   {"", "GET / HT", post + "Content-Length: 5\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\n", preface, preface + settings},
+				r.probes: {"", "GET / HT", "POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"},
+			} {
+				for _, sent := range begun {
+					_, err := io.WriteString(dial(t, address), sent)
+					require.NoError(t, err)
+				}
+			}
+			// They are accepted once another one is served.
+			redis, web := dial(t, r.resp), client(t, nil)
+			if clients != nil {
+				require.Equal(t, "+OK", redis.ask(t, "AUTH "+token))
+			}
+			require.Len(t, redis.ask(t, "ID"), 18)
+			code, body := call(t, web, http.MethodPost, "http://"+r.http+"/v1/ids", token)
+			require.Equal(t, http.StatusOK, code, body)
+			code, _ = call(t, web, http.MethodGet, "http://"+r.probes+"/livez", "")
+			require.Equal(t, http.StatusOK, code)
+			ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+			_, err := tickflakev1.NewTickflakeClient(dialGRPC(t, r.grpc)).Take(ctx, &tickflakev1.TakeRequest{})
+			require.NoError(t, err)
+			r.stop()
+			select {
+			case err = <-r.ended:
+				assert.NoError(t, err)
+			case <-time.After(20 * time.Second):
+				assert.Fail(t, "the drain waits for a stranger")
+				r.Abort()
+			}
+		})
+	}
 }
 
 // sick is a listener that fails at first.

@@ -71,9 +71,9 @@ const (
 // would make its own directory and issue the IDs of the others. The words of a driver
 // (host=h user=u), a variable that no shell has replaced, and quotes that none has removed are
 // no path either. So it contains no colon, at sign, question mark, equals sign, dollar sign,
-// quote or backquote; no comma, unless it begins with a slash; and if it begins with
-// neither a slash nor a dot, its first part contains no dot, and is neither "localhost" nor a
-// scheme. Write ./a.b for such a directory, or file:a.b.
+// quote or backquote, and neither begins nor ends with a space; no comma and no parenthesis, unless
+// it begins with a slash; and if it begins with neither a slash nor a dot, its first part contains
+// no dot, and is neither "localhost" nor a scheme, in capital letters or not. Write ./a.b for such a directory, or file:a.b.
 //
 // Open asks the server what it promises ([CheckDurability]). It refuses one that forgets
 // acknowledged writes when it is killed and started again, or as it runs: the error wraps
@@ -189,10 +189,13 @@ func SchemeOf(url string) (string, error) {
 		path = filepath.ToSlash(path[len(filepath.VolumeName(path)):])
 	}
 	first, _, _ := strings.Cut(path, "/")
+	first = strings.ToLower(first)
 	_, known := engines[first]
 	switch {
-	case strings.ContainsAny(path, ":@?\x00"), first != "" && strings.Contains(path, ","), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
+	case strings.ContainsAny(path, ":@?\x00"), first != "" && strings.ContainsAny(path, ",()"), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
 		return refuse("it has no scheme, and looks like a host; want SCHEME://HOST, such as etcd://localhost:2379, or file:PATH for a directory")
+	case strings.TrimSpace(path) != path:
+		return refuse("it has no scheme, and begins or ends with a space; want SCHEME://HOST, or file:PATH for a directory of such a name")
 	case strings.ContainsAny(path, "=$'\"`"):
 		return refuse("it has no scheme, and a = or a $ or quotes; want SCHEME://USER:PASSWORD@HOST, a directory in full and without quotes, or file:PATH for one of such a name")
 	case first != "" && first[0] == '~':

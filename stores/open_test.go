@@ -58,7 +58,7 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 	}
 	for url, want := range map[string]string{
 		"ids": " ids", "./db.example/ops": " ./db.example/ops", "../ids": " ../ids", "..": " ..", ".": " .", ".ids": " .ids", "/var/lib/i.d": " /var/lib/i.d",
-		"/srv/a,b/ids": " /srv/a,b/ids", "var/lib/ids": " var/lib/ids", "var/v1.2": " var/v1.2", "redis-state": " redis-state",
+		"/srv/a,b/ids": " /srv/a,b/ids", "var/lib/ids": " var/lib/ids", "var/v1.2": " var/v1.2", "/srv/ids (old)": " /srv/ids (old)", "file:ids ": "file file:ids ", "redis-state": " redis-state",
 		"file:localhost:80": "file file:localhost:80", "file:$HOME/a='b'": "file file:$HOME/a='b'", "FILE:x": "file FILE:x", "file:///a b": "file file:///a b",
 		"test://h": "test test://h", "TEST://h": "test TEST://h", "test://u:p://@h": "test test://u:p://@h",
 		"test://h?forgetful=allow": "test test://h", "test://h?a=b&forgetful=allow&c=d": "test test://h?a=b&c=d",
@@ -83,6 +83,12 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 		"db.example/ops":            "looks like a host",
 		"db.example":                "looks like a host",
 		"h1,h2":                     "looks like a host",
+		"ETCD/h":                    "looks like a host",
+		"LocalHost":                 "looks like a host",
+		"Redis":                     "looks like a host",
+		"tcp(h)/db":                 "looks like a host",
+		" ids":                      "begins or ends with a space",
+		"ids\n":                     "begins or ends with a space",
 		"ids/h1,h2":                 "looks like a host",
 		"[::1]":                     "looks like a host",
 		"db/ops?namespace=n":        "looks like a host",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -92,21 +91,15 @@ func (k *chaos) replay(ctx context.Context) error {
 
 // readScript reads the script of --script. The name is for messages.
 func (k *chaos) readScript(ctx context.Context) (name string, script generatortest.Script, err error) {
-	name, from := k.script, k.in
-	if k.script == "-" {
+	if name = k.script; name == "-" {
 		name = "standard input"
-	} else {
-		file, err := os.Open(k.script)
-		if err != nil {
-			return name, script, err
-		}
-		defer file.Close()
-		from = file
 	}
-	in := &input{ctx: ctx, r: from, before: k.out.Flush}
-	text, err := io.ReadAll(io.LimitReader(in, maxScript+1))
+	text, err := io.ReadAll(io.LimitReader(k.fileOrInput(ctx, k.script), maxScript+1))
 	if err != nil {
-		return name, script, fmt.Errorf("%s: %w", name, err)
+		if k.script == "-" { // the error of a file has its name
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return name, script, err
 	}
 	if len(text) > maxScript {
 		return name, script, fmt.Errorf("%s: longer than the %d bytes that a script may have", name, maxScript)

@@ -33,6 +33,30 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// fileOrInput returns a reader of a file, or of standard input for "-", until ctx ends.
+func (c *console) fileOrInput(ctx context.Context, path string) io.Reader {
+	in := &input{ctx: ctx, r: c.in, before: c.out.Flush}
+	if path != "-" {
+		in.r = &lazyFile{path: path}
+	}
+	return in
+}
+
+// lazyFile is a file that the first Read opens: to open a named pipe can take as long as to read it.
+type lazyFile struct {
+	path     string
+	*os.File // nil before the first Read. It is closed with the process
+}
+
+func (f *lazyFile) Read(p []byte) (n int, err error) {
+	if f.File == nil {
+		if f.File, err = os.Open(f.path); err != nil {
+			return 0, err
+		}
+	}
+	return f.File.Read(p)
+}
+
 // input reads from r until ctx ends; then the error is the cause of ctx. It calls before
 // ahead of each read, to flush output before it waits for input.
 type input struct {

@@ -250,7 +250,9 @@ func TestPlaceName(t *testing.T) {
 		"./ids":                         "./ids",
 		"file:/var/ids?forgetful=allow": "file:/var/ids",
 		"redis://u:s3cret@h:6379?forgetful=allow": "redis://h:6379",
-		"etcd://a:1,b:2?namespace=orders":         "etcd://a:1,b:2",
+		"etcd://a:1,b:2?namespace=orders":         "etcd://a:1,b:2, namespace orders",
+		"redis://h/1?password=s3cret&namespace=a": "redis://h/1, namespace a",
+		"redis://h?namespace=s3cret%20":           "redis://h",
 		"postgres://u:p%40@h/ids?password=s3cret": "postgres://h/ids",
 		"redis://u:s3?cret@h":                     "?",
 	} {

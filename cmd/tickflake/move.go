@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -114,6 +113,9 @@ func newSequenceExport(c *console) *cobra.Command {
 
 // export asks, exports from the store of the flags, and prints the document.
 func export(ctx context.Context, c *console, p *place, what, to string, yes bool, do func(context.Context, stores.Store, string) (any, error)) error {
+	if err := c.lost("floors"); err != nil {
+		return err
+	}
 	to = publicName(to)
 	if err := cell.CheckTo(to); err != nil {
 		return &usageError{fmt.Errorf("--to: %w", err)}
@@ -161,7 +163,7 @@ func newLeaseImport(c *console) *cobra.Command {
 	allNodes(l, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var floors lease.Floors
-		if err := c.document(args[0], &floors); err != nil {
+		if err := c.document(cmd.Context(), args[0], &floors); err != nil {
 			return err
 		}
 		err := l.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
@@ -187,7 +189,7 @@ func newSequenceImport(c *console) *cobra.Command {
 	cmd.ValidArgsFunction = nil // files
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var floor sequence.Floor
-		if err := c.document(args[0], &floor); err != nil {
+		if err := c.document(cmd.Context(), args[0], &floor); err != nil {
 			return err
 		}
 		var info sequence.Info
@@ -208,17 +210,8 @@ var oneDocument = oneArg(1, "files", "one: that of the export, or - for standard
 
 // document reads a document of an export. Apart from white space it is as the export printed it:
 // of keys in another case or twice, a decoder takes any.
-func (c *console) document(path string, into any) error {
-	r := c.in
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		r = f
-	}
-	text, err := io.ReadAll(r)
+func (c *console) document(ctx context.Context, path string, into any) error {
+	text, err := io.ReadAll(c.fileOrInput(ctx, path))
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores/directory"
 )
@@ -58,6 +61,17 @@ func TestMovePage(t *testing.T) {
 	assert.Positive(t, refused)
 }
 
+// A signal ends an import that waits for its document.
+func TestImportInterrupted(t *testing.T) {
+	for _, command := range []string{"lease import - --store new", "sequence import - --store new"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var out, err strings.Builder
+		code := run(ctx, strings.Fields(command), stuckReader{func() { cancel(cli.Interruption{Signal: syscall.SIGTERM}) }}, &out, &err)
+		assert.Contains(t, err.String(), "terminated")
+		assert.Equal(t, 143, code, command)
+	}
+}
+
 // TestMove moves a fleet and a sequence by the command line.
 func TestMove(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -82,7 +96,7 @@ func TestMove(t *testing.T) {
 	require.NoError(t, os.WriteFile("fleet.json", []byte(fleet.out), 0o600))
 	again := tickflake("lease", "export", "--store", "old", "--to", "elsewhere", "--yes")
 	assert.Equal(t, fleet.out, again.out, "the same floors")
-	assert.Contains(t, tickflake("generate", "--store", "old").err, "the fleet was moved to redis://h/1")
+	assert.Contains(t, tickflake("generate", "--store", "old").err, "the fleet was moved to redis://h/1, namespace x")
 
 	orders := tickflake("sequence", "export", "orders", "--store", "old", "--to", "new", "--yes")
 	require.Zero(t, orders.code, orders.err)

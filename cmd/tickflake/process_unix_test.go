@@ -4,10 +4,12 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -149,6 +152,18 @@ func TestIgnoredSignalStaysIgnored(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(string(rest), "\n"))
 }
 
+// A signal ends an import that waits for the writer of a named pipe.
+func TestImportOfAPipeInterrupted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cli.Interruption{Signal: syscall.SIGINT})
+	assert.Equal(t, 130, run(ctx, []string{"sequence", "import", path, "--store", "new"}, nil, io.Discard, io.Discard))
+	w, err := os.OpenFile(path, os.O_RDWR, 0) // the command stops to wait
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+}
+
 func TestPipeClosedFromTheStart(t *testing.T) {
 	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "lease list", "sequence list", "serve --print-config", "serve token", "chaos --fault F1", "chaos list", "--help", "completion bash"} {
 		t.Run(line, func(t *testing.T) {
@@ -166,7 +181,11 @@ func TestPipeClosedFromTheStart(t *testing.T) {
 func TestClosedOutput(t *testing.T) {
 	state := t.TempDir()
 	require.Zero(t, on(state)("sequence create orders").code)
+	require.Zero(t, on(state)("sequence create moved").code)
+	fleet := t.TempDir()
+	require.Zero(t, on(fleet)("generate").code)
 	for command, things := range map[string]string{
+		"lease export --to new --yes --running --store " + fleet: "floors", "sequence export moved --to new --yes": "floors",
 		"generate --count 5": "IDs", "decode 1": "decoded IDs", "lease list": "node numbers",
 		"sequence next orders": "numbers", "sequence list": "sequences", "sequence show orders": "facts",
 	} {
@@ -177,7 +196,7 @@ func TestClosedOutput(t *testing.T) {
 			">&-":         {1, "tickflake: standard output is closed, so the " + things + " would be lost; to discard them, use > /dev/null\n"},
 			"> /dev/null": {0, ""},
 		} {
-			if !strings.HasPrefix(command, "decode ") {
+			if !strings.HasPrefix(command, "decode ") && !strings.Contains(command, "--store") {
 				redirect = `--store "$1" ` + redirect
 			}
 			cmd := exec.Command("/bin/sh", "-c", `exec "$0" `+command+" "+redirect, binary, state)

@@ -42,7 +42,8 @@ give --next with a number above all that were used.`
 
 const sequenceDeleteHelp = `Delete a sequence. The processes that use it issue the numbers that they have
 reserved, get no further segment, and fail. A sequence that is created with the same
-name begins above all numbers that were granted.
+name begins above all numbers that were granted. A sequence that went back is refused:
+raise its next number first, with 'tickflake sequence set'.
 
 The command asks first, unless --yes is given. Without a terminal, give --yes.`
 
@@ -234,7 +235,7 @@ func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if !yes {
+	if !yes && !info.WentBack { // that one is refused
 		question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name begins above them\ndelete it?", name, summary(info), grantedText(info))
 		switch agreed, err := s.confirm(ctx, "deletion", question); {
 		case err != nil:

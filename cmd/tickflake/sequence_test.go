@@ -257,6 +257,11 @@ func TestSequenceThatWentBack(t *testing.T) {
 	assert.Equal(t, 1, got.code)
 	assert.Empty(t, got.out)
 	assert.Contains(t, got.err, "went back")
+	for _, yes := range []string{"", " --yes"} {
+		got = run("sequence delete back" + yes)
+		assert.Equal(t, 1, got.code)
+		assert.Contains(t, got.err, "sequence set back --next N")
+	}
 	assert.Zero(t, run("sequence set back --step 10-20").code)
 	assert.Equal(t, 1, run("sequence next back").code, "it is still marked")
 	got = run("sequence set back --next 500 --yes")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,15 +154,19 @@ func (p *place) name() string {
 	return publicName(p.url)
 }
 
-// publicName returns a URL without user, password and options, or "?" if a password may begin
-// before the options.
-func publicName(url string) string {
-	name, options, _ := strings.Cut(url, "?")
+// publicName returns a URL without user, password and options, but with its namespace in words: that
+// tells two fleets of one server apart. It is "?" if a password may begin before the options.
+func publicName(store string) string {
+	name, options, _ := strings.Cut(store, "?")
 	if strings.Contains(options, "@") {
 		return "?"
 	}
 	if scheme, rest, ok := strings.Cut(name, "://"); ok {
 		name = scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
+	}
+	query, _ := url.ParseQuery(options)
+	if namespace := query.Get("namespace"); stores.CheckNamespace(namespace) == nil {
+		name += ", namespace " + namespace
 	}
 	return name
 }

@@ -1,14 +1,26 @@
 package redis_test
 
 import (
+	"context"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/stores"
 )
+
+// A server that refuses the connection is the cause that Open names, also after a second.
+func TestConnectionRefused(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := stores.Open(ctx, "redis://127.0.0.1:1")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
 
 // A refusal is an error of the kind refused, even if it begins while the Store is used. The
 // same Store works again when the cause is gone.

@@ -34,6 +34,8 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	// A command keeps its connection until the server has answered, so that the pool counts
 	// the connections as the server does.
 	opt.ReadTimeout = cmp.Or(opt.ReadTimeout, stores.MaxSilence)
+	// The caller tries again. Five attempts for each of the four of a command hide the cause for seconds.
+	opt.DialerRetries = cmp.Or(opt.DialerRetries, 1)
 	opt.Dialer = (&stores.Dialer{TLS: opt.TLSConfig}).Dial // the driver then makes no handshake
 	if opt.MaxIdleConns == 0 {
 		opt.MaxIdleConns = 1 // so that a thousand processes do not keep thousands of connections

@@ -175,6 +175,21 @@ func TestDeleted(t *testing.T) {
 	assert.EqualValues(t, 3, dropped.Load())
 }
 
+// A rule has no number above those of a sequence that was used up and deleted: its end is the truth.
+func TestDeletedAtItsEnd(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t, func(c *Config) {
+		c.Create = []Create{{Prefix: "num-", Definition: sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}}}
+	})
+	_, err := i.Number(t.Context(), i.Anyone(), "num-a", 3)
+	require.NoError(t, err)
+	_, err = sequence.Delete(t.Context(), i.config.Store, "num-a")
+	require.NoError(t, err)
+	_, err = i.Number(t.Context(), i.Anyone(), "num-a", 1)
+	assert.Equal(t, OutOfRange, codeOf(t, err))
+	assert.ErrorContains(t, err, "none is left")
+}
+
 // One caller opens a sequence. The others wait for it, and one that goes away fails alone.
 func TestOpenedOnce(t *testing.T) {
 	t.Parallel()

@@ -37,6 +37,8 @@ type Peer interface {
 	// Known says that the peer may ask: it has a token, or needs none. A connection without it
 	// ends soon.
 	Known()
+	// Asked says that a peer that may ask has sent a whole request. A drain waits for no other.
+	Asked()
 	// Beyond reports whether there are too many connections: this one gets answers to probes,
 	// and else is told so.
 	Beyond() bool
@@ -60,6 +62,7 @@ func PeerOf(c net.Conn) Peer {
 type unlimited struct{}
 
 func (unlimited) Known()       {}
+func (unlimited) Asked()       {}
 func (unlimited) Beyond() bool { return false }
 
 // Request is a request that was answered.

@@ -23,6 +23,7 @@ type conn struct {
 	id     int64
 	name   string
 	three  bool // RESP3
+	asked  bool // peer knows that the client has asked
 
 	// The key of the last command and its sequence, so that the same one again makes no new
 	// string.
@@ -205,6 +206,10 @@ func (c *conn) answer() error {
 		pos += n
 		if len(args) == 0 {
 			continue
+		}
+		if !c.asked && c.client != nil {
+			c.asked = true
+			c.peer.Asked()
 		}
 		if err := c.execute(args); err != nil {
 			return err

@@ -46,6 +46,13 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
+// asked says that the call has a whole request.
+func (c *call) asked() {
+	if c.client != nil {
+		connectionOf(c).Asked()
+	}
+}
+
 // maxWaiting is how many calls may wait for their request without a timer: 10 MB of memory.
 // A client sends its request with the headers, so that more wait only under attack.
 const maxWaiting = 1024
@@ -56,6 +63,7 @@ const maxWaiting = 1024
 // its connection ends. The handlers refuse.
 func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := &call{Context: ctx, client: s.anyone}
+	health := false
 	switch info.FullMethodName {
 	case tickflakev1.Tickflake_Stream_FullMethodName, grpc_health_v1.Health_Watch_FullMethodName,
 		grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName,
@@ -64,7 +72,7 @@ func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, er
 	default:
 		// The other methods of this service bound the wait for their request, see describe.
 		// grpc-go cancels ctx, and so the timer, when the call ends.
-		if !s.unary[info.FullMethodName] {
+		if health = !s.unary[info.FullMethodName]; health {
 			c.Context, _ = s.issuer.Within(ctx)
 		}
 	}
@@ -72,6 +80,9 @@ func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, er
 		if c.client, c.refused = s.authenticate(info.Header["authorization"]); c.refused == nil {
 			connectionOf(ctx).Known()
 		}
+	}
+	if health {
+		c.asked() // its handler is not ours
 	}
 	return c, nil
 }
@@ -87,7 +98,13 @@ func (s *Server) describe() *grpc.ServiceDesc {
 		s.unary["/"+desc.ServiceName+"/"+m.MethodName] = true
 		handle := m.Handler
 		m.Handler = func(server any, ctx context.Context, receive func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
-			return handle(server, ctx, func(request any) error { return s.receive(receive, request) }, intercept)
+			return handle(server, ctx, func(request any) error {
+				err := s.receive(receive, request)
+				if err == nil {
+					callOf(ctx).asked()
+				}
+				return err
+			}, intercept)
 		}
 	}
 	return &desc

@@ -45,6 +45,8 @@ const (
 	pingInterval   = time.Minute
 	pingTimeout    = 20 * time.Second
 	minClientPings = 5 * time.Second // a client that pings more often is disconnected
+
+	stopTime = time.Second // for calls to end whose connections are closed
 )
 
 // Server serves one listener. Its methods are safe for concurrent use.
@@ -168,8 +170,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		s.grpc.Stop()
-		<-done
+		go s.grpc.Stop() // GracefulStop returns soon after
+		select {
+		case <-done:
+		case <-time.After(stopTime):
+		}
 		return ctx.Err()
 	}
 }

@@ -149,7 +149,11 @@ func (st *stream) RecvMsg(m any) error {
 		return statusOf(st.Context(), errDraining)
 	default:
 	}
-	return st.do(work{message: m}, st.server.limits.IdleTimeout, st.server.streams.draining)
+	err := st.do(work{message: m}, st.server.limits.IdleTimeout, st.server.streams.draining)
+	if err == nil {
+		callOf(st.Context()).asked()
+	}
+	return err
 }
 
 // SendMsg sends an answer. It fails when the client does not read it within the write

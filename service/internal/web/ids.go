@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/observe"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -160,6 +161,9 @@ func (s *Server) count(r *http.Request, what string, most int64) (int64, error) 
 		}
 		if _, err := io.ReadFull(r.Body, make([]byte, 1)); err != io.EOF {
 			return 0, errBody
+		}
+		if peer, ok := r.Context().Value(peerKey{}).(observe.Peer); ok {
+			peer.Asked()
 		}
 	}
 	if r.URL.RawQuery == "" {

@@ -181,6 +181,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, found *route, cli
 	}
 	if client != nil && !peer.Beyond() && !s.limits.Probes {
 		peer.Known()
+		if r.ContentLength == 0 {
+			peer.Asked()
+		}
 		return nil
 	}
 	w.Header().Set("Connection", "close")
