@@ -62,6 +62,10 @@ var worlds = []struct {
 		small: world{procs: 2, numbers: 2, step: 1, batch: 1, writes: 4, flying: answered, back: true, lose: true},
 		full:  world{procs: 2, numbers: 3, step: 2, batch: 1, kept: 1, writes: 4, flying: 1, back: true, lose: true},
 	}, {
+		name:  "back, steps of 2",
+		small: world{procs: 2, numbers: 3, step: 2, batch: 1, writes: 4, flying: answered, back: true, lose: true},
+		full:  world{procs: 2, numbers: 4, step: 2, batch: 1, writes: 5, flying: answered, back: true, lose: true},
+	}, {
 		name:  "back, moved",
 		small: world{procs: 2, numbers: 2, step: 1, batch: 1, writes: 3, flying: answered, back: true, move: true, lose: true},
 		full:  world{procs: 2, numbers: 3, step: 2, batch: 1, writes: 4, flying: answered, back: true, move: true, lose: true},

@@ -1,7 +1,7 @@
 // Command scale simulates large fleets of keepers on one store, in virtual time, and writes
 // the tables of docs/scale.md:
 //
-//	go run ./internal/simulation/scale              # all fleets: some minutes
+//	go run ./internal/simulation/scale              # all fleets: about an hour, 16 GB
 //	go run ./internal/simulation/scale -nodes 1024  # the table of one fleet: a second
 //
 // A keeper has no goroutine here. It is the machine of the real keepers, and waits by their functions;
