@@ -129,7 +129,7 @@ func (m *Machine) doneClaim(op Op, r Result) []Event {
 
 // holdOf is the holding of a cell with a record of ours.
 func holdOf(node int64, version uint64, r cell.Node) Held {
-	return Held{Node: node, Version: version, Write: r.Write, Floor: r.Floor, Limit: r.Limit, names: r.Names()}
+	return Held{Node: node, Version: version, Write: r.Write, Floor: r.Floor, Limit: r.Limit, names: r.Names(), acknowledged: r.Limit}
 }
 
 // hold notes that a cell is ours.
