@@ -151,7 +151,7 @@ func (m *Machine) doneOutcome(op Op, r Result) []Event {
 		p.landed = c
 	case c.Record.Write == pending.Name: // (4)
 		return m.hold(holdOf(c.Node, c.Version, c.Record))
-	case r.Status != OK || c.Version != pending.Version: // it can no longer land
+	case r.Status != OK || c.Version != pending.Version: // (5) it can no longer land
 		m.forgetClaim(p.asked)
 	default:
 		p.waiting = append(slices.Clip(p.waiting), c)
