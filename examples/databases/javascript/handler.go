@@ -15,13 +15,6 @@ type Order struct {
 	Customer string       `json:"customer"`
 }
 
-// Numbered is an order whose ID is a number in JSON. Use it only with IDs of a layout of 53
-// bits, such as [snowflake.JavaScript].
-type Numbered struct {
-	ID       int64  `json:"id"`
-	Customer string `json:"customer"`
-}
-
 // Handler returns a handler of POST /orders, which returns a new order, and of
 // PUT /orders/ID, which returns the order that it received.
 func Handler(gen *generator.Generator) http.Handler {

@@ -52,25 +52,6 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// IDs in lists, in documents without a type, and as keys.
-func TestElsewhere(t *testing.T) {
-	type box struct {
-		List []snowflake.ID
-		Keys map[snowflake.ID]string
-	}
-	want := box{List: []snowflake.ID{1, math.MaxInt64}, Keys: map[snowflake.ID]string{1541815603606036480: "key"}}
-	data, err := bson.Marshal(want)
-	require.NoError(t, err)
-	assert.Equal(t, "key", bson.Raw(data).Lookup("keys", "1541815603606036480").StringValue())
-	var got box
-	require.NoError(t, bson.Unmarshal(data, &got))
-	assert.Equal(t, want, got)
-
-	data, err = bson.Marshal(bson.M{"_id": snowflake.ID(7)})
-	require.NoError(t, err)
-	assert.Equal(t, bson.TypeInt64, bson.Raw(data).Lookup("_id").Type)
-}
-
 func TestBetween(t *testing.T) {
 	filter, err := mongodb.Between(snowflake.Default(), testdb.Day, testdb.Day.AddDate(0, 0, 1))
 	require.NoError(t, err)

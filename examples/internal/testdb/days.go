@@ -34,22 +34,3 @@ func Around(t testing.TB, day time.Time) (inside, outside []snowflake.ID) {
 	}
 	return inside, outside
 }
-
-// PerHour is how many IDs Month returns for an hour.
-const PerHour = 20
-
-// Month returns PerHour IDs for each hour of 30 days, one of which is Day. With that many rows
-// the planner of a database prefers an index to a full scan.
-func Month(t testing.TB) []snowflake.ID {
-	t.Helper()
-	var ids []snowflake.ID
-	for hour := range 30 * 24 {
-		for i := range PerHour {
-			instant := Day.AddDate(0, 0, -15).Add(time.Duration(hour)*time.Hour + time.Duration(i+1)*time.Minute)
-			id, err := snowflake.Default().Compose(instant, int64(i%7), 0)
-			require.NoError(t, err)
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
