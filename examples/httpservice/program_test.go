@@ -3,19 +3,13 @@
 package main
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -128,152 +122,6 @@ func TestService(t *testing.T) {
 		}
 		assert.Equal(t, 0, p.Wait())
 		assert.Equal(t, lease.Released, state(t, dir))
-	}
-}
-
-// hold sends a request of which the body is missing, and returns when it has reached
-// the handler, which waits for the body.
-func hold(t *testing.T, addr, body string) (net.Conn, *bufio.Reader) {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	_, err = fmt.Fprintf(conn, "POST /ids HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", addr, len(body))
-	require.NoError(t, err)
-	r := bufio.NewReader(conn)
-	for _, want := range []string{"HTTP/1.1 100 Continue\r\n", "\r\n"} {
-		line, err := r.ReadString('\n')
-		require.NoError(t, err)
-		require.Equal(t, want, line)
-	}
-	return conn, r
-}
-
-// refused waits until the service takes no new connection.
-func refused(t *testing.T, addr string) {
-	t.Helper()
-	exampletest.Until(t, func() error {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			return nil
-		}
-		return fmt.Errorf("it still listens (%v)", conn.Close())
-	})
-}
-
-// A request that is under way on SIGTERM gets its IDs, and only then is the node
-// number given back.
-func TestRequestsEndBeforeTheService(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+dir, "--grace", "1m")
-	const body = `{"count":3}`
-	conn, r := hold(t, p.addr, body)
-	p.Signal(syscall.SIGTERM)
-	refused(t, p.addr)
-	require.Equal(t, lease.Held, state(t, dir))
-
-	_, err := fmt.Fprint(conn, body)
-	require.NoError(t, err)
-	res, err := http.ReadResponse(r, nil)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	require.Len(t, parse(t, read(t, res).IDs), 3)
-	assert.Equal(t, 0, p.Wait())
-	assert.Equal(t, lease.Released, state(t, dir))
-}
-
-// One that does not end is cut off, and the node number is given back even so.
-func TestGrace(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+dir, "--grace", "50ms")
-	hold(t, p.addr, `{"count":3}`)
-	p.Signal(syscall.SIGTERM)
-	assert.Equal(t, 1, p.Wait())
-	assert.Contains(t, p.Stderr(), "requests did not end within 50ms")
-	assert.Equal(t, lease.Released, state(t, dir))
-}
-
-// A client that never reads its answers is cut off in time, and the service ends well.
-func TestClientThatNeverReads(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("a client has 10 seconds to read an answer, and the test is longer (-short)")
-	}
-	dir := t.TempDir()
-	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+dir, "--request-timeout", "100ms", "--grace", "45s")
-	conn, err := net.Dial("tcp", p.addr)
-	require.NoError(t, err)
-	defer conn.Close() //nolint:errcheck // what it tells is of no interest
-	const body = `{"count":1000}`
-	requests := strings.Repeat(fmt.Sprintf("POST /ids HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", p.addr, len(body), body), 1000)
-	for err == nil { // until the service reads no more, because its answers are not taken
-		require.NoError(t, conn.SetWriteDeadline(time.Now().Add(2*time.Second)))
-		_, err = io.WriteString(conn, requests)
-	}
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	p.Signal(syscall.SIGTERM)
-	assert.Equal(t, 0, p.Wait())
-	assert.NotContains(t, p.Stderr(), "cut off")
-	assert.Equal(t, lease.Released, state(t, dir))
-}
-
-func TestLongHeader(t *testing.T) {
-	t.Parallel()
-	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+t.TempDir())
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+p.addr+"/id", nil)
-	require.NoError(t, err)
-	req.Header.Set("X-Long", strings.Repeat("x", 32<<10))
-	res, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer res.Body.Close() //nolint:errcheck // it is of no interest
-	assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, res.StatusCode)
-}
-
-// Who does not want to wait for that sends the signal again.
-func TestSecondSignal(t *testing.T) {
-	t.Parallel()
-	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+t.TempDir(), "--grace", "1h")
-	hold(t, p.addr, `{"count":3}`)
-	p.Signal(os.Interrupt)
-	refused(t, p.addr)
-	exampletest.Until(t, func() error {
-		p.Signal(os.Interrupt)
-		if p.Ended() {
-			return nil
-		}
-		return errors.New("it still runs")
-	})
-	assert.Equal(t, -1, p.Wait())
-}
-
-func TestWrongCalls(t *testing.T) {
-	t.Parallel()
-	path := exampletest.Build(t, "./httpservice")
-	dir := "file:" + t.TempDir()
-	for _, c := range []struct {
-		code int
-		says string
-		args []string
-	}{
-		{1, "store URL: it is empty", nil},
-		{1, "unknown scheme", []string{"--store", "ectd://me:secret@10.0.0.1"}},
-		{1, "etcd", []string{"--store", "etcd://me:secret@"}},
-		{1, "", []string{"--store", "file:"}},
-		{1, "want a number, any or statefulset", []string{"--store", dir, "--node", "first"}},
-		{1, "WithNode", []string{"--store", dir, "--node", "1024"}},
-		{1, "WithWindow", []string{"--store", dir, "--window", "-1s"}},
-		{1, "--strategy", []string{"--store", dir, "--strategy", "hope"}},
-		{1, "listen", []string{"--store", dir, "--listen", "127.0.0.1:x"}},
-		{2, "-no-such-flag", []string{"--no-such-flag"}},
-		{2, "no arguments", []string{"--store", dir, "more"}},
-		{2, "batch limit", []string{"--store", dir, "--batch-limit", "0"}},
-	} {
-		p := exampletest.Start(t, path, c.args...)
-		assert.Equal(t, c.code, p.Wait(), "%s", c.args)
-		assert.Contains(t, p.Stderr(), c.says, "%s", c.args)
-		assert.NotContains(t, p.Stderr(), "secret")
 	}
 }
 

@@ -11,36 +11,29 @@ import (
 
 // Server is an etcd that runs. It is for one goroutine.
 type Server struct {
-	dir, addr string
-	etcd      *embed.Etcd // nil after Stop
+	etcd *embed.Etcd // nil after Stop
+	addr string
 }
 
 // New returns an etcd that serves on a free port of 127.0.0.1 and keeps its data in dir.
 func New(dir string) (*Server, error) {
-	s := &Server{dir: dir, addr: "127.0.0.1:0"}
-	return s, s.Start()
-}
-
-// Start runs the etcd again after Stop, at the same address and with the same data.
-func (s *Server) Start() error {
 	config := embed.NewConfig()
-	config.Dir = s.dir
+	config.Dir = dir
 	config.LogLevel = "fatal" // it logs the end of its listeners as an error; StartEtcd returns the real ones
-	clients, peers := url.URL{Scheme: "http", Host: s.addr}, url.URL{Scheme: "http", Host: "127.0.0.1:0"}
-	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{clients}, []url.URL{clients}
-	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peers}, []url.URL{peers}
+	free := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	config.ListenClientUrls, config.AdvertiseClientUrls = free, free
+	config.ListenPeerUrls, config.AdvertisePeerUrls = free, free
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	server, err := embed.StartEtcd(config)
 	if err != nil {
-		return fmt.Errorf("start etcd: %w", err)
+		return nil, fmt.Errorf("start etcd: %w", err)
 	}
 	select {
 	case <-server.Server.ReadyNotify():
-		s.etcd, s.addr = server, server.Clients[0].Addr().String()
-		return nil
+		return &Server{etcd: server, addr: server.Clients[0].Addr().String()}, nil
 	case err := <-server.Err():
 		server.Close()
-		return fmt.Errorf("start etcd: %w", err)
+		return nil, fmt.Errorf("start etcd: %w", err)
 	}
 }
 
