@@ -1,18 +1,13 @@
 package kubernetes
 
 import (
-	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/tickflake/tickflake/examples/internal/exampletest"
 )
 
 // each checks the manifests of the HTTP service.
@@ -63,22 +58,6 @@ func TestNamesFit(t *testing.T) {
 	})
 }
 
-// What happens to one machine, or is done to it, does not take all pods away.
-func TestOneMachineIsNotAll(t *testing.T) {
-	eachOf(t, allFiles, func(t *testing.T, m manifest) {
-		_, pod := m.pods()
-		require.NotNil(t, m.budget)
-		assert.Subset(t, pod.Labels, m.budget.Spec.Selector.MatchLabels)
-		assert.NotEmpty(t, m.budget.Spec.Selector.MatchLabels)
-		assert.Equal(t, 1, m.budget.Spec.MaxUnavailable.IntValue())
-		require.Len(t, pod.Spec.TopologySpreadConstraints, 1)
-		spread := pod.Spec.TopologySpreadConstraints[0]
-		assert.Equal(t, corev1.LabelHostname, spread.TopologyKey)
-		assert.Equal(t, m.budget.Spec.Selector.MatchLabels, spread.LabelSelector.MatchLabels)
-		assert.EqualValues(t, 1, spread.MaxSkew)
-	})
-}
-
 func probes(m manifest) map[string]*corev1.Probe {
 	c := m.container()
 	return map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe, "liveness": c.LivenessProbe}
@@ -92,41 +71,4 @@ func argument(m manifest, name string) string {
 		}
 	}
 	return ""
-}
-
-// A pod has the time that it takes to start and to end.
-func TestTimesFit(t *testing.T) {
-	help := help(t)
-	match := regexp.MustCompile(`releasing the node number has (\S+) more`).FindStringSubmatch(help)
-	require.NotNil(t, match)
-	release, err := time.ParseDuration(match[1])
-	require.NoError(t, err)
-	each(t, func(t *testing.T, m manifest) {
-		c := m.container()
-		claim, err := time.ParseDuration(defaultOf(t, help, "claim-timeout"))
-		require.NoError(t, err)
-		startup := time.Duration(c.StartupProbe.PeriodSeconds*c.StartupProbe.FailureThreshold) * time.Second
-		assert.Greater(t, startup, claim)
-
-		grace, err := time.ParseDuration(argument(m, "grace"))
-		require.NoError(t, err)
-		_, pod := m.pods()
-		before := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
-		assert.Greater(t, time.Duration(*pod.Spec.TerminationGracePeriodSeconds)*time.Second, before+grace+release)
-	})
-}
-
-// help is what the service prints about its flags.
-func help(t *testing.T) string {
-	t.Helper()
-	out, err := exec.Command(exampletest.Build(t, "./httpservice"), "--help").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return string(out)
-}
-
-func defaultOf(t *testing.T, help, name string) string {
-	t.Helper()
-	match := regexp.MustCompile(`(?m)^  -` + name + `\b.*\n.*\(default "?([^")]+)"?\)$`).FindStringSubmatch(help)
-	require.NotNil(t, match, "no default of --%s in:\n%s", name, help)
-	return match[1]
 }

@@ -29,6 +29,9 @@ import (
 	"github.com/tickflake/tickflake/lease"
 )
 
+// serveFile is the manifest of "tickflake serve".
+const serveFile = "serve.yaml"
+
 // certificate writes what cert-manager would: a certificate for the address, and its key.
 func certificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
@@ -57,14 +60,6 @@ func TestServePodRuns(t *testing.T) {
 	require.NoError(t, err)
 	token, hash := strings.Fields(string(made))[1], strings.Fields(string(made))[3]
 
-	help, err := exec.Command(binary, "serve", "--help").Output()
-	require.NoError(t, err)
-	text, err := os.ReadFile(serveFile)
-	require.NoError(t, err)
-	for _, name := range regexp.MustCompile(`--([a-z][a-z-]*)`).FindAllStringSubmatch(string(text), -1) {
-		assert.Regexp(t, `(?m)^ +--`+name[1]+` `, string(help))
-	}
-
 	// The files and ports of the pod are elsewhere.
 	root, store := t.TempDir(), t.TempDir()
 	for _, mount := range c.VolumeMounts {
@@ -77,7 +72,7 @@ func TestServePodRuns(t *testing.T) {
 		arg = regexp.MustCompile(`^--(resp|http|grpc|probes)=:\d+$`).ReplaceAllString(arg, "--$1=:0")
 		arg = strings.Replace(arg, "=/etc/", "="+root+"/etc/", 1)
 		if strings.HasPrefix(arg, "--unready-for=") {
-			arg = "--unready-for=0s" // TestServeTimesFit
+			arg = "--unready-for=0s"
 		}
 		args = append(args, arg)
 	}

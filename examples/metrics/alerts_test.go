@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -43,26 +42,4 @@ func TestAlertsWithPromtool(t *testing.T) {
 		out := servertest.Run(t, servertest.Config{Path: promtool, Args: strings.Fields(args), Dir: "../../otel/dashboard"})
 		assert.Contains(t, out, "SUCCESS")
 	}
-}
-
-// The link of each alert leads to a heading.
-func TestRunbooks(t *testing.T) {
-	for _, r := range readAlerts(t) {
-		path, ok := strings.CutPrefix(r.Annotations.Runbook, "https://github.com/tickflake/tickflake/blob/main/")
-		require.True(t, ok, "%s: %q", r.Alert, r.Annotations.Runbook)
-		path, anchor, _ := strings.Cut(path, "#")
-		text, err := os.ReadFile("../../" + path)
-		require.NoError(t, err)
-		var anchors []string
-		for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
-			anchors = append(anchors, slug(heading[1]))
-		}
-		assert.Contains(t, anchors, anchor, "%s links to %s", r.Alert, path)
-	}
-}
-
-// slug is the anchor of a heading.
-func slug(heading string) string {
-	kept := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(heading), "")
-	return strings.ReplaceAll(kept, " ", "-")
 }

@@ -110,16 +110,3 @@ func TestExample(t *testing.T) {
 		assert.Contains(t, out.String(), `"Name": "tickflake.store `+span+`"`)
 	}
 }
-
-func TestBadCalls(t *testing.T) {
-	_, address := start(t)
-	for args, message := range map[string]string{
-		"-rate 0":             "want 1 to",
-		"-rate 100000001":     "want 1 to",
-		"-listen " + address:  "address already in use",
-		"-store /dev/null/no": "/dev/null",
-	} {
-		err := run(t.Context(), strings.Fields(args), io.Discard)
-		assert.ErrorContains(t, err, message, args)
-	}
-}
