@@ -235,22 +235,7 @@ func TestMariaDB(t *testing.T) {
 	_, err := db.Exec("INSERT INTO order_lines VALUES (1, 3)")
 	require.NoError(t, err)
 
-	// A column that is too narrow refuses IDs, but in the mode that is not strict it stores
-	// another number without an error.
 	require.ErrorContains(t, insert(next()), "Out of range")
-	conn, err := db.Conn(t.Context())
-	require.NoError(t, err)
-	_, err = conn.ExecContext(t.Context(), "SET sql_mode = ''")
-	require.NoError(t, err)
-	_, err = conn.ExecContext(t.Context(), "INSERT INTO orders (id, item) VALUES (?, 'pen')", next())
-	require.NoError(t, err)
-	require.Equal(t, []int64{1, 1<<31 - 1}, ids(t, db))
-	_, err = conn.ExecContext(t.Context(), "DELETE FROM orders WHERE id > 1")
-	require.NoError(t, err)
-	_, err = conn.ExecContext(t.Context(), "SET sql_mode = DEFAULT")
-	require.NoError(t, err)
-	require.NoError(t, conn.Close())
-
 	execute(t, db, "mysql/widen.sql")
 	_, err = db.Exec("ALTER TABLE orders AUTO_INCREMENT = 2")
 	require.NoError(t, err)
@@ -262,19 +247,6 @@ func TestMariaDB(t *testing.T) {
 	// ID that might still be issued, and the primary key is what keeps the two apart.
 	require.Equal(t, first.Int64()+1, counted())
 	require.ErrorContains(t, insert(first+1), "Duplicate")
-	// Statements that overwrite would take that row for their own.
-	for _, overwrite := range []string{
-		"INSERT INTO orders (id, item) VALUES (?, 'pen') ON DUPLICATE KEY UPDATE item = VALUES(item)",
-		"REPLACE INTO orders (id, item) VALUES (?, 'pen')",
-	} {
-		_, err = db.Exec("UPDATE orders SET item = 'ink' WHERE id = ?", first+1)
-		require.NoError(t, err)
-		_, err = db.Exec(overwrite, first+1)
-		require.NoError(t, err, overwrite)
-		var item string
-		require.NoError(t, db.QueryRow("SELECT item FROM orders WHERE id = ?", first+1).Scan(&item))
-		assert.Equal(t, "pen", item, "no longer the other writer's ink: %s", overwrite)
-	}
 	second := next()
 	for second <= first+1 {
 		second = next()
@@ -285,20 +257,6 @@ func TestMariaDB(t *testing.T) {
 	require.NoError(t, err)
 	_, err = db.Exec("INSERT INTO order_lines VALUES (?, 5)", second+1)
 	require.ErrorContains(t, err, "foreign key")
-
-	// While the foreign key is away, a writer can leave a line without its order, and the key
-	// does not come back before that is gone.
-	_, err = db.Exec("ALTER TABLE order_lines DROP FOREIGN KEY lines_of_order")
-	require.NoError(t, err)
-	_, err = db.Exec("INSERT INTO order_lines VALUES (3, 5)")
-	require.NoError(t, err)
-	const restore = "ALTER TABLE order_lines ADD CONSTRAINT lines_of_order FOREIGN KEY (order_id) REFERENCES orders (id)"
-	_, err = db.Exec(restore)
-	require.ErrorContains(t, err, "foreign key")
-	_, err = db.Exec("DELETE FROM order_lines WHERE order_id NOT IN (SELECT id FROM orders)")
-	require.NoError(t, err)
-	_, err = db.Exec(restore)
-	require.NoError(t, err)
 
 	// Done, and back: the count goes on above all IDs.
 	execute(t, db, "mysql/done.sql")

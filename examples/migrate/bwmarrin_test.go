@@ -101,53 +101,6 @@ func inThe90s(t *testing.T) {
 	setLayouts(time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli(), 10, 12)
 }
 
-// What the move is for: the old package, and the new one without a lease, repeat IDs
-// after a restart with a clock that was stepped back. Under a lease, they do not repeat.
-func TestRestartAfterAStepBack(t *testing.T) {
-	inThe90s(t)
-	store := storetest.NewMemory()
-	var old, fresh [2][]int64
-	for life := range 2 {
-		bubble(t, func(t *testing.T) {
-			theirs, err := bwmarrin.NewNode(1)
-			require.NoError(t, err)
-			keeper, err := lease.Claim(t.Context(), store.Client(),
-				lease.WithLayout(snowflake.Layout()), lease.WithNode(lease.NodeNumber(1)))
-			require.NoError(t, err)
-			ours, err := snowflake.NewLeasedNode(keeper)
-			require.NoError(t, err)
-			for range 100 {
-				time.Sleep(10 * time.Millisecond)
-				old[life] = append(old[life], theirs.Generate().Int64())
-				fresh[life] = append(fresh[life], ours.Generate().Int64())
-			}
-			if life == 0 {
-				_ = keeper.CloseContext(cancelled()) // it crashes, and gives nothing back
-			} else {
-				require.NoError(t, ours.Close())
-			}
-		})
-	}
-	assert.Equal(t, old[0], old[1], "the original no longer repeats IDs: say so in the guide")
-	assert.Empty(t, common(fresh[0], fresh[1]))
-	assert.Greater(t, fresh[1][0], fresh[0][99])
-}
-
-func cancelled() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}
-
-func common[T comparable](a, b []T) (both []T) {
-	for _, x := range a {
-		if slices.Contains(b, x) {
-			both = append(both, x)
-		}
-	}
-	return both
-}
-
 // The clock of the old host was ahead, and that of the new one is right.
 func TestOldClockWasAhead(t *testing.T) {
 	inThe90s(t)

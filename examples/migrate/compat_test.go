@@ -1,12 +1,12 @@
 package migrate_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"go/ast"
+	"go/importer"
 	"go/parser"
-	"go/printer"
 	"go/token"
+	"go/types"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,79 +72,29 @@ func TestNoNameIsMissing(t *testing.T) {
 	}
 }
 
-// exported returns how the exported functions, methods, types and variables of a package
-// are declared, by name.
+// exported returns the types of the exported functions, methods and variables of a package, by
+// name. Of a type that is a struct it is the name only.
 func exported(t *testing.T, pkg string) map[string]string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(directoryOf(t, pkg), "*.go"))
+	t.Chdir(source) // which is where the importer looks for the module
+	loaded, err := importer.ForCompiler(token.NewFileSet(), "source", nil).Import(pkg)
 	require.NoError(t, err)
 	names := map[string]string{}
-	fileSet := token.NewFileSet()
-	show := func(node any) string {
-		var text bytes.Buffer
-		require.NoError(t, printer.Fprint(&text, fileSet, node))
-		return text.String()
-	}
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
+	add := func(name string, o types.Object) {
+		if o.Exported() {
+			names[name] = types.TypeString(o.Type(), func(*types.Package) string { return "" })
 		}
-		file, err := parser.ParseFile(fileSet, path, nil, 0)
-		require.NoError(t, err)
-		for _, decl := range file.Decls {
-			switch d := decl.(type) {
-			case *ast.FuncDecl:
-				receiver := ""
-				if d.Recv != nil {
-					receiver = show(d.Recv.List[0].Type) + "."
-				}
-				if d.Name.IsExported() {
-					names[receiver+d.Name.Name] = show(signature(d.Type))
-				}
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					switch s := spec.(type) {
-					case *ast.TypeSpec:
-						names[s.Name.Name] = "type"
-						if _, isStruct := s.Type.(*ast.StructType); !isStruct {
-							names[s.Name.Name] = show(s.Type)
-						}
-					case *ast.ValueSpec:
-						for _, name := range s.Names {
-							declared := ""
-							if s.Type != nil {
-								declared = show(s.Type)
-							}
-							names[name.Name] = d.Tok.String() + " " + declared
-						}
-					}
-				}
+	}
+	for _, name := range loaded.Scope().Names() {
+		o := loaded.Scope().Lookup(name)
+		add(name, o)
+		if named, ok := o.Type().(*types.Named); ok && o.Exported() {
+			for m := range named.Methods() {
+				add(name+"."+m.Name(), m)
 			}
-		}
-	}
-	for name := range names {
-		if !ast.IsExported(name[strings.LastIndexByte(name, '.')+1:]) {
-			delete(names, name)
 		}
 	}
 	return names
-}
-
-// signature is a function's type without the names of its parameters.
-func signature(f *ast.FuncType) *ast.FuncType {
-	unnamed := func(list *ast.FieldList) *ast.FieldList {
-		out := &ast.FieldList{}
-		if list == nil {
-			return out
-		}
-		for _, field := range list.List {
-			for range max(1, len(field.Names)) {
-				out.List = append(out.List, &ast.Field{Type: field.Type})
-			}
-		}
-		return out
-	}
-	return &ast.FuncType{Params: unnamed(f.Params), Results: unnamed(f.Results)}
 }
 
 // The command of the guide changes a program over, which says the same afterwards.

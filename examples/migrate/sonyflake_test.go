@@ -171,25 +171,3 @@ func TestSonyflakeAheadOfItsClock(t *testing.T) {
 		assert.Greater(t, uint64(id), last)
 	})
 }
-
-// Plain Next under the default layout would issue smaller IDs than the old ones.
-func TestDefaultLayoutIsBelowSonyflakes(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // years from now it is above them
-	old, err := snowflake.SonyflakeV1().Min(now)
-	require.NoError(t, err)
-	lowest, err := snowflake.Default().Min(now)
-	require.NoError(t, err)
-	require.Less(t, lowest, old)
-
-	layout, err := migrate.EpochAbove(snowflake.Default(), old, now)
-	require.NoError(t, err)
-	lowest, err = layout.Min(now)
-	require.NoError(t, err)
-	assert.Greater(t, lowest, old)
-	// They stay above, too: an hour counts for more in the new layout.
-	later, err := snowflake.SonyflakeV1().Max(now.Add(time.Hour))
-	require.NoError(t, err)
-	lowest, err = layout.Min(now.Add(time.Hour))
-	require.NoError(t, err)
-	assert.Greater(t, lowest, later)
-}
