@@ -42,24 +42,6 @@ func TestRunWritesTheReport(t *testing.T) {
 	assert.Equal(t, "1/2 one: Section one (about 1m20s left)\n2/2 two: Section two (about 40s left)\n", got.err)
 }
 
-func TestFlags(t *testing.T) {
-	sections := []measure.Section{fake("one"), fake("two"), fake("three")}
-	got := bench(t, sections, "--quick", "--only", "three,one", "--seed", "9")
-	require.Equal(t, cli.Done, got.code, got.err)
-	r := got.report(t)
-	require.Len(t, r.Sections, 2, "in the order of the report")
-	assert.Equal(t, "one", r.Sections[0].ID)
-	assert.Equal(t, "go run ./bench --quick --only three,one --seed 9", r.Command)
-	assert.EqualValues(t, 1, r.Sections[0].Tables[0].Rows[0].Cells[0].Samples[2], "the quick budget")
-	assert.True(t, r.Quick)
-
-	out := filepath.Join(t.TempDir(), "some", "where")
-	got = bench(t, sections, "--out", out)
-	require.Equal(t, cli.Done, got.code, got.err)
-	assert.FileExists(t, filepath.Join(out, "index.html"))
-	assert.NoFileExists(t, filepath.Join(got.folder, "index.html"))
-}
-
 // The seed makes the order again, whichever other sections there are.
 func TestSeed(t *testing.T) {
 	order := func(args ...string) []float64 {
@@ -69,78 +51,6 @@ func TestSeed(t *testing.T) {
 	assert.Equal(t, order("--seed", "5"), order("--seed", "5", "--only", "two"))
 	assert.NotEqual(t, order("--seed", "5"), order("--seed", "6"))
 	assert.NotEqual(t, order(), order(), "without a seed, each run has its own")
-}
-
-func TestUsageErrors(t *testing.T) {
-	for _, args := range [][]string{
-		{"--nope"}, {"--seed", "x"}, {"--seed", "-1"}, {"--only", "four"}, {"--only", ""}, {"--only", "one,"}, {"word"},
-		{"--quick", "--publish"}, {"--only", "one", "--publish"}, {"render"},
-	} {
-		got := bench(t, []measure.Section{fake("one")}, args...)
-		assert.Equal(t, cli.Misuse, got.code, "%v: %s", args, got.err)
-		assert.Contains(t, got.err, "--help", "%v", args)
-		assert.Empty(t, got.out, "%v", args)
-		assert.NoFileExists(t, filepath.Join(got.folder, "report.json"), "%v", args)
-	}
-	got := bench(t, []measure.Section{fake("one"), fake("two")}, "--only", "four")
-	assert.Contains(t, got.err, `no section "four"; there are one, two`)
-}
-
-func TestHelpIsComplete(t *testing.T) {
-	got := bench(t, sections(), "--help")
-	assert.Equal(t, cli.Done, got.code)
-	for _, id := range []string{"cost", "ceiling", "scaling", "latency", "faults", "kernel", "waste", "ways", "service", "index"} {
-		assert.Contains(t, got.out, id)
-	}
-	assert.Contains(t, got.out, "130 143")
-	assert.Contains(t, got.out, "--publish")
-}
-
-func TestOutsideOfTheRepository(t *testing.T) {
-	got := benchIn(t, t.Context(), t.TempDir(), []measure.Section{fake("one")})
-	assert.Equal(t, cli.Failed, got.code)
-	assert.Contains(t, got.err, "--out")
-	got = benchIn(t, t.Context(), t.TempDir(), []measure.Section{fake("one")}, "--out", "here")
-	assert.Equal(t, cli.Done, got.code, got.err)
-	assert.Contains(t, got.out, filepath.Join("here", "index.html"))
-}
-
-func TestRepositoryIsFoundFromBelow(t *testing.T) {
-	root := clone(t)
-	t.Chdir(filepath.Join(root, "bench", "sub"))
-	got, err := repository()
-	require.NoError(t, err)
-	assert.Equal(t, root, got, "and not the module of the benchmark")
-}
-
-func TestOutputThatCannotBeWrittenIsFoundFirst(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	got := bench(t, []measure.Section{fake("one")}, "--out", filepath.Join(file, "x"))
-	assert.Equal(t, cli.Failed, got.code)
-	assert.NotContains(t, got.err, "1/1", "nothing was measured")
-
-	if os.Geteuid() == 0 {
-		t.Log("a directory without the right to write is not tried: root has it anyway")
-		return
-	}
-	dir := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "charts"), 0o500))
-	got = bench(t, []measure.Section{fake("one")}, "--out", dir)
-	assert.Equal(t, cli.Failed, got.code)
-	assert.NotContains(t, got.err, "1/1", "nothing was measured")
-}
-
-// The summary is printed even if a file cannot be written.
-func TestSummaryOfWhatCannotBeWritten(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "report.md", "x"), 0o755))
-	got := bench(t, []measure.Section{fake("one")}, "--out", dir)
-	assert.Equal(t, cli.Failed, got.code)
-	assert.Contains(t, got.err, "report.md")
-	assert.Contains(t, got.out, "1 of 1 target met.")
-	assert.Contains(t, got.out, "report.json")
-	assert.NotContains(t, got.out, "index.html")
 }
 
 // --out may name a folder that has other things in it, under any name.

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"math"
 	"runtime"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,24 +44,6 @@ func TestFailuresStayAtHome(t *testing.T) {
 	assert.Contains(t, got.out, "skipped: it failed: panic: no such server")
 }
 
-func TestSkippedIsNoFailure(t *testing.T) {
-	got := bench(t, []measure.Section{fake("one"), with("servers", func(context.Context, *measure.Run) results.Section {
-		return results.Section{Skipped: "no server is installed"}
-	})})
-	assert.Equal(t, cli.Done, got.code, got.err)
-	assert.Contains(t, got.out, "skipped: no server is installed")
-}
-
-func TestSamplesThatAreNoNumbersAreLeftOut(t *testing.T) {
-	got := bench(t, []measure.Section{with("one", func(ctx context.Context, run *measure.Run) results.Section {
-		s := fake("one").Measure(ctx, run)
-		s.Tables[0].Rows[0].Cells[0].Samples[1] = math.NaN()
-		return s
-	})})
-	require.Equal(t, cli.Done, got.code, got.err)
-	assert.NotEmpty(t, got.report(t).Sections[0].Notes)
-}
-
 func TestInterruptedRunWritesWhatThereIs(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	got := benchIn(t, ctx, clone(t), []measure.Section{
@@ -87,61 +64,4 @@ func TestInterruptedRunWritesWhatThereIs(t *testing.T) {
 	assert.Equal(t, "the run was interrupted before", r.Sections[2].Skipped)
 	assert.Contains(t, got.out, "interrupted")
 	assert.Contains(t, got.out, "index.html")
-}
-
-// virtual runs a section in virtual time.
-func virtual(ctx context.Context, s measure.Section) *results.Report {
-	report := &results.Report{Schema: results.Schema}
-	program{err: new(bytes.Buffer)}.measure(ctx, options{}, []measure.Section{s, fake("last")}, report)
-	return report
-}
-
-// A section that takes far too long is told to stop, and the others follow.
-func TestSectionThatTakesTooLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		report := virtual(t.Context(), with("slow", func(ctx context.Context, run *measure.Run) results.Section {
-			<-ctx.Done()
-			return fake("slow").Measure(ctx, run)
-		}))
-		assert.False(t, report.Sections[0].Failed)
-		assert.Len(t, report.Sections[0].Tables, 1)
-		assert.Equal(t, []string{"The section was stopped after 2m30s; it was planned for 40s."}, report.Sections[0].Notes)
-		assert.False(t, report.Interrupted)
-		assert.Len(t, report.Sections[1].Tables, 1)
-	})
-}
-
-// One that does not stop even then is left behind.
-func TestSectionThatDoesNotStop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		defer close(release)
-		began := time.Now()
-		report := virtual(t.Context(), with("stuck", func(context.Context, *measure.Run) results.Section {
-			<-release
-			return results.Section{}
-		}))
-		assert.Equal(t, 3*40*time.Second+30*time.Second+grace, time.Since(began))
-		assert.True(t, report.Sections[0].Failed)
-		assert.Contains(t, report.Sections[0].Skipped, "did not stop within 10s")
-		assert.Len(t, report.Sections[1].Tables, 1)
-	})
-}
-
-// Ctrl-C does not wait for long either.
-func TestInterruptedWhileStuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		defer close(release)
-		ctx, interrupt := context.WithCancelCause(t.Context())
-		began := time.Now()
-		report := virtual(ctx, with("stuck", func(context.Context, *measure.Run) results.Section {
-			interrupt(errors.New("interrupted"))
-			<-release
-			return results.Section{}
-		}))
-		assert.Equal(t, grace, time.Since(began))
-		assert.True(t, report.Interrupted)
-		assert.Equal(t, "the run was interrupted before", report.Sections[1].Skipped)
-	})
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -179,13 +178,4 @@ func TestLimitOfSonyflake(t *testing.T) {
 		require.NoError(t, loop(1))
 		require.Positive(t, time.Since(began))
 	})
-}
-
-func TestNamesAreUnique(t *testing.T) {
-	seen := map[string]bool{}
-	for _, c := range everyCase() {
-		assert.False(t, seen[c.Name], c.Name)
-		seen[c.Name] = true
-		assert.Contains(t, []results.Group{results.Ours, results.Peers, results.Floor}, c.Group)
-	}
 }

@@ -1,8 +1,6 @@
 package indexes
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -94,27 +92,6 @@ func TestBothEngines(t *testing.T) {
 	assert.Contains(t, verdict(section), "rows per second with tickflake IDs")
 }
 
-// A full table gets no more rows, though there is time.
-func TestTablesGetWhatIsPlanned(t *testing.T) {
-	for _, e := range engines() {
-		t.Run(string(e.kind), func(t *testing.T) {
-			one := &trial{engine: e, server: server(t, e.kind)}
-			run := quick(t)
-			run.Budget = time.Hour
-			require.NoError(t, one.run(t.Context(), run, time.Now(), plan{rows: 4000, batches: 2, least: 1}))
-			db, err := one.server.SQL(nil)
-			require.NoError(t, err)
-			defer func() { _ = db.Close() }()
-			for _, s := range one.tables {
-				var rows int
-				require.NoError(t, db.QueryRow("SELECT COUNT(*) FROM "+s.table).Scan(&rows))
-				assert.Equal(t, 4000, rows, s.name)
-				assert.Equal(t, 4000, s.rows, s.name)
-			}
-		})
-	}
-}
-
 // The pages of an index tell how often one was split: PostgreSQL's log agrees.
 func TestSplitsInPostgreSQL(t *testing.T) {
 	s := server(t, servers.PostgreSQL)
@@ -142,63 +119,4 @@ func TestSplitsInPostgreSQL(t *testing.T) {
 		assert.EqualValues(t, splits, table.size.splits, k.name)
 		assert.Greater(t, splits, 20, k.name)
 	}
-}
-
-func TestInterrupted(t *testing.T) {
-	s := server(t, servers.PostgreSQL)
-	ctx, cancel := context.WithCancel(t.Context())
-	one := &trial{engine: engines()[0], server: s}
-	run := quick(t)
-	run.Budget = time.Hour
-	run.Progress = func(_, _ int, what string) {
-		if !strings.HasPrefix(what, "round 1:") && !strings.HasPrefix(what, "round 2:") {
-			cancel()
-		}
-	}
-	p := plan{rows: 1_000_000, batches: 5, least: 5}
-	one.err = one.run(ctx, run, time.Now(), p)
-	require.ErrorIs(t, one.err, context.Canceled)
-	section := report(p, []*trial{one})
-	check(t, section)
-	assert.GreaterOrEqual(t, len(section.Tables[0].Rows[0].Cells[0].Samples), 2, "what there was")
-}
-
-func TestNoServers(t *testing.T) {
-	p := planOf(quick(t))
-	var trials []*trial
-	for _, e := range engines() {
-		err := errors.New("it is not installed")
-		trials = append(trials, &trial{engine: e, server: &servers.Server{Kind: e.kind, Err: err}, err: err})
-	}
-	section := report(p, trials)
-	check(t, section)
-	assert.NotEmpty(t, section.Skipped)
-	assert.Equal(t, []string{"PostgreSQL does not run here: it is not installed.", "MariaDB does not run here: it is not installed."}, section.Notes)
-}
-
-// The verdict follows from the cells.
-func TestVerdict(t *testing.T) {
-	made := func(name string, group results.Group, rate, index float64) *subject {
-		s := &subject{key: key{name: name, group: group}, rows: 6000, size: size{index: index * 6000, whole: index * 6000, splits: 6 * index}}
-		for i := range 6 {
-			s.rates = append(s.rates, rate+float64(i))
-			s.logged = append(s.logged, 200)
-		}
-		return s
-	}
-	one := &trial{engine: engines()[0], tables: []*subject{
-		made(oursName, results.Ours, 1000, 20), made(autoName, results.Peers, 2000, 20),
-		made(sortedName, results.Peers, 1000, 30), made(randomName, results.Peers, 500, 50),
-	}}
-	verdictOf := func() string { return verdict(results.Section{Tables: []results.Table{one.summary()}}) }
-	assert.Equal(t, "PostgreSQL inserts 1,002 rows per second with tickflake IDs "+
-		"(UUIDv4 0.501×, UUIDv7 not measurably different, auto-increment 2×).", verdictOf())
-	assert.InEpsilon(t, 2.5, one.summary().Rows[3].Cells[2].Median()/one.summary().Rows[0].Cells[2].Median(), 0.01, "bytes of the index")
-
-	// A size may be unknown, and the last round incomplete.
-	one.tables[3].size = size{}
-	one.tables[3].rates = one.tables[3].rates[:3]
-	assert.Empty(t, one.summary().Rows[3].Cells[3].Samples)
-	assert.Len(t, one.summary().Rows[0].Cells[0].Samples, 3)
-	assert.Contains(t, verdictOf(), "UUIDv4 not measurably different", "three rounds show nothing")
 }

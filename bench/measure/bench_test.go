@@ -1,8 +1,6 @@
 package measure
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -47,13 +45,6 @@ func TestCalibrateChoosesBatchesOfTheTarget(t *testing.T) {
 	}
 }
 
-func TestCalibrateEndsForWorkThatTakesNoTime(t *testing.T) {
-	f := &fake{}
-	b := newBench(f, taking(f, 0))
-	b.Calibrate(t.Context(), 0, time.Millisecond)
-	assert.Positive(t, b.subjects[0].batch)
-}
-
 func TestBatchesThatAreTooShortAreLengthened(t *testing.T) {
 	f := &fake{}
 	busy := true
@@ -92,15 +83,6 @@ func TestBatchesAreWholeUnitsAfterALeadIn(t *testing.T) {
 	s := b.Samples()[0]
 	assert.Equal(t, []float64{1000}, s.Wall, "the lead-in is not counted")
 	assert.Equal(t, []float64{500}, s.CPU)
-}
-
-func TestCPUIsLeftOutWhereTheSystemDoesNotTell(t *testing.T) {
-	f := &fake{}
-	b := newBench(f, taking(f, time.Microsecond))
-	b.meter.cpu = func() (time.Duration, bool) { return 0, false }
-	b.Measure(0)
-	assert.Len(t, b.Samples()[0].Wall, 1)
-	assert.Empty(t, b.Samples()[0].CPU)
 }
 
 // A round is at one place, with its lead-in, also if its batch is measured again.
@@ -143,28 +125,6 @@ func TestAllocationsAreCountedForEachTime(t *testing.T) {
 	assert.InDelta(t, 64, s.Bytes[0], 8)
 }
 
-func TestWorkThatFailsIsLeftOutFromThenOn(t *testing.T) {
-	f := &fake{}
-	failed := errors.New("failed")
-	calls := 0
-	b := newBench(f, taking(f, time.Microsecond), Work{Do: func(int) error {
-		f.pass(time.Microsecond)
-		if calls++; calls > 4 { // lead-in and batch, twice
-			return failed
-		}
-		return nil
-	}})
-	for range 4 {
-		b.Measure(0)
-		b.Measure(1)
-	}
-	s := b.Samples()
-	assert.Len(t, s[0].Wall, 4)
-	assert.Len(t, s[1].Wall, 2)
-	assert.ErrorIs(t, s[1].Err, failed)
-	assert.Equal(t, 5, calls, "it is not tried again")
-}
-
 func TestSamplesAreOfWholeRounds(t *testing.T) {
 	f := &fake{}
 	b := newBench(f, taking(f, time.Microsecond), taking(f, time.Millisecond))
@@ -174,50 +134,4 @@ func TestSamplesAreOfWholeRounds(t *testing.T) {
 	s := b.Samples()
 	assert.Len(t, s[0].Wall, 1)
 	assert.Len(t, s[1].Wall, 1)
-}
-
-// Interleave is on the real clock here: only counts are looked at.
-func TestInterleave(t *testing.T) {
-	run, _ := newRun(&fake{}, 0)
-	run.now = nil
-	counts := make([]int, 3)
-	works := make([]Work, 3)
-	for i := range works {
-		works[i] = Work{Name: string(rune('a' + i)), Do: func(n int) error {
-			counts[i] += n
-			return nil
-		}}
-	}
-	works[2].Unit = 7
-	samples := Interleave(t.Context(), run, time.Microsecond, 3, works)
-	require.Len(t, samples, 3)
-	for i, s := range samples {
-		assert.Len(t, s.Wall, 3)
-		assert.Len(t, s.Allocs, 3)
-		assert.Positive(t, counts[i])
-		assert.NoError(t, s.Err)
-	}
-	assert.Zero(t, counts[2]%7)
-}
-
-func TestInterleaveOfNothingLeftToDo(t *testing.T) {
-	run, _ := newRun(&fake{}, time.Hour)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	samples := Interleave(ctx, run, time.Microsecond, 3, []Work{{Do: func(int) error { return errors.New("it ran") }}})
-	assert.Equal(t, []Samples{{}}, samples)
-}
-
-func TestRatios(t *testing.T) {
-	assert.Equal(t, []float64{2, 0.5}, Ratios([]float64{4, 5, 6}, []float64{2, 10}))
-	assert.Equal(t, []float64{2, 4}, Each([]float64{1, 2}, func(x float64) float64 { return 2 * x }))
-}
-
-func TestCPUTimeGoesUp(t *testing.T) {
-	before, told := CPUTime()
-	if !told {
-		t.Skip("this system does not tell the processor time of a process")
-	}
-	for now := before; now <= before; now, _ = CPUTime() {
-	}
 }

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"context"
 	"math"
 	"testing"
 	"time"
@@ -118,13 +117,4 @@ func TestInterleaveMeasuresPairs(t *testing.T) {
 	b := newBench(f, taking(f, time.Microsecond))
 	b.Measure(0)
 	assert.Equal(t, []bool{true}, b.Samples()[0].Disturbed)
-}
-
-func TestWatchEnds(t *testing.T) {
-	disturbed := Watch()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	<-ctx.Done()
-	_ = disturbed() // on a busy machine it is, on others not
-	_ = WatchStolen()()
 }

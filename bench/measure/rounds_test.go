@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -86,36 +85,6 @@ func TestRoundsStopBeforeTheBudgetIsExceeded(t *testing.T) {
 			assert.Equal(t, test.want, got)
 		})
 	}
-}
-
-func TestRoundsEndWithTheirContext(t *testing.T) {
-	f := &fake{}
-	run, _ := newRun(f, time.Hour)
-	ctx, cancel := context.WithCancel(t.Context())
-	turns := 0
-	rounds := run.Rounds(ctx, f.t, 1000, []string{"a", "b", "c"}, func(int) {
-		if turns++; turns == 5 {
-			cancel()
-		}
-	})
-	assert.Equal(t, 5, turns)
-	assert.Equal(t, 1, rounds, "the second is not complete")
-}
-
-func TestRoundsTellHowFarTheyAre(t *testing.T) {
-	f := &fake{}
-	run, told := newRun(f, time.Second)
-	run.Rounds(t.Context(), f.t, 1, []string{"a", "b"}, func(int) { f.pass(30 * time.Millisecond) })
-	require.NotEmpty(t, *told)
-	last := -1
-	for call := range slices.Chunk(*told, 2) {
-		assert.Equal(t, 1000, call[1])
-		assert.GreaterOrEqual(t, call[0], last+int(tellEvery.Milliseconds()), "it is told too often")
-		assert.LessOrEqual(t, call[0], 1000)
-		last = call[0]
-	}
-	run.Progress = nil
-	run.Rounds(t.Context(), f.t, 1, []string{"a"}, func(int) { f.pass(time.Second) })
 }
 
 // Those of a group follow each other, in an order that is swapped from round to round.

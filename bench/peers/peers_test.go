@@ -2,7 +2,6 @@ package peers
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -44,15 +43,6 @@ var whole = sync.OnceValue(func() map[string]map[string]generatortest.Result {
 	}
 	return all
 })
-
-func TestList(t *testing.T) {
-	var names []string
-	for _, p := range List() {
-		names = append(names, p.Name)
-	}
-	want := []string{"bwmarrin/snowflake", "sony/sonyflake", "google/uuid v7", "gofrs/uuid v7", "gofrs/uuid v1", "oklog/ulid", "rs/xid", "MongoDB ObjectID", "segmentio/ksuid"}
-	assert.Equal(t, want, names)
-}
 
 func TestReport(t *testing.T) {
 	report := whole()
@@ -137,42 +127,6 @@ func TestReportFindsWhatIsKnown(t *testing.T) {
 	}
 }
 
-// A run that is interrupted says so in the missing results, and ends its processes.
-func TestRunInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var told []int
-	two := []Peer{named(t, "bwmarrin/snowflake"), named(t, "segmentio/ksuid")}
-	r := Run(ctx, two, time.Hour, func(done, of int, what string) {
-		told = append(told, done)
-		assert.Equal(t, 2*len(generatortest.Catalogue()), of)
-		assert.NotEmpty(t, what)
-		if done == of-1 { // all but the one that spins, and would for an hour
-			cancel()
-		}
-	})
-	assert.Len(t, told, 2*len(generatortest.Catalogue()))
-	assert.Equal(t, Interrupted, r[0]["F16"].Skipped)
-	assert.Empty(t, r[0]["F12"].Skipped, "it had been run")
-	for fault, o := range Run(ctx, two[1:], time.Hour, func(int, int, string) {})[0] {
-		assert.Equal(t, Interrupted, o.Skipped, fault)
-	}
-}
-
-// A program that cannot be started again says so, and starts nothing.
-func TestNotServed(t *testing.T) {
-	served.Store(false)
-	defer served.Store(true)
-	_, err := named(t, "sony/sonyflake").ask(t.Context(), "ids 1", false, time.Second)
-	assert.ErrorIs(t, err, errNotServed)
-}
-
-// Without Serve, each process would start all the others again.
-func TestRunNeedsServe(t *testing.T) {
-	t.Setenv(askedFor, "{}")
-	assert.Panics(t, func() { Run(t.Context(), nil, time.Second, nil) })
-}
-
 // The order is judged where it was promised, and by process; duplicates always.
 func TestOrderAsPromised(t *testing.T) {
 	run := func(claim generatortest.Claim, text string, ids ...int64) life {
@@ -235,34 +189,6 @@ func TestLives(t *testing.T) {
 	l, err = p.lives(t.Context(), Variant{Script: "begin 2000-01-02T00:00:00Z; ids 3", Second: "begin 2000-01-03T00:00:00Z; ids 3"}, time.Minute)
 	require.NoError(t, err)
 	assert.Equal(t, l.Result.Issued, l.Result.Violated[generatortest.EndOfTime], "of both, before the epoch")
-}
-
-// A process that ends without an answer is not taken for one that spins or waits.
-func TestAskWithoutAnswer(t *testing.T) {
-	_, err := Peer{Name: "nobody"}.ask(t.Context(), "ids 1", false, time.Minute)
-	assert.ErrorContains(t, err, "ended without an answer")
-	assert.ErrorContains(t, err, "nobody")
-	_, err = named(t, "bwmarrin/snowflake").ask(t.Context(), "ids 5000", false, 5*time.Second)
-	assert.ErrorContains(t, err, "spins: no answer within 5s")
-}
-
-// A script that replaces one of the catalogue must be one, and its fault there.
-func TestVariants(t *testing.T) {
-	faults := map[string]bool{}
-	for _, s := range generatortest.Catalogue() {
-		faults[s.Fault] = true
-	}
-	for _, p := range List() {
-		for fault, v := range p.Instead {
-			assert.True(t, faults[fault], "%s %s", p.Name, fault)
-			assert.NotEmpty(t, v.Note, "%s %s", p.Name, fault)
-			assert.True(t, v.Second != "" || p.Driven == ByBubble, "%s %s: run in this process, it is not replaced", p.Name, fault)
-			for _, text := range []string{v.Script, cmp.Or(v.Second, v.Script)} {
-				_, err := generatortest.ParseScript(text)
-				assert.NoError(t, err, "%s %s", p.Name, fault)
-			}
-		}
-	}
 }
 
 // The longest stall of several callers is that of one: with several, it is unknown who

@@ -2,7 +2,6 @@ package realkernel
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -147,32 +146,4 @@ func TestTargets(t *testing.T) {
 	assert.Equal(t, "900 acknowledged writes", s.Table("kernel-counts").Cell("nfs", "what").Text)
 	_, why := state(func(r *kernel.Report) { r.Rows[3].Broken = []string{"waited 2 s, bound 1 s"} })
 	assert.Equal(t, "kill, default: waited 2 s, bound 1 s", why)
-}
-
-// A run that ends early has the faults that were run; one without any says why.
-func TestIncomplete(t *testing.T) {
-	none := fake(kernel.Report{}, nil)
-	none.find = func() (kernel.Kernel, error) { return kernel.Kernel{}, errors.New("no kernel:\nget one.") }
-	s := measured(t, none)
-	assert.Equal(t, "There is no machine to boot: no kernel: get one.", s.Skipped)
-	assert.False(t, s.Failed)
-	assert.Empty(t, verdict(s))
-
-	s = measured(t, fake(kernel.Report{}, errors.New("QEMU ended")))
-	assert.Equal(t, "The faults could not be run: QEMU ended.", s.Skipped)
-	assert.True(t, s.Failed)
-
-	s = none.measure(t.Context(), &measure.Run{Quick: true})
-	assert.Contains(t, s.Skipped, "A quick run has no time for it")
-
-	part := madeUp()
-	part.Rows = part.Rows[:3]
-	s = measured(t, fake(part, errors.New("QEMU ended")))
-	assert.Len(t, s.Table("kernel-card-clock").Rows, 3)
-	assert.Contains(t, s.Notes, "The run ended early: QEMU ended.")
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	s = fake(kernel.Report{}, ctx.Err()).measure(ctx, &measure.Run{Rand: rand.New(rand.NewPCG(1, 2))})
-	assert.False(t, s.Failed, "who interrupts a run knows why it is incomplete")
 }

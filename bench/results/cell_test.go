@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,13 +16,6 @@ func TestSummaryOfFewSamplesIsTheirRange(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, Summary{Median: 3, Lo: 1, Hi: 5, N: 3, Whole: true}, s)
 	assert.Equal(t, []float64{5, 1, 3}, c.Samples, "the samples must stay in order")
-}
-
-func TestSummaryOfNothing(t *testing.T) {
-	_, ok := Cell{}.Summary()
-	assert.False(t, ok)
-	assert.True(t, math.IsNaN(Cell{}.Median()))
-	assert.True(t, math.IsNaN(Summary{Median: 0, Lo: -1, Hi: 1}.Spread()))
 }
 
 // An interval of 95% has the true median in 19 of 20 cases, or more.
@@ -66,26 +58,6 @@ func TestNoiseLeavesCountsOut(t *testing.T) {
 	assert.Zero(t, new(Report).Noise())
 }
 
-func TestMargin(t *testing.T) {
-	for _, test := range []struct {
-		want string
-		cell Cell
-	}{
-		{"", Cell{}},
-		{"", Cell{Text: "said", Samples: []float64{1, 2}}},
-		{"", Cell{Samples: []float64{3, 3, 3}}},
-		{"", Cell{Samples: []float64{3, 3, 3, 3, 3, 3, 3, 3, 9}}}, // one outlier does not move the interval
-		{"", Cell{Samples: []float64{0, 0, 0, 0, 0, 0, 0, 0, 1}}},
-		{"±10%", Cell{Samples: []float64{90, 100, 105}}},
-		{"±1.0%", Cell{Samples: []float64{99, 100, 101}}},
-		{"-1…2", Cell{Samples: []float64{-1, 0, 2}}},
-		{"1.750…3.250", Cell{Samples: []float64{1, 2, 3, 4}, Quartiles: true}},
-		{"±>999%", Cell{Samples: []float64{1, 1, 100}}},
-	} {
-		assert.Equal(t, test.want, test.cell.Margin(), "%v", test.cell)
-	}
-}
-
 func TestDifferenceOfKnownSamples(t *testing.T) {
 	low := Cell{Samples: []float64{1, 2, 3, 4, 5}}
 	high := Cell{Samples: []float64{10, 6, 8, 9, 7}}
@@ -108,24 +80,6 @@ func TestDifferenceOfKnownSamples(t *testing.T) {
 
 	_, ok = low.Against(Cell{Text: "none"})
 	assert.False(t, ok)
-}
-
-// Samples are enough if the test finds the clearest difference that is possible.
-func TestTestable(t *testing.T) {
-	for n1 := 1; n1 <= 9; n1++ {
-		for n2 := 1; n2 <= 9; n2++ {
-			var low, high Cell
-			for i := range n1 {
-				low.Samples = append(low.Samples, float64(i))
-			}
-			for i := range n2 {
-				high.Samples = append(high.Samples, float64(100+i))
-			}
-			d, _ := high.Against(low)
-			assert.Equal(t, d.Significant(), d.Testable(), "%d and %d: p=%v", n1, n2, d.P)
-		}
-	}
-	assert.True(t, Difference{N1: 500, N2: 400}.Testable())
 }
 
 func TestFigure(t *testing.T) {
@@ -151,22 +105,4 @@ func TestAhead(t *testing.T) {
 	assert.Equal(t, []string{"fast"}, table.Ahead("ours", "rate"))
 	assert.Empty(t, table.Ahead("ours", "other"))
 	assert.Empty(t, table.Ahead("other", "ns"))
-}
-
-func TestWords(t *testing.T) {
-	assert.Equal(t, "", List(nil))
-	assert.Equal(t, "a and b", List([]string{"a", "b"}))
-	assert.Equal(t, "a, b and c", List([]string{"a", "b", "c"}))
-	assert.Equal(t, "1 core", Count(1, "core"))
-	assert.Equal(t, "1.13×", Times(1.1301))
-	assert.Equal(t, "1,234×", Times(1234.4))
-}
-
-func TestSpan(t *testing.T) {
-	for want, d := range map[string]time.Duration{
-		"1 ns": 1, "1.5 µs": 1500, "2 ms": 2 * time.Millisecond, "59.9 s": 59900 * time.Millisecond, "1 min": time.Minute,
-		"1.5 h": 90 * time.Minute, "47 h": 47 * time.Hour, "365 d": 8760 * time.Hour, "14.7 years": 128544 * time.Hour,
-	} {
-		assert.Equal(t, want, Span(d))
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,35 +31,6 @@ func TestJSONRoundTrip(t *testing.T) {
 	got, err := results.ReadFile(name)
 	require.NoError(t, err)
 	assert.Equal(t, r, got)
-}
-
-func TestReadSaysWhatIsWrong(t *testing.T) {
-	text, err := os.ReadFile(published)
-	require.NoError(t, err)
-	whole := string(text)
-	name := filepath.Join(t.TempDir(), "report.json")
-	for _, test := range []struct{ name, text, want string }{
-		{"empty", "", "damaged at byte 0 of 0"},
-		{"cut off", whole[:len(whole)/2], "damaged at byte"},
-		{"two", whole + whole, "damaged at byte"},
-		{"not an object", "[]", "cannot unmarshal"},
-		{"another file", `{"name": "x"}`, "schema 0"},
-		{"newer", strings.Replace(whole, `"schema":2`, `"schema":3, "sections": 7`, 1), "has schema 3, and this program reads schema 2"},
-		{"wrong type", strings.Replace(whole, `"seed":`, `"quick":"no","seed":`, 1), "cannot unmarshal"},
-		{"a cell too few", strings.Replace(whole, `"columns":[`, `"columns":[{"id":"more","title":""},`, 1), "has 7 cells for 8 columns"},
-		{"an ID that is a path", strings.Replace(whole, `"id":"ways"`, `"id":"../../x"`, 1), `ID "../../x"`},
-		{"a chart of no column", strings.Replace(whole, `"columns":["ns"]`, `"columns":["nn"]`, 1), `no column "nn"`},
-		{"no base", strings.Replace(whole, `"base":"Next"`, `"base":"Nixt"`, 1), `the row "Nixt" to compare with is missing`},
-		{"a row twice", strings.Replace(whole, `"name":"rs/xid"`, `"name":"oklog/ulid"`, 1), "is there twice"},
-		{"a section twice", strings.Replace(whole, `"id":"ways"`, `"id":"cost"`, 1), `section ID "cost" is used twice`},
-	} {
-		require.NoError(t, os.WriteFile(name, []byte(test.text), 0o600))
-		_, err := results.ReadFile(name)
-		assert.ErrorContains(t, err, name, test.name)
-		assert.ErrorContains(t, err, test.want, test.name)
-	}
-	_, err = results.ReadFile(filepath.Join(t.TempDir(), "gone.json"))
-	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // Cells may show parts of one slice: a sample that one drops stays for the others.

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -79,31 +78,6 @@ func cell(t *testing.T, table results.Table, row, column string) results.Cell {
 	return table.Rows[r].Cells[c]
 }
 
-// Every generator has a cell for every fault, and a reason for each fault not run.
-func TestCard(t *testing.T) {
-	s := measured()
-	card := table(t, s, "faults-card")
-	rows, _ := few()
-	require.Len(t, card.Rows, len(rows))
-	require.Len(t, card.Columns, 16)
-	how := table(t, s, "faults-how")
-	for k, c := range card.Columns {
-		assert.Equal(t, generatortest.Catalogue()[k].Fault, c.ID)
-	}
-	for _, r := range card.Rows {
-		require.Len(t, r.Cells, 16, r.Name)
-		for k, c := range r.Cells {
-			require.NotEmpty(t, c.Text, "%s %s", r.Name, card.Columns[k].ID)
-			assert.Equal(t, c.Mark == results.Bad, strings.HasPrefix(c.Text, "✗ "), c.Text)
-			assert.Equal(t, c.Mark == results.Good, strings.HasPrefix(c.Text, "✓"), c.Text)
-			if c.Text == notRun && r.Group == results.Peers {
-				assert.Contains(t, cell(t, how, r.Name, "none").Text, card.Columns[k].ID, r.Name)
-			}
-		}
-	}
-	assert.Empty(t, cell(t, how, "tickflake, lease", "none").Text, "all is run")
-}
-
 // The quantities are those that package generatortest finds.
 func TestQuantities(t *testing.T) {
 	s := measured()
@@ -127,51 +101,4 @@ func TestQuantities(t *testing.T) {
 		assert.EqualValues(t, want.Disorder, sample("order", scenario.Fault), scenario.Fault)
 	}
 	assert.Equal(t, "1 ms", cell(t, table(t, s, "faults-stall"), name, "F16").Text, "of one caller, who waits for the next tick")
-}
-
-func TestSummary(t *testing.T) {
-	s := measured()
-	s.ID = "faults"
-	require.NoError(t, (&results.Report{Schema: results.Schema, Sections: []results.Section{s}}).Check())
-	for _, r := range table(t, s, "faults-summary").Rows {
-		all := 0.0
-		for _, c := range r.Cells {
-			all += c.Samples[0]
-		}
-		assert.EqualValues(t, 16, all, r.Name)
-	}
-}
-
-// When the context ends, the missing cells are soon shown as not run.
-func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	rows, list := few()
-	s := measureRows(ctx, run(func(done, of int, _ string) {
-		if done == 60 { // of those that have processes of their own, and a few more
-			cancel()
-		}
-	}), rows, list)
-	card := table(t, s, "faults-card")
-	missing, there := 0, 0
-	for _, r := range card.Rows {
-		for _, c := range r.Cells {
-			if c.Text == notRun {
-				missing++
-			} else {
-				there++
-			}
-		}
-	}
-	assert.Positive(t, there)
-	assert.Greater(t, missing, 16*len(card.Rows)/2)
-	assert.Contains(t, cell(t, table(t, s, "faults-how"), "segmentio/ksuid", "none").Text, peers.Interrupted)
-	cancel()
-	nothing := Sections()[0].Measure(ctx, run(func(int, int, string) {}))
-	for _, r := range table(t, nothing, "faults-card").Rows {
-		for _, c := range r.Cells {
-			require.Equal(t, results.Cell{Text: notRun}, c, r.Name)
-		}
-	}
-	assert.Empty(t, verdict(nothing), "nothing is known")
 }

@@ -4,7 +4,6 @@ package servers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,8 +16,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tickflake/tickflake/internal/server"
 )
 
 // asServer is the variable that makes this program start servers and wait.
@@ -122,29 +119,6 @@ func TestServersRunUntilStopped(t *testing.T) {
 	require.NoError(t, stop(), "again")
 }
 
-func TestStartEndsWithItsContext(t *testing.T) {
-	dir := home(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		defer cancel()
-		for len(processes(t, dir)) == 0 && t.Context().Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
-	}()
-	// All but Redis have something to do first, so that they cannot be ready yet.
-	started, stop := Start(ctx, Wanted{Kind: PostgreSQL}, Wanted{Kind: MariaDB}, Wanted{Kind: ZooKeeper})
-	defer func() { require.NoError(t, stop()) }()
-	for _, s := range started {
-		var missing *server.MissingError
-		if errors.As(s.Err, &missing) {
-			need(t, s)
-		}
-		assert.ErrorIs(t, s.Err, context.Canceled, s.Kind)
-	}
-	assert.Empty(t, processes(t, dir))
-	assert.Empty(t, entries(t, dir))
-}
-
 // Not even kill -9 leaves servers behind.
 func TestServersEndWithTheProgram(t *testing.T) {
 	dir := home(t)
@@ -171,17 +145,4 @@ func TestServersEndWithTheProgram(t *testing.T) {
 	require.NotContains(t, strings.ReplaceAll(said.String(), "<nil>", ""), ":", "each has started")
 	assert.Greater(t, len(running), 2)
 	assert.Eventually(t, func() bool { return len(processes(t, dir)) == 0 }, 30*time.Second, 10*time.Millisecond)
-}
-
-func TestReason(t *testing.T) {
-	assert.Equal(t, "it has ended: exit status 1 ERROR: no room", Reason(errors.New("it has ended: exit status 1\n  ERROR: no room.\n")))
-	assert.Len(t, []rune(Reason(errors.New(strings.Repeat("ü ", 1000)))), mostReason+1)
-}
-
-func TestUnknownKind(t *testing.T) {
-	started, stop := Start(t.Context(), Wanted{Kind: "Oracle"})
-	assert.ErrorContains(t, started[0].Err, `"Oracle"`)
-	_, err := started[0].SQL(nil)
-	assert.Error(t, err)
-	require.NoError(t, stop())
 }

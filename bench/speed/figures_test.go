@@ -11,7 +11,6 @@ import (
 	"github.com/tickflake/tickflake/bench/cases"
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/snowflake"
 )
 
 // around are n samples about a middle.
@@ -166,28 +165,4 @@ func TestTheTailIsComparedRoundByRound(t *testing.T) {
 	}
 	next.slices = nil
 	assert.Equal(t, results.Open, tailTarget(next, empty).State())
-}
-
-func TestALineKeepsWholeRoundsOnly(t *testing.T) {
-	l := lineOf("a", results.Ours, 1, 2)
-	l.stopped[11] = true
-	assert.Contains(t, l.tableRow().Note, "in 1 of 12 slices")
-	l.keep(11)
-	assert.Len(t, l.slices, 11)
-	assert.Empty(t, l.tableRow().Note)
-}
-
-func TestCeilingVerdict(t *testing.T) {
-	list := []cases.Case{cases.Next(ceilingName, snowflake.Default()), cases.Bwmarrin()}
-	g := gridOf(list, []int{1, 2}, []float64{244.14, 250}, []float64{244.14, 244.14})
-	row := func(id string, f func(measure.Samples) []float64) results.Table {
-		return g.table(results.Table{ID: id}, "", results.More, func(_ opened, s measure.Samples) results.Cell { return results.Cell{Samples: f(s)} })
-	}
-	s := results.Section{Tables: []results.Table{
-		row("ceiling-share", func(s measure.Samples) []float64 {
-			return measure.Each(s.Wall, func(ns float64) float64 { return 100 * (244.14 / ns) })
-		}),
-		row("ceiling-cores", func(s measure.Samples) []float64 { return measure.Ratios(s.CPU, s.Wall) }),
-	}}
-	assert.Equal(t, "Next reaches 97.66 to 100.0% of its ceiling and keeps 1 to 1 cores busy, where bwmarrin/snowflake keeps 1 to 1 busy.", ceilingVerdict(s))
 }

@@ -63,9 +63,3 @@ func TestLatenciesBeyondTheRangeAreNotLost(t *testing.T) {
 	assert.InEpsilon(t, longest, slice.Max(), 0.002)
 	assert.Zero(t, r.take().TotalCount(), "a slice begins empty")
 }
-
-func TestQuantilesStandWhereOneCallInSoManyIsSlower(t *testing.T) {
-	for i, want := range []float64{2, 10, 100, 1000, 10_000} {
-		assert.Equal(t, want, quantiles[i].oneIn(), quantiles[i].title)
-	}
-}

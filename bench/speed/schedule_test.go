@@ -1,7 +1,6 @@
 package speed
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -74,24 +73,4 @@ func TestWhoCannotKeepUpIsStoppedAtTwiceTheLength(t *testing.T) {
 	assert.Greater(t, out.took, 2*s.length())
 	assert.Less(t, out.took, 2*s.length()+5*time.Microsecond)
 	assert.Equal(t, out.took-99*s.gap, late[99], "as late as it was by then")
-}
-
-func TestACallThatFailsEndsTheSchedule(t *testing.T) {
-	failed := errors.New("failed")
-	clock, calls := &simulated{}, 0
-	out := schedule{gap: 10, calls: 100}.run(clock.now, func() error {
-		if calls++; calls == 3 {
-			return failed
-		}
-		return nil
-	}, func(time.Duration) {})
-	assert.ErrorIs(t, out.err, failed)
-	assert.Equal(t, 2, out.done)
-	assert.Equal(t, 3, calls)
-}
-
-func TestAnEmptyScheduleIsOverAtOnce(t *testing.T) {
-	_, begun, out := runSimulated(schedule{gap: time.Second}, nil)
-	assert.Empty(t, begun)
-	assert.Zero(t, out)
 }

@@ -2,10 +2,8 @@ package speed
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -54,73 +52,6 @@ func TestSectionsFillEveryCell(t *testing.T) {
 	}
 }
 
-func TestSectionsEndWithTheirContext(t *testing.T) {
-	for _, section := range Sections() {
-		t.Run(section.ID, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			s := section.Measure(ctx, newRun(time.Hour))
-			check(t, section.ID, s)
-			for _, target := range s.Targets {
-				assert.Equal(t, results.Open, target.State())
-			}
-			assert.Empty(t, section.Verdict(s), "there is nothing to say")
-		})
-	}
-}
-
-// A section is ended in the middle of its work, by a turn of one of its cases.
-func TestWhatThereIsIsKept(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	turns := 0
-	stop := cases.Case{Name: "stop", Open: func(context.Context) (cases.Source, error) {
-		return cases.Source{Loop: func() cases.Loop {
-			return func(n int) error {
-				if turns++; turns > 100 {
-					cancel()
-				}
-				time.Sleep(time.Duration(n) * time.Microsecond)
-				return nil
-			}
-		}}, nil
-	}}
-	g := measureGrid(ctx, newRun(time.Hour), 200*time.Microsecond, []against{{stop, ""}, {cases.Floor(), ""}}, []int{1})
-	assert.NotEmpty(t, g.samples[0][0].Wall)
-	assert.Len(t, g.samples[1][0].Wall, len(g.samples[0][0].Wall))
-}
-
-// When it is ended in the middle of a round, it drops that round.
-func TestLatencyHasWholeRoundsOnly(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	run := newRun(3 * time.Second)
-	run.Progress = func(done, of int, what string) {
-		if strings.HasPrefix(what, "round 2") {
-			cancel()
-		}
-	}
-	s := measureLatency(ctx, run)
-	check(t, "latency", s)
-	for _, table := range s.Tables {
-		for _, row := range table.Rows {
-			assert.Len(t, table.Cell(row.Name, "reached").Samples, 1, "%s, %s", table.ID, row.Name)
-		}
-	}
-}
-
-func TestACaseThatCannotBeOpenedIsShownAsFailed(t *testing.T) {
-	broken := cases.Case{Name: "broken", Open: func(context.Context) (cases.Source, error) {
-		return cases.Source{}, errors.New("no private address")
-	}}
-	g := measureGrid(t.Context(), newRun(0), 200*time.Microsecond, []against{{broken, ""}, {cases.Floor(), ""}}, []int{1, 2})
-	table := g.table(results.Table{ID: "t"}, "ns", results.Less, func(_ opened, s measure.Samples) results.Cell { return cell(s.Wall, s.Err) })
-	assert.Equal(t, "failed", table.Cell("broken", "g1").Text)
-	assert.Len(t, table.Cell(cases.Floor().Name, "g2").Samples, 3)
-	assert.Equal(t, []string{
-		"broken failed after 0 rounds: no private address.",
-		"broken, 2 goroutines failed after 0 rounds: no private address.",
-	}, g.notes)
-}
-
 // Each round takes another source of a case and of its base, and all are closed.
 func TestRoundsOfAGridTakeOtherPlaces(t *testing.T) {
 	places := map[string][]int{} // in which the rounds were, by case
@@ -147,18 +78,6 @@ func TestRoundsOfAGridTakeOtherPlaces(t *testing.T) {
 	assert.Equal(t, []int{0, 1, 2}, slices.Compact(places["case"]), "of three rounds")
 	assert.Equal(t, []int{0, 1, 2}, slices.Compact(places["base"]))
 	assert.Equal(t, map[string]int{"base": placements, "case": placements}, closed)
-}
-
-func TestCloseAllTellsWhatWentWrong(t *testing.T) {
-	bad := opened{Case: cases.Case{Name: "bad"}, source: cases.Source{Close: func() error { return errors.New("stuck") }}}
-	never := opened{err: errors.New("never opened"), source: cases.Source{Close: func() error { panic("it was not opened") }}}
-	assert.Equal(t, []string{"bad could not be closed: stuck."}, closeAll([]opened{bad, never, {}}))
-}
-
-func TestProcessorTimeThatIsNotToldIsSaidToBe(t *testing.T) {
-	assert.Equal(t, "not measured", cpuCell(nil, measure.Samples{Wall: []float64{1}}).Text)
-	assert.Zero(t, cpuCell(nil, measure.Samples{}), "nothing was")
-	assert.Equal(t, []float64{2}, cpuCell([]float64{2}, measure.Samples{Wall: []float64{1}, CPU: []float64{2}}).Samples)
 }
 
 func TestWorkOfACase(t *testing.T) {

@@ -2,8 +2,6 @@ package spread
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -115,19 +113,6 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-func TestIssueFails(t *testing.T) {
-	no := errors.New("no")
-	calls := 0
-	slots, err := until(nil, 10, 5, func() (slot, error) {
-		if calls++; calls > 3 {
-			return 0, no
-		}
-		return slot(calls), nil
-	})
-	assert.ErrorIs(t, err, no)
-	assert.Equal(t, []slot{1, 2, 3}, slots)
-}
-
 func run(progress func(done, of int, what string)) *measure.Run {
 	return &measure.Run{Quick: true, Budget: 500 * time.Millisecond, Rand: rand.New(rand.NewPCG(1, 2)), Progress: progress}
 }
@@ -191,37 +176,4 @@ func TestExpected(t *testing.T) {
 		starts, sum = starts+n, sum+w.start*n
 	}
 	assert.InDelta(t, expected(4096), sum/starts, 0.3)
-}
-
-// A generator that fails ends the rounds, with what was measured by then.
-func TestGeneratorFails(t *testing.T) {
-	no := errors.New("no")
-	calls := 0
-	all := []busy{{name: "fails", tick: time.Millisecond, perTick: 10, issue: func(into []slot, _ int) ([]slot, error) {
-		if calls++; calls > 3 {
-			return into, no
-		}
-		return append(into, 9, 11, 12, 20), nil
-	}}}
-	long := run(nil)
-	long.Budget = time.Hour
-	out, err := measureBusy(t.Context(), long, time.Now(), all)
-	assert.ErrorIs(t, err, no)
-	assert.ErrorContains(t, err, "fails: ")
-	assert.Equal(t, []waste{{ticks: 1, start: 0.1, end: 0.7}, {ticks: 1, start: 0.1, end: 0.7}}, out[0].rounds)
-}
-
-func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	calls := 0
-	s := Sections()[0].Measure(ctx, run(func(int, int, string) {
-		if calls++; calls == 3 {
-			cancel()
-		}
-	}))
-	check(t, s)
-	chances := s.Table("waste-chances")
-	assert.NotEmpty(t, chances.Rows[0].Cells[0].Samples)
-	assert.Empty(t, chances.Rows[len(chances.Rows)-1].Cells[0].Samples)
-	assert.Empty(t, s.Table("waste-busy").Rows[0].Cells[0].Samples)
 }

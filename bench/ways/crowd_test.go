@@ -2,7 +2,6 @@ package ways
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -70,25 +69,6 @@ func TestRepeatedIDsOfACrowdAreFound(t *testing.T) {
 	})
 }
 
-func TestACrowdThatFails(t *testing.T) {
-	broken := errors.New("too many connections")
-	var calls atomic.Int64
-	soon := fake("fails soon", func(int) func(context.Context) (int64, error) {
-		return func(context.Context) (int64, error) {
-			if n := calls.Add(1); n < int64(callers/2) {
-				return n, nil
-			}
-			return 0, broken
-		}
-	})
-	s := &subject{way: soon}
-	s.open(t.Context(), pretend())
-	s.measureCrowd(t.Context(), time.Millisecond)
-	require.ErrorIs(t, s.err, broken)
-	assert.Empty(t, s.rush)
-	assert.Len(t, s.ids, callers/2-1, "the IDs so far")
-}
-
 // The targets compare a crowd of ours to one caller of the server's own, round by round.
 func TestCrowdTargets(t *testing.T) {
 	of := func(name string, perID, rush float64) *subject {
@@ -111,23 +91,4 @@ func TestCrowdTargets(t *testing.T) {
 		assert.Equal(t, results.Open, open.State())
 	}
 	check(t, results.Section{Targets: targets})
-}
-
-// What the targets compare is measured one after the other.
-func TestNeighbours(t *testing.T) {
-	turns := []string{clientTurn(sequentialNodes, 1), clientTurn(sequentialNodes, 2), crowdTurn(sequenceName("PostgreSQL", ordered)), crowdTurn(postgresSequence), clientTurn(postgresSequence, 1)}
-	assert.Equal(t, [][]int{{2, 4}}, neighbours(turns))
-	assert.Equal(t, [][]int{{2, 4}, {5, 0}}, neighbours(append(turns, crowdTurn(sequenceName("ZooKeeper", ordered)))))
-}
-
-func TestVerdictOnSequences(t *testing.T) {
-	row := func(server string, m mode, value float64) results.Row {
-		return results.Row{Name: sequenceName(server, m), Group: results.Ours, Cells: []results.Cell{{Samples: []float64{value}}}}
-	}
-	section := results.Section{Tables: []results.Table{
-		{ID: "ways", Columns: []results.Column{{ID: "1"}}, Rows: []results.Row{row("PostgreSQL", segmented, 0.02), row("MariaDB", segmented, 0.01)}},
-		{ID: "crowd", Columns: []results.Column{{ID: "rate"}}, Rows: []results.Row{row("PostgreSQL", ordered, 250_000.4), row("ZooKeeper", ordered, 150_000)}},
-	}}
-	assert.Equal(t, "; its segmented sequence takes 0.01000 µs per number in MariaDB; its ordered sequence gives 1,000 callers 250,000 numbers per second in PostgreSQL", countedVerdict(section))
-	assert.Empty(t, countedVerdict(results.Section{}), "a report of earlier code")
 }

@@ -93,25 +93,3 @@ func TestPrefetchedSegmentsGrow(t *testing.T) {
 	p.Close()
 	assert.Equal(t, []int64{1000, 2000, 4000, 4000, 4000}, c.sizes, "doubled while that is at most 5000")
 }
-
-func TestPrefetchedReportsErrors(t *testing.T) {
-	c := counter{broken: errors.New("no server")}
-	p := newPrefetched(c.reserve, 0)
-	defer p.Close()
-	_, err := p.Next(t.Context())
-	require.ErrorIs(t, err, c.broken)
-	c.broken = nil
-	assert.Equal(t, count(1600), draw(t, p.Next, 400), "it goes on")
-}
-
-func TestPrefetchedIsNotStuck(t *testing.T) {
-	p := newPrefetched(func(ctx context.Context, _ int64) (int64, error) {
-		<-ctx.Done() // a server that does not answer
-		return 0, ctx.Err()
-	}, 0)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := p.Next(ctx)
-	require.ErrorIs(t, err, context.Canceled)
-	p.Close() // which ends the fetch
-}

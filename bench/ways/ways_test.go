@@ -2,10 +2,8 @@ package ways
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,12 +92,6 @@ func fake(name string, next func(client int) func(context.Context) (int64, error
 		}}
 }
 
-// good counts, for all clients.
-func good() way {
-	w, _ := counting()
-	return w
-}
-
 func counting() (way, *atomic.Int64) {
 	last := new(atomic.Int64)
 	return fake("good", func(int) func(context.Context) (int64, error) {
@@ -129,87 +121,6 @@ func TestRepeats(t *testing.T) {
 	assert.Zero(t, repeats(nil))
 	assert.Zero(t, repeats([]int64{3, 1, 2}))
 	assert.Equal(t, 3, repeats([]int64{5, 1, 5, 2, 1, 5}))
-}
-
-func TestWaysThatFail(t *testing.T) {
-	broken := errors.New("disk full")
-	var calls atomic.Int64
-	soon := fake("fails soon", func(int) func(context.Context) (int64, error) {
-		return func(context.Context) (int64, error) {
-			if n := calls.Add(1); n < 5 {
-				return n, nil
-			}
-			return 0, broken
-		}
-	})
-	never := good()
-	never.name = "cannot be opened"
-	never.open = func(context.Context, []*servers.Server, int) (client, error) { return client{}, broken }
-	missing := good()
-	missing.name, missing.needs = "has no server", []place{zooKeeper}
-	r := pretend()
-	r[zooKeeper].Err = errors.New("zookeeper is not installed")
-
-	section := measureOn(t.Context(), quick(t, 10*time.Millisecond), time.Now(), r, []way{good(), soon, never, missing})
-	table, notes := section.Tables[0], strings.Join(section.Notes, "\n")
-	assert.NotEmpty(t, table.Cell("good", "1").Samples)
-	for _, name := range []string{"fails soon", "cannot be opened", "has no server"} {
-		assert.Empty(t, table.Cell(name, "1").Samples, name)
-		assert.Contains(t, noteOf(table, name), "not measured", name)
-	}
-	assert.Contains(t, noteOf(table, "fails soon"), "disk full")
-	assert.Contains(t, noteOf(table, "cannot be opened"), "open client 1: disk full")
-	assert.Contains(t, notes, "ZooKeeper does not run here, so its ways are not measured: zookeeper is not installed.")
-}
-
-func noteOf(t results.Table, row string) string {
-	return t.Rows[slices.IndexFunc(t.Rows, func(r results.Row) bool { return r.Name == row })].Note
-}
-
-func TestNoServers(t *testing.T) {
-	r := pretend()
-	for _, s := range r {
-		s.Err = errors.New("it is not installed")
-	}
-	section := measureOn(t.Context(), quick(t, time.Minute), time.Now(), r, list())
-	check(t, section)
-	assert.NotEmpty(t, section.Skipped)
-	assert.Empty(t, section.Tables)
-	assert.Contains(t, section.Notes, "MariaDB does not run here, so its ways are not measured: it is not installed.")
-}
-
-func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	var calls atomic.Int64
-	stops := fake("stops", func(int) func(context.Context) (int64, error) {
-		return func(ctx context.Context) (int64, error) {
-			n := calls.Add(1)
-			if n == 400_000 {
-				cancel()
-			}
-			return n, ctx.Err()
-		}
-	})
-	run := quick(t, time.Hour)
-	section := measureOn(ctx, run, time.Now(), pretend(), []way{good(), stops})
-	assert.NotEmpty(t, section.Tables[0].Cell("stops", "1").Samples, "what there was")
-	assert.NotContains(t, noteOf(section.Tables[0], "stops"), "not measured")
-}
-
-// A way is faster than tickflake if more than chance says so.
-func TestVerdict(t *testing.T) {
-	section := func(ours, theirs []float64, twice results.Mark) results.Section {
-		return results.Section{Tables: []results.Table{{ID: "ways", Columns: []results.Column{{ID: "1", Better: results.Less}, {ID: "twice"}}, Rows: []results.Row{
-			{Name: aloneName, Group: results.Ours, Cells: []results.Cell{{Samples: ours}, {}}},
-			{Name: "counter", Group: results.Peers, Cells: []results.Cell{{Samples: theirs}, {Mark: twice}}},
-		}}}}
-	}
-	const start = "tickflake takes 7 µs per ID"
-	ours := []float64{5, 6, 7, 8, 9}
-	assert.Equal(t, start+"; faster: counter.", verdict(section(ours, []float64{1, 2, 3, 4, 4.5}, results.Good)))
-	assert.Equal(t, start+", and no other way is measurably faster.", verdict(section(ours, []float64{4, 5.5, 6.5, 7.5, 9.5}, results.Good)))
-	assert.Contains(t, verdict(section(ours, nil, results.Bad)), "; counter issued IDs twice.")
-	assert.Empty(t, verdict(section(nil, []float64{1}, results.Good)))
 }
 
 // A generator at its ceiling takes what the ceiling says, and not less because a slice

@@ -5,7 +5,6 @@ package wire
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -62,52 +61,6 @@ func TestAllLoads(t *testing.T) {
 		assert.True(t, len(target.Got.Samples) > 0 || target.Open == "the machine was disturbed", "%s: %s", target.ID, target.Open)
 	}
 	assert.Contains(t, verdict(s), "pipelines of 64")
-}
-
-// Without Redis and redis-benchmark the rest is measured, and the section says so.
-func TestWithoutRedis(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	s := Sections()[0].Measure(t.Context(), quick(time.Second))
-	check(t, s)
-	assert.Contains(t, strings.Join(s.Notes, "\n"), "Redis or redis-benchmark does not run here, so what needs it is not measured: redis-server is not installed")
-	assert.Empty(t, s.Table("service-resp").Cell(idRow, "1").Samples)
-	assert.NotEmpty(t, s.Table("service-batches").Cell(streamRow, "rate").Samples)
-	assert.NotEmpty(t, s.Table("service-client").Cell(clientRow, "ns").Samples)
-	assert.Empty(t, verdict(s))
-	assert.Equal(t, results.Open, s.Targets[0].State())
-}
-
-func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	run := quick(time.Hour)
-	run.Progress = func(_, _ int, what string) {
-		if strings.HasPrefix(what, "round 2") {
-			cancel()
-		}
-	}
-	s := Sections()[0].Measure(ctx, run)
-	check(t, s)
-	for _, table := range s.Tables {
-		for _, row := range table.Rows {
-			assert.NotContains(t, row.Note, "canceled", row.Name)
-		}
-	}
-}
-
-func TestChildEnds(t *testing.T) {
-	c, err := startChild(t.Context())
-	require.NoError(t, err)
-	u, err := c.ask(askMemory)
-	require.NoError(t, err)
-	assert.Positive(t, u.Memory)
-	assert.Positive(t, u.Goroutines)
-	require.DirExists(t, c.dir)
-	require.NoError(t, c.stop())
-	assert.NoDirExists(t, c.dir)
-	_, err = net.Dial("tcp", c.RESP)
-	assert.Error(t, err, "it still listens")
-	_, err = c.ask(askCPU)
-	assert.Error(t, err)
 }
 
 func TestParseBenchmark(t *testing.T) {
@@ -211,40 +164,6 @@ func (f *fixed) Stream(s grpc.BidiStreamingServer[tickflakev1.StreamRequest, tic
 	}
 }
 
-// A load that fails keeps the samples that it has, and says why there are no more.
-func TestLoadThatFails(t *testing.T) {
-	calls := 0
-	s := &subject{row: idRow, unit: 1, load: func(_ context.Context, n int) (turn, error) {
-		if calls++; calls == 4 {
-			return turn{}, errors.New("connection reset")
-		}
-		return turn{operations: float64(n), perSecond: 1000, p99: 1}, nil
-	}}
-	for range 6 {
-		s.measure(t.Context(), 50*time.Millisecond, true)
-	}
-	assert.Len(t, s.rate, 3)
-	assert.Equal(t, 4, calls)
-	assert.Equal(t, 50, s.n, "the turn is as long as asked for")
-	assert.Contains(t, s.reason(), "connection reset")
-}
-
-// A run that is interrupted in the middle of calls has not failed in them.
-func TestInterruptedCalls(t *testing.T) {
-	for at := range 3 {
-		ctx, cancel := context.WithCancel(t.Context())
-		bursts := 0
-		k := &kind{waits: func() uint64 { return 0 }, next: func(ctx context.Context, _ int) error {
-			if bursts++; bursts > at {
-				cancel()
-			}
-			return ctx.Err()
-		}}
-		(&calls{}).measure(ctx, k, time.Millisecond)
-		assert.NoError(t, k.err, "after %d bursts", at)
-	}
-}
-
 // The targets compare round by round, and are missed where the server is slower than Redis.
 func TestTargets(t *testing.T) {
 	repeat := func(v float64) []float64 {
@@ -279,16 +198,4 @@ func TestTargets(t *testing.T) {
 	}
 	assert.Equal(t, []results.State{results.Missed, results.Met, results.Met}, states)
 	check(t, results.Section{Tables: []results.Table{c.table()}, Targets: append(targets(subjects), c.targets()...)})
-}
-
-// What the targets compare is measured one after the other.
-func TestNeighbours(t *testing.T) {
-	var subjects []*subject
-	for _, p := range pipelines {
-		for _, row := range []string{redisRow, idRow, incrRow} {
-			subjects = append(subjects, &subject{row: row, column: pipelined(p)})
-		}
-	}
-	subjects = append(subjects, &subject{row: streamRow}, &subject{row: takeRow}, &subject{row: emptyRow})
-	assert.Equal(t, [][]int{{16, 17}, {0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9, 10, 11}, {12, 13, 14}}, neighbours(subjects))
 }
