@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -30,4 +32,16 @@ func TestREADME(t *testing.T) {
 		}
 		assert.Regexp(t, "(?m)^node "+n+": "+state+",", out)
 	}
+}
+
+func TestMain(m *testing.M) { exampletest.Main(m) }
+
+// IDs that come twice are found: "none twice" says something.
+func TestRepeatedIDs(t *testing.T) {
+	worker := filepath.Join(t.TempDir(), "worker")
+	require.NoError(t, os.WriteFile(worker, []byte("#!/bin/sh\nseq 1 1000\nexec sleep 1000\n"), 0o700))
+	p := exampletest.Start(t, exampletest.Build(t, "./fleet"), "--worker", worker)
+	assert.Equal(t, 1, p.Wait())
+	assert.Regexp(t, `ID \d+ came twice`, p.Stderr())
+	assert.NotContains(t, p.Stdout(), "none twice")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -90,4 +91,10 @@ func TestNodeTaken(t *testing.T) {
 	assert.Equal(t, 503, res.StatusCode)
 	res, _ = ask(t, other, "GET", "/livez", "")
 	assert.Equal(t, 200, res.StatusCode)
+}
+
+// What the store says is not for the client.
+func TestAnswersDoNotTellWhereTheStoreIs(t *testing.T) {
+	_, _, message := explain(&generator.GrantError{Err: errors.New("dial tcp 10.1.2.3:2379: refused")})
+	assert.NotContains(t, message, "10.1.2.3")
 }
