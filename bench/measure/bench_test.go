@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // newBench returns a Bench on a fake clock.
@@ -43,29 +42,6 @@ func TestCalibrateChoosesBatchesOfTheTarget(t *testing.T) {
 		b.Calibrate(t.Context(), 0, target)
 		assert.Equal(t, test.want, b.subjects[0].batch, "%v, in units of %d", test.each, test.unit)
 	}
-}
-
-func TestBatchesThatAreTooShortAreLengthened(t *testing.T) {
-	f := &fake{}
-	busy := true
-	var asked []int
-	b := newBench(f, Work{Do: func(n int) error {
-		asked = append(asked, n)
-		f.pass(time.Duration(n) * time.Microsecond)
-		if busy {
-			f.pass(5 * time.Millisecond)
-		}
-		return nil
-	}})
-	b.Calibrate(t.Context(), 0, 5*time.Millisecond)
-	require.Equal(t, 1, b.subjects[0].batch, "the machine was busy")
-	busy, asked = false, nil
-	b.Measure(0)
-	assert.Equal(t, []int{0, 1, 0, 10, 6, 100, 62, 1000, 312, 5000}, asked, "each after its lead-in")
-	assert.Equal(t, []float64{1000}, b.Samples()[0].Wall, "there is one sample")
-	busy = true
-	b.Measure(0)
-	assert.Equal(t, 5000, b.subjects[0].batch, "it is not shortened")
 }
 
 func TestBatchesAreWholeUnitsAfterALeadIn(t *testing.T) {
@@ -123,15 +99,4 @@ func TestAllocationsAreCountedForEachTime(t *testing.T) {
 	s := b.Samples()[0]
 	assert.InDelta(t, 1, s.Allocs[0], 0.1)
 	assert.InDelta(t, 64, s.Bytes[0], 8)
-}
-
-func TestSamplesAreOfWholeRounds(t *testing.T) {
-	f := &fake{}
-	b := newBench(f, taking(f, time.Microsecond), taking(f, time.Millisecond))
-	b.Measure(0)
-	b.Measure(1)
-	b.Measure(1)
-	s := b.Samples()
-	assert.Len(t, s[0].Wall, 1)
-	assert.Len(t, s[1].Wall, 1)
 }

@@ -1,37 +1,13 @@
 package results_test
 
 import (
-	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/bench/results"
 )
-
-// published is the report in the repository.
-const published = "../../docs/results.json"
-
-func specimen(t *testing.T) *results.Report {
-	r, err := results.ReadFile(published)
-	require.NoError(t, err)
-	return r
-}
-
-func TestJSONRoundTrip(t *testing.T) {
-	r := specimen(t)
-	text, err := json.Marshal(r)
-	require.NoError(t, err)
-	name := filepath.Join(t.TempDir(), "report.json")
-	require.NoError(t, os.WriteFile(name, text, 0o600))
-	got, err := results.ReadFile(name)
-	require.NoError(t, err)
-	assert.Equal(t, r, got)
-}
 
 // Cells may show parts of one slice: a sample that one drops stays for the others.
 func TestClean(t *testing.T) {

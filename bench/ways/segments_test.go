@@ -78,14 +78,6 @@ func TestSegments(t *testing.T) {
 	assert.EqualValues(t, 3001, id)
 }
 
-func TestPrefetched(t *testing.T) {
-	var c counter
-	p := newPrefetched(c.reserve, 0)
-	assert.Equal(t, count(4*625), draw(t, p.Next, 625), "each number once")
-	p.Close()
-	assert.Equal(t, []int64{1000, 1000, 1000, 1000}, c.sizes, "and one segment ahead")
-}
-
 func TestPrefetchedSegmentsGrow(t *testing.T) {
 	var c counter
 	p := newPrefetched(c.reserve, 5000)
