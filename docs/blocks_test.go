@@ -59,7 +59,7 @@ var notRun = map[string]string{
 	"kubectl ":                        "needs a cluster; the manifests are decoded by the types of Kubernetes",
 	`{"id":"`:                         "output; TestReadmeRuns compares it",
 	"F1 step-back-small failed:":      "output of Example in chaos_test",
-	"snowflake  ":                     "a list of packages",
+	"internal/word  ":                 "a list of packages",
 	"step = rate × outage":            "a formula",
 	"GapBound = 2 × MaxStep":          "a formula",
 	"try (JedisPooled ids":            "Java; the page says that no test runs it",
@@ -171,7 +171,7 @@ func TestBlocks(t *testing.T) {
 }
 
 // command is how a line begins that is a command.
-var command = regexp.MustCompile(`^[A-Z]*=?\d* ?(\./)?(go|tickflake|check|curl|redis-cli|grpcurl|apt-get|spin|etcd|docker|kubectl|#) ?`)
+var command = regexp.MustCompile(`^[A-Z]*=?\d* ?(\./)?(go|tickflake|check|curl|redis-cli|grpcurl|apt-get|etcd|docker|kubectl|#) ?`)
 
 // exists checks a line that is a command of Go or of tickflake. Those of tickflake are parsed
 // by TestDocsCommands of cmd/tickflake.

@@ -232,9 +232,18 @@ func (d *driver) Apply(e grant.Event) (settled bool, err error) {
 	return true, err
 }
 
-// Busy is the error of a claim that others preceded each time.
+// Busy is the error of a claim that others preceded each time, or of a store that shows an older state each
+// time.
 func (d *driver) Busy() error {
-	return d.busy()
+	h := d.machine.Held()
+	if h.Version == 0 {
+		return d.busy()
+	}
+	d.counters.failures.Add(1)
+	if d.machine.Suspects() {
+		return d.suspicion
+	}
+	return drive.Wrap(fmt.Sprintf("node number %d: the store does not extend the cell that it shows, %d times in a row: it answers reads that are out of date", h.Node, drive.InARow), ErrStore)
 }
 
 func (k *Keeper) busy() error {
@@ -295,15 +304,21 @@ func (d *driver) loses(e grant.Event) error {
 // suspects takes the grant back until another read of the cell.
 func (k *Keeper) suspects(e grant.Event) {
 	k.revoke()
-	err := fmt.Errorf("node number %d was granted to this process up to %s, and %s: the store has answered with an older state, or went back: nothing is issued until the next read",
-		e.Range.Node, k.time(e.Range.To).Format(timeFormat), k.foundText(e))
-	k.setErr(err)
-	k.log.Warn("lease: "+err.Error(), "node", e.Range.Node)
+	k.suspicion = drive.Wrap(fmt.Sprintf("node number %d was granted to this process up to %s, and %s: the store has answered with an older state, or went back: nothing is issued until a read tells",
+		e.Range.Node, k.time(e.Range.To).Format(timeFormat), k.foundText(e)), ErrStore)
+	k.setErr(k.suspicion)
+	k.log.Warn("lease: "+k.suspicion.Error(), "node", e.Range.Node)
 }
 
-// trusts ends a suspicion.
+// trusts ends a suspicion. What was granted is given to the window again, also if the same read shows that
+// another process has the cell since.
 func (k *Keeper) trusts(e grant.Event) {
 	k.setErr(nil)
+	k.state.Lock()
+	if !k.restored && !k.closing.Load() {
+		k.give(e.Range)
+	}
+	k.state.Unlock()
 	k.log.Info("lease: the store had answered with an older state, and has all writes", "node", e.Range.Node, "until", k.time(e.Range.To))
 }
 

@@ -80,11 +80,15 @@ func (k *Keeper) failed(err error, began time.Duration) time.Duration {
 	used := k.granted()
 	if kind := stores.KindOf(err); (k.failures == 1 || kind != k.kind) && k.lost == nil {
 		k.kind = kind
-		k.log.Warn("lease: not extended yet", "node", used.Node, "good until", k.time(used.To), kindAttr(err), "err", err)
+		attrs := []any{"node", used.Node}
+		if used.To > 0 {
+			attrs = append(attrs, "good until", k.time(used.To))
+		}
+		k.log.Warn("lease: not extended yet", append(attrs, kindAttr(err), "err", err)...)
 	}
 	now := k.elapsed()
 	switch {
-	case k.locker == nil && stores.KindOf(err) != stores.Loss:
+	case k.locker == nil && stores.KindOf(err) != stores.Loss && !k.machine.Suspects():
 		pause, granted := k.pauseBetween(now - began)
 		if k.failures == 1 || granted != k.paced {
 			pause = grant.Spread(pause, pick(k.random()))

@@ -43,10 +43,12 @@ type Keeper struct {
 	locks    map[int64]func()
 	closed   bool  // the lease was released, or the release failed
 	lost     error // why there will be no other grant, or nil
-	seen     map[int64]sighting
-	bad      map[int64]error // damaged cells that were logged
-	doubts   doubt
-	ended    window.Range // the last grant whose end was logged
+	// suspicion is the last read that looked as if the store went back; it may have ended.
+	suspicion error
+	seen      map[int64]sighting
+	bad       map[int64]error // damaged cells that were logged
+	doubts    doubt
+	ended     window.Range // the last grant whose end was logged
 
 	due      time.Duration // elapsed time of the next extension
 	retry    time.Duration // elapsed time before which there is no call of the store
@@ -304,16 +306,21 @@ func (k *Keeper) publish() {
 	now, soon := k.protocol.Grant(), k.front()+1 // a tick early, or a call could come between
 	k.state.Lock()
 	defer k.state.Unlock()
-	if now.To == 0 || k.restored || now == k.used {
+	if now.To == 0 || k.restored || k.closing.Load() || now == k.used { // a sealed window takes no grant
 		return
 	}
 	if !now.Extends(k.used) && k.bound && soon < now.From && soon < k.used.To {
 		return
 	}
-	k.used, k.given = now, now
+	k.give(now)
+}
+
+// give puts a grant into the window. The caller holds state.
+func (k *Keeper) give(r window.Range) {
+	k.used, k.given = r, r
 	// The issuer asks for more when half of the window is left; usually the grant was
 	// extended before that.
-	k.window.Grant(now, now.To-min(now.To, k.config.window/2))
+	k.window.Grant(r, r.To-min(r.To, k.config.window/2))
 }
 
 // revoke takes the grant back: no slot is taken until the next one.

@@ -146,3 +146,87 @@ func TestReadOfAnOlderState(t *testing.T) {
 		})
 	}
 }
+
+// What is left of a grant is issued also if the read that ends a suspicion shows that another process
+// has the number since.
+func TestSuspicionAndLoss(t *testing.T) {
+	clock := clocktest.NewVirtual(noon)
+	store := &outdated{Memory: storetest.NewMemory()}
+	client := store.Memory.Client()
+	k := claim(t, store, clock, five)
+	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
+	require.NoError(t, err)
+	old := store.Peek(cell.NodeKey(5))
+	clock.Advance(lease.DefaultWindow / 2)
+	k.Poll(t.Context())
+	clock.Advance(lease.DefaultWindow / 2)
+	store.old = &old
+	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if isSwap(op) || store.old == nil {
+			return storetest.Unavailable
+		}
+		return storetest.None
+	}
+	k.Poll(t.Context())
+	_, err = gen.Next()
+	require.ErrorIs(t, err, generator.ErrNotGranted)
+	_, err = lease.Claim(t.Context(), client, quiet(clock, five)...)
+	require.NoError(t, err)
+	store.Before = nil
+	clock.Advance(time.Second)
+	k.Poll(t.Context())
+	require.ErrorIs(t, k.Err(), lease.ErrLost)
+	_, err = gen.Next()
+	require.NoError(t, err)
+}
+
+// A store whose reads stay out of date is named as the cause, and asked again soon.
+func TestReadsStayOutOfDate(t *testing.T) {
+	for name, test := range map[string]struct {
+		newer int // writes of the process that the reads do not show
+		says  string
+		wait  time.Duration
+	}{
+		"they show an older write": {1, "the store has answered with an older state, or went back", time.Second},
+		"they show the last write": {0, "the store does not extend the cell that it shows, 8 times in a row: it answers reads that are out of date", lease.DefaultWindow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktest.NewVirtual(noon)
+			store := &lagging{Memory: storetest.NewMemory()}
+			client := store.Memory.Client()
+			var log bytes.Buffer
+			k := claim(t, store, clock, five, logTo(&log))
+			old := store.Peek(cell.NodeKey(5))
+			for range test.newer {
+				clock.Advance(lease.DefaultWindow / 3)
+				k.Poll(t.Context())
+				require.NoError(t, k.Err())
+			}
+			_, err := lease.Claim(t.Context(), client, quiet(clock, five)...)
+			require.NoError(t, err)
+			store.old = &old
+			clock.Advance(lease.DefaultWindow / 3)
+			next := k.Poll(t.Context())
+			require.ErrorIs(t, k.Err(), lease.ErrStore)
+			require.NotErrorIs(t, k.Err(), stores.ErrConflict)
+			require.ErrorContains(t, k.Err(), test.says)
+			require.LessOrEqual(t, next, test.wait)
+			require.NotContains(t, log.String(), `"good until"=2025`, "the epoch")
+			store.old = nil
+		})
+	}
+}
+
+// lagging is a store whose reads show what a cell was once, as long as old is set.
+type lagging struct {
+	*storetest.Memory
+	old *stores.Cell
+}
+
+func (s *lagging) Read(ctx context.Context, key string) (stores.Cell, error) {
+	c, err := s.Memory.Read(ctx, key)
+	if err == nil && s.old != nil {
+		c = *s.old
+	}
+	return c, err
+}

@@ -101,7 +101,9 @@ func TestExplore(t *testing.T) {
 			}
 			r := explore.Search(bounds, explore.Limits{Time: *limit})
 			t.Log(r)
-			require.Nil(t, r.Violation)
+			if r.Violation != nil {
+				t.Fatal(r.Violation)
+			}
 			require.True(t, r.Complete || *full, "the search was cut short")
 		})
 	}

@@ -129,7 +129,7 @@ func (m *Machine) doneClaim(op Op, r Result) []Event {
 
 // holdOf is the holding of a cell with a record of ours.
 func holdOf(node int64, version uint64, r cell.Node) Held {
-	return Held{Node: node, Version: version, Write: r.Write, Floor: r.Floor, Limit: r.Limit, names: r.Names()}
+	return Held{Node: node, Version: version, Write: r.Write, Floor: r.Floor, Limit: r.Limit, names: r.Names(), acknowledged: r.Limit}
 }
 
 // hold notes that a cell is ours.
@@ -151,7 +151,7 @@ func (m *Machine) doneOutcome(op Op, r Result) []Event {
 		p.landed = c
 	case c.Record.Write == pending.Name: // (4)
 		return m.hold(holdOf(c.Node, c.Version, c.Record))
-	case r.Status != OK || c.Version != pending.Version: // it can no longer land
+	case r.Status != OK || c.Version != pending.Version: // (5) it can no longer land
 		m.forgetClaim(p.asked)
 	default:
 		p.waiting = append(slices.Clip(p.waiting), c)

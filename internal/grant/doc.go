@@ -19,8 +19,8 @@
 //
 //  1. A claim begins at or above the limit that stood before it, and raises that limit by
 //     compare-and-swap. So two claims never grant one tick.
-//  2. An extension never lowers the limit, and is conditional on the version that the
-//     holder wrote or adopted last. If it fails, the cell was taken at or above the
+//  2. An extension raises the limit, but at the end of time, and is conditional on the version that the
+//     holder wrote or adopted last. So an older write of the holder has a lower limit. If it fails, the cell was taken at or above the
 //     holder's limit, so the rest of the grant still belongs to the holder.
 //  3. A limit is lowered only by the holder, after its window was sealed, to the first
 //     tick that was not used, and never below the floor of its own claim: below it an

@@ -414,6 +414,7 @@ func (c *coder) proc(i int) {
 			h.Limit = limit
 		}
 		c.name(&h.Write)
+		c.num(&h.acknowledged)
 		c.flag(&m.doubt)
 		c.flag(&m.suspect)
 		c.list(len(h.Pending), func(k int) *string { return &h.Pending[k] }, func(name string) { h.Pending = append(h.Pending, name) })

@@ -13,8 +13,11 @@ import (
 // with every fate of their writes, on a store of a few cells and with windows of a few lines:
 //
 //	go test -run TestExplorer -v                              # small worlds, with their figures
-//	go test -run TestExplorer -v -explore.full -timeout 2h    # large ones, at most 10 minutes each
-//	go test -run TestExplorer -coverprofile c.out             # every statement but those of pace.go
+//	go test -run TestExplorer -v -explore.full -timeout 3h    # large ones, at most 10 minutes each
+//	go test -run TestExplorer -coverprofile c.out             # what the searches execute
+//
+// They execute every statement but those of pace.go and, in hold.go, what follows from a cell that was written
+// more often than it keeps names: in these worlds it keeps fewer than a real one. TestSecondRead has that.
 //
 // A process *stamps* a tick when it issues an ID of that tick. What must hold:
 //
@@ -325,8 +328,8 @@ type step struct {
 	due     bool
 	read    uint8 // 1: of an older state
 	fault   uint8 // of an operation: 4 times its number plus 0 if it fails, 1 damaged, 2 conflict or locked
-	fate    uint8 // of a write: see String
-	variant uint8
+	fate    uint8 // of a write: see String; "no write" also if it is sent now and its answer is a step of its own
+	variant uint8 // which of several candidates a claim takes, or what a foreign write is
 }
 
 // String is the text of the step in a script.

@@ -25,7 +25,7 @@ func (m *Machine) nextHeld(in Input) Op {
 	case !in.Due:
 		return Op{}
 	}
-	limit := max(h.Limit, min(in.front()+m.Window, m.End)) // (2)
+	limit := min(max(h.Limit+1, in.front()+m.Window), m.End) // (2)
 	return Op{Kind: Swap, Why: Extend, Node: h.Node, Version: h.Version, Record: m.record(in, h.Floor, limit, h.names)}
 }
 
@@ -77,16 +77,18 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	switch {
 	case r.Status == Damaged && m.Pinned >= 0:
 		return []Event{{Kind: Broken, Range: h.span()}}
-	case r.Status == Damaged && !m.suspect:
+	case r.Status == Damaged && m.suspect: // no process claims a damaged cell; what was granted stays revoked
+		m.least = max(m.most, h.Limit)
 		return m.lose(in, c)
-	case r.Status == Damaged: // no process claims a damaged cell
-		return m.wentBack(c)
+	case r.Status == Damaged:
+		return m.lose(in, c)
 	case r.Status != OK:
 		return nil
 	}
 	pending := slices.Contains(h.Pending, c.Write) // (4) The record of no cell has no name.
 	// Every other writer keeps the limit or raises it, and no other claim begins below it.
-	back := r.Cell.Version == 0 || c.Limit < h.Limit || c.Floor < h.Limit && c.Holder != m.token
+	back := r.Cell.Version == 0 || c.Limit < h.Limit || c.Floor < h.Limit && c.Holder != m.token ||
+		c.Holder == m.token && c.Floor == h.Floor && c.Limit < h.acknowledged // a write before our last one
 	switch {
 	case pending && c.Holder == "":
 		return m.released(c)

@@ -45,7 +45,8 @@ type Held struct {
 	// conditional on Version, so at most one of them can land.
 	Pending []string
 
-	names []string // of the cell's last writes, that one first
+	names        []string // of the cell's last writes, that one first
+	acknowledged uint64   // the limit that it wrote or adopted last
 }
 
 // Pending is a claim of unknown outcome.
@@ -244,6 +245,10 @@ func (m *Machine) Token() string { return m.token }
 
 // Claims are the claims of unknown outcome, the oldest first.
 func (m *Machine) Claims() []Pending { return m.claims }
+
+// Suspects reports whether a read looked as if the store went back: nothing is granted until another
+// one tells.
+func (m *Machine) Suspects() bool { return m.suspect }
 
 // Keeps reports whether the lock of a number is still needed. The driver unlocks all others after each
 // call.

@@ -32,7 +32,7 @@ func at(change func(*Input)) Input {
 
 // holding holds number 5, granted from 950 to 1050.
 func holding(m *Machine) {
-	m.held = Held{Node: 5, Version: 7, Write: "third", Floor: 950, Limit: 1050, names: []string{"third", "zeroth"}}
+	m.held = Held{Node: 5, Version: 7, Write: "third", Floor: 950, Limit: 1050, names: []string{"third", "zeroth"}, acknowledged: 1050}
 }
 
 func pinned(m *Machine) { m.Pinned = 5 }
@@ -65,7 +65,7 @@ func TestLimits(t *testing.T) {
 	}{
 		"an extension goes by what is used":     {now, nil, 1105, 950, Extend},
 		"or by the clock if that is ahead":      {at(func(in *Input) { in.Now = 1020 }), nil, 1120, 950, Extend},
-		"it never lowers":                       {now, func(m *Machine) { m.held.Limit = 2000 }, 2000, 950, Extend},
+		"it raises by a tick at least":          {now, func(m *Machine) { m.held.Limit = 2000 }, 2001, 950, Extend},
 		"it goes up to the end":                 {now, func(m *Machine) { m.End = 1060 }, 1060, 950, Extend},
 		"a release is at the first unused tick": {at(func(in *Input) { in.Closing = true }), nil, 1005, 950, Release},
 		"never above the limit":                 {at(func(in *Input) { in.Closing, in.Used = true, 3000 }), nil, 1050, 950, Release},
@@ -187,12 +187,13 @@ func TestHeld(t *testing.T) {
 		{"also one up to tick 0", mine(doubt, atZero), now, []Result{gone}, []EventKind{Suspected}, Read, Suspicion},
 		{"its limit is lower", mine(doubt), now, []Result{others(1049, 1049, "third")}, []EventKind{Suspected}, Read, Suspicion},
 		{"also that of our write", mine(doubt), now, []Result{ours("first", 1049)}, []EventKind{Suspected}, Read, Suspicion},
+		{"an older write of ours is no other process", mine(holding), closing, []Result{{Used: 1005}, failed, ours("zeroth", 1040)}, []EventKind{Suspected}, Read, Suspicion},
 		{"a claim began below it", mine(doubt), now, []Result{others(1049, 1150)}, []EventKind{Suspected}, Read, Suspicion},
 		{"it was an older state", mine(suspect), now, []Result{ours("third", 1050)}, []EventKind{Trusted}, Swap, Extend},
 		{"and an extension has landed", mine(suspect), now, []Result{ours("first", 1150)}, []EventKind{Trusted, Extended}, Swap, Extend},
 		{"and another process has it", mine(suspect), now, []Result{others(1050, 1150, "third")}, []EventKind{Trusted, Lost}, Read, Layout},
 		{"another process may know less", mine(suspect), now, []Result{others(1050, 1150)}, nil, Swap, Raise},
-		{"nothing can be read", mine(suspect), now, []Result{damaged}, []EventKind{WentBack}, Read, Layout},
+		{"nothing can be read", mine(suspect), now, []Result{damaged}, []EventKind{Lost}, Read, Layout},
 		{"nor of the only one", mine(suspect, pinned), now, []Result{damaged}, []EventKind{Broken}, Read, Suspicion},
 		{"it is gone for good", mine(suspect), now, []Result{gone}, nil, Swap, Raise},
 		{"and raised", mine(suspect), now, []Result{gone, {Version: 9}}, []EventKind{WentBack}, Read, Layout},

@@ -202,7 +202,7 @@ func TestOpenByURL(t *testing.T) {
 		require.ErrorAs(t, err, &refused, url)
 		assert.ErrorContains(t, err, want)
 	}
-	for _, url := range []string{"/dev/null/ids", "ids\n", "file:ids\r\n", "a\x7fb"} {
+	for _, url := range []string{"/dev/null/ids", "i\nds", "file:ids\r\n", "a\x7fb"} {
 		_, err := stores.Open(t.Context(), url)
 		assert.ErrorIs(t, err, directory.ErrUnfit)
 		assert.NotContains(t, err.Error(), "\n")
