@@ -185,7 +185,7 @@ func (d *driver) Apply(e count.Event) (settled bool, err error) {
 // out of date. The latter is no conflict: the next try waits, and the log is told.
 func (d *driver) Busy() error {
 	if d.lags || d.machine.Suspects() {
-		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, and refuses the writes that follow from them: no number is granted until a read shows the last write; see that no read goes to a replica", d.name), ErrStore)
+		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, and refuses the writes that follow from them: no number is granted until a read shows the last write; check that its reads are linearizable", d.name), ErrStore)
 	}
 	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: it is written too often; use larger steps, or one service for all processes", d.name, drive.InARow))
 }
