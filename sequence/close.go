@@ -50,9 +50,7 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	err := s.work(ctx, true)
 	s.mu.Lock()
 	unknown := s.machine.Unknown()
-	if !s.revoked { // else the window has counted them
-		s.counters.lost.Add(s.machine.Unused(s.window.Used()))
-	}
+	s.counters.lost.Add(s.machine.Unused(s.window.Used()))
 	s.mu.Unlock()
 	if err == nil {
 		return nil
@@ -84,8 +82,8 @@ func (s *Sequence) Restored(ctx context.Context) error {
 		s.mu.Unlock()
 		return ErrClosed
 	}
-	s.restored, s.revoked = true, false
-	s.window.Revoke()
+	s.restored = true
+	s.revoke(s.machine.Unused(s.window.Used()))
 	s.mu.Unlock()
 	return s.Poll(ctx)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -396,32 +398,34 @@ func TestMarkAfterAnUnknownOutcome(t *testing.T) {
 	assert.Zero(t, s.Stats().Reserved)
 }
 
-// stale is a store that answers the next read with an older state of the cell.
+// stale is a store that answers the next reads with an older state of the cell.
 type stale struct {
-	stores.Store
-	old *stores.Cell
+	*storetest.Memory
+	old   *stores.Cell
+	reads *int // how many are stale
 }
 
 func (s stale) Read(ctx context.Context, key string) (stores.Cell, error) {
-	if old := *s.old; old.Version != 0 {
-		*s.old = stores.Cell{}
-		return old, nil
+	c, err := s.Memory.Read(ctx, key)
+	if *s.reads > 0 {
+		*s.reads--
+		return *s.old, err
 	}
-	return s.Store.Read(ctx, key)
+	return c, err
 }
 
 // TestStaleRead reads an older state of the cell once: the process goes on with its reserve, and no
 // number is lost.
 func TestStaleRead(t *testing.T) {
 	memory := storetest.NewMemory()
-	store := stale{memory, new(stores.Cell)}
+	store := stale{memory, new(stores.Cell), new(int)}
 	d := sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10}
 	s := open(t, store, "orders", d, sequence.WithPolling())
 	old := memory.Peek("seq/orders")
 	require.EqualValues(t, 1, next(t, s))
 	_, _, err := sequence.Set(t.Context(), memory, "orders", sequence.Change{Max: 1000})
 	require.NoError(t, err)
-	*store.old = old
+	*store.old, *store.reads = old, 1
 	require.NoError(t, s.Poll(t.Context()), "it conflicts, and reads twice")
 	for want := range int64(19) {
 		require.Equal(t, want+2, next(t, s))
@@ -429,4 +433,67 @@ func TestStaleRead(t *testing.T) {
 	require.NoError(t, s.Close())
 	stats := s.Stats()
 	assert.Equal(t, []uint64{20, 0, 0}, []uint64{stats.Issued, stats.Lost, stats.WentBack})
+}
+
+// TestReadsThatLag reads for a second what the process knows already, or an older state, after another
+// process has written: the store is blamed, and not the other process. The sequence is tried at
+// a distance, and no number is lost, nor said to be.
+func TestReadsThatLag(t *testing.T) {
+	for _, older := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := slow(time.Millisecond)()
+			store := stale{memory, new(stores.Cell), new(int)}
+			var log strings.Builder
+			d := sequence.Definition{Start: 1, MinStep: 10, MaxStep: 10}
+			s := open(t, store, "orders", d, sequence.WithOutage(0), sequence.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			*store.old = memory.Peek("seq/orders")
+			require.EqualValues(t, 1, next(t, s))
+			if !older {
+				*store.old = memory.Peek("seq/orders")
+			}
+			_, _, err := sequence.Set(t.Context(), memory, "orders", sequence.Change{Max: 1000})
+			require.NoError(t, err)
+
+			*store.reads = math.MaxInt
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err = s.NextN(ctx, 10)
+			require.ErrorIs(t, err, sequence.ErrStore)
+			assert.NotErrorIs(t, err, stores.ErrConflict)
+			assert.ErrorContains(t, err, "reads that are out of date")
+			assert.Equal(t, 1, strings.Count(log.String(), "no refill"))
+			stats := s.Stats()
+			assert.LessOrEqual(t, stats.Conflicts, uint64(50), "it pauses")
+			assert.Zero(t, stats.Lost)
+
+			*store.reads = 0
+			require.EqualValues(t, 2, next(t, s))
+			require.NoError(t, s.Close())
+			stats = s.Stats()
+			assert.Equal(t, []uint64{2, 0, 0}, []uint64{stats.Issued, stats.Lost, stats.WentBack}, older)
+		})
+	}
+}
+
+// TestSuspicionEndsInLoss has numbers taken back on a suspicion that nothing allays: they are lost once the
+// process gives them up, and not before.
+func TestSuspicionEndsInLoss(t *testing.T) {
+	for name, end := range map[string]func(*sequence.Sequence) error{
+		"restored": func(s *sequence.Sequence) error { return s.Restored(t.Context()) },
+		"closed":   (*sequence.Sequence).Close,
+	} {
+		memory := storetest.NewMemory()
+		store := stale{memory, new(stores.Cell), new(int)}
+		s := open(t, store, "orders", sequence.Definition{MinStep: 10, MaxStep: 10}, sequence.WithPolling())
+		*store.old = memory.Peek("seq/orders")
+		next(t, s)
+		_, _, err := sequence.Set(t.Context(), memory, "orders", sequence.Change{Max: 1000})
+		require.NoError(t, err)
+		*store.reads = math.MaxInt
+		_, err = s.NextN(t.Context(), 10)
+		require.ErrorIs(t, err, sequence.ErrStore)
+		require.Zero(t, s.Stats().Lost, name)
+		end(s) //nolint:errcheck // the reads are still out of date
+		assert.EqualValues(t, 9, s.Stats().Lost, name)
+	}
 }

@@ -57,6 +57,8 @@ type driver struct {
 	// Sequence.
 	served  []*call // in ordered mode: they are to be told their numbers
 	unclear uint64  // how many numbers were given up, as the log is to be told
+	refused uint64  // the version of the last swap that met a conflict, or 0
+	lags    bool    // the last read showed that version: one that was replaced never recurs
 }
 
 func (d *driver) Lock() { d.mu.Lock() }
@@ -118,6 +120,7 @@ func (d *driver) Do(ctx context.Context, op count.Op) (r count.Result, err error
 		r.Used, _ = s.window.Seal()
 	case count.Read:
 		r.Cell, err = readCell(ctx, &s.store, s.name)
+		d.lags = r.Cell.Version == d.refused && d.refused != 0
 	case count.Swap:
 		began := s.config.elapsed()
 		r.Version, err = swapCell(ctx, &s.store, s.name, op.Version, op.Record)
@@ -128,6 +131,7 @@ func (d *driver) Do(ctx context.Context, op count.Op) (r count.Result, err error
 		return r, nil
 	case errors.Is(err, stores.ErrConflict):
 		s.counters.conflicts.Add(1)
+		d.refused = op.Version
 		r.Status = count.Conflict
 		return r, nil
 	case errors.Is(err, stores.ErrDamaged):
@@ -152,8 +156,7 @@ func (d *driver) Apply(e count.Event) (settled bool, err error) {
 	case count.Forgot: // a copy of this process may have been granted it as well
 		s.counters.lost.Add(e.Range.To - e.Range.From)
 	case count.Suspected:
-		s.window.Revoke()
-		s.revoked = !s.closing
+		s.suspect()
 		return false, nil
 	case count.Trusted:
 		s.returned(e.Ranges)
@@ -178,10 +181,11 @@ func (d *driver) Apply(e count.Event) (settled bool, err error) {
 	return true, err
 }
 
-// Busy returns the error of writes that all met those of other processes.
+// Busy returns the error of writes that all met those of other processes, or that followed from reads that are
+// out of date. The latter is no conflict: the next try waits, and the log is told.
 func (d *driver) Busy() error {
-	if d.machine.Suspects() {
-		return drive.Wrap(fmt.Sprintf("sequence %q: the store shows an older state than this process has read, and refuses to be marked for it: it answers reads that are out of date; no number is granted until it shows the last write", d.name), ErrStore)
+	if d.lags || d.machine.Suspects() {
+		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, and refuses the writes that follow from them: no number is granted until a read shows the last write; check that its reads are linearizable", d.name), ErrStore)
 	}
 	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: it is written too often; use larger steps, or one service for all processes", d.name, drive.InARow))
 }
@@ -278,6 +282,16 @@ func (s *Sequence) queue(r count.Range) {
 	s.window.Queue(window.Range{From: r.From, To: r.To}, more)
 }
 
+// suspect takes the reserved numbers back until a suspicion ends. A sealed window has none.
+func (s *Sequence) suspect() {
+	if s.closing {
+		return
+	}
+	s.window.Revoke()
+	s.revoked = true
+	s.held += s.machine.Unused(s.window.Used())
+}
+
 // returned gives ranges to the window that were taken back on a suspicion.
 func (s *Sequence) returned(ranges []count.Range) {
 	if !s.revoked {
@@ -285,7 +299,6 @@ func (s *Sequence) returned(ranges []count.Range) {
 	}
 	s.revoked = false
 	for _, r := range ranges {
-		s.counters.returned.Add(r.To - r.From)
 		s.queue(r)
 	}
 	s.serve()
@@ -294,11 +307,9 @@ func (s *Sequence) returned(ranges []count.Range) {
 // revoke takes the reserved numbers back, of which lost are unused: another process may have been
 // granted them.
 func (s *Sequence) revoke(lost uint64) {
-	switch {
-	case s.revoked: // before, on a suspicion
-	case s.closing: // a sealed window revokes nothing, and so counts nothing as lost
+	if s.revoked || s.closing { // the window has none of them, and so counts none as lost now
 		s.counters.lost.Add(lost)
-	default:
+	} else {
 		s.window.Revoke()
 	}
 	s.revoked = false

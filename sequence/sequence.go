@@ -61,8 +61,9 @@ type Sequence struct {
 	// machine decides what is written to the store. What it says has happened is carried out
 	// before mu is unlocked, so that no Close and no Restored comes in between.
 	machine count.Machine
-	revoked bool // the window was revoked, and may get the ranges of the machine again
-	lost    bool // the store went back, and nothing was granted since
+	revoked bool   // the window was revoked on a suspicion, and may get the ranges of the machine again
+	held    uint64 // numbers that were taken back on suspicions: the window counts them as lost
+	lost    bool   // the store went back, and nothing was granted since
 	// In ordered mode: the last call that a write has served, and how many calls waited when
 	// that write returned, the served ones included.
 	served, regulars uint64
@@ -77,7 +78,6 @@ type driven = drive.Machine[count.Input, count.Op, count.Result, count.Event]
 type counters struct {
 	granted, issued, lost, refills, waited, conflicts, failures, starved, wentBack atomic.Uint64
 	largest                                                                        atomic.Uint64 // batch
-	returned                                                                       atomic.Uint64 // that the window has counted as lost
 }
 
 // failure is why there is no number.
@@ -235,9 +235,9 @@ func (s *Sequence) Err() error {
 func (s *Sequence) Stats() Stats {
 	s.mu.Lock()
 	issued := s.issued()
+	lost := s.counters.lost.Load() + s.window.Lost() - s.held
 	r, rate, step := s.machine.Known().Record, s.rate.now(s.config.elapsed(), issued), s.rate.step
 	s.mu.Unlock()
-	returned := s.counters.returned.Load()
 	stats := Stats{
 		Issued:    issued,
 		Refills:   s.counters.refills.Load(),
@@ -245,7 +245,7 @@ func (s *Sequence) Stats() Stats {
 		Conflicts: s.counters.conflicts.Load(),
 		Failures:  s.counters.failures.Load(),
 		Starved:   s.counters.starved.Load(),
-		Lost:      s.counters.lost.Load() + s.window.Lost() - returned,
+		Lost:      lost,
 		WentBack:  s.counters.wentBack.Load(),
 		Rate:      rate,
 		Last:      r.LastNumber(),

@@ -10,12 +10,12 @@ type Stats struct {
 	Conflicts uint64        // writes that another process's write preceded
 	Failures  uint64        // operations of the store that failed
 	Starved   uint64        // calls that waited for the store; 0 in ordered mode, where every call does
-	Lost      uint64        // numbers that this process was granted and will never issue
+	Lost      uint64        // numbers that this process was granted and will never issue; it never falls
 	WentBack  uint64        // times that the store had lost acknowledged writes: [stores.ErrWentBack]
 
 	Rate     float64 // numbers per second that this process takes: up at once, and down slowly
 	Step     int64   // how many numbers the next refill reserves; 0 in ordered mode
-	Reserved int64   // numbers that are granted to this process and not handed out
+	Reserved int64   // numbers that are granted to this process and not handed out; 0 while the store seems to have gone back
 	// GapBound is how many numbers a crash of this process can lose at most, by the
 	// definition and the largest batch so far. A batch above MaxStep whose call ended before
 	// it had its numbers stays reserved, and adds to it. In ordered mode a crash loses the

@@ -31,7 +31,8 @@ type Store interface {
 	// last key plus "\x00". A limit below 1 gives none. It may be out of date, or show a
 	// write that a crash undoes: it only guides which cell to try. If the store finds that a
 	// cell is damaged, the error wraps [ErrDamaged], and comes with the cells that are
-	// not. from and to are compared with keys and need not be keys themselves.
+	// not: a list reads on past damaged cells up to its limit, so a page that is shorter than
+	// the limit is the last. from and to are compared with keys and need not be keys themselves.
 	List(ctx context.Context, from, to string, limit int) ([]Cell, error)
 
 	// Read returns the cell of a key, or one with Version 0 and no Value if there is

@@ -97,6 +97,8 @@ func DecodeSequence(value []byte) (Sequence, error) {
 	switch {
 	case s.ID == "" || s.Mode == "" || s.Writes == 0 || s.Creation == 0:
 		return edited("it has no id, no mode, no count of writes or none of creations")
+	case s.Writes > 1<<63 || s.Creation > 1<<63: // a sum with them never overflows
+		return edited("it counts %d writes and %d creations", s.Writes, s.Creation)
 	case s.Offset < 0 || s.Offset >= s.Stride:
 		return edited("its stride is %d with the offset %d", s.Stride, s.Offset)
 	case s.Start < 0 || s.Max < 0 || s.Start > s.Max-s.Offset:

@@ -49,6 +49,7 @@ func TestSequence(t *testing.T) {
 func TestSequenceAtItsBounds(t *testing.T) {
 	for i, change := range []func(*Sequence){
 		func(r *Sequence) { r.Creation, r.Writes, r.Before = 1, 1, 1<<63 },
+		func(r *Sequence) { r.Creation, r.Writes = 1<<63, 1<<63 },
 		func(r *Sequence) { r.Start, r.Max, r.Stride, r.Offset = 0, 0, 1, 0 },
 		func(r *Sequence) { r.Start, r.Max, r.Stride, r.Offset = 3, 7, 5, 4 },
 		func(r *Sequence) { r.MinStep, r.MaxStep = 1, 1 },
@@ -71,6 +72,8 @@ func TestEditedSequence(t *testing.T) {
 		{`"write":"w4"`, `"write":""`, "no name of its write"},
 		{`"write":"w4"`, `"write":"w4","last":["1","2","3","4","5","6","7","8","9"]`, "names of 9 writes before its own, and a cell keeps 8"},
 		{`"writes":4`, `"writes":0`, "no count"},
+		{`"writes":4`, `"writes":9223372036854775809`, "counts 9223372036854775809 writes"},
+		{`"creation":2`, `"creation":9223372036854775809`, "and 9223372036854775809 creations"},
 		{`"mode":"segmented"`, `"mode":""`, "no mode"},
 		{`"stride":5`, `"stride":0`, "stride is 0"},
 		{`"offset":0`, `"offset":5`, "stride is 5 with the offset 5"},
