@@ -42,8 +42,8 @@ give --next with a number above all that were used.`
 
 const sequenceDeleteHelp = `Delete a sequence. The processes that use it issue the numbers that they have
 reserved, get no further segment, and fail. A sequence that is created with the same
-name begins above all numbers that were granted. A sequence that went back is refused:
-raise its next number first, with 'tickflake sequence set'.
+name begins above all numbers that were granted. A sequence that went back is not
+deleted: raise its next number first, with 'tickflake sequence set'.
 
 The command asks first, unless --yes is given. Without a terminal, give --yes.`
 
