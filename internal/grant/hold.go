@@ -77,10 +77,7 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	switch {
 	case r.Status == Damaged && m.Pinned >= 0:
 		return []Event{{Kind: Broken, Range: h.span()}}
-	case r.Status == Damaged && m.suspect: // no process claims a damaged cell; what was granted stays revoked
-		m.least = max(m.most, h.Limit)
-		return m.lose(in, c)
-	case r.Status == Damaged:
+	case r.Status == Damaged: // no process claims a damaged cell
 		return m.lose(in, c)
 	case r.Status != OK:
 		return nil
@@ -106,10 +103,8 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	case back, m.suspect && h.isMissing(c): // (7)
 		m.raise = raise{due: true, version: r.Cell.Version, found: c}
 		return nil
-	case m.suspect: // others have written so often since that the cell does not tell: what was granted stays revoked
-		m.least = max(m.most, h.Limit)
 	}
-	return m.lose(in, c) // (2)
+	return m.lose(in, c) // (2) After a suspicion, others have written so often since that the cell does not tell.
 }
 
 // isMissing reports whether the names in a record, without that of the last write, show that the cell
@@ -127,9 +122,13 @@ func (m *Machine) trust() []Event {
 	return []Event{{Kind: Trusted, Range: m.held.span()}}
 }
 
-// lose notes that another process has the cell. The rest of the grant stays ours.
+// lose notes that another process has the cell, or none can. The rest of the grant stays ours, unless a
+// suspicion has not ended: then it stays revoked, and no later claim begins below.
 func (m *Machine) lose(in Input, found cell.Node) []Event {
 	e := Event{Kind: Lost, Range: m.held.span(), Record: found}
+	if m.suspect {
+		m.least = max(m.most, m.held.Limit)
+	}
 	if found.Holder == m.token { // a copy of this process's memory
 		m.token = in.Name
 	}
