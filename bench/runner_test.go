@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"runtime"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,4 +66,26 @@ func TestInterruptedRunWritesWhatThereIs(t *testing.T) {
 	assert.Equal(t, "the run was interrupted before", r.Sections[2].Skipped)
 	assert.Contains(t, got.out, "interrupted")
 	assert.Contains(t, got.out, "index.html")
+}
+
+// A section that takes far too long is told to stop, and the others follow.
+func TestSectionThatTakesTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report := virtual(t.Context(), with("slow", func(ctx context.Context, run *measure.Run) results.Section {
+			<-ctx.Done()
+			return fake("slow").Measure(ctx, run)
+		}))
+		assert.False(t, report.Sections[0].Failed)
+		assert.Len(t, report.Sections[0].Tables, 1)
+		assert.Equal(t, []string{"The section was stopped after 2m30s; it was planned for 40s."}, report.Sections[0].Notes)
+		assert.False(t, report.Interrupted)
+		assert.Len(t, report.Sections[1].Tables, 1)
+	})
+}
+
+// virtual runs a section in virtual time.
+func virtual(ctx context.Context, s measure.Section) *results.Report {
+	report := &results.Report{Schema: results.Schema}
+	program{err: new(bytes.Buffer)}.measure(ctx, options{}, []measure.Section{s, fake("last")}, report)
+	return report
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -87,4 +88,33 @@ func TestREADME(t *testing.T) {
 	out := exampletest.RunREADME(t, "A bulk import")
 	assert.Regexp(t, `(?m)^1000000 rows in .*: \d+ rows/s; of it .* for IDs: [\d.]+ ns per ID$`, out)
 	assert.Regexp(t, `(?m)^\d+,user 1,Bonn$`, out)
+}
+
+// What the output's name already names stays as it is: a file, a link, wherever it leads,
+// and a pipe, as a device would.
+func TestNothingIsReplaced(t *testing.T) {
+	path, dir := exampletest.Build(t, "./bulkimport"), t.TempDir()
+	in, state := filepath.Join(dir, "in.csv"), filepath.Join(dir, "state")
+	people(t, in, 3)
+	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	link, dangling := filepath.Join(dir, "link"), filepath.Join(dir, "dangling")
+	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	require.NoError(t, os.Symlink(file, link))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "nowhere"), dangling))
+	for _, out := range []string{file, pipe, link, dangling, in} {
+		before, err := os.Lstat(out)
+		require.NoError(t, err)
+		p := exampletest.Start(t, path, "--in", in, "--out", out, "--state", state)
+		assert.Equal(t, 1, p.Wait(), out)
+		assert.Contains(t, p.Stderr(), "exists", out)
+		after, err := os.Lstat(out)
+		require.NoError(t, err)
+		assert.True(t, os.SameFile(before, after), out)
+		assert.Equal(t, before.Mode(), after.Mode(), out)
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "precious", string(text))
+	assert.NoDirExists(t, state, "it fails before it takes a node number")
 }

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -140,4 +142,56 @@ func TestREADME(t *testing.T) {
 func TestREADMEMakesAnImage(t *testing.T) {
 	out := exampletest.RunREADME(t, "Kubernetes")
 	assert.Regexp(t, `(?m)^Dockerfile\nhttpservice$`, out)
+}
+
+// A request that is under way on SIGTERM gets its IDs, and only then is the node
+// number given back.
+func TestRequestsEndBeforeTheService(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := start(t, exampletest.Build(t, "./httpservice"), "--store", "file:"+dir, "--grace", "1m")
+	const body = `{"count":3}`
+	conn, r := hold(t, p.addr, body)
+	p.Signal(syscall.SIGTERM)
+	refused(t, p.addr)
+	require.Equal(t, lease.Held, state(t, dir))
+
+	_, err := fmt.Fprint(conn, body)
+	require.NoError(t, err)
+	res, err := http.ReadResponse(r, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Len(t, parse(t, read(t, res).IDs), 3)
+	assert.Equal(t, 0, p.Wait())
+	assert.Equal(t, lease.Released, state(t, dir))
+}
+
+// hold sends a request of which the body is missing, and returns when it has reached
+// the handler, which waits for the body.
+func hold(t *testing.T, addr, body string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "POST /ids HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", addr, len(body))
+	require.NoError(t, err)
+	r := bufio.NewReader(conn)
+	for _, want := range []string{"HTTP/1.1 100 Continue\r\n", "\r\n"} {
+		line, err := r.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, want, line)
+	}
+	return conn, r
+}
+
+// refused waits until the service takes no new connection.
+func refused(t *testing.T, addr string) {
+	t.Helper()
+	exampletest.Until(t, func() error {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return nil
+		}
+		return fmt.Errorf("it still listens (%v)", conn.Close())
+	})
 }
