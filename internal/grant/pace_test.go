@@ -65,7 +65,7 @@ func TestSearch(t *testing.T) {
 		read := make([]bool, nodes)
 		s := NewSearch(nodes, 12345)
 		require.Equal(t, 12345%nodes/256*256, s.First)
-		for most := int64(256); !s.Settled(NoRank); most = min(2*most, LastBlock) {
+		for most := int64(256); !s.Settled(NoRank); most = min(2*most, lastBlock) {
 			from, n := s.Block()
 			require.Positive(t, n)
 			require.True(t, n == most || from+n == nodes || s.Done == nodes, "%d numbers from %d on", n, from)

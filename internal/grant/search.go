@@ -11,7 +11,7 @@ type Search struct {
 
 const (
 	firstBlock = 256
-	LastBlock  = 4096
+	lastBlock  = 4096
 	// enough is how many numbers are read before a claim takes one whose holder may be
 	// alive, or whose limit is ahead of the clock.
 	enough = 4096
@@ -27,7 +27,7 @@ func (p *Search) Block() (from, n int64) {
 	from = (p.First + p.Done) % p.Nodes
 	n = min(max(p.block, firstBlock), p.Nodes-p.Done, p.Nodes-from)
 	p.Done += n
-	p.block = min(2*max(p.block, firstBlock), LastBlock)
+	p.block = min(2*max(p.block, firstBlock), lastBlock)
 	return from, n
 }
 
