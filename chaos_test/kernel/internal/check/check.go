@@ -207,6 +207,9 @@ func (c *Checker) fail(text string) {
 	c.recovers = false
 }
 
+// Recovers reports whether an ID has followed the fault, and no failed call that ID.
+func (c *Checker) Recovers() bool { return c.recovers }
+
 // Verdict returns the counts. control is the longest stall of an idle control thread: a
 // machine that stands still is no fault of the subject.
 func (c *Checker) Verdict(control time.Duration) Verdict {

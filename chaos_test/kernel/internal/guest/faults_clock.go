@@ -221,5 +221,5 @@ func boot1970(s *Stage) error {
 	}
 	right, err := s.hostTime()
 	s.Mark()
-	return errors.Join(err, setTime(right), s.Issue(2*after))
+	return errors.Join(err, setTime(right), s.recovered(), s.Issue(after))
 }

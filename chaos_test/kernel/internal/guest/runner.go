@@ -136,6 +136,12 @@ func (r *runner) count() int {
 	return r.lines
 }
 
+func (r *runner) recovers() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.check.Recovers()
+}
+
 func (r *runner) signal(n syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

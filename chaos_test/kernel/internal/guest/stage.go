@@ -171,6 +171,20 @@ func (s *Stage) ready() error {
 	return nil
 }
 
+// recovered waits until each subject of ours has recovered from the fault, or startLimit:
+// after a fault that ends all processes, they start beside each other on a busy host.
+func (s *Stage) recovered() error {
+	deadline := time.Now().Add(startLimit)
+	for _, r := range s.runners {
+		for !r.other && !r.recovers() && time.Now().Before(deadline) {
+			if err := s.sleep(5 * time.Millisecond); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // close ends all that a stage has started.
 func (s *Stage) close() {
 	s.cancel()

@@ -15,12 +15,13 @@ import (
 // serviceSubject is a server and its client, over gRPC on loopback. Both are in one
 // process: a signal reaches both, as that of a machine that stops does. The client
 // promises order, and no wait beyond a timeout since a server has answered, and the
-// timeout of the attempt that runs then.
+// timeout of the attempt that runs then. The timeout is longer than by default: a busy host
+// stops its machine for seconds.
 func serviceSubject() Subject {
 	return Subject{
 		Name: "service and client", Group: Tickflake, Numbers: true, Ordered: true, Restarts: true, Leased: true,
 		How:   "service.New with generator.Open, a directory; client.Open over gRPC on loopback, in the same process",
-		Bound: 2 * client.DefaultTimeout, Clock: monotonic,
+		Bound: 2 * openLimit, Clock: monotonic,
 		Open: openService,
 	}
 }
@@ -57,7 +58,7 @@ func openService(ctx context.Context, at Place) (source Source, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(running) }()
 	closers = append(closers, func() error { stop(); return <-ended })
-	ids, err := client.Open(ctx, []string{listener.Addr().String()}, client.WithLogger(log))
+	ids, err := client.Open(ctx, []string{listener.Addr().String()}, client.WithLogger(log), client.WithTimeout(openLimit))
 	if err != nil {
 		return Source{}, err
 	}
