@@ -67,14 +67,6 @@ func borrowEvenMilliseconds(s strategies.Situation) strategies.Decision {
 	return strategies.Decision{Action: strategies.ActionBorrow}
 }
 
-// wait is the longest that a call may take, and borrow the furthest that an ID
-// may be ahead of the clock.
-func (c claim) wait() time.Duration   { return max(c.Exhausted.Wait, c.Behind.Wait) }
-func (c claim) borrow() time.Duration { return max(c.Exhausted.Borrow, c.Behind.Borrow) }
-
-// bends is the lead of a clock that is behind up to which a call is served.
-func (c claim) bends() time.Duration { return max(c.Behind.Wait, c.Behind.Borrow) }
-
 // subject is the generator with the claim's strategy.
 func (c claim) subject(kind generatortest.ClockKind, opts ...generator.Option) generatortest.Subject[snowflake.ID] {
 	s := generatortest.Tickflake(c.strategy, kind, opts...)
