@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"io"
 	"log/slog"
 	"os"
@@ -19,6 +20,8 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
+var full = flag.Bool("scale.full", false, "run real keepers through every outage of the page, not the first only")
+
 // The column of the smallest fleet is that of this code.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/scale.md")
@@ -31,7 +34,7 @@ func TestPage(t *testing.T) {
 // A fleet of real keepers, each with its goroutine, does the same to the same store.
 func TestRealKeepers(t *testing.T) {
 	p := plans[0]
-	p.brief = testing.Short()
+	p.brief = !*full
 	want := simulate(p)
 	var got figures
 	synctest.Test(t, func(t *testing.T) {
