@@ -13,7 +13,7 @@ import (
 )
 
 // fleetSeeds is how many seeds TestFleet runs unless a flag says otherwise.
-const fleetSeeds = 1500
+const fleetSeeds = 500
 
 func correct(seed uint64) *fleet { return newFleet(seed, nil, nil) }
 
@@ -94,7 +94,7 @@ func TestFleetUnder(t *testing.T) {
 }
 
 // TestFleetRepeats makes sure that a seed is one run.
-func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, fleetSeeds/30, correct) }
+func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, correct) }
 
 // Play runs a fleet to its end.
 func (f *fleet) Play() {
