@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/peers"
 	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/yours"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	flake "github.com/tickflake/tickflake/snowflake"
@@ -22,6 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	yours.Add(yours.Mine())
 	peers.Serve()
 	os.Exit(m.Run())
 }
@@ -48,6 +50,10 @@ func TestRows(t *testing.T) {
 	for i, r := range rows {
 		assert.Contains(t, list[i].Name, r.short)
 		assert.Contains(t, list[i].Name, string(r.setting))
+	}
+	for _, fault := range []string{"F1", "F16"} {
+		c := cell(t, table(t, measured(), "faults-default"), "yours", fault)
+		assert.True(t, c.Text != "" && c.Mark != results.Bad, "%s: it waits, so no ID comes twice", fault)
 	}
 	require.Len(t, Sections(), 1)
 	assert.Equal(t, "faults", Sections()[0].ID)
