@@ -32,12 +32,11 @@ func run(progress func(done, of int, what string)) *measure.Run {
 	return &measure.Run{Quick: true, Budget: 40 * time.Second, Rand: rand.New(rand.NewPCG(1, 2)), Progress: progress}
 }
 
-// few are all rows, or with the race detector, which makes them twenty times as slow,
-// those of three strategies and of the peers.
+// few are the rows of three strategies and of the peers: generatortest runs all strategies.
 func few() (rows []*row, list []peers.Peer) {
 	all, names := newRows()
 	for i, r := range all {
-		if !raceDetector || r.strategy == nil || slices.Contains([]string{"Reject()", "Wait()", defaultName}, r.short) {
+		if r.strategy == nil || slices.Contains([]string{"Reject()", "Wait()", defaultName}, r.short) {
 			rows, list = append(rows, r), append(list, names[i])
 		}
 	}
