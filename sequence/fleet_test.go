@@ -8,7 +8,7 @@ import (
 )
 
 // fleetSeeds is how many seeds TestFleet runs unless a flag says otherwise.
-const fleetSeeds = 600
+const fleetSeeds = 300
 
 func correct(seed uint64) *fleet { return newFleet(seed, nil) }
 
@@ -26,14 +26,14 @@ func TestFleet(t *testing.T) {
 }
 
 // TestFleetRepeats makes sure that a seed is one run.
-func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, fleetSeeds/30, correct) }
+func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, correct) }
 
 // TestFleetStale makes sure that stale reads, every fifth one, cost few numbers: a process that takes
 // one for a store that went back soon finds that it was wrong.
 func TestFleetStale(t *testing.T) {
 	var numbers [2]int
 	for i, p := range []uint64{0, 205} {
-		fleettest.Test(t, fleetSeeds/10, func(seed uint64) *fleet {
+		fleettest.Test(t, fleetSeeds/5, func(seed uint64) *fleet {
 			f := correct(seed)
 			f.PStale = p
 			return f

@@ -31,7 +31,7 @@ type runner int
 
 const (
 	inVirtualTime runner = iota // tickflake-chaos run
-	inTests                     // a test of chaos_test, as it takes more than one generator and its clock
+	inTests                     // a test in the sources, as it takes more than one generator and its clock
 	onKernel                    // tickflake-chaos kernel
 )
 
@@ -41,16 +41,13 @@ func faults() []fault {
 	for _, s := range generatortest.Catalogue() {
 		all = append(all, fault{Fault: s.Fault, Name: s.Name, What: s.What, Script: s.Script.Line(), Run: "tickflake-chaos run " + s.Fault, scenario: s})
 	}
-	for _, f := range []fault{
-		{Fault: "F14", Name: "skewed-fleet", What: "many processes, with clocks hours apart, claim node numbers and die"},
-		{Fault: "F15", Name: "store-outage", What: "the store of the leases is away, slow, loses answers, or gets writes late"},
-		{Fault: "F19", Name: "snapshot-clone", What: "a virtual machine's snapshot is restored beside its original"},
-		{Fault: "F20", Name: "torn-state", What: "the state directory is damaged, full or read-only"},
-		{Fault: "F21", Name: "stale-read", What: "a read or a listing of the store shows an older state"},
-	} {
-		f.by, f.Run = inTests, "go test ./chaos_test -run "+f.Fault+"_"
-		all = append(all, f)
-	}
+	const fleetUnder = "go test ./lease -run TestFleetUnder/"
+	all = append(all,
+		fault{by: inTests, Fault: "F14", Name: "skewed-fleet", What: "many processes, with clocks hours apart, claim node numbers and die", Run: fleetUnder + "F14"},
+		fault{by: inTests, Fault: "F15", Name: "store-outage", What: "the store of the leases is away, slow, loses answers, or gets writes late", Run: fleetUnder + "F15"},
+		fault{by: inTests, Fault: "F19", Name: "snapshot-clone", What: "a virtual machine's snapshot is restored beside its original", Run: "go test ./lease -run F19_"},
+		fault{by: inTests, Fault: "F20", Name: "torn-state", What: "the state directory is damaged, full or read-only", Run: "go test ./chaos_test -run F20_"},
+		fault{by: inTests, Fault: "F21", Name: "stale-read", What: "a read or a listing of the store shows an older state", Run: fleetUnder + "F21"})
 	slices.SortStableFunc(all, func(a, b fault) int { return cmp.Compare(a.number(), b.number()) })
 	for _, f := range kernel.Faults() {
 		all = append(all, fault{Fault: f.Name, Kind: f.Kind, What: f.About, Run: "tickflake-chaos kernel " + f.Name, by: onKernel})

@@ -131,21 +131,6 @@ func fakeBench() {
 	}
 }
 
-// A fault that is said to be a test is one.
-func TestFaultsInTestsExist(t *testing.T) {
-	files, err := filepath.Glob("../../chaos_test/*_test.go")
-	require.NoError(t, err)
-	var code strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		code.Write(text)
-	}
-	for _, f := range faultsBy(inTests) {
-		assert.Contains(t, code.String(), "\nfunc Test"+f.Fault+"_", f.Run)
-	}
-}
-
 // Every script that is printed is one that is read.
 func TestScriptsAreRead(t *testing.T) {
 	for _, f := range faultsBy(inVirtualTime) {

@@ -138,7 +138,7 @@ func newRun(c *command.Console) *cobra.Command {
 			for _, f := range faultsBy(inTests) {
 				left = append(left, f.Fault)
 			}
-			fmt.Fprintf(s.Out, "not run: %s. No script can express them; in the sources, run go test ./chaos_test\n", strings.Join(left, ", "))
+			fmt.Fprintf(s.Out, "not run: %s. No script can express them; in the sources, run go test ./chaos_test ./lease\n", strings.Join(left, ", "))
 		}
 		return err
 	}
