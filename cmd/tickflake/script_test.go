@@ -25,6 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
 )
@@ -33,7 +34,7 @@ var update = flag.Bool("update", false, "write what the program prints into the 
 
 // TestMain makes the test binary the program, which is found on PATH.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"tickflake": command})
+	testscript.Main(m, map[string]func(){"tickflake": withEngines})
 }
 
 // commands are those of the scripts beside the ones of testscript; see TestScripts.
@@ -68,16 +69,16 @@ func TestScripts(t *testing.T) {
 			if name != "mounts" {
 				return false, fmt.Errorf("unknown condition %q", name)
 			}
-			return exec.Command("unshare", "--mount", "--map-root-user", "mount", "--bind", "/", "/").Run() == nil, nil
+			return exec.Command("unshare", "--mount", "true").Run() == nil, nil
 		},
 		Cmds: commands,
 	})
 }
 
-// command is tickflake with three more engines: broken://, silent://, and shared://DIR, a directory whose
+// withEngines is tickflake with three more engines: broken://, silent://, and shared://DIR, a directory whose
 // processes know nothing of each other's end, as in a store that hosts share. Its server is away while
 // DIR/away exists, and hangs after the operations of the option after.
-func command() {
+func withEngines() {
 	stores.Register("broken", func(context.Context, string) (stores.Store, error) {
 		return nil, fmt.Errorf("no answer: %w", syscall.EPIPE) // as of a connection, and not of the output
 	})
@@ -220,7 +221,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 func fails(ts *testscript.TestScript, neg bool, args []string) {
 	exits(ts, neg, append([]string{args[0], "tickflake"}, args[2:]...))
 	want := "tickflake: " + strings.ReplaceAll(regexp.QuoteMeta(args[1]), `\*`, ".*") + "\n"
-	if args[0] == strconv.Itoa(exitUsage) {
+	if args[0] == strconv.Itoa(cli.Misuse) {
 		want += "see 'tickflake( [a-z]+)* --help'\n"
 	}
 	if got := ts.ReadFile("stderr"); !regexp.MustCompile("^" + want + "$").MatchString(got) {
