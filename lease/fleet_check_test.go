@@ -186,6 +186,9 @@ func (f *fleet) refused(t *thread, err error) {
 	switch {
 	case errors.As(err, &none):
 		f.grantErrors++
+		if none.Past > 0 {
+			f.ended++
+		}
 		p.excuse = ""
 		if f.endsEarly() && (f.onlyEnd(p) || f.scarce() || errors.Is(p.k.Err(), lease.ErrEndOfTime)) {
 			p.excuse = "time is over"

@@ -45,7 +45,7 @@ func TestFleetCatches(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			fleettest.Catches(t, m.seeds, cmp.Or(m.caught, "duplicate"), func(seed uint64) *fleet { return newFleet(seed, &m) })
+			fleettest.Catches(t, m.seeds, cmp.Or(m.caught, "duplicate"), func(seed uint64) *fleet { return newFleet(seed, &m, nil) })
 		})
 	}
 }

@@ -51,7 +51,7 @@ type tally struct {
 	issues, refusals, grantErrors, grants int
 	shutdowns, restores, repeats          int
 	wentBack, trusted                     int
-	live                                  int
+	live, losses, ended                   int
 	excused                               map[string]int
 }
 
@@ -63,8 +63,9 @@ const (
 	pinnedAll
 )
 
-// newFleet makes the run of a seed.
-func newFleet(seed uint64, m *mutant) *fleet {
+// newFleet makes the run of a seed. Both m and alone, which draws the faults of a profile, may
+// be nil.
+func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	f := &fleet{Fleet: fleettest.New(seed)}
 	f.mutant = m
 	f.drawSize()
@@ -82,6 +83,11 @@ func newFleet(seed uint64, m *mutant) *fleet {
 	f.limits, f.locks = make([]uint64, n), map[string]*lockToken{}
 	if f.Often(256) {
 		f.PStale = 1 + f.Rng.Uint64N(256)
+	}
+	if alone != nil {
+		f.Skewed, f.Slews, f.Stale, f.PPause, f.PDie, f.PStale = false, false, false, 0, 0, 0
+		f.layout.TimeBits, f.layout.Epoch = 41, fleettest.Start.AddDate(-3, 0, 0)
+		alone(f)
 	}
 	f.newStore()
 	f.Launch, f.Repair = f.launch, f.repair

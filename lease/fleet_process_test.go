@@ -263,6 +263,7 @@ func (p *process) lock(t *thread) {
 func (p *process) unlock() {
 	p.busy = false
 	if n := p.k.Stats().Conflicts; n > p.losses {
+		p.f.losses += int(n - p.losses)
 		p.losses, p.lost = n, p.f.Now
 	}
 	for _, t := range p.wait {

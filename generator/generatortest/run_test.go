@@ -118,6 +118,23 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// A process that is killed in the middle of a call does not end it, and is not closed.
+func TestKilledInACall(t *testing.T) {
+	for script, want := range map[string]int{"ids 1; crash": 1, "ids 1; crash at read 1": 1, "ids 1; crash at read 2": 1, "ids 1; crash at read 3": 2} {
+		ended, total := 0, 0
+		l := &life{}
+		s := l.subject()
+		var clock *clocktest.Virtual
+		l.next = func() error { clock.Now(); clock.Now(); ended++; return nil }
+		start := s.New
+		s.New = func(c *clocktest.Virtual) (gt.Process[tid], error) { clock = c; return start(c) }
+		l.starting = func() error { total, ended = ended, 0; return nil }
+		assert.True(t, gt.RunScript(s, parse(script)).OK(), script)
+		assert.Equal(t, want, total, script)
+		assert.Equal(t, []int{2, 1}, []int{l.starts, l.closes}, script)
+	}
+}
+
 // After the last step, all faults end, and the clock runs on from where it is. It
 // ticks in microseconds.
 func TestCalm(t *testing.T) {
@@ -312,7 +329,7 @@ func TestPatience(t *testing.T) {
 
 // A call that ends its goroutine, as a failed test does, is no success.
 func TestCallsThatDoNotReturn(t *testing.T) {
-	for _, script := range []string{"ids 9", "callers 4; ids 9", "takeover 1s", "pass 1s; takeover 1s; ids 4"} {
+	for _, script := range []string{"ids 9", "callers 4; ids 9", "takeover 1s", "pass 1s; takeover 1s; ids 4", "crash at read 9; ids 4"} {
 		for _, reads := range []bool{false, true} {
 			for _, lock := range []bool{false, true} {
 				l := &life{}

@@ -308,6 +308,9 @@ const (
 	Retried
 )
 
+// AllFates are all but Served.
+func AllFates() []Fate { return []Fate{Refused, Lost, Unanswered, Late, VeryLate, Repeated, Retried} }
+
 func (x Fate) String() string {
 	return [...]string{"served", "refused", "lost", "unanswered", "late", "very late", "repeated", "retried"}[x]
 }
