@@ -11,6 +11,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -205,9 +206,8 @@ func TestF17_EndOfTime_Exact(t *testing.T) {
 		for range 3 {
 			id, err := gen.Next()
 			assert.Zero(w, id)
-			var over *generator.EndOfTimeError
-			require.ErrorAs(w, err, &over)
-			assert.True(w, over.End.Equal(noon.Add(8*time.Millisecond)), over.End)
+			require.ErrorIs(w, err, lease.ErrEndOfTime)
+			assert.ErrorContains(w, err, noon.Add(8*time.Millisecond).Format(time.RFC3339Nano))
 			w.clock.Add(time.Hour)
 		}
 		_, err = generator.New(generator.WithNode(0), generator.WithClock(read), generator.WithLayout(l))

@@ -176,11 +176,10 @@ func (g *Generator) Next() (snowflake.ID, error) {
 // with a nil error; otherwise the ID is 0 and the error one of
 //
 //   - [*LeadError]: the strategy rejected the call ([ErrExhausted], [ErrBehind]),
-//   - [*ContextError]: ctx ended, possibly before the call,
+//   - an error that wraps that of ctx and its cause: ctx ended, possibly before the call,
 //   - [*GrantError]: the generator's lease granted no time beyond the last ID,
-//   - [*EndOfTimeError]: the time field is used up,
-//   - [ErrClosed],
-//   - [*ConfigError]: ctx is nil.
+//   - [lease.ErrEndOfTime]: the time field is used up,
+//   - [ErrClosed].
 //
 // A call that finds its slot free does not wait and does not allocate. The end
 // of ctx ends a long wait at once, and a short wait after about 2 ms at most.

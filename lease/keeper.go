@@ -87,7 +87,7 @@ type Keeper struct {
 //   - [ErrEndOfTime]: no node number has time left in the layout,
 //   - [ErrMoved]: the fleet was moved to another store, or the import to this one is not complete.
 func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper, error) {
-	if err := checkArguments("Claim", ctx, store); err != nil {
+	if err := checkStore("Claim", store); err != nil {
 		return nil, err
 	}
 	k, err := newKeeper(store, options)
@@ -222,12 +222,8 @@ func turnError(err error) error {
 // another node number if it holds none. It returns the time until the next step is due,
 // unless IDs run ahead of the clock meanwhile. A Keeper calls Poll itself, unless it was
 // made [WithPolling]. It returns soon after ctx ends. After an operation of the store has
-// failed it makes at most one more, each within the timeout of [WithTimeout]. A ctx that is
-// nil counts as [context.Background].
+// failed it makes at most one more, each within the timeout of [WithTimeout].
 func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	return k.poll(ctx, 0)
 }
 

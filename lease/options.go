@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -127,12 +126,9 @@ func WithFleetCheck(limit time.Duration, strict bool) Option {
 // meant for tests in virtual time, where nothing may happen by itself.
 func WithPolling() Option { return func(c *config) { c.polling = true } }
 
-// checkArguments returns an error if an argument of the function is nil.
-func checkArguments(function string, ctx context.Context, store stores.Store) error {
-	switch {
-	case ctx == nil:
-		return &OptionError{function, fmt.Errorf("context %w: give context.Background() if there is none", drive.ErrNil)}
-	case drive.IsNil(store):
+// checkStore returns an error if the store of the function is nil.
+func checkStore(function string, store stores.Store) error {
+	if drive.IsNil(store) {
 		return &OptionError{function, fmt.Errorf("store %w", drive.ErrNil)}
 	}
 	return nil

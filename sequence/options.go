@@ -1,7 +1,6 @@
 package sequence
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -112,12 +111,9 @@ func CheckName(name string) error {
 	return nil
 }
 
-// checkArguments returns an error if an argument of a function is nil, or name is no name.
-func checkArguments(ctx context.Context, store stores.Store, name string) error {
-	switch {
-	case ctx == nil:
-		return &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", drive.ErrNil)}
-	case drive.IsNil(store):
+// checkArguments returns an error if the store is nil, or name is no name.
+func checkArguments(store stores.Store, name string) error {
+	if drive.IsNil(store) {
 		return &OptionError{"store", drive.ErrNil}
 	}
 	return CheckName(name)
