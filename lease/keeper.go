@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -358,16 +359,18 @@ func (k *Keeper) Err() error {
 	return k.err
 }
 
-// Bind returns the window from which a generator takes its slots. It is for package
-// generator. The error is [ErrBound] or [ErrClosed].
-func (k *Keeper) Bind() (*window.Ticks, error) {
+func init() { seam.Bind = bind }
+
+// bind is [seam.Bind].
+func bind(keeper any) (any, error) {
+	k := keeper.(*Keeper)
 	k.state.Lock()
 	defer k.state.Unlock()
 	switch {
 	case k.closing.Load():
 		return nil, ErrClosed
 	case k.bound:
-		return nil, ErrBound
+		return nil, errBound
 	}
 	k.bound = true
 	return k.window, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -192,7 +193,7 @@ func configure(store stores.Store, options []Option) (config, error) {
 		return fail("WithOwner", fmt.Errorf("with this owner and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue))
 	}
 	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
-	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
+	if c.after, c.elapsed = seam.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)

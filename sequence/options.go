@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -84,7 +85,7 @@ func configure(options []Option) (*config, error) {
 	if drive.IsNil(c.clock) {
 		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", drive.ErrNil))
 	}
-	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
+	if c.after, c.elapsed = seam.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
