@@ -11,16 +11,16 @@ import (
 )
 
 // elsewhere are the faults that no script can express, since they take more than one
-// generator and its clock. Tests of chaos_test run them.
+// generator and its clock.
 var elsewhere = []scenarioJSON{
-	{Fault: "F14", Name: "skewed-fleet", What: "many processes, with clocks hours apart, claim node numbers and die", Run: runOf("F14")},
-	{Fault: "F15", Name: "store-outage", What: "the store of the leases is away, slow, loses answers, or gets writes late", Run: runOf("F15")},
-	{Fault: "F19", Name: "snapshot-clone", What: "a virtual machine's snapshot is restored beside its original", Run: runOf("F19")},
-	{Fault: "F20", Name: "torn-state", What: "the state directory is damaged, full or read-only", Run: runOf("F20")},
-	{Fault: "F21", Name: "stale-read", What: "a read or a listing of the store shows an older state", Run: runOf("F21")},
+	{Fault: "F14", Name: "skewed-fleet", What: "many processes, with clocks hours apart, claim node numbers and die", Run: fleetUnder + "F14"},
+	{Fault: "F15", Name: "store-outage", What: "the store of the leases is away, slow, loses answers, or gets writes late", Run: fleetUnder + "F15"},
+	{Fault: "F19", Name: "snapshot-clone", What: "a virtual machine's snapshot is restored beside its original", Run: "go test ./lease -run F19_"},
+	{Fault: "F20", Name: "torn-state", What: "the state directory is damaged, full or read-only", Run: "go test ./chaos_test -run F20_"},
+	{Fault: "F21", Name: "stale-read", What: "a read or a listing of the store shows an older state", Run: fleetUnder + "F21"},
 }
 
-func runOf(fault string) string { return "go test ./chaos_test -run " + fault + "_" }
+const fleetUnder = "go test ./lease -run TestFleetUnder/"
 
 // elsewhereOf returns the fault with a number or a name, if it is one of elsewhere.
 func elsewhereOf(s string) (scenarioJSON, bool) {

@@ -47,7 +47,8 @@ Then the steps:
   suspend 1h        the wall goes on, monotonic time does not
   leap              the wall repeats a second
   restart           the process closes its generator, and another starts on its state
-  crash             the same, but nothing is closed
+  crash             the same, but nothing is closed; with "at read 2" it comes
+                    within a call, as the generator reads its clock for the second time
   takeover 10s      the process stops within a call; another starts meanwhile`
 
 // scenarioJSON is the JSON of a scenario.

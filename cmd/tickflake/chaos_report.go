@@ -89,7 +89,7 @@ func (t *tableReports) end() error {
 		for _, e := range elsewhere {
 			faults = append(faults, e.Fault)
 		}
-		fmt.Fprintf(t.w, "not run: %s. No script can express them; in the sources, run go test ./chaos_test\n", strings.Join(faults, ", "))
+		fmt.Fprintf(t.w, "not run: %s. No script can express them; in the sources, run go test ./chaos_test ./lease\n", strings.Join(faults, ", "))
 	}
 	return nil // a failed write shows when the output is flushed
 }
