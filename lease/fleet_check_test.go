@@ -103,7 +103,7 @@ func (f *fleet) isUndone(node int64, tick uint64) bool {
 
 // gets is told of each grant that a generator gets.
 func (f *fleet) gets(p *process, g window.Range) {
-	f.grants++
+	f.Grants++
 	if g.From < g.To && !f.owns(p, g.Node, g.From, g.To) && f.Rewinds == 0 {
 		f.Fail("grant without a write", "%s goes by a grant of node %d, %s to %s, that the store does not bear out: %s",
 			p.Name, g.Node, f.tickText(g.From), f.tickText(g.To), f.spansText(g.Node))
@@ -125,13 +125,13 @@ func (f *fleet) issued(t *thread, id snowflake.ID) {
 	p := t.p
 	tick, node := f.parts(id)
 	f.Note(uint64(id))
-	f.issues++
+	f.Issues++
 	if f.Trace != nil {
 		t.Tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
 	}
 	undone := f.isUndone(node, tick)
 	if _, ok := f.ids[id]; ok && undone {
-		f.repeats++ // a process that came after the store went back could not know
+		f.Repeats++ // a process that came after the store went back could not know
 	} else if ok {
 		f.Fail("duplicate", "%s issues tick %s of node %d, ID %d, a second time", p.Name, f.tickText(tick), node, id)
 	}
@@ -174,7 +174,7 @@ func (f *fleet) issued(t *thread, id snowflake.ID) {
 // refused is told of each error that a call returned.
 func (f *fleet) refused(t *thread, err error) {
 	p := t.p
-	f.refusals++
+	f.Refusals++
 	f.Note(uint64(len(fmt.Sprintf("%T", err))))
 	if f.Trace != nil {
 		t.Tracef("fails: %v", withoutWait(err))
@@ -185,7 +185,10 @@ func (f *fleet) refused(t *thread, err error) {
 	var ended *generator.ContextError
 	switch {
 	case errors.As(err, &none):
-		f.grantErrors++
+		f.GrantErrors++
+		if none.Past > 0 {
+			f.Ended++
+		}
 		p.excuse = ""
 		if f.endsEarly() && (f.onlyEnd(p) || f.scarce() || errors.Is(p.k.Err(), lease.ErrEndOfTime)) {
 			p.excuse = "time is over"
@@ -281,13 +284,13 @@ func (f *fleet) checkLiveness(d int64) {
 		switch {
 		case p.Dead, p.closing, p.Started > f.Now-f.bound():
 		case p.last > since:
-			f.live++
+			f.Live++
 		case p.node >= 0 && f.holdsOther(p):
-			f.excused["another has its number"]++
+			f.Excused["another has its number"]++
 		case p.excuse != "":
-			f.excused[p.excuse]++
+			f.Excused[p.excuse]++
 		case f.endsEarly() && f.scarce():
-			f.excused["too few numbers have time left"]++
+			f.Excused["too few numbers have time left"]++
 		default:
 			state := "has no lease"
 			if p.k != nil && p.gen != nil {

@@ -52,17 +52,6 @@ func TestRunIsTheCatalogue(t *testing.T) {
 	assert.Equal(t, "wait:1s on raw", r.Subject)
 }
 
-// With one caller, a script does the same every time.
-func TestTheSameEveryTime(t *testing.T) {
-	for _, s := range gt.Catalogue() {
-		if s.Script.Callers > 1 {
-			continue
-		}
-		subject := taped(gt.Claim{}, is(at(3, 0)), no, after(5, is(at(2, 0))), is(at(2, 0)), good, no)
-		assert.Equal(t, gt.Run(subject, s), gt.Run(subject, s))
-	}
-}
-
 func TestReportPrints(t *testing.T) {
 	r := gt.Run(taped(gt.Claim{}, is(at(0, 1)), is(at(0, 0)), is(at(0, 0)), no),
 		gt.Scenario{Fault: "F0", Name: "mine", Script: parse("ids 3; pass 1ms; ids 1")},

@@ -27,7 +27,7 @@ func seeds(t *testing.T) int {
 		if raceEnabled {
 			return 500
 		}
-		return 6000
+		return 1500
 	}
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err)
