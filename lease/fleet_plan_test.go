@@ -48,11 +48,11 @@ func (f *fleet) Plan() string { return fmt.Sprintf("%+v %+v", f.Chance, f.plan) 
 
 // tally has the counts of a run.
 type tally struct {
-	issues, refusals, grantErrors, grants int
-	shutdowns, restores, repeats          int
-	wentBack, trusted                     int
-	live, losses, ended                   int
-	excused                               map[string]int
+	Issues, Refusals, GrantErrors, Grants int
+	Shutdowns, Restores, Repeats          int
+	WentBack, Trusted                     int
+	Live, Losses, Ended                   int
+	Excused                               map[string]int
 }
 
 type pinning uint8
@@ -76,7 +76,7 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	f.Draw(f.count, more...)
 	f.drawLeases()
 	f.drawCallers()
-	f.excused = map[string]int{}
+	f.Excused = map[string]int{}
 	f.ids = make(map[snowflake.ID]struct{}, 1024)
 	n := f.numbers()
 	f.granted, f.stamped, f.undone = make([][]span, n), make([]uint64, n), make([][]span, n)

@@ -1,9 +1,6 @@
 package lease_test
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -23,11 +20,10 @@ func TestFleet(t *testing.T) {
 	var sum tally
 	var base fleettest.Tally
 	fleettest.Test(t, fleetSeeds, correct, func(f *fleet) {
-		sum.add(&f.tally)
-		base.Add(&f.Tally)
+		fleettest.Sum(&sum, f.tally)
+		fleettest.Sum(&base, f.Tally)
 	})
-	t.Logf("%+v", base)
-	t.Log(sum.String())
+	t.Logf("%+v\n%+v", base, sum)
 }
 
 // profile has a fleet meet one fault of the catalogue, and no other.
@@ -42,13 +38,13 @@ var profiles = []profile{
 		f.Skewed, f.PStore = true, 0
 		f.Kinds = []fleettest.FaultKind{fleettest.StepHours, fleettest.StepLarge, fleettest.Kill, fleettest.Shutdown, fleettest.PauseAll, fleettest.Zombie}
 	}, func(t *testing.T, sum *tally, _ *fleettest.Tally) {
-		assert.Positive(t, sum.losses, "no fast clock took the number of a slow one")
+		assert.Positive(t, sum.Losses, "no fast clock took the number of a slow one")
 	}},
 	// The store is away, refuses, loses requests and answers, and takes late ones.
 	{"F15-store-outage", func(f *fleet) {
 		f.Kinds, f.Fates, f.PStore = []fleettest.FaultKind{fleettest.Partition, fleettest.Outage}, fleettest.AllFates(), 300
 	}, func(t *testing.T, sum *tally, base *fleettest.Tally) {
-		assert.Positive(t, sum.grantErrors)
+		assert.Positive(t, sum.GrantErrors)
 		assert.Positive(t, base.LateWrites)
 	}},
 	// It is slow, but answers in time.
@@ -56,8 +52,8 @@ var profiles = []profile{
 		f.alone()
 		f.PStore, f.Latency = 0, f.Period/40
 	}, func(t *testing.T, sum *tally, _ *fleettest.Tally) {
-		assert.Zero(t, sum.ended, "grants ended")
-		assert.Zero(t, sum.losses, "processes lost their numbers")
+		assert.Zero(t, sum.Ended, "grants ended")
+		assert.Zero(t, sum.Losses, "processes lost their numbers")
 	}},
 	// Answers to writes are lost as well, since a keeper reads its cell only then.
 	{"F21-stale-read", func(f *fleet) {
@@ -65,8 +61,8 @@ var profiles = []profile{
 		f.PStale, f.Fates, f.PStore = 200, []fleettest.Fate{fleettest.Unanswered}, 150
 	}, func(t *testing.T, sum *tally, base *fleettest.Tally) {
 		assert.Positive(t, base.StaleReads)
-		assert.Zero(t, sum.losses, "processes lost their numbers")
-		assert.Less(t, 9*sum.ended, sum.issues)
+		assert.Zero(t, sum.Losses, "processes lost their numbers")
+		assert.Less(t, 9*sum.Ended, sum.Issues)
 	}},
 }
 
@@ -84,10 +80,10 @@ func TestFleetUnder(t *testing.T) {
 			var sum tally
 			var base fleettest.Tally
 			fleettest.Test(t, 150, func(seed uint64) *fleet { return newFleet(seed, nil, p.draw) }, func(f *fleet) {
-				sum.add(&f.tally)
-				base.Add(&f.Tally)
+				fleettest.Sum(&sum, f.tally)
+				fleettest.Sum(&base, f.Tally)
 			})
-			t.Logf("%+v\n%s", base, &sum)
+			t.Logf("%+v\n%+v", base, sum)
 			p.check(t, &sum, &base)
 		})
 	}
@@ -117,34 +113,4 @@ func (f *fleet) repair(m *fleettest.Machine) int64 {
 		return -m.Wall()
 	}
 	return 0
-}
-
-func (s *tally) add(o *tally) {
-	s.issues += o.issues
-	s.refusals += o.refusals
-	s.grantErrors += o.grantErrors
-	s.grants += o.grants
-	s.shutdowns += o.shutdowns
-	s.restores += o.restores
-	s.wentBack += o.wentBack
-	s.trusted += o.trusted
-	s.repeats += o.repeats
-	s.live += o.live
-	s.losses += o.losses
-	s.ended += o.ended
-	if s.excused == nil {
-		s.excused = map[string]int{}
-	}
-	for why, n := range o.excused {
-		s.excused[why] += n
-	}
-}
-
-func (s *tally) String() string {
-	text := fmt.Sprintf("%d IDs, %d errors (%d for lack of a grant), %d grants, %d shutdowns, %d restores; %d times a store was trusted again, %d processes noticed that it went back, and %d IDs were repeated in the time that it lost; in the calm %d issue as they should",
-		s.issues, s.refusals, s.grantErrors, s.grants, s.shutdowns, s.restores, s.trusted, s.wentBack, s.repeats, s.live)
-	for _, why := range slices.Sorted(maps.Keys(s.excused)) {
-		text += fmt.Sprintf(", %d do not: %s", s.excused[why], why)
-	}
-	return text
 }

@@ -1,20 +1,27 @@
 package migrate_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"log"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/sony/sonyflake"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func Example_sonyflake() {
@@ -105,4 +112,33 @@ func TestSonyflakeIDs(t *testing.T) {
 			require.EqualValues(rt, machine, parts.Node)
 		}
 	})
+}
+
+// privateAddress is the node number that sonyflake takes without a MachineID: the low 16 bits of
+// the first private IPv4 address.
+func privateAddress(snowflake.Layout) (int64, error) {
+	addresses, err := net.InterfaceAddrs()
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsPrivate() && ip.IP.To4() != nil {
+			return int64(binary.BigEndian.Uint16(ip.IP.To4()[2:])), nil
+		}
+	}
+	return 0, cmp.Or(err, errors.New("no private IPv4 address"))
+}
+
+// Where the old settings have no MachineID, the number is that of a NodeSource.
+func TestSonyflakeDefaultMachineID(t *testing.T) {
+	old, theirErr := sonyflake.New(sonyflake.Settings{})
+	keeper, ourErr := lease.Claim(t.Context(), storetest.NewMemory(),
+		lease.WithLayout(snowflake.SonyflakeV1()), lease.WithNode(privateAddress))
+	if theirErr != nil {
+		require.ErrorIs(t, theirErr, sonyflake.ErrNoPrivateAddress)
+		require.ErrorContains(t, ourErr, "private IPv4")
+		return
+	}
+	require.NoError(t, ourErr)
+	id, err := old.NextID()
+	require.NoError(t, err)
+	assert.EqualValues(t, sonyflake.MachineID(id), keeper.Node())
+	require.NoError(t, keeper.Close())
 }
