@@ -46,7 +46,7 @@ import (
 // slew is faster than 1000, no clock coarser than 1m, and no step of the wall waits for
 // more than 1000 readings.
 //
-// Strategy and clock are for tickflake's own generator, which `tickflake chaos --script`
+// Strategy and clock are for tickflake's own generator, which `tickflake-chaos script`
 // runs. A [Subject] of another generator ignores them.
 type Script struct {
 	Strategy string // or empty

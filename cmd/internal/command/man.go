@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -58,6 +58,6 @@ func manPage(cmd *cobra.Command, name string) []byte {
 	text := heading.ReplaceAllStringFunc(roff.Replace(help.String()), func(line string) string {
 		return ".EE\n.SH " + strings.ToUpper(strings.TrimSuffix(line, ":")) + "\n.EX"
 	})
-	return []byte(".TH " + strings.ToUpper(roff.Replace(name)) + ` 1 "" "tickflake ` + roff.Replace(moduleVersion()) + "\"\n" +
+	return []byte(".TH " + strings.ToUpper(roff.Replace(name)) + ` 1 "" "` + roff.Replace(cmd.Root().Name()+" "+moduleVersion()) + "\"\n" +
 		".SH NAME\n" + roff.Replace(name+" - "+cmd.Short) + "\n.SH DESCRIPTION\n.EX\n" + text + ".EE\n")
 }

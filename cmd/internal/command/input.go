@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bufio"
@@ -9,33 +9,36 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
-// confirm asks a question, and reports whether the answer is yes. The error is that of a
+// Confirm asks a question, and reports whether the answer is yes. The error is that of a
 // signal, or says that there is no terminal to confirm the act.
-func (c *console) confirm(ctx context.Context, act, question string) (bool, error) {
-	if !isTerminal(c.in) {
-		return false, &usageError{fmt.Errorf("there is no terminal to confirm the %s: give --yes", act)}
+func (c *Console) Confirm(ctx context.Context, act, question string) (bool, error) {
+	if !IsTerminal(c.In) {
+		return false, cli.Usage(fmt.Errorf("there is no terminal to confirm the %s: give --yes", act))
 	}
-	fmt.Fprintf(c.err, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(&input{ctx: ctx, r: c.in, before: c.out.Flush}).ReadString('\n')
+	fmt.Fprintf(c.Err, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(c.Open(ctx, "-")).ReadString('\n')
 	if err != nil && err != io.EOF {
-		fmt.Fprintln(c.err)
+		fmt.Fprintln(c.Err)
 		return false, err
 	}
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes", nil
 }
 
-// isTerminal reports whether a reader or writer of the console is a terminal.
-func isTerminal(stream any) bool {
+// IsTerminal reports whether a reader or writer of the console is a terminal.
+func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// fileOrInput returns a reader of a file, or of standard input for "-", until ctx ends.
-func (c *console) fileOrInput(ctx context.Context, path string) io.Reader {
-	in := &input{ctx: ctx, r: c.in, before: c.out.Flush}
+// Open returns a reader of a file, or of standard input for "-". When ctx ends, its error is
+// the cause of ctx. Before it waits for input, it flushes the output.
+func (c *Console) Open(ctx context.Context, path string) io.Reader {
+	in := &input{ctx: ctx, r: c.In, before: c.Out.Flush}
 	if path != "-" {
 		in.r = &lazyFile{path: path}
 	}
@@ -57,8 +60,6 @@ func (f *lazyFile) Read(p []byte) (n int, err error) {
 	return f.File.Read(p)
 }
 
-// input reads from r until ctx ends; then the error is the cause of ctx. It calls before
-// ahead of each read, to flush output before it waits for input.
 type input struct {
 	ctx    context.Context
 	r      io.Reader
