@@ -8,6 +8,7 @@ require (
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
+	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
 	github.com/tickflake/tickflake/cmd/internal v0.0.0
 	github.com/tickflake/tickflake/service v0.0.0
@@ -20,8 +21,6 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sys v0.49.0
 )
-
-require github.com/tickflake/tickflake/client v0.0.0 // indirect
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
