@@ -250,6 +250,40 @@ func (p *place) missingError(path string) error {
 	return fmt.Errorf("%s: there is no directory %s: %s", p.never, path, p.remedy)
 }
 
+// list calls f, which lists things of the store. It returns the errors of damaged cells apart. A
+// directory that does not exist has nothing in it, and is an error only if it was named.
+func (p *place) list(ctx context.Context, f func(context.Context, stores.Store) error) (damaged []*stores.DamagedError, err error) {
+	path, err := p.missing(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case path != "" && p.url != "":
+		return nil, p.missingError(path)
+	case path != "":
+		return nil, nil
+	}
+	err = p.with(ctx, f)
+	if damaged = damagedCells(err); len(damaged) > 0 {
+		err = nil
+	}
+	return damaged, err
+}
+
+// damagedCells returns the errors of the cells that a store could not list.
+func damagedCells(err error) (all []*stores.DamagedError) {
+	switch e := err.(type) {
+	case *stores.DamagedError:
+		return append(all, e)
+	case interface{ Unwrap() error }:
+		return damagedCells(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			all = append(all, damagedCells(err)...)
+		}
+	}
+	return all
+}
+
 // with opens the store and calls f, within --timeout.
 func (p *place) with(ctx context.Context, f func(context.Context, stores.Store) error) error {
 	bounded, cancel := p.within(ctx)
