@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -181,8 +182,7 @@ func (f *fleet) refused(t *thread, err error) {
 	}
 	var none *generator.GrantError
 	var lead *generator.LeadError
-	var end *generator.EndOfTimeError
-	var ended *generator.ContextError
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case errors.As(err, &none):
 		f.GrantErrors++
@@ -206,13 +206,13 @@ func (f *fleet) refused(t *thread, err error) {
 		if lead.Lead > lead.Limit {
 			p.excuse = "its clock is behind"
 		}
-	case errors.As(err, &end):
+	case errors.Is(err, lease.ErrEndOfTime):
 		p.excuse = "time is over"
-	case errors.As(err, &ended), errors.Is(err, generator.ErrClosed):
+	case ended, errors.Is(err, generator.ErrClosed):
 	default:
 		f.Fail("error", "%s: %T %v", p.Name, err, err)
 	}
-	if t.late && !errors.Is(err, generator.ErrClosed) && !errors.As(err, &ended) {
+	if t.late && !errors.Is(err, generator.ErrClosed) && !ended {
 		f.Fail("close", "%s was closed, and fails with %v", p.Name, err)
 	}
 }
@@ -236,10 +236,9 @@ func withoutWait(err error) error {
 		c := *e
 		c.Waited = 0
 		return &c
-	case *generator.ContextError:
-		c := *e
-		c.Waited = 0
-		return &c
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("context ended")
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func (c *claimed) NextNContext(ctx context.Context, ids []snowflake.ID) (int, er
 	bounded, cancel := c.place.within(ctx)
 	defer cancel()
 	more, err := c.Generator.NextNContext(bounded, ids[n:n+1])
-	if isA[*generator.ContextError](err) && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, generator.ErrNotGranted) && ctx.Err() == nil {
 		err = nil // there is a grant, so the strategy decides how long to wait for the clock
 	}
 	return n + more, c.place.ended(ctx, bounded, err)

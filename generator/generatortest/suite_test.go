@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	gt "github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -242,7 +243,7 @@ func TestTickflakeClocks(t *testing.T) {
 
 func TestTickflakeErrors(t *testing.T) {
 	check := gt.Tickflake(strategies.Default(), gt.Raw).CheckError
-	assert.NoError(t, check(&generator.EndOfTimeError{End: noon}))
+	assert.NoError(t, check(lease.ErrEndOfTime))
 	assert.NoError(t, check(fmt.Errorf("x: %w", &generator.LeadError{Cause: strategies.Behind, Lead: ms})))
 	assert.EqualError(t, check(errNo), "the error is of type *errors.errorString")
 	assert.EqualError(t, check(&generator.LeadError{Cause: strategies.Behind}), "the error's lead is 0s")
