@@ -94,7 +94,7 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		Example: `  tickflake lease list
   tickflake lease list 0-3 --store 'etcd://10.0.0.1:2379?namespace=orders'
   tickflake lease list --format json | jq -r 'select(.state == "held").owner'`,
-		Args:              oneArg(0, "arguments", "at most one: a node number, or a range such as 0-3"),
+		Args:              takes(0, 1, "at most one: a node number, or a range such as 0-3"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	l := newLeases(c, cmd)
@@ -155,7 +155,7 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 		Long:  leaseReleaseHelp,
 		Example: `  tickflake lease release 7
   tickflake lease release 7 --store etcd://10.0.0.1:2379 --yes`,
-		Args:              oneArg(1, "node numbers", "one"),
+		Args:              takes(1, 1, "one"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	l := newLeases(c, cmd)
@@ -175,11 +175,8 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 }
 
 func (l *leases) release(ctx context.Context, node int64, yes bool) error {
-	if err := l.mustExist(ctx); err != nil {
-		return err
-	}
 	var h lease.Holding
-	err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+	err := l.existing(ctx, func(ctx context.Context, store stores.Store) (err error) {
 		h, err = lease.InspectNode(ctx, store, node)
 		return err
 	})

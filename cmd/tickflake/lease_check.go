@@ -37,28 +37,27 @@ func newLeaseCheck(c *command.Console) *cobra.Command {
 }
 
 func (l *leases) check(ctx context.Context) error {
-	if err := l.mustExist(ctx); err != nil {
-		return err
-	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
 	l.consent()
 	var d stores.Durability
-	err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+	err := l.existing(ctx, func(ctx context.Context, store stores.Store) (err error) {
 		d, err = stores.CheckDurability(ctx, store)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	var rows [][]string
 	for _, part := range []struct {
 		word      string
 		sentences []string
 	}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
 		for _, sentence := range part.sentences {
-			if _, err := fmt.Fprintf(l.Out, "%-8s %s\n", part.word, command.Visible(sentence)); err != nil {
-				return err
-			}
+			rows = append(rows, []string{fmt.Sprintf("%-7s", part.word), command.Visible(sentence)})
 		}
+	}
+	if err := command.Table(l.Out, nil, rows); err != nil {
+		return err
 	}
 	switch {
 	case len(d.Forgets) > 0:

@@ -81,7 +81,7 @@ func newSequences(c *command.Console, cmd *cobra.Command) *sequences {
 
 // oneName checks that the arguments are the name of a sequence.
 func oneName(_ *cobra.Command, args []string) error {
-	if err := oneArg(1, "names", "one: that of the sequence")(nil, args); err != nil {
+	if err := takes(1, 1, "one: that of the sequence")(nil, args); err != nil {
 		return err
 	}
 	return sequence.CheckName(args[0])
@@ -159,10 +159,7 @@ func newSequenceShow(c *command.Console) *cobra.Command {
 
 // inspect returns the state of a sequence.
 func (s *sequences) inspect(ctx context.Context, name string) (info sequence.Info, err error) {
-	if err := s.mustExist(ctx); err != nil {
-		return info, err
-	}
-	err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+	err = s.existing(ctx, func(ctx context.Context, store stores.Store) (err error) {
 		info, err = sequence.Inspect(ctx, store, name)
 		return err
 	})

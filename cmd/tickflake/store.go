@@ -237,6 +237,14 @@ func (p *place) missing(ctx context.Context) (string, error) {
 	return path, nil
 }
 
+// existing is [place.with] for a store that must exist.
+func (p *place) existing(ctx context.Context, f func(context.Context, stores.Store) error) error {
+	if err := p.mustExist(ctx); err != nil {
+		return err
+	}
+	return p.with(ctx, f)
+}
+
 // mustExist returns an error if the store is a directory that does not exist.
 func (p *place) mustExist(ctx context.Context) error {
 	path, err := p.missing(ctx)
