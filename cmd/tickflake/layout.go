@@ -83,7 +83,7 @@ func newLayoutShow(c *command.Console) *cobra.Command {
 		Example: `  tickflake layout show twitter
   tickflake layout show 41/10/12,epoch=2026-01-01
   tickflake layout show time=39,sequence=8,machine=16,tick=10ms --format json`,
-		Args:              takes(1, 1, "one: a name or a spec"),
+		Args:              oneArg(1, "layouts", "one: a name or a spec"),
 		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
 	}
 	format := formatFlag(cmd)

@@ -94,7 +94,7 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		Example: `  tickflake lease list
   tickflake lease list 0-3 --store 'etcd://10.0.0.1:2379?namespace=orders'
   tickflake lease list --format json | jq -r 'select(.state == "held").owner'`,
-		Args:              takes(0, 1, "at most one: a node number, or a range such as 0-3"),
+		Args:              oneArg(0, "arguments", "at most one: a node number, or a range such as 0-3"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	l := newLeases(c, cmd)
@@ -155,7 +155,7 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 		Long:  leaseReleaseHelp,
 		Example: `  tickflake lease release 7
   tickflake lease release 7 --store etcd://10.0.0.1:2379 --yes`,
-		Args:              takes(1, 1, "one"),
+		Args:              oneArg(1, "node numbers", "one"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	l := newLeases(c, cmd)

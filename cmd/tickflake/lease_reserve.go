@@ -31,7 +31,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		Long:  leaseReserveHelp,
 		Example: `  tickflake lease reserve 0-3 --until 2027-06-30
   tickflake lease reserve 7 --until 2027-06-30T12:00:00Z --store etcd://10.0.0.1:2379`,
-		Args:              takes(1, 1, "one: a node number, or a range such as 0-3"),
+		Args:              oneArg(1, "arguments", "one: a node number, or a range such as 0-3"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	l := newLeases(c, cmd)

@@ -203,7 +203,7 @@ func newSequenceImport(c *command.Console) *cobra.Command {
 }
 
 // oneDocument checks that the argument is one file.
-var oneDocument = takes(1, 1, "one: that of the export, or - for standard input")
+var oneDocument = oneArg(1, "files", "one: that of the export, or - for standard input")
 
 // readDocument reads a document of an export. Apart from white space it is as the export printed it:
 // of keys in another case or twice, a decoder takes any.

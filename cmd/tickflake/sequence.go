@@ -81,7 +81,7 @@ func newSequences(c *command.Console, cmd *cobra.Command) *sequences {
 
 // oneName checks that the arguments are the name of a sequence.
 func oneName(_ *cobra.Command, args []string) error {
-	if err := takes(1, 1, "one: that of the sequence")(nil, args); err != nil {
+	if err := oneArg(1, "names", "one: that of the sequence")(nil, args); err != nil {
 		return err
 	}
 	return sequence.CheckName(args[0])
