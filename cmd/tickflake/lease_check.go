@@ -37,10 +37,13 @@ func newLeaseCheck(c *command.Console) *cobra.Command {
 }
 
 func (l *leases) check(ctx context.Context) error {
+	if err := l.mustExist(ctx); err != nil { // before the URL gets an option
+		return err
+	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
 	l.consent()
 	var d stores.Durability
-	err := l.existing(ctx, func(ctx context.Context, store stores.Store) (err error) {
+	err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
 		d, err = stores.CheckDurability(ctx, store)
 		return err
 	})
