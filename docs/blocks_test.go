@@ -181,7 +181,7 @@ func exists(t *testing.T, page, line, source string) bool {
 	if len(words) > 1 && strings.HasPrefix(words[0], "SEEDS=") {
 		words = words[1:]
 	}
-	if slices.Contains([]string{"tickflake", "./tickflake"}, words[0]) {
+	if slices.Contains([]string{"tickflake", "./tickflake", "tickflake-chaos", "./tickflake-chaos"}, words[0]) {
 		return true
 	}
 	if len(words) < 3 || words[0] != "go" || !slices.Contains([]string{"run", "test", "build", "get"}, words[1]) {
