@@ -174,7 +174,7 @@ func TestBlocks(t *testing.T) {
 var command = regexp.MustCompile(`^[A-Z]*=?\d* ?(\./)?(go|tickflake|check|curl|redis-cli|grpcurl|apt-get|etcd|docker|kubectl|#) ?`)
 
 // exists checks a line that is a command of Go or of tickflake. Those of tickflake are parsed
-// by TestDocsCommands of cmd/tickflake.
+// by TestDocs of cmd/tickflake.
 func exists(t *testing.T, page, line, source string) bool {
 	line, _, _ = strings.Cut(line, "  #")
 	words := strings.Fields(line)
