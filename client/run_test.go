@@ -26,6 +26,28 @@ func TestWordIsAlone(t *testing.T) {
 	assert.GreaterOrEqual(t, unsafe.Offsetof(c.config)-unsafe.Offsetof(c.current), uintptr(cacheLine))
 }
 
+func TestRun(t *testing.T) {
+	t.Parallel()
+	r := &run{first: 100, stride: 10, count: 5}
+	i, end := r.take(2)
+	assert.Equal(t, []uint64{0, 2}, []uint64{i, end})
+	assert.Equal(t, int64(3), r.rest())
+	assert.Equal(t, snowflake.ID(120), r.at(end))
+	i, end = r.take(100)
+	assert.Equal(t, []uint64{2, 5}, []uint64{i, end}, "what is left")
+	i, end = r.take(1)
+	assert.Equal(t, []uint64{0, 0}, []uint64{i, end})
+	assert.Zero(t, r.rest())
+	assert.Equal(t, uint64(5), r.seal())
+	assert.Equal(t, uint64(5), r.seal(), "a second time")
+
+	r = &run{first: 100, stride: 10, count: 5}
+	r.take(2)
+	assert.Equal(t, uint64(2), r.seal())
+	i, end = r.take(1)
+	assert.Equal(t, []uint64{0, 0}, []uint64{i, end}, "nothing is taken of a sealed run")
+}
+
 // TestNextAllocatesNothing is not parallel: it counts the allocations of the process.
 func TestNextAllocatesNothing(t *testing.T) {
 	c := &Client{base: time.Now()}

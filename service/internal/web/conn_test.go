@@ -52,60 +52,6 @@ func old(t testing.TB) []generator.Option {
 	return []generator.Option{generator.WithLayout(l)}
 }
 
-// A client that sends too slowly, or does not read, loses its connection in a bounded time,
-// and no goroutine stays behind: synctest fails if one does.
-func TestSlowClients(t *testing.T) {
-	const read, timeout = 10 * time.Second, 2 * time.Second
-	for name, c := range map[string]struct {
-		send string
-		slow string // sent byte by byte, one in a second, from then on
-		want string
-		at   time.Duration
-	}{
-		"nothing":             {"", "", "", read},
-		"headers stop":        {"POST /v1/ids HTTP/1.1\r\nHost: loc", "", "", read},
-		"headers drip":        {"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\n", strings.Repeat("A: b\r\n", 100), "", read},
-		"HTTP/2 stops":        {"PRI * HTTP/2.0\r\n\r\nSM", "", "", read},
-		"body stops":          {"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", "", "HTTP/1.1 400 ", read},
-		"body drips":          {"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", strings.Repeat("0", 100), "HTTP/1.1 400 ", read},
-		"a body that is huge": {"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n", strings.Repeat("x", 100), "HTTP/1.1 400 ", read},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer(t, setup{generator: old(t), config: issuer.Config{Timeout: timeout, ReadTimeout: read}})
-				l := &pipes{make(chan net.Conn), make(chan struct{})}
-				served := make(chan error, 1)
-				go func() { served <- s.Serve(l) }()
-				conn := l.dial()
-				began := time.Now()
-				dripped := make(chan struct{})
-				go func() {
-					defer close(dripped)
-					io.WriteString(conn, c.send)
-					for i := range len(c.slow) {
-						time.Sleep(time.Second)
-						if _, err := io.WriteString(conn, c.slow[i:i+1]); err != nil {
-							return
-						}
-					}
-				}()
-				got, _ := io.ReadAll(conn)
-				assert.Equal(t, c.want, string(got[:min(len(got), len(c.want))]))
-				if c.want == "" {
-					assert.NotContains(t, string(got), " 200 ")
-				}
-				took := time.Since(began)
-				assert.GreaterOrEqual(t, took, c.at)
-				assert.LessOrEqual(t, took, c.at+timeout, "the connection stays open")
-				conn.Close()
-				<-dripped
-				assert.NoError(t, s.Shutdown(t.Context()))
-				assert.NoError(t, <-served)
-			})
-		})
-	}
-}
-
 // A client that does not read its answer holds a connection, or a stream of one, for a
 // bounded time.
 func TestClientDoesNotRead(t *testing.T) {
@@ -207,17 +153,6 @@ func TestClientGoesAway(t *testing.T) {
 	require.Equal(t, uint64(1), s.observer.Items())
 }
 
-// A request that waits for longer than the timeout of a request is told when to repeat.
-func TestTimeout(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, setup{generator: slow(t), config: issuer.Config{Timeout: time.Millisecond}})
-	require.Equal(t, http.StatusOK, s.ask(t, "POST", "/v1/ids").StatusCode)
-	p := refusal(t, s.ask(t, "POST", "/v1/ids"))
-	assert.Equal(t, http.StatusServiceUnavailable, p.Status)
-	assert.Contains(t, p.Detail, "not served within 1ms")
-	assert.Equal(t, 1.0, p.RetryAfter)
-}
-
 // A bug cuts the connection of one request, is logged, and harms no other.
 func TestPanic(t *testing.T) {
 	t.Parallel()
@@ -232,4 +167,13 @@ func TestPanic(t *testing.T) {
 	require.NoError(t, err)
 	got.Body.Close()
 	assert.Equal(t, http.StatusOK, got.StatusCode)
+}
+
+// h2c returns a client that speaks HTTP/2 without TLS.
+func h2c(t testing.TB) *http.Client {
+	var p http.Protocols
+	p.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: &p}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
 }
