@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -84,8 +85,8 @@ func Class(err error) (name string, allowed bool) {
 // goClient is the Go client.
 type goClient struct{ *client.Client }
 
-// Client opens the Go client of servers at these addresses of gRPC. All its IDs ascend.
-func Client(ctx context.Context, addresses []string, options ...client.Option) (Caller, error) {
+// GoClient opens the Go client of servers at these addresses of gRPC. All its IDs ascend.
+func GoClient(ctx context.Context, addresses []string, options ...client.Option) (Caller, error) {
 	c, err := client.Open(ctx, addresses, append([]client.Option{client.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
 	if err != nil {
 		return nil, err
@@ -125,6 +126,9 @@ func (c goClient) Numbers(ctx context.Context, name string, n int64) (int64, err
 	}
 	return first, c.refused(err)
 }
+
+// Every connection that fails would be a line on standard error.
+func init() { logging.Disable() }
 
 // redisCaller is an ordinary Redis client.
 type redisCaller struct{ *redis.Client }
