@@ -38,8 +38,8 @@ type settings struct {
 	progress time.Duration // between two lines
 	faults   []rig.Fault   // in addition
 	each     func(i int, c *rig.ServeConfig)
-	ordered  []string    // more flags of the creation of the ordered sequence
-	until    string      // it ends when a broken promise or an example of it says this; empty: never
+	ordered  []string // more flags of the creation of the ordered sequence
+	until    string   // it ends when a broken promise or an example of it says this; empty: never
 }
 
 const (

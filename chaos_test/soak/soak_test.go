@@ -79,7 +79,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		}, rig.Unique, "directory: ID "},
 		"the node number has no lease: a new process does not know how far the last one came": {func(s *settings) {
 			s.each = func(i int, c *rig.ServeConfig) { alone(i, c); c.Args = []string{"--node", fmt.Sprint(i)} }
-			s.faults = []rig.Fault{{Name: "server killed, clock stepped, store lost", Spare: true, Do: func(f *rig.Fleet, m *rig.Member, d rig.Draw) error {
+			s.faults = []rig.Fault{{Name: "server killed, clock stepped, store lost", Spare: true, Do: func(f *rig.Fleet, m *rig.Member, _ rig.Draw) error {
 				if err := m.Kill(); err != nil {
 					return err
 				}
@@ -87,7 +87,7 @@ func TestMutantsAreCaught(t *testing.T) {
 				for _, cell := range cells {
 					_ = os.Remove(cell)
 				}
-				m.Clock.Set(-d.Length)
+				m.Clock.Set(-f.Since(time.Now()) / 2) // when the last one issued
 				return m.Start()
 			}}}
 		}, rig.Unique, "directory: ID "},

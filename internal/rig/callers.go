@@ -133,9 +133,11 @@ func init() { logging.Disable() }
 // redisCaller is an ordinary Redis client.
 type redisCaller struct{ *redis.Client }
 
-// Redis makes a caller by go-redis, with one connection and without repetitions of its own.
+// Redis makes a caller by go-redis, which uses one connection and repeats nothing by itself.
 func Redis(address string) Caller {
-	return redisCaller{redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, PoolSize: 1, DialerRetries: 1,
+	// After as many failed dials as the pool is large go-redis dials once a second only.
+	const pool = 10_000
+	return redisCaller{redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, PoolSize: pool, DialerRetries: 1,
 		DialTimeout: time.Second, ReadTimeout: Patience, WriteTimeout: Patience, ContextTimeoutEnabled: true})}
 }
 

@@ -131,11 +131,13 @@ func (w *Worker) call(ctx context.Context, o operation) (err error) {
 		if err = w.ask(ctx, o); err == nil || ctx.Err() != nil {
 			return err
 		}
-		if refused := (*Refused)(nil); errors.As(err, &refused) && refused.Busy {
-			w.mu.Lock()
+		refused, _ := errors.AsType[*Refused](err)
+		w.mu.Lock()
+		w.count.Again++
+		if refused != nil && refused.Busy {
 			w.count.Busy++
-			w.mu.Unlock()
 		}
+		w.mu.Unlock()
 		if _, allowed := Class(err); !allowed {
 			w.fleet.Break(Known, "a call of %s for %s failed with %v", w.count.Name, o.name, err)
 		}
@@ -226,7 +228,8 @@ type Client struct {
 	Name     string            `json:"name"`
 	Served   int64             `json:"served"` // calls
 	Failed   int64             `json:"failed"` // calls
-	Busy     int64             `json:"busy"`   // answers that a strategy or a rate has rejected the request
+	Again    int64             `json:"again"`  // requests that failed, of any call
+	Busy     int64             `json:"busy"`   // those of them that a strategy or a rate has rejected
 	IDs      int64             `json:"ids"`
 	Numbers  int64             `json:"numbers"`
 	Errors   map[string]int64  `json:"errors,omitempty"`   // failed calls by their errors
