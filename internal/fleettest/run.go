@@ -131,7 +131,7 @@ func run[S Simulation](t *testing.T, from uint64, seeds int, make func(seed uint
 					if again.Base().Hash != f.Hash {
 						return fmt.Errorf("seed %d failed, and differently when it ran again: %v, then %v", f.Seed, f.Failures, again.Base().Failures)
 					}
-					return fmt.Errorf("%s\nto see all of it: go test -run ^TestFleet$ -fleet.seed=%d", text(again), f.Seed)
+					return fmt.Errorf("%s\nto see all of it: go test -run '^%s$' -fleet.seed=%d", text(again), strings.ReplaceAll(t.Name(), "/", "$/^"), f.Seed)
 				}
 			}
 			return nil
