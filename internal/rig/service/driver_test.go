@@ -1,7 +1,8 @@
-// Package foreigntest runs clients of the Redis protocol that others have written against a
-// real server: ioredis, node-redis, redis-py, phpredis, redis-rb, redis-cli and
+// Package service runs what stands outside the process of a service: the contract of package
+// servicetest against "tickflake serve", the page in a browser, and clients of the Redis protocol
+// that others have written: ioredis, node-redis, redis-py, phpredis, redis-rb, redis-cli and
 // redis-benchmark.
-package foreigntest
+package service
 
 import (
 	"bufio"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/internal/servertest"
 )
@@ -225,5 +227,6 @@ func TestMain(m *testing.M) {
 	if installed.dir != "" {
 		_ = os.RemoveAll(installed.dir)
 	}
+	_ = rig.Clean()
 	os.Exit(code)
 }

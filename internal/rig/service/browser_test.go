@@ -1,4 +1,4 @@
-package web
+package service
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/servicetest"
 )
 
 //go:embed testdata/probe.js
@@ -148,8 +150,7 @@ func (b *tab) picture(name string) {
 func TestPage(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)
-	s := newServer(t, setup{})
-	address := "http://" + s.listen(t)
+	address := "http://" + run(t, servicetest.Settings{}).at[servicetest.HTTP]
 	ask := func(target string) {
 		got, err := http.Post(address+target, "", nil)
 		require.NoError(t, err)
@@ -164,7 +165,8 @@ func TestPage(t *testing.T) {
 		b := open(t, ctx, address, c.width, c.scheme)
 		b.until(text("state") + ` === "ready"`)
 		b.until(text("rate") + ` === "0"`)
-		before := s.observer.Items()
+		before, err := strconv.Atoi(strings.ReplaceAll(b.evaluate(text("items")), ",", ""))
+		require.NoError(t, err)
 		ask("/v1/ids?n=10000")
 		ask("/v1/sequences/orders?n=7")
 		b.until(`parseInt(` + text("rate") + `.replaceAll(",", "")) > 1000`)
@@ -203,8 +205,8 @@ func TestPageAsksForToken(t *testing.T) {
 	t.Parallel()
 	const token = "sesame-sesame-sesame"
 	ctx := browser(t)
-	s := newServer(t, setup{sample: 1, config: issuer.Config{Clients: []issuer.Credential{credential("app", token, nil)}}})
-	b := open(t, ctx, "http://"+s.listen(t), 390, "light")
+	s := run(t, servicetest.Settings{Config: service.Config{AccessLog: 1, Clients: []service.Client{{Name: "app", Token: token}}}})
+	b := open(t, ctx, "http://"+s.at[servicetest.HTTP], 390, "light")
 	b.until(text("state") + ` === "a token is needed"`)
 	b.picture("token")
 	b.do(chromedp.SendKeys("#token", "not-the-token"), chromedp.Click("#login button"))
@@ -213,7 +215,7 @@ func TestPageAsksForToken(t *testing.T) {
 	b.until(text("state") + ` === "ready"`)
 	kept := b.evaluate(`[document.cookie, JSON.stringify(localStorage), JSON.stringify(sessionStorage), location.href, document.documentElement.outerHTML, document.getElementById("token").value].join()`)
 	assert.NotContains(t, kept, token)
-	assert.NotContains(t, s.log.String(), token)
+	assert.NotContains(t, s.Output(), token)
 	b.mu.Lock()
 	assert.NotContains(t, strings.Join(b.requests, " "), token)
 	b.mu.Unlock()

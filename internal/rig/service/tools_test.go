@@ -1,4 +1,4 @@
-package foreigntest
+package service
 
 import (
 	"crypto/tls"

@@ -1,19 +1,12 @@
-package foreigntest
+package service
 
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +19,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -147,17 +141,10 @@ func (o *output) errors() (lines []string) {
 // authority's own.
 func authority(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
-	_, key, err := ed25519.GenerateKey(nil)
+	a, files := servicetest.NewAuthority(t), servicetest.NewFiles(t)
+	certificate, key := a.Issue(t, "localhost", servicetest.ForServers, time.Hour)
+	files.Put(t, certificate, key, a.PEM())
+	pair, err := tls.X509KeyPair(certificate, key)
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "tickflake test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA:        true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "ca.pem")
-	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
+	return pair, files.ClientCA()
 }

@@ -1,9 +1,7 @@
-package resp
+package service
 
 import (
-	"context"
-	"log/slog"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,24 +10,30 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
+	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
+const shopToken = "a-token-of-the-shop"
+
 // withShop asks for tokens.
-func withShop(c *issuer.Config, _ *Limits) { c.Clients = []issuer.Credential{credential("shop")} }
+func withShop(c *service.Config) {
+	c.Clients = []service.Client{{Name: "shop", Token: shopToken, Sequences: []string{"*"}}}
+}
+
+// address is where a server of the Redis protocol is.
+func (s *served) address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
 // TestGoRedis is about the client of most Go programs, as it comes, in both versions of the
 // protocol.
 func TestGoRedis(t *testing.T) {
 	t.Parallel()
-	for version, password := range map[int]string{0: "", 2: "", 3: "token-shop"} {
+	for version, password := range map[int]string{0: "", 2: "", 3: shopToken} {
 		change := withShop
 		if password == "" {
 			change = nil
 		}
-		ctx, addr := t.Context(), newBed(t, change).listen(t)().RemoteAddr().String()
+		ctx, addr := t.Context(), serve(t, change).address()
 		c := redis.NewClient(&redis.Options{Addr: addr, Protocol: version, Password: password})
 		defer c.Close()
 		assert.NoError(t, c.Ping(ctx).Err())
@@ -56,7 +60,7 @@ func TestGoRedis(t *testing.T) {
 		granted, err := c.Get(ctx, "orders").Int64()
 		assert.NoError(t, err)
 		assert.GreaterOrEqual(t, granted, n)
-		assert.ErrorIs(t, c.Get(ctx, "other").Err(), redis.Nil)
+		assert.ErrorContains(t, c.Get(ctx, "other").Err(), "there is no sequence other")
 		assert.ErrorContains(t, c.Set(ctx, "a", 1, 0).Err(), "SET is not supported")
 		_, err = c.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for range 100 {
@@ -69,19 +73,19 @@ func TestGoRedis(t *testing.T) {
 		assert.NoError(t, err)
 		assert.EqualValues(t, 112, n)
 	}
-	addr := newBed(t, withShop).listen(t)().RemoteAddr().String()
-	c := redis.NewClient(&redis.Options{Addr: addr, Password: "token-none", MaxRetries: -1})
+	addr := serve(t, withShop).address()
+	c := redis.NewClient(&redis.Options{Addr: addr, Password: "a-token-of-nobody", MaxRetries: -1})
 	defer c.Close()
 	assert.ErrorContains(t, c.Ping(t.Context()).Err(), "WRONGPASS")
 }
 
 func TestRueidis(t *testing.T) {
 	t.Parallel()
-	for _, change := range []func(*issuer.Config, *Limits){nil, withShop} {
-		ctx, addr := t.Context(), newBed(t, change).listen(t)().RemoteAddr().String()
+	for _, change := range []func(*service.Config){nil, withShop} {
+		ctx, addr := t.Context(), serve(t, change).address()
 		options := rueidis.ClientOption{InitAddress: []string{addr}}
 		if change != nil {
-			options.Password = "token-shop"
+			options.Password = shopToken
 		}
 		c, err := rueidis.NewClient(options) // with CLIENT TRACKING ON OPTIN
 		require.NoError(t, err)
@@ -93,7 +97,7 @@ func TestRueidis(t *testing.T) {
 		parts, err := c.Do(ctx, c.B().Arbitrary("DECODE").Args(text).Build()).AsStrMap()
 		require.NoError(t, err)
 		assert.Equal(t, text, parts["id"])
-		assert.Equal(t, "3", parts["node"])
+		assert.Equal(t, "1", parts["node"])
 		texts, err := c.Do(ctx, c.B().Arbitrary("IDS").Args("100").Build()).AsStrSlice()
 		assert.NoError(t, err)
 		assert.Len(t, texts, 100)
@@ -118,22 +122,20 @@ func TestRueidis(t *testing.T) {
 // TestRetry: clients repeat TRYAGAIN by themselves, and LOADING until they give up.
 func TestRetry(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	limited := newBed(t, func(c *issuer.Config, _ *Limits) {
-		withShop(c, nil)
+	limited := serve(t, func(c *service.Config) {
+		withShop(c)
 		c.Clients[0].Rate, c.Clients[0].Burst = 100, 1
 	})
-	c := redis.NewClient(&redis.Options{Addr: limited.listen(t)().RemoteAddr().String(), Password: "token-shop", MaxRetries: 100})
+	c := redis.NewClient(&redis.Options{Addr: limited.address(), Password: shopToken, MaxRetries: 100})
 	defer c.Close()
 	for range 5 {
-		assert.NoError(t, c.Do(ctx, "ID").Err())
+		assert.NoError(t, c.Do(t.Context(), "ID").Err())
 	}
-	drained := newBed(t, nil)
-	var log lines
-	drained.observer = observe.New(slog.New(slog.NewTextHandler(&log, nil)), 1)
-	require.NoError(t, drained.generator.Close())
-	c = redis.NewClient(&redis.Options{Addr: drained.listen(t)().RemoteAddr().String(), MaxRetries: 3, MinRetryBackoff: -1, MaxRetryBackoff: -1})
+	s := serve(t, func(c *service.Config) { c.Timeout = 20 * time.Millisecond })
+	c = redis.NewClient(&redis.Options{Addr: s.address(), MaxRetries: 3, MinRetryBackoff: -1, MaxRetryBackoff: -1})
 	defer c.Close()
-	assert.ErrorContains(t, c.Do(ctx, "ID").Err(), "LOADING")
-	assert.Equal(t, 4, strings.Count(log.String(), "method=ID"), "one call and three repetitions")
+	s.away.Store(true)
+	assert.ErrorContains(t, c.Incr(t.Context(), "orders").Err(), "LOADING")
+	s.away.Store(false)
+	assert.Equal(t, 4, s.requests("INCR", "unavailable"), "one call and three repetitions")
 }
