@@ -7,5 +7,5 @@
 //	go test ./chaos_test/service
 //	go test ./chaos_test/service -run TestFleet/^killed -service.kills 500
 //	go test ./chaos_test/service -run TestFleet/rolling -service.restarts 50
-//	go test ./chaos_test/service -run TestStrangers/come -service.soak 1h -timeout 2h
+//	go test ./chaos_test/service -run TestNoGrowth -service.soak 1h -timeout 2h
 package service
