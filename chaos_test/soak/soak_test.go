@@ -37,9 +37,9 @@ func run(t *testing.T, s settings) *Report {
 	return r
 }
 
-// All promises hold on each store, and every client works.
+// All promises hold on each store, and every client works. It runs alone: the soak compares the
+// size of its own process.
 func TestSoak(t *testing.T) {
-	t.Parallel()
 	r := run(t, short(stores...))
 	assert.Empty(t, r.Broken)
 	require.Len(t, r.Fleets, 2)
