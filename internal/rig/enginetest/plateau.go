@@ -1,4 +1,4 @@
-package servertest
+package enginetest
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -19,8 +20,7 @@ var plateauTime = flag.Duration("plateau", 2*time.Second, "how long a server mis
 // below a bound while the server misbehaves, and are at rest afterwards. On Linux, it also checks
 // that they are those of a [stores.Dialer].
 type Plateau struct {
-	Server *Process
-	Addr   string // of the server, "host:port"
+	Server *servers.Server
 
 	// Open opens a client of a namespace through addr.
 	Open func(t testing.TB, addr, namespace string) stores.Store
@@ -48,7 +48,7 @@ const (
 // Run runs one subtest for each fault.
 func (p Plateau) Run(t *testing.T) {
 	if p.Count == nil {
-		p.Count = func(context.Context) (int, error) { return Sockets(t, p.Addr), nil }
+		p.Count = func(context.Context) (int, error) { return Sockets(t, p.Server.Addr), nil }
 	}
 	for name, lock := range p.Locks {
 		t.Run(name, func(t *testing.T) {
@@ -62,9 +62,9 @@ func (p Plateau) Run(t *testing.T) {
 	t.Run("suspended", func(t *testing.T) {
 		p.run(t, false, func(_ *storetest.Proxy, over func(time.Duration) bool) {
 			for {
-				Need(t, p.Server.Suspend())
+				servers.Need(t, p.Server.Suspend())
 				end := over(4 * plateauTimeout)
-				Need(t, p.Server.Resume())
+				servers.Need(t, p.Server.Resume())
 				if end || over(plateauTimeout) {
 					return
 				}
@@ -90,7 +90,7 @@ func (p Plateau) Run(t *testing.T) {
 // and reports whether the fault must end. held says that the fault hides closed connections
 // from the server.
 func (p Plateau) run(t *testing.T, held bool, fault func(proxy *storetest.Proxy, over func(time.Duration) bool)) {
-	proxy := storetest.NewProxy(t, p.Addr)
+	proxy := storetest.NewProxy(t, p.Server.Addr)
 	var clients []*plateauClient
 	for i := range plateauClients {
 		c := &plateauClient{store: p.Open(t, proxy.Addr(), "plateau"), key: fmt.Sprintf("node/%07d", i)}

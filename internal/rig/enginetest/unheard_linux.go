@@ -1,4 +1,4 @@
-package servertest
+package enginetest
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // checkUnheard checks that this process gives its connections to addr, "127.0.0.1:port", up when the
@@ -13,7 +15,7 @@ import (
 func checkUnheard(t *testing.T, addr string) {
 	t.Helper()
 	files, err := os.ReadDir("/proc/self/fd")
-	Need(t, err)
+	servers.Need(t, err)
 	n := 0
 	for _, file := range files {
 		fd, _ := strconv.Atoi(file.Name())

@@ -1,4 +1,4 @@
-package servertest
+package enginetest
 
 import (
 	"context"

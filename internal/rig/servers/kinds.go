@@ -21,55 +21,80 @@ import (
 	"github.com/tickflake/tickflake/internal/server"
 )
 
-// kinds says how each kind is run, and how to ask it for its version, which it tells once
-// it is ready.
-var kinds = map[Kind]struct {
-	prepare func(ctx context.Context, s *Server, port int) (server.Config, error)
+// how says how a kind is run, and how to ask it for its version, which it tells once it is
+// ready.
+type how struct {
+	prepare func(context.Context, *Server, Wanted) (server.Config, error)
 	version func(context.Context, *Server) (string, error)
-}{
+}
+
+var kinds = map[Kind]how{
+	Directory:  {},
 	PostgreSQL: {preparePostgreSQL, versionOfSQL("SHOW server_version")},
 	MariaDB:    {prepareMariaDB, versionOfSQL("SELECT VERSION()")},
 	Redis:      {prepareRedis, versionOfRedis},
 	ZooKeeper:  {prepareZooKeeper, versionOfZooKeeper},
 }
 
-func preparePostgreSQL(ctx context.Context, s *Server, port int) (server.Config, error) {
+func preparePostgreSQL(ctx context.Context, s *Server, w Wanted) (server.Config, error) {
+	s.Password = newPassword()
 	s.URL = s.url("postgres", "postgres", "postgres", "sslmode=disable")
-	return server.PostgreSQL(ctx, s.dir, port, s.password)
+	config, err := server.PostgreSQL(ctx, s.Dir, w.Port, s.Password)
+	config.Args = append(config.Args, w.Settings...)
+	return config, err
 }
 
-func prepareMariaDB(ctx context.Context, s *Server, port int) (server.Config, error) {
-	config, _, err := server.MariaDB(ctx, s.dir, port)
+func prepareMariaDB(ctx context.Context, s *Server, w Wanted) (server.Config, error) {
+	config, _, err := server.MariaDB(ctx, s.Dir, w.Port)
 	if err != nil {
 		return server.Config{}, err
 	}
+	s.Password = newPassword()
 	// The server runs this file before it listens. It drops root, who has no password.
-	file := filepath.Join(s.dir, "init.sql")
-	text := fmt.Sprintf("CREATE DATABASE bench;\nCREATE USER bench IDENTIFIED BY '%s';\n"+
-		"GRANT ALL ON *.* TO bench WITH GRANT OPTION;\nDELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n", s.password)
+	file := filepath.Join(s.Dir, "init.sql")
+	text := fmt.Sprintf("CREATE DATABASE rig;\nCREATE USER rig IDENTIFIED BY '%s';\n"+
+		"GRANT ALL ON *.* TO rig WITH GRANT OPTION;\nDELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n", s.Password)
 	// All users may read the file, but not enter its directory.
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return server.Config{}, fmt.Errorf("write the first statements of MariaDB: %w", err)
 	}
-	config.Args = append(config.Args, "--init-file="+file)
-	s.URL = s.url("mysql", "bench", "bench", "")
+	config.Args = append(append(config.Args, "--init-file="+file), w.Settings...)
+	s.URL = s.url("mysql", "rig", "rig", "")
 	return config, nil
 }
 
-func prepareRedis(_ context.Context, s *Server, port int) (server.Config, error) {
-	config, err := server.Redis(s.dir, port)
-	config.Args = append(config.Args, "--requirepass", s.password)
+func prepareRedis(_ context.Context, s *Server, w Wanted) (server.Config, error) {
+	config, err := server.Redis(s.Dir, w.Port)
+	s.Password = newPassword()
+	config.Args = append(append(config.Args, "--requirepass", s.Password), w.Settings...)
 	s.URL = s.url("redis", "default", "0", "")
 	return config, err
 }
 
-func prepareZooKeeper(_ context.Context, s *Server, port int) (server.Config, error) {
+// The last line of a name counts.
+func prepareZooKeeper(_ context.Context, s *Server, w Wanted) (server.Config, error) {
 	s.URL = "zk://" + s.Addr
-	return server.ZooKeeper(s.dir, port)
+	config, err := server.ZooKeeper(s.Dir, w.Port)
+	if err != nil {
+		return config, err
+	}
+	file, err := os.OpenFile(filepath.Join(s.Dir, "zoo.cfg"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return config, err
+	}
+	for _, line := range w.Settings {
+		if id, ok := strings.CutPrefix(line, "myid="); ok {
+			err = errors.Join(err, os.WriteFile(filepath.Join(s.Dir, "myid"), []byte(id), 0o600))
+			continue
+		}
+		_, failed := fmt.Fprintln(file, line)
+		err = errors.Join(err, failed)
+	}
+	return config, errors.Join(err, file.Close())
 }
 
 func (s *Server) url(scheme, user, path, query string) string {
-	u := url.URL{Scheme: scheme, User: url.UserPassword(user, s.password), Host: s.Addr, Path: path, RawQuery: query}
+	u := url.URL{Scheme: scheme, User: url.UserPassword(user, s.Password), Host: s.Addr, Path: path, RawQuery: query}
 	return u.String()
 }
 
@@ -89,7 +114,7 @@ func (s *Server) SQL(settings map[string]string) (*sql.DB, error) {
 		db = stdlib.OpenDB(*config)
 	case MariaDB:
 		config := mysql.NewConfig()
-		config.Net, config.Addr, config.User, config.Passwd, config.DBName = "tcp", s.Addr, "bench", s.password, "bench"
+		config.Net, config.Addr, config.User, config.Passwd, config.DBName = "tcp", s.Addr, "rig", s.Password, "rig"
 		config.Params, config.Logger = settings, &mysql.NopLogger{}
 		connector, err := mysql.NewConnector(config)
 		if err != nil {
