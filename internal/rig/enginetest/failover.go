@@ -25,9 +25,8 @@ type Pair struct {
 	Promote       func(t testing.TB)
 	Return, Fence func(t testing.TB)
 
-	// Hasty are stores of the namespace readwaits on the first primary, whose statements
-	// end early.
-	Hasty func(t testing.TB) []stores.Store
+	Hasty string // an option of the URL that ends statements early, or ""
+
 	// EndWaiting ends the statements that wait for the standby, unless it is nil.
 	EndWaiting func(t testing.TB)
 }
@@ -71,12 +70,15 @@ func testReadWaits(t *testing.T, p *Pair) {
 	const key, namespace = "node/0000001", "namespace=readwaits"
 	old := Open(t, p.Primary.At(p.Primary.Addr, namespace))
 	safe := Cell(t, old, key, "safe")
+	all := []stores.Store{old}
+	if p.Hasty != "" {
+		all = append(all, Open(t, p.Primary.At(p.Primary.Addr, namespace, p.Hasty)))
+	}
 	p.isolate()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := old.Swap(ctx, key, safe.Version, []byte("lost"))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	all := append(p.Hasty(t), old)
 	noAnswer := func() {
 		t.Helper()
 		for _, s := range all {

@@ -14,7 +14,7 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-var plateauTime = flag.Duration("plateau", 2*time.Second, "how long a server misbehaves in each part of the TestConnectionsReachAPlateau")
+var plateauTime = flag.Duration("plateau", time.Second, "how long a server misbehaves in each part of the tests of connections")
 
 // Plateau checks that the connections of some clients, as their server counts them, stay
 // below a bound while the server misbehaves, and are at rest afterwards. On Linux, it also checks

@@ -75,7 +75,7 @@ func testByHand(t *testing.T, e enginetest.Engine) {
 // More cells than one request of List asks for.
 func testPages(t *testing.T, e enginetest.Engine) {
 	client, s, ctx := clientOf(t, e.Server.Addr), e.Open(t, e.Server.Addr, "pages"), enginetest.Within(t)
-	const cells = 1100
+	const cells = 4200
 	key := func(n int) string { return fmt.Sprintf("node/%07d", n) }
 	for begin := 0; begin < cells; begin += 100 {
 		var puts []clientv3.Op
@@ -237,4 +237,3 @@ func BenchmarkEngine(b *testing.B) {
 	s := servers.For(b, servers.Etcd)
 	enginetest.Benchmark(b, s.At(s.Addr, "namespace=bench"))
 }
-
