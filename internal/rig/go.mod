@@ -12,8 +12,10 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
 	github.com/tickflake/tickflake/stores/etcd v0.0.0-00010101000000-000000000000
+	github.com/tickflake/tickflake/stores/mysql v0.0.0-00010101000000-000000000000
 	github.com/tickflake/tickflake/stores/nats v0.0.0-00010101000000-000000000000
 	github.com/tickflake/tickflake/stores/postgres v0.0.0-00010101000000-000000000000
+	github.com/tickflake/tickflake/stores/redis v0.0.0-00010101000000-000000000000
 	github.com/tickflake/tickflake/stores/zookeeper v0.0.0-00010101000000-000000000000
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.etcd.io/etcd/server/v3 v3.7.3

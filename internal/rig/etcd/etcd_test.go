@@ -32,7 +32,7 @@ func clientOf(t testing.TB, addr string) *clientv3.Client {
 func TestEngine(t *testing.T) {
 	s := servers.For(t, servers.Etcd)
 	e := enginetest.Engine{
-		Name: "etcd", Server: s,
+		Name: "etcd at " + s.Addr, Server: s,
 		New: func(t testing.TB, addr, namespace string) stores.Store {
 			store, err := etcd.New(clientOf(t, addr), namespace)
 			require.NoError(t, err)

@@ -37,7 +37,7 @@ func clientOf(t testing.TB, addr string) jetstream.JetStream {
 func TestEngine(t *testing.T) {
 	s := servers.For(t, servers.NATS)
 	e := enginetest.Engine{
-		Name: "nats", Server: s,
+		Name: "nats at " + s.Addr, Server: s,
 		New: func(t testing.TB, addr, namespace string) stores.Store {
 			store, err := nats.New(clientOf(t, addr), namespace)
 			require.NoError(t, err)

@@ -37,7 +37,7 @@ var kinds = map[Kind]how{
 }
 
 func preparePostgreSQL(ctx context.Context, s *Server, w Wanted) (server.Config, error) {
-	s.Password = newPassword()
+	s.Password = password
 	s.URL = s.url("postgres", "postgres", "postgres", "sslmode=disable")
 	config, err := server.PostgreSQL(ctx, s.Dir, w.Port, s.Password)
 	config.Args = append(config.Args, w.Settings...)
@@ -49,10 +49,11 @@ func prepareMariaDB(ctx context.Context, s *Server, w Wanted) (server.Config, er
 	if err != nil {
 		return server.Config{}, err
 	}
-	s.Password = newPassword()
-	// The server runs this file before it listens. It drops root, who has no password.
+	s.Password = password
+	// The server runs this file before it listens, at each start. It drops root, who has no
+	// password. No replica gets the statements.
 	file := filepath.Join(s.Dir, "init.sql")
-	text := fmt.Sprintf("CREATE DATABASE rig;\nCREATE USER rig IDENTIFIED BY '%s';\n"+
+	text := fmt.Sprintf("SET sql_log_bin = 0;\nCREATE DATABASE IF NOT EXISTS rig;\nCREATE USER IF NOT EXISTS rig IDENTIFIED BY '%s';\n"+
 		"GRANT ALL ON *.* TO rig WITH GRANT OPTION;\nDELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n", s.Password)
 	// All users may read the file, but not enter its directory.
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -65,7 +66,7 @@ func prepareMariaDB(ctx context.Context, s *Server, w Wanted) (server.Config, er
 
 func prepareRedis(_ context.Context, s *Server, w Wanted) (server.Config, error) {
 	config, err := server.Redis(s.Dir, w.Port)
-	s.Password = newPassword()
+	s.Password = password
 	config.Args = append(append(config.Args, "--requirepass", s.Password), w.Settings...)
 	s.URL = s.url("redis", "default", "0", "")
 	return config, err

@@ -167,9 +167,10 @@ func (s *Server) At(addr string, options ...string) string {
 	return u.String()
 }
 
-// newPassword returns one that every part of a URL, a DSN or a shell would take for something
-// else. Every user of the machine can reach the port, so it is random.
-func newPassword() string { return "s3" + rand.Text() + "/@:?#&%x" }
+// password is that of all servers of this process. Every part of a URL, a DSN or a shell would
+// take it for something else. Every user of the machine can reach the ports, so it is random. A
+// replica of MariaDB takes 32 characters.
+var password = "s3" + rand.Text()[:20] + "/@:?#&%x"
 
 // Missing reports whether a server does not run because it is not installed.
 func (s *Server) Missing() bool {

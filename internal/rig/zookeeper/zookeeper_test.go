@@ -52,7 +52,7 @@ func TestEngine(t *testing.T) {
 	s := servers.For(t, servers.ZooKeeper)
 	conn := connOf(t, s.Addr)
 	e := enginetest.Engine{
-		Name: "zookeeper", Server: s,
+		Name: "zookeeper at " + s.Addr, Server: s,
 		New: func(t testing.TB, addr, namespace string) stores.Store {
 			return newStore(t, connOf(t, addr), namespace)
 		},
