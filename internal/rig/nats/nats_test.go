@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,6 +58,7 @@ func TestEngine(t *testing.T) {
 		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5}, // a closed connection counts for a moment
 	}
 	e.Test(t)
+	t.Run("stale leader", func(t *testing.T) { testStale(t, e) })
 	t.Run("deleted", func(t *testing.T) { testDeleted(t, e) })
 	t.Run("revisions that recur", func(t *testing.T) { testRecur(t, e) })
 	t.Run("unfit buckets", func(t *testing.T) { testUnfit(t, e) })
@@ -82,6 +84,65 @@ func testRecur(t *testing.T, e enginetest.Engine) {
 	require.Equal(t, revisions[0], revisions[1], "or it tries nothing")
 	_, err := s.Swap(enginetest.Within(t), "a", cells[0].Version, []byte("blind"))
 	assert.ErrorIs(t, err, stores.ErrConflict)
+}
+
+// stale is a client whose server is a leader that was deposed: it answers the next request for
+// a message with an old one. Its buckets have replicas.
+type stale struct {
+	jetstream.JetStream
+	next *atomic.Pointer[jetstream.RawStreamMsg]
+}
+
+func (c stale) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	stream, err := c.JetStream.Stream(ctx, name)
+	return staleStream{stream, c.next}, err
+}
+
+type staleStream struct {
+	jetstream.Stream
+	next *atomic.Pointer[jetstream.RawStreamMsg]
+}
+
+func (s staleStream) CachedInfo() *jetstream.StreamInfo {
+	info := *s.Stream.CachedInfo()
+	info.Config.Replicas = 3
+	return &info
+}
+
+func (s staleStream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	if old := s.next.Swap(nil); old != nil {
+		return old, nil
+	}
+	return s.Stream.GetLastMsgForSubject(ctx, subject)
+}
+
+// A leader that does not know the latest write makes neither an old cell of a Read nor a write
+// over a cell that it does not know.
+func testStale(t *testing.T, e enginetest.Engine) {
+	client := stale{clientOf(t, e.Server.Addr), new(atomic.Pointer[jetstream.RawStreamMsg])}
+	s, err := nats.New(client, "stale")
+	require.NoError(t, err)
+	enginetest.Cell(t, e.Open(t, e.Server.Addr, "stale"), "other", "") // makes the bucket
+	first := enginetest.Cell(t, s, "a", "first")
+	stream, err := client.JetStream.Stream(enginetest.Within(t), "KV_stale")
+	require.NoError(t, err)
+	old, err := stream.GetLastMsgForSubject(enginetest.Within(t), "$KV.stale.a")
+	require.NoError(t, err)
+	second := enginetest.Swap(t, s, first, "second")
+
+	client.next.Store(old)
+	is, err := s.Read(enginetest.Within(t), "a")
+	require.NoError(t, err)
+	assert.Equal(t, second, is)
+	client.next.Store(old)
+	_, err = s.Swap(enginetest.Within(t), "a", first.Version, []byte("late"))
+	assert.ErrorIs(t, err, stores.ErrConflict)
+	client.next.Store(old)
+	enginetest.Swap(t, s, second, "third")
+	assert.Nil(t, client.next.Load(), "it was asked")
+	cells, err := s.List(enginetest.Within(t), "", "\x7f", 9)
+	require.NoError(t, err)
+	assert.Len(t, cells, 2, "what confirms is no cell")
 }
 
 // A key that was deleted, also with its bucket, has no version of before.
