@@ -193,11 +193,13 @@ func TestRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
 				}
 			}
 			refused(err, r.Want)
-			brief, cancel := context.WithTimeout(t.Context(), 3*time.Second) // NATS does not answer
-			defer cancel()
-			_, err1 := r.Store.Read(brief, key)
-			_, err2 := r.Store.List(brief, "", "\x7f", 9)
-			for _, err := range []error{err1, err2} {
+			for _, do := range []func(context.Context) error{
+				func(ctx context.Context) error { _, err := r.Store.Read(ctx, key); return err },
+				func(ctx context.Context) error { _, err := r.Store.List(ctx, "", "\x7f", 9); return err },
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // NATS does not answer
+				err := do(ctx)
+				cancel()
 				if err != nil || r.Reads {
 					refused(err, "")
 				}
