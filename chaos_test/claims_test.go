@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -66,14 +67,6 @@ func borrowEvenMilliseconds(s strategies.Situation) strategies.Decision {
 	}
 	return strategies.Decision{Action: strategies.ActionBorrow}
 }
-
-// wait is the longest that a call may take, and borrow the furthest that an ID
-// may be ahead of the clock.
-func (c claim) wait() time.Duration   { return max(c.Exhausted.Wait, c.Behind.Wait) }
-func (c claim) borrow() time.Duration { return max(c.Exhausted.Borrow, c.Behind.Borrow) }
-
-// bends is the lead of a clock that is behind up to which a call is served.
-func (c claim) bends() time.Duration { return max(c.Behind.Wait, c.Behind.Borrow) }
 
 // subject is the generator with the claim's strategy.
 func (c claim) subject(kind generatortest.ClockKind, opts ...generator.Option) generatortest.Subject[snowflake.ID] {
@@ -135,6 +128,39 @@ func TestLimitsAreTheClaims(t *testing.T) {
 	for _, c := range claims {
 		if c.name != "of-ones-own" { // nothing can be known of it
 			assert.Equal(t, c.Claim, generatortest.Tickflake(c.strategy, generatortest.Raw).Claim, c.name)
+		}
+	}
+}
+
+// The table in docs/strategy.md, to the millisecond: what a call does after a step back of a raw
+// wall clock. The scripts judge the same to a tick, and with all else that goes wrong.
+func TestTableOfStrategies(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range table {
+		for _, step := range []time.Duration{ms, 2 * ms, 5 * ms, time.Second, 5 * time.Second, time.Hour, 365 * 24 * time.Hour} {
+			t.Run(c.name+"/"+step.String(), func(t *testing.T) {
+				clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
+				clock.AutoAdvance(true)
+				gen, err := generator.New(generator.WithClock(clock), generator.WithNode(0), generator.WithStrategy(c.strategy))
+				require.NoError(t, err)
+				_, err = gen.Next()
+				require.NoError(t, err)
+				clock.Step(-step)
+				_, err = gen.Next()
+				if step <= max(c.Behind.Wait, c.Behind.Borrow) {
+					require.NoError(t, err)
+					assert.Equal(t, max(0, step-c.Behind.Borrow), clock.Passed(), "waits until the rest can be borrowed")
+					return
+				}
+				var behind *generator.LeadError
+				require.ErrorAs(t, err, &behind)
+				require.ErrorIs(t, err, generator.ErrBehind)
+				assert.Equal(t, step, behind.Lead)
+				assert.Zero(t, clock.Passed(), "rejected at once")
+				clock.Advance(step)
+				_, err = gen.Next()
+				require.NoError(t, err, "caught up")
+			})
 		}
 	}
 }

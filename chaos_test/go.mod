@@ -8,6 +8,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
+	github.com/tickflake/tickflake/chaos_test/kernel v0.0.0
 	github.com/tickflake/tickflake/stores/postgres v0.0.0
 	golang.org/x/sys v0.49.0
 	google.golang.org/grpc v1.85.0
@@ -59,6 +60,8 @@ require (
 replace github.com/tickflake/tickflake => ../
 
 replace github.com/tickflake/tickflake/stores/postgres => ../stores/postgres
+
+replace github.com/tickflake/tickflake/chaos_test/kernel => ./kernel
 
 replace github.com/tickflake/tickflake/api => ../api
 

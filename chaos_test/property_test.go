@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tickflake/tickflake/chaos_test/kernel/mutants"
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
 // faults draws scripts: any sequence of calls and faults of any size, with small
@@ -36,6 +36,8 @@ func faults(actions ...generatortest.Action) *rapid.Generator[generatortest.Scri
 		case generatortest.StepWall:
 			s.Time = span(48*time.Hour).Draw(t, "by") * time.Duration(1-2*rapid.IntRange(0, 1).Draw(t, "back"))
 			s.Count = rapid.OneOf(rapid.Just(0), rapid.IntRange(1, 4), rapid.IntRange(1, 100)).Draw(t, "at read") // 0 is at once
+		case generatortest.Crash:
+			s.Count = rapid.IntRange(0, 4).Draw(t, "at read") // 0 is between two calls
 		case generatortest.Slew:
 			s.Rate = rapid.SampledFrom([]float64{0.5, 0.9, 0.999, 1.001, 1.1, 2}).Draw(t, "rate")
 			s.Time = span(10*time.Second).Draw(t, "for")
@@ -65,7 +67,7 @@ var across = append(inProcess[:len(inProcess):len(inProcess)],
 	generatortest.Restart, generatortest.Crash, generatortest.Takeover)
 
 // TestAnyScript puts every strategy through faults of any size in any order. It shrinks
-// a failure to a script that `tickflake chaos --script` replays.
+// a failure to a script that `tickflake-chaos script` replays.
 func TestAnyScript(t *testing.T) {
 	for _, c := range claims {
 		t.Run(c.name, func(t *testing.T) {
@@ -101,7 +103,7 @@ func TestAnyScriptUnderALease(t *testing.T) {
 }
 
 func TestAnyScriptOnTheControl(t *testing.T) {
-	subject := mutantSubject("control", waits, func(clock *clocktest.Virtual, kept *state) issuer { return newControl(clock, kept) })
+	subject := broken(mutants.Control)
 	rapid.Check(t, func(t *rapid.T) {
 		script := faults(across...).Draw(t, "script")
 		mustHold(t, generatortest.RunScript(subject, script), script)
@@ -136,7 +138,7 @@ func mustHold(t rapid.TB, r generatortest.Result, script generatortest.Script) {
 	if r.Failed() {
 		how := "replay this with generatortest.TestScript"
 		if script.Strategy != "" {
-			how = "replay this with tickflake chaos --script FILE (and --no-lease, if the test has none)"
+			how = "replay this with tickflake-chaos script FILE (and --no-lease, if the test has none)"
 		}
 		t.Fatalf("%s\n%s:\n\n%s\n", r.Violations[0], how, script)
 	}
@@ -151,7 +153,7 @@ func TestShrinking(t *testing.T) {
 		require.NoError(t, flag.Set(name, value))
 		t.Cleanup(func() { _ = flag.Set(name, was) })
 	}
-	subject := mutantSubject("M4", waits, newM4)
+	subject := broken("M4")
 	found := &finding{TB: t}
 	rapid.Check(found, func(t *rapid.T) {
 		script := faults(inProcess...).Draw(t, "script")
@@ -198,7 +200,6 @@ func TestScriptsReplay(t *testing.T) {
 			subject := table[0].subject(kind)
 			assert.Equal(t, generatortest.RunScript(subject, scenario.Script), generatortest.RunScript(subject, again), "%s on %s", scenario.Fault, kind)
 		}
-		broken := mutantSubject("M4", waits, newM4)
-		assert.Equal(t, generatortest.RunScript(broken, scenario.Script), generatortest.RunScript(broken, again), scenario.Fault)
+		assert.Equal(t, generatortest.RunScript(broken("M4"), scenario.Script), generatortest.RunScript(broken("M4"), again), scenario.Fault)
 	}
 }

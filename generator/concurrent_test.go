@@ -2,6 +2,7 @@ package generator_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"runtime"
 	"slices"
@@ -27,14 +28,16 @@ func wide() snowflake.Layout {
 	return l
 }
 
-// 100 million IDs from 8 goroutines are all different, and ascend for each. They
+var millions = flag.Int("generator.millions", 10, "so many million IDs in TestMillions")
+
+// Millions of IDs from 8 goroutines are all different, and ascend for each. They
 // are checked in rounds: within a round by merging, and from round to round
 // because every ID of a round is larger than all before it.
-func TestHundredMillion(t *testing.T) {
-	const goroutines = 8
-	rounds, perRound := 100, 1_000_000
-	if raceDetector || testing.Short() {
-		rounds = 2
+func TestMillions(t *testing.T) {
+	const goroutines, perRound = 8, 1_000_000
+	rounds := *millions
+	if raceDetector {
+		rounds = min(rounds, 2)
 	}
 	g := newGenerator(t, generator.WithLayout(wide()))
 	ids := make([]snowflake.ID, perRound)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -100,12 +101,10 @@ func TestEndOfNanoseconds(t *testing.T) {
 	for _, year := range []int{2263, 2400, 9999} {
 		c.set(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
 		_, err := g.Next()
-		var over *generator.EndOfTimeError
-		require.ErrorAs(t, err, &over)
-		assert.Equal(t, 2262, over.End.Year())
+		require.ErrorIs(t, err, lease.ErrEndOfTime)
 		assert.ErrorContains(t, err, "no generator issues IDs after 2262-04-11")
 		_, err = generator.New(generator.WithNode(0), generator.WithClock(c), generator.WithLayout(l))
-		assert.ErrorAs(t, err, new(*generator.EndOfTimeError))
+		assert.ErrorIs(t, err, lease.ErrEndOfTime)
 		assert.ErrorAs(t, err, new(*generator.ConfigError))
 	}
 	late := l
@@ -126,7 +125,7 @@ func TestOwnBorrowEndsWithTheTick(t *testing.T) {
 	g := newGenerator(t, generator.WithClock(c), generator.WithLayout(l), generator.WithStrategy(borrower{}))
 	n, err := g.NextN(make([]snowflake.ID, 10))
 	assert.Equal(t, 4, n)
-	assert.ErrorAs(t, err, new(*generator.EndOfTimeError))
+	assert.ErrorIs(t, err, lease.ErrEndOfTime)
 	assert.EqualValues(t, 1, g.Stats().BorrowedTicks)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/span"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -74,43 +75,16 @@ func (e *LeadError) Is(target error) bool {
 		target == ErrBehind && e.Cause == strategies.Behind
 }
 
-// ContextError reports that the context ended before an ID could be issued. It
-// wraps the context's error, [context.Canceled] or [context.DeadlineExceeded],
-// and its cause.
-type ContextError struct {
-	Waited time.Duration // how long the call had waited in all: 0 if the context ended before the call
-	Lead   time.Duration // how far the slot was ahead of the clock: 0 if the context ended before the call
-	Err    error         // the context's error
-	Cause  error         // the context's cause
-}
-
-func (e *ContextError) Error() string {
-	if e.Lead == 0 {
-		return fmt.Sprintf("context had ended before an ID was issued: %s", e.Cause)
+// endOfTime is the error of a layout whose time field cannot hold the time of another ID: the
+// clock has reached end, or slots were borrowed up to it. In the year 2262 every time field
+// ends for a generator.
+func endOfTime(end time.Time) error {
+	if end.Equal(lastInstant) {
+		return fmt.Errorf("%w: no generator issues IDs after %s, whatever its layout: set the clock right", lease.ErrEndOfTime, end.Format(time.RFC3339Nano))
 	}
-	return fmt.Sprintf("context ended after %s of waiting for a slot %s ahead of the clock: %s", e.Waited, span.Text(e.Lead), e.Cause)
+	return fmt.Errorf("%w: its IDs end at %s: set the clock right, or move to another layout: its IDs may repeat those of this one, so choose one with larger IDs, or use a new table",
+		lease.ErrEndOfTime, end.Format(time.RFC3339Nano))
 }
-
-// Unwrap returns the context's error and its cause.
-func (e *ContextError) Unwrap() []error { return []error{e.Err, e.Cause} }
-
-// EndOfTimeError reports that the layout's time field cannot hold the time of
-// another ID: the clock has reached its end, or slots were borrowed up to its end.
-// In the year 2262 every time field ends for a generator.
-type EndOfTimeError struct {
-	End time.Time // the first instant for which no ID can be issued
-}
-
-func (e *EndOfTimeError) Error() string {
-	if e.End.Equal(lastInstant) {
-		return fmt.Sprintf("no generator issues IDs after %s, whatever its layout: set the clock right", e.End.Format(time.RFC3339Nano))
-	}
-	return fmt.Sprintf("time field is used up: IDs of this layout end at %s: set the clock right, or move to another layout: its IDs may repeat those of this one, so choose one with larger IDs, or use a new table",
-		e.End.Format(time.RFC3339Nano))
-}
-
-// Is reports whether target is [stores.ErrRefused].
-func (e *EndOfTimeError) Is(target error) bool { return target == stores.ErrRefused }
 
 // errNil says that an option or argument is nil.
 var errNil = errors.New("is nil")

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/lease"
@@ -134,12 +135,12 @@ func newGenerator(c config) (*Generator, error) {
 		lease:    c.lease,
 		turn:     make(chan struct{}, 1),
 	}
-	if began, base, ok := monoclock.Steady(c.clock); ok {
+	if began, base, ok := seam.Steady(c.clock); ok {
 		g.steady, g.began, g.base = true, began, base-g.epoch
 	}
 	word.Name(&g.counters.maxLead, "maxLead")
 	word.Name(&g.counters.borrowedEnd, "borrowedEnd")
-	g.after, g.elapsed = monoclock.Waiting(c.clock)
+	g.after, g.elapsed = seam.Waiting(c.clock)
 	g.queue.ring.prev, g.queue.ring.next = &g.queue.ring, &g.queue.ring
 	g.queue.gate.Store(g.lifetime)
 	endTick := g.tick(int64(g.lifetime-1)) + 1
@@ -149,9 +150,11 @@ func newGenerator(c config) (*Generator, error) {
 	case c.window != nil:
 		g.window = c.window
 	case c.lease != nil:
-		if g.window, err = c.lease.Bind(); err != nil {
+		ticks, err := seam.Bind(c.lease)
+		if err != nil {
 			return nil, &ConfigError{Option: "WithLease", Err: err}
 		}
+		g.window = ticks.(*window.Ticks)
 	default:
 		g.window = window.NewTicks(g.seqBits, endTick)
 		g.window.Grant(window.Range{Node: c.node, To: endTick}, endTick)
@@ -176,11 +179,10 @@ func (g *Generator) Next() (snowflake.ID, error) {
 // with a nil error; otherwise the ID is 0 and the error one of
 //
 //   - [*LeadError]: the strategy rejected the call ([ErrExhausted], [ErrBehind]),
-//   - [*ContextError]: ctx ended, possibly before the call,
+//   - an error that wraps that of ctx and its cause: ctx ended, possibly before the call,
 //   - [*GrantError]: the generator's lease granted no time beyond the last ID,
-//   - [*EndOfTimeError]: the time field is used up,
-//   - [ErrClosed],
-//   - [*ConfigError]: ctx is nil.
+//   - [lease.ErrEndOfTime]: the time field is used up,
+//   - [ErrClosed].
 //
 // A call that finds its slot free does not wait and does not allocate. The end
 // of ctx ends a long wait at once, and a short wait after about 2 ms at most.

@@ -1,12 +1,12 @@
 package generator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
@@ -85,7 +85,7 @@ func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struc
 	}
 	c.waitFor(g, changed, min(patience-c.dry, coarseWait))
 	if c.ctx.Err() != nil {
-		return c.notGranted(g, front, errorOf(c.ctx))
+		return c.notGranted(g, front, drive.ContextError(c.ctx))
 	}
 	return nil
 }
@@ -110,15 +110,6 @@ func (c *call) waitFor(g *Generator, changed <-chan struct{}, d time.Duration) {
 	}
 	c.ungranted += c.waited - waited
 	c.dry += c.waited - waited
-}
-
-// errorOf returns the error of a context that has ended, with its cause.
-func errorOf(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }
 
 func (c *call) notGranted(g *Generator, front window.Front, ended error) error {

@@ -124,11 +124,10 @@ func TestGrantBeyondTime(t *testing.T) {
 		mustNext(t, g)
 	}
 	_, err := g.Next()
-	var end *generator.EndOfTimeError
-	require.ErrorAs(t, err, &end)
+	require.ErrorIs(t, err, lease.ErrEndOfTime)
 	w.Grant(window.Range{Node: 2, From: 1 << 60, To: math.MaxUint64}, math.MaxUint64)
 	_, err = g.Next()
-	require.ErrorAs(t, err, &end)
+	require.ErrorIs(t, err, lease.ErrEndOfTime)
 }
 
 // A call waits for a grant as long as its strategy lets it wait for anything.

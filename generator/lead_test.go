@@ -267,7 +267,7 @@ func TestTextOfALongLead(t *testing.T) {
 	const long = 198510 * time.Hour
 	for _, err := range []error{
 		&generator.LeadError{Cause: strategies.Behind, Lead: long}, &generator.LeadError{Cause: strategies.Exhausted, Lead: long},
-		&generator.ContextError{Lead: long}, &generator.GrantError{Past: -long}, &generator.GrantError{Past: long},
+		&generator.GrantError{Past: -long}, &generator.GrantError{Past: long},
 	} {
 		assert.ErrorContains(t, err, "22.65 years")
 		assert.NotContains(t, err.Error(), "198510h")

@@ -177,7 +177,7 @@ func TestLeaseOptions(t *testing.T) {
 	g, err := generator.New(generator.WithLease(k), generator.WithLayout(snowflake.Default()))
 	require.NoError(t, err)
 	_, err = generator.New(generator.WithLease(k))
-	require.ErrorIs(t, err, lease.ErrBound)
+	require.ErrorContains(t, err, "bound to another generator")
 	require.NoError(t, g.Close())
 	_, err = generator.New(generator.WithLease(k))
 	require.Error(t, err, "it is closed")

@@ -123,7 +123,7 @@ func (c *config) check() (time.Time, error) {
 		return fail("WithLayout", err)
 	}
 	if end := issuingEnd(c.layout); !now.Before(end) {
-		return fail("WithClock", &EndOfTimeError{End: end})
+		return fail("WithClock", endOfTime(end))
 	}
 	if err := c.start.Validate(1 << c.layout.SequenceBits); err != nil {
 		return fail("WithSequenceStart", err)

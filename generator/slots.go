@@ -44,7 +44,7 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 		}
 		now := g.now()
 		if front.Slot >= g.end || now >= int64(g.lifetime) {
-			return nil, 0, 0, &EndOfTimeError{End: g.layout.Epoch.Add(time.Duration(g.lifetime)).UTC()}
+			return nil, 0, 0, endOfTime(g.layout.Epoch.Add(time.Duration(g.lifetime)).UTC())
 		}
 		if c.place != nil || g.queue.gate.Load() == 0 {
 			if p := c.place; g.serve(p) {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/span"
 )
 
 // call is the state of one call across its waits.
@@ -79,8 +82,8 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 	if g.after == nil {
 		c.waited = c.before + time.Since(c.began)
 	}
-	if err := c.ctx.Err(); err != nil {
-		return &ContextError{Waited: c.waited, Lead: lead, Err: err, Cause: context.Cause(c.ctx)}
+	if c.ctx.Err() != nil {
+		return fmt.Errorf("context ended after %s of waiting for a slot %s ahead of the clock: %w", c.waited, span.Text(lead), drive.ContextError(c.ctx))
 	}
 	return nil
 }
@@ -139,13 +142,10 @@ func (c *call) release(g *Generator) {
 	}
 }
 
-// ended returns an error if ctx is nil or had ended before the call.
+// ended returns an error if ctx had ended before the call.
 func ended(ctx context.Context) error {
-	if ctx == nil {
-		return &ConfigError{Option: "context", Err: fmt.Errorf("context %w: give context.Background(), or call the method without a context", errNil)}
-	}
-	if err := ctx.Err(); err != nil {
-		return &ContextError{Err: err, Cause: context.Cause(ctx)}
+	if ctx.Err() != nil {
+		return fmt.Errorf("context had ended before an ID was issued: %w", drive.ContextError(ctx))
 	}
 	return nil
 }

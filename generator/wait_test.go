@@ -3,6 +3,7 @@ package generator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -76,13 +77,10 @@ func TestContextEndsAWait(t *testing.T) {
 				ctx, cancel := context.WithTimeoutCause(context.Background(), step/2, errors.New("no more time"))
 				defer cancel()
 				_, err := g.NextContext(ctx)
-				var ended *generator.ContextError
-				require.ErrorAs(t, err, &ended)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.ErrorContains(t, err, "no more time")
-				assert.InDelta(t, step, ended.Lead+ended.Waited, float64(100*time.Millisecond), "as last looked at")
 				assert.LessOrEqual(t, time.Since(before), step/2+2*time.Millisecond)
-				assert.Equal(t, time.Since(before), ended.Waited)
+				assert.ErrorContains(t, err, fmt.Sprintf("after %s of waiting", time.Since(before)))
 			})
 		})
 	}
@@ -354,9 +352,7 @@ func TestCancelledWaitOnAFakeClockCountsItsTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err := g.NextContext(ctx)
-		var ended *generator.ContextError
-		require.ErrorAs(t, err, &ended)
-		assert.Equal(t, time.Second, ended.Waited)
+		assert.ErrorContains(t, err, "after 1s of waiting")
 		assert.Equal(t, time.Second, g.Stats().Waited)
 	})
 }

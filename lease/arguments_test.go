@@ -7,30 +7,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-func TestNilArguments(t *testing.T) {
-	store := storetest.NewMemory()
+func TestNilStore(t *testing.T) {
 	var none *storetest.Memory
-	var nothing context.Context
 	for name, call := range map[string]func(context.Context, stores.Store) error{
 		"Claim":        func(ctx context.Context, s stores.Store) error { _, err := lease.Claim(ctx, s); return err },
 		"Inspect":      func(ctx context.Context, s stores.Store) error { _, err := lease.Inspect(ctx, s); return err },
 		"InspectNode":  func(ctx context.Context, s stores.Store) error { _, err := lease.InspectNode(ctx, s, 1); return err },
 		"ForceRelease": func(ctx context.Context, s stores.Store) error { return lease.ForceRelease(ctx, s, 1) },
 	} {
-		for _, err := range []error{call(nothing, store), call(t.Context(), nil), call(t.Context(), none)} {
+		for _, err := range []error{call(t.Context(), nil), call(t.Context(), none)} {
 			var option *lease.OptionError
 			require.ErrorAs(t, err, &option, name)
 			require.Equal(t, name, option.Option)
 			require.ErrorContains(t, err, "is nil")
 		}
 	}
-	k, err := lease.Claim(t.Context(), store, quiet(clocktest.NewVirtual(noon))...)
-	require.NoError(t, err)
-	require.Positive(t, k.Poll(nothing), "what must go on can go on")
-	require.NoError(t, k.CloseContext(nothing), "and what must end can end")
 }

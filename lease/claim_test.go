@@ -214,8 +214,7 @@ func TestClaimAtTheEndsOfTime(t *testing.T) {
 		clock.Advance(time.Minute)
 	}
 	_, err = gen.Next()
-	var over *generator.EndOfTimeError
-	require.ErrorAs(t, err, &over)
+	require.ErrorIs(t, err, lease.ErrEndOfTime)
 
 	// The other number goes to the end as well, and then there is none.
 	clock.Step(-10 * time.Minute)

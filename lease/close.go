@@ -20,11 +20,8 @@ import (
 func (k *Keeper) Close() error { return k.CloseContext(context.Background()) }
 
 // CloseContext is [Keeper.Close], but returns soon after ctx ends, whatever the store does.
-// It seals the window in any case. A ctx that is nil counts as [context.Background].
+// It seals the window in any case.
 func (k *Keeper) CloseContext(ctx context.Context) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	k.seal()
 	k.cancel()
 	if err := k.turn.Take(ctx); err != nil { // a call of the store hangs
@@ -72,12 +69,8 @@ func (k *Keeper) seal() {
 // Call it before the first ID is issued after the restore. It returns when there is a new
 // grant, or soon after ctx ends. If ctx has a deadline, a claim that fails is tried again
 // until ctx ends, unless its error is of the kind [stores.Refused]; the error is that of
-// [Claim]. After an error nothing is granted, and the Keeper keeps trying. A ctx that is nil
-// counts as [context.Background].
+// [Claim]. After an error nothing is granted, and the Keeper keeps trying.
 func (k *Keeper) Restored(ctx context.Context) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	if !k.distrust() {
 		return ErrClosed
 	}

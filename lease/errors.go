@@ -15,8 +15,6 @@ import (
 var (
 	// ErrClosed is returned for a [Keeper] that was closed, for good.
 	ErrClosed = errors.New("lease is closed: claim a new one")
-	// ErrBound is returned for a [Keeper] that another generator uses.
-	ErrBound = errors.New("lease is bound to another generator: claim one for each")
 	// ErrLost is wrapped by [Keeper.Err] if there will be no further grant, ever. A call
 	// that waits for a grant ends with it.
 	ErrLost = stores.Refusal("lost for good")
@@ -41,6 +39,9 @@ var (
 	// ErrNeverClaimed: a node number has no cell in the store.
 	ErrNeverClaimed = errors.New("was never claimed in this store: check the store and the namespace")
 )
+
+// errBound is the error for a [Keeper] that another generator uses.
+var errBound = errors.New("lease is bound to another generator: claim one for each")
 
 // OptionError reports an option that [Claim] or [Reserve] refuses, or an argument of [Export] or
 // [Import]. A program that takes its

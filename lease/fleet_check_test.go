@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -103,7 +104,7 @@ func (f *fleet) isUndone(node int64, tick uint64) bool {
 
 // gets is told of each grant that a generator gets.
 func (f *fleet) gets(p *process, g window.Range) {
-	f.grants++
+	f.Grants++
 	if g.From < g.To && !f.owns(p, g.Node, g.From, g.To) && f.Rewinds == 0 {
 		f.Fail("grant without a write", "%s goes by a grant of node %d, %s to %s, that the store does not bear out: %s",
 			p.Name, g.Node, f.tickText(g.From), f.tickText(g.To), f.spansText(g.Node))
@@ -125,13 +126,13 @@ func (f *fleet) issued(t *thread, id snowflake.ID) {
 	p := t.p
 	tick, node := f.parts(id)
 	f.Note(uint64(id))
-	f.issues++
+	f.Issues++
 	if f.Trace != nil {
 		t.Tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
 	}
 	undone := f.isUndone(node, tick)
 	if _, ok := f.ids[id]; ok && undone {
-		f.repeats++ // a process that came after the store went back could not know
+		f.Repeats++ // a process that came after the store went back could not know
 	} else if ok {
 		f.Fail("duplicate", "%s issues tick %s of node %d, ID %d, a second time", p.Name, f.tickText(tick), node, id)
 	}
@@ -174,18 +175,20 @@ func (f *fleet) issued(t *thread, id snowflake.ID) {
 // refused is told of each error that a call returned.
 func (f *fleet) refused(t *thread, err error) {
 	p := t.p
-	f.refusals++
+	f.Refusals++
 	f.Note(uint64(len(fmt.Sprintf("%T", err))))
 	if f.Trace != nil {
 		t.Tracef("fails: %v", withoutWait(err))
 	}
 	var none *generator.GrantError
 	var lead *generator.LeadError
-	var end *generator.EndOfTimeError
-	var ended *generator.ContextError
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case errors.As(err, &none):
-		f.grantErrors++
+		f.GrantErrors++
+		if none.Past > 0 {
+			f.Ended++
+		}
 		p.excuse = ""
 		if f.endsEarly() && (f.onlyEnd(p) || f.scarce() || errors.Is(p.k.Err(), lease.ErrEndOfTime)) {
 			p.excuse = "time is over"
@@ -203,13 +206,13 @@ func (f *fleet) refused(t *thread, err error) {
 		if lead.Lead > lead.Limit {
 			p.excuse = "its clock is behind"
 		}
-	case errors.As(err, &end):
+	case errors.Is(err, lease.ErrEndOfTime):
 		p.excuse = "time is over"
-	case errors.As(err, &ended), errors.Is(err, generator.ErrClosed):
+	case ended, errors.Is(err, generator.ErrClosed):
 	default:
 		f.Fail("error", "%s: %T %v", p.Name, err, err)
 	}
-	if t.late && !errors.Is(err, generator.ErrClosed) && !errors.As(err, &ended) {
+	if t.late && !errors.Is(err, generator.ErrClosed) && !ended {
 		f.Fail("close", "%s was closed, and fails with %v", p.Name, err)
 	}
 }
@@ -233,10 +236,9 @@ func withoutWait(err error) error {
 		c := *e
 		c.Waited = 0
 		return &c
-	case *generator.ContextError:
-		c := *e
-		c.Waited = 0
-		return &c
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("context ended")
 	}
 	return err
 }
@@ -281,13 +283,13 @@ func (f *fleet) checkLiveness(d int64) {
 		switch {
 		case p.Dead, p.closing, p.Started > f.Now-f.bound():
 		case p.last > since:
-			f.live++
+			f.Live++
 		case p.node >= 0 && f.holdsOther(p):
-			f.excused["another has its number"]++
+			f.Excused["another has its number"]++
 		case p.excuse != "":
-			f.excused[p.excuse]++
+			f.Excused[p.excuse]++
 		case f.endsEarly() && f.scarce():
-			f.excused["too few numbers have time left"]++
+			f.Excused["too few numbers have time left"]++
 		default:
 			state := "has no lease"
 			if p.k != nil && p.gen != nil {

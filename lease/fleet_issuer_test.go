@@ -2,8 +2,6 @@ package lease_test
 
 import (
 	"context"
-	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
@@ -65,7 +63,7 @@ func (p *process) issue(t *thread) {
 		} else if round > 0 && !f.Often(f.pBurst) {
 			t.Pass(f.Between(1, f.think))
 		}
-		if f.issues > f.most && !f.Calm {
+		if f.Issues > f.most && !f.Calm {
 			t.Pass(f.Period)
 		}
 		t.kind = f.calls[f.Rng.IntN(len(f.calls))]
@@ -126,21 +124,4 @@ func (p *process) bounded(t *thread) (snowflake.ID, error) {
 	}
 	f.At(patience, func() { t.Cancelled(ctx, cancel) })
 	return p.gen.NextContext(ctx)
-}
-
-// traceHandler writes what a keeper logs to the trace.
-type traceHandler struct{ p *process }
-
-func (h traceHandler) Enabled(context.Context, slog.Level) bool { return true }
-func (h traceHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
-func (h traceHandler) WithGroup(string) slog.Handler            { return h }
-func (h traceHandler) Handle(_ context.Context, r slog.Record) error {
-	var b strings.Builder
-	b.WriteString(r.Message)
-	r.Attrs(func(a slog.Attr) bool {
-		b.WriteString(", " + a.String())
-		return true
-	})
-	h.p.f.Tracef("%s: %s", h.p.Name, b.String())
-	return nil
 }

@@ -45,24 +45,9 @@ func TestFleetCatches(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			fleettest.Catches(t, m.seeds, cmp.Or(m.caught, "duplicate"), func(seed uint64) *fleet { return newFleet(seed, &m) })
+			fleettest.Catches(t, m.seeds, cmp.Or(m.caught, "duplicate"), func(seed uint64) *fleet { return newFleet(seed, &m, nil) })
 		})
 	}
-}
-
-// retrying takes a write of unknown outcome for one that has failed.
-type retrying struct{ stores.Store }
-
-func (s retrying) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	now, err := s.Store.Swap(ctx, key, version, value)
-	if err == nil || errors.Is(err, stores.ErrConflict) {
-		return now, err
-	}
-	cell, readErr := s.Store.Read(ctx, key)
-	if readErr != nil {
-		return now, err
-	}
-	return s.Store.Swap(ctx, key, cell.Version, value)
 }
 
 // release writes a release of the cell that is held, and leaves the window as it is.
@@ -114,7 +99,7 @@ var mutants = []mutant{
 	}, {
 		// It asks for the cell's version anew, and goes by what it knew of the rest.
 		name: "M9 an unknown outcome is taken for a failure", seeds: 2000,
-		store: func(_ *process, s stores.Store) stores.Store { return retrying{s} },
+		store: func(_ *process, s stores.Store) stores.Store { return fleettest.Retrying{Store: s} },
 	}, {
 		name: "M11 the release comes before the seal", seeds: 1000, faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown},
 		close: func(p *process, t *thread, ctx context.Context) error {

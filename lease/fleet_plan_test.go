@@ -48,11 +48,11 @@ func (f *fleet) Plan() string { return fmt.Sprintf("%+v %+v", f.Chance, f.plan) 
 
 // tally has the counts of a run.
 type tally struct {
-	issues, refusals, grantErrors, grants int
-	shutdowns, restores, repeats          int
-	wentBack, trusted                     int
-	live                                  int
-	excused                               map[string]int
+	Issues, Refusals, GrantErrors, Grants int
+	Shutdowns, Restores, Repeats          int
+	WentBack, Trusted                     int
+	Live, Losses, Ended                   int
+	Excused                               map[string]int
 }
 
 type pinning uint8
@@ -63,8 +63,9 @@ const (
 	pinnedAll
 )
 
-// newFleet makes the run of a seed.
-func newFleet(seed uint64, m *mutant) *fleet {
+// newFleet makes the run of a seed. Both m and alone, which draws the faults of a profile, may
+// be nil.
+func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	f := &fleet{Fleet: fleettest.New(seed)}
 	f.mutant = m
 	f.drawSize()
@@ -75,13 +76,18 @@ func newFleet(seed uint64, m *mutant) *fleet {
 	f.Draw(f.count, more...)
 	f.drawLeases()
 	f.drawCallers()
-	f.excused = map[string]int{}
+	f.Excused = map[string]int{}
 	f.ids = make(map[snowflake.ID]struct{}, 1024)
 	n := f.numbers()
 	f.granted, f.stamped, f.undone = make([][]span, n), make([]uint64, n), make([][]span, n)
 	f.limits, f.locks = make([]uint64, n), map[string]*lockToken{}
 	if f.Often(256) {
 		f.PStale = 1 + f.Rng.Uint64N(256)
+	}
+	if alone != nil {
+		f.Skewed, f.Slews, f.Stale, f.PPause, f.PDie, f.PStale = false, false, false, 0, 0, 0
+		f.layout.TimeBits, f.layout.Epoch = 41, fleettest.Start.AddDate(-3, 0, 0)
+		alone(f)
 	}
 	f.newStore()
 	f.Launch, f.Repair = f.launch, f.repair

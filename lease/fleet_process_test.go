@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -159,17 +158,13 @@ func (p *process) client() fleettest.Client { return fleettest.Client{P: p.Proce
 
 func (p *process) newKeeper() (*lease.Keeper, error) {
 	f := p.f
-	log := slog.DiscardHandler
-	if f.Trace != nil {
-		log = traceHandler{p}
-	}
 	window := f.Period
 	if f.windows {
 		window = f.Between(f.Period/2, 2*f.Period)
 	}
 	options := []lease.Option{
 		lease.WithLayout(f.layout), lease.WithClock(virtualClock{fleettest.Clock{P: p.Process}, p}), lease.WithWindow(max(time.Duration(window), 6*f.layout.Tick)),
-		lease.WithLogger(slog.New(log)), lease.WithOwner(p.Name), lease.WithTimeout(time.Hour), lease.WithFleetCheck(time.Minute, f.strict),
+		lease.WithLogger(p.Log()), lease.WithOwner(p.Name), lease.WithTimeout(time.Hour), lease.WithFleetCheck(time.Minute, f.strict),
 	}
 	if f.pinned != 0 && (f.pinned == pinnedAll || f.Often(512)) {
 		p.node = int64(p.M.ID) % f.numbers()
@@ -263,6 +258,7 @@ func (p *process) lock(t *thread) {
 func (p *process) unlock() {
 	p.busy = false
 	if n := p.k.Stats().Conflicts; n > p.losses {
+		p.f.Losses += int(n - p.losses)
 		p.losses, p.lost = n, p.f.Now
 	}
 	for _, t := range p.wait {
@@ -289,7 +285,7 @@ func (p *process) Shutdown() {
 	}
 	p.closing = true
 	f := p.f
-	f.shutdowns++
+	f.Shutdowns++
 	p.spawn("closer", func(t *thread) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()

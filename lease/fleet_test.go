@@ -1,34 +1,96 @@
 package lease_test
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/tickflake/tickflake/internal/fleettest"
 )
 
 // fleetSeeds is how many seeds TestFleet runs unless a flag says otherwise.
-const fleetSeeds = 1500
+const fleetSeeds = 500
 
-func correct(seed uint64) *fleet { return newFleet(seed, nil) }
+func correct(seed uint64) *fleet { return newFleet(seed, nil, nil) }
 
 // TestFleet runs processes that share node numbers, each on a clock that wanders,
 // through everything that can happen to them and to their store. See fleet.
 func TestFleet(t *testing.T) {
-	sum, base := tally{excused: map[string]int{}}, fleettest.Tally{}
+	var sum tally
+	var base fleettest.Tally
 	fleettest.Test(t, fleetSeeds, correct, func(f *fleet) {
-		sum.add(&f.tally)
-		base.Add(&f.Tally)
+		fleettest.Sum(&sum, f.tally)
+		fleettest.Sum(&base, f.Tally)
 	})
-	t.Logf("%+v", base)
-	t.Log(sum.String())
+	t.Logf("%+v\n%+v", base, sum)
+}
+
+// profile has a fleet meet one fault of the catalogue, and no other.
+type profile struct {
+	name  string
+	draw  func(*fleet)                                          // changes what was drawn
+	check func(t *testing.T, sum *tally, base *fleettest.Tally) // of all seeds
+}
+
+var profiles = []profile{
+	{"F14-skewed-fleet", func(f *fleet) {
+		f.Skewed, f.PStore = true, 0
+		f.Kinds = []fleettest.FaultKind{fleettest.StepHours, fleettest.StepLarge, fleettest.Kill, fleettest.Shutdown, fleettest.PauseAll, fleettest.Zombie}
+	}, func(t *testing.T, sum *tally, _ *fleettest.Tally) {
+		assert.Positive(t, sum.Losses, "no fast clock took the number of a slow one")
+	}},
+	// The store is away, refuses, loses requests and answers, and takes late ones.
+	{"F15-store-outage", func(f *fleet) {
+		f.Kinds, f.Fates, f.PStore = []fleettest.FaultKind{fleettest.Partition, fleettest.Outage}, fleettest.AllFates(), 300
+	}, func(t *testing.T, sum *tally, base *fleettest.Tally) {
+		assert.Positive(t, sum.GrantErrors)
+		assert.Positive(t, base.LateWrites)
+	}},
+	// It is slow, but answers in time.
+	{"F15-slow-store", func(f *fleet) {
+		f.alone()
+		f.PStore, f.Latency = 0, f.Period/40
+	}, func(t *testing.T, sum *tally, _ *fleettest.Tally) {
+		assert.Zero(t, sum.Ended, "grants ended")
+		assert.Zero(t, sum.Losses, "processes lost their numbers")
+	}},
+	// Answers to writes are lost as well, since a keeper reads its cell only then.
+	{"F21-stale-read", func(f *fleet) {
+		f.alone()
+		f.PStale, f.Fates, f.PStore = 200, []fleettest.Fate{fleettest.Unanswered}, 150
+	}, func(t *testing.T, sum *tally, base *fleettest.Tally) {
+		assert.Positive(t, base.StaleReads)
+		assert.Zero(t, sum.Losses, "processes lost their numbers")
+		assert.Less(t, 9*sum.Ended, sum.Issues)
+	}},
+}
+
+// alone has each process a number that no other wants.
+func (f *fleet) alone() {
+	f.Kinds, f.pinned, f.windows, f.longest, f.strict = nil, pinnedNone, false, f.Period, false
+	f.count = min(f.count, int(f.numbers()))
+}
+
+// TestFleetUnder runs fleets that meet one fault only, on machines that are not held up and
+// keep time, unless the fault says otherwise.
+func TestFleetUnder(t *testing.T) {
+	for _, p := range profiles {
+		t.Run(p.name, func(t *testing.T) {
+			var sum tally
+			var base fleettest.Tally
+			fleettest.Test(t, 150, func(seed uint64) *fleet { return newFleet(seed, nil, p.draw) }, func(f *fleet) {
+				fleettest.Sum(&sum, f.tally)
+				fleettest.Sum(&base, f.Tally)
+			})
+			t.Logf("%+v\n%+v", base, sum)
+			p.check(t, &sum, &base)
+		})
+	}
 }
 
 // TestFleetRepeats makes sure that a seed is one run.
-func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, fleetSeeds/30, correct) }
+func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, correct) }
 
 // Play runs a fleet to its end.
 func (f *fleet) Play() {
@@ -51,29 +113,4 @@ func (f *fleet) repair(m *fleettest.Machine) int64 {
 		return -m.Wall()
 	}
 	return 0
-}
-
-func (s *tally) add(o *tally) {
-	s.issues += o.issues
-	s.refusals += o.refusals
-	s.grantErrors += o.grantErrors
-	s.grants += o.grants
-	s.shutdowns += o.shutdowns
-	s.restores += o.restores
-	s.wentBack += o.wentBack
-	s.trusted += o.trusted
-	s.repeats += o.repeats
-	s.live += o.live
-	for why, n := range o.excused {
-		s.excused[why] += n
-	}
-}
-
-func (s *tally) String() string {
-	text := fmt.Sprintf("%d IDs, %d errors (%d for lack of a grant), %d grants, %d shutdowns, %d restores; %d times a store was trusted again, %d processes noticed that it went back, and %d IDs were repeated in the time that it lost; in the calm %d issue as they should",
-		s.issues, s.refusals, s.grantErrors, s.grants, s.shutdowns, s.restores, s.trusted, s.wentBack, s.repeats, s.live)
-	for _, why := range slices.Sorted(maps.Keys(s.excused)) {
-		text += fmt.Sprintf(", %d do not: %s", s.excused[why], why)
-	}
-	return text
 }

@@ -15,7 +15,7 @@ func (p *process) Restored() {
 		return
 	}
 	f := p.f
-	f.restores++
+	f.Restores++
 	p.spawn("restored", func(t *thread) {
 		t.Hiccup()
 		p.k.Distrust()
@@ -64,10 +64,10 @@ func (h hooked) Done(in grant.Input, op grant.Op, r grant.Result) []grant.Event 
 		case e.Kind == grant.WentBack && p.f.Rewinds == 0:
 			p.f.Fail("went back for no reason", "%s, of node %d", p.Name, e.Range.Node)
 		case e.Kind == grant.WentBack:
-			p.f.wentBack++
+			p.f.WentBack++
 			p.noticed, p.lost = max(p.noticed, p.owned[e.Range.Node]), p.f.Now
 		case e.Kind == grant.Trusted:
-			p.f.trusted++
+			p.f.Trusted++
 		}
 		back = back && e.Kind != grant.Suspected && e.Kind != grant.WentBack
 	}

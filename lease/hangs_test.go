@@ -225,7 +225,6 @@ func TestCallsThatNeverWait(t *testing.T) {
 		calls := map[string]func(){
 			"Node": func() { k.Node() }, "Granted": func() { k.Granted() }, "Err": func() { _ = k.Err() },
 			"Stats": func() { k.Stats() }, "Layout": func() { k.Layout() }, "Clock": func() { k.Clock() },
-			"Bind": func() { _, _ = k.Bind() },
 		}
 		for name, call := range calls {
 			call()

@@ -68,7 +68,7 @@ type Holding struct {
 // finds it held, and tries again if its context has a deadline. On other stores, and in a
 // read-only directory, a number counts as Held until a Window after its Limit.
 func Inspect(ctx context.Context, store stores.Store) ([]Holding, error) {
-	if err := checkArguments("Inspect", ctx, store); err != nil {
+	if err := checkStore("Inspect", store); err != nil {
 		return nil, err
 	}
 	return inspectAll(ctx, &drive.Calls{Store: store}, time.Now)
@@ -77,7 +77,7 @@ func Inspect(ctx context.Context, store stores.Store) ([]Holding, error) {
 // InspectNode is [Inspect] for one node number, with the same bound. The error wraps
 // [ErrNeverClaimed] if the number has no cell, or [ErrStore].
 func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, error) {
-	if err := checkArguments("InspectNode", ctx, store); err != nil {
+	if err := checkStore("InspectNode", store); err != nil {
 		return Holding{}, err
 	}
 	calls := &drive.Calls{Store: store}
@@ -111,7 +111,7 @@ func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, 
 //   - [ErrStore]: the store failed. If a swap failed, the number may be released: call
 //     again.
 func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
-	if err := checkArguments("ForceRelease", ctx, store); err != nil {
+	if err := checkStore("ForceRelease", store); err != nil {
 		return err
 	}
 	calls := &drive.Calls{Store: store}

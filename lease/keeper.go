@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -87,7 +88,7 @@ type Keeper struct {
 //   - [ErrEndOfTime]: no node number has time left in the layout,
 //   - [ErrMoved]: the fleet was moved to another store, or the import to this one is not complete.
 func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper, error) {
-	if err := checkArguments("Claim", ctx, store); err != nil {
+	if err := checkStore("Claim", store); err != nil {
 		return nil, err
 	}
 	k, err := newKeeper(store, options)
@@ -222,12 +223,8 @@ func turnError(err error) error {
 // another node number if it holds none. It returns the time until the next step is due,
 // unless IDs run ahead of the clock meanwhile. A Keeper calls Poll itself, unless it was
 // made [WithPolling]. It returns soon after ctx ends. After an operation of the store has
-// failed it makes at most one more, each within the timeout of [WithTimeout]. A ctx that is
-// nil counts as [context.Background].
+// failed it makes at most one more, each within the timeout of [WithTimeout].
 func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	return k.poll(ctx, 0)
 }
 
@@ -362,16 +359,18 @@ func (k *Keeper) Err() error {
 	return k.err
 }
 
-// Bind returns the window from which a generator takes its slots. It is for package
-// generator. The error is [ErrBound] or [ErrClosed].
-func (k *Keeper) Bind() (*window.Ticks, error) {
+func init() { seam.Bind = bind }
+
+// bind is [seam.Bind].
+func bind(keeper any) (any, error) {
+	k := keeper.(*Keeper)
 	k.state.Lock()
 	defer k.state.Unlock()
 	switch {
 	case k.closing.Load():
 		return nil, ErrClosed
 	case k.bound:
-		return nil, ErrBound
+		return nil, errBound
 	}
 	k.bound = true
 	return k.window, nil

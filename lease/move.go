@@ -58,7 +58,7 @@ const floorsFormat = 1
 // the store. Other errors are an [*OptionError], or wrap [ErrNeverClaimed] if the store has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
 // processes write the same cells all the time, or [ErrStore].
 func Export(ctx context.Context, store stores.Store, to string, running bool) (Floors, error) {
-	if err := checkArguments("Export", ctx, store); err != nil {
+	if err := checkStore("Export", store); err != nil {
 		return Floors{}, err
 	}
 	if err := cell.CheckTo(to); err != nil {
@@ -266,7 +266,7 @@ func (k *Keeper) fence(ctx context.Context, c grant.Cell) (limit uint64, err err
 // Import the floors of an export into one store only: two fleets that begin at the same floors
 // issue the same IDs.
 func Import(ctx context.Context, store stores.Store, floors Floors) error {
-	if err := checkArguments("Import", ctx, store); err != nil {
+	if err := checkStore("Import", store); err != nil {
 		return err
 	}
 	k := newMover(store)

@@ -2,9 +2,6 @@ package lease
 
 import (
 	"fmt"
-	"hash/fnv"
-	"net"
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -76,56 +73,4 @@ func lastCut(s, sep string) (before, after string, found bool) {
 		return s[:i], s[i+len(sep):], true
 	}
 	return s, "", false
-}
-
-// NodeFromPrivateIPv4 uses the low bits of the host's private IPv4 address
-// (RFC 1918), as many as a node number has. Hosts of one subnet that is no larger
-// than that, a /22 for 10 bits, never collide; among n hosts spread over more, two
-// collide with a probability of about 1-exp(-n²/2N) for N node numbers: 4.8% for 10
-// hosts, 70% for 50, with N = 1024. Processes on one host always collide, and so may
-// containers with addresses of the bridges of different hosts.
-func NodeFromPrivateIPv4() NodeSource {
-	return func(layout snowflake.Layout) (int64, error) {
-		addresses, err := net.InterfaceAddrs()
-		if err != nil {
-			return 0, fmt.Errorf("network interfaces: %w", err)
-		}
-		return lowBits(addresses, layout.NodeBits)
-	}
-}
-
-// lowBits takes the first private address, in the order of the interfaces.
-func lowBits(addresses []net.Addr, nodeBits int) (int64, error) {
-	for _, address := range addresses {
-		prefix, err := netip.ParsePrefix(address.String())
-		if err != nil {
-			continue
-		}
-		if ip := prefix.Addr().Unmap(); ip.Is4() && ip.IsPrivate() {
-			b := ip.As4()
-			n := int64(b[0])<<24 | int64(b[1])<<16 | int64(b[2])<<8 | int64(b[3])
-			return n & (1<<nodeBits - 1), nil
-		}
-	}
-	return 0, fmt.Errorf("none of the host's %d addresses is a private IPv4 one (10/8, 172.16/12, 192.168/16): choose the node number in another way", len(addresses))
-}
-
-// NodeFromHostName is a hash of the host name. Among n hosts, two collide with a
-// probability of about 1-exp(-n²/2N) for N node numbers: 4.8% for 10 hosts, 70% for
-// 50, with N = 1024. Processes on one host always collide.
-func NodeFromHostName() NodeSource {
-	return func(layout snowflake.Layout) (int64, error) {
-		host, err := os.Hostname()
-		if err != nil {
-			return 0, fmt.Errorf("host name: %w", err)
-		}
-		return hashed(host, layout.NodeBits), nil
-	}
-}
-
-func hashed(host string, nodeBits int) int64 {
-	h := fnv.New64a()
-	h.Write([]byte(host))
-	sum := h.Sum64()
-	return int64((sum ^ sum>>32) & (1<<nodeBits - 1)) // the low bits of FNV alone are poor
 }

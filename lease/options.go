@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -127,12 +127,9 @@ func WithFleetCheck(limit time.Duration, strict bool) Option {
 // meant for tests in virtual time, where nothing may happen by itself.
 func WithPolling() Option { return func(c *config) { c.polling = true } }
 
-// checkArguments returns an error if an argument of the function is nil.
-func checkArguments(function string, ctx context.Context, store stores.Store) error {
-	switch {
-	case ctx == nil:
-		return &OptionError{function, fmt.Errorf("context %w: give context.Background() if there is none", drive.ErrNil)}
-	case drive.IsNil(store):
+// checkStore returns an error if the store of the function is nil.
+func checkStore(function string, store stores.Store) error {
+	if drive.IsNil(store) {
 		return &OptionError{function, fmt.Errorf("store %w", drive.ErrNil)}
 	}
 	return nil
@@ -196,7 +193,7 @@ func configure(store stores.Store, options []Option) (config, error) {
 		return fail("WithOwner", fmt.Errorf("with this owner and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue))
 	}
 	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
-	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
+	if c.after, c.elapsed = seam.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)

@@ -77,7 +77,7 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 		gen, err := generator.New(generator.WithLease(k))
 		require.NoError(t, err, "it is not bound by that")
 		_, err = generator.New(generator.WithLease(k))
-		require.ErrorIs(t, err, lease.ErrBound)
+		require.ErrorContains(t, err, "bound to another generator")
 		require.NoError(t, gen.Close())
 		noKeeper(t)
 	})

@@ -22,7 +22,7 @@ import (
 // ends, or when an operation of the store takes longer than the timeout. Other errors are
 // those of [Claim].
 func Reserve(ctx context.Context, store stores.Store, from, to int64, until time.Time, options ...Option) error {
-	if err := checkArguments("Reserve", ctx, store); err != nil {
+	if err := checkStore("Reserve", store); err != nil {
 		return err
 	}
 	k, err := newKeeper(store, options)

@@ -100,6 +100,55 @@ func TestRestored(t *testing.T) {
 	}
 }
 
+// TestF19_SnapshotClone restores a snapshot beside its original, and tells neither. It is the
+// documented limit of a lease: both issue the same IDs, but only of the grant at the time of
+// the snapshot. The first to extend makes the other find out, and take another number.
+func TestF19_SnapshotClone(t *testing.T) {
+	for name, order := range map[string][2]int{"the original extends first": {0, 1}, "the copy extends first": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			clock, memory := clocktest.NewVirtual(noon), storetest.NewMemory()
+			clock.AutoAdvance(true)
+			options := quiet(clock, small(1))
+			original, err := lease.Claim(t.Context(), memory.Client(), options...)
+			require.NoError(t, err)
+			node := original.Node()
+			floor, limit := original.Granted()
+			clone, err := original.Clone(memory.Client(), options)
+			require.NoError(t, err)
+			keepers := [2]*lease.Keeper{original, clone}
+			var gens [2]*generator.Generator
+			for i, k := range keepers {
+				gens[i], err = generator.New(generator.WithLease(k))
+				require.NoError(t, err)
+			}
+			issued := map[snowflake.ID]int{} // by whom
+			var lastTwice time.Time
+			for clock.Wall().Before(limit.Add(3 * lease.DefaultWindow)) {
+				for _, i := range order {
+					keepers[i].Poll(t.Context())
+					id, err := gens[i].Next()
+					require.NoError(t, err, "both are served all the time")
+					if by, twice := issued[id]; twice {
+						require.NotEqual(t, i, by, "%d twice", id)
+						d, err := original.Layout().Decode(id)
+						require.NoError(t, err)
+						lastTwice = d.Time
+					}
+					issued[id] = i
+				}
+				clock.Advance(10 * time.Millisecond)
+			}
+			first, second := keepers[order[0]], keepers[order[1]]
+			require.True(t, lastTwice.After(floor), "the copy is none: nothing came twice")
+			require.LessOrEqual(t, lastTwice.Sub(floor), lease.DefaultWindow/3+50*time.Millisecond, "until the next extension")
+			require.Zero(t, first.Stats().Conflicts)
+			require.EqualValues(t, 1, second.Stats().Conflicts, "found out once")
+			require.Equal(t, node, first.Node())
+			require.NotEqual(t, node, second.Node())
+		})
+	}
+}
+
 // Nothing is issued until there is a new grant, and the keeper goes on trying.
 func TestRestoredWhileTheStoreIsAway(t *testing.T) {
 	clock := clocktest.NewVirtual(noon)

@@ -127,7 +127,7 @@ func week(t *testing.T, window time.Duration, name string, flips bool) {
 		}
 		return ways[name](tr, ctx, op)
 	}
-	enough, pause := 300, min(window/12, time.Second)
+	enough, pause := 150, min(window/12, time.Second)
 	if *weekLong {
 		enough = 1 << 30
 	}

@@ -162,10 +162,6 @@ func (c *Clock) Drift() time.Duration {
 	return wall.Sub(time.Unix(0, c.base+elapsed+c.caughtUp.Load()))
 }
 
-// CaughtUp returns how much time resyncs have added since the Clock was made:
-// zero unless [WithResync] is given, and never less than before.
-func (c *Clock) CaughtUp() time.Duration { return time.Duration(c.caughtUp.Load()) }
-
 // Source returns the source given by [WithSource], or nil when the Clock reads the
 // machine's own clocks.
 func (c *Clock) Source() Source { return c.source }

@@ -20,9 +20,12 @@ func Example() {
 // A service that may be suspended for up to a day catches up with the wall clock
 // within a second of waking, and ignores a wall clock that is further ahead.
 func ExampleWithResync() {
-	clock := monoclock.New(monoclock.WithResync(100*time.Millisecond, 24*time.Hour))
-	fmt.Println(clock.CaughtUp())
-	// Output: 0s
+	machine := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)) // for the example
+	clock := monoclock.New(monoclock.WithSource(machine), monoclock.WithResync(100*time.Millisecond, 24*time.Hour))
+	machine.Step(time.Hour) // it wakes
+	machine.Advance(time.Second)
+	fmt.Println(clock.Now().Format(time.TimeOnly))
+	// Output: 13:00:01
 }
 
 // A test sees what the Clock makes of a wall clock that is set back.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/tickflake/tickflake/internal/seam"
 )
 
 // Interface is any clock: [*Clock] for production, the real and mock clocks of
@@ -21,13 +23,13 @@ type Interface interface {
 	Now() time.Time
 }
 
-// Waiting returns how to wait for c, and its monotonic time since a fixed instant.
-// after is nil if c goes by the machine's own time: the caller may then wait in any
-// way.
-func Waiting(c Interface) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration) {
+func init() { seam.Waiting, seam.Steady = waiting, steady }
+
+// waiting is [seam.Waiting].
+func waiting(c any) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration) {
 	began := time.Now()
 	elapsed = func() time.Duration { return time.Since(began) }
-	var source any = c
+	source := c
 	if m, ok := c.(*Clock); ok {
 		source = m.source
 	}
@@ -45,11 +47,8 @@ func Waiting(c Interface) (after func(time.Duration) <-chan time.Time, elapsed f
 	return after, elapsed
 }
 
-// Steady returns base and start such that c always reads base, in nanoseconds since 1970, plus
-// time.Since(start). A caller that reads the clock all the time computes this by itself, which
-// saves a call. ok is false unless c is a [*Clock] that reads the machine's own clocks and does
-// not resync.
-func Steady(c Interface) (start time.Time, base int64, ok bool) {
+// steady is [seam.Steady].
+func steady(c any) (start time.Time, base int64, ok bool) {
 	m, ok := c.(*Clock)
 	if !ok || m == nil || m.source != nil || m.nextResync.Load() != math.MaxInt64 {
 		return time.Time{}, 0, false

@@ -18,12 +18,8 @@ import (
 func (s *Sequence) Close() error { return s.CloseContext(context.Background()) }
 
 // CloseContext is [Sequence.Close], but returns soon after ctx ends, also while the store hangs.
-// No number is issued any more in any case. A ctx that is nil counts as
-// [context.Background].
+// No number is issued any more in any case.
 func (s *Sequence) CloseContext(ctx context.Context) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	s.mu.Lock()
 	if !s.closing {
 		s.closing = true
@@ -71,12 +67,8 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 //
 // Call it before the first number is taken after the restore. It returns soon after ctx ends;
 // without a deadline, the timeout of [WithTimeout] bounds each operation of the store. After
-// an error of the store, nothing is reserved, and the next call reads the sequence again. A
-// ctx that is nil counts as [context.Background].
+// an error of the store, nothing is reserved, and the next call reads the sequence again.
 func (s *Sequence) Restored(ctx context.Context) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()

@@ -34,7 +34,7 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 		}
 		return
 	}
-	f.changes++
+	f.Changes++
 	p.spawn("admin", func(t *thread) {
 		ctx, cancel := t.deadline(2 * f.Period)
 		defer cancel()

@@ -36,7 +36,7 @@ func (p *process) issue(t *thread) {
 		} else if round > 0 && !f.Often(f.pBurst) {
 			t.Pass(f.Between(1, f.think))
 		}
-		if f.numbers > f.most && !f.Calm {
+		if f.Numbers > f.most && !f.Calm {
 			t.Pass(f.Period)
 		}
 		s := p.opened[f.Rng.IntN(len(p.opened))]
@@ -58,7 +58,7 @@ func (p *process) issue(t *thread) {
 		switch {
 		case n > 1:
 			first, err = s.s.NextN(ctx, n)
-			f.batches++
+			f.Batches++
 		default:
 			first, err = s.s.Next(ctx)
 		}
@@ -69,7 +69,7 @@ func (p *process) issue(t *thread) {
 			f.issued(t, s, first, n)
 			continue
 		}
-		f.refusals++
+		f.Refusals++
 		s.err = err
 		if n > s.s.Definition().MaxStep {
 			s.abandoned += n
@@ -103,7 +103,7 @@ func (p *process) Shutdown() {
 	}
 	p.closing = true
 	f := p.f
-	f.shutdowns++
+	f.Shutdowns++
 	p.spawn("closer", func(t *thread) {
 		timeout := int64(time.Hour)
 		if !f.Calm && !f.alone && f.Often(256) {
@@ -141,7 +141,7 @@ func (p *process) Shutdown() {
 // Restored is the work of a process that is told that its memory was restored.
 func (p *process) Restored() {
 	if len(p.opened) == len(p.f.names) && !p.closing {
-		p.f.restores++
+		p.f.Restores++
 		p.spawn("restored", p.restored)
 	}
 }

@@ -68,19 +68,19 @@ func (c *ledger) landed(p *fleettest.Process, r cell.Sequence) {
 		}
 		return
 	case r.Lost && !was.Lost:
-		f.marks++
+		f.Marks++
 		if f.Rewinds == 0 {
 			f.Fail("marked for no reason", "%s marks %s: %s, %s before", p.Name, c.name, text(r), text(was))
 		}
 	case r.Next > was.Next && r.From == was.Next: // a grant
-		f.grants++
+		f.Grants++
 		if was.Lost || was.Deleted {
 			f.Fail("grant of a marked or deleted sequence", "%s: %s", p.Name, text(was))
 		}
 		l.grants = append(l.grants, grant{count.Range{From: r.From, To: r.Next}, p, r.Write, f.Now})
 		return
 	case r.Next < was.Next:
-		f.givenBack++
+		f.GivenBack++
 	}
 	l.lower(p, r.Next)
 }
@@ -164,7 +164,7 @@ func (l *life) holder(index uint64) *grant {
 func (f *fleet) issued(t *thread, s *opened, number, n int64) {
 	p, l := t.p, s.life()
 	r := l.most
-	f.numbers += int(n)
+	f.Numbers += int(n)
 	f.Note(uint64(number))
 	if f.Trace != nil {
 		t.Tracef("%s issues %d, and %d in all", l.c.name, number, n)
@@ -212,7 +212,7 @@ func (f *fleet) issuedIndex(t *thread, s *opened, l *life, index uint64) {
 	case times > 1+lost:
 		f.Fail("duplicate", "%s issues index %d of %s, which was issued %d times before, and the store lost it %d times", p.Name, index, l.c.name, times-1, lost)
 	case times > 1:
-		f.repeats++
+		f.Repeats++
 	}
 	g := l.holder(index)
 	switch {
@@ -233,7 +233,7 @@ func (f *fleet) checkLiveness(since int64) {
 			switch {
 			case p.Dead, p.closing, p.issuers == 0, p.Started > since-f.bound()/2:
 			case s.served > since:
-				f.live++
+				f.Live++
 			default:
 				f.Fail("liveness", "%s has had no number of %s since %s, and the faults were over at %s: cell %s; last error %v",
 					p.Name, s.life().c.name, time.Duration(s.served), time.Duration(f.CalmSince), text(s.life().c.record), s.err)
@@ -267,12 +267,12 @@ func (f *fleet) checkMissing() {
 					unknown += n
 				}
 			}
-			f.missing += int(missing)
+			f.Missing += int(missing)
 			stats := s.s.Stats()
 			bound := int64(stats.Lost) + unknown
 			switch {
 			case p.clean:
-				f.clean++
+				f.Clean++
 				if int64(stats.Issued) != s.issued {
 					f.Fail("stats", "%s has issued %d numbers of %s, and says %d", p.Name, s.issued, l.c.name, stats.Issued)
 				}

@@ -2,7 +2,6 @@ package sequence_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/tickflake/tickflake/internal/count"
@@ -44,22 +43,6 @@ func TestFleetCatches(t *testing.T) {
 	}
 }
 
-// retrying takes a write of unknown outcome for one that has failed, and makes it once more
-// with the version that it finds.
-type retrying struct{ stores.Store }
-
-func (s retrying) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	now, err := s.Store.Swap(ctx, key, version, value)
-	if err == nil || errors.Is(err, stores.ErrConflict) {
-		return now, err
-	}
-	cell, readErr := s.Store.Read(ctx, key)
-	if readErr != nil {
-		return now, err
-	}
-	return s.Store.Swap(ctx, key, cell.Version, value)
-}
-
 // twice gives the numbers of a grant to the calls that wait, before the Sequence puts all of
 // them into its window.
 type twice struct {
@@ -82,7 +65,7 @@ var segmented, ordered = sequence.Segmented, sequence.Ordered
 var mutants = []mutant{
 	{
 		name: "S1 an unknown outcome is taken for a failure", seeds: 500, caught: "duplicate",
-		store: func(_ *process, s stores.Store) stores.Store { return retrying{s} },
+		store: func(_ *process, s stores.Store) stores.Store { return fleettest.Retrying{Store: s} },
 	}, {
 		name: "S2 the rest is given back before the seal", seeds: 500, caught: "duplicate", mode: &segmented,
 		faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown},

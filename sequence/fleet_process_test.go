@@ -3,11 +3,8 @@ package sequence_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -153,12 +150,8 @@ func (s *opened) reads(r cell.Sequence) {
 }
 
 func (p *process) options() []sequence.Option {
-	log := slog.DiscardHandler
-	if p.f.Trace != nil {
-		log = traceHandler{p}
-	}
 	return []sequence.Option{
-		sequence.WithPolling(), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(slog.New(log)),
+		sequence.WithPolling(), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
 		sequence.WithTimeout(time.Hour), sequence.WithOutage(time.Duration(p.f.outage)),
 	}
 }
@@ -204,7 +197,7 @@ func (p *process) add(i int, s *sequence.Sequence) *opened {
 
 // copy gives p a copy of another process's memory, and tells it so.
 func (p *process) copy(t *thread) {
-	p.f.clones++
+	p.f.Clones++
 	for i, o := range p.origin.opened {
 		s := p.add(i, o.s.Clone(p.client(), p.options()...))
 		s.writes, s.most = o.writes, o.most
@@ -321,19 +314,19 @@ func (w watched) Done(in count.Input, op count.Op, r count.Result) []count.Event
 		case count.Suspected, count.WentBack, count.Marked:
 			s.noticed = true
 		case count.Trusted:
-			f.trusted++
+			f.Trusted++
 			s.noticed = false
 			s.grants++
 			if !s.c.past(r.Cell.Record, known.Write) {
 				f.Fail("trusted a store that went back", "%s knows write %d of %s, which is not in the past of %s", p.Name, known.Writes, s.c.name, text(r.Cell.Record))
 			}
 		case count.Unclear:
-			f.unclear++
+			f.Unclear++
 		case count.Granted:
 			s.noticed = false
 			s.grants++
 			if op.Kind == count.Read {
-				f.adopted++
+				f.Adopted++
 				s.adopts(e.Range)
 			}
 		}
@@ -361,21 +354,4 @@ func (s *opened) adopts(r count.Range) {
 			s.p.known[g.write] = true
 		}
 	}
-}
-
-// traceHandler writes the log of a process to the trace.
-type traceHandler struct{ p *process }
-
-func (h traceHandler) Enabled(context.Context, slog.Level) bool { return true }
-func (h traceHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
-func (h traceHandler) WithGroup(string) slog.Handler            { return h }
-func (h traceHandler) Handle(_ context.Context, r slog.Record) error {
-	var b strings.Builder
-	b.WriteString(r.Message)
-	r.Attrs(func(a slog.Attr) bool {
-		fmt.Fprintf(&b, ", %s", a)
-		return true
-	})
-	h.p.f.Tracef("%s: %s", h.p.Name, b.String())
-	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // fleetSeeds is how many seeds TestFleet runs unless a flag says otherwise.
-const fleetSeeds = 600
+const fleetSeeds = 300
 
 func correct(seed uint64) *fleet { return newFleet(seed, nil) }
 
@@ -18,26 +18,25 @@ func TestFleet(t *testing.T) {
 	var sum tally
 	var base fleettest.Tally
 	fleettest.Test(t, fleetSeeds, correct, func(f *fleet) {
-		sum.add(&f.tally)
-		base.Add(&f.Tally)
+		fleettest.Sum(&sum, f.tally)
+		fleettest.Sum(&base, f.Tally)
 	})
-	t.Logf("%+v", base)
-	t.Logf("%+v", sum)
+	t.Logf("%+v\n%+v", base, sum)
 }
 
 // TestFleetRepeats makes sure that a seed is one run.
-func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, fleetSeeds/30, correct) }
+func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, correct) }
 
 // TestFleetStale makes sure that stale reads, every fifth one, cost few numbers: a process that takes
 // one for a store that went back soon finds that it was wrong.
 func TestFleetStale(t *testing.T) {
 	var numbers [2]int
 	for i, p := range []uint64{0, 205} {
-		fleettest.Test(t, fleetSeeds/10, func(seed uint64) *fleet {
+		fleettest.Test(t, fleetSeeds/5, func(seed uint64) *fleet {
 			f := correct(seed)
 			f.PStale = p
 			return f
-		}, func(f *fleet) { numbers[i] += f.numbers })
+		}, func(f *fleet) { numbers[i] += f.Numbers })
 	}
 	t.Logf("%d numbers, and %d with stale reads", numbers[0], numbers[1])
 	if numbers[1] < numbers[0]*3/4 {
@@ -74,29 +73,9 @@ func (f *fleet) bound() int64 { return 4*f.Period + 4*second }
 
 // tally has the counts of a run.
 type tally struct {
-	numbers, batches, refusals, grants, adopted, givenBack, marks, repeats int
-	trusted, unclear                                                       int // suspicions that have ended
-	shutdowns, clean, restores, clones, changes, missing, live             int
-}
-
-func (s *tally) add(o *tally) {
-	s.numbers += o.numbers
-	s.batches += o.batches
-	s.refusals += o.refusals
-	s.grants += o.grants
-	s.adopted += o.adopted
-	s.givenBack += o.givenBack
-	s.marks += o.marks
-	s.repeats += o.repeats
-	s.trusted += o.trusted
-	s.unclear += o.unclear
-	s.shutdowns += o.shutdowns
-	s.clean += o.clean
-	s.restores += o.restores
-	s.clones += o.clones
-	s.changes += o.changes
-	s.missing += o.missing
-	s.live += o.live
+	Numbers, Batches, Refusals, Grants, Adopted, GivenBack, Marks, Repeats int
+	Trusted, Unclear                                                       int // suspicions that have ended
+	Shutdowns, Clean, Restores, Clones, Changes, Missing, Live             int
 }
 
 // Plan shows what was drawn.

@@ -81,7 +81,7 @@ func Inspect(ctx context.Context, store stores.Store, name string) (Info, error)
 // be out of date, as [stores.Store] says. If cells are damaged, the error wraps
 // [stores.ErrDamaged], and comes with the others.
 func List(ctx context.Context, store stores.Store) ([]Info, error) {
-	if err := checkArguments(ctx, store, "any"); err != nil {
+	if err := checkArguments(store, "any"); err != nil {
 		return nil, err
 	}
 	var infos []Info
@@ -160,7 +160,7 @@ type admin struct {
 }
 
 func newAdmin(ctx context.Context, store stores.Store, name string) (admin, error) {
-	return admin{callsOf(store, name, 0), name}, checkArguments(ctx, store, name)
+	return admin{callsOf(store, name, 0), name}, checkArguments(store, name)
 }
 
 // find reads the cell of a sequence that exists.

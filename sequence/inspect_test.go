@@ -79,7 +79,6 @@ func TestBadInput(t *testing.T) {
 	require.NoError(t, s.Close())
 	before := store.Peek("seq/orders")
 	var none stores.Store
-	var noContext context.Context
 	create := func(d sequence.Definition) error {
 		err := sequence.Create(ctx, store, "other", d)
 		if checked := d.Check(); err == nil {
@@ -137,8 +136,6 @@ func TestBadInput(t *testing.T) {
 		{opened(sequence.WithLogger(nil)), "WithLogger: logger is nil"},
 		{opened(sequence.WithClock(nil)), "WithClock: clock is nil"},
 		{sequence.Create(ctx, none, "orders", sequence.Definition{}), "store: is nil"},
-		{sequence.Create(noContext, store, "orders", sequence.Definition{}), "context: is nil"},
-		{func() error { _, err := s.Next(noContext); return err }(), "context: is nil"},
 		{func() error { _, err := s.NextN(ctx, 0); return err }(), "n: 0 numbers"},
 		{func() error { _, err := s.NextN(ctx, -1); return err }(), "n: -1 numbers"},
 		{func() error { _, err := s.NextN(ctx, 196); return err }(), "has 195 numbers left up to its maximum 1000, and the call asked for 196"},

@@ -1,12 +1,12 @@
 package sequence
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -85,7 +85,7 @@ func configure(options []Option) (*config, error) {
 	if drive.IsNil(c.clock) {
 		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", drive.ErrNil))
 	}
-	if c.after, c.elapsed = monoclock.Waiting(c.clock); c.after == nil {
+	if c.after, c.elapsed = seam.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
@@ -112,12 +112,9 @@ func CheckName(name string) error {
 	return nil
 }
 
-// checkArguments returns an error if an argument of a function is nil, or name is no name.
-func checkArguments(ctx context.Context, store stores.Store, name string) error {
-	switch {
-	case ctx == nil:
-		return &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", drive.ErrNil)}
-	case drive.IsNil(store):
+// checkArguments returns an error if the store is nil, or name is no name.
+func checkArguments(store stores.Store, name string) error {
+	if drive.IsNil(store) {
 		return &OptionError{"store", drive.ErrNil}
 	}
 	return CheckName(name)

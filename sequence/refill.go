@@ -17,9 +17,6 @@ import (
 // itself. It is meant for a Sequence that was made [WithPolling]. It returns soon after ctx
 // ends. The errors are those of [Sequence.Next].
 func (s *Sequence) Poll(ctx context.Context) error {
-	if ctx == nil {
-		return &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", drive.ErrNil)}
-	}
 	if err := s.takeTurn(ctx); err != nil {
 		return err
 	}

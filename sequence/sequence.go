@@ -107,7 +107,7 @@ type failure struct {
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
 //   - [ErrStore]: the store failed.
 func Open(ctx context.Context, store stores.Store, name string, options ...Option) (*Sequence, error) {
-	if err := checkArguments(ctx, store, name); err != nil {
+	if err := checkArguments(store, name); err != nil {
 		return nil, err
 	}
 	c, err := configure(options)
@@ -187,9 +187,6 @@ func (s *Sequence) raiseLargest(n uint64) {
 
 // take is NextN when Quick has failed.
 func (s *Sequence) take(ctx context.Context, n uint64) (int64, error) {
-	if ctx == nil {
-		return 0, &OptionError{"context", fmt.Errorf("%w: give context.Background() if there is none", drive.ErrNil)}
-	}
 	if !s.ordered {
 		if index, more, ok := s.window.Count(n); ok {
 			if more {

@@ -217,7 +217,7 @@ func TestLargestNumbers(t *testing.T) {
 // TestAtRest has ten thousand sequences on one store: each is small, and has no goroutine.
 func TestAtRest(t *testing.T) {
 	store := storetest.NewMemory()
-	const sequences, limit = 10_000, 5 << 9
+	const sequences, limit = 2000, 5 << 9
 	goroutines := runtime.NumGoroutine()
 	all := make([]*sequence.Sequence, sequences)
 	name := func(i int) string { return fmt.Sprintf("orders-of-shop-%d", i) }

@@ -4,27 +4,31 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// log collects lines.
+// logs collects lines.
 type logs struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -46,54 +50,119 @@ func (l *logs) logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-func newGenerator(t *testing.T) *generator.Generator {
+func newGenerator(t *testing.T, options ...generator.Option) *generator.Generator {
 	t.Helper()
-	g, err := generator.New(generator.WithNode(1))
+	g, err := generator.New(append([]generator.Option{generator.WithNode(1)}, options...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, g.Close()) })
 	return g
 }
 
-func listen(t *testing.T) net.Listener {
+// listener is a listener under test, and how a client connects to it.
+type listener interface {
+	net.Listener
+	dial(context.Context) (net.Conn, error)
+}
+
+// tcp listens on loopback.
+type tcp struct{ net.Listener }
+
+func (l tcp) dial(ctx context.Context) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+}
+
+func listen(t *testing.T) listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	return l
+	return tcp{l}
 }
 
-// running is a server under test.
+// pipes is a listener in memory, for time that is not the machine's.
+type pipes struct {
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func pipe(*testing.T) listener {
+	return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-p.closed:
+		return nil, errors.New("no server listens")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// probes is the name of the listener of probes, beside those of the protocols.
+const probes = "probes"
+
+// running is a service under test.
 type running struct {
 	*service.Server
-	log                      *logs
-	resp, grpc, http, probes string // addresses
-	stop                     context.CancelFunc
-	ended                    chan error
+	servicetest.Service
+	t      *testing.T
+	config service.Config
+	store  *storetest.Memory
+	held   atomic.Pointer[chan struct{}] // operations of the store wait for it; nil: they do not
+	stop   context.CancelFunc
+	ended  chan error
 }
 
-// start runs a server of all three protocols with a sequence "orders". The test fails if Run
-// returns an error, unless the test takes it from ended.
-func start(t *testing.T, change func(*service.Config)) *running {
+// start runs a service of all protocols with a store, on listeners of TCP or in memory. Sequences
+// whose names begin with "orders" are there. The test fails if Run returns an error, unless the
+// test takes it from ended.
+func start(t *testing.T, listen func(*testing.T) listener, change func(*service.Config)) *running {
 	t.Helper()
-	r := &running{log: &logs{}, ended: make(chan error, 1)}
+	log, store := &logs{}, storetest.NewMemory()
+	r := &running{t: t, store: store, ended: make(chan error, 1)}
+	store.Before = func(ctx context.Context, _ storetest.Op) storetest.Fault {
+		if wait := r.held.Load(); wait != nil {
+			select {
+			case <-*wait:
+			case <-ctx.Done():
+			}
+		}
+		return storetest.None
+	}
+	listeners := map[string]listener{servicetest.RESP: listen(t), servicetest.GRPC: listen(t), servicetest.HTTP: listen(t), probes: listen(t)}
+	r.Service = servicetest.Service{Log: log.String, Dial: func(ctx context.Context, protocol string) (net.Conn, error) {
+		return listeners[protocol].dial(ctx)
+	}}
 	c := service.Config{
-		Generator: newGenerator(t), Store: storetest.NewMemory(), RESP: listen(t), GRPC: listen(t), HTTP: listen(t),
-		Create: []service.Create{{Prefix: "orders", Definition: sequence.Definition{Start: 1}}}, Logger: r.log.logger(),
+		Store: store, RESP: listeners[servicetest.RESP], GRPC: listeners[servicetest.GRPC], HTTP: listeners[servicetest.HTTP], Probes: listeners[probes],
+		Create: []service.Create{{Prefix: "orders", Definition: sequence.Definition{Start: 1}}}, Logger: log.logger(),
 	}
 	if change != nil {
 		change(&c)
 	}
+	if c.Generator == nil {
+		c.Generator = newGenerator(t)
+	}
 	var err error
 	r.Server, err = service.New(c)
 	require.NoError(t, err)
-	for _, l := range []struct {
-		l net.Listener
-		a *string
-	}{{c.RESP, &r.resp}, {c.GRPC, &r.grpc}, {c.HTTP, &r.http}, {c.Probes, &r.probes}} {
-		if l.l != nil {
-			*l.a = l.l.Addr().String()
-		}
-	}
+	r.config = c
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
 	go func() { r.ended <- r.Run(ctx); close(r.ended) }()
@@ -104,90 +173,69 @@ func start(t *testing.T, change func(*service.Config)) *running {
 	return r
 }
 
-// line is a connection to the Redis protocol.
-type line struct {
-	net.Conn
-	r *bufio.Reader
+// caller returns a caller of a protocol, until the test ends.
+func (r *running) caller(protocol, token string) servicetest.Caller {
+	c := servicetest.NewCaller(protocol, r.Dial, token)
+	r.t.Cleanup(c.Close)
+	return c
 }
 
-func dial(t *testing.T, address string) *line {
-	t.Helper()
-	c, err := net.Dial("tcp", address)
-	require.NoError(t, err)
-	return lineOf(t, c)
+// rpc returns a connection of gRPC.
+func (r *running) rpc() *grpc.ClientConn {
+	c, err := grpc.NewClient("passthrough:///service", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.Dial(ctx, servicetest.GRPC) }))
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
-func lineOf(t *testing.T, c net.Conn) *line {
-	t.Helper()
-	t.Cleanup(func() { _ = c.Close() })
-	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
-	return &line{c, bufio.NewReader(c)}
-}
-
-// ask sends a command and returns the first line of its answer, and that of a bulk string.
-func (l *line) ask(t *testing.T, command string) string {
-	t.Helper()
-	_, err := io.WriteString(l, command+"\r\n")
-	require.NoError(t, err)
-	return l.read(t)
-}
-
-func (l *line) read(t *testing.T) string {
-	t.Helper()
-	text, err := l.r.ReadString('\n')
-	require.NoError(t, err)
-	if strings.HasPrefix(text, "$") {
-		text, err = l.r.ReadString('\n')
-		require.NoError(t, err)
+// connect connects to a listener, and sends a text meanwhile.
+func (r *running) connect(name, send string) net.Conn {
+	r.t.Helper()
+	c, err := r.Dial(r.t.Context(), name)
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { _ = c.Close() })
+	if send != "" { // a pipe tells its reader of an empty text
+		go func() { _, _ = io.WriteString(c, send) }() // until the server reads it, or closes the connection
 	}
-	return strings.TrimSpace(text)
+	return c
 }
 
-// call makes a request of HTTP and returns the code and the body.
-func call(t *testing.T, client *http.Client, method, url, token string) (int, string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	require.NoError(t, err)
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := client.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
+// get makes a request of HTTP on a connection of its own, and returns the status and the body.
+func (r *running) get(name, path string) (int, string) {
+	r.t.Helper()
+	c := r.connect(name, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(r.t, err)
 	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
+	require.NoError(r.t, err)
 	return response.StatusCode, string(body)
 }
 
-// client returns a client of HTTP whose connections end with the test.
-func client(t *testing.T, c *tls.Config) *http.Client {
+// bubble runs a test in fake time. It begins in a year that the default layout has.
+func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	transport := &http.Transport{TLSClientConfig: c, ForceAttemptHTTP2: true}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)))
+		f(t)
+	})
 }
 
-// goroutines returns the stacks of goroutines that run code of the service or its servers.
-func goroutines() (found []string) {
-	stacks := make([]byte, 1<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-		if strings.Contains(stack, "tickflake/service/internal") || strings.Contains(stack, "tickflake/service.(") || strings.Contains(stack, "grpc/internal/transport") {
-			found = append(found, stack)
+// each calls f for each protocol at the same time, and returns when all have returned.
+func each(f func(protocol string)) {
+	var all sync.WaitGroup
+	for _, protocol := range servicetest.Protocols {
+		all.Go(func() { f(protocol) })
+	}
+	all.Wait()
+}
+
+// lines returns the lines of a log that have a text.
+func lines(log, text string) (found []string) {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
 		}
 	}
 	return found
-}
-
-// noGoroutine fails unless all goroutines of the service end soon: some have done their work
-// and not returned, and connections of clients end.
-func noGoroutine(t *testing.T) {
-	t.Helper()
-	var left []string
-	for until := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		if left = goroutines(); len(left) == 0 || time.Now().After(until) {
-			break
-		}
-	}
-	require.Empty(t, strings.Join(left, "\n\n"))
 }

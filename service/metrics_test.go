@@ -1,93 +1,137 @@
 package service_test
 
 import (
+	"crypto/tls"
 	"fmt"
-	"net/http"
+	"maps"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/servicetest"
 )
 
+// The metrics tell of connections, of the generator, and of some sequences. A provider of the
+// caller gets them as well, until the server ends. servicetest looks at those of requests.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	reader := sdkmetric.NewManualReader()
-	var config service.Config
-	r := start(t, func(c *service.Config) {
-		c.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-		c.MaxObserved = 1
-		config = *c
+	bubble(t, func(t *testing.T) {
+		reader := sdkmetric.NewManualReader()
+		r := start(t, pipe, func(c *service.Config) {
+			c.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+			c.MaxObserved = 1
+		})
+		redis := r.caller(resp, "")
+		for i, name := range []string{"orders", "orders2", "orders3"} {
+			_, err := redis.Numbers(name, int64(5+i))
+			require.NoError(t, err)
+		}
+		_, err := r.caller(rpc, "").IDs(10)
+		require.NoError(t, err)
+		text := servicetest.Metrics(t, r.Dial, "")
+		for _, want := range []string{
+			`service_connections{.*protocol="resp"} 1`,
+			`service_connections_opened_total{.*protocol="resp"} 1`,
+			`service_connections_refused_total{.*protocol="resp"} 0`,
+			`service_connections_limit{.*protocol="resp"} 16384`,
+			`service_request_duration_seconds_count{.*protocol="resp"} 1`, // one pipeline in 16
+			`service_request_duration_seconds_count{.*protocol="grpc"} 1`,
+			`service_sequences{.*} 3`,
+			`service_sequences_limit{.*} 10000`,
+			`service_ready{.*} 1`,
+			`generator_node{.*} 1`,
+			`sequence_issued_total{.*tickflake_sequence="orders"} 5`,
+			`sequence_issued_total{.*tickflake_sequence="\(others\)"} 13`,
+		} {
+			assert.True(t, regexp.MustCompile("(?m)^tickflake_"+want+"$").MatchString(text), want)
+		}
+		assert.Contains(t, text, "go_goroutines ")
+		assert.NotContains(t, text, "certificate_remaining", "there is no TLS")
+
+		// A sequence that was deleted has no metrics, and those of a new one of its name begin anew.
+		_, err = sequence.Delete(t.Context(), r.store, "orders")
+		require.NoError(t, err)
+		_, err = redis.Numbers("orders", 1000) // more than the rest of the segment
+		require.NoError(t, err)
+		assert.Contains(t, servicetest.Metrics(t, r.Dial, ""), `tickflake_sequence="orders"} 1000`)
+
+		for _, want := range []bool{true, false} {
+			var other metricdata.ResourceMetrics
+			require.NoError(t, reader.Collect(t.Context(), &other))
+			for _, name := range []string{"tickflake.service.ready", "tickflake.generator.node", "tickflake.sequence.issued"} {
+				assert.Equal(t, want, strings.Contains(fmt.Sprint(other), name), name)
+			}
+			r.stop()
+			require.NoError(t, <-r.ended)
+		}
 	})
-	redis, web := dial(t, r.resp), client(t, nil)
-	for range 3 {
-		redis.ask(t, "ID")
+}
+
+// The README lists the metrics that there are, and the dashboard and the alerts use these and no
+// others.
+func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(text)
 	}
-	redis.ask(t, "INCRBY orders 5")
-	redis.ask(t, "INCRBY orders2 7")
-	redis.ask(t, "INCRBY orders3 8")
-	redis.ask(t, "INCR nothing")
-	redis.ask(t, "INCRBY orders 0")
-	call(t, web, http.MethodPost, "http://"+r.http+"/v1/ids?n=20", "")
-	call(t, web, http.MethodPost, "http://"+r.http+"/v1/ids?n=0", "")
-	_, err := tickflakev1.NewTickflakeClient(dialGRPC(t, r.grpc)).Take(t.Context(), &tickflakev1.TakeRequest{Count: 10})
+	pair, err := tls.X509KeyPair(servicetest.NewAuthority(t).Issue(t, "server", servicetest.ForServers, time.Hour))
 	require.NoError(t, err)
-
-	scrape := func() string {
-		code, text := call(t, web, http.MethodGet, "http://"+r.http+"/metrics", "")
-		require.Equal(t, http.StatusOK, code)
-		return text
-	}
-	text := scrape()
-	for _, want := range []string{
-		`service_requests_total{.*code="ok",.*protocol="resp"} 6`,
-		`service_requests_total{.*code="not_found",.*protocol="resp"} 1`,
-		`service_requests_total{.*code="bad_input",.*protocol="resp"} 1`,
-		`service_requests_total{.*code="ok",.*protocol="grpc"} 1`,
-		`service_requests_total{.*code="bad_input",.*protocol="http"} 1`,
-		`service_items_total{.*protocol="resp"} 23`,
-		`service_items_total{.*protocol="grpc"} 10`,
-		`service_items_total{.*protocol="http"} 20`,
-		`service_connections{.*protocol="resp"} 1`,
-		`service_connections_opened_total{.*protocol="resp"} 1`,
-		`service_connections_refused_total{.*protocol="resp"} 0`,
-		`service_connections_limit{.*protocol="resp"} 16384`,
-		`service_request_duration_seconds_count{.*protocol="resp"} [1-8]`,
-		`service_request_duration_seconds_count{.*protocol="grpc"} 1`,
-		`service_request_duration_seconds_count{.*protocol="http"} 2`,
-		`service_sequences{.*} 3`,
-		`service_sequences_limit{.*} 10000`,
-		`service_ready{.*} 1`,
-		`generator_node{.*} 1`,
-		`sequence_issued_total{.*tickflake_sequence="orders"} 5`,
-		`sequence_issued_total{.*tickflake_sequence="\(others\)"} 15`,
-	} {
-		assert.True(t, regexp.MustCompile("(?m)^tickflake_"+want+"$").MatchString(text), want)
-	}
-	assert.Contains(t, text, "go_goroutines ")
-	assert.NotContains(t, text, "certificate_remaining", "there is no TLS")
-
-	// A sequence that was deleted has no metrics, and those of a new one of its name begin anew.
-	_, err = sequence.Delete(t.Context(), config.Store, "orders")
+	reader := sdkmetric.NewManualReader()
+	r := start(t, listen, func(c *service.Config) {
+		c.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	})
+	_, err = r.Dial(t.Context(), resp)
 	require.NoError(t, err)
-	assert.True(t, strings.HasPrefix(redis.ask(t, "INCRBY orders 1000"), ":"), "more than the rest of the segment")
-	assert.Regexp(t, `(?m)^tickflake_sequence_issued_total{.*tickflake_sequence="orders"} 1000$`, scrape())
+	var there, listed, shown []string
+	require.Eventually(t, func() bool {
+		var all metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(t.Context(), &all))
+		there = nil
+		for _, scope := range all.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				if strings.HasPrefix(m.Name, "tickflake.service.") {
+					there = append(there, m.Name)
+				}
+			}
+		}
+		return len(there) > 0 // the server runs
+	}, 10*time.Second, time.Millisecond)
+	shown = append(shown, "tickflake_service_code", "tickflake_service_protocol") // the attributes
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| `([a-z_]+)` \\| ").FindAllStringSubmatch(read("README.md"), -1) {
+		listed, shown = append(listed, row[1]), append(shown, row[2])
+		assert.Contains(t, row[2], strings.ReplaceAll(row[1], ".", "_"))
+	}
+	if !slices.Contains(there, "tickflake.service.request.duration") {
+		there = append(there, "tickflake.service.request.duration") // after the first request
+	}
+	assert.ElementsMatch(t, there, listed)
+	used := make(map[string]bool)
+	for _, name := range regexp.MustCompile(`\btickflake_service_[a-z_]+`).FindAllString(read("../otel/dashboard/service_alerts.yml")+read("../otel/dashboard/service.json"), -1) {
+		used[strings.TrimSuffix(name, "_bucket")] = true
+	}
+	assert.ElementsMatch(t, shown, slices.Collect(maps.Keys(used)))
+}
 
-	var other metricdata.ResourceMetrics
-	require.NoError(t, reader.Collect(t.Context(), &other))
-	assert.Contains(t, fmt.Sprint(other), "tickflake.service.requests")
-	r.stop()
-	require.NoError(t, <-r.ended)
-	other = metricdata.ResourceMetrics{}
-	require.NoError(t, reader.Collect(t.Context(), &other))
-	for _, name := range []string{"tickflake.service.ready", "tickflake.generator.node", "tickflake.sequence.issued"} {
-		assert.NotContains(t, fmt.Sprint(other), name, "the provider is free again")
+// The alerts are rules of Prometheus, and fire and stay silent when their tests say so.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	promtool := servertest.Find(t, "promtool", "prometheus")
+	for _, args := range []string{"check rules alerts.yml service_alerts.yml", "test rules alerts_test.yml service_alerts_test.yml"} {
+		out := servertest.Run(t, servertest.Config{Path: promtool, Args: strings.Fields(args), Dir: "../otel/dashboard"})
+		assert.Contains(t, out, "SUCCESS")
 	}
 }

@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,242 +12,174 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-func dialGRPC(t *testing.T, address string, options ...grpc.DialOption) *grpc.ClientConn {
-	t.Helper()
-	c, err := grpc.NewClient("passthrough:///"+address, append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, options...)...)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+const (
+	resp = servicetest.RESP
+	rpc  = servicetest.GRPC
+	web  = servicetest.HTTP
+)
+
+// hold makes operations of the store wait until release.
+func (r *running) hold() (release func()) {
+	wait := make(chan struct{})
+	r.held.Store(&wait)
+	return func() { close(wait) }
 }
 
-// All three protocols serve one generator and one set of sequences, and Run leaves nothing
-// behind. The test is not parallel: it looks at the goroutines of the process.
+// Run serves, gives numbers back, and leaves nothing behind: synctest fails if a goroutine stays.
 func TestRun(t *testing.T) {
-	noGoroutine(t) // of another test
-	store := storetest.NewMemory()
-	r := start(t, func(c *service.Config) { c.Store = store })
-	require.NoError(t, untilReady(r))
-
-	redis := dial(t, r.resp)
-	assert.Len(t, redis.ask(t, "ID"), 18)
-	assert.Equal(t, ":1", redis.ask(t, "INCR orders"))
-	web := client(t, nil)
-	code, body := call(t, web, http.MethodPost, "http://"+r.http+"/v1/sequences/orders?n=2", "")
-	assert.Equal(t, http.StatusOK, code, body)
-	assert.Contains(t, body, `"2"`)
-	connection := dialGRPC(t, r.grpc)
-	answer, err := tickflakev1.NewTickflakeClient(connection).Take(t.Context(), &tickflakev1.TakeRequest{Count: 10})
-	require.NoError(t, err)
-	assert.NotEmpty(t, answer.GetRuns())
-	assert.ErrorContains(t, r.Run(t.Context()), "Run was called before")
-
-	r.stop()
-	require.NoError(t, <-r.ended)
-	require.Error(t, r.Ready())
-	for _, address := range []string{r.resp, r.grpc, r.http} {
-		_, err := net.Dial("tcp", address)
-		require.ErrorIs(t, err, syscall.ECONNREFUSED, address)
-	}
-	_, err = redis.r.ReadByte()
-	require.ErrorIs(t, err, io.EOF)
-	// The numbers that were reserved and not issued were given back.
-	info, err := sequence.Inspect(t.Context(), store, "orders")
-	require.NoError(t, err)
-	assert.EqualValues(t, 3, info.Last)
-
-	_ = connection.Close()
-	web.CloseIdleConnections()
-	noGoroutine(t)
-}
-
-func untilReady(r *running) (err error) {
-	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(time.Millisecond) {
-		if err = r.Ready(); err == nil {
-			return nil
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		r := start(t, pipe, nil)
+		for i, protocol := range servicetest.Protocols {
+			last, err := r.caller(protocol, "").Numbers("orders", 2)
+			require.NoError(t, err)
+			assert.EqualValues(t, 2*(i+1), last)
 		}
-	}
-	return err
+		assert.ErrorContains(t, r.Run(t.Context()), "Run was called before")
+		r.stop()
+		require.NoError(t, <-r.ended)
+		require.Error(t, r.Ready())
+		for _, protocol := range append(servicetest.Protocols, probes) {
+			_, err := r.Dial(t.Context(), protocol)
+			assert.Error(t, err, protocol)
+		}
+		info, err := sequence.Inspect(t.Context(), r.store, "orders")
+		require.NoError(t, err)
+		assert.EqualValues(t, 6, info.Last, "those that were reserved and not issued were given back")
+	})
 }
 
-// While UnreadyFor lasts, the server says that it is not ready, and serves. Abort ends it.
-func TestUnready(t *testing.T) {
+// While UnreadyFor lasts, the server says that it is not ready, and serves. Then it accepts
+// nothing, and requests that run are answered, also the first of a connection.
+func TestDrain(t *testing.T) {
 	t.Parallel()
-	r := start(t, func(c *service.Config) { c.UnreadyFor = time.Hour })
-	require.NoError(t, untilReady(r))
-	web := client(t, nil)
-	code, _ := call(t, web, http.MethodGet, "http://"+r.http+"/readyz", "")
-	require.Equal(t, http.StatusOK, code)
-	health := grpc_health_v1.NewHealthClient(dialGRPC(t, r.grpc))
-	state, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	require.NoError(t, err)
-	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, state.GetStatus())
-
-	r.stop()
-	require.Eventually(t, func() bool { return r.Ready() != nil }, 5*time.Second, time.Millisecond)
-	code, _ = call(t, web, http.MethodGet, "http://"+r.http+"/readyz", "")
-	assert.Equal(t, http.StatusServiceUnavailable, code)
-	code, _ = call(t, web, http.MethodGet, "http://"+r.http+"/livez", "")
-	assert.Equal(t, http.StatusOK, code)
-	state, err = health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	require.NoError(t, err)
-	assert.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, state.GetStatus())
-	assert.Len(t, dial(t, r.resp).ask(t, "ID"), 18, "new connections are served")
-	select {
-	case err := <-r.ended:
-		require.Failf(t, "Run has ended", "%v", err)
-	default:
-	}
-	r.Abort()
-	require.ErrorIs(t, <-r.ended, service.ErrAborted)
-}
-
-// A request that runs is answered after the drain has begun, also the first of its connection.
-func TestDrainFinishesRequests(t *testing.T) {
-	t.Parallel()
-	store := storetest.NewMemory()
-	reading, answer := make(chan struct{}, 100), make(chan struct{})
-	store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
-		reading <- struct{}{}
-		<-answer
-		return storetest.None
-	}
-	r := start(t, func(c *service.Config) { c.Store, c.Timeout = store, 20*time.Second })
-	got := make(chan string, 3)
-	for _, ask := range []func() string{
-		func() string { return dial(t, r.resp).ask(t, "INCR orders") },
-		func() string {
-			_, body := call(t, client(t, nil), http.MethodPost, "http://"+r.http+"/v1/sequences/orders-web", "")
-			return body
-		},
-		func() string {
-			answer, err := tickflakev1.NewTickflakeClient(dialGRPC(t, r.grpc)).Number(t.Context(), &tickflakev1.NumberRequest{Name: "orders-grpc"})
-			assert.NoError(t, err)
-			return answer.String()
-		},
-	} {
+	bubble(t, func(t *testing.T) {
+		const unready = time.Minute
+		r := start(t, pipe, func(c *service.Config) { c.UnreadyFor, c.Timeout = unready, time.Hour })
+		health := grpc_health_v1.NewHealthClient(r.rpc())
+		state := func() (all [4]string) {
+			all[0] = fmt.Sprint(r.Ready() == nil)
+			for i, name := range []string{web, probes} {
+				code, _ := r.get(name, "/readyz")
+				all[1+i] = fmt.Sprint(code)
+			}
+			got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+			require.NoError(t, err)
+			all[3] = got.GetStatus().String()
+			return all
+		}
+		synctest.Wait()
+		assert.Equal(t, [4]string{"true", "200", "200", "SERVING"}, state())
+		r.stop()
+		began := time.Now()
+		synctest.Wait()
+		assert.Equal(t, [4]string{"false", "503", "503", "NOT_SERVING"}, state())
+		code, _ := r.get(web, "/livez")
+		assert.Equal(t, http.StatusOK, code)
+		time.Sleep(unready - 100*time.Millisecond)
+		each(func(protocol string) {
+			_, err := r.caller(protocol, "").IDs(1)
+			assert.NoError(t, err, "new connections are served")
+		})
+		release := r.hold()
 		go func() {
-			answer := "none"
-			defer func() { got <- answer }()
-			answer = ask()
+			time.Sleep(200 * time.Millisecond)
+			for _, protocol := range servicetest.Protocols {
+				_, err := r.Dial(t.Context(), protocol)
+				assert.Error(t, err)
+			}
+			release()
 		}()
-	}
-	for range cap(got) {
-		<-reading
-	}
-	r.stop()
-	require.Eventually(t, func() bool { // the listener is closed
-		c, err := net.Dial("tcp", r.resp)
-		if err == nil {
-			_ = c.Close()
-		}
-		return errors.Is(err, syscall.ECONNREFUSED)
-	}, 5*time.Second, time.Millisecond)
-	close(answer)
-	for range cap(got) {
-		assert.Contains(t, <-got, "1")
-	}
-	assert.NoError(t, <-r.ended)
-}
-
-// Numbers that cannot be given back are named, and Run ends within its bound.
-func TestLossIsNamed(t *testing.T) {
-	t.Parallel()
-	store := storetest.NewMemory()
-	r := start(t, func(c *service.Config) {
-		c.Store, c.DrainTimeout = store, 200*time.Millisecond
-		c.Create[0].Definition.MinStep = 100
+		each(func(protocol string) {
+			last, err := r.caller(protocol, "").Numbers("orders-"+protocol, 1)
+			assert.NoError(t, err)
+			assert.EqualValues(t, 1, last)
+		})
+		assert.NoError(t, <-r.ended)
+		assert.InDelta(t, unready, time.Since(began), float64(time.Second), "HTTP looks for the end of requests now and then")
 	})
-	assert.Equal(t, ":1", dial(t, r.resp).ask(t, "INCR orders"))
-	store.Fail(storetest.Unavailable, 1000)
-	r.stop()
-	err := <-r.ended
-	require.ErrorIs(t, err, sequence.ErrNotGivenBack)
-	assert.Contains(t, err.Error(), `"orders"`)
 }
 
-// A request that does not end in time is cut off, and the error says so.
-func TestDrainTimeout(t *testing.T) {
+// A drain that loses something, or a server that fails, says what, and ends in time.
+func TestEnds(t *testing.T) {
 	t.Parallel()
-	store := storetest.NewMemory()
-	release := make(chan struct{})
-	reading := make(chan struct{}, 100)
-	store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
-		reading <- struct{}{}
-		<-release
-		return storetest.None
+	for name, c := range map[string]struct {
+		end  func(*running)
+		is   error
+		says []string
+		most time.Duration
+	}{
+		"requests are cut off": {func(r *running) {
+			r.hold()
+			for _, protocol := range servicetest.Protocols {
+				c := r.caller(protocol, "")
+				go func() {
+					last, err := c.Numbers("orders-"+protocol, 1)
+					assert.Error(r.t, err, "%s: %d", protocol, last)
+				}()
+			}
+			synctest.Wait()
+			r.stop()
+		}, nil, []string{"resp: requests were cut off", "grpc: requests were cut off", "http: requests were cut off", "longer than DrainTimeout, 10s"}, 10 * time.Second},
+		"numbers are lost": {func(r *running) {
+			_, err := r.caller(resp, "").Numbers("orders", 1)
+			require.NoError(r.t, err)
+			r.store.Fail(storetest.Unavailable, 1000)
+			r.stop()
+		}, sequence.ErrNotGivenBack, []string{`"orders"`}, 10 * time.Second},
+		"a listener fails": {func(r *running) {
+			require.NoError(r.t, r.config.RESP.Close())
+		}, net.ErrClosed, []string{"resp stopped serving"}, 0},
+		"it is aborted": {func(r *running) {
+			r.stop()
+			synctest.Wait()
+			r.Abort()
+		}, service.ErrAborted, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				r := start(t, pipe, func(config *service.Config) {
+					config.Create[0].Definition.MinStep = 100
+					config.Timeout, config.Sequences = time.Hour, []sequence.Option{sequence.WithTimeout(time.Hour)}
+					if c.is == service.ErrAborted {
+						config.UnreadyFor = time.Hour
+					}
+				})
+				synctest.Wait()
+				began := time.Now()
+				c.end(r)
+				err := <-r.ended
+				require.Error(t, err)
+				if c.is != nil {
+					assert.ErrorIs(t, err, c.is)
+				}
+				for _, says := range c.says {
+					assert.ErrorContains(t, err, says)
+				}
+				assert.LessOrEqual(t, time.Since(began), c.most)
+			})
+		})
 	}
-	r := start(t, func(c *service.Config) { c.Store, c.DrainTimeout, c.Timeout = store, 100*time.Millisecond, time.Hour })
-	defer close(release)
-	_, err := io.WriteString(dial(t, r.resp), "INCR orders\r\n")
-	require.NoError(t, err)
-	<-reading
-	r.stop()
-	err = <-r.ended
-	require.ErrorContains(t, err, "resp: requests were cut off")
-	assert.ErrorContains(t, err, "100ms")
 }
 
-// A listener that fails ends the server, in order.
-func TestListenerFails(t *testing.T) {
-	t.Parallel()
-	var broken net.Listener
-	r := start(t, func(c *service.Config) { broken = c.RESP })
-	require.NoError(t, untilReady(r))
-	require.NoError(t, broken.Close())
-	err := <-r.ended
-	require.ErrorIs(t, err, net.ErrClosed)
-	assert.ErrorContains(t, err, "resp stopped serving "+r.resp)
-}
-
-// A store that fails is in the log with its cause, a few times per second. Clients do not see
-// the cause.
-func TestRefusalsAreLogged(t *testing.T) {
-	t.Parallel()
-	const cause = "10.9.8.7:5432 refused the connection"
-	store := failing{storetest.NewMemory(), errors.New(cause)}
-	r := start(t, func(c *service.Config) {
-		c.Store = store
-		c.Sequences = []sequence.Option{sequence.WithTimeout(time.Second)}
-	})
-	redis := dial(t, r.resp)
-	const refused = 200
-	for range refused {
-		assert.Regexp(t, "^-LOADING the store of the sequence failed", redis.ask(t, "INCR orders"))
-	}
-	_, body := call(t, client(t, nil), http.MethodPost, "http://"+r.http+"/v1/sequences/orders", "")
-	assert.NotContains(t, body, cause)
-	_, err := tickflakev1.NewTickflakeClient(dialGRPC(t, r.grpc)).Number(t.Context(), &tickflakev1.NumberRequest{Name: "orders", Count: 1})
-	assert.Equal(t, codes.Unavailable, status.Code(err))
-	assert.NotContains(t, err.Error(), cause)
-	r.stop()
-	require.NoError(t, <-r.ended)
-	lines := strings.Count(r.log.String(), `"code":"unavailable"`)
-	assert.Greater(t, lines, 0)
-	assert.Less(t, lines, refused/2)
-	assert.Contains(t, r.log.String(), cause)
-	assert.Contains(t, r.log.String(), `"suppressed":`)
-	assert.Contains(t, r.log.String(), `"level":"WARN"`)
-}
-
-// failing is a store without an answer.
+// failing is a store that cannot be read.
 type failing struct {
 	stores.Store
 	err error
@@ -254,116 +187,151 @@ type failing struct {
 
 func (f failing) Read(context.Context, string) (stores.Cell, error) { return stores.Cell{}, f.err }
 
-// Beyond MaxConnections a client is told so, and may come back when another has gone.
-func TestConnectionLimit(t *testing.T) {
+// A store that fails is in the log with its cause, which clients do not see.
+func TestStoreFails(t *testing.T) {
 	t.Parallel()
-	r := start(t, func(c *service.Config) { c.MaxConnections = 2 })
-	first, second := dial(t, r.resp), dial(t, r.resp)
-	assert.Len(t, first.ask(t, "ID"), 18)
-	assert.Len(t, second.ask(t, "ID"), 18)
-	for range 100 { // more than there are beyond the limit at a time
-		third := dial(t, r.resp)
-		assert.Equal(t, "-ERR max number of clients reached", third.ask(t, "PING"))
-		_, err := third.r.ReadByte()
-		assert.ErrorIs(t, err, io.EOF)
-		_ = third.Close()
+	cause := errors.New("10.9.8.7:5432 refused the connection")
+	for code, err := range map[string]error{"unavailable": cause, "failed": fmt.Errorf("%w: %w", stores.ErrRefused, cause)} {
+		bubble(t, func(t *testing.T) {
+			r := start(t, pipe, func(c *service.Config) { c.Store = failing{c.Store, err} })
+			each(func(protocol string) {
+				_, err := r.caller(protocol, "").Numbers("orders", 1)
+				assert.NotContains(t, servicetest.Refused(t, protocol, code, err).Text, cause.Error())
+			})
+			synctest.Wait()
+			refused := lines(r.Log(), `"code":"`+code+`"`)
+			assert.Len(t, refused, 3)
+			assert.Len(t, lines(strings.Join(refused, ""), cause.Error()), 3)
+		})
 	}
-	assert.Len(t, first.ask(t, "ID"), 18, "others are not harmed")
-	_ = second.Close()
-	require.Eventually(t, func() bool {
-		c := dial(t, r.resp)
-		defer c.Close()
-		return len(c.ask(t, "ID")) == 18
-	}, 5*time.Second, time.Millisecond)
-
-	idle, other := dial(t, r.http), dial(t, r.http)
-	var body string
-	require.Eventually(t, func() bool {
-		_, body = call(t, client(t, nil), http.MethodPost, "http://"+r.http+"/v1/ids", "")
-		return strings.Contains(body, "too many connections")
-	}, 5*time.Second, time.Millisecond)
-	assert.Contains(t, body, `"unavailable"`)
-	for _, probe := range []string{"/livez", "/readyz"} {
-		code, _ := call(t, client(t, nil), http.MethodGet, "http://"+r.http+probe, "")
-		assert.Equal(t, http.StatusOK, code, probe)
-	}
-	_ = idle.Close()
-	_ = other.Close()
-	var metrics string
-	require.Eventually(t, func() bool {
-		var code int
-		code, metrics = call(t, client(t, nil), http.MethodGet, "http://"+r.http+"/metrics", "")
-		return code == http.StatusOK
-	}, 5*time.Second, time.Millisecond)
-	assert.Regexp(t, `tickflake_service_connections_refused_total\{.*tickflake_service_protocol="resp"\} 10\d`, metrics)
-	assert.Regexp(t, `tickflake_service_connections\{.*tickflake_service_protocol="resp"\} [12]\n`, metrics)
-	assert.Regexp(t, `tickflake_service_connections_limit\{.*tickflake_service_protocol="grpc"\} 2\n`, metrics)
 }
 
-// Where there are clients, a connection without a token ends in time, whatever its protocol and
-// its streams; strangers take no room from clients, nor from probes.
-func TestStrangers(t *testing.T) {
+// Clients with tokens, and the probes, find room whatever strangers do. A stranger has its
+// connection until the time to show a token is over. Beyond the limit of those that are known, a
+// connection is refused until another one ends.
+func TestLimit(t *testing.T) {
 	t.Parallel()
-	const token = "a-token-of-the-shop"
-	r := start(t, func(c *service.Config) {
-		c.Clients = []service.Client{{Name: "shop", Token: token}}
-		c.MaxConnections, c.ReadTimeout = 3, time.Second
-		c.Probes = listen(t)
+	bubble(t, func(t *testing.T) {
+		const token, most, patience = "a-token-of-the-shop", 3, 10 * time.Second
+		r := start(t, pipe, func(c *service.Config) {
+			c.Clients = []service.Client{{Name: "shop", Token: token}}
+			c.MaxConnections, c.ReadTimeout = most, patience
+		})
+		served := func(c servicetest.Caller) error { _, err := c.IDs(1); return err }
+		known := make(map[string][]servicetest.Caller)
+		for _, protocol := range servicetest.Protocols {
+			known[protocol] = append(known[protocol], r.caller(protocol, token))
+			require.NoError(t, served(known[protocol][0]))
+		}
+		began := time.Now()
+		ended := make(chan time.Duration, 400)
+		for _, name := range append(servicetest.Protocols, probes) {
+			for range 100 {
+				stranger := r.connect(name, "")
+				go func() {
+					_, _ = io.Copy(io.Discard, stranger)
+					ended <- time.Since(began)
+				}()
+			}
+		}
+		for _, name := range []string{web, probes} {
+			for _, path := range []string{"/livez", "/readyz"} {
+				code, _ := r.get(name, path)
+				assert.Equal(t, http.StatusOK, code, name+path)
+			}
+		}
+		code, _ := r.get(probes, "/v1/status")
+		assert.Equal(t, http.StatusNotFound, code)
+		watch, err := grpc_health_v1.NewHealthClient(r.rpc()).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		for err == nil {
+			_, err = watch.Recv()
+		}
+		assert.Equal(t, codes.Unavailable, status.Code(err), "the connection shows no token")
+		for range cap(ended) {
+			assert.LessOrEqual(t, <-ended, patience)
+		}
+		for protocol, callers := range known {
+			for range most - 1 {
+				callers = append(callers, r.caller(protocol, token))
+			}
+			for _, c := range callers {
+				require.NoError(t, served(c), protocol)
+			}
+			assert.Error(t, served(r.caller(protocol, token)), "%s: beyond the limit", protocol)
+			callers[0].Close()
+			synctest.Wait()
+			assert.NoError(t, served(r.caller(protocol, token)), protocol)
+		}
 	})
-	redis := dial(t, r.resp)
-	assert.Equal(t, "+OK", redis.ask(t, "AUTH "+token))
-	stream, err := tickflakev1.NewTickflakeClient(dialGRPC(t, r.grpc)).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
-	require.NoError(t, err)
-	take := func() error {
-		_ = stream.Send(&tickflakev1.StreamRequest{Credit: 1}) // Recv has the error
-		_, err := stream.Recv()
-		return err
-	}
-	require.NoError(t, take())
-	web := dial(t, r.http)
-	ids := func() {
-		_, err := io.WriteString(web, "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+token+"\r\nContent-Length: 0\r\n\r\n")
-		require.NoError(t, err)
-		response, err := http.ReadResponse(web.r, nil)
-		require.NoError(t, err)
-		_, err = io.Copy(io.Discard, response.Body)
-		require.NoError(t, err)
-		assert.Equal(t, http.StatusOK, response.StatusCode)
-	}
-	ids()
+}
 
-	var strangers []*line
-	for _, address := range []string{r.resp, r.http, r.grpc, r.probes} {
-		for range 100 {
-			strangers = append(strangers, dial(t, address))
-		}
+// A peer that is silent, slow, or does not read loses its connection in time, whatever its
+// protocol.
+func TestSlowPeers(t *testing.T) {
+	t.Parallel()
+	const read, timeout, idle, ping = 10 * time.Second, 2 * time.Second, time.Hour, 80 * time.Second
+	const preface, settings = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	const post = "POST /v1/ids?n=1000 HTTP/1.1\r\nHost: localhost\r\n"
+	for _, c := range []struct {
+		protocol, name string
+		send, drip     string // at once, and then a byte per second
+		unread         bool   // the peer does not read
+		least, most    time.Duration
+	}{
+		{resp, "nothing", "", "", false, idle, idle},
+		{resp, "a command", "PING\r\n", "", false, idle, idle},
+		{resp, "half a command", "*1\r\n$4\r\nPI", "", false, read, read},
+		{resp, "half a command after one", "PING\r\n*1\r\n", "", false, read, read},
+		{resp, "a byte now and then", "x", strings.Repeat("x", 100), false, read, read},
+		{resp, "commands, and reads nothing", "PING\r\n", strings.Repeat("PING\r\n", 100), true, read, read},
+		{rpc, "nothing", "", "", false, read, read},
+		{rpc, "half a preface", preface[:10], "", false, read, read},
+		{rpc, "a preface", preface, "", false, read, ping},
+		{rpc, "settings, and answers no ping", preface + settings, "", false, ping, ping},
+		{web, "nothing", "", "", false, read, read},
+		{web, "half a line", "POST /v1/ids HT", "", false, read, read},
+		{web, "headers now and then", post, strings.Repeat("A: b\r\n", 100), false, read, read},
+		{web, "half a preface", preface[:20], "", false, read, read},
+		{web, "half a body", post + "Transfer-Encoding: chunked\r\n\r\n", "", false, read, read + timeout},
+		{web, "a body now and then", post + "Transfer-Encoding: chunked\r\n\r\n", strings.Repeat("0", 100), false, read, read + timeout},
+		{web, "a huge body", post + "Content-Length: 200000\r\n\r\n", strings.Repeat("x", 100), false, read, read + timeout},
+		{web, "requests, and reads nothing", post + "\r\n", strings.Repeat(post+"\r\n", 100), true, read, read + 2*timeout},
+		{probes, "nothing", "", "", false, read, read},
+	} {
+		t.Run(c.protocol+" "+c.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				r := start(t, pipe, func(config *service.Config) {
+					config.ReadTimeout, config.Timeout, config.IdleTimeout = read, timeout, idle
+				})
+				conn := r.connect(c.protocol, c.send)
+				began, dripped := time.Now(), make(chan struct{})
+				go func() {
+					defer close(dripped)
+					for i := range len(c.drip) {
+						time.Sleep(time.Second)
+						if _, err := io.WriteString(conn, c.drip[i:i+1]); err != nil {
+							return
+						}
+					}
+				}()
+				if c.unread {
+					<-dripped
+					_, err := io.WriteString(conn, "x")
+					for ; err == nil; _, err = io.WriteString(conn, "x") {
+						time.Sleep(time.Second)
+					}
+				} else {
+					_, _ = io.Copy(io.Discard, conn)
+				}
+				took := time.Since(began)
+				assert.True(t, c.least <= took && took <= c.most, "after %s", took)
+				assert.NoError(t, conn.Close())
+				<-dripped
+			})
+		})
 	}
-	for _, address := range []string{r.http, r.probes} {
-		for _, probe := range []string{"/livez", "/readyz"} {
-			code, _ := call(t, client(t, nil), http.MethodGet, "http://"+address+probe, "")
-			assert.Equal(t, http.StatusOK, code, "%s", address+probe)
-		}
-	}
-	response, err := client(t, nil).Get("http://" + r.http + "/")
-	require.NoError(t, err)
-	_ = response.Body.Close()
-	assert.True(t, response.Close, "it could end during the next request")
-	code, _ := call(t, client(t, nil), http.MethodGet, "http://"+r.probes+"/v1/status", token)
-	assert.Equal(t, http.StatusNotFound, code)
-	assert.Equal(t, "+OK", dial(t, r.resp).ask(t, "AUTH "+token))
-	watch, err := grpc_health_v1.NewHealthClient(dialGRPC(t, r.grpc)).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	require.NoError(t, err)
-	for err == nil {
-		_, err = watch.Recv()
-	}
-	assert.Equal(t, codes.Unavailable, status.Code(err), err)
-	for _, stranger := range strangers {
-		_, err = io.Copy(io.Discard, stranger)
-		assert.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection stays")
-	}
-	assert.Len(t, redis.ask(t, "ID"), 18)
-	assert.NoError(t, take())
-	ids()
 }
 
 // A stranger that sends no whole request, or has no token, does not delay the drain, whatever its
@@ -374,44 +342,29 @@ func TestStrangersDoNotDelayTheDrain(t *testing.T) {
 	const post = "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\n"
 	const settings, take = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x32\x01\x04\x00\x00\x00\x01\x83\x86\x44\x1c/tickflake.v1.Tickflake/Take\x5f\x10application/grpc"
 	for name, clients := range map[string][]service.Client{"tokens": {{Name: "shop", Token: token}}, "no tokens": nil} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := start(t, func(c *service.Config) {
-				c.Clients, c.Probes = clients, listen(t)
-				c.ReadTimeout, c.DrainTimeout = time.Minute, 4*time.Second
-			})
-			for address, begun := range map[string][]string{
-				r.resp:   {"", "*1\r\n$4\r\nPI"},
-				r.grpc:   {"", preface, preface + settings, preface + settings + take},
-				r.http:   {"", "GET / HT", post + "Content-Length: 5\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\n", preface, preface + settings},
-				r.probes: {"", "GET / HT", "POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"},
+		bubble(t, func(t *testing.T) {
+			r := start(t, pipe, func(c *service.Config) { c.Clients, c.ReadTimeout = clients, time.Minute })
+			for listener, begun := range map[string][]string{
+				resp:   {"", "*1\r\n$4\r\nPI"},
+				rpc:    {"", preface, preface + settings, preface + settings + take},
+				web:    {"", "GET / HT", post + "Content-Length: 5\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\n", preface, preface + settings},
+				probes: {"", "GET / HT", "POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"},
 			} {
 				for _, sent := range begun {
-					_, err := io.WriteString(dial(t, address), sent)
-					require.NoError(t, err)
+					stranger := r.connect(listener, sent)
+					go func() { _, _ = io.Copy(io.Discard, stranger) }()
 				}
 			}
-			// They are accepted once another one is served.
-			redis, web := dial(t, r.resp), client(t, nil)
-			if clients != nil {
-				require.Equal(t, "+OK", redis.ask(t, "AUTH "+token))
-			}
-			require.Len(t, redis.ask(t, "ID"), 18)
-			code, body := call(t, web, http.MethodPost, "http://"+r.http+"/v1/ids", token)
-			require.Equal(t, http.StatusOK, code, body)
-			code, _ = call(t, web, http.MethodGet, "http://"+r.probes+"/livez", "")
-			require.Equal(t, http.StatusOK, code)
-			ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
-			_, err := tickflakev1.NewTickflakeClient(dialGRPC(t, r.grpc)).Take(ctx, &tickflakev1.TakeRequest{})
-			require.NoError(t, err)
-			r.stop()
-			select {
-			case err = <-r.ended:
+			each(func(protocol string) {
+				c := servicetest.NewCaller(protocol, r.Dial, map[bool]string{true: token}[clients != nil])
+				_, err := c.IDs(1)
 				assert.NoError(t, err)
-			case <-time.After(20 * time.Second):
-				assert.Fail(t, "the drain waits for a stranger")
-				r.Abort()
-			}
+				c.Close()
+			})
+			began := time.Now()
+			r.stop()
+			assert.NoError(t, <-r.ended, name)
+			assert.Less(t, time.Since(began), 2*time.Second, name)
 		})
 	}
 }
@@ -432,17 +385,18 @@ func (s *sick) Accept() (net.Conn, error) {
 // Too few descriptors end no server, and do not flood the log.
 func TestAcceptFails(t *testing.T) {
 	t.Parallel()
-	r := start(t, func(c *service.Config) {
-		for _, l := range []*net.Listener{&c.RESP, &c.GRPC, &c.HTTP} {
-			s := &sick{Listener: *l}
-			s.left.Store(4)
-			*l = s
-		}
+	bubble(t, func(t *testing.T) {
+		r := start(t, pipe, func(c *service.Config) {
+			for _, l := range []*net.Listener{&c.RESP, &c.GRPC, &c.HTTP} {
+				s := &sick{Listener: *l}
+				s.left.Store(4)
+				*l = s
+			}
+		})
+		each(func(protocol string) {
+			_, err := r.caller(protocol, "").IDs(1)
+			assert.NoError(t, err)
+		})
+		assert.Len(t, lines(r.Log(), "connections cannot be accepted now"), 3)
 	})
-	assert.Len(t, dial(t, r.resp).ask(t, "ID"), 18)
-	code, _ := call(t, client(t, nil), http.MethodGet, "http://"+r.http+"/livez", "")
-	assert.Equal(t, http.StatusOK, code)
-	_, err := tickflakev1.NewTickflakeClient(dialGRPC(t, r.grpc)).Take(t.Context(), &tickflakev1.TakeRequest{Count: 1})
-	require.NoError(t, err)
-	assert.Equal(t, 3, strings.Count(r.log.String(), "connections cannot be accepted now"))
 }

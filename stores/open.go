@@ -87,9 +87,6 @@ const (
 // if ctx has ended. An error of a [Kind] other than Passing ends Open at once. The error of
 // a URL that names no store is a [*URLError].
 func Open(ctx context.Context, url string) (Store, error) {
-	if ctx == nil {
-		return nil, errors.New("context is nil: give context.Background() if there is none")
-	}
 	scheme, err := SchemeOf(url)
 	if err != nil {
 		return nil, err

@@ -262,11 +262,3 @@ func TestOpenAsksWhetherTheStoreAnswers(t *testing.T) {
 	_, err := stores.Open(t.Context(), "test://h")
 	assert.ErrorIs(t, err, storetest.ErrFault)
 }
-
-func TestOpenWithoutAContext(t *testing.T) {
-	register(storetest.NewMemory())
-	t.Cleanup(func() { stores.Register("test", nil) })
-	var none context.Context
-	_, err := stores.Open(none, "test://h")
-	require.ErrorContains(t, err, "context is nil")
-}

@@ -13,7 +13,10 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
 	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/bench/yours"
 )
+
+func init() { yours.Add(yours.Mine()) }
 
 func quick(t *testing.T) *measure.Run {
 	return &measure.Run{Quick: true, Budget: time.Millisecond, Rand: rand.New(rand.NewPCG(1, 2)),
@@ -67,7 +70,7 @@ func TestBothEngines(t *testing.T) {
 			continue
 		}
 		assert.Contains(t, table.Title, "5,000 rows")
-		require.Len(t, table.Rows, 4)
+		require.Len(t, table.Rows, 5, "one of them is yours")
 		for _, row := range table.Rows {
 			assert.Len(t, row.Cells[0].Samples, 5, row.Name)
 			assert.Len(t, row.Cells[1].Samples, 1, row.Name)

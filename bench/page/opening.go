@@ -61,7 +61,7 @@ func (v view) Opening() results.Table {
 func (view) Yours() string {
 	return "A file like this one in `bench/yours` adds your generator to the report: to the cost, the ceiling, the scaling, the latency, the faults, the real kernel, the waste and the indexes. " +
 		"The section on other ways asks servers, and the one on the service a protocol, so it does not apply there. " +
-		"Run `go run ./bench --quick`. The file is `bench/yours/example.go`; `go run -tags example ./bench --quick` shows it without a change."
+		"Run `go run ./bench --quick`. `go run -tags example ./bench --quick` shows this one without a change."
 }
 
 // Example is that file.

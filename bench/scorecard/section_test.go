@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/peers"
 	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/yours"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	flake "github.com/tickflake/tickflake/snowflake"
@@ -22,6 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	yours.Add(yours.Mine())
 	peers.Serve()
 	os.Exit(m.Run())
 }
@@ -30,12 +32,11 @@ func run(progress func(done, of int, what string)) *measure.Run {
 	return &measure.Run{Quick: true, Budget: 40 * time.Second, Rand: rand.New(rand.NewPCG(1, 2)), Progress: progress}
 }
 
-// few are all rows, or with the race detector, which makes them twenty times as slow,
-// those of three strategies and of the peers.
+// few are the rows of three strategies and of the peers: generatortest runs all strategies.
 func few() (rows []*row, list []peers.Peer) {
 	all, names := newRows()
 	for i, r := range all {
-		if !raceDetector || r.strategy == nil || slices.Contains([]string{"Reject()", "Wait()", defaultName}, r.short) {
+		if r.strategy == nil || slices.Contains([]string{"Reject()", "Wait()", defaultName}, r.short) {
 			rows, list = append(rows, r), append(list, names[i])
 		}
 	}
@@ -48,6 +49,10 @@ func TestRows(t *testing.T) {
 	for i, r := range rows {
 		assert.Contains(t, list[i].Name, r.short)
 		assert.Contains(t, list[i].Name, string(r.setting))
+	}
+	for _, fault := range []string{"F1", "F16"} {
+		c := cell(t, table(t, measured(), "faults-default"), "yours", fault)
+		assert.True(t, c.Text != "" && c.Mark != results.Bad, "%s: it waits, so no ID comes twice", fault)
 	}
 	require.Len(t, Sections(), 1)
 	assert.Equal(t, "faults", Sections()[0].ID)

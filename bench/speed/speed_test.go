@@ -13,7 +13,10 @@ import (
 	"github.com/tickflake/tickflake/bench/cases"
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/yours"
 )
+
+func init() { yours.Add(yours.Mine()) }
 
 func newRun(budget time.Duration) *measure.Run {
 	return &measure.Run{Quick: true, Budget: budget, Rand: rand.New(rand.NewPCG(1, 2))}
@@ -24,8 +27,8 @@ func check(t *testing.T, id string, s results.Section) {
 	require.NoError(t, (&results.Report{Schema: results.Schema, Sections: []results.Section{s}}).Check())
 }
 
-// In the least that a section can be given, it fills every cell, and leaves its targets
-// open.
+// In the least that a section can be given, it fills every cell, that of an added generator
+// too, and leaves its targets open.
 func TestSectionsFillEveryCell(t *testing.T) {
 	for _, section := range Sections() {
 		t.Run(section.ID, func(t *testing.T) {
@@ -34,6 +37,7 @@ func TestSectionsFillEveryCell(t *testing.T) {
 			assert.NotEmpty(t, section.About)
 			section.Verdict(s) // a run this short may have nothing to say; TestFigures holds its sentences
 			require.NotEmpty(t, s.Tables)
+			assert.True(t, slices.ContainsFunc(s.Tables[0].Rows, func(r results.Row) bool { return r.Name == "yours" }))
 			for _, table := range s.Tables {
 				require.NotEmpty(t, table.Rows)
 				for _, row := range table.Rows {

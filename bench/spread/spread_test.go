@@ -15,11 +15,13 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/peers"
 	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/yours"
 	"github.com/tickflake/tickflake/generator"
 	flake "github.com/tickflake/tickflake/snowflake"
 )
 
 func TestMain(m *testing.M) {
+	yours.Add(yours.Mine())
 	peers.Serve()
 	os.Exit(m.Run())
 }
@@ -85,7 +87,7 @@ func TestBusy(t *testing.T) {
 	all, err := openAll()
 	require.NoError(t, err)
 	defer closeAll(all)
-	require.Len(t, all, len(starts)+5)
+	require.Len(t, all, len(starts)+6)
 	for _, b := range all {
 		for range 2 {
 			slots, err := b.issue(nil, fewest)
@@ -139,6 +141,7 @@ func TestSection(t *testing.T) {
 			require.Len(t, c.Samples, 1, r.Name)
 		}
 	}
+	assert.NotEmpty(t, chances.Cell("yours", "p-2").Samples)
 	// Those that begin each tick at zero, and those that end in the machine's number.
 	for _, name := range []string{"tickflake, start zero", "bwmarrin/snowflake", "sony/sonyflake"} {
 		assert.Less(t, chances.Cell(name, "p-2").Samples[0], 1e-6, name)

@@ -1,5 +1,3 @@
-//go:build example
-
 package yours
 
 import (
@@ -7,8 +5,9 @@ import (
 	"time"
 )
 
-func init() {
-	Add(Generator{Name: "yours", Tick: time.Millisecond, PerTick: 4096, Epoch: time.UnixMilli(0),
+// Mine is the example: a generator that waits until the tick of its ID begins.
+func Mine() Generator {
+	return Generator{Name: "yours", Tick: time.Millisecond, PerTick: 4096, Epoch: time.UnixMilli(0),
 		Slot: func(id int64) int64 { return id },
 		New: func(clock Clock) (func() (int64, error), error) {
 			var mu sync.Mutex
@@ -21,5 +20,5 @@ func init() {
 				clock.Sleep(time.UnixMilli(last >> 12).Sub(now)) // until the ID's tick begins
 				return last, nil
 			}, nil
-		}})
+		}}
 }

@@ -2,7 +2,7 @@
 // other generators in each section that applies.
 //
 // You need these names: a file of your own in this directory calls [Add] with a [Generator]
-// in its init function. The file example.go is one of 20 lines; see what becomes of it by
+// in its init function, as example.go and added.go do; see what becomes of them by
 //
 //	go run -tags example ./bench --quick
 package yours
@@ -51,12 +51,15 @@ func (g Generator) Time(id int64) time.Time {
 }
 
 //go:embed example.go
-var example string
+var generator string
 
-// Example is the text of example.go, without its build tag.
+//go:embed added.go
+var addition string
+
+// Example is the text of a file that adds [Mine].
 func Example() string {
-	_, text, _ := strings.Cut(example, "\n\n")
-	return text
+	_, text, _ := strings.Cut(addition, "package yours\n")
+	return generator + text
 }
 
 var added []Generator

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/chaos_test/kernel/mutants"
 )
 
 // catches has the fault that catches each mutant.
@@ -27,14 +28,14 @@ func TestMutantsAreCaught(t *testing.T) {
 		t.Skip("only with -kernel.all: it takes half a minute")
 	}
 	var left []string
-	for _, m := range mutants() {
-		if m.Name != control {
+	for _, m := range subjects() {
+		if m.Name != mutants.Control {
 			require.Contains(t, catches, m.Name)
 			left = append(left, m.Name)
 		}
 	}
 	for attempt := 0; attempt < 3 && len(left) > 0; attempt++ {
-		o := kernel.Options{Subjects: append(slices.Clone(left), control), Kills: 30}
+		o := kernel.Options{Subjects: append(slices.Clone(left), mutants.Control), Kills: 30}
 		for _, name := range left {
 			if !slices.Contains(o.Faults, catches[name]) {
 				o.Faults = append(o.Faults, catches[name])
@@ -45,7 +46,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		for _, row := range r.Rows {
 			broken := strings.Join(row.Broken, "; ")
 			switch {
-			case row.Subject == control:
+			case row.Subject == mutants.Control:
 				require.Empty(t, broken, "the sound generator under %s", row.Fault)
 			case broken != "":
 				t.Logf("%s: caught by %s: %s", row.Subject, row.Fault, broken)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tickflake/tickflake/chaos_test/kernel"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/guest"
+	"github.com/tickflake/tickflake/chaos_test/kernel/mutants"
 )
 
 // badFaults are faults that go wrong in all ways.
@@ -28,7 +29,7 @@ func TestFaultsThatGoWrong(t *testing.T) {
 		t.Skip("only with -kernel.all: it boots four machines")
 	}
 	kernel.Needs(t)
-	o := kernel.Options{Subjects: []string{control}, Faults: []string{"none"}, Log: *kernel.LogFlag}
+	o := kernel.Options{Subjects: []string{mutants.Control}, Faults: []string{"none"}, Log: *kernel.LogFlag}
 	for _, f := range badFaults {
 		o.Faults = append(o.Faults, f.Name)
 	}
@@ -51,7 +52,7 @@ func TestEndOfRun(t *testing.T) {
 	kernel.Needs(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("for the test")
-	_, err := kernel.Run(ctx, kernel.Options{Faults: []string{"none"}, Subjects: []string{control}, Progress: func(_, text string) {
+	_, err := kernel.Run(ctx, kernel.Options{Faults: []string{"none"}, Subjects: []string{mutants.Control}, Progress: func(_, text string) {
 		if text == "begins" {
 			cancel(cause)
 		}

@@ -17,7 +17,6 @@ require (
 	github.com/tickflake/tickflake/stores/redis v0.0.0-00010101000000-000000000000
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 	golang.org/x/sys v0.49.0
-	pgregory.net/rapid v1.3.0
 )
 
 require (

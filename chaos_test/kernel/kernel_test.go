@@ -12,10 +12,11 @@ import (
 	"github.com/tickflake/tickflake/chaos_test/kernel"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/guest"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/subject"
+	"github.com/tickflake/tickflake/chaos_test/kernel/mutants"
 )
 
 func TestMain(m *testing.M) {
-	subject.Add(mutants()...)
+	subject.Add(subjects()...)
 	guest.Add(badFaults...)
 	kernel.Main()
 	os.Exit(m.Run())
@@ -91,7 +92,7 @@ func check(t *testing.T, r kernel.Report, f kernel.Fault) {
 			ours++
 		}
 		// A promise that another generator breaks is a finding of the report.
-		if row.Group == kernel.Ours || row.Subject == control {
+		if row.Group == kernel.Ours || row.Subject == mutants.Control {
 			assert.Empty(t, row.Broken, "%s under %s", row.Subject, row.Fault)
 		}
 	}

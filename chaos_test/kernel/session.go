@@ -17,9 +17,8 @@ import (
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/machine"
 )
 
-// bootLimit is how long a boot may take, on a host that does other work too. A test
-// shortens it.
-var bootLimit = time.Minute
+// bootLimit is how long a boot may take, on a host that does other work too.
+const bootLimit = time.Minute
 
 // bootTries is how often a machine is booted that hangs before its process 1 is up, as the
 // emulation of two processors does rarely. No subject has run by then.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"math"
 	"time"
@@ -22,14 +23,10 @@ type claimed struct {
 }
 
 // claim claims a node number and returns a generator that issues IDs with it.
-func (p *place) claim(ctx context.Context, layout snowflake.Layout, strategy strategies.Strategy, options ...lease.Option) (_ *claimed, err error) {
-	defer func(ctx context.Context) {
-		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx) // a signal
-		}
-	}(ctx)
-	ctx, cancel := p.within(ctx)
+func (p *place) claim(whole context.Context, layout snowflake.Layout, strategy strategies.Strategy, options ...lease.Option) (_ *claimed, err error) {
+	ctx, cancel := p.within(whole)
 	defer cancel()
+	defer func() { err = p.ended(whole, ctx, err) }()
 	store, err := p.open(ctx)
 	if err != nil {
 		return nil, err
@@ -80,10 +77,10 @@ func (c *claimed) NextNContext(ctx context.Context, ids []snowflake.ID) (int, er
 	bounded, cancel := c.place.within(ctx)
 	defer cancel()
 	more, err := c.Generator.NextNContext(bounded, ids[n:n+1])
-	if isA[*generator.ContextError](err) && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, generator.ErrNotGranted) && ctx.Err() == nil {
 		err = nil // there is a grant, so the strategy decides how long to wait for the clock
 	}
-	return n + more, err
+	return n + more, c.place.ended(ctx, bounded, err)
 }
 
 // Close releases the node number. An error of the store is no error of the command: the
@@ -96,7 +93,7 @@ func (c *claimed) Close() {
 	_ = c.store.Close()
 }
 
-// logger writes the warnings of the lease and of the store to standard error.
-func (c *console) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+// logger writes the warnings of leases and stores, for standard error.
+func logger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -33,7 +34,7 @@ const decodeExamples = `  tickflake decode --layout twitter 1541815603606036480
   cut -d, -f1 orders.csv | tickflake decode --layout 41/10/12,epoch=2026-01-01
   tickflake decode --layout discord --format json < ids.txt | jq -r .time`
 
-func newDecode(c *console) *cobra.Command {
+func newDecode(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "decode [ID...]",
 		Short:             "Take IDs apart",
@@ -43,12 +44,12 @@ func newDecode(c *console) *cobra.Command {
 	}
 	layout := layoutFlag(cmd)
 	format := formatFlag(cmd)
-	from := choiceFlag(cmd, "from", "`FORM` of the IDs given", formNames)
+	from := command.ChoiceFlag(cmd, "from", "`FORM` of the IDs given", formNames...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := c.lost("decoded IDs"); err != nil {
+		if err := c.Lost("decoded IDs"); err != nil {
 			return err
 		}
-		d := &decoder{console: c, layout: *layout, parse: forms[*from].parse, json: *format == formatJSON}
+		d := &decoder{Console: c, layout: *layout, parse: forms[*from].parse, json: *format == command.FormatJSON}
 		if len(args) > 0 {
 			return d.args(args)
 		}
@@ -59,7 +60,7 @@ func newDecode(c *console) *cobra.Command {
 
 // decoder decodes one ID after the other.
 type decoder struct {
-	*console
+	*command.Console
 	layout snowflake.Layout
 	parse  func(string) (snowflake.ID, error)
 	json   bool
@@ -77,14 +78,14 @@ func (d *decoder) args(ids []string) error {
 
 // lines decodes the lines of the input.
 func (d *decoder) lines(ctx context.Context) error {
-	in := bufio.NewReaderSize(&input{ctx: ctx, r: d.in, before: d.out.Flush}, bufferSize)
+	in := bufio.NewReaderSize(d.Open(ctx, "-"), command.BufferSize)
 	for number := 1; ; number++ {
 		line, err := in.ReadSlice('\n')
 		if err == bufio.ErrBufferFull {
 			for err == bufio.ErrBufferFull {
 				_, err = in.ReadSlice('\n')
 			}
-			if err := d.report("line", number, fmt.Errorf("longer than %d bytes, so it is no ID", bufferSize)); err != nil {
+			if err := d.report("line", number, fmt.Errorf("longer than %d bytes, so it is no ID", command.BufferSize)); err != nil {
 				return err
 			}
 		} else if text := bytes.TrimSpace(line); len(text) > 0 && (err == nil || err == io.EOF) {
@@ -120,28 +121,28 @@ func (d *decoder) one(where string, number int, text string) error {
 		if err != nil {
 			return err
 		}
-		d.out.Write(object)
+		d.Out.Write(object)
 	} else {
-		d.out.WriteString(decoded.String())
+		d.Out.WriteString(decoded.String())
 	}
 	// A bufio.Writer that failed once fails for good.
-	return d.out.WriteByte('\n')
+	return d.Out.WriteByte('\n')
 }
 
 // report writes an error about the ID of an argument or a line, after the IDs before it.
 func (d *decoder) report(where string, number int, problem error) error {
-	if err := d.out.Flush(); err != nil {
+	if err := d.Out.Flush(); err != nil {
 		return err
 	}
 	d.bad = true
-	complain(d.err, fmt.Errorf("%s %d: %w", where, number, problem))
+	d.Complain(fmt.Errorf("%s %d: %w", where, number, problem))
 	return nil
 }
 
 // end returns the error of a run that read all of its input.
 func (d *decoder) end() error {
 	if d.bad {
-		return errReported
+		return command.ErrReported
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
@@ -94,7 +95,7 @@ tickflake: line 9: decimal ID "\xff\x00": malformed: bad character "\xff" at off
 
 func TestDecodeLongLines(t *testing.T) {
 	const eight = "8: 2025-01-01T00:00:00.000Z, node 0, sequence 8\n"
-	for _, length := range []int{bufferSize - 2, bufferSize - 1, bufferSize, bufferSize + 1, 2*bufferSize - 1, 2 * bufferSize, 2*bufferSize + 1} {
+	for _, length := range []int{command.BufferSize - 2, command.BufferSize - 1, command.BufferSize, command.BufferSize + 1, 2*command.BufferSize - 1, 2 * command.BufferSize, 2*command.BufferSize + 1} {
 		t.Run(strconv.Itoa(length), func(t *testing.T) {
 			line := strings.Repeat("x", length)
 			for _, input := range []string{line + "\n8\n", line + "\n8", "8\n" + line + "\n", "8\n" + line} {

@@ -8,16 +8,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
-const (
-	formatText = "text"
-	formatJSON = "json"
-)
+const formatText = "text"
 
 // layoutFlag adds --layout. The default is the library's.
 func layoutFlag(cmd *cobra.Command) *snowflake.Layout {
@@ -27,7 +24,7 @@ func layoutFlag(cmd *cobra.Command) *snowflake.Layout {
 			layout, err = snowflake.ParseLayout(s)
 			return err
 		})
-	completeFlag(cmd, "layout", layoutCompletions())
+	command.CompleteFlag(cmd, "layout", layoutCompletions()...)
 	return &layout
 }
 
@@ -48,7 +45,7 @@ func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
 			strategy, err = strategies.Parse(s)
 			return err
 		})
-	completeFlag(cmd, "strategy", strategyCompletions())
+	command.CompleteFlag(cmd, "strategy", strategyCompletions()...)
 	return &strategy
 }
 
@@ -65,26 +62,9 @@ func strategyCompletions() []cobra.Completion {
 	}
 }
 
-// choiceFlag adds a flag that takes one of some words. The first is the default.
-func choiceFlag(cmd *cobra.Command, name, usage string, choices []string) *string {
-	value := choices[0]
-	list := strings.Join(choices[:len(choices)-1], ", ") + " or " + choices[len(choices)-1]
-	cmd.Flags().Func(name, fmt.Sprintf("%s: %s (default %q)", usage, list, value), func(s string) error {
-		for _, choice := range choices {
-			if s == choice {
-				value = s
-				return nil
-			}
-		}
-		return fmt.Errorf("want %s, got %q", list, s)
-	})
-	completeFlag(cmd, name, choices)
-	return &value
-}
-
 // formatFlag adds the --format of commands that print either text or JSON.
 func formatFlag(cmd *cobra.Command) *string {
-	return choiceFlag(cmd, "format", "output `FORMAT`", []string{formatText, formatJSON})
+	return command.ChoiceFlag(cmd, "format", "output `FORMAT`", formatText, command.FormatJSON)
 }
 
 // durationFlag adds a flag that takes a time above zero. Its value is the default.
@@ -103,7 +83,7 @@ func durationFlag(cmd *cobra.Command, name, usage string, value *time.Duration) 
 		*value = d
 		return nil
 	})
-	completeFlag(cmd, name, nil)
+	command.CompleteFlag(cmd, name)
 }
 
 // numberFlag adds a flag that takes a whole number from least on. Its value is the default.
@@ -116,7 +96,7 @@ func numberFlag(cmd *cobra.Command, name, usage string, least int64, value *int6
 		*value = n
 		return err
 	})
-	completeFlag(cmd, name, nil)
+	command.CompleteFlag(cmd, name)
 }
 
 // wholeNumber reads a flag's decimal number. The flag package's own numbers
@@ -145,15 +125,6 @@ func numberRange(s string, least, most int64) (from, to int64, ok bool) {
 	return from, to, err == nil && least <= from && from <= to && to <= most
 }
 
-// flagError names the flag in the way of all other errors.
-func flagError(_ *cobra.Command, err error) error {
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
-		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
-	}
-	return err
-}
-
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("%s takes no arguments, got %q", cmd.Name(), args[0])
@@ -169,13 +140,5 @@ func oneArg(least int, things, want string) cobra.PositionalArgs {
 			return fmt.Errorf("%d %s given, want %s", len(args), things, want)
 		}
 		return nil
-	}
-}
-
-// completeFlag lets the shell complete the value of a flag that was just added.
-func completeFlag(cmd *cobra.Command, name string, values []cobra.Completion) {
-	// It fails for a flag that does not exist, and for one completed twice.
-	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err)
 	}
 }

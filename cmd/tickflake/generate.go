@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
@@ -58,7 +59,7 @@ const (
 
 // issue is the command generate, with its flags.
 type issue struct {
-	*console
+	*command.Console
 	place    *place
 	noState  bool
 	count    int64
@@ -69,7 +70,7 @@ type issue struct {
 	format   *string
 }
 
-func newGenerate(c *console) *cobra.Command {
+func newGenerate(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "generate",
 		Short:   "Issue IDs, one per line",
@@ -77,7 +78,7 @@ func newGenerate(c *console) *cobra.Command {
 		Example: generateExamples,
 		Args:    noArgs,
 	}
-	g := &issue{console: c, count: 1}
+	g := &issue{Console: c, count: 1}
 	numberFlag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", 1, &g.count)
 	cmd.Flags().Func("node", "node number `N`, from 0 to the layout's largest (default any that is free)", func(s string) (err error) {
 		g.node, err = wholeNumber(s)
@@ -88,7 +89,7 @@ func newGenerate(c *console) *cobra.Command {
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &g.window)
 	g.layout = layoutFlag(cmd)
 	g.strategy = strategyFlag(cmd)
-	g.format = choiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), formatJSON))
+	g.format = command.ChoiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
 	for _, other := range []string{"store", "window", "timeout"} {
 		cmd.MarkFlagsMutuallyExclusive("no-state", other)
 	}
@@ -97,7 +98,7 @@ func newGenerate(c *console) *cobra.Command {
 }
 
 func (g *issue) run(cmd *cobra.Command) error {
-	if err := g.lost("IDs"); err != nil {
+	if err := g.Lost("IDs"); err != nil {
 		return err
 	}
 	pinned := cmd.Flags().Changed("node")
@@ -110,10 +111,10 @@ func (g *issue) run(cmd *cobra.Command) error {
 		if err != nil {
 			return configError(err)
 		}
-		fmt.Fprintln(g.err, noStateWarning)
-		return generate(cmd.Context(), gen, g.count, g.out, line)
+		fmt.Fprintln(g.Err, noStateWarning)
+		return generate(cmd.Context(), gen, g.count, g.Out, line)
 	}
-	options := []lease.Option{lease.WithLogger(g.logger())}
+	options := []lease.Option{lease.WithLogger(logger(g.Err))}
 	if pinned {
 		options = append(options, lease.WithNode(lease.NodeNumber(g.node)))
 	}
@@ -123,17 +124,17 @@ func (g *issue) run(cmd *cobra.Command) error {
 	gen, err := g.place.claim(cmd.Context(), *g.layout, *g.strategy, options...)
 	switch {
 	case isA[cli.Interruption](err):
-		return cutShort(err, g.out, "IDs", 0, g.count)
+		return cutShort(err, g.Out, "IDs", 0, g.count)
 	case err != nil:
 		return err
 	}
 	defer gen.Close()
-	return generate(cmd.Context(), gen, g.count, g.out, line)
+	return generate(cmd.Context(), gen, g.count, g.Out, line)
 }
 
 // lineOf returns how to write an ID in the format.
 func lineOf(layout snowflake.Layout, format string) func(snowflake.ID) (string, error) {
-	if format == formatJSON {
+	if format == command.FormatJSON {
 		return func(id snowflake.ID) (string, error) {
 			decoded, err := layout.Decode(id)
 			if err != nil {
@@ -196,7 +197,7 @@ func cutShort(err error, out *bufio.Writer, things string, written, count int64)
 	}
 	// After a failed flush, the number of lines that were written is unknown.
 	switch flushErr := out.Flush(); {
-	case errors.Is(flushErr, errReaderGone):
+	case errors.Is(flushErr, command.ErrReaderGone):
 		return err
 	case flushErr != nil:
 		return fmt.Errorf("%w; %w", err, flushErr)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -171,7 +172,7 @@ func TestCutShort(t *testing.T) {
 	}{
 		{nil, "no IDs left; 1 of 2 IDs written"},
 		{errors.New("disk on fire"), "no IDs left; disk on fire"},
-		{errReaderGone, "no IDs left"},
+		{command.ErrReaderGone, "no IDs left"},
 	} {
 		room := 0
 		if tt.flush == nil {

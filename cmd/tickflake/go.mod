@@ -11,6 +11,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
 	github.com/tickflake/tickflake/api v0.0.0
+	github.com/tickflake/tickflake/cmd/internal v0.0.0
 	github.com/tickflake/tickflake/service v0.0.0
 	github.com/tickflake/tickflake/stores/etcd v0.0.0
 	github.com/tickflake/tickflake/stores/mysql v0.0.0
@@ -20,21 +21,11 @@ require (
 	github.com/tickflake/tickflake/stores/zookeeper v0.0.0
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sys v0.49.0
-	golang.org/x/term v0.47.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 )
 
-require (
-	github.com/bwmarrin/snowflake v0.3.0 // indirect
-	github.com/cavaliergopher/cpio v1.0.1 // indirect
-	github.com/oklog/ulid/v2 v2.1.2 // indirect
-	github.com/rs/xid v1.6.0 // indirect
-	github.com/segmentio/ksuid v1.0.4 // indirect
-	github.com/sony/sonyflake v1.2.0 // indirect
-	github.com/tickflake/tickflake/client v0.0.0 // indirect
-	go.mongodb.org/mongo-driver/v2 v2.9.3 // indirect
-)
+require github.com/tickflake/tickflake/client v0.0.0 // indirect
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
@@ -71,7 +62,6 @@ require (
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
-	github.com/tickflake/tickflake/chaos_test/kernel v0.0.0
 	github.com/tickflake/tickflake/otel v0.0.0-00010101000000-000000000000 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
@@ -90,6 +80,7 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
@@ -100,6 +91,7 @@ replace (
 	github.com/tickflake/tickflake => ../../
 	github.com/tickflake/tickflake/api => ../../api
 	github.com/tickflake/tickflake/client => ../../client
+	github.com/tickflake/tickflake/cmd/internal => ../internal
 	github.com/tickflake/tickflake/otel => ../../otel
 	github.com/tickflake/tickflake/service => ../../service
 	github.com/tickflake/tickflake/stores/etcd => ../../stores/etcd
@@ -109,5 +101,3 @@ replace (
 	github.com/tickflake/tickflake/stores/redis => ../../stores/redis
 	github.com/tickflake/tickflake/stores/zookeeper => ../../stores/zookeeper
 )
-
-replace github.com/tickflake/tickflake/chaos_test/kernel => ../../chaos_test/kernel

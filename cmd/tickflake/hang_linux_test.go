@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/disktest"
+
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
 // Every command gives up after --timeout while the disk hangs, and names the directory. The
@@ -53,7 +55,7 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 
 			created, wasCreated := start(nil, "sequence create orders", "30s")
 			require.Empty(t, wasCreated())
-			require.Equal(t, exitDone, exitCode(created))
+			require.Equal(t, cli.Done, exitCode(created))
 
 			disk.Hang()
 			all := map[*exec.Cmd]func() string{running: gaveUp}
@@ -70,7 +72,7 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 				text := said()
 				t.Logf("%s: %s", strings.Join(cmd.Args[1:], " "), text)
 				if text != "" {
-					want[cmd] = exitFailed
+					want[cmd] = cli.Failed
 				}
 				switch {
 				case cmd == running:
@@ -89,7 +91,7 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 			disk.Back()
 			again, said := start(nil, "generate", "30s")
 			assert.Empty(t, said())
-			assert.Equal(t, exitDone, exitCode(again))
+			assert.Equal(t, cli.Done, exitCode(again))
 		})
 	}
 }

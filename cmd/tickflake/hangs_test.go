@@ -21,6 +21,8 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
+
+	"github.com/tickflake/tickflake/cmd/internal/command"
 )
 
 // hangCommands are the commands with --timeout.
@@ -72,7 +74,7 @@ func hangAfter(t *testing.T) {
 // Every command ends soon after --timeout, whichever of its operations hangs. If its work is
 // not done then, the exit code is 1.
 func TestHangs(t *testing.T) {
-	root := newRoot(&console{in: strings.NewReader(""), out: bufio.NewWriter(io.Discard), err: io.Discard}, new(bool))
+	root := newRoot(&command.Console{Out: bufio.NewWriter(io.Discard), Err: io.Discard})
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
 		if c.Flags().Lookup("timeout") != nil {

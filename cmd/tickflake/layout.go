@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -40,7 +42,7 @@ error says what would fit, and the exit code is 1.`
 // second in each process, for a working life.
 var defaultDemand = snowflake.Demand{RatePerNode: 10_000, Years: 50}
 
-func newLayout(c *console) *cobra.Command {
+func newLayout(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "layout",
 		Short: "List, show and plan layouts: what the bits of an ID mean",
@@ -53,7 +55,7 @@ func newLayout(c *console) *cobra.Command {
 	return cmd
 }
 
-func newLayoutList(c *console) *cobra.Command {
+func newLayoutList(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the layouts that have a name",
@@ -65,10 +67,10 @@ func newLayoutList(c *console) *cobra.Command {
 	format := formatFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if *format == formatText {
-			return writeTable(c.out, snowflake.Presets(), time.Now())
+			return writeTable(c.Out, snowflake.Presets(), time.Now())
 		}
 		for _, l := range snowflake.Presets() {
-			if err := writeJSON(c.out, l, nil, time.Now()); err != nil {
+			if err := writeJSON(c.Out, l, nil, time.Now()); err != nil {
 				return err
 			}
 		}
@@ -77,7 +79,7 @@ func newLayoutList(c *console) *cobra.Command {
 	return cmd
 }
 
-func newLayoutShow(c *console) *cobra.Command {
+func newLayoutShow(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME|SPEC",
 		Short: "Show a layout: its bits, capacity and spec",
@@ -92,17 +94,17 @@ func newLayoutShow(c *console) *cobra.Command {
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		l, err := snowflake.ParseLayout(args[0])
 		if err != nil {
-			return &usageError{err}
+			return cli.Usage(err)
 		}
-		if *format == formatJSON {
-			return writeJSON(c.out, l, nil, time.Now())
+		if *format == command.FormatJSON {
+			return writeJSON(c.Out, l, nil, time.Now())
 		}
-		return writeDescription(c.out, l, time.Now())
+		return writeDescription(c.Out, l, time.Now())
 	}
 	return cmd
 }
 
-func newLayoutPlan(c *console) *cobra.Command {
+func newLayoutPlan(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan --nodes N",
 		Short: "Propose a layout for a demand",
@@ -147,18 +149,18 @@ func newLayoutPlan(c *console) *cobra.Command {
 	cmd.RunE = func(*cobra.Command, []string) error {
 		l, err := snowflake.Plan(demand)
 		if errors.Is(err, snowflake.ErrDemand) {
-			return &usageError{err: err}
+			return cli.Usage(err)
 		}
 		if err != nil {
 			return err
 		}
-		if *format == formatJSON {
-			return writeJSON(c.out, l, &demand, time.Now())
+		if *format == command.FormatJSON {
+			return writeJSON(c.Out, l, &demand, time.Now())
 		}
-		if err := writeDescription(c.out, l, time.Now()); err != nil {
+		if err := writeDescription(c.Out, l, time.Now()); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.out, "demand        %s\n", demandText(demand, cmd.Flags().Changed))
+		_, err = fmt.Fprintf(c.Out, "demand        %s\n", demandText(demand, cmd.Flags().Changed))
 		return err
 	}
 	return cmd
@@ -173,5 +175,5 @@ func demandText(d snowflake.Demand, given func(flag string) bool) string {
 		return " (default of --" + flag + ")"
 	}
 	return fmt.Sprintf("%s nodes, %s IDs per second per node%s, %s years from the epoch%s",
-		numberText(float64(d.Nodes)), numberText(d.RatePerNode), note("rate"), numberText(d.Years), note("years"))
+		command.Number(d.Nodes), command.Number(d.RatePerNode), note("rate"), command.Number(d.Years), note("years"))
 }

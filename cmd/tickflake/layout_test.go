@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -177,6 +178,6 @@ func TestNumberText(t *testing.T) {
 		1 << 52: "4,503,599,627,370,496", 1 << 62: "4.612e+18",
 		1.0 / 3600: "0.000278", 8.506: "8.51", 69.68: "69.7", 999.9: "999", 142710.4: "142,710",
 	} {
-		assert.Equal(t, want, numberText(f))
+		assert.Equal(t, want, command.Number(f))
 	}
 }

@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -25,7 +24,7 @@ func writeTable(w io.Writer, layouts []snowflake.Layout, now time.Time) error {
 		}
 		capacity := l.Capacity()
 		fmt.Fprintf(t, line, l.Name, fieldsText(l), l.Tick, l.Epoch.UTC().Format(time.DateOnly), ends,
-			numberText(capacity.IDsPerSecond), numberText(float64(capacity.Nodes)))
+			command.Number(capacity.IDsPerSecond), command.Number(capacity.Nodes))
 	}
 	return t.Flush()
 }
@@ -53,14 +52,14 @@ func writeDescription(w io.Writer, l snowflake.Layout, now time.Time) error {
 	row("fields", "%s: %d of 63 bits", fieldsText(l), usedBits(l))
 	row("tick", "%s", l.Tick)
 	row("epoch", "%s", l.Epoch.UTC().Format(time.RFC3339Nano))
-	row("lifetime", "%s years", numberText(capacity.Years))
+	row("lifetime", "%s years", command.Number(capacity.Years))
 	over := ""
 	if isOver(l, now) {
 		over = " (over: it decodes old IDs, but needs another epoch to issue new ones)"
 	}
 	row("last instant", "%s%s", capacity.Last.Format(time.RFC3339Nano), over)
-	row("nodes", "%s", numberText(float64(capacity.Nodes)))
-	row("IDs per node", "%s per tick, %s per second", numberText(float64(capacity.IDsPerTick)), numberText(capacity.IDsPerSecond))
+	row("nodes", "%s", command.Number(capacity.Nodes))
+	row("IDs per node", "%s per tick, %s per second", command.Number(capacity.IDsPerTick), command.Number(capacity.IDsPerSecond))
 	row("spec", "%s", l)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -69,20 +68,3 @@ func writeDescription(w io.Writer, l snowflake.Layout, now time.Time) error {
 func isOver(l snowflake.Layout, now time.Time) bool { return !now.Before(l.End()) }
 
 func usedBits(l snowflake.Layout) int { return l.TimeBits + l.NodeBits + l.SequenceBits }
-
-// numberText writes a number for people: large ones in groups of three digits,
-// small ones with three significant digits.
-func numberText(f float64) string {
-	const exact = 1 << 53
-	switch {
-	case f >= exact:
-		return strconv.FormatFloat(f, 'g', 4, 64)
-	case f < 100 && f != math.Trunc(f):
-		return strconv.FormatFloat(f, 'g', 3, 64)
-	}
-	digits := strconv.FormatFloat(math.Trunc(f), 'f', -1, 64)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -57,12 +59,12 @@ The command asks first, unless --yes is given. Without a terminal, give --yes.`
 
 // leases is common to the lease commands.
 type leases struct {
-	*console
+	*command.Console
 	*place
 	layout *snowflake.Layout
 }
 
-func newLease(c *console) *cobra.Command {
+func newLease(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lease",
 		Short: "Show, release and reserve node numbers; check a store, and move a fleet",
@@ -77,15 +79,15 @@ func newLease(c *console) *cobra.Command {
 }
 
 // newLeases adds the flags of the lease commands.
-func newLeases(c *console, cmd *cobra.Command) *leases {
-	l := &leases{console: c}
+func newLeases(c *command.Console, cmd *cobra.Command) *leases {
+	l := &leases{Console: c}
 	l.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*l.layout) })
 	l.layout = layoutFlag(cmd)
 	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout, to choose among the directories of the per-user state directory (default \"" + snowflake.Default().Name + "\")"
 	return l
 }
 
-func newLeaseList(c *console) *cobra.Command {
+func newLeaseList(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [NODES]",
 		Short: "List node numbers and their holders",
@@ -113,7 +115,7 @@ func newLeaseList(c *console) *cobra.Command {
 }
 
 func (l *leases) list(ctx context.Context, from, to int64, format string) error {
-	if err := l.lost("node numbers"); err != nil {
+	if err := l.Lost("node numbers"); err != nil {
 		return err
 	}
 	var all []lease.Holding
@@ -150,29 +152,29 @@ func (l *leases) list(ctx context.Context, from, to int64, format string) error 
 			chosen = append(chosen, h)
 		}
 	}
-	if err := writeHoldings(l.out, chosen, format, time.Now()); err != nil {
+	if err := writeHoldings(l.Out, chosen, format, time.Now()); err != nil {
 		return err
 	}
-	if err := l.out.Flush(); err != nil {
+	if err := l.Out.Flush(); err != nil {
 		return err
 	}
 	bad := len(foreign) > 0
 	for _, err := range foreign {
-		complain(l.err, err)
+		l.Complain(err)
 	}
 	for _, h := range chosen {
 		if h.Err != nil {
-			complain(l.err, h.Err)
+			l.Complain(h.Err)
 			bad = true
 		}
 	}
 	if bad {
-		return errReported
+		return command.ErrReported
 	}
 	return nil
 }
 
-func newLeaseRelease(c *console) *cobra.Command {
+func newLeaseRelease(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release NODE",
 		Short: "Release a node number whose process is gone",
@@ -188,7 +190,7 @@ func newLeaseRelease(c *console) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		node, to, err := nodeRange(args[0])
 		if err == nil && node != to {
-			err = &usageError{fmt.Errorf("want one node number, got %q", args[0])}
+			err = cli.Usage(fmt.Errorf("want one node number, got %q", args[0]))
 		}
 		if err != nil {
 			return err
@@ -213,12 +215,12 @@ func (l *leases) release(ctx context.Context, node int64, yes bool) error {
 	case h.Err != nil:
 		return h.Err
 	case h.State == lease.Released:
-		_, err := fmt.Fprintf(l.out, "node number %d was released before\n", node)
+		_, err := fmt.Fprintf(l.Out, "node number %d was released before\n", node)
 		return err
 	}
 	if !yes {
 		question := fmt.Sprintf("node number %d is %s, by %s, until %s\nrelease it?", h.Node, h.State, ownerText(h), untilText(h, time.Now()))
-		switch agreed, err := l.confirm(ctx, "release", question); {
+		switch agreed, err := l.Confirm(ctx, "release", question); {
 		case err != nil:
 			return err
 		case !agreed:
@@ -231,7 +233,7 @@ func (l *leases) release(ctx context.Context, node int64, yes bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.out, "node number %d is released; its next grant begins at %s\n", node, h.Limit.UTC().Format(untilFormat))
+	_, err = fmt.Fprintf(l.Out, "node number %d is released; its next grant begins at %s\n", node, h.Limit.UTC().Format(untilFormat))
 	return err
 }
 
@@ -242,7 +244,7 @@ const maxNode = 1<<22 - 1
 func nodeRange(s string) (from, to int64, err error) {
 	from, to, ok := numberRange(s, 0, maxNode)
 	if !ok {
-		return 0, 0, &usageError{fmt.Errorf("want a node number from 0 to %d or a range such as 0-3, got %q", int64(maxNode), s)}
+		return 0, 0, cli.Usage(fmt.Errorf("want a node number from 0 to %d or a range such as 0-3, got %q", int64(maxNode), s))
 	}
 	return from, to, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -20,7 +21,7 @@ such a loss, IDs are issued twice.
 
 Each line names a setting and what to set. The exit code is 1 if the store forgets.`
 
-func newLeaseCheck(c *console) *cobra.Command {
+func newLeaseCheck(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check whether a store can lose acknowledged writes",
@@ -54,16 +55,16 @@ func (l *leases) check(ctx context.Context) error {
 		sentences []string
 	}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
 		for _, sentence := range part.sentences {
-			if _, err := fmt.Fprintf(l.out, "%-8s %s\n", part.word, visible(sentence)); err != nil {
+			if _, err := fmt.Fprintf(l.Out, "%-8s %s\n", part.word, command.Visible(sentence)); err != nil {
 				return err
 			}
 		}
 	}
 	switch {
 	case len(d.Forgets) > 0:
-		return errReported
+		return command.ErrReported
 	case len(d.Risks)+len(d.Unknown) == 0:
-		_, err = fmt.Fprintf(l.out, "%s: no setting is known to lose acknowledged writes\n", visible(l.name()))
+		_, err = fmt.Fprintf(l.Out, "%s: no setting is known to lose acknowledged writes\n", command.Visible(l.name()))
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -22,7 +24,7 @@ or 2026-12-31T12:00:00Z. A reservation can be lengthened and not shortened. Numb
 that are held are refused. The layout is the one of the store, or in an empty
 store --layout.`
 
-func newLeaseReserve(c *console) *cobra.Command {
+func newLeaseReserve(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reserve NODES --until DATE",
 		Short: "Reserve node numbers for systems that do not use the store",
@@ -42,7 +44,7 @@ func newLeaseReserve(c *console) *cobra.Command {
 	if err := cmd.MarkFlagRequired("until"); err != nil {
 		panic(err) // no such flag
 	}
-	completeFlag(cmd, "until", nil)
+	command.CompleteFlag(cmd, "until")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		from, to, err := nodeRange(args[0])
 		if err != nil {
@@ -71,7 +73,7 @@ func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, l
 	if err != nil {
 		var option *lease.OptionError
 		if errors.As(err, &option) && option.Option == "Reserve" {
-			return &usageError{option.Err}
+			return cli.Usage(option.Err)
 		}
 		return err
 	}
@@ -82,10 +84,10 @@ func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, l
 		if to > from {
 			nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
 		}
-		fmt.Fprintf(l.out, "%s reserved until %s\n", nodes, until.Format(untilFormat))
+		fmt.Fprintf(l.Out, "%s reserved until %s\n", nodes, until.Format(untilFormat))
 	}
 	for _, h := range kept {
-		fmt.Fprintf(l.out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))
+		fmt.Fprintf(l.Out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))
 	}
 	return nil // a failed write shows when the output is flushed
 }

@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/lease"
 )
@@ -31,7 +30,7 @@ type holdingJSON struct {
 
 // writeHoldings writes a table, or one JSON object per line.
 func writeHoldings(w io.Writer, all []lease.Holding, format string, now time.Time) error {
-	if format == formatJSON {
+	if format == command.FormatJSON {
 		for _, h := range all {
 			if err := writeHoldingJSON(w, h, now); err != nil {
 				return err
@@ -67,7 +66,7 @@ func ownerText(h lease.Holding) string {
 	if h.Owner == "" {
 		return "-"
 	}
-	return visible(h.Owner)
+	return command.Visible(h.Owner)
 }
 
 // untilText returns a limit and its distance.
@@ -107,14 +106,4 @@ func roundly(d time.Duration) string {
 		return d.Round(time.Millisecond).String()
 	}
 	return span.Text(d.Round(time.Second))
-}
-
-// visible replaces control characters, which text from other hosts can hold.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
 }

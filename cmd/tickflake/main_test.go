@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,9 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/stores"
 )
+
+// run carries out a command line in this process.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return command.Run(ctx, newRoot, args, stdin, stdout, stderr)
+}
 
 // result is what a command line came to.
 type result struct {
@@ -71,8 +78,6 @@ func TestExitCodes(t *testing.T) {
 		{plan, 0, ""},
 		{"lease list --timeout 1m", 0, ""},
 		{"lease list --layout javascript", 0, ""},
-		{"chaos --fault F1", 0, ""},
-		{"chaos list", 0, ""},
 
 		{"lease list --store broken://h", 1, "tickflake: no answer: broken pipe"},
 		{"serve --resp off --http 127.0.0.1:0 --grpc off --store broken://h", 1, "tickflake: no answer: broken pipe"},
@@ -85,8 +90,6 @@ func TestExitCodes(t *testing.T) {
 
 		{"lease list --store /nosuch/dir", 1, "tickflake: no node number was ever claimed here: there is no directory /nosuch/dir: check --store"},
 		{"lease release 7 --layout javascript,epoch=2001-01-01", 1, "tickflake: no node number was ever claimed here: there is no directory *"},
-
-		{"chaos --script /nosuch/file", 1, "tickflake: open /nosuch/file: no such file or directory"},
 
 		{"nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake\"\nsee 'tickflake --help'"},
 		{"layout nosuch", 2, "tickflake: unknown command \"nosuch\" for \"tickflake layout\"\nsee 'tickflake layout --help'"},
@@ -142,11 +145,6 @@ func TestExitCodes(t *testing.T) {
 		{"serve --resp off --http 127.0.0.1:0 --grpc off --store nosuch://x", 2, "tickflake: --store: store URL: unknown scheme \"nosuch\"*\nsee 'tickflake serve --help'"},
 		{"serve --resp off --http 127.0.0.1:0 --grpc off --store STATE --node 5000", 2, "tickflake: --node: node 5000 is out of range*\nsee 'tickflake serve --help'"},
 		{"serve --tls-cert /nosuch/a --tls-key /nosuch/b", 1, "tickflake: --tls-cert: *no such file*"},
-		{"chaos --clock wall", 2, "tickflake: --clock: want raw, mono, resync or all, got \"wall\"\nsee 'tickflake chaos --help'"},
-		{"chaos --fault F99", 2, "tickflake: --fault: want F1, F2, F3, *, F17 or F18, got \"F99\"\nsee 'tickflake chaos --help'"},
-		{"chaos --format xml", 2, "tickflake: --format: want table, json or junit, got \"xml\"\nsee 'tickflake chaos --help'"},
-		{"chaos list F99", 2, "tickflake: want F1, F2, F3, *, F17 or F18, got \"F99\"\nsee 'tickflake chaos list --help'"},
-		{"chaos list --format junit", 2, "tickflake: --format: want table or json, got \"junit\"\nsee 'tickflake chaos list --help'"},
 	}, sequenceExits...)
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {
@@ -158,7 +156,7 @@ func TestExitCodes(t *testing.T) {
 				return
 			}
 			assert.Truef(t, matches(tt.err+"\n", got.err), "stderr is\n%s, want\n%s", got.err, tt.err)
-			if tt.code == exitUsage {
+			if tt.code == cli.Misuse {
 				assert.Empty(t, got.out)
 			}
 		})
@@ -219,12 +217,6 @@ func TestWriteErrors(t *testing.T) {
 		"sequence show orders --store " + state,
 		"sequence show orders --format json --store " + state,
 		"sequence set orders --max 999999 --store " + state,
-		"chaos",
-		"chaos --format json",
-		"chaos --format junit",
-		"chaos list",
-		"chaos list F5",
-		"chaos list --format json",
 		"serve --print-config",
 		"serve token",
 		"completion bash",
@@ -253,7 +245,7 @@ func TestWriteErrors(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	for _, line := range []string{"", "generate", "decode", "layout", "layout list", "layout show", "layout plan", "lease", "lease list", "lease release", "lease reserve", "lease check",
-		"sequence", "sequence create", "sequence next", "sequence list", "sequence show", "sequence set", "sequence delete", "serve", "serve token", "chaos", "chaos list"} {
+		"sequence", "sequence create", "sequence next", "sequence list", "sequence show", "sequence set", "sequence delete", "serve", "serve token"} {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Fields(line)
 			byFlag := tickflake(append(args, "--help")...)
@@ -293,10 +285,6 @@ func TestCompletion(t *testing.T) {
 		{"serve --resp", []string{"off"}},
 		{"serve --node", []string{"any"}},
 		{"serve --log-format", []string{"text", "json"}},
-		{"chaos --strategy", []string{"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one", "all"}},
-		{"chaos --clock", []string{"raw", "mono", "resync", "all"}},
-		{"chaos --format", []string{"table", "json", "junit"}},
-		{"chaos list", strings.Fields("F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 F15 F16 F17 F18 F19 F20 F21")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {
@@ -317,8 +305,7 @@ func TestCompletion(t *testing.T) {
 // Every value that completion offers is one that the flag takes.
 func TestCompletedValuesAreAccepted(t *testing.T) {
 	for command, flags := range map[string][]string{
-		"generate":         {"--strategy", "--format"},
-		"chaos --fault F1": {"--strategy", "--clock", "--fault", "--format"},
+		"generate": {"--strategy", "--format"},
 	} {
 		for _, flag := range flags {
 			words := append(strings.Fields(command), flag)

@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -60,7 +62,7 @@ func moveFlags(cmd *cobra.Command) (to *string, yes *bool) {
 	if err := cmd.MarkFlagRequired("to"); err != nil {
 		panic(err) // no such flag
 	}
-	completeFlag(cmd, "to", nil)
+	command.CompleteFlag(cmd, "to")
 	return to, cmd.Flags().Bool("yes", false, "do not ask")
 }
 
@@ -71,7 +73,7 @@ func allNodes(l *leases, cmd *cobra.Command) {
 	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
 }
 
-func newLeaseExport(c *console) *cobra.Command {
+func newLeaseExport(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "export",
 		Short:   "End the fleet of a store, and print its floors for another store",
@@ -92,7 +94,7 @@ func newLeaseExport(c *console) *cobra.Command {
 	return cmd
 }
 
-func newSequenceExport(c *console) *cobra.Command {
+func newSequenceExport(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "export NAME",
 		Short:   "End a sequence in a store, and print its floor for another store",
@@ -112,20 +114,20 @@ func newSequenceExport(c *console) *cobra.Command {
 }
 
 // export asks, exports from the store of the flags, and prints the document.
-func export(ctx context.Context, c *console, p *place, what, to string, yes bool, do func(context.Context, stores.Store, string) (any, error)) error {
-	if err := c.lost("floors"); err != nil {
+func export(ctx context.Context, c *command.Console, p *place, what, to string, yes bool, do func(context.Context, stores.Store, string) (any, error)) error {
+	if err := c.Lost("floors"); err != nil {
 		return err
 	}
 	to = publicName(to)
 	if err := cell.CheckTo(to); err != nil {
-		return &usageError{fmt.Errorf("--to: %w", err)}
+		return cli.Usage(fmt.Errorf("--to: %w", err))
 	}
 	if err := p.mustExist(ctx); err != nil {
 		return err
 	}
 	if !yes {
 		question := fmt.Sprintf("%s continues in %s, and nothing is granted by %s any more, for good\nexport it?", what, to, p.name())
-		switch agreed, err := c.confirm(ctx, "export", question); {
+		switch agreed, err := c.Confirm(ctx, "export", question); {
 		case err != nil:
 			return err
 		case !agreed:
@@ -147,11 +149,11 @@ func export(ctx context.Context, c *console, p *place, what, to string, yes bool
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "%s\n", text)
+	_, err = fmt.Fprintf(c.Out, "%s\n", text)
 	return err
 }
 
-func newLeaseImport(c *console) *cobra.Command {
+func newLeaseImport(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "import FILE",
 		Short:   "Begin a fleet in a store with the floors of another one",
@@ -163,21 +165,21 @@ func newLeaseImport(c *console) *cobra.Command {
 	allNodes(l, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var floors lease.Floors
-		if err := c.document(cmd.Context(), args[0], &floors); err != nil {
+		if err := readDocument(cmd.Context(), c, args[0], &floors); err != nil {
 			return err
 		}
 		err := l.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
 			return lease.Import(ctx, store, floors)
 		})
 		if err == nil {
-			_, err = fmt.Fprintf(c.out, "the fleet is imported, with the floors of %d node numbers\n", len(floors.Nodes))
+			_, err = fmt.Fprintf(c.Out, "the fleet is imported, with the floors of %d node numbers\n", len(floors.Nodes))
 		}
 		return err
 	}
 	return cmd
 }
 
-func newSequenceImport(c *console) *cobra.Command {
+func newSequenceImport(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "import FILE",
 		Short:   "Begin a sequence in a store with the floor of another one",
@@ -189,7 +191,7 @@ func newSequenceImport(c *console) *cobra.Command {
 	cmd.ValidArgsFunction = nil // files
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var floor sequence.Floor
-		if err := c.document(cmd.Context(), args[0], &floor); err != nil {
+		if err := readDocument(cmd.Context(), c, args[0], &floor); err != nil {
 			return err
 		}
 		var info sequence.Info
@@ -198,7 +200,7 @@ func newSequenceImport(c *console) *cobra.Command {
 			return err
 		})
 		if err == nil {
-			_, err = fmt.Fprintf(c.out, "sequence %q is imported: %s\n", floor.Name, summary(info))
+			_, err = fmt.Fprintf(c.Out, "sequence %q is imported: %s\n", floor.Name, summary(info))
 		}
 		return err
 	}
@@ -208,10 +210,10 @@ func newSequenceImport(c *console) *cobra.Command {
 // oneDocument checks that the argument is one file.
 var oneDocument = oneArg(1, "files", "one: that of the export, or - for standard input")
 
-// document reads a document of an export. Apart from white space it is as the export printed it:
+// readDocument reads a document of an export. Apart from white space it is as the export printed it:
 // of keys in another case or twice, a decoder takes any.
-func (c *console) document(ctx context.Context, path string, into any) error {
-	text, err := io.ReadAll(c.fileOrInput(ctx, path))
+func readDocument(ctx context.Context, c *command.Console, path string, into any) error {
+	text, err := io.ReadAll(c.Open(ctx, path))
 	if err != nil {
 		return err
 	}

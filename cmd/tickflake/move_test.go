@@ -126,3 +126,11 @@ func TestMove(t *testing.T) {
 	}
 	assert.Zero(t, tickflakeReading(regexp.MustCompile(`\s`).ReplaceAllString(orders.out, " "), "sequence", "import", "-", "--store", "other").code)
 }
+
+// stuckReader is a terminal without input.
+type stuckReader struct{ asked func() }
+
+func (r stuckReader) Read([]byte) (int, error) {
+	r.asked()
+	select {}
+}

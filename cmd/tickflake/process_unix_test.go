@@ -165,7 +165,7 @@ func TestImportOfAPipeInterrupted(t *testing.T) {
 }
 
 func TestPipeClosedFromTheStart(t *testing.T) {
-	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "lease list", "sequence list", "serve --print-config", "serve token", "chaos --fault F1", "chaos list", "--help", "completion bash"} {
+	for _, line := range []string{"generate", "decode 7", "layout list", "layout show twitter", "lease list", "sequence list", "serve --print-config", "serve token", "--help", "completion bash"} {
 		t.Run(line, func(t *testing.T) {
 			r, w := pipe(t)
 			r.Close()

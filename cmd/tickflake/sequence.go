@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -51,11 +53,11 @@ With --format json it is an object as 'tickflake sequence list' prints it.`
 
 // sequences is common to the sequence commands.
 type sequences struct {
-	*console
+	*command.Console
 	*place
 }
 
-func newSequence(c *console) *cobra.Command {
+func newSequence(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sequence",
 		Short: "Create and use sequences of counted numbers",
@@ -69,7 +71,7 @@ func newSequence(c *console) *cobra.Command {
 }
 
 // newSequences adds the flags of the sequence commands.
-func newSequences(c *console, cmd *cobra.Command) *sequences {
+func newSequences(c *command.Console, cmd *cobra.Command) *sequences {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return &sequences{c, placeFlags(cmd, keptSequences, func() string { return sequenceDirectory })}
 }
@@ -82,7 +84,7 @@ func oneName(_ *cobra.Command, args []string) error {
 	return sequence.CheckName(args[0])
 }
 
-func newSequenceList(c *console) *cobra.Command {
+func newSequenceList(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the sequences of a store",
@@ -99,7 +101,7 @@ func newSequenceList(c *console) *cobra.Command {
 }
 
 func (s *sequences) list(ctx context.Context, format string) error {
-	if err := s.lost("sequences"); err != nil {
+	if err := s.Lost("sequences"); err != nil {
 		return err
 	}
 	path, err := s.missing(ctx)
@@ -123,24 +125,24 @@ func (s *sequences) list(ctx context.Context, format string) error {
 		return err
 	}
 	states, foreign := statesOf(all, damage)
-	if err := writeSequences(s.out, states, format); err != nil {
+	if err := writeSequences(s.Out, states, format); err != nil {
 		return err
 	}
-	if err := s.out.Flush(); err != nil || damage == nil {
+	if err := s.Out.Flush(); err != nil || damage == nil {
 		return err
 	}
 	for _, state := range states {
 		if state.Error != "" {
-			complain(s.err, errors.New(state.Error))
+			s.Complain(errors.New(state.Error))
 		}
 	}
 	for _, err := range foreign {
-		complain(s.err, err)
+		s.Complain(err)
 	}
-	return errReported
+	return command.ErrReported
 }
 
-func newSequenceShow(c *console) *cobra.Command {
+func newSequenceShow(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a sequence",
@@ -152,17 +154,17 @@ func newSequenceShow(c *console) *cobra.Command {
 	s := newSequences(c, cmd)
 	format := formatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := s.lost("facts"); err != nil {
+		if err := s.Lost("facts"); err != nil {
 			return err
 		}
 		info, err := s.inspect(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		if *format == formatJSON {
-			return writeSequences(s.out, []sequenceState{stateOf(info)}, formatJSON)
+		if *format == command.FormatJSON {
+			return writeSequences(s.Out, []sequenceState{stateOf(info)}, command.FormatJSON)
 		}
-		return writeSequence(s.out, info)
+		return writeSequence(s.Out, info)
 	}
 	return cmd
 }
@@ -189,5 +191,5 @@ func sequenceError(err error) error {
 	if flag, ok := map[string]string{"Next": "next", "n": "count", "WithTimeout": "timeout"}[option.Option]; ok {
 		err = fmt.Errorf("--%s: %w", flag, option.Err)
 	}
-	return &usageError{err}
+	return cli.Usage(err)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/sequence"
 )
@@ -31,7 +32,7 @@ those that are not printed are never issued.
 On a terminal, a run that takes long shows its progress on standard error, unless
 the numbers go to the terminal. Memory use does not grow with --count.`
 
-func newSequenceNext(c *console) *cobra.Command {
+func newSequenceNext(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next NAME",
 		Short: "Take numbers of a sequence, one per line",
@@ -53,7 +54,7 @@ func newSequenceNext(c *console) *cobra.Command {
 }
 
 func (s *sequences) next(ctx context.Context, name string, count int64, row bool) (err error) {
-	if err := s.lost("numbers"); err != nil {
+	if err := s.Lost("numbers"); err != nil {
 		return err
 	}
 	if err := s.mustExist(ctx); err != nil {
@@ -90,9 +91,9 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 			return n, nil
 		}
 	}
-	bar := progress(s.err, count, isTerminal(s.err) && !s.screen)
+	bar := progress(s.Err, count, command.IsTerminal(s.Err) && !s.Screen)
 	defer bar.Clear()
-	return printNumbers(ctx, count, s.out, bar, func(ctx context.Context) (int64, error) {
+	return printNumbers(ctx, count, s.Out, bar, func(ctx context.Context) (int64, error) {
 		n, err := take(ctx)
 		return n, s.stopped(ctx, err)
 	})
@@ -101,7 +102,7 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 // unstarted returns the error of a run that printed no number.
 func (s *sequences) unstarted(err error, count int64) error {
 	if isA[cli.Interruption](err) {
-		return cutShort(err, s.out, "numbers", 0, count)
+		return cutShort(err, s.Out, "numbers", 0, count)
 	}
 	return err
 }
@@ -115,9 +116,9 @@ func (s *sequences) stopped(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, sequence.ErrTimeout) && !errors.Is(err, sequence.ErrStore): // it has said nothing at all
-		return fmt.Errorf("%w: %s: %w", &timeoutError{s.timeout}, s.name(), err)
+		return &lateError{&timeoutError{s.timeout}, fmt.Errorf("%s: %w", s.name(), err)}
 	case errors.Is(err, sequence.ErrTimeout):
-		return fmt.Errorf("%w: %w", &timeoutError{s.timeout}, err)
+		return &lateError{&timeoutError{s.timeout}, err}
 	}
 	return err
 }
@@ -131,7 +132,7 @@ func (s *sequences) giveBack(numbers *sequence.Sequence, ended error) {
 	defer cancel()
 	err := numbers.CloseContext(ctx)
 	if err != nil && !errors.Is(ended, sequence.ErrStore) && !errors.Is(ended, sequence.ErrTimeout) {
-		complain(s.err, err)
+		s.Complain(err)
 	}
 }
 

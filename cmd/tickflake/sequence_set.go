@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -50,7 +52,7 @@ The command asks first, unless --yes is given. Without a terminal, give --yes.`
 // modes are the modes of a sequence, the default first.
 var modes = []string{sequence.Segmented.String(), sequence.Ordered.String()}
 
-func newSequenceCreate(c *console) *cobra.Command {
+func newSequenceCreate(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a sequence, if there is none of this name",
@@ -63,7 +65,7 @@ func newSequenceCreate(c *console) *cobra.Command {
 	s := newSequences(c, cmd)
 	cmd.Flags().SortFlags = false
 	d := sequence.Definition{Start: 1}
-	mode := choiceFlag(cmd, "mode", "`MODE` of the sequence, see 'tickflake sequence --help'", modes)
+	mode := command.ChoiceFlag(cmd, "mode", "`MODE` of the sequence, see 'tickflake sequence --help'", modes...)
 	numberFlag(cmd, "start", "number `N` to begin with, 0 or more (default 1)", 0, &d.Start)
 	maxFlag(cmd, &d.Max, 0)
 	var by, offset int64
@@ -82,7 +84,7 @@ func newSequenceCreate(c *console) *cobra.Command {
 			d.Stride = sequence.Every(by, offset)
 		}
 		if d.Mode == sequence.Ordered && d.MaxStep > 0 {
-			return &usageError{fmt.Errorf("--step %d-%d: an ordered sequence has no steps: leave it out", d.MinStep, d.MaxStep)}
+			return cli.Usage(fmt.Errorf("--step %d-%d: an ordered sequence has no steps: leave it out", d.MinStep, d.MaxStep))
 		}
 		var options []sequence.CreateOption
 		if *reuse {
@@ -96,9 +98,9 @@ func newSequenceCreate(c *console) *cobra.Command {
 // strideError is the error of a stride without an offset, or the other way round.
 func strideError(stride bool, by, offset int64) error {
 	if stride {
-		return &usageError{fmt.Errorf("--stride %d needs --offset: every site has the same stride and an offset of its own, from 0 to %d", by, by-1)}
+		return cli.Usage(fmt.Errorf("--stride %d needs --offset: every site has the same stride and an offset of its own, from 0 to %d", by, by-1))
 	}
-	return &usageError{fmt.Errorf("--offset %d needs --stride: every site has the same stride, above %d, and an offset of its own", offset, offset)}
+	return cli.Usage(fmt.Errorf("--offset %d needs --stride: every site has the same stride, above %d, and an offset of its own", offset, offset))
 }
 
 // maxFlag adds --max. none is the value of no maximum.
@@ -118,7 +120,7 @@ func maxFlag(cmd *cobra.Command, value *int64, none int64) {
 		}
 		return err
 	})
-	completeFlag(cmd, "max", []cobra.Completion{"none"})
+	command.CompleteFlag(cmd, "max", "none")
 }
 
 // stepFlag adds --step.
@@ -132,7 +134,7 @@ func stepFlag(cmd *cobra.Command, least, most *int64) {
 		*least, *most = from, to
 		return nil
 	})
-	completeFlag(cmd, "step", nil)
+	command.CompleteFlag(cmd, "step")
 }
 
 func (s *sequences) create(ctx context.Context, name string, d sequence.Definition, options ...sequence.CreateOption) error {
@@ -158,11 +160,11 @@ func (s *sequences) create(ctx context.Context, name string, d sequence.Definiti
 	} else if info.Next > info.Definition.First() {
 		above = ": it begins above the numbers of a deleted sequence of this name"
 	}
-	_, err = fmt.Fprintf(s.out, "sequence %q %s: %s%s\n", name, done, summary(info), above)
+	_, err = fmt.Fprintf(s.Out, "sequence %q %s: %s%s\n", name, done, summary(info), above)
 	return err
 }
 
-func newSequenceSet(c *console) *cobra.Command {
+func newSequenceSet(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Change the next number, the maximum or the steps of a sequence",
@@ -196,7 +198,7 @@ func (s *sequences) set(ctx context.Context, name string, change sequence.Change
 	if uint64(change.Next) > next && !yes {                 // a lower one is refused
 		question := fmt.Sprintf("sequence %q: %s\nset the next number to %d, so that those from %d to %d are never issued?",
 			name, summary(info), change.Next, next, change.Next-1)
-		switch agreed, err := s.confirm(ctx, "change", question); {
+		switch agreed, err := s.Confirm(ctx, "change", question); {
 		case err != nil:
 			return err
 		case !agreed:
@@ -211,11 +213,11 @@ func (s *sequences) set(ctx context.Context, name string, change sequence.Change
 	if err != nil {
 		return sequenceError(err)
 	}
-	_, err = fmt.Fprintf(s.out, "sequence %q\nbefore  %s\nafter   %s\n", name, summary(before), summary(after))
+	_, err = fmt.Fprintf(s.Out, "sequence %q\nbefore  %s\nafter   %s\n", name, summary(before), summary(after))
 	return err
 }
 
-func newSequenceDelete(c *console) *cobra.Command {
+func newSequenceDelete(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a sequence",
@@ -237,7 +239,7 @@ func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
 	}
 	if !yes && !info.WentBack { // that one is refused
 		question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name begins above them\ndelete it?", name, summary(info), grantedText(info))
-		switch agreed, err := s.confirm(ctx, "deletion", question); {
+		switch agreed, err := s.Confirm(ctx, "deletion", question); {
 		case err != nil:
 			return err
 		case !agreed:
@@ -252,7 +254,7 @@ func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
 	if err != nil {
 		return sequenceError(err)
 	}
-	_, err = fmt.Fprintf(s.out, "sequence %q is deleted; %s\n", name, grantedText(last))
+	_, err = fmt.Fprintf(s.Out, "sequence %q is deleted; %s\n", name, grantedText(last))
 	return err
 }
 

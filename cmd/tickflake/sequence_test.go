@@ -15,6 +15,8 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
+
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
 // on returns a function that runs a command on the store.
@@ -122,7 +124,7 @@ func TestSequenceRefusals(t *testing.T) {
 		assert.Empty(t, got.out, line)
 		assert.Contains(t, got.err, want.err, line)
 		lines := 1
-		if want.code == exitUsage {
+		if want.code == cli.Misuse {
 			lines = 2 // and where to see
 		}
 		assert.Equal(t, lines, strings.Count(got.err, "\n"), got.err)

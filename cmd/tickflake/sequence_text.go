@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -93,7 +94,7 @@ func stateText(info sequence.Info) string {
 
 // writeSequences writes a table, or one JSON object per line.
 func writeSequences(w io.Writer, all []sequenceState, format string) error {
-	if format == formatJSON {
+	if format == command.FormatJSON {
 		encoder := json.NewEncoder(w)
 		for _, s := range all {
 			if err := encoder.Encode(s); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores/directory"
 )
@@ -97,7 +98,7 @@ func TestClosedPipeEndsNext(t *testing.T) {
 	r.Close()
 	assert.Zero(t, exitCode(cmd))
 	assert.Empty(t, stderr.String())
-	const buffers = 2 * bufferSize / len("1\n") // of the pipe and of the command
+	const buffers = 2 * command.BufferSize / len("1\n") // of the pipe and of the command
 	assert.LessOrEqual(t, sequenceOf(t, state).Next, int64(2*buffers))
 }
 
@@ -109,7 +110,7 @@ func TestKillOfNext(t *testing.T) {
 	for range 5 {
 		cmd, out, _, _, first := endless(t, state)
 		require.Greater(t, first, last)
-		assert.LessOrEqual(t, first-last, int64(2*100+2*bufferSize/2), "two segments, and the numbers in the buffers")
+		assert.LessOrEqual(t, first-last, int64(2*100+2*command.BufferSize/2), "two segments, and the numbers in the buffers")
 		require.NoError(t, cmd.Process.Kill())
 		last = follow(t, out, first)
 		assert.Equal(t, -1, exitCode(cmd))

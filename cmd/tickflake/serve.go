@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
@@ -74,7 +75,7 @@ var protocols = []string{"resp", "http", "grpc", "probes"}
 
 // serving is the command serve, with its settings.
 type serving struct {
-	*console
+	*command.Console
 	*settings
 	place    *place
 	file     file
@@ -101,7 +102,7 @@ type serving struct {
 	logFormat *string
 }
 
-func newServe(c *console) *cobra.Command {
+func newServe(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "serve",
 		Short:   "Serve IDs and numbers over the Redis protocol, gRPC and HTTP",
@@ -109,7 +110,7 @@ func newServe(c *console) *cobra.Command {
 		Example: serveExamples,
 	}
 	cmd.Flags().SortFlags = false
-	s := &serving{console: c, settings: &settings{cmd: cmd}, node: -1}
+	s := &serving{Console: c, settings: &settings{cmd: cmd}, node: -1}
 	s.table(cmd)
 	cmd.Flags().StringVar(&s.file.path, "config", os.Getenv(variable("config")), "`FILE` of settings and clients (default $"+variable("config")+", or else none)")
 	cmd.Flags().Lookup("config").DefValue = ""
@@ -164,7 +165,7 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.duration("spare", "`DURATION` that the grant must still have for the server to be ready (default a tick)", 0, &s.spare)
 
 	s.number("access-log", "log one served request in `N`; 0 logs none, but refused ones, a few per second (default 0)", 0, &s.accessLog)
-	s.logFormat = choiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", []string{formatText, formatJSON})
+	s.logFormat = command.ChoiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", formatText, command.FormatJSON)
 	s.keep("log-format", always(s.logFormat))
 }
 
@@ -184,7 +185,7 @@ func (s *serving) nodeFlag(cmd *cobra.Command) {
 		}
 		return err
 	})
-	completeFlag(cmd, "node", []cobra.Completion{"any"})
+	command.CompleteFlag(cmd, "node", "any")
 	s.keep("node", func() []string {
 		if s.node < 0 {
 			return []string{"any"}
@@ -240,12 +241,12 @@ func (s *serving) run(ctx context.Context) error {
 
 // log returns the logger of the server.
 func (s *serving) log() *slog.Logger {
-	var handler slog.Handler = slog.NewTextHandler(s.err, nil)
-	if *s.logFormat == formatJSON {
-		handler = slog.NewJSONHandler(s.err, nil)
+	var handler slog.Handler = slog.NewTextHandler(s.Err, nil)
+	if *s.logFormat == command.FormatJSON {
+		handler = slog.NewJSONHandler(s.Err, nil)
 	}
 	log := slog.New(handler)
-	if s.err == os.Stderr { // the command is the process
+	if s.Err == os.Stderr { // the command is the process
 		slog.SetDefault(log) // for stores.Open
 	}
 	return log

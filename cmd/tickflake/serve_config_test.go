@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tickflake/tickflake/cmd/internal/command"
 )
 
 // serveSamples are three values for each setting: for the file, the variable and the flag.
@@ -52,9 +54,9 @@ var serveSamples = map[string][3]string{
 
 // newServer returns the command serve, to look at its settings.
 func newServer() *serving {
-	c := &console{in: strings.NewReader(""), out: bufio.NewWriter(io.Discard), err: io.Discard}
+	c := &command.Console{Out: bufio.NewWriter(io.Discard), Err: io.Discard}
 	cmd := newServe(c)
-	s := &serving{console: c, settings: &settings{cmd: cmd}}
+	s := &serving{Console: c, settings: &settings{cmd: cmd}}
 	cmd.ResetFlags()
 	s.table(cmd)
 	return s

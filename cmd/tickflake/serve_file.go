@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/service"
 )
 
@@ -87,13 +88,13 @@ func (f *file) read(find func(string) (*setting, bool)) error {
 
 func (f *file) syntax(err error) error {
 	text := yamlLine.ReplaceAllString(err.Error(), f.path+":$1: ")
-	return &usageError{errors.New(strings.Replace(text, "yaml: ", f.path+": ", 1))}
+	return cli.Usage(errors.New(strings.Replace(text, "yaml: ", f.path+": ", 1)))
 }
 
 func (f *file) at(n *yaml.Node) string { return f.path + ":" + strconv.Itoa(n.Line) }
 
 func (f *file) bad(n *yaml.Node, format string, args ...any) error {
-	return &usageError{fmt.Errorf("%s: %w", f.at(n), fmt.Errorf(format, args...))}
+	return cli.Usage(fmt.Errorf("%s: %w", f.at(n), fmt.Errorf(format, args...)))
 }
 
 // mapping calls each for the keys of a mapping, in their order.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/service/systemd"
 )
 
@@ -39,7 +41,7 @@ func (s *serving) listen() (_ map[string]net.Listener, err error) {
 		listeners[protocol] = l
 	}
 	if listeners["resp"] == nil && listeners["http"] == nil && listeners["grpc"] == nil {
-		return listeners, &usageError{errors.New("--resp, --http and --grpc are all off: there is nothing to serve")}
+		return listeners, cli.Usage(errors.New("--resp, --http and --grpc are all off: there is nothing to serve"))
 	}
 	return listeners, nil
 }
@@ -65,13 +67,13 @@ func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener) {
 		}
 	}
 	log.Info("serving", addresses...)
-	if *s.logFormat == formatJSON {
+	if *s.logFormat == command.FormatJSON {
 		return
 	}
 	// A server whose output is not read serves all the same.
-	fmt.Fprint(s.out, s.greeting(listeners))
-	if s.out.Flush() != nil {
-		s.out.Reset(io.Discard) // so that the end of the run does not meet the error again
+	fmt.Fprint(s.Out, s.greeting(listeners))
+	if s.Out.Flush() != nil {
+		s.Out.Reset(io.Discard) // so that the end of the run does not meet the error again
 	}
 }
 

@@ -17,7 +17,7 @@ func (s *serving) printConfig() error {
 			texts, usage = nil, usage+": "+s.place.name()+", with a password that is not shown"
 		}
 		for _, line := range wrap(usage, 86) {
-			fmt.Fprintf(s.out, "# %s\n", line)
+			fmt.Fprintf(s.Out, "# %s\n", line)
 		}
 		if err := s.printSetting(one.Name, one.list, texts); err != nil {
 			return err
@@ -28,14 +28,14 @@ func (s *serving) printConfig() error {
 	}
 	text, err := yaml.Marshal(map[string]any{"clients": s.file.clients})
 	if err == nil {
-		_, err = s.out.Write(text)
+		_, err = s.Out.Write(text)
 	}
 	return err
 }
 
 func (s *serving) printSetting(name string, list bool, texts []string) error {
 	if len(texts) == 0 {
-		_, err := fmt.Fprintf(s.out, "# %s:\n", name)
+		_, err := fmt.Fprintf(s.Out, "# %s:\n", name)
 		return err
 	}
 	var nodes []*yaml.Node
@@ -48,7 +48,7 @@ func (s *serving) printSetting(name string, list bool, texts []string) error {
 	}
 	text, err := yaml.Marshal(map[string]*yaml.Node{name: value})
 	if err == nil {
-		_, err = s.out.Write(text)
+		_, err = s.Out.Write(text)
 	}
 	return err
 }

@@ -10,6 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/internal/cli"
 )
 
 // off is the address of a protocol that is not served.
@@ -101,7 +104,7 @@ func (s *settings) strays(environment []string) (warnings []string) {
 func (s *setting) take(source string, texts []string) error {
 	for _, text := range texts {
 		if err := s.Value.Set(text); err != nil {
-			return &usageError{fmt.Errorf("%s: %w", source, err)}
+			return cli.Usage(fmt.Errorf("%s: %w", source, err))
 		}
 	}
 	s.source = source
@@ -135,7 +138,7 @@ func (s *settings) address(name, protocol string, value *string) {
 		*value = text
 		return nil
 	})
-	completeFlag(s.cmd, name, []cobra.Completion{off})
+	command.CompleteFlag(s.cmd, name, off)
 	s.keep(name, always(value))
 }
 
@@ -161,7 +164,7 @@ func (s *settings) duration(name, usage string, least time.Duration, value *time
 		*value = d
 		return nil
 	})
-	completeFlag(s.cmd, name, nil)
+	command.CompleteFlag(s.cmd, name)
 	s.keep(name, always(value))
 }
 
@@ -186,7 +189,7 @@ func (s *settings) list(name, usage string, values *[]string, check func(string)
 		*values = append(*values, text)
 		return nil
 	})
-	completeFlag(s.cmd, name, nil)
+	command.CompleteFlag(s.cmd, name)
 	s.keep(name, func() []string { return *values }).list = true
 }
 

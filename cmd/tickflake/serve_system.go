@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/systemd"
 )
@@ -19,7 +20,7 @@ func (s *serving) tls(log *slog.Logger) (*tls.Config, error) {
 	case s.tlsCert == "" && s.tlsKey == "" && s.tlsClientCA == "":
 		return nil, nil
 	case s.tlsCert == "" || s.tlsKey == "":
-		return nil, &usageError{errors.New("TLS needs --tls-cert and --tls-key")}
+		return nil, cli.Usage(errors.New("TLS needs --tls-cert and --tls-key"))
 	}
 	s.file.warnOfReaders(s.tlsKey, "it holds the key of the certificate")
 	config, err := service.ReloadTLS(s.tlsCert, s.tlsKey, s.tlsClientCA, log)
@@ -47,7 +48,7 @@ var settingOf = map[string]string{"Timeout": "request-timeout", "Hosts": "host",
 func (s *serving) refused(err error) error {
 	field := fieldOf.FindStringSubmatch(err.Error())
 	if field == nil {
-		return &usageError{err}
+		return cli.Usage(err)
 	}
 	text := inFlags.Replace(err.Error()[len(field[0]):])
 	if field[1] == "Clients" && len(s.file.clients) > 0 {
@@ -55,13 +56,13 @@ func (s *serving) refused(err error) error {
 		if n, err := strconv.Atoi(field[2]); err == nil && n < len(s.file.clients) {
 			client = s.file.clients[n]
 		}
-		return &usageError{fmt.Errorf("%s: client %s: %s", client.at, client.Name, text)}
+		return cli.Usage(fmt.Errorf("%s: client %s: %s", client.at, client.Name, text))
 	}
 	name := settingOf[field[1]]
 	if name == "" {
 		name = strings.ToLower(upper.ReplaceAllString(field[1], "$1-$2"))
 	}
-	return &usageError{fmt.Errorf("%s: %s", s.source(name), text)}
+	return cli.Usage(fmt.Errorf("%s: %s", s.source(name), text))
 }
 
 // inFlags names the settings instead of fields.

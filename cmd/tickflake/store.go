@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
@@ -103,6 +104,26 @@ func (e *timeoutError) Error() string { return fmt.Sprintf("gave up after %s (--
 
 func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
+// lateError is an error of work that --timeout ended.
+type lateError struct {
+	*timeoutError
+	err error
+}
+
+// Error says first that the time is over, and once: drivers repeat it anywhere in their errors.
+func (e *lateError) Error() string {
+	text := e.err.Error()
+	for _, said := range []string{e.timeoutError.Error(), context.DeadlineExceeded.Error()} {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, said+": ", ""), ": "+said, "")
+	}
+	if text == e.timeoutError.Error() {
+		return text
+	}
+	return e.timeoutError.Error() + ": " + text
+}
+
+func (e *lateError) Unwrap() error { return e.err }
+
 // within bounds ctx by --timeout.
 func (p *place) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, p.timeout, &timeoutError{p.timeout})
@@ -131,7 +152,7 @@ func (p *place) openURL(ctx context.Context, url string) (stores.Store, error) {
 // urlError turns the error of a URL that names no store into a usage error.
 func (p *place) urlError(err error) error {
 	if isA[*stores.URLError](err) {
-		return &usageError{fmt.Errorf("%s: %w", p.source, err)}
+		return cli.Usage(fmt.Errorf("%s: %w", p.source, err))
 	}
 	return err
 }
@@ -241,16 +262,17 @@ func (p *place) with(ctx context.Context, f func(context.Context, stores.Store) 
 	return p.ended(ctx, bounded, err)
 }
 
-// ended returns an error of work within bounded, which [place.within] made of ctx, with the
-// cause of its end.
+// ended returns an error of work within bounded, which [place.within] made of ctx: the cause of
+// the end of ctx, if it has ended, or a [lateError] if the time is over.
 func (p *place) ended(ctx, bounded context.Context, err error) error {
-	switch cause := context.Cause(bounded); {
+	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx) // a signal
-	case cause != nil && !errors.Is(err, cause):
-		return fmt.Errorf("%w: %w", cause, err)
+	}
+	if timeout, ok := context.Cause(bounded).(*timeoutError); ok {
+		return &lateError{timeout, err}
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,8 +77,12 @@ func TestNoNameIsMissing(t *testing.T) {
 // name. Of a type that is a struct it is the name only.
 func exported(t *testing.T, pkg string) map[string]string {
 	t.Helper()
-	t.Chdir(source) // which is where the importer looks for the module
-	loaded, err := importer.ForCompiler(token.NewFileSet(), "source", nil).Import(pkg)
+	files := map[string]string{}
+	for _, line := range strings.Fields(run(t, source, "go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", pkg)) {
+		name, file, _ := strings.Cut(line, "=")
+		files[name] = file
+	}
+	loaded, err := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }).Import(pkg)
 	require.NoError(t, err)
 	names := map[string]string{}
 	add := func(name string, o types.Object) {

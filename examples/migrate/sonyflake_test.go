@@ -1,9 +1,13 @@
 package migrate_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"log"
+	"net"
 	"testing"
 	"time"
 
@@ -123,11 +127,23 @@ func TestSonyflakeIDs(t *testing.T) {
 	})
 }
 
-// Where the old settings have no MachineID, the number is that of a lease's source.
+// privateAddress is the node number that sonyflake takes without a MachineID: the low 16 bits of
+// the first private IPv4 address.
+func privateAddress(snowflake.Layout) (int64, error) {
+	addresses, err := net.InterfaceAddrs()
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsPrivate() && ip.IP.To4() != nil {
+			return int64(binary.BigEndian.Uint16(ip.IP.To4()[2:])), nil
+		}
+	}
+	return 0, cmp.Or(err, errors.New("no private IPv4 address"))
+}
+
+// Where the old settings have no MachineID, the number is that of a NodeSource.
 func TestSonyflakeDefaultMachineID(t *testing.T) {
 	old, theirErr := sonyflake.New(sonyflake.Settings{})
 	keeper, ourErr := lease.Claim(t.Context(), storetest.NewMemory(),
-		lease.WithLayout(snowflake.SonyflakeV1()), lease.WithNode(lease.NodeFromPrivateIPv4()))
+		lease.WithLayout(snowflake.SonyflakeV1()), lease.WithNode(privateAddress))
 	if theirErr != nil {
 		require.ErrorIs(t, theirErr, sonyflake.ErrNoPrivateAddress)
 		require.ErrorContains(t, ourErr, "private IPv4")

@@ -64,7 +64,9 @@ var catalogue = sync.OnceValue(func() []Scenario {
 		scenario("F12", "crash-after-burst", "the process is killed in a burst and starts again at once",
 			"ids 5000; crash; ids 5000; pass 100ms; ids 5000 over 1s; crash; ids 5000 over 1s; restart; ids 100; "+
 				// After a minute, a process that leaves out the reserved time of the dead one works again.
-				"pass 1m; ids 1000 over 10s; crash; ids 2000 over 20s; crash; ids 100; pass 1m; batch 200; crash; batch 200; ids 1000 over 1m"),
+				"pass 1m; ids 1000 over 10s; crash; ids 2000 over 20s; crash; ids 100; pass 1m; batch 200; crash; batch 200; ids 1000 over 1m; "+
+				// In the middle of a call, wherever it reads the clock.
+				"crash at read 1; pass 1m; ids 100 over 1s; crash at read 2; ids 100; pass 1m; ids 100 over 1s; crash at read 3; ids 100; crash at read 4; pass 1m; ids 100"),
 		scenario("F13", "pause-and-takeover", "the process stops in the middle of a call, another takes its node number, the first wakes up and goes on",
 			"ids 100; takeover 10s; ids 100; takeover 1m; ids 100; takeover 1h; ids 100; takeover 3s; ids 100 over 10s"),
 		scenario("F16", "exhaustion", "many callers ask for more than the layout holds",

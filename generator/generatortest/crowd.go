@@ -127,6 +127,47 @@ func (c *crowd[ID]) ask(this call, want int) (ids []ID, filled int, err error) {
 	return ids, len(ids), err
 }
 
+// stopped is a call that is held where it reads the clock.
+type stopped[ID cmp.Ordered] struct {
+	ids  []ID
+	done chan struct{}   // closed when the call has ended
+	held bool            // it could be stopped before that
+	gone bool            // it ended its goroutine
+	wake func(dead bool) // lets it go on, or ends it
+}
+
+// stop makes a call and holds it at its reading of the clock after skip others. Whatever
+// happens then, wake must be called.
+func (m *machine[ID]) stop(skip int) *stopped[ID] {
+	parked, wake := m.world.hold(skip)
+	next := m.proc.Next
+	s := &stopped[ID]{done: make(chan struct{}), gone: true, wake: wake}
+	m.world.allow(2)
+	go func() {
+		defer close(s.done)
+		id, err := next()
+		s.ids, s.gone = one(id, err), false
+	}()
+	select {
+	case <-parked:
+		s.held = true
+	case <-s.done: // before it could be stopped
+		wake(false) // nobody else is to be stopped
+	}
+	return s
+}
+
+// killed ends the process in the middle of a call, at its nth reading of the clock, and
+// reports whether to go on.
+func (m *machine[ID]) killed(n int) bool {
+	s := m.stop(n - 1)
+	s.wake(true)
+	<-s.done
+	m.judge.beside(m.world.passed(), s.ids)
+	m.lost = m.lost || s.gone && !s.held
+	return !m.lost
+}
+
 // takeover stops the process in the middle of a call for d. Meanwhile another
 // starts on its state and issues IDs; then the first wakes up, finishes the call
 // and continues beside the other for a while. Each time the call is stopped at
@@ -134,31 +175,11 @@ func (c *crowd[ID]) ask(this call, want int) (ids []ID, filled int, err error) {
 // whether to go on.
 func (m *machine[ID]) takeover(d time.Duration) bool {
 	const each = 20
-	type answer struct {
-		id  ID
-		err error
-	}
 	old := m.proc
-	parked, wake := m.world.hold(m.takeovers % 3)
-	defer wake() // whatever happens, or the call is held for good
+	s := m.stop(m.takeovers % 3)
+	defer s.wake(false) // whatever happens, or the call is held for good
 	m.takeovers++
-
-	done := make(chan answer, 1)
-	m.world.allow(2)
-	go func() {
-		defer close(done)
-		id, err := old.Next()
-		done <- answer{id, err}
-	}()
-	var a answer
-	held, returned := true, true
-	select {
-	case <-parked:
-	case a, returned = <-done: // before it could be stopped
-		held = false
-		wake() // nobody else is to be stopped
-	}
-	if !returned {
+	if !s.held && s.gone {
 		m.lost = true
 		return false
 	}
@@ -170,17 +191,15 @@ func (m *machine[ID]) takeover(d time.Duration) bool {
 			m.next(&m.proc, m.line)
 		}
 	}
-	if held {
-		m.world.allow(1)
-		wake()
-		if a, returned = <-done; !returned {
-			m.lost = true
-			return false
-		}
+	m.world.allow(1)
+	s.wake(false)
+	if <-s.done; s.gone {
+		m.lost = true
+		return false
 	}
 	// The old process may be anything by now but a source of IDs twice. What its
 	// calls are worth is judged at the end, among all.
-	m.judge.beside(m.world.passed(), one(a.id, a.err))
+	m.judge.beside(m.world.passed(), s.ids)
 	for range each {
 		m.world.allow(1)
 		id, err := old.Next()

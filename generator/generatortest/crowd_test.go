@@ -1,167 +1,206 @@
 package generatortest_test
 
 import (
-	"fmt"
-	"sync/atomic"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	gt "github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
-// The takeovers of a script stop a call at its first reading of the clock, at its
-// second and at its third.
-func TestTakeoverHolds(t *testing.T) {
-	for _, reads := range []int{0, 1, 2, 3, 5} {
-		var held []int // at which reading
-		taking := false
-		s := gt.Subject[int64]{Name: "reader"}
-		var last atomic.Int64
-		var process func(clock *clocktest.Virtual) gt.Process[int64]
-		var reading atomic.Int64
-		process = func(clock *clocktest.Virtual) gt.Process[int64] {
-			calls := 0
-			return gt.Process[int64]{
-				Next: func() (int64, error) {
-					calls++
-					for i := range reads {
-						before := clock.Passed()
-						if taking {
-							reading.Store(int64(i))
-						}
-						clock.Now()
-						if clock.Passed() > before {
-							held = append(held, i)
-						}
-					}
-					reading.Store(-1)
-					return last.Add(1), nil
-				},
-				Now: func() time.Time { return noon },
-				Restart: func() (gt.Process[int64], error) {
-					return process(clock), nil
-				},
-			}
+// counter counts up, for calls, batches and streams, and may get them wrong.
+type counter struct {
+	clock   *clocktest.Virtual // which is read, for that is where callers meet
+	mu      sync.Mutex
+	last    int64
+	batches []int         // their sizes
+	streams map[int]int   // calls of each
+	batch   func([]int64) // what it does to a full one
+	stream  func(n int, id int64) int64
+	fill    func(n int) (int, error)
+}
+
+func (c *counter) Next() (int64, error) {
+	c.clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	return c.last, nil
+}
+
+func (c *counter) NextN(ids []int64) (int, error) {
+	c.clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.batches = append(c.batches, len(ids))
+	for i := range ids {
+		c.last++
+		ids[i] = c.last
+	}
+	if c.batch != nil {
+		c.batch(ids)
+	}
+	if c.fill != nil {
+		return c.fill(len(ids))
+	}
+	return len(ids), nil
+}
+
+func (c *counter) Stream() func() (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.streams == nil {
+		c.streams = map[int]int{}
+	}
+	n := len(c.streams)
+	c.streams[n] = 0
+	return func() (int64, error) {
+		c.clock.Now()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.streams[n]++
+		c.last++
+		id := c.last
+		if c.stream != nil {
+			id = c.stream(c.streams[n], id)
 		}
-		s.New = func(clock *clocktest.Virtual) (gt.Process[int64], error) { return process(clock), nil }
-		r := gt.RunScript(s, parse("takeover 1s; takeover 2s; takeover 3s; takeover 4s"))
-		assert.Empty(t, lines(r))
-		assert.Equal(t, 4*(1+20+20+20)+4, r.Issued)
-		want := map[int][]int{0: nil, 1: {0, 0}, 2: {0, 1, 0}, 3: {0, 1, 2, 0}, 5: {0, 1, 2, 0}}
-		assert.Equal(t, want[reads], held, "%d readings", reads)
+		return id, nil
 	}
 }
 
-// What a process does after a takeover is not judged, but for duplicates.
-func TestBesideATakeover(t *testing.T) {
-	var old, second atomic.Int64
-	calls := 0
-	subject := func(first func(n int) (int64, error)) gt.Subject[int64] {
-		old.Store(0)
-		second.Store(1000)
-		calls = 0
-		return gt.Subject[int64]{
-			Name: "two",
-			New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
-				return gt.Process[int64]{
-					Next: func() (int64, error) { clock.Now(); calls++; return first(calls) },
-					Restart: func() (gt.Process[int64], error) {
-						return gt.Process[int64]{Next: func() (int64, error) { return second.Add(1), nil }}, nil
-					},
-				}, nil
-			},
-			CheckError: func(error) error { return errBad },
-		}
-	}
-	r := gt.RunScript(subject(func(n int) (int64, error) { return int64(5000 - n), nil }), parse("ids 1; takeover 1s; ids 1"))
-	assert.Empty(t, lines(r), "lower and lower, and the other begins below")
-	assert.Equal(t, 1+21+40+1+4, r.Issued)
-	r = gt.RunScript(subject(func(n int) (int64, error) { return 0, errNo }), parse("takeover 1s; ids 1"))
-	assert.Empty(t, lines(r), "it fails")
-	assert.Zero(t, r.Errors)
-	r = gt.RunScript(subject(func(n int) (int64, error) { return map[int]int64{1: 1020, 2: 1021}[min(n, 3)] + int64(n/3*n), nil }), parse("takeover 1s; ids 1"))
-	require.Equal(t, []string{
-		"duplicate: 1020 was issued before, in step 1, call 20, 1s in (step 1, call 21, 1s in)",
-		"duplicate: 1021 was issued before, in step 1, call 22, 1s in (step 1, call 23, 1s in)",
-	}, lines(r))
+func (c *counter) subject() gt.Subject[int64] {
+	return gt.Subject[int64]{Name: "counter", New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+		c.clock = clock
+		return gt.Process[int64]{Next: c.Next, NextN: c.NextN, Stream: c.Stream}, nil
+	}}
 }
 
-// Of several callers, all are at work, and what they return is judged.
-func TestCallers(t *testing.T) {
-	racy := func(read func(*atomic.Int64, func()) int64) gt.Subject[int64] {
-		return gt.Subject[int64]{
-			Name: "crowd",
-			New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
-				var word atomic.Int64
-				return gt.Process[int64]{Next: func() (int64, error) {
-					return read(&word, func() { clock.Now() }), nil
-				}}, nil
-			},
-		}
-	}
-	script := parse("callers 8; ids 5000; ids 999 over 10s; pass 1s")
-	r := gt.RunScript(racy(func(word *atomic.Int64, look func()) int64 { look(); return word.Add(1) }), script)
+// Several callers use all that the process has, and ask for as many IDs as the
+// script says.
+func TestCallersUseAllCalls(t *testing.T) {
+	c := &counter{}
+	r := gt.RunScript(c.subject(), parse("callers 4; ids 500; ids 500; ids 400 over 1s"))
 	assert.Empty(t, lines(r))
-	assert.Equal(t, 5000+999+4, r.Issued)
-
-	r = gt.RunScript(racy(func(word *atomic.Int64, look func()) int64 {
-		was := word.Load()
-		look()
-		word.Store(was + 1)
-		return was + 1
-	}), script)
-	assert.Positive(t, r.Duplicates, "an update is lost")
-	assert.Positive(t, r.Violated[gt.Duplicate])
-
-	r = gt.RunScript(racy(func(word *atomic.Int64, look func()) int64 { return -word.Add(1) }), script)
-	assert.Greater(t, r.Violated[gt.Disorder], 5000, "while they are at work, too")
-	assert.Zero(t, r.Duplicates)
-
-	failing := racy(nil)
-	failing.New = func(*clocktest.Virtual) (gt.Process[int64], error) {
-		return gt.Process[int64]{Next: func() (int64, error) { return 0, errNo }}, nil
+	assert.Equal(t, 1400+4, r.Issued)
+	assert.EqualValues(t, 1400+4, c.last, "and no more")
+	assert.Greater(t, len(c.batches), 50)
+	assert.LessOrEqual(t, slices.Max(c.batches), 3)
+	assert.Contains(t, c.batches, 3)
+	assert.Len(t, c.streams, 4, "each caller has one, and keeps it")
+	for n, calls := range c.streams {
+		assert.Positive(t, calls, n)
 	}
-	failing.CheckError = func(err error) error { return fmt.Errorf("not %w", err) }
-	r = gt.RunScript(failing, parse("callers 3; ids 10"))
-	assert.Equal(t, 10+4, r.Errors)
-	assert.Equal(t, 10+4, r.Violated[gt.WrongError])
+	c = &counter{}
+	gt.RunScript(c.subject(), parse("callers 4; ids 500; stream 3; stream 3"))
+	assert.Len(t, c.streams, 4+1, "that of single calls is another")
 
-	// What depends on when a call began is not judged.
-	failing.CheckError, failing.Tick = nil, ms
-	failing.Time = func(int64) time.Time { return noon }
-	r = gt.RunScript(failing, parse("callers 3; ids 10"))
-	assert.Equal(t, 4, r.Violated[gt.Rejected], "of the single calls after the script")
-	slow := racy(nil)
-	slow.New = func(clock *clocktest.Virtual) (gt.Process[int64], error) {
-		var word atomic.Int64
-		return gt.Process[int64]{Next: func() (int64, error) {
-			if n := word.Add(1); n > 20 {
-				return n, nil
-			}
-			clock.Sleep(ms)
-			return word.Load(), nil
-		}}, nil
+	bare := (&counter{}).subject()
+	start := bare.New
+	bare.New = func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+		p, err := start(clock)
+		p.NextN, p.Stream = nil, nil
+		return p, err
 	}
-	slow.Claim.Unordered = true
-	r = gt.RunScript(slow, parse("callers 2; ids 20"))
-	assert.Zero(t, r.LongestStall)
-	assert.Zero(t, r.Violated[gt.Stall])
+	r = gt.RunScript(bare, parse("callers 4; ids 500"))
+	assert.Empty(t, lines(r))
+	assert.Equal(t, 500+4, r.Issued, "by Next alone")
+}
 
-	var inside, most atomic.Int64
-	busy := racy(func(word *atomic.Int64, look func()) int64 {
-		for n := inside.Add(1); n > most.Load(); {
-			most.Store(n)
+// What batches and streams return among others is judged.
+func TestCallersAreJudgedInAllCalls(t *testing.T) {
+	script := parse("callers 3; ids 600")
+	r := gt.RunScript((&counter{batch: slices.Reverse[[]int64]}).subject(), script)
+	assert.Greater(t, r.Violated[gt.Disorder], 50, "batches that descend")
+
+	// The first of a stream is far ahead, which only the stream's own next shows.
+	r = gt.RunScript((&counter{stream: func(n int, id int64) int64 {
+		if n == 1 {
+			return id + 1_000_000
 		}
-		look()
-		look()
-		inside.Add(-1)
-		return word.Add(1)
-	})
-	gt.RunScript(busy, parse("callers 8; ids 5000"))
-	assert.Greater(t, most.Load(), int64(1), "they meet")
-	assert.LessOrEqual(t, most.Load(), int64(8))
+		return id
+	}}).subject(), script)
+	assert.Equal(t, map[gt.Kind]int{gt.Disorder: r.Disorder}, r.Violated)
+	assert.Positive(t, r.Disorder, "streams that descend, each once")
+	assert.Contains(t, lines(r)[0], "which the stream had returned")
+
+	// One stream is below another, and below the calls; but each ascends.
+	r = gt.RunScript((&counter{stream: func(n int, id int64) int64 { return id - 1_000_000 }}).subject(), script)
+	assert.Empty(t, lines(r))
+
+	r = gt.RunScript((&counter{fill: func(n int) (int, error) { return n - 1, nil }}).subject(), script)
+	assert.Greater(t, r.Violated[gt.WrongError], 50, "batches that are not full")
+	r = gt.RunScript((&counter{fill: func(n int) (int, error) { return 0, nil }}).subject(), script)
+	assert.Contains(t, lines(r)[0], "neither an ID nor an error")
+}
+
+// A generator that waits forever must not fail for one of several callers, unless the
+// others can make it fail.
+func TestCallersMustBeServed(t *testing.T) {
+	for name, c := range map[string]struct {
+		claim  gt.Claim
+		script string
+		want   int // of those among others, and of the four after the script
+	}{
+		"waits":                {claim(wait(forever), wait(0)), "callers 3; ids 20", 20 + 4},
+		"waits for a while":    {claim(wait(time.Hour), wait(0)), "callers 3; ids 20", 4},
+		"others may run ahead": {claim(gt.Bound{Wait: forever, Borrow: ms}, wait(0)), "callers 3; ids 20", 4},
+		"a leap second":        {claim(wait(forever), wait(0)), "callers 3; leap; ids 20", 4},
+		"the clock is behind":  {claim(wait(forever), wait(0)), "callers 3; step -1h; ids 20", 3},
+	} {
+		s := taped(c.claim)
+		s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
+			return gt.Process[tid]{
+				Next:   func() (tid, error) { return 0, errNo },
+				Stream: func() func() (tid, error) { return func() (tid, error) { return 0, errNo } },
+			}, nil
+		}
+		r := gt.RunScript(s, parse(c.script))
+		assert.Equal(t, c.want, r.Violated[gt.Rejected], name)
+		assert.Len(t, r.Violated, 2, "and that it does not recover")
+	}
+	s := taped(claim(wait(forever), wait(0)))
+	s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
+		tp := &tape{clock: clock}
+		var mu sync.Mutex
+		return gt.Process[tid]{
+			Next:  func() (tid, error) { mu.Lock(); defer mu.Unlock(); return tp.Next() },
+			NextN: func([]tid) (int, error) { return 0, errNo },
+		}, nil
+	}
+	assert.Empty(t, lines(gt.RunScript(s, parse("callers 3; ids 12; pass 1ms; ids 12"))), "a batch among others may fail as a whole")
+}
+
+// A call may end after a leap second that another's wait led over.
+func TestCallersOverALeapSecond(t *testing.T) {
+	for script, leads := range map[string]int{"callers 2; pass 998ms; leap; ids 1": 0, "callers 2; pass 998ms; step -1s; ids 1": 1} {
+		s := taped(claim(wait(forever), wait(0)))
+		s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
+			return gt.Process[tid]{Next: func() (tid, error) { return after(2*ms, is(at(998, 0)))(&tape{clock: clock}) }}, nil
+		}
+		assert.Equal(t, leads, gt.RunScript(s, parse(script)).Violated[gt.Lead], script)
+	}
+}
+
+// A process must not return nil for a stream.
+func TestNoStream(t *testing.T) {
+	for _, script := range []string{"ids 1; stream 2; ids 5", "callers 3; ids 1; ids 5"} {
+		s := (&counter{}).subject()
+		start := s.New
+		closed := false
+		s.New = func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+			p, err := start(clock)
+			p.Stream = func() func() (int64, error) { return nil }
+			p.Close = func() error { closed = true; return nil }
+			return p, err
+		}
+		r := gt.RunScript(s, parse(script))
+		assert.Equal(t, map[gt.Kind]int{gt.NoStart: 1}, r.Violated, script)
+		assert.Contains(t, lines(r)[0], "no-start: Stream returned nil (step ")
+		assert.LessOrEqual(t, r.Issued, 1, "the script ends there")
+		assert.True(t, closed)
+	}
 }

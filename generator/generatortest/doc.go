@@ -138,7 +138,7 @@
 //     holds there. A Restart, or a call of the process that it starts, blocks forever if
 //     it needs one of them. A call that reads the clock only once is not stopped at its
 //     second reading, nor one that reads it twice at its third: it ends before time
-//     passes.
+//     passes. "crash at read 1" ends a call there, and its deferred functions run.
 //   - A panic of the generator ends the test.
 //   - The wall of a Virtual shows the years 1678 to 2261. A script that could leave
 //     them, such as F17 for a generator whose time ends later, does not apply.

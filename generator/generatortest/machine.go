@@ -142,7 +142,7 @@ func (m *machine[ID]) do(s Step) bool {
 	case Pass:
 		m.world.pass(s.Time)
 	case Restart, Crash:
-		if s.Do == Restart && !m.close() {
+		if s.Do == Restart && !m.close() || s.Count > 0 && !m.killed(s.Count) {
 			return false
 		}
 		next, ok := m.another()

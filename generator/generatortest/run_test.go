@@ -118,6 +118,44 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// A takeover stops a call at its first reading of the clock, the next at its second, and so on;
+// a call that reads it less often is not stopped. A crash ends one there, and closes nothing.
+func TestCallsAreHeldAtReadings(t *testing.T) {
+	for script, want := range map[string][]int{
+		"takeover 1s; takeover 1s; takeover 1s; takeover 1s": {1, 2, 1},
+		"crash at read 1": {-1}, "crash at read 2": {-2}, "crash at read 3": nil,
+	} {
+		var held []int // at which reading; less than 0: it did not go on
+		l := &life{}
+		s := l.subject()
+		start := s.New
+		s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
+			l.next = func() error {
+				for i := range 2 {
+					before, on := clock.Passed(), false
+					func() {
+						defer func() {
+							if !on {
+								held = append(held, -i-1)
+							}
+						}()
+						clock.Now()
+						on = true
+					}()
+					if clock.Passed() > before {
+						held = append(held, i+1)
+					}
+				}
+				return nil
+			}
+			return start(clock)
+		}
+		assert.True(t, gt.RunScript(s, parse(script)).OK(), script)
+		assert.Equal(t, want, held, script)
+		assert.Equal(t, 1, l.closes, script)
+	}
+}
+
 // After the last step, all faults end, and the clock runs on from where it is. It
 // ticks in microseconds.
 func TestCalm(t *testing.T) {
@@ -241,7 +279,7 @@ func TestSpinner(t *testing.T) {
 		{"in Close", "ids 5", spot{close: true}, 2},
 	} {
 		locks := []string{"no lock", "a lock", "a lock that is freed"}
-		if raceDetector { // four million readings take long with it: each spot, and each lock, but not all pairs
+		if c.name != "in several calls" { // four million readings take long: each spot, and each lock, but not all pairs
 			locks = locks[i%len(locks):][:1]
 		}
 		for _, lock := range locks {
@@ -312,7 +350,7 @@ func TestPatience(t *testing.T) {
 
 // A call that ends its goroutine, as a failed test does, is no success.
 func TestCallsThatDoNotReturn(t *testing.T) {
-	for _, script := range []string{"ids 9", "callers 4; ids 9", "takeover 1s", "pass 1s; takeover 1s; ids 4"} {
+	for _, script := range []string{"ids 9", "callers 4; ids 9", "takeover 1s", "pass 1s; takeover 1s; ids 4", "crash at read 9; ids 4"} {
 		for _, reads := range []bool{false, true} {
 			for _, lock := range []bool{false, true} {
 				l := &life{}
@@ -377,23 +415,66 @@ func TestSpread(t *testing.T) {
 		assert.Equal(t, got[n+1]+time.Second, got[n+2])
 		assert.Equal(t, got[n+2]+time.Second, got[n+3])
 	}
-	var got [][]int
-	s := gt.Subject[int]{New: func(clock *clocktest.Virtual) (gt.Process[int], error) {
-		n := 0
-		return gt.Process[int]{Next: func() (int, error) {
-			if i := int(clock.Passed() / (10 * time.Second)); i < 100 {
-				for len(got) <= i {
-					got = append(got, nil)
+}
+
+// One that refuses to start has done nothing, which the report says.
+func TestRefusalIsNoted(t *testing.T) {
+	l := &life{starting: func() error { return errNo }}
+	s := l.subject()
+	s.Name, s.Epoch = "late", time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	report := gt.Run(s, gt.Scenario{Fault: "F18", Name: "early", Script: parse("begin 1970-06-15T12:00:00Z; ids 50")})
+	assert.Equal(t, "it refused to start, as it may: no", report.Results[0].Note)
+	assert.Equal(t, `   fault      IDs  errors  duplicates  disorder  stall  lead
+✓  F18 early  0    0       0           0         0s     0s  it refused to start, as it may: no
+`, report.String())
+}
+
+// A script that says nothing of its begin begins as all do, and a generator that
+// refuses that, since its epoch is yet to come, cannot be looked at.
+func TestNoExcuseForAllScripts(t *testing.T) {
+	l := &life{starting: func() error { return errNo }}
+	s := l.subject()
+	s.Epoch = noon.Add(time.Hour)
+	assert.Equal(t, map[gt.Kind]int{gt.NoStart: 1}, gt.RunScript(s, parse("ids 1")).Violated)
+	assert.Empty(t, gt.RunScript(s, parse("begin 2026-06-01T12:00:00Z; ids 1")).Violated)
+}
+
+// A step of the wall comes at the reading it is given, of those that the generator
+// makes. The judge's own do not count, whichever clock it looks at.
+func TestStepsAtReadings(t *testing.T) {
+	for script, want := range map[string][]time.Duration{
+		"step -2ms at read 1; ids 1":                                          {-2 * ms, -2 * ms},
+		"step -2ms at read 2; ids 1":                                          {0, -2 * ms},
+		"step -2ms at read 3; ids 2":                                          {0, 0, -2 * ms, -2 * ms},
+		"ids 1; step -2ms at read 4; pass 1s; ids 2":                          {0, 0, time.Second, time.Second, time.Second, time.Second - 2*ms},
+		"step -2ms at read 2; step +9ms at read 3; step -1ms at read 2;ids 2": {0, -3 * ms, 6 * ms, 6 * ms},
+		"step -2ms at read 3; ids 1; crash; ids 1":                            {0, 0, -2 * ms, -2 * ms},
+		"ids 1; step -2ms at read 3; ids 1":                                   {0, 0, 0, 0}, // the script ends before
+	} {
+		for _, own := range []bool{false, true} {
+			var seen []time.Duration
+			var process func(*clocktest.Virtual) gt.Process[int]
+			process = func(clock *clocktest.Virtual) gt.Process[int] {
+				p := gt.Process[int]{
+					Next: func() (int, error) {
+						seen = append(seen, clock.Now().Sub(noon), clock.Wall().Sub(noon))
+						return len(seen), nil
+					},
+					Restart: func() (gt.Process[int], error) { return process(clock), nil },
 				}
-				got[i] = append(got[i], n)
+				if own {
+					p.Now = clock.Now
+				}
+				return p
 			}
-			n++
-			return n, nil
-		}}, nil
-	}}
-	gt.RunScript(s, parse("callers 1; ids 250 over 1000s"))
-	require.Len(t, got, 100)
-	for _, calls := range got {
-		assert.Contains(t, []int{2, 3}, len(calls))
+			s := gt.Subject[int]{New: func(clock *clocktest.Virtual) (gt.Process[int], error) { return process(clock), nil }}
+			r := gt.RunScript(s, parse(script))
+			assert.Empty(t, lines(r), script)
+			assert.Equal(t, want, seen[:len(want)], "%s, by its own clock: %t", script, own)
+			last := want[len(want)-1]
+			if script == "ids 1; step -2ms at read 3; ids 1" {
+				assert.Equal(t, last+time.Second, seen[len(want)], "what waits is dropped when the faults end")
+			}
+		}
 	}
 }

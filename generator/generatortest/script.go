@@ -36,7 +36,8 @@ import (
 // so that it comes in the middle of a call: the second reading of the clock from then
 // on is the first to show it, if there is one before the script's end. Only readings by
 // the generator count, including those by its monoclock. With several callers, any of
-// their readings counts.
+// their readings counts. "crash at read 2" makes a call, and ends the process when the call
+// reads the clock for the second time, or after the call if it does not.
 //
 // A script has at most 100,000 steps and 64 callers. It asks for at most 20,000,000 IDs
 // in all and 1,048,576 in one batch, and its steps take at most 876,600 hours together,
@@ -44,7 +45,7 @@ import (
 // slew is faster than 1000, no clock coarser than 1m, and no step of the wall waits for
 // more than 1000 readings.
 //
-// Strategy and clock are for tickflake's own generator, which `tickflake chaos --script`
+// Strategy and clock are for tickflake's own generator, which `tickflake-chaos script`
 // runs. A [Subject] of another generator ignores them.
 type Script struct {
 	Strategy string // or empty
@@ -57,7 +58,7 @@ type Script struct {
 // Step is one step of a [Script].
 type Step struct {
 	Do    Action
-	Count int           // of IDs, or which reading of the clock a step of the wall waits for
+	Count int           // of IDs, or which reading of the clock a step of the wall or a crash waits for
 	Rate  float64       // of a slew
 	Time  time.Duration // how long, how far or how coarse, as Do says
 }
@@ -78,7 +79,7 @@ const (
 	Suspend  Action = "suspend"  // the machine sleeps for D: the wall goes on, monotonic time does not
 	Leap     Action = "leap"     // the wall repeats the last second before the next whole one
 	Restart  Action = "restart"  // the process is closed, and another starts on its state
-	Crash    Action = "crash"    // as restart, but nothing is closed
+	Crash    Action = "crash"    // as restart, but nothing is closed; in the middle of a call, at its Nth reading of the clock, if N is not 0
 	Takeover Action = "takeover" // the process stops in the middle of a call for D, and another starts on its state meanwhile
 )
 
@@ -95,7 +96,7 @@ const (
 const (
 	maxIDs     = 20_000_000             // of all steps together
 	maxBatch   = 1 << 20                // of one batch, so that it meets no limit that a generator may have on its own
-	maxRead    = 1000                   // the reading that a step of the wall may wait for
+	maxRead    = 1000                   // the reading that a step of the wall or a crash may wait for
 	maxTime    = 100 * 8766 * time.Hour // about a hundred years, of all steps together, as the wall goes
 	maxFreeze  = 2 * time.Second        // of one freeze, or of a slew below a tenth
 	maxCoarse  = time.Minute
@@ -148,9 +149,14 @@ func (s Step) String() string {
 			return fmt.Sprintf("%s %s%s at read %d", s.Do, sign, s.Time, s.Count)
 		}
 		return fmt.Sprintf("%s %s%s", s.Do, sign, s.Time)
+	case Crash:
+		if s.Count != 0 {
+			return fmt.Sprintf("%s at read %d", s.Do, s.Count)
+		}
+		return string(s.Do)
 	case Slew:
 		return fmt.Sprintf("%s %s for %s", s.Do, strconv.FormatFloat(s.Rate, 'g', -1, 64), s.Time)
-	case Leap, Restart, Crash:
+	case Leap, Restart:
 		return string(s.Do)
 	}
 	return fmt.Sprintf("%s %s", s.Do, s.Time)
@@ -193,7 +199,7 @@ func (s Script) Validate() error {
 		if problem := step.problem(); problem != "" {
 			return fail(i+1, step.String(), problem)
 		}
-		if step.Do != StepWall { // whose count is of readings
+		if step.Do != StepWall && step.Do != Crash { // whose count is of readings
 			ids += step.Count
 		}
 		if ids > maxIDs {
@@ -244,12 +250,12 @@ func (s Step) problem() string {
 		if !(s.Rate >= 0 && s.Rate <= maxRate) { // NaN is neither
 			return fmt.Sprintf("want a rate from 0 to %d, such as 0.5", maxRate)
 		}
-	case StepWall:
+	case StepWall, Crash:
 		if s.Count < 0 || s.Count > maxRead {
 			return fmt.Sprintf("want reading 1 to %d", maxRead)
 		}
-		counts = true
-	case Leap, Restart, Crash:
+		counts, lasts = true, s.Do == StepWall
+	case Leap, Restart:
 		lasts = false
 	case Pass, Freeze, Coarse, Suspend, Takeover:
 	default:

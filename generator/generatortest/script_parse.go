@@ -161,25 +161,28 @@ func parseStep(words []string) (Step, string) {
 		var problem string
 		s.Time, problem = parseTime(args[2])
 		return s, problem
-	case Leap, Restart, Crash:
+	case Leap, Restart:
 		if len(args) != 0 {
 			return s, fmt.Sprintf("want nothing after %s", s.Do)
 		}
 		return s, ""
-	case StepWall:
-
-		if len(args) != 1 && !(len(args) == 4 && args[1] == "at" && args[2] == "read") {
-			return s, "want a time, such as step -2ms or step -2ms at read 2"
-		}
-		if len(args) == 4 {
-			n, err := strconv.Atoi(args[3])
-			if err != nil || n < 1 { // 0 would be at once
+	case StepWall, Crash:
+		var problem string
+		if n := len(args); n >= 3 && args[n-3] == "at" && args[n-2] == "read" {
+			var err error
+			if s.Count, err = strconv.Atoi(args[n-1]); err != nil || s.Count < 1 { // 0 would be at once
 				return s, fmt.Sprintf("want reading 1 to %d", maxRead)
 			}
-			s.Count = n
+			args = args[:n-3]
 		}
-		var problem string
-		s.Time, problem = parseTime(args[0])
+		switch {
+		case s.Do == Crash && len(args) != 0:
+			return s, "want nothing more, or a reading, such as crash at read 2"
+		case s.Do == StepWall && len(args) != 1:
+			return s, "want a time, such as step -2ms or step -2ms at read 2"
+		case s.Do == StepWall:
+			s.Time, problem = parseTime(args[0])
+		}
 		return s, problem
 	case Pass, Freeze, Coarse, Suspend, Takeover:
 		if len(args) != 1 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	gt "github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -50,17 +51,6 @@ func TestRunIsTheCatalogue(t *testing.T) {
 	}
 	assert.False(t, r.Failed())
 	assert.Equal(t, "wait:1s on raw", r.Subject)
-}
-
-// With one caller, a script does the same every time.
-func TestTheSameEveryTime(t *testing.T) {
-	for _, s := range gt.Catalogue() {
-		if s.Script.Callers > 1 {
-			continue
-		}
-		subject := taped(gt.Claim{}, is(at(3, 0)), no, after(5, is(at(2, 0))), is(at(2, 0)), good, no)
-		assert.Equal(t, gt.Run(subject, s), gt.Run(subject, s))
-	}
 }
 
 func TestReportPrints(t *testing.T) {
@@ -253,7 +243,7 @@ func TestTickflakeClocks(t *testing.T) {
 
 func TestTickflakeErrors(t *testing.T) {
 	check := gt.Tickflake(strategies.Default(), gt.Raw).CheckError
-	assert.NoError(t, check(&generator.EndOfTimeError{End: noon}))
+	assert.NoError(t, check(lease.ErrEndOfTime))
 	assert.NoError(t, check(fmt.Errorf("x: %w", &generator.LeadError{Cause: strategies.Behind, Lead: ms})))
 	assert.EqualError(t, check(errNo), "the error is of type *errors.errorString")
 	assert.EqualError(t, check(&generator.LeadError{Cause: strategies.Behind}), "the error's lead is 0s")

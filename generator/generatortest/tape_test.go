@@ -81,6 +81,16 @@ func after(d time.Duration, a answer) answer {
 	}
 }
 
+// looks reads the clock, at which a step of the wall may wait.
+func looks(readings int, a answer) answer {
+	return func(t *tape) (tid, error) {
+		for range readings {
+			t.clock.Now()
+		}
+		return a(t)
+	}
+}
+
 // process is the tape as a process. Batches and streams take from the tape, too.
 func (t *tape) process() generatortest.Process[tid] {
 	return generatortest.Process[tid]{

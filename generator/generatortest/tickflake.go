@@ -8,6 +8,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/span"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -123,9 +124,8 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 // is not closed.
 func checkTickflakeError(err error) error {
 	var lead *generator.LeadError
-	var end *generator.EndOfTimeError
 	switch {
-	case errors.As(err, &end):
+	case errors.Is(err, lease.ErrEndOfTime):
 		return nil
 	case !errors.As(err, &lead):
 		return fmt.Errorf("the error is of type %T", err)

@@ -23,8 +23,9 @@ type world interface {
 	spun() <-chan struct{} // closed when a call did nothing but read the clock, and was ended
 
 	// hold stops the next caller that reads the clock, after skip more readings, until
-	// wake is called. wake may be called more than once.
-	hold(skip int) (parked <-chan struct{}, wake func())
+	// wake is called, which ends its goroutine if the process is dead. A second call of wake
+	// does nothing.
+	hold(skip int) (parked <-chan struct{}, wake func(dead bool))
 }
 
 // virtual is a world whose clock is handed to the generator.
@@ -55,6 +56,7 @@ type jump struct {
 type parking struct {
 	skip         atomic.Int64  // readings until then
 	parked, wake chan struct{} // closed when it is held, and when it may go on
+	dead         bool          // it may not; is set before wake is closed
 }
 
 // patience is how often a call may read the clock. A call that reads it more often
@@ -98,7 +100,9 @@ func (w *virtual) read() {
 		if p.skip.Add(-1) == -1 {
 			w.park.Store(nil) // other callers read on
 			close(p.parked)
-			<-p.wake
+			if <-p.wake; p.dead {
+				runtime.Goexit()
+			}
 		}
 	}
 }
@@ -135,11 +139,18 @@ func (w *virtual) jumps() int64          { return w.jumped.Load() }
 func (w *virtual) spun() <-chan struct{} { return w.spin }
 func (w *virtual) meet(on bool)          { w.crowd.Store(on) }
 
-func (w *virtual) hold(skip int) (parked <-chan struct{}, wake func()) {
+func (w *virtual) hold(skip int) (parked <-chan struct{}, wake func(dead bool)) {
 	p := &parking{parked: make(chan struct{}), wake: make(chan struct{})}
 	p.skip.Store(int64(skip))
 	w.park.Store(p)
-	return p.parked, sync.OnceFunc(func() { w.park.Store(nil); close(p.wake) })
+	var once sync.Once
+	return p.parked, func(dead bool) {
+		once.Do(func() {
+			w.park.Store(nil)
+			p.dead = dead
+			close(p.wake)
+		})
+	}
 }
 
 func (w *virtual) now() time.Time        { return w.clock.Wall() }
@@ -200,6 +211,6 @@ func (b bubble) jumps() int64          { return 0 }
 func (b bubble) quiet(bool)            {}
 func (b bubble) spun() <-chan struct{} { return nil }
 func (b bubble) meet(bool)             {}
-func (b bubble) hold(int) (<-chan struct{}, func()) {
-	return nil, func() {}
+func (b bubble) hold(int) (<-chan struct{}, func(bool)) {
+	return nil, func(bool) {}
 }

@@ -66,7 +66,7 @@ func (f *Fleet) Draw(machines int, more ...FaultKind) {
 		f.Latency = f.Between(2, f.Period)
 	}
 	if f.Often(768) {
-		for x := Refused; x <= Retried; x++ {
+		for _, x := range AllFates() {
 			if f.Often(512) {
 				f.Fates = append(f.Fates, x)
 			}

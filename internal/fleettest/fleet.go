@@ -15,6 +15,7 @@ package fleettest
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -68,17 +69,23 @@ type Tally struct {
 	Threads, Requests, Pauses, Faults, Crashes, Zombies, LateWrites, StaleReads, Rewinds int
 }
 
-// Add adds the counts of another run.
-func (s *Tally) Add(o *Tally) {
-	s.Threads += o.Threads
-	s.Requests += o.Requests
-	s.Pauses += o.Pauses
-	s.Faults += o.Faults
-	s.Crashes += o.Crashes
-	s.Zombies += o.Zombies
-	s.LateWrites += o.LateWrites
-	s.StaleReads += o.StaleReads
-	s.Rewinds += o.Rewinds
+// Sum adds the counts of a run to those of all: the fields of two structs of one type, which are
+// numbers, and numbers by name.
+func Sum[T any](all *T, run T) {
+	to, from := reflect.ValueOf(all).Elem(), reflect.ValueOf(run)
+	for i := range to.NumField() {
+		switch sum := to.Field(i).Addr().Interface().(type) {
+		case *int:
+			*sum += int(from.Field(i).Int())
+		case *map[string]int:
+			if *sum == nil {
+				*sum = map[string]int{}
+			}
+			for name, n := range from.Field(i).Interface().(map[string]int) {
+				(*sum)[name] += n
+			}
+		}
+	}
 }
 
 // Start is the true time at which every run starts.

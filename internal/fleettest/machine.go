@@ -1,7 +1,10 @@
 package fleettest
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -210,4 +213,29 @@ func (f *Fleet) Alive() (n int) {
 		}
 	}
 	return n
+}
+
+// Log is the log of a process: it is in the trace, if there is one.
+func (p *Process) Log() *slog.Logger {
+	if p.F.Trace == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(traceHandler{p})
+}
+
+// traceHandler writes what a process logs to the trace.
+type traceHandler struct{ p *Process }
+
+func (h traceHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h traceHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h traceHandler) WithGroup(string) slog.Handler            { return h }
+func (h traceHandler) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	b.WriteString(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		b.WriteString(", " + a.String())
+		return true
+	})
+	h.p.F.Tracef("%s: %s", h.p.Name, b.String())
+	return nil
 }

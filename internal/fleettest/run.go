@@ -56,11 +56,8 @@ const raceSeeds = 90
 
 // Repeats makes sure that a seed is one run, to the byte of its trace, and that to trace it
 // changes nothing.
-func Repeats[S Simulation](t *testing.T, seeds int, make func(seed uint64) S) {
-	if raceEnabled {
-		seeds = 3
-	}
-	for seed := range uint64(seeds) {
+func Repeats[S Simulation](t *testing.T, make func(seed uint64) S) {
+	for seed := range uint64(5) {
 		a, b, plain := traced(seed, make, 1<<20).Base(), traced(seed, make, 1<<20).Base(), make(seed)
 		plain.Play()
 		for i, line := range a.Trace.Lines {
@@ -134,7 +131,7 @@ func run[S Simulation](t *testing.T, from uint64, seeds int, make func(seed uint
 					if again.Base().Hash != f.Hash {
 						return fmt.Errorf("seed %d failed, and differently when it ran again: %v, then %v", f.Seed, f.Failures, again.Base().Failures)
 					}
-					return fmt.Errorf("%s\nto see all of it: go test -run ^TestFleet$ -fleet.seed=%d", text(again), f.Seed)
+					return fmt.Errorf("%s\nto see all of it: go test -run '^%s$' -fleet.seed=%d", text(again), strings.ReplaceAll(t.Name(), "/", "$/^"), f.Seed)
 				}
 			}
 			return nil

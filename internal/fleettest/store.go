@@ -153,6 +153,23 @@ func (c Client) Swap(ctx context.Context, key string, version uint64, value []by
 // Close does nothing.
 func (c Client) Close() error { return nil }
 
+// Retrying is the mutant of a client that takes a write of unknown outcome for one that has
+// failed, and makes it once more with the version that it finds.
+type Retrying struct{ stores.Store }
+
+// Swap is that of [stores.Store].
+func (s Retrying) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	now, err := s.Store.Swap(ctx, key, version, value)
+	if err == nil || errors.Is(err, stores.ErrConflict) {
+		return now, err
+	}
+	cell, readErr := s.Store.Read(ctx, key)
+	if readErr != nil {
+		return now, err
+	}
+	return s.Store.Swap(ctx, key, cell.Version, value)
+}
+
 // send sends a request, and waits for what comes of it.
 func (c Client) send(ctx context.Context, r *request) error {
 	p := c.P
@@ -307,6 +324,9 @@ const (
 	Repeated
 	Retried
 )
+
+// AllFates are all but Served.
+func AllFates() []Fate { return []Fate{Refused, Lost, Unanswered, Late, VeryLate, Repeated, Retried} }
 
 func (x Fate) String() string {
 	return [...]string{"served", "refused", "lost", "unanswered", "late", "very late", "repeated", "retried"}[x]

@@ -3,6 +3,7 @@ module github.com/tickflake/tickflake/internal/rig
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/jackc/pgx/v5 v5.12.0
@@ -11,15 +12,19 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
-	github.com/tickflake/tickflake/stores/etcd v0.0.0-00010101000000-000000000000
-	github.com/tickflake/tickflake/stores/mysql v0.0.0-00010101000000-000000000000
-	github.com/tickflake/tickflake/stores/nats v0.0.0-00010101000000-000000000000
-	github.com/tickflake/tickflake/stores/postgres v0.0.0-00010101000000-000000000000
-	github.com/tickflake/tickflake/stores/redis v0.0.0-00010101000000-000000000000
-	github.com/tickflake/tickflake/stores/zookeeper v0.0.0-00010101000000-000000000000
+	github.com/tickflake/tickflake/api v0.0.0
+	github.com/tickflake/tickflake/client v0.0.0
+	github.com/tickflake/tickflake/stores/etcd v0.0.0
+	github.com/tickflake/tickflake/stores/mysql v0.0.0
+	github.com/tickflake/tickflake/stores/nats v0.0.0
+	github.com/tickflake/tickflake/stores/postgres v0.0.0
+	github.com/tickflake/tickflake/stores/redis v0.0.0
+	github.com/tickflake/tickflake/stores/zookeeper v0.0.0
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.etcd.io/etcd/server/v3 v3.7.3
 	go.uber.org/zap v1.27.1
+	golang.org/x/sys v0.49.0
+	google.golang.org/grpc v1.85.0
 )
 
 require (
@@ -83,13 +88,11 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
-	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
-	google.golang.org/grpc v1.83.2 // indirect
-	google.golang.org/protobuf v1.36.11 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	k8s.io/utils v0.0.0-20260108192941-914a6e750570 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
@@ -103,4 +106,9 @@ replace (
 	github.com/tickflake/tickflake/stores/postgres => ../../stores/postgres
 	github.com/tickflake/tickflake/stores/redis => ../../stores/redis
 	github.com/tickflake/tickflake/stores/zookeeper => ../../stores/zookeeper
+)
+
+replace (
+	github.com/tickflake/tickflake/api => ../../api
+	github.com/tickflake/tickflake/client => ../../client
 )

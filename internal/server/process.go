@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,14 @@ type Config struct {
 	// User is the user that it runs as if we are root, or "" for root. If there is no such
 	// user, it runs as the user nobody. If we are not root, User is ignored.
 	User string
+
+	// Line gets each line of the standard output, without its end, one at a time. Output
+	// does not have them. A process has ended when Line has returned from the last one. nil:
+	// Output has them.
+	Line func(line string)
+
+	// Input is the standard input, or nil for none.
+	Input *os.File
 
 	// Ready returns nil once the server is ready, and an error until then. It is
 	// called again and again, with a context of a few seconds. Run ignores it; with
@@ -126,6 +135,55 @@ func (p *Process) Kill() error {
 	<-p.ended
 	p.cmd = nil
 	return nil
+}
+
+// End asks the process to end by the signal that it was configured with, waits until it has
+// gone, and returns its error. It is killed, and the error says so, if it still runs after a
+// minute or what Config.Wait says.
+func (p *Process) End() error {
+	p.mu.Lock()
+	cmd := p.cmd
+	p.mu.Unlock()
+	if cmd == nil {
+		return fmt.Errorf("%s does not run", p.config.Path)
+	}
+	if err := cmd.Process.Signal(p.config.Quit); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("end %s: %w", p.config.Path, err)
+	}
+	return p.Wait()
+}
+
+// Wait waits until the process has ended by itself, and returns its error. It is killed, and
+// the error says so, if it still runs after a minute or what Config.Wait says.
+func (p *Process) Wait() error {
+	p.mu.Lock()
+	ended := p.ended
+	p.mu.Unlock()
+	timer := time.NewTimer(p.config.wait())
+	defer timer.Stop()
+	var late error
+	select {
+	case <-ended:
+	case <-timer.C:
+		late = fmt.Errorf("%s has not ended after %v", p.config.Path, p.config.wait())
+	}
+	killed := p.Kill()
+	return errors.Join(late, killed, p.err)
+}
+
+// Running reports whether the process was started and has not ended.
+func (p *Process) Running() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return false
+	}
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // Suspend stops the process and those that it has started until Resume or Kill, as SIGSTOP
@@ -234,6 +292,12 @@ func (p *Process) launch() error {
 	cmd.Env = append(os.Environ(), p.config.Env...)
 	cmd.Stdout, cmd.Stderr = &p.output, &p.output
 	cmd.WaitDelay = time.Second // for a child that outlives it and has its output
+	if p.config.Line != nil {
+		cmd.Stdout, cmd.WaitDelay = &lines{to: p.config.Line}, time.Minute // the reader may be slow
+	}
+	if p.config.Input != nil {
+		cmd.Stdin = p.config.Input
+	}
 	if err := isolate(cmd, p.config.User); err != nil {
 		return fmt.Errorf("run %s as user %q: %w", p.config.Path, p.config.User, err)
 	}
@@ -246,6 +310,24 @@ func (p *Process) launch() error {
 		close(ended)
 	}(p.ended)
 	return nil
+}
+
+// lines gives what is written to it on by the line.
+type lines struct {
+	to   func(string)
+	part []byte
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.part = append(l.part, b...)
+	for {
+		line, rest, ok := bytes.Cut(l.part, []byte("\n"))
+		if !ok {
+			return len(b), nil
+		}
+		l.part = rest
+		l.to(string(line))
+	}
 }
 
 // output keeps the last bytes that are written to it.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -118,8 +119,6 @@ func patience(s strategies.Strategy) time.Duration {
 func (c *caller) checkError(err error) {
 	s, call := c.sim, &c.call
 	var lead *generator.LeadError
-	var ended *generator.ContextError
-	var endOfTime *generator.EndOfTimeError
 	var grant *generator.GrantError
 	switch {
 	case errors.As(err, &grant):
@@ -132,14 +131,11 @@ func (c *caller) checkError(err error) {
 		if lead.Lead <= 0 || s.gen != nil && (!ok || accepted || *lead != want) {
 			s.fail("rejection", "%+v, but the strategy says %s of %+v", *lead, decision.Action, sit)
 		}
-	case errors.As(err, &ended):
-		if c.ctx == nil || c.ctx.err == nil || !errors.Is(err, context.Canceled) {
+	case errors.Is(err, context.Canceled):
+		if c.ctx == nil || c.ctx.err == nil {
 			s.fail("error", "the context has not ended: %v", err)
 		}
-		if ended.Waited != call.waited && call.kind != batch {
-			s.fail("error", "after a wait of %s: %v", call.waited, err)
-		}
-	case errors.As(err, &endOfTime):
+	case errors.Is(err, lease.ErrEndOfTime):
 		last := look{}
 		if len(call.looks) > 0 {
 			last = call.looks[len(call.looks)-1]

@@ -27,7 +27,7 @@ func seeds(t *testing.T) int {
 		if raceEnabled {
 			return 500
 		}
-		return 6000
+		return 1500
 	}
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestReached(t *testing.T) {
 		reached []string
 	}{
 		{leased, 100, []string{
-			"error *generator.GrantError", "error *generator.EndOfTimeError", "error *errors.errorString", // ErrClosed
+			"error *generator.GrantError", "error *fmt.wrapError", "error *errors.errorString", // ErrClosed
 			"which is refused: true, for good: true", "which is refused: true, for good: false",
 			"keeper: or free", "caller 0: or free", // of the one that ends a span, and of one that helps
 			"keeper: store limit", "compare-and-swap soft#2: ", "next#2 fails: it is 0x1", // a race to end it

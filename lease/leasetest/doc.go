@@ -4,7 +4,6 @@
 //
 //   - [Leased]: tickflake's own generator under a lease, as a subject of package
 //     generatortest: scripts with restart, crash and takeover apply to it.
-//   - [TestKeepers]: keepers and generators on a real store, for the tests of an engine.
 //
 // The conformance suite of stores, and a store in memory with faults on demand, are in
 // package [github.com/tickflake/tickflake/stores/storetest].

@@ -134,8 +134,7 @@ func TestGeneratePanicsWhereWaitingIsInVain(t *testing.T) {
 	node := leased(t, storetest.NewMemory(), lease.WithClock(clock), lease.WithPolling())
 	require.NoError(t, failure(node))
 	clock.Advance(time.Minute)
-	var over *generator.EndOfTimeError
-	require.ErrorAs(t, failure(node), &over)
+	require.ErrorIs(t, failure(node), lease.ErrEndOfTime)
 	assert.Contains(t, failure(node).Error(), "snowflake: no ID can be issued any more")
 }
 

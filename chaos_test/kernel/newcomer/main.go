@@ -1,5 +1,5 @@
 // Command newcomer prints IDs as many programs make them: milliseconds and a counter. It is
-// an example for 'tickflake chaos --kernel --program', which finds its bugs.
+// an example for 'tickflake-chaos kernel --program', which finds its bugs.
 package main
 
 import (

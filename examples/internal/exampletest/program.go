@@ -49,14 +49,15 @@ func Build(t testing.TB, pkg string) string {
 		built.dir, built.paths = dir, make(map[string]string)
 	}
 	path := filepath.Join(built.dir, filepath.Base(pkg))
-	args := []string{"build", "-o", path}
+	// "go run" keeps the linked program in the build cache, and "go build" links it each time.
+	args := []string{"run", "-exec", "cp"}
 	if Race {
 		args = append(args, "-race")
 	}
-	cmd := exec.Command("go", append(args, pkg)...)
+	cmd := exec.Command("go", append(args, pkg, path)...)
 	cmd.Dir = Root()
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+		t.Fatalf("go run -exec cp %s: %v\n%s", pkg, err, out)
 	}
 	built.paths[pkg] = path
 	return path

@@ -1,103 +1,106 @@
 // Command scale simulates large fleets of keepers on one store, in virtual time, and writes
-// the tables of docs/scale.md:
+// the table of docs/scale.md: about a minute.
 //
-//	go run ./internal/simulation/scale              # all fleets: about an hour, 16 GB
-//	go run ./internal/simulation/scale -nodes 1024  # the table of one fleet: a second
+//	go run ./internal/simulation/scale
 //
 // A keeper has no goroutine here. It is the machine of the real keepers, and waits by their functions;
 // a test runs 1,024 node numbers with real keepers on the same store.
 package main
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"math"
 	"os"
-	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// plans are the fleets of the page.
+// plans are the fleets of the page, a column each.
 var plans = []plan{
 	{nodes: 1 << 10, window: 30 * time.Second, seed: 1},
 	{nodes: 1 << 12, window: 30 * time.Second, seed: 1},
-	{nodes: 1 << 12, window: 5 * time.Minute, serves: 1216, seed: 1},
 	{nodes: 1 << 16, window: 30 * time.Second, seed: 1},
-	{nodes: 1 << 20, window: 30 * time.Second, seed: 1, brief: true},
-	{nodes: 1 << 22, window: 30 * time.Second, seed: 1, brief: true}, // 16 GB of memory
+	{nodes: 1 << 12, window: 5 * time.Minute, serves: 1216, seed: 1},
 }
+
+// The table stands between them.
+const (
+	begin = "<!-- scale -->\n"
+	end   = "<!-- end of scale -->"
+)
 
 func main() {
 	file := flag.String("file", "docs/scale.md", "the page to write")
-	nodes := flag.Int("nodes", 0, "the only fleet to simulate, by its node numbers; 0 for all")
 	flag.Parse()
-	debug.SetMemoryLimit(16 << 30) // of the largest fleet, 10 GB are in use
-	if err := rewrite(*file, *nodes); err != nil {
+	if err := rewrite(*file); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
 
-// rewrite replaces the tables of a page.
-func rewrite(file string, nodes int) error {
+// rewrite replaces the table of a page.
+func rewrite(file string) error {
 	page, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
+	before, rest, found := strings.Cut(string(page), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		return fmt.Errorf("the page has no marks %q and %q in this order", begin, end)
+	}
+	var columns [][]string
 	for _, p := range plans {
-		if nodes == 0 || p.nodes == nodes {
-			if page, err = replace(page, p, table(p, simulate(p))); err != nil {
-				return err
-			}
+		columns = append(columns, column(p, simulate(p)))
+	}
+	var table strings.Builder
+	for row, name := range rows {
+		fmt.Fprintf(&table, "| %s |", name)
+		for _, c := range columns {
+			fmt.Fprintf(&table, " %s |", c[row])
+		}
+		table.WriteByte('\n')
+		if row == 0 {
+			table.WriteString("|---|" + strings.Repeat("---:|", len(columns)) + "\n")
 		}
 	}
-	return os.WriteFile(file, page, 0o644)
+	return os.WriteFile(file, []byte(before+begin+table.String()+end+after), 0o644)
 }
 
-// replace puts the table of a plan between its marks.
-func replace(page []byte, p plan, text string) ([]byte, error) {
-	from, to, err := find(page, p)
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Join([][]byte{page[:from], []byte(text), page[to:]}, nil), nil
+// rows are the names of what column returns.
+var rows = []string{
+	"node numbers, window",
+	"processes",
+	"the store serves, operations per second",
+	"writes per second at rest",
+	"99% of the processes start at once: all issue after",
+	"the last 1% start at once, and 99% of the numbers are taken then: all issue after",
+	"round trips of their claims: median, 99 of 100",
+	"after 10 minutes of refused requests: most writes in a second, × the rate at rest",
+	"all issue again after",
+	"after 10 minutes without answers: most writes in a second, × the rate at rest",
+	"all issue again after",
+	"rolling restart, 1% at a time: most writes in a second, × the rate at rest",
+	"all issue after the last batch after",
 }
 
-// find returns where the table of a plan begins and ends.
-func find(page []byte, p plan) (from, to int, err error) {
-	name := fmt.Sprintf("%d %s", p.nodes, p.window)
-	begin, end := []byte("<!-- scale "+name+" -->\n"), []byte("<!-- end of scale "+name+" -->")
-	from, to = bytes.Index(page, begin)+len(begin), bytes.Index(page, end)
-	if from < len(begin) || to < from {
-		return 0, 0, fmt.Errorf("the page has no marks %q and %q in this order", begin, end)
-	}
-	return from, to, nil
-}
-
-// table shows the figures of a plan.
-func table(p plan, f figures) string {
-	var b bytes.Buffer
-	line := func(name, text string, args ...any) {
-		fmt.Fprintf(&b, "| %s | %s |\n", name, fmt.Sprintf(text, args...))
-	}
+// column has the figures of a plan, one for each of rows.
+func column(p plan, f figures) []string {
 	times := func(peak float64) string { return fmt.Sprintf("%s, %.2f×", count(peak), peak/f.Rest) }
-	fmt.Fprintf(&b, "| %s node numbers, %s processes, window of %s | |\n|---|---:|\n", count(float64(p.nodes)), count(float64(p.processes())), p.window)
-	line("the store serves, operations per second", "%s", count(float64(p.capacity())))
-	line("writes per second at rest", "%s", count(f.Rest))
-	line("99% of the processes start at once: all issue after", "%.1f s", f.Start)
-	line("the last 1% start at once, and 99% of the numbers are taken then: all issue after", "%.1f s", f.Last)
-	line("round trips of their claims: median, 99 of 100", "%d, %d", f.Trips, f.TripsMost)
-	line("after 10 minutes of refused requests: most writes in a second, × the rate at rest", "%s", times(f.AfterPeak[0]))
-	line("all issue again after", "%s", seconds(f.AfterSeconds[0]))
-	if !p.brief {
-		line("after 10 minutes without answers: most writes in a second, × the rate at rest", "%s", times(f.AfterPeak[1]))
-		line("all issue again after", "%s", seconds(f.AfterSeconds[1]))
-		line(fmt.Sprintf("rolling restart, 1%% per %s: most writes in a second, × the rate at rest", time.Duration(p.unit())), "%s", times(f.RestartPeak))
-		line("all issue after the last batch after", "%.1f s", f.Restart)
+	return []string{
+		fmt.Sprintf("%s, %s", count(float64(p.nodes)), p.window),
+		count(float64(p.processes())),
+		count(float64(p.capacity())),
+		count(f.Rest),
+		fmt.Sprintf("%.1f s", f.Start),
+		fmt.Sprintf("%.1f s", f.Last),
+		fmt.Sprintf("%d, %d", f.Trips, f.TripsMost),
+		times(f.AfterPeak[0]), seconds(f.AfterSeconds[0]),
+		times(f.AfterPeak[1]), seconds(f.AfterSeconds[1]),
+		times(f.RestartPeak), fmt.Sprintf("%.1f s", f.Restart),
 	}
-	return b.String()
 }
 
 func seconds(x float64) string {

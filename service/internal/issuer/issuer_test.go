@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -79,7 +80,7 @@ func TestRefusals(t *testing.T) {
 		{&generator.LeadError{Cause: strategies.Exhausted, Lead: 30 * time.Millisecond, Limit: 10 * time.Millisecond}, Busy, 20 * time.Millisecond, false},
 		{&generator.LeadError{Cause: strategies.Behind, Lead: time.Second}, Busy, time.Second, false},
 		{&generator.LeadError{}, Busy, i.Layout().Tick, false},
-		{&generator.EndOfTimeError{End: noon}, OutOfRange, 0, false},
+		{lease.ErrEndOfTime, OutOfRange, 0, false},
 		{&sequence.ExhaustedError{}, OutOfRange, 0, false},
 		{in(generator.ErrClosed), Unavailable, time.Second, true},
 		{in(sequence.ErrClosed), Unavailable, time.Second, true},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -76,7 +77,7 @@ func (i *Issuer) refuse(err error) error {
 	if lead, ok := errors.AsType[*generator.LeadError](err); ok {
 		return &Refusal{Code: Busy, RetryAfter: max(lead.Lead-lead.Limit, i.layout.Tick), Err: err}
 	}
-	if _, ok := errors.AsType[*generator.EndOfTimeError](err); ok {
+	if errors.Is(err, lease.ErrEndOfTime) && !errors.Is(err, generator.ErrNotGranted) {
 		return &Refusal{Code: OutOfRange, Err: err}
 	}
 	if _, ok := errors.AsType[*sequence.ExhaustedError](err); ok {

@@ -2,13 +2,11 @@ package check
 
 import (
 	"fmt"
-	"math/big"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 const ms = time.Millisecond
@@ -62,41 +60,6 @@ func TestDuplicates(t *testing.T) {
 			require.Zero(t, v.Failed)
 		})
 	}
-}
-
-func TestNoNumber(t *testing.T) {
-	v := count(Numbers, ids("1", "1a1", "-", "2"))
-	require.Equal(t, Verdict{IDs: 2, Failed: 2, Stall: ms, Error: `the ID "1a1" is no integer`}, v)
-}
-
-func TestRemembered(t *testing.T) {
-	c := New(Numbers)
-	add := func(n int) { c.Add(0, ID{Text: strconv.Itoa(n)}) }
-	for n := range Remembered + 1 {
-		add(n)
-	}
-	require.Len(t, c.seen, Remembered)
-	add(1)
-	require.Equal(t, 1, c.Verdict(0).Duplicates, "the oldest that is remembered")
-	add(0)
-	require.Equal(t, 1, c.Verdict(0).Duplicates, "forgotten: the bound of memory")
-	require.Len(t, c.seen, Remembered)
-	require.Len(t, c.ring, Remembered)
-}
-
-func TestProcessesBesideEachOther(t *testing.T) {
-	c := New(Numbers)
-	c.Started(0, 0)
-	c.Started(0, 1)
-	for i, id := range []ID{{Text: "5"}, {Text: "1", Start: 1}, {Text: "6"}, {Text: "2", Start: 1}} {
-		c.Add(time.Duration(i)*ms, id)
-	}
-	require.Zero(t, c.Verdict(0).Disorder, "each process has its order")
-	c.Add(5*ms, ID{Text: "6", Start: 1})
-	require.Equal(t, 1, c.Verdict(0).Duplicates, "and no ID of the other")
-	c.Ended(6*ms, 1)
-	c.Ended(1000*ms, 0)
-	require.Equal(t, 998*ms, c.Verdict(0).Stall, "the end of one is not that of the other")
 }
 
 func TestStall(t *testing.T) {
@@ -196,106 +159,4 @@ func TestStuck(t *testing.T) {
 	require.True(t, c.Verdict(0).Stuck, "an error is no ID")
 	c.Add(2*ms, ID{Text: "2"})
 	require.False(t, c.Verdict(0).Stuck)
-}
-
-func TestErrorIsShort(t *testing.T) {
-	c := New(Text)
-	long := make([]byte, 10*errorText)
-	for i := range long {
-		long[i] = 'x'
-	}
-	c.Add(0, ID{Err: string(long)})
-	require.Len(t, c.Verdict(0).Error, errorText)
-}
-
-// TestReference compares the checker with a naive one, on few different IDs.
-func TestReference(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		numbers := rapid.Bool().Draw(t, "numbers")
-		order := Text
-		if numbers {
-			order = Numbers
-		}
-		c := New(order)
-		marked := rapid.IntRange(0, 30).Draw(t, "mark")
-		var all []ID
-		var at []time.Duration
-		start, now := 0, time.Duration(0)
-		for i := range rapid.IntRange(0, 30).Draw(t, "lines") {
-			now += time.Duration(rapid.IntRange(0, 50).Draw(t, "gap")) * ms
-			if i == marked {
-				c.Mark(now)
-			}
-			if rapid.IntRange(0, 9).Draw(t, "restart") == 0 {
-				start++
-			}
-			id := ID{Took: time.Duration(rapid.IntRange(0, 100).Draw(t, "took")) * ms, Start: start}
-			switch {
-			case rapid.IntRange(0, 4).Draw(t, "fails") == 0:
-				id.Err = "failed"
-			case numbers:
-				id.Text = strconv.Itoa(rapid.IntRange(-20, 20).Draw(t, "id"))
-			default:
-				id.Text = rapid.StringMatching("[a-c]{1,2}").Draw(t, "id")
-			}
-			c.Add(now, id)
-			all, at = append(all, id), append(at, now)
-		}
-		require.Equal(t, naive(numbers, all, at, marked), c.Verdict(0))
-	})
-}
-
-func naive(numbers bool, all []ID, at []time.Duration, marked int) Verdict {
-	var v Verdict
-	for i, id := range all {
-		v.Stall = max(v.Stall, id.Took)
-		if id.Err != "" {
-			v.Failed++
-			v.Error = id.Err
-			continue
-		}
-		v.IDs++
-		before := -1
-		duplicate := false
-		for j := range i {
-			if all[j].Err != "" {
-				continue
-			}
-			duplicate = duplicate || all[j].Text == id.Text
-			if all[j].Start == id.Start {
-				before = j
-			}
-		}
-		if duplicate {
-			v.Duplicates++
-		}
-		for j := i - 1; j >= 0; j-- {
-			if all[j].Err == "" && all[j].Text == id.Text {
-				if all[j].Start == id.Start {
-					v.Again++
-				}
-				break
-			}
-		}
-		if before < 0 {
-			continue
-		}
-		above := id.Text > all[before].Text
-		if numbers {
-			x, _ := new(big.Int).SetString(id.Text, 10)
-			y, _ := new(big.Int).SetString(all[before].Text, 10)
-			above = x.Cmp(y) > 0
-		}
-		if !above {
-			v.Disorder++
-		}
-	}
-	if marked >= len(all) {
-		return v
-	}
-	v.Recovery = Never
-	for i := len(all) - 1; i >= marked && all[i].Err == ""; i-- {
-		v.Recovery = at[i] - at[marked]
-	}
-	return v
 }

@@ -52,7 +52,7 @@ func TestFetch(t *testing.T) {
 	require.Equal(t, k, found)
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	require.NoError(t, err)
-	require.Equal(t, []string{"boot", "lib"}, bases(left))
+	require.Equal(t, []string{filepath.Join(dir, "boot"), filepath.Join(dir, "lib")}, left)
 
 	debian(t, map[string]string{"apt-get": "exit 1"})
 	again, err := Fetch(t.Context(), nil)

@@ -1,98 +1,12 @@
 package powercut_test
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/powercut"
 )
-
-const writerEnv = "TICKFLAKE_TEST_WRITER"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(writerEnv); dir != "" {
-		if err := powercut.Write(context.Background(), dir, 3, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-	os.Exit(m.Run())
-}
-
-// A writer that is killed leaves in its directory everything that it was told.
-func TestWriteAndRead(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "ids")
-	book := powercut.NewBook()
-	for range 2 {
-		c := exec.CommandContext(t.Context(), os.Args[0])
-		c.Env = append(os.Environ(), writerEnv+"="+dir)
-		c.Stderr = os.Stderr
-		out, err := c.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, c.Start())
-		lines := bufio.NewScanner(out)
-		want := book.IDs + 30
-		for lines.Scan() {
-			var f powercut.Fact
-			require.NoError(t, json.Unmarshal(lines.Bytes(), &f))
-			require.Empty(t, f.Failed)
-			assert.Equal(t, 3, f.Writer)
-			if book.Add(f); book.IDs >= want && book.Heard() == 1 {
-				break
-			}
-		}
-		require.NoError(t, c.Process.Kill())
-		rest, err := io.ReadAll(out)
-		require.NoError(t, err, "%s", rest)
-		_ = c.Wait() // killed
-		book.Cut()
-		found, err := powercut.Read(t.Context(), dir)
-		require.NoError(t, err)
-		assert.Contains(t, found.Next, "ordered")
-		assert.Contains(t, found.Next, "segmented")
-		assert.NotEmpty(t, found.Limits)
-		book.Compare(found)
-	}
-	assert.Empty(t, book.Broken)
-	assert.NotZero(t, book.Writes)
-
-	// The same book on what the disk could have lost.
-	require.NoError(t, os.RemoveAll(dir))
-	found, err := powercut.Read(t.Context(), dir)
-	require.NoError(t, err)
-	book.Compare(found)
-	text := strings.Join(book.Broken, "\n")
-	for _, want := range []string{"cell seq/ordered has version 0", "node number 0 has the limit 0", "sequence segmented begins at 0"} {
-		assert.Contains(t, text, want)
-	}
-}
-
-func TestReadDamaged(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "ids")
-	_, err := powercut.Read(t.Context(), dir)
-	require.NoError(t, err)
-	for _, name := range []string{"node+0000007.cell", "seq+orders.cell"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("tickflake-cell 1 crc"), 0o600))
-	}
-	found, err := powercut.Read(t.Context(), dir)
-	require.NoError(t, err)
-	book := powercut.NewBook()
-	book.Compare(found)
-	text := strings.Join(book.Broken, "\n")
-	assert.Contains(t, text, "node/0000007")
-	assert.Contains(t, text, "seq/orders")
-}
 
 func TestBook(t *testing.T) {
 	book := powercut.NewBook()

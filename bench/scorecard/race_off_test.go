@@ -1,5 +1,0 @@
-//go:build !race
-
-package scorecard
-
-const raceDetector = false

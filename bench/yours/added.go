@@ -1,0 +1,5 @@
+//go:build example
+
+package yours
+
+func init() { Add(Mine()) }

@@ -1,3 +1,0 @@
-package blockdev
-
-const MaxCache = maxCache

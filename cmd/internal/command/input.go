@@ -1,0 +1,90 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/tickflake/tickflake/internal/cli"
+)
+
+// Confirm asks a question, and reports whether the answer is yes. The error is that of a
+// signal, or says that there is no terminal to confirm the act.
+func (c *Console) Confirm(ctx context.Context, act, question string) (bool, error) {
+	if !IsTerminal(c.In) {
+		return false, cli.Usage(fmt.Errorf("there is no terminal to confirm the %s: give --yes", act))
+	}
+	fmt.Fprintf(c.Err, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(c.Open(ctx, "-")).ReadString('\n')
+	if err != nil && err != io.EOF {
+		fmt.Fprintln(c.Err)
+		return false, err
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes", nil
+}
+
+// IsTerminal reports whether a reader or writer of the console is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Open returns a reader of a file, or of standard input for "-". When ctx ends, its error is
+// the cause of ctx. Before it waits for input, it flushes the output.
+func (c *Console) Open(ctx context.Context, path string) io.Reader {
+	in := &input{ctx: ctx, r: c.In, before: c.Out.Flush}
+	if path != "-" {
+		in.r = &lazyFile{path: path}
+	}
+	return in
+}
+
+// lazyFile is a file that the first Read opens: to open a named pipe can take as long as to read it.
+type lazyFile struct {
+	path     string
+	*os.File // nil before the first Read. It is closed with the process
+}
+
+func (f *lazyFile) Read(p []byte) (n int, err error) {
+	if f.File == nil {
+		if f.File, err = os.Open(f.path); err != nil {
+			return 0, err
+		}
+	}
+	return f.File.Read(p)
+}
+
+type input struct {
+	ctx    context.Context
+	r      io.Reader
+	before func() error
+}
+
+func (in *input) Read(p []byte) (int, error) {
+	if err := in.before(); err != nil {
+		return 0, err
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	// A read from a terminal cannot be cancelled. When ctx ends, the read goes on with
+	// p, so the caller must not use p again.
+	done := make(chan result, 1)
+	go func() {
+		n, err := in.r.Read(p)
+		done <- result{n, err}
+	}()
+	select {
+	case <-in.ctx.Done():
+		return 0, context.Cause(in.ctx)
+	case r := <-done:
+		return r.n, r.err
+	}
+}

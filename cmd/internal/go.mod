@@ -1,0 +1,17 @@
+module github.com/tickflake/tickflake/cmd/internal
+
+go 1.26.0
+
+require (
+	github.com/spf13/cobra v1.10.2
+	github.com/spf13/pflag v1.0.10
+	github.com/tickflake/tickflake v0.0.0
+	golang.org/x/term v0.47.0
+)
+
+require (
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
+replace github.com/tickflake/tickflake => ../../

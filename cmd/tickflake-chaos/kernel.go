@@ -1,0 +1,346 @@
+package main
+
+import (
+	"context"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/cmd/internal/command"
+)
+
+const kernelHelp = `Put generators through the faults of 'tickflake-chaos list --kernel', or those given,
+on a real Linux kernel in a virtual machine that needs no rights: clocks are really
+stepped, slewed and suspended, processes killed, disks cut off. The generators are
+tickflake's and those of other projects. Each table is one fault; the last one has
+all faults, by generator. ✗ is a broken promise: one of another project does not
+change the exit code. ! are duplicates that are documented. STALL is the longest
+call, less that of an idle thread. JSON is one object; JUnit is one test suite per
+fault and one test case per generator. Most faults take about 12 seconds, 4 of them
+for the boot, and the longest about a minute; all take about 7 minutes on two
+processors.
+
+It needs Linux on x86-64 and QEMU (apt-get install qemu-system-x86). The kernel is
+that of $TICKFLAKE_KERNEL, of the user's cache directory or of this host; if there is
+none, Debian's is downloaded into the cache directory with apt-get, which needs no
+rights either.
+
+--program tests a program of yours instead. It prints one ID per line, for as long
+as it runs; it must be built for Linux on x86-64, and can be in any compiled
+language: the machine has no shell. It is started, killed and started again as the
+fault says, in a directory of its own. No ID may come twice. With --ordered,
+the IDs of each process must ascend too: as numbers if they are, else as text.`
+
+// kernelPlatform is the only platform with a machine: the program itself is its process 1.
+const kernelPlatform = "linux/amd64"
+
+// bench is package kernel. Tests replace it.
+var bench = struct {
+	platform string
+	find     func() (kernel.Kernel, error)
+	fetch    func(ctx context.Context, said func(string)) (kernel.Kernel, error)
+	run      func(context.Context, kernel.Options) (kernel.Report, error)
+}{runtime.GOOS + "/" + runtime.GOARCH, kernel.Find, kernel.Fetch, kernel.Run}
+
+func newKernel(c *command.Console) *cobra.Command {
+	var chosen []fault
+	var o kernel.Options
+	cmd := &cobra.Command{
+		Use:   "kernel [FAULT...] [-- ARG...]",
+		Short: "Put generators, or a program of yours, through faults on a real kernel",
+		Long:  kernelHelp,
+		Example: `  tickflake-chaos kernel step-back-1s
+  tickflake-chaos kernel --subject tickflake --format junit > kernel.xml
+  CGO_ENABLED=0 go build -o mine . && tickflake-chaos kernel --program ./mine`,
+	}
+	takeFaults(cmd, &chosen, func(cmd *cobra.Command, args []string) []string {
+		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+			args, o.Args = args[:dash], args[dash:]
+		}
+		return args
+	}, onKernel)
+	cmd.Flags().SortFlags = false
+	cmd.Flags().Func("subject", "only the `NAME`d generator, or those of tickflake or peer; may be repeated (default all)", func(s string) error {
+		named := namedSubjects(s)
+		o.Subjects = append(o.Subjects, named...)
+		if len(named) == 0 {
+			return fmt.Errorf("no generator %q; 'tickflake-chaos list --kernel' has the names", s)
+		}
+		return nil
+	})
+	command.CompleteFlag(cmd, "subject", subjectCompletions()...)
+	cmd.Flags().Func("program", "test the program at `PATH`, which prints one ID per line; its arguments stand after --", func(s string) error {
+		if s == "" {
+			return errors.New("want the path of a program")
+		}
+		o.Program = s
+		return nil
+	})
+	cmd.Flags().BoolVar(&o.Ordered, "ordered", false, "with --program, the IDs of a process must ascend")
+	cmd.MarkFlagsMutuallyExclusive("subject", "program")
+	format := formatFlag(cmd)
+	faultArgs := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := faultArgs(cmd, args)
+		switch {
+		case err != nil:
+			return err
+		case o.Program == "" && o.Ordered:
+			return errors.New("--ordered cannot be used without --program")
+		case o.Program == "" && len(o.Args) > 0:
+			return fmt.Errorf("%q stands after --, but there is no --program that gets it", o.Args[0])
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > len(o.Args) { // else all
+			for _, f := range chosen {
+				o.Faults = append(o.Faults, f.Fault)
+			}
+		}
+		return runKernel(cmd.Context(), c, o, len(chosen), *format)
+	}
+	return cmd
+}
+
+// namedSubjects returns the generators with a name or of a group.
+func namedSubjects(name string) (names []string) {
+	for _, s := range kernel.Subjects() {
+		if s.Name == name || string(s.Group) == name {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+func subjectCompletions() []cobra.Completion {
+	names := []cobra.Completion{
+		cobra.CompletionWithDesc(string(kernel.Ours), "all generators of tickflake"),
+		cobra.CompletionWithDesc(string(kernel.Peers), "all other generators"),
+	}
+	for _, s := range kernel.Subjects() {
+		names = append(names, cobra.CompletionWithDesc(s.Name, s.How))
+	}
+	return names
+}
+
+// runKernel runs the faults, of which there are so many, and reports them.
+func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total int, format string) error {
+	if bench.platform != kernelPlatform {
+		return fmt.Errorf("the virtual machine needs %s, as this program is its process 1, and this is %s; 'tickflake-chaos run' runs everywhere, in virtual time", kernelPlatform, bench.platform)
+	}
+	if o.Program != "" {
+		if err := checkProgram(o.Program); err != nil {
+			return fmt.Errorf("--program: %w", err)
+		}
+	}
+	progress := func(string) {}
+	if command.IsTerminal(c.Err) {
+		const clear = "\r\x1b[K"
+		progress = func(text string) {
+			text = command.Visible(text)
+			fmt.Fprintf(c.Err, clear+"%.78s", text) // a longer line would wrap
+		}
+		defer fmt.Fprint(c.Err, clear)
+	}
+	report, err := func() (_ kernel.Report, err error) {
+		o.Kernel, err = bench.find()
+		if err != nil && os.Getenv("TICKFLAKE_KERNEL") == "" { // a user who sets it wants no other kernel
+			o.Kernel, err = bench.fetch(ctx, progress)
+		}
+		if err != nil {
+			return kernel.Report{}, err
+		}
+		o.Progress = func(fault, text string) { progress(strings.TrimPrefix(fault+": "+text, ": ")) }
+		return bench.run(ctx, o)
+	}()
+	progress("")
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil && len(report.Rows)+len(report.Skipped) == 0 {
+		return err
+	}
+	suites := suitesOf(report)
+	out := &reporter{Console: c, format: format, header: []string{"", "GENERATOR", ">IDS", ">ERRORS", ">DUPLICATES", ">DISORDER", ">STALL", ">LEAD", ">RECOVERY"}}
+	switch format {
+	case formatTable:
+		fmt.Fprintf(c.Out, "%s, QEMU %s\n\n", report.Kernel, report.QEMU)
+	case command.FormatJSON:
+		if err := json.NewEncoder(c.Out).Encode(report); err != nil {
+			return err
+		}
+	}
+	for _, s := range suites {
+		if err := out.write(nil, s); err != nil {
+			return err
+		}
+	}
+	if format == formatTable && len(suites) > 1 {
+		writeGenerators(c, suites)
+	}
+	if writeErr := out.end(); writeErr != nil {
+		return writeErr
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; %d of %d faults done", err, len(suites)-len(report.Skipped), total)
+	case out.failed == 0 && len(o.Faults) > 0 && len(report.Skipped) > 0: // it was asked for by its name
+		return fmt.Errorf("%s was not run: %s", report.Skipped[0].Fault, report.Skipped[0].Why)
+	}
+	return out.verdict()
+}
+
+// suitesOf returns a suite for each fault, with a row for each generator. A fault that was not
+// run has one row.
+func suitesOf(report kernel.Report) (suites []suite) {
+	about := map[string]string{}
+	for _, f := range kernel.Faults() {
+		about[f.Name] = f.About
+	}
+	at := func(fault string) *suite {
+		i := slices.IndexFunc(suites, func(s suite) bool { return s.name == fault })
+		if i < 0 {
+			i = len(suites)
+			suites = append(suites, suite{name: fault, about: about[fault]})
+		}
+		return &suites[i]
+	}
+	for _, r := range report.Rows {
+		at(r.Fault).add(kernelRow(r))
+	}
+	for _, clock := range report.Clocks {
+		s := at(clock.Fault)
+		s.about, s.took = strings.TrimPrefix(s.about+"\n"+clockLine(clock), "\n"), clock.Host
+	}
+	for _, skip := range report.Skipped {
+		at(skip.Fault).add(row{name: "all", skipped: "was not run: " + skip.Why})
+	}
+	return suites
+}
+
+func kernelRow(r kernel.Row) row {
+	v := r.Verdict
+	one := row{name: r.Subject, known: r.Known != "", peer: r.Group == kernel.Peers}
+	if r.Skipped != "" {
+		one.skipped = "does not apply: " + r.Skipped
+		return one
+	}
+	one.note = strings.Trim(r.Known+"; "+r.Note, "; ")
+	recovery := shortTime(v.Recovery)
+	if v.Recovery < 0 {
+		recovery = "never"
+	}
+	one.figures = []string{command.Number(v.IDs), command.Number(v.Failed), command.Number(v.Duplicates), command.Number(v.Disorder), shortTime(v.Stall), shortTime(v.Lead), recovery}
+	if len(r.Broken) > 0 {
+		one.broken = command.Visible(fmt.Sprintf("%s, %s: %s", r.Fault, r.Subject, r.Broken[0]))
+		for _, promise := range r.Broken[1:] {
+			one.details = append(one.details, command.Visible(promise))
+		}
+		if v.Error != "" && !strings.Contains(strings.Join(r.Broken, "\n"), v.Error) {
+			one.details = append(one.details, "first error: "+command.Visible(v.Error))
+		}
+	}
+	return one
+}
+
+// writeGenerators lists the faults that broke a promise, by generator.
+func writeGenerators(c *command.Console, suites []suite) {
+	var names []string
+	by := map[string]map[string][]string{} // the faults by generator and mark
+	for _, s := range suites {
+		for _, r := range s.rows {
+			if len(r.figures) == 0 {
+				continue
+			}
+			if by[r.name] == nil {
+				by[r.name] = map[string][]string{}
+				names = append(names, r.name)
+			}
+			by[r.name][r.mark()] = append(by[r.name][r.mark()], s.name)
+		}
+	}
+	var rows [][]string
+	for _, name := range names {
+		line := []string{"✓", name, fmt.Sprint(len(by[name]["✓"]))}
+		text := ""
+		for _, mark := range []string{"!", "✗"} {
+			if faults := by[name][mark]; len(faults) > 0 {
+				line[0] = mark
+				text += fmt.Sprintf("  %s %s", mark, strings.Join(faults, ", "))
+			}
+		}
+		rows = append(rows, append(line, strings.TrimSpace(text)))
+	}
+	fmt.Fprint(c.Out, "\nall faults\n\n")
+	_ = command.Table(c.Out, []string{"", "GENERATOR", ">✓ FAULTS"}, rows) // a failed write shows when the output is flushed
+}
+
+// clockLine says how far the clocks moved.
+func clockLine(c kernel.Clock) string {
+	line := fmt.Sprintf("in %s of the host, CLOCK_REALTIME moved by %s and CLOCK_MONOTONIC by %s", shortTime(c.Host), shortTime(c.Realtime), shortTime(c.Monotonic))
+	if shortTime(c.Boottime) != shortTime(c.Monotonic) {
+		line += ", CLOCK_BOOTTIME by " + shortTime(c.Boottime)
+	}
+	if c.Back > 0 {
+		line += "; the largest step back was " + shortTime(c.Back)
+	}
+	if c.Note != "" {
+		line += "; " + c.Note
+	}
+	return line
+}
+
+// shortTime rounds a time to three digits or so.
+func shortTime(d time.Duration) string {
+	unit := time.Microsecond
+	switch size := d.Abs(); {
+	case size >= 10*time.Second:
+		unit = 100 * time.Millisecond
+	case size >= time.Second:
+		unit = 10 * time.Millisecond
+	case size >= time.Millisecond:
+		unit = 10 * time.Microsecond
+	}
+	return d.Round(unit).String()
+}
+
+// checkProgram reports why the virtual machine cannot run the program, before it boots.
+func checkProgram(path string) error {
+	is, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case !is.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	case is.Mode().Perm()&0o111 == 0:
+		return fmt.Errorf("%s is not executable: chmod +x", path)
+	}
+	file, err := elf.Open(path)
+	if _, unread := errors.AsType[*fs.PathError](err); unread {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%s is not an ELF file: the virtual machine has no shell and no interpreter, so it runs compiled programs only", path)
+	}
+	defer file.Close()
+	switch {
+	case file.Machine != elf.EM_X86_64 || file.Class != elf.ELFCLASS64:
+		return fmt.Errorf("%s is built for %s with %s: the virtual machine needs EM_X86_64 with ELFCLASS64 (GOOS=linux GOARCH=amd64)", path, file.Machine, file.Class)
+	case file.OSABI != elf.ELFOSABI_NONE && file.OSABI != elf.ELFOSABI_LINUX:
+		return fmt.Errorf("%s is built for %s: the virtual machine runs Linux (GOOS=linux GOARCH=amd64)", path, file.OSABI)
+	case file.Type != elf.ET_EXEC && file.Type != elf.ET_DYN || file.Entry == 0:
+		return fmt.Errorf("%s is no program but a library or an object file (%s)", path, file.Type)
+	}
+	return nil
+}

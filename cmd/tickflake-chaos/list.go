@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/cmd/internal/command"
+)
+
+const listHelp = `List the faults in virtual time: the number, the name, and what happens. Those with
+a command in parentheses are tests in the sources of tickflake. --kernel lists the
+faults on a real kernel instead, and the generators that meet them.
+
+With faults as arguments it prints their scripts for 'tickflake-chaos script';
+--scripts prints all scripts.
+
+A script is a list of steps, on lines of their own or between semicolons; a # begins
+a comment. Settings come first:
+
+  strategy S        as 'tickflake generate --strategy' takes it
+  clock C           raw, mono or resync
+  begin T           the wall's time at the start: 2026-06-01T12:00:00Z, or end-5ms
+                    for a time before the generator's last
+  callers N         the number of callers, 1 to 64
+
+Then the steps:
+
+  ids 5000          5000 calls; with "over 2s" they are spread over that time
+  batch 100         one call for 100 IDs
+  stream 100        100 calls to a stream
+  pass 5ms          time passes without calls
+  step -1s          the wall jumps; with "at read 2" it does so as the generator
+                    reads its clock for the second time from then on, 1 to 1000
+  slew 0.5 for 2s   the wall runs at that rate for a while
+  freeze 3ms        the clock stands still for a while
+  coarse 15.6ms     from now on the clock moves in such steps; 0s ends it
+  suspend 1h        the wall goes on, monotonic time does not
+  leap              the wall repeats a second
+  restart           the process closes its generator, and another starts on its state
+  crash             the same, but nothing is closed; with "at read 2" it comes
+                    within a call, as the generator reads its clock for the second time
+  takeover 10s      the process stops within a call; another starts meanwhile`
+
+// subject is the JSON of a generator that meets the faults on a real kernel.
+type subject struct {
+	Subject string       `json:"subject"`
+	Group   kernel.Group `json:"group"`
+	How     string       `json:"how"`
+}
+
+func newList(c *command.Console) *cobra.Command {
+	var chosen []fault
+	cmd := &cobra.Command{
+		Use:   "list [FAULT...]",
+		Short: "List the faults, or print their scripts",
+		Long:  listHelp,
+		Example: `  tickflake-chaos list
+  tickflake-chaos list F5 > f5.txt; tickflake-chaos script f5.txt
+  tickflake-chaos list --scripts
+  tickflake-chaos list --kernel
+  tickflake-chaos list --format json | jq -r .fault`,
+	}
+	takeFaults(cmd, &chosen, func(_ *cobra.Command, args []string) []string { return args }, inVirtualTime, inTests)
+	scripts := cmd.Flags().Bool("scripts", false, "print the scripts of all")
+	onReal := cmd.Flags().Bool("kernel", false, "list the faults and the generators of 'tickflake-chaos kernel'")
+	cmd.MarkFlagsMutuallyExclusive("scripts", "kernel")
+	format := command.ChoiceFlag(cmd, "format", "output `FORMAT`", formatTable, command.FormatJSON)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		switch {
+		case *onReal:
+			return listKernel(c.Out, *format)
+		case *format == formatTable && (*scripts || len(args) > 0):
+			return writeScripts(c.Out, chosen)
+		}
+		return command.Print(c.Out, *format, chosen, nil, func(f fault) []string {
+			if f.by == inTests {
+				f.What += " (" + f.Run + ")"
+			}
+			return []string{f.Fault, f.Name, f.What}
+		})
+	}
+	return cmd
+}
+
+// listKernel lists the faults on a real kernel and, below, the generators.
+func listKernel(w io.Writer, format string) error {
+	err := command.Print(w, format, faultsBy(onKernel), nil, func(f fault) []string { return []string{f.Fault, string(f.Kind), f.What} })
+	if format == formatTable {
+		fmt.Fprintln(w)
+	}
+	var subjects []subject
+	for _, s := range kernel.Subjects() {
+		subjects = append(subjects, subject{s.Name, s.Group, s.How})
+	}
+	return errors.Join(err, command.Print(w, format, subjects, nil, func(s subject) []string { return []string{s.Subject, string(s.Group), s.How} }))
+}
+
+// writeScripts writes the scripts, each below a comment that names it. A fault without a
+// script is the comment alone.
+func writeScripts(w io.Writer, chosen []fault) error {
+	for i, f := range chosen {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		text := f.scenario.Script.String()
+		if f.by == inTests {
+			text = "# It is no script; in the sources of tickflake, run: " + f.Run
+		}
+		if _, err := fmt.Fprintf(w, "# %s %s: %s\n%s\n", f.Fault, f.Name, f.What, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

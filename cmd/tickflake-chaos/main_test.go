@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"tickflake-chaos": main,
+		"proud-chaos":     func() { proud(); main() },
+		"hung-chaos":      func() { hang(); main() },
+		"bench-chaos":     func() { fakeBench(); main() },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata", UpdateScripts: os.Getenv("UPDATE") != "", Setup: func(env *testscript.Env) error {
+		huge := strings.Repeat("step -1ms # a comment that takes room\n", 99_999) + "ids 1" // the longest that there may be
+		return errors.Join(
+			os.WriteFile(env.Cd+"/huge.txt", []byte(huge), 0o600),
+			os.WriteFile(env.Cd+"/long.txt", []byte(strings.Repeat("# \n", maxScript/3+1)), 0o600))
+	}})
+}
+
+// proud makes the generator claim that it never waits.
+func proud() {
+	sound := subjectOf
+	subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind, leased bool) generatortest.Subject[snowflake.ID] {
+		subject := sound(s, clock, leased)
+		subject.Claim = generatortest.Claim{Exhausted: generatortest.Bound{Borrow: time.Second}}
+		return subject
+	}
+}
+
+// hang makes the second generator of a run hang in its first call, after an interrupt.
+func hang() {
+	sound, made := subjectOf, 0
+	subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind, leased bool) generatortest.Subject[snowflake.ID] {
+		subject := sound(s, clock, leased)
+		if made++; made < 2 {
+			return subject
+		}
+		start := subject.New
+		subject.New = func(c *clocktest.Virtual) (generatortest.Process[snowflake.ID], error) {
+			p, err := start(c)
+			p.Next = func() (snowflake.ID, error) {
+				interrupt()
+				select {}
+			}
+			return p, err
+		}
+		return subject
+	}
+}
+
+func interrupt() {
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(os.Interrupt)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// fakeBench makes the bench return a report that has a row of every kind. It says on standard
+// error what it was asked for. The variable BENCH changes it.
+func fakeBench() {
+	is := os.Getenv("BENCH")
+	group := kernel.Ours
+	if is == "program" || is == "peer" {
+		group = kernel.Group(is)
+	}
+	report := kernel.Report{
+		Kernel: "Linux 6.1.0", QEMU: "7.2.24",
+		Rows: []kernel.Row{
+			{Fault: "one", Subject: "default, raw", Group: kernel.Ours, Verdict: kernel.Verdict{IDs: 12345, Failed: 3, Stall: 12345678, Lead: time.Second, Recovery: 987654321}, Note: "9 writes"},
+			{Fault: "one", Subject: "xid", Group: kernel.Peers, Verdict: kernel.Verdict{IDs: 70, Duplicates: 7, Error: "no\x1b[2J"}, Broken: []string{"7 duplicates", "it said\x1b so"}},
+			{Fault: "two", Subject: "default, raw", Group: kernel.Ours, Verdict: kernel.Verdict{IDs: 5, Duplicates: 2, Recovery: -1}, Known: "memory restored without the call"},
+			{Fault: "two", Subject: "xid", Group: kernel.Peers, Skipped: "it keeps no state"},
+		},
+		Clocks:  []kernel.Clock{{Fault: "one", Host: 3 * time.Second, Realtime: 2 * time.Second, Monotonic: 3 * time.Second, Boottime: 3 * time.Second, Back: time.Second}},
+		Skipped: []kernel.Skip{{Fault: "three", Why: "there is no nbdkit"}},
+	}
+	if is == string(group) {
+		report = kernel.Report{Rows: []kernel.Row{{Fault: "one", Subject: "it", Group: group, Broken: []string{"2 duplicates"}}}}
+	}
+	bench.platform = kernelPlatform
+	if is == "elsewhere" {
+		bench.platform = "darwin/arm64"
+	}
+	bench.find = func() (kernel.Kernel, error) {
+		if is == "missing" || is == "unfetched" {
+			return kernel.Kernel{}, errors.New("no kernel")
+		}
+		return kernel.Kernel{Version: "found"}, nil
+	}
+	bench.fetch = func(context.Context, func(string)) (kernel.Kernel, error) {
+		if is == "unfetched" {
+			return kernel.Kernel{}, errors.New("cannot download it: no apt-get")
+		}
+		return kernel.Kernel{Version: "fetched"}, nil
+	}
+	bench.run = func(ctx context.Context, o kernel.Options) (kernel.Report, error) {
+		fmt.Fprintf(os.Stderr, "on %s: %d faults %q, %d subjects %q, program %q %q, ordered %t\n",
+			o.Kernel.Version, len(o.Faults), o.Faults, len(o.Subjects), o.Subjects, filepath.Base(o.Program), o.Args, o.Ordered)
+		if is == "interrupted" {
+			report.Skipped = nil
+			interrupt()
+			<-ctx.Done()
+			return report, ctx.Err()
+		}
+		return report, nil
+	}
+}
+
+// Every script that is printed is one that is read.
+func TestScriptsAreRead(t *testing.T) {
+	for _, f := range faultsBy(inVirtualTime) {
+		var text strings.Builder
+		require.NoError(t, writeScripts(&text, []fault{f}))
+		script, err := generatortest.ParseScript(text.String())
+		require.NoError(t, err, f.Fault)
+		assert.Equal(t, f.Script, script.Line())
+	}
+}
+
+// A path that the machine cannot run is found before it boots.
+func TestCheckProgram(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), mode))
+		return path
+	}
+	header := func(name string, at int, is byte) string {
+		content := make([]byte, 64)
+		copy(content, "\x7fELF\x02\x01\x01") // 64 bits, little-endian
+		copy(content[16:], "\x02\x00\x3e\x00\x01")
+		content[25] = 0x10 // the entry
+		content[at] = is
+		return file(name, string(content), 0o755)
+	}
+	for path, want := range map[string]string{
+		header("arm64", 18, 183):                     "is built for EM_AARCH64 with ELFCLASS64: the virtual machine needs EM_X86_64",
+		header("freebsd", 7, 9):                      "is built for ELFOSABI_FREEBSD: the virtual machine runs Linux",
+		header("object", 16, 1):                      "is no program but a library or an object file (ET_REL)",
+		header("library", 25, 0):                     "is no program but a library or an object file",
+		filepath.Join(dir, "nosuch"):                 "no such file or directory",
+		dir:                                          "is not a regular file",
+		file("plain", "x", 0o644):                    "is not executable: chmod +x",
+		file("script", "#!/bin/sh\necho 1\n", 0o755): "is not an ELF file: the virtual machine has no shell",
+		file("empty", "", 0o755):                     "is not an ELF file",
+	} {
+		assert.ErrorContains(t, checkProgram(path), want)
+	}
+	assert.NoError(t, checkProgram(header("sound", 16, 2)))
+}

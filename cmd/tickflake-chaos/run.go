@@ -1,0 +1,302 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease/leasetest"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+const runHelp = `Put tickflake's generator through the faults of 'tickflake-chaos list', or those
+given, in virtual time, and check its promises.
+
+The layout has 16 IDs per tick, so that ticks run out. Each line of a table is one
+fault: ✓ all promises kept, ✗ a promise broken, - does not apply. STALL is the
+longest call, LEAD the furthest that an ID was ahead of its clock. The promises are:
+no ID twice; each ID above all IDs that were returned before its call began; no stall
+and no lead beyond what the strategy allows; the right error. Violations are listed
+below the table, each with the script that repeats it.
+
+` + settingsHelp
+
+const scriptHelp = `Put tickflake's generator through a script, in virtual time: the output of
+'tickflake-chaos list F5', or the one in a report. FILE is - for standard input.
+
+A script names its strategy and clock (default and raw if it does not); --strategy
+and --clock override them. A script that does not apply is a failure. 'tickflake-chaos
+list --help' explains the steps.
+
+` + settingsHelp
+
+const settingsHelp = `The generator has a lease in a store in memory: grants of 3 seconds, and one node
+number for all processes of a script. With --no-lease the generator has a fixed node
+number and keeps no state, so scripts with restarts do not apply.
+
+JSON is one object per generator, on a line of its own; times are in nanoseconds.
+JUnit is one test suite per generator and one test case per script.`
+
+// all is the value that stands for every other value of a flag.
+const all = "all"
+
+// presets are the strategies of --strategy all: the rows of the table in docs/strategy.md.
+var presets = []string{
+	"default", "reject", "wait:5ms", "wait", "borrow:1s", "borrow:1s,wait:5s", "twitter", "leaf", "last-timestamp-plus-one",
+}
+
+// subjectOf returns the generator with a strategy and a clock. Tests replace it.
+var subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind, leased bool) generatortest.Subject[snowflake.ID] {
+	if leased {
+		return leasetest.Leased{Strategy: s, Clock: clock}.Subject()
+	}
+	return generatortest.Tickflake(s, clock)
+}
+
+// settings are the flags of a run in virtual time.
+type settings struct {
+	*command.Console
+	strategies []string
+	clocks     []generatortest.ClockKind
+	noLease    bool
+	format     *string
+}
+
+func newSettings(c *command.Console, cmd *cobra.Command) *settings {
+	s := &settings{Console: c}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().Func("strategy", fmt.Sprintf("`SPEC` of a strategy, as 'tickflake generate' takes it, or all for the %d best known; may be repeated (default \"default\")", len(presets)), func(text string) error {
+		names := []string{text}
+		if text == all {
+			names = presets
+		}
+		for _, name := range names {
+			if _, err := strategies.Parse(name); err != nil {
+				return err
+			}
+			if !slices.Contains(s.strategies, name) {
+				s.strategies = append(s.strategies, name)
+			}
+		}
+		return nil
+	})
+	command.CompleteFlag(cmd, "strategy", append(slices.Clone(presets), all)...)
+	cmd.Flags().Func("clock", "`CLOCK` that the generator reads: raw (the wall), mono (monotonic time, which no step reaches), resync (mono that catches up after a suspend) or all; may be repeated (default raw and mono, or that of the script)", func(text string) error {
+		kinds := generatortest.ClockKinds
+		if text != all {
+			kind, err := generatortest.ParseClockKind(text)
+			if err != nil {
+				return fmt.Errorf("want raw, mono, resync or all, got %q", text)
+			}
+			kinds = []generatortest.ClockKind{kind}
+		}
+		for _, kind := range kinds {
+			if !slices.Contains(s.clocks, kind) {
+				s.clocks = append(s.clocks, kind)
+			}
+		}
+		return nil
+	})
+	command.CompleteFlag(cmd, "clock", "raw", "mono", "resync", all)
+	cmd.Flags().BoolVar(&s.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
+	s.format = formatFlag(cmd)
+	return s
+}
+
+func newRun(c *command.Console) *cobra.Command {
+	var chosen []fault
+	cmd := &cobra.Command{
+		Use:   "run [FAULT...]",
+		Short: "Put tickflake's generator through clock faults in virtual time",
+		Long:  runHelp,
+		Example: `  tickflake-chaos run
+  tickflake-chaos run F5 leap-second --clock raw
+  tickflake-chaos run --strategy borrow:1s,wait:5s --strategy reject --clock all
+  tickflake-chaos run --strategy all --clock all --format junit > chaos.xml`,
+	}
+	takeFaults(cmd, &chosen, func(_ *cobra.Command, args []string) []string { return args }, inVirtualTime)
+	s := newSettings(c, cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var scenarios []generatortest.Scenario
+		for _, f := range chosen {
+			scenarios = append(scenarios, f.scenario)
+		}
+		_, err := s.run(cmd.Context(), "default", []generatortest.ClockKind{generatortest.Raw, generatortest.Mono}, scenarios...)
+		if *s.format == formatTable && len(args) == 0 {
+			var left []string
+			for _, f := range faultsBy(inTests) {
+				left = append(left, f.Fault)
+			}
+			fmt.Fprintf(s.Out, "not run: %s. No script can express them; in the sources, run go test ./chaos_test ./lease\n", strings.Join(left, ", "))
+		}
+		return err
+	}
+	return cmd
+}
+
+// maxScript is the longest script in bytes. 100,000 steps fit.
+const maxScript = 4 << 20
+
+func newScript(c *command.Console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "script FILE",
+		Short: "Put tickflake's generator through a script",
+		Long:  scriptHelp,
+		Example: `  tickflake-chaos list F5 > f5.txt; tickflake-chaos script f5.txt --strategy wait
+  echo 'strategy reject; ids 20; step -1s; ids 5' | tickflake-chaos script -`,
+		Args: cobra.ExactArgs(1),
+	}
+	s := newSettings(c, cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name := args[0]
+		if name == "-" {
+			name = "standard input"
+		}
+		skipped, err := s.replay(cmd.Context(), name, io.LimitReader(c.Open(cmd.Context(), args[0]), maxScript+1))
+		if err == nil && skipped != "" { // unlike a fault of the catalogue, it was asked for by itself
+			err = fmt.Errorf("%s was not run: %s", name, skipped)
+		}
+		return err
+	}
+	return cmd
+}
+
+// replay runs a script. The name is for messages.
+func (s *settings) replay(ctx context.Context, name string, from io.Reader) (skipped string, err error) {
+	text, err := io.ReadAll(from)
+	if _, named := errors.AsType[*fs.PathError](err); err != nil && !named {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(text) > maxScript {
+		return "", fmt.Errorf("%s: longer than the %d bytes that a script may have", name, maxScript)
+	}
+	script, err := generatortest.ParseScript(string(text))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	if len(script.Steps) == 0 {
+		return "", fmt.Errorf("%s: script: it has no steps", name)
+	}
+	strategy, clock := cmp.Or(script.Strategy, "default"), generatortest.ClockKind(cmp.Or(script.Clock, string(generatortest.Raw)))
+	return s.run(ctx, strategy, []generatortest.ClockKind{clock}, generatortest.Scenario{Name: name, Script: script})
+}
+
+// run runs the scenarios for each strategy on each clock of the flags, or else those given, and
+// reports them. It returns [command.ErrReported] if a promise was broken, and why the first
+// scenario was skipped that was.
+func (s *settings) run(ctx context.Context, strategy string, clocks []generatortest.ClockKind, scenarios ...generatortest.Scenario) (skipped string, err error) {
+	chosen := s.strategies
+	if len(chosen) == 0 {
+		chosen = []string{strategy}
+	}
+	if len(s.clocks) > 0 {
+		clocks = s.clocks
+	}
+	out := &reporter{Console: s.Console, format: *s.format, header: []string{"", "SCENARIO", ">IDS", ">ERRORS", ">DUPLICATES", ">DISORDER", ">STALL", ">LEAD"}}
+	done := 0
+	for _, name := range chosen {
+		strategy, err := strategies.Parse(name) // --strategy has checked its own
+		if err != nil {
+			return "", err
+		}
+		for _, clock := range clocks {
+			r := generatortest.Report{Subject: s.title(name, fmt.Sprint(strategy), clock)}
+			table := suite{name: r.Subject}
+			for _, scenario := range scenarios {
+				scenario.Script.Strategy, scenario.Script.Clock = fmt.Sprint(strategy), string(clock) // so that the script in the report repeats the run
+				result, took, ok := attempt(ctx, func() generatortest.Subject[snowflake.ID] { return subjectOf(strategy, clock, !s.noLease) }, scenario)
+				if !ok {
+					break
+				}
+				skipped = cmp.Or(skipped, result.Skipped)
+				r.Results = append(r.Results, result)
+				table.add(rowOf(result, took))
+				done++
+			}
+			if len(r.Results) > 0 {
+				if err := out.write(r, table); err != nil {
+					return "", err
+				}
+			}
+		}
+	}
+	if err := out.end(); err != nil {
+		return "", err
+	}
+	if total := len(chosen) * len(clocks) * len(scenarios); done < total {
+		return "", fmt.Errorf("%w; %d of %d runs done", context.Cause(ctx), done, total)
+	}
+	return skipped, out.verdict()
+}
+
+// title names a generator: its strategy as given, the spec of a named strategy, and the clock.
+func (s *settings) title(name, spec string, clock generatortest.ClockKind) string {
+	if spec != name {
+		name += fmt.Sprintf(" (%s)", spec)
+	}
+	name += " on " + string(clock)
+	if s.noLease {
+		name += ", no lease"
+	}
+	return name
+}
+
+// attempt runs a scenario, unless ctx ends first. A scenario cannot be stopped, so it is
+// left to run on then.
+func attempt(ctx context.Context, subject func() generatortest.Subject[snowflake.ID], scenario generatortest.Scenario) (_ generatortest.Result, took time.Duration, ok bool) {
+	if ctx.Err() != nil {
+		return generatortest.Result{}, 0, false
+	}
+	done := make(chan generatortest.Result, 1)
+	began := time.Now()
+	go func() { done <- generatortest.Run(subject(), scenario).Results[0] }()
+	select {
+	case <-ctx.Done():
+		return generatortest.Result{}, 0, false
+	case r := <-done:
+		return r, time.Since(began), true
+	}
+}
+
+// rowOf returns the row of a scenario.
+func rowOf(r generatortest.Result, took time.Duration) row {
+	name := r.Name
+	if r.Fault != "" {
+		name = fmt.Sprintf("%-3s %s", r.Fault, r.Name)
+	}
+	one := row{name: name, note: r.Note, took: took}
+	switch {
+	case r.Skipped != "":
+		one.skipped = "does not apply: " + r.Skipped
+		return one
+	case r.Failed():
+		one.broken = fmt.Sprintf("%s: %s", strings.TrimSpace(r.Fault+" "+r.Name), r.Summary())
+		listed := 0
+		for _, n := range r.Violated {
+			listed += n
+		}
+		if len(r.Violations) < listed {
+			one.broken += fmt.Sprintf("; the first %d of each:", generatortest.MaxViolations)
+		}
+		for _, v := range r.Violations {
+			one.details = append(one.details, strings.ReplaceAll(v.String(), "\n", "\n  "))
+		}
+		one.details = append(one.details, "script: "+r.Script)
+	}
+	one.figures = []string{command.Number(r.Issued), command.Number(r.Errors), command.Number(r.Duplicates), command.Number(r.Disorder), r.LongestStall.String(), r.LargestLead.String()}
+	return one
+}

@@ -1,5 +1,0 @@
-//go:build race
-
-package generatortest_test
-
-const raceDetector = true

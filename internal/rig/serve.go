@@ -1,0 +1,142 @@
+//go:build unix
+
+package rig
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/rig/stepped"
+	"github.com/tickflake/tickflake/internal/server"
+)
+
+// ServeConfig says how to run "tickflake serve".
+type ServeConfig struct {
+	Store string   // its URL, or a directory
+	Args  []string // more flags
+	Clock bool     // the wall clock can be stepped, see Server.Clock
+	Raw   bool     // with Clock: the server reads it directly, not through a monoclock
+}
+
+// Server is a process of "tickflake serve". Its methods are those of a [Process]: Kill and
+// Start start it again at its addresses, End drains it, Suspend freezes it.
+type Server struct {
+	*Process
+	RESP, GRPC, HTTP string       // addresses
+	Clock            stepped.Page // if it has one
+	dir              string
+}
+
+// Serve starts a server at free ports of 127.0.0.1, and returns when it is ready. The caller
+// closes it.
+func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
+	s := &Server{}
+	for _, address := range []*string{&s.RESP, &s.GRPC, &s.HTTP} {
+		if *address, err = FreeAddress(); err != nil {
+			return nil, err
+		}
+	}
+	p := Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error { _, err := Get(ctx, "http://"+s.HTTP+"/readyz"); return err },
+		Env:  []string{"GORACE=" + os.Getenv("GORACE") + " atexit_sleep_ms=0"},
+		Args: append([]string{"serve", "--store", c.Store, "--resp", s.RESP, "--grpc", s.GRPC, "--http", s.HTTP}, c.Args...)}
+	if p.Path, err = Build("./cmd/tickflake", c.Clock); err != nil {
+		return nil, err
+	}
+	if s.dir, err = server.Dir("", ""); err != nil {
+		return nil, err
+	}
+	if c.Clock {
+		var env []string
+		if s.Clock, env, err = page(filepath.Join(s.dir, "clock"), c.Raw); err != nil {
+			return nil, err
+		}
+		p.Env = append(p.Env, env...)
+	}
+	if s.Process, err = server.Start(ctx, p); err != nil {
+		_ = os.RemoveAll(s.dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends the server, by SIGTERM or, after ten seconds, by SIGKILL.
+func (s *Server) Close() error {
+	err := s.Stop()
+	_ = os.RemoveAll(s.dir) // of the system's temporary directory
+	return err
+}
+
+// Tickflake runs the program tickflake with the arguments, and returns its output.
+func Tickflake(ctx context.Context, args ...string) (string, error) {
+	path, err := Build("./cmd/tickflake", false)
+	if err != nil {
+		return "", err
+	}
+	return server.Run(ctx, Config{Path: path, Args: args})
+}
+
+// FreeAddress returns an address of 127.0.0.1 at which no other process listens.
+func FreeAddress() (string, error) {
+	port, err := server.Port()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
+}
+
+// Get asks for the page at the URL by a connection of its own. An answer other than 200 is an
+// error.
+func Get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	request.Close = true
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if answer.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("GET %s: %s: %s", url, answer.Status, text)
+	}
+	return string(text), err
+}
+
+// Size is what a process holds.
+type Size struct {
+	Process    string `json:"-"`
+	PID        int    `json:"pid"`
+	RSS        int64  `json:"rss"` // bytes
+	Goroutines int64  `json:"goroutines,omitempty"`
+	Files      int64  `json:"files"` // descriptors
+}
+
+// Size asks the server how much it holds, by the names of Prometheus. It is zero if the server
+// does not answer.
+func (s *Server) Size(ctx context.Context) Size {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	size := Size{PID: s.PID()}
+	text, _ := Get(ctx, "http://"+s.HTTP+"/metrics")
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		number, _ := strconv.ParseFloat(value, 64)
+		switch name {
+		case "process_resident_memory_bytes":
+			size.RSS = int64(number)
+		case "go_goroutines":
+			size.Goroutines = int64(number)
+		case "process_open_fds":
+			size.Files = int64(number)
+		}
+	}
+	return size
+}

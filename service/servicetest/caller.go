@@ -1,0 +1,330 @@
+package servicetest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// The protocols.
+const (
+	RESP = "resp"
+	GRPC = "grpc"
+	HTTP = "http"
+)
+
+// Protocols are all protocols.
+var Protocols = []string{RESP, GRPC, HTTP}
+
+// Caller asks a service over one protocol, by one connection, which its first call opens. It is
+// for one goroutine at a time. The errors of refused calls are of type [*Refusal].
+type Caller interface {
+	IDs(n int64) ([]snowflake.ID, error)                  // in the order of the answer
+	Numbers(name string, n int64) (last int64, err error) // the last of n in a row
+	Granted(name string) (highest int64, err error)       // by the sequence so far
+	Close()
+}
+
+// Refusal is the answer to a call that is not served.
+type Refusal struct {
+	Word  string        // of the protocol: see Words
+	Text  string        // what the service says
+	After time.Duration // when to repeat the call, from 0 on; RESP names none
+}
+
+func (r *Refusal) Error() string { return r.Word + ": " + r.Text }
+
+// Words has for each protocol the words of the codes by which the service counts and logs
+// refusals.
+var Words = map[string]map[string]string{
+	RESP: {
+		"internal": "ERR", "bad_input": "ERR", "unauthenticated": "NOAUTH", "forbidden": "NOPERM", "not_found": "ERR",
+		"busy": "TRYAGAIN", "unavailable": "LOADING", "out_of_range": "ERR", "failed": "ERR",
+	},
+	GRPC: {
+		"internal": "Internal", "bad_input": "InvalidArgument", "unauthenticated": "Unauthenticated", "forbidden": "PermissionDenied", "not_found": "NotFound",
+		"busy": "ResourceExhausted", "unavailable": "Unavailable", "out_of_range": "OutOfRange", "failed": "FailedPrecondition",
+	},
+	HTTP: {
+		"internal": "500 internal", "bad_input": "400 bad_input", "unauthenticated": "401 unauthenticated", "forbidden": "403 forbidden", "not_found": "404 not_found",
+		"busy": "429 busy", "unavailable": "503 unavailable", "out_of_range": "409 out_of_range", "failed": "500 failed",
+	},
+}
+
+// Dial connects a caller.
+type Dial = func(ctx context.Context, protocol string) (net.Conn, error)
+
+// patience bounds a call. Only a test that fails reaches it.
+const patience = time.Minute
+
+// NewCaller returns a caller of a protocol, which gives a token with each request unless it is
+// empty.
+func NewCaller(protocol string, dial Dial, token string) Caller {
+	switch protocol {
+	case RESP:
+		return &respCaller{dial: dial, token: token}
+	case GRPC:
+		conn, err := grpc.NewClient("passthrough:///service", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx, GRPC) }))
+		if err != nil {
+			panic(err) // a mistake in the options
+		}
+		return &grpcCaller{conn, tickflakev1.NewTickflakeClient(conn), token}
+	case HTTP:
+		connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, HTTP) }
+		return &httpCaller{&http.Transport{DialContext: connect, DialTLSContext: connect, ForceAttemptHTTP2: true}, token}
+	}
+	panic("no protocol " + protocol)
+}
+
+// respCaller speaks the Redis protocol by itself.
+type respCaller struct {
+	dial  Dial
+	token string
+	conn  net.Conn
+	in    *bufio.Reader
+}
+
+// command sends a command and returns its answer: one text, or several. What AUTH says, the
+// command says again.
+func (c *respCaller) command(words ...string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	request := strings.Join(words, " ") + "\r\n"
+	if c.conn == nil {
+		conn, err := c.dial(ctx, RESP)
+		if err != nil {
+			return nil, err
+		}
+		c.conn, c.in = conn, bufio.NewReader(conn)
+		if c.token != "" {
+			if _, err := io.WriteString(conn, "AUTH "+c.token+"\r\n"); err != nil {
+				return nil, err
+			}
+			_, err = readReply(c.in)
+			if _, refused := errors.AsType[*Refusal](err); err != nil && !refused {
+				return nil, err
+			}
+		}
+	}
+	deadline, _ := ctx.Deadline()
+	if err := c.conn.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(c.conn, request); err != nil {
+		return nil, err
+	}
+	return readReply(c.in)
+}
+
+// readReply reads a reply: a text, several, or an error.
+func readReply(in *bufio.Reader) (texts []string, err error) {
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	kind, rest := line[0], strings.TrimSuffix(line[1:], "\r\n")
+	switch kind {
+	case '+', ':':
+		return []string{rest}, nil
+	case '-':
+		word, text, _ := strings.Cut(rest, " ")
+		return nil, &Refusal{Word: word, Text: text}
+	}
+	n, err := strconv.Atoi(rest)
+	switch {
+	case err != nil || n < 0:
+		return nil, fmt.Errorf("the reply begins with %q", line)
+	case kind == '$':
+		text := make([]byte, n+2)
+		_, err := io.ReadFull(in, text)
+		return []string{string(text[:n])}, err
+	}
+	for range n {
+		text, err := readReply(in)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text...)
+	}
+	return texts, nil
+}
+
+func (c *respCaller) IDs(n int64) ([]snowflake.ID, error) {
+	texts, err := c.command("IDS", strconv.FormatInt(n, 10))
+	if err != nil {
+		return nil, err
+	}
+	return parse(texts)
+}
+
+func (c *respCaller) Numbers(name string, n int64) (int64, error) {
+	return number(c.command("INCRBY", name, strconv.FormatInt(n, 10)))
+}
+
+func (c *respCaller) Granted(name string) (int64, error) { return number(c.command("GET", name)) }
+
+func (c *respCaller) Close() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+}
+
+func parse(texts []string) (ids []snowflake.ID, err error) {
+	for _, text := range texts {
+		id, err := snowflake.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func number(texts []string, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.Join(texts, " "), 10, 64)
+}
+
+// grpcCaller calls the methods of gRPC.
+type grpcCaller struct {
+	conn  *grpc.ClientConn
+	api   tickflakev1.TickflakeClient
+	token string
+}
+
+// call makes a call, and reads the status of one that failed.
+func call[In, Out any](c *grpcCaller, method func(context.Context, In, ...grpc.CallOption) (Out, error), in In) (Out, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if c.token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
+	}
+	out, err := method(ctx, in)
+	if err == nil {
+		return out, nil
+	}
+	s := status.Convert(err)
+	r := &Refusal{Word: s.Code().String(), Text: s.Message()}
+	for _, detail := range s.Details() {
+		if retry, ok := detail.(*errdetails.RetryInfo); ok {
+			r.After = retry.RetryDelay.AsDuration()
+		}
+	}
+	return out, r
+}
+
+func (c *grpcCaller) IDs(n int64) (ids []snowflake.ID, err error) {
+	answer, err := call(c, c.api.Take, &tickflakev1.TakeRequest{Count: n})
+	for _, r := range answer.GetRuns() {
+		run := snowflake.Run{First: snowflake.ID(r.First), Count: r.Count, Stride: r.Stride}
+		for i := range run.Count {
+			ids = append(ids, run.At(i))
+		}
+	}
+	return ids, err
+}
+
+func (c *grpcCaller) Numbers(name string, n int64) (int64, error) {
+	answer, err := call(c, c.api.Number, &tickflakev1.NumberRequest{Name: name, Count: n})
+	return answer.GetLast(), err
+}
+
+func (c *grpcCaller) Granted(name string) (int64, error) {
+	answer, err := call(c, c.api.GetSequence, &tickflakev1.GetSequenceRequest{Name: name})
+	return answer.GetSequence().GetLast(), err
+}
+
+func (c *grpcCaller) Close() { _ = c.conn.Close() }
+
+// httpCaller makes requests of HTTP.
+type httpCaller struct {
+	*http.Transport
+	token string
+}
+
+// ask makes a request, and reads its answer into a value, or as a problem.
+func (c *httpCaller) ask(method, path string, into any) error {
+	body, err := c.request(method, path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, into)
+}
+
+func (c *httpCaller) request(method, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	// A connection of TLS comes from DialTLSContext, which the scheme https asks.
+	r, err := http.NewRequestWithContext(ctx, method, "https://localhost"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	answer, err := c.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode == http.StatusOK {
+		return body, err
+	}
+	var problem struct {
+		Code, Detail string
+		After        float64 `json:"retry_after"`
+	}
+	if err := json.Unmarshal(body, &problem); err != nil {
+		return nil, fmt.Errorf("status %s: %s", answer.Status, body)
+	}
+	seconds, _ := strconv.ParseFloat(answer.Header.Get("Retry-After"), 64)
+	if seconds < problem.After || seconds >= problem.After+1 {
+		return nil, fmt.Errorf("Retry-After is %g, and retry_after %g", seconds, problem.After)
+	}
+	return nil, &Refusal{fmt.Sprintf("%d %s", answer.StatusCode, problem.Code), problem.Detail, time.Duration(problem.After * float64(time.Second))}
+}
+
+func (c *httpCaller) IDs(n int64) ([]snowflake.ID, error) {
+	var answer struct{ IDs []string }
+	if err := c.ask(http.MethodPost, "/v1/ids?n="+strconv.FormatInt(n, 10), &answer); err != nil {
+		return nil, err
+	}
+	return parse(answer.IDs)
+}
+
+func (c *httpCaller) sequence(method, path string) (int64, error) {
+	var answer struct{ Last string }
+	if err := c.ask(method, "/v1/sequences/"+path, &answer); err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(answer.Last, 10, 64)
+}
+
+func (c *httpCaller) Numbers(name string, n int64) (int64, error) {
+	return c.sequence(http.MethodPost, name+"?n="+strconv.FormatInt(n, 10))
+}
+
+func (c *httpCaller) Granted(name string) (int64, error) { return c.sequence(http.MethodGet, name) }
+
+func (c *httpCaller) Close() { c.CloseIdleConnections() }

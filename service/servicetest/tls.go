@@ -1,0 +1,123 @@
+package servicetest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Usage is what a certificate is for.
+type Usage = x509.ExtKeyUsage
+
+// The usages of certificates.
+const (
+	ForServers = x509.ExtKeyUsageServerAuth
+	ForClients = x509.ExtKeyUsageClientAuth
+)
+
+// Authority signs certificates.
+type Authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// NewAuthority returns an authority whose certificate it has signed itself.
+func NewAuthority(t testing.TB) *Authority {
+	t.Helper()
+	a := &Authority{}
+	a.certificate, a.key = a.sign(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, NotAfter: time.Now().Add(1000 * time.Hour),
+	})
+	return a
+}
+
+func (a *Authority) sign(t testing.TB, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	c.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
+	require.NoError(t, err)
+	c.NotBefore = time.Now().Add(-time.Hour)
+	parent, signer := a.certificate, a.key
+	if parent == nil {
+		parent, signer = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
+	require.NoError(t, err)
+	c, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return c, key
+}
+
+// Issue returns a certificate of a host, which is 127.0.0.1 as well, and its key, as PEM.
+func (a *Authority) Issue(t testing.TB, host string, usage Usage, valid time.Duration) (certificate, key []byte) {
+	t.Helper()
+	c, k := a.sign(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{usage}, NotAfter: time.Now().Add(valid),
+	})
+	der, err := x509.MarshalPKCS8PrivateKey(k)
+	require.NoError(t, err)
+	return encode("CERTIFICATE", c.Raw), encode("PRIVATE KEY", der)
+}
+
+// PEM returns the certificate of the authority.
+func (a *Authority) PEM() []byte { return encode("CERTIFICATE", a.certificate.Raw) }
+
+// Pool returns the authorities that a peer trusts: this one.
+func (a *Authority) Pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.certificate)
+	return pool
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+// Files are a certificate, its key and the authorities of clients, as files that are swapped at
+// once, as those of a Kubernetes secret are: each is a symbolic link through ..data.
+type Files struct{ dir string }
+
+// NewFiles returns files that do not exist until the first Put.
+func NewFiles(t testing.TB) Files {
+	t.Helper()
+	f := Files{t.TempDir()}
+	for _, path := range []string{f.Cert(), f.Key(), f.ClientCA()} {
+		require.NoError(t, os.Symlink(filepath.Join("..data", filepath.Base(path)), path))
+	}
+	return f
+}
+
+// Cert is the path of the certificate.
+func (f Files) Cert() string { return filepath.Join(f.dir, "tls.crt") }
+
+// Key is the path of its key.
+func (f Files) Key() string { return filepath.Join(f.dir, "tls.key") }
+
+// ClientCA is the path of the authorities.
+func (f Files) ClientCA() string { return filepath.Join(f.dir, "ca.crt") }
+
+// Put replaces the contents of all files.
+func (f Files) Put(t testing.TB, certificate, key, ca []byte) {
+	t.Helper()
+	version, err := os.MkdirTemp(f.dir, "version")
+	require.NoError(t, err)
+	for path, content := range map[string][]byte{f.Cert(): certificate, f.Key(): key, f.ClientCA(): ca} {
+		require.NoError(t, os.WriteFile(filepath.Join(version, filepath.Base(path)), content, 0o600))
+	}
+	next := filepath.Join(f.dir, "next")
+	require.NoError(t, os.Symlink(filepath.Base(version), next))
+	require.NoError(t, os.Rename(next, filepath.Join(f.dir, "..data")))
+}
