@@ -252,7 +252,7 @@ func TestClusterFailover(t *testing.T) {
 		}
 		return nil
 	}
-	_, err = stores.Open(within(t), c.servers[1].URL)
+	_, err = enginetest.Open(t, c.servers[1].URL).Read(within(t), "node/0000001")
 	assert.ErrorContains(t, err, "give redis.New a client of the cluster: MOVED ", "a URL names one server")
 	c.try(t)
 }

@@ -37,7 +37,7 @@ func start(t testing.TB, settings ...string) *servers.Server {
 // replicaOf runs a replica.
 func replicaOf(t testing.TB, primary *servers.Server, settings ...string) *servers.Server {
 	t.Helper()
-	return start(t, append([]string{"--replicaof", "127.0.0.1 " + primary.Port(), "--masterauth", primary.Password}, settings...)...)
+	return start(t, append([]string{"--replicaof", "127.0.0.1 " + primary.Port()}, settings...)...)
 }
 
 // client returns one of the default user's.
