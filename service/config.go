@@ -50,23 +50,18 @@ func New(c Config) (*Server, error) {
 		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Create: rules(c.Create), Clients: credentials, Strategy: c.Strategy, Opened: s.opened,
 		MaxBatch: c.MaxBatch, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences,
 		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
+		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
 	s.connections.most = maxConnections(maxFiles())
-	s.add(observe.RESP, c.RESP, func() server {
-		return resp.New(s.issuer, s.observer, resp.Limits{IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.ReadTimeout})
-	})
-	s.add(observe.GRPC, c.GRPC, func() server {
-		return rpc.New(s.issuer, s.observer, rpc.Limits{
-			MaxStreams: c.MaxConnections, IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.ReadTimeout, TLS: c.TLS,
-		})
-	})
-	limits := web.Limits{Read: c.ReadTimeout, Idle: c.IdleTimeout, Hosts: c.Hosts, TLS: c.TLS, Logger: c.Logger, Metrics: s.meters.handler}
-	s.add(observe.HTTP, c.HTTP, func() server { return web.New(s.issuer, s.observer, limits) })
-	limits.TLS, limits.Probes = nil, true
-	s.add(observe.Probes, c.Probes, func() server { return web.New(s.issuer, s.observer, limits) })
+	s.add(observe.RESP, c.RESP, func() server { return resp.New(s.issuer, s.observer, resp.Limits{}) })
+	s.add(observe.GRPC, c.GRPC, func() server { return rpc.New(s.issuer, s.observer) })
+	options := web.Options{Hosts: c.Hosts, Logger: c.Logger, Metrics: s.meters.handler}
+	s.add(observe.HTTP, c.HTTP, func() server { return web.New(s.issuer, s.observer, options) })
+	options.Probes = true
+	s.add(observe.Probes, c.Probes, func() server { return web.New(s.issuer, s.observer, options) })
 	if s.connections.most < int64(c.MaxConnections) {
 		c.Logger.Warn("the limit of open files is too low for MaxConnections: connections beyond it are refused", "connections", s.connections.most, "max_connections", c.MaxConnections)
 	}
@@ -74,7 +69,7 @@ func New(c Config) (*Server, error) {
 }
 
 // spareFiles are descriptors that connections leave free. The store needs some to extend the
-// grant, without which nobody is served; probes, and connections beyond the limit, have the others.
+// grant, without which nobody is served; probes have the others.
 const spareFiles = 256
 
 // maxConnections returns how many connections a process may have that may open so many files.
@@ -93,11 +88,9 @@ func (s *Server) add(p observe.Protocol, l net.Listener, create func() server) {
 	} else if len(c.Clients) > 0 || c.TLS != nil {
 		limited.patience = c.ReadTimeout
 	}
-	// A client of gRPC that is disconnected goes to another server.
-	limited.spare = p == observe.RESP || p == observe.HTTP
 	one := part{protocol: p, limited: limited.limit(), listener: limited, server: create()}
 	if p == observe.RESP && c.TLS != nil { // the other servers have TLS themselves
-		one.listener = &handshakes{limited, c.TLS, c.ReadTimeout}
+		one.listener = tls.NewListener(limited, c.TLS)
 	}
 	s.parts = append(s.parts, one)
 }

@@ -2,8 +2,6 @@ package service
 
 import (
 	"container/list"
-	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -19,9 +17,7 @@ const (
 	minPause = 5 * time.Millisecond // after a failed accept; doubles with each that follows
 	maxPause = time.Second
 
-	maxBeyond  = 32 // connections to a listener that are beyond its limit
-	beyondTime = 2 * time.Second
-	maxProbes  = 64 // connections to the listener of probes
+	maxProbes = 64 // connections to the listener of probes
 )
 
 // limited is a listener whose connections are counted and limited. Where peers have to show that
@@ -36,17 +32,15 @@ type limited struct {
 	log      *slog.Logger
 	most     int
 	patience time.Duration // how long a connection may be unknown; 0: each is known from its start
-	spare    bool          // a few connections beyond the limit are served all the same: they are told so, or probe
 	all      *total
 
 	closed chan struct{}
 	once   sync.Once
 
 	// Guarded by all.mu.
-	open    int       // connections that are not closed, without those beyond the limit: at most "most"
+	open    int       // connections that are not closed: at most "most"
 	unknown list.List // those of them that are unknown, in the order in which they came
-	beyond  list.List // connections beyond the limit, in the same order: at most maxBeyond
-	silent  list.List // connections of all kinds that are silent
+	silent  list.List // connections that are silent
 	drained bool      // set once: new connections are refused
 }
 
@@ -85,62 +79,45 @@ func (l *limited) limit() *limited {
 }
 
 // enter returns a connection that is counted until it is closed, or nil if there are too many.
-// It has SyscallConn if nc has.
 func (l *limited) enter(nc net.Conn) net.Conn {
 	c := &counted{Conn: nc, listener: l, since: time.Now()}
 	var old *counted // closed for c
 	t := l.all
 	t.mu.Lock()
-	if l.drained {
-		t.mu.Unlock()
-		_ = nc.Close()
-		return nil
-	}
+	full := true
 	switch {
+	case l.drained:
 	case l.open >= l.most:
 		old = first(&l.unknown)
 	case t.open >= t.most:
 		old = t.oldest()
-	}
-	room := old != nil || l.open < l.most && t.open < t.most
-	if !room && l.beyond.Len() >= maxBeyond {
-		old = first(&l.beyond)
+	default:
+		full = false
 	}
 	if old != nil {
 		old.leave()
 	}
-	switch {
-	case room:
+	drained, refused := l.drained, full && old == nil
+	if !refused {
 		l.open++
 		t.open++
 		l.observer.Opened(l.protocol)
 		if c.known.Store(l.patience == 0); l.patience > 0 {
-			c.stay(&l.unknown, l.patience)
+			c.place = l.unknown.PushBack(c)
+			c.timer = time.AfterFunc(l.patience, func() { _ = c.Close() })
 		}
-	case l.spare:
-		c.beyond = true
-		c.known.Store(true)
-		c.stay(&l.beyond, beyondTime)
-	default:
-		c.gone = true
-	}
-	if !c.gone {
 		c.silent = l.silent.PushBack(c)
 	}
-	refused := c.gone
 	t.mu.Unlock()
 	if old != nil {
 		_ = old.Conn.Close()
 	}
-	if old != nil || !room {
+	if full && !drained {
 		l.observer.Turned(l.protocol)
 	}
 	if refused {
 		_ = nc.Close()
 		return nil
-	}
-	if sc, ok := nc.(syscall.Conn); ok {
-		return &countedSocket{c, sc}
 	}
 	return c
 }
@@ -212,46 +189,23 @@ type counted struct {
 	net.Conn
 	listener *limited
 	since    time.Time
-	beyond   bool        // the limit; it does not change
 	known    atomic.Bool // Known has nothing to do: set once, or from the start
 	asked    atomic.Bool // set once
 
 	// Guarded by listener.all.mu.
-	in     *list.List // limited.unknown, limited.beyond, or nil
-	place  *list.Element
-	timer  *time.Timer   // closes the connection; while it is in a list
+	place  *list.Element // of limited.unknown, or nil
+	timer  *time.Timer   // closes the connection while it is unknown
 	silent *list.Element // of limited.silent, or nil
 	gone   bool          // set once, when the connection is no longer counted
 }
 
-// stay puts the connection into a list for so long. It is called with mu.
-func (c *counted) stay(in *list.List, most time.Duration) {
-	c.in, c.place = in, in.PushBack(c)
-	c.timer = time.AfterFunc(most, func() { _ = c.Close() })
-}
-
-// settle takes the connection out of its list. It is called with mu.
+// settle takes the connection out of those that are unknown. It is called with mu.
 func (c *counted) settle() {
-	if c.in != nil {
+	if c.place != nil {
 		c.timer.Stop()
-		c.in.Remove(c.place)
-		c.in = nil
+		c.listener.unknown.Remove(c.place)
+		c.place = nil
 	}
-}
-
-// leave ends the count of the connection. It is called with mu.
-func (c *counted) leave() {
-	if c.gone {
-		return
-	}
-	if !c.beyond {
-		c.listener.open--
-		c.listener.all.open--
-		c.listener.observer.Closed(c.listener.protocol)
-	}
-	c.settle()
-	c.speak()
-	c.gone = true
 }
 
 // speak takes the connection out of those that are silent. It is called with mu.
@@ -260,6 +214,19 @@ func (c *counted) speak() {
 		c.listener.silent.Remove(c.silent)
 		c.silent = nil
 	}
+}
+
+// leave ends the count of the connection. It is called with mu.
+func (c *counted) leave() {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	c.listener.open--
+	c.listener.all.open--
+	c.listener.observer.Closed(c.listener.protocol)
+	c.settle()
+	c.speak()
 }
 
 // Known says that the peer may ask.
@@ -282,9 +249,6 @@ func (c *counted) Asked() {
 	c.speak()
 }
 
-// Beyond reports whether the connection is beyond the limit.
-func (c *counted) Beyond() bool { return c.beyond }
-
 func (c *counted) Close() error {
 	c.listener.all.mu.Lock()
 	c.leave()
@@ -299,58 +263,4 @@ func (c *counted) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported
-}
-
-type countedSocket struct {
-	*counted
-	syscall.Conn
-}
-
-// handshakes is a listener of TLS connections. The goroutine of a connection makes the
-// handshake when it first reads or writes, within a timeout.
-type handshakes struct {
-	net.Listener
-	config  *tls.Config
-	timeout time.Duration
-}
-
-func (l *handshakes) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &secured{Conn: tls.Server(c, l.config), timeout: l.timeout}, nil
-}
-
-type secured struct {
-	*tls.Conn
-	timeout time.Duration
-	done    atomic.Bool // set once the handshake has succeeded
-}
-
-func (c *secured) Read(b []byte) (int, error) {
-	if err := c.handshake(); err != nil {
-		return 0, err
-	}
-	return c.Conn.Read(b)
-}
-
-func (c *secured) Write(b []byte) (int, error) {
-	if err := c.handshake(); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *secured) handshake() error {
-	if c.done.Load() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
-	defer cancel()
-	err := c.HandshakeContext(ctx)
-	if err == nil {
-		c.done.Store(true)
-	}
-	return err
 }

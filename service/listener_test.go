@@ -17,8 +17,8 @@ import (
 
 // TestRoom: the limits hold for a listener and for all together, and a flood of connections leaves
 // descriptors for the store. A connection that is unknown makes room for a new one, the longest
-// unknown first, and ends in time. One that is known stays; then the new ones are beyond the
-// limit, and are few, and short.
+// unknown first, and ends in time. One that is known stays, and
+// the new ones are closed.
 func TestRoom(t *testing.T) {
 	assert.EqualValues(t, 1024-spareFiles, maxConnections(1024))
 	assert.EqualValues(t, 50, maxConnections(100))
@@ -27,7 +27,7 @@ func TestRoom(t *testing.T) {
 		const patience = 10 * time.Second
 		all := &total{most: 3}
 		observer := observe.New(slog.New(slog.DiscardHandler), 0)
-		resp := (&limited{protocol: observe.RESP, observer: observer, most: 2, patience: patience, spare: true, all: all}).limit()
+		resp := (&limited{protocol: observe.RESP, observer: observer, most: 2, patience: patience, all: all}).limit()
 		grpc := (&limited{protocol: observe.GRPC, observer: observer, most: 2, patience: patience, all: all}).limit()
 		type connection struct {
 			net.Conn             // of the server
@@ -78,24 +78,13 @@ func TestRoom(t *testing.T) {
 		seventh := connect(resp)
 		known(seventh)
 		eighth := connect(resp)
-		assert.False(t, observe.PeerOf(seventh.Conn).Beyond())
-		assert.True(t, observe.PeerOf(eighth.Conn).Beyond())
-		known(eighth) // of no avail
-		for range maxBeyond - 1 {
-			assert.False(t, eighth.ended())
-			connect(resp)
-		}
-		ninth := connect(resp)
-		assert.True(t, eighth.ended(), "beyond the limit for longest")
-		assert.False(t, ninth.ended())
-		time.Sleep(beyondTime)
-		assert.True(t, ninth.ended(), "beyond the limit for too long")
+		assert.True(t, eighth.ended(), "no room")
 		assert.Equal(t, [3]int{1, 2, 3}, open())
-		for _, c := range []connection{fourth, fifth, seventh, ninth} {
+		for _, c := range []connection{fourth, fifth, seventh} {
 			require.NoError(t, c.Close())
 			_ = c.Close() // as servers do
 		}
 		assert.Equal(t, [3]int{}, open())
-		assert.Zero(t, resp.unknown.Len()+resp.beyond.Len()+grpc.unknown.Len())
+		assert.Zero(t, resp.unknown.Len()+grpc.unknown.Len())
 	})
 }

@@ -16,11 +16,11 @@ import (
 
 // badFaults are faults that go wrong in all ways.
 var badFaults = []guest.Fault{
-	{Name: "test-hangs", Limit: time.Second, Run: func(*guest.Stage) error { select {} }},
-	{Name: "test-crashes", Run: func(s *guest.Stage) error {
-		return errors.Join(os.WriteFile("/proc/sys/kernel/sysrq", []byte("1"), 0), os.WriteFile("/proc/sysrq-trigger", []byte("c"), 0))
+	{Name: "test-hangs", Limit: time.Second, Run: func(*guest.Stage) { select {} }},
+	{Name: "test-crashes", Run: func(*guest.Stage) {
+		panic(errors.Join(os.WriteFile("/proc/sys/kernel/sysrq", []byte("1"), 0), os.WriteFile("/proc/sysrq-trigger", []byte("c"), 0)))
 	}},
-	{Name: "test-panics", Run: func(*guest.Stage) error { panic("for the test") }},
+	{Name: "test-panics", Run: func(*guest.Stage) { panic("for the test") }},
 }
 
 // A fault that goes wrong is an error with the cause, and the other faults are run.

@@ -47,7 +47,8 @@ No process is granted a number by this store any more. That cannot be undone; an
 namespace of the same server can be imported to. Running processes hand out the
 numbers that they have reserved, and then their calls fail.
 
-Running the command again prints the same floor. It asks first, unless --yes is given.`
+Running the command again prints the same floor. It asks first, unless --yes is
+given.`
 
 const sequenceImportHelp = `Begin a sequence in a store, with the floor in FILE (- for standard input) that
 'tickflake sequence export' printed. The next number is the first that the old store
@@ -99,7 +100,7 @@ func newSequenceExport(c *command.Console) *cobra.Command {
 		Use:     "export NAME",
 		Short:   "End a sequence in a store, and print its floor for another store",
 		Long:    sequenceExportHelp,
-		Example: `  tickflake sequence export orders --store ./ids --to etcd://10.0.0.1:2379 --yes > orders.json`,
+		Example: `  tickflake sequence export orders --store ./ids --to etcd://10.0.0.1 --yes > o.json`,
 		Args:    oneName,
 	}
 	s := newSequences(c, cmd)

@@ -2,6 +2,7 @@ package generatortest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -130,36 +131,66 @@ func (s Script) lines() []string {
 	return lines
 }
 
+// form is how an action is written. N is [Step.Count], D is [Step.Time], R is [Step.Rate]. What
+// stands in tail may be left out, and is 0 then.
+type form struct {
+	do         Action
+	args, tail string
+	example    string // for who writes it otherwise
+}
+
+var forms = []form{
+	{IDs, "N", "over D", "a number, such as ids 5000 or ids 5000 over 2s"},
+	{Batch, "N", "", "a number, such as batch 100"},
+	{Stream, "N", "", "a number, such as stream 100"},
+	{Pass, "D", "", "a time, such as pass 5ms"},
+	{StepWall, "D", "at read N", "a time, such as step -2ms or step -2ms at read 2"},
+	{Slew, "R for D", "", "a rate and a time, such as slew 0.5 for 2s"},
+	{Freeze, "D", "", "a time, such as freeze 5ms"},
+	{Coarse, "D", "", "a time, such as coarse 5ms"},
+	{Suspend, "D", "", "a time, such as suspend 5ms"},
+	{Leap, "", "", "nothing after leap"},
+	{Restart, "", "", "nothing after restart"},
+	{Crash, "", "at read N", "nothing more, or a reading, such as crash at read 2"},
+	{Takeover, "D", "", "a time, such as takeover 5ms"},
+}
+
+func formOf(do Action) (form, bool) {
+	i := slices.IndexFunc(forms, func(f form) bool { return f.do == do })
+	if i < 0 {
+		return form{args: "D"}, false
+	}
+	return forms[i], true
+}
+
+// takes reports whether the action has a value of a kind: N, D or R.
+func (f form) takes(kind string) bool {
+	return slices.Contains(strings.Fields(f.args+" "+f.tail), kind)
+}
+
+const notKnown = "not known: want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover"
+
 // String returns the step's text.
 func (s Step) String() string {
-	switch s.Do {
-	case IDs:
-		if s.Time != 0 {
-			return fmt.Sprintf("%s %d over %s", s.Do, s.Count, s.Time)
-		}
-		return fmt.Sprintf("%s %d", s.Do, s.Count)
-	case Batch, Stream:
-		return fmt.Sprintf("%s %d", s.Do, s.Count)
-	case StepWall:
-		sign := "+"
-		if s.Time < 0 {
-			sign = "" // the duration has its own
-		}
-		if s.Count != 0 {
-			return fmt.Sprintf("%s %s%s at read %d", s.Do, sign, s.Time, s.Count)
-		}
-		return fmt.Sprintf("%s %s%s", s.Do, sign, s.Time)
-	case Crash:
-		if s.Count != 0 {
-			return fmt.Sprintf("%s at read %d", s.Do, s.Count)
-		}
-		return string(s.Do)
-	case Slew:
-		return fmt.Sprintf("%s %s for %s", s.Do, strconv.FormatFloat(s.Rate, 'g', -1, 64), s.Time)
-	case Leap, Restart:
-		return string(s.Do)
+	f, _ := formOf(s.Do)
+	words := append([]string{string(s.Do)}, strings.Fields(f.args)...)
+	if s.Do == IDs && s.Time != 0 || s.Do != IDs && s.Count != 0 {
+		words = append(words, strings.Fields(f.tail)...)
 	}
-	return fmt.Sprintf("%s %s", s.Do, s.Time)
+	for i, word := range words {
+		switch word {
+		case "N":
+			words[i] = strconv.Itoa(s.Count)
+		case "R":
+			words[i] = strconv.FormatFloat(s.Rate, 'g', -1, 64)
+		case "D":
+			words[i] = s.Time.String()
+			if s.Do == StepWall && s.Time >= 0 {
+				words[i] = "+" + words[i]
+			}
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // has reports whether the script does any of the actions.
@@ -235,56 +266,45 @@ func (s Step) reach() time.Duration {
 
 // problem returns what is wrong with the step on its own, or "".
 func (s Step) problem() string {
-	counts, lasts := false, true
-	switch s.Do {
-	case IDs, Batch, Stream:
-		most := maxIDs
-		if s.Do == Batch {
-			most = maxBatch
-		}
-		if s.Count < 1 || s.Count > most {
-			return fmt.Sprintf("want 1 to %d IDs", most)
-		}
-		counts, lasts = true, s.Do == IDs
-	case Slew:
-		if !(s.Rate >= 0 && s.Rate <= maxRate) { // NaN is neither
-			return fmt.Sprintf("want a rate from 0 to %d, such as 0.5", maxRate)
-		}
-	case StepWall, Crash:
-		if s.Count < 0 || s.Count > maxRead {
-			return fmt.Sprintf("want reading 1 to %d", maxRead)
-		}
-		counts, lasts = true, s.Do == StepWall
-	case Leap, Restart:
-		lasts = false
-	case Pass, Freeze, Coarse, Suspend, Takeover:
-	default:
-		return "not known: " + knownActions
+	f, ok := formOf(s.Do)
+	if !ok {
+		return notKnown
 	}
-	longest := time.Duration(maxTime)
+	most, longest := maxIDs, time.Duration(maxTime)
+	switch s.Do {
+	case Batch:
+		most = maxBatch
+	case Freeze:
+		longest = maxFreeze
+	case Coarse:
+		longest = maxCoarse
+	case Slew:
+		if s.Rate < 0.1 {
+			longest = maxFreeze
+		} else if s.Rate > 1 {
+			longest = time.Duration(float64(maxTime) / s.Rate)
+		}
+	}
 	switch {
-	case s.Count != 0 && !counts:
+	case f.args == "N" && (s.Count < 1 || s.Count > most):
+		return fmt.Sprintf("want 1 to %d IDs", most)
+	case f.tail == "at read N" && (s.Count < 0 || s.Count > maxRead):
+		return fmt.Sprintf("want reading 1 to %d", maxRead)
+	case s.Do == Slew && !(s.Rate >= 0 && s.Rate <= maxRate): // NaN is neither
+		return fmt.Sprintf("want a rate from 0 to %d, such as 0.5", maxRate)
+	case s.Count != 0 && !f.takes("N"):
 		return fmt.Sprintf("it takes no number of IDs, but has %d", s.Count)
-	case s.Time != 0 && !lasts:
+	case s.Time != 0 && !f.takes("D"):
 		return fmt.Sprintf("it takes no time, but has %s", s.Time)
-	case s.Rate != 0 && s.Do != Slew:
+	case s.Rate != 0 && !f.takes("R"):
 		return fmt.Sprintf("it takes no rate, but has %g", s.Rate)
 	case s.Do != StepWall && s.Time < 0:
 		return "the time is negative"
-	case s.Do == Freeze || s.Do == Slew && s.Rate < 0.1:
-		longest = maxFreeze
-	case s.Do == Slew && s.Rate > 1:
-		longest = time.Duration(float64(maxTime) / s.Rate)
-	case s.Do == Coarse:
-		longest = maxCoarse
-	}
-	if s.Time.Abs() > longest {
+	case s.Time.Abs() > longest:
 		return fmt.Sprintf("the time is longer than %s", longest)
 	}
 	return ""
 }
-
-const knownActions = "want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover"
 
 // scriptError is the error for a [Script] or its text. It is a type because [ParseScript]
 // adds the line to an error of Validate.

@@ -122,83 +122,44 @@ func (s Script) begin(end time.Time) (time.Time, error) {
 }
 
 // parseStep reads one step, and returns what is wrong with it, or "".
-func parseStep(words []string) (Step, string) {
-	s := Step{Do: Action(words[0])}
-	args := words[1:]
-	switch s.Do {
-	case IDs, Batch, Stream:
-		var problem string
-		if len(args) == 3 && s.Do == IDs && args[1] == "over" {
-			if s.Time, problem = parseTime(args[2]); problem != "" {
-				return s, problem
-			}
-			if s.Time <= 0 {
-				return s, "want a time above zero after over"
-			}
-			args = args[:1]
-		}
-		if len(args) != 1 {
-			if s.Do == IDs {
-				return s, "want a number, such as ids 5000 or ids 5000 over 2s"
-			}
-			return s, fmt.Sprintf("want a number, such as %s 100", s.Do)
-		}
-		n, err := strconv.Atoi(args[0])
-		if err != nil {
-			return s, "want a whole number of IDs"
-		}
-		s.Count = n
-		return s, ""
-	case Slew:
-		if len(args) != 3 || args[1] != "for" {
-			return s, "want a rate and a time, such as slew 0.5 for 2s"
-		}
-		rate, err := strconv.ParseFloat(args[0], 64)
-		if err != nil {
-			return s, "want a rate, such as 0.5"
-		}
-		s.Rate = rate
-		var problem string
-		s.Time, problem = parseTime(args[2])
-		return s, problem
-	case Leap, Restart:
-		if len(args) != 0 {
-			return s, fmt.Sprintf("want nothing after %s", s.Do)
-		}
-		return s, ""
-	case StepWall, Crash:
-		var problem string
-		if n := len(args); n >= 3 && args[n-3] == "at" && args[n-2] == "read" {
-			var err error
-			if s.Count, err = strconv.Atoi(args[n-1]); err != nil || s.Count < 1 { // 0 would be at once
+func parseStep(words []string) (s Step, problem string) {
+	s.Do = Action(words[0])
+	f, ok := formOf(s.Do)
+	if !ok {
+		return s, notKnown
+	}
+	want := strings.Fields(f.args)
+	if args := words[1:]; len(args) > len(want) {
+		want = strings.Fields(f.args + " " + f.tail)
+	}
+	if len(want) != len(words)-1 {
+		return s, "want " + f.example
+	}
+	for i, word := range words[1:] {
+		var err error
+		switch want[i] {
+		case "N":
+			if s.Count, err = strconv.Atoi(word); err != nil && f.args == "N" {
+				return s, "want a whole number of IDs"
+			} else if f.args != "N" && (err != nil || s.Count < 1) { // 0 would be at once
 				return s, fmt.Sprintf("want reading 1 to %d", maxRead)
 			}
-			args = args[:n-3]
+		case "R":
+			if s.Rate, err = strconv.ParseFloat(word, 64); err != nil {
+				return s, "want a rate, such as 0.5"
+			}
+		case "D":
+			if s.Time, err = time.ParseDuration(word); err != nil {
+				return s, "want a time such as 5ms, 1.5s or 2h"
+			}
+			if i == 2 && s.Do == IDs && s.Time <= 0 {
+				return s, "want a time above zero after over"
+			}
+		default:
+			if word != want[i] {
+				return s, "want " + f.example
+			}
 		}
-		switch {
-		case s.Do == Crash && len(args) != 0:
-			return s, "want nothing more, or a reading, such as crash at read 2"
-		case s.Do == StepWall && len(args) != 1:
-			return s, "want a time, such as step -2ms or step -2ms at read 2"
-		case s.Do == StepWall:
-			s.Time, problem = parseTime(args[0])
-		}
-		return s, problem
-	case Pass, Freeze, Coarse, Suspend, Takeover:
-		if len(args) != 1 {
-			return s, fmt.Sprintf("want a time, such as %s 5ms", s.Do)
-		}
-		var problem string
-		s.Time, problem = parseTime(args[0])
-		return s, problem
 	}
-	return s, "not known: " + knownActions
-}
-
-func parseTime(word string) (time.Duration, string) {
-	d, err := time.ParseDuration(word)
-	if err != nil {
-		return 0, "want a time such as 5ms, 1.5s or 2h"
-	}
-	return d, ""
+	return s, ""
 }

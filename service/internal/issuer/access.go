@@ -32,10 +32,12 @@ type Client struct {
 type access struct {
 	tokens  [][sha256.Size]byte
 	clients []*Client
+	anyone  *Client // nil if there are clients
 }
 
 var (
 	errNoToken  = errors.New("a token is needed")
+	errNoBearer = errors.New("a token is needed: send 'Authorization: Bearer TOKEN' once")
 	errBadToken = errors.New("the token is not known")
 )
 
@@ -54,16 +56,29 @@ func newAccess(credentials []Credential) (*access, error) {
 		a.tokens = append(a.tokens, c.Token)
 		a.clients = append(a.clients, client)
 	}
+	if len(a.clients) == 0 {
+		a.anyone = &Client{ids: true, sequences: []string{"*"}}
+	}
 	return a, nil
 }
 
 // Anyone returns the client of a connection that has given no token: nil if the
 // configuration has clients.
-func (i *Issuer) Anyone() *Client {
-	if len(i.access.clients) > 0 {
-		return nil
+func (i *Issuer) Anyone() *Client { return i.access.anyone }
+
+// Bearer returns the client of a request with these values of the header authorization.
+func (i *Issuer) Bearer(values []string) (*Client, error) {
+	if i.access.anyone != nil {
+		return i.access.anyone, nil
 	}
-	return &Client{ids: true, sequences: []string{"*"}}
+	if len(values) != 1 {
+		return nil, &Refusal{Code: Unauthenticated, Err: errNoBearer}
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return nil, &Refusal{Code: Unauthenticated, Err: errNoBearer}
+	}
+	return i.Authenticate(strings.TrimSpace(token))
 }
 
 // Authenticate returns the client of a token. The time that it takes does not depend on the

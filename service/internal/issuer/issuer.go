@@ -4,7 +4,9 @@
 package issuer
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -35,6 +37,12 @@ type Config struct {
 	Timeout      time.Duration // for the IDs or numbers of a request
 	UseWithin    time.Duration // how long the time of a run is true
 	Spare        time.Duration // the grant that is left at least while the service is ready
+
+	// For all that speak a protocol; an Issuer uses none of them.
+	IdleTimeout time.Duration // of a connection; 1h by default
+	ReadTimeout time.Duration // from the first byte of a request to its last, and to write an answer; 10s by default
+	MaxStreams  int           // of gRPC, that are open at once; 16,384 by default
+	TLS         *tls.Config   // nil: no TLS
 }
 
 // Create is a rule: a sequence whose name begins with Prefix is created when it is first
@@ -64,6 +72,8 @@ type Issuer struct {
 // New returns an Issuer. The caller keeps the generator and the store, and closes them after
 // [Issuer.Close].
 func New(c Config) (*Issuer, error) {
+	c.IdleTimeout, c.ReadTimeout = cmp.Or(c.IdleTimeout, time.Hour), cmp.Or(c.ReadTimeout, 10*time.Second)
+	c.MaxStreams = cmp.Or(c.MaxStreams, 16_384)
 	access, err := newAccess(c.Clients)
 	if err != nil {
 		return nil, err
@@ -80,7 +90,7 @@ func (i *Issuer) Config() *Config { return &i.config }
 func (i *Issuer) Layout() *snowflake.Layout { return &i.layout }
 
 // ID returns one ID. It waits as long as the strategy allows, but not beyond ctx: give it
-// one of [Issuer.Within].
+// one of [Issuer.Timeout].
 func (i *Issuer) ID(ctx context.Context, c *Client) (snowflake.ID, error) {
 	if err := i.admit(c, 1); err != nil {
 		return 0, err
@@ -127,9 +137,13 @@ func (i *Issuer) lead(id snowflake.ID) time.Duration {
 	return max(0, d.Time.Sub(i.config.Generator.Clock().Now()))
 }
 
-// Decode returns the parts of an ID.
-func (i *Issuer) Decode(id snowflake.ID) (snowflake.Decoded, error) {
-	d, err := i.layout.Decode(id)
+// Decode returns the parts of an ID in decimal digits.
+func (i *Issuer) Decode(text string) (snowflake.Decoded, error) {
+	id, err := snowflake.Parse(text)
+	var d snowflake.Decoded
+	if err == nil {
+		d, err = i.layout.Decode(id)
+	}
 	if err != nil {
 		return d, &Refusal{Code: BadInput, Err: err}
 	}

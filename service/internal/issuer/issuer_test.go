@@ -149,7 +149,7 @@ func TestIDs(t *testing.T) {
 		n += run.Count
 	}
 	assert.EqualValues(t, 100, n)
-	_, err = i.Decode(-1)
+	_, err = i.Decode("-1")
 	assert.Equal(t, BadInput, codeOf(t, err))
 }
 
@@ -162,7 +162,7 @@ func TestUseWithinOfBorrowedIDs(t *testing.T) {
 	runs, err := i.Runs(t.Context(), i.Anyone(), 5*per, nil)
 	require.NoError(t, err)
 	for _, run := range runs {
-		d, err := i.Decode(run.First)
+		d, err := i.Decode(run.First.String())
 		require.NoError(t, err)
 		assert.Equal(t, time.Second+d.Time.Sub(noon), run.UseWithin)
 	}

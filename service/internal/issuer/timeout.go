@@ -37,13 +37,6 @@ func (i *Issuer) Timeout(ctx context.Context) *Timeout {
 	return &Timeout{parent: ctx, err: i.timeout}
 }
 
-// Within returns ctx with the timeout of a request, as [Issuer.Timeout] does. cancel must be
-// called.
-func (i *Issuer) Within(ctx context.Context) (bounded context.Context, cancel func()) {
-	t := i.Timeout(ctx)
-	return t, t.Cancel
-}
-
 // Started reports whether the timer has started, or the Timeout was canceled.
 func (t *Timeout) Started() bool { return t.running.Load() != nil }
 

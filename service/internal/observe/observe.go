@@ -39,9 +39,6 @@ type Peer interface {
 	Known()
 	// Asked says that a peer that may ask has sent a whole request. A drain waits for no other.
 	Asked()
-	// Beyond reports whether there are too many connections: this one gets answers to probes,
-	// and else is told so.
-	Beyond() bool
 }
 
 // PeerOf returns the peer of a connection, also through TLS.
@@ -61,9 +58,8 @@ func PeerOf(c net.Conn) Peer {
 // unlimited is the peer of a connection of a listener that limits none.
 type unlimited struct{}
 
-func (unlimited) Known()       {}
-func (unlimited) Asked()       {}
-func (unlimited) Beyond() bool { return false }
+func (unlimited) Known() {}
+func (unlimited) Asked() {}
 
 // Request is a request that was answered.
 type Request struct {

@@ -327,7 +327,7 @@ func (c *conn) info(r *reply, _ [][]byte) error {
 	line("uptime_in_seconds:%d", int64(up.Seconds()))
 	line("uptime_in_days:%d", int64(up.Hours()/24))
 	line("\r\n# Clients")
-	line("connected_clients:%d", s.open())
+	line("connected_clients:%d", s.open.Load())
 	line("\r\n# Persistence")
 	ready := s.issuer.Ready()
 	if ready == nil {

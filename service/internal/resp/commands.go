@@ -178,13 +178,7 @@ func (c *conn) takeIDs(r *reply, args [][]byte) error {
 
 func (c *conn) decode(r *reply, args [][]byte) error {
 	began := c.began()
-	id, err := snowflake.Parse(string(args[1]))
-	var d snowflake.Decoded
-	if err != nil {
-		err = &issuer.Refusal{Code: issuer.BadInput, Err: err}
-	} else {
-		d, err = c.server.issuer.Decode(id)
-	}
+	d, err := c.server.issuer.Decode(string(args[1]))
 	if err == nil {
 		writeDecoded(r, d)
 	}

@@ -17,7 +17,6 @@ type conn struct {
 	server *Server
 	nc     net.Conn
 	peer   observe.Peer    // of nc
-	raw    *raw            // of nc, or nil
 	ctx    *issuer.Timeout // of the commands
 	client *issuer.Client  // nil until a token is given, where one is needed
 	id     int64
@@ -29,14 +28,17 @@ type conn struct {
 	// string.
 	key, sequenceName string
 
-	buffer *buffer   // while bytes are there that are not answered
-	have   int       // bytes in buffer.in
-	more   bool      // the last read filled the buffer
-	quit   bool      // no further command is read
-	linger bool      // the client may still send, and shall read the error all the same
-	last   time.Time // when the last pipeline was answered
-	begun  time.Time // when the first byte of an unfinished command came; zero if there is none
-	due    time.Time // the read deadline of nc
+	buffer  *buffer   // while bytes are there that are not answered
+	have    int       // bytes in buffer.in
+	more    bool      // the last read filled the buffer
+	quit    bool      // no further command is read
+	linger  bool      // the client may still send, and shall read the error all the same
+	last    time.Time // when the last pipeline was answered
+	begun   time.Time // when the first byte of an unfinished command came; zero if there is none
+	due     time.Time // the read deadline of nc
+	written time.Time // the write deadline of nc
+
+	first [1 << 10]byte // for the bytes that end a wait: those of a usual pipeline
 
 	requests, items int64 // served, and not yet counted by the observer
 	pipelines       uint8 // answered, modulo 256
@@ -57,25 +59,15 @@ func newConn(s *Server, nc net.Conn) *conn {
 // serve answers commands until the connection ends.
 func (c *conn) serve() {
 	if tls, ok := c.nc.(interface{ HandshakeContext(context.Context) error }); ok {
-		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.limits.ReadTimeout)
+		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.issuer.Config().ReadTimeout)
 		err := tls.HandshakeContext(ctx)
 		cancel()
 		if err != nil {
 			return
 		}
 	}
-	if c.peer.Beyond() {
-		c.linger = true
-		c.nc.SetWriteDeadline(time.Now().Add(c.server.limits.WriteTimeout))
-		io.WriteString(c.nc, "-ERR max number of clients reached\r\n") // an error: the client has gone away
-		return
-	}
 	if c.client != nil {
 		c.peer.Known()
-	}
-	if c.raw = rawOf(c.nc); c.raw != nil {
-		c.raw.serve(c)
-		return
 	}
 	for !c.quit && c.read() == nil && c.answer() == nil {
 	}
@@ -102,8 +94,7 @@ func (c *conn) release() {
 
 // read waits for bytes.
 func (c *conn) read() error {
-	var first [512]byte
-	target := first[:]
+	target := c.first[:]
 	if c.buffer != nil {
 		target = c.buffer.in[c.have:]
 	}
@@ -114,7 +105,7 @@ func (c *conn) read() error {
 	c.more = n == len(target)
 	if c.buffer == nil {
 		c.take()
-		copy(c.buffer.in, first[:n])
+		copy(c.buffer.in, target[:n])
 	}
 	c.have += n
 	return nil
@@ -125,9 +116,9 @@ var errTimeout = errors.New("the client was silent for too long")
 // limit returns until when the client must send something.
 func (c *conn) limit() time.Time {
 	if c.begun.IsZero() {
-		return c.last.Add(c.server.limits.IdleTimeout)
+		return c.last.Add(c.server.issuer.Config().IdleTimeout)
 	}
-	return c.begun.Add(c.server.limits.ReadTimeout)
+	return c.begun.Add(c.server.issuer.Config().ReadTimeout)
 }
 
 // extend sets a deadline that has passed to the limit. It reports false if the limit has
@@ -148,7 +139,7 @@ func (c *conn) wait(p []byte) (int, error) {
 		if limit := c.limit(); c.due.IsZero() || c.due.After(limit) {
 			c.deadline(limit)
 		}
-		if c.server.closing.Load() {
+		if c.server.closing() {
 			switch {
 			case c.server.ctx.Err() != nil || c.begun.IsZero() && !c.more:
 				return 0, context.Canceled
@@ -257,16 +248,14 @@ func (c *conn) flush() error {
 	if err := c.server.ctx.Err(); err != nil {
 		return err // also where the client reads as fast as the server writes
 	}
-	if c.raw != nil {
-		n, err := c.raw.write(out)
-		if err != nil || n == len(out) {
-			return err
+	// The deadline is set early rather than for each pipeline, which would cost a part of it.
+	timeout := c.server.issuer.Config().ReadTimeout
+	if now := time.Now(); now.Add(timeout / 4 * 3).After(c.written) {
+		c.written = now.Add(timeout)
+		c.nc.SetWriteDeadline(c.written)
+		if err := c.server.ctx.Err(); err != nil {
+			return err // abort may have come before the deadline
 		}
-		out = out[n:]
-	}
-	c.nc.SetWriteDeadline(time.Now().Add(c.server.limits.WriteTimeout))
-	if err := c.server.ctx.Err(); err != nil {
-		return err
 	}
 	_, err := c.nc.Write(out)
 	return err
@@ -290,9 +279,9 @@ func (c *conn) close() {
 		}
 	}
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && half.CloseWrite() == nil {
-		c.nc.SetReadDeadline(time.Now().Add(min(time.Second, c.server.limits.ReadTimeout)))
+		c.nc.SetReadDeadline(time.Now().Add(min(time.Second, c.server.issuer.Config().ReadTimeout)))
 		var rest [512]byte
-		for read := 0; read < 1<<20 && !c.server.closing.Load(); {
+		for read := 0; read < 1<<20 && !c.server.closing(); {
 			n, err := c.nc.Read(rest[:])
 			if read += n; err != nil {
 				break

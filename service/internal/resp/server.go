@@ -2,8 +2,8 @@
 package resp
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -13,37 +13,14 @@ import (
 	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
-// Limits bound the requests, and the memory and connections, of strangers. A field that is 0 has its default.
+// Limits bound the memory that strangers take. A field that is 0 has its default. The times
+// are those of [issuer.Config].
 type Limits struct {
 	Argument  int // bytes in an argument; 4096 by default
 	Arguments int // in a command, its name among them; 64 by default
 	Command   int // bytes in a command, with its headers; 16,384 by default
 	Inline    int // bytes in a command that is a line of text; 4096 by default
 	Pending   int // bytes of replies that are collected before they are written; 32,768 by default
-
-	IdleTimeout  time.Duration // between commands; 1h by default
-	ReadTimeout  time.Duration // from the first byte of a command to its last; 10s by default
-	WriteTimeout time.Duration // for replies that the client does not read; 10s by default
-}
-
-func (l Limits) complete() Limits {
-	for _, f := range []struct {
-		field *int
-		value int
-	}{{&l.Argument, 4096}, {&l.Arguments, 64}, {&l.Command, 16384}, {&l.Inline, 4096}, {&l.Pending, 32768}} {
-		if *f.field <= 0 {
-			*f.field = f.value
-		}
-	}
-	for _, f := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&l.IdleTimeout, time.Hour}, {&l.ReadTimeout, 10 * time.Second}, {&l.WriteTimeout, 10 * time.Second}} {
-		if *f.field <= 0 {
-			*f.field = f.value
-		}
-	}
-	return l
 }
 
 // Server serves one listener. Its methods are safe for concurrent use.
@@ -54,26 +31,29 @@ type Server struct {
 	began    time.Time
 	buffers  sync.Pool // of *buffer: what a command and its reply need while they are under way
 
-	ctx    context.Context // of all requests; ends when Shutdown runs out of time
-	cancel context.CancelFunc
+	// A connection looks at draining after it has set its deadline and before it waits.
+	// Shutdown ends draining before it ends all deadlines. So no connection waits on.
+	draining context.Context // ends when Shutdown begins
+	ctx      context.Context // of all requests; ends when Shutdown runs out of time
+	drain    context.CancelFunc
+	cancel   context.CancelFunc
+
 	lastID atomic.Int64 // of a connection; only grows
+	open   atomic.Int64 // connections
 
-	// closing is true from the beginning of Shutdown. A connection looks at it after it has
-	// set its deadline and before it waits; Shutdown sets it before it ends all deadlines. So
-	// no connection waits on.
-	closing atomic.Bool
-
-	mu       sync.Mutex
-	listener net.Listener
-	conns    map[*conn]struct{}
-	empty    chan struct{} // closed when closing is set and there is no connection
+	mu    sync.Mutex     // held to begin a connection or a drain
+	conns sync.WaitGroup // none is added after the drain began
 }
 
 // New returns a server.
 func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
-	s := &Server{issuer: i, observer: o, limits: l.complete(), began: time.Now(), conns: make(map[*conn]struct{}), empty: make(chan struct{})}
+	l.Argument, l.Arguments = cmp.Or(l.Argument, 4096), cmp.Or(l.Arguments, 64)
+	l.Command, l.Inline = cmp.Or(l.Command, 16384), cmp.Or(l.Inline, 4096)
+	l.Pending = cmp.Or(l.Pending, 32768)
+	s := &Server{issuer: i, observer: o, limits: l, began: time.Now()}
+	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.buffers.New = func() any { return &buffer{in: make([]byte, s.limits.Command)} }
+	s.buffers.New = func() any { return &buffer{in: make([]byte, l.Command)} }
 	return s
 }
 
@@ -82,58 +62,40 @@ func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
 // passes: any error of it ends Serve.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
-	s.mu.Lock()
-	if s.listener != nil {
-		s.mu.Unlock()
-		return fmt.Errorf("resp: the server serves %s already", s.listener.Addr())
-	}
-	s.listener = l
-	closing := s.closing.Load() // if not, Shutdown closes the listener
-	s.mu.Unlock()
-	if closing {
-		return nil
-	}
+	defer context.AfterFunc(s.draining, func() { l.Close() })()
 	for {
 		nc, err := l.Accept()
-		if s.closing.Load() {
-			if err == nil {
-				nc.Close()
-			}
+		switch {
+		case err == nil:
+			s.start(nc)
+		case s.closing():
 			return nil
-		}
-		if err != nil {
+		default:
 			return err
 		}
-		if !s.start(nc) {
-			nc.Close()
-		}
 	}
 }
+
+// closing reports whether Shutdown has begun.
+func (s *Server) closing() bool { return s.draining.Err() != nil }
 
 // start serves a connection in a goroutine of its own, unless the server is closing.
-func (s *Server) start(nc net.Conn) bool {
-	c := newConn(s, nc)
+func (s *Server) start(nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing.Load() {
-		return false
+	if s.closing() {
+		nc.Close()
+		return
 	}
-	s.conns[c] = struct{}{}
-	go func() {
-		defer s.leave(c)
+	s.open.Add(1)
+	s.conns.Go(func() {
+		defer s.open.Add(-1)
+		c := newConn(s, nc)
+		defer c.close()
+		defer context.AfterFunc(s.draining, c.wake)()
+		defer context.AfterFunc(s.ctx, c.abort)()
 		c.serve()
-	}()
-	return true
-}
-
-func (s *Server) leave(c *conn) {
-	c.close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-	if s.closing.Load() && len(s.conns) == 0 {
-		close(s.empty)
-	}
+	})
 }
 
 // Shutdown stops accepting, lets the pipelines that were begun be answered, closes all
@@ -141,36 +103,13 @@ func (s *Server) leave(c *conn) {
 // returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	first := !s.closing.Swap(true)
-	if s.listener != nil {
-		s.listener.Close()
-	}
-	if first && len(s.conns) == 0 {
-		close(s.empty)
-	}
-	for c := range s.conns {
-		c.wake()
-	}
+	s.drain()
 	s.mu.Unlock()
-	defer s.cancel()
-	select {
-	case <-s.empty:
+	stop := context.AfterFunc(ctx, s.cancel)
+	s.conns.Wait()
+	if stop() {
+		s.cancel()
 		return nil
-	case <-ctx.Done():
 	}
-	s.cancel()
-	s.mu.Lock()
-	for c := range s.conns {
-		c.abort()
-	}
-	s.mu.Unlock()
-	<-s.empty
 	return ctx.Err()
-}
-
-// open returns how many connections there are.
-func (s *Server) open() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
 }

@@ -14,11 +14,12 @@ import (
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 func serveEmpty(b *testing.B) *grpc.ClientConn {
-	s := grpc.NewServer(options(limits)...)
+	s := grpc.NewServer(options(&issuer.Config{IdleTimeout: time.Hour, ReadTimeout: 10 * time.Second})...)
 	tickflakev1.RegisterTickflakeServer(s, &empty{answer: &tickflakev1.TakeResponse{Runs: []*tickflakev1.Run{
 		{First: 1 << 60, Count: 1, Stride: 1, UseWithin: durationpb.New(time.Second)},
 	}}})
@@ -33,7 +34,7 @@ func serveEmpty(b *testing.B) *grpc.ClientConn {
 // BenchmarkOverEmpty takes turns with the server that does nothing, and reports the medians
 // and their quotient: the noise of the machine hits both alike.
 func BenchmarkOverEmpty(b *testing.B) {
-	_, conn := serve(b, config(b, wide(b)), limits)
+	_, conn := serve(b, config(b, wide(b)))
 	clients := [2]tickflakev1.TickflakeClient{tickflakev1.NewTickflakeClient(serveEmpty(b)), tickflakev1.NewTickflakeClient(conn)}
 	const calls, callers = 64, 8
 	var took [2][]float64
@@ -63,8 +64,6 @@ func BenchmarkOverEmpty(b *testing.B) {
 	b.ReportMetric(ours/none, "take/empty")
 }
 
-var limits = Limits{MaxStreams: 10, IdleTimeout: time.Hour, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
-
 type empty struct {
 	tickflakev1.UnimplementedTickflakeServer
 	answer *tickflakev1.TakeResponse
@@ -76,7 +75,7 @@ func (e *empty) Take(context.Context, *tickflakev1.TakeRequest) (*tickflakev1.Ta
 
 // BenchmarkStream is runs under credit: one request is always ahead.
 func BenchmarkStream(b *testing.B) {
-	_, conn := serve(b, config(b, wide(b)), limits)
+	_, conn := serve(b, config(b, wide(b)))
 	for _, credit := range []int64{1000, 10_000} {
 		b.Run(map[int64]string{1000: "credit=1000", 10_000: "credit=10000"}[credit], func(b *testing.B) {
 			stream, err := tickflakev1.NewTickflakeClient(conn).Stream(b.Context())

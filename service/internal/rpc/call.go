@@ -2,9 +2,7 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -62,7 +60,7 @@ const maxWaiting = 1024
 // It never returns an error: grpc-go would then keep the context of each refused call until
 // its connection ends. The handlers refuse.
 func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, error) {
-	c := &call{Context: ctx, client: s.anyone}
+	c := &call{Context: ctx}
 	health := false
 	switch info.FullMethodName {
 	case tickflakev1.Tickflake_Stream_FullMethodName, grpc_health_v1.Health_Watch_FullMethodName,
@@ -73,11 +71,11 @@ func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, er
 		// The other methods of this service bound the wait for their request, see describe.
 		// grpc-go cancels ctx, and so the timer, when the call ends.
 		if health = !s.unary[info.FullMethodName]; health {
-			c.Context, _ = s.issuer.Within(ctx)
+			c.Context = s.issuer.Timeout(ctx)
 		}
 	}
-	if c.client == nil {
-		if c.client, c.refused = s.authenticate(info.Header["authorization"]); c.refused == nil {
+	if c.client = s.issuer.Anyone(); c.client == nil {
+		if c.client, c.refused = s.issuer.Bearer(info.Header["authorization"]); c.refused == nil {
 			connectionOf(ctx).Known()
 		}
 	}
@@ -122,7 +120,7 @@ func (s *Server) receive(receive func(any) error, request any) error {
 	// As in a stream, a goroutine waits for the client. It ends when the handler has left.
 	received := make(chan error, 1)
 	go func() { received <- receive(request) }()
-	timer := time.NewTimer(s.issuer.Config().Timeout)
+	timer := time.NewTimer(s.config.Timeout)
 	defer timer.Stop()
 	select {
 	case err := <-received:
@@ -133,20 +131,6 @@ func (s *Server) receive(receive func(any) error, request any) error {
 }
 
 var errNoRequest = status.Error(codes.DeadlineExceeded, "the request did not come in time")
-
-var errScheme = errors.New("want the metadata 'authorization: Bearer TOKEN' once")
-
-// authenticate returns the client of the authorization that a call has.
-func (s *Server) authenticate(values []string) (*issuer.Client, error) {
-	if len(values) == 0 {
-		return nil, &issuer.Refusal{Code: issuer.Unauthenticated, Err: errors.New("a token is needed: " + errScheme.Error())}
-	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	if len(values) > 1 || !strings.EqualFold(scheme, "bearer") {
-		return nil, &issuer.Refusal{Code: issuer.Unauthenticated, Err: errScheme}
-	}
-	return s.issuer.Authenticate(strings.TrimSpace(token))
-}
 
 // request is one request of a call, for the observer.
 type request struct {

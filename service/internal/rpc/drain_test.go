@@ -23,7 +23,7 @@ func withToken(ctx context.Context, token string) context.Context {
 func TestShutdownEndsStreamsAfterTheRequestInProgress(t *testing.T) {
 	t.Parallel()
 	c, clock := still(t, strategies.Wait())
-	s, conn := serve(t, c, Limits{})
+	s, conn := serve(t, c)
 	watch, err := grpc_health_v1.NewHealthClient(conn).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	require.NoError(t, err)
 	got, err := watch.Recv()
@@ -66,7 +66,7 @@ func TestShutdownEndsStreamsAfterTheRequestInProgress(t *testing.T) {
 func TestShutdownLetsCallsEnd(t *testing.T) {
 	t.Parallel()
 	c, clock := still(t, strategies.Wait())
-	s, conn := serve(t, c, Limits{})
+	s, conn := serve(t, c)
 	called, done := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: 5})
@@ -74,7 +74,7 @@ func TestShutdownLetsCallsEnd(t *testing.T) {
 	}()
 	require.NoError(t, clock.BlockUntil(t.Context(), 1))
 	go func() { done <- s.Shutdown(t.Context()) }()
-	<-s.streams.draining
+	<-s.draining.Done()
 	clock.Advance(time.Millisecond)
 	require.NoError(t, <-called)
 	require.NoError(t, <-done)
@@ -86,14 +86,14 @@ func TestShutdownLetsCallsEnd(t *testing.T) {
 func TestShutdownClosesAllWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
 	c, clock := still(t, strategies.Wait())
-	s, conn := serve(t, c, Limits{})
+	s, conn := serve(t, c)
 	stream := openStream(t, conn)
 	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 5}))
 	require.NoError(t, clock.BlockUntil(t.Context(), 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Shutdown(ctx) }()
-	<-s.streams.draining
+	<-s.draining.Done()
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 	_, err := stream.Recv()
@@ -102,7 +102,7 @@ func TestShutdownClosesAllWhenItsContextEnds(t *testing.T) {
 
 func TestHealthFollowsTheReadiness(t *testing.T) {
 	t.Parallel()
-	s, conn := serve(t, config(t), Limits{})
+	s, conn := serve(t, config(t))
 	client := grpc_health_v1.NewHealthClient(conn)
 	watch, err := client.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "tickflake.v1.Tickflake"})
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestHealthFollowsTheReadiness(t *testing.T) {
 		got, err := watch.Recv()
 		require.NoError(t, err)
 		require.Equal(t, want, got.Status)
-		for _, service := range healthServices {
+		for _, service := range []string{"", "tickflake.v1.Tickflake"} {
 			got, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
 			require.NoError(t, err)
 			require.Equal(t, want, got.Status)

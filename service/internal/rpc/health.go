@@ -2,44 +2,31 @@ package rpc
 
 import (
 	"context"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 )
 
-// health is the standard health service: SERVING while the issuer is ready. It needs no token
+// checks is the standard health service: SERVING while the issuer is ready. It needs no token
 // and no store. The service "" is the whole server.
-type health struct {
-	grpc_health_v1.UnimplementedHealthServer
-
+type checks struct {
+	*health.Server
 	server *Server
-	// seen is the readiness that the watches send. It is never nil once New has returned; only
-	// look replaces it, in one goroutine.
-	seen atomic.Pointer[readiness]
-}
-
-// readiness is the status of the server at a time.
-type readiness struct {
-	status  grpc_health_v1.HealthCheckResponse_ServingStatus
-	changed chan struct{} // closed when another one has replaced it
 }
 
 // healthInterval is how often the server looks at its readiness, for all watches.
 const healthInterval = 250 * time.Millisecond
 
 // follow looks at the readiness until stop is closed.
-func (h *health) follow(stop <-chan struct{}) {
+func (c *checks) follow(stop <-chan struct{}) {
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
 	for {
-		h.look()
+		c.look()
 		select {
 		case <-tick.C:
 		case <-stop:
@@ -48,79 +35,55 @@ func (h *health) follow(stop <-chan struct{}) {
 	}
 }
 
-func (h *health) look() {
-	before, now := h.seen.Load(), h.status("")
-	if before != nil && before.status == now {
-		return
+func (c *checks) look() {
+	status := grpc_health_v1.HealthCheckResponse_SERVING
+	if c.server.draining.Err() != nil || c.server.issuer.Ready() != nil {
+		status = grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	}
-	h.seen.Store(&readiness{now, make(chan struct{})})
-	if before != nil {
-		close(before.changed)
+	for _, service := range []string{"", tickflakev1.Tickflake_ServiceDesc.ServiceName} {
+		c.SetServingStatus(service, status)
 	}
-}
-
-var healthServices = []string{"", tickflakev1.Tickflake_ServiceDesc.ServiceName}
-
-func (h *health) status(service string) grpc_health_v1.HealthCheckResponse_ServingStatus {
-	if !slices.Contains(healthServices, service) {
-		return grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN
-	}
-	select {
-	case <-h.server.streams.draining:
-		return grpc_health_v1.HealthCheckResponse_NOT_SERVING
-	default:
-	}
-	if h.server.issuer.Ready() != nil {
-		return grpc_health_v1.HealthCheckResponse_NOT_SERVING
-	}
-	return grpc_health_v1.HealthCheckResponse_SERVING
 }
 
 // Check returns the status of now.
-func (h *health) Check(_ context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	now := h.status(in.GetService())
-	if now == grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN {
-		return nil, status.Errorf(codes.NotFound, "there is no service of this name: ask for %q, or for the empty name", healthServices[1])
-	}
-	return &grpc_health_v1.HealthCheckResponse{Status: now}, nil
+func (c *checks) Check(ctx context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	c.look()
+	return c.Server.Check(ctx, in)
 }
 
 // List returns the status of all services.
-func (h *health) List(context.Context, *grpc_health_v1.HealthListRequest) (*grpc_health_v1.HealthListResponse, error) {
-	all := make(map[string]*grpc_health_v1.HealthCheckResponse)
-	for _, service := range healthServices {
-		all[service] = &grpc_health_v1.HealthCheckResponse{Status: h.status(service)}
-	}
-	return &grpc_health_v1.HealthListResponse{Statuses: all}, nil
+func (c *checks) List(ctx context.Context, in *grpc_health_v1.HealthListRequest) (*grpc_health_v1.HealthListResponse, error) {
+	c.look()
+	return c.Server.List(ctx, in)
 }
 
 // Watch sends the status, and each change of it, until the client or the server ends.
-func (h *health) Watch(in *grpc_health_v1.HealthCheckRequest, stream grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse]) error {
-	ctx, draining := stream.Context(), h.server.streams.draining
-	for sent := grpc_health_v1.HealthCheckResponse_UNKNOWN; ; {
-		seen := h.seen.Load()
-		now := seen.status
-		if !slices.Contains(healthServices, in.GetService()) {
-			now = grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN
-		}
-		if now != sent {
-			sent = now
-			if err := stream.Send(&grpc_health_v1.HealthCheckResponse{Status: now}); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-seen.changed:
-			continue
-		case <-ctx.Done():
-			return status.FromContextError(ctx.Err()).Err()
-		case <-draining:
-		}
-		if sent == grpc_health_v1.HealthCheckResponse_SERVING {
-			if err := stream.Send(&grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_NOT_SERVING}); err != nil {
-				return err
-			}
-		}
+func (c *checks) Watch(in *grpc_health_v1.HealthCheckRequest, stream grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse]) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer context.AfterFunc(c.server.draining, cancel)()
+	w := &watch{ServerStreamingServer: stream, ctx: ctx}
+	err := c.Server.Watch(in, w)
+	switch {
+	case w.err != nil:
+		return w.err
+	case c.server.draining.Err() != nil && stream.Context().Err() == nil:
+		_ = stream.Send(&grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_NOT_SERVING})
 		return statusOf(ctx, errDraining)
 	}
+	return err
+}
+
+// watch is a stream that ends when the server drains, and keeps the error of a send.
+type watch struct {
+	grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse]
+	ctx context.Context
+	err error
+}
+
+func (w *watch) Context() context.Context { return w.ctx }
+
+func (w *watch) Send(m *grpc_health_v1.HealthCheckResponse) error {
+	w.err = w.ServerStreamingServer.Send(m)
+	return w.err
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/peer"
@@ -24,16 +24,6 @@ import (
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/service/internal/observe"
 )
-
-// Limits bound the requests, and the memory and connections, of strangers.
-type Limits struct {
-	MaxStreams   int           // streams of IDs that are open at once, on all connections
-	IdleTimeout  time.Duration // of a connection without calls, and of a stream without requests
-	ReadTimeout  time.Duration // to open a connection
-	WriteTimeout time.Duration // for the client of a stream to read an answer
-
-	TLS *tls.Config // nil: no TLS
-}
 
 // These limits hold for each connection. They have no configuration: a request has a few
 // bytes and a token.
@@ -55,38 +45,31 @@ type Server struct {
 
 	issuer   *issuer.Issuer
 	observer *observe.Observer
-	limits   Limits
-	anyone   *issuer.Client // of calls without a token; nil: they are refused
+	config   *issuer.Config
 	grpc     *grpc.Server
-	streams  streams
-	health   health
+	draining context.Context // ends when Shutdown begins
+	drain    context.CancelFunc
+	streams  atomic.Int64 // of IDs; never above the limit but for the moment in which one is refused
+	health   *checks
 	unary    map[string]bool // the methods whose handlers bound the wait for the request
 	waiting  atomic.Int64    // handlers whose request is still to come; each adds 1 and takes it off
 }
 
-// New returns a server. Limits that are 0 are none.
-func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
-	for _, t := range []*time.Duration{&l.IdleTimeout, &l.ReadTimeout, &l.WriteTimeout} {
-		if *t == 0 {
-			*t = math.MaxInt64
-		}
-	}
-	if l.MaxStreams == 0 {
-		l.MaxStreams = math.MaxInt
-	}
-	s := &Server{issuer: i, observer: o, limits: l, anyone: i.Anyone()}
-	s.streams.draining = make(chan struct{})
-	s.grpc = grpc.NewServer(append(options(l), grpc.Creds(newHandshake(l.TLS, s.anyone != nil)), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
+// New returns a server.
+func New(i *issuer.Issuer, o *observe.Observer) *Server {
+	s := &Server{issuer: i, observer: o, config: i.Config()}
+	s.draining, s.drain = context.WithCancel(context.Background())
+	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(newHandshake(s.config.TLS, i.Anyone() != nil)), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
 	s.grpc.RegisterService(s.describe(), s)
-	s.health.server = s
+	s.health = &checks{health.NewServer(), s}
 	s.health.look()
-	grpc_health_v1.RegisterHealthServer(s.grpc, &s.health)
+	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	return s
 }
 
 // options are those of the server of grpc-go that do not call this package.
-func options(l Limits) []grpc.ServerOption {
+func options(c *issuer.Config) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
@@ -95,9 +78,9 @@ func options(l Limits) []grpc.ServerOption {
 		// streams may have on its way, and a frame of one byte takes many times its size.
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
-		grpc.ConnectionTimeout(l.ReadTimeout),
+		grpc.ConnectionTimeout(c.ReadTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionIdle: l.IdleTimeout, Time: pingInterval, Timeout: pingTimeout,
+			MaxConnectionIdle: c.IdleTimeout, Time: pingInterval, Timeout: pingTimeout,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime: minClientPings, PermitWithoutStream: true,
@@ -160,7 +143,7 @@ func (s *Server) Serve(l net.Listener) error {
 // returns when this is done. Streams end with UNAVAILABLE, those of IDs after the request
 // that they answer. When ctx ends it closes them at once, and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.streams.drained.Do(func() { close(s.streams.draining) })
+	s.drain()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

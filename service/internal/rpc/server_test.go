@@ -55,14 +55,14 @@ func define(t testing.TB, c issuer.Config, name string, d sequence.Definition) {
 }
 
 // serve serves the configuration on loopback, and returns the server and a connection.
-func serve(t testing.TB, c issuer.Config, l Limits) (*Server, *grpc.ClientConn) {
-	return serveObserved(t, c, l, observe.New(slog.New(slog.DiscardHandler), 0))
+func serve(t testing.TB, c issuer.Config) (*Server, *grpc.ClientConn) {
+	return serveObserved(t, c, observe.New(slog.New(slog.DiscardHandler), 0))
 }
 
-func serveObserved(t testing.TB, c issuer.Config, l Limits, o *observe.Observer) (*Server, *grpc.ClientConn) {
+func serveObserved(t testing.TB, c issuer.Config, o *observe.Observer) (*Server, *grpc.ClientConn) {
 	i, err := issuer.New(c)
 	require.NoError(t, err)
-	s := New(i, o, l)
+	s := New(i, o)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	served := make(chan error, 1)
@@ -87,7 +87,7 @@ func dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.Client
 func TestTakeReturnsRunsWithExactlyTheCount(t *testing.T) {
 	t.Parallel()
 	c := config(t)
-	_, conn := serve(t, c, Limits{})
+	_, conn := serve(t, c)
 	client := tickflakev1.NewTickflakeClient(conn)
 	seen := make(map[snowflake.ID]bool)
 	for _, n := range []int64{0, 1, 7, 10_000} {
@@ -125,7 +125,7 @@ func TestDescribeSaysWhatTheIDsAre(t *testing.T) {
 	for _, spec := range []string{"41/4/18", "time=40,sequence=12,node=8,tick=10ms,epoch=2020-01-01"} {
 		layout, err := snowflake.ParseLayout(spec)
 		require.NoError(t, err)
-		_, conn := serve(t, config(t, generator.WithLayout(layout)), Limits{})
+		_, conn := serve(t, config(t, generator.WithLayout(layout)))
 		client := tickflakev1.NewTickflakeClient(conn)
 		got, err := client.Describe(t.Context(), &tickflakev1.DescribeRequest{})
 		require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestDescribeSaysWhatTheClientMayAskFor(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	c.Clients = []issuer.Credential{{Name: "shop", Token: sha256.Sum256([]byte("token")), Rate: 1, Burst: 70, Sequences: []string{"*"}}}
-	_, conn := serve(t, c, Limits{})
+	_, conn := serve(t, c)
 	client := tickflakev1.NewTickflakeClient(conn)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer token")
 	got, err := client.Describe(ctx, &tickflakev1.DescribeRequest{})
@@ -189,7 +189,7 @@ func TestNumbersAreThoseOfTheSequence(t *testing.T) {
 	} {
 		c := config(t)
 		define(t, c, "orders", sequence.Definition{Mode: mode, Start: 100, Stride: sequence.Every(10, 3), Max: 10_000})
-		_, conn := serve(t, c, Limits{})
+		_, conn := serve(t, c)
 		client := tickflakev1.NewTickflakeClient(conn)
 		first, err := client.Number(t.Context(), &tickflakev1.NumberRequest{Name: "orders"})
 		require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestTheAccessLogNamesTheClientAndNoToken(t *testing.T) {
 	c := config(t)
 	c.Clients = []issuer.Credential{{Name: "shop", Token: sha256.Sum256([]byte("s3cret"))}}
 	var log bytes.Buffer
-	s, conn := serveObserved(t, c, Limits{}, observe.New(slog.New(slog.NewTextHandler(&log, nil)), 1))
+	s, conn := serveObserved(t, c, observe.New(slog.New(slog.NewTextHandler(&log, nil)), 1))
 	client := tickflakev1.NewTickflakeClient(conn)
 	_, err := client.Take(withToken(t.Context(), "s3cret"), &tickflakev1.TakeRequest{Count: 3})
 	require.NoError(t, err)

@@ -56,7 +56,7 @@ func retryAfter(t testing.TB, err error) time.Duration {
 func TestBusySaysWhenToRepeat(t *testing.T) {
 	t.Parallel()
 	c, _ := still(t, strategies.Reject())
-	_, conn := serve(t, c, Limits{})
+	_, conn := serve(t, c)
 	client := tickflakev1.NewTickflakeClient(conn)
 	_, err := client.Take(t.Context(), &tickflakev1.TakeRequest{Count: 4}) // the whole tick
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestTheServersTimeoutIsUnavailable(t *testing.T) {
 	t.Parallel()
 	c, _ := still(t, strategies.Wait())
 	c.Timeout = 10 * time.Millisecond
-	_, conn := serve(t, c, Limits{})
+	_, conn := serve(t, c)
 	client := tickflakev1.NewTickflakeClient(conn)
 	_, err := client.Take(t.Context(), &tickflakev1.TakeRequest{Count: 5})
 	require.Equal(t, codes.Unavailable, status.Code(err), err)
@@ -82,18 +82,18 @@ func TestTheServersTimeoutIsUnavailable(t *testing.T) {
 func TestTheClientsDeadlineIsDeadlineExceeded(t *testing.T) {
 	t.Parallel()
 	c, _ := still(t, strategies.Wait())
-	s, _ := serve(t, c, Limits{})
+	s, _ := serve(t, c)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := s.Take(&call{Context: ctx, client: s.anyone}, &tickflakev1.TakeRequest{Count: 5})
+	_, err := s.Take(&call{Context: ctx, client: s.issuer.Anyone()}, &tickflakev1.TakeRequest{Count: 5})
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err), err)
 	require.Empty(t, status.Convert(err).Details())
 }
 
 func TestTheTimerOfARequestEndsWithIt(t *testing.T) {
 	t.Parallel()
-	s, _ := serve(t, config(t), Limits{})
-	r, err := s.bounded(&call{Context: t.Context(), client: s.anyone})
+	s, _ := serve(t, config(t))
+	r, err := s.bounded(&call{Context: t.Context(), client: s.issuer.Anyone()})
 	require.NoError(t, err)
 	r.ctx.Done() // starts it
 	require.NoError(t, r.ctx.Err())
@@ -104,7 +104,7 @@ func TestTheTimerOfARequestEndsWithIt(t *testing.T) {
 func TestAClientThatCancelsFreesTheCall(t *testing.T) {
 	t.Parallel()
 	c, clock := still(t, strategies.Wait())
-	s, conn := serve(t, c, Limits{})
+	s, conn := serve(t, c)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() {
@@ -121,7 +121,7 @@ func TestRequestsOutOfBoundsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	define(t, c, "orders", sequence.Definition{Max: 10}) // 0 to 10
-	_, conn := serve(t, c, Limits{})
+	_, conn := serve(t, c)
 	client := tickflakev1.NewTickflakeClient(conn)
 	for _, n := range []int64{-1, 10_001, 1 << 62, -1 << 63} {
 		_, err := client.Take(t.Context(), &tickflakev1.TakeRequest{Count: n})
@@ -151,7 +151,7 @@ func TestEveryMethodButHealthAsksForTheToken(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	c.Clients = []issuer.Credential{{Name: "shop", Token: sha256.Sum256([]byte("s3cret")), Rate: 0.001, Burst: 10}}
-	s, conn := serve(t, c, Limits{})
+	s, conn := serve(t, c)
 	for service, info := range s.grpc.GetServiceInfo() {
 		for _, method := range info.Methods {
 			for name, md := range map[string]metadata.MD{

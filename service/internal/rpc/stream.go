@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,14 +45,6 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 	}
 }
 
-// streams are the calls that last until one side ends them.
-type streams struct {
-	drained  sync.Once
-	draining chan struct{} // closed by the first Shutdown
-
-	ids atomic.Int64 // streams of IDs; never above the limit but for the moment in which one is refused
-}
-
 // kind is a kind of streams that a connection may have only few of. They may need no token, and
 // some last as long as the connection does.
 type kind uint8
@@ -84,7 +75,7 @@ var (
 
 // intercept runs the handler of a stream.
 func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	open, most, whose, method := &s.streams.ids, s.limits.MaxStreams, "the server", "Stream"
+	open, most, whose, method := &s.streams, s.config.MaxStreams, "the server", "Stream"
 	if info.FullMethod != tickflakev1.Tickflake_Stream_FullMethodName {
 		connection, kind := connectionOf(ss.Context()), ofReflection
 		if method = "Reflection"; info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
@@ -101,7 +92,7 @@ func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	}
 	defer open.Add(-1)
 	st := &stream{
-		ServerStream: ss, server: s, timer: time.NewTimer(s.limits.IdleTimeout),
+		ServerStream: ss, server: s, timer: time.NewTimer(s.config.IdleTimeout),
 		work: make(chan work), result: make(chan error, 1),
 	}
 	defer st.timer.Stop()
@@ -144,12 +135,11 @@ func (st *stream) run() {
 // RecvMsg receives a request. It fails when the server drains, or when no request comes
 // within the idle timeout.
 func (st *stream) RecvMsg(m any) error {
-	select {
-	case <-st.server.streams.draining:
+	draining := st.server.draining
+	if draining.Err() != nil {
 		return statusOf(st.Context(), errDraining)
-	default:
 	}
-	err := st.do(work{message: m}, st.server.limits.IdleTimeout, st.server.streams.draining)
+	err := st.do(work{message: m}, st.server.config.IdleTimeout, draining.Done())
 	if err == nil {
 		callOf(st.Context()).asked()
 	}
@@ -160,7 +150,7 @@ func (st *stream) RecvMsg(m any) error {
 // timeout. Until then the stream holds the 64 KiB that grpc-go takes before it waits for the
 // client, and no more.
 func (st *stream) SendMsg(m any) error {
-	return st.do(work{message: m, send: true}, st.server.limits.WriteTimeout, nil)
+	return st.do(work{message: m, send: true}, st.server.config.ReadTimeout, nil)
 }
 
 func (st *stream) do(w work, timeout time.Duration, draining <-chan struct{}) error {

@@ -45,7 +45,7 @@ func receive(t testing.TB, stream idStream, credit int64) []snowflake.ID {
 
 func TestStreamAnswersInOrderWithExactlyTheCredit(t *testing.T) {
 	t.Parallel()
-	_, conn := serve(t, config(t), Limits{})
+	_, conn := serve(t, config(t))
 	stream := openStream(t, conn)
 	credits := []int64{1, 5000, 2, 10_000, 3, 1}
 	for _, credit := range credits {
@@ -63,7 +63,7 @@ func TestStreamAnswersInOrderWithExactlyTheCredit(t *testing.T) {
 
 func TestStreamEndsWithTheStatusOfTheRequestThatFails(t *testing.T) {
 	t.Parallel()
-	_, conn := serve(t, config(t), Limits{})
+	_, conn := serve(t, config(t))
 	for _, credit := range []int64{0, -1, 10_001, 1 << 62} {
 		stream := openStream(t, conn)
 		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 7}))
@@ -73,7 +73,7 @@ func TestStreamEndsWithTheStatusOfTheRequestThatFails(t *testing.T) {
 		require.Equal(t, codes.InvalidArgument, status.Code(err), credit)
 	}
 	c, _ := still(t, strategies.Reject())
-	_, conn = serve(t, c, Limits{})
+	_, conn = serve(t, c)
 	stream := openStream(t, conn)
 	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 4}))
 	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
@@ -85,7 +85,7 @@ func TestStreamEndsWithTheStatusOfTheRequestThatFails(t *testing.T) {
 
 func TestStreamsAndCallsAtOnceGiveNoIDTwice(t *testing.T) {
 	t.Parallel()
-	_, conn := serve(t, config(t, wide(t)), Limits{})
+	_, conn := serve(t, config(t, wide(t)))
 	var (
 		mu   sync.Mutex
 		seen = make(map[snowflake.ID]bool)
@@ -132,7 +132,8 @@ func TestStreamsAndCallsAtOnceGiveNoIDTwice(t *testing.T) {
 func TestAClientThatNeverReadsLosesItsStream(t *testing.T) {
 	t.Parallel()
 	c := config(t, wide(t))
-	s, conn := serve(t, c, Limits{WriteTimeout: 50 * time.Millisecond})
+	c.ReadTimeout = 50 * time.Millisecond
+	s, conn := serve(t, c)
 	stream := openStream(t, conn)
 	const requests = 20_000 // 500 KB of answers
 	sent := make(chan error, 1)
@@ -166,12 +167,14 @@ func TestAClientThatNeverReadsLosesItsStream(t *testing.T) {
 
 // await waits until so many streams of IDs are open.
 func (s *Server) await(t testing.TB, n int64) {
-	require.Eventually(t, func() bool { return s.streams.ids.Load() == n }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.streams.Load() == n }, 30*time.Second, time.Millisecond)
 }
 
 func TestAnIdleStreamEnds(t *testing.T) {
 	t.Parallel()
-	_, conn := serve(t, config(t), Limits{IdleTimeout: 30 * time.Millisecond})
+	c := config(t)
+	c.IdleTimeout = 30 * time.Millisecond
+	_, conn := serve(t, c)
 	_, err := openStream(t, conn).Recv()
 	require.Equal(t, codes.Unavailable, status.Code(err), err)
 	require.Contains(t, err.Error(), "did not move in time")
@@ -180,7 +183,7 @@ func TestAnIdleStreamEnds(t *testing.T) {
 func TestAStreamWhoseClientCancelsEnds(t *testing.T) {
 	t.Parallel()
 	c, clock := still(t, strategies.Wait())
-	s, conn := serve(t, c, Limits{})
+	s, conn := serve(t, c)
 	ctx, cancel := context.WithCancel(t.Context())
 	stream, err := tickflakev1.NewTickflakeClient(conn).Stream(ctx)
 	require.NoError(t, err)
@@ -192,7 +195,9 @@ func TestAStreamWhoseClientCancelsEnds(t *testing.T) {
 
 func TestStreamsBeyondTheLimitAreRefused(t *testing.T) {
 	t.Parallel()
-	s, conn := serve(t, config(t), Limits{MaxStreams: 2})
+	c := config(t)
+	c.MaxStreams = 2
+	s, conn := serve(t, c)
 	for range 2 {
 		stream := openStream(t, conn)
 		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
@@ -221,7 +226,7 @@ func TestStreamsBeyondTheLimitAreRefused(t *testing.T) {
 
 func TestLargeMessagesAndHeadersAreRefused(t *testing.T) {
 	t.Parallel()
-	s, conn := serve(t, config(t), Limits{})
+	s, conn := serve(t, config(t))
 	client := tickflakev1.NewTickflakeClient(conn)
 	_, err := client.Number(t.Context(), &tickflakev1.NumberRequest{Name: strings.Repeat("a", maxMessage)})
 	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
@@ -239,7 +244,7 @@ func TestCallsWhoseRequestNeverComesEnd(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	c.Timeout = 20 * time.Millisecond
-	s, conn := serve(t, c, Limits{})
+	s, conn := serve(t, c)
 	begin := func() (grpc.ClientStream, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(t.Context())
 		stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tickflakev1.Tickflake_Take_FullMethodName)
@@ -263,7 +268,7 @@ func TestCallsWhoseRequestNeverComesEnd(t *testing.T) {
 // grpc-go ends some calls before their handler begins. They are not counted as waiting.
 func TestCallsWithoutAHandlerDoNotWait(t *testing.T) {
 	t.Parallel()
-	s, conn := serve(t, config(t), Limits{})
+	s, conn := serve(t, config(t))
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	defer transport.CloseIdleConnections()

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -75,7 +76,7 @@ func (s *Server) Describe(ctx context.Context, _ *tickflakev1.DescribeRequest) (
 	if err != nil {
 		return nil, s.done(r, "Describe", 0, err)
 	}
-	config, layout := s.issuer.Config(), s.issuer.Layout()
+	config, layout := s.config, s.issuer.Layout()
 	ids, numbers := s.issuer.Largest(r.call.client)
 	return &tickflakev1.DescribeResponse{
 		Layout:       layout.String(),
@@ -99,7 +100,7 @@ func (s *Server) Decode(ctx context.Context, in *tickflakev1.DecodeRequest) (*ti
 	if err != nil {
 		return nil, s.done(r, "Decode", 0, err)
 	}
-	d, err := s.issuer.Decode(snowflake.ID(in.GetId()))
+	d, err := s.issuer.Decode(strconv.FormatInt(in.GetId(), 10))
 	if err != nil {
 		return nil, s.done(r, "Decode", 0, err)
 	}

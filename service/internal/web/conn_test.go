@@ -72,7 +72,7 @@ func TestSlowClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newServer(t, setup{generator: old(t), limits: Limits{Read: read}, config: issuer.Config{Timeout: timeout}})
+				s := newServer(t, setup{generator: old(t), config: issuer.Config{Timeout: timeout, ReadTimeout: read}})
 				l := &pipes{make(chan net.Conn), make(chan struct{})}
 				served := make(chan error, 1)
 				go func() { served <- s.Serve(l) }()
@@ -124,7 +124,7 @@ func TestClientDoesNotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newServer(t, setup{generator: old(t), limits: Limits{Read: read}, config: issuer.Config{Timeout: timeout}, sample: 1})
+				s := newServer(t, setup{generator: old(t), config: issuer.Config{Timeout: timeout, ReadTimeout: read}, sample: 1})
 				l := &pipes{make(chan net.Conn), make(chan struct{})}
 				served := make(chan error, 1)
 				go func() { served <- s.Serve(l) }()
@@ -221,7 +221,7 @@ func TestTimeout(t *testing.T) {
 // A bug cuts the connection of one request, is logged, and harms no other.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, setup{sample: 1, limits: Limits{Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") })}})
+	s := newServer(t, setup{sample: 1, options: Options{Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") })}})
 	address := s.listen(t)
 	_, err := http.Get("http://" + address + "/metrics")
 	require.ErrorIs(t, err, io.EOF)

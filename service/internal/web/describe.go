@@ -25,19 +25,15 @@ type layout struct {
 }
 
 // describe answers GET /v1/layout.
-func (s *Server) describe(w http.ResponseWriter, r *http.Request, c *issuer.Client) (int64, error) {
-	if err := noQuery(r); err != nil {
-		return 0, err
-	}
+func (s *Server) describe(_ *http.Request, c *issuer.Client) (any, int64, error) {
 	l, config := s.issuer.Layout(), s.issuer.Config()
 	ids, numbers := s.issuer.Largest(c)
-	writeJSON(w, http.StatusOK, "application/json", layout{
+	return layout{
 		Layout: l.String(), Epoch: l.Epoch.UTC().Format(time.RFC3339Nano), Tick: l.Tick.Seconds(),
 		TimeBits: l.TimeBits, NodeBits: l.NodeBits, SequenceBits: l.SequenceBits,
 		NodeLast: l.Order == snowflake.TimeSequenceNode, Node: config.Generator.Node(),
 		Strategy: config.Strategy, MaxBatch: ids, MaxNumbers: numbers,
-	})
-	return 0, nil
+	}, 0, nil
 }
 
 // status is the answer to GET /v1/status, which the page asks for. Durations are in seconds.
@@ -74,10 +70,7 @@ type openSequence struct {
 const maxListed = 100
 
 // status answers GET /v1/status. It never asks the store.
-func (s *Server) status(w http.ResponseWriter, r *http.Request, c *issuer.Client) (int64, error) {
-	if err := noQuery(r); err != nil {
-		return 0, err
-	}
+func (s *Server) status(_ *http.Request, c *issuer.Client) (any, int64, error) {
 	g := s.issuer.Config().Generator
 	stats := g.Stats()
 	answer := status{
@@ -99,25 +92,15 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request, c *issuer.Client
 			Reserved: stats.Reserved, Last: stats.Last, Left: stats.Left,
 		})
 	}
-	writeJSON(w, http.StatusOK, "application/json", answer)
-	return 0, nil
+	return answer, 0, nil
 }
+
+var fine = &content{"text/plain; charset=utf-8", []byte("ok\n")}
 
 // live answers GET /livez. It touches neither the store nor the generator.
-func (s *Server) live(w http.ResponseWriter, _ *http.Request, _ *issuer.Client) (int64, error) {
-	return writeText(w, "ok\n")
-}
+func (s *Server) live(*http.Request, *issuer.Client) (any, int64, error) { return fine, 0, nil }
 
 // ready answers GET /readyz.
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request, _ *issuer.Client) (int64, error) {
-	if err := s.issuer.Ready(); err != nil {
-		return 0, err
-	}
-	return writeText(w, "ok\n")
-}
-
-// metrics answers GET /metrics.
-func (s *Server) metrics(w http.ResponseWriter, r *http.Request, _ *issuer.Client) (int64, error) {
-	s.limits.Metrics.ServeHTTP(w, r)
-	return 0, nil
+func (s *Server) ready(*http.Request, *issuer.Client) (any, int64, error) {
+	return fine, 0, s.issuer.Ready()
 }

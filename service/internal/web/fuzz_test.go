@@ -47,7 +47,7 @@ func FuzzHandlers(f *testing.F) {
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r)
 			got := w.Result()
-			if err := conforms(r.Method, r.URL.Path, got, w.Body.Bytes()); err != nil {
+			if err := conforms(r.Method, r.URL.EscapedPath(), got, w.Body.Bytes()); err != nil {
 				t.Fatalf("%s %q: status %d: %v\n%s", r.Method, r.URL, got.StatusCode, err, w.Body)
 			}
 			if got.StatusCode != http.StatusOK && s.observer.Items() != before {

@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-
-	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
 // secure sets the headers that every answer has. The slices are shared: nothing changes them.
@@ -73,20 +71,4 @@ func (s *Server) known(r *http.Request) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && !ip.WithZone("").Unmap().IsUnspecified() // 0.0.0.0 has several forms
-}
-
-// client returns the client of a request's token.
-func (s *Server) client(r *http.Request) (*issuer.Client, error) {
-	if s.anyone != nil {
-		return s.anyone, nil
-	}
-	given := r.Header["Authorization"]
-	if len(given) == 0 {
-		return nil, errNoToken
-	}
-	scheme, token, _ := strings.Cut(given[0], " ")
-	if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {
-		return nil, errNoToken
-	}
-	return s.issuer.Authenticate(strings.TrimSpace(token))
 }

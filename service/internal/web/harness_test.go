@@ -76,7 +76,7 @@ func conforms(method, path string, answer *http.Response, body []byte) error {
 func template(path string) string {
 	for _, prefix := range []string{"/v1/ids/{id}", "/v1/sequences/{name}"} {
 		fixed, _, _ := strings.Cut(prefix, "{")
-		if rest, ok := strings.CutPrefix(path, fixed); ok && !strings.Contains(rest, "/") {
+		if rest, ok := strings.CutPrefix(path, fixed); ok && rest != "" && !strings.Contains(rest, "/") && rest != "." && rest != ".." {
 			return prefix
 		}
 	}
@@ -100,7 +100,7 @@ func elsewhere(doc *openapi3.T, path bool) *openapi3.Operation {
 type setup struct {
 	generator []generator.Option
 	config    issuer.Config
-	limits    Limits
+	options   Options
 	sample    int64
 }
 
@@ -129,13 +129,13 @@ func newServer(t testing.TB, s setup) *service {
 	c.MaxBatch, c.MaxNumbers, c.MaxSequences = cmp.Or(c.MaxBatch, 10_000), 1_000_000, 10
 	c.Timeout = cmp.Or(c.Timeout, time.Minute)
 	c.UseWithin = time.Second
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, time.Minute)
 	i, err := issuer.New(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, i.Close(context.Background())) })
 
-	l := s.limits
+	l := s.options
 	l.Logger = logger
-	l.Read, l.Idle = cmp.Or(l.Read, time.Minute), time.Hour
 	if l.Metrics == nil {
 		l.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up 1\n") })
 	}
@@ -231,7 +231,7 @@ func (s *service) serve(t testing.TB, r *http.Request) answer {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	got := answer{w.Result(), w.Body.String()}
-	require.NoError(t, conforms(r.Method, r.URL.Path, got.Response, w.Body.Bytes()), "%s %s: %d %s", r.Method, r.URL, got.StatusCode, got.body)
+	require.NoError(t, conforms(r.Method, r.URL.EscapedPath(), got.Response, w.Body.Bytes()), "%s %s: %d %s", r.Method, r.URL, got.StatusCode, got.body)
 	safe(t, got)
 	return got
 }

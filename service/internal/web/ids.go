@@ -5,55 +5,26 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/service/internal/observe"
-	"github.com/tickflake/tickflake/snowflake"
 )
 
 // chunkSize is how many bytes of an answer are written at once. A request holds one chunk
 // and its runs, however many IDs it asked for, so clients that do not read hold little.
 const chunkSize = 32 << 10
 
-// batch is the memory of a request for IDs.
+// batch is the answer to a request for IDs.
 type batch struct {
-	runs  []issuer.Run
-	chunk []byte
+	server *Server
+	form   *form
+	runs   []issuer.Run
+	chunk  []byte
 }
 
 // maxRuns is how many runs a batch keeps for the next request.
 const maxRuns = 1024
-
-// takeIDs answers POST /v1/ids.
-func (s *Server) takeIDs(w http.ResponseWriter, r *http.Request, c *issuer.Client) (int64, error) {
-	n, err := s.count(r, "IDs", s.issuer.Config().MaxBatch)
-	if err != nil {
-		return 0, err
-	}
-	form := &formJSON
-	switch plain, ok := plainText(r.Header["Accept"]); {
-	case !ok:
-		return 0, errAccept
-	case plain:
-		form = &formText
-	}
-	ctx, cancel := s.issuer.Within(r.Context())
-	defer cancel()
-	b := s.batches.Get().(*batch)
-	defer func() {
-		if cap(b.runs) <= maxRuns {
-			s.batches.Put(b)
-		}
-	}()
-	if b.runs, err = s.issuer.Runs(ctx, c, n, b.runs[:0]); err != nil {
-		return 0, err
-	}
-	h := w.Header()
-	h["Content-Type"] = form.kind
-	h["Content-Length"] = []string{strconv.FormatInt(form.size(b.runs), 10)}
-	form.write(w, b)
-	return n, nil
-}
 
 // form is how IDs are written.
 type form struct {
@@ -66,33 +37,43 @@ var (
 	formText = form{[]string{"text/plain; charset=utf-8"}, "", "\n", "\n"}
 )
 
-// size returns how many bytes the IDs of the runs, of which there is one at least, take.
-func (f *form) size(runs []issuer.Run) int64 {
-	size := int64(len(f.begin) + len(f.end) - len(f.between))
-	for _, run := range runs {
-		size += run.Count*int64(len(f.between)) + digits(run.Run)
+// takeIDs answers POST /v1/ids.
+func (s *Server) takeIDs(r *http.Request, c *issuer.Client) (any, int64, error) {
+	n, err := s.count(r, "IDs", s.issuer.Config().MaxBatch)
+	if err != nil {
+		return nil, 0, err
 	}
-	return size
+	ctx := s.issuer.Timeout(r.Context())
+	defer ctx.Cancel()
+	b := s.batches.Get().(*batch)
+	b.server, b.form = s, &formJSON
+	if strings.HasPrefix(r.Header.Get("Accept"), "text/plain") {
+		b.form = &formText
+	}
+	b.runs, err = s.issuer.Runs(ctx, c, n, b.runs[:0])
+	if err != nil {
+		b.release()
+		return nil, 0, err
+	}
+	return b, n, nil
 }
 
-// digits returns how many digits the IDs of a run have together.
-func digits(run snowflake.Run) int64 {
-	total := run.Count
-	for power, below := int64(10), 1; below < 19 && power <= int64(run.Last()); power, below = power*10, below+1 {
-		more := run.Count // IDs from power on: they have one digit more
-		if first := int64(run.First); first < power {
-			more -= (power - first + run.Stride - 1) / run.Stride
-		}
-		total += more
+func (b *batch) release() {
+	if cap(b.runs) <= maxRuns {
+		b.server.batches.Put(b)
 	}
-	return total
 }
 
-// write writes the IDs in chunks.
-func (f *form) write(w io.Writer, b *batch) {
+// ServeHTTP writes the IDs in chunks.
+func (b *batch) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	defer b.release()
+	w.Header()["Content-Type"] = b.form.kind
+	b.write(w)
+}
+
+func (b *batch) write(w io.Writer) {
 	const longest = 64 // bytes of an ID and of the texts beside it
-	out := append(b.chunk[:0], f.begin...)
-	var d decimal
+	out := append(b.chunk[:0], b.form.begin...)
 	between := ""
 	for _, run := range b.runs {
 		id := int64(run.First)
@@ -103,52 +84,19 @@ func (f *form) write(w io.Writer, b *batch) {
 				}
 				out = out[:0]
 			}
-			out = d.append(append(out, between...), id)
-			between = f.between
+			out = strconv.AppendInt(append(out, between...), id, 10)
+			between = b.form.between
 			id += run.Stride
 		}
 	}
-	out = append(out, f.end...)
+	out = append(out, b.form.end...)
 	w.Write(out) // an error: the client has gone away
 }
 
-// decimal writes numbers that lie near each other: it keeps the digits that the last one had
-// above its lowest four. This halves the time of an answer.
-type decimal struct {
-	high   int64 // the number of these digits; 0: none are kept
-	digits []byte
-	memory [20]byte
-}
-
-// append appends a number that is not negative.
-func (d *decimal) append(out []byte, n int64) []byte {
-	high := n / 1e4
-	if high == 0 {
-		return strconv.AppendInt(out, n, 10)
-	}
-	if high != d.high {
-		d.high, d.digits = high, strconv.AppendInt(d.memory[:0], high, 10)
-	}
-	low := uint16(n - high*1e4)
-	out = append(out, d.digits...)
-	return append(out, '0'+byte(low/1000), '0'+byte(low/100%10), '0'+byte(low/10%10), '0'+byte(low%10))
-}
-
 // decode answers GET /v1/ids/{id}.
-func (s *Server) decode(w http.ResponseWriter, r *http.Request, _ *issuer.Client) (int64, error) {
-	if err := noQuery(r); err != nil {
-		return 0, err
-	}
-	id, err := snowflake.Parse(r.PathValue("id"))
-	if err != nil {
-		return 0, badInput("%w", err)
-	}
-	d, err := s.issuer.Decode(id)
-	if err != nil {
-		return 0, err
-	}
-	writeJSON(w, http.StatusOK, "application/json", d)
-	return 0, nil
+func (s *Server) decode(r *http.Request, _ *issuer.Client) (any, int64, error) {
+	d, err := s.issuer.Decode(r.PathValue("id"))
+	return d, 0, err
 }
 
 // count returns the n of a request, 1 by default, and refuses a request that has a body or
@@ -189,10 +137,12 @@ func (s *Server) count(r *http.Request, what string, most int64) (int64, error) 
 	return n, nil
 }
 
-// noQuery refuses a request with parameters.
-func noQuery(r *http.Request) error {
-	if r.URL.RawQuery != "" {
-		return badInput("the address has a query: this path takes no parameters")
+// noQuery returns a handler that refuses requests with parameters.
+func noQuery(h handler) handler {
+	return func(r *http.Request, c *issuer.Client) (any, int64, error) {
+		if r.URL.RawQuery != "" {
+			return nil, 0, errQuery
+		}
+		return h(r, c)
 	}
-	return nil
 }

@@ -32,7 +32,6 @@ func TestIDs(t *testing.T) {
 		want  int
 	}{{"", 1}, {"?n=1", 1}, {"?n=2", 2}, {"?n=1000", 1000}, {"?n=10000", 10_000}} {
 		got := s.ask(t, "POST", "/v1/ids"+c.query)
-		assert.Equal(t, strconv.Itoa(len(got.body)), got.Header.Get("Content-Length"))
 		ids := decode[struct{ IDs []string }](t, got).IDs
 		assert.Len(t, ids, c.want)
 		for _, id := range ids {
@@ -40,7 +39,6 @@ func TestIDs(t *testing.T) {
 		}
 
 		got = s.ask(t, "POST", "/v1/ids"+c.query, "Accept: text/plain")
-		assert.Equal(t, strconv.Itoa(len(got.body)), got.Header.Get("Content-Length"))
 		lines := strings.Split(strings.TrimSuffix(got.body, "\n"), "\n")
 		assert.Len(t, lines, c.want)
 		for _, id := range lines {
@@ -50,7 +48,7 @@ func TestIDs(t *testing.T) {
 	assert.EqualValues(t, 2*(1+1+2+1000+10_000), s.observer.Items())
 }
 
-// Runs of any IDs are written as strconv writes each, and the size is known beforehand.
+// Runs of any IDs are written as strconv writes each.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -78,50 +76,23 @@ func TestForms(t *testing.T) {
 			{formText, strings.Join(texts, "\n") + "\n"},
 		} {
 			var out bytes.Buffer
-			c.form.write(&out, &b)
+			b.form = &c.form
+			b.write(&out)
 			require.Equal(t, c.want, out.String())
-			require.EqualValues(t, out.Len(), c.form.size(b.runs), "%+v", b.runs)
 		}
 	}
 }
 
+// Only a client that names text first gets text: axios, for one, names it second.
 func TestAccept(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		accept    string // headers, separated by semicolons and a bar
-		plain, ok bool
-	}{
-		{"", false, true},
-		{"*/*", false, true}, // curl
-		{"application/json, text/plain, */*", false, true}, // axios
-		{"text/plain", true, true},
-		{"TEXT/Plain; charset=utf-8", true, true},
-		{"text/*", true, true},
-		{"application/*", false, true},
-		{"text/plain;q=0.5, application/json", false, true},
-		{"text/plain, application/json;q=0.9", true, true},
-		{"application/json;q=0, */*", true, true},
-		{"text/plain;q=0, */*;q=0.1", false, true},
-		{"application/json;q=0|text/plain;q=0.1", true, true},
-		{"text/html", false, false},
-		{"text/plain;q=0", false, false},
-		{"text/plain;q=NaN", false, false},
-		{"text/plain;q=2", false, false},
-		{"nonsense//;;", false, false},
-		{strings.Repeat("a/b,", maxRanges) + "text/plain", false, false},
-	} {
-		var headers []string
-		if c.accept != "" {
-			headers = strings.Split(c.accept, "|")
-		}
-		plain, ok := plainText(headers)
-		assert.Equal(t, c.plain, plain, c.accept)
-		assert.Equal(t, c.ok, ok, c.accept)
-	}
 	s := newServer(t, setup{})
-	p := refusal(t, s.ask(t, "POST", "/v1/ids", "Accept: text/html"))
-	assert.Equal(t, http.StatusNotAcceptable, p.Status)
-	assert.Zero(t, s.observer.Items())
+	for accept, want := range map[string]string{
+		"*/*": "application/json", "application/json, text/plain, */*": "application/json", "text/html": "application/json",
+		"text/plain": "text/plain; charset=utf-8", "text/plain;q=0.9, */*": "text/plain; charset=utf-8",
+	} {
+		assert.Equal(t, want, s.ask(t, "POST", "/v1/ids", "Accept: "+accept).Header.Get("Content-Type"), accept)
+	}
 }
 
 // An ID is decoded as "tickflake decode --format json" prints it.

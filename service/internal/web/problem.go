@@ -46,45 +46,38 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// methodError is the cause of a refusal of a method that a path does not have.
-type methodError struct{ method, allow string }
-
-func (e *methodError) Error() string {
-	return fmt.Sprintf("method %.20q is not one of this path: want %s", e.method, e.allow)
-}
-
-func (e *methodError) Unwrap() error { return &issuer.Refusal{Code: issuer.BadInput, Err: errMethod} }
-
-var errMethod = errors.New("the path does not have this method")
-
 // The refusals of this package.
 var (
-	errPath    = &issuer.Refusal{Code: issuer.NotFound, Err: errors.New("there is no such path: GET /v1/openapi.yaml lists the paths")}
-	errHost    = &issuer.Refusal{Code: issuer.Forbidden, Err: &statusError{http.StatusMisdirectedRequest, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)"}}
-	errOrigin  = &issuer.Refusal{Code: issuer.Forbidden, Err: errors.New("a page of another site sent this request: only pages of this server may")}
-	errFull    = &issuer.Refusal{Code: issuer.Unavailable, RetryAfter: time.Second, Err: errors.New("the server has too many connections: try again")}
-	errNoToken = &issuer.Refusal{Code: issuer.Unauthenticated, Err: errors.New("a token is needed: send the header Authorization: Bearer TOKEN")}
-	errAccept  = &issuer.Refusal{Code: issuer.BadInput, Err: &statusError{http.StatusNotAcceptable, "no type of the Accept header is served: want application/json or text/plain"}}
-	errBody    = &issuer.Refusal{Code: issuer.BadInput, Err: errors.New("the request has a body: send none, and write the number into the address, as in POST /v1/ids?n=10")}
-	errBug     = errors.New("internal error: see the server's log")
+	errPath   = &issuer.Refusal{Code: issuer.NotFound, Err: errors.New("there is no such path: GET /v1/openapi.yaml lists the paths")}
+	errHost   = &issuer.Refusal{Code: issuer.Forbidden, Err: &statusError{http.StatusMisdirectedRequest, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--hosts)"}}
+	errOrigin = &issuer.Refusal{Code: issuer.Forbidden, Err: errors.New("a page of another site sent this request: only pages of this server may")}
+	errBody   = badInput("the request has a body: send none, and write the number into the address, as in POST /v1/ids?n=10")
+	errQuery  = badInput("the address has a query: this path takes no parameters")
+	errBug    = errors.New("internal error: see the server's log")
 )
 
 func badInput(format string, args ...any) error {
 	return &issuer.Refusal{Code: issuer.BadInput, Err: fmt.Errorf(format, args...)}
 }
 
+// notFound returns the refusal of a request that has no route, and takes out of the headers
+// what [http.ServeMux] wrote, but for the methods that the path has.
+func notFound(h http.Header, method string) error {
+	h.Del("Location")
+	if allow := h.Get("Allow"); allow != "" {
+		return &issuer.Refusal{Code: issuer.BadInput, Err: &statusError{http.StatusMethodNotAllowed, fmt.Sprintf("method %.20q is not one of this path: want %s", method, allow)}}
+	}
+	return errPath
+}
+
 // writeError answers a request with a problem.
 func writeError(w http.ResponseWriter, err error) {
 	r := issuer.RefusalOf(err)
 	p := problem{Type: "about:blank", Status: statuses[r.Code], Detail: r.Error(), Code: r.Code.String()}
-	h := w.Header()
 	if e, ok := errors.AsType[*statusError](err); ok {
 		p.Status = e.status
 	}
-	if e, ok := errors.AsType[*methodError](err); ok {
-		p.Status, p.Detail = http.StatusMethodNotAllowed, e.Error()
-		h.Set("Allow", e.allow)
-	}
+	h := w.Header()
 	if r.Code == issuer.Unauthenticated {
 		h.Set("WWW-Authenticate", `Bearer realm="tickflake"`)
 	}
@@ -102,9 +95,14 @@ func writeJSON(w http.ResponseWriter, status int, kind string, value any) {
 	if err := json.NewEncoder(&b).Encode(value); err != nil {
 		panic(err) // the types of this package have a JSON form
 	}
+	write(w, status, kind, b.Bytes())
+}
+
+// write writes a whole answer.
+func write(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
-	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	w.Write(b.Bytes()) // an error: the client has gone away
+	w.Write(body) // an error: the client has gone away
 }

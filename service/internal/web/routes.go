@@ -1,118 +1,81 @@
 package web
 
 import (
+	"embed"
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
-// route is a method and a path that the server answers. A path ends with at most one
-// variable, as in /v1/ids/{id}.
+// route is a method and a path that the server answers.
 type route struct {
-	method, path string
-	open         bool // needs no token
-	handle       handler
+	pattern string // of [http.ServeMux]
+	open    bool   // needs no token
+	handle  handler
 }
 
-func (r *route) String() string { return r.method + " " + r.path }
-
-// handler answers a request in the name of a client, which is nil where the route is open
-// and the request has no token. It returns the number of IDs or numbers that the client got,
-// or an error, and then it has written nothing.
-type handler func(w http.ResponseWriter, r *http.Request, c *issuer.Client) (items int64, err error)
-
-// resource has the routes of one path. HEAD is answered as GET.
-type resource struct {
-	get, post *route
-	allow     string
-}
+// handler answers a request in the name of a client, which is nil where the route is open and
+// the request has no token. An answer that is an [http.Handler] writes itself, any other is
+// written as JSON. items is the number of IDs or numbers that the client gets.
+type handler func(r *http.Request, c *issuer.Client) (answer any, items int64, err error)
 
 // probes is how many routes are for probes: the first ones.
 const probes = 2
 
-// route lists the routes, and makes the table of the paths.
-func (s *Server) route() {
-	s.routes = []route{
-		{"GET", "/livez", true, s.live},
-		{"GET", "/readyz", true, s.ready},
-		{"POST", "/v1/ids", false, s.takeIDs},
-		{"GET", "/v1/ids/{id}", false, s.decode},
-		{"POST", "/v1/sequences/{name}", false, s.takeNumbers},
-		{"GET", "/v1/sequences/{name}", false, s.inspect},
-		{"GET", "/v1/layout", false, s.describe},
-		{"GET", "/v1/status", false, s.status},
-		{"GET", "/v1/openapi.yaml", true, file("openapi.yaml", "application/yaml")},
-		{"GET", "/", true, file("index.html", "text/html; charset=utf-8")},
-		{"GET", "/app.js", true, file("app.js", "text/javascript; charset=utf-8")},
-		{"GET", "/style.css", true, file("style.css", "text/css; charset=utf-8")},
+// list returns the routes.
+func (s *Server) list() []route {
+	routes := []route{
+		{"GET /livez", true, s.live},
+		{"GET /readyz", true, s.ready},
+		{"POST /v1/ids", false, s.takeIDs},
+		{"GET /v1/ids/{id}", false, noQuery(s.decode)},
+		{"POST /v1/sequences/{name}", false, s.takeNumbers},
+		{"GET /v1/sequences/{name}", false, noQuery(s.inspect)},
+		{"GET /v1/layout", false, noQuery(s.describe)},
+		{"GET /v1/status", false, noQuery(s.status)},
+		{"GET /v1/openapi.yaml", true, file("openapi.yaml", "application/yaml")},
+		{"GET /{$}", true, file("index.html", "text/html; charset=utf-8")},
+		{"GET /app.js", true, file("app.js", "text/javascript; charset=utf-8")},
+		{"GET /style.css", true, file("style.css", "text/css; charset=utf-8")},
 	}
-	if s.limits.Metrics != nil {
-		s.routes = append(s.routes, route{"GET", "/metrics", false, s.metrics})
+	if s.options.Metrics != nil {
+		routes = append(routes, route{"GET /metrics", false, func(*http.Request, *issuer.Client) (any, int64, error) {
+			return s.options.Metrics, 0, nil
+		}})
 	}
-	if s.limits.Probes {
-		s.routes = s.routes[:probes]
+	if s.options.Probes {
+		routes = routes[:probes]
 	}
-	s.paths = make(map[string]*resource)
-	for n := range s.routes {
-		r := &s.routes[n]
-		key, _, _ := strings.Cut(r.path, "{")
-		if s.paths[key] == nil {
-			s.paths[key] = &resource{}
-		}
-		if p := s.paths[key]; r.method == "POST" {
-			p.post = r
-		} else {
-			p.get = r
-		}
-	}
-	for _, p := range s.paths {
-		var methods []string
-		if p.get != nil {
-			methods = append(methods, "GET", "HEAD")
-		}
-		if p.post != nil {
-			methods = append(methods, "POST")
-		}
-		p.allow = strings.Join(methods, ", ")
+	return routes
+}
+
+// exchange is a request with its answer. Until a route has it, answers are dropped: those of
+// [http.ServeMux], in whose place the server writes a problem.
+type exchange struct {
+	http.ResponseWriter
+	done  observe.Request
+	found bool
+}
+
+func (x *exchange) WriteHeader(status int) {
+	if x.found {
+		x.ResponseWriter.WriteHeader(status)
 	}
 }
 
-// find returns the route of a request, and the value of the variable in its path.
-func (s *Server) find(r *http.Request) (found *route, variable string, err error) {
-	path := r.URL.Path
-	p := s.paths[path]
-	if p == nil || p.variable() {
-		slash := strings.LastIndexByte(path, '/') + 1
-		path, variable = path[:slash], path[slash:]
-		if p = s.paths[path]; p == nil || !p.variable() {
-			return nil, "", errPath
-		}
+func (x *exchange) Write(p []byte) (int, error) {
+	if x.found {
+		return x.ResponseWriter.Write(p)
 	}
-	switch r.Method {
-	case "GET", "HEAD":
-		found = p.get
-	case "POST":
-		found = p.post
-	}
-	if found == nil {
-		return nil, "", &methodError{r.Method, p.allow}
-	}
-	return found, variable, nil
+	return len(p), nil
 }
 
-// variable reports whether the path ends with a variable.
-func (p *resource) variable() bool {
-	r := p.get
-	if r == nil {
-		r = p.post
-	}
-	return strings.HasSuffix(r.path, "}")
-}
+// Unwrap is for [http.ResponseController].
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // unknown is the method in counts and logs of a request that has no route.
 const unknown = "other"
@@ -120,86 +83,97 @@ const unknown = "other"
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	done := observe.Request{Protocol: s.protocol, Method: unknown, Remote: r.RemoteAddr}
+	x := &exchange{ResponseWriter: w, done: observe.Request{Protocol: s.protocol, Method: unknown, Remote: r.RemoteAddr}}
 	defer func() {
 		bug := recover()
 		if bug != nil {
-			s.log.Error("a handler panicked: please report this", "method", done.Method, "panic", fmt.Sprint(bug), "stack", string(debug.Stack()))
-			done.Err = &issuer.Refusal{Code: issuer.Internal, Err: errBug}
+			s.log.Error("a handler panicked: please report this", "method", x.done.Method, "panic", fmt.Sprint(bug), "stack", string(debug.Stack()))
+			x.done.Err = &issuer.Refusal{Code: issuer.Internal, Err: errBug}
 		}
-		done.Duration = time.Since(began)
-		s.observer.Done(done)
+		x.done.Duration = time.Since(began)
+		s.observer.Done(x.done)
 		// The answer may have begun, or the client has gone away: cut the connection.
-		if bug != nil || gone(done.Err) {
+		if bug != nil || gone(x.done.Err) {
 			panic(http.ErrAbortHandler)
 		}
 	}()
 	secure(w.Header())
-	done.Err = s.answer(w, r, &done)
-	if done.Err != nil && !gone(done.Err) {
-		writeError(w, done.Err)
+	if x.done.Err = s.guard(r); x.done.Err == nil {
+		if s.mux.ServeHTTP(x, r); !x.found {
+			x.done.Err = notFound(w.Header(), r.Method)
+		}
+	}
+	if x.done.Err != nil && !gone(x.done.Err) {
+		writeError(w, x.done.Err)
 	}
 }
 
 // gone reports whether the error is that the client has gone away.
 func gone(err error) bool { return err != nil && issuer.RefusalOf(err).Code == issuer.Canceled }
 
-// answer answers a request, unless it returns an error.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, done *observe.Request) error {
-	if err := s.guard(r); err != nil {
-		return err
+// serve returns a function that answers the requests of a route.
+func (s *Server) serve(to route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*exchange)
+		x.found, x.done.Method = true, to.pattern
+		client, err := s.issuer.Bearer(r.Header["Authorization"])
+		s.admit(x, r, client)
+		if client != nil {
+			x.done.Client = client.Name
+		}
+		var answer any
+		if err == nil || to.open {
+			answer, x.done.Items, err = to.handle(r, client)
+		}
+		if x.done.Err = err; err != nil {
+			return
+		}
+		if h, ok := answer.(http.Handler); ok {
+			h.ServeHTTP(x.ResponseWriter, r)
+		} else {
+			writeJSON(w, http.StatusOK, "application/json", answer)
+		}
 	}
-	found, variable, err := s.find(r)
-	if err != nil {
-		return err
-	}
-	done.Method = found.String()
-	if variable != "" {
-		r.SetPathValue(name(found.path), variable)
-	}
-	client, err := s.client(r)
-	if err := s.admit(w, r, found, client); err != nil {
-		return err
-	}
-	if err != nil && !found.open {
-		return err
-	}
-	if client != nil {
-		done.Client = client.Name
-	}
-	done.Items, err = found.handle(w, r, client)
-	return err
 }
 
-// admit refuses a request on a connection beyond the limit, unless it is a probe. A client makes
-// its connection one that stays; another connection ends with its request, so that it does not
-// end during a later one.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, found *route, client *issuer.Client) error {
+// admit makes the connection of a client one that stays. Another connection ends with its
+// request, so that it does not end during a later one.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, client *issuer.Client) {
 	peer, ok := r.Context().Value(peerKey{}).(observe.Peer)
-	if !ok {
-		return nil // a test without a connection
-	}
-	if client != nil && !peer.Beyond() && !s.limits.Probes {
+	switch {
+	case !ok: // a test without a connection
+	case client == nil || s.options.Probes:
+		w.Header().Set("Connection", "close")
+	default:
 		peer.Known()
 		if r.ContentLength == 0 {
 			peer.Asked()
 		}
-		return nil
 	}
-	w.Header().Set("Connection", "close")
-	for n := range s.routes[:probes] {
-		if found == &s.routes[n] {
-			return nil
-		}
-	}
-	if peer.Beyond() {
-		return errFull
-	}
-	return nil
 }
 
-// name returns the name of the variable in a path, or an empty text.
-func name(path string) string {
-	_, variable, _ := strings.Cut(path, "{")
-	return strings.TrimSuffix(variable, "}")
+//go:embed static
+var static embed.FS
+
+// content is an answer with its type.
+type content struct {
+	kind string
+	body []byte
+}
+
+func (c *content) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	write(w, http.StatusOK, c.kind, c.body)
+}
+
+// file returns a handler that answers with an embedded file, which may have a page's scripts.
+func file(name, kind string) handler {
+	body, err := static.ReadFile("static/" + name)
+	if err != nil {
+		panic(err) // the name is not one of the embedded files
+	}
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Security-Policy"] = pagePolicy
+		write(w, http.StatusOK, kind, body)
+	})
+	return func(*http.Request, *issuer.Client) (any, int64, error) { return answer, 0, nil }
 }

@@ -20,20 +20,19 @@ type numbers struct {
 }
 
 // takeNumbers answers POST /v1/sequences/{name}.
-func (s *Server) takeNumbers(w http.ResponseWriter, r *http.Request, c *issuer.Client) (int64, error) {
+func (s *Server) takeNumbers(r *http.Request, c *issuer.Client) (any, int64, error) {
 	n, err := s.count(r, "numbers", s.issuer.Config().MaxNumbers)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	ctx, cancel := s.issuer.Within(r.Context())
-	defer cancel()
+	ctx := s.issuer.Timeout(r.Context())
+	defer ctx.Cancel()
 	name := r.PathValue("name")
 	got, err := s.issuer.Number(ctx, c, name, n)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	writeJSON(w, http.StatusOK, "application/json", numbers{name, got.Mode, got.First, got.Last, got.Count, got.Stride})
-	return n, nil
+	return numbers{name, got.Mode, got.First, got.Last, got.Count, got.Stride}, n, nil
 }
 
 // state is the answer to GET /v1/sequences/{name}.
@@ -50,15 +49,12 @@ type state struct {
 }
 
 // inspect answers GET /v1/sequences/{name}.
-func (s *Server) inspect(w http.ResponseWriter, r *http.Request, c *issuer.Client) (int64, error) {
-	if err := noQuery(r); err != nil {
-		return 0, err
-	}
-	ctx, cancel := s.issuer.Within(r.Context())
-	defer cancel()
+func (s *Server) inspect(r *http.Request, c *issuer.Client) (any, int64, error) {
+	ctx := s.issuer.Timeout(r.Context())
+	defer ctx.Cancel()
 	info, err := s.issuer.Inspect(ctx, c, r.PathValue("name"))
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	d := info.Definition
 	answer := state{
@@ -69,6 +65,5 @@ func (s *Server) inspect(w http.ResponseWriter, r *http.Request, c *issuer.Clien
 		next := strconv.FormatInt(info.Next, 10)
 		answer.Next = &next
 	}
-	writeJSON(w, http.StatusOK, "application/json", answer)
-	return 0, nil
+	return answer, 0, nil
 }

@@ -3,7 +3,6 @@ package web
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -16,19 +15,12 @@ import (
 	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
-// Limits bound the requests and connections of strangers, and name the other needs of the server.
-type Limits struct {
-	// Read is the time from the first byte of a request to its last, and the time to write
-	// an answer.
-	Read time.Duration
-	// Idle is how long a connection may stay without a request.
-	Idle time.Duration
-
-	Probes  bool         // serve probes alone
+// Options are what a server has beside the configuration of its issuer.
+type Options struct {
+	Probes  bool         // serve probes alone, without TLS
 	Hosts   []string     // names of the server beside addresses and localhost
-	TLS     *tls.Config  // nil: no TLS
 	Metrics http.Handler // answers GET /metrics; nil: there is no such path
-	Logger  *slog.Logger // for bugs, and at level debug for broken connections; nil: slog.Default
+	Logger  *slog.Logger // for bugs, and at level debug for broken connections
 }
 
 const (
@@ -43,14 +35,13 @@ type peerKey struct{}
 type Server struct {
 	issuer   *issuer.Issuer
 	observer *observe.Observer
-	limits   Limits
+	options  Options
 	log      *slog.Logger
 	protocol observe.Protocol
+	tls      bool
 
-	anyone  *issuer.Client  // who asks without a token; nil: the configuration has clients
 	hosts   map[string]bool // names in lower case
-	routes  []route
-	paths   map[string]*resource // by exact path, and by prefix that ends with a slash
+	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
 	batches sync.Pool // of *batch
 	began   time.Time
@@ -58,25 +49,25 @@ type Server struct {
 }
 
 // New returns a server.
-func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
+func New(i *issuer.Issuer, o *observe.Observer, options Options) *Server {
+	config := i.Config()
 	s := &Server{
-		issuer: i, observer: o, limits: l, log: l.Logger, protocol: observe.HTTP,
-		anyone:  i.Anyone(),
+		issuer: i, observer: o, options: options, log: options.Logger, protocol: observe.HTTP, tls: config.TLS != nil,
 		hosts:   map[string]bool{"localhost": true},
+		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(),
 		batches: sync.Pool{New: func() any { return &batch{chunk: make([]byte, 0, chunkSize)} }},
 		began:   time.Now(),
 	}
-	if s.log == nil {
-		s.log = slog.Default()
+	if options.Probes {
+		s.protocol, s.tls = observe.Probes, false
 	}
-	if l.Probes {
-		s.protocol = observe.Probes
-	}
-	for _, host := range l.Hosts {
+	for _, host := range options.Hosts {
 		s.hosts[strings.ToLower(host)] = true
 	}
-	s.route()
+	for _, route := range s.list() {
+		s.mux.Handle(route.pattern, s.serve(route))
+	}
 
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -84,15 +75,15 @@ func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
 	protocols.SetUnencryptedHTTP2(true)
 	s.http = &http.Server{
 		Handler:           s,
-		TLSConfig:         l.TLS,
+		TLSConfig:         config.TLS,
 		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: l.Read},
-		ReadHeaderTimeout: l.Read,
-		ReadTimeout:       l.Read,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: config.ReadTimeout},
+		ReadHeaderTimeout: config.ReadTimeout,
+		ReadTimeout:       config.ReadTimeout,
 		// The time to write an answer is counted from the end of the request's headers, so it
 		// includes the time for the IDs.
-		WriteTimeout: i.Config().Timeout + l.Read,
-		IdleTimeout:  l.Idle,
+		WriteTimeout: config.Timeout + config.ReadTimeout,
+		IdleTimeout:  config.IdleTimeout,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, peerKey{}, observe.PeerOf(c))
 		},
@@ -108,7 +99,7 @@ func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
 // Serve accepts connections until [Server.Shutdown], and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	serve := s.http.Serve
-	if s.limits.TLS != nil {
+	if s.tls {
 		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
 	}
 	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -31,7 +31,7 @@ func TestShutdown(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]*http.Client{"http1": {Transport: &http.Transport{}}, "h2c": h2c(t)} {
 		h := &held{make(chan struct{}), make(chan struct{})}
-		s := newServer(t, setup{limits: Limits{Metrics: h}})
+		s := newServer(t, setup{options: Options{Metrics: h}})
 		address, served := s.start(t)
 		type result struct {
 			status int
@@ -72,7 +72,7 @@ func TestShutdownEnds(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]*http.Client{"http1": {Transport: &http.Transport{}}, "h2c": h2c(t)} {
 		h := &held{make(chan struct{}), make(chan struct{})}
-		s := newServer(t, setup{limits: Limits{Metrics: h}, sample: 1})
+		s := newServer(t, setup{options: Options{Metrics: h}, sample: 1})
 		address, served := s.start(t)
 		cut := make(chan error, 1)
 		go func() {

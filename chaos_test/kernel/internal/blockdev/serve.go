@@ -22,14 +22,10 @@ const (
 	magicRequest = 0x25609513
 	magicReply   = 0x67446698
 
-	flagFixed    = 1
-	flagNoZeroes = 2
-	flagsOfDisk  = 1 | 1<<2 | 1<<3 // has flags, flush, FUA
+	flagsOfServer = 1 | 2           // fixed newstyle, no zeroes
+	flagsOfDisk   = 1 | 1<<2 | 1<<3 // has flags, flush, FUA
 
-	optExportName = 1
-	optAbort      = 2
-	optInfo       = 6
-	optGo         = 7
+	optGo = 7 // the one that QEMU needs
 
 	answerAck         = 1
 	answerInfo        = 3
@@ -152,7 +148,7 @@ func (s *Server) talk(conn net.Conn) {
 func negotiate(in io.Reader, out io.Writer, size int64) error {
 	hello := binary.BigEndian.AppendUint64(nil, magicInit)
 	hello = binary.BigEndian.AppendUint64(hello, magicOption)
-	hello = binary.BigEndian.AppendUint16(hello, flagFixed|flagNoZeroes)
+	hello = binary.BigEndian.AppendUint16(hello, flagsOfServer)
 	if _, err := out.Write(hello); err != nil {
 		return err
 	}
@@ -182,27 +178,12 @@ func negotiate(in io.Reader, out io.Writer, size int64) error {
 			_, err := out.Write(append(b, data...))
 			return err
 		}
-		export := binary.BigEndian.AppendUint64(nil, uint64(size))
-		export = binary.BigEndian.AppendUint16(export, flagsOfDisk)
-		var err error
-		switch option.Kind {
-		case optExportName:
-			if flags&flagNoZeroes == 0 {
-				export = append(export, make([]byte, 124)...)
-			}
-			_, err = out.Write(export)
-			return err
-		case optInfo, optGo:
-			err = errors.Join(answer(answerInfo, append([]byte{0, 0}, export...)), answer(answerAck, nil))
-			if option.Kind == optGo {
-				return err
-			}
-		case optAbort:
-			return errors.Join(answer(answerAck, nil), io.EOF)
-		default:
-			err = answer(answerUnsupported, nil)
+		if option.Kind == optGo {
+			export := binary.BigEndian.AppendUint64([]byte{0, 0}, uint64(size))
+			export = binary.BigEndian.AppendUint16(export, flagsOfDisk)
+			return errors.Join(answer(answerInfo, export), answer(answerAck, nil))
 		}
-		if err != nil {
+		if err := answer(answerUnsupported, nil); err != nil {
 			return err
 		}
 	}

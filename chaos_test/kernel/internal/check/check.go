@@ -5,6 +5,7 @@ package check
 import (
 	"crypto/sha256"
 	"fmt"
+	"math/big"
 	"strings"
 	"time"
 )
@@ -236,7 +237,7 @@ func (c *Checker) remember(k key, by int) {
 
 func (c *Checker) key(text string) (key, error) {
 	if c.order == Numbers {
-		n, ok := parse(text)
+		n, ok := new(big.Int).SetString(text, 10)
 		if !ok {
 			return key{}, fmt.Errorf("the ID %.60q is no integer", text)
 		}
@@ -257,45 +258,10 @@ func (c *Checker) less(a, b string) bool {
 	if c.order == Text {
 		return a < b
 	}
-	x, ok := parse(a)
-	y, both := parse(b)
+	x, ok := new(big.Int).SetString(a, 10)
+	y, both := new(big.Int).SetString(b, 10)
 	if !ok || !both {
 		return a < b
 	}
-	return x.less(y)
-}
-
-// number is an integer of any length.
-type number struct {
-	negative bool
-	digits   string // without zeros in front; of 0: none
-}
-
-func parse(s string) (number, bool) {
-	digits, negative := strings.CutPrefix(s, "-")
-	if digits == "" || strings.Trim(digits, "0123456789") != "" {
-		return number{}, false
-	}
-	digits = strings.TrimLeft(digits, "0")
-	return number{negative && digits != "", digits}, true
-}
-
-func (n number) String() string {
-	if n.negative {
-		return "-" + n.digits
-	}
-	return n.digits
-}
-
-func (n number) less(m number) bool {
-	if n.negative != m.negative {
-		return n.negative
-	}
-	if n.negative {
-		n, m = m, n
-	}
-	if len(n.digits) != len(m.digits) {
-		return len(n.digits) < len(m.digits)
-	}
-	return n.digits < m.digits
+	return x.Cmp(y) < 0
 }

@@ -135,7 +135,7 @@ func setTime(t time.Duration) error {
 }
 
 // Step steps CLOCK_REALTIME by d.
-func (s *Stage) Step(d time.Duration) error { return setTime(read(unix.CLOCK_REALTIME) + d) }
+func (s *Stage) Step(d time.Duration) { s.must(setTime(read(unix.CLOCK_REALTIME) + d)) }
 
 // What a kernel has after its boot.
 const (

@@ -28,7 +28,7 @@ type Fault struct {
 	// Before, unless it is nil, prepares the clocks before the subjects start.
 	Before func() error
 	// Run is what happens inside of the machine. It asks the host for the rest.
-	Run func(*Stage) error
+	Run func(*Stage)
 }
 
 // DefaultLimit is how long a fault may take, on the host's clock. It only ends a machine

@@ -28,15 +28,11 @@ func copyFaults() []Fault {
 		},
 		{
 			Name: "pause-10s", Kind: "copy", About: "the host stops the machine's processors for 10 s",
-			Run: func(s *Stage) error {
-				if err := s.Issue(time.Second); err != nil {
-					return err
-				}
+			Run: func(s *Stage) {
+				s.Issue(time.Second)
 				s.Mark()
-				if _, err := s.Ask(fmt.Sprint("pause ", stopTime)); err != nil {
-					return err
-				}
-				return s.Issue(2 * time.Second)
+				s.ask(fmt.Sprint("pause ", stopTime))
+				s.Issue(2 * time.Second)
 			},
 		},
 	}
@@ -52,7 +48,7 @@ func copyFaults() []Fault {
 				Name: "copy-" + store.name + call.name, Kind: "copy",
 				About: "a snapshot of the machine is restored beside its original: " + store.about + ", and " + call.about,
 				Limit: 2 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, Told: call.told,
-				Run: func(s *Stage) error { return twins(s, call.told) },
+				Run: func(s *Stage) { twins(s, call.told) },
 			})
 		}
 	}
@@ -60,48 +56,35 @@ func copyFaults() []Fault {
 }
 
 // twins goes on in two machines.
-func twins(s *Stage, told bool) error {
-	if err := s.Issue(time.Second); err != nil {
-		return err
-	}
-	if err := s.Hold(); err != nil {
-		return err
-	}
+func twins(s *Stage, told bool) {
+	s.Issue(time.Second)
+	s.must(s.Hold())
 	for _, r := range s.runners {
 		r.keepFromNow()
 	}
-	which, err := s.Ask(Copy)
-	if err != nil {
-		return err
-	}
+	which := s.ask(Copy)
 	// Whether both draw the same: the random state of the kernel is in its memory.
-	if err := s.Ack(crand.Text()); err != nil {
-		return err
-	}
+	s.must(s.Ack(crand.Text()))
 	s.Mark()
 	if told && which == Copied {
 		s.Restored()
 	} else {
 		s.Release()
 	}
-	return s.Issue(aside)
+	s.Issue(aside)
 }
 
 // suspend suspends the machine to RAM. The host wakes it: an alarm of the hardware clock
 // may come before a slow machine sleeps, and would be lost.
-func suspend(s *Stage) error {
-	if err := s.Issue(time.Second); err != nil {
-		return err
-	}
+func suspend(s *Stage) {
+	s.Issue(time.Second)
 	if err := os.WriteFile("/sys/power/mem_sleep", []byte("deep"), 0); err != nil {
-		return fmt.Errorf("prepare to suspend: %w", err)
+		s.must(fmt.Errorf("prepare to suspend: %w", err))
 	}
 	s.Mark()
-	if _, err := s.Ask(fmt.Sprint("wake ", suspended)); err != nil {
-		return err
-	}
+	s.ask(fmt.Sprint("wake ", suspended))
 	if err := os.WriteFile("/sys/power/state", []byte("mem"), 0); err != nil {
-		return fmt.Errorf("suspend to RAM: %w", err)
+		s.must(fmt.Errorf("suspend to RAM: %w", err))
 	}
-	return s.Issue(2 * time.Second)
+	s.Issue(2 * time.Second)
 }

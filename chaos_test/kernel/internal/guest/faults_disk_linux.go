@@ -38,32 +38,19 @@ const overLimit = 30 * time.Second
 
 // goOn gives the subjects the time to use up what they had in stock, and then waits until
 // each generator of ours has issued again, or overLimit has passed.
-func (s *Stage) goOn() error {
-	if err := s.Issue(diskHealed); err != nil {
-		return err
-	}
+func (s *Stage) goOn() {
+	s.Issue(diskHealed)
 	for _, r := range s.runners {
 		r.mu.Lock()
 		r.check.Over()
 		r.mu.Unlock()
 	}
-	deadline := time.Now().Add(overLimit)
-	for _, r := range s.runners {
-		for !r.other && r.stuck() && time.Now().Before(deadline) {
-			if err := s.sleep(5 * time.Millisecond); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	_, err := s.await(overLimit, false, func(r *runner) bool { return !r.stuck() })
+	s.must(err)
 }
 
 // stuck says that no ID was issued after the fault was over.
-func (r *runner) stuck() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.check.Verdict(0).Stuck
-}
+func (r *runner) stuck() bool { return locked(r, func() bool { return r.check.Verdict(0).Stuck }) }
 
 // look notes whether a text names a cause of the fault. The caller has locked mu.
 func (r *runner) look(text string) {
@@ -71,15 +58,11 @@ func (r *runner) look(text string) {
 }
 
 // diskFull takes each free block of the file system, also those that become free.
-func diskFull(s *Stage) error {
-	if err := s.Issue(time.Second); err != nil {
-		return err
-	}
+func diskFull(s *Stage) {
+	s.Issue(time.Second)
 	path := filepath.Join(stateDir, "full")
 	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
+	s.must(err)
 	defer func() { _, _ = f.Close(), os.Remove(path) }()
 	s.Mark()
 	var size int64
@@ -91,35 +74,25 @@ func diskFull(s *Stage) error {
 			case errors.Is(err, unix.ENOSPC):
 				part /= 2
 			case !errors.Is(err, unix.EINTR):
-				return fmt.Errorf("fill the disk: %w", err)
+				s.must(fmt.Errorf("fill the disk: %w", err))
 			}
 		}
-		if err := s.Issue(5 * time.Millisecond); err != nil {
-			return err
-		}
+		s.Issue(5 * time.Millisecond)
 	}
 	s.Note = fmt.Sprintf("%d MiB filled", size>>20)
-	if err := errors.Join(f.Close(), os.Remove(path)); err != nil {
-		return err
-	}
-	return s.goOn()
+	s.must(errors.Join(f.Close(), os.Remove(path)))
+	s.goOn()
 }
 
 // diskReadOnly does what a kernel does that no longer trusts a disk: also files that are
 // open for writing cannot be written.
-func diskReadOnly(s *Stage) error {
-	if err := s.Issue(time.Second); err != nil {
-		return err
-	}
+func diskReadOnly(s *Stage) {
+	s.Issue(time.Second)
 	s.Mark()
-	if err := os.WriteFile("/proc/sysrq-trigger", []byte("u"), 0); err != nil {
-		return err
-	}
-	if err := s.Issue(diskFails); err != nil {
-		return err
-	}
+	s.must(os.WriteFile("/proc/sysrq-trigger", []byte("u"), 0))
+	s.Issue(diskFails)
 	if err := os.WriteFile(filepath.Join(stateDir, "probe"), nil, 0o600); !errors.Is(err, unix.EROFS) {
-		return fmt.Errorf("the file system of the state is not read-only: %v", err)
+		s.must(fmt.Errorf("the file system of the state is not read-only: %v", err))
 	}
 	err := unix.Mount("", stateDir, "", unix.MS_REMOUNT, "")
 	if errors.Is(err, unix.EINVAL) {
@@ -133,9 +106,9 @@ func diskReadOnly(s *Stage) error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("mount %s for writing again: %w", stateDir, err)
+		s.must(fmt.Errorf("mount %s for writing again: %w", stateDir, err))
 	}
-	return s.goOn()
+	s.goOn()
 }
 
 // mapState mounts the disk of the state by the device mapper, so that it can fail.
@@ -149,24 +122,17 @@ func mapState() error {
 	return mount(mapping, stateDir, "ext4")
 }
 
-func diskError(s *Stage) error {
-	if err := s.Issue(time.Second); err != nil {
-		return err
-	}
+func diskError(s *Stage) {
+	s.Issue(time.Second)
 	s.Mark()
-	if err := loadMapping(stateDisk, "flakey", "0 0 86400 1 error_writes"); err != nil {
-		return err
-	}
-	if err := s.Issue(diskFails); err != nil {
-		return err
-	}
+	s.must(loadMapping(stateDisk, "flakey", "0 0 86400 1 error_writes"))
+	s.Issue(diskFails)
 	probe := filepath.Join(stateDir, "probe")
 	f, err := os.Create(probe)
 	if err == nil {
 		err = errors.Join(f.Sync(), f.Close())
 	}
 	if !errors.Is(err, unix.EIO) && !errors.Is(err, unix.EROFS) {
-		return fmt.Errorf("a write on a disk that fails: %v, want an error of the disk", err)
+		s.must(fmt.Errorf("a write on a disk that fails: %v, want an error of the disk", err))
 	}
-	return nil
 }

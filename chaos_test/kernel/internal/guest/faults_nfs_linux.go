@@ -19,28 +19,24 @@ func nfsFaults() []Fault {
 	}}
 }
 
-func onNFS(s *Stage) error {
+func onNFS(s *Stage) {
 	export := filepath.Join(s.Dir, "export")
-	if err := os.MkdirAll(export, 0o755); err != nil {
-		return err
-	}
+	s.must(os.MkdirAll(export, 0o755))
 	if err := serveNFS(export); err != nil {
-		return fmt.Errorf("serve %s by NFS: %w", export, err)
+		s.must(fmt.Errorf("serve %s by NFS: %w", export, err))
 	}
-	if err := os.MkdirAll(nfsDir, 0o755); err != nil {
-		return err
-	}
+	s.must(os.MkdirAll(nfsDir, 0o755))
 	if err := unix.Mount("127.0.0.1:/", nfsDir, "nfs4", 0, "vers=4.2,sec=sys,addr=127.0.0.1,clientaddr=127.0.0.1"); err != nil {
-		return fmt.Errorf("mount NFS: %w", err)
+		s.must(fmt.Errorf("mount NFS: %w", err))
 	}
 	defer func() { _ = unix.Unmount(nfsDir, unix.MNT_DETACH) }()
 	r := refusal(s.Context(), filepath.Join(nfsDir, "ids"))
 	if r.IDs > 0 { // it is the server's directory that has the cells
 		if _, err := os.Stat(filepath.Join(export, "ids")); err != nil {
-			return fmt.Errorf("the directory on NFS is not the one that is exported: %w", err)
+			s.must(fmt.Errorf("the directory on NFS is not the one that is exported: %w", err))
 		}
 	}
-	return s.Ack(r)
+	s.must(s.Ack(r))
 }
 
 // serveNFS makes the kernel's NFS server export a directory to this machine, as rpc.nfsd,

@@ -4,7 +4,6 @@ package guest
 
 import (
 	"cmp"
-	"errors"
 	"syscall"
 	"time"
 )
@@ -18,28 +17,26 @@ func processFaults() []Fault {
 
 // kills kills processes at random instants: after they have issued for a while, and soon
 // after they began to make their generators.
-func kills(s *Stage) error {
+func kills(s *Stage) {
 	s.Mark()
 	for n := cmp.Or(s.Kills, 100); n > 0; n -= 2 {
-		if err := s.killTwice(n > 1); err != nil {
-			return err
-		}
+		s.killTwice(n > 1)
 	}
-	return s.Issue(after)
+	s.Issue(after)
 }
 
-func (s *Stage) killTwice(twice bool) error {
-	issue := func(limit time.Duration) error { return s.Issue(time.Duration(s.Rand.Int64N(int64(limit)))) }
-	if err := errors.Join(s.Prepare(), issue(100*time.Millisecond), s.Restart(nil)); err != nil || !twice {
-		return err
+func (s *Stage) killTwice(twice bool) {
+	issue := func(limit time.Duration) { s.Issue(time.Duration(s.Rand.Int64N(int64(limit)))) }
+	s.must(s.Prepare())
+	issue(100 * time.Millisecond)
+	s.must(s.Restart(nil))
+	if !twice {
+		return
 	}
-	err := issue(30 * time.Millisecond)
+	issue(30 * time.Millisecond)
 	s.Kill()
-	if err = errors.Join(err, s.Prepare()); err != nil {
-		return err
-	}
+	s.must(s.Prepare())
 	s.Start()
-	return nil
 }
 
 // The stop is longer than the default window of a lease in a directory, which is 3 s.
@@ -47,19 +44,15 @@ const stopFor = 3500 * time.Millisecond
 
 // stopped stops all processes. Those that share their state get a second one meanwhile,
 // which takes over if it can.
-func stopped(s *Stage) error {
-	if err := s.Issue(before); err != nil {
-		return err
-	}
+func stopped(s *Stage) {
+	s.Issue(before)
 	s.Mark()
 	s.Signal(syscall.SIGSTOP)
 	err := s.Beside()
 	if err == nil {
-		err = s.Issue(stopFor)
+		err = s.sleep(stopFor)
 	}
 	s.Signal(syscall.SIGCONT)
-	if err != nil {
-		return err
-	}
-	return s.Issue(after)
+	s.must(err)
+	s.Issue(after)
 }

@@ -11,7 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -282,25 +282,16 @@ func kernelName() string {
 }
 
 // runFault runs one fault on its subjects, and sends the results.
-func runFault(ctx context.Context, l *link, r Request, dir string, alone bool) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the fault panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	var fault *Fault
-	for _, f := range Faults() {
-		if f.Name == r.Run {
-			fault = &f
-		}
-	}
-	if fault == nil || fault.Run == nil {
+func runFault(ctx context.Context, l *link, r Request, dir string, alone bool) error {
+	all := Faults()
+	i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == r.Run })
+	if i < 0 {
 		return errors.New("there is no such fault")
 	}
-	s, err := newStage(ctx, l, r, *fault, filepath.Join(dir, r.Run), alone)
+	s, err := newStage(ctx, l, r, all[i], filepath.Join(dir, r.Run), alone)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	return s.run(*fault)
+	return s.run(all[i])
 }

@@ -37,7 +37,7 @@ func powerCutFaults() (all []Fault) {
 			Kind:    "disk",
 			Own:     true,
 			Modules: modules,
-			Run:     func(s *Stage) error { return cutPower(s, kind) },
+			Run:     func(s *Stage) { cutPower(s, kind) },
 		})
 	}
 	return all
@@ -45,18 +45,16 @@ func powerCutFaults() (all []Fault) {
 
 // cutPower tells the host what a directory has after a power cut, and lets processes write
 // there until the next one.
-func cutPower(s *Stage, kind string) error {
-	if err := mount(cutDisk, cutDir, kind); err != nil {
-		return err
-	}
+func cutPower(s *Stage, kind string) {
+	s.must(mount(cutDisk, cutDir, kind))
 	defer func() { _ = unix.Unmount(cutDir, unix.MNT_DETACH) }()
 	dir := filepath.Join(cutDir, "ids")
 	found, err := powercut.Read(s.Context(), dir)
 	if err != nil {
-		return fmt.Errorf("read the directory after a power cut: %w", err)
+		s.must(fmt.Errorf("read the directory after a power cut: %w", err))
 	}
 	if err := s.Ack(powercut.Line{Found: &found}); err != nil {
-		return err
+		s.must(err)
 	}
 	var running sync.WaitGroup
 	for i := range powercut.Writers {
@@ -67,7 +65,7 @@ func cutPower(s *Stage, kind string) error {
 		})
 	}
 	running.Wait()
-	return fmt.Errorf("all writers have ended: %w", s.Context().Err())
+	s.must(fmt.Errorf("all writers have ended: %w", s.Context().Err()))
 }
 
 // writer runs one writer as a process, and tells its facts to the host. It returns how it

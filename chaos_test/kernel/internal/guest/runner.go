@@ -123,24 +123,19 @@ func kill(runners []*runner) {
 	}
 }
 
-func (r *runner) running() int {
+// locked reads what belongs to mu.
+func locked[T any](r *runner, read func() T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.number
+	return read()
 }
+
+func (r *runner) running() int { return locked(r, func() int { return r.number }) }
 
 // count returns how many lines its processes have printed.
-func (r *runner) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lines
-}
+func (r *runner) count() int { return locked(r, func() int { return r.lines }) }
 
-func (r *runner) recovers() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.check.Recovers()
-}
+func (r *runner) recovers() bool { return locked(r, func() bool { return r.check.Recovers() }) }
 
 func (r *runner) signal(n syscall.Signal) {
 	r.mu.Lock()
@@ -327,11 +322,7 @@ func (r *runner) hold(held bool) {
 }
 
 // holds reports whether the subject issues nothing: it holds, or has no process.
-func (r *runner) holds() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.held || r.child == nil
-}
+func (r *runner) holds() bool { return locked(r, func() bool { return r.held || r.child == nil }) }
 
 // keepFromNow keeps the IDs that are issued from now on, for the host.
 func (r *runner) keepFromNow() {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -103,7 +104,7 @@ func (s *Stage) run(f Fault) error {
 	if err == nil {
 		s.Progress("all subjects issue")
 		if err = s.measure(); err == nil {
-			err = f.Run(s)
+			err = s.perform(f.Run)
 		}
 	}
 	s.stop()
@@ -144,45 +145,34 @@ const startLimit = 2 * time.Minute
 // one sleeps until its epoch, for decades.
 const peerLimit = 3 * time.Second
 
-// ready waits until each subject has issued an ID, or has failed.
-func (s *Stage) ready() error {
-	deadline := time.Now().Add(startLimit)
+// await waits until all subjects of ours are done, or all at all, but not for longer than the
+// limit. It returns one that is late.
+func (s *Stage) await(limit time.Duration, all bool, done func(*runner) bool) (late *runner, err error) {
+	deadline := time.Now().Add(limit)
 	for _, r := range s.runners {
-		if r.other {
-			continue
-		}
-		for r.count() == 0 {
+		for (all || !r.other) && !done(r) {
 			if time.Now().After(deadline) {
-				return fmt.Errorf("%s has neither issued an ID nor failed within %v of its start", r.name, startLimit)
+				return r, nil
 			}
 			if err := s.sleep(5 * time.Millisecond); err != nil {
-				return err
+				return r, err
 			}
 		}
 	}
-	deadline = time.Now().Add(peerLimit)
-	for _, r := range s.runners {
-		for r.count() == 0 && time.Now().Before(deadline) {
-			if err := s.sleep(5 * time.Millisecond); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return nil, nil
 }
 
-// recovered waits until each subject of ours has recovered from the fault, or startLimit:
-// after a fault that ends all processes, they start beside each other on a busy host.
-func (s *Stage) recovered() error {
-	deadline := time.Now().Add(startLimit)
-	for _, r := range s.runners {
-		for !r.other && !r.recovers() && time.Now().Before(deadline) {
-			if err := s.sleep(5 * time.Millisecond); err != nil {
-				return err
-			}
-		}
+// ready waits until each subject has issued an ID, or has failed.
+func (s *Stage) ready() error {
+	issued := func(r *runner) bool { return r.count() > 0 }
+	late, err := s.await(startLimit, false, issued)
+	if err == nil && late != nil {
+		err = fmt.Errorf("%s has neither issued an ID nor failed within %v of its start", late.name, startLimit)
 	}
-	return nil
+	if err == nil {
+		_, err = s.await(peerLimit, true, issued)
+	}
+	return err
 }
 
 // close ends all that a stage has started.
@@ -225,9 +215,34 @@ func (s *Stage) sleep(d time.Duration) error {
 	}
 }
 
-// Issue lets the subjects issue for d, by CLOCK_MONOTONIC. Its error says that the run
-// has ended.
-func (s *Stage) Issue(d time.Duration) error { return s.sleep(d) }
+// failed is the panic of a fault that cannot go on.
+type failed struct{ error }
+
+// must ends the fault with an error, if there is one: a fault is a row of steps, without a
+// word about what may go wrong.
+func (s *Stage) must(err error) {
+	if err != nil {
+		panic(failed{err})
+	}
+}
+
+// perform runs the steps of a fault, up to the one that fails.
+func (s *Stage) perform(run func(*Stage)) (err error) {
+	defer func() {
+		switch cause := recover().(type) {
+		case nil:
+		case failed:
+			err = cause.error
+		default:
+			err = fmt.Errorf("the fault panicked: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	run(s)
+	return nil
+}
+
+// Issue lets the subjects issue for d, by CLOCK_MONOTONIC.
+func (s *Stage) Issue(d time.Duration) { s.must(s.sleep(d)) }
 
 // Start starts a process for the subjects that have none.
 func (s *Stage) Start() {
@@ -342,6 +357,13 @@ func (s *Stage) end(command string) {
 			r.command(command)
 		}
 	}
+}
+
+// ask is Ask for a fault.
+func (s *Stage) ask(what string) string {
+	answer, err := s.Ask(what)
+	s.must(err)
+	return answer
 }
 
 // Ask tells the host to do something to the machine, and waits for the answer.

@@ -22,13 +22,11 @@ func initramfs(w io.Writer, c Config) error {
 	if programs == nil {
 		programs = map[string]string{}
 	}
-	init, err := c.Init, error(nil)
-	if init == "" {
-		if init, err = os.Executable(); err != nil {
-			return err
-		}
+	self, err := os.Executable()
+	if err != nil {
+		return err
 	}
-	programs["/init"] = init
+	programs["/init"] = self
 	for to, from := range programs {
 		files[path.Join("/", to)] = from
 		libs, err := libraries(from)

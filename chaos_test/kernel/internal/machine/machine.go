@@ -21,13 +21,9 @@ import (
 // Config is a machine to boot.
 type Config struct {
 	Kernel  Kernel
-	Init    string            // path of the program that is process 1; default: the running one
 	Files   map[string]string // further files of the initramfs: path in the machine, path on the host
-	Modules []string          // kernel modules that Init loads; /modules lists their files, dependencies first
-	Memory  int               // MiB; default 512
-	Cores   int               // default 2
+	Modules []string          // kernel modules that process 1 loads; /modules lists their files, dependencies first
 	Disks   []Disk            // /dev/vda, /dev/vdb, ...; their modules are in /modules
-	RTC     time.Time         // the hardware clock at boot; zero: the host's time
 	NoRTC   bool              // boots at 1970
 	Network bool              // eth0, where the host is 10.0.2.2; its modules are in /modules
 	Saved   string            // a file of Save: the machine continues there instead of booting

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +49,7 @@ func arguments(c Config, console, control int, serial string) []string {
 	a := []string{
 		// Page tables of five levels, which the newest processors have, cost boot time.
 		"-accel", "tcg,thread=multi", "-cpu", "max,la57=off",
-		"-m", strconv.Itoa(cmp.Or(c.Memory, 512)), "-smp", strconv.Itoa(cmp.Or(c.Cores, 2)),
+		"-m", "512", "-smp", "2",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", c.Kernel.Image, "-append", commandLine,
 		"-chardev", "file,id=log,path=" + serial, "-serial", "chardev:log",
@@ -66,11 +65,8 @@ func arguments(c Config, console, control int, serial string) []string {
 		a = append(a, "-drive", fmt.Sprintf("if=none,id=disk%d,%s", i, drive),
 			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d", i))
 	}
-	switch {
-	case c.NoRTC:
+	if c.NoRTC {
 		a = append(a, "-rtc", "base=1970-01-01T00:00:00")
-	case !c.RTC.IsZero():
-		a = append(a, "-rtc", "base="+c.RTC.UTC().Format("2006-01-02T15:04:05"))
 	}
 	if c.Network {
 		a = append(a, "-netdev", "user,id=net,ipv6=off", "-device", "virtio-net-pci,netdev=net,romfile=")

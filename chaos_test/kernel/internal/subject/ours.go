@@ -129,30 +129,23 @@ func (at Place) logger() *slog.Logger {
 }
 
 func generatorSource(gen *generator.Generator) Source {
-	s := Source{
-		Next: func(ctx context.Context) (string, time.Duration, error) {
-			id, err := gen.NextContext(ctx)
-			if err != nil {
-				return "", 0, err
-			}
-			lead, err := leadOf(id, gen.Layout(), gen.Clock().Now())
-			return id.String(), lead, err
-		},
-		Close: gen.Close,
-	}
+	s := Source{Next: withLead(gen, gen.NextContext), Close: gen.Close}
 	if gen.Keeper() != nil {
 		s.Restored = gen.Restored
 	}
 	return s
 }
 
-// leadOf returns how far an ID is ahead of the clock, or 0.
-func leadOf(id snowflake.ID, layout snowflake.Layout, now time.Time) (time.Duration, error) {
-	d, err := layout.Decode(id)
-	if err != nil {
-		return 0, err
+// withLead tells of each ID how far it is ahead of the clock of its generator, or 0.
+func withLead(gen *generator.Generator, next func(context.Context) (snowflake.ID, error)) func(context.Context) (string, time.Duration, error) {
+	return func(ctx context.Context) (string, time.Duration, error) {
+		id, err := next(ctx)
+		if err != nil {
+			return "", 0, err
+		}
+		d, err := gen.Layout().Decode(id)
+		return id.String(), max(d.Time.Sub(gen.Clock().Now()), 0), err
 	}
-	return max(d.Time.Sub(now), 0), nil
 }
 
 // sequenceSubject promises what docs/sequences.md does: no number twice, by any process,

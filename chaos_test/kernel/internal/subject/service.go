@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"time"
 
 	"github.com/tickflake/tickflake/client"
 	"github.com/tickflake/tickflake/generator"
@@ -64,14 +63,7 @@ func openService(ctx context.Context, at Place) (source Source, err error) {
 	}
 	closers = append(closers, ids.Close)
 	return Source{
-		Next: func(ctx context.Context) (string, time.Duration, error) {
-			id, err := ids.Next(ctx)
-			if err != nil {
-				return "", 0, err
-			}
-			lead, err := leadOf(id, gen.Layout(), gen.Clock().Now())
-			return id.String(), lead, err
-		},
+		Next: withLead(gen, ids.Next),
 		// The server's memory was restored as well. It is told first, so that the client
 		// fetches nothing of the old grant.
 		Restored: func(ctx context.Context) error { return errors.Join(gen.Restored(ctx), ids.Restored(ctx)) },

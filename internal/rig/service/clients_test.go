@@ -1,0 +1,310 @@
+package service
+
+import (
+	"crypto/tls"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// once fails a test if something is issued twice.
+type once[T comparable] struct {
+	mu   sync.Mutex
+	seen map[T]string // who got it
+}
+
+func (o *once[T]) add(t *testing.T, who string, item T) {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.seen == nil {
+		o.seen = make(map[T]string)
+	}
+	if other, twice := o.seen[item]; twice {
+		t.Errorf("%s got %v, which %s has", who, item, other)
+	}
+	o.seen[item] = who
+}
+
+// number parses the text of an integer.
+func number(t *testing.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// shared is what all clients take from one server, so that no client gets what another one
+// has.
+type shared struct {
+	server          *served
+	ids             once[snowflake.ID]
+	tickets, orders once[int64]
+}
+
+// TestClients runs one process per client library through all tests.
+func TestClients(t *testing.T) {
+	all := &shared{server: serve(t, nil)}
+	tests := []struct {
+		name string
+		run  func(*testing.T, *driver, *shared)
+	}{
+		{"issues", testIssues}, {"pipeline", testPipeline}, {"error in a pipeline", testErrorInPipeline},
+		{"refused", testRefused}, {"cluster", testCluster}, {"tokens", testTokens},
+		{"try again", testTryAgain}, {"loading", testLoading}, {"restart", testRestart},
+		{"away", testAway}, {"tls", testTLS},
+	}
+	t.Run("of", func(t *testing.T) {
+		for _, f := range foreigns {
+			t.Run(f.name, func(t *testing.T) {
+				t.Parallel()
+				d := f.start(t)
+				for _, test := range tests {
+					t.Run(test.name, func(t *testing.T) {
+						d.t = t
+						test.run(t, d, all)
+					})
+				}
+			})
+		}
+	})
+	assert.Empty(t, all.server.log.errors(), "no line of the log is a warning or an error")
+}
+
+// Every client connects as it does by default, and gets IDs with all their bits and numbers
+// of both modes.
+func testIssues(t *testing.T, d *driver, all *shared) {
+	f := d.foreign
+	d.connected(all.server)
+	before := time.Now().Add(-time.Second)
+	text := d.good(d.call("ID"), f.text).Text
+	id, err := snowflake.Parse(text)
+	require.NoError(t, err)
+	require.Equal(t, text, id.String())
+	require.Greater(t, id.Int64(), int64(1)<<53, "JavaScript's numbers lose bits of it")
+	parts, err := snowflake.Default().Decode(id)
+	require.NoError(t, err)
+	require.WithinRange(t, parts.Time, before, time.Now().Add(time.Second))
+	all.ids.add(t, f.name, id)
+
+	batch := d.good(d.call("IDS", "10"), "array").Items
+	require.Len(t, batch, 10)
+	last := id
+	for _, v := range batch {
+		id, err := snowflake.Parse(d.good(v, f.text).Text)
+		require.NoError(t, err)
+		require.Greater(t, id, last)
+		last = id
+		all.ids.add(t, f.name, id)
+	}
+
+	for name, seen := range map[string]*once[int64]{"tickets": &all.tickets, "orders": &all.orders} {
+		first := number(t, d.good(d.method("incr", name), f.integer).Text)
+		seen.add(t, f.name, first)
+		end := number(t, d.good(d.method(f.incrBy, name, "10"), f.integer).Text)
+		require.Greater(t, end, first+9)
+		for n := end - 9; n <= end; n++ { // the last of ten in a row
+			seen.add(t, f.name, n)
+		}
+		require.GreaterOrEqual(t, number(t, d.good(d.method("get", name), f.text).Text), end)
+	}
+}
+
+// A thousand commands in one pipeline are answered in their order.
+func testPipeline(t *testing.T, d *driver, all *shared) {
+	f, server := d.foreign, all.server
+	d.connected(server)
+	commands := make([][]string, 1000)
+	for i := range commands {
+		commands[i] = [][]string{{"ID"}, {"INCR", "tickets"}}[i%2]
+	}
+	answers := d.good(d.pipeline(commands), "array").Items
+	require.Len(t, answers, len(commands))
+	var ids []snowflake.ID
+	var numbers []int64
+	for i, v := range answers {
+		if i%2 == 0 {
+			id, err := snowflake.Parse(d.good(v, f.text).Text)
+			require.NoError(t, err)
+			ids = append(ids, id)
+		} else {
+			numbers = append(numbers, number(t, d.good(v, f.integer).Text))
+		}
+	}
+	require.True(t, slices.IsSorted(ids))
+	require.Len(t, slices.Compact(ids), 500)
+	require.True(t, slices.IsSorted(numbers))
+	require.Len(t, slices.Compact(numbers), 500)
+}
+
+// An error in the middle of a pipeline leaves the other answers as they are, in those
+// libraries that return them.
+func testErrorInPipeline(t *testing.T, d *driver, all *shared) {
+	f, server := d.foreign, all.server
+	d.connected(server)
+	answer := d.pipeline([][]string{{"ID"}, {"INCR", "nothing"}, {"ID"}})
+	if f.failures == "raises" {
+		d.refused(answer, "sequence create nothing")
+	} else {
+		items := d.good(answer, "array").Items
+		require.Len(t, items, 3)
+		d.good(items[0], f.text)
+		d.good(items[2], f.text)
+		if f.failures == "each" {
+			d.refused(items[1], "sequence create nothing")
+		} else {
+			require.Equal(t, value{Type: "boolean", Text: "false"}, items[1])
+		}
+	}
+	d.good(d.call("ID"), f.text)
+}
+
+// The commands that a sequence cannot do are refused by name, and the connection goes on.
+func testRefused(t *testing.T, d *driver, all *shared) {
+	f, server := d.foreign, all.server
+	d.connected(server)
+	for _, args := range [][]string{
+		{"SET", "orders", "1"}, {"DEL", "orders"}, {"DECR", "orders"}, {"DECRBY", "orders", "2"},
+		{"EXPIRE", "orders", "10"}, {"EVAL", "return 1", "0"}, {"FLUSHALL"},
+	} {
+		answer := d.call(args...)
+		require.Equal(t, "error", answer.Type, args)
+		assert.Contains(t, strings.ToUpper(answer.Text), args[0], args)
+	}
+	for _, n := range []string{"0", "-1", "9223372036854775807", "one"} {
+		d.refused(d.call("INCRBY", "orders", n))
+	}
+	d.refused(d.call("INCR", "nothing"), "sequence create nothing")
+	d.refused(d.call("INCR", "shop:orders"), "sequence create shop.orders")
+	d.refused(d.call("IDS", "0"))
+	d.refused(d.call("IDS", "1000000000"))
+	d.good(d.call("ID"), f.text)
+}
+
+// A cluster client fails when it connects, with a clear error of the library or the server.
+func testCluster(t *testing.T, d *driver, all *shared) {
+	f, server := d.foreign, all.server
+	d.refused(d.ask("cluster", map[string]any{"port": server.port}), f.reports)
+	d.connected(server)
+	d.good(d.call("ID"), f.text)
+}
+
+// The clients give their token as a password, with and without a name. A wrong one is
+// refused, and is nowhere in the log.
+func testTokens(t *testing.T, d *driver, _ *shared) {
+	const token, wrong = "correct-horse-battery", "incorrect-horse-battery"
+	server := serve(t, func(c *service.Config) { c.Clients = []service.Client{{Name: "shop", Token: token}} })
+	f := d.foreign
+	for _, credentials := range [][]string{{token}, {"shop", token}} {
+		require.NotEqual(t, "error", d.connect(server.port, credentials...).Type)
+		d.good(d.call("ID"), f.text)
+	}
+	for _, credentials := range [][]string{{wrong}, {"shop", wrong}, {"other", token}} {
+		d.refused(d.connect(server.port, credentials...), "WRONGPASS")
+	}
+	assert.NotContains(t, server.log.String(), token)
+	assert.NotContains(t, server.log.String(), wrong)
+}
+
+// What the strategy reject says reaches the program: no library repeats the command by
+// itself.
+func testTryAgain(t *testing.T, d *driver, _ *shared) {
+	layout := snowflake.Default()
+	layout.Tick, layout.TimeBits, layout.SequenceBits = time.Hour, 41, 4 // 16 IDs per hour
+	server := serve(t, nil, generator.WithLayout(layout), generator.WithStrategy(strategies.Reject()))
+	d.connected(server)
+	answer := d.call("ID")
+	for n := 1; answer.Type != "error"; n++ {
+		require.LessOrEqual(t, n, 2*16)
+		answer = d.call("ID")
+	}
+	d.refused(answer, "TRYAGAIN ")
+	assert.Equal(t, 1, server.requests("ID", "busy"))
+}
+
+// The error for a store that is away reaches the program: no library repeats the command by
+// itself.
+func testLoading(t *testing.T, d *driver, _ *shared) {
+	f := d.foreign
+	server := serve(t, func(c *service.Config) { c.Timeout = 50 * time.Millisecond })
+	d.connected(server)
+	first := number(t, d.good(d.method("incr", "orders"), f.integer).Text)
+	server.away.Store(true)
+	answer := d.method("incr", "orders")
+	require.Equal(t, "error", answer.Type)
+	assert.Contains(t, answer.Class+answer.Text, f.loading)
+	// One request: redis-py sends INCRBY for incr.
+	assert.Equal(t, 1, server.requests("INCR", "unavailable")+server.requests("INCRBY", "unavailable"))
+	server.away.Store(false)
+	for end := time.Now().Add(patience); answer.Type != f.integer && time.Now().Before(end); {
+		answer = d.method("incr", "orders")
+	}
+	assert.Greater(t, number(t, d.good(answer, f.integer).Text), first)
+}
+
+// After a restart of the server every client is served again without a new client object.
+// The first call may fail, as the cut connection is found then.
+func testRestart(t *testing.T, d *driver, _ *shared) {
+	f := d.foreign
+	server := serve(t, nil)
+	d.connected(server)
+	before := number(t, d.good(d.call("INCR", "tickets"), f.integer).Text)
+	server.stop()
+	server.start()
+	answer := d.call("INCR", "tickets")
+	t.Logf("the first call after a restart: %s %s", answer.Type, answer.Text)
+	if answer.Type == "error" {
+		answer = d.call("INCR", "tickets")
+	}
+	assert.Equal(t, before+1, number(t, d.good(answer, f.integer).Text), "a clean stop gives numbers back")
+}
+
+// While no server answers, a call fails, or the client keeps it until there is one. Afterwards
+// calls succeed, if need be with a new connection.
+func testAway(t *testing.T, d *driver, _ *shared) {
+	f := d.foreign
+	server := serve(t, nil)
+	d.connected(server)
+	before := number(t, d.good(d.call("INCR", "tickets"), f.integer).Text)
+	server.stop()
+	var answer value
+	if f.keeps {
+		require.Equal(t, "null", d.ask("keep", map[string]any{"args": []string{"INCR", "tickets"}}).Type)
+		server.start()
+		answer = d.ask("kept", nil)
+	} else {
+		require.Equal(t, "error", d.call("INCR", "tickets").Type)
+		server.start()
+		if f.connects {
+			d.connected(server)
+		}
+		answer = d.call("INCR", "tickets")
+	}
+	assert.Equal(t, before+1, number(t, d.good(answer, f.integer).Text))
+}
+
+// Clients check the server's certificate, and give their token inside of TLS.
+func testTLS(t *testing.T, d *driver, _ *shared) {
+	const token = "correct-horse-battery"
+	certificate, ca := authority(t)
+	server := serve(t, func(c *service.Config) {
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+		c.Clients = []service.Client{{Name: "shop", Token: token}}
+	})
+	_, other := authority(t)
+	require.NotEqual(t, "error", d.ask("connect", map[string]any{"port": server.port, "ca": ca, "password": token}).Type)
+	_, err := snowflake.Parse(d.good(d.call("ID"), d.foreign.text).Text)
+	require.NoError(t, err)
+	require.Equal(t, "error", d.ask("connect", map[string]any{"port": server.port, "ca": other, "password": token}).Type)
+}

@@ -1,0 +1,141 @@
+package service
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+const shopToken = "a-token-of-the-shop"
+
+// withShop asks for tokens.
+func withShop(c *service.Config) {
+	c.Clients = []service.Client{{Name: "shop", Token: shopToken, Sequences: []string{"*"}}}
+}
+
+// address is where a server of the Redis protocol is.
+func (s *served) address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+
+// TestGoRedis is about the client of most Go programs, as it comes, in both versions of the
+// protocol.
+func TestGoRedis(t *testing.T) {
+	t.Parallel()
+	for version, password := range map[int]string{0: "", 2: "", 3: shopToken} {
+		change := withShop
+		if password == "" {
+			change = nil
+		}
+		ctx, addr := t.Context(), serve(t, change).address()
+		c := redis.NewClient(&redis.Options{Addr: addr, Protocol: version, Password: password})
+		defer c.Close()
+		assert.NoError(t, c.Ping(ctx).Err())
+		text, err := c.Do(ctx, "ID").Text()
+		require.NoError(t, err)
+		first, err := snowflake.Parse(text)
+		require.NoError(t, err)
+		texts, err := c.Do(ctx, "IDS", 1000).StringSlice()
+		require.NoError(t, err)
+		assert.Len(t, texts, 1000)
+		last := first
+		for _, text := range texts {
+			id, err := snowflake.Parse(text)
+			require.NoError(t, err)
+			require.Greater(t, id, last)
+			last = id
+		}
+		n, err := c.Incr(ctx, "orders").Result()
+		assert.NoError(t, err)
+		assert.EqualValues(t, 1, n)
+		n, err = c.IncrBy(ctx, "orders", 10).Result()
+		assert.NoError(t, err)
+		assert.EqualValues(t, 11, n)
+		granted, err := c.Get(ctx, "orders").Int64()
+		assert.NoError(t, err)
+		assert.GreaterOrEqual(t, granted, n)
+		assert.ErrorContains(t, c.Get(ctx, "other").Err(), "there is no sequence other")
+		assert.ErrorContains(t, c.Set(ctx, "a", 1, 0).Err(), "SET is not supported")
+		_, err = c.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for range 100 {
+				p.Incr(ctx, "orders")
+			}
+			return nil
+		})
+		assert.NoError(t, err)
+		n, err = c.Incr(ctx, "orders").Result()
+		assert.NoError(t, err)
+		assert.EqualValues(t, 112, n)
+	}
+	addr := serve(t, withShop).address()
+	c := redis.NewClient(&redis.Options{Addr: addr, Password: "a-token-of-nobody", MaxRetries: -1})
+	defer c.Close()
+	assert.ErrorContains(t, c.Ping(t.Context()).Err(), "WRONGPASS")
+}
+
+func TestRueidis(t *testing.T) {
+	t.Parallel()
+	for _, change := range []func(*service.Config){nil, withShop} {
+		ctx, addr := t.Context(), serve(t, change).address()
+		options := rueidis.ClientOption{InitAddress: []string{addr}}
+		if change != nil {
+			options.Password = shopToken
+		}
+		c, err := rueidis.NewClient(options) // with CLIENT TRACKING ON OPTIN
+		require.NoError(t, err)
+		defer c.Close()
+		text, err := c.Do(ctx, c.B().Arbitrary("ID").Build()).ToString()
+		require.NoError(t, err)
+		_, err = snowflake.Parse(text)
+		require.NoError(t, err)
+		parts, err := c.Do(ctx, c.B().Arbitrary("DECODE").Args(text).Build()).AsStrMap()
+		require.NoError(t, err)
+		assert.Equal(t, text, parts["id"])
+		assert.Equal(t, "1", parts["node"])
+		texts, err := c.Do(ctx, c.B().Arbitrary("IDS").Args("100").Build()).AsStrSlice()
+		assert.NoError(t, err)
+		assert.Len(t, texts, 100)
+		// The client sends what several goroutines ask for as one pipeline.
+		var commands rueidis.Commands
+		for range 100 {
+			commands = append(commands, c.B().Incr().Key("orders").Build())
+		}
+		for i, result := range c.DoMulti(ctx, commands...) {
+			n, err := result.AsInt64()
+			assert.NoError(t, err)
+			assert.EqualValues(t, i+1, n)
+		}
+		n, err := c.Do(ctx, c.B().Incrby().Key("orders").Increment(5).Build()).AsInt64()
+		assert.NoError(t, err)
+		assert.EqualValues(t, 105, n)
+		// An answer that the client would keep is refused, not kept for good.
+		assert.Error(t, c.DoCache(ctx, c.B().Get().Key("orders").Cache(), time.Minute).Error())
+	}
+}
+
+// TestRetry: clients repeat TRYAGAIN by themselves, and LOADING until they give up.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	limited := serve(t, func(c *service.Config) {
+		withShop(c)
+		c.Clients[0].Rate, c.Clients[0].Burst = 100, 1
+	})
+	c := redis.NewClient(&redis.Options{Addr: limited.address(), Password: shopToken, MaxRetries: 100})
+	defer c.Close()
+	for range 5 {
+		assert.NoError(t, c.Do(t.Context(), "ID").Err())
+	}
+	s := serve(t, func(c *service.Config) { c.Timeout = 20 * time.Millisecond })
+	c = redis.NewClient(&redis.Options{Addr: s.address(), MaxRetries: 3, MinRetryBackoff: -1, MaxRetryBackoff: -1})
+	defer c.Close()
+	s.away.Store(true)
+	assert.ErrorContains(t, c.Incr(t.Context(), "orders").Err(), "LOADING")
+	s.away.Store(false)
+	assert.Equal(t, 4, s.requests("INCR", "unavailable"), "one call and three repetitions")
+}

@@ -1,0 +1,114 @@
+package service
+
+import (
+	"crypto/tls"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// tool runs redis-cli or redis-benchmark, and returns what it wrote to both its outputs.
+func tool(t *testing.T, name string, port int, stdin string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(servertest.Find(t, name, "redis-tools"), append([]string{"-p", strconv.Itoa(port)}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s %q: %s", name, args, out)
+	return strings.TrimSpace(string(out))
+}
+
+func TestRedisCLI(t *testing.T) {
+	t.Parallel()
+	server := serve(t, nil)
+	for _, protocol := range []string{"-2", "-3"} {
+		id, err := snowflake.Parse(tool(t, "redis-cli", server.port, "", protocol, "ID"))
+		require.NoError(t, err)
+		lines := strings.Split(tool(t, "redis-cli", server.port, "PING\nID\nINCR tickets\nIDS 3\nSET tickets 1\nGET tickets\n", protocol), "\n")
+		require.GreaterOrEqual(t, len(lines), 8, lines)
+		assert.Equal(t, "PONG", lines[0])
+		next, err := snowflake.Parse(lines[1])
+		require.NoError(t, err)
+		assert.Greater(t, next, id)
+		assert.Regexp(t, `^\d+$`, lines[2])
+		for _, line := range lines[3:6] {
+			further, err := snowflake.Parse(line)
+			require.NoError(t, err)
+			assert.Greater(t, further, next)
+			next = further
+		}
+		assert.Regexp(t, "^ERR .*SET", lines[6])
+		assert.Regexp(t, `^\d+$`, lines[len(lines)-1])
+		assert.NotContains(t, tool(t, "redis-cli", server.port, "", protocol, "DECODE", id.String()), "ERR")
+	}
+	t.Run("pipe", func(t *testing.T) {
+		out := tool(t, "redis-cli", server.port, strings.Repeat("INCR orders\r\n", 500), "--pipe")
+		assert.Contains(t, out, "errors: 0, replies: 500")
+		assert.Equal(t, "501", tool(t, "redis-cli", server.port, "", "INCR", "orders"))
+	})
+	t.Run("commands", func(t *testing.T) {
+		for _, args := range [][]string{{"INFO"}, {"COMMAND"}, {"COMMAND", "DOCS"}, {"CONFIG", "GET", "save"}, {"ECHO", "hello"}, {"HELLO", "3"}, {"CLIENT", "ID"}} {
+			assert.NotRegexp(t, `(?m)^(\(error\) )?ERR`, tool(t, "redis-cli", server.port, "", args...), args)
+		}
+	})
+}
+
+func TestRedisCLIGivesAToken(t *testing.T) {
+	t.Parallel()
+	const token = "correct-horse-battery"
+	server := serve(t, func(c *service.Config) { c.Clients = []service.Client{{Name: "shop", Token: token}} })
+	for _, args := range [][]string{{"-a", token}, {"--user", "shop", "-a", token}, {"-3", "-a", token}} {
+		_, err := snowflake.Parse(tool(t, "redis-cli", server.port, "", append(args, "--no-auth-warning", "ID")...))
+		assert.NoError(t, err, args)
+	}
+	assert.Contains(t, tool(t, "redis-cli", server.port, "", "ID"), "NOAUTH")
+	assert.Contains(t, tool(t, "redis-cli", server.port, "", "-a", token+"x", "--no-auth-warning", "ID"), "WRONGPASS")
+}
+
+func TestRedisCLIWithTLS(t *testing.T) {
+	t.Parallel()
+	certificate, ca := authority(t)
+	server := serve(t, func(c *service.Config) { c.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}} })
+	_, err := snowflake.Parse(tool(t, "redis-cli", server.port, "", "--tls", "--cacert", ca, "ID"))
+	require.NoError(t, err)
+}
+
+// redis-benchmark runs to its end without a warning, and takes as many numbers as it says.
+func TestRedisBenchmark(t *testing.T) {
+	t.Parallel()
+	server := serve(t, nil)
+	rate := regexp.MustCompile(`[\d.]+ requests per second`)
+	for _, args := range [][]string{
+		{"-t", "ping"},
+		{"-t", "ping", "-P", "16"},
+		{"ID"},
+		{"-P", "16", "ID"},
+		{"-P", "16", "IDS", "10"},
+		{"-3", "-P", "64", "ID"},
+		{"INCR", "tickets"},
+		{"-P", "16", "-r", "100", "INCRBY", "tickets", "2"},
+	} {
+		out := tool(t, "redis-benchmark", server.port, "", append([]string{"-q", "-n", "2000"}, args...)...)
+		assert.Regexp(t, rate, out, args)
+		assert.NotRegexp(t, `(?i)warn|error|could not`, out, args)
+	}
+	assert.Equal(t, "6001", tool(t, "redis-cli", server.port, "", "INCR", "tickets"), "2,000 by INCR, and 4,000 by INCRBY")
+}
+
+// The test "incr" of redis-benchmark counts keys of its own, so it needs a rule that creates
+// them, or a sequence of that name.
+func TestRedisBenchmarkIncr(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(c *service.Config) { c.Create = []service.Create{{Prefix: "counter"}} })
+	out := tool(t, "redis-benchmark", server.port, "", "-q", "-n", "2000", "-P", "16", "-t", "incr")
+	assert.Contains(t, out, "requests per second")
+	assert.NotRegexp(t, `(?i)warn|error|could not`, out)
+}
