@@ -140,7 +140,6 @@ func TestExitCodes(t *testing.T) {
 		{"serve --max-batch 0", 2, "tickflake: --max-batch: want at least 1, got 0\nsee 'tickflake serve --help'"},
 		{"serve --resp here", 2, "tickflake: --resp: want HOST:PORT or off, got \"here\"\nsee 'tickflake serve --help'"},
 		{"serve --open=maybe", 2, "tickflake: --open: want true or false, got \"maybe\"\nsee 'tickflake serve --help'"},
-		{"serve --create A", 2, "tickflake: --create: name: \"A\" holds 'A'*\nsee 'tickflake serve --help'"},
 		{"serve --resp 127.0.0.1:99999 --http off --grpc off", 1, "tickflake: --resp: cannot listen at 127.0.0.1:99999: *invalid port"},
 		{"serve --resp off --http 127.0.0.1:0 --grpc off --store nosuch://x", 2, "tickflake: --store: store URL: unknown scheme \"nosuch\"*\nsee 'tickflake serve --help'"},
 		{"serve --resp off --http 127.0.0.1:0 --grpc off --store STATE --node 5000", 2, "tickflake: --node: node 5000 is out of range*\nsee 'tickflake serve --help'"},

@@ -32,7 +32,6 @@ var serveSamples = map[string][3]string{
 	"strategy":        {"reject", "borrow:1s", "wait:2s"},
 	"node":            {"1", "any", "3"},
 	"window":          {"1s", "2s", "3s"},
-	"create":          {"a-", "b- c-=ordered,start=7", "d-=start=2,max=9,stride=2,offset=1,step=1-2"},
 	"max-sequences":   {"1", "2", "3"},
 	"max-observed":    {"1", "2", "3"},
 	"tls-cert":        {"a.pem", "b.pem", "c.pem"},
@@ -147,7 +146,7 @@ func TestServeStrayVariables(t *testing.T) {
 
 // The printed configuration is a file that means the same.
 func TestServePrintConfigRoundTrip(t *testing.T) {
-	text := "clients:\n  - {name: shop, token-hash: " + strings.Repeat("ab", 32) + ", rate: 0.5, burst: 7, ids: false, sequences: [orders, invoices-*]}\n  - {name: web, token-file: /run/token}\n"
+	text := "clients:\n  - {name: shop, token-hash: " + strings.Repeat("ab", 32) + ", rate: 0.5, burst: 7, ids: false, sequences: [orders, invoices-*]}\n  - {name: web, token-file: /run/token}\ncreate:\n  - {prefix: a-, mode: ordered, start: 0, max: 9, stride: 2, offset: 1}\n  - {prefix: b-, step: 1-2}\n"
 	for name, samples := range serveSamples {
 		if newServer().find(name).list {
 			text += name + ": ['" + strings.Join(strings.Fields(samples[1]), "', '") + "']\n"
@@ -163,7 +162,7 @@ func TestServePrintConfigRoundTrip(t *testing.T) {
 	assert.Contains(t, first.out, "token-file: /run/token")
 	var all map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(first.out), &all))
-	assert.Len(t, all, len(serveSamples)+1, "all settings and the clients")
+	assert.Len(t, all, len(serveSamples)+2, "all settings, the clients and the rules")
 }
 
 func TestServePrintConfigShowsNoSecret(t *testing.T) {
@@ -181,53 +180,50 @@ func TestServeRefusesBadConfiguration(t *testing.T) {
 	const anywhere = "resp: 127.0.0.1:0\nhttp: off\ngrpc: off\n"
 	client := func(fields string) string { return "clients:\n  - " + fields }
 	state := t.TempDir()
+	create := func(fields string) string { return "create:\n  - " + fields }
 	for text, want := range map[string]string{
-		"resp: 1.2.3.4":                   "FILE:1: resp: want HOST:PORT or off, got \"1.2.3.4\"",
-		"# a comment\nnosuch: 1":          "FILE:2: unknown setting \"nosuch\": 'tickflake serve --print-config' shows all",
-		"config: x":                       "FILE:1: unknown setting \"config\"*",
-		"http: off\nhttp: off":            "FILE:2: http is there twice",
-		"max-batch: many":                 "FILE:1: max-batch: want a whole number, got \"many\"",
-		"max-batch: 0":                    "FILE:1: max-batch: want at least 1, got 0",
-		"max-batch: [1]":                  "FILE:1: max-batch: want a value",
-		"store:":                          "FILE:1: store: want a value",
-		"open: yes":                       "FILE:1: open: want true or false, got \"yes\"",
-		"idle-timeout: 10":                "FILE:1: idle-timeout: want a duration such as 500ms or 5s, got \"10\"",
-		"read-timeout: 0s":                "FILE:1: read-timeout: want at least 1ms, got 0s",
-		"layout: nosuch":                  "FILE:1: layout: *spec \"nosuch\"*",
-		"strategy: nosuch":                "FILE:1: strategy: invalid strategy \"nosuch\"*",
-		"node: -1":                        "FILE:1: node: want any, or a number from 0 on, got -1",
-		"log-format: xml":                 "FILE:1: log-format: want text or json, got \"xml\"",
-		"create: [a-, '=ordered']":        "FILE:1: create: want PREFIX or PREFIX=DEFINITION, got \"=ordered\"",
-		"create: [A]":                     "FILE:1: create: name: \"A\" holds 'A'*",
-		"create: [a=fast]":                "FILE:1: create: sequences a…: fast: mode \"fast\": want segmented or ordered",
-		"create: ['a=start=x']":           "FILE:1: create: sequences a…: start=x: want a whole number, got \"x\"",
-		"create: ['a=start=1,start=2']":   "FILE:1: create: sequences a…: start is there twice",
-		"create: ['a=stride=2']":          "FILE:1: create: sequences a…: stride=2: a stride needs its offset, and an offset its stride",
-		"create: ['a=ordered,step=5']":    "FILE:1: create: sequences a…: ordered,step=5: an ordered sequence has no steps: leave step out",
-		"create: ['a=start=9,max=8']":     "FILE:1: create: start 9 plus offset 0 is above the maximum 8: there is no number",
-		"create: ['a=colour=red']":        "FILE:1: create: sequences a…: colour=red: want segmented or ordered, and start,*",
-		"- a":                             "FILE:1: want lines of the form NAME: VALUE",
-		"resp: off\n---\nresp: off":       "FILE:2: want one document, got a second one",
-		"resp: [":                         "FILE:1: did not find expected node content",
-		"resp: off\n\tgrpc: off":          "FILE:*",
-		"clients: 5":                      "FILE:1: clients: want a list",
-		"clients: []":                     "FILE:1: clients: the list is empty: leave it out to serve everybody",
-		"clients: [shop]":                 "FILE:1: want lines of the form NAME: VALUE",
-		client("rate: 5"):                 "FILE:2: a client without a name",
-		client("name: a"):                 "FILE:2: client a: want either token-hash or token-file; *",
-		client("{name: a, token: x}"):     "FILE:2: unknown field \"token\" of a client: want name, token-hash,*",
-		client("{name: a, rate: 0}"):      "FILE:2: rate: want IDs and numbers per second, above 0, got \"0\"",
-		client("{name: a, rate: .nan}"):   "FILE:2: rate: want IDs and numbers per second, above 0, got \".nan\"",
-		client("{name: a, burst: 1e3}"):   "FILE:2: burst: want a whole number, got \"1e3\"",
-		client("{name: a, ids: no}"):      "FILE:2: ids: want true or false, got \"no\"",
-		client("{name: a, name: b}"):      "FILE:2: name is there twice",
-		client("{name: [a]}"):             "FILE:2: name: want a value",
-		"resp: off\nhttp: off\ngrpc: off": "--resp, --http and --grpc are all off: there is nothing to serve",
-		"tls-cert: a.pem":                 "TLS needs --tls-cert and --tls-key",
-		anywhere + client("{name: a, token-hash: 'abc'}"):                                  "FILE:5: client a: its token-hash has 3 characters: want a SHA-256, *",
-		anywhere + client("{name: a, token-hash: "+strings.Repeat("a1", 32)+", burst: 5}"): "FILE:5: client a: its burst of 5 has no effect without a rate",
-		"grpc: off\nresp: off\nhttp: 0.0.0.0:0":                                            "FILE:3: http: *there is no TLS: give --tls-cert and --tls-key, listen on loopback, or give --plaintext *",
-		"plaintext: true\ngrpc: off\nresp: off\nhttp: 0.0.0.0:0":                           "FILE:4: http: *every program may ask: name clients in the file of --config, *give --open to serve every program",
+		"resp: 1.2.3.4":                   "FILE: resp: want HOST:PORT or off, got \"1.2.3.4\"",
+		"nosuch: 1":                       "FILE: unknown setting \"nosuch\": 'tickflake serve --print-config' shows all",
+		"config: x":                       "FILE: unknown setting \"config\"*",
+		"http: off\nhttp: off":            "FILE: line 2: mapping key \"http\" already defined at line 1",
+		"max-batch: many":                 "FILE: max-batch: want a whole number, got \"many\"",
+		"max-batch: 0":                    "FILE: max-batch: want at least 1, got 0",
+		anywhere + "max-batch: 1000001":   "FILE: max-batch: 1000001: want 1 to 1000000,*",
+		"max-batch: [1]":                  "FILE: max-batch: want a value",
+		"strategy:":                       "FILE: strategy: want a value",
+		"open: yes":                       "FILE: open: want true or false, got \"yes\"",
+		"idle-timeout: 10":                "FILE: idle-timeout: want a duration such as 500ms or 5s, got \"10\"",
+		"read-timeout: 0s":                "FILE: read-timeout: want at least 1ms, got 0s",
+		"layout: nosuch":                  "FILE: layout: *spec \"nosuch\"*",
+		"strategy: nosuch":                "FILE: strategy: invalid strategy \"nosuch\"*",
+		"node: -1":                        "FILE: node: want any, or a number from 0 on, got -1",
+		"log-format: xml":                 "FILE: log-format: want text or json, got \"xml\"",
+		create("{mode: ordered}"):         "FILE: create: of \"\": want a prefix",
+		anywhere + create("{prefix: A}"):  "FILE: create: *\"A\" holds 'A'*",
+		create("{prefix: a, mode: fast}"): "FILE: create: of \"a\": *\"fast\": want segmented or ordered",
+		create("{prefix: a, start: x}"):   "FILE: line 2: cannot unmarshal*",
+		anywhere + create("{prefix: a, stride: 2, offset: 5}"): "FILE: create: *",
+		create("{prefix: a, mode: ordered, step: 5}"):          "FILE: create: of \"a\": an ordered sequence has no steps: leave step out",
+		anywhere + create("{prefix: a, start: 9, max: 8}"):     "FILE: create: of \"a\": start 9 plus offset 0 is above the maximum 8: there is no number",
+		create("{prefix: a, colour: red}"):                     "FILE: line 2: field colour not found*",
+		"- a":                                                  "FILE: line 1: cannot unmarshal*",
+		"resp: off\n---\nresp: off":                            "FILE: want one document",
+		"resp: [":                                              "FILE: line 1: did not find expected node content",
+		"clients: 5":                                           "FILE: line 1: cannot unmarshal*",
+		"clients: []":                                          "FILE: clients: there are none: leave the list out to serve everybody",
+		"clients:":                                             "FILE: clients: there are none: leave the list out to serve everybody",
+		client("{name: a, token: x}"):                          "FILE: line 2: field token not found*",
+		client("{name: a, rate: lots}"):                        "FILE: line 2: cannot unmarshal*",
+		client("{name: a, name: b}"):                           "FILE: line 2: mapping key \"name\" already defined at line 2",
+		"resp: off\nhttp: off\ngrpc: off":                      "--resp, --http and --grpc are all off: there is nothing to serve",
+		"tls-cert: a.pem":                                      "TLS needs --tls-cert and --tls-key",
+		anywhere + client("rate: 5"):                           "FILE: client : its name is \"\": *",
+		anywhere + client("name: a"):                           "FILE: client a: want either a token or its hash*",
+		anywhere + client("{name: a, token-hash: 'abc'}"):      "FILE: client a: its token-hash has 3 characters: want a SHA-256, *",
+		anywhere + client("{name: a, token-hash: "+strings.Repeat("a1", 32)+", rate: .nan}"): "FILE: client a: its rate is NaN: *",
+		anywhere + client("{name: a, token-hash: "+strings.Repeat("a1", 32)+", burst: 5}"):   "FILE: client a: its burst of 5 has no effect without a rate",
+		"grpc: off\nresp: off\nhttp: 0.0.0.0:0":                                              "FILE: http: *there is no TLS: give a certificate, listen on loopback, or accept plaintext *",
+		"plaintext: true\ngrpc: off\nresp: off\nhttp: 0.0.0.0:0":                             "FILE: http: *every program may ask: name clients, *or set open to serve every program",
 	} {
 		t.Run(text, func(t *testing.T) {
 			path := configFile(t, text)

@@ -189,7 +189,8 @@ func TestServeGreeting(t *testing.T) {
 func TestServeStore(t *testing.T) {
 	servertest.Find(t, "redis-cli", "redis-tools")
 	dir := t.TempDir()
-	s := startServe(t, "--store", dir, "--create", "order-=ordered,start=100,max=101", "--layout", "twitter", "--node", "5", "--http", "off", "--grpc", "off")
+	path := configFile(t, "create: [{prefix: order-, mode: ordered, start: 100, max: 101}]")
+	s := startServe(t, "--store", dir, "--config", path, "--layout", "twitter", "--node", "5", "--http", "off", "--grpc", "off")
 	assert.NotContains(t, strings.Join(s.greeting, "\n"), "curl")
 	assert.Contains(t, s.line(`sequence create`), " --store "+dir)
 	redis := strings.TrimSuffix(s.line(`redis-cli.* ID$`), "ID")
@@ -314,8 +315,8 @@ func TestServeClients(t *testing.T) {
 	const second = "another-token-of-a-client"
 	require.NoError(t, os.WriteFile(tokenFile, []byte(second+"\n"), 0o600))
 	require.NoError(t, os.Chmod(tokenFile, 0o604))
-	path := configFile(t, "access-log: 1\nclients:\n  - name: shop\n    token-hash: "+hash+"\n  - {name: web, token-file: "+tokenFile+", ids: false, sequences: ['order-*']}\n")
-	s := startServe(t, "--config", path, "--create", "order-")
+	path := configFile(t, "access-log: 1\nclients:\n  - name: shop\n    token-hash: "+hash+"\n  - {name: web, token-file: "+tokenFile+", ids: false, sequences: ['order-*']}\ncreate: [{prefix: order-}]\n")
+	s := startServe(t, "--config", path)
 
 	post := func(token, path string) int {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http()+path, nil)
