@@ -10,7 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tickflake/tickflake/chaos_test/kernel/mutants"
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // faults draws scripts: any sequence of calls and faults of any size, with small
@@ -68,37 +70,30 @@ var across = append(inProcess[:len(inProcess):len(inProcess)],
 
 // TestAnyScript puts every strategy through faults of any size in any order. It shrinks
 // a failure to a script that `tickflake-chaos script` replays.
-func TestAnyScript(t *testing.T) {
-	for _, c := range claims {
-		t.Run(c.name, func(t *testing.T) {
-			for _, kind := range clocksOf(generatortest.Script{}) {
-				t.Run(string(kind), func(t *testing.T) {
-					subject := c.subject(kind)
-					rapid.Check(t, func(t *rapid.T) {
-						script := c.script(faults(inProcess...).Draw(t, "script"), kind)
-						mustHold(t, generatortest.RunScript(subject, script), script)
-					})
-				})
-			}
-		})
-	}
-}
+func TestAnyScript(t *testing.T) { anyScript(t, claim.subject, 1, inProcess...) }
 
 // TestAnyScriptUnderALease does the same with processes that end, die and are taken
 // over from at any time.
-func TestAnyScriptUnderALease(t *testing.T) {
+func TestAnyScriptUnderALease(t *testing.T) { anyScript(t, claim.leased, 1, across...) }
+
+// TestAnyScriptAmongCallers does the same with several callers. A failure may depend on
+// the Go scheduler, and need several runs to show again.
+func TestAnyScriptAmongCallers(t *testing.T) { anyScript(t, claim.subject, 8, inProcess...) }
+
+func anyScript(t *testing.T, subjectOf func(claim, generatortest.ClockKind, ...generator.Option) generatortest.Subject[snowflake.ID], callers int, actions ...generatortest.Action) {
 	for _, c := range claims {
-		t.Run(c.name, func(t *testing.T) {
-			for _, kind := range clocksOf(generatortest.Script{}) {
-				t.Run(string(kind), func(t *testing.T) {
-					subject := c.leased(kind)
-					rapid.Check(t, func(t *rapid.T) {
-						script := c.script(faults(across...).Draw(t, "script"), kind)
-						mustHold(t, generatortest.RunScript(subject, script), script)
-					})
+		for _, kind := range clocksOf(generatortest.Script{Callers: callers}) {
+			t.Run(c.name+"/"+string(kind), func(t *testing.T) {
+				subject := subjectOf(c, kind)
+				rapid.Check(t, func(t *rapid.T) {
+					script := c.script(faults(actions...).Draw(t, "script"), kind)
+					if callers > 1 {
+						script.Callers = rapid.IntRange(2, callers).Draw(t, "callers")
+					}
+					mustHold(t, generatortest.RunScript(subject, script), script)
 				})
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -108,25 +103,6 @@ func TestAnyScriptOnTheControl(t *testing.T) {
 		script := faults(across...).Draw(t, "script")
 		mustHold(t, generatortest.RunScript(subject, script), script)
 	})
-}
-
-// TestAnyScriptAmongCallers does the same with several callers. A failure may depend on
-// the Go scheduler, and need several runs to show again.
-func TestAnyScriptAmongCallers(t *testing.T) {
-	for _, c := range claims {
-		t.Run(c.name, func(t *testing.T) {
-			for _, kind := range generatortest.ClockKinds {
-				t.Run(string(kind), func(t *testing.T) {
-					subject := c.subject(kind)
-					rapid.Check(t, func(t *rapid.T) {
-						script := c.script(faults(inProcess...).Draw(t, "script"), kind)
-						script.Callers = rapid.IntRange(2, 8).Draw(t, "callers")
-						mustHold(t, generatortest.RunScript(subject, script), script)
-					})
-				})
-			}
-		})
-	}
 }
 
 // mustHold fails with the violations and the script to replay them. The command line

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -196,97 +197,6 @@ func TestNextN(t *testing.T) {
 	})
 }
 
-// TestCancel guards that calls end with their context, and at once.
-func TestCancel(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		s := n.start(t, 1)
-		c := open(t, []*fake{s}, WithTimeout(time.Hour))
-		s.set(func() { s.before = hang })
-		ctx, cancel := context.WithCancelCause(t.Context())
-		mine := errors.New("the user went away")
-		failed := make(chan error)
-		go func() {
-			_, err := c.Next(ctx)
-			failed <- err
-		}()
-		synctest.Wait()
-		cancel(mine)
-		err := <-failed
-		assert.ErrorIs(t, err, context.Canceled)
-		assert.ErrorIs(t, err, mine)
-
-		_, err = c.Next(ctx)
-		assert.ErrorIs(t, err, context.Canceled)
-		_, err = c.Number(ctx, "orders")
-		assert.ErrorIs(t, err, context.Canceled)
-	})
-}
-
-// TestClose closes a client while calls wait and requests run. The bubble fails if a
-// goroutine is left.
-func TestClose(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		s := n.start(t, 1)
-		c := open(t, []*fake{s, n.start(t, 2)})
-		_, err := c.Next(t.Context())
-		require.NoError(t, err)
-		block := func(ctx context.Context, _ string) error { return hang(ctx, "Take") }
-		s.set(func() { s.before = block })
-		failed := make(chan error)
-		go func() { failed <- c.NextN(t.Context(), make([]snowflake.ID, 100_000)) }()
-		prefer(c, 0)
-		go func() {
-			_, err := c.Number(t.Context(), "orders")
-			failed <- err
-		}()
-		synctest.Wait()
-		began := time.Now()
-		require.NoError(t, c.Close())
-		assert.Empty(t, c.flying, "Close returns when the requests have ended")
-		assert.ErrorIs(t, <-failed, ErrClosed)
-		assert.ErrorIs(t, <-failed, ErrClosed)
-		assert.Zero(t, time.Since(began))
-		require.NoError(t, c.Close())
-		_, err = c.Next(t.Context())
-		assert.ErrorIs(t, err, ErrClosed)
-		_, err = c.Number(t.Context(), "orders")
-		assert.ErrorIs(t, err, ErrClosed)
-		assert.ErrorIs(t, c.Restored(t.Context()), ErrClosed)
-		sums(t, c)
-		assert.Zero(t, c.Stats().Ahead)
-	})
-}
-
-// TestCloseInOutage closes a client while calls wait for the time to ask again.
-func TestCloseInOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		s := n.start(t, 1)
-		c := open(t, []*fake{s})
-		s.fail(busy(time.Minute))
-		failed := make(chan error)
-		go func() {
-			_, err := c.Next(t.Context())
-			failed <- err
-		}()
-		go func() {
-			_, err := c.Number(t.Context(), "orders")
-			failed <- err
-		}()
-		synctest.Wait()
-		began := time.Now()
-		require.NoError(t, c.Close())
-		assert.ErrorIs(t, <-failed, ErrClosed)
-		assert.ErrorIs(t, <-failed, ErrClosed)
-		assert.Zero(t, time.Since(began))
-	})
-}
-
 // TestRestored guards that no ID that was fetched or asked for before is issued.
 func TestRestored(t *testing.T) {
 	t.Parallel()
@@ -317,4 +227,67 @@ func TestRestored(t *testing.T) {
 		assert.GreaterOrEqual(t, c.Stats().Lost, uint64(10))
 		sums(t, c)
 	})
+}
+
+// TestEnd ends calls that wait, for an answer or for the time to ask again: with their context,
+// or with the client. Close leaves no goroutine behind, or the bubble fails.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	mine := errors.New("the user went away")
+	for name, waits := range map[string]func(*fake){
+		"for an answer": func(s *fake) {
+			s.set(func() { s.before = func(ctx context.Context, _ string) error { return hang(ctx, "Take") } })
+		},
+		"for the time to ask": func(s *fake) { s.fail(busy(time.Minute)) },
+	} {
+		for _, closes := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, closes %t", name, closes), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					n := &network{}
+					servers := []*fake{n.start(t, 1), n.start(t, 2)}
+					c := open(t, servers, WithTimeout(time.Hour))
+					_, err := c.Next(t.Context())
+					require.NoError(t, err)
+					for _, s := range servers {
+						waits(s)
+					}
+					ctx, cancel := context.WithCancelCause(t.Context())
+					calls := []func() error{
+						func() error { _, err := c.Next(ctx); return err },
+						func() error { return c.NextN(ctx, make([]snowflake.ID, 100_000)) },
+						func() error { _, err := c.Number(ctx, "orders"); return err },
+					}
+					failed := make(chan error, len(calls))
+					for _, call := range calls {
+						go func() { failed <- call() }()
+					}
+					synctest.Wait()
+					began, want := time.Now(), []error{context.Canceled, mine}
+					if closes {
+						want = []error{ErrClosed}
+						require.NoError(t, c.Close())
+						assert.Empty(t, c.flying, "Close returns when the requests have ended")
+						require.NoError(t, c.Close())
+						assert.ErrorIs(t, c.Restored(t.Context()), ErrClosed)
+						assert.Zero(t, c.Stats().Ahead)
+					} else {
+						cancel(mine)
+					}
+					for range calls {
+						err := <-failed
+						for _, want := range want {
+							assert.ErrorIs(t, err, want)
+						}
+					}
+					assert.Zero(t, time.Since(began))
+					for _, call := range calls {
+						assert.ErrorIs(t, call(), want[0], "a later call")
+					}
+					cancel(nil)
+					sums(t, c)
+				})
+			})
+		}
+	}
 }

@@ -171,26 +171,6 @@ func switching(t *testing.T, seed uint64) (late int) {
 	return late
 }
 
-// TestLateAnswer guards that IDs of an answer that comes after that of a later request are
-// used, if they still are above the last one.
-func TestLateAnswer(t *testing.T) {
-	t.Parallel()
-	c := &Client{config: &config{most: 1}, stock: stock{changed: make(chan struct{}), span: time.Second}}
-	c.closed = true // plan sends no request
-	c.current.Store(ended)
-	for _, first := range []snowflake.ID{300, 100, 200} {
-		c.accept(answer{ids: 2, freshness: time.Second, runs: []pending{{snowflake.Run{First: first, Count: 2, Stride: 1}, 10}}})
-	}
-	for _, want := range []snowflake.ID{100, 101, 200, 201, 300, 301} {
-		require.True(t, c.advance(0))
-		r := c.current.Load()
-		i, _ := r.take(1)
-		assert.Equal(t, want, r.at(i))
-	}
-	assert.False(t, c.advance(0))
-	assert.Zero(t, c.stats.Disordered)
-}
-
 // TestTakenOnce takes a million IDs of one run from several goroutines at once. Where two calls
 // can take one index, most runs of NextN show it, and some of Next.
 func TestTakenOnce(t *testing.T) {
@@ -229,62 +209,4 @@ func TestTakenOnce(t *testing.T) {
 			assert.Equal(t, count, counts[0]+counts[1], "an ID came twice")
 		})
 	}
-}
-
-// TestRace takes IDs from many goroutines, at the machine's speed, while servers fail and runs
-// expire.
-func TestRace(t *testing.T) {
-	t.Parallel()
-	n := &network{}
-	servers := []*fake{n.start(t, 1), n.start(t, 2)}
-	for _, s := range servers {
-		s.useWithin = 3 * time.Millisecond // many runs expire
-	}
-	servers[0].skew = 2 * time.Millisecond
-	c := open(t, servers)
-	const callers, each = 8, 20_000
-	var group sync.WaitGroup
-	all := make([][]snowflake.ID, callers)
-	for i := range callers {
-		group.Go(func() {
-			random, last := rand.New(rand.NewPCG(5, uint64(i))), snowflake.ID(0)
-			for len(all[i]) < each {
-				ids := make([]snowflake.ID, 1)
-				var err error
-				if random.IntN(10) == 0 {
-					ids = make([]snowflake.ID, 1+random.IntN(200))
-					err = c.NextN(t.Context(), ids)
-				} else {
-					ids[0], err = c.Next(t.Context())
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for _, id := range ids {
-					if id <= last {
-						t.Errorf("%d after %d", id, last)
-						return
-					}
-					last = id
-				}
-				all[i] = append(all[i], ids...)
-				if i == 0 && random.IntN(100) == 0 {
-					prefer(c, random.IntN(2))
-				}
-			}
-		})
-	}
-	group.Wait()
-	seen := map[snowflake.ID]bool{}
-	for _, ids := range all {
-		for _, id := range ids {
-			require.False(t, seen[id], "%d comes twice", id)
-			seen[id] = true
-		}
-	}
-	assert.GreaterOrEqual(t, len(seen), callers*each)
-	sums(t, c)
-	s := c.Stats()
-	t.Logf("%d issued, %d expired, %d out of order, %d requests", s.Issued, s.Expired, s.Disordered, s.Requests)
 }

@@ -17,44 +17,76 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// TestOrderUnderSkew takes IDs while the client changes between servers whose clocks differ.
-func TestOrderUnderSkew(t *testing.T) {
+// TestFailover restarts one of two servers after the other under load: a rolling restart, and
+// worse. No call fails, and the IDs of each caller ascend. Where the clock of one server is ahead,
+// calls wait for the other one.
+func TestFailover(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		ahead, behind := n.start(t, 1), n.start(t, 2)
-		ahead.skew = 300 * time.Millisecond
-		servers := []*fake{ahead, behind}
-		c := open(t, servers)
-		prefer(c, 0)
-		last, nodes, longest := snowflake.ID(0), map[int64]int{}, time.Duration(0)
-		for i := range 20_000 {
-			if i%2000 == 1000 {
-				servers[i/2000%2].stop()
-			}
-			if i%2000 == 1999 {
-				servers[i/2000%2].listen()
-				time.Sleep(5 * time.Second) // the client asks it again
-			}
-			began := time.Now()
-			id, err := c.Next(t.Context())
-			require.NoError(t, err)
-			longest = max(longest, time.Since(began))
-			require.Greater(t, id, last)
-			last = id
-			d, err := c.Decode(id)
-			require.NoError(t, err)
-			nodes[d.Node]++
-			if i%50 == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		assert.Greater(t, nodes[1], 1000)
-		assert.Greater(t, nodes[2], 1000)
-		assert.Greater(t, longest, 250*time.Millisecond, "calls wait for the clock that is behind")
-		assert.Less(t, longest, 350*time.Millisecond)
-		sums(t, c)
-	})
+	for name, tt := range map[string]struct {
+		end  func(*fake)
+		skew time.Duration
+	}{
+		"drained": {end: func(f *fake) { f.server.GracefulStop() }},
+		"cut":     {end: func(f *fake) { f.stop() }},
+		"says that it is about to stop": {end: func(f *fake) {
+			f.fail(status.Error(codes.Unavailable, "the server is about to stop: ask another one"))
+			time.Sleep(100 * time.Millisecond)
+			f.stop()
+			f.fail(nil)
+		}},
+		"a clock is ahead": {end: func(f *fake) { f.stop() }, skew: 600 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &network{}
+				servers := []*fake{n.start(t, 1), n.start(t, 2)}
+				servers[0].skew = tt.skew
+				c := open(t, servers)
+				prefer(c, 0)
+				ctx, stop := context.WithCancel(t.Context())
+				var callers sync.WaitGroup
+				var mu sync.Mutex
+				seen, longest := map[snowflake.ID]bool{}, time.Duration(0)
+				for range 8 {
+					callers.Go(func() {
+						last := snowflake.ID(0)
+						for ctx.Err() == nil {
+							began := time.Now()
+							id, err := c.Next(t.Context())
+							mu.Lock()
+							longest = max(longest, time.Since(began))
+							if err != nil || id <= last || seen[id] {
+								t.Errorf("%d after %d: %v", id, last, err)
+								mu.Unlock()
+								return
+							}
+							seen[id] = true
+							mu.Unlock()
+							last = id
+							time.Sleep(time.Millisecond)
+						}
+					})
+				}
+				for range 4 {
+					for _, s := range servers {
+						tt.end(s)
+						time.Sleep(200*time.Millisecond + tt.skew)
+						s.listen()
+						time.Sleep(3 * time.Second) // the client has seen it again
+					}
+				}
+				stop()
+				callers.Wait()
+				assert.Greater(t, len(seen), 100_000)
+				assert.Greater(t, servers[0].requests("Take"), 10)
+				assert.Greater(t, servers[1].requests("Take"), 10)
+				assert.GreaterOrEqual(t, longest, tt.skew-300*time.Millisecond, "calls wait for the clock that is behind, with the IDs of 250ms")
+				assert.LessOrEqual(t, longest, tt.skew+100*time.Millisecond)
+				sums(t, c)
+			})
+		})
+	}
 }
 
 // TestSkewBeyondTimeout guards that a server whose clock is far behind is named.
@@ -76,67 +108,6 @@ func TestSkewBeyondTimeout(t *testing.T) {
 		assert.ErrorContains(t, err, "server-1:9380")
 		assert.InDelta(t, DefaultTimeout, time.Since(began), float64(time.Millisecond))
 	})
-}
-
-// TestFailover restarts one of two servers after the other under load, in three ways. No call
-// fails, and the IDs of each caller ascend.
-func TestFailover(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(*fake){
-		"drained": func(f *fake) { f.server.GracefulStop() },
-		"cut":     func(f *fake) { f.stop() },
-		"says that it is about to stop": func(f *fake) {
-			f.fail(status.Error(codes.Unavailable, "the server is about to stop: ask another one"))
-			time.Sleep(100 * time.Millisecond)
-			f.stop()
-			f.fail(nil)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := &network{}
-				servers := []*fake{n.start(t, 1), n.start(t, 2)}
-				c := open(t, servers)
-				ctx, stop := context.WithCancel(t.Context())
-				var callers sync.WaitGroup
-				var mu sync.Mutex
-				seen := map[snowflake.ID]bool{}
-				for range 8 {
-					callers.Go(func() {
-						last := snowflake.ID(0)
-						for ctx.Err() == nil {
-							id, err := c.Next(t.Context())
-							mu.Lock()
-							if err != nil || id <= last || seen[id] {
-								t.Errorf("%d after %d: %v", id, last, err)
-								mu.Unlock()
-								return
-							}
-							seen[id] = true
-							mu.Unlock()
-							last = id
-							time.Sleep(time.Millisecond)
-						}
-					})
-				}
-				for range 4 {
-					for _, s := range servers {
-						end(s)
-						time.Sleep(200 * time.Millisecond)
-						s.listen()
-						time.Sleep(3 * time.Second) // the client has seen it again
-					}
-				}
-				stop()
-				callers.Wait()
-				assert.Greater(t, len(seen), 100_000)
-				assert.Greater(t, servers[0].requests("Take"), 10)
-				assert.Greater(t, servers[1].requests("Take"), 10)
-				sums(t, c)
-			})
-		})
-	}
 }
 
 // TestHedging guards that a server that does not answer costs a call no more than the delay,

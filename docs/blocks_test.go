@@ -174,14 +174,14 @@ func TestBlocks(t *testing.T) {
 var command = regexp.MustCompile(`^[A-Z]*=?\d* ?(\./)?(go|tickflake|check|curl|redis-cli|grpcurl|apt-get|etcd|docker|kubectl|#) ?`)
 
 // exists checks a line that is a command of Go or of tickflake. Those of tickflake are parsed
-// by TestDocsCommands of cmd/tickflake.
+// by TestDocs of cmd/tickflake.
 func exists(t *testing.T, page, line, source string) bool {
 	line, _, _ = strings.Cut(line, "  #")
 	words := strings.Fields(line)
 	if len(words) > 1 && strings.HasPrefix(words[0], "SEEDS=") {
 		words = words[1:]
 	}
-	if slices.Contains([]string{"tickflake", "./tickflake"}, words[0]) {
+	if slices.Contains([]string{"tickflake", "./tickflake", "tickflake-chaos", "./tickflake-chaos"}, words[0]) {
 		return true
 	}
 	if len(words) < 3 || words[0] != "go" || !slices.Contains([]string{"run", "test", "build", "get"}, words[1]) {

@@ -16,7 +16,6 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -124,14 +123,4 @@ func TestMetricsAreDocumented(t *testing.T) {
 		used[strings.TrimSuffix(name, "_bucket")] = true
 	}
 	assert.ElementsMatch(t, shown, slices.Collect(maps.Keys(used)))
-}
-
-// The alerts are rules of Prometheus, and fire and stay silent when their tests say so.
-func TestAlerts(t *testing.T) {
-	t.Parallel()
-	promtool := servertest.Find(t, "promtool", "prometheus")
-	for _, args := range []string{"check rules alerts.yml service_alerts.yml", "test rules alerts_test.yml service_alerts_test.yml"} {
-		out := servertest.Run(t, servertest.Config{Path: promtool, Args: strings.Fields(args), Dir: "../otel/dashboard"})
-		assert.Contains(t, out, "SUCCESS")
-	}
 }

@@ -334,6 +334,34 @@ func TestSlowPeers(t *testing.T) {
 	}
 }
 
+// A client of HTTP/2 that takes no body of an answer, or reads nothing, holds its request for a
+// bounded time.
+func TestUnreadBody(t *testing.T) {
+	t.Parallel()
+	const read, timeout, target = 10 * time.Second, 2 * time.Second, "/v1/ids?n=10000"
+	frame := func(kind, flags, stream byte, body string) string {
+		return string([]byte{0, 0, byte(len(body)), kind, flags, 0, 0, 0, stream}) + body
+	}
+	// The client grants no window for the bodies of answers. The request is in HPACK.
+	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "\x00\x04\x00\x00\x00\x00") +
+		frame(1, 5, 1, "\x83\x86\x04"+string(rune(len(target)))+target+"\x01\x09localhost")
+	for _, reads := range []bool{true, false} {
+		bubble(t, func(t *testing.T) {
+			r := start(t, pipe, func(c *service.Config) { c.ReadTimeout, c.Timeout, c.AccessLog = read, timeout, 1 })
+			conn := r.connect(web, preface)
+			if reads {
+				go func() { _, _ = io.Copy(io.Discard, conn) }()
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			assert.Empty(t, lines(r.Log(), "POST /v1/ids"), "the answer waits for the client")
+			time.Sleep(read + timeout)
+			synctest.Wait()
+			assert.Len(t, lines(r.Log(), "POST /v1/ids"), 1)
+		})
+	}
+}
+
 // A stranger that sends no whole request, or has no token, does not delay the drain, whatever its
 // protocol.
 func TestStrangersDoNotDelayTheDrain(t *testing.T) {

@@ -85,7 +85,7 @@ func (t *trial) summary() results.Table {
 // growth is a table with a column per tenth of the plan, as far as the run got.
 func (t *trial) growth(p plan) results.Table {
 	title := fmt.Sprintf("%s: rows per second as the table grows", t.kind)
-	table := results.Table{ID: "index-growth-" + t.id, RowName: "primary key", Base: oursName, Title: title,
+	table := results.Table{ID: "index-growth-" + t.id, RowName: "primary key", Base: oursName, Title: title, Detail: true,
 		Charts: []results.Chart{{ID: "index-growth-" + t.id, Title: title, Lines: true, XLabel: "rows in the table", YLabel: "rows per second"}}}
 	for _, s := range t.tables {
 		table.Rows = append(table.Rows, results.Row{Name: s.name, Group: s.group})

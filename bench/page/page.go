@@ -61,7 +61,7 @@ func Markdown(to io.Writer, r *results.Report, folder string) error {
 func Summary(to io.Writer, r *results.Report) error { return summaryForm.Execute(to, view{r, ""}) }
 
 // Charts returns the drawings of the report by their file names. There is none of a chart
-// for which nothing was measured, and none of tables that Markdown omits.
+// for which nothing was measured.
 func Charts(r *results.Report) (map[string]string, error) {
 	all := map[string]string{}
 	tables := []results.Table{view{r, ""}.Opening()}
@@ -74,7 +74,7 @@ func Charts(r *results.Report) (map[string]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			if svg != "" && !t.Detail {
+			if svg != "" {
 				all[c.ID+".svg"] = svg
 			}
 		}
@@ -174,8 +174,7 @@ func (v view) Facts() [][2]string {
 
 // Reading explains the tables.
 func (view) Reading() string {
-	return measure.Rule + " A figure is the median of all rounds, and ± the 95% interval of the median (the whole range of fewer than six rounds). " +
-		"Behind the ratio of a pair stand its quartiles: 1.2…1.3. A ratio to the base row is shown if it is significant (p < 0.05, Mann-Whitney U test); ~ means that the rounds show no difference. " +
+	return measure.Rule + " A figure is the median of all rounds, with the digits that its 95% interval leaves. A ratio to the base row is shown if it is significant (p < 0.05, Mann-Whitney U test); ~ means that the rounds show no difference. " +
 		"↓ less is better, ↑ more is better, – not measured."
 }
 

@@ -60,7 +60,7 @@ func TestUnusable(t *testing.T) {
 	}
 	text := rendered(t, r, Summary)
 	assert.Contains(t, text, "The section “"+r.Sections[0].Title+"” is unusable")
-	answer, _, _ := strings.Cut(rendered(t, r, markdown), "Targets")
+	answer, _, _ := strings.Cut(rendered(t, r, markdown), "## The run")
 	assert.NotContains(t, answer, r.Sections[0].Verdict)
 }
 
@@ -72,6 +72,8 @@ func TestTablesMatchTheSamples(t *testing.T) {
 	for line := range strings.Lines(rendered(t, r, markdown)) {
 		if _, rest, ok := strings.Cut(line, `<a id="table-`); ok {
 			id, _, _ = strings.Cut(rest, `"`)
+		} else if strings.HasPrefix(line, "## ") {
+			id = ""
 		}
 		if strings.HasPrefix(line, "| ") && id != "" {
 			tables[id] = append(tables[id], strings.ReplaceAll(line, `\`, ""))
@@ -94,7 +96,7 @@ func TestTablesMatchTheSamples(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, checked, 500)
+	assert.Greater(t, checked, 300)
 }
 
 func TestRatiosToTheBase(t *testing.T) {

@@ -51,10 +51,10 @@ func section(report kernel.Report, faults []kernel.Fault, subjects []kernel.Subj
 	for _, g := range groups {
 		some := slices.DeleteFunc(slices.Clone(c.faults), func(f kernel.Fault) bool { return !g.has(f) })
 		if len(some) > 0 {
-			add(c.grid(results.Table{ID: "kernel-card-" + g.id, Title: g.title}, some, judge))
+			add(c.grid(results.Table{ID: "kernel-card-" + g.id, Title: g.title, Detail: true}, some, judge))
 		}
 	}
-	add(c.sentences("kernel-known", "Documented exceptions", false, func(r kernel.Row) string {
+	add(c.sentences("kernel-known", "Documented exceptions", true, func(r kernel.Row) string {
 		if r.Group != kernel.Ours {
 			return "" // the documentation of others is not ours to quote
 		}
@@ -67,7 +67,7 @@ func section(report kernel.Report, faults []kernel.Fault, subjects []kernel.Subj
 	add(c.list())
 	all := c.grid(results.Table{}, c.faults, judge)
 	summary := all.Outcomes()
-	summary.ID, summary.Title = "kernel-summary", "Number of faults on a real kernel by outcome"
+	summary.ID, summary.Title, summary.Detail = "kernel-summary", "Number of faults on a real kernel by outcome", true
 	summary.Charts = []results.Chart{{ID: "kernel-summary", Title: "Faults on a real kernel by outcome", YLabel: "faults"}}
 	add(summary)
 	for _, q := range quantities {
@@ -143,7 +143,7 @@ func (c card) grid(t results.Table, faults []kernel.Fault, cell func(kernel.Row)
 }
 
 func (c card) clocks() results.Table {
-	t := results.Table{ID: "kernel-clocks", Title: "How much further each clock moved than the host's", RowName: "fault", Columns: []results.Column{
+	t := results.Table{ID: "kernel-clocks", Title: "How much further each clock moved than the host's", RowName: "fault", Detail: true, Columns: []results.Column{
 		{ID: "host", Title: "time on the host"}, {ID: "realtime", Title: "CLOCK_REALTIME"}, {ID: "monotonic", Title: "CLOCK_MONOTONIC"}, {ID: "boottime", Title: "CLOCK_BOOTTIME"},
 		{ID: "rate", Title: "CLOCK_MONOTONIC against RAW", Unit: "ppm"}, {ID: "steps", Title: "steps of CLOCK_REALTIME"}, {ID: "back", Title: "largest step back"},
 		{ID: "ahead", Title: "largest step ahead"}, {ID: "note", Title: "note"}}}
@@ -176,7 +176,7 @@ func (c card) facts() results.Table {
 }
 
 func (c card) list() results.Table {
-	t := results.Table{ID: "kernel-list", Title: "The faults on a real kernel", RowName: "fault", Columns: []results.Column{{ID: "what", Title: "what happens"}}}
+	t := results.Table{ID: "kernel-list", Title: "The faults on a real kernel", RowName: "fault", Detail: true, Columns: []results.Column{{ID: "what", Title: "what happens"}}}
 	for _, f := range c.faults {
 		t.Rows = append(t.Rows, results.Row{Name: f.Name, Cells: texts(f.About)})
 	}

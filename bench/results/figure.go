@@ -10,22 +10,29 @@ import (
 
 // Figure writes a value with four significant digits, and a whole number in full:
 // "33.12", "0.03312", "1,234,567".
-func Figure(v float64) string {
+func Figure(v float64) string { return figure(v, 4) }
+
+// figure is [Figure] with 2 to 4 digits.
+func figure(v float64, digits int) string {
 	size := math.Abs(v)
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "?"
 	case size >= 1e15 || size != 0 && size < 1e-4:
-		return strconv.FormatFloat(v, 'g', 4, 64)
-	case v == math.Trunc(v):
+		return strconv.FormatFloat(v, 'g', digits, 64)
+	case v == 0 || v == math.Trunc(v) && digits == 4:
 		return grouped(v)
 	}
 	// The rounded size decides: 9.9999 is 10.00.
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(size, 'e', 3, 64), 64)
-	if rounded >= 1000 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
+	places := digits - 1 - int(math.Floor(math.Log10(math.Abs(rounded))))
+	switch {
+	case places > 0:
+		return strconv.FormatFloat(v, 'f', places, 64)
+	case digits == 4:
 		return grouped(v)
 	}
-	return strconv.FormatFloat(v, 'f', 3-int(math.Floor(math.Log10(rounded))), 64)
+	return grouped(rounded)
 }
 
 // grouped writes the nearest whole number with commas between thousands.
@@ -106,16 +113,30 @@ func WithUnit(figure, unit string) string {
 	return figure + " " + unit
 }
 
-// Value is the cell's text, or else its median without a unit. It is a dash where nothing
+// Value is the cell's text, or else its median without a unit, with the digits that its interval leaves. It is a dash where nothing
 // was measured.
 func (c Cell) Value() string {
 	if c.Text != "" {
 		return c.Text
 	}
-	if s, ok := c.Summary(); ok {
+	s, ok := c.Summary()
+	switch {
+	case !ok:
+		return "–"
+	case c.constant():
 		return Figure(s.Median)
 	}
-	return "–"
+	spread := s.Spread()
+	if c.Quartiles {
+		spread = (c.Quartile(3) - c.Quartile(1)) / 2 / math.Abs(s.Median)
+	}
+	switch {
+	case spread < 0.0005:
+		return Figure(s.Median)
+	case spread < 0.05:
+		return figure(s.Median, 3)
+	}
+	return figure(s.Median, 2)
 }
 
 // Margin is the interval around the median: "±2.1%"; of the ratios of a pair, the quartiles:

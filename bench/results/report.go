@@ -86,7 +86,7 @@ type Table struct {
 	Columns []Column `json:"columns"`
 	Rows    []Row    `json:"rows"`
 	Base    string   `json:"base,omitempty"`   // the row that the others are compared with
-	Detail  bool     `json:"detail,omitempty"` // the page folds the table, and the Markdown form omits it
+	Detail  bool     `json:"detail,omitempty"` // the page folds the table, and the Markdown form has only its charts
 	Charts  []Chart  `json:"charts,omitempty"`
 }
 

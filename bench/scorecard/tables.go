@@ -97,7 +97,7 @@ func counted(n int) results.Cell {
 
 func tables(rows []*row, all []generatortest.Scenario) []results.Table {
 	short := slices.DeleteFunc(slices.Clone(rows), func(r *row) bool { return r.strategy != nil && r.short != defaultName })
-	list := results.Table{ID: "faults-list", Title: "The faults", RowName: "fault", Columns: []results.Column{{ID: "name", Title: "name"}, {ID: "what", Title: "what happens"}}}
+	list := results.Table{ID: "faults-list", Title: "The faults", RowName: "fault", Detail: true, Columns: []results.Column{{ID: "name", Title: "name"}, {ID: "what", Title: "what happens"}}}
 	for _, f := range all {
 		list.Rows = append(list.Rows, results.Row{Name: f.Fault, Cells: texts(f.Name, f.What)})
 	}
@@ -139,7 +139,7 @@ func grid(rows []*row, all []generatortest.Scenario, t results.Table, column res
 func summary(rows []*row, all []generatortest.Scenario) results.Table {
 	card := grid(rows, all, results.Table{}, results.Column{}, (*row).cell)
 	t := card.Outcomes()
-	t.ID, t.Title = "faults-summary", "Number of faults by outcome"
+	t.ID, t.Title, t.Detail = "faults-summary", "Number of faults by outcome", true
 	t.Charts = []results.Chart{{ID: "faults-summary", Title: "Faults by outcome", YLabel: "faults"}}
 	return t
 }

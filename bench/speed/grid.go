@@ -287,7 +287,7 @@ func measureScaling(ctx context.Context, run *measure.Run) results.Section {
 
 // distances shows how the cases stand to their floors.
 func (g grid) distances(list []against) results.Table {
-	t := results.Table{ID: "scaling-floor", Title: "Time per ID, × floor", RowName: "case and its floor"}
+	t := results.Table{ID: "scaling-floor", Title: "Time per ID, × floor", RowName: "case and its floor", Detail: true}
 	for _, n := range g.goroutines {
 		t.Columns = append(t.Columns, results.Column{ID: fmt.Sprint("g", n), Title: results.Count(n, "goroutine"), Unit: "×", Better: results.Less})
 	}

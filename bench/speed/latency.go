@@ -143,7 +143,7 @@ func (l *line) keep(rounds int) {
 
 func latencyTable(rate int, lines []*line) results.Table {
 	per := results.Figure(float64(rate))
-	t := results.Table{ID: fmt.Sprint("latency-", rate), Title: per + " IDs per second: time from when a call was due to its ID", RowName: "case", Base: lines[0].Name}
+	t := results.Table{ID: fmt.Sprint("latency-", rate), Title: per + " IDs per second: time from when a call was due to its ID", RowName: "case", Base: lines[0].Name, Detail: rate < 1_000_000}
 	chart := results.Chart{
 		ID: t.ID, Title: "Latency at " + per + " IDs per second", Lines: true,
 		XLabel: "quantile", YLabel: "µs", LogX: true, LogY: true,

@@ -109,7 +109,7 @@ func (c *crowd) keep(rounds int) {
 }
 
 func saturationTable(list []*crowd) results.Table {
-	t := results.Table{ID: "latency-ceiling", Title: "At the ceiling of the default layout: time of a call of Next, with its wait", RowName: "callers",
+	t := results.Table{ID: "latency-ceiling", Title: "At the ceiling of the default layout: time of a call of Next, with its wait", RowName: "callers", Detail: true,
 		Columns: []results.Column{
 			{ID: million.column, Title: million.title, Unit: "µs", Better: results.Less},
 			{ID: "longest", Title: "longest", Unit: "µs", Better: results.Less},

@@ -93,7 +93,7 @@ func (i idle) table() results.Table {
 	} else {
 		row.Cells[2].Samples = []float64{i.goroutines}
 	}
-	return results.Table{ID: "service-idle", Title: fmt.Sprintf("Memory of the server for each of %s connections", results.Figure(float64(i.each*idleSteps))), RowName: "connection",
+	return results.Table{ID: "service-idle", Title: fmt.Sprintf("Memory of the server for each of %s connections", results.Figure(float64(i.each*idleSteps))), RowName: "connection", Detail: true,
 		Columns: []results.Column{
 			{ID: "used", Title: "heap and stacks", Unit: "KiB", Better: results.Less},
 			{ID: "resident", Title: "resident", Unit: "KiB", Better: results.Less},

@@ -16,7 +16,7 @@ func tables(subjects []*subject) []results.Table {
 	cost := curve(subjects, "service-cpu", "Processor time of the server for such a request", "µs", results.Less,
 		func(s *subject) []float64 { return measure.Each(s.cost, perMicro) })
 
-	latency := results.Table{ID: "service-latency", Title: "Time of such a request, without pipelining", RowName: "request", Base: redisRow, Columns: []results.Column{
+	latency := results.Table{ID: "service-latency", Title: "Time of such a request, without pipelining", RowName: "request", Base: redisRow, Detail: true, Columns: []results.Column{
 		{ID: "p50", Title: "median", Unit: "ms", Better: results.Less},
 		{ID: "p99", Title: "99%", Unit: "ms", Better: results.Less},
 	}}

@@ -20,6 +20,9 @@ var (
 // Needs skips a test where no machine can be booted, unless CI says that it must be.
 func Needs(t *testing.T) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short boots no machine")
+	}
 	if raceDetector {
 		t.Skip("the race detector makes an emulated machine so slow that it starves")
 	}

@@ -47,7 +47,8 @@ No process is granted a number by this store any more. That cannot be undone; an
 namespace of the same server can be imported to. Running processes hand out the
 numbers that they have reserved, and then their calls fail.
 
-Running the command again prints the same floor. It asks first, unless --yes is given.`
+Running the command again prints the same floor. It asks first, unless --yes is
+given.`
 
 const sequenceImportHelp = `Begin a sequence in a store, with the floor in FILE (- for standard input) that
 'tickflake sequence export' printed. The next number is the first that the old store
@@ -99,7 +100,7 @@ func newSequenceExport(c *command.Console) *cobra.Command {
 		Use:     "export NAME",
 		Short:   "End a sequence in a store, and print its floor for another store",
 		Long:    sequenceExportHelp,
-		Example: `  tickflake sequence export orders --store ./ids --to etcd://10.0.0.1:2379 --yes > orders.json`,
+		Example: `  tickflake sequence export orders --store ./ids --to etcd://10.0.0.1 --yes > o.json`,
 		Args:    oneName,
 	}
 	s := newSequences(c, cmd)
@@ -125,14 +126,9 @@ func export(ctx context.Context, c *command.Console, p *place, what, to string, 
 	if err := p.mustExist(ctx); err != nil {
 		return err
 	}
-	if !yes {
-		question := fmt.Sprintf("%s continues in %s, and nothing is granted by %s any more, for good\nexport it?", what, to, p.name())
-		switch agreed, err := c.Confirm(ctx, "export", question); {
-		case err != nil:
-			return err
-		case !agreed:
-			return fmt.Errorf("%s was not exported", what)
-		}
+	question := fmt.Sprintf("%s continues in %s, and nothing is granted by %s any more, for good\nexport it?", what, to, p.name())
+	if err := c.Confirm(ctx, yes, "export", question, fmt.Errorf("%s was not exported", what)); err != nil {
+		return err
 	}
 	var document any
 	err := p.with(ctx, func(ctx context.Context, store stores.Store) (err error) {

@@ -3,6 +3,7 @@
 package rig
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,6 +26,9 @@ type (
 	Process = server.Process
 	Config  = server.Config
 )
+
+// Start runs a process, as package server documents.
+func Start(ctx context.Context, c Config) (*Process, error) { return server.Start(ctx, c) }
 
 // Now is the time in nanoseconds by a clock that is never stepped and that all processes of the
 // machine share.
@@ -118,7 +122,8 @@ func Build(pkg string, clock bool) (string, error) {
 		built.dir, built.paths = dir, map[string]string{}
 	}
 	path := filepath.Join(built.dir, fmt.Sprintf("%s-%d", filepath.Base(pkg), len(built.paths)))
-	args := []string{"build", "-o", path}
+	// "go run" keeps the linked program in the build cache, and "go build" links it each time.
+	args := []string{"run", "-exec", "cp"}
 	if Race {
 		args = append(args, "-race")
 	}
@@ -129,10 +134,10 @@ func Build(pkg string, clock bool) (string, error) {
 		}
 		args = append(args, "-overlay", overlay)
 	}
-	cmd := exec.Command("go", append(args, pkg)...)
+	cmd := exec.Command("go", append(args, pkg, path)...)
 	cmd.Dir = Top()
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 	}
 	built.paths[key] = path
 	return path, nil

@@ -97,9 +97,12 @@ func Dir(t testing.TB, user string) string {
 }
 
 // Start runs a server until the test ends, and returns when it is ready. If it does
-// not become ready, the test fails at once.
+// not become ready, the test fails at once. With -short it skips the test.
 func Start(t testing.TB, c Config) *Process {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short starts no server")
+	}
 	p, err := server.Start(t.Context(), c)
 	Need(t, err)
 	t.Cleanup(func() {

@@ -33,9 +33,12 @@ func Main(m *testing.M) {
 
 // Build builds the program of a package of this module, such as "./httpservice", and returns
 // its path. The program has the race detector if the test has it. Tests of one package share
-// it, since to link one takes seconds; the package calls [Main].
+// it, since to link one takes seconds; the package calls [Main]. With -short it skips the test.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short builds no program")
+	}
 	built.Lock()
 	defer built.Unlock()
 	if path := built.paths[pkg]; path != "" {

@@ -16,6 +16,9 @@ import (
 // and its replacement, for ports that may be in use. The test fails if a command fails.
 func RunREADME(t testing.TB, heading string, replace ...string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short runs no README")
+	}
 	readme, err := os.ReadFile(filepath.Join(Root(), "README.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -112,3 +112,13 @@ func TestRedisBenchmarkIncr(t *testing.T) {
 	assert.Contains(t, out, "requests per second")
 	assert.NotRegexp(t, `(?i)warn|error|could not`, out)
 }
+
+// The alerts are rules of Prometheus, and fire and stay silent when their tests say so.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	promtool := servertest.Find(t, "promtool", "prometheus")
+	for _, args := range []string{"check rules alerts.yml service_alerts.yml", "test rules alerts_test.yml service_alerts_test.yml"} {
+		out := servertest.Run(t, servertest.Config{Path: promtool, Args: strings.Fields(args), Dir: "../../../otel/dashboard"})
+		assert.Contains(t, out, "SUCCESS")
+	}
+}

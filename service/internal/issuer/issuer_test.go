@@ -134,25 +134,6 @@ func TestRetryAfter(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestIDs(t *testing.T) {
-	t.Parallel()
-	i := newIssuer(t, nil)
-	anyone := i.Anyone()
-	for _, n := range []int64{0, -1, 101} {
-		_, err := i.Runs(t.Context(), anyone, n, nil)
-		assert.Equal(t, BadInput, codeOf(t, err))
-	}
-	runs, err := i.Runs(t.Context(), anyone, 100, nil)
-	require.NoError(t, err)
-	var n int64
-	for _, run := range runs {
-		n += run.Count
-	}
-	assert.EqualValues(t, 100, n)
-	_, err = i.Decode("-1")
-	assert.Equal(t, BadInput, codeOf(t, err))
-}
-
 // The time of a run counts from its tick, where that lies ahead of the clock.
 func TestUseWithinOfBorrowedIDs(t *testing.T) {
 	t.Parallel()

@@ -66,24 +66,6 @@ func newBed(t testing.TB, change func(*issuer.Config, *Limits)) *bed {
 func (b *bed) listen(t testing.TB) (dial func() net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	return b.serve(t, l, func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) })
-}
-
-// pipes serves connections in memory, which have no descriptor.
-func (b *bed) pipes(t testing.TB) (dial func() net.Conn) {
-	p := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	return b.serve(t, p, func() (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		select {
-		case p.conns <- theirs:
-			return ours, nil
-		case <-p.closed:
-			return nil, net.ErrClosed
-		}
-	})
-}
-
-func (b *bed) serve(t testing.TB, l net.Listener, connect func() (net.Conn, error)) (dial func() net.Conn) {
 	served := make(chan error, 1)
 	go func() { served <- b.Serve(l) }()
 	t.Cleanup(func() {
@@ -91,30 +73,12 @@ func (b *bed) serve(t testing.TB, l net.Listener, connect func() (net.Conn, erro
 		assert.NoError(t, <-served)
 	})
 	return func() net.Conn {
-		c, err := connect()
+		c, err := net.Dial("tcp", l.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
 }
-
-type pipeListener struct {
-	conns  chan net.Conn
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (p *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipeListener) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
-func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // script is a connection whose client sends parts, and then closes its side. It needs no
 // goroutine.

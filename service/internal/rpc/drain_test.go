@@ -63,43 +63,6 @@ func TestShutdownEndsStreamsAfterTheRequestInProgress(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-func TestShutdownLetsCallsEnd(t *testing.T) {
-	t.Parallel()
-	c, clock := still(t, strategies.Wait())
-	s, conn := serve(t, c)
-	called, done := make(chan error, 1), make(chan error, 1)
-	go func() {
-		_, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: 5})
-		called <- err
-	}()
-	require.NoError(t, clock.BlockUntil(t.Context(), 1))
-	go func() { done <- s.Shutdown(t.Context()) }()
-	<-s.draining.Done()
-	clock.Advance(time.Millisecond)
-	require.NoError(t, <-called)
-	require.NoError(t, <-done)
-	require.NoError(t, s.Shutdown(t.Context()), "a second one")
-	_, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{})
-	require.Equal(t, codes.Unavailable, status.Code(err), err)
-}
-
-func TestShutdownClosesAllWhenItsContextEnds(t *testing.T) {
-	t.Parallel()
-	c, clock := still(t, strategies.Wait())
-	s, conn := serve(t, c)
-	stream := openStream(t, conn)
-	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 5}))
-	require.NoError(t, clock.BlockUntil(t.Context(), 1))
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Shutdown(ctx) }()
-	<-s.draining.Done()
-	cancel()
-	require.ErrorIs(t, <-done, context.Canceled)
-	_, err := stream.Recv()
-	require.Equal(t, codes.Unavailable, status.Code(err), err)
-}
-
 func TestHealthFollowsTheReadiness(t *testing.T) {
 	t.Parallel()
 	s, conn := serve(t, config(t))

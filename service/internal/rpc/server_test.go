@@ -1,12 +1,10 @@
 package rpc
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"log/slog"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -209,31 +207,4 @@ func TestNumbersAreThoseOfTheSequence(t *testing.T) {
 		require.GreaterOrEqual(t, q.Last, int64(153))
 		require.False(t, q.WentBack)
 	}
-}
-
-func TestTheAccessLogNamesTheClientAndNoToken(t *testing.T) {
-	t.Parallel()
-	c := config(t)
-	c.Clients = []issuer.Credential{{Name: "shop", Token: sha256.Sum256([]byte("s3cret"))}}
-	var log bytes.Buffer
-	s, conn := serveObserved(t, c, observe.New(slog.New(slog.NewTextHandler(&log, nil)), 1))
-	client := tickflakev1.NewTickflakeClient(conn)
-	_, err := client.Take(withToken(t.Context(), "s3cret"), &tickflakev1.TakeRequest{Count: 3})
-	require.NoError(t, err)
-	_, err = client.Take(withToken(t.Context(), "s3cret2"), &tickflakev1.TakeRequest{})
-	require.Equal(t, codes.Unauthenticated, status.Code(err))
-	stream, err := client.Stream(withToken(t.Context(), "s3cret"))
-	require.NoError(t, err)
-	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 7}))
-	receive(t, stream, 7)
-	require.NoError(t, stream.CloseSend())
-	require.NoError(t, s.Shutdown(t.Context()))
-	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	require.Len(t, lines, 3)
-	require.Contains(t, lines[0], "protocol=grpc method=Take client=shop remote=127.0.0.1:")
-	require.Contains(t, lines[0], "items=3")
-	require.Contains(t, lines[1], "code=unauthenticated")
-	require.Contains(t, lines[2], "method=Stream client=shop remote=127.0.0.1:")
-	require.Contains(t, lines[2], "items=7")
-	require.NotContains(t, log.String(), "cret")
 }

@@ -3,9 +3,7 @@ package rpc
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"io"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,62 +17,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/strategies"
 )
-
-func TestEachRefusalHasItsStatus(t *testing.T) {
-	t.Parallel()
-	want := map[issuer.Code]codes.Code{
-		issuer.Internal: codes.Internal, issuer.BadInput: codes.InvalidArgument, issuer.Unauthenticated: codes.Unauthenticated,
-		issuer.Forbidden: codes.PermissionDenied, issuer.NotFound: codes.NotFound, issuer.Busy: codes.ResourceExhausted,
-		issuer.Unavailable: codes.Unavailable, issuer.OutOfRange: codes.OutOfRange, issuer.Failed: codes.FailedPrecondition,
-		issuer.Canceled: codes.Canceled,
-	}
-	require.Len(t, want, issuer.Codes)
-	for code, expected := range want {
-		err := statusOf(t.Context(), &issuer.Refusal{Code: code, Err: errors.New("why")})
-		require.Equal(t, expected, status.Code(err), code)
-		require.Equal(t, "why", status.Convert(err).Message())
-		require.Empty(t, status.Convert(err).Details())
-		err = statusOf(t.Context(), &issuer.Refusal{Code: code, RetryAfter: 1500 * time.Millisecond, Err: errors.New("why")})
-		require.Equal(t, 1500*time.Millisecond, retryAfter(t, err))
-	}
-	err := statusOf(t.Context(), errors.New("postgres://user:secret@host"))
-	require.Equal(t, codes.Internal, status.Code(err))
-	require.NotContains(t, err.Error(), "secret")
-}
 
 // retryAfter returns the delay in the details of a status.
 func retryAfter(t testing.TB, err error) time.Duration {
 	details := status.Convert(err).Details()
 	require.Len(t, details, 1)
 	return details[0].(*errdetails.RetryInfo).RetryDelay.AsDuration()
-}
-
-func TestBusySaysWhenToRepeat(t *testing.T) {
-	t.Parallel()
-	c, _ := still(t, strategies.Reject())
-	_, conn := serve(t, c)
-	client := tickflakev1.NewTickflakeClient(conn)
-	_, err := client.Take(t.Context(), &tickflakev1.TakeRequest{Count: 4}) // the whole tick
-	require.NoError(t, err)
-	_, err = client.Take(t.Context(), &tickflakev1.TakeRequest{})
-	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
-	require.Equal(t, time.Millisecond, retryAfter(t, err))
-}
-
-func TestTheServersTimeoutIsUnavailable(t *testing.T) {
-	t.Parallel()
-	c, _ := still(t, strategies.Wait())
-	c.Timeout = 10 * time.Millisecond
-	_, conn := serve(t, c)
-	client := tickflakev1.NewTickflakeClient(conn)
-	_, err := client.Take(t.Context(), &tickflakev1.TakeRequest{Count: 5})
-	require.Equal(t, codes.Unavailable, status.Code(err), err)
-	require.Contains(t, err.Error(), "10ms, the server's timeout of a request")
-	require.Positive(t, retryAfter(t, err))
 }
 
 // The client's own library reports a deadline by itself. So the handler is called as grpc-go
@@ -115,36 +66,6 @@ func TestAClientThatCancelsFreesTheCall(t *testing.T) {
 	cancel()
 	require.Equal(t, codes.Canceled, status.Code(<-failed))
 	require.NoError(t, s.Shutdown(t.Context())) // waits for the handler, for which no time passes
-}
-
-func TestRequestsOutOfBoundsAreRefused(t *testing.T) {
-	t.Parallel()
-	c := config(t)
-	define(t, c, "orders", sequence.Definition{Max: 10}) // 0 to 10
-	_, conn := serve(t, c)
-	client := tickflakev1.NewTickflakeClient(conn)
-	for _, n := range []int64{-1, 10_001, 1 << 62, -1 << 63} {
-		_, err := client.Take(t.Context(), &tickflakev1.TakeRequest{Count: n})
-		require.Equal(t, codes.InvalidArgument, status.Code(err), n)
-		require.Contains(t, err.Error(), "want 1 to 10000")
-	}
-	for _, n := range []int64{-1, 1001, 1 << 62} {
-		_, err := client.Number(t.Context(), &tickflakev1.NumberRequest{Name: "orders", Count: n})
-		require.Equal(t, codes.InvalidArgument, status.Code(err), n)
-		require.Contains(t, err.Error(), "want 1 to 1000")
-	}
-	for _, name := range []string{"", "..", "A", strings.Repeat("a", 65), "a/b", "ä"} {
-		_, err := client.Number(t.Context(), &tickflakev1.NumberRequest{Name: name})
-		require.Equal(t, codes.InvalidArgument, status.Code(err), name)
-		_, err = client.GetSequence(t.Context(), &tickflakev1.GetSequenceRequest{Name: name})
-		require.Equal(t, codes.InvalidArgument, status.Code(err), name)
-	}
-	_, err := client.Decode(t.Context(), &tickflakev1.DecodeRequest{Id: -1})
-	require.Equal(t, codes.InvalidArgument, status.Code(err))
-	_, err = client.Number(t.Context(), &tickflakev1.NumberRequest{Name: "missing"})
-	require.Equal(t, codes.NotFound, status.Code(err))
-	_, err = client.Number(t.Context(), &tickflakev1.NumberRequest{Name: "orders", Count: 12})
-	require.Equal(t, codes.OutOfRange, status.Code(err), err)
 }
 
 func TestEveryMethodButHealthAsksForTheToken(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -83,55 +82,11 @@ func TestStreamEndsWithTheStatusOfTheRequestThatFails(t *testing.T) {
 	require.Equal(t, time.Millisecond, retryAfter(t, err))
 }
 
-func TestStreamsAndCallsAtOnceGiveNoIDTwice(t *testing.T) {
-	t.Parallel()
-	_, conn := serve(t, config(t, wide(t)))
-	var (
-		mu   sync.Mutex
-		seen = make(map[snowflake.ID]bool)
-		all  sync.WaitGroup
-	)
-	note := func(ids []snowflake.ID) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, id := range ids {
-			if seen[id] {
-				t.Errorf("%d came twice", id)
-			}
-			seen[id] = true
-		}
-	}
-	for range 4 {
-		all.Go(func() {
-			stream := openStream(t, conn)
-			for range 20 {
-				if err := stream.Send(&tickflakev1.StreamRequest{Credit: 500}); err != nil {
-					t.Error(err)
-					return
-				}
-				note(receive(t, stream, 500))
-			}
-		})
-		all.Go(func() {
-			for range 20 {
-				got, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: 100})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				note(expand(t, got.Runs))
-			}
-		})
-	}
-	all.Wait()
-	require.Len(t, seen, 4*20*(500+100))
-}
-
 // A client that asks for much and reads nothing stops the server after the 64 KiB of flow
 // control, and loses its stream after the write timeout.
 func TestAClientThatNeverReadsLosesItsStream(t *testing.T) {
 	t.Parallel()
-	c := config(t, wide(t))
+	c := config(t)
 	c.ReadTimeout = 50 * time.Millisecond
 	s, conn := serve(t, c)
 	stream := openStream(t, conn)

@@ -1,21 +1,11 @@
 package web
 
 import (
-	"math"
 	"net/http"
-	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 // Each bad request gets its status and a text that says what to do, and no ID or number.
@@ -127,57 +117,6 @@ func TestBody(t *testing.T) {
 			if c.status != 200 {
 				assert.Contains(t, refusal(t, got).Detail, "has a body", c.name)
 			}
-		}
-	}
-}
-
-// A strategy that rejects, and a client above its rate, get a 429 with a time to wait; the
-// header has it in whole seconds, never fewer.
-func TestBusy(t *testing.T) {
-	t.Parallel()
-	slow, err := snowflake.ParseLayout("time=41,node=10,sequence=0,tick=1h,epoch=2025-01-01")
-	require.NoError(t, err)
-	s := newServer(t, setup{generator: []generator.Option{generator.WithLayout(slow), generator.WithStrategy(strategies.Reject())}})
-	require.Equal(t, http.StatusOK, s.ask(t, "POST", "/v1/ids").StatusCode)
-	got := s.ask(t, "POST", "/v1/ids")
-	p := refusal(t, got)
-	assert.Equal(t, http.StatusTooManyRequests, p.Status)
-	assert.Equal(t, "busy", p.Code)
-	assert.Greater(t, p.RetryAfter, 0.0)
-	assert.LessOrEqual(t, p.RetryAfter, 3600.0)
-
-	s = newServer(t, setup{config: issuer.Config{Clients: []issuer.Credential{credential("app", "sesame-sesame-sesame", func(c *issuer.Credential) { c.Rate, c.Burst = 0.01, 10 })}}})
-	const authorization = "Authorization: Bearer sesame-sesame-sesame"
-	require.Equal(t, http.StatusOK, s.ask(t, "POST", "/v1/ids?n=10", authorization).StatusCode)
-	got = s.ask(t, "POST", "/v1/ids?n=10", authorization)
-	p = refusal(t, got)
-	assert.Equal(t, http.StatusTooManyRequests, p.Status)
-	assert.Greater(t, p.RetryAfter, 800.0)
-	assert.LessOrEqual(t, p.RetryAfter, 1000.0)
-	assert.Equal(t, strconv.Itoa(int(math.Ceil(p.RetryAfter))), got.Header.Get("Retry-After"))
-	p = refusal(t, s.ask(t, "POST", "/v1/ids?n=11", authorization))
-	assert.Equal(t, http.StatusBadRequest, p.Status, "no waiting helps")
-}
-
-// Each code of a refusal has its status, and none is left out.
-func TestCodes(t *testing.T) {
-	t.Parallel()
-	want := map[issuer.Code]int{
-		issuer.Internal: 500, issuer.BadInput: 400, issuer.Unauthenticated: 401, issuer.Forbidden: 403, issuer.NotFound: 404,
-		issuer.Busy: 429, issuer.Unavailable: 503, issuer.OutOfRange: 409, issuer.Failed: 500,
-	}
-	for code := range issuer.Code(issuer.Codes) {
-		if code == issuer.Canceled {
-			continue // the client has gone away
-		}
-		for wait, header := range map[time.Duration]string{0: "", time.Nanosecond: "1", time.Second: "1", 1001 * time.Millisecond: "2", time.Hour: "3600"} {
-			w := httptest.NewRecorder()
-			writeError(w, &issuer.Refusal{Code: code, RetryAfter: wait, Err: errBug})
-			p := refusal(t, answer{w.Result(), w.Body.String()})
-			assert.Equal(t, want[code], p.Status, code)
-			assert.Equal(t, code.String(), p.Code)
-			assert.Equal(t, header, w.Header().Get("Retry-After"), "%s, %s", code, wait)
-			assert.InDelta(t, wait.Seconds(), p.RetryAfter, 1e-6)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"context"
-	"errors"
 	"math"
 	"net/http"
 	"strings"
@@ -30,25 +28,6 @@ func TestSequences(t *testing.T) {
 
 // failing is a store whose server is away.
 type failing struct{ stores.Store }
-
-func (failing) Read(context.Context, string) (stores.Cell, error) {
-	return stores.Cell{}, errors.New("dial db.internal:5432: refused")
-}
-
-// A store that fails is a 503 whose text does not say where the store is.
-func TestStoreFails(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, setup{sample: 1})
-	s.issuer.Config().Store = failing{s.store}
-	got := s.ask(t, "GET", "/v1/sequences/orders")
-	p := refusal(t, got)
-	assert.Equal(t, http.StatusServiceUnavailable, p.Status)
-	assert.Equal(t, "unavailable", p.Code)
-	assert.Equal(t, 1.0, p.RetryAfter)
-	assert.Equal(t, "1", got.Header.Get("Retry-After"))
-	assert.NotContains(t, got.body, "db.internal")
-	assert.Contains(t, s.log.String(), "db.internal", "the log has the cause")
-}
 
 func TestStatus(t *testing.T) {
 	t.Parallel()
