@@ -309,6 +309,7 @@ func TestSlowPeers(t *testing.T) {
 				})
 				conn := r.connect(c.protocol, c.send)
 				began, dripped := time.Now(), make(chan struct{})
+				require.NoError(t, conn.SetDeadline(began.Add(c.most+time.Minute)))
 				go func() {
 					defer close(dripped)
 					for i := range len(c.drip) {
