@@ -3,24 +3,17 @@
 package sequences
 
 import (
-	"context"
 	"crypto/rand"
-	"database/sql"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/server"
-	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory"
@@ -103,17 +96,10 @@ func onDirectory(t testing.TB) place {
 
 func startPostgres(t testing.TB) engine {
 	t.Helper()
-	const password = "secret"
-	dir, port := servertest.Dir(t, ""), servertest.Port(t)
-	config, err := server.PostgreSQL(t.Context(), dir, port, password)
-	servertest.Need(t, err)
-	u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", password),
-		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Path: "postgres", RawQuery: "sslmode=disable"}
-	db, err := sql.Open("pgx", u.String())
+	s := servers.For(t, servers.PostgreSQL)
+	db, err := s.SQL(nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	config.Ready = func(ctx context.Context) error { return db.PingContext(ctx) }
-	servertest.Start(t, config)
 	exec := func(t testing.TB, statements ...string) {
 		t.Helper()
 		tx, err := db.Begin()
@@ -126,7 +112,7 @@ func startPostgres(t testing.TB) engine {
 	}
 	return func(testing.TB) place {
 		table := "t" + strings.ToLower(rand.Text()[:12])
-		return place{url: u.String() + "&table=" + table,
+		return place{url: s.At(s.Addr, "table="+table),
 			clear: func(t testing.TB) { exec(t, "DELETE FROM "+table) },
 			save: func(t testing.TB) func(testing.TB) {
 				copied := fmt.Sprintf("%s_%d", table, time.Now().UnixNano())

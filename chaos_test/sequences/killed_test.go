@@ -4,6 +4,7 @@ package sequences
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/sequence"
 )
 
@@ -33,7 +35,7 @@ func testKilled(t *testing.T, p place, mode sequence.Mode) {
 	j.URL = p.url
 	store := p.open(t)
 	require.NoError(t, sequence.Create(t.Context(), store, j.Name, j.Definition))
-	var h history
+	var l rig.Ledger
 	var left atomic.Int64
 	left.Store(int64(lives))
 	var living sync.WaitGroup
@@ -50,7 +52,7 @@ func testKilled(t *testing.T, p place, mode sequence.Mode) {
 				if j.Dies = i == 0; j.Dies { // any other kill may cost nothing
 					before = -1
 				}
-				if !live(t, j, slot, before, &h) {
+				if !live(t, j, fmt.Sprint("process ", slot), before, &l) {
 					return
 				}
 			}
@@ -62,7 +64,7 @@ func testKilled(t *testing.T, p place, mode sequence.Mode) {
 	}
 	info, err := sequence.Inspect(t.Context(), store, j.Name)
 	require.NoError(t, err)
-	issued := h.issued(t)
+	issued := checkUnique(t, &l)
 	missing := info.Next - info.Definition.First() - issued
 	t.Logf("%d numbers issued by %d processes, which were killed; %d are missing, and %d may be; %d writes",
 		issued, lives, missing, int64(lives)*bound, info.Writes)
@@ -70,23 +72,34 @@ func testKilled(t *testing.T, p place, mode sequence.Mode) {
 	assert.LessOrEqual(t, missing, int64(lives)*bound)
 	assert.Positive(t, missing, "a process that died with a number has cost none")
 	if j.Definition.Mode == sequence.Ordered {
-		assert.True(t, h.linearizable())
+		late, example := l.Disorder(false)
+		assert.Zero(t, late, example)
 	}
 }
 
 // live runs a process, kills it after it has made so many calls, unless they are -1 and it kills
-// itself, and reports whether all was well.
-func live(t *testing.T, j job, slot, calls int, h *history) bool {
-	p := j.start(t)
-	for n := 0; ; n++ {
+// itself, and reports whether all was well. What it has printed before it is dead counts.
+func live(t *testing.T, j job, source string, calls int, l *rig.Ledger) bool {
+	reached := make(chan struct{})
+	p, err := j.start(t.Context(), l, source, nil, func(n int) {
 		if n == calls {
-			p.kill() // and what it has printed meanwhile counts as well
+			close(reached)
 		}
-		c, ok, err := p.next()
-		if !ok {
-			return assert.NoError(t, err) && assert.NoError(t, p.wait()) && assert.GreaterOrEqual(t, n, calls, "it has ended by itself")
-		}
-		c.process = slot
-		h.add(c)
+	})
+	if !assert.NoError(t, err) {
+		return false
 	}
+	if calls == 0 {
+		close(reached)
+	}
+	if calls >= 0 {
+		select {
+		case <-reached:
+		case <-p.Ended():
+		}
+		if !assert.True(t, p.Running(), "it has ended by itself: %s", p.Output()) || !assert.NoError(t, p.Kill()) {
+			return false
+		}
+	}
+	return assert.ErrorContains(t, p.Wait(), "signal: killed", p.Output())
 }

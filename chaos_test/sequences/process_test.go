@@ -3,7 +3,6 @@
 package sequences
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,16 +10,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -39,36 +35,57 @@ type job struct {
 	Dies       bool          // it kills itself in its first call: it has its number, and has not printed it
 }
 
-const jobEnv = "TICKFLAKE_TEST_SEQUENCE"
-
-// With jobEnv the test binary is a process that does a job.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(jobEnv); text != "" {
+	rig.Main(m, map[string]func([]byte) error{"sequence": func(text []byte) error {
 		var j job
-		err := json.Unmarshal([]byte(text), &j)
-		if err == nil {
-			err = j.do(context.Background())
+		if err := json.Unmarshal(text, &j); err != nil {
+			return err
 		}
-		if err != nil {
-			say("error %s", strings.ReplaceAll(err.Error(), "\n", "; "))
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+		return j.do(context.Background())
+	}})
 }
 
 // say prints a line by one write, which is done wholly or not at all, since a pipe takes
 // short ones so.
-func say(format string, args ...any) { _, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) }
+func say(e rig.Entry) { _, _ = fmt.Fprintf(os.Stdout, "%d %d %d %d\n", e.First, e.N, e.Begin, e.End) }
 
-// now is the time in nanoseconds by a clock that all processes of the host share.
-func now() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(err)
+// ready is the line of a process that waits for the others.
+const ready = "ready"
+
+// start starts the process, whose calls go to the ledger. said gets the number of each, from 1
+// on.
+func (j job) start(ctx context.Context, l *rig.Ledger, source string, input *os.File, said func(n int)) (*rig.Process, error) {
+	c, err := rig.Child("sequence", j)
+	if err != nil {
+		return nil, err
 	}
-	return ts.Nano()
+	waits := make(chan struct{})
+	n := 0
+	c.Input = input
+	c.Line = func(line string) {
+		if line == ready {
+			close(waits)
+			return
+		}
+		e := rig.Entry{Source: source}
+		if _, err := fmt.Sscan(line, &e.First, &e.N, &e.Begin, &e.End); err != nil {
+			panic(fmt.Sprintf("the process says %q", line))
+		}
+		l.Note(e)
+		n++
+		said(n)
+	}
+	if j.Together {
+		c.Ready = func(ctx context.Context) error {
+			select {
+			case <-waits:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return rig.Start(ctx, c)
 }
 
 // do does the job. It has a minute for each operation: the machine may be busy.
@@ -83,7 +100,7 @@ func (j job) do(ctx context.Context) error {
 		return err
 	}
 	if j.Together {
-		say("ready 0 0 0 0")
+		fmt.Println(ready)
 		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 			return err
 		}
@@ -114,7 +131,7 @@ func (j job) call(ctx context.Context, q *sequence.Sequence) error {
 		if i%5 == 4 {
 			n = max(1, j.Batch)
 		}
-		begin := now()
+		begin := rig.Now()
 		first, err := q.NextN(ctx, n)
 		if err != nil {
 			return err
@@ -123,7 +140,7 @@ func (j job) call(ctx context.Context, q *sequence.Sequence) error {
 			_ = unix.Kill(unix.Getpid(), unix.SIGKILL)
 			select {} // until it is dead
 		}
-		say("took %d %d %d %d", first, n, begin, now())
+		say(rig.Entry{First: first, N: n, Begin: begin, End: rig.Now()})
 	}
 	return nil
 }
@@ -133,7 +150,7 @@ func (j job) look(ctx context.Context, store stores.Store) error {
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		<-ticker.C
-		begin := now()
+		begin := rig.Now()
 		info, err := sequence.Inspect(context.WithoutCancel(ctx), store, j.Name)
 		if errors.Is(err, sequence.ErrStore) {
 			continue // the machine is busy
@@ -141,57 +158,7 @@ func (j job) look(ctx context.Context, store stores.Store) error {
 		if err != nil {
 			return err
 		}
-		say("read %d 0 %d %d", info.Last, begin, now())
+		say(rig.Entry{First: info.Last, Begin: begin, End: rig.Now()})
 	}
 	return nil
-}
-
-// process is a process that does a job.
-type process struct {
-	cmd   *exec.Cmd
-	input io.Closer
-	lines *bufio.Scanner
-}
-
-func (j job) start(t testing.TB) *process {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	text, err := json.Marshal(j)
-	require.NoError(t, err)
-	p := &process{cmd: exec.Command(self)}
-	p.cmd.Env = append(os.Environ(), jobEnv+"="+string(text))
-	p.cmd.Stderr = os.Stderr
-	out, err := p.cmd.StdoutPipe()
-	require.NoError(t, err)
-	p.lines = bufio.NewScanner(out)
-	p.input, err = p.cmd.StdinPipe()
-	require.NoError(t, err)
-	require.NoError(t, p.cmd.Start())
-	return p
-}
-
-// next returns the next call that the process has printed, or false when it has ended.
-func (p *process) next() (call, bool, error) {
-	if !p.lines.Scan() {
-		return call{}, false, p.lines.Err()
-	}
-	var c call
-	var kind string
-	if _, err := fmt.Sscan(p.lines.Text(), &kind, &c.first, &c.n, &c.begin, &c.end); err != nil {
-		return c, false, fmt.Errorf("the process says %q", p.lines.Text())
-	}
-	return c, true, nil
-}
-
-// kill is kill -9.
-func (p *process) kill() { _ = p.cmd.Process.Kill() }
-
-// wait waits for the end of the process, and returns an error unless it was killed or has
-// done its job.
-func (p *process) wait() error {
-	err := p.cmd.Wait()
-	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
-		return nil
-	}
-	return err
 }

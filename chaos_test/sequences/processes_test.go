@@ -3,14 +3,15 @@
 package sequences
 
 import (
-	"errors"
-	"sync"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/sequence"
 )
 
@@ -23,44 +24,39 @@ func testProcesses(t *testing.T, p place, mode sequence.Mode) {
 	if mode == sequence.Segmented {
 		j.Calls = 200 // so long that the processes surely overlap
 	}
-	var h history
-	var living sync.WaitGroup
-	var all [3]*process
+	input, begin, err := os.Pipe() // of all processes, which begin when it ends
+	require.NoError(t, err)
+	defer input.Close() //nolint:errcheck // nothing was written
+	var l rig.Ledger
+	var all [3]*rig.Process
 	for i := range all {
-		all[i] = j.start(t)
-		t.Cleanup(all[i].kill)
-	}
-	for _, p := range all {
-		_, ok, err := p.next()
+		all[i], err = j.start(t.Context(), &l, fmt.Sprint("process ", i), input, func(int) {})
 		require.NoError(t, err)
-		require.True(t, ok, "it is not ready")
+		defer all[i].Kill() //nolint:errcheck // it has ended, unless the test has failed
 	}
-	for i, p := range all {
-		require.NoError(t, p.input.Close())
-		living.Go(func() { assert.NoError(t, p.finish(i, &h)) })
+	require.NoError(t, begin.Close())
+	for _, p := range all {
+		require.NoError(t, p.Wait(), p.Output())
 	}
-	living.Wait()
-	issued := h.issued(t)
+	issued := checkUnique(t, &l)
 	assert.Equal(t, int64(3*4*(j.Calls*4/5+j.Calls/5*3)), issued)
+	late, example := l.Disorder(false)
 	if mode == sequence.Segmented {
-		assert.False(t, h.linearizable(), "the check sees no disorder")
+		assert.Positive(t, late, "the check sees no disorder")
 		return
 	}
-	assert.True(t, h.linearizable())
+	assert.Zero(t, late, example)
 	info, err := sequence.Inspect(t.Context(), p.open(t), j.Name)
 	require.NoError(t, err)
 	assert.Equal(t, issued, info.Last, "a number is missing, and there was no crash")
 	t.Logf("%d numbers by %d writes", issued, info.Writes)
 }
 
-// finish records the calls of a process until it has done its job.
-func (p *process) finish(number int, h *history) error {
-	for {
-		c, ok, err := p.next()
-		if !ok {
-			return errors.Join(err, p.wait())
-		}
-		c.process = number
-		h.add(c)
-	}
+// checkUnique checks that no number was issued twice, and returns how many were issued.
+func checkUnique(t *testing.T, l *rig.Ledger) (issued int64) {
+	t.Helper()
+	twice, example := l.Twice()
+	require.Zero(t, twice, example)
+	issued, _ = l.Count()
+	return issued
 }

@@ -5,10 +5,11 @@ package service
 import (
 	"bufio"
 	"context"
+	"flag"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -20,94 +21,95 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
-	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/service"
-	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // Limits of the server that strangers meet.
 const (
 	mostConnections = 24
 	readTimeout     = 400 * time.Millisecond
-	mostMemory      = 96 << 20 // bytes of the heap, of strangers and server together
+	mostMemory      = 128 << 20 // bytes of the server, 33 MB of which it has at rest
 )
 
-// wide is a layout whose sequence is never used up.
-func wide() snowflake.Layout {
-	l := snowflake.Default()
-	l.NodeBits, l.SequenceBits = 4, 18
-	return l
-}
+var soak = flag.Duration("service.soak", 0, "let clients come and go for so long; by default for some rounds")
 
 // Strangers do their worst, each alone, while a client of each protocol works. None of its
 // calls fails, the memory of the server is bounded, and once the strangers have gone, the
 // server is as it was.
 func TestStrangers(t *testing.T) {
-	for name, attack := range map[string]func(*testing.T, context.Context, addresses){
+	t.Parallel()
+	for name, attack := range map[string]func(*testing.T, context.Context, *rig.Server){
 		"flood of connections":     flood,
 		"slow writers":             slowWriters,
 		"clients that do not read": neverRead,
 		"a web page posts":         webPage,
 		"half-closed":              halfClosed,
 	} {
-		t.Run(name, func(t *testing.T) { // one after the other: each looks at the memory
-			g, err := generator.New(generator.WithNode(1), generator.WithLayout(wide()))
-			require.NoError(t, err)
-			s := serveHere(t, service.Config{Generator: g, MaxConnections: mostConnections, ReadTimeout: readTimeout, Timeout: time.Second})
-			l := &ledger{}
-			done := make(chan struct{})
-			var working sync.WaitGroup
-			stop := sync.OnceFunc(func() { close(done); working.Wait() })
-			defer stop()
-			var workers []*worker
-			for name, open := range callers {
-				w := &worker{name: name, ledger: l}
-				workers = append(workers, w)
-				c := open(s.addresses)
-				working.Go(func() { w.only(t, c, done) })
-			}
-			for _, w := range workers {
-				require.NoError(t, w.more(t.Context(), 10), "before the strangers come")
-			}
-			before := settled()
-			attack(t, t.Context(), s.addresses)
-			for _, w := range workers {
-				require.NoError(t, w.more(t.Context(), 10), "after the strangers")
-				assert.Zero(t, w.failed.Load(), w.name)
-			}
-			for name, open := range callers { // new clients are served
-				c := open(s.addresses)
-				require.NoError(t, eventually(t.Context(), func() error { _, err := c.ids(t.Context(), 1); return err }), name)
-				c.close()
-			}
-			require.NoError(t, eventually(t.Context(), func() error { return before.grown(4<<20, 8) }))
-			stop()
-			l.check(t, 40)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			besiege(t, mostConnections, attack)
 		})
 	}
 }
 
-// only is a worker that takes IDs, and whose calls may not fail.
-func (w *worker) only(t testing.TB, c caller, done <-chan struct{}) {
-	defer c.close()
-	for {
-		select {
-		case <-done:
-			return
-		default:
+// Connections of all protocols come, ask and go, again and again, and the server does not grow.
+func TestNoGrowth(t *testing.T) {
+	t.Parallel()
+	besiege(t, 10_000, comeAndGo) // connections that are being closed count
+}
+
+func besiege(t *testing.T, connections int, attack func(*testing.T, context.Context, *rig.Server)) {
+	ctx := t.Context()
+	f, err := rig.StartFleet(ctx, rig.FleetConfig{Store: servers.For(t, servers.Directory), Servers: 1, Strict: true, Rate: 200,
+		Each: func(_ int, c *rig.ServeConfig) {
+			c.Args = append(c.Args, "--layout", "41/4/18", "--max-connections", fmt.Sprint(connections), "--read-timeout", readTimeout.String(), "--request-timeout", "1s")
+		}})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, f.Close()) }()
+	s := f.Members[0].Server
+	require.NoError(t, f.More(ctx, 10), "before the strangers come")
+	before := s.Size(ctx)
+	attack(t, ctx, s)
+	require.NoError(t, f.More(ctx, 10), "after the strangers")
+	f.Recovered() // new clients are served
+	require.NoError(t, eventually(ctx, func() error {
+		now := s.Size(ctx)
+		if now.RSS == 0 || now.RSS > mostMemory || now.Goroutines > before.Goroutines+8 || now.Files > before.Files+4 {
+			return fmt.Errorf("the server has grown from %+v to %+v", before, now)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		ids, err := c.ids(ctx, 1)
-		cancel()
-		if err != nil {
-			w.failed.Add(1)
-			t.Errorf("%s: a call failed: %v", w.name, err)
-			return
+		return nil
+	}))
+	f.Rest()
+	f.Check()
+	assert.Empty(t, f.Broken())
+}
+
+// comeAndGo asks with clients of all protocols that come and go, again and again.
+func comeAndGo(t *testing.T, ctx context.Context, s *rig.Server) {
+	requests := 0
+	for began := time.Now(); requests < fewer(2000) || time.Since(began) < *soak; {
+		var all sync.WaitGroup
+		for _, p := range rig.Protocols {
+			for range 4 {
+				all.Go(func() {
+					c := p.Open(p.At(s))
+					defer c.Close() //nolint:errcheck // its answers were checked
+					for range 5 {
+						_, err := c.IDs(ctx, 100)
+						assert.NoError(t, err, p.Name)
+						_, err = c.Numbers(ctx, rig.Segmented, 1)
+						assert.NoError(t, err, p.Name)
+						_, err = c.Numbers(ctx, "no-such-sequence", 1)
+						assert.Error(t, err, p.Name)
+					}
+				})
+				requests += 3 * 5
+			}
 		}
-		w.ledger.addIDs(ids...)
-		w.served.Add(1)
-		time.Sleep(100 * time.Microsecond) // leave the strangers a processor
+		all.Wait()
 	}
+	t.Logf("%d requests", requests)
 }
 
 // each calls f n times at once for each address, with a connection that is closed afterwards.
@@ -121,15 +123,13 @@ func each(t testing.TB, ctx context.Context, n int, addrs []string, f func(net.C
 					return // the server refuses it
 				}
 				defer func() { _ = conn.Close() }()
-				_ = conn.SetDeadline(time.Now().Add(patience))
+				_ = conn.SetDeadline(time.Now().Add(rig.Patience))
 				f(conn)
 			})
 		}
 	}
 	all.Wait()
 }
-
-func (a addresses) all() []string { return []string{a.RESP, a.GRPC, a.HTTP} }
 
 // ends reads until the server closes the connection.
 func ends(t testing.TB, conn net.Conn) {
@@ -140,8 +140,8 @@ func ends(t testing.TB, conn net.Conn) {
 }
 
 // flood opens far more connections than the server accepts. Those beyond the limit are closed.
-func flood(t *testing.T, ctx context.Context, a addresses) {
-	for _, addr := range a.all() {
+func flood(t *testing.T, ctx context.Context, a *rig.Server) {
+	for _, addr := range []string{a.RESP, a.GRPC, a.HTTP} {
 		const n = 10 * mostConnections
 		var conns []net.Conn
 		for range n {
@@ -159,7 +159,7 @@ func flood(t *testing.T, ctx context.Context, a addresses) {
 		for range n - mostConnections {
 			select {
 			case <-closed:
-			case <-time.After(patience):
+			case <-time.After(rig.Patience):
 				t.Errorf("%s holds more connections than the limit", addr)
 			}
 		}
@@ -170,7 +170,7 @@ func flood(t *testing.T, ctx context.Context, a addresses) {
 }
 
 // slowWriters send the beginning of a request, and no more.
-func slowWriters(t *testing.T, ctx context.Context, a addresses) {
+func slowWriters(t *testing.T, ctx context.Context, a *rig.Server) {
 	var all sync.WaitGroup
 	for addr, text := range map[string]string{
 		a.RESP: "*2\r\n$3\r\nIDS\r\n$10000",
@@ -189,7 +189,7 @@ func slowWriters(t *testing.T, ctx context.Context, a addresses) {
 }
 
 // neverRead sends many requests for many IDs each, and reads no answer.
-func neverRead(t *testing.T, ctx context.Context, a addresses) {
+func neverRead(t *testing.T, ctx context.Context, a *rig.Server) {
 	var all sync.WaitGroup
 	for addr, text := range map[string]string{
 		a.RESP: "*2\r\n$3\r\nIDS\r\n$5\r\n10000\r\n",
@@ -203,7 +203,7 @@ func neverRead(t *testing.T, ctx context.Context, a addresses) {
 					// It fails when the server has closed the connection.
 					if _, err := io.WriteString(conn, requests); err != nil {
 						if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
-							t.Errorf("%s keeps a client that reads nothing", addr)
+							t.Errorf("%.9q: the server keeps a client that reads nothing", text)
 						}
 						return
 					}
@@ -214,19 +214,17 @@ func neverRead(t *testing.T, ctx context.Context, a addresses) {
 	for range mostConnections / 4 {
 		all.Go(func() { neverReceive(t, ctx, a.GRPC) })
 	}
-	high := uint64(0)
+	high := int64(0)
 	finished := make(chan struct{})
 	go func() { all.Wait(); close(finished) }()
 	for {
 		select {
 		case <-finished:
-			t.Logf("at most %d MiB of the heap", high>>20)
-			assert.Less(t, high, uint64(mostMemory))
+			t.Logf("at most %d MiB", high>>20)
+			assert.Less(t, high, int64(mostMemory))
 			return
 		case <-time.After(5 * time.Millisecond):
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			high = max(high, m.HeapInuse)
+			high = max(high, a.Size(ctx).RSS)
 		}
 	}
 }
@@ -250,7 +248,7 @@ func neverReceive(t testing.TB, ctx context.Context, addr string) {
 
 // webPage posts commands to the RESP port, as a browser can be made to. None is executed, and
 // the connection is closed.
-func webPage(t *testing.T, ctx context.Context, a addresses) {
+func webPage(t *testing.T, ctx context.Context, a *rig.Server) {
 	const body = "INCR invoices\r\nID\r\nPING\r\n"
 	for range 10 {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+a.RESP+"/", strings.NewReader(body))
@@ -287,7 +285,7 @@ func webPage(t *testing.T, ctx context.Context, a addresses) {
 }
 
 // halfClosed sends a request, closes its side, and still gets the answer.
-func halfClosed(t *testing.T, ctx context.Context, a addresses) {
+func halfClosed(t *testing.T, ctx context.Context, a *rig.Server) {
 	each(t, ctx, mostConnections/2, []string{a.RESP}, func(conn net.Conn) {
 		_, err := io.WriteString(conn, "*1\r\n$2\r\nID\r\n")
 		assert.NoError(t, err)

@@ -5,23 +5,23 @@
 //	go run ./chaos_test/soak
 //	go run ./chaos_test/soak --for 2m --store directory --json soak.json
 //
-// A fleet is three servers, each a process, on one store: a directory, or an etcd that the
-// command runs. Four clients take IDs and numbers of a segmented and of an ordered sequence:
-// three of package client, and one of go-redis that asks the next server after an error. A
-// server does what "tickflake serve" does, and reads a clock that the soak steps: the third one
+// A fleet is three servers, each a process of the real "tickflake serve", on one store: a
+// directory, or an etcd that the command runs. Six clients take IDs and numbers of a segmented
+// and of an ordered sequence: three of package client, and one each of Redis, gRPC and HTTP that
+// asks the next server after an error. A server reads a clock that the soak steps: the third one
 // directly, the others through a monoclock, which sees a step when the server starts again.
 //
-// Every few seconds one fault begins, and another one when it is over: a server is killed with
-// SIGKILL and started again; it is stopped by SIGSTOP for a while; the network between the
-// clients and a server, or between a server and etcd, is closed or holds all bytes back; a clock
-// is stepped; etcd is killed and started again. The third server is never killed, so that its
-// memory at the end can be compared with that at the start.
+// Every few seconds one fault of package rig begins, and another one when it is over: a server is
+// killed or drained and started again; it is stopped by SIGSTOP for a while; the network between
+// the clients and a server, or between a server and etcd, is closed or holds all bytes back; a
+// clock is stepped; etcd is killed and started again. The third server is never ended, so that
+// its memory at the end can be compared with that at the start.
 //
 // These promises are checked:
 //
-//   - No ID and no number comes twice. All of them are kept in files, and compared.
-//   - The IDs that a client of package client returns ascend, as do those of one connection to
-//     a server that keeps its node number.
+//   - No ID and no number comes twice. All of them are kept, and compared.
+//   - The IDs that a client of package client returns ascend, as do those of a server that keeps
+//     its node number, as each other client sees them.
 //   - The numbers of the ordered sequence are in the order of real time, across all clients.
 //   - A call fails only with an error that says that no server serves it now.
 //   - No server ends by itself.

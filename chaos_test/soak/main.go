@@ -13,22 +13,22 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/redis/go-redis/v9/logging"
-
-	"github.com/tickflake/tickflake/internal/server"
+	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	_ "github.com/tickflake/tickflake/internal/rig/servers/etcd"
 )
 
 // settings say how to run a soak.
 type settings struct {
 	length time.Duration
-	stores []string
+	stores []servers.Kind
 	rate   float64        // calls per second of each client
 	every  time.Duration  // the longest pause between two faults, and half of the longest fault
 	step   time.Duration  // the largest offset of a clock
@@ -36,21 +36,27 @@ type settings struct {
 	seed   uint64
 
 	progress time.Duration // between two lines
-	mutant   mutant
-	until    promise // it ends when this one is broken; empty: never
+	faults   []rig.Fault   // in addition
+	each     func(i int, c *rig.ServeConfig)
+	ordered  []string // more flags of the creation of the ordered sequence
+	until    string   // it ends when a broken promise or an example of it says this; empty: never
 }
 
+const (
+	serverCount = 3
+	goClients   = 3
+	// window is the length of a grant of etcd, so short that the store is sometimes away for
+	// longer.
+	window = "6s"
+)
+
+// stores are those of --store.
+var stores = []servers.Kind{servers.Directory, servers.Etcd}
+
 func main() {
-	if isChild, err := child(); isChild {
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
 	s := settings{progress: 10 * time.Second}
 	flag.DurationVar(&s.length, "for", time.Hour, "how `long` to run")
-	list := flag.String("store", onDirectory+","+onEtcd, "`stores`, each of which gets a fleet")
+	list := flag.String("store", "directory,etcd", "`stores`, each of which gets a fleet")
 	flag.Float64Var(&s.rate, "rate", 25, "calls per second of each client; a third of them take several IDs or numbers")
 	flag.DurationVar(&s.every, "every", 3*time.Second, "the longest pause between two faults of a fleet, and half the longest fault")
 	flag.DurationVar(&s.step, "step", 2*time.Second, "how far a clock is stepped from the right time, at most")
@@ -58,28 +64,32 @@ func main() {
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64(), "of the faults")
 	path := flag.String("json", "", "write the report to this `file`")
 	flag.Parse()
-	s.stores = strings.Split(*list, ",")
+	for name := range strings.SplitSeq(*list, ",") {
+		s.stores = append(s.stores, servers.Kind(name))
+	}
 	var err error
 	if s.only, err = regexp.Compile(*only); err == nil {
 		err = s.check(flag.Args())
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(2)
-	}
+	fail(err)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	report, err := soak(ctx, s, os.Stdout)
 	if err == nil {
 		err = report.save(*path)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(2)
-	}
+	fail(errors.Join(err, rig.Clean()))
 	report.print(os.Stdout)
 	if len(report.Broken) > 0 {
 		os.Exit(1)
+	}
+}
+
+// fail ends the program if there is an error.
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(2)
 	}
 }
 
@@ -92,15 +102,13 @@ func (s settings) check(args []string) error {
 	case s.rate <= 0 || s.rate > 10_000:
 		return fmt.Errorf("want a --rate above 0, to 10000, got %g", s.rate)
 	}
-	seen := map[string]bool{}
-	for _, name := range s.stores {
-		if name != onDirectory && name != onEtcd || seen[name] {
-			return fmt.Errorf("want --store directory, etcd, or directory,etcd; got %s", strings.Join(s.stores, ","))
+	for i, name := range s.stores {
+		if !slices.Contains(stores, name) || slices.Contains(s.stores[:i], name) {
+			return fmt.Errorf("want --store directory, etcd, or directory,etcd; got %s", s.stores)
 		}
-		if len(s.kinds(name)) == 0 {
+		if len(rig.FaultsOn(name, s.only.MatchString)) == 0 {
 			return fmt.Errorf("the %s fleet has no fault whose name matches --fault %s", name, s.only)
 		}
-		seen[name] = true
 	}
 	return nil
 }
@@ -113,82 +121,91 @@ const warmUp = time.Minute
 // error says that it could not run.
 func soak(ctx context.Context, s settings, out io.Writer) (_ *Report, err error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	logging.Disable()
-	dir, err := server.Dir("", "")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	began := time.Now()
-	var fleets []*fleet
+	var fleets []*rig.Fleet
 	defer func() {
 		for _, f := range fleets {
-			err = errors.Join(err, f.close())
+			err = errors.Join(err, f.Close(), f.Store.Close())
 		}
 	}()
-	for _, name := range s.stores {
-		f, err := startFleet(ctx, s, name, filepath.Join(dir, name), began)
-		fleets = append(fleets, f)
+	for _, kind := range s.stores {
+		f, err := s.start(ctx, kind)
 		if err != nil {
-			return nil, fmt.Errorf("start the %s fleet: %w", name, err)
+			return nil, fmt.Errorf("start the %s fleet: %w", kind, err)
 		}
+		fleets = append(fleets, f)
 	}
-	fmt.Fprintf(out, "seed %d: %d fleets of %d servers and %d clients, for %s\n", s.seed, len(fleets), serverCount, goClients+1, s.length)
+	fmt.Fprintf(out, "seed %d: %d fleets of %d servers and %d clients, for %s\n", s.seed, len(fleets), serverCount, len(fleets[0].Clients), s.length)
 
-	working, rest := context.WithCancel(context.Background())
-	var load, trouble sync.WaitGroup
-	stop := sync.OnceFunc(func() { rest(); load.Wait() })
-	defer stop()
 	bounded, cancel := context.WithTimeout(ctx, s.length)
 	defer cancel()
+	var trouble sync.WaitGroup
 	for _, f := range fleets {
-		load.Go(func() { f.work(working) })
-		trouble.Go(func() { f.disturb(bounded) })
+		faults := append(rig.FaultsOn(f.Store.Kind, s.only.MatchString), s.faults...)
+		trouble.Go(func() {
+			f.Disturb(bounded, rig.Disturbance{Faults: faults, Every: s.every, Step: s.step, Seed: s.seed})
+		})
 	}
-	start, err := s.follow(bounded, fleets, out)
+	start := s.follow(bounded, fleets, out)
 	cancel()
 	trouble.Wait()
-	if err != nil {
-		return nil, err
-	}
 	for _, f := range fleets {
-		f.recovered()
+		f.Recovered()
 	}
 	end := sizes(fleets)
-	stop()
 	for _, f := range fleets {
-		if err := f.check(); err != nil {
-			return nil, err
-		}
+		f.Rest()
+		f.Check()
 	}
 	return newReport(s, fleets, start, end, time.Since(began)), nil
 }
 
+// start starts a fleet and its store.
+func (s settings) start(ctx context.Context, kind servers.Kind) (*rig.Fleet, error) {
+	store, err := servers.Start(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	f, err := rig.StartFleet(ctx, rig.FleetConfig{Store: store, Servers: serverCount, Networks: true, GoClients: goClients, Rate: s.rate,
+		Sequences: map[string][]string{rig.Ordered: s.ordered},
+		Each: func(i int, c *rig.ServeConfig) {
+			c.Clock, c.Raw = true, i == serverCount-1
+			if kind != servers.Directory {
+				c.Args = []string{"--window", window}
+			}
+			if s.each != nil {
+				s.each(i, c)
+			}
+		}})
+	if err != nil {
+		err = errors.Join(err, store.Close())
+	}
+	return f, err
+}
+
 // follow checks the ledgers and prints the progress until ctx ends, or the promise is broken
 // that s waits for. It returns the sizes of the processes after the warm-up.
-func (s settings) follow(ctx context.Context, fleets []*fleet, out io.Writer) (start []Size, err error) {
+func (s settings) follow(ctx context.Context, fleets []*rig.Fleet, out io.Writer) (start []rig.Size) {
 	progress := time.NewTicker(s.progress)
 	defer progress.Stop()
 	warmed := time.After(min(warmUp, s.length/10))
 	for {
 		select {
 		case <-ctx.Done():
-			return start, nil
+			return start
 		case <-warmed:
 			start = sizes(fleets)
-		case <-progress.C:
+		case now := <-progress.C:
 			var texts []string
 			over := false
 			for _, f := range fleets {
-				if err := f.check(); err != nil {
-					return nil, err
-				}
-				texts = append(texts, f.String())
-				over = over || f.times(s.until) > 0
+				f.Check()
+				texts = append(texts, newFleet(f).String())
+				over = over || s.until != "" && strings.Contains(fmt.Sprint(f.Broken()), s.until)
 			}
-			fmt.Fprintf(out, "%-8s %s\n", fleets[0].since(time.Now()).Round(time.Second), strings.Join(texts, "; "))
+			fmt.Fprintf(out, "%-8s %s\n", fleets[0].Since(now).Round(time.Second), strings.Join(texts, "; "))
 			if over {
-				return start, nil
+				return start
 			}
 		}
 	}

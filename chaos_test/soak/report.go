@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -13,20 +14,23 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // Report is the result of a soak.
 type Report struct {
-	Seed    uint64   `json:"seed"`
-	Seconds float64  `json:"seconds"`
-	Fleets  []Fleet  `json:"fleets"`
-	Sizes   []Growth `json:"processes"`
-	Broken  []Broken `json:"broken"` // promises
+	Seed    uint64       `json:"seed"`
+	Seconds float64      `json:"seconds"`
+	Fleets  []Fleet      `json:"fleets"`
+	Sizes   []Growth     `json:"processes"`
+	Broken  []rig.Broken `json:"broken"` // promises
 }
 
 // Fleet is the result of one fleet.
 type Fleet struct {
-	Store      string           `json:"store"`
+	Store      servers.Kind     `json:"store"`
 	Served     int64            `json:"served"` // calls
 	Failed     int64            `json:"failed"` // calls
 	IDs        int64            `json:"ids"`
@@ -34,27 +38,15 @@ type Fleet struct {
 	Faults     map[string]int64 `json:"faults"`     // by kind
 	Twice      int64            `json:"twice"`      // IDs and numbers that came again
 	Disordered int64            `json:"disordered"` // IDs and numbers out of order
-	Clients    []Client         `json:"clients"`
-}
-
-// Size is what a process holds.
-type Size struct {
-	Process    string `json:"-"`
-	PID        int    `json:"pid"`
-	RSS        int64  `json:"rss"` // bytes
-	Goroutines int64  `json:"goroutines,omitempty"`
-	Files      int64  `json:"files"` // descriptors
+	Clients    []rig.Client     `json:"clients"`
 }
 
 // Growth is the size of a process at the start and at the end.
 type Growth struct {
-	Process string `json:"process"`
-	Start   Size   `json:"start"`
-	End     Size   `json:"end"`
+	Process string   `json:"process"`
+	Start   rig.Size `json:"start"`
+	End     rig.Size `json:"end"`
 }
-
-// mostShown bounds the examples of a broken promise.
-const mostShown = 10
 
 // Most by which a process may grow. They leave room for the collector's moods and for
 // connections that are made again; one leak per fault of an hour would be more.
@@ -62,21 +54,26 @@ const (
 	mostBytes      = 64 << 20
 	mostGoroutines = 256
 	mostFiles      = 64
+	// The ledgers of the soak keep each call, in up to four parts.
+	bytesOfCall = 4 * 2 * 48
 )
 
+// soakItself is the name of the soak's own process.
+const soakItself = "soak"
+
 // sizes returns the sizes of all servers, of etcd and of this process.
-func sizes(fleets []*fleet) []Size {
-	own := sizeOf("soak", os.Getpid())
+func sizes(fleets []*rig.Fleet) []rig.Size {
+	own := sizeOf(soakItself, os.Getpid())
 	own.Goroutines = int64(runtime.NumGoroutine())
-	all := []Size{own}
+	all := []rig.Size{own}
 	for _, f := range fleets {
-		for _, m := range f.members {
-			s := sizeOf(fmt.Sprintf("%s server %d", f.name, m.Index), m.process.PID())
-			s.Goroutines = m.page.goroutines.Load()
+		for _, m := range f.Members {
+			s := m.Size(context.Background())
+			s.Process = fmt.Sprintf("%s server %d", f.Store.Kind, m.Index)
 			all = append(all, s)
 		}
-		if f.etcd != nil {
-			all = append(all, sizeOf(onEtcd, f.etcd.PID()))
+		if f.Store.Process != nil {
+			all = append(all, sizeOf(string(f.Store.Kind), f.Store.PID()))
 		}
 	}
 	return all
@@ -84,8 +81,8 @@ func sizes(fleets []*fleet) []Size {
 
 // sizeOf reads the size of a process. It has zeros if the process is not there, as between a
 // kill and the next start.
-func sizeOf(name string, pid int) Size {
-	s := Size{Process: name, PID: pid}
+func sizeOf(name string, pid int) rig.Size {
+	s := rig.Size{Process: name, PID: pid}
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if fields := strings.Fields(string(text)); len(fields) > 1 {
 		pages, _ := strconv.ParseInt(fields[1], 10, 64)
@@ -96,30 +93,49 @@ func sizeOf(name string, pid int) Size {
 	return s
 }
 
-func newReport(s settings, fleets []*fleet, start, end []Size, length time.Duration) *Report {
-	r := &Report{Seed: s.seed, Seconds: length.Seconds(), Broken: []Broken{}}
+// newFleet counts what a fleet has done so far.
+func newFleet(f *rig.Fleet) Fleet {
+	one := Fleet{Store: f.Store.Kind, Faults: f.Disturbed(), Twice: f.Times(rig.Unique), Disordered: f.Times(rig.InOrder)}
+	for _, w := range f.Clients {
+		c := w.Count()
+		one.Served += c.Served
+		one.Failed += c.Failed
+		one.IDs += c.IDs
+		one.Numbers += c.Numbers
+		one.Clients = append(one.Clients, c)
+	}
+	return one
+}
+
+func (f Fleet) String() string {
+	var faults int64
+	worst := 0.0
+	for _, n := range f.Faults {
+		faults += n
+	}
+	for _, c := range f.Clients {
+		for _, s := range c.Stalls {
+			worst = max(worst, s.Seconds)
+		}
+	}
+	return fmt.Sprintf("%s: %d calls, %d faults, %d failed, %d twice, %d out of order, worst stall %.1fs",
+		f.Store, f.Served, faults, f.Failed, f.Twice, f.Disordered, worst)
+}
+
+func newReport(s settings, fleets []*rig.Fleet, start, end []rig.Size, length time.Duration) *Report {
+	r := &Report{Seed: s.seed, Seconds: length.Seconds(), Broken: []rig.Broken{}}
+	var served int64
 	for _, f := range fleets {
-		one := Fleet{Store: f.name, Faults: f.faults, Twice: f.times(unique), Disordered: f.times(inOrder)}
-		for _, p := range slices.Sorted(maps.Keys(f.broken)) {
-			r.Broken = append(r.Broken, *f.broken[p])
-		}
-		for _, w := range f.workers {
-			w.mu.Lock() // a call may hang
-			one.Served += w.count.Served
-			one.Failed += w.count.Failed
-			one.IDs += w.count.IDs
-			one.Numbers += w.count.Numbers
-			one.Clients = append(one.Clients, w.count)
-			w.mu.Unlock()
-		}
-		r.Fleets = append(r.Fleets, one)
+		r.Fleets = append(r.Fleets, newFleet(f))
+		r.Broken = append(r.Broken, f.Broken()...)
+		served += r.Fleets[len(r.Fleets)-1].Served
 	}
 	for i, after := range end {
 		g := Growth{Process: after.Process, End: after}
 		if i < len(start) { // it is empty after an early end
 			g.Start = start[i]
-			if grown := g.beyond(); len(grown) > 0 {
-				r.Broken = append(r.Broken, Broken{string(bounded), int64(len(grown)), grown})
+			if grown := g.beyond(served); len(grown) > 0 {
+				r.Broken = append(r.Broken, rig.Broken{Promise: rig.Bounded, Count: int64(len(grown)), Examples: grown})
 			}
 		}
 		r.Sizes = append(r.Sizes, g)
@@ -127,16 +143,20 @@ func newReport(s settings, fleets []*fleet, start, end []Size, length time.Durat
 	return r
 }
 
-// beyond says how the process has grown more than it may.
-func (g Growth) beyond() (how []string) {
-	if g.Start.RSS == 0 || g.Process == onEtcd { // it was being started again, or keeps all revisions
+// beyond says how the process has grown more than it may after so many calls.
+func (g Growth) beyond(served int64) (how []string) {
+	if g.Start.RSS == 0 || g.Process == string(servers.Etcd) { // it was being started again, or keeps all revisions
 		return nil
+	}
+	bytes := int64(mostBytes)
+	if g.Process == soakItself {
+		bytes += served * bytesOfCall
 	}
 	for _, one := range []struct {
 		what             string
 		start, end, most int64
 	}{
-		{"bytes of memory", g.Start.RSS, g.End.RSS, mostBytes},
+		{"bytes of memory", g.Start.RSS, g.End.RSS, bytes},
 		{"goroutines", g.Start.Goroutines, g.End.Goroutines, mostGoroutines},
 		{"files", g.Start.Files, g.End.Files, mostFiles},
 	} {
@@ -164,7 +184,7 @@ func (r *Report) print(out io.Writer) {
 				errs = append(errs, fmt.Sprintf("%d %s", c.Errors[name], name))
 			}
 			fmt.Fprintf(t, "%s\t%d\t%d", c.Name, c.Served, c.Failed)
-			for _, operation := range []string{"IDs", ordered, segmented} {
+			for _, operation := range []string{rig.IDs, rig.Ordered, rig.Segmented} {
 				fmt.Fprintf(t, "\t%.2fs", c.Stalls[operation].Seconds)
 			}
 			fmt.Fprintf(t, "\t%s\n", strings.Join(errs, ", "))

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,21 +15,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
-func TestMain(m *testing.M) {
-	if isChild, err := child(); isChild {
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { rig.Main(m, nil) }
 
 // short is a soak for a test.
-func short(stores ...string) settings {
+func short(stores ...servers.Kind) settings {
 	return settings{length: 10 * time.Second, stores: stores, rate: 50, every: 500 * time.Millisecond, step: time.Second, only: regexp.MustCompile(""), progress: time.Second, seed: 1}
 }
 
@@ -42,10 +37,10 @@ func run(t *testing.T, s settings) *Report {
 	return r
 }
 
-// All promises hold on each store, and every client works.
+// All promises hold on each store, and every client works. It runs alone: the soak compares the
+// size of its own process.
 func TestSoak(t *testing.T) {
-	t.Parallel()
-	r := run(t, short(onDirectory, onEtcd))
+	r := run(t, short(stores...))
 	assert.Empty(t, r.Broken)
 	require.Len(t, r.Fleets, 2)
 	for _, f := range r.Fleets {
@@ -67,70 +62,87 @@ func TestSoak(t *testing.T) {
 	assert.Contains(t, string(text), `"broken": []`)
 }
 
+// alone gives each server a store of its own.
+func alone(i int, c *rig.ServeConfig) { c.Store = fmt.Sprint(c.Store, i) }
+
 // A soak of servers with a bug fails, and names the promise that the bug breaks.
 func TestMutantsAreCaught(t *testing.T) {
 	t.Parallel()
-	for mutant, c := range map[mutant]struct {
-		fault  string
-		breaks promise
+	none := regexp.MustCompile("^$")
+	for mutant, c := range map[string]struct {
+		change func(*settings)
+		breaks rig.Promise
+		says   string
 	}{
-		sharesNode:   {"", unique},
-		forgetsLimit: {"server killed, clock stepped", unique},
-		ownNumbers:   {"", unique},
-		segments:     {"", inOrder},
-		ends:         {"", lives},
-		leaks:        {"", bounded},
+		"all servers have the node number 1": {func(s *settings) {
+			s.each = func(i int, c *rig.ServeConfig) { alone(i, c); c.Args = []string{"--node", "1"} }
+		}, rig.Unique, "directory: ID "},
+		"the node number has no lease: a new process does not know how far the last one came": {func(s *settings) {
+			s.each = func(i int, c *rig.ServeConfig) { alone(i, c); c.Args = []string{"--node", fmt.Sprint(i)} }
+			s.faults = []rig.Fault{{Name: "server killed, clock stepped, store lost", Spare: true, Do: func(f *rig.Fleet, m *rig.Member, _ rig.Draw) error {
+				if err := m.Kill(); err != nil {
+					return err
+				}
+				cells, _ := filepath.Glob(fmt.Sprint(f.Store.URL, m.Index-1, "/node*"))
+				for _, cell := range cells {
+					_ = os.Remove(cell)
+				}
+				m.Clock.Set(-f.Since(time.Now()) / 2) // when the last one issued
+				return m.Start()
+			}}}
+		}, rig.Unique, "directory: ID "},
+		"each server has a store of its own for sequences": {func(s *settings) {
+			s.each = func(i int, c *rig.ServeConfig) { alone(i, c); c.Args = []string{"--node", fmt.Sprint(i)} }
+		}, rig.Unique, "number of the segmented sequence "},
+		"the sequence that should be ordered is segmented": {func(s *settings) { s.ordered = []string{"--mode", "segmented"} }, rig.InOrder, "ordered sequence"},
+		"a server ends": {func(s *settings) {
+			s.faults = []rig.Fault{{Name: "server ends", Do: func(_ *rig.Fleet, m *rig.Member, _ rig.Draw) error { return m.Kill() }}}
+		}, rig.Lives, ": server "},
+		"connections are never closed": {func(s *settings) {
+			var kept []net.Conn
+			s.faults = []rig.Fault{{Name: "leak", Do: func(_ *rig.Fleet, m *rig.Member, _ rig.Draw) error {
+				for range 100 {
+					conn, err := net.Dial("tcp", m.RESP)
+					if err != nil {
+						return err
+					}
+					kept = append(kept, conn)
+				}
+				return nil
+			}}}
+		}, rig.Bounded, "files"},
 	} {
-		t.Run(string(mutant), func(t *testing.T) {
+		t.Run(mutant, func(t *testing.T) {
 			t.Parallel()
-			s := short(onDirectory)
-			s.mutant, s.only, s.until, s.rate = mutant, regexp.MustCompile(c.fault), c.breaks, 100
-			s.step = 2 * time.Second
-			if c.breaks != bounded { // that is seen at the end
+			s := short(servers.Directory)
+			s.only, s.until, s.rate, s.step = none, c.says, 100, 2*time.Second
+			s.faults = []rig.Fault{{Name: "none", Do: func(*rig.Fleet, *rig.Member, rig.Draw) error { return nil }}}
+			c.change(&s)
+			if c.breaks != rig.Bounded { // that is seen at the end
 				s.length = time.Minute
 			}
 			r := run(t, s)
-			assert.True(t, slices.ContainsFunc(r.Broken, func(b Broken) bool { return b.Promise == string(c.breaks) }), "%v", r.Broken)
+			i := slices.IndexFunc(r.Broken, func(b rig.Broken) bool { return b.Promise == c.breaks })
+			require.GreaterOrEqual(t, i, 0, "%v", r.Broken)
+			assert.Contains(t, fmt.Sprint(r.Broken[i].Examples), c.says)
 		})
 	}
 }
 
-// The ledger counts values that came twice, also at different checks, and names both clients.
-func TestLedger(t *testing.T) {
-	l, err := newLedger(filepath.Join(t.TempDir(), "ids"), 4)
-	require.NoError(t, err)
-	l.add(1, time.Second, 1, 15, 16, 40, 3)
-	check := func(twice int64, says string) {
-		t.Helper()
-		n, example, err := l.check()
-		require.NoError(t, err)
-		assert.Equal(t, twice, n)
-		assert.Equal(t, says, example)
-	}
-	check(0, "")
-	check(0, "")
-	l.add(2, 2*time.Second, 2, 16)
-	check(1, "16 came to client 1 at 1s and to client 2 at 2s")
-	l.add(3, 3*time.Second, 100, 100, 16)
-	check(2, "16 came to client 1 at 1s and to client 3 at 3s")
-	l.add(4, 4*time.Second, 101)
-	check(0, "")
-}
-
 // Growth above the bounds breaks a promise, below them it does not.
 func TestGrowth(t *testing.T) {
-	start := Size{RSS: 30 << 20, Goroutines: 20, Files: 15}
+	start := rig.Size{RSS: 30 << 20, Goroutines: 20, Files: 15}
 	for name, c := range map[string]struct {
-		end  Size
+		end  rig.Size
 		want string
 	}{
-		"none":       {Size{RSS: 90 << 20, Goroutines: 270, Files: 70}, ""},
-		"memory":     {Size{RSS: 95 << 20, Goroutines: 20, Files: 15}, "bytes of memory"},
-		"goroutines": {Size{RSS: 30 << 20, Goroutines: 277, Files: 15}, "goroutines"},
-		"files":      {Size{RSS: 30 << 20, Goroutines: 20, Files: 80}, "files"},
+		"none":       {rig.Size{RSS: 90 << 20, Goroutines: 270, Files: 70}, ""},
+		"memory":     {rig.Size{RSS: 95 << 20, Goroutines: 20, Files: 15}, "bytes of memory"},
+		"goroutines": {rig.Size{RSS: 30 << 20, Goroutines: 277, Files: 15}, "goroutines"},
+		"files":      {rig.Size{RSS: 30 << 20, Goroutines: 20, Files: 80}, "files"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			how := Growth{Process: "server", Start: start, End: c.end}.beyond()
+			how := Growth{Process: "server", Start: start, End: c.end}.beyond(0)
 			if c.want == "" {
 				assert.Empty(t, how)
 				return
@@ -142,13 +154,13 @@ func TestGrowth(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	good := short(onEtcd)
+	good := short(servers.Etcd)
 	assert.NoError(t, good.check(nil))
 	assert.ErrorContains(t, good.check([]string{"1h"}), "takes no argument")
 	for says, change := range map[string]func(*settings){
 		"--for":   func(s *settings) { s.length = 0 },
 		"--rate":  func(s *settings) { s.rate = 0 },
-		"--store": func(s *settings) { s.stores = []string{"redis"} },
+		"--store": func(s *settings) { s.stores = []servers.Kind{"redis"} },
 		"--fault": func(s *settings) { s.only = regexp.MustCompile("flood") },
 	} {
 		bad := good

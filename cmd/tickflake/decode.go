@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -50,10 +49,15 @@ func newDecode(c *command.Console) *cobra.Command {
 			return err
 		}
 		d := &decoder{Console: c, layout: *layout, parse: forms[*from].parse, json: *format == command.FormatJSON}
-		if len(args) > 0 {
-			return d.args(args)
+		if len(args) == 0 {
+			return d.lines(cmd.Context())
 		}
-		return d.lines(cmd.Context())
+		for i, id := range args {
+			if err := d.one("argument", i+1, strings.TrimSpace(id)); err != nil {
+				return err
+			}
+		}
+		return d.bad
 	}
 	return cmd
 }
@@ -64,16 +68,7 @@ type decoder struct {
 	layout snowflake.Layout
 	parse  func(string) (snowflake.ID, error)
 	json   bool
-	bad    bool // whether an ID was reported as bad
-}
-
-func (d *decoder) args(ids []string) error {
-	for i, id := range ids {
-		if err := d.one("argument", i+1, strings.TrimSpace(id)); err != nil {
-			return err
-		}
-	}
-	return d.end()
+	bad    error // [command.ErrReported] if an ID was reported as bad
 }
 
 // lines decodes the lines of the input.
@@ -93,12 +88,11 @@ func (d *decoder) lines(ctx context.Context) error {
 				return err
 			}
 		}
-		var interrupted cli.Interruption
 		switch {
 		case err == io.EOF:
-			return d.end()
-		case errors.As(err, &interrupted):
-			return fmt.Errorf("%w in line %d", interrupted, number)
+			return d.bad
+		case isA[cli.Interruption](err):
+			return fmt.Errorf("%w in line %d", err, number)
 		case err != nil:
 			return err
 		}
@@ -116,35 +110,24 @@ func (d *decoder) one(where string, number int, text string) error {
 	if err != nil {
 		return d.report(where, number, err)
 	}
+	line := []byte(decoded.String())
 	if d.json {
-		object, err := decoded.MarshalJSON()
-		if err != nil {
+		if line, err = decoded.MarshalJSON(); err != nil {
 			return err
 		}
-		d.Out.Write(object)
-	} else {
-		d.Out.WriteString(decoded.String())
 	}
 	// A bufio.Writer that failed once fails for good.
-	return d.Out.WriteByte('\n')
+	_, err = d.Out.Write(append(line, '\n'))
+	return err
 }
 
 // report writes an error about the ID of an argument or a line, after the IDs before it.
 func (d *decoder) report(where string, number int, problem error) error {
-	if err := d.Out.Flush(); err != nil {
-		return err
+	d.bad = d.Report(fmt.Errorf("%s %d: %w", where, number, problem))
+	if d.bad == command.ErrReported {
+		return nil
 	}
-	d.bad = true
-	d.Complain(fmt.Errorf("%s %d: %w", where, number, problem))
-	return nil
-}
-
-// end returns the error of a run that read all of its input.
-func (d *decoder) end() error {
-	if d.bad {
-		return command.ErrReported
-	}
-	return nil
+	return d.bad
 }
 
 // form is a way to write an ID.

@@ -102,7 +102,6 @@ func (g *issue) run(cmd *cobra.Command) error {
 		return err
 	}
 	pinned := cmd.Flags().Changed("node")
-	line := lineOf(*g.layout, *g.format)
 	if g.noState {
 		if !pinned {
 			g.node = rand.Int64N(g.layout.Capacity().Nodes)
@@ -112,7 +111,7 @@ func (g *issue) run(cmd *cobra.Command) error {
 			return configError(err)
 		}
 		fmt.Fprintln(g.Err, noStateWarning)
-		return generate(cmd.Context(), gen, g.count, g.Out, line)
+		return g.print(cmd.Context(), gen.NextNContext)
 	}
 	options := []lease.Option{lease.WithLogger(logger(g.Err))}
 	if pinned {
@@ -129,42 +128,40 @@ func (g *issue) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer gen.Close()
-	return generate(cmd.Context(), gen, g.count, g.Out, line)
+	return g.print(cmd.Context(), gen.NextNContext)
 }
 
-// lineOf returns how to write an ID in the format.
-func lineOf(layout snowflake.Layout, format string) func(snowflake.ID) (string, error) {
-	if format == command.FormatJSON {
-		return func(id snowflake.ID) (string, error) {
-			decoded, err := layout.Decode(id)
-			if err != nil {
-				return "", err
-			}
-			object, err := decoded.MarshalJSON()
-			return string(object), err
+// print issues the IDs, and writes a line for each in the format.
+func (g *issue) print(ctx context.Context, take func(context.Context, []snowflake.ID) (int, error)) error {
+	line := func(id snowflake.ID) (string, error) {
+		decoded, err := g.layout.Decode(id)
+		if err != nil {
+			return "", err
 		}
+		object, err := decoded.MarshalJSON()
+		return string(object), err
 	}
-	text := forms[format].format
-	return func(id snowflake.ID) (string, error) { return text(id), nil }
-}
-
-// issuer is the part of a generator that generate calls.
-type issuer interface {
-	Layout() snowflake.Layout
-	NextNContext(ctx context.Context, ids []snowflake.ID) (int, error)
-}
-
-// generate issues count IDs and writes a line for each.
-func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer, line func(snowflake.ID) (string, error)) error {
+	if form, ok := forms[*g.format]; ok {
+		line = func(id snowflake.ID) (string, error) { return form.format(id), nil }
+	}
 	// A batch of at most one tick's IDs waits for at most one tick, so the strategy
 	// decides about it as about a single ID.
-	batch := min(maxBatch, gen.Layout().Capacity().IDsPerTick)
-	ids := make([]snowflake.ID, batch)
+	batch := min(maxBatch, g.layout.Capacity().IDsPerTick)
+	return printLines(ctx, g.Out, "IDs", g.count, batch, take, line, func(int64) {})
+}
+
+// printLines takes count things, up to batch at a time, and writes a line for each. shown is told
+// now and then how many are written.
+func printLines[T any](ctx context.Context, out *bufio.Writer, things string, count, batch int64, take func(context.Context, []T) (int, error), line func(T) (string, error), shown func(int64)) error {
+	some := make([]T, batch)
 	var flushed time.Time
 	for written := int64(0); written < count; {
-		n, err := gen.NextNContext(ctx, ids[:min(batch, count-written)])
-		for _, id := range ids[:n] {
-			text, err := line(id)
+		err, n := context.Cause(ctx), 0 // a number of the window does not ask ctx
+		if err == nil {
+			n, err = take(ctx, some[:min(batch, count-written)])
+		}
+		for _, one := range some[:n] {
+			text, err := line(one)
 			if err != nil {
 				return err
 			}
@@ -176,24 +173,26 @@ func generate(ctx context.Context, gen issuer, count int64, out *bufio.Writer, l
 		}
 		written += int64(n)
 		if err != nil {
-			return cutShort(err, out, "IDs", written, count)
+			return cutShort(err, out, things, written, count)
 		}
 		if now := time.Now(); now.Sub(flushed) >= flushEvery {
 			if err := out.Flush(); err != nil {
 				return err
 			}
+			if !flushed.IsZero() { // a short run shows nothing
+				shown(written)
+			}
 			flushed = now
 		}
 	}
-	return nil
+	return out.Flush() // before a store is told, which may take a moment
 }
 
 // cutShort returns the error of a run that ended early because of err, with the number of
 // lines that were written before: IDs or numbers.
 func cutShort(err error, out *bufio.Writer, things string, written, count int64) error {
-	var interrupted cli.Interruption
-	if errors.As(err, &interrupted) {
-		err = interrupted
+	if signal, ok := errors.AsType[cli.Interruption](err); ok {
+		err = signal
 	}
 	// After a failed flush, the number of lines that were written is unknown.
 	switch flushErr := out.Flush(); {

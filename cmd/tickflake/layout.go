@@ -66,15 +66,11 @@ func newLayoutList(c *command.Console) *cobra.Command {
 	}
 	format := formatFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if *format == formatText {
-			return writeTable(c.Out, snowflake.Presets(), time.Now())
-		}
+		var all []layoutInfo
 		for _, l := range snowflake.Presets() {
-			if err := writeJSON(c.Out, l, nil, time.Now()); err != nil {
-				return err
-			}
+			all = append(all, infoOf(l))
 		}
-		return nil
+		return printLayouts(c.Out, *format, all...)
 	}
 	return cmd
 }
@@ -97,9 +93,9 @@ func newLayoutShow(c *command.Console) *cobra.Command {
 			return cli.Usage(err)
 		}
 		if *format == command.FormatJSON {
-			return writeJSON(c.Out, l, nil, time.Now())
+			return printLayouts(c.Out, *format, infoOf(l))
 		}
-		return writeDescription(c.Out, l, time.Now())
+		return infoOf(l).describe(c.Out)
 	}
 	return cmd
 }
@@ -154,14 +150,12 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		info := infoOf(l)
 		if *format == command.FormatJSON {
-			return writeJSON(c.Out, l, &demand, time.Now())
+			info.Demand = &demandJSON{demand.Nodes, demand.RatePerNode, demand.Years}
+			return printLayouts(c.Out, *format, info)
 		}
-		if err := writeDescription(c.Out, l, time.Now()); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(c.Out, "demand        %s\n", demandText(demand, cmd.Flags().Changed))
-		return err
+		return info.describe(c.Out, []string{"demand", demandText(demand, cmd.Flags().Changed)})
 	}
 	return cmd
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -119,59 +118,34 @@ func (l *leases) list(ctx context.Context, from, to int64, format string) error 
 		return err
 	}
 	var all []lease.Holding
-	var foreign []error // of damaged cells that are no node number's
-	path, err := l.missing(ctx)
+	damaged, err := l.place.list(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		all, err = lease.Inspect(ctx, store)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if path == "" {
-		err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
-			all, err = lease.Inspect(ctx, store)
-			if !errors.Is(err, stores.ErrDamaged) {
-				return err
-			}
-			for _, c := range damagedCells(err) {
-				if node, ok := cell.NodeOf(c.Key); ok {
-					all = append(all, lease.Holding{Node: node, State: lease.Damaged, Err: c})
-				} else {
-					foreign = append(foreign, c)
-				}
-			}
-			slices.SortFunc(all, func(a, b lease.Holding) int { return cmp.Compare(a.Node, b.Node) })
-			return nil
-		})
-		if err != nil {
-			return err
+	var bad []error
+	for _, c := range damaged {
+		if node, ok := cell.NodeOf(c.Key); !ok {
+			bad = append(bad, c)
+		} else {
+			all = append(all, lease.Holding{Node: node, State: lease.Damaged, Err: c})
 		}
-	} else if l.url != "" {
-		return l.missingError(path)
 	}
-	var chosen []lease.Holding
+	slices.SortFunc(all, func(a, b lease.Holding) int { return cmp.Compare(a.Node, b.Node) })
+	var rows []holding
 	for _, h := range all {
-		if h.Node >= from && h.Node <= to {
-			chosen = append(chosen, h)
+		if h.Node < from || h.Node > to {
+			continue
 		}
-	}
-	if err := writeHoldings(l.Out, chosen, format, time.Now()); err != nil {
-		return err
-	}
-	if err := l.Out.Flush(); err != nil {
-		return err
-	}
-	bad := len(foreign) > 0
-	for _, err := range foreign {
-		l.Complain(err)
-	}
-	for _, h := range chosen {
+		rows = append(rows, holdingOf(h, time.Now()))
 		if h.Err != nil {
-			l.Complain(h.Err)
-			bad = true
+			bad = append(bad, h.Err)
 		}
 	}
-	if bad {
-		return command.ErrReported
-	}
-	return nil
+	err = command.Print(l.Out, format, rows, []string{"NODE", "STATE", "OWNER", "UNTIL", "CLOCK"}, holding.row)
+	return cmp.Or(err, l.Report(bad...))
 }
 
 func newLeaseRelease(c *command.Console) *cobra.Command {
@@ -201,11 +175,8 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 }
 
 func (l *leases) release(ctx context.Context, node int64, yes bool) error {
-	if err := l.mustExist(ctx); err != nil {
-		return err
-	}
 	var h lease.Holding
-	err := l.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+	err := l.existing(ctx, func(ctx context.Context, store stores.Store) (err error) {
 		h, err = lease.InspectNode(ctx, store, node)
 		return err
 	})
@@ -218,14 +189,9 @@ func (l *leases) release(ctx context.Context, node int64, yes bool) error {
 		_, err := fmt.Fprintf(l.Out, "node number %d was released before\n", node)
 		return err
 	}
-	if !yes {
-		question := fmt.Sprintf("node number %d is %s, by %s, until %s\nrelease it?", h.Node, h.State, ownerText(h), untilText(h, time.Now()))
-		switch agreed, err := l.Confirm(ctx, "release", question); {
-		case err != nil:
-			return err
-		case !agreed:
-			return fmt.Errorf("node number %d was not released", node)
-		}
+	question := fmt.Sprintf("node number %d is %s, by %s, until %s\nrelease it?", h.Node, h.State, ownerText(h), untilText(h, time.Now()))
+	if err := l.Confirm(ctx, yes, "release", question, fmt.Errorf("node number %d was not released", node)); err != nil {
+		return err
 	}
 	err = l.with(ctx, func(ctx context.Context, store stores.Store) error {
 		return lease.ForceRelease(ctx, store, node)

@@ -37,7 +37,7 @@ func newLeaseCheck(c *command.Console) *cobra.Command {
 }
 
 func (l *leases) check(ctx context.Context) error {
-	if err := l.mustExist(ctx); err != nil {
+	if err := l.mustExist(ctx); err != nil { // before the URL gets an option
 		return err
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
@@ -50,15 +50,17 @@ func (l *leases) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var rows [][]string
 	for _, part := range []struct {
 		word      string
 		sentences []string
 	}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
 		for _, sentence := range part.sentences {
-			if _, err := fmt.Fprintf(l.Out, "%-8s %s\n", part.word, command.Visible(sentence)); err != nil {
-				return err
-			}
+			rows = append(rows, []string{fmt.Sprintf("%-7s", part.word), command.Visible(sentence)})
 		}
+	}
+	if err := command.Table(l.Out, nil, rows); err != nil {
+		return err
 	}
 	switch {
 	case len(d.Forgets) > 0:

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
@@ -15,8 +12,8 @@ import (
 // untilFormat is that of limits: the milliseconds are the ticks of most layouts.
 const untilFormat = "2006-01-02T15:04:05.000Z"
 
-// holdingJSON is the JSON of a node number. Durations are in nanoseconds.
-type holdingJSON struct {
+// holding is the JSON of a node number. Durations are in nanoseconds.
+type holding struct {
 	Node      int64          `json:"node"`
 	State     string         `json:"state"`
 	Owner     string         `json:"owner"`
@@ -26,40 +23,41 @@ type holdingJSON struct {
 	Window    time.Duration  `json:"window"`
 	Layout    string         `json:"layout"`
 	Error     string         `json:"error"`
+
+	of  lease.Holding
+	now time.Time
 }
 
-// writeHoldings writes a table, or one JSON object per line.
-func writeHoldings(w io.Writer, all []lease.Holding, format string, now time.Time) error {
-	if format == command.FormatJSON {
-		for _, h := range all {
-			if err := writeHoldingJSON(w, h, now); err != nil {
-				return err
-			}
-		}
-		return nil
+func holdingOf(of lease.Holding, now time.Time) holding {
+	h := holding{Node: of.Node, State: of.State.String(), Owner: of.Owner, of: of, now: now}
+	if of.Err != nil {
+		h.Error = of.Err.Error()
+		return h
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NODE\tSTATE\tOWNER\tUNTIL\tCLOCK")
-	for _, h := range all {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", h.Node, h.State, ownerText(h), untilText(h, now), clockText(h, now))
+	h.Until, h.Remaining = of.Limit.UTC().Format(time.RFC3339Nano), of.Limit.Sub(now)
+	h.Window, h.Layout = of.Window, of.Layout.String()
+	// An extension that is overdue says nothing of the holder's clock.
+	if of.State == lease.Held && (of.Ahead != 0 || h.Remaining >= h.Window/3*2) {
+		h.Ahead = &of.Ahead
 	}
-	return t.Flush()
+	return h
 }
 
-func writeHoldingJSON(w io.Writer, h lease.Holding, now time.Time) error {
-	object := holdingJSON{Node: h.Node, State: h.State.String(), Owner: h.Owner}
-	if h.Err != nil {
-		object.Error = h.Err.Error()
-	} else {
-		object.Until = h.Limit.UTC().Format(time.RFC3339Nano)
-		object.Remaining = h.Limit.Sub(now)
-		object.Window = h.Window
-		object.Layout = h.Layout.String()
+// row is the holding as a line of a table.
+func (h holding) row() []string {
+	return []string{fmt.Sprint(h.Node), h.State, ownerText(h.of), untilText(h.of, h.now), h.clock()}
+}
+
+// clock returns how far the holder's clock is ahead of this one, and the error of that.
+func (h holding) clock() string {
+	known := h.Window / 6
+	switch {
+	case h.Ahead == nil:
+		return "-"
+	case *h.Ahead <= known:
+		return fmt.Sprintf("±%s", roundly(known))
 	}
-	if clockKnown(h, now) {
-		object.Ahead = &h.Ahead
-	}
-	return json.NewEncoder(w).Encode(object)
+	return fmt.Sprintf("+%s ±%s", roundly(*h.Ahead), roundly(known))
 }
 
 func ownerText(h lease.Holding) string {
@@ -80,24 +78,6 @@ func untilText(h lease.Holding, now time.Time) string {
 		distance = fmt.Sprintf("%s ago", roundly(-left))
 	}
 	return fmt.Sprintf("%s (%s)", h.Limit.UTC().Format(untilFormat), distance)
-}
-
-// clockKnown reports whether the holder's clock is known: not if its extension is overdue.
-func clockKnown(h lease.Holding, now time.Time) bool {
-	return h.State == lease.Held && (h.Ahead != 0 || h.Limit.Sub(now) >= h.Window/3*2)
-}
-
-// clockText returns how far the holder's clock is ahead of this one, and the error of
-// that.
-func clockText(h lease.Holding, now time.Time) string {
-	if !clockKnown(h, now) {
-		return "-"
-	}
-	known := h.Window / 6
-	if h.Ahead <= known {
-		return fmt.Sprintf("±%s", roundly(known))
-	}
-	return fmt.Sprintf("+%s ±%s", roundly(h.Ahead), roundly(known))
 }
 
 // roundly rounds a duration to a millisecond, or to a second from 10 seconds on.

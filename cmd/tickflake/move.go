@@ -126,14 +126,9 @@ func export(ctx context.Context, c *command.Console, p *place, what, to string, 
 	if err := p.mustExist(ctx); err != nil {
 		return err
 	}
-	if !yes {
-		question := fmt.Sprintf("%s continues in %s, and nothing is granted by %s any more, for good\nexport it?", what, to, p.name())
-		switch agreed, err := c.Confirm(ctx, "export", question); {
-		case err != nil:
-			return err
-		case !agreed:
-			return fmt.Errorf("%s was not exported", what)
-		}
+	question := fmt.Sprintf("%s continues in %s, and nothing is granted by %s any more, for good\nexport it?", what, to, p.name())
+	if err := c.Confirm(ctx, yes, "export", question, fmt.Errorf("%s was not exported", what)); err != nil {
+		return err
 	}
 	var document any
 	err := p.with(ctx, func(ctx context.Context, store stores.Store) (err error) {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -104,42 +107,27 @@ func (s *sequences) list(ctx context.Context, format string) error {
 	if err := s.Lost("sequences"); err != nil {
 		return err
 	}
-	path, err := s.missing(ctx)
-	if err != nil {
-		return err
-	}
 	var all []sequence.Info
-	var damage error
-	if path == "" {
-		err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
-			all, err = sequence.List(ctx, store)
-			if errors.Is(err, stores.ErrDamaged) {
-				damage, err = err, nil
-			}
-			return err
-		})
-	} else if s.url != "" {
-		err = s.missingError(path)
-	}
+	damaged, err := s.place.list(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		all, err = sequence.List(ctx, store)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	states, foreign := statesOf(all, damage)
-	if err := writeSequences(s.Out, states, format); err != nil {
-		return err
+	var states []sequenceState
+	for _, info := range all {
+		states = append(states, stateOf(info))
 	}
-	if err := s.Out.Flush(); err != nil || damage == nil {
-		return err
-	}
-	for _, state := range states {
-		if state.Error != "" {
-			s.Complain(errors.New(state.Error))
+	var bad []error
+	for _, c := range damaged {
+		if name, ok := strings.CutPrefix(c.Key, "seq/"); ok && sequence.CheckName(name) == nil {
+			states = append(states, sequenceState{Name: name, State: "damaged", Error: c.Error()})
 		}
+		bad = append(bad, c)
 	}
-	for _, err := range foreign {
-		s.Complain(err)
-	}
-	return command.ErrReported
+	slices.SortFunc(states, func(a, b sequenceState) int { return cmp.Compare(a.Name, b.Name) })
+	return cmp.Or(printSequences(s.Out, states, format), s.Report(bad...))
 }
 
 func newSequenceShow(c *command.Console) *cobra.Command {
@@ -162,7 +150,7 @@ func newSequenceShow(c *command.Console) *cobra.Command {
 			return err
 		}
 		if *format == command.FormatJSON {
-			return writeSequences(s.Out, []sequenceState{stateOf(info)}, command.FormatJSON)
+			return printSequences(s.Out, []sequenceState{stateOf(info)}, *format)
 		}
 		return writeSequence(s.Out, info)
 	}
@@ -171,10 +159,7 @@ func newSequenceShow(c *command.Console) *cobra.Command {
 
 // inspect returns the state of a sequence.
 func (s *sequences) inspect(ctx context.Context, name string) (info sequence.Info, err error) {
-	if err := s.mustExist(ctx); err != nil {
-		return info, err
-	}
-	err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+	err = s.existing(ctx, func(ctx context.Context, store stores.Store) (err error) {
 		info, err = sequence.Inspect(ctx, store, name)
 		return err
 	})

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"strconv"
-	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -93,10 +91,13 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 	}
 	bar := progress(s.Err, count, command.IsTerminal(s.Err) && !s.Screen)
 	defer bar.Clear()
-	return printNumbers(ctx, count, s.Out, bar, func(ctx context.Context) (int64, error) {
-		n, err := take(ctx)
-		return n, s.stopped(ctx, err)
-	})
+	return printLines(ctx, s.Out, "numbers", count, 1, func(ctx context.Context, one []int64) (taken int, err error) {
+		if one[0], err = take(ctx); err != nil {
+			_ = bar.Clear()
+			return 0, s.stopped(ctx, err)
+		}
+		return 1, nil
+	}, func(n int64) (string, error) { return strconv.FormatInt(n, 10), nil }, func(written int64) { _ = bar.Set64(written) })
 }
 
 // unstarted returns the error of a run that printed no number.
@@ -143,36 +144,4 @@ func progress(w io.Writer, count int64, shown bool) *progressbar.ProgressBar {
 		progressbar.OptionClearOnFinish(), progressbar.OptionUseANSICodes(true))
 	bar.StartWithoutRender() // the rate counts from here
 	return bar
-}
-
-// printNumbers writes a line for each of count numbers that next returns.
-func printNumbers(ctx context.Context, count int64, out *bufio.Writer, bar *progressbar.ProgressBar, next func(context.Context) (int64, error)) error {
-	var flushed time.Time
-	var line []byte
-	for written := int64(0); written < count; {
-		err, n := context.Cause(ctx), int64(0) // a number of the window does not ask ctx
-		if err == nil {
-			n, err = next(ctx)
-		}
-		if err != nil {
-			_ = bar.Clear()
-			return cutShort(err, out, "numbers", written, count)
-		}
-		line = append(strconv.AppendInt(line[:0], n, 10), '\n')
-		// A bufio.Writer that failed once fails for good.
-		if _, err := out.Write(line); err != nil {
-			return err
-		}
-		written++
-		if now := time.Now(); now.Sub(flushed) >= flushEvery {
-			if err := out.Flush(); err != nil {
-				return err
-			}
-			if !flushed.IsZero() { // a short run shows no bar
-				_ = bar.Set64(written)
-			}
-			flushed = now
-		}
-	}
-	return out.Flush() // before the rest is given back, which may take a moment
 }

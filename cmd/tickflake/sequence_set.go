@@ -195,15 +195,11 @@ func (s *sequences) set(ctx context.Context, name string, change sequence.Change
 		return err
 	}
 	next := uint64(info.Last + info.Definition.Stride.By()) // also if none is left
-	if uint64(change.Next) > next && !yes {                 // a lower one is refused
-		question := fmt.Sprintf("sequence %q: %s\nset the next number to %d, so that those from %d to %d are never issued?",
-			name, summary(info), change.Next, next, change.Next-1)
-		switch agreed, err := s.Confirm(ctx, "change", question); {
-		case err != nil:
-			return err
-		case !agreed:
-			return fmt.Errorf("sequence %q was not changed", name)
-		}
+	question := fmt.Sprintf("sequence %q: %s\nset the next number to %d, so that those from %d to %d are never issued?",
+		name, summary(info), change.Next, next, change.Next-1)
+	yes = yes || uint64(change.Next) <= next // a lower one is refused
+	if err := s.Confirm(ctx, yes, "change", question, fmt.Errorf("sequence %q was not changed", name)); err != nil {
+		return err
 	}
 	var before, after sequence.Info
 	err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
@@ -237,14 +233,10 @@ func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if !yes && !info.WentBack { // that one is refused
-		question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name begins above them\ndelete it?", name, summary(info), grantedText(info))
-		switch agreed, err := s.Confirm(ctx, "deletion", question); {
-		case err != nil:
-			return err
-		case !agreed:
-			return fmt.Errorf("sequence %q was not deleted", name)
-		}
+	question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name begins above them\ndelete it?", name, summary(info), grantedText(info))
+	yes = yes || info.WentBack // that one is refused
+	if err := s.Confirm(ctx, yes, "deletion", question, fmt.Errorf("sequence %q was not deleted", name)); err != nil {
+		return err
 	}
 	var last sequence.Info
 	err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/sequence"
-	"github.com/tickflake/tickflake/stores"
 )
 
 // sequenceState is the JSON of a sequence. A number that there is not, and
@@ -41,42 +35,6 @@ func stateOf(info sequence.Info) sequenceState {
 	return s
 }
 
-// statesOf returns the states of sequences, those with damaged cells among them, in the order
-// of their names, and the errors of damaged cells that are no sequence's.
-func statesOf(all []sequence.Info, damage error) (states []sequenceState, foreign []error) {
-	for _, info := range all {
-		states = append(states, stateOf(info))
-	}
-	cells := damagedCells(damage)
-	for _, cell := range cells {
-		if name, ok := strings.CutPrefix(cell.Key, "seq/"); ok && sequence.CheckName(name) == nil {
-			states = append(states, sequenceState{Name: name, State: "damaged", Error: cell.Error()})
-		} else {
-			foreign = append(foreign, cell)
-		}
-	}
-	if damage != nil && len(cells) == 0 {
-		foreign = append(foreign, damage)
-	}
-	slices.SortFunc(states, func(a, b sequenceState) int { return cmp.Compare(a.Name, b.Name) })
-	return states, foreign
-}
-
-// damagedCells returns the errors of the cells that a store could not list.
-func damagedCells(err error) (all []*stores.DamagedError) {
-	switch e := err.(type) {
-	case *stores.DamagedError:
-		return append(all, e)
-	case interface{ Unwrap() error }:
-		return damagedCells(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			all = append(all, damagedCells(err)...)
-		}
-	}
-	return all
-}
-
 // granted reports whether a number was granted.
 func granted(info sequence.Info) bool { return info.Last >= info.Definition.First() }
 
@@ -92,31 +50,18 @@ func stateText(info sequence.Info) string {
 	return "ok"
 }
 
-// writeSequences writes a table, or one JSON object per line.
-func writeSequences(w io.Writer, all []sequenceState, format string) error {
-	if format == command.FormatJSON {
-		encoder := json.NewEncoder(w)
-		for _, s := range all {
-			if err := encoder.Encode(s); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tSTATE\tMODE\tNEXT\tLAST\tLEFT\tUSED")
-	for _, s := range all {
+// printSequences writes a table, or one JSON object per line.
+func printSequences(w io.Writer, all []sequenceState, format string) error {
+	return command.Print(w, format, all, []string{"NAME", "STATE", "MODE", "NEXT", "LAST", "LEFT", "USED"}, func(s sequenceState) []string {
 		if s.Error != "" {
-			fmt.Fprintf(t, "%s\t%s\t-\t-\t-\t-\t-\n", s.Name, s.State)
-			continue
+			return []string{s.Name, s.State, "-", "-", "-", "-", "-"}
 		}
 		left, used := "-", "-"
 		if s.info.Definition.HasMax() {
 			left, used = fmt.Sprint(s.info.Left), usedText(s.info)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.State, s.info.Definition.Mode, nextText(s.info), lastText(s.info), left, used)
-	}
-	return t.Flush()
+		return []string{s.Name, s.State, s.info.Definition.Mode.String(), nextText(s.info), lastText(s.info), left, used}
+	})
 }
 
 // writeSequence describes a sequence.
@@ -129,9 +74,10 @@ func writeSequence(w io.Writer, info sequence.Info) error {
 	if info.WentBack {
 		state += ": the store lost writes; see 'tickflake sequence --help'"
 	}
-	_, err := fmt.Fprintf(w, "name        %s\nstate       %s\ndefinition  %s\nnext        %s\nlast        %s\nleft        %s\nwrites      %d\n",
-		info.Name, state, info.Definition, nextText(info), lastText(info), left, info.Writes)
-	return err
+	return command.Table(w, nil, [][]string{
+		{"name", info.Name}, {"state", state}, {"definition", info.Definition.String()},
+		{"next", nextText(info)}, {"last", lastText(info)}, {"left", left}, {"writes", fmt.Sprint(info.Writes)},
+	})
 }
 
 // usedText returns the part of the numbers that was granted, rounded down: 100% is all.

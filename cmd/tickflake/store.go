@@ -237,6 +237,14 @@ func (p *place) missing(ctx context.Context) (string, error) {
 	return path, nil
 }
 
+// existing is [place.with] for a store that must exist.
+func (p *place) existing(ctx context.Context, f func(context.Context, stores.Store) error) error {
+	if err := p.mustExist(ctx); err != nil {
+		return err
+	}
+	return p.with(ctx, f)
+}
+
 // mustExist returns an error if the store is a directory that does not exist.
 func (p *place) mustExist(ctx context.Context) error {
 	path, err := p.missing(ctx)
@@ -248,6 +256,40 @@ func (p *place) mustExist(ctx context.Context) error {
 
 func (p *place) missingError(path string) error {
 	return fmt.Errorf("%s: there is no directory %s: %s", p.never, path, p.remedy)
+}
+
+// list calls f, which lists things of the store. It returns the errors of damaged cells apart. A
+// directory that does not exist has nothing in it, and is an error only if it was named.
+func (p *place) list(ctx context.Context, f func(context.Context, stores.Store) error) (damaged []*stores.DamagedError, err error) {
+	path, err := p.missing(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case path != "" && p.url != "":
+		return nil, p.missingError(path)
+	case path != "":
+		return nil, nil
+	}
+	err = p.with(ctx, f)
+	if damaged = damagedCells(err); len(damaged) > 0 {
+		err = nil
+	}
+	return damaged, err
+}
+
+// damagedCells returns the errors of the cells that a store could not list.
+func damagedCells(err error) (all []*stores.DamagedError) {
+	switch e := err.(type) {
+	case *stores.DamagedError:
+		return append(all, e)
+	case interface{ Unwrap() error }:
+		return damagedCells(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			all = append(all, damagedCells(err)...)
+		}
+	}
+	return all
 }
 
 // with opens the store and calls f, within --timeout.

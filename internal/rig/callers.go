@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -84,8 +85,8 @@ func Class(err error) (name string, allowed bool) {
 // goClient is the Go client.
 type goClient struct{ *client.Client }
 
-// Client opens the Go client of servers at these addresses of gRPC. All its IDs ascend.
-func Client(ctx context.Context, addresses []string, options ...client.Option) (Caller, error) {
+// GoClient opens the Go client of servers at these addresses of gRPC. All its IDs ascend.
+func GoClient(ctx context.Context, addresses []string, options ...client.Option) (Caller, error) {
 	c, err := client.Open(ctx, addresses, append([]client.Option{client.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
 	if err != nil {
 		return nil, err
@@ -126,12 +127,17 @@ func (c goClient) Numbers(ctx context.Context, name string, n int64) (int64, err
 	return first, c.refused(err)
 }
 
+// Every connection that fails would be a line on standard error.
+func init() { logging.Disable() }
+
 // redisCaller is an ordinary Redis client.
 type redisCaller struct{ *redis.Client }
 
-// Redis makes a caller by go-redis, with one connection and without repetitions of its own.
+// Redis makes a caller by go-redis, which uses one connection and repeats nothing by itself.
 func Redis(address string) Caller {
-	return redisCaller{redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, PoolSize: 1, DialerRetries: 1,
+	// After as many failed dials as the pool is large go-redis dials once a second only.
+	const pool = 10_000
+	return redisCaller{redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, PoolSize: pool, DialerRetries: 1,
 		DialTimeout: time.Second, ReadTimeout: Patience, WriteTimeout: Patience, ContextTimeoutEnabled: true})}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Ledger has what callers got: IDs, or the numbers of one sequence. The zero Ledger is empty. It
-// is safe for use by several goroutines at once. It keeps 40 bytes of each call and of each gap
+// is safe for use by several goroutines at once. It keeps 48 bytes of each call and of each gap
 // in its values.
 type Ledger struct {
 	mu      sync.Mutex
@@ -20,14 +20,14 @@ type Ledger struct {
 // or not.
 type Entry struct {
 	First, N   int64
-	Begin, End int64 // of the call, by one clock of all callers, such as [Now]
-	Source     int   // who got it, as the test counts
+	Begin, End int64  // of the call, by one clock of all callers, such as [Now]
+	Source     string // who got it
 }
 
 func (e Entry) last() int64 { return e.First + max(e.N, 1) - 1 }
 
 // Add notes the values that a call has returned.
-func (l *Ledger) Add(source int, begin, end int64, values ...int64) {
+func (l *Ledger) Add(source string, begin, end int64, values ...int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, v := range values {
@@ -57,29 +57,29 @@ func (l *Ledger) Count() (n, highest int64) {
 	return n, highest
 }
 
-// sorted returns the entries by their values, readings after the values that they read.
-func (l *Ledger) sorted() []Entry {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	sorted := slices.Clone(l.entries)
-	slices.SortFunc(sorted, func(a, b Entry) int {
+// sort sorts the entries by their values, readings after the values that they read. The
+// caller holds the lock.
+func (l *Ledger) sort() {
+	slices.SortFunc(l.entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.last(), b.last()), cmp.Compare(b.N, a.N), cmp.Compare(a.Begin, b.Begin))
 	})
-	return sorted
 }
 
 // Twice returns how many values came again, at least, and an example. It is 0 only if there is
 // none.
 func (l *Ledger) Twice() (n int64, example string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sort()
 	var before Entry
-	for _, e := range l.sorted() {
+	for _, e := range l.entries {
 		if e.N == 0 {
 			continue
 		}
 		// An entry that has a value of any before has one of the entry just before.
 		if common := before.last() - max(before.First, e.First) + 1; before.N > 0 && common > 0 {
 			n += common
-			example = cmp.Or(example, fmt.Sprintf("%d came to %d and to %d", max(before.First, e.First), before.Source, e.Source))
+			example = cmp.Or(example, fmt.Sprintf("%d came to %s and to %s", max(before.First, e.First), before.Source, e.Source))
 		}
 		before = e
 	}
@@ -91,15 +91,18 @@ func (l *Ledger) Twice() (n int64, example string) {
 // returned. If there is none, the calls can have taken effect one after the other, each between
 // its begin and its end: they are linearizable. Values may be missing.
 func (l *Ledger) Disorder(bySource bool) (n int64, example string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sort()
 	type latest struct {
 		call Entry
 		top  int64
 	}
 	// By source: of the calls with lower values that the sweep has passed, the one that began
 	// last, and the highest value.
-	passed := map[int]latest{}
-	for _, e := range l.sorted() {
-		source := 0
+	passed := map[string]latest{}
+	for _, e := range l.entries {
+		source := ""
 		if bySource {
 			source = e.Source
 		}
@@ -107,10 +110,10 @@ func (l *Ledger) Disorder(bySource bool) (n int64, example string) {
 		switch {
 		case some && e.End < p.call.Begin:
 			n++
-			example = cmp.Or(example, fmt.Sprintf("%d got %d in a call that began after %d had been returned to %d", p.call.Source, p.call.First, e.First, e.Source))
+			example = cmp.Or(example, fmt.Sprintf("%s got %d in a call that began after %d had been returned to %s", p.call.Source, p.call.First, e.First, e.Source))
 		case some && e.N > 0 && e.First <= p.top: // or a reading within the values of one call
 			n++
-			example = cmp.Or(example, fmt.Sprintf("%d got the %d values from %d on, and %d was highest before them", e.Source, e.N, e.First, p.top))
+			example = cmp.Or(example, fmt.Sprintf("%s got the %d values from %d on, and %d was highest before them", e.Source, e.N, e.First, p.top))
 		}
 		if !some || e.Begin > p.call.Begin {
 			p.call = e

@@ -3,6 +3,7 @@
 package rig
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,6 +26,9 @@ type (
 	Process = server.Process
 	Config  = server.Config
 )
+
+// Start runs a process, as package server documents.
+func Start(ctx context.Context, c Config) (*Process, error) { return server.Start(ctx, c) }
 
 // Now is the time in nanoseconds by a clock that is never stepped and that all processes of the
 // machine share.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -78,14 +79,14 @@ func TestChild(t *testing.T) {
 func TestServeAndCallers(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
-	_, err := Tickflake(t.Context(), "sequence", "create", "orders", "--store", store)
+	_, err := Tickflake(t.Context(), false, "sequence", "create", "orders", "--store", store)
 	require.NoError(t, err)
 	s := serve(t, ServeConfig{Store: store, Args: []string{"--strategy", "reject", "--layout", "41/10/0"}})
 	require.NoError(t, s.End())
 	require.NoError(t, s.Start())
 	require.NoError(t, s.Kill())
 	require.NoError(t, s.Start())
-	goClient, err := Client(t.Context(), []string{s.GRPC})
+	goClient, err := GoClient(t.Context(), []string{s.GRPC})
 	require.NoError(t, err)
 	callers := map[string]Caller{"client": goClient}
 	for _, p := range Protocols {
@@ -97,7 +98,7 @@ func TestServeAndCallers(t *testing.T) {
 			begin := Now()
 			first, err := c.Numbers(t.Context(), "orders", 5)
 			require.NoError(t, err, name)
-			numbers.Add(0, begin, Now(), first, first+1, first+2, first+3, first+4)
+			numbers.Add(name, begin, Now(), first, first+1, first+2, first+3, first+4)
 		}
 		_, err = c.Numbers(t.Context(), "no-such-sequence", 1)
 		require.Error(t, err, name)
@@ -154,4 +155,29 @@ func TestClock(t *testing.T) {
 			assert.True(t, ahead())
 		})
 	}
+}
+
+// Two servers are drained, killed and stopped in turn under load, and no call fails. The rows of
+// chaos_test and the soak run the other faults.
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	f, err := StartFleet(t.Context(), FleetConfig{Store: servers.For(t, servers.Directory), Servers: 2, GoClients: 1, Strict: true})
+	require.NoError(t, err)
+	for _, fault := range []string{"server drained", "server killed"} {
+		for _, m := range f.Members {
+			require.NoError(t, f.More(t.Context(), 20))
+			require.NoError(t, f.Do(fault, m, Draw{}))
+		}
+	}
+	require.NoError(t, f.More(t.Context(), 20))
+	f.Recovered()
+	f.Rest()
+	f.Check()
+	assert.Empty(t, f.Broken())
+	assert.Equal(t, map[string]int64{"server drained": 2, "server killed": 2}, f.Disturbed())
+	for _, w := range f.Clients {
+		assert.Positive(t, w.Count().IDs)
+		t.Logf("%+v", w.Count())
+	}
+	require.NoError(t, f.Close())
 }

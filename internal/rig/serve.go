@@ -75,9 +75,10 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Tickflake runs the program tickflake with the arguments, and returns its output.
-func Tickflake(ctx context.Context, args ...string) (string, error) {
-	path, err := Build("./cmd/tickflake", false)
+// Tickflake runs the program tickflake with the arguments, and returns its output. With clock it
+// is the program of servers whose clocks are stepped.
+func Tickflake(ctx context.Context, clock bool, args ...string) (string, error) {
+	path, err := Build("./cmd/tickflake", clock)
 	if err != nil {
 		return "", err
 	}

@@ -171,6 +171,14 @@ func (p *Process) Wait() error {
 	return errors.Join(late, killed, p.err)
 }
 
+// Ended returns a channel that is closed when the present run of the process has ended. The
+// process was started.
+func (p *Process) Ended() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
 // Running reports whether the process was started and has not ended.
 func (p *Process) Running() bool {
 	p.mu.Lock()

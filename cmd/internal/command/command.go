@@ -151,6 +151,17 @@ func (c *Console) Complain(err error) {
 	fmt.Fprintf(c.Err, "%s: %s\n", c.name, strings.Join(lines, "\n"))
 }
 
+// Report writes the output and then the errors, if there are any. It returns [ErrReported] then.
+func (c *Console) Report(bad ...error) error {
+	if err := c.Out.Flush(); err != nil || len(bad) == 0 {
+		return err
+	}
+	for _, err := range bad {
+		c.Complain(err)
+	}
+	return ErrReported
+}
+
 // conclude prints err, if there is something to say, and returns the exit code.
 func (c *Console) conclude(cmd *cobra.Command, err error) int {
 	code := cli.Code(err)

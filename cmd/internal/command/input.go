@@ -13,20 +13,25 @@ import (
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
-// Confirm asks a question, and reports whether the answer is yes. The error is that of a
-// signal, or says that there is no terminal to confirm the act.
-func (c *Console) Confirm(ctx context.Context, act, question string) (bool, error) {
+// Confirm asks a question about an act, unless yes is given. Its error is refused if the answer
+// is not yes, or that of a signal, or says that there is no terminal.
+func (c *Console) Confirm(ctx context.Context, yes bool, act, question string, refused error) error {
+	if yes {
+		return nil
+	}
 	if !IsTerminal(c.In) {
-		return false, cli.Usage(fmt.Errorf("there is no terminal to confirm the %s: give --yes", act))
+		return cli.Usage(fmt.Errorf("there is no terminal to confirm the %s: give --yes", act))
 	}
 	fmt.Fprintf(c.Err, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(c.Open(ctx, "-")).ReadString('\n')
 	if err != nil && err != io.EOF {
 		fmt.Fprintln(c.Err)
-		return false, err
+		return err
 	}
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes", nil
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return refused
+	}
+	return nil
 }
 
 // IsTerminal reports whether a reader or writer of the console is a terminal.

@@ -1,6 +1,0 @@
-//go:build race
-
-package service
-
-// raceDetector says that calls take ten times as long.
-const raceDetector = true
