@@ -76,12 +76,6 @@ func TestServeSystemd(t *testing.T) {
 	code, _ := p.end()
 	assert.Zero(t, code, &p.stderr)
 	assert.Equal(t, "STOPPING=1", next())
-
-	cmd = exec.Command("sh", "-c", `LISTEN_PID=$$ exec tickflake serve`)
-	cmd.ExtraFiles, cmd.Env = files[:1], append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES=tickflake.socket")
-	out, err := cmd.CombinedOutput()
-	assert.Error(t, err)
-	assert.Contains(t, string(out), `"tickflake.socket": set FileDescriptorName of each socket unit to one of resp, http, grpc, probes`)
 }
 
 // Every command gives up after --timeout while the disk hangs, and names the directory. The

@@ -60,6 +60,9 @@ func output(cmd *exec.Cmd) error {
 // tickflake returns the path of the command, which is built once.
 func tickflake(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short builds no program")
+	}
 	require.NoError(t, binary.do(func(dir string) error {
 		cmd := exec.Command("go", "run", "-exec", "cp", ".", dir) // "go build" links anew each time
 		cmd.Dir = "../../cmd/tickflake"

@@ -1,5 +1,5 @@
 // Package disktest has file systems that hang on demand, for tests on Linux as root. Its own
-// test makes every call of the public API that reaches a directory while the disk hangs.
+// test makes every call of a directory while the disk hangs.
 //
 //	for _, kind := range disktest.Kinds {
 //		disk := disktest.New(t, kind)

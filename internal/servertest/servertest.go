@@ -56,9 +56,18 @@ func Find(t testing.TB, name, debianPackage string, dirs ...string) string {
 	return path
 }
 
-// Port is [server.Port].
+// notShort skips a test that is about to start a server.
+func notShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short starts no server")
+	}
+}
+
+// Port is [server.Port]. With -short it skips the test, which wants the port for a server.
 func Port(t testing.TB) int {
 	t.Helper()
+	notShort(t)
 	port, err := server.Port()
 	Need(t, err)
 	return port
@@ -100,9 +109,7 @@ func Dir(t testing.TB, user string) string {
 // not become ready, the test fails at once. With -short it skips the test.
 func Start(t testing.TB, c Config) *Process {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short starts no server")
-	}
+	notShort(t)
 	p, err := server.Start(t.Context(), c)
 	Need(t, err)
 	t.Cleanup(func() {

@@ -22,6 +22,9 @@ const orders = "testdata/orders"
 // TestOrders generates the package orderdb, overlays it on the package orders, and runs
 // the tests of that, on PostgreSQL and on MariaDB.
 func TestOrders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short generates no code")
+	}
 	_, err := os.ReadDir(orders) // run again when it changes
 	require.NoError(t, err)
 	generated := t.TempDir()
