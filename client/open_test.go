@@ -2,14 +2,11 @@ package client
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,48 +128,35 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-func TestMutualTLS(t *testing.T) {
+// TestTLS guards that the client checks the certificate of a server, and shows its own.
+func TestTLS(t *testing.T) {
 	t.Parallel()
-	certificate, pool := selfSigned(t)
+	pki := httptest.NewTLSServer(nil)
+	t.Cleanup(pki.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(pki.Certificate())
+	own := pki.TLS.Certificates
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS13,
-	})))
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: own, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13})))
 	s := &fake{layout: layout(), maxBatch: 10, useWithin: time.Second, calls: map[string]int{}, numbers: map[string]int64{}}
 	tickflakev1.RegisterTickflakeServer(server, s)
 	go server.Serve(l)
 	t.Cleanup(server.Stop)
 
 	address, quiet := []string{l.Addr().String()}, WithLogger(slog.New(slog.DiscardHandler))
-	c, err := Open(t.Context(), address, WithToken(secret), WithTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}))
+	c, err := Open(t.Context(), address, WithToken(secret), WithTLS(&tls.Config{RootCAs: pool, Certificates: own, MinVersion: tls.VersionTLS13}))
 	require.NoError(t, err)
 	_, err = c.Next(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 	s.set(func() { assert.Contains(t, s.tokens, "Bearer "+secret) })
-
-	_, err = Open(t.Context(), address, quiet, WithTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}))
-	assert.ErrorIs(t, err, ErrUnavailable, "without a certificate")
-	_, err = Open(t.Context(), address, quiet, WithTLS(nil))
-	assert.ErrorIs(t, err, ErrUnavailable, "the authority is not known")
-	_, err = Open(t.Context(), address, quiet)
-	assert.ErrorIs(t, err, ErrUnavailable, "in plaintext")
-}
-
-func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	for name, options := range map[string][]Option{
+		"without a certificate":      {WithTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13})},
+		"the authority is not known": {WithTLS(nil)},
+		"in plaintext":               nil,
+	} {
+		_, err = Open(t.Context(), address, append(options, quiet)...)
+		assert.ErrorIs(t, err, ErrUnavailable, name)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	parsed, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(parsed)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }

@@ -14,7 +14,6 @@ require (
 	github.com/tickflake/tickflake v0.0.0
 	github.com/tickflake/tickflake/otel v0.0.0
 	github.com/tickflake/tickflake/stores/etcd v0.0.0
-	go.etcd.io/etcd/server/v3 v3.7.3
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 	go.opentelemetry.io/otel v1.45.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.67.0
@@ -31,6 +30,8 @@ require (
 	pgregory.net/rapid v1.3.0
 	sigs.k8s.io/yaml v1.6.0
 )
+
+require go.etcd.io/etcd/server/v3 v3.7.3 // indirect
 
 require (
 	ariga.io/atlas v0.32.1-0.20250325101103-175b25e1c1b9 // indirect
@@ -76,6 +77,7 @@ require (
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/tickflake/tickflake/internal/rig v0.0.0
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xiang90/probing v0.0.0-20221125231312-a49e3df8f510 // indirect
@@ -103,12 +105,12 @@ require (
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
-	golang.org/x/time v0.15.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
-	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
-	google.golang.org/grpc v1.83.2 // indirect
-	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/grpc v1.85.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
@@ -124,3 +126,19 @@ replace (
 	github.com/tickflake/tickflake/otel => ../otel
 	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
 )
+
+replace github.com/tickflake/tickflake/internal/rig => ../internal/rig
+
+replace github.com/tickflake/tickflake/stores/nats => ../stores/nats
+
+replace github.com/tickflake/tickflake/stores/mysql => ../stores/mysql
+
+replace github.com/tickflake/tickflake/stores/postgres => ../stores/postgres
+
+replace github.com/tickflake/tickflake/stores/redis => ../stores/redis
+
+replace github.com/tickflake/tickflake/stores/zookeeper => ../stores/zookeeper
+
+replace github.com/tickflake/tickflake/api => ../api
+
+replace github.com/tickflake/tickflake/client => ../client

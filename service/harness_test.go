@@ -181,9 +181,9 @@ func (r *running) caller(protocol, token string) servicetest.Caller {
 }
 
 // rpc returns a connection of gRPC.
-func (r *running) rpc() *grpc.ClientConn {
-	c, err := grpc.NewClient("passthrough:///service", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.Dial(ctx, servicetest.GRPC) }))
+func (r *running) rpc(options ...grpc.DialOption) *grpc.ClientConn {
+	c, err := grpc.NewClient("passthrough:///service", append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.Dial(ctx, servicetest.GRPC) }))...)
 	require.NoError(r.t, err)
 	r.t.Cleanup(func() { _ = c.Close() })
 	return c

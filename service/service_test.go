@@ -17,10 +17,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -307,6 +309,7 @@ func TestSlowPeers(t *testing.T) {
 				})
 				conn := r.connect(c.protocol, c.send)
 				began, dripped := time.Now(), make(chan struct{})
+				require.NoError(t, conn.SetDeadline(began.Add(c.most+time.Minute)))
 				go func() {
 					defer close(dripped)
 					for i := range len(c.drip) {
@@ -358,6 +361,48 @@ func TestUnreadBody(t *testing.T) {
 			time.Sleep(read + timeout)
 			synctest.Wait()
 			assert.Len(t, lines(r.Log(), "POST /v1/ids"), 1)
+		})
+	}
+}
+
+// A stream of gRPC whose client sends nothing, or reads nothing, ends in time, and by itself: the
+// client may open a new one.
+func TestSlowStreams(t *testing.T) {
+	t.Parallel()
+	const requests = 20_000 // 500 KB of answers, and the flow control takes 64 KiB of them
+	for name, c := range map[string]struct {
+		requests int
+		after    time.Duration
+	}{"nothing is sent": {0, time.Hour}, "nothing is read": {requests, 10 * time.Second}} {
+		bubble(t, func(t *testing.T) {
+			r := start(t, pipe, nil)
+			api := tickflakev1.NewTickflakeClient(r.rpc(grpc.WithStaticStreamWindowSize(1 << 16)))
+			stream, err := api.Stream(t.Context())
+			require.NoError(t, err)
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				for range c.requests {
+					if stream.Send(&tickflakev1.StreamRequest{Credit: 1}) != nil {
+						return
+					}
+				}
+			}()
+			began, got := time.Now(), 0
+			time.Sleep(c.after + time.Second)
+			for err == nil {
+				var out *tickflakev1.StreamResponse
+				out, err = stream.Recv()
+				got += len(out.GetRuns())
+			}
+			<-sent
+			assert.Equal(t, c.after+time.Second, time.Since(began), "%s: it has ended", name)
+			assert.Equal(t, codes.Unavailable, status.Code(err), name)
+			assert.ErrorContains(t, err, "did not move in time", name)
+			assert.Equal(t, c.requests > 0, got > 0, name)
+			assert.LessOrEqual(t, got, c.requests/2, name)
+			_, err = api.Take(t.Context(), &tickflakev1.TakeRequest{})
+			assert.NoError(t, err, "others are not harmed")
 		})
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
-	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // engine has the differences between the servers.
@@ -73,5 +73,5 @@ func sizeInMariaDB(ctx context.Context, db *sql.DB, table string) (size, error) 
 		return size{}, err
 	}
 	return s, db.QueryRowContext(ctx, "SELECT stat_value * @@innodb_page_size FROM mysql.innodb_index_stats "+
-		"WHERE database_name = 'bench' AND table_name = ? AND index_name = 'PRIMARY' AND stat_name = 'size'", table).Scan(&s.whole)
+		"WHERE database_name = DATABASE() AND table_name = ? AND index_name = 'PRIMARY' AND stat_name = 'size'", table).Scan(&s.whole)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // Sections returns the section.
@@ -53,7 +53,7 @@ func measureIndexes(ctx context.Context, run *measure.Run, p plan) results.Secti
 	for _, e := range all {
 		wanted = append(wanted, servers.Wanted{Kind: e.kind})
 	}
-	started, stop := servers.Start(ctx, wanted...)
+	started, stop := servers.All(ctx, wanted...)
 	defer func() { _ = stop() }() // on a panic
 
 	end := run.Budget - closing

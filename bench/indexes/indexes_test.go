@@ -12,8 +12,8 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/bench/servers"
 	"github.com/tickflake/tickflake/bench/yours"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 func init() { yours.Add(yours.Mine()) }
@@ -24,21 +24,6 @@ func quick(t *testing.T) *measure.Run {
 			assert.LessOrEqual(t, done, of)
 			assert.NotEmpty(t, what)
 		}}
-}
-
-// server runs one of a kind until the test ends. If it is not installed, the test is
-// skipped, or fails if that is asked for.
-func server(t *testing.T, kind servers.Kind) *servers.Server {
-	if testing.Short() {
-		t.Skip("it runs a server")
-	}
-	started, stop := servers.Start(t.Context(), servers.Wanted{Kind: kind})
-	t.Cleanup(func() { require.NoError(t, stop()) })
-	if err := started[0].Err; err != nil && strings.Contains(err.Error(), "is not installed") && os.Getenv("TICKFLAKE_REQUIRE_SERVERS") != "1" {
-		t.Skip(err)
-	}
-	require.NoError(t, started[0].Err)
-	return started[0]
 }
 
 func check(t *testing.T, s results.Section) {
@@ -97,7 +82,7 @@ func TestBothEngines(t *testing.T) {
 
 // The pages of an index tell how often one was split: PostgreSQL's log agrees.
 func TestSplitsInPostgreSQL(t *testing.T) {
-	s := server(t, servers.PostgreSQL)
+	s := servers.For(t, servers.PostgreSQL)
 	db, err := s.SQL(nil)
 	require.NoError(t, err)
 	defer func() { _ = db.Close() }()

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // points is how many there are in a chart of lines.

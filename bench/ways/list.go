@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 	_ "github.com/tickflake/tickflake/stores/mysql" // the engines of the leases
 	_ "github.com/tickflake/tickflake/stores/postgres"
 	_ "github.com/tickflake/tickflake/stores/redis"

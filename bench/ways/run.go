@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/bench/measure"
-	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // clientCounts are the numbers of clients that are measured.

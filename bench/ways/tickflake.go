@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/bench/servers"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"

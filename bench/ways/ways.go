@@ -12,7 +12,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // Sections returns the section.
@@ -77,7 +77,7 @@ func measureWays(ctx context.Context, run *measure.Run) results.Section {
 	if run.Progress != nil {
 		run.Progress(0, 1, "starting servers")
 	}
-	started, stop := servers.Start(ctx, wanted...)
+	started, stop := servers.All(ctx, wanted...)
 	defer func() { _ = stop() }() // on a panic
 	inner := *run
 	inner.Budget -= closing

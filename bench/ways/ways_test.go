@@ -15,7 +15,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/snowflake"
 )
 

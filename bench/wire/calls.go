@@ -14,9 +14,9 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/bench/servers"
 	"github.com/tickflake/tickflake/client"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/lease"
 )
 

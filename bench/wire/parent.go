@@ -16,7 +16,7 @@ import (
 
 	"github.com/shirou/gopsutil/v4/process"
 
-	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // child is the server, in a process of its own.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/bench/measure"
-	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // subject is a load on a server, and what was measured of it, with one sample per round.

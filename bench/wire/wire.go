@@ -13,7 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/bench/servers"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
 // Sections returns the one section.
@@ -61,7 +61,7 @@ func measureService(ctx context.Context, run *measure.Run) results.Section {
 			_ = c.stop() // on a panic
 		}
 	}()
-	started, stop := servers.Start(ctx, wantedRedis)
+	started, stop := servers.All(ctx, wantedRedis)
 	defer func() { _ = stop() }() // on a panic
 	redis := started[0]
 	if redis.Err == nil {

@@ -16,7 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tickflake/tickflake/examples/internal/etcdserver"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	_ "github.com/tickflake/tickflake/internal/rig/servers/etcd"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/etcd" // etcd:// in stores.Open
@@ -48,12 +49,13 @@ func run(ctx context.Context, worker string, ids int) (err error) {
 			return err
 		}
 	}
-	server, err := etcdserver.New(dir)
+	// One server; a real fleet has three or more, on machines of their own.
+	server, err := servers.Start(ctx, servers.Etcd)
 	if err != nil {
 		return err
 	}
-	defer server.Stop()
-	storeURL := server.URL()
+	defer func() { err = errors.Join(err, server.Close()) }()
+	storeURL := server.URL
 	fmt.Println("the store is", storeURL)
 
 	f := newFleet(worker, storeURL)

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"log"
 	"math"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,8 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/examples/migrate"
-	"github.com/tickflake/tickflake/internal/server"
-	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -228,13 +225,9 @@ func endRedis(ctx context.Context, client *redis.Client) error {
 
 func TestCountedFromRedis(t *testing.T) {
 	t.Parallel()
-	port := servertest.Port(t)
-	config, err := server.Redis(servertest.Dir(t, ""), port)
-	servertest.Need(t, err)
-	client := redis.NewClient(&redis.Options{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
+	client, err := servers.For(t, servers.Redis).Redis()
+	require.NoError(t, err)
 	defer func() { _ = client.Close() }()
-	config.Ready = func(ctx context.Context) error { return client.Ping(ctx).Err() }
-	servertest.Start(t, config)
 	ctx := t.Context()
 	switchOver(t, counter{
 		start: shared(func(ctx context.Context) (int64, error) { return client.Incr(ctx, "orders").Result() }),

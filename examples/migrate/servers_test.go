@@ -10,12 +10,12 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/examples/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 )
 
-func postgreSQL(t *testing.T) *sql.DB { return testdb.Open(t, "pgx", testdb.PostgreSQL(t)) }
+func postgreSQL(t *testing.T) *sql.DB { return exampletest.Open(t, "pgx", exampletest.PostgreSQL(t)) }
 
-func mariaDB(t *testing.T) *sql.DB { return testdb.Open(t, "mysql", testdb.MariaDB(t)) }
+func mariaDB(t *testing.T) *sql.DB { return exampletest.Open(t, "mysql", exampletest.MariaDB(t)) }
 
 // execute runs the statements of a file in the folder sql.
 func execute(t *testing.T, db *sql.DB, file string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tickflake/tickflake/examples/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 )
 
 // engines has the databases, by the names of their folders.
@@ -28,7 +28,7 @@ var engines = []struct {
 }{
 	{
 		name: "postgres",
-		open: func(t testing.TB) *sql.DB { return testdb.Open(t, "pgx", testdb.PostgreSQL(t)) },
+		open: func(t testing.TB) *sql.DB { return exampletest.Open(t, "pgx", exampletest.PostgreSQL(t)) },
 		locked: func(err error) bool {
 			var refused *pgconn.PgError
 			return errors.As(err, &refused) && refused.Code == "55P03"
@@ -38,7 +38,7 @@ var engines = []struct {
 	},
 	{
 		name: "mariadb",
-		open: func(t testing.TB) *sql.DB { return testdb.Open(t, "mysql", testdb.MariaDB(t)) },
+		open: func(t testing.TB) *sql.DB { return exampletest.Open(t, "mysql", exampletest.MariaDB(t)) },
 		locked: func(err error) bool {
 			var refused *mysql.MySQLError
 			return errors.As(err, &refused) && refused.Number == 1205

@@ -4,22 +4,25 @@ go 1.26.0
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
-	github.com/chromedp/cdproto v0.159.2
-	github.com/chromedp/chromedp v0.23.0
 	github.com/go-sql-driver/mysql v1.10.1
+	github.com/go-zookeeper/zk v1.0.4
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	github.com/redis/go-redis/v9 v9.23.0
-	github.com/redis/rueidis v1.0.79
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
 	github.com/tickflake/tickflake/api v0.0.0
 	github.com/tickflake/tickflake/client v0.0.0
-	github.com/tickflake/tickflake/service v0.0.0-00010101000000-000000000000
+	github.com/tickflake/tickflake/stores/etcd v0.0.0
+	github.com/tickflake/tickflake/stores/mysql v0.0.0
+	github.com/tickflake/tickflake/stores/nats v0.0.0
+	github.com/tickflake/tickflake/stores/postgres v0.0.0
+	github.com/tickflake/tickflake/stores/redis v0.0.0
+	github.com/tickflake/tickflake/stores/zookeeper v0.0.0
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.etcd.io/etcd/server/v3 v3.7.3
-	go.uber.org/zap v1.28.0
+	go.uber.org/zap v1.27.1
 	golang.org/x/sys v0.49.0
 	google.golang.org/grpc v1.85.0
 )
@@ -34,7 +37,6 @@ require (
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
-	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
@@ -59,12 +61,10 @@ require (
 	github.com/prometheus/client_golang v1.24.1 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.70.1 // indirect
-	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
-	github.com/tickflake/tickflake/otel v0.0.0-00010101000000-000000000000 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
 	github.com/xiang90/probing v0.0.0-20221125231312-a49e3df8f510 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
@@ -77,10 +77,8 @@ require (
 	go.opentelemetry.io/otel v1.45.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.45.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.45.0 // indirect
-	go.opentelemetry.io/otel/exporters/prometheus v0.67.0 // indirect
 	go.opentelemetry.io/otel/metric v1.45.0 // indirect
 	go.opentelemetry.io/otel/sdk v1.45.0 // indirect
-	go.opentelemetry.io/otel/sdk/metric v1.45.0 // indirect
 	go.opentelemetry.io/otel/trace v1.45.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
@@ -102,8 +100,32 @@ require (
 
 replace (
 	github.com/tickflake/tickflake => ../..
+	github.com/tickflake/tickflake/stores/etcd => ../../stores/etcd
+	github.com/tickflake/tickflake/stores/mysql => ../../stores/mysql
+	github.com/tickflake/tickflake/stores/nats => ../../stores/nats
+	github.com/tickflake/tickflake/stores/postgres => ../../stores/postgres
+	github.com/tickflake/tickflake/stores/redis => ../../stores/redis
+	github.com/tickflake/tickflake/stores/zookeeper => ../../stores/zookeeper
+)
+
+replace (
 	github.com/tickflake/tickflake/api => ../../api
 	github.com/tickflake/tickflake/client => ../../client
+)
+
+require (
+	github.com/chromedp/cdproto v0.159.2
+	github.com/chromedp/chromedp v0.23.0
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	github.com/prometheus/otlptranslator v1.0.0 // indirect
+	github.com/redis/rueidis v1.0.79
+	github.com/tickflake/tickflake/otel v0.0.0-00010101000000-000000000000 // indirect
+	github.com/tickflake/tickflake/service v0.0.0-00010101000000-000000000000
+	go.opentelemetry.io/otel/exporters/prometheus v0.67.0 // indirect
+	go.opentelemetry.io/otel/sdk/metric v1.45.0 // indirect
+)
+
+replace (
 	github.com/tickflake/tickflake/otel => ../../otel
 	github.com/tickflake/tickflake/service => ../../service
 )

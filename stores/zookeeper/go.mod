@@ -6,11 +6,4 @@ require github.com/tickflake/tickflake v0.0.0
 
 require github.com/go-zookeeper/zk v1.0.4
 
-require (
-	github.com/benbjohnson/clock v1.3.5 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.49.0 // indirect
-)
-
 replace github.com/tickflake/tickflake => ../../

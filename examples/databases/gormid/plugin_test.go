@@ -11,17 +11,17 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/tickflake/tickflake/examples/databases/gormid"
-	"github.com/tickflake/tickflake/examples/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-func TestPostgreSQL(t *testing.T) { testPlugin(t, postgres.Open(testdb.PostgreSQL(t))) }
+func TestPostgreSQL(t *testing.T) { testPlugin(t, postgres.Open(exampletest.PostgreSQL(t))) }
 
-func TestMariaDB(t *testing.T) { testPlugin(t, gormmysql.Open(testdb.MariaDB(t))) }
+func TestMariaDB(t *testing.T) { testPlugin(t, gormmysql.Open(exampletest.MariaDB(t))) }
 
 func testPlugin(t *testing.T, dialect gorm.Dialector) {
-	gen := testdb.IDs(t)
+	gen := exampletest.IDs(t)
 	db, err := gormid.Open(dialect, gen, &gorm.Config{Logger: logger.Discard})
 	require.NoError(t, err)
 	pool, err := db.DB()

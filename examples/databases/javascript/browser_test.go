@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/examples/databases/javascript"
-	"github.com/tickflake/tickflake/examples/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -41,7 +41,7 @@ type answered struct {
 }
 
 func TestStringsSurvive(t *testing.T) {
-	gen := testdb.IDs(t, generator.WithNode(1023))
+	gen := exampletest.IDs(t, generator.WithNode(1023))
 	server := httptest.NewServer(javascript.Handler(gen))
 	defer server.Close()
 	before, err := gen.Next()
@@ -61,8 +61,8 @@ func TestStringsSurvive(t *testing.T) {
 func TestDecode(t *testing.T) {
 	layout := snowflake.Default()
 	var ids []snowflake.ID
-	for _, instant := range []time.Time{layout.Epoch, layout.Epoch.Add(time.Millisecond), testdb.Day,
-		testdb.Day.Add(123456789 * time.Millisecond), layout.End().Add(-time.Millisecond)} {
+	for _, instant := range []time.Time{layout.Epoch, layout.Epoch.Add(time.Millisecond), exampletest.Day,
+		exampletest.Day.Add(123456789 * time.Millisecond), layout.End().Add(-time.Millisecond)} {
 		for _, slot := range [][2]int64{{1023, 4095}, {0, 0}, {5, 1}, {1023, 0}, {0, 4095}} {
 			id, err := layout.Compose(instant, slot[0], slot[1])
 			require.NoError(t, err)

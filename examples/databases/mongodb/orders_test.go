@@ -9,13 +9,13 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/tickflake/tickflake/examples/databases/mongodb"
-	"github.com/tickflake/tickflake/examples/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Debian has no MongoDB, so this tests the bytes that the driver would send.
 func TestRoundTrip(t *testing.T) {
-	first, err := testdb.IDs(t).Next()
+	first, err := exampletest.IDs(t).Next()
 	require.NoError(t, err)
 	for _, id := range []snowflake.ID{first, 0, 1, 1 << 31, math.MaxInt64} {
 		for _, replaces := range []*snowflake.ID{nil, &first} {
@@ -53,7 +53,7 @@ func TestRefuses(t *testing.T) {
 }
 
 func TestBetween(t *testing.T) {
-	filter, err := mongodb.Between(snowflake.Default(), testdb.Day, testdb.Day.AddDate(0, 0, 1))
+	filter, err := mongodb.Between(snowflake.Default(), exampletest.Day, exampletest.Day.AddDate(0, 0, 1))
 	require.NoError(t, err)
 	data, err := bson.Marshal(filter)
 	require.NoError(t, err)
@@ -61,13 +61,13 @@ func TestBetween(t *testing.T) {
 	// Integers, because MongoDB does not compare an integer with a string.
 	require.Equal(t, bson.TypeInt64, lo.Type)
 	require.Equal(t, bson.TypeInt64, hi.Type)
-	inside, outside := testdb.Around(t, testdb.Day)
+	inside, outside := exampletest.Around(t, exampletest.Day)
 	for _, id := range inside {
 		assert.True(t, lo.Int64() <= id.Int64() && id.Int64() <= hi.Int64(), "%v", id)
 	}
 	for _, id := range outside {
 		assert.False(t, lo.Int64() <= id.Int64() && id.Int64() <= hi.Int64(), "%v", id)
 	}
-	_, err = mongodb.Between(snowflake.Default(), testdb.Day, testdb.Day)
+	_, err = mongodb.Between(snowflake.Default(), exampletest.Day, exampletest.Day)
 	assert.Error(t, err)
 }

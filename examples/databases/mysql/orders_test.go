@@ -8,18 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/examples/databases/mysql"
-	"github.com/tickflake/tickflake/examples/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestOrders(t *testing.T) {
-	dsn, gen := testdb.MariaDB(t), testdb.IDs(t)
-	db := testdb.Open(t, "mysql", dsn)
+	dsn, gen := exampletest.MariaDB(t), exampletest.IDs(t)
+	db := exampletest.Open(t, "mysql", dsn)
 	_, err := db.Exec(mysql.Schema)
 	require.NoError(t, err)
 	t.Run("prepared", func(t *testing.T) { orders(t, db, gen) })
-	t.Run("interpolated", func(t *testing.T) { orders(t, testdb.Open(t, "mysql", dsn+"&interpolateParams=true"), gen) })
+	t.Run("interpolated", func(t *testing.T) { orders(t, exampletest.Open(t, "mysql", dsn+"&interpolateParams=true"), gen) })
 }
 
 func orders(t *testing.T, db *sql.DB, gen *generator.Generator) {

@@ -9,20 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/examples/databases/pgxnative"
-	"github.com/tickflake/tickflake/examples/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestOrders(t *testing.T) {
-	url := testdb.PostgreSQL(t)
+	url := exampletest.PostgreSQL(t)
 	open := func(params string) *pgxpool.Pool {
 		db, err := pgxnative.Open(t.Context(), url+params)
 		require.NoError(t, err)
 		t.Cleanup(db.Close)
 		return db
 	}
-	db, gen := open(""), testdb.IDs(t)
+	db, gen := open(""), exampletest.IDs(t)
 	_, err := db.Exec(t.Context(), pgxnative.Schema)
 	require.NoError(t, err)
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {

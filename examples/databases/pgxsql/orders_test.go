@@ -9,18 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/examples/databases/pgxsql"
-	"github.com/tickflake/tickflake/examples/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestOrders(t *testing.T) {
-	url, gen := testdb.PostgreSQL(t), testdb.IDs(t)
-	_, err := testdb.Open(t, "pgx", url).Exec(pgxsql.Schema)
+	url, gen := exampletest.PostgreSQL(t), exampletest.IDs(t)
+	_, err := exampletest.Open(t, "pgx", url).Exec(pgxsql.Schema)
 	require.NoError(t, err)
 	for _, mode := range []string{"cache_statement", "describe_exec"} {
 		t.Run(mode, func(t *testing.T) {
-			orders(t, testdb.Open(t, "pgx", url+"&default_query_exec_mode="+mode), gen)
+			orders(t, exampletest.Open(t, "pgx", url+"&default_query_exec_mode="+mode), gen)
 		})
 	}
 }

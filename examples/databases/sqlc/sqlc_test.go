@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tickflake/tickflake/examples/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -50,7 +50,7 @@ func TestConfig(t *testing.T) {
 		configured[override.Column] = override.GoType
 	}
 
-	conn, err := pgx.Connect(t.Context(), testdb.PostgreSQL(t))
+	conn, err := pgx.Connect(t.Context(), exampletest.PostgreSQL(t))
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, conn.Close(t.Context())) }()
 	schema, err := os.ReadFile(config.SQL[0].Schema)

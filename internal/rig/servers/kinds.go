@@ -67,7 +67,7 @@ func prepareMariaDB(ctx context.Context, s *Server, w Wanted) (server.Config, er
 func prepareRedis(_ context.Context, s *Server, w Wanted) (server.Config, error) {
 	config, err := server.Redis(s.Dir, w.Port)
 	s.Password = password
-	config.Args = append(append(config.Args, "--requirepass", s.Password), w.Settings...)
+	config.Args = append(append(config.Args, "--requirepass", s.Password, "--masterauth", s.Password), w.Settings...)
 	s.URL = s.url("redis", "default", "0", "")
 	return config, err
 }
@@ -99,6 +99,19 @@ func (s *Server) url(scheme, user, path, query string) string {
 	return u.String()
 }
 
+// DSN is URL as the driver of MySQL wants it.
+func (s *Server) DSN() string {
+	config := s.mysql()
+	config.ParseTime = true
+	return config.FormatDSN()
+}
+
+func (s *Server) mysql() *mysql.Config {
+	config := mysql.NewConfig()
+	config.Net, config.Addr, config.User, config.Passwd, config.DBName = "tcp", s.Addr, "rig", s.Password, "rig"
+	return config
+}
+
 // SQL returns a pool of at most one connection to a PostgreSQL or MariaDB server, with
 // settings of the session. The caller closes it.
 func (s *Server) SQL(settings map[string]string) (*sql.DB, error) {
@@ -114,8 +127,7 @@ func (s *Server) SQL(settings map[string]string) (*sql.DB, error) {
 		}
 		db = stdlib.OpenDB(*config)
 	case MariaDB:
-		config := mysql.NewConfig()
-		config.Net, config.Addr, config.User, config.Passwd, config.DBName = "tcp", s.Addr, "rig", s.Password, "rig"
+		config := s.mysql()
 		config.Params, config.Logger = settings, &mysql.NopLogger{}
 		connector, err := mysql.NewConnector(config)
 		if err != nil {

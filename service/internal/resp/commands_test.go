@@ -158,14 +158,6 @@ func TestAuthentication(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	t.Run("a rate", func(t *testing.T) {
-		b := newBed(t, func(c *issuer.Config, _ *Limits) {
-			c.Clients = []issuer.Credential{credential("shop")}
-			c.Clients[0].Rate, c.Clients[0].Burst = 1e-6, 3
-		})
-		matches(t, "+OK\n*3\n"+id+id+id+"-TRYAGAIN client shop is above its rate <any>\n-TRYAGAIN <any>\n",
-			b.run(array("AUTH", "token-shop")+array("IDS", "3")+array("ID")+array("INCR", "orders")))
-	})
 	t.Run("drain", func(t *testing.T) {
 		b := newBed(t, nil)
 		b.issuer.Drain()
@@ -173,19 +165,9 @@ func TestRefusals(t *testing.T) {
 		assert.NoError(t, b.generator.Close())
 		matches(t, "-LOADING the server is about to stop: ask another one\n-LOADING <any>\n", b.run(array("ID")+array("IDS", "5")))
 	})
-	t.Run("the end of a sequence", func(t *testing.T) {
-		b := newBed(t, func(c *issuer.Config, _ *Limits) { c.Create[0].Definition.Max = 2 })
-		matches(t, ":2\n-ERR <any>\n", b.run(array("INCRBY", "o", "2")+array("INCR", "o")))
-	})
 	t.Run("no store", func(t *testing.T) {
 		b := newBed(t, func(c *issuer.Config, _ *Limits) { c.Store = nil })
 		matches(t, "-ERR sequence o: this server has no store of sequences\n-ERR <any>\n", b.run(array("INCR", "o")+array("GET", "o")))
-	})
-	t.Run("the store is away", func(t *testing.T) {
-		b := newBed(t, nil)
-		b.store.Close()
-		got := b.run(array("GET", "orders"))
-		matches(t, "-LOADING the store of the sequence failed: see the server's log\n", got)
 	})
 }
 

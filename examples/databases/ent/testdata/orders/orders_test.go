@@ -12,20 +12,20 @@ import (
 
 	"github.com/tickflake/tickflake/examples/databases/ent/testdata/orders"
 	"github.com/tickflake/tickflake/examples/databases/ent/testdata/orders/orderdb"
-	"github.com/tickflake/tickflake/examples/internal/testdb"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/generator"
 )
 
 func TestPostgreSQL(t *testing.T) {
-	db := testdb.Open(t, "pgx", testdb.PostgreSQL(t))
+	db := exampletest.Open(t, "pgx", exampletest.PostgreSQL(t))
 	testOrders(t, dialect.Postgres, db)
 	columns(t, db, "public", "NO", "YES")
 }
 
 func TestMariaDB(t *testing.T) {
-	db := testdb.Open(t, "mysql", testdb.MariaDB(t))
+	db := exampletest.Open(t, "mysql", exampletest.MariaDB(t))
 	testOrders(t, dialect.MySQL, db)
-	columns(t, db, "shop", "NO", "YES")
+	columns(t, db, "rig", "NO", "YES")
 }
 
 // columns checks that both columns are plain bigints.
@@ -42,7 +42,7 @@ func columns(t *testing.T, db *sql.DB, schema string, nullable ...string) {
 }
 
 func testOrders(t *testing.T, dialect string, db *sql.DB) {
-	ctx, gen := t.Context(), testdb.IDs(t)
+	ctx, gen := t.Context(), exampletest.IDs(t)
 	client := orders.Client(dialect, db, gen)
 	require.NoError(t, client.Schema.Create(ctx))
 
@@ -69,11 +69,11 @@ func testOrders(t *testing.T, dialect string, db *sql.DB) {
 	require.NoError(t, err)
 	assert.Equal(t, first.ID, replaced.ID)
 
-	inside, outside := testdb.Around(t, testdb.Day)
+	inside, outside := exampletest.Around(t, exampletest.Day)
 	for _, id := range append(outside, inside...) {
 		require.NoError(t, client.Order.Create().SetID(id).SetCustomer("fay").Exec(ctx))
 	}
-	got, err = orders.Between(ctx, client, gen.Layout(), testdb.Day, testdb.Day.Add(24*time.Hour))
+	got, err = orders.Between(ctx, client, gen.Layout(), exampletest.Day, exampletest.Day.Add(24*time.Hour))
 	require.NoError(t, err)
 	require.Len(t, got, len(inside))
 	for i, id := range inside {

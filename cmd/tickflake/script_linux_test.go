@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"github.com/tickflake/tickflake/internal/cli"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+var update = flag.Bool("update", false, "write what the program prints into the files of the scripts that it is compared with")
+
+// TestMain makes the test binary the program, which is found on PATH.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"tickflake": withEngines})
+}
+
+// commands are those of the scripts beside the ones of testscript; see TestScripts.
+var commands = map[string]func(*testscript.TestScript, bool, []string){
+	"exits": exits, "fails": fails, "start": start, "signal": signalTo, "close": closePipe, "end": end, "until": until, "terminal": terminal,
+}
+
+// TestScripts runs the stories in testdata with the program as a process of its own. They use the
+// tools of GNU and the signals of Linux.
+//
+//	exits CODE PROGRAM ARGS...            run a program that ends with the code
+//	fails CODE MESSAGE ARGS...            run tickflake, which says nothing but the message, in which
+//	                                      * is anything on the line, and ends with the code
+//	start NAME PATTERN PROGRAM ARGS...    start a program, and wait for a line of its output like PATTERN;
+//	                                      $NAME is its process ID
+//	signal SIGNAL NAME                    send it a signal
+//	close NAME                            close the pipe of its output
+//	end CODE NAME                         wait for its end; its output is that of this command
+//	until PATTERN PROGRAM ARGS...         run a program until its output is like PATTERN
+//	terminal CODE PATTERN ANSWER ARGS...  run tickflake on a terminal, wait for PATTERN, and type ANSWER
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                "testdata",
+		UpdateScripts:      *update,
+		RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("endless", "1000000000000")
+			e.Values["processes"] = make(map[string]*process)
+			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "mounts" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return exec.Command("unshare", "--mount", "true").Run() == nil, nil
+		},
+		Cmds: commands,
+	})
+}
+
+// withEngines is tickflake with three more engines: broken://, silent://, and shared://DIR, a directory whose
+// processes know nothing of each other's end, as in a store that hosts share. Its server is away while
+// DIR/away exists, and hangs after the operations of the option after.
+func withEngines() {
+	stores.Register("broken", func(context.Context, string) (stores.Store, error) {
+		return nil, fmt.Errorf("no answer: %w", syscall.EPIPE) // as of a connection, and not of the output
+	})
+	stores.Register("silent", func(ctx context.Context, _ string) (stores.Store, error) {
+		fmt.Println("asked")
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	stores.Register("shared", func(ctx context.Context, rawURL string) (stores.Store, error) {
+		u, err := url.Parse(rawURL)
+		if err != nil {
+			return nil, err
+		}
+		s := shared{away: filepath.Join(u.Path, "away"), left: new(atomic.Int64)}
+		s.left.Store(math.MaxInt64)
+		if after := u.Query().Get("after"); after != "" {
+			left, err := strconv.ParseInt(after, 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			s.left.Store(left)
+		}
+		s.Store, err = directory.Open(ctx, u.Path)
+		return s, err
+	})
+	main()
+}
+
+type shared struct {
+	stores.Store
+	away string
+	left *atomic.Int64 // operations
+}
+
+func (s shared) ask(ctx context.Context) error {
+	if s.left.Add(-1) < 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if _, err := os.Stat(s.away); err == nil {
+		return errors.New("nobody answers")
+	}
+	return nil
+}
+
+func (s shared) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	if err := s.ask(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.List(ctx, from, to, limit)
+}
+
+func (s shared) Read(ctx context.Context, key string) (stores.Cell, error) {
+	if err := s.ask(ctx); err != nil {
+		return stores.Cell{}, err
+	}
+	return s.Store.Read(ctx, key)
+}
+
+func (s shared) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	if err := s.ask(ctx); err != nil {
+		return 0, err
+	}
+	return s.Store.Swap(ctx, key, version, value)
+}
+
+// process is a program that runs, until a test lets it end.
+type process struct {
+	cmd    *exec.Cmd
+	out    *bufio.Reader // of pipe
+	pipe   *os.File
+	seen   strings.Builder // the lines up to the first like the pattern
+	stderr strings.Builder // to be read after the end
+	ended  chan struct{}   // no more, and no zombie
+}
+
+// launch starts a program, and returns when a line of its output is like the pattern.
+func launch(cmd *exec.Cmd, pattern string) (*process, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, out: bufio.NewReader(r), pipe: r, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = w, &p.stderr
+	err = cmd.Start()
+	w.Close()
+	go func() {
+		_ = cmd.Wait()
+		close(p.ended)
+	}()
+	for like := regexp.MustCompile(pattern); err == nil; {
+		var line string
+		line, err = p.out.ReadString('\n')
+		p.seen.WriteString(line)
+		if like.MatchString(line) {
+			return p, nil
+		}
+	}
+	p.kill()
+	return nil, fmt.Errorf("%w before a line like %s:\n%s%s", err, pattern, &p.seen, &p.stderr)
+}
+
+// end waits for the end, and returns the exit code, or -1 after a signal, and all output.
+func (p *process) end() (code int, out string) {
+	rest, _ := io.ReadAll(p.out) // the pipe may be closed
+	<-p.ended
+	p.pipe.Close()
+	return p.cmd.ProcessState.ExitCode(), p.seen.String() + string(rest)
+}
+
+// kill ends a process that a failed test has left.
+func (p *process) kill() {
+	if p.cmd.Process != nil {
+		_ = p.cmd.Process.Kill()
+	}
+	<-p.ended
+	p.pipe.Close()
+}
+
+func processes(ts *testscript.TestScript) map[string]*process {
+	return ts.Value("processes").(map[string]*process)
+}
+
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		code = exit.ExitCode()
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d:\n%s%s", code, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+func fails(ts *testscript.TestScript, neg bool, args []string) {
+	exits(ts, neg, append([]string{args[0], "tickflake"}, args[2:]...))
+	want := "tickflake: " + strings.ReplaceAll(regexp.QuoteMeta(args[1]), `\*`, ".*") + "\n"
+	if args[0] == strconv.Itoa(cli.Misuse) {
+		want += "see 'tickflake( [a-z]+)* --help'\n"
+	}
+	if got := ts.ReadFile("stderr"); !regexp.MustCompile("^" + want + "$").MatchString(got) {
+		ts.Fatalf("it says\n%s, want\n%s", got, want)
+	}
+	if got := ts.ReadFile("stdout"); got != "" {
+		ts.Fatalf("it prints\n%s", got)
+	}
+}
+
+// child returns a command in the directory of a script, with the variables that scripts set.
+func child(ts *testscript.TestScript, name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), os.Environ()
+	for _, variable := range []string{"XDG_STATE_HOME", "TICKFLAKE_STORE", "TOKEN"} {
+		cmd.Env = append(cmd.Env, variable+"="+ts.Getenv(variable))
+	}
+	return cmd
+}
+
+func start(ts *testscript.TestScript, _ bool, args []string) {
+	p, err := launch(child(ts, args[2], args[3:]...), args[1])
+	ts.Check(err)
+	ts.Defer(p.kill)
+	processes(ts)[args[0]] = p
+	ts.Setenv(args[0], strconv.Itoa(p.cmd.Process.Pid))
+	fmt.Fprint(ts.Stdout(), &p.seen)
+}
+
+func signalTo(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(processes(ts)[args[1]].cmd.Process.Signal(unix.SignalNum("SIG" + args[0])))
+}
+
+func closePipe(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(processes(ts)[args[0]].pipe.Close())
+}
+
+func end(ts *testscript.TestScript, _ bool, args []string) {
+	p := processes(ts)[args[1]]
+	code, out := p.end()
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s:\n%s", code, args[0], &p.stderr)
+	}
+	fmt.Fprint(ts.Stdout(), out)
+	fmt.Fprint(ts.Stderr(), &p.stderr)
+}
+
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	want := regexp.MustCompile("(?m)" + args[0])
+	deadline := time.Now().Add(time.Minute) // for a machine that is busy
+	for {
+		_ = ts.Exec(args[1], args[2:]...)
+		if want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("not like %s within a minute:\n%s%s", want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

@@ -1,0 +1,63 @@
+package exampletest
+
+import (
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// PostgreSQL starts a PostgreSQL and returns the URL of an empty database in it.
+func PostgreSQL(t testing.TB) string { return servers.For(t, servers.PostgreSQL).URL }
+
+// MariaDB starts a MariaDB and returns the DSN of an empty database in it.
+func MariaDB(t testing.TB) string { return servers.For(t, servers.MariaDB).DSN() }
+
+// Open is sql.Open until the test ends.
+func Open(t testing.TB, driver, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// IDs returns a generator with node number 0, for tests that run alone.
+func IDs(t testing.TB, opts ...generator.Option) *generator.Generator {
+	t.Helper()
+	gen, err := generator.New(append([]generator.Option{generator.WithNode(0)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = gen.Close() })
+	return gen
+}
+
+// Day is the day that tests of time ranges ask for.
+var Day = time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)
+
+// Around returns the IDs of the default layout that lie closest to the bounds of the day, just
+// inside and just outside, for the smallest and the largest node number.
+func Around(t testing.TB, day time.Time) (inside, outside []snowflake.ID) {
+	t.Helper()
+	next := day.AddDate(0, 0, 1)
+	for _, edge := range []struct {
+		instant time.Time
+		ids     *[]snowflake.ID
+	}{
+		{day.Add(-time.Millisecond), &outside},
+		{day, &inside},
+		{next.Add(-time.Millisecond), &inside},
+		{next, &outside},
+	} {
+		for _, slot := range [][2]int64{{0, 0}, {0, 4095}, {1023, 0}, {1023, 4095}} {
+			id, err := snowflake.Default().Compose(edge.instant, slot[0], slot[1])
+			require.NoError(t, err)
+			*edge.ids = append(*edge.ids, id)
+		}
+	}
+	return inside, outside
+}

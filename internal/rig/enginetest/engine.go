@@ -1,0 +1,287 @@
+// Package enginetest proves the engines of package stores on real servers. What holds for all
+// of them is written once, and is called by the folder of each engine beside this package.
+//
+// You need these names: [Engine] runs the suites of storetest, the hangs and the plateau of
+// connections on a server; [TestRefusals] takes rights away from a store that is used;
+// [TestPair] and [TestTrio] let servers fail under a [Fleet], which issues IDs meanwhile;
+// [Move] moves a fleet between stores.
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"regexp"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+var long = flag.Bool("long", false, "run what takes long as well: slow failovers, and the faults with a client of the caller's")
+
+// Each store that is opened says what the server does not tell.
+func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
+
+// Long skips the test, unless the flag -long is given.
+func Long(t testing.TB) {
+	t.Helper()
+	if !*long {
+		t.Skip("it takes long: give -long")
+	}
+}
+
+// Engine is an engine and a server of it, which the tests kill and start again.
+type Engine struct {
+	Name   string // with which its errors begin
+	Server *servers.Server
+
+	// New opens a store by the engine's New at an address, with a client that is set up
+	// as a caller may do it, and closes the client when the test ends.
+	New func(t testing.TB, addr, namespace string) stores.Store
+
+	// Damage is that of a [storetest.Server].
+	Damage func(t testing.TB, namespace, key, text string)
+
+	// TLS returns the URL with TLS; BeforeTLS is that of [storetest.Hangs].
+	TLS       func(url string) string
+	BeforeTLS func(net.Conn) error
+
+	// Plateau has the bounds of the package doc, and of docs/bounds.md. The server and the
+	// way to open a store are added.
+	Plateau Plateau
+}
+
+// URL is that of a namespace at an address.
+func (e Engine) URL(addr, namespace string) string {
+	return e.Server.At(addr, "namespace="+namespace)
+}
+
+// Open opens a namespace at an address for the length of a test.
+func (e Engine) Open(t testing.TB, addr, namespace string) stores.Store {
+	t.Helper()
+	return Open(t, e.URL(addr, namespace))
+}
+
+// Test runs one subtest for each suite.
+func (e Engine) Test(t *testing.T) {
+	faults := func(t *testing.T, open func(t testing.TB, addr, namespace string) stores.Store) {
+		storetest.TestServer(t, storetest.Server{Addr: e.Server.Addr, Open: open, Damage: e.Damage, Kill: e.Server.Kill, Start: e.Server.Start})
+	}
+	// First, while nothing else is connected.
+	t.Run("connections", func(t *testing.T) {
+		p := e.Plateau
+		p.Server, p.Open = e.Server, e.Open
+		p.Run(t)
+	})
+	// Clients by Open and by New take turns, so that they meet in the same cells as well.
+	var opened atomic.Int64
+	t.Run("store", func(t *testing.T) {
+		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
+			if opened.Add(1)%2 == 0 {
+				return e.New(t, e.Server.Addr, namespace)
+			}
+			return e.Open(t, e.Server.Addr, namespace)
+		})
+	})
+	t.Run("hangs", func(t *testing.T) {
+		storetest.TestHangs(t, storetest.Hangs{Addr: e.Server.Addr, URL: e.URL, BeforeTLS: e.BeforeTLS,
+			TLS:  func(addr, namespace string) string { return e.TLS(e.URL(addr, namespace)) },
+			Host: Host, Resolve: Resolve, Suspend: e.Server.Suspend, Resume: e.Server.Resume})
+	})
+	t.Run("faults", func(t *testing.T) { faults(t, e.Open) })
+	t.Run("faults of New", func(t *testing.T) {
+		Long(t)
+		faults(t, e.New)
+	})
+	t.Run("down", e.testDown)
+}
+
+// testDown checks that the message says who was asked for what, and why there was no answer,
+// and shows no password.
+func (e Engine) testDown(t *testing.T) {
+	s := e.Open(t, e.Server.Addr, "down")
+	_, err := s.Read(Within(t), "node/0000001")
+	require.NoError(t, err)
+	require.NoError(t, e.Server.Kill())
+	defer func() { require.NoError(t, e.Server.Start()) }()
+	says := func(want string, do func(context.Context) error) {
+		t.Helper()
+		err := refused(t, do)
+		require.ErrorContains(t, err, e.Name+": "+want)
+		assert.Regexp(t, unreachable, err.Error())
+		assert.Equal(t, stores.Passing, stores.KindOf(err), err)
+		if e.Server.Password != "" {
+			assert.NotContains(t, fmt.Sprintf("%v %+v %q", err, err, err), e.Server.Password[:10])
+		}
+	}
+	says("read node/0000001", func(ctx context.Context) error { _, err := s.Read(ctx, "node/0000001"); return err })
+	says("swap node/0000001", func(ctx context.Context) error { _, err := s.Swap(ctx, "node/0000001", 0, nil); return err })
+	says("list", func(ctx context.Context) error { _, err := s.List(ctx, "", "\x7f", 9); return err })
+	for _, url := range []string{e.URL(e.Server.Addr, "down"), e.TLS(e.URL(e.Server.Addr, "down"))} {
+		says("", func(ctx context.Context) error {
+			s, err := stores.Open(ctx, url)
+			if err == nil {
+				_ = s.Close()
+			}
+			return err
+		})
+	}
+}
+
+// unreachable is how drivers say that nothing listens.
+var unreachable = regexp.MustCompile("refused|no connection to a server|no servers available")
+
+// refused returns the error of an operation on a server that does not exist. In a short
+// time a driver may not have tried to connect, so refused tries again with more time, until
+// the error says that the connection was refused, or the time reaches ten seconds.
+func refused(t testing.TB, do func(context.Context) error) (err error) {
+	t.Helper()
+	for limit := 300 * time.Millisecond; limit < 10*time.Second; limit *= 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		err = do(ctx)
+		cancel()
+		if err == nil || unreachable.MatchString(err.Error()) {
+			break
+		}
+	}
+	return err
+}
+
+// Refusal is a cause for which a server refuses what it has allowed before.
+type Refusal struct {
+	Store        stores.Store
+	Refuse, Fix  func()
+	Want, Advice string // in the error
+	Reads        bool   // Read and List are refused as well
+}
+
+// TestRefusals checks that a refusal is an error of the kind refused, even if it begins while the
+// store is used, and that the same store works again when the cause is gone.
+func TestRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
+	for name, prepare := range all {
+		t.Run(name, func(t *testing.T) {
+			r := prepare(t)
+			const key = "node/0000001"
+			cell := Cell(t, r.Store, key, "before")
+			refused := func(err error, want string) {
+				t.Helper()
+				require.ErrorContains(t, err, want)
+				assert.ErrorContains(t, err, r.Advice)
+				assert.Equal(t, stores.Refused, stores.KindOf(err), err)
+				assert.NotErrorIs(t, err, stores.ErrConflict)
+			}
+			r.Refuse()
+			// The first use of a connection that the server has closed may fail otherwise, and some
+			// servers wait until they close it.
+			var err error
+			for limit := Within(t); limit.Err() == nil; pause() {
+				ctx, cancel := context.WithTimeout(limit, 3*time.Second)
+				_, err = r.Store.Swap(ctx, key, cell.Version, []byte("refused"))
+				cancel()
+				if stores.KindOf(err) == stores.Refused || errors.Is(err, stores.ErrConflict) {
+					break
+				}
+			}
+			refused(err, r.Want)
+			for _, do := range []func(context.Context) error{
+				func(ctx context.Context) error { _, err := r.Store.Read(ctx, key); return err },
+				func(ctx context.Context) error { _, err := r.Store.List(ctx, "", "\x7f", 9); return err },
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // NATS does not answer
+				err := do(ctx)
+				cancel()
+				if err != nil || r.Reads {
+					refused(err, "")
+				}
+			}
+			r.Fix()
+			Until(t, func(ctx context.Context) error {
+				is, err := r.Store.Read(ctx, key)
+				if err == nil {
+					_, err = r.Store.Swap(ctx, key, is.Version, []byte("after"))
+				}
+				return err
+			})
+		})
+	}
+}
+
+// Open opens a store for the length of a test.
+func Open(t testing.TB, url string) stores.Store {
+	t.Helper()
+	s, err := stores.Open(Within(t), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
+	return s
+}
+
+// Cell writes a value into a cell, whatever it held, and returns the cell.
+func Cell(t testing.TB, s stores.Store, key, value string) stores.Cell {
+	t.Helper()
+	cell, err := s.Read(Within(t), key)
+	require.NoError(t, err)
+	return Swap(t, s, cell, value)
+}
+
+// Swap replaces a cell, and returns the new one.
+func Swap(t testing.TB, s stores.Store, old stores.Cell, value string) stores.Cell {
+	t.Helper()
+	version, err := s.Swap(Within(t), old.Key, old.Version, []byte(value))
+	require.NoError(t, err)
+	return stores.Cell{Key: old.Key, Version: version, Value: []byte(value)}
+}
+
+// Works writes a cell twice into an empty store, and looks at it.
+func Works(t testing.TB, s stores.Store) {
+	t.Helper()
+	cell := stores.Cell{Key: "node/0000001"}
+	for _, value := range []string{"one", "two"} {
+		cell = Swap(t, s, cell, value)
+		is, err := s.Read(Within(t), cell.Key)
+		require.NoError(t, err)
+		assert.Equal(t, cell, is)
+	}
+	cells, err := s.List(Within(t), "", "\x7f", 1<<30)
+	require.NoError(t, err)
+	assert.Equal(t, []stores.Cell{cell}, cells)
+}
+
+// Within is a context for what takes a moment.
+func Within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// patience is how long a failover and the recovery of a fleet may take on a busy machine.
+const patience = 2 * time.Minute
+
+// pause is between the tries of a loop.
+func pause() { time.Sleep(20 * time.Millisecond) }
+
+// Until calls f, with some seconds each time, until it returns nil. If that takes two minutes,
+// the test fails at once.
+func Until(t testing.TB, f func(context.Context) error) {
+	t.Helper()
+	for begin := time.Now(); ; pause() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		err := f(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Since(begin) > patience {
+			t.Fatalf("after %v: %v", patience, err)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// Pair is a primary and its standby. Clients of URL reach the first primary by Front, and the
+// standby reaches it by Link.
+type Pair struct {
+	Primary, Standby *servers.Server
+	Front, Link      *storetest.Proxy
+	URL              string // of the one of the two that is the primary, without a namespace
+
+	// Promote makes the standby the primary, and the URL lead to it. Return makes the URL lead to
+	// the first primary again, and Fence away from it for good.
+	Promote       func(t testing.TB)
+	Return, Fence func(t testing.TB)
+
+	Hasty string // an option of the URL that ends statements early, or ""
+
+	// EndWaiting ends the statements that wait for the standby, unless it is nil.
+	EndWaiting func(t testing.TB)
+}
+
+// TestPair lets a standby take over in four ways. start starts a pair; without synchronous, the
+// primary does not wait for the standby.
+func TestPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
+	for _, test := range []struct {
+		name        string
+		synchronous bool
+		run         func(*testing.T, *Pair)
+	}{
+		{"read waits for the standby", true, testReadWaits},
+		{"synchronous standby", true, testSynchronous},
+		{"old primary comes back", true, testComesBack},
+		{"asynchronous standby", false, testAsynchronous},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(t, start(t, test.synchronous))
+		})
+	}
+}
+
+func (p *Pair) fleet(t testing.TB) *Fleet {
+	t.Helper()
+	return StartFleet(t, FleetConfig{Processes: 3, Window: 1500 * time.Millisecond, Timeout: time.Second,
+		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, p.URL) }})
+}
+
+// isolate cuts the standby off.
+func (p *Pair) isolate() {
+	p.Link.Refuse()
+	p.Link.Cut()
+}
+
+// A write that the standby lacks is not acknowledged, and no Read shows it: when the client
+// that wrote it has given up, when its statement was killed, when the primary was killed and
+// started again, and when the standby has taken over and the primary still runs.
+func testReadWaits(t *testing.T, p *Pair) {
+	const key, namespace = "node/0000001", "namespace=readwaits"
+	old := Open(t, p.Primary.At(p.Primary.Addr, namespace))
+	safe := Cell(t, old, key, "safe")
+	all := []stores.Store{old}
+	if p.Hasty != "" {
+		all = append(all, Open(t, p.Primary.At(p.Primary.Addr, namespace, p.Hasty)))
+	}
+	p.isolate()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := old.Swap(ctx, key, safe.Version, []byte("lost"))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	noAnswer := func() {
+		t.Helper()
+		for _, s := range all {
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			cell, err := s.Read(ctx, key)
+			cancel()
+			require.Error(t, err, "Read shows %q, and the standby lacks it", cell.Value)
+		}
+	}
+	noAnswer()
+	if p.EndWaiting != nil {
+		p.EndWaiting(t)
+		noAnswer()
+	}
+	require.NoError(t, p.Primary.Kill())
+	require.NoError(t, p.Primary.Start())
+	noAnswer()
+
+	p.Promote(t)
+	taken := Open(t, p.Standby.At(p.Standby.Addr, namespace))
+	cell, err := taken.Read(Within(t), key)
+	require.NoError(t, err)
+	require.Equal(t, "safe", string(cell.Value))
+	Swap(t, taken, cell, "next")
+	noAnswer()
+}
+
+// A synchronous standby takes over from a primary that was killed. The clocks are stepped
+// and a process crashes meanwhile.
+func testSynchronous(t *testing.T, p *Pair) {
+	fleet := p.fleet(t)
+	fleet.Step(-time.Minute, 0)
+	require.NoError(t, p.Primary.Kill())
+	fleet.Step(time.Minute, 1)
+	fleet.Crash(2)
+	p.Promote(t)
+	fleet.recovered(t, "promoted")
+	fleet.Close(t).Check(t)
+}
+
+// The primary cannot be reached and is replaced. Then it comes back without fencing, and clients
+// reach it first. It answers nothing, because it waits for its standby.
+func testComesBack(t *testing.T, p *Pair) {
+	fleet := p.fleet(t)
+	for _, proxy := range []*storetest.Proxy{p.Front, p.Link} {
+		proxy.Hold(storetest.ToServer)
+		proxy.Hold(storetest.ToClient)
+	}
+	fleet.Step(-time.Minute, 0)
+	p.Promote(t)
+	fleet.recovered(t, "promoted")
+
+	p.Return(t)
+	fleet.Step(time.Minute, 0)
+	fleet.Crash(0)
+	fleet.Crash(1)
+	time.Sleep(2 * time.Second) // the fault: longer than a window
+	p.Fence(t)
+	fleet.recovered(t, "fenced")
+	fleet.Close(t).Check(t)
+}
+
+// A standby that lacks the last writes takes over. The processes notice it, report it, and
+// continue.
+func testAsynchronous(t *testing.T, p *Pair) {
+	fleet := p.fleet(t)
+	p.isolate()
+	fleet.WaitRecovered(t, 1, patience)
+	require.NoError(t, p.Primary.Kill())
+	fleet.Step(-time.Minute, 0)
+	p.Promote(t)
+	fleet.recovered(t, "promoted")
+	report := fleet.Close(t)
+	report.CheckCalls(t)
+	require.NotZero(t, report.Stats.WentBack, "the processes have not noticed")
+}
+
+// Trio is three servers that choose a leader.
+type Trio struct {
+	Members [3]*servers.Server
+	URL     string // of all, without a namespace
+
+	// Leader returns the leader, or nil while that is unknown. All members run.
+	Leader func(context.Context) (*servers.Server, error)
+
+	// Replace puts a new member in the place of one that was killed; nil starts it again.
+	Replace func(t testing.TB, killed *servers.Server)
+}
+
+// leader returns the leader, when there is one, and the others.
+func (c *Trio) leader(t testing.TB) (leader *servers.Server, others []*servers.Server) {
+	t.Helper()
+	Until(t, func(ctx context.Context) (err error) {
+		if leader, err = c.Leader(ctx); err == nil && leader == nil {
+			err = errors.New("there is no leader")
+		}
+		return err
+	})
+	for _, m := range c.Members {
+		if m != leader {
+			others = append(others, m)
+		}
+	}
+	return leader, others
+}
+
+// Test lets servers fail while a fleet issues IDs: the leader is killed and comes back, or is
+// replaced; with hung, the next leader is suspended and resumed; and then the majority is
+// killed, and one of them comes back. Processes crash and clocks step meanwhile. No ID is
+// issued twice, and IDs continue without a restart of the fleet.
+func (c *Trio) Test(t *testing.T, hung bool) {
+	fleet := StartFleet(t, FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,
+		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, c.URL) }})
+	leader, _ := c.leader(t)
+	require.NoError(t, leader.Kill())
+	fleet.Crash(0)
+	fleet.Step(-3 * time.Second)
+	fleet.recovered(t, "leader killed")
+	if c.Replace != nil {
+		fleet.Crash(1)
+		c.Replace(t, leader)
+	} else {
+		require.NoError(t, leader.Start())
+	}
+
+	if hung {
+		leader, _ = c.leader(t)
+		require.NoError(t, leader.Suspend())
+		fleet.Step(time.Minute, 0)
+		fleet.Crash(2)
+		fleet.recovered(t, "leader suspended")
+		require.NoError(t, leader.Resume())
+		fleet.Crash(0)
+		fleet.recovered(t, "two leaders")
+	}
+
+	leader, others := c.leader(t)
+	failed := fleet.Failed("ErrNotGranted")
+	require.NoError(t, leader.Kill())
+	require.NoError(t, others[0].Kill())
+	fleet.Step(2*time.Hour, 2)
+	require.Eventually(t, func() bool { return fleet.Failed("ErrNotGranted") >= failed+3 }, patience, 10*time.Millisecond,
+		"grants do not end without a majority")
+	fleet.Crash(1)
+	fleet.Step(-3 * time.Second)
+	require.NoError(t, others[0].Start())
+	fleet.recovered(t, "majority is back")
+	fleet.Close(t).Check(t)
+}
+
+// recovered waits until the fleet has recovered, and tells how long that took.
+func (f *Fleet) recovered(t testing.TB, what string) {
+	t.Helper()
+	t.Logf("%s: recovered after %v", what, f.WaitRecovered(t, 10, patience))
+}

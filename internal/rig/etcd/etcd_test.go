@@ -1,0 +1,233 @@
+// Package etcd has the tests of stores/etcd on real servers.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/tickflake/tickflake/internal/rig/enginetest"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	_ "github.com/tickflake/tickflake/internal/rig/servers/etcd"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/etcd"
+)
+
+// clientOf returns a client with the driver's default of 100 attempts.
+func clientOf(t testing.TB, addr string) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + addr}, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func TestEngine(t *testing.T) {
+	s := servers.For(t, servers.Etcd)
+	e := enginetest.Engine{
+		Name: "etcd at " + s.Addr, Server: s,
+		New: func(t testing.TB, addr, namespace string) stores.Store {
+			store, err := etcd.New(clientOf(t, addr), namespace)
+			require.NoError(t, err)
+			return store
+		},
+		Damage: func(t testing.TB, namespace, key, text string) {
+			_, err := clientOf(t, s.Addr).Put(enginetest.Within(t), "/"+namespace+"/"+key, text)
+			require.NoError(t, err)
+		},
+		TLS:     func(url string) string { return strings.Replace(url, "etcd://", "etcds://u:p@", 1) },
+		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5}, // a closed connection counts for a moment
+	}
+	e.Test(t)
+	t.Run("by hand", func(t *testing.T) { testByHand(t, e) })
+	t.Run("pages of List", func(t *testing.T) { testPages(t, e) })
+	t.Run("revisions that recur", func(t *testing.T) { testRecur(t, e) })
+}
+
+// A key that was deleted has no version of before, and a text that is no cell hides none.
+func testByHand(t *testing.T, e enginetest.Engine) {
+	client, s, ctx := clientOf(t, e.Server.Addr), e.Open(t, e.Server.Addr, "byhand"), enginetest.Within(t)
+	first := enginetest.Cell(t, s, "node/0000005", "first")
+	_, err := client.Delete(ctx, "/byhand/node/0000005")
+	require.NoError(t, err)
+	cell, err := s.Read(ctx, first.Key)
+	require.NoError(t, err)
+	assert.Zero(t, cell.Version)
+	_, err = s.Swap(ctx, first.Key, first.Version, []byte("late"))
+	assert.ErrorIs(t, err, stores.ErrConflict)
+	assert.NotEqual(t, first.Version, enginetest.Swap(t, s, cell, "again").Version)
+	for _, name := range []string{"", "X", "a//b", "０"} { // no keys of ours
+		_, err := client.Put(ctx, "/byhand/"+name, "not a cell")
+		require.NoError(t, err)
+	}
+	cells, err := s.List(ctx, "", "\xff", 9)
+	require.NoError(t, err)
+	assert.Len(t, cells, 1)
+}
+
+// More cells than one request of List asks for.
+func testPages(t *testing.T, e enginetest.Engine) {
+	client, s, ctx := clientOf(t, e.Server.Addr), e.Open(t, e.Server.Addr, "pages"), enginetest.Within(t)
+	const cells = 4200
+	key := func(n int) string { return fmt.Sprintf("node/%07d", n) }
+	for begin := 0; begin < cells; begin += 100 {
+		var puts []clientv3.Op
+		for n := begin; n < begin+100; n++ {
+			puts = append(puts, clientv3.OpPut("/pages/"+key(n), "7 value"))
+		}
+		_, err := client.Txn(ctx).Then(puts...).Commit()
+		require.NoError(t, err)
+	}
+	list, err := s.List(ctx, "", "\x7f", 1<<30)
+	require.NoError(t, err)
+	require.Len(t, list, cells)
+	for i, cell := range list {
+		require.Equal(t, key(i), cell.Key)
+	}
+}
+
+// A restored snapshot takes revisions back. A cell that was written again since then may
+// have the revision of a lost write, and its version is another.
+func testRecur(t *testing.T, e enginetest.Engine) {
+	var revisions [2]int64
+	var cells [2]stores.Cell
+	var s stores.Store
+	for i, value := range []string{"lost", "other"} {
+		fresh := servers.For(t, servers.Etcd)
+		s = enginetest.Open(t, fresh.At(fresh.Addr, "namespace=x"))
+		cells[i] = enginetest.Cell(t, s, "node/0000005", value)
+		resp, err := clientOf(t, fresh.Addr).Get(enginetest.Within(t), "/x/node/0000005")
+		require.NoError(t, err)
+		require.Len(t, resp.Kvs, 1)
+		revisions[i] = resp.Kvs[0].ModRevision
+	}
+	require.Equal(t, revisions[0], revisions[1], "or it tries nothing")
+	_, err := s.Swap(enginetest.Within(t), cells[0].Key, cells[0].Version, []byte("blind"))
+	assert.ErrorIs(t, err, stores.ErrConflict)
+	is, err := s.Read(enginetest.Within(t), cells[1].Key)
+	require.NoError(t, err)
+	assert.Equal(t, cells[1], is)
+}
+
+// The rights in the package's doc are enough, and needed.
+func TestRights(t *testing.T) {
+	const password, inURL = "p@ss/wo:rd%?#", "p%40ss%2Fwo%3Ard%25%3F%23"
+	server, ctx := servers.For(t, servers.Etcd), enginetest.Within(t)
+	root := clientOf(t, server.Addr)
+	must := func(_ any, err error) {
+		t.Helper()
+		require.NoError(t, err)
+	}
+	end := clientv3.GetPrefixRangeEnd("/fleet/")
+	grant := func() {
+		must(root.RoleGrantPermission(ctx, "cells", "/fleet/", end, clientv3.PermissionType(clientv3.PermReadWrite)))
+	}
+	add := func() {
+		must(root.UserAdd(ctx, "flake", password))
+		must(root.UserGrantRole(ctx, "flake", "cells"))
+	}
+	must(root.UserAdd(ctx, "root", password))
+	must(root.UserGrantRole(ctx, "root", "root"))
+	must(root.RoleAdd(ctx, "cells"))
+	grant()
+	add()
+	must(root.AuthEnable(ctx))
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr}, Username: "root", Password: password})
+	require.NoError(t, err)
+	defer root.Close() //nolint:errcheck // the test has ended
+	url := "etcd://flake:" + inURL + "@" + server.Addr
+
+	enginetest.Works(t, enginetest.Open(t, url+"?namespace=fleet"))
+	for _, denied := range []string{"etcd://" + server.Addr, url + "?namespace=other", "etcd://flake:wrong-secret@" + server.Addr} {
+		_, err := stores.Open(ctx, denied)
+		require.ErrorIs(t, err, stores.ErrRefused, denied)
+		assert.ErrorContains(t, err, "etcd at "+server.Addr)
+		assert.NotContains(t, err.Error(), "wrong-secret")
+		assert.NotContains(t, err.Error(), password)
+	}
+	refusal := func(refuse, fix func()) func(t *testing.T) enginetest.Refusal {
+		return func(t *testing.T) enginetest.Refusal {
+			return enginetest.Refusal{Store: enginetest.Open(t, url+"?namespace=fleet"), Refuse: refuse, Fix: fix, Advice: "fix the URL", Reads: true}
+		}
+	}
+	enginetest.TestRefusals(t, map[string]func(t *testing.T) enginetest.Refusal{
+		"right": refusal(func() { must(root.RoleRevokePermission(ctx, "cells", "/fleet/", end)) }, grant),
+		"password": refusal(func() { must(root.UserChangePassword(ctx, "flake", "other")) },
+			func() { must(root.UserChangePassword(ctx, "flake", password)) }),
+		"user": refusal(func() { must(root.UserDelete(ctx, "flake")) }, add),
+	})
+}
+
+// startTrio runs a cluster of three.
+func startTrio(t *testing.T) (c *enginetest.Trio, members []servers.Wanted) {
+	var names []string
+	for i := range c.Members {
+		peer := fmt.Sprint("http://127.0.0.1:", servers.Port(t))
+		names = append(names, fmt.Sprintf("m%d=%s", i, peer))
+		members = append(members, servers.Wanted{Kind: servers.Etcd, Port: servers.Port(t),
+			Settings: []string{fmt.Sprint("name: m", i), "listen-peer-urls: " + peer, "initial-advertise-peer-urls: " + peer}})
+	}
+	var addrs []string
+	for i := range members {
+		members[i].Settings = append(members[i].Settings, "initial-cluster: "+strings.Join(names, ","))
+		addrs = append(addrs, fmt.Sprint("127.0.0.1:", members[i].Port))
+	}
+	c = &enginetest.Trio{Members: [3]*servers.Server(servers.ForAll(t, members...)), URL: "etcd://" + strings.Join(addrs, ",")}
+	c.Leader = func(ctx context.Context) (*servers.Server, error) {
+		for _, m := range c.Members {
+			status, err := clientOf(t, m.Addr).Status(ctx, m.Addr)
+			if err != nil {
+				return nil, err
+			}
+			if status.Leader == status.Header.MemberId {
+				return m, nil
+			}
+		}
+		return nil, errors.New("no member says that it leads")
+	}
+	return c, members
+}
+
+// A member that was killed is replaced by one with an empty directory, which the majority
+// needs later.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	c, members := startTrio(t)
+	c.Replace = func(t testing.TB, killed *servers.Server) {
+		for i, m := range c.Members {
+			if m != killed {
+				continue
+			}
+			peer := strings.TrimPrefix(members[i].Settings[1], "listen-peer-urls: ")
+			client := clientOf(t, c.Members[(i+1)%3].Addr)
+			list, err := client.MemberList(enginetest.Within(t))
+			require.NoError(t, err)
+			for _, member := range list.Members {
+				if member.PeerURLs[0] != peer {
+					continue
+				}
+				// The cluster refuses both until its members have seen each other for some seconds.
+				enginetest.Until(t, func(ctx context.Context) error { _, err := client.MemberRemove(ctx, member.ID); return err })
+				enginetest.Until(t, func(ctx context.Context) error { _, err := client.MemberAdd(ctx, []string{peer}); return err })
+			}
+			members[i].Settings = append(members[i].Settings, "initial-cluster-state: existing")
+			c.Members[i] = servers.ForAll(t, members[i])[0]
+		}
+	}
+	c.Test(t, false)
+}
+
+// The leader hangs, and comes back when there is another.
+func TestHungLeader(t *testing.T) {
+	enginetest.Long(t)
+	t.Parallel()
+	c, _ := startTrio(t)
+	c.Test(t, true)
+}

@@ -1,0 +1,361 @@
+// Package nats has the tests of stores/nats on real servers.
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/rig/enginetest"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	linked "github.com/tickflake/tickflake/internal/rig/servers/nats"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/nats"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+func clientOf(t testing.TB, addr string) jetstream.JetStream {
+	t.Helper()
+	conn, err := natsgo.Connect("nats://"+addr, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(50*time.Millisecond))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	client, err := jetstream.New(conn)
+	require.NoError(t, err)
+	return client
+}
+
+func TestEngine(t *testing.T) {
+	s := servers.For(t, servers.NATS)
+	e := enginetest.Engine{
+		Name: "nats at " + s.Addr, Server: s,
+		New: func(t testing.TB, addr, namespace string) stores.Store {
+			store, err := nats.New(clientOf(t, addr), namespace)
+			require.NoError(t, err)
+			return store
+		},
+		Damage: func(t testing.TB, namespace, key, text string) {
+			kv, err := clientOf(t, s.Addr).KeyValue(enginetest.Within(t), namespace)
+			require.NoError(t, err)
+			_, err = kv.Put(enginetest.Within(t), strings.ReplaceAll(key, "/", "."), []byte(text))
+			require.NoError(t, err)
+		},
+		TLS: func(url string) string { return strings.Replace(url, "nats://", "tls://", 1) },
+		BeforeTLS: func(conn net.Conn) error {
+			_, err := io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
+			return err
+		},
+		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5}, // a closed connection counts for a moment
+	}
+	e.Test(t)
+	t.Run("stale leader", func(t *testing.T) { testStale(t, e) })
+	t.Run("deleted", func(t *testing.T) { testDeleted(t, e) })
+	t.Run("revisions that recur", func(t *testing.T) { testRecur(t, e) })
+	t.Run("unfit buckets", func(t *testing.T) { testUnfit(t, e) })
+	t.Run("silent for long", func(t *testing.T) { testSilent(t, e) })
+}
+
+// A restored bucket takes revisions back. A cell that was written again since then may
+// have the revision of a lost write, and its version is another.
+func testRecur(t *testing.T, e enginetest.Engine) {
+	client := clientOf(t, e.Server.Addr)
+	var revisions [2]uint64
+	var cells [2]stores.Cell
+	var s stores.Store
+	for i, namespace := range []string{"before", "restored"} {
+		s = e.Open(t, e.Server.Addr, namespace)
+		cells[i] = enginetest.Cell(t, s, "a", namespace)
+		kv, err := client.KeyValue(enginetest.Within(t), namespace)
+		require.NoError(t, err)
+		entry, err := kv.Get(enginetest.Within(t), "a")
+		require.NoError(t, err)
+		revisions[i] = entry.Revision()
+	}
+	require.Equal(t, revisions[0], revisions[1], "or it tries nothing")
+	_, err := s.Swap(enginetest.Within(t), "a", cells[0].Version, []byte("blind"))
+	assert.ErrorIs(t, err, stores.ErrConflict)
+}
+
+// stale is a client whose server is a leader that was deposed: it answers the next request for
+// a message with an old one. Its buckets have replicas.
+type stale struct {
+	jetstream.JetStream
+	next *atomic.Pointer[jetstream.RawStreamMsg]
+}
+
+func (c stale) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	stream, err := c.JetStream.Stream(ctx, name)
+	return staleStream{stream, c.next}, err
+}
+
+type staleStream struct {
+	jetstream.Stream
+	next *atomic.Pointer[jetstream.RawStreamMsg]
+}
+
+func (s staleStream) CachedInfo() *jetstream.StreamInfo {
+	info := *s.Stream.CachedInfo()
+	info.Config.Replicas = 3
+	return &info
+}
+
+func (s staleStream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	if old := s.next.Swap(nil); old != nil {
+		return old, nil
+	}
+	return s.Stream.GetLastMsgForSubject(ctx, subject)
+}
+
+// A leader that does not know the latest write makes neither an old cell of a Read nor a write
+// over a cell that it does not know.
+func testStale(t *testing.T, e enginetest.Engine) {
+	client := stale{clientOf(t, e.Server.Addr), new(atomic.Pointer[jetstream.RawStreamMsg])}
+	s, err := nats.New(client, "stale")
+	require.NoError(t, err)
+	enginetest.Cell(t, e.Open(t, e.Server.Addr, "stale"), "other", "") // makes the bucket
+	first := enginetest.Cell(t, s, "a", "first")
+	stream, err := client.JetStream.Stream(enginetest.Within(t), "KV_stale")
+	require.NoError(t, err)
+	old, err := stream.GetLastMsgForSubject(enginetest.Within(t), "$KV.stale.a")
+	require.NoError(t, err)
+	second := enginetest.Swap(t, s, first, "second")
+
+	client.next.Store(old)
+	is, err := s.Read(enginetest.Within(t), "a")
+	require.NoError(t, err)
+	assert.Equal(t, second, is)
+	client.next.Store(old)
+	_, err = s.Swap(enginetest.Within(t), "a", first.Version, []byte("late"))
+	assert.ErrorIs(t, err, stores.ErrConflict)
+	client.next.Store(old)
+	enginetest.Swap(t, s, second, "third")
+	assert.Nil(t, client.next.Load(), "it was asked")
+	cells, err := s.List(enginetest.Within(t), "", "\x7f", 9)
+	require.NoError(t, err)
+	assert.Len(t, cells, 2, "what confirms is no cell")
+}
+
+// A key that was deleted, also with its bucket, has no version of before.
+func testDeleted(t *testing.T, e enginetest.Engine) {
+	client := clientOf(t, e.Server.Addr)
+	for name, remove := range map[string]func(jetstream.KeyValue, context.Context) error{
+		"delete": func(kv jetstream.KeyValue, ctx context.Context) error { return kv.Delete(ctx, "node.0000005") },
+		"purge":  func(kv jetstream.KeyValue, ctx context.Context) error { return kv.Purge(ctx, "node.0000005") },
+		"bucket": func(kv jetstream.KeyValue, ctx context.Context) error { return client.DeleteKeyValue(ctx, kv.Bucket()) },
+	} {
+		s, ctx := e.Open(t, e.Server.Addr, name), enginetest.Within(t)
+		first := enginetest.Cell(t, s, "node/0000005", "first")
+		kv, err := client.KeyValue(ctx, name)
+		require.NoError(t, err)
+		require.NoError(t, remove(kv, ctx))
+		cell, err := s.Read(ctx, first.Key)
+		require.NoError(t, err)
+		assert.Zero(t, cell.Version, name)
+		list, err := s.List(ctx, "", "\x7f", 1<<30)
+		require.NoError(t, err)
+		assert.Empty(t, list, name)
+		_, err = s.Swap(ctx, first.Key, first.Version, []byte("late"))
+		assert.ErrorIs(t, err, stores.ErrConflict, name)
+		again := enginetest.Swap(t, s, cell, "again")
+		assert.NotEqual(t, first.Version, again.Version, name)
+		_, err = s.Swap(ctx, first.Key, 0, []byte("twice"))
+		assert.ErrorIs(t, err, stores.ErrConflict, name)
+	}
+}
+
+// Buckets that would lose cells, or show old ones, are refused and left alone. So is the stream
+// of another program with the name of a bucket.
+func testUnfit(t *testing.T, e enginetest.Engine) {
+	client := clientOf(t, e.Server.Addr)
+	enginetest.Works(t, e.Open(t, e.Server.Addr, "fit"))
+	made, err := client.Stream(enginetest.Within(t), "KV_fit")
+	require.NoError(t, err)
+	// like returns the settings of a bucket that we have made, with another name.
+	like := func(name string) jetstream.StreamConfig {
+		config := made.CachedInfo().Config
+		config.Name, config.Subjects = "KV_"+name, []string{"$KV." + name + ".>"}
+		return config
+	}
+	for name, change := range map[string]func(*jetstream.StreamConfig){
+		"memory":  func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"history": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
+		"age":     func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"count":   func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 10, jetstream.DiscardOld },
+		"bytes":   func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 1000, jetstream.DiscardOld },
+		"direct":  func(c *jetstream.StreamConfig) { c.AllowDirect = true },
+		"work":    func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
+		"async":   func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+		"noack":   func(c *jetstream.StreamConfig) { c.NoAck = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, config := enginetest.Within(t), like(name)
+			change(&config)
+			unfit, err := client.CreateStream(ctx, config)
+			require.NoError(t, err)
+			s := enginetest.Open(t, e.URL(e.Server.Addr, name)+"&forgetful=allow")
+			_, err1 := s.List(ctx, "", "\x7f", 1<<30)
+			_, err2 := s.Read(ctx, "node/0000001")
+			_, err3 := s.Swap(ctx, "node/0000001", 0, nil)
+			for _, err := range []error{err1, err2, err3} {
+				assert.ErrorIs(t, err, nats.ErrBucket)
+			}
+			_, err = stores.Open(ctx, e.URL(e.Server.Addr, name))
+			assert.ErrorIs(t, err, stores.ErrForgets)
+			info, err := unfit.Info(ctx)
+			require.NoError(t, err)
+			assert.Zero(t, info.State.Msgs, "it has changed")
+		})
+	}
+	_, err = client.CreateKeyValue(enginetest.Within(t), jetstream.KeyValueConfig{Bucket: "added"}) // as "nats kv add"
+	require.NoError(t, err)
+	_, err = stores.Open(enginetest.Within(t), e.URL(e.Server.Addr, "added"))
+	assert.ErrorIs(t, err, stores.ErrForgets)
+
+	limits := like("limited")
+	limits.MaxBytes, limits.Description = 1<<20, "made by hand"
+	_, err = client.CreateStream(enginetest.Within(t), limits)
+	require.NoError(t, err)
+	enginetest.Works(t, e.Open(t, e.Server.Addr, "limited"))
+
+	_, err = client.CreateStream(enginetest.Within(t), jetstream.StreamConfig{Name: "KV_foreign", Subjects: []string{"foreign"}})
+	require.NoError(t, err)
+	_, err = enginetest.Open(t, e.URL(e.Server.Addr, "foreign")+"&forgetful=allow").Read(enginetest.Within(t), "node/0000001")
+	assert.Equal(t, stores.Refused, stores.KindOf(err))
+	assert.ErrorContains(t, err, "take another namespace")
+}
+
+// While a server accepts connections and says nothing, a store goes on to try, and finds the
+// server that is there in the end. The driver forgets to close the connections of these
+// attempts, and they must not count for ever.
+func testSilent(t *testing.T, e enginetest.Engine) {
+	enginetest.Long(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close() //nolint:errcheck // the test has ended
+	attempts := make(chan struct{}, 100)
+	go func() {
+		for {
+			conn, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			attempts <- struct{}{}
+			go func() { // as a server that goes away when its client does
+				_, _ = io.Copy(io.Discard, conn)
+				_ = conn.Close()
+			}()
+		}
+	}()
+	proxy := storetest.NewProxy(t, e.Server.Addr)
+	s := e.Open(t, proxy.Addr(), "silent")
+	proxy.To(silent.Addr().String())
+	proxy.Cut()
+	late := time.After(2 * time.Minute)
+	for n := range 5 { // more than may count; each takes two seconds
+		select {
+		case <-attempts:
+		case <-late:
+			t.Fatalf("%d attempts", n)
+		}
+	}
+	proxy.To(e.Server.Addr)
+	enginetest.Until(t, func(ctx context.Context) error { _, err := s.Read(ctx, "node/0000001"); return err })
+}
+
+// rights are those of the package's doc, for the namespace fleet.
+const rights = `publish: ["$JS.API.STREAM.INFO.KV_fleet", "$JS.API.STREAM.CREATE.KV_fleet", "$JS.API.STREAM.MSG.GET.KV_fleet",
+  "$JS.API.CONSUMER.CREATE.KV_fleet.>", "$JS.API.CONSUMER.DELETE.KV_fleet.>", "$KV.fleet.>"], subscribe: "_INBOX.>"`
+
+// The rights in the package's doc are enough, and needed. The server has its users in its file of
+// settings, so each change is a restart.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	const password, inURL = "p@ss/wo:rd%?#", "p%40ss%2Fwo%3Ard%25%3F%23"
+	s := servers.For(t, servers.NATS)
+	restart := func(password, permissions string) {
+		require.NoError(t, s.Kill())
+		require.NoError(t, s.Configure(linked.Settings(s, fmt.Sprintf("authorization { users = [{user: flake, password: %q, permissions: {%s}}] }", password, permissions))...))
+		require.NoError(t, s.Start())
+	}
+	restart(password, rights)
+	url := "nats://flake:" + inURL + "@" + s.Addr
+	enginetest.Works(t, enginetest.Open(t, url+"?namespace=fleet"))
+	brief, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it is not answered
+	defer cancel()
+	_, err := stores.Open(brief, url+"?namespace=other")
+	assert.ErrorIs(t, err, natsgo.ErrPermissionViolation)
+	_, err = stores.Open(enginetest.Within(t), "nats://flake:wrong-secret@"+s.Addr)
+	require.ErrorIs(t, err, stores.ErrRefused)
+	assert.ErrorContains(t, err, "nats at "+s.Addr+": open: ")
+	assert.NotContains(t, err.Error(), "wrong-secret")
+
+	refusal := func(advice, password2, permissions string) func(*testing.T) enginetest.Refusal {
+		return func(t *testing.T) enginetest.Refusal {
+			return enginetest.Refusal{Store: enginetest.Open(t, url+"?namespace=fleet"), Advice: advice, Reads: true,
+				Refuse: func() { restart(password2, permissions) }, Fix: func() { restart(password, rights) }}
+		}
+	}
+	enginetest.TestRefusals(t, map[string]func(*testing.T) enginetest.Refusal{
+		"password": refusal("fix the URL", "other", rights),
+		"rights":   refusal("grant the rights", password, `publish: "nothing"`),
+	})
+}
+
+// startTrio runs three servers, and returns the one that leads the bucket of the fleet.
+func startTrio(t *testing.T) *enginetest.Trio {
+	var routes, addrs []string
+	var wanted []servers.Wanted
+	for range 3 {
+		route, port := servers.Port(t), servers.Port(t)
+		routes = append(routes, fmt.Sprintf(`"nats://127.0.0.1:%d"`, route))
+		addrs = append(addrs, fmt.Sprint("127.0.0.1:", port))
+		wanted = append(wanted, servers.Wanted{Kind: servers.NATS, Port: port, Settings: []string{fmt.Sprintf(`cluster { name: test, listen: "127.0.0.1:%d", routes: [`, route)}})
+	}
+	for i := range wanted {
+		others := append(append([]string(nil), routes[:i]...), routes[i+1:]...)
+		wanted[i].Settings[0] += strings.Join(others, ", ") + "] }"
+	}
+	c := &enginetest.Trio{Members: [3]*servers.Server(servers.ForAll(t, wanted...)), URL: "nats://" + strings.Join(addrs, ",") + "?namespace=failover"}
+	c.Leader = func(ctx context.Context) (*servers.Server, error) {
+		stream, err := clientOf(t, c.Members[0].Addr).Stream(ctx, "KV_failover")
+		if err != nil || stream.CachedInfo().Cluster == nil {
+			return nil, errors.Join(errors.New("the bucket has no leader"), err)
+		}
+		assert.Equal(t, 3, stream.CachedInfo().Config.Replicas)
+		for _, m := range c.Members {
+			if stream.CachedInfo().Cluster.Leader == "n"+m.Port() {
+				return m, nil
+			}
+		}
+		return nil, nil
+	}
+	return c
+}
+
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	c := startTrio(t)
+	n := 0
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
+		n++
+		return enginetest.Open(t, "nats://"+c.Members[n%3].Addr+"?namespace="+namespace)
+	})
+	c.Test(t, false)
+}
+
+// Clients of a server that is suspended notice it by their pings, which takes long.
+func TestHungLeader(t *testing.T) {
+	enginetest.Long(t)
+	t.Parallel()
+	startTrio(t).Test(t, true)
+}

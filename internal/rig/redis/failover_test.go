@@ -1,0 +1,305 @@
+//go:build unix
+
+package redis
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/rig/enginetest"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/internal/server"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/redis"
+)
+
+// patience is how long a failover and the recovery of a fleet may take on a busy machine.
+const patience = 2 * time.Minute
+
+// cluster is a primary with two replicas, of which one is promoted when the primary is gone.
+type cluster struct {
+	servers []*servers.Server
+	// open opens a store with a client that follows the primary.
+	open func(namespace string, opts ...redis.Option) (stores.Store, error)
+	// primary returns who is the primary, or nil while that is unknown.
+	primary func(context.Context) *servers.Server
+	// demote makes a former primary a replica, if that does not happen soon by itself.
+	demote func(t *testing.T, old *servers.Server)
+}
+
+func (c *cluster) at(addr string) *servers.Server {
+	for _, s := range c.servers {
+		if s.Addr == addr {
+			return s
+		}
+	}
+	return nil
+}
+
+// promoted waits until another server than old is the primary.
+func (c *cluster) promoted(t *testing.T, old *servers.Server) *servers.Server {
+	t.Helper()
+	var now *servers.Server
+	require.Eventually(t, func() bool {
+		now = c.primary(within(t))
+		return now != nil && now != old
+	}, patience, 50*time.Millisecond, "no replica is promoted")
+	return now
+}
+
+// owned closes the client with the store.
+type owned struct {
+	stores.Store
+	client driver.UniversalClient
+}
+
+func (o owned) Close() error { return o.client.Close() }
+
+func (c *cluster) fleet(t *testing.T, replicas int) *enginetest.Fleet {
+	return enginetest.StartFleet(t, enginetest.FleetConfig{
+		// A try to read or write takes a second if the replicas do not answer.
+		Processes: 3, Window: 2 * time.Second, Timeout: 1500 * time.Millisecond,
+		Open: func(context.Context) (stores.Store, error) {
+			return c.open(fmt.Sprintf("fleet%d", replicas), redis.WithReplicas(replicas))
+		},
+	})
+}
+
+// try kills the primary, and later stops another for some time. Processes crash and clocks
+// step meanwhile. A fleet whose writes are confirmed by all replicas must lose nothing; it
+// continues when the former primary is back as a replica. A fleet without confirmations
+// continues after the promotion, and may lose writes.
+func (c *cluster) try(t *testing.T) {
+	all, none := c.fleet(t, 2), c.fleet(t, 0)
+	both := func(f func(*enginetest.Fleet)) { f(all); f(none) }
+
+	old := c.primary(within(t))
+	require.NotNil(t, old)
+	require.NoError(t, old.Kill())
+	begin := time.Now()
+	both(func(f *enginetest.Fleet) {
+		f.Crash(0)
+		f.Step(-3 * time.Second)
+	})
+	c.promoted(t, old)
+	t.Logf("killed: promoted after %v", time.Since(begin))
+	t.Logf("without confirmations: recovered %v later", none.WaitRecovered(t, 10, patience))
+	require.NoError(t, old.Start())
+	c.demote(t, old)
+	t.Logf("with 2 of 2: recovered %v after the former primary is back", all.WaitRecovered(t, 10, patience))
+
+	old = c.primary(within(t))
+	require.NotNil(t, old)
+	require.NoError(t, old.Suspend())
+	begin = time.Now()
+	both(func(f *enginetest.Fleet) {
+		f.Crash(1)
+		f.Step(2*time.Hour, 2)
+	})
+	c.promoted(t, old)
+	t.Logf("stopped: promoted after %v", time.Since(begin))
+	none.WaitIssued(t, 1, patience)
+	require.NoError(t, old.Resume()) // two primaries
+	both(func(f *enginetest.Fleet) { f.Crash(0) })
+	none.WaitIssued(t, 10, patience)
+	c.demote(t, old)
+	t.Logf("without confirmations: recovered %v later", none.WaitRecovered(t, 10, patience))
+	t.Logf("with 2 of 2: recovered %v later", all.WaitRecovered(t, 10, patience))
+
+	all.Close(t).Check(t)
+	report := none.Close(t)
+	report.CheckCalls(t)
+	if n := len(report.Duplicates); n > 0 {
+		t.Logf("without confirmations, %d IDs were issued twice, such as %v", n, report.Duplicates[0])
+	}
+}
+
+func TestSentinel(t *testing.T) {
+	t.Parallel()
+	c := &cluster{servers: []*servers.Server{start(t)}}
+	for range 2 {
+		c.servers = append(c.servers, replicaOf(t, c.servers[0]))
+	}
+	var addrs []string
+	for range 3 {
+		addrs = append(addrs, startSentinel(t, c.servers[0]))
+	}
+	c.open = func(namespace string, opts ...redis.Option) (stores.Store, error) {
+		client := driver.NewFailoverClient(&driver.FailoverOptions{MasterName: "ids", SentinelAddrs: addrs,
+			Password: c.servers[0].Password, ContextTimeoutEnabled: true})
+		store, err := redis.New(client, namespace, opts...)
+		return owned{store, client}, err
+	}
+	sentinel := driver.NewSentinelClient(&driver.Options{Addr: addrs[0]})
+	t.Cleanup(func() { _ = sentinel.Close() })
+	c.primary = func(ctx context.Context) *servers.Server {
+		addr, err := sentinel.GetMasterAddrByName(ctx, "ids").Result()
+		if err != nil {
+			return nil
+		}
+		return c.at(net.JoinHostPort(addr[0], addr[1]))
+	}
+	// Sentinel waits for ten seconds until it does so.
+	c.demote = func(t *testing.T, old *servers.Server) {
+		now := c.primary(within(t))
+		require.NotNil(t, now)
+		require.NoError(t, client(t, old).ReplicaOf(within(t), "127.0.0.1", now.Port()).Err())
+	}
+	for _, addr := range addrs {
+		client := driver.NewSentinelClient(&driver.Options{Addr: addr})
+		t.Cleanup(func() { _ = client.Close() })
+		require.Eventually(t, func() bool {
+			facts, err := client.Master(within(t), "ids").Result()
+			return err == nil && facts["num-slaves"] == "2" && facts["num-other-sentinels"] == "2"
+		}, patience, 50*time.Millisecond, "the sentinels have not found each other")
+	}
+	c.try(t)
+}
+
+// startSentinel runs a sentinel that watches primary, and returns its address.
+func startSentinel(t *testing.T, primary *servers.Server) string {
+	dir, port := t.TempDir(), servers.Port(t)
+	file := filepath.Join(dir, "sentinel.conf")
+	text := fmt.Sprintf("sentinel monitor ids %s %s 2\nsentinel auth-pass ids \"%s\"\n"+
+		"sentinel down-after-milliseconds ids 1000\nsentinel failover-timeout ids 5000\n", "127.0.0.1", primary.Port(), primary.Password)
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	config, err := server.Redis(dir, port)
+	servers.Need(t, err)
+	config.Args = append(append([]string{file}, config.Args...), "--sentinel")
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	client := driver.NewSentinelClient(&driver.Options{Addr: addr})
+	t.Cleanup(func() { _ = client.Close() })
+	config.Ready = func(ctx context.Context) error { return client.Ping(ctx).Err() }
+	process, err := server.Start(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = process.Stop() })
+	return addr
+}
+
+func TestClusterFailover(t *testing.T) {
+	t.Parallel()
+	c := &cluster{demote: func(*testing.T, *servers.Server) {}}
+	for range 5 {
+		c.servers = append(c.servers, start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+			"--cluster-allow-replica-migration", "no",
+			"--cluster-port", strconv.Itoa(servers.Port(t))))
+	}
+	// The first three are primaries, which elect. The first has the cells, and two replicas.
+	var admins []*driver.Client
+	for i, s := range c.servers {
+		admin := client(t, s)
+		admins = append(admins, admin)
+		switch first := i == 0; {
+		case first:
+			require.NoError(t, admin.ClusterAddSlotsRange(within(t), 0, 16381).Err())
+		case i < 3:
+			require.NoError(t, admin.ClusterAddSlots(within(t), 16381+i).Err())
+		}
+	}
+	for i, s := range c.servers[1:] {
+		bus, err := client(t, s).ConfigGet(within(t), "cluster-port").Result()
+		require.NoError(t, err)
+		require.NoError(t, admins[0].Do(within(t), "cluster", "meet", "127.0.0.1", s.Port(), bus["cluster-port"]).Err(), i)
+	}
+	id, err := admins[0].ClusterMyID(within(t)).Result()
+	require.NoError(t, err)
+	for _, admin := range admins[3:] {
+		require.Eventually(t, func() bool { return admin.ClusterReplicate(within(t), id).Err() == nil }, patience, 50*time.Millisecond)
+	}
+	for _, admin := range admins {
+		require.Eventually(t, func() bool {
+			nodes, err := admin.ClusterNodes(within(t)).Result()
+			info, err2 := admin.ClusterInfo(within(t)).Result()
+			return err == nil && err2 == nil && strings.Count(nodes, "slave "+id) == 2 && strings.Contains(info, "cluster_state:ok")
+		}, patience, 50*time.Millisecond, "the cluster has not come up")
+	}
+	require.Eventually(t, func() bool {
+		info, err := admins[0].Info(within(t), "replication").Result()
+		return err == nil && strings.Count(info, "state=online") == 2
+	}, patience, 50*time.Millisecond)
+
+	addrs := []string{c.servers[1].Addr, c.servers[2].Addr}
+	c.open = func(namespace string, opts ...redis.Option) (stores.Store, error) {
+		client := driver.NewClusterClient(&driver.ClusterOptions{Addrs: addrs, Password: c.servers[0].Password, ContextTimeoutEnabled: true,
+			ClusterStateReloadInterval: time.Hour}) // the driver does not find the new primary by itself
+		store, err := redis.New(client, namespace, opts...)
+		return owned{store, client}, err
+	}
+	// The server that has the first slot, as seen by a server that is never killed.
+	c.primary = func(ctx context.Context) *servers.Server {
+		nodes, err := admins[1].ClusterNodes(ctx).Result()
+		if err != nil {
+			return nil
+		}
+		for line := range strings.Lines(nodes) {
+			if fields := strings.Fields(line); slices.Contains(fields, "0-16381") { // id, address, …
+				addr, _, _ := strings.Cut(fields[1], "@")
+				return c.at(addr)
+			}
+		}
+		return nil
+	}
+	_, err = enginetest.Open(t, c.servers[1].URL).Read(within(t), "node/0000001")
+	assert.ErrorContains(t, err, "give redis.New a client of the cluster: MOVED ", "a URL names one server")
+	c.try(t)
+}
+
+// A replica that lacks acknowledged writes is promoted, and no write has waited for it.
+// The living processes notice that their grants were lost. Only IDs from before the end of the
+// lost grants are issued twice, and IDs continue.
+func TestPromotedReplicaLacksWrites(t *testing.T) {
+	t.Parallel()
+	primary := start(t)
+	replica := replicaOf(t, primary)
+	require.Eventually(t, func() bool { return client(t, primary).Wait(within(t), 1, time.Second).Val() == 1 }, patience, 50*time.Millisecond)
+	var now atomic.Pointer[servers.Server]
+	now.Store(primary)
+	const window = 2 * time.Second
+	fleet := enginetest.StartFleet(t, enginetest.FleetConfig{
+		Processes: 6, Window: window,
+		Open: func(context.Context) (stores.Store, error) {
+			client := driver.NewClient(&driver.Options{Addr: "follows the primary", Password: primary.Password, ContextTimeoutEnabled: true,
+				Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+					return new(net.Dialer).DialContext(ctx, network, now.Load().Addr)
+				}})
+			store, err := redis.New(client, "fleet")
+			return owned{store, client}, err
+		},
+	})
+	require.NoError(t, client(t, replica).ReplicaOf(within(t), "NO", "ONE").Err())
+	for i := range 3 {
+		fleet.Crash(i) // the number that it claims now is free on the replica
+	}
+	fleet.WaitRecovered(t, 10, patience)
+	require.NoError(t, primary.Kill())
+	lost := time.Now().Add(window) // no lost grant ends later
+	now.Store(replica)
+	for i := range 3 {
+		fleet.Crash(3 + i) // it may claim one of those
+	}
+	t.Logf("recovered after %v", fleet.WaitRecovered(t, 10, patience))
+
+	report := fleet.Close(t)
+	report.CheckCalls(t)
+	// Each of the three that did not crash notices it, or, if another process that has
+	// noticed it took the number from above the lost grant, finds its number taken.
+	assert.Positive(t, report.Stats.WentBack)
+	assert.GreaterOrEqual(t, report.Stats.WentBack+report.Stats.Conflicts, uint64(3))
+	for _, d := range report.Duplicates {
+		assert.True(t, d.Time.Before(lost), "issued twice, after the lost grants: %v", d)
+	}
+	t.Logf("%d IDs were issued twice", len(report.Duplicates))
+}

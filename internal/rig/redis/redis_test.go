@@ -1,0 +1,425 @@
+// Package redis has the tests of stores/redis on real servers.
+package redis
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/rig/enginetest"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/redis"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// quiet drops the driver's log, which has a line for each refused connection.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+func init() { driver.SetLogger(quiet{}) }
+
+// start runs a server that syncs each write, unless the settings say otherwise.
+func start(t testing.TB, settings ...string) *servers.Server {
+	t.Helper()
+	return servers.For(t, servers.Redis, append([]string{"--save", "", "--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0"}, settings...)...)
+}
+
+// replicaOf runs a replica.
+func replicaOf(t testing.TB, primary *servers.Server, settings ...string) *servers.Server {
+	t.Helper()
+	return start(t, append([]string{"--replicaof", "127.0.0.1 " + primary.Port()}, settings...)...)
+}
+
+// client returns one of the default user's.
+func client(t testing.TB, s *servers.Server) *driver.Client {
+	t.Helper()
+	c, err := s.Redis()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// as is the URL of a user.
+func as(s *servers.Server, user string, options ...string) string {
+	return strings.Replace(s.At(s.Addr, options...), "//default", "//"+user, 1)
+}
+
+func within(t testing.TB) context.Context { return enginetest.Within(t) }
+
+func TestEngine(t *testing.T) {
+	s := start(t)
+	enginetest.Engine{
+		Name: "redis at " + s.Addr, Server: s,
+		// A client as it is by default, which retries commands.
+		New: func(t testing.TB, addr, namespace string) stores.Store {
+			options, err := driver.ParseURL(s.At(addr))
+			require.NoError(t, err)
+			c := driver.NewClient(options)
+			t.Cleanup(func() { _ = c.Close() })
+			store, err := redis.New(c, namespace)
+			require.NoError(t, err)
+			require.NoError(t, store.Close(), "which leaves the caller's client open")
+			return store
+		},
+		Damage: func(t testing.TB, namespace, key, text string) {
+			require.NoError(t, client(t, s).HSet(within(t), "tickflake:{"+namespace+"}", key, text).Err())
+		},
+		TLS:     func(url string) string { return strings.Replace(url, "redis://", "rediss://", 1) },
+		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5},
+	}.Test(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *servers.Server)
+	}{
+		{"durability", testDurability},
+		{"denied", testDenied},
+		{"foreign data", testForeignData},
+		{"refusals", testRefusals},
+		{"move", testMove},
+		{"open waits", testOpenWaits},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+	}
+}
+
+// A cluster of one server, with a client that would rather ask replicas.
+func TestConformanceOfCluster(t *testing.T) {
+	// By itself its bus takes the port 10000 above the other, which may be in use.
+	s := start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(servers.Port(t)))
+	admin := client(t, s)
+	require.NoError(t, admin.ClusterAddSlotsRange(within(t), 0, 16383).Err())
+	require.Eventually(t, func() bool {
+		info, err := admin.ClusterInfo(within(t)).Result()
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	}, 20*time.Second, 10*time.Millisecond)
+	client := func(t testing.TB) *driver.ClusterClient {
+		client := driver.NewClusterClient(&driver.ClusterOptions{Addrs: []string{s.Addr}, Password: s.Password, ReadOnly: true})
+		t.Cleanup(func() { _ = client.Close() })
+		return client
+	}
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
+		store, err := redis.New(client(t), namespace)
+		require.NoError(t, err)
+		return store
+	})
+	store, err := redis.New(client(t), "replicas", redis.WithReplicas(1))
+	require.NoError(t, err)
+	_, err = store.Swap(within(t), "node/0000001", 0, nil)
+	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
+	promises, err := stores.CheckDurability(within(t), store)
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(promises.Risks, "\n"), "has 0 replicas, and 1 are to confirm")
+}
+
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	lonely := enginetest.Open(t, s.At(s.Addr, "replicas=1"))
+	_, err := lonely.Swap(within(t), "node/0000001", 0, []byte("v"))
+	require.ErrorIs(t, err, redis.ErrReplicas)
+	assert.NotErrorIs(t, err, stores.ErrConflict)
+	_, err = lonely.Read(within(t), "node/0000001")
+	require.ErrorIs(t, err, redis.ErrReplicas, "it is not safe yet")
+	cell, err := enginetest.Open(t, s.URL).Read(within(t), "node/0000001")
+	require.NoError(t, err)
+	assert.Equal(t, "v", string(cell.Value), "but written")
+	_, err = lonely.Swap(within(t), "node/0000001", 0, []byte("w"))
+	require.ErrorIs(t, err, stores.ErrConflict, "which is known without replicas")
+
+	replica := replicaOf(t, s)
+	admin := client(t, s)
+	require.Eventually(t, func() bool { return admin.Wait(within(t), 1, time.Second).Val() == 1 }, 20*time.Second, time.Millisecond)
+	// A disk that takes longer than WAIT is not what is tried here.
+	toDisk := func(when string) {
+		for _, c := range []*driver.Client{admin, client(t, replica)} {
+			require.NoError(t, c.ConfigSet(within(t), "appendfsync", when).Err())
+		}
+	}
+	toDisk("no")
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
+		return enginetest.Open(t, s.At(s.Addr, "replicas=1", "namespace="+namespace))
+	})
+	toDisk("always")
+
+	// Each Read sends them something: new servers do not wait otherwise.
+	received := func() string {
+		info, err := client(t, replica).Info(within(t), "commandstats").Result()
+		require.NoError(t, err)
+		_, calls, _ := strings.Cut(info, "cmdstat_hdel:calls=")
+		calls, _, _ = strings.Cut(calls, ",")
+		return calls
+	}
+	before := received()
+	is, err := lonely.Read(within(t), "node/0000001")
+	require.NoError(t, err)
+	assert.Equal(t, cell, is)
+	assert.NotEqual(t, before, received())
+	beside := enginetest.Open(t, replica.URL)
+	cells, err := beside.List(within(t), "", "\x7f", 1<<30)
+	require.NoError(t, err)
+	assert.Equal(t, []stores.Cell{cell}, cells, "it has got the cell")
+	_, err = beside.Read(within(t), "node/0000001")
+	assert.ErrorContains(t, err, "READONLY", "but is not asked for it")
+	_, err = beside.Swap(within(t), cell.Key, cell.Version, nil)
+	assert.ErrorContains(t, err, "READONLY")
+	assert.NotErrorIs(t, err, stores.ErrConflict)
+	promises, err := stores.CheckDurability(within(t), beside)
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(promises.Risks, "\n"), `role is "slave"`)
+	promises, err = stores.CheckDurability(within(t), enginetest.Open(t, s.URL))
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(promises.Risks, "\n"), "has 1 replicas, and no write waits for them")
+	promises, err = stores.CheckDurability(within(t), lonely)
+	require.NoError(t, err)
+	assert.Zero(t, promises)
+
+	// A primary that misses the replicas it needs may have been replaced.
+	require.NoError(t, admin.ConfigSet(within(t), "min-replicas-to-write", "2").Err())
+	_, err = lonely.Read(within(t), "node/0000001")
+	assert.ErrorContains(t, err, "NOREPLICAS")
+}
+
+func testDurability(t *testing.T, s *servers.Server) {
+	store := enginetest.Open(t, s.URL)
+	promises, err := stores.CheckDurability(within(t), store)
+	require.NoError(t, err)
+	assert.Zero(t, promises)
+	admin := client(t, s)
+	for _, set := range [][2]string{{"maxmemory-policy", "allkeys-lru"}, {"appendfsync", "everysec"}} {
+		require.NoError(t, admin.ConfigSet(within(t), set[0], set[1]).Err())
+		promises, err = stores.CheckDurability(within(t), store)
+		require.NoError(t, err)
+		assert.Contains(t, strings.Join(promises.Risks, "\n"), set[0]+" is "+set[1])
+		assert.Empty(t, promises.Forgets)
+	}
+	require.NoError(t, admin.ConfigSet(within(t), "maxmemory", "100mb").Err())
+	promises, err = stores.CheckDurability(within(t), store)
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(promises.Forgets, "\n"), "maxmemory-policy is allkeys-lru with maxmemory 104857600")
+	require.NoError(t, admin.ConfigSet(within(t), "maxmemory", "0").Err())
+
+	// The rights that the package's doc lists, and no others.
+	require.NoError(t, admin.Do(within(t), "acl", "setuser", "poor", "on", ">"+s.Password, "~tickflake:*",
+		"+eval", "+hget", "+hset", "+hdel", "+zadd", "+zrangebylex", "+ping").Err())
+	poor := enginetest.Open(t, as(s, "poor"))
+	cell := enginetest.Cell(t, poor, "poor", "v")
+	is, err := poor.Read(within(t), cell.Key)
+	require.NoError(t, err)
+	assert.Equal(t, cell, is)
+	cells, err := poor.List(within(t), "", "\x7f", 9)
+	require.NoError(t, err)
+	assert.Equal(t, []stores.Cell{cell}, cells)
+	promises, err = stores.CheckDurability(within(t), poor)
+	require.NoError(t, err)
+	assert.Len(t, promises.Unknown, 5)
+	assert.Empty(t, promises.Forgets)
+
+	require.NoError(t, s.Kill())
+	defer func() { require.NoError(t, s.Start()) }()
+	_, err = stores.CheckDurability(within(t), store)
+	assert.ErrorContains(t, err, "redis at ")
+}
+
+// A server that forgets what it has acknowledged is refused, unless the URL accepts it.
+func TestForgetfulServerIsRefused(t *testing.T) {
+	s := start(t, "--appendonly", "no")
+	_, err := stores.Open(within(t), s.URL)
+	require.ErrorIs(t, err, stores.ErrForgets)
+	assert.ErrorContains(t, err, "appendonly is no")
+	assert.ErrorContains(t, err, "set it to yes")
+	assert.NotContains(t, err.Error(), "s3cret")
+	store, err := stores.Open(within(t), s.At(s.Addr, "forgetful=allow", "namespace=n"))
+	require.NoError(t, err)
+	_, err = store.Swap(within(t), "k", 0, []byte("v"))
+	require.NoError(t, err)
+	require.NoError(t, s.Kill())
+	require.NoError(t, s.Start())
+	cell, err := store.Read(within(t), "k")
+	require.NoError(t, err)
+	assert.Zero(t, cell.Version, "which is the reason")
+	require.NoError(t, store.Close())
+
+	good := start(t, "--appendfsync", "everysec")
+	store, err = stores.Open(within(t), good.URL)
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+}
+
+// A refusal is final, and not waited out.
+func testDenied(t *testing.T, s *servers.Server) {
+	require.NoError(t, client(t, s).Do(within(t), "acl", "setuser", "weak", "on", ">"+s.Password, "~*", "+@all", "-ping").Err())
+	enginetest.TestDenied(t, s, map[string]string{
+		strings.Replace(s.URL, "default:s3", "default:wr0ng", 1): "WRONGPASS",
+		"redis://" + s.Addr:                    "NOAUTH",
+		as(s, "weak"):                          "NOPERM",
+		strings.Replace(s.URL, "/0", "/99", 1): "out of range",
+	})
+}
+
+// INFO tells what CONFIG would.
+func TestForgetfulServerWithoutConfigIsRefused(t *testing.T) {
+	s := start(t, "--appendonly", "no")
+	require.NoError(t, client(t, s).Do(within(t), "acl", "setuser", "rented", "on", ">"+s.Password, "~*", "+@all", "-config").Err())
+	_, err := stores.Open(within(t), as(s, "rented"))
+	assert.ErrorIs(t, err, stores.ErrForgets)
+	assert.ErrorContains(t, err, "appendonly is no")
+}
+
+// A replica that takes writes loses them when it syncs with its primary.
+func TestWritableReplicaIsRefused(t *testing.T) {
+	primary := start(t)
+	replica := replicaOf(t, primary, "--replica-read-only", "no")
+	_, err := stores.Open(within(t), replica.URL)
+	assert.ErrorIs(t, err, stores.ErrForgets)
+	assert.ErrorContains(t, err, "connect to the primary")
+}
+
+// A connection that is lost in the middle of the questions leaves no setting unknown.
+func TestDurabilityOfALostConnection(t *testing.T) {
+	s := start(t, "--appendonly", "no")
+	options := client(t, s).Options()
+	options.MaxRetries = -1
+	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return cutAt{conn, "appendonly"}, err
+	}
+	c := driver.NewClient(options)
+	t.Cleanup(func() { _ = c.Close() })
+	store, err := redis.New(c, "n")
+	require.NoError(t, err)
+	_, err = stores.CheckDurability(within(t), store)
+	assert.ErrorIs(t, err, net.ErrClosed)
+}
+
+// cutAt is a connection that ends instead of sending a word.
+type cutAt struct {
+	net.Conn
+	word string
+}
+
+func (c cutAt) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), c.word) {
+		_ = c.Close()
+	}
+	return c.Conn.Write(b)
+}
+
+// Open waits for a server that is being started.
+func testOpenWaits(t *testing.T, s *servers.Server) {
+	require.NoError(t, s.Kill())
+	_, err := stores.Open(context.Background(), s.URL)
+	require.ErrorContains(t, err, "refused", "without a deadline it tries once")
+	started := make(chan error, 1)
+	go func() { started <- s.Start() }()
+	store, err := stores.Open(within(t), s.URL)
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	require.NoError(t, <-started)
+}
+
+// Data of other programs under our key is neither taken for a cell nor overwritten, and
+// hides no cell.
+func testForeignData(t *testing.T, s *servers.Server) {
+	admin, ctx := client(t, s), within(t)
+	hash := func(namespace string) string { return "tickflake:{" + namespace + "}" }
+	store := enginetest.Open(t, s.At(s.Addr, "namespace=junk"))
+	good := enginetest.Cell(t, store, "b", "good")
+	require.NoError(t, admin.HSet(ctx, hash("junk"), "JUNK", "5 v").Err())
+	require.NoError(t, admin.ZAdd(ctx, hash("junk")+":keys", driver.Z{Member: "JUNK"}).Err())
+	cells, err := store.List(ctx, "", "\x7f", 1)
+	assert.ErrorIs(t, err, stores.ErrDamaged)
+	assert.ErrorContains(t, err, `cell "JUNK" is damaged`)
+	assert.Equal(t, []stores.Cell{good}, cells)
+	// With other scores, a page ends before its begin.
+	for score, key := range []string{"y", "x", "z"} {
+		require.NoError(t, admin.ZAdd(ctx, hash("order")+":keys", driver.Z{Member: key, Score: float64(score)}).Err())
+	}
+	_, err = enginetest.Open(t, s.At(s.Addr, "namespace=order")).List(ctx, "", "\x7f", 2)
+	require.NoError(t, err)
+
+	require.NoError(t, admin.Set(ctx, hash("string"), "v", 0).Err())
+	store = enginetest.Open(t, s.At(s.Addr, "namespace=string"))
+	_, err = store.Swap(ctx, "a", 0, nil)
+	assert.ErrorContains(t, err, "WRONGTYPE")
+	assert.NotErrorIs(t, err, stores.ErrConflict)
+	assert.Equal(t, "v", admin.Get(ctx, hash("string")).Val())
+}
+
+func TestRoundTrips(t *testing.T) {
+	s := start(t)
+	dial, n := enginetest.Trips()
+	options := client(t, s).Options()
+	options.PoolSize, options.Dialer = 1, dial
+	c := driver.NewClient(options)
+	t.Cleanup(func() { _ = c.Close() })
+	for _, replicas := range []int{0, 1} {
+		if replicas == 1 {
+			replicaOf(t, s)
+			require.Eventually(t, func() bool { return c.Wait(within(t), 1, time.Second).Val() == 1 }, 20*time.Second, time.Millisecond)
+		}
+		store, err := redis.New(c, fmt.Sprint("trips", replicas), redis.WithReplicas(replicas))
+		require.NoError(t, err)
+		_, err = stores.CheckDurability(within(t), store) // the client has another connection for pipelines
+		require.NoError(t, err)
+		enginetest.TestTrips(t, store, n, map[string]int64{"first Swap": 1, "Swap": 1, "conflict": 1, "Read": 1, "List": 1, "Durability": 2})
+	}
+}
+
+func testRefusals(t *testing.T, s *servers.Server) {
+	admin := client(t, s)
+	do := func(t testing.TB, command string) {
+		var args []any
+		for word := range strings.FieldsSeq(command) {
+			args = append(args, word)
+		}
+		require.NoError(t, admin.Do(within(t), args...).Err(), command)
+	}
+	all := map[string]func(*testing.T) enginetest.Refusal{}
+	for name, row := range map[string][4]string{ // how to refuse it, how to allow it again, what the error says and advises
+		"password":  {"ACL SETUSER NAME resetpass >other", "ACL SETUSER NAME >" + s.Password, "WRONGPASS", "fix the URL"},
+		"user":      {"ACL DELUSER NAME", "ACL SETUSER NAME on >" + s.Password + " ~* +@all", "WRONGPASS", "fix the URL"},
+		"command":   {"ACL SETUSER NAME -eval", "ACL SETUSER NAME +eval", "NOPERM", "allow the commands"},
+		"in-script": {"ACL SETUSER NAME -hget -hset -hdel -zadd", "ACL SETUSER NAME +@all", "can't run this command", "allow the commands"},
+		"keys":      {"ACL SETUSER NAME resetkeys", "ACL SETUSER NAME ~*", "NOPERM", "fix the URL"},
+		"type":      {"SET tickflake:{NAME} v", "DEL tickflake:{NAME}", "WRONGTYPE", "use another namespace"},
+		"alone":     {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "READONLY", "connect to the primary"},
+	} {
+		all[name] = func(t *testing.T) enginetest.Refusal {
+			do(t, "ACL SETUSER "+name+" on >"+s.Password+" ~* +@all")
+			return enginetest.Refusal{Store: enginetest.Open(t, as(s, name, "namespace="+name)), Want: row[2], Advice: row[3],
+				Refuse: func() {
+					do(t, strings.ReplaceAll(row[0], "NAME", name))
+					// A connection keeps the rights of its login until it ends.
+					_ = admin.Do(within(t), "CLIENT", "KILL", "USER", name).Err()
+				},
+				Fix: func() { do(t, strings.ReplaceAll(row[1], "NAME", name)) }}
+		}
+	}
+	enginetest.TestRefusals(t, all)
+}
+
+// testMove moves a fleet and sequences from a directory to Redis, and from Redis to a directory,
+// while they are in use.
+func testMove(t *testing.T, s *servers.Server) {
+	inRedis := func() stores.Store { return enginetest.Open(t, s.At(s.Addr, "namespace=moved")) }
+	for _, fromRedis := range []bool{false, true} {
+		path := t.TempDir()
+		inDirectory := func() stores.Store { return enginetest.Open(t, path) }
+		move := enginetest.Move{From: inDirectory, To: inRedis}
+		if fromRedis {
+			inRedis = func() stores.Store { return enginetest.Open(t, s.At(s.Addr, "namespace=before")) }
+			move = enginetest.Move{From: inRedis, To: inDirectory}
+		}
+		assert.Empty(t, move.Run(t))
+	}
+}

@@ -1,0 +1,272 @@
+// Package zookeeper has the tests of stores/zookeeper on real servers.
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/rig/enginetest"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/stores/zookeeper"
+)
+
+// A server starts sooner with these, and there are many starts.
+func init() { _ = os.Setenv("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1") }
+
+// connOf connects with a session that ends soon after its connection.
+func connOf(t testing.TB, addr string) *zk.Conn {
+	t.Helper()
+	conn, _, err := zk.Connect([]string{addr}, 4*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+// quiet drops the driver's log.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+func newStore(t testing.TB, conn *zk.Conn, namespace string) stores.Store {
+	t.Helper()
+	s, err := zookeeper.New(conn, namespace)
+	require.NoError(t, err)
+	return s
+}
+
+func TestEngine(t *testing.T) {
+	s := servers.For(t, servers.ZooKeeper)
+	conn := connOf(t, s.Addr)
+	e := enginetest.Engine{
+		Name: "zookeeper at " + s.Addr, Server: s,
+		New: func(t testing.TB, addr, namespace string) stores.Store {
+			return newStore(t, connOf(t, addr), namespace)
+		},
+		Damage: func(t testing.TB, namespace, key, text string) {
+			_, err := connOf(t, s.Addr).Set("/"+namespace+"/"+strings.ReplaceAll(key, "/", "+"), []byte(text), -1)
+			require.NoError(t, err)
+		},
+		TLS:     func(url string) string { return strings.Replace(url, "zk://", "zks://u:p@", 1) },
+		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 2},
+	}
+	t.Run("chroot", func(t *testing.T) {
+		enginetest.Works(t, enginetest.Open(t, "zk://"+s.Addr+"/some/where?namespace=x"))
+	})
+	t.Run("by hand", func(t *testing.T) { testByHand(t, e, conn) })
+	t.Run("rights", func(t *testing.T) { testRights(t, e, conn) })
+	t.Run("expired session", func(t *testing.T) { testExpired(t, e, conn) })
+	// A server that accepts connections and says nothing, as one that hangs, delays a client by
+	// some seconds, and then the next server is used.
+	t.Run("silent server", func(t *testing.T) {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer silent.Close() //nolint:errcheck // the test has ended
+		_, err = e.Open(t, silent.Addr().String()+","+s.Addr, "silent").Read(enginetest.Within(t), "node/0000001")
+		assert.NoError(t, err)
+	})
+	conn.Close() // the connections of the server are counted
+	e.Test(t)
+}
+
+// A text that is no cell hides none, and a znode that was deleted and made again has the
+// data version of before, and another version.
+func testByHand(t *testing.T, e enginetest.Engine, conn *zk.Conn) {
+	s, ctx := e.Open(t, e.Server.Addr, "byhand"), enginetest.Within(t)
+	first := enginetest.Cell(t, s, "node/0000005", "first")
+	for _, name := range []string{"X", "a++b", "a"} {
+		_, err := conn.Create("/byhand/"+name, []byte("not a cell"), 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	cells, err := s.List(ctx, "", "\xff", 1)
+	assert.ErrorIs(t, err, stores.ErrDamaged)
+	assert.Len(t, cells, 1)
+	for _, wrong := range []uint64{1, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64, math.MaxInt64} {
+		_, err := s.Swap(ctx, first.Key, wrong, nil)
+		assert.ErrorIs(t, err, stores.ErrConflict, wrong)
+	}
+	require.NoError(t, conn.Delete("/byhand/node+0000005", -1))
+	cell, err := s.Read(ctx, first.Key)
+	require.NoError(t, err)
+	assert.Zero(t, cell.Version)
+	_, err = s.Swap(ctx, first.Key, first.Version, []byte("late"))
+	assert.ErrorIs(t, err, stores.ErrConflict)
+	enginetest.Swap(t, s, cell, "again")
+	_, err = s.Swap(ctx, first.Key, first.Version, []byte("late"))
+	assert.ErrorIs(t, err, stores.ErrConflict)
+}
+
+// With a user, znodes are that user's alone. Rights can be taken away later.
+func testRights(t *testing.T, e enginetest.Engine, conn *zk.Conn) {
+	addr := e.Server.Addr
+	enginetest.Works(t, enginetest.Open(t, "zk://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=own"))
+	for _, url := range []string{"zk://" + addr, "zk://flake:wrong-secret@" + addr} {
+		_, err := stores.Open(enginetest.Within(t), url+"?namespace=own")
+		assert.ErrorIs(t, err, stores.ErrRefused)
+		assert.NotContains(t, err.Error(), "secret")
+	}
+	rights := func(permissions int32) func() {
+		return func() {
+			for _, path := range []string{"/rights", "/rights/node+0000001"} {
+				_, err := conn.SetACL(path, zk.WorldACL(permissions), -1)
+				require.NoError(t, err)
+			}
+		}
+	}
+	enginetest.TestRefusals(t, map[string]func(*testing.T) enginetest.Refusal{"rights": func(t *testing.T) enginetest.Refusal {
+		return enginetest.Refusal{Store: e.Open(t, addr, "rights"), Advice: "access rights of the znodes", Reads: true,
+			Refuse: rights(zk.PermAdmin), Fix: rights(zk.PermAll)}
+	}})
+	_, err := conn.Create("/ephemeral", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	_, err = e.Open(t, addr, "ephemeral").Swap(enginetest.Within(t), "node/0000001", 0, nil)
+	assert.Equal(t, stores.Refused, stores.KindOf(err))
+	assert.ErrorContains(t, err, "use another namespace")
+}
+
+// A session that the server has ended, because it has not heard from the client for
+// too long, is followed by another.
+func testExpired(t *testing.T, e enginetest.Engine, beside *zk.Conn) {
+	proxy := storetest.NewProxy(t, e.Server.Addr)
+	conn := connOf(t, proxy.Addr())
+	s := newStore(t, conn, "expired")
+	cell := enginetest.Cell(t, s, "node/0000001", "before")
+	// The end of the session takes this with it.
+	_, err := conn.Create("/session", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	session := conn.SessionID()
+	proxy.Refuse()
+	proxy.Cut()
+	enginetest.Until(t, func(context.Context) error {
+		if there, _, err := beside.Exists("/session"); there || err != nil {
+			return errors.Join(errors.New("the session does not expire"), err)
+		}
+		return nil
+	})
+	proxy.Resume()
+	var is stores.Cell
+	enginetest.Until(t, func(ctx context.Context) (err error) {
+		is, err = s.Read(ctx, cell.Key)
+		return err
+	})
+	assert.Equal(t, cell, is)
+	assert.NotEqual(t, session, conn.SessionID())
+	enginetest.Swap(t, s, cell, "after")
+}
+
+// startTrio runs three servers that notice within a second or two that another has gone.
+func startTrio(t *testing.T) *enginetest.Trio {
+	// Whether a server leads is asked by the command srvr.
+	lines := []string{"tickTime=500", "initLimit=40", "syncLimit=3", "4lw.commands.whitelist=srvr"}
+	for i := range 3 {
+		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, servers.Port(t), servers.Port(t)))
+	}
+	var wanted []servers.Wanted
+	for i := range 3 {
+		wanted = append(wanted, servers.Wanted{Kind: servers.ZooKeeper, Settings: append([]string{fmt.Sprint("myid=", i+1)}, lines...)})
+	}
+	c := &enginetest.Trio{Members: [3]*servers.Server(servers.ForAll(t, wanted...))}
+	c.URL = "zk://" + c.Members[0].Addr + "," + c.Members[1].Addr + "," + c.Members[2].Addr + "?namespace=fleet"
+	c.Leader = func(context.Context) (leader *servers.Server, err error) {
+		for _, m := range c.Members {
+			switch mode := mode(m.Addr); mode {
+			case "leader":
+				leader = m
+			case "follower":
+			default:
+				return nil, fmt.Errorf("a server is %q", mode)
+			}
+		}
+		return leader, nil
+	}
+	return c
+}
+
+// mode returns what the server says about itself.
+func mode(addr string) string {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close() //nolint:errcheck // it is only read from
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	_, _ = conn.Write([]byte("srvr"))
+	text, _ := io.ReadAll(conn)
+	_, mode, _ := strings.Cut(string(text), "Mode: ")
+	mode, _, _ = strings.Cut(mode, "\n")
+	return mode
+}
+
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	c := startTrio(t)
+	t.Run("deposed leader", func(t *testing.T) { testDeposed(t, c) })
+	t.Run("fleet", func(t *testing.T) { c.Test(t, true) })
+}
+
+// A leader that hung is replaced, and when it comes back it answers what it was asked before
+// it knows that. A Read through it does not show the state of before, and a Swap fails.
+func testDeposed(t *testing.T, c *enginetest.Trio) {
+	var leader *servers.Server
+	enginetest.Until(t, func(ctx context.Context) (err error) {
+		if leader, err = c.Leader(ctx); err == nil && leader == nil {
+			err = errors.New("no leader")
+		}
+		return err
+	})
+	var others []string
+	for _, m := range c.Members {
+		if m != leader {
+			others = append(others, m.Addr)
+		}
+	}
+	conn, _, err := zk.Connect([]string{leader.Addr}, 10*time.Second, zk.WithLogger(quiet{}))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	old := newStore(t, conn, "deposed")
+	beside := enginetest.Open(t, "zk://"+strings.Join(others, ",")+"?namespace=deposed")
+	first := enginetest.Cell(t, old, "node/0000001", "first")
+
+	require.NoError(t, leader.Suspend())
+	var second uint64
+	enginetest.Until(t, func(ctx context.Context) error {
+		is, err := beside.Read(ctx, first.Key)
+		if err == nil {
+			second, err = beside.Swap(ctx, first.Key, is.Version, []byte("second"))
+		}
+		return err
+	})
+	type read struct {
+		cell stores.Cell
+		err  error
+	}
+	reads, swaps := make(chan read, 1), make(chan error, 1)
+	ctx := enginetest.Within(t)
+	go func() {
+		cell, err := old.Read(ctx, first.Key)
+		reads <- read{cell, err}
+	}()
+	go func() {
+		_, err := old.Swap(ctx, first.Key, first.Version, []byte("late"))
+		swaps <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // so that the requests are usually in its socket
+	require.NoError(t, leader.Resume())
+	if r := <-reads; r.err == nil {
+		assert.Equal(t, second, r.cell.Version, "Read through a deposed leader: %v", r.cell)
+	}
+	assert.Error(t, <-swaps, "Swap through a deposed leader, of a version that was replaced")
+}
