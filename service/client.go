@@ -49,7 +49,7 @@ const (
 func (c Client) credential(maxBatch int64) (issuer.Credential, error) {
 	k := issuer.Credential{Name: c.Name, Rate: c.Rate, Burst: c.Burst, NoIDs: c.NoIDs, Sequences: c.Sequences}
 	if len(c.Name) < 1 || len(c.Name) > maxName || !visible(c.Name) {
-		return k, fmt.Errorf("its Name is %.80q: want 1 to %d visible characters of ASCII", c.Name, maxName)
+		return k, fmt.Errorf("its name is %.80q: want 1 to %d visible characters of ASCII", c.Name, maxName)
 	}
 	sum, err := c.sum()
 	if err != nil {
@@ -58,16 +58,16 @@ func (c Client) credential(maxBatch int64) (issuer.Credential, error) {
 	k.Token = sum
 	switch {
 	case !(c.Rate >= 0 && c.Rate <= maxRate): // also if it is no number
-		return k, fmt.Errorf("its Rate is %g: want 0, which is no limit, to %g per second", c.Rate, float64(maxRate))
+		return k, fmt.Errorf("its rate is %g: want 0, which is no limit, to %g per second", c.Rate, float64(maxRate))
 	case c.Burst < 0 || c.Burst > maxBurst:
-		return k, fmt.Errorf("its Burst is %d: want 1 to %d, or 0 for the default", c.Burst, int(maxBurst))
+		return k, fmt.Errorf("its burst is %d: want 1 to %d, or 0 for the default", c.Burst, int(maxBurst))
 	case c.Burst > 0 && c.Rate == 0:
-		return k, fmt.Errorf("its Burst of %d has no effect without a Rate", c.Burst)
+		return k, fmt.Errorf("its burst of %d has no effect without a rate", c.Burst)
 	case c.Burst == 0 && c.Rate > 0:
 		k.Burst = int(max(math.Ceil(min(c.Rate, maxBurst)), float64(maxBatch)))
 	}
 	if c.NoIDs && len(c.Sequences) == 0 {
-		return k, errors.New("it has NoIDs and no Sequences: it may do nothing")
+		return k, errors.New("it may take no IDs and has no sequences: it may do nothing")
 	}
 	for _, pattern := range c.Sequences {
 		name, open := strings.CutSuffix(pattern, "*")
@@ -75,7 +75,7 @@ func (c Client) credential(maxBatch int64) (issuer.Credential, error) {
 			continue
 		}
 		if err := sequence.CheckName(name); err != nil {
-			return k, fmt.Errorf("its Sequences: %w", err)
+			return k, fmt.Errorf("its sequences: %w", err)
 		}
 	}
 	return k, nil
@@ -84,20 +84,20 @@ func (c Client) credential(maxBatch int64) (issuer.Credential, error) {
 // sum returns the SHA-256 of the client's token.
 func (c Client) sum() (sum [sha256.Size]byte, err error) {
 	if (c.Token == "") == (c.TokenHash == "") {
-		return sum, errors.New("want either Token or TokenHash")
+		return sum, errors.New("want either a token or its hash")
 	}
 	if c.Token != "" {
 		if len(c.Token) < minToken || len(c.Token) > maxToken || !visible(c.Token) {
-			return sum, fmt.Errorf("its Token has %d bytes: want %d to %d visible characters of ASCII", len(c.Token), minToken, maxToken)
+			return sum, fmt.Errorf("its token has %d bytes: want %d to %d visible characters of ASCII", len(c.Token), minToken, maxToken)
 		}
 		return sha256.Sum256([]byte(c.Token)), nil
 	}
 	n, err := hex.Decode(sum[:], []byte(c.TokenHash[:min(len(c.TokenHash), 2*len(sum))]))
 	if err != nil || n != len(sum) || len(c.TokenHash) != 2*len(sum) {
-		return sum, fmt.Errorf("its TokenHash has %d characters: want a SHA-256, which is %d hexadecimal digits", len(c.TokenHash), 2*len(sum))
+		return sum, fmt.Errorf("its token-hash has %d characters: want a SHA-256, which is %d hexadecimal digits", len(c.TokenHash), 2*len(sum))
 	}
 	if sum == sha256.Sum256(nil) {
-		return sum, errors.New("its TokenHash is that of an empty token")
+		return sum, errors.New("its token-hash is that of an empty token")
 	}
 	return sum, nil
 }

@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
+	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,26 +23,12 @@ import (
 	"github.com/tickflake/tickflake/service/internal/web"
 )
 
-// Defaults of [Config].
-const (
-	defaultMaxSequences   = 10_000
-	defaultMaxObserved    = 100
-	defaultMaxBatch       = 10_000
-	defaultMaxNumbers     = 1_000_000
-	defaultMaxConnections = 16_384
-	defaultTimeout        = 2 * time.Second
-	defaultIdleTimeout    = time.Hour
-	defaultReadTimeout    = 10 * time.Second
-	defaultDrainTimeout   = 10 * time.Second
-	defaultUseWithin      = time.Second
-)
-
 // New checks the configuration, and fails with an error that names the field and the numbers.
 // The listeners stay open then. It starts nothing.
 func New(c Config) (*Server, error) {
 	credentials, err := c.complete()
 	if err != nil {
-		return nil, fmt.Errorf("service: %w", err)
+		return nil, err
 	}
 	s := &Server{config: c, observer: observe.New(c.Logger, c.AccessLog)}
 	if s.meters, err = newMeters(&c); err != nil {
@@ -105,16 +94,14 @@ func rules(create []Create) []issuer.Create {
 
 // bad returns an error about a field.
 func bad(field, format string, args ...any) error {
-	return fmt.Errorf("Config."+field+": "+format, args...)
+	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
 // Check fails as [New] does, for any field but Generator and Spare. Call it before you open the
 // generator, so that a bad configuration claims no node number. It starts nothing.
 func (c Config) Check() error {
-	if _, err := c.check(); err != nil {
-		return fmt.Errorf("service: %w", err)
-	}
-	return nil
+	_, err := c.check()
+	return err
 }
 
 // complete sets the defaults, and checks all fields.
@@ -136,7 +123,7 @@ func (c *Config) check() ([]issuer.Credential, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	for _, check := range []func() error{c.numbers, c.durations, c.sequences, c.hosts, c.exposure} {
+	for _, check := range []func() error{c.limits, c.sequences, c.hosts, c.exposure} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -144,67 +131,53 @@ func (c *Config) check() ([]issuer.Credential, error) {
 	return c.credentials()
 }
 
-func (c *Config) numbers() error {
-	maxSequences, maxObserved, maxConnections := int64(c.MaxSequences), int64(c.MaxObserved), int64(c.MaxConnections)
-	for _, f := range []struct {
-		name        string
-		field       *int64
-		value, most int64 // the default, and the largest
-	}{
-		{"MaxSequences", &maxSequences, defaultMaxSequences, 1_000_000},
-		{"MaxObserved", &maxObserved, defaultMaxObserved, 1_000_000},
-		{"MaxBatch", &c.MaxBatch, defaultMaxBatch, 1_000_000},
-		{"MaxNumbers", &c.MaxNumbers, defaultMaxNumbers, 1 << 53},
-		{"MaxConnections", &maxConnections, defaultMaxConnections, 10_000_000},
-	} {
-		*f.field = cmp.Or(*f.field, f.value)
-		if *f.field < 1 || *f.field > f.most {
-			return bad(f.name, "%d: want 1 to %d, or 0 for the default, which is %d", *f.field, f.most, f.value)
+// limits sets the defaults of the fields that are numbers or durations, and checks their
+// ranges, by their tags.
+func (c *Config) limits() error {
+	fields := reflect.ValueOf(c).Elem()
+	for i := range fields.NumField() {
+		field, value := fields.Type().Field(i), fields.Field(i)
+		if _, ok := field.Tag.Lookup("setting"); !ok || !value.CanInt() {
+			continue
 		}
-	}
-	if c.AccessLog < 0 {
-		return bad("AccessLog", "%d: want 0, which logs none, or more", c.AccessLog)
-	}
-	c.MaxSequences, c.MaxObserved, c.MaxConnections = int(maxSequences), int(maxObserved), int(maxConnections)
-	return nil
-}
-
-func (c *Config) durations() error {
-	for _, f := range []span{
-		{"Timeout", &c.Timeout, defaultTimeout, time.Millisecond, time.Hour},
-		{"IdleTimeout", &c.IdleTimeout, defaultIdleTimeout, time.Millisecond, 365 * 24 * time.Hour},
-		{"ReadTimeout", &c.ReadTimeout, defaultReadTimeout, time.Millisecond, time.Hour},
-		{"DrainTimeout", &c.DrainTimeout, defaultDrainTimeout, time.Millisecond, 24 * time.Hour},
-		{"UnreadyFor", &c.UnreadyFor, 0, 0, 24 * time.Hour},
-		{"UseWithin", &c.UseWithin, defaultUseWithin, time.Millisecond, 24 * time.Hour},
-	} {
-		if err := f.settle(); err != nil {
-			return err
+		tag := func(name string) int64 { return tagged(field, name) }
+		if value.Int() == 0 {
+			value.SetInt(tag("default"))
+		}
+		most := tag("most")
+		if most == 0 {
+			most = math.MaxInt64
+		}
+		if n := value.Int(); n < tag("least") || n > most {
+			shown := func(n int64) any { return reflect.ValueOf(n).Convert(field.Type).Interface() }
+			return bad(field.Name, "%v: want %v to %v, or 0 for the default, which is %v", shown(n), shown(tag("least")), shown(most), shown(tag("default")))
 		}
 	}
 	return nil
 }
 
-// span is a field that is a duration, with its default and its range.
-type span struct {
-	name               string
-	field              *time.Duration
-	value, least, most time.Duration
-}
-
-// settle sets the default, and checks the range.
-func (f span) settle() error {
-	*f.field = cmp.Or(*f.field, f.value)
-	if *f.field < f.least || *f.field > f.most {
-		return bad(f.name, "%s: want %s to %s, or 0 for the default, which is %s", *f.field, f.least, f.most, f.value)
+// tagged returns the number or duration of a tag, 0 without one.
+func tagged(field reflect.StructField, name string) (n int64) {
+	text := field.Tag.Get(name)
+	if text == "" {
+		return 0
 	}
-	return nil
+	var err error
+	if field.Type == reflect.TypeFor[time.Duration]() {
+		var d time.Duration
+		d, err = time.ParseDuration(text)
+		n = int64(d)
+	} else {
+		n, err = strconv.ParseInt(text, 10, 64)
+	}
+	if err != nil {
+		panic(err) // a bug: the tags are constants
+	}
+	return n
 }
 
 func (c *Config) spare() error {
-	if err := (span{"Spare", &c.Spare, c.Generator.Layout().Tick, 0, 24 * time.Hour}).settle(); err != nil {
-		return err
-	}
+	c.Spare = cmp.Or(c.Spare, c.Generator.Layout().Tick)
 	// A grant is extended when a third of its window is over.
 	if keeper := c.Generator.Keeper(); keeper != nil {
 		if window := keeper.Stats().Window; c.Spare > window/2 {
@@ -261,14 +234,14 @@ func (c *Config) exposure() error {
 			continue
 		}
 		if c.TLS == nil && !c.Plaintext {
-			return bad(l.field, "%s can be reached from other machines, and there is no TLS: set TLS, listen on loopback, or set Plaintext if the network can be trusted or a proxy in front has TLS", address)
+			return bad(l.field, "%s can be reached from other machines, and there is no TLS: give a certificate, listen on loopback, or accept plaintext if the network can be trusted or a proxy in front has TLS", address)
 		}
 		if len(c.Clients) == 0 && !asksForCertificate(c.TLS) && !c.Open {
-			return bad(l.field, "%s can be reached from other machines, and every program may ask: set Clients, ask for client certificates in TLS, listen on loopback, or set Open to serve every program", address)
+			return bad(l.field, "%s can be reached from other machines, and every program may ask: name clients, ask for client certificates, listen on loopback, or set open to serve every program", address)
 		}
 	}
 	if listeners == 0 {
-		return errors.New("there is no listener: set RESP, GRPC or HTTP")
+		return errors.New("service: there is no listener: set RESP, GRPC or HTTP")
 	}
 	return nil
 }
@@ -311,14 +284,14 @@ func (c *Config) credentials() ([]issuer.Credential, error) {
 	var all []issuer.Credential
 	for i, client := range c.Clients {
 		k, err := client.credential(c.MaxBatch)
+		if other, taken := sums[k.Token]; err == nil && taken {
+			err = fmt.Errorf("%s has the same token as %s: give each its own", k.Name, other)
+		}
+		if err == nil && names[k.Name] {
+			err = fmt.Errorf("the name %q is taken by another client", k.Name)
+		}
 		if err != nil {
-			return nil, bad(fmt.Sprintf("Clients[%d]", i), "%w", err)
-		}
-		if names[k.Name] {
-			return nil, bad(fmt.Sprintf("Clients[%d]", i), "Name %q is taken by another client", k.Name)
-		}
-		if other, taken := sums[k.Token]; taken {
-			return nil, bad(fmt.Sprintf("Clients[%d]", i), "%s has the same token as %s: give each its own", k.Name, other)
+			return nil, &FieldError{Field: "Clients", Index: i, Err: err}
 		}
 		names[k.Name], sums[k.Token] = true, k.Name
 		all = append(all, k)

@@ -33,16 +33,22 @@ import (
 
 // Config has the generator, store, listeners, clients and limits of a [Server]. The zero value
 // of each field but Generator is usable, and one listener is needed.
+//
+// The tags of a field give its setting in "tickflake serve", what it says there, its default,
+// and the least and the most that it may be. The default stands for 0.
 type Config struct {
 	Generator *generator.Generator // of the IDs; the caller closes it after Run
 	Strategy  string               // of the generator, as text, for people that ask; nothing depends on it
 
 	// Store holds the sequences. Without one there are none. The caller closes it after Run.
-	Store        stores.Store
-	Sequences    []sequence.Option // for each sequence that is opened
-	Create       []Create          // sequences that are created when they are first asked for; the first rule that fits counts
-	MaxSequences int               // that are open at once, to 1,000,000; 10,000 by default
-	MaxObserved  int               // that have metrics of their own, 15 series each, to 1,000,000; 100 by default. The others are added up as "(others)"
+	Store     stores.Store
+	Sequences []sequence.Option // for each sequence that is opened
+	Create    []Create          // sequences that are created when they are first asked for; the first rule that fits counts
+
+	// MaxSequences and MaxObserved bound memory and series: a sequence that is observed has 15 series,
+	// and the others are added up as "(others)".
+	MaxSequences int `setting:"max-sequences" default:"10000" least:"1" most:"1000000" usage:"sequences are open at once, at most"`
+	MaxObserved  int `setting:"max-observed" default:"100" least:"1" most:"1000000" usage:"sequences have metrics of their own, at most; the others are added up as (others)"`
 
 	// The listeners. A protocol without one is not served. Run closes them.
 	RESP, GRPC, HTTP net.Listener
@@ -51,38 +57,62 @@ type Config struct {
 	Probes net.Listener
 	// TLS makes all listeners but Probes ask for TLS. See [ReloadTLS].
 	TLS *tls.Config
-	// Hosts are the names, beside addresses and localhost, by which HTTP clients may call the
-	// server: a web page of another name is refused.
-	Hosts []string
+	// Hosts are names of the server: a web page of another name is refused.
+	Hosts []string `setting:"host" value:"NAME" usage:"by which HTTP clients may call the server, beside its addresses and localhost"`
 
 	// Clients are those that may ask. Without any, each program that can connect may ask.
 	Clients []Client
 
 	// A listener that other machines can reach, because it is neither on loopback nor a Unix
-	// socket, has two dangers. New fails unless each is averted or accepted:
-	Open      bool // accepts that every program may ask, because there are no Clients and TLS asks for no client certificate
-	Plaintext bool // accepts that there is no TLS: the network shows tokens and answers, and can change them
+	// socket, has two dangers. New fails unless each is averted or accepted: that every program may
+	// ask, because there are no Clients and TLS asks for no client certificate, and that the network
+	// shows tokens and answers, and can change them.
+	Open      bool `setting:"open" usage:"serve every program that can connect, also where the address is not on loopback"`
+	Plaintext bool `setting:"plaintext" usage:"serve without TLS, also where the address is not on loopback"`
 
-	// The limits. A field that is 0 has its default.
-	MaxBatch       int64         // IDs in one request, to 1,000,000; 10,000 by default
-	MaxNumbers     int64         // numbers in one request, to 2^53; 1,000,000 by default
-	MaxConnections int           // to each listener, to 10,000,000; 16,384 by default. In all there are 256 fewer than the process may open files
-	Timeout        time.Duration // for the IDs or numbers of a request, 1ms to 1h; 2s by default
-	IdleTimeout    time.Duration // of a connection, 1ms to a year; 1h by default
-	ReadTimeout    time.Duration // from the first byte of a request to its last, to write an answer, for a TLS handshake, and where there are Clients, until a connection has shown a token, 1ms to 1h; 10s by default
-	DrainTimeout   time.Duration // for the end of Run, after UnreadyFor, 1ms to a day; 10s by default
-	UnreadyFor     time.Duration // how long the server says that it is not ready before it stops accepting, to a day; 0 by default
-	UseWithin      time.Duration // how long the time of prefetched IDs is true, 1ms to a day; 1s by default
-	Spare          time.Duration // the server is ready while its grant has at least so much left, to half of its window; a tick by default
+	MaxBatch   int64 `setting:"max-batch" default:"10000" least:"1" most:"1000000" usage:"IDs in one request, at most"`
+	MaxNumbers int64 `setting:"max-numbers" default:"1000000" least:"1" most:"9007199254740992" usage:"numbers of a sequence in one request, at most"`
+	// MaxConnections is of each listener. In all there are 256 fewer than the process may open files.
+	MaxConnections int           `setting:"max-connections" default:"16384" least:"1" most:"10000000" usage:"connections to each address, at most"`
+	Timeout        time.Duration `setting:"request-timeout" default:"2s" least:"1ms" most:"1h" usage:"to wait for the IDs or numbers of a request, at most"`
+	IdleTimeout    time.Duration `setting:"idle-timeout" default:"1h" least:"1ms" most:"8760h" usage:"after which an unused connection is closed"`
+	// ReadTimeout is from the first byte of a request to its last, to write an answer, for a TLS
+	// handshake, and where there are Clients, until a connection has shown a token.
+	ReadTimeout time.Duration `setting:"read-timeout" default:"10s" least:"1ms" most:"1h" usage:"to receive a request or to send an answer, at most; with clients, also to show a token on a new connection"`
+	// DrainTimeout is for the end of Run, after UnreadyFor.
+	DrainTimeout time.Duration `setting:"drain-timeout" default:"10s" least:"1ms" most:"24h" usage:"to finish the requests that run at the end, at most"`
+	UnreadyFor   time.Duration `setting:"unready-for" most:"24h" usage:"for which the server says at the end that it is not ready, and still serves"`
+	UseWithin    time.Duration `setting:"use-within" default:"1s" least:"1ms" most:"24h" usage:"for which the time of prefetched IDs is true"`
+	// Spare is at most half of the window of the grant.
+	Spare time.Duration `setting:"spare" most:"24h" usage:"that the grant must still have for the server to be ready; 0s is a tick"`
 
-	Logger        *slog.Logger         // slog.Default by default
-	AccessLog     int64                // log one request in so many; 0, the default, logs none. Refused requests are logged in any case, a few per second
+	Logger *slog.Logger // slog.Default by default
+	// AccessLog logs no request by default. Refused requests are logged in any case, a few per second.
+	AccessLog     int64                `setting:"access-log" usage:"log one served request in so many; 0 logs none, but refused ones, a few per second"`
 	MeterProvider metric.MeterProvider // gets the metrics as well, beside /metrics; nil: no other does
 }
 
+// FieldError is the error of [New] and [Config.Check] about a field of the [Config]. A program
+// that fills the Config names its own setting by it.
+type FieldError struct {
+	Field string // such as MaxBatch
+	Index int    // of the element, if Field is Clients
+	Err   error  // without the name of the field
+}
+
+func (e *FieldError) Error() string {
+	name := e.Field
+	if name == "Clients" {
+		name = fmt.Sprintf("Clients[%d]", e.Index)
+	}
+	return "service: Config." + name + ": " + e.Err.Error()
+}
+
+func (e *FieldError) Unwrap() error { return e.Err }
+
 // Create is a rule: a sequence whose name begins with Prefix is created with the definition
 // when it is first asked for. The first number of the zero Definition is 0. Users of INCR
-// expect 1: set Definition.Start to 1, as "tickflake serve --create" does.
+// expect 1: set Definition.Start to 1, as the rules of "tickflake serve" do.
 type Create struct {
 	Prefix     string // as in the name of a sequence; empty: every name
 	Definition sequence.Definition

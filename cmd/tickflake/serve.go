@@ -15,7 +15,6 @@ import (
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/systemd"
 	"github.com/tickflake/tickflake/snowflake"
@@ -38,8 +37,12 @@ A list is a flag given several times, words in a variable, and a list in the fil
 'tickflake serve --print-config' prints all settings as such a file, without
 the URL of a store that has a password.
 
-The clients of the server are in the file only:
+The clients of the server are in the file only, and so are the rules by which
+sequences are created when they are first asked for, segmented and from 1 by default:
 
+  create:
+    - {prefix: order-}
+    - {prefix: invoice-, mode: ordered, start: 1000, max: 9999}
   clients:
     - name: shop               # for the log
       token-hash: 5994471a…    # of 'tickflake serve token'; or token-file: PATH
@@ -63,7 +66,7 @@ http, grpc and probes, and is told when the server is ready.
 Sequences are in the directory ` + sequenceDirectory + ` beside them, or in the store.`
 
 const serveExamples = `  tickflake serve
-  tickflake serve --grpc off --resp 127.0.0.1:0 --create order-
+  tickflake serve --grpc off --resp 127.0.0.1:0
   tickflake serve --store etcd://10.0.0.1:2379 --config /etc/tickflake/serve.yaml
   tickflake serve --print-config > serve.yaml`
 
@@ -84,21 +87,9 @@ type serving struct {
 	strategy *strategies.Strategy
 	window   time.Duration
 	node     int64 // -1: any
+	own      ownSettings
+	config   service.Config
 
-	addresses map[string]*string // by protocol
-	hosts     []string
-	open      bool
-	plaintext bool
-	create    []string
-	rules     []service.Create
-
-	tlsCert, tlsKey, tlsClientCA string
-
-	maxBatch, maxNumbers, maxConnections, maxSequences, maxObserved int64
-	requestTimeout, idleTimeout, readTimeout                        time.Duration
-	drainTimeout, unreadyFor, useWithin, spare                      time.Duration
-
-	accessLog int64
 	logFormat *string
 }
 
@@ -122,15 +113,7 @@ func newServe(c *command.Console) *cobra.Command {
 
 // table makes the settings.
 func (s *serving) table(cmd *cobra.Command) {
-	s.addresses = make(map[string]*string)
-	s.address("resp", "the Redis protocol", s.at("resp", "127.0.0.1:6380"))
-	s.address("http", "HTTP", s.at("http", "127.0.0.1:8380"))
-	s.address("grpc", "gRPC", s.at("grpc", "127.0.0.1:9380"))
-	s.address("probes", "/livez and /readyz alone, over HTTP without TLS", s.at("probes", off))
-	s.list("host", "`NAME` by which HTTP clients may call the server, beside its addresses and localhost", &s.hosts, notEmpty)
-	s.yes("open", "serve every program that can connect, also where the address is not on loopback", &s.open)
-	s.yes("plaintext", "serve without TLS, also where the address is not on loopback", &s.plaintext)
-
+	s.fields(&s.own)
 	s.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*s.layout) })
 	s.keep("store", some(&s.place.url))
 	s.keep("timeout", always(&s.place.timeout))
@@ -142,37 +125,9 @@ func (s *serving) table(cmd *cobra.Command) {
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant, see 'tickflake generate --help' (default %s in a directory, %s elsewhere)", lease.DefaultLocalWindow, lease.DefaultWindow), &s.window)
 	s.keep("window", some(&s.window))
 
-	s.list("create", "`PREFIX[=DEFINITION]` of names of sequences to create when they are first asked for, such as order- or invoice-=ordered,start=1000,max=9999; the names of 'tickflake sequence create --help'; without a definition segmented, from 1", &s.create, s.addRule)
-	s.maxSequences, s.maxObserved = 10_000, 100
-	s.number("max-sequences", "`N` sequences are open at once, at most (default 10000)", 1, &s.maxSequences)
-	s.number("max-observed", "`N` sequences have metrics of their own, at most; the others are added up as (others) (default 100)", 1, &s.maxObserved)
-
-	s.word("tls-cert", "`FILE` of the certificate, as PEM: clients must use TLS; read again when it changes", &s.tlsCert)
-	s.word("tls-key", "`FILE` of the certificate's key, as PEM", &s.tlsKey)
-	s.word("tls-client-ca", "`FILE` of authorities, as PEM: clients must have a certificate of one of them", &s.tlsClientCA)
-
-	s.maxBatch, s.maxNumbers, s.maxConnections = 10_000, 1_000_000, 16_384
-	s.number("max-batch", "`N` IDs in one request, at most (default 10000)", 1, &s.maxBatch)
-	s.number("max-numbers", "`N` numbers of a sequence in one request, at most (default 1000000)", 1, &s.maxNumbers)
-	s.number("max-connections", "`N` connections to each address, at most (default 16384)", 1, &s.maxConnections)
-	s.requestTimeout, s.idleTimeout, s.readTimeout, s.drainTimeout, s.useWithin = 2*time.Second, time.Hour, 10*time.Second, 10*time.Second, time.Second
-	s.duration("request-timeout", "`DURATION` to wait for the IDs or numbers of a request, at most", time.Millisecond, &s.requestTimeout)
-	s.duration("idle-timeout", "`DURATION` after which an unused connection is closed", time.Millisecond, &s.idleTimeout)
-	s.duration("read-timeout", "`DURATION` to receive a request or to send an answer, at most; with clients, also to show a token on a new connection", time.Millisecond, &s.readTimeout)
-	s.duration("drain-timeout", "`DURATION` to finish the requests that run at the end, at most", time.Millisecond, &s.drainTimeout)
-	s.duration("unready-for", "`DURATION` for which the server says at the end that it is not ready, and still serves (default 0s)", 0, &s.unreadyFor)
-	s.duration("use-within", "`DURATION` for which the time of prefetched IDs is true", time.Millisecond, &s.useWithin)
-	s.duration("spare", "`DURATION` that the grant must still have for the server to be ready (default a tick)", 0, &s.spare)
-
-	s.number("access-log", "log one served request in `N`; 0 logs none, but refused ones, a few per second (default 0)", 0, &s.accessLog)
+	s.fields(&s.config)
 	s.logFormat = command.ChoiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", formatText, command.FormatJSON)
 	s.keep("log-format", always(s.logFormat))
-}
-
-// at notes the address of a protocol.
-func (s *serving) at(protocol, address string) *string {
-	s.addresses[protocol] = &address
-	return &address
 }
 
 // nodeFlag adds --node.
@@ -192,19 +147,6 @@ func (s *serving) nodeFlag(cmd *cobra.Command) {
 		}
 		return []string{fmt.Sprint(s.node)}
 	})
-}
-
-func notEmpty(text string) error {
-	if text == "" {
-		return errors.New("want a name, got none")
-	}
-	return nil
-}
-
-func (s *serving) addRule(text string) error {
-	rule, err := parseCreate(text)
-	s.rules = append(s.rules, rule)
-	return err
 }
 
 // layoutText returns the name of a preset, or the spec of another layout.
@@ -229,14 +171,14 @@ func (s *serving) run(ctx context.Context) error {
 		return s.printConfig()
 	}
 	log := s.log()
-	config, err := s.config(log)
+	err := s.complete(log)
 	for _, warning := range append(s.strays(os.Environ()), s.file.warnings...) {
 		log.Warn(warning)
 	}
 	if err != nil {
 		return err
 	}
-	return s.serve(ctx, log, config)
+	return s.serve(ctx, log)
 }
 
 // log returns the logger of the server.
@@ -252,26 +194,24 @@ func (s *serving) log() *slog.Logger {
 	return log
 }
 
-// config returns the configuration of the service, without the generator, the store and the listeners.
-func (s *serving) config(log *slog.Logger) (service.Config, error) {
-	c := service.Config{
-		Strategy: fmt.Sprint(*s.strategy), Sequences: []sequence.Option{sequence.WithLogger(log)}, Create: s.rules, MaxSequences: int(s.maxSequences), MaxObserved: int(s.maxObserved),
-		Hosts: s.hosts, Open: s.open, Plaintext: s.plaintext,
-		MaxBatch: s.maxBatch, MaxNumbers: s.maxNumbers, MaxConnections: int(s.maxConnections),
-		Timeout: s.requestTimeout, IdleTimeout: s.idleTimeout, ReadTimeout: s.readTimeout, DrainTimeout: s.drainTimeout,
-		UnreadyFor: s.unreadyFor, UseWithin: s.useWithin, Spare: s.spare,
-		Logger: log, AccessLog: s.accessLog,
+// complete sets what the configuration of the service has beside settings, but for the generator, the
+// store and the listeners.
+func (s *serving) complete(log *slog.Logger) (err error) {
+	c := &s.config
+	c.Strategy, c.Logger = fmt.Sprint(*s.strategy), log
+	if c.Create, err = s.file.rules(); err != nil {
+		return err
 	}
-	var err error
-	if c.Clients, err = s.file.open(); err != nil {
-		return c, err
+	if c.Clients, err = s.file.clients(); err != nil {
+		return err
 	}
 	c.TLS, err = s.tls(log)
-	return c, err
+	return err
 }
 
 // serve opens the listeners, the store and the sequences, and serves until ctx ends.
-func (s *serving) serve(ctx context.Context, log *slog.Logger, config service.Config) (err error) {
+func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
+	config := s.config
 	listeners, err := s.listen()
 	if err != nil {
 		return err

@@ -29,8 +29,8 @@ func (s *serving) listen() (_ map[string]net.Listener, err error) {
 	if err != nil {
 		return listeners, err
 	}
-	for _, protocol := range protocols {
-		address := *s.addresses[protocol]
+	for i, address := range []string{s.own.RESP, s.own.HTTP, s.own.GRPC, s.own.Probes} {
+		protocol := protocols[i]
 		if listeners[protocol] != nil || address == off {
 			continue
 		}
@@ -80,7 +80,7 @@ func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener) {
 // greeting says how to call each protocol.
 func (s *serving) greeting(listeners map[string]net.Listener) string {
 	var ids, numbers, page strings.Builder
-	secure, token := s.tlsCert != "", len(s.file.clients) > 0
+	secure, token := s.own.TLSCert != "", len(s.file.Clients) > 0
 	if l := listeners["http"]; l != nil {
 		base := choose(secure, "https://", "http://") + s.reach(l)
 		curl := "  curl -X POST" + choose(token, ` -H "Authorization: Bearer $TOKEN"`, "")
@@ -119,8 +119,8 @@ func (s *serving) reach(l net.Listener) string {
 		return l.Addr().String()
 	}
 	switch ip := net.ParseIP(host); {
-	case s.tlsCert != "" && len(s.hosts) > 0: // a name of the certificate
-		host = s.hosts[0]
+	case s.own.TLSCert != "" && len(s.config.Hosts) > 0: // a name of the certificate
+		host = s.config.Hosts[0]
 	case ip.IsUnspecified():
 		host = "127.0.0.1"
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -12,7 +13,10 @@ import (
 func (s *serving) printConfig() error {
 	for _, one := range s.all {
 		texts := one.text()
-		usage := strings.ReplaceAll(one.Usage, "`", "")
+		name, usage := pflag.UnquoteUsage(one.Flag)
+		if !strings.Contains(one.Usage, "`") && name != "" {
+			usage = name + " " + usage
+		}
 		if one.Name == "store" && len(texts) == 1 && hasSecret(texts[0]) {
 			texts, usage = nil, usage+": "+s.place.name()+", with a password that is not shown"
 		}
@@ -23,10 +27,10 @@ func (s *serving) printConfig() error {
 			return err
 		}
 	}
-	if len(s.file.clients) == 0 {
+	if len(s.file.Clients)+len(s.file.Create) == 0 {
 		return nil
 	}
-	text, err := yaml.Marshal(map[string]any{"clients": s.file.clients})
+	text, err := yaml.Marshal(file{Clients: s.file.Clients, Create: s.file.Create})
 	if err == nil {
 		_, err = s.Out.Write(text)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -17,6 +18,17 @@ import (
 
 // off is the address of a protocol that is not served.
 const off = "off"
+
+// ownSettings are those that the command has beside service.Config, which has the same tags.
+type ownSettings struct {
+	RESP        string `setting:"resp" default:"127.0.0.1:6380" value:"ADDRESS" usage:"at which to serve the Redis protocol, as HOST:PORT, or off; port 0 is any that is free"`
+	HTTP        string `setting:"http" default:"127.0.0.1:8380" value:"ADDRESS" usage:"at which to serve HTTP"`
+	GRPC        string `setting:"grpc" default:"127.0.0.1:9380" value:"ADDRESS" usage:"at which to serve gRPC"`
+	Probes      string `setting:"probes" default:"off" value:"ADDRESS" usage:"at which to serve /livez and /readyz alone, over HTTP without TLS"`
+	TLSCert     string `setting:"tls-cert" value:"FILE" usage:"of the certificate, as PEM: clients must use TLS; read again when it changes"`
+	TLSKey      string `setting:"tls-key" value:"FILE" usage:"of the certificate's key, as PEM"`
+	TLSClientCA string `setting:"tls-client-ca" value:"FILE" usage:"of authorities, as PEM: clients must have a certificate of one of them"`
+}
 
 // setting is one value of the configuration of serve. Its flag, its variable and its key in
 // the file take the same text.
@@ -46,6 +58,113 @@ func (s *settings) keep(name string, text func() []string) *setting {
 	return one
 }
 
+// fields makes a setting of each field of a struct that has the tag "setting".
+func (s *settings) fields(of any) {
+	fields := reflect.ValueOf(of).Elem()
+	for i := range fields.NumField() {
+		field := fields.Type().Field(i)
+		name := field.Tag.Get("setting")
+		if name == "" {
+			continue
+		}
+		value := fieldValue{fields.Field(i), field.Tag}
+		if text := field.Tag.Get("default"); text != "" {
+			if err := value.Set(text); err != nil {
+				panic(err) // a bug: the tags are constants
+			}
+		}
+		flag := s.cmd.Flags().VarPF(value, name, "", field.Tag.Get("usage"))
+		if value.Kind() == reflect.Bool {
+			flag.NoOptDefVal = "true"
+		}
+		if value.Type() == "ADDRESS" {
+			command.CompleteFlag(s.cmd, name, off)
+		} else if value.Type() != "FILE" {
+			command.CompleteFlag(s.cmd, name)
+		}
+		s.keep(name, value.texts).list = value.Kind() == reflect.Slice
+	}
+}
+
+// fieldValue is the value of a flag that sets a field of a struct.
+type fieldValue struct {
+	reflect.Value
+	tag reflect.StructTag
+}
+
+// Type is the name of the value in the help.
+func (f fieldValue) Type() string {
+	switch f.Value.Interface().(type) {
+	case bool:
+		return "bool" // which the help does not name
+	case time.Duration:
+		return "DURATION"
+	case int, int64:
+		return "N"
+	}
+	return f.tag.Get("value")
+}
+
+// String is the default in the help.
+func (f fieldValue) String() string { return strings.Join(f.texts(), " ") }
+
+func (f fieldValue) texts() []string {
+	switch v := f.Interface().(type) {
+	case []string:
+		return v
+	case string:
+		if v == "" {
+			return nil
+		}
+	}
+	return []string{fmt.Sprint(f.Interface())}
+}
+
+// Set reads a text. The range is that of the service, but for a least value above 0: a 0 would be the
+// default there.
+func (f fieldValue) Set(text string) error {
+	switch v := f.Addr().Interface().(type) {
+	case *bool:
+		if text != "true" && text != "false" {
+			return fmt.Errorf("want true or false, got %q", text)
+		}
+		*v = text == "true"
+	case *time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("want a duration such as 500ms or 5s, got %q", text)
+		}
+		if least, err := time.ParseDuration(f.tag.Get("least")); err == nil && d < least {
+			return fmt.Errorf("want at least %s, got %s", least, d)
+		}
+		*v = d
+	case *int, *int64:
+		n, err := wholeNumber(text)
+		if err != nil {
+			return err
+		}
+		if least, err := wholeNumber(f.tag.Get("least")); err == nil && n < least {
+			return fmt.Errorf("want at least %d, got %d", least, n)
+		}
+		f.SetInt(n)
+	case *string:
+		if text == "" {
+			return errors.New("want a text, got none")
+		}
+		if _, _, err := net.SplitHostPort(text); err != nil && text != off && f.Type() == "ADDRESS" {
+			return fmt.Errorf("want HOST:PORT or off, got %q", text)
+		}
+		*v = text
+	case *[]string:
+		if text == "" {
+			return errors.New("want a name, got none")
+		}
+		*v = append(*v, text)
+	}
+	return nil
+}
+
+// find returns the setting of a name, or nil.
 func (s *settings) find(name string) *setting {
 	for _, one := range s.all {
 		if one.Name == name {
@@ -56,30 +175,52 @@ func (s *settings) find(name string) *setting {
 }
 
 // source returns where the value of a setting came from, for messages.
-func (s *settings) source(name string) string { return s.find(name).source }
+func (s *settings) source(name string) string {
+	if one := s.find(name); one != nil {
+		return one.source
+	}
+	return name
+}
 
 // fill sets the settings that have no flag from their variables, and the rest from the file,
 // if there is one.
 func (s *settings) fill(f *file) error {
-	taken := make(map[string]bool)
+	values, err := f.read()
+	if err != nil {
+		return err
+	}
 	for _, one := range s.all {
+		node, inFile := values[one.Name]
+		delete(values, one.Name)
 		text := os.Getenv(variable(one.Name))
-		taken[one.Name] = one.Changed || text != ""
-		if one.Changed || text == "" {
+		switch {
+		case one.Changed:
 			continue
+		case text != "":
+			texts := []string{text}
+			if one.list {
+				texts = strings.Fields(text)
+			}
+			err = one.take("$"+variable(one.Name), texts)
+		case inFile:
+			source := f.path + ": " + one.Name
+			var texts []string
+			if texts, err = textsOf(node, one.list); err != nil {
+				return cli.Usage(fmt.Errorf("%s: %w", source, err))
+			}
+			if one.Name == "store" && hasSecret(texts[0]) {
+				f.warnOfReaders(f.path, "it holds the password of the store")
+			}
+			err = one.take(source, texts)
 		}
-		texts := []string{text}
-		if one.list {
-			texts = strings.Fields(text)
-		}
-		if err := one.take("$"+variable(one.Name), texts); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	if f.path == "" {
-		return nil
+	for name := range values {
+		return cli.Usage(fmt.Errorf("%s: unknown setting %q: 'tickflake serve --print-config' shows all", f.path, name))
 	}
-	return f.read(func(name string) (*setting, bool) { return s.find(name), taken[name] })
+	return nil
 }
 
 // strays returns a warning for each variable that looks like one of a setting, and is none. A
@@ -124,83 +265,4 @@ func some[T comparable](value *T) func() []string {
 // always returns a value as the text of a setting.
 func always[T any](value *T) func() []string {
 	return func() []string { return []string{fmt.Sprint(*value)} }
-}
-
-// address adds the flag of a protocol's address.
-func (s *settings) address(name, protocol string, value *string) {
-	usage := fmt.Sprintf("`ADDRESS` at which to serve %s, as HOST:PORT, or off; port 0 is any that is free (default %s)", protocol, *value)
-	s.cmd.Flags().Func(name, usage, func(text string) error {
-		if text != off {
-			if _, _, err := net.SplitHostPort(text); err != nil {
-				return fmt.Errorf("want HOST:PORT or off, got %q", text)
-			}
-		}
-		*value = text
-		return nil
-	})
-	command.CompleteFlag(s.cmd, name, off)
-	s.keep(name, always(value))
-}
-
-// number adds a flag that takes a whole number from least on.
-func (s *settings) number(name, usage string, least int64, value *int64) {
-	numberFlag(s.cmd, name, usage, least, value)
-	s.keep(name, always(value))
-}
-
-// duration adds a flag that takes a time from least on. Its value is the default.
-func (s *settings) duration(name, usage string, least time.Duration, value *time.Duration) {
-	if *value > 0 {
-		usage += fmt.Sprintf(" (default %s)", *value)
-	}
-	s.cmd.Flags().Func(name, usage, func(text string) error {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return fmt.Errorf("want a duration such as 500ms or 5s, got %q", text)
-		}
-		if d < least {
-			return fmt.Errorf("want at least %s, got %s", least, d)
-		}
-		*value = d
-		return nil
-	})
-	command.CompleteFlag(s.cmd, name)
-	s.keep(name, always(value))
-}
-
-// word adds a flag that takes any text but an empty one.
-func (s *settings) word(name, usage string, value *string) {
-	s.cmd.Flags().Func(name, usage, func(text string) error {
-		if text == "" {
-			return errors.New("want a text, got none")
-		}
-		*value = text
-		return nil
-	})
-	s.keep(name, some(value))
-}
-
-// list adds a flag that can be given several times. check returns why a text is refused.
-func (s *settings) list(name, usage string, values *[]string, check func(string) error) {
-	s.cmd.Flags().Func(name, usage, func(text string) error {
-		if err := check(text); err != nil {
-			return err
-		}
-		*values = append(*values, text)
-		return nil
-	})
-	command.CompleteFlag(s.cmd, name)
-	s.keep(name, func() []string { return *values }).list = true
-}
-
-// yes adds a flag that takes true or false.
-func (s *settings) yes(name, usage string, value *bool) {
-	s.cmd.Flags().BoolFunc(name, usage, func(text string) error {
-		if text != "true" && text != "false" {
-			return fmt.Errorf("want true or false, got %q", text)
-		}
-		*value = text == "true"
-		return nil
-	})
-	s.keep(name, always(value))
 }

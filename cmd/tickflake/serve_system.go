@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
-	"strconv"
+	"reflect"
 	"strings"
 
 	"github.com/tickflake/tickflake/internal/cli"
@@ -17,13 +16,13 @@ import (
 // tls returns the configuration of TLS, or nil without a certificate.
 func (s *serving) tls(log *slog.Logger) (*tls.Config, error) {
 	switch {
-	case s.tlsCert == "" && s.tlsKey == "" && s.tlsClientCA == "":
+	case s.own.TLSCert == "" && s.own.TLSKey == "" && s.own.TLSClientCA == "":
 		return nil, nil
-	case s.tlsCert == "" || s.tlsKey == "":
+	case s.own.TLSCert == "" || s.own.TLSKey == "":
 		return nil, cli.Usage(errors.New("TLS needs --tls-cert and --tls-key"))
 	}
-	s.file.warnOfReaders(s.tlsKey, "it holds the key of the certificate")
-	config, err := service.ReloadTLS(s.tlsCert, s.tlsKey, s.tlsClientCA, log)
+	s.file.warnOfReaders(s.own.TLSKey, "it holds the key of the certificate")
+	config, err := service.ReloadTLS(s.own.TLSCert, s.own.TLSKey, s.own.TLSClientCA, log)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", s.source("tls-cert"), strings.TrimPrefix(err.Error(), "service: TLS: "))
 	}
@@ -38,37 +37,22 @@ func (s *serving) notify(log *slog.Logger, state string) {
 	}
 }
 
-// fieldOf is how an error of service.New names a field.
-var fieldOf = regexp.MustCompile(`^service: Config\.(\w+)(?:\[(\d+)\])?: `)
-
-// settingOf are the settings of fields that have another name.
-var settingOf = map[string]string{"Timeout": "request-timeout", "Hosts": "host", "TLS": "tls-cert", "Create": "create"}
-
 // refused turns an error of service.New into one that names the setting.
 func (s *serving) refused(err error) error {
-	field := fieldOf.FindStringSubmatch(err.Error())
-	if field == nil {
+	field, ok := errors.AsType[*service.FieldError](err)
+	if !ok {
 		return cli.Usage(err)
 	}
-	text := inFlags.Replace(err.Error()[len(field[0]):])
-	if field[1] == "Clients" && len(s.file.clients) > 0 {
-		client := s.file.clients[0]
-		if n, err := strconv.Atoi(field[2]); err == nil && n < len(s.file.clients) {
-			client = s.file.clients[n]
-		}
-		return cli.Usage(fmt.Errorf("%s: client %s: %s", client.at, client.Name, text))
+	source := strings.ToLower(field.Field)
+	switch known, _ := reflect.TypeFor[service.Config]().FieldByName(field.Field); {
+	case field.Field == "Clients":
+		source = fmt.Sprintf("%s: client %s", s.file.path, s.file.Clients[field.Index].Name)
+	case field.Field == "Create":
+		source = s.file.path + ": create"
+	case known.Tag.Get("setting") != "":
+		source = s.source(known.Tag.Get("setting"))
+	default:
+		source = s.source(source)
 	}
-	name := settingOf[field[1]]
-	if name == "" {
-		name = strings.ToLower(upper.ReplaceAllString(field[1], "$1-$2"))
-	}
-	return cli.Usage(fmt.Errorf("%s: %s", s.source(name), text))
+	return cli.Usage(fmt.Errorf("%s: %w", source, field.Err))
 }
-
-// inFlags names the settings instead of fields.
-var inFlags = strings.NewReplacer("set TLS", "give --tls-cert and --tls-key", "set Plaintext", "give --plaintext",
-	"set Clients", "name clients in the file of --config", "in TLS", "by --tls-client-ca", "set Open", "give --open",
-	"TokenHash", "token-hash", "NoIDs", "ids: false", "its Token ", "its token ", "its Rate", "its rate", "a Rate", "a rate", "its Burst", "its burst", "its Name", "its name", "Sequences", "sequences")
-
-// upper is where a word of a field's name begins.
-var upper = regexp.MustCompile(`([a-z])([A-Z])`)

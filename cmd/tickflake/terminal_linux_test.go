@@ -13,8 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func init() { commands["terminal"] = terminal }
-
 // terminal runs tickflake on a pseudo-terminal of 80 columns, with standard output in the file
 // numbers if there is one. Its output is what the screen shows.
 func terminal(ts *testscript.TestScript, _ bool, args []string) {

@@ -132,19 +132,7 @@ func (c *conn) hello(r *reply, args [][]byte) error {
 		version = 3
 	}
 	r.pairs(7)
-	r.bulk("server")
-	r.bulk("tickflake")
-	r.bulk("version")
-	r.bulk(spoken)
-	r.bulk("proto")
-	r.integer(version)
-	r.bulk("id")
-	r.integer(c.id)
-	r.bulk("mode")
-	r.bulk("standalone")
-	r.bulk("role")
-	r.bulk("master")
-	r.bulk("modules")
+	r.all("server", "tickflake", "version", spoken, "proto", version, "id", c.id, "mode", "standalone", "role", "master", "modules")
 	r.array(0)
 	return nil
 }
@@ -229,8 +217,7 @@ func (c *conn) config(r *reply, args [][]byte) error {
 	}
 	r.pairs(len(found))
 	for _, name := range sortedKeys(found) {
-		r.bulk(name)
-		r.bulk(found[name])
+		r.all(name, found[name])
 	}
 	return nil
 }
@@ -275,10 +262,7 @@ func (c *conn) commandCommand(r *reply, args [][]byte) error {
 		for _, name := range names {
 			r.bulk(name)
 			r.pairs(2)
-			r.bulk("summary")
-			r.bulk(commands[name].summary)
-			r.bulk("group")
-			r.bulk(commands[name].group)
+			r.all("summary", commands[name].summary, "group", commands[name].group)
 		}
 	default:
 		r.fail("ERR", "unknown subcommand of COMMAND "+printable(args[1])+": want COUNT, LIST, INFO or DOCS")
@@ -307,9 +291,7 @@ func (cmd *command) describe(r *reply, name string) {
 	if cmd.group == "string" {
 		key = 1
 	}
-	r.integer(key)
-	r.integer(key)
-	r.integer(key)
+	r.all(key, key, key)
 }
 
 // info describes the server in the form that clients of Redis read.
@@ -319,38 +301,19 @@ func (c *conn) info(r *reply, _ [][]byte) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\r\n", args...) }
 	up := time.Since(s.began)
-	line("# Server")
-	line("redis_version:%s", spoken)
-	line("redis_mode:standalone")
-	line("server:tickflake")
+	line("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver:tickflake", spoken)
 	line("tickflake_version:%s", version())
-	line("uptime_in_seconds:%d", int64(up.Seconds()))
-	line("uptime_in_days:%d", int64(up.Hours()/24))
-	line("\r\n# Clients")
-	line("connected_clients:%d", s.open.Load())
-	line("\r\n# Persistence")
-	ready := s.issuer.Ready()
-	if ready == nil {
-		line("loading:0")
-	} else {
-		line("loading:1")
-		line("loading_eta_seconds:1")
+	line("uptime_in_seconds:%d\r\nuptime_in_days:%d", int64(up.Seconds()), int64(up.Hours()/24))
+	line("\r\n# Clients\r\nconnected_clients:%d", s.open.Load())
+	loading, ready := "0", "1"
+	if err := s.issuer.Ready(); err != nil {
+		loading, ready = "1\r\nloading_eta_seconds:1", "0\r\nnot_ready_because:"+oneLine(err.Error())
 	}
-	line("\r\n# Replication")
-	line("role:master")
-	line("connected_slaves:0")
-	line("\r\n# Tickflake")
-	if ready == nil {
-		line("ready:1")
-	} else {
-		line("ready:0")
-		line("not_ready_because:%s", oneLine(ready.Error()))
-	}
-	line("layout:%s", layout)
-	line("node:%d", config.Generator.Node())
-	line("strategy:%s", config.Strategy)
-	line("max_batch:%d", config.MaxBatch)
-	line("max_numbers:%d", config.MaxNumbers)
+	line("\r\n# Persistence\r\nloading:%s", loading)
+	line("\r\n# Replication\r\nrole:master\r\nconnected_slaves:0")
+	line("\r\n# Tickflake\r\nready:%s", ready)
+	line("layout:%s\r\nnode:%d\r\nstrategy:%s", layout, config.Generator.Node(), config.Strategy)
+	line("max_batch:%d\r\nmax_numbers:%d", config.MaxBatch, config.MaxNumbers)
 	c.infoSequences(line)
 	r.bulk(b.String())
 	return nil

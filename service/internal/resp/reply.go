@@ -51,6 +51,18 @@ func (r *reply) bulk(text string) {
 	r.b = append(r.b, '\r', '\n')
 }
 
+// all writes texts as bulk strings, and numbers as integers.
+func (r *reply) all(values ...any) {
+	for _, value := range values {
+		switch v := value.(type) {
+		case string:
+			r.bulk(v)
+		case int64:
+			r.integer(v)
+		}
+	}
+}
+
 // decimal writes n as a bulk string, which keeps all its bits in every language.
 func (r *reply) decimal(n int64) {
 	if n >= 1e18 { // IDs after the first years of a layout: 19 digits, written in place

@@ -1,5 +1,3 @@
-//go:build unix
-
 package main
 
 import (
@@ -39,10 +37,11 @@ func TestMain(m *testing.M) {
 
 // commands are those of the scripts beside the ones of testscript; see TestScripts.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
-	"exits": exits, "fails": fails, "start": start, "signal": signalTo, "close": closePipe, "end": end, "until": until,
+	"exits": exits, "fails": fails, "start": start, "signal": signalTo, "close": closePipe, "end": end, "until": until, "terminal": terminal,
 }
 
-// TestScripts runs the stories in testdata with the program as a process of its own.
+// TestScripts runs the stories in testdata with the program as a process of its own. They use the
+// tools of GNU and the signals of Linux.
 //
 //	exits CODE PROGRAM ARGS...            run a program that ends with the code
 //	fails CODE MESSAGE ARGS...            run tickflake, which says nothing but the message, in which
