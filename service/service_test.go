@@ -292,6 +292,7 @@ func TestSlowPeers(t *testing.T) {
 		{rpc, "a preface", preface, "", false, read, ping},
 		{rpc, "settings, and answers no ping", preface + settings, "", false, ping, ping},
 		{web, "nothing", "", "", false, read, read},
+		{web, "a request", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", "", false, idle, idle},
 		{web, "half a line", "POST /v1/ids HT", "", false, read, read},
 		{web, "headers now and then", post, strings.Repeat("A: b\r\n", 100), false, read, read},
 		{web, "half a preface", preface[:20], "", false, read, read},

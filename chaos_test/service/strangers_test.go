@@ -160,7 +160,7 @@ func flood(t *testing.T, ctx context.Context, a *rig.Server) {
 			select {
 			case <-closed:
 			case <-time.After(rig.Patience):
-				t.Errorf("%s holds more connections than the limit", addr)
+				t.Fatalf("%s holds more connections than the limit", addr)
 			}
 		}
 		for _, conn := range conns {

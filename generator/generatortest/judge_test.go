@@ -48,6 +48,10 @@ func TestJudge(t *testing.T) {
 		{name: "batch below what was before", script: "ids 1; batch 2", tape: []answer{is(at(0, 4)), is(at(0, 1)), is(at(0, 2))}, want: []string{
 			"disorder: 0.1 is not above 0.4, which had been returned before the call began (step 2, call 2, 0s in)",
 		}},
+		{name: "call below a batch", script: "batch 2; ids 1", tape: []answer{is(at(0, 4)), is(at(0, 5)), is(at(0, 5))}, want: []string{
+			"disorder: 0.5 is not above 0.5, which had been returned before the call began (step 2, call 2, 0s in)",
+			"duplicate: 0.5 was issued before, in step 1, call 1, 0s in (step 2, call 2, 0s in)",
+		}},
 		{name: "stream among others in one tick", script: "ids 1; stream 2; ids 1; stream 1", tape: []answer{is(at(0, 5)), is(at(0, 1)), is(at(0, 9)), is(at(0, 6)), is(at(0, 10))}},
 		{name: "stream out of order", script: "stream 1; ids 1; stream 1", tape: []answer{is(at(0, 5)), is(at(0, 6)), is(at(0, 4))}, want: []string{
 			"disorder: 0.4 is not above 0.5, which the stream had returned (step 3, call 3, 0s in)",

@@ -14,9 +14,6 @@
 // If a server is missing, the test is skipped, and names the package of Debian
 // that has it. With TICKFLAKE_REQUIRE_SERVERS=1 in the environment it fails instead.
 //
-// [StartFleet] runs processes that issue IDs from a store while the test does this, and
-// reports what was issued twice.
-//
 // All servers are stopped when the test ends, and their output
 // is shown if the test has failed.
 package servertest

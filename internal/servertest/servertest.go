@@ -1,13 +1,9 @@
 package servertest
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"os"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/tickflake/tickflake/internal/server"
 )
@@ -15,16 +11,6 @@ import (
 // RequireEnv is the environment variable that, if it is "1", makes a missing server
 // a failure.
 const RequireEnv = "TICKFLAKE_REQUIRE_SERVERS"
-
-var long = flag.Bool("failover.long", false, "run the tests of failovers that take longer than half a minute")
-
-// Long skips the test, unless the flag -failover.long is given.
-func Long(t testing.TB) {
-	t.Helper()
-	if !*long {
-		t.Skip("it takes longer than half a minute: give -failover.long")
-	}
-}
 
 // Config and Process are those of package server.
 type (
@@ -71,22 +57,6 @@ func Port(t testing.TB) int {
 	port, err := server.Port()
 	Need(t, err)
 	return port
-}
-
-// Refused returns the error of an operation on a server that does not exist. In a short
-// time a driver may not have tried to connect, so Refused tries again with more time, until
-// the error says that the connection was refused, or the time reaches ten seconds.
-func Refused(t testing.TB, do func(context.Context) error) (err error) {
-	t.Helper()
-	for limit := 300 * time.Millisecond; limit < 10*time.Second; limit *= 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		err = do(ctx)
-		cancel()
-		if err == nil || strings.Contains(err.Error(), "refused") {
-			break
-		}
-	}
-	return err
 }
 
 // Dir is [server.Dir] in the system's directory. The directory is removed when

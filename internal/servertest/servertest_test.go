@@ -5,7 +5,6 @@ package servertest_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -237,33 +235,4 @@ func TestFind(t *testing.T) {
 	assert.Equal(t, "skip: no-such-server is not installed; on Debian or Ubuntu: apt-get install its-package", stops(t, find))
 	t.Setenv(servertest.RequireEnv, "1")
 	assert.Contains(t, stops(t, find), "fatal: no-such-server is not installed")
-}
-
-func TestLong(t *testing.T) {
-	assert.Contains(t, stops(t, servertest.Long), "skip: it takes longer than half a minute")
-	require.NoError(t, flag.Set("failover.long", "true"))
-	defer func() { require.NoError(t, flag.Set("failover.long", "false")) }()
-	assert.Equal(t, "nothing", stops(t, servertest.Long))
-}
-
-// A driver has more time, until it says that it was refused, but not for ever.
-func TestRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for refused, want := range map[int]string{1: "connection refused", 3: "connection refused", 0: context.DeadlineExceeded.Error()} {
-			var limits []time.Duration
-			err := servertest.Refused(t, func(ctx context.Context) error {
-				deadline, _ := ctx.Deadline()
-				if limits = append(limits, time.Until(deadline)); len(limits) == refused {
-					return errors.New("connection refused")
-				}
-				return context.DeadlineExceeded
-			})
-			assert.EqualError(t, err, want)
-			all := []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, 1200 * time.Millisecond, 2400 * time.Millisecond, 4800 * time.Millisecond, 9600 * time.Millisecond}
-			if refused > 0 {
-				all = all[:refused]
-			}
-			assert.Equal(t, all, limits)
-		}
-	})
 }

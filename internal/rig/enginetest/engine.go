@@ -285,22 +285,3 @@ func Until(t testing.TB, f func(context.Context) error) {
 		}
 	}
 }
-
-// Benchmark measures Swap and Read of a cell.
-func Benchmark(b *testing.B, url string) {
-	s := Open(b, url)
-	cell := Cell(b, s, "node/0000001", "value")
-	b.Run("Swap", func(b *testing.B) {
-		for b.Loop() {
-			version, err := s.Swap(context.Background(), cell.Key, cell.Version, cell.Value)
-			require.NoError(b, err)
-			cell.Version = version
-		}
-	})
-	b.Run("Read", func(b *testing.B) {
-		for b.Loop() {
-			_, err := s.Read(context.Background(), cell.Key)
-			require.NoError(b, err)
-		}
-	})
-}

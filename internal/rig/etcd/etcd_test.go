@@ -231,9 +231,3 @@ func TestHungLeader(t *testing.T) {
 	c, _ := startTrio(t)
 	c.Test(t, true)
 }
-
-// Most of the time of a call is the server's sync to its disk.
-func BenchmarkEngine(b *testing.B) {
-	s := servers.For(b, servers.Etcd)
-	enginetest.Benchmark(b, s.At(s.Addr, "namespace=bench"))
-}

@@ -359,8 +359,3 @@ func TestHungLeader(t *testing.T) {
 	t.Parallel()
 	startTrio(t).Test(t, true)
 }
-
-func BenchmarkEngine(b *testing.B) {
-	s := servers.For(b, servers.NATS)
-	enginetest.Benchmark(b, s.At(s.Addr, "namespace=bench"))
-}

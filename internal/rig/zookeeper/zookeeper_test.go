@@ -270,8 +270,3 @@ func testDeposed(t *testing.T, c *enginetest.Trio) {
 	}
 	assert.Error(t, <-swaps, "Swap through a deposed leader, of a version that was replaced")
 }
-
-func BenchmarkEngine(b *testing.B) {
-	s := servers.For(b, servers.ZooKeeper)
-	enginetest.Benchmark(b, s.At(s.Addr, "namespace=bench"))
-}

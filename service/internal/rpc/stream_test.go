@@ -44,7 +44,7 @@ func receive(t testing.TB, stream idStream, credit int64) []snowflake.ID {
 
 func TestStreamAnswersInOrderWithExactlyTheCredit(t *testing.T) {
 	t.Parallel()
-	_, conn := serve(t, config(t))
+	s, conn := serve(t, config(t))
 	stream := openStream(t, conn)
 	credits := []int64{1, 5000, 2, 10_000, 3, 1}
 	for _, credit := range credits {
@@ -58,6 +58,7 @@ func TestStreamAnswersInOrderWithExactlyTheCredit(t *testing.T) {
 	require.NoError(t, stream.CloseSend())
 	_, err := stream.Recv()
 	require.ErrorIs(t, err, io.EOF, "more than the credit")
+	require.EqualValues(t, len(all), s.observer.Items())
 }
 
 func TestStreamEndsWithTheStatusOfTheRequestThatFails(t *testing.T) {
