@@ -36,6 +36,8 @@ type conn struct {
 	last    time.Time // when the last pipeline was answered
 	begun   time.Time // when the first byte of an unfinished command came; zero if there is none
 	due     time.Time // the read deadline of nc
+	spared  time.Time // begun when the drain was first seen
+	drainBy time.Time // until when more is read in a drain than the command of spared; zero before one
 	written time.Time // the write deadline of nc
 
 	first [1 << 10]byte // for the bytes that end a wait: those of a usual pipeline
@@ -133,6 +135,9 @@ func (c *conn) extend() bool {
 	return true
 }
 
+// lastRead is how long a drain reads what a client had sent before it.
+const lastRead = 50 * time.Millisecond
+
 // wait reads into p, not beyond the time that the client has.
 func (c *conn) wait(p []byte) (int, error) {
 	for {
@@ -140,13 +145,21 @@ func (c *conn) wait(p []byte) (int, error) {
 			c.deadline(limit)
 		}
 		if c.server.closing() {
-			switch {
-			case c.server.ctx.Err() != nil || c.begun.IsZero() && !c.more:
+			now := time.Now()
+			if c.drainBy.IsZero() {
+				c.spared, c.drainBy = c.begun, now.Add(lastRead)
+			}
+			switch begun := !c.begun.IsZero(); {
+			case c.server.ctx.Err() != nil || !begun && !c.more:
 				return 0, context.Canceled
-			case c.begun.IsZero():
+			case begun && c.begun.Equal(c.spared):
+				// The rest of the command has the time that it always has.
+			case !now.Before(c.drainBy):
+				return 0, context.Canceled // a client that never stops sending
+			default:
 				// There was more than the buffer holds. What is on its way is still read.
 				c.more = false
-				c.deadline(time.Now().Add(50 * time.Millisecond))
+				c.deadline(c.drainBy)
 			}
 		}
 		n, err := c.nc.Read(p)

@@ -111,6 +111,34 @@ func held(m *storetest.Memory) (began <-chan struct{}, release func()) {
 	return entered, func() { close(leave) }
 }
 
+// A client that never stops sending does not hold up a drain, whether its commands have no
+// replies, or it reads all of them.
+func TestDrainOfAFlood(t *testing.T) {
+	t.Parallel()
+	for name, command := range map[string]string{"no replies": "\n", "replies": "PING\r\n", "large replies": "IDS 10000\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, nil)
+			c := b.listen(t)()
+			flood, sent := []byte(strings.Repeat(command, 64<<10/len(command))), make(chan struct{}, 1)
+			go func() {
+				for {
+					if _, err := c.Write(flood); err != nil {
+						return
+					}
+					select {
+					case sent <- struct{}{}:
+					default:
+					}
+				}
+			}()
+			go io.Copy(io.Discard, c)
+			<-sent
+			require.NoError(t, b.Shutdown(t.Context()))
+		})
+	}
+}
+
 // A drain lets the pipeline that runs end, and the command that has begun. The drain of idle
 // connections, and of those that take too long, package service tests for all protocols.
 func TestShutdown(t *testing.T) {
