@@ -111,29 +111,39 @@ func held(m *storetest.Memory) (began <-chan struct{}, release func()) {
 	return entered, func() { close(leave) }
 }
 
-// A client that never stops sending does not hold up a drain, whether its commands have no
-// replies, or it reads all of them.
+// flood is a connection whose client sends as fast as it is read, and reads all replies.
+type flood struct {
+	net.Conn
+	command string
+	read    chan struct{} // receives after a read
+}
+
+func (f flood) Read(p []byte) (int, error) {
+	select {
+	case f.read <- struct{}{}:
+	default:
+	}
+	for n := 0; n < len(p); {
+		n += copy(p[n:], f.command)
+	}
+	return len(p), nil
+}
+
+func (flood) Write(p []byte) (int, error) { return len(p), nil }
+
+// A client that never stops sending does not hold up a drain, whether its commands have replies
+// or not.
 func TestDrainOfAFlood(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string]string{"no replies": "\n", "replies": "PING\r\n", "large replies": "IDS 10000\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, nil)
-			c := b.listen(t)()
-			flood, sent := []byte(strings.Repeat(command, 64<<10/len(command))), make(chan struct{}, 1)
-			go func() {
-				for {
-					if _, err := c.Write(flood); err != nil {
-						return
-					}
-					select {
-					case sent <- struct{}{}:
-					default:
-					}
-				}
-			}()
-			go io.Copy(io.Discard, c)
-			<-sent
+			here, there := net.Pipe()
+			defer there.Close()
+			f := flood{here, command, make(chan struct{})}
+			b.start(f)
+			<-f.read
 			require.NoError(t, b.Shutdown(t.Context()))
 		})
 	}
