@@ -22,14 +22,11 @@ var catches = map[string]string{
 
 // TestMutantsAreCaught shows that the bench finds the bugs of known generators, and none in
 // the sound one beside them. On a busy host a machine is so slow that a bug may pass by
-// chance: what was not caught is tried again.
+// chance: what was not caught is tried again. Without -kernel.all it is one of them.
 func TestMutantsAreCaught(t *testing.T) {
-	if !*kernel.AllFlag {
-		t.Skip("only with -kernel.all: it takes half a minute")
-	}
 	var left []string
 	for _, m := range subjects() {
-		if m.Name != mutants.Control {
+		if m.Name != mutants.Control && (*kernel.AllFlag || m.Name == "M4") {
 			require.Contains(t, catches, m.Name)
 			left = append(left, m.Name)
 		}

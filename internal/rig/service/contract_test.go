@@ -58,7 +58,7 @@ func run(t *testing.T, s servicetest.Settings) *program {
 	if s.TLS != (servicetest.Files{}) {
 		settings += "tls-cert: " + s.TLS.Cert() + "\ntls-key: " + s.TLS.Key() + "\ntls-client-ca: " + s.TLS.ClientCA() + "\n"
 	}
-	settings += "create: [\"orders=start=1\", \"tickets=ordered,start=1,max=3\"]\n"
+	settings += "create: [{prefix: orders, start: 1}, {prefix: tickets, mode: ordered, start: 1, max: 3}]\n"
 	if len(c.Clients) > 0 {
 		settings += "clients:\n"
 	}

@@ -56,9 +56,13 @@ func (p Page) Elapsed() time.Duration { return time.Since(began) }
 func (p Page) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // rawWall reports whether every reading is one of the wall clock.
+//
+//lint:ignore U1000 rig.Build lays this file over package monoclock, which uses it
 var rawWall = os.Getenv(ReadsRaw) != ""
 
 // ofThisProcess is the clock of this process.
+//
+//lint:ignore U1000 as rawWall
 var ofThisProcess = func() Page {
 	p := Page{new(atomic.Int64)}
 	if path := os.Getenv(SteppedBy); path != "" {

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/tickflake/tickflake/stores"
 )
 
 func TestSequences(t *testing.T) {
@@ -25,9 +23,6 @@ func TestSequences(t *testing.T) {
 	assert.Zero(t, p.RetryAfter, "it never helps to repeat this")
 	assert.EqualValues(t, 1+10+3, s.observer.Items())
 }
-
-// failing is a store whose server is away.
-type failing struct{ stores.Store }
 
 func TestStatus(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,7 @@ func New(i *issuer.Issuer, o *observe.Observer, options Options) *Server {
 	protocols.SetUnencryptedHTTP2(true)
 	s.http = &http.Server{
 		Handler:           s,
-		TLSConfig:         config.TLS,
+		TLSConfig:         config.TLS.Clone(), // net/http changes it, and two addresses have one
 		Protocols:         &protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: config.ReadTimeout},
 		ReadHeaderTimeout: config.ReadTimeout,
