@@ -130,16 +130,20 @@ func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 	var pauses Backoff
 	for {
 		promises, err := CheckDurability(ctx, store)
-		if err == nil || !again || KindOf(err) != Passing {
+		if err == nil || KindOf(err) != Passing {
 			return promises, err
 		}
-		if last == nil || contextError(ctx) == nil {
+		end := contextError(ctx)
+		if last == nil || end == nil {
 			last = err
 		}
-		if end := pauses.Wait(ctx); end != nil {
-			if !errors.Is(last, end) {
-				last = fmt.Errorf("%w: %w", end, last)
-			}
+		if again {
+			end = pauses.Wait(ctx)
+		}
+		if end != nil && !errors.Is(last, end) {
+			last = fmt.Errorf("%w: %w", end, last)
+		}
+		if end != nil || !again {
 			return promises, last
 		}
 	}

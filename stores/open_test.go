@@ -210,7 +210,25 @@ func TestOpenTellsTheReason(t *testing.T) {
 		assert.ErrorIs(t, err, errAway)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorContains(t, err, "the test is impatient")
+
+		// Without a deadline: the one attempt fails by itself as the context ends.
+		ctx, cancel = context.WithCancel(t.Context())
+		register(canceled{storetest.NewMemory(), cancel})
+		_, err = stores.Open(ctx, "test://h")
+		assert.ErrorIs(t, err, errAway)
+		assert.ErrorIs(t, err, context.Canceled)
 	})
+}
+
+// canceled is an engine whose server is away, and during whose answer the context ends.
+type canceled struct {
+	*storetest.Memory
+	cancel func()
+}
+
+func (c canceled) Durability(context.Context) (stores.Durability, error) {
+	c.cancel()
+	return stores.Durability{}, errAway
 }
 
 // hung is an engine that answers nothing.
