@@ -41,14 +41,18 @@ func Faults() []Fault {
 type SubjectInfo struct {
 	Name  string
 	Group Group
-	How   string // how it is made
+	How   string // how it is made, or why it is not run
 }
 
 // Subjects returns all generators, in the order of the report, the mutants last.
 func Subjects() []SubjectInfo {
 	var all []SubjectInfo
 	for _, s := range subject.All() {
-		all = append(all, SubjectInfo{s.Name, Group(s.Group), s.How})
+		how := s.How
+		if s.Skipped != "" {
+			how = "not run: " + s.Skipped
+		}
+		all = append(all, SubjectInfo{s.Name, Group(s.Group), how})
 	}
 	return all
 }

@@ -3,7 +3,7 @@
 //
 // You need these names: [Engine] runs the suites of storetest, the hangs and the plateau of
 // connections on a server; [TestRefusals] takes rights away from a store that is used;
-// [TestPair] and [TestTrio] let servers fail under a [Fleet], which issues IDs meanwhile;
+// [TestPair] and [Trio] let servers fail under a [Fleet], which issues IDs meanwhile;
 // [Move] moves a fleet between stores.
 package enginetest
 
