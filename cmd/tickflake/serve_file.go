@@ -31,8 +31,8 @@ type clientEntry struct {
 	Name      string   `yaml:"name"`
 	TokenHash string   `yaml:"token-hash,omitempty"`
 	TokenFile string   `yaml:"token-file,omitempty"`
-	Rate      float64  `yaml:"rate,omitempty"`
-	Burst     int      `yaml:"burst,omitempty"`
+	Rate      *float64 `yaml:"rate,omitempty"`  // nil: no limit
+	Burst     *int     `yaml:"burst,omitempty"` // nil: that of the rate
 	IDs       *bool    `yaml:"ids,omitempty"`
 	Sequences []string `yaml:"sequences,omitempty"`
 }
@@ -106,7 +106,17 @@ func textsOf(n yaml.Node, list bool) (texts []string, err error) {
 func (f *file) clients() ([]service.Client, error) {
 	var clients []service.Client
 	for _, c := range f.Clients {
-		client := service.Client{Name: c.Name, TokenHash: c.TokenHash, Rate: c.Rate, Burst: c.Burst, NoIDs: c.IDs != nil && !*c.IDs, Sequences: c.Sequences}
+		client := service.Client{Name: c.Name, TokenHash: c.TokenHash, NoIDs: c.IDs != nil && !*c.IDs, Sequences: c.Sequences}
+		if c.Rate != nil {
+			if client.Rate = *c.Rate; client.Rate == 0 {
+				return nil, cli.Usage(fmt.Errorf("%s: client %s: rate: want above 0; leave it out for no limit", f.path, c.Name))
+			}
+		}
+		if c.Burst != nil {
+			if client.Burst = *c.Burst; client.Burst == 0 {
+				return nil, cli.Usage(fmt.Errorf("%s: client %s: burst: want above 0; leave it out for the rate", f.path, c.Name))
+			}
+		}
 		if c.TokenFile != "" {
 			token, err := readToken(c.TokenFile)
 			if err != nil {

@@ -136,7 +136,7 @@ func (c *conn) extend() bool {
 }
 
 // lastRead is how long a drain reads what a client had sent before it.
-const lastRead = 50 * time.Millisecond
+const lastRead = time.Second
 
 // wait reads into p, not beyond the time that the client has.
 func (c *conn) wait(p []byte) (int, error) {
@@ -155,11 +155,14 @@ func (c *conn) wait(p []byte) (int, error) {
 			case begun && c.begun.Equal(c.spared):
 				// The rest of the command has the time that it always has.
 			case !now.Before(c.drainBy):
+				c.linger = true            // the replies that are on their way shall be read
 				return 0, context.Canceled // a client that never stops sending
+			case begun:
+				c.deadline(c.drainBy)
 			default:
 				// There was more than the buffer holds. What is on its way is still read.
 				c.more = false
-				c.deadline(c.drainBy)
+				c.deadline(now.Add(50 * time.Millisecond))
 			}
 		}
 		n, err := c.nc.Read(p)
@@ -293,8 +296,12 @@ func (c *conn) close() {
 	}
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && half.CloseWrite() == nil {
 		c.nc.SetReadDeadline(time.Now().Add(min(time.Second, c.server.issuer.Config().ReadTimeout)))
-		var rest [512]byte
-		for read := 0; read < 1<<20 && !c.server.closing(); {
+		var rest [4096]byte
+		most := 1 << 20
+		if !c.drainBy.IsZero() {
+			most = 16 << 20 // above what the buffers of two kernels hold
+		}
+		for read := 0; read < most && c.server.ctx.Err() == nil; {
 			n, err := c.nc.Read(rest[:])
 			if read += n; err != nil {
 				break

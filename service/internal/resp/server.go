@@ -91,9 +91,9 @@ func (s *Server) start(nc net.Conn) {
 	s.conns.Go(func() {
 		defer s.open.Add(-1)
 		c := newConn(s, nc)
-		defer c.close()
 		defer context.AfterFunc(s.draining, c.wake)()
 		defer context.AfterFunc(s.ctx, c.abort)()
+		defer c.close() // which wake and abort end as well
 		c.serve()
 	})
 }

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -147,6 +150,59 @@ func TestDrainOfAFlood(t *testing.T) {
 			require.NoError(t, b.Shutdown(t.Context()))
 		})
 	}
+}
+
+// A drain that cuts a client off loses no answer of a command that was carried out, although the
+// client reads slowly.
+func TestDrainLosesNoAnswer(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	c := b.listen(t)()
+	go func() {
+		_, _ = io.WriteString(c, strings.Repeat(array("INCRBY", "o", "1")+array("ECHO", strings.Repeat("x", 400)), 20_000))
+	}()
+	r := bufio.NewReader(c)
+	answered := uint64(0)
+	var ended error
+	drained := make(chan error, 1)
+	for lines := 0; ended == nil; lines++ {
+		line, err := r.ReadString('\n')
+		if strings.HasPrefix(line, ":") {
+			answered++
+		}
+		if ended = err; lines == 100 {
+			go func() { drained <- b.Shutdown(t.Context()) }()
+			<-b.draining.Done()
+			time.Sleep(lastRead + 100*time.Millisecond) // the client is slow
+		}
+	}
+	assert.ErrorIs(t, ended, io.EOF)
+	assert.NoError(t, <-drained)
+	assert.Equal(t, b.issuer.OpenTo(b.issuer.Anyone())[0].Stats().Issued, answered)
+}
+
+// half is a connection of which one direction can be closed.
+type half struct{ net.Conn }
+
+func (half) CloseWrite() error { return nil }
+
+// The end of a drain does not wait for a client that was told an error and still has time to read it.
+func TestDrainOfAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, nil)
+		here, there := net.Pipe()
+		defer there.Close()
+		b.start(half{here})
+		go write(t, there, array("PING")+"*1\r\n*1\r\n")
+		read(t, there, 10) // PONG, and the begin of an error
+		go io.Copy(io.Discard, there)
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		_ = b.Shutdown(ctx)
+		assert.Zero(t, time.Since(began))
+	})
 }
 
 // A drain lets the pipeline that runs end, and the command that has begun. The drain of idle

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -16,6 +17,9 @@ import (
 type checks struct {
 	*health.Server
 	server *Server
+
+	mu   sync.Mutex
+	last grpc_health_v1.HealthCheckResponse_ServingStatus // that was set: to set one wakes all watches
 }
 
 // healthInterval is how often the server looks at its readiness, for all watches.
@@ -36,10 +40,16 @@ func (c *checks) follow(stop <-chan struct{}) {
 }
 
 func (c *checks) look() {
+	c.mu.Lock() // also so that none sets a status that is older
+	defer c.mu.Unlock()
 	status := grpc_health_v1.HealthCheckResponse_SERVING
 	if c.server.draining.Err() != nil || c.server.issuer.Ready() != nil {
 		status = grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	}
+	if status == c.last {
+		return
+	}
+	c.last = status
 	for _, service := range []string{"", tickflakev1.Tickflake_ServiceDesc.ServiceName} {
 		c.SetServingStatus(service, status)
 	}

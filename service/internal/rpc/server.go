@@ -61,7 +61,7 @@ func New(i *issuer.Issuer, o *observe.Observer) *Server {
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(newHandshake(s.config.TLS, i.Anyone() != nil)), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
 	s.grpc.RegisterService(s.describe(), s)
-	s.health = &checks{health.NewServer(), s}
+	s.health = &checks{Server: health.NewServer(), server: s}
 	s.health.look()
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
