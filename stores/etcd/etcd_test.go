@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // openURL opens a Store for the length of a test, without the questions to the server.
@@ -38,7 +38,7 @@ func openURL(t testing.TB, url string) stores.Store {
 
 // Other bad URLs are tried in package stores.
 func TestBadURL(t *testing.T) {
-	for rawURL, want := range map[string]string{
+	storetest.TestURLs(t, open, "etcd://u:SECRET@h", map[string]string{
 		"nats://u:SECRET@h":             "store URL: unknown scheme, want etcd:// or etcds://",
 		"etcd://u:SECRET@h/path":        "a path after the host",
 		"etcd://u@h":                    "a user without a password, or",
@@ -46,17 +46,7 @@ func TestBadURL(t *testing.T) {
 		"etcd://u:SECRET@h?x=SECRET":    "there are namespace, cacert, cert, key",
 		"etcd://u:SECRET@h?cert=/none":  "needs the scheme etcds://",
 		"etcds://u:SECRET@h?cert=/none": "options cert and key",
-	} {
-		_, err := open(t.Context(), rawURL)
-		bad, ok := errors.AsType[*stores.URLError](err)
-		if !ok || !strings.Contains(bad.Error(), want) || strings.Contains(fmt.Sprintf("%v %#v", bad, bad), "SECRET") {
-			t.Errorf("Open(%q): %v; want %q", rawURL, err, want)
-		}
-	}
-	_, err := open(t.Context(), "etcd://u:SECRET@h?namespace=a/b")
-	if err == nil || !strings.Contains(err.Error(), "namespace \"a/b\"") || strings.Contains(err.Error(), "SECRET") {
-		t.Errorf("Open with a bad namespace: %v", err)
-	}
+	})
 	if _, err := New(nil, "x"); err == nil {
 		t.Error("New took nil")
 	}

@@ -3,16 +3,15 @@ package nats
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // Other bad URLs are tried in package stores.
@@ -21,7 +20,7 @@ func TestBadURL(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for rawURL, want := range map[string]string{
+	storetest.TestURLs(t, open, "nats://u:SECRET@h", map[string]string{
 		"etcd://u:SECRET@h":                "store URL: unknown scheme, want nats:// or tls://",
 		"nats://u:SECRET@h/path":           "a path after the host",
 		"nats://u:SECRET@h?x=SECRET":       "there are namespace, replicas, creds, nkey, cacert, cert, key",
@@ -33,17 +32,7 @@ func TestBadURL(t *testing.T) {
 		"nats://u:SECRET@h?nkey=/none":     "option nkey",
 		"nats://u:SECRET@h?creds=/none":    "option creds: nats: open /none: ",
 		"nats://u:SECRET@h?creds=" + empty: "option creds: unable to extract key pair",
-	} {
-		_, err := open(t.Context(), rawURL)
-		bad, ok := errors.AsType[*stores.URLError](err)
-		if !ok || !strings.Contains(bad.Error(), want) || strings.Contains(fmt.Sprintf("%v %#v", bad, bad), "SECRET") {
-			t.Errorf("Open(%q): %v; want %q", rawURL, err, want)
-		}
-	}
-	_, err := open(t.Context(), "nats://u:SECRET@h?namespace=a/b")
-	if err == nil || !strings.Contains(err.Error(), "namespace \"a/b\"") || strings.Contains(err.Error(), "SECRET") {
-		t.Errorf("Open with a bad namespace: %v", err)
-	}
+	})
 	if _, err := New(nil, "x"); err == nil {
 		t.Error("New took nil")
 	}

@@ -1,17 +1,14 @@
 package zookeeper
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
-	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // Other bad URLs are tried in package stores.
 func TestBadURL(t *testing.T) {
-	for rawURL, want := range map[string]string{
+	storetest.TestURLs(t, open, "zk://u:SECRET@h", map[string]string{
 		"etcd://u:SECRET@h":           "store URL: unknown scheme, want zk:// or zks://",
 		"zk://u:SECRET@h/a//b":        "bad path after the host; want the chroot",
 		"zk://u:SECRET@h/a/../b":      "bad path after the host; want the chroot",
@@ -21,17 +18,7 @@ func TestBadURL(t *testing.T) {
 		"zk://u:SECRET@h?x=SECRET":    "there are namespace, cacert, cert, key",
 		"zk://u:SECRET@h?cert=/none":  "needs the scheme zks://",
 		"zks://u:SECRET@h?cert=/none": "options cert and key",
-	} {
-		_, err := open(t.Context(), rawURL)
-		bad, ok := errors.AsType[*stores.URLError](err)
-		if !ok || !strings.Contains(bad.Error(), want) || strings.Contains(fmt.Sprintf("%v %#v", bad, bad), "SECRET") {
-			t.Errorf("Open(%q): %v; want %q", rawURL, err, want)
-		}
-	}
-	_, err := open(t.Context(), "zk://u:SECRET@h?namespace=a/b")
-	if err == nil || !strings.Contains(err.Error(), "namespace \"a/b\"") || strings.Contains(err.Error(), "SECRET") {
-		t.Errorf("Open with a bad namespace: %v", err)
-	}
+	})
 	if _, err := New(nil, "x"); err == nil {
 		t.Error("New took nil")
 	}

@@ -1,0 +1,30 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+// TestURLs opens URLs that an engine must refuse without asking a server: good, with a namespace
+// that is none, and those of bad, by what the error of each says. The word SECRET in a URL must
+// be in no error.
+func TestURLs(t *testing.T, open stores.Opener, good string, bad map[string]string) {
+	t.Helper()
+	refused := func(rawURL, want string) error {
+		_, err := open(t.Context(), rawURL)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(fmt.Sprintf("%v %#v", err, err), "SECRET") {
+			t.Errorf("Open(%q): %v; want %q", rawURL, err, want)
+		}
+		return err
+	}
+	for rawURL, want := range bad {
+		if err := refused(rawURL, want); !errors.As(err, new(*stores.URLError)) {
+			t.Errorf("Open(%q): %v is no URLError", rawURL, err)
+		}
+	}
+	_ = refused(good+"?namespace=a/b", `namespace "a/b"`)
+}
