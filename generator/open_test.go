@@ -128,7 +128,7 @@ func TestOpenRefusesBeforeItOpens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := register()
 			_, err := generator.Open(t.Context(), "opentest://", opt)
-			var config *generator.ConfigError
+			var config *stores.OptionError
 			require.ErrorAs(t, err, &config)
 			assert.Equal(t, name, config.Option)
 			assert.Zero(t, s.closed)
@@ -170,7 +170,7 @@ func TestLeaseOptions(t *testing.T) {
 		"WithLease":     {generator.WithLease(nil)},
 	} {
 		_, err := generator.New(opts...)
-		var config *generator.ConfigError
+		var config *stores.OptionError
 		require.ErrorAs(t, err, &config)
 		assert.Equal(t, option, config.Option)
 	}

@@ -20,7 +20,7 @@ func TestNilStore(t *testing.T) {
 		"ForceRelease": func(ctx context.Context, s stores.Store) error { return lease.ForceRelease(ctx, s, 1) },
 	} {
 		for _, err := range []error{call(t.Context(), nil), call(t.Context(), none)} {
-			var option *lease.OptionError
+			var option *stores.OptionError
 			require.ErrorAs(t, err, &option, name)
 			require.Equal(t, name, option.Option)
 			require.ErrorContains(t, err, "is nil")

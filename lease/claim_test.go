@@ -226,7 +226,7 @@ func TestClaimAtTheEndsOfTime(t *testing.T) {
 
 	for _, at := range []time.Time{end, layout.Epoch.Add(-1), layout.Epoch.AddDate(-30, 0, 0)} {
 		_, err = lease.Claim(t.Context(), storetest.NewMemory(), quiet(clocktest.NewVirtual(at), lease.WithLayout(layout))...)
-		var option *lease.OptionError
+		var option *stores.OptionError
 		require.ErrorAs(t, err, &option, "%s", at)
 	}
 }
@@ -284,7 +284,7 @@ func TestWindowExtremes(t *testing.T) {
 			}
 			k, err := lease.Claim(t.Context(), storetest.NewMemory(), options...)
 			if !test.ok {
-				var option *lease.OptionError
+				var option *stores.OptionError
 				require.ErrorAs(t, err, &option)
 				require.Equal(t, "WithWindow", option.Option)
 				return
@@ -319,7 +319,7 @@ func TestManyNodeBits(t *testing.T) {
 		require.Less(t, k.Node(), int64(1)<<22)
 	}
 	_, err := lease.Claim(t.Context(), memory, quiet(clock, lease.WithLayout(layout), lease.WithNode(lease.NodeNumber(1<<22)))...)
-	var option *lease.OptionError
+	var option *stores.OptionError
 	require.ErrorAs(t, err, &option)
 	require.Equal(t, "WithNode", option.Option)
 }

@@ -79,7 +79,7 @@ type Keeper struct {
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
-// [*OptionError] if an option is out of range or nil. Else it wraps
+// [*stores.OptionError] if an option is out of range or nil. Else it wraps
 //
 //   - [ErrHeld]: the number of [WithNode] is held by another living process, or reserved,
 //   - [ErrStore]: the store failed,

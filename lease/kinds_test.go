@@ -223,7 +223,7 @@ func TestKinds(t *testing.T) {
 	for want, errs := range map[stores.Kind][]error{
 		stores.Passing: {nil, errAway, lease.ErrStore, lease.ErrHeld, &lease.NoFreeNodeError{}, stores.ErrConflict, context.DeadlineExceeded},
 		stores.Refused: {lease.ErrSkew, lease.ErrEndOfTime, lease.ErrLost, stores.ErrForgets, stores.ErrRefused,
-			&lease.LayoutMismatchError{}, &lease.OptionError{Err: errAway}, fmt.Errorf("%w: %w", context.DeadlineExceeded, errRefused)},
+			&lease.LayoutMismatchError{}, &stores.OptionError{Err: errAway}, fmt.Errorf("%w: %w", context.DeadlineExceeded, errRefused)},
 		stores.Loss: {stores.ErrWentBack, stores.ErrDamaged, &stores.DamagedError{Err: errRefused}},
 	} {
 		for _, err := range errs {

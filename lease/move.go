@@ -55,14 +55,14 @@ const floorsFormat = 1
 // no way back to this store and namespace; another namespace of it can be imported to.
 //
 // It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation of
-// the store. Other errors are an [*OptionError], or wrap [ErrNeverClaimed] if the store has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
+// the store. Other errors are an [*stores.OptionError], or wrap [ErrNeverClaimed] if the store has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
 // processes write the same cells all the time, or [ErrStore].
 func Export(ctx context.Context, store stores.Store, to string, running bool) (Floors, error) {
 	if err := checkStore("Export", store); err != nil {
 		return Floors{}, err
 	}
 	if err := cell.CheckTo(to); err != nil {
-		return Floors{}, &OptionError{"Export", err}
+		return Floors{}, &stores.OptionError{Option: "Export", Err: err}
 	}
 	k := newMover(store)
 	r, err := k.exportLayout(ctx, to, running)
@@ -256,7 +256,7 @@ func (k *Keeper) fence(ctx context.Context, c grant.Cell) (limit uint64, err err
 // reached the floor of a number, the process does not claim it, as after [Reserve].
 //
 // The floors must be as Export returned them, and the namespace must be unused: no node number was
-// claimed or reserved in it, and no fleet was exported from it. Else the error is an [*OptionError],
+// claimed or reserved in it, and no fleet was exported from it. Else the error is an [*stores.OptionError],
 // or wraps [ErrMoved]. No process gets a number before the import is complete. If it fails, call it
 // again. A second import of the same floors does nothing. It returns soon after ctx ends. If ctx has
 // no deadline, [DefaultTimeout] bounds each operation of the store. Other errors wrap [ErrStore],
@@ -303,7 +303,7 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 }
 
 func refuseImport(format string, args ...any) error {
-	return &OptionError{"Import", fmt.Errorf(format, args...)}
+	return &stores.OptionError{Option: "Import", Err: fmt.Errorf(format, args...)}
 }
 
 func importLost(format string, args ...any) error {

@@ -85,7 +85,7 @@ func TestReserveRefuses(t *testing.T) {
 		until    time.Time
 	}{{-1, 2, noon.Add(time.Hour)}, {2, 1, noon.Add(time.Hour)}, {0, 4, noon.Add(time.Hour)}, {0, 1, noon}, {0, 1, noon.AddDate(500, 0, 0)}} {
 		err := lease.Reserve(t.Context(), memory, test.from, test.to, test.until, options...)
-		var option *lease.OptionError
+		var option *stores.OptionError
 		require.ErrorAs(t, err, &option)
 		require.Equal(t, "Reserve", option.Option)
 	}

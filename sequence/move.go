@@ -51,7 +51,7 @@ const floorFormat = 1
 // processes have reserved cannot be given back any more: close them before, or they are missing.
 //
 // It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation
-// of the store. The error is an [*OptionError], or wraps [ErrNotFound], [stores.ErrWentBack] if
+// of the store. The error is an [*stores.OptionError], or wraps [ErrNotFound], [stores.ErrWentBack] if
 // the store lost writes and [Set] has not raised the next number since, [stores.ErrDamaged],
 // [stores.ErrConflict] if other processes write so often that it did not get a turn, or
 // [ErrStore].
@@ -61,7 +61,7 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 		return Floor{}, err
 	}
 	if err := cell.CheckTo(to); err != nil {
-		return Floor{}, &OptionError{"to", err}
+		return Floor{}, &stores.OptionError{Option: "to", Err: err}
 	}
 	final := func(r cell.Sequence) (cell.Sequence, error) {
 		if r.Lost {
@@ -91,7 +91,7 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 // one that exists with the same definition if no number of it was ever granted. Programs that
 // open the sequence with their definition need no change.
 //
-// If the sequence cannot be taken, the error is an [*OptionError], a [*DefinitionError], or wraps
+// If the sequence cannot be taken, the error is an [*stores.OptionError], a [*DefinitionError], or wraps
 // [ErrMoved] if it was moved on from this store; nothing is changed. A second import of the same
 // floor changes nothing, and never sets the sequence back. It returns soon after ctx ends. If
 // ctx has no deadline, [DefaultTimeout] bounds each operation of the store. Other errors wrap
@@ -105,7 +105,7 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		return Info{}, err
 	}
 	refuse := func(format string, args ...any) (Info, error) {
-		return Info{}, &OptionError{"floor", fmt.Errorf(format, args...)}
+		return Info{}, &stores.OptionError{Option: "floor", Err: fmt.Errorf(format, args...)}
 	}
 	d, created := floor.Definition.complete(), floor.Created.complete()
 	switch {

@@ -71,7 +71,7 @@ func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, l
 		return err
 	})
 	if err != nil {
-		var option *lease.OptionError
+		var option *stores.OptionError
 		if errors.As(err, &option) && option.Option == "Reserve" {
 			return cli.Usage(option.Err)
 		}
