@@ -92,12 +92,7 @@ func (b *bench) bootOnce(ctx context.Context, fault string, c machine.Config) (s
 		}
 		c.Disks = append([]machine.Disk{{Image: s.disk}}, c.Disks...)
 	}
-	if b.o.Program != "" {
-		if c.Files == nil {
-			c.Files = map[string]string{}
-		}
-		c.Files["/program"] = b.o.Program
-	}
+	c.Program = b.o.Program
 	if b.o.Log != "" {
 		if s.log, err = os.Create(filepath.Join(b.o.Log, fmt.Sprintf("machine-%d.log", n))); err != nil {
 			return nil, err
