@@ -230,6 +230,8 @@ func (s *session) follow(ctx context.Context, fault string, deadline time.Time) 
 			out.acks = append(out.acks, m.Ack)
 		case m.Clock != nil:
 			out.clock = m.Clock
+		case m.Finding != nil:
+			out.rows = append(out.rows, Row{Fault: fault, Subject: m.Finding.Subject, Group: Ours, Broken: m.Finding.Broken, Note: m.Finding.Note, Verdict: Verdict{IDs: m.Finding.IDs}})
 		case m.Result != nil:
 			out.add(*m.Result)
 		case m.Failed != "":

@@ -33,12 +33,12 @@ func powerCutFaults() (all []Fault) {
 			modules = append(modules, kind)
 		}
 		all = append(all, Fault{
-			Name:    powercut.Prefix + kind,
-			About:   "the disk loses its power, and all or some of the writes that were not flushed, while 8 processes write to a directory on " + kind,
-			Kind:    "disk",
-			Own:     true,
-			Modules: modules,
-			Run:     func(s *Stage) { cutPower(s, kind) },
+			Name:      powercut.Prefix + kind,
+			About:     "the disk loses its power, and all or some of the writes that were not flushed, while 8 processes write to a directory on " + kind,
+			Kind:      "disk",
+			CutsPower: kind,
+			Modules:   modules,
+			Run:       func(s *Stage) { cutPower(s, kind) },
 		})
 	}
 	return all
