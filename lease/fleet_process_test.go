@@ -234,7 +234,7 @@ func (p *process) failed(t *thread, err error) {
 func (p *process) keep(t *thread) {
 	for p.ctx.Err() == nil {
 		p.lock(t)
-		next := p.k.Poll(p.ctx)
+		next, _ := p.k.Poll(p.ctx)
 		p.unlock()
 		if len(p.k.Window().More()) == 0 {
 			t.Sleep(next)
