@@ -52,8 +52,8 @@ func (s *answering) Swap(ctx context.Context, key string, version uint64, value 
 }
 
 var (
-	errRefused = fmt.Errorf("%w: WRONGTYPE", stores.Refusal("use another namespace"))
-	errAway    = errors.New("connection refused")
+	errRefused = fmt.Errorf("%w: WRONGTYPE", stores.Refused.New("use another namespace"))
+	errAway    = stores.Passing.New("connection refused")
 )
 
 // A claim ends at once if the store refuses, however much time its context has.
@@ -77,7 +77,7 @@ func TestRefusedClaimEndsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &answering{Store: storetest.NewMemory()}
 			err := claim(s)
-			require.ErrorIs(t, err, stores.ErrRefused)
+			require.ErrorIs(t, err, stores.Refused)
 			require.ErrorIs(t, err, lease.ErrStore)
 			require.EqualError(t, err, "store refuses: read layout: use another namespace: WRONGTYPE")
 			require.Equal(t, 1, s.calls)
@@ -119,7 +119,7 @@ func TestLogSaysTheKind(t *testing.T) {
 	_, err = gen.Next()
 	granted, ok := errors.AsType[*generator.GrantError](err)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, stores.Refused, granted.Kind())
+	require.Equal(t, stores.Refused, stores.KindOf(granted))
 	require.Zero(t, granted.Waited)
 	fail(stores.ErrOverloaded, 1)
 	require.Regexp(t, "^this process gets too little processor time since .*: read node/", k.Err())
@@ -221,8 +221,9 @@ func (s unlockable) TryLock(context.Context, string) (func(), error) { return ni
 
 func TestKinds(t *testing.T) {
 	for want, errs := range map[stores.Kind][]error{
-		stores.Passing: {nil, errAway, lease.ErrStore, lease.ErrHeld, &lease.NoFreeNodeError{}, stores.ErrConflict, context.DeadlineExceeded},
-		stores.Refused: {lease.ErrSkew, lease.ErrEndOfTime, lease.ErrLost, stores.ErrForgets, stores.ErrRefused,
+		stores.Unknown: {nil, lease.ErrStore, context.DeadlineExceeded},
+		stores.Passing: {errAway, lease.ErrHeld, &lease.NoFreeNodeError{}, stores.ErrConflict},
+		stores.Refused: {lease.ErrSkew, lease.ErrEndOfTime, lease.ErrLost, stores.ErrForgets, stores.Refused,
 			&lease.LayoutMismatchError{}, &stores.OptionError{Err: errAway}, fmt.Errorf("%w: %w", context.DeadlineExceeded, errRefused)},
 		stores.Loss: {stores.ErrWentBack, stores.ErrDamaged, &stores.DamagedError{Err: errRefused}},
 	} {
@@ -230,6 +231,4 @@ func TestKinds(t *testing.T) {
 			assert.Equal(t, want, stores.KindOf(err), "%v", err)
 		}
 	}
-	assert.Equal(t, "refused", stores.Refused.String())
-	assert.Equal(t, "Kind(9)", stores.Kind(9).String())
 }

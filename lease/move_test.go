@@ -34,7 +34,7 @@ func TestMove(t *testing.T) {
 	require.ErrorIs(t, err, lease.ErrHeld)
 	must(claim(old)) // it has changed nothing
 	_, err = lease.Export(t.Context(), old, "", lease.EvenIfRunning())
-	require.ErrorIs(t, err, stores.ErrRefused)
+	require.ErrorIs(t, err, stores.Refused)
 
 	floors, err := lease.Export(t.Context(), old, "new", lease.EvenIfRunning())
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestMove(t *testing.T) {
 		bad := floors
 		change(&bad)
 		err := lease.Import(t.Context(), storetest.NewMemory(), bad)
-		require.ErrorIs(t, err, stores.ErrRefused)
+		require.ErrorIs(t, err, stores.Refused)
 		require.ErrorContains(t, err, want)
 	}
 	next, err := lease.Export(t.Context(), to, "third", lease.EvenIfRunning())
