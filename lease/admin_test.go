@@ -47,7 +47,7 @@ func TestInspect(t *testing.T) {
 			w.claim(other.Locking(), pin(6), at(-3*period), lease.WithWindow(period), lease.WithOwner("owner 6"))
 			other.Crash()
 			for range 2 { // it must not leave a lock behind
-				got, err := lease.Inspect(t.Context(), store)
+				got, err := lease.List(t.Context(), store)
 				require.NoError(t, err)
 				want := map[int64]lease.State{2: lease.Released, 3: lease.Damaged, 4: lease.Held, 5: lease.Held, 6: lease.Expired, 7: lease.Held, 9: lease.Held}
 				require.Len(t, got, len(want))
@@ -56,7 +56,7 @@ func TestInspect(t *testing.T) {
 					require.Greater(t, h.Node, last)
 					last = h.Node
 					assert.Equal(t, want[h.Node], h.State, h.Node)
-					one := must(lease.InspectNode(t.Context(), store, h.Node))
+					one := must(lease.Inspect(t.Context(), store, h.Node))
 					assert.InDelta(t, h.Ahead, one.Ahead, float64(10*time.Second))
 					one.Ahead = h.Ahead // it is as of now
 					assert.Equal(t, h, one)
@@ -109,17 +109,17 @@ func TestInspectFails(t *testing.T) {
 		fmt.Errorf("lock: %w", &stores.DamagedError{Problem: "its file cannot be used", Err: gone}): lease.Damaged,
 	} {
 		damaged := &stores.DamagedError{Key: "node/0000008"}
-		all, err := lease.Inspect(t.Context(), unlockable{w.cells, lock, damaged})
+		all, err := lease.List(t.Context(), unlockable{w.cells, lock, damaged})
 		require.ErrorIs(t, err, stores.ErrDamaged)
 		require.Len(t, all, 1, "what could be listed")
 		require.Equal(t, want, all[0].State, "%v", lock)
 	}
 	for _, store := range []unlockable{{w.cells, gone, nil}, {w.cells, nil, gone}} {
-		_, err := lease.Inspect(t.Context(), store)
+		_, err := lease.List(t.Context(), store)
 		require.ErrorIs(t, err, lease.ErrStore)
 		require.ErrorIs(t, err, gone)
 	}
-	_, err := lease.InspectNode(t.Context(), w.cells, 8)
+	_, err := lease.Inspect(t.Context(), w.cells, 8)
 	require.ErrorIs(t, err, lease.ErrNeverClaimed)
 }
 

@@ -70,11 +70,11 @@ func TestClaimOptions(t *testing.T) {
 	}
 	for name, call := range map[string]func(s stores.Store) error{
 		"Claim":        func(s stores.Store) error { return second(lease.Claim(t.Context(), s)) },
-		"Inspect":      func(s stores.Store) error { return second(lease.Inspect(t.Context(), s)) },
-		"InspectNode":  func(s stores.Store) error { return second(lease.InspectNode(t.Context(), s, 1)) },
+		"List":         func(s stores.Store) error { return second(lease.List(t.Context(), s)) },
+		"Inspect":      func(s stores.Store) error { return second(lease.Inspect(t.Context(), s, 1)) },
 		"ForceRelease": func(s stores.Store) error { return lease.ForceRelease(t.Context(), s, 1) },
 		"Reserve":      func(s stores.Store) error { return lease.Reserve(t.Context(), s, 1, 1, noon) },
-		"Export":       func(s stores.Store) error { return second(lease.Export(t.Context(), s, "new", true)) },
+		"Export":       func(s stores.Store) error { return second(lease.Export(t.Context(), s, "new", lease.EvenIfRunning())) },
 		"Import":       func(s stores.Store) error { return lease.Import(t.Context(), s, lease.Floors{}) },
 	} {
 		newWorld(t).refuses(name, call(nil))

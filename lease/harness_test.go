@@ -135,7 +135,7 @@ func (w *world) pass(d time.Duration, keepers ...*lease.Keeper) {
 func (w *world) keep(k *lease.Keeper, d time.Duration, each func()) {
 	w.Helper()
 	for end := w.clock.Elapsed() + d; w.clock.Elapsed() < end; {
-		next := k.Poll(w.Context())
+		next := first(k.Poll(w.Context()))
 		require.GreaterOrEqual(w, next, time.Millisecond, "it would run hot")
 		each()
 		w.clock.Advance(next)
@@ -143,7 +143,7 @@ func (w *world) keep(k *lease.Keeper, d time.Duration, each func()) {
 }
 
 func (w *world) holding(node int64) lease.Holding {
-	return must(lease.InspectNode(w.Context(), w.cells, node))
+	return must(lease.Inspect(w.Context(), w.cells, node))
 }
 
 // write writes the cell of a key without a keeper.
@@ -154,7 +154,7 @@ func (w *world) write(key string, value []byte) {
 // refuses checks that an error is about an option or argument.
 func (w *world) refuses(option string, err error) {
 	w.Helper()
-	var refused *lease.OptionError
+	var refused *stores.OptionError
 	require.ErrorAs(w, err, &refused)
 	require.Equal(w, option, refused.Option)
 	require.ErrorIs(w, err, stores.ErrRefused)
@@ -166,6 +166,8 @@ func must[T any](x T, err error) T {
 	}
 	return x
 }
+
+func first[T any](x T, _ error) T { return x }
 
 func second[T any](_ T, err error) error { return err }
 

@@ -55,7 +55,7 @@ func TestFirstExtensionsAreSpread(t *testing.T) {
 	tenths := map[time.Duration]int{}
 	for range 200 {
 		k := w.claim(nil)
-		due := k.Poll(t.Context())
+		due := first(k.Poll(t.Context()))
 		require.LessOrEqual(t, due, third)
 		tenths[min(due*10/third, 9)]++
 		w.clock.Advance(due)
@@ -80,7 +80,7 @@ func TestTriesWhileTheStoreIsAway(t *testing.T) {
 			gone = true
 			last := noon
 			for {
-				w.clock.Advance(k.Poll(t.Context()))
+				w.clock.Advance(first(k.Poll(t.Context())))
 				if !w.clock.Wall().Before(limit) {
 					break
 				}
@@ -101,7 +101,7 @@ func TestTriesWhileTheStoreIsAway(t *testing.T) {
 				require.ErrorIs(t, err, generator.ErrNotGranted)
 				select {
 				case <-k.Window().More(): // the goroutine would look
-					require.LessOrEqual(t, k.Poll(t.Context()), grant.Urgent)
+					require.LessOrEqual(t, first(k.Poll(t.Context())), grant.Urgent)
 				default:
 				}
 				w.clock.Advance(10 * time.Millisecond)
@@ -129,12 +129,14 @@ func TestLoss(t *testing.T) {
 		log     string
 		err     string // of a pinned number, that is lost for good; else it claims another
 	}{
-		"taken":        {take, `another process took it" node=5 "ours until"=2029-06-01T12:00:30.000Z holder="the successor"`, "node number 5 is held by the successor: "},
-		"given back":   {release, `another process took and released it, or an operator released it" node=5`, "node number 5 is held by another process: "},
-		"reserved":     {func(w *world, k *lease.Keeper) { release(w, k); w.reserveNow(5) }, `an operator reserved it, or moved the fleet`, "start this process again"},
-		"damaged":      {func(w *world, _ *lease.Keeper) { w.write(cell.NodeKey(5), []byte("rubbish")) }, "its cell is damaged", "cell of node number 5 cannot be read"},
-		"a clone's":    {func(w *world, k *lease.Keeper) { w.clone(k).Poll(w.Context()) }, "a copy of this process's memory wrote to it", "node number 5 is held by "},
-		"moved":        {func(w *world, _ *lease.Keeper) { must(lease.Export(w.Context(), w.cells, "new", true)) }, "an operator reserved it, or moved the fleet to another store", "start this process again"},
+		"taken":      {take, `another process took it" node=5 "ours until"=2029-06-01T12:00:30.000Z holder="the successor"`, "node number 5 is held by the successor: "},
+		"given back": {release, `another process took and released it, or an operator released it" node=5`, "node number 5 is held by another process: "},
+		"reserved":   {func(w *world, k *lease.Keeper) { release(w, k); w.reserveNow(5) }, `an operator reserved it, or moved the fleet`, "start this process again"},
+		"damaged":    {func(w *world, _ *lease.Keeper) { w.write(cell.NodeKey(5), []byte("rubbish")) }, "its cell is damaged", "cell of node number 5 cannot be read"},
+		"a clone's":  {func(w *world, k *lease.Keeper) { w.clone(k).Poll(w.Context()) }, "a copy of this process's memory wrote to it", "node number 5 is held by "},
+		"moved": {func(w *world, _ *lease.Keeper) {
+			must(lease.Export(w.Context(), w.cells, "new", lease.EvenIfRunning()))
+		}, "an operator reserved it, or moved the fleet to another store", "start this process again"},
 		"of a rewrite": {func(w *world, _ *lease.Keeper) { w.write(cell.NodeKey(5), w.cells.Peek(cell.NodeKey(5)).Value) }, "", ""},
 	} {
 		for _, pinned := range []bool{true, false} {
@@ -271,7 +273,7 @@ func TestTroubleIsLogged(t *testing.T) {
 		fails = err
 		for range tries {
 			w.clock.Advance(next)
-			next = k.Poll(t.Context())
+			next = first(k.Poll(t.Context()))
 		}
 	}
 	kinds := func(message string) (kinds []string) {
@@ -437,7 +439,7 @@ func TestReadOfAnOlderState(t *testing.T) {
 				}
 				store.Before = nil
 				w.clock.Advance(time.Second)
-				require.Positive(t, k.Poll(t.Context()))
+				require.Positive(t, first(k.Poll(t.Context())))
 				_, err = gen.Next()
 			}
 			require.NoError(t, err)
@@ -466,7 +468,7 @@ func TestReadsStayOutOfDate(t *testing.T) {
 		w.claim(client, pin(5))
 		store.old = &old
 		w.clock.Advance(third)
-		next := k.Poll(t.Context())
+		next := first(k.Poll(t.Context()))
 		require.ErrorIs(t, k.Err(), lease.ErrStore)
 		require.NotErrorIs(t, k.Err(), stores.ErrConflict)
 		require.ErrorContains(t, k.Err(), says)
@@ -518,7 +520,7 @@ func TestTwoVersions(t *testing.T) {
 				refused := []error{
 					second(w.try(nil, small(2), pin(1))),
 					lease.Reserve(t.Context(), w.cells, 1, 1, noon.AddDate(1, 0, 0), w.options(small(2))...),
-					second(lease.Export(t.Context(), w.cells, "new", true)),
+					second(lease.Export(t.Context(), w.cells, "new", lease.EvenIfRunning())),
 				}
 				if key == cell.LayoutKey {
 					refused = append(refused, lease.Import(t.Context(), w.cells, lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: old.Layout().String()})))
