@@ -132,7 +132,7 @@ func week(t *testing.T, length time.Duration, name string, flips bool) {
 		}
 	}
 	t.Logf("%d tries in %s, %d calls, %d lines", polls, took.Round(time.Second), calls, lines)
-	assert.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
+	assert.Less(t, runtime.NumGoroutine(), goroutines+10) // the runtime and other tests have some
 	assert.LessOrEqual(t, heapInUse(), heap+2<<20)
 	assert.LessOrEqual(t, lines, 3*(64+int(took/time.Minute)))
 	// A Keeper tries soon after the first ten failures, and then once in a pause.
