@@ -45,7 +45,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("service: %w", err)
 	}
 	s.connections.most = maxConnections(maxFiles())
-	s.add(observe.RESP, c.RESP, func() server { return resp.New(s.issuer, s.observer, resp.Limits{}) })
+	s.add(observe.RESP, c.RESP, func() server { return resp.New(s.issuer, s.observer) })
 	s.add(observe.GRPC, c.GRPC, func() server { return rpc.New(s.issuer, s.observer) })
 	options := web.Options{Hosts: c.Hosts, Logger: c.Logger, Metrics: s.meters.handler}
 	s.add(observe.HTTP, c.HTTP, func() server { return web.New(s.issuer, s.observer, options) })

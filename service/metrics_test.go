@@ -40,6 +40,7 @@ func TestMetrics(t *testing.T) {
 		require.NoError(t, err)
 		text := servicetest.Metrics(t, r.Dial, "")
 		for _, want := range []string{
+			`service_items_total{.*protocol="resp"} 18`,
 			`service_connections{.*protocol="resp"} 1`,
 			`service_connections_opened_total{.*protocol="resp"} 1`,
 			`service_connections_refused_total{.*protocol="resp"} 0`,

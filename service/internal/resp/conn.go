@@ -78,7 +78,6 @@ func (c *conn) serve() {
 // take gives the connection a buffer.
 func (c *conn) take() {
 	c.buffer = c.server.buffers.Get().(*buffer)
-	c.buffer.parser.limits = &c.server.limits
 	c.buffer.reply.three = c.three
 }
 
@@ -200,7 +199,7 @@ func (c *conn) answer() error {
 	for pos < c.have && !c.quit {
 		args, n, err := b.parser.next(b.in[pos:c.have])
 		if err == nil && n == 0 && pos == 0 && c.have == len(b.in) {
-			err = b.parser.tooLong()
+			err = errTooLong
 		}
 		if err != nil {
 			b.reply.fail("ERR", err.Error())
@@ -221,7 +220,7 @@ func (c *conn) answer() error {
 		if err := c.execute(args); err != nil {
 			return err
 		}
-		if len(b.reply.b) >= c.server.limits.Pending {
+		if len(b.reply.b) >= maxPending {
 			if err := c.flush(); err != nil {
 				return err
 			}
