@@ -95,7 +95,7 @@ func (c *conn) release() {
 
 // read waits for bytes.
 func (c *conn) read() error {
-	target := c.first[:min(len(c.first), c.server.limits.Command)] // as much as a buffer holds
+	target := c.first[:]
 	if c.buffer != nil {
 		target = c.buffer.in[c.have:]
 	}
