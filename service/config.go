@@ -234,10 +234,10 @@ func (c *Config) exposure() error {
 			continue
 		}
 		if c.TLS == nil && !c.Plaintext {
-			return bad(l.field, "%s can be reached from other machines, and there is no TLS: give a certificate, listen on loopback, or accept plaintext if the network can be trusted or a proxy in front has TLS", address)
+			return bad(l.field, "%s can be reached from other machines, and there is no TLS: give a certificate, listen on loopback, or set Plaintext (--plaintext) if the network can be trusted or a proxy in front has TLS", address)
 		}
 		if len(c.Clients) == 0 && !asksForCertificate(c.TLS) && !c.Open {
-			return bad(l.field, "%s can be reached from other machines, and every program may ask: name clients, ask for client certificates, listen on loopback, or set open to serve every program", address)
+			return bad(l.field, "%s can be reached from other machines, and every program may ask: name clients, ask for client certificates, listen on loopback, or set Open (--open) to serve every program", address)
 		}
 	}
 	if listeners == 0 {

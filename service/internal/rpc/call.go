@@ -146,9 +146,7 @@ func (s *Server) done(ctx *issuer.Timeout, c *call, method string, began time.Ti
 	if err != nil {
 		err = statusOf(err)
 	}
-	if ctx.Started() {
-		ctx.Cancel()
-	}
+	ctx.Cancel()
 	return err
 }
 
