@@ -92,7 +92,7 @@ func (s *Server) start(nc net.Conn) {
 	})
 }
 
-// Shutdown stops accepting, lets the pipelines that were begun be answered, closes all
+// Shutdown stops accepting, lets the commands that were received be answered, closes all
 // connections, and returns when this is done. When ctx ends it closes them at once, and
 // returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
