@@ -276,12 +276,8 @@ func (c *conn) close() {
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && half.CloseWrite() == nil {
 		c.nc.SetReadDeadline(time.Now().Add(min(time.Second, c.server.issuer.Config().ReadTimeout)))
 		var rest [4096]byte
-		const most = 16 << 20 // above what the buffers of two kernels hold
-		for read := 0; read < most && c.server.ctx.Err() == nil; {
-			n, err := c.nc.Read(rest[:])
-			if read += n; err != nil {
-				break
-			}
+		for err := error(nil); err == nil && c.server.ctx.Err() == nil; {
+			_, err = c.nc.Read(rest[:])
 		}
 	}
 	c.nc.Close()
