@@ -72,6 +72,8 @@ func pool(t testing.TB, s *servers.Server, addr string, change func(*driver.Conf
 	return db
 }
 
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
 func TestEngine(t *testing.T) {
 	// A server that is lax, with a binary log.
 	s, root := start(t, "--max-connections=1000", "--character-set-server=latin1", "--default-storage-engine=MyISAM",

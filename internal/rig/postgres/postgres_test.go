@@ -59,6 +59,8 @@ func database(t testing.TB, s *servers.Server, name string) *sql.DB {
 	return db
 }
 
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
 func TestEngine(t *testing.T) {
 	s := servers.For(t, servers.PostgreSQL, "-c", "max_connections=500", "-c", "wal_writer_delay=10s", "-c", "autovacuum=off", "-c", "wal_retrieve_retry_interval=100ms")
 	enginetest.Engine{
