@@ -38,7 +38,7 @@ func register() *closing {
 func holdings(t *testing.T, s stores.Store) map[int64]lease.State {
 	t.Helper()
 	states := map[int64]lease.State{}
-	held, err := lease.Inspect(t.Context(), s)
+	held, err := lease.List(t.Context(), s)
 	require.NoError(t, err)
 	for _, h := range held {
 		states[h.Node] = h.State

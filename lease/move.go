@@ -48,24 +48,32 @@ const floorsFormat = 1
 // [ErrLost]. to names the new store in these errors, in at most 300 bytes and one line: a URL
 // without user, password and options, or a name without the characters @ = ? # %.
 //
-// Unless running is true, Export refuses a store in which a node number is held, with an error
-// that wraps [ErrHeld], and changes nothing. It writes each node number of the layout once, also
+// Export refuses a store in which a node number is held, with an error that wraps [ErrHeld], and
+// changes nothing, unless it has the option [EvenIfRunning]. It writes each node number of the layout once, also
 // those that were never claimed: a write that is still in flight could claim them. If it fails or
 // ends before its end, call it again: it continues, and always returns the same floors. There is
 // no way back to this store and namespace; another namespace of it can be imported to.
 //
 // It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation of
-// the store. Other errors are an [*stores.OptionError], or wrap [ErrNeverClaimed] if the store has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
+// the store. Other errors are an [*stores.OptionError], or wrap [ErrNeverClaimed] if the store has
+// no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
 // processes write the same cells all the time, or [ErrStore].
-func Export(ctx context.Context, store stores.Store, to string, running bool) (Floors, error) {
+func Export(ctx context.Context, store stores.Store, to string, options ...ExportOption) (Floors, error) {
 	if err := checkStore("Export", store); err != nil {
 		return Floors{}, err
 	}
 	if err := cell.CheckTo(to); err != nil {
 		return Floors{}, &stores.OptionError{Option: "Export", Err: err}
 	}
+	var e export
+	for i, option := range options {
+		if option == nil {
+			return Floors{}, &stores.OptionError{Option: "Export", Err: fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil)}
+		}
+		option(&e)
+	}
 	k := newMover(store)
-	r, err := k.exportLayout(ctx, to, running)
+	r, err := k.exportLayout(ctx, to, e.running)
 	if err != nil {
 		return Floors{}, err
 	}
@@ -77,6 +85,14 @@ func Export(ctx context.Context, store stores.Store, to string, running bool) (F
 	f.SHA256 = f.digest()
 	return f, nil
 }
+
+// ExportOption configures [Export].
+type ExportOption func(*export)
+
+type export struct{ running bool }
+
+// EvenIfRunning lets Export end a fleet whose processes still hold node numbers.
+func EvenIfRunning() ExportOption { return func(e *export) { e.running = true } }
 
 // exportLayout makes the cell of the layout final, and returns it.
 func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r cell.Layout, err error) {

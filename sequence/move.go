@@ -86,8 +86,8 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 	return f, nil
 }
 
-// Import begins a sequence in a store with the floor of an [Export], and returns its state: the
-// next number is that of the floor. It creates the sequence with the same definition, or takes
+// Import begins a sequence in a store with the floor of an [Export]: the next number is that of
+// the floor. It creates the sequence with the same definition, or takes
 // one that exists with the same definition if no number of it was ever granted. Programs that
 // open the sequence with their definition need no change.
 //
@@ -99,13 +99,13 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 //
 // Import a floor into one store only: two sequences that begin at the same floor issue the same
 // numbers.
-func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) {
+func Import(ctx context.Context, store stores.Store, floor Floor) error {
 	a, err := newAdmin(ctx, store, floor.Name)
 	if err != nil {
-		return Info{}, err
+		return err
 	}
-	refuse := func(format string, args ...any) (Info, error) {
-		return Info{}, &stores.OptionError{Option: "floor", Err: fmt.Errorf(format, args...)}
+	refuse := func(format string, args ...any) error {
+		return &stores.OptionError{Option: "floor", Err: fmt.Errorf(format, args...)}
 	}
 	d, created := floor.Definition.complete(), floor.Created.complete()
 	switch {
@@ -125,20 +125,20 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		r := c.Record
 		switch {
 		case err != nil:
-			return Info{}, err
+			return err
 		case c.Version == 0:
 			r = cell.Sequence{
 				ID: cell.Token(), Creation: 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 				Created: [3]int64{created.Max, created.MinStep, created.MaxStep},
 			}
 		case r.Move.Exported():
-			return Info{}, movedError(floor.Name, r)
+			return movedError(floor.Name, r)
 		case r.Move.ImportOf() == floor.SHA256 && !r.Deleted:
-			return infoOf(floor.Name, r), nil // imported before
+			return nil // imported before
 		case r.Deleted || r.Move != nil || r.Most > 0:
 			return refuse("sequence %q had numbers in this namespace before, or was imported or deleted here: import into another namespace", floor.Name)
 		case !same(d, definitionOf(r), r.Created) && !same(created, definitionOf(r), r.Created):
-			return Info{}, &DefinitionError{Name: floor.Name, Ours: d, Theirs: definitionOf(r)}
+			return &DefinitionError{Name: floor.Name, Ours: d, Theirs: definitionOf(r)}
 		}
 		r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
 		r.Next, r.From, r.Most = floor.Index, floor.Index, floor.Index
@@ -149,8 +149,8 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		}
 		_, err = swapCell(ctx, &a.calls, floor.Name, c.Version, r)
 		if !errors.Is(err, stores.ErrConflict) {
-			return infoOf(floor.Name, r), err // of unknown outcome: a second import finds it
+			return err // of unknown outcome: a second import finds it
 		}
 	}
-	return Info{}, a.busy()
+	return a.busy()
 }

@@ -65,7 +65,7 @@ func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, l
 		}
 		for node := from; err == nil && node <= to; node++ {
 			var h lease.Holding
-			h, err = lease.InspectNode(ctx, store, node)
+			h, err = lease.Inspect(ctx, store, node)
 			reserved = append(reserved, h)
 		}
 		return err
