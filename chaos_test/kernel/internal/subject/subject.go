@@ -48,8 +48,6 @@ type Subject struct {
 	Reserve int
 	// Bound is the longest that a call may wait by its strategy; less than 0: nothing promised.
 	Bound time.Duration
-	// Clock is the clock that it reads: "monoclock", "raw", or "" if that is not known.
-	Clock string
 	// Open makes the generator, in its process.
 	Open func(ctx context.Context, at Place) (Source, error)
 }
