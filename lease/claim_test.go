@@ -89,7 +89,7 @@ func TestNodeSources(t *testing.T) {
 	} {
 		got, err := lease.Ordinal(host)
 		if want < 0 {
-			require.ErrorContains(t, err, fmt.Sprintf("%q", host))
+			require.ErrorContains(t, err, fmt.Sprintf("%q", host), host)
 			continue
 		}
 		require.NoError(t, err)
