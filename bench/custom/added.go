@@ -1,0 +1,5 @@
+//go:build example
+
+package custom
+
+func init() { Add(Mine()) }
