@@ -9,7 +9,6 @@ package generators
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -189,19 +188,4 @@ func together(loops []Loop, n int) error {
 	}
 	done.Wait()
 	return errors.Join(errs...)
-}
-
-// GridCases says which cases are compared with which.
-type GridCases []struct {
-	Case
-	Base *Case // nil: it is a floor
-}
-
-// Grid makes loads of the cases for each number of goroutines, at the columns "g1" and so on.
-func (s *Set) Grid(ctx context.Context, list GridCases, goroutines []int) {
-	for _, c := range list {
-		for _, n := range goroutines {
-			s.Add(ctx, c.Case, c.Base, n).At = fmt.Sprint("g", n)
-		}
-	}
 }

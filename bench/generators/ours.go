@@ -199,7 +199,7 @@ func Number() Case {
 func Numbers(size int) Case {
 	ctx := context.Background()
 	return number(fmt.Sprintf("Sequence.NextN(%d)", size), size, func(s *sequence.Sequence) Loop {
-		return loop(func() (sequence.Range, error) { return s.NextN(ctx, int64(size)) })
+		return loop(func() (int64, error) { return s.NextN(ctx, int64(size)) })
 	})
 }
 

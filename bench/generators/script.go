@@ -1,89 +1,48 @@
-// Package peers puts other public ID generators through the fault catalogue of package
-// generatortest, and tickflake beside them.
-//
-// You need these names: [List] and [Tickflake] return [Peer] values, [Run] puts them
-// through the faults, and [Serve] must come first in the program.
-//
-// A peer that takes a clock, or a time per call, gets the virtual clock of clocktest and
-// meets every fault. One that reads package time runs in a bubble of testing/synctest,
-// whose time is virtual but never wrong: it meets exhaustion, the end of time, a clock
-// before its epoch, and restarts. A bubble's time passes only when every goroutine in it
-// waits, so a peer that spins never leaves its loop. Each bubble is in a process of its
-// own, which is ended at a limit of real time. A restart is a new generator with the same
-// settings; where the state is in package variables, or the clock steps back between two
-// processes, the processes are real.
-//
-// No peer may issue an ID twice, or one whose time has wrapped. A call may take as long as
-// the peer's documentation says, and an ID be as far ahead of the clock; where it says
-// nothing, not at all. Order is judged where it is promised whatever the clock does.
-package peers
+package generators
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/chaos_test/kernel/peers"
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/strategies"
 )
 
-// Peer is a generator of the list.
-type Peer struct {
-	Name   string
-	Module string // its path; empty for this one
-	Driven Driven
-	How    string // where the time comes in
-	Claim  string // what its documentation promises
-	Remark string
-	// Ordered says that its documentation promises order, whatever the clock does.
-	Ordered bool
-	// Instead has other scripts, by the fault whose script cannot drive the peer.
-	Instead map[string]Variant
-	// Integers says that its IDs are integers of 64 bits.
-	Integers bool
-	Tick     time.Duration // unit of the time in its IDs
+// Subject is a generator that scripts of package generatortest can drive, in virtual time.
+//
+// A peer that takes a clock, or a time per call, gets the virtual clock of clocktest and meets
+// every fault. One that reads package time runs in a bubble of testing/synctest, whose time is
+// virtual but never wrong: it meets exhaustion, the end of time, a clock before its epoch, and
+// restarts. A bubble's time passes only when every goroutine in it waits, so a peer that spins
+// never leaves its loop. Each bubble is in a process of its own, which is ended at a limit of real
+// time. A restart is a new generator with the same settings; where the state is in package
+// variables, or the clock steps back between two processes, the processes are real.
+//
+// No peer may issue an ID twice, or one whose time has wrapped. A call may take as long as the
+// peer's documentation says, and an ID be as far ahead of the clock; where it says nothing, not at
+// all. Order is judged where it is promised whatever the clock does. A generator that a reader
+// added is held to nothing but that no ID comes twice.
+type Subject struct {
+	peers.Peer // Name and Tick, and of a peer what is known of it
+	Group      report.Group
 
 	restarts bool // a new generator is a new process
-	ends     bool // it is known when its time ends
-	// low returns the lowest byte of an ID, by which programs choose a shard.
-	low func(id string) (byte, error)
-	// run puts the peer through a script, and keeps the IDs if keep is set. It must be
-	// called in a bubble if the peer is driven by one.
+	// run puts it through a script, and keeps the IDs if keep is set. It must be called in a
+	// bubble if it is driven by package time.
 	run func(script generatortest.Script, keep bool) life
 }
-
-// Driven is how a [Peer] gets its time.
-type Driven string
-
-// The ways in which a peer gets its time.
-const (
-	ByClock  Driven = "supplied clock"
-	ByCall   Driven = "time per call"
-	ByBubble Driven = "synctest"
-)
-
-// Variant is a script in place of one of the catalogue.
-type Variant struct {
-	Script string
-	Second string // the script of a second process, if there is one
-	Note   string // how it differs
-}
-
-var (
-	stepped = Variant{"begin 2026-06-01T12:00:00Z; ids 2000 over 2s", "begin 2026-06-01T12:00:01Z; ids 2000 over 2s",
-		"two real processes; the wall was stepped back by 1 s in between"}
-	burst = Variant{"begin 2026-06-01T12:00:00Z; ids 1000", "begin 2026-06-01T12:00:00Z; ids 1000",
-		"two real processes, started at the same instant; 1000 IDs each"}
-	gentleEnd = Variant{"begin end-20ms; ids 100; pass 10ms; ids 100; stream 10; pass 9ms; ids 100; pass 2ms; ids 10; pass 1h; ids 3", "",
-		"with fewer IDs than use up a tick, where it spins"}
-	young = Variant{"begin 2000-01-02T00:00:00Z; ids 50; pass 1s; ids 50", "",
-		"in the year 2000, where a bubble begins"}
-)
 
 // life is the outcome of a script.
 type life struct {
@@ -91,12 +50,9 @@ type life struct {
 	IDs    []string             `json:"ids,omitempty"` // of single calls, in order, if they were kept
 }
 
-// peer makes a Peer of a subject.
-func peer[ID cmp.Ordered](p Peer, s generatortest.Subject[ID]) Peer {
-	s.Name = p.Name
-	s.SystemTime = p.Driven == ByBubble
-	p.Ordered, p.Tick, p.ends = !s.Claim.Unordered, s.Tick, !s.End.IsZero()
-	p.run = func(script generatortest.Script, keep bool) life {
+// runner returns the run of a [Subject].
+func runner[ID cmp.Ordered](s generatortest.Subject[ID], restarts bool) func(generatortest.Script, bool) life {
+	return func(script generatortest.Script, keep bool) life {
 		var l life
 		var mu sync.Mutex // guards l.IDs
 		var start func(clock *clocktest.Virtual) (generatortest.Process[ID], error)
@@ -105,7 +61,7 @@ func peer[ID cmp.Ordered](p Peer, s generatortest.Subject[ID]) Peer {
 			if err != nil || process.Next == nil {
 				return process, err
 			}
-			if p.restarts {
+			if restarts {
 				process.Restart = func() (generatortest.Process[ID], error) { return start(clock) }
 			}
 			if next := process.Next; keep {
@@ -130,60 +86,111 @@ func peer[ID cmp.Ordered](p Peer, s generatortest.Subject[ID]) Peer {
 		l.Result = generatortest.RunScript(subject, script)
 		return l
 	}
-	return p
 }
 
-// excuse says why a fault does not apply, where the suite cannot know.
-func (p Peer) excuse(fault string) string {
-	switch {
-	case fault == "F13" && !p.restarts && p.Driven != ByBubble && p.Module != "": // of others
-		return "its state is in package variables, so that two processes cannot be stopped and woken side by side"
-	case fault == "F17" && !p.ends:
-		return "its time ends after 2262, where the clock's time ends"
-	}
-	return ""
-}
-
-// Version is that of the peer's module. It is empty in a test, whose build information
-// has no modules.
-func (p Peer) Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == p.Module {
-				return m.Version
-			}
+// Peers returns the other generators, those that a reader added last.
+func Peers() []Subject {
+	var all []Subject
+	for _, p := range driven() {
+		if p.Tick > 0 { // an ID without a time meets no fault of a clock
+			all = append(all, peer(p))
 		}
 	}
-	return ""
+	return all
 }
 
-// IDs has the peer issue n IDs in virtual time, one in each period from a whole second on,
+func peer(p peers.Peer) Subject {
+	claim := generatortest.Claim{Unordered: !p.Ordered}
+	switch {
+	case p.Module == "":
+		anything := generatortest.Bound{Wait: generatortest.Forever, Borrow: generatortest.Forever}
+		claim.Exhausted, claim.Behind, p.Claim = anything, anything, "no ID twice"
+	case p.Full == peers.Waits:
+		claim.Exhausted.Wait = p.Tick
+	case p.Full == peers.Ahead:
+		claim.Exhausted.Borrow, claim.Behind.Borrow = generatortest.Forever, generatortest.Forever
+	}
+	s := generatortest.Subject[string]{Name: p.Name, Claim: claim, Time: p.Time, Tick: p.Tick, Epoch: p.Epoch, End: p.End, SystemTime: p.Driven == peers.Package,
+		New: func(clock *clocktest.Virtual) (generatortest.Process[string], error) {
+			at := peers.System
+			if clock != nil {
+				at = clock
+			}
+			g, err := p.New(at)
+			if err == nil && p.Integer { // as texts that sort like the numbers
+				g.Next = func() (string, error) {
+					id, err := g.Integer()
+					return fmt.Sprintf("%020d", id), err
+				}
+			}
+			return generatortest.Process[string]{Next: g.Next}, err
+		}}
+	if p.EndErr != nil {
+		s.CheckError = func(err error) error {
+			if !errors.Is(err, p.EndErr) {
+				return fmt.Errorf("the error is not %v", p.EndErr)
+			}
+			return nil
+		}
+	}
+	return Subject{Peer: p, Group: report.Peers, restarts: !p.Shared, run: runner(s, !p.Shared)}
+}
+
+// Setting is the clock and the source of the node number under a strategy of tickflake.
+type Setting string
+
+// The settings.
+const (
+	InLease Setting = "lease"     // a monoclock, and a leased node number, with the cells in memory
+	InMono  Setting = "monoclock" // a monoclock, and a fixed node number
+	InRaw   Setting = "raw clock" // the wall clock, and a fixed node number
+)
+
+// Tickflake returns tickflake in the default layout, with the strategy of the name.
+func Tickflake(name string, s strategies.Strategy, in Setting) Subject {
+	layout := snowflake.Default()
+	through, restarts := "lease.WithClock; the lease's cells are in memory", in != InLease
+	run := leasetest.Leased{Strategy: s, Clock: generatortest.Mono, Layout: layout}.Subject()
+	if restarts {
+		through = "generator.WithClock; a fixed node number does not promise uniqueness across a restart"
+		run = generatortest.Tickflake(s, map[Setting]generatortest.ClockKind{InMono: generatortest.Mono, InRaw: generatortest.Raw}[in], generator.WithLayout(layout))
+	}
+	return tickflake(fmt.Sprintf("tickflake %s, %s", name, in), through, run, restarts)
+}
+
+// Starting returns tickflake with a sequence start and a fixed node number. It waits when
+// a tick is used up.
+func Starting(start strategies.SequenceStart) Subject {
+	return tickflake(fmt.Sprintf("tickflake, start %s", start), "generator.WithClock", generatortest.Tickflake(strategies.Wait(), generatortest.Mono,
+		generator.WithLayout(snowflake.Default()), generator.WithSequenceStart(start)), false)
+}
+
+func tickflake(name, through string, s generatortest.Subject[snowflake.ID], restarts bool) Subject {
+	s.Name = name
+	low := func(id string) (byte, error) {
+		n, err := strconv.ParseInt(id, 10, 64)
+		return byte(n), err
+	}
+	return Subject{Group: report.Ours, restarts: restarts, run: runner(s, restarts),
+		Peer: peers.Peer{Name: name, Driven: peers.Supplied, Through: through, Ordered: !s.Claim.Unordered, Tick: s.Tick, Low: low, End: s.End}}
+}
+
+// IDs has the subject issue n IDs in virtual time, one in each period from a whole second on,
 // and returns the lowest byte of each. A process that a bubble needs must answer within
 // limit of real time.
-func (p Peer) IDs(ctx context.Context, n int, period, limit time.Duration) ([]byte, error) {
+func (s Subject) IDs(ctx context.Context, n int, period, limit time.Duration) ([]byte, error) {
 	text := fmt.Sprintf("begin 2026-06-01T12:00:00Z; ids %d over %s", n, time.Duration(n)*period)
-	script, err := generatortest.ParseScript(text)
+	l, err := s.live(ctx, text, true, limit)
 	if err != nil {
 		return nil, err
 	}
-	var l life
-	if p.Driven == ByBubble {
-		if l, err = p.ask(ctx, text, true, limit); err != nil {
-			return nil, err
-		}
-	} else {
-		l = p.run(script, true)
-	}
-	if l.Result.Skipped != "" {
-		return nil, errors.New(l.Result.Skipped)
-	}
 	if len(l.IDs) < n { // the suite adds a call at the end
-		return nil, fmt.Errorf("%s issued %d IDs of %d: %s", p.Name, len(l.IDs), n, l.Result.Summary())
+		return nil, fmt.Errorf("%s issued %d IDs of %d: %s", s.Name, len(l.IDs), n, cmp.Or(l.Result.Skipped, l.Result.Summary()))
 	}
 	low := make([]byte, n)
 	for i, id := range l.IDs[:n] {
-		if low[i], err = p.low(id); err != nil {
-			return nil, fmt.Errorf("%s issued %q: %w", p.Name, id, err)
+		if low[i], err = s.Low(id); err != nil {
+			return nil, fmt.Errorf("%s issued %q: %w", s.Name, id, err)
 		}
 	}
 	return low, nil

@@ -18,7 +18,8 @@ type Batch struct {
 	// Elsewhere does the same at other places in memory. The turns take Do and these in turn.
 	Elsewhere []func(ctx context.Context, n int) (Figures, error)
 	Unit      int           // divides n; 0 stands for 1
-	LeadIn    int           // the least lead-in, which uses up what has gathered, such as the rest of a tick
+	LeadIn    int           // the least lead-in, which uses up what has gathered, such as the rest of a tick; -1: none
+	Floor     int           // the least batch
 	Most      int           // bounds a batch; 0 is 1 << 26
 	Target    time.Duration // of a turn
 	// CPU is the processor time that has been used, of this process if it is nil.
@@ -39,7 +40,7 @@ func (b *Batch) Turn(ctx context.Context) (Figures, error) {
 		b.Most = 1 << 26
 	}
 	calibrating := b.n == 0
-	b.n = max(b.n, b.Unit)
+	b.n = max(b.n, b.Unit, b.Floor)
 	if b.CPU == nil {
 		b.CPU = CPUTime
 	}
@@ -55,7 +56,7 @@ func (b *Batch) Turn(ctx context.Context) (Figures, error) {
 		if calibrating || again {
 			longer := max(1, int(float64(b.n)*factor+0.5)/b.Unit) * b.Unit
 			again = again && b.n < b.Most && longer != b.n
-			b.n = min(longer, max(b.Most/b.Unit, 1)*b.Unit)
+			b.n = max(min(longer, max(b.Most/b.Unit, 1)*b.Unit), b.Floor)
 		}
 		if !again || b.Target == 0 {
 			if !calibrating {
@@ -71,12 +72,17 @@ func (b *Batch) measure(ctx context.Context) (took time.Duration, f Figures, err
 	if place := b.turns % (len(b.Elsewhere) + 1); place > 0 {
 		do = b.Elsewhere[place-1]
 	}
-	lead := (max(b.LeadIn, b.n/16) + b.Unit - 1) / b.Unit * b.Unit
+	lead := 0
+	if b.LeadIn >= 0 {
+		lead = (max(b.LeadIn, b.n/16) + b.Unit - 1) / b.Unit * b.Unit
+	}
 	// The memory is read before the lead-in, because the batch must follow the lead-in at once.
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := do(ctx, lead); err != nil {
-		return 0, nil, err
+	if lead > 0 {
+		if _, err := do(ctx, lead); err != nil {
+			return 0, nil, err
+		}
 	}
 	used, untold := b.CPU()
 	began := time.Now()

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -30,16 +31,28 @@ func watch(served bool) (disturbed func() bool) {
 
 // runDelay is how long the threads of this process have waited for a processor while they
 // could run, as Linux tells it. It is 0 elsewhere.
-func runDelay() (sum time.Duration) {
-	files, _ := filepath.Glob("/proc/self/task/*/schedstat") // the pattern is right
+func runDelay() time.Duration {
+	delay, _ := threads("self", 1) // or 0
+	return delay
+}
+
+// CPUOf returns the processor time that the threads of a process have used, as Linux tells it.
+func CPUOf(pid int) (time.Duration, error) { return threads(strconv.Itoa(pid), 0) }
+
+// threads sums a field of the threads' statistics of the scheduler.
+func threads(pid string, field int) (sum time.Duration, err error) {
+	files, _ := filepath.Glob("/proc/" + pid + "/task/*/schedstat") // the pattern is right
+	if len(files) == 0 {
+		return 0, errors.New("the system does not tell the times of threads")
+	}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if fields := strings.Fields(string(text)); err == nil && len(fields) > 1 {
-			ns, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if it is no number
+		if fields := strings.Fields(string(text)); err == nil && len(fields) > field { // a thread may have ended
+			ns, _ := strconv.ParseInt(fields[field], 10, 64) // 0 if it is no number
 			sum += time.Duration(ns)
 		}
 	}
-	return sum
+	return sum, nil
 }
 
 // Times is the time of all processors so far.

@@ -1,5 +1,0 @@
-//go:build example
-
-package custom
-
-func init() { Add(Mine()) }

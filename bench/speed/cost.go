@@ -1,0 +1,142 @@
+// Package speed has the sections of the report that measure time: the cost of an ID, the
+// cost at the ceiling of its format, how the rate scales with goroutines, and how late an
+// ID is at a fixed rate.
+package speed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tickflake/tickflake/bench/generators"
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/report"
+)
+
+// Sections returns the sections, in the order of the report.
+func Sections() []measure.Section {
+	return []measure.Section{costSection(), ceilingSection(), scalingSection(), latencySection()}
+}
+
+func costSection() measure.Section {
+	return measure.Section{ID: "cost", Title: "Cost of one ID", Full: 35 * time.Second, Quick: 3 * time.Second,
+		About: "One goroutine issues IDs in a loop, each by a call of a function value, the floor too. In each round every case does a batch of about 5 ms, after an unmeasured lead-in and a garbage collection, next to a batch of its floor. " +
+			"The floor is one clock read and one compare-and-swap; a counted number reads no clock, and its floor is one atomic addition. The layout of tickflake has a sequence here that is never used up; " +
+			"a peer at the ceiling of its format shows the ceiling, and not its cost. × floor is the distance to the case's own floor.",
+		Measure: measureCost, Verdict: costVerdict}
+}
+
+// Names of cases in targets and verdicts.
+const (
+	nextName    = "Next"
+	leasedName  = "Next, under a lease"
+	bulkName    = "NextN(1024)"
+	streamName  = "Stream.Next"
+	numberName  = "Sequence.Next"
+	numbersName = "Sequence.NextN(1000)"
+)
+
+func measureCost(ctx context.Context, run *measure.Run) report.Section {
+	set := &generators.Set{Target: 5 * time.Millisecond}
+	cases := slices.Concat([]generators.Case{generators.Floor, generators.AddFloor}, generators.Ours(), []generators.Case{generators.Number(), generators.Numbers(1000)}, generators.Others())
+	for _, c := range cases {
+		base := &generators.Floor
+		if c.Clockless || c.Name == generators.AddFloor.Name {
+			base = &generators.AddFloor
+		}
+		set.Add(ctx, c, base, 1)
+	}
+	// Two of our cases are compared with each other.
+	leased := set.Load(ctx, generators.Leased(leasedName, generators.Wide()), &cases[2], 1)
+	run.Measure(ctx, 3, 0, append(slices.Clone(set.Loads), leased)...)
+	s := report.Section{Tables: []report.Table{costTable(cases, set.Loads)}, Targets: costTargets(set.Loads, leased.Pair())}
+	set.End(&s)
+	return s
+}
+
+func costTable(cases []generators.Case, loads []*measure.Load) report.Table {
+	t := report.Table{
+		ID: "cost", Title: "One ID, one goroutine", RowName: "case", Base: nextName,
+		Columns: []report.Column{
+			{ID: "bits", Title: "bits"},
+			{ID: "ns", Title: "time", Unit: "ns/ID", Better: report.Less},
+			{ID: "floor", Title: "× floor", Better: report.Less},
+			{ID: "cpu", Title: "CPU", Unit: "ns/ID", Better: report.Less},
+			{ID: "allocs", Title: "allocations", Unit: "per ID", Better: report.Less},
+			{ID: "bytes", Title: "allocated", Unit: "bytes/ID", Better: report.Less},
+			{ID: "ceiling", Title: "ceiling of its format", Unit: "ns/ID"},
+		},
+		Charts: []report.Chart{{ID: "cost", Title: "Time per ID", Columns: []string{"ns"}, YLabel: "ns per ID", LogY: true}},
+	}
+	// The few allocations per batch of the loop and the runtime are not per ID.
+	whole := func(perID float64) float64 {
+		if perID < 0.01 {
+			return 0
+		}
+		return perID
+	}
+	for i, c := range cases {
+		l := loads[i]
+		if ns := l.Of("wall", nil).Median(); c.Limit.Binds() && ns < 1.05*c.Limit.NanosecondsPerID() {
+			l.Note = "at the ceiling of its format; the cost of the code does not show"
+		}
+		t.Rows = append(t.Rows, report.Row{Name: c.Name, Group: c.Group, Note: l.Note, Cells: []report.Cell{
+			report.One(float64(c.Bits)), l.Of("wall", nil), l.Pair().Cell(), l.Of("cpu", nil), l.Of("allocs", whole), l.Of("bytes", whole), {Text: c.Limit.String()}}})
+	}
+	return t
+}
+
+// costTargets judges the pairs of the cases with their floors, and of Next under a lease with
+// Next.
+func costTargets(loads []*measure.Load, leased measure.Pair) []report.Target {
+	fastest := &measure.Load{}
+	for _, l := range loads {
+		if ns := l.Of("wall", nil).Median(); l.Group == report.Peers && ns > 0 && !(fastest.Of("wall", nil).Median() <= ns) {
+			fastest = l
+		}
+	}
+	find := func(name string) *measure.Load { return measure.Find(loads, name, "") }
+	next, bulk, numbers := find(nextName), find(bulkName), find(numbersName)
+	floors := func(loads ...*measure.Load) string {
+		var said []string
+		for _, l := range loads {
+			if c := l.Pair().Cell(); len(c.Samples) > 0 {
+				said = append(said, l.Row+" "+report.Times(c.Median()))
+			}
+		}
+		if len(said) == 0 {
+			return ""
+		}
+		return report.List(said) + " the floor"
+	}
+	return []report.Target{
+		next.Pair().Judge(report.Target{ID: "cost-next", Text: "Next: at most 1.08× the floor", Unit: "×", Want: 1.08, AtMost: true}.With(floors(next, fastest))),
+		fastest.Pair().Per(bulk.Pair()).Judge(report.Target{ID: "cost-bulk", Text: "NextN(1024): at least 20× as fast per ID as the fastest peer", Unit: "×", Want: 20}.With(floors(bulk, fastest))),
+		leased.Judge(report.Target{ID: "cost-lease", Text: "Next under a lease: at most 1.03× Next without one", Unit: "×", Want: 1.03, AtMost: true}),
+		find(numberName).Pair().Judge(report.Target{ID: "cost-number", Text: "Sequence.Next: at most 1.5× an atomic addition", Unit: "×", Want: 1.5, AtMost: true}),
+		report.Target{ID: "cost-numbers", Text: "Sequence.NextN(1000): at most 0.1 ns per number", Unit: "ns", Want: 0.1, AtMost: true,
+			Got: numbers.Of("wall", nil)}.Judge(numbers.Figures["cpu"]),
+	}
+}
+
+func costVerdict(s report.Section) string {
+	t := s.Table("cost")
+	ns := t.Cell(nextName, "ns").Median()
+	if !(ns > 0) {
+		return ""
+	}
+	floor := t.Cell(nextName, "floor").Median()
+	if !(floor > 0) {
+		return fmt.Sprintf("Next takes %s ns per ID, and the machine was too disturbed to tell its distance to the floor.", report.Figure(ns))
+	}
+	are := "no peer is measurably"
+	switch names := t.Ahead(nextName, "floor"); len(names) {
+	case 0:
+	case 1:
+		are = names[0] + " is"
+	default:
+		are = report.List(names) + " are"
+	}
+	return fmt.Sprintf("Next takes %s ns per ID, %s the floor; %s faster.", report.Figure(ns), report.Times(floor), are)
+}

@@ -1,0 +1,235 @@
+package speed
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/bench/generators"
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// placements is how many sources a case has, at different addresses. The number is odd because
+// the order of a pair is swapped in every round: a placement does not come in the same order each
+// time.
+const placements = 15
+
+// inTurn says so to the reader of a report.
+var inTurn = fmt.Sprintf("How fast goroutines share a word depends on its address: each case has %d generators or words at different addresses, which the rounds take in turn. ", placements)
+
+// against is a case, and the one that it is compared with; a floor has none.
+type against struct {
+	generators.Case
+	base *generators.Case
+}
+
+// grid is cases with several numbers of goroutines.
+type grid struct {
+	generators.Set
+	goroutines []int
+}
+
+// measureGrid measures every case with every number of goroutines, which share a source, next to
+// its base with as many.
+func measureGrid(ctx context.Context, run *measure.Run, target time.Duration, list []against, goroutines ...int) (g grid, s report.Section) {
+	g.goroutines = measure.Pick(run, []int{1, 2, 8, 64}, goroutines)
+	g.Target, g.Places = measure.Pick(run, target/2, target), placements
+	for _, c := range list {
+		for _, n := range g.goroutines {
+			g.Add(ctx, c.Case, c.base, n).At = fmt.Sprint("g", n)
+		}
+	}
+	run.Measure(ctx, 3, 0, g.Loads...)
+	g.End(&s)
+	return g, s
+}
+
+// table has a row per case and a column per number of goroutines.
+func (g grid) table(t report.Table, unit string, better report.Better, cell func(*measure.Load) report.Cell) report.Table {
+	t.RowName = "case"
+	for _, n := range g.goroutines {
+		t.Columns = append(t.Columns, report.Column{ID: fmt.Sprint("g", n), Title: report.Count(n, "goroutine"), Unit: unit, Better: better, X: float64(n)})
+	}
+	return measure.Grid(t, g.Loads, cell)
+}
+
+// pairs compares a case with its base, by number of goroutines, from least goroutines on.
+func (g grid) pairs(name string, least int) (all []measure.Pair) {
+	for _, n := range g.goroutines {
+		if n >= least {
+			all = append(all, measure.Find(g.Loads, name, fmt.Sprint("g", n)).Pair())
+		}
+	}
+	return all
+}
+
+// worst judges a target by the pair that is worst for it. It stays open if it is met but not all
+// were measured.
+func worst(t report.Target, pairs []measure.Pair) report.Target {
+	var found report.Target
+	missing := false
+	for _, p := range pairs {
+		one := p.Judge(t)
+		got, before := one.Got.Median(), found.Got.Median()
+		missing = missing || math.IsNaN(got)
+		if found.ID == "" || math.IsNaN(before) || (got > before) == t.AtMost && got != before {
+			found = one
+		}
+	}
+	if missing && found.State() == report.Met {
+		found.Open = "not measured with each number of goroutines"
+	}
+	return found
+}
+
+// span writes the range of the medians in a row: "1.2 to 3.4". It is empty if there are
+// none.
+func span(t *report.Table, row string) string {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, c := range t.Columns {
+		if m := t.Cell(row, c.ID).Median(); !math.IsNaN(m) {
+			lo, hi = min(lo, m), max(hi, m)
+		}
+	}
+	if lo > hi {
+		return ""
+	}
+	return report.Figure(lo) + " to " + report.Figure(hi)
+}
+
+func ceilingSection() measure.Section {
+	return measure.Section{ID: "ceiling", Title: "At the ceiling", Full: 20 * time.Second, Quick: 2 * time.Second,
+		About: "1 to 64 goroutines ask without a pause for more IDs than the format has: 4,096 per millisecond, or 256 per 10 ms for sony/sonyflake. " +
+			"All generators reach about their ceiling, and differ in the processor time that the waiting takes. A batch is whole ticks, about 50 ms of them. " + inTurn +
+			"CPU time is that of the process; cores are CPU time divided by time. The floor is a clock read and a compare-and-swap for each of 4,096 IDs per millisecond, and a wait that costs nothing.",
+		Measure: measureCeiling, Verdict: ceilingVerdict}
+}
+
+const ceilingName = "Next, default layout"
+
+func measureCeiling(ctx context.Context, run *measure.Run) report.Section {
+	peer := generators.Others(generators.Bwmarrin)[0]
+	list := []against{{generators.Next(ceilingName, snowflake.Default()), &peer}, {peer, nil}, {generators.OwnFloor, nil}}
+	for _, c := range generators.Others(generators.Sonyflake) {
+		if c.Limit.Binds() {
+			list = append(list, against{c, &peer})
+		}
+	}
+	limits := map[string]generators.Limit{}
+	for _, c := range list {
+		limits[c.Name] = c.Limit
+	}
+	g, s := measureGrid(ctx, run, 50*time.Millisecond, list, 1, 2, 8, 64)
+	s.Tables = []report.Table{
+		g.table(report.Table{ID: "ceiling-share", Title: "Share of the format's ceiling", Base: peer.Name}, "%", report.More, func(l *measure.Load) report.Cell {
+			if limit := limits[l.Row]; limit.Binds() {
+				return l.Of("wall", func(ns float64) float64 { return 100 * limit.NanosecondsPerID() / ns })
+			}
+			return report.Cell{Text: "no ceiling"}
+		}),
+		g.table(report.Table{ID: "ceiling-cpu", Title: "CPU time per ID", Base: peer.Name}, "ns/ID", report.Less, func(l *measure.Load) report.Cell { return l.Of("cpu", nil) }),
+		g.table(report.Table{ID: "ceiling-cores", Title: "Cores in use", Base: peer.Name,
+			Charts: []report.Chart{{ID: "ceiling-cores", Title: "Cores in use at the ceiling", YLabel: "cores"}}}, "cores", report.Less, func(l *measure.Load) report.Cell {
+			if !limits[l.Row].Binds() { // it waits for free: it needs the processor for the floor of each ID only
+				return l.Of("cpu", func(ns float64) float64 { return ns / peer.Limit.NanosecondsPerID() })
+			}
+			cores := l.Of("cpu", nil)
+			cores.Samples = slices.Clone(cores.Samples)
+			for i, wall := range l.Figures["wall"][:len(cores.Samples)] {
+				cores.Samples[i] /= wall
+			}
+			return cores
+		}),
+	}
+	var cpu, rate []measure.Pair
+	for _, p := range g.pairs(ceilingName, 1) {
+		cpu, rate = append(cpu, p.OfCPU()), append(rate, p.By(func(x float64) float64 { return 100 / x }))
+	}
+	s.Targets = []report.Target{
+		worst(report.Target{ID: "ceiling-cpu", Text: "CPU time per ID at the ceiling, 1 to 64 goroutines: at most a third of bwmarrin/snowflake's", Unit: "×", Want: 0.333, AtMost: true}, cpu),
+		worst(report.Target{ID: "ceiling-rate", Text: "Rate at the ceiling, 1 to 64 goroutines: at least 99.5% of bwmarrin/snowflake's", Unit: "%", Want: 99.5}, rate),
+	}
+	return s
+}
+
+func ceilingVerdict(s report.Section) string {
+	share, cores := s.Table("ceiling-share"), s.Table("ceiling-cores")
+	ours := span(cores, ceilingName)
+	if ours == "" {
+		return ""
+	}
+	return fmt.Sprintf("Next reaches %s%% of its ceiling and keeps %s cores busy, where bwmarrin/snowflake keeps %s busy.",
+		span(share, ceilingName), ours, span(cores, generators.Bwmarrin))
+}
+
+func scalingSection() measure.Section {
+	return measure.Section{ID: "scaling", Title: "Scaling", Full: 32 * time.Second, Quick: 2 * time.Second,
+		About: "1 to 64 goroutines issue IDs without a pause, in batches of about 8 ms that they share out. Next and the streams are of one generator; " +
+			"“a generator each” has up to 64. The floor is one clock read and one atomic addition on a shared word; of streams and of a generator each, it is loops that share nothing. " +
+			inTurn + "rs/xid, ObjectID and google/uuid have one, in package variables. No sequence of tickflake is used up. " +
+			"Counted numbers are of one sequence, and their floor is a compare-and-swap loop on a shared word. " +
+			"rs/xid and ObjectID repeat IDs beyond 16.8 million per second.",
+		Measure: measureScaling, Verdict: scalingVerdict}
+}
+
+func measureScaling(ctx context.Context, run *measure.Run) report.Section {
+	word, counter, own := &generators.SharedFloor, &generators.SwapFloor, &generators.OwnFloor
+	list := []against{
+		{*word, nil}, {*counter, nil}, {*own, nil}, {generators.Next(nextName, generators.Wide()), word}, {generators.Stream(), own}, {generators.Fleet(), own}, {generators.Number(), counter},
+	}
+	for _, c := range generators.Others(generators.BwmarrinWide, "rs/xid", "MongoDB ObjectID", "google/uuid v7") {
+		list = append(list, against{c, word})
+	}
+	// In a batch of 8 ms, a goroutine that begins late makes little difference.
+	g, s := measureGrid(ctx, run, 8*time.Millisecond, list, 1, 2, 4, 8, 16, 32, 64)
+	distances := g.table(report.Table{ID: "scaling-floor", Title: "Time per ID, × floor", Detail: true}, "×", report.Less, func(l *measure.Load) report.Cell { return l.Pair().Cell() })
+	distances.Rows = slices.DeleteFunc(distances.Rows, func(r report.Row) bool { return r.Group == report.Floor })
+	for i, r := range distances.Rows {
+		distances.Rows[i].Note = "its floor: " + strings.TrimPrefix(measure.Find(g.Loads, r.Name, "g1").Base.Row, "floor: ")
+	}
+	s.Tables = []report.Table{g.table(report.Table{ID: "scaling", Title: "Million IDs per second, all goroutines together", Base: nextName,
+		Charts: []report.Chart{{ID: "scaling", Title: "IDs per second by number of goroutines", Lines: true, XLabel: "goroutines", YLabel: "million IDs per second", LogX: true}},
+	}, "million/s", report.More, func(l *measure.Load) report.Cell {
+		return l.Of("wall", func(ns float64) float64 { return 1e3 / ns })
+	}), distances}
+	// Who is as far from the floor with two goroutines as with one loses nothing to sharing.
+	streams := g.pairs(streamName, 1)
+	s.Targets = []report.Target{
+		worst(report.Target{ID: "scaling-shared", Unit: "×", Want: 1.15, AtMost: true,
+			Text: "Next on one generator, 2 to 64 goroutines: at most 1.15× a clock read and a contended atomic addition"}, g.pairs(nextName, 2)),
+		streams[0].Per(streams[1]).Judge(report.Target{ID: "scaling-streams", Unit: "×", Want: 0.95,
+			Text: "Two streams of one generator on two cores: at least 0.95× of what two loops that share nothing gain over one"}),
+		worst(report.Target{ID: "scaling-number", Unit: "×", Want: 1.3, AtMost: true,
+			Text: "Sequence.Next on one sequence, 2 to 64 goroutines: at most 1.3× a contended compare-and-swap loop"}, g.pairs(numberName, 2)),
+	}
+	return s
+}
+
+func scalingVerdict(s report.Section) string {
+	t := s.Table("scaling")
+	next := span(t, nextName)
+	if next == "" {
+		return ""
+	}
+	var faster []string
+	for _, r := range t.Rows {
+		var with []string
+		for _, c := range t.Columns {
+			if slices.Contains(t.Ahead(nextName, c.ID), r.Name) {
+				with = append(with, fmt.Sprint(c.X))
+			}
+		}
+		if len(with) > 0 {
+			faster = append(faster, r.Name+" issues more than Next with "+report.List(with)+" goroutines")
+		}
+	}
+	if len(faster) == 0 {
+		faster = []string{"no peer issues measurably more than Next"}
+	}
+	return fmt.Sprintf("One generator issues %s million IDs per second by Next, and %s million by streams; %s.", next, span(t, streamName), strings.Join(faster, "; "))
+}
