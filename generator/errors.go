@@ -29,20 +29,6 @@ var (
 	ErrBehind = errors.New("clock is behind the last issued ID")
 )
 
-// ConfigError reports an option that [New] or [Open] refuses.
-type ConfigError struct {
-	Option string // the option's name, such as "WithNode"
-	Err    error  // why its value is refused, with the numbers
-}
-
-func (e *ConfigError) Error() string { return e.Option + ": " + e.Err.Error() }
-
-// Unwrap returns why the value is refused.
-func (e *ConfigError) Unwrap() error { return e.Err }
-
-// Is reports whether target is [stores.ErrRefused].
-func (e *ConfigError) Is(target error) bool { return target == stores.ErrRefused }
-
 // LeadError reports that the strategy rejected a call because the next free slot
 // lies ahead of the clock. It is [ErrExhausted] or [ErrBehind] by its cause.
 type LeadError struct {
@@ -69,9 +55,10 @@ func (e *LeadError) Error() string {
 		span.Text(e.Lead), e.Limit, waited, retry)
 }
 
-// Is reports whether target is the sentinel of the cause: [ErrExhausted] or [ErrBehind].
+// Is reports whether target is the sentinel of the cause, [ErrExhausted] or [ErrBehind], or
+// [stores.Passing].
 func (e *LeadError) Is(target error) bool {
-	return target == ErrExhausted && e.Cause == strategies.Exhausted ||
+	return target == stores.Passing || target == ErrExhausted && e.Cause == strategies.Exhausted ||
 		target == ErrBehind && e.Cause == strategies.Behind
 }
 

@@ -251,7 +251,7 @@ func TestCreateAnew(t *testing.T) {
 			}
 			err := sequence.Create(ctx, store, "orders", tt.d, tt.options...)
 			if tt.want == 0 {
-				require.ErrorIs(t, err, stores.ErrRefused)
+				require.ErrorIs(t, err, stores.Refused)
 				require.ErrorContains(t, err, "none is left")
 				return
 			}
@@ -275,8 +275,7 @@ func TestCreateAnew(t *testing.T) {
 			floor, err := sequence.Export(ctx, store, "orders", "new")
 			require.NoError(t, err)
 			moved := storetest.NewMemory()
-			_, err = sequence.Import(ctx, moved, floor)
-			require.NoError(t, err)
+			require.NoError(t, sequence.Import(ctx, moved, floor))
 			_, err = sequence.Delete(ctx, moved, "orders")
 			require.NoError(t, err)
 			require.NoError(t, sequence.Create(ctx, moved, "orders", start(1)))
