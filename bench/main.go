@@ -2,7 +2,7 @@
 // cost, beside other generators, and beside other ways to make an ID. It writes a report
 // as HTML, as Markdown and as JSON, and its figures as text for benchstat.
 //
-//	go run ./bench                          # about 14 minutes; writes bench/report/index.html
+//	go run ./bench                          # about 14 minutes; writes bench/out/index.html
 //	go run ./bench --quick                  # about half a minute, to see how it looks
 //	go run ./bench --only cost,latency      # some of the sections
 //	go run -tags example ./bench --quick    # with a generator of yours: see package custom
@@ -117,7 +117,7 @@ func execute(ctx context.Context, p program, args []string) int {
 	flags.StringSliceVar(&p.only, "only", nil, "run only these sections: "+strings.Join(p.ids(), ", "))
 	flags.Uint32Var(&p.seed, "seed", 0, "seed of the random order of the cases (default: another one each time)")
 	flags.StringVar(&p.from, "from", "", "measure nothing, and write the report of this JSON file again")
-	flags.StringVar(&p.folder, "out", "", "directory to write to (default: bench/report of the repository)")
+	flags.StringVar(&p.folder, "out", "", "directory to write to (default: bench/out of the repository)")
 	flags.BoolVar(&p.publish, "publish", false, "also write docs/results.md and the table of the README, if the run is complete and less than 2% of the processors' time was stolen")
 	err := cmd.Execute()
 	if err != nil && !parsed {

@@ -28,7 +28,7 @@ func (p program) destination() (root, folder string, err error) {
 		return "", "", errors.Join(err, errors.New("neither the working directory nor one above it has the go.mod of tickflake: run bench in a clone of its repository, or say where to write with --out"))
 	}
 	if folder == "" {
-		folder = filepath.Join(root, "bench", "report")
+		folder = filepath.Join(root, "bench", "out")
 	}
 	return root, folder, os.MkdirAll(folder, 0o755)
 }

@@ -244,7 +244,7 @@ func tables(ways []*way, loads []*measure.Load) []report.Table {
 		{ID: "digits", Title: "digits of the greatest"},
 		{ID: "published", Title: "published by others"},
 	}, Charts: []report.Chart{{ID: "ways", Title: "Time per ID, 1 client", Columns: []string{"1"}, YLabel: "µs per ID", LogY: true}}}
-	crowd := report.Table{ID: "crowd", Title: "1,000 callers of one client", RowName: "way", Columns: []report.Column{
+	crowd := report.Table{ID: "crowd", Title: "1,000 callers of one client", RowName: "way", Detail: true, Columns: []report.Column{
 		{ID: "rate", Title: "together", Unit: "IDs/s", Better: report.More},
 		{ID: "gain", Title: "× one caller", Better: report.More},
 	}, Charts: []report.Chart{{ID: "crowd", Title: "IDs per second, 1,000 callers", Columns: []string{"rate"}, YLabel: "IDs per second", LogY: true}}}

@@ -54,7 +54,7 @@ func measureAll(ctx context.Context, run *measure.Run) (s report.Section) {
 	}
 	run.Measure(ctx, 3, 0, loads...)
 	measure.Failed(&s, loads)
-	t := report.Table{ID: "waste-busy", Title: "Slots that a busy generator leaves unused", RowName: "generator"}
+	t := report.Table{ID: "waste-busy", Title: "Slots that a busy generator leaves unused", RowName: "generator", Detail: true}
 	for _, c := range [][2]string{{"all", "unused in all"}, {"start", "before a tick's first ID"}, {"between", "between"}, {"end", "after its last ID"}, {"skipped", "ticks without an ID"}} {
 		t.Columns = append(t.Columns, report.Column{ID: c[0], Title: c[1], Unit: "%", Better: report.Less})
 	}
@@ -215,7 +215,7 @@ const (
 // chances has generators issue IDs at a low rate, in virtual time. Its five samples are not
 // repeats of one measurement, so their medians are shown as one sample.
 func chances(ctx context.Context, s *report.Section) report.Table {
-	t := report.Table{ID: "waste-chances", Title: "How IDs at a low rate spread", RowName: "generator",
+	t := report.Table{ID: "waste-chances", Title: "How IDs at a low rate spread", RowName: "generator", Detail: true,
 		Columns: []report.Column{
 			{ID: "p-2", Title: "p over 2 shards"}, {ID: "p-16", Title: "p over 16 shards"},
 			{ID: "most", Title: "in the fullest of 16", Unit: "%", Better: report.Less}},

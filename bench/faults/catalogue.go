@@ -66,7 +66,7 @@ func measureCatalogue(ctx context.Context, run *measure.Run) report.Section {
 	}
 	short := c.only(func(s subject) bool { return s.group == report.Peers || strings.Contains(s.name, defaultName) })
 	return report.Section{Tables: append([]report.Table{
-		short.grid(report.Table{ID: "default", Title: "Score card of the default strategy, and of peers"}, c.faults, report.Column{}, shown),
+		short.grid(report.Table{ID: "default", Title: "Score card of the default strategy, and of peers", Detail: true}, c.faults, report.Column{}, shown),
 		c.list("The faults"), short.summary("Faults by outcome"),
 		c.grid(report.Table{ID: "card", Title: "Score card of all strategies", Detail: true}, c.faults, report.Column{}, shown), how(short, list),
 	}, c.quantities([]quantity{

@@ -127,7 +127,7 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 			}
 			return r.Known
 		}},
-		{"counts", "Power cuts, and NFS", false, func(r kernel.Row) string { return r.Note }},
+		{"counts", "Power cuts, and NFS", true, func(r kernel.Row) string { return r.Note }},
 		{"broken", "Promises that did not hold", true, func(r kernel.Row) string { return strings.Join(r.Broken, "; ") }},
 		{"error", "First call or start that failed", true, func(r kernel.Row) string { return r.Verdict.Error }},
 	} {

@@ -126,14 +126,14 @@ func measureCeiling(ctx context.Context, run *measure.Run) report.Section {
 	}
 	g, s := measureGrid(ctx, run, 50*time.Millisecond, list, 1, 2, 8, 64)
 	s.Tables = []report.Table{
-		g.table(report.Table{ID: "ceiling-share", Title: "Share of the format's ceiling", Base: peer.Name}, "%", report.More, func(l *measure.Load) report.Cell {
+		g.table(report.Table{ID: "ceiling-share", Title: "Share of the format's ceiling", Base: peer.Name, Detail: true}, "%", report.More, func(l *measure.Load) report.Cell {
 			if limit := limits[l.Row]; limit.Binds() {
 				return l.Of("wall", func(ns float64) float64 { return 100 * limit.NanosecondsPerID() / ns })
 			}
 			return report.Cell{Text: "no ceiling"}
 		}),
-		g.table(report.Table{ID: "ceiling-cpu", Title: "CPU time per ID", Base: peer.Name}, "ns/ID", report.Less, func(l *measure.Load) report.Cell { return l.Of("cpu", nil) }),
-		g.table(report.Table{ID: "ceiling-cores", Title: "Cores in use", Base: peer.Name,
+		g.table(report.Table{ID: "ceiling-cpu", Title: "CPU time per ID", Base: peer.Name, Detail: true}, "ns/ID", report.Less, func(l *measure.Load) report.Cell { return l.Of("cpu", nil) }),
+		g.table(report.Table{ID: "ceiling-cores", Title: "Cores in use", Base: peer.Name, Detail: true,
 			Charts: []report.Chart{{ID: "ceiling-cores", Title: "Cores in use at the ceiling", YLabel: "cores"}}}, "cores", report.Less, func(l *measure.Load) report.Cell {
 			if !limits[l.Row].Binds() { // it waits for free: it needs the processor for the floor of each ID only
 				return l.Of("cpu", func(ns float64) float64 { return ns / peer.Limit.NanosecondsPerID() })
