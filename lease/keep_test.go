@@ -284,7 +284,7 @@ func TestTroubleIsLogged(t *testing.T) {
 		}
 		return kinds
 	}
-	gone, refused := errors.New("connection refused"), stores.Refusal("use another namespace")
+	gone, refused := stores.Passing.New("connection refused"), stores.Refused.New("use another namespace")
 	fail(gone, 1)
 	fail(refused, 1)
 	fail(gone, 1)
@@ -295,7 +295,7 @@ func TestTroubleIsLogged(t *testing.T) {
 	_, err := gen.Next()
 	granted, ok := errors.AsType[*generator.GrantError](err)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, stores.Refused, granted.Kind())
+	require.Equal(t, stores.Refused, stores.KindOf(granted))
 	fail(stores.ErrOverloaded, 1)
 	require.Regexp(t, "^this process gets too little processor time since .*: read node/", k.Err())
 	fail(nil, 2)

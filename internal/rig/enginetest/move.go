@@ -118,7 +118,7 @@ func (m Move) Run(t testing.TB) []string {
 	// export again.
 	export := func() (f lease.Floors, err error) {
 		for range 100 {
-			if f, err = lease.Export(ctx, admin, "the new store", lease.EvenIfRunning()); err == nil || stores.KindOf(err) != stores.Passing {
+			if f, err = lease.Export(ctx, admin, "the new store", lease.EvenIfRunning()); err == nil || !stores.KindOf(err).Retryable() {
 				break
 			}
 		}

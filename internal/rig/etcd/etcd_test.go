@@ -150,7 +150,7 @@ func TestRights(t *testing.T) {
 	enginetest.Works(t, enginetest.Open(t, url+"?namespace=fleet"))
 	for _, denied := range []string{"etcd://" + server.Addr, url + "?namespace=other", "etcd://flake:wrong-secret@" + server.Addr} {
 		_, err := stores.Open(ctx, denied)
-		require.ErrorIs(t, err, stores.ErrRefused, denied)
+		require.ErrorIs(t, err, stores.Refused, denied)
 		assert.ErrorContains(t, err, "etcd at "+server.Addr)
 		assert.NotContains(t, err.Error(), "wrong-secret")
 		assert.NotContains(t, err.Error(), password)

@@ -297,7 +297,7 @@ func TestRights(t *testing.T) {
 	_, err := stores.Open(brief, url+"?namespace=other")
 	assert.ErrorIs(t, err, natsgo.ErrPermissionViolation)
 	_, err = stores.Open(enginetest.Within(t), "nats://flake:wrong-secret@"+s.Addr)
-	require.ErrorIs(t, err, stores.ErrRefused)
+	require.ErrorIs(t, err, stores.Refused)
 	assert.ErrorContains(t, err, "nats at "+s.Addr+": open: ")
 	assert.NotContains(t, err.Error(), "wrong-secret")
 

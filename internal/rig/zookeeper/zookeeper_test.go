@@ -117,7 +117,7 @@ func testRights(t *testing.T, e enginetest.Engine, conn *zk.Conn) {
 	enginetest.Works(t, enginetest.Open(t, "zk://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=own"))
 	for _, url := range []string{"zk://" + addr, "zk://flake:wrong-secret@" + addr} {
 		_, err := stores.Open(enginetest.Within(t), url+"?namespace=own")
-		assert.ErrorIs(t, err, stores.ErrRefused)
+		assert.ErrorIs(t, err, stores.Refused)
 		assert.NotContains(t, err.Error(), "secret")
 	}
 	rights := func(permissions int32) func() {
