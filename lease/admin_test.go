@@ -102,7 +102,7 @@ func (s unlockable) List(ctx context.Context, from, to string, limit int) ([]sto
 func TestInspectFails(t *testing.T) {
 	w := newWorld(t)
 	w.claim(w.cells, pin(7), at(0))
-	refused, gone := stores.Refusal("read only"), errors.New("connection refused")
+	refused, gone := stores.Refused.New("read only"), stores.Passing.New("connection refused")
 	for lock, want := range map[error]lease.State{
 		refused: lease.Held,
 		fmt.Errorf("%w: it is", stores.ErrLocked):                                                   lease.Held,

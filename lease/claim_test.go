@@ -89,7 +89,7 @@ func TestNodeSources(t *testing.T) {
 	} {
 		got, err := lease.Ordinal(host)
 		if want < 0 {
-			require.ErrorContains(t, err, fmt.Sprintf("%q", host))
+			require.ErrorContains(t, err, fmt.Sprintf("%q", host), host)
 			continue
 		}
 		require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestClaimCosts(t *testing.T) {
 
 // TestClaimFails has a claim meet what ends it, and checks the error and whether it waits.
 func TestClaimFails(t *testing.T) {
-	refused := fmt.Errorf("%w: WRONGTYPE", stores.Refusal("use another namespace"))
+	refused := fmt.Errorf("%w: WRONGTYPE", stores.Refused.New("use another namespace"))
 	for name, test := range map[string]struct {
 		options []lease.Option
 		prepare func(w *world)
@@ -136,7 +136,7 @@ func TestClaimFails(t *testing.T) {
 		once    bool // no wait helps
 	}{
 		"the store is away":    {err: errors.New("no\nroute"), want: lease.ErrStore, says: "store does not answer: read layout: no; route"},
-		"the store refuses":    {err: refused, want: stores.ErrRefused, says: "store refuses: read layout: use another namespace: WRONGTYPE", once: true},
+		"the store refuses":    {err: refused, want: stores.Refused, says: "store refuses: read layout: use another namespace: WRONGTYPE", once: true},
 		"all numbers are held": {options: []lease.Option{small(0)}, prepare: func(w *world) { w.claim(nil, small(0)) }, says: "1 of 1 are held"},
 		"a window of ages": {options: []lease.Option{small(0)}, prepare: func(w *world) {
 			r := cell.Node{Holder: "h", Limit: 1, Window: math.MaxUint64, Write: "w", Layout: smallLayout(0).String()}
@@ -146,7 +146,7 @@ func TestClaimFails(t *testing.T) {
 			w.claim(w.cells.Client().Locking(), pin(1), lease.WithOwner("red\x1b[31m\nhost")) // any text may stand there
 		}},
 		"the layout is another": {options: []lease.Option{small(7)}, prepare: func(w *world) { w.claim(nil, small(8)) },
-			want: stores.ErrRefused, says: "store holds cells for the layout", once: true},
+			want: stores.Refused, says: "store holds cells for the layout", once: true},
 		"the layout is damaged": {prepare: func(w *world) { w.write(cell.LayoutKey, []byte("rubbish")) }, want: stores.ErrDamaged, says: "cell of the layout: ", once: true},
 		"the number is damaged": {options: []lease.Option{pin(1)}, want: stores.ErrDamaged, says: "cell of node number 1 cannot be read: ", once: true,
 			prepare: func(w *world) { w.write(cell.NodeKey(1), []byte("rubbish")) }},
@@ -323,6 +323,7 @@ func TestLocks(t *testing.T) {
 		})
 		_, err := w.try(store.Locking(), pin(1))
 		require.Error(t, err, name)
+		require.NotErrorIs(t, err, lease.ErrHeld, name)
 		unlock, err := w.cells.Client().Locking().TryLock(t.Context(), cell.NodeKey(1))
 		require.NoError(t, err, name)
 		unlock()

@@ -326,6 +326,7 @@ func TestRestoredMeets(t *testing.T) {
 		require.ErrorIs(t, err, lease.ErrStore)
 		gone = false
 		w.pass(time.Second, k) // it goes on trying
+		require.EqualValues(t, 2, k.Stats().Claims)
 		require.Greater(t, must(gen.Next()), before)
 		require.NoError(t, gen.Close())
 		require.ErrorIs(t, k.Restored(t.Context()), lease.ErrClosed)
@@ -333,8 +334,8 @@ func TestRestoredMeets(t *testing.T) {
 	t.Run("a refusal", func(t *testing.T) {
 		w, ctx, refused := newWorld(t), deadline(t), error(nil)
 		k := w.claim(failing{w.cells.Locking(), func() error { return refused }})
-		refused = stores.Refusal("no")
-		require.ErrorIs(t, k.Restored(ctx), stores.ErrRefused)
+		refused = stores.Refused.New("no")
+		require.ErrorIs(t, k.Restored(ctx), stores.Refused)
 		require.NoError(t, ctx.Err())
 	})
 	t.Run("a step that claims before its context ends", func(t *testing.T) {

@@ -157,7 +157,7 @@ func (w *world) refuses(option string, err error) {
 	var refused *stores.OptionError
 	require.ErrorAs(w, err, &refused)
 	require.Equal(w, option, refused.Option)
-	require.ErrorIs(w, err, stores.ErrRefused)
+	require.ErrorIs(w, err, stores.Refused)
 }
 
 func must[T any](x T, err error) T {

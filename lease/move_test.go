@@ -301,7 +301,7 @@ func TestMoveInAnyOrder(t *testing.T) {
 			continue // no process has claimed
 		}
 		for err = lease.Import(t.Context(), m.client(1), floors); err != nil; err = lease.Import(t.Context(), m.client(1), floors) {
-			require.NotErrorIs(t, err, stores.ErrRefused, "seed %d", seed)
+			require.NotErrorIs(t, err, stores.Refused, "seed %d", seed)
 			m.step()
 		}
 		for range 80 {

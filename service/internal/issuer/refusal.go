@@ -126,7 +126,7 @@ func (i *Issuer) refuse(err error) error {
 		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{errNoGrant, err}}
 	case errors.Is(err, sequence.ErrNotFound), errors.Is(err, sequence.ErrDeleted):
 		return &Refusal{Code: NotFound, Err: err}
-	case stores.KindOf(err) == stores.Loss, errors.Is(err, stores.ErrRefused):
+	case stores.KindOf(err) == stores.Loss, errors.Is(err, stores.Refused):
 		return &Refusal{Code: Failed, Err: &hidden{errStore, err}}
 	case errors.Is(err, sequence.ErrStore), errors.Is(err, sequence.ErrTimeout):
 		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{errStore, err}}
