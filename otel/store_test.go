@@ -118,7 +118,7 @@ func TestOutcomes(t *testing.T) {
 		{fmt.Errorf("swap: %w", stores.ErrConflict), 0, "conflict", ""},
 		{fmt.Errorf("lock: %w", stores.ErrLocked), 0, "locked", ""},
 		{fmt.Errorf("read: %w", stores.ErrDamaged), 0, "damaged", "damaged"},
-		{fmt.Errorf("read: %w", stores.ErrRefused), 0, "refused", "refused"},
+		{fmt.Errorf("read: %w", stores.Refused), 0, "refused", "refused"},
 		{fmt.Errorf("dial: %w", context.DeadlineExceeded), 0, "timeout", "timeout"},
 		{fmt.Errorf("dial: %w", context.Canceled), 0, "canceled", "canceled"},
 		{cause, 100 * time.Millisecond, "timeout", "timeout"},
