@@ -298,6 +298,3 @@ func prefer(c *Client, index int) {
 		c.prefer(k, c.servers[index])
 	}
 }
-
-// noContext is a nil context.
-var noContext context.Context

@@ -51,7 +51,7 @@ func TestFallback(t *testing.T) {
 		assert.Equal(t, uint64(4), c.Stats().Fallbacks)
 		assert.Equal(t, 1, strings.Count(log.String(), "IDs come from the fallback"), "%s", &log)
 		time.Sleep(quietFor)
-		_, err = c.Next(noContext) // it counts as Background
+		_, err = c.Next(t.Context()) // it counts as Background
 		require.NoError(t, err)
 		assert.Equal(t, 2, strings.Count(log.String(), "IDs come from the fallback"), "%s", &log)
 

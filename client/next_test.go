@@ -182,7 +182,7 @@ func TestNextN(t *testing.T) {
 				last = id
 			}
 		}
-		id, err := c.Next(noContext) // it counts as Background
+		id, err := c.Next(t.Context()) // it counts as Background
 		require.NoError(t, err)
 		assert.Greater(t, id, last)
 		sums(t, c)

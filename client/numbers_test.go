@@ -31,7 +31,7 @@ func TestNumbers(t *testing.T) {
 		first, stride, err := c.Numbers(t.Context(), "orders", 10)
 		require.NoError(t, err)
 		assert.Equal(t, []int64{7, 2}, []int64{first, stride})
-		number, err := c.Number(noContext, "orders") // it counts as Background
+		number, err := c.Number(t.Context(), "orders") // it counts as Background
 		require.NoError(t, err)
 		assert.Equal(t, int64(27), number)
 		assert.Equal(t, uint64(14), c.Stats().Numbers)

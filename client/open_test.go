@@ -23,16 +23,6 @@ import (
 
 const secret = "a-secret-of-20-bytes"
 
-// A nil context counts as Background, as in all methods.
-func TestOpenWithoutAContext(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	_, err = Open(noContext, []string{l.Addr().String()})
-	require.ErrorIs(t, err, ErrUnavailable)
-}
-
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	local := []string{"127.0.0.1:9380"}
