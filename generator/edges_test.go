@@ -14,6 +14,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -105,7 +106,7 @@ func TestEndOfNanoseconds(t *testing.T) {
 		assert.ErrorContains(t, err, "no generator issues IDs after 2262-04-11")
 		_, err = generator.New(generator.WithNode(0), generator.WithClock(c), generator.WithLayout(l))
 		assert.ErrorIs(t, err, lease.ErrEndOfTime)
-		assert.ErrorAs(t, err, new(*generator.ConfigError))
+		assert.ErrorAs(t, err, new(*stores.OptionError))
 	}
 	late := l
 	late.Epoch = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)

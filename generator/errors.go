@@ -7,7 +7,6 @@ import (
 
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -28,20 +27,6 @@ var (
 	// last ID issued.
 	ErrBehind = errors.New("clock is behind the last issued ID")
 )
-
-// ConfigError reports an option that [New] or [Open] refuses.
-type ConfigError struct {
-	Option string // the option's name, such as "WithNode"
-	Err    error  // why its value is refused, with the numbers
-}
-
-func (e *ConfigError) Error() string { return e.Option + ": " + e.Err.Error() }
-
-// Unwrap returns why the value is refused.
-func (e *ConfigError) Unwrap() error { return e.Err }
-
-// Is reports whether target is [stores.ErrRefused].
-func (e *ConfigError) Is(target error) bool { return target == stores.ErrRefused }
 
 // LeadError reports that the strategy rejected a call because the next free slot
 // lies ahead of the clock. It is [ErrExhausted] or [ErrBehind] by its cause.

@@ -13,6 +13,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -96,7 +97,7 @@ func newAssembly(l snowflake.Layout) assembly {
 // The defaults are the layout [snowflake.Default], a [monoclock.Clock], and a wait of up
 // to a second when the next slot lies ahead of the clock.
 //
-// New fails with a [*ConfigError] that names the option and the numbers when an
+// New fails with a [*stores.OptionError] that names the option and the numbers when an
 // option is out of range or nil, when there is neither WithLease nor WithNode, when the
 // layout is not valid, and when the clock's time lies before the layout's epoch or after
 // its end. Whatever the layout, no generator issues IDs after April 11, 2262, where the
@@ -107,9 +108,9 @@ func New(opts ...Option) (*Generator, error) {
 	case err != nil:
 		return nil, err
 	case len(c.leaseOptions) > 0:
-		return nil, &ConfigError{Option: "WithLeaseOptions", Err: errors.New("it is for Open, which claims: give the options to lease.Claim")}
+		return nil, &stores.OptionError{Option: "WithLeaseOptions", Err: errors.New("it is for Open, which claims: give the options to lease.Claim")}
 	case !c.leased && c.option == "" && c.window == nil:
-		return nil, &ConfigError{Option: "New", Err: errNoNode}
+		return nil, &stores.OptionError{Option: "New", Err: errNoNode}
 	}
 	return newGenerator(c)
 }
@@ -152,7 +153,7 @@ func newGenerator(c config) (*Generator, error) {
 	case c.lease != nil:
 		ticks, err := seam.Bind(c.lease)
 		if err != nil {
-			return nil, &ConfigError{Option: "WithLease", Err: err}
+			return nil, &stores.OptionError{Option: "WithLease", Err: err}
 		}
 		g.window = ticks.(*window.Ticks)
 	default:

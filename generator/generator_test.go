@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -123,7 +124,7 @@ func TestNewRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, err := generator.New(append([]generator.Option{generator.WithNode(0)}, tt.opts...)...)
 			assert.Nil(t, g)
-			var config *generator.ConfigError
+			var config *stores.OptionError
 			require.ErrorAs(t, err, &config)
 			assert.Equal(t, tt.option, config.Option)
 			for _, text := range append(tt.says, tt.option) {

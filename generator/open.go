@@ -27,14 +27,14 @@ import (
 // number that is claimed. [WithLeaseOptions] passes further options to the lease.
 // [WithLease] cannot be combined with Open.
 //
-// The error is a [*ConfigError], one of [stores.Open], or one of [lease.Claim].
+// The error is a [*stores.OptionError], one of [stores.Open], or one of [lease.Claim].
 func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	c, err := configure(opts)
 	if err != nil {
 		return nil, err
 	}
 	if c.leased {
-		return nil, &ConfigError{Option: "WithLease", Err: errors.New("Open claims a new lease: call New, or leave the option out")}
+		return nil, &stores.OptionError{Option: "WithLease", Err: errors.New("Open claims a new lease: call New, or leave the option out")}
 	}
 	claim, err := c.claimOptions()
 	if err != nil {

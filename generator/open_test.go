@@ -38,7 +38,7 @@ func register() *closing {
 func holdings(t *testing.T, s stores.Store) map[int64]lease.State {
 	t.Helper()
 	states := map[int64]lease.State{}
-	held, err := lease.Inspect(t.Context(), s)
+	held, err := lease.List(t.Context(), s)
 	require.NoError(t, err)
 	for _, h := range held {
 		states[h.Node] = h.State
@@ -128,7 +128,7 @@ func TestOpenRefusesBeforeItOpens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := register()
 			_, err := generator.Open(t.Context(), "opentest://", opt)
-			var config *generator.ConfigError
+			var config *stores.OptionError
 			require.ErrorAs(t, err, &config)
 			assert.Equal(t, name, config.Option)
 			assert.Zero(t, s.closed)
@@ -170,7 +170,7 @@ func TestLeaseOptions(t *testing.T) {
 		"WithLease":     {generator.WithLease(nil)},
 	} {
 		_, err := generator.New(opts...)
-		var config *generator.ConfigError
+		var config *stores.OptionError
 		require.ErrorAs(t, err, &config)
 		assert.Equal(t, option, config.Option)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -92,7 +93,7 @@ func configure(opts []Option) (config, error) {
 	c := config{layout: snowflake.Default(), strategy: strategies.Default()}
 	for i, opt := range opts {
 		if opt == nil {
-			return config{}, &ConfigError{Option: "New", Err: fmt.Errorf("option %d of %d %w", i+1, len(opts), errNil)}
+			return config{}, &stores.OptionError{Option: "New", Err: fmt.Errorf("option %d of %d %w", i+1, len(opts), errNil)}
 		}
 		opt(&c)
 	}
@@ -105,7 +106,7 @@ func configure(opts []Option) (config, error) {
 // check checks the options at the clock's time, and returns that time.
 func (c *config) check() (time.Time, error) {
 	fail := func(option string, err error) (time.Time, error) {
-		return time.Time{}, &ConfigError{Option: option, Err: err}
+		return time.Time{}, &stores.OptionError{Option: option, Err: err}
 	}
 	if c.leased {
 		if option, err := c.adopt(); err != nil {

@@ -210,7 +210,7 @@ func TestClaimAtTheEndsOfTime(t *testing.T) {
 	_, err = gen.Next()
 	require.NoError(t, err)
 	for range 10 {
-		require.GreaterOrEqual(t, k.Poll(t.Context()), time.Millisecond)
+		require.GreaterOrEqual(t, first(k.Poll(t.Context())), time.Millisecond)
 		clock.Advance(time.Minute)
 	}
 	_, err = gen.Next()
@@ -226,7 +226,7 @@ func TestClaimAtTheEndsOfTime(t *testing.T) {
 
 	for _, at := range []time.Time{end, layout.Epoch.Add(-1), layout.Epoch.AddDate(-30, 0, 0)} {
 		_, err = lease.Claim(t.Context(), storetest.NewMemory(), quiet(clocktest.NewVirtual(at), lease.WithLayout(layout))...)
-		var option *lease.OptionError
+		var option *stores.OptionError
 		require.ErrorAs(t, err, &option, "%s", at)
 	}
 }
@@ -245,7 +245,7 @@ func TestClockGoesBackBeforeTheEpoch(t *testing.T) {
 	require.True(t, clock.Wall().Before(gen.Layout().Epoch))
 	for range 10 {
 		clock.Advance(10 * time.Second)
-		require.GreaterOrEqual(t, k.Poll(t.Context()), time.Millisecond)
+		require.GreaterOrEqual(t, first(k.Poll(t.Context())), time.Millisecond)
 	}
 	require.NoError(t, k.Err())
 	require.Positive(t, k.Stats().Extensions)
@@ -284,7 +284,7 @@ func TestWindowExtremes(t *testing.T) {
 			}
 			k, err := lease.Claim(t.Context(), storetest.NewMemory(), options...)
 			if !test.ok {
-				var option *lease.OptionError
+				var option *stores.OptionError
 				require.ErrorAs(t, err, &option)
 				require.Equal(t, "WithWindow", option.Option)
 				return
@@ -319,7 +319,7 @@ func TestManyNodeBits(t *testing.T) {
 		require.Less(t, k.Node(), int64(1)<<22)
 	}
 	_, err := lease.Claim(t.Context(), memory, quiet(clock, lease.WithLayout(layout), lease.WithNode(lease.NodeNumber(1<<22)))...)
-	var option *lease.OptionError
+	var option *stores.OptionError
 	require.ErrorAs(t, err, &option)
 	require.Equal(t, "WithNode", option.Option)
 }

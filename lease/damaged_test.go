@@ -59,7 +59,7 @@ func TestDamagedFileCostsItsNumber(t *testing.T) {
 	_, err = lease.Claim(t.Context(), store, append(options, lease.WithNode(lease.NodeNumber(0)))...)
 	require.Error(t, err)
 
-	holding, err := lease.InspectNode(t.Context(), store, 0)
+	holding, err := lease.Inspect(t.Context(), store, 0)
 	require.NoError(t, err)
 	assert.Equal(t, lease.Damaged, holding.State)
 	assert.ErrorIs(t, holding.Err, stores.ErrDamaged)

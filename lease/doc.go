@@ -13,7 +13,7 @@
 //
 //   - [Claim] and [Keeper]: claim a node number, and hold it. [WithWindow] and its
 //     neighbours are the options.
-//   - [Inspect] and [ForceRelease]: list the state of node numbers, and release the number
+//   - [List] and [ForceRelease]: list the state of node numbers, and release the number
 //     of a process that has died.
 //   - [Export] and [Import]: move a fleet to another store.
 //   - [Reserve]: keeps node numbers for systems that do not use the store.

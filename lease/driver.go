@@ -153,7 +153,7 @@ func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err er
 		r.Cells, err = d.list(ctx, cell.NodeKey(op.Node), cell.NodeKey(op.Node+op.N-1)+"\x00", int(op.N))
 	case op.Kind == grant.Read && layout:
 		if err := d.layout.ValidateAt(d.clock.Now()); err != nil {
-			return &OptionError{"WithClock", err}
+			return &stores.OptionError{Option: "WithClock", Err: err}
 		}
 		r.Cell.Version, r.Move, err = d.readLayout(ctx)
 	case op.Kind == grant.Read:

@@ -43,22 +43,6 @@ var (
 // errBound is the error for a [Keeper] that another generator uses.
 var errBound = errors.New("lease is bound to another generator: claim one for each")
 
-// OptionError reports an option that [Claim] or [Reserve] refuses, or an argument of [Export] or
-// [Import]. A program that takes its
-// options from flags or a file decides by Option which flag to name.
-type OptionError struct {
-	Option string // the option's name, such as "WithWindow"
-	Err    error  // why its value is refused, with the numbers
-}
-
-func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
-
-// Unwrap returns why the value is refused.
-func (e *OptionError) Unwrap() error { return e.Err }
-
-// Is reports whether target is [stores.ErrRefused].
-func (e *OptionError) Is(target error) bool { return target == stores.ErrRefused }
-
 // NoFreeNodeError reports that every node number is held. A caller decides by Soonest
 // whether to wait, and by Held and Nodes whether the layout is too small for the fleet.
 type NoFreeNodeError struct {

@@ -14,7 +14,7 @@ import (
 )
 
 // Who holds which node number.
-func ExampleInspect() {
+func ExampleList() {
 	ctx := context.Background()
 	store := storetest.NewMemory() // in production, directory.Open, etcd.Open, …
 	keeper, err := lease.Claim(ctx, store, lease.WithOwner("orders-1"), lease.WithNode(lease.NodeNumber(7)),
@@ -23,7 +23,7 @@ func ExampleInspect() {
 		log.Fatal(err)
 	}
 	show := func() {
-		holdings, err := lease.Inspect(ctx, store)
+		holdings, err := lease.List(ctx, store)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func ExampleForceRelease() {
 	_, limit := dead.Granted()
 
 	fmt.Println("released:", lease.ForceRelease(ctx, store, 7))
-	h, err := lease.InspectNode(ctx, store, 7)
+	h, err := lease.Inspect(ctx, store, 7)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -218,7 +218,7 @@ func (p *process) failed(t *thread, err error) {
 	switch {
 	case errors.As(err, new(*lease.NoFreeNodeError)), errors.Is(err, lease.ErrStore), errors.Is(err, lease.ErrHeld), errors.Is(err, stores.ErrConflict),
 		errors.Is(err, context.Canceled), errors.Is(err, lease.ErrClosed):
-	case errors.Is(err, lease.ErrEndOfTime), errors.Is(err, lease.ErrSkew), errors.As(err, new(*lease.OptionError)), errors.As(err, new(*generator.ConfigError)):
+	case errors.Is(err, lease.ErrEndOfTime), errors.Is(err, lease.ErrSkew), errors.As(err, new(*stores.OptionError)):
 		if f.Calm {
 			p.err, p.excuse = err, fmt.Sprintf("%T", err)
 			return // nothing will change
@@ -234,7 +234,7 @@ func (p *process) failed(t *thread, err error) {
 func (p *process) keep(t *thread) {
 	for p.ctx.Err() == nil {
 		p.lock(t)
-		next := p.k.Poll(p.ctx)
+		next, _ := p.k.Poll(p.ctx)
 		p.unlock()
 		if len(p.k.Window().More()) == 0 {
 			t.Sleep(next)

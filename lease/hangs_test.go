@@ -92,7 +92,7 @@ var hangCalls = []struct {
 		return err
 	}},
 	{"Export", 1, false, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		_, err := lease.Export(ctx, s, "new", true)
+		_, err := lease.Export(ctx, s, "new", lease.EvenIfRunning())
 		return err
 	}},
 	{"Import", 1, false, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
@@ -101,12 +101,12 @@ var hangCalls = []struct {
 	{"Reserve", 1, false, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
 		return lease.Reserve(ctx, s, 5, 9, time.Now().Add(time.Hour), lease.WithLayout(hangLayout))
 	}},
-	{"Inspect", 1, false, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		_, err := lease.Inspect(ctx, s)
+	{"List", 1, false, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
+		_, err := lease.List(ctx, s)
 		return err
 	}},
-	{"InspectNode", 1, false, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		_, err := lease.InspectNode(ctx, s, 1)
+	{"Inspect", 1, false, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
+		_, err := lease.Inspect(ctx, s, 1)
 		return err
 	}},
 	{"ForceRelease", 1, false, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {

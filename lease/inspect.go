@@ -53,31 +53,31 @@ type Holding struct {
 	Err    error            // why the cell is Damaged: it wraps [stores.ErrDamaged]
 }
 
-// Inspect returns the state of every node number that was ever claimed or
+// List returns the state of every node number that was ever claimed or
 // reserved, in the order of the numbers. It writes nothing. It returns soon after ctx ends.
 // If ctx has no deadline, [DefaultTimeout] bounds each operation of the store.
 //
-// A damaged cell does not hide the others. If the store cannot list some cells, Inspect
+// A damaged cell does not hide the others. If the store cannot list some cells, List
 // returns the others together with the store's error, which wraps
 // [stores.ErrDamaged]. Any other error wraps [ErrStore].
 //
-// On a [stores.Locker] a number is Held if its holder is alive. To find out, Inspect locks
+// On a [stores.Locker] a number is Held if its holder is alive. To find out, List locks
 // the cells that were not released, one after the other, and unlocks each at once. The
 // lock fails if the holder is alive, and disturbs no process. If it succeeds, a process
 // that claims at the same moment takes another number, or, if its number is pinned,
 // finds it held, and tries again if its context has a deadline. On other stores, and in a
 // read-only directory, a number counts as Held until a Window after its Limit.
-func Inspect(ctx context.Context, store stores.Store) ([]Holding, error) {
-	if err := checkStore("Inspect", store); err != nil {
+func List(ctx context.Context, store stores.Store) ([]Holding, error) {
+	if err := checkStore("List", store); err != nil {
 		return nil, err
 	}
 	return inspectAll(ctx, &drive.Calls{Store: store}, time.Now)
 }
 
-// InspectNode is [Inspect] for one node number, with the same bound. The error wraps
+// Inspect is [List] for one node number, with the same bound. The error wraps
 // [ErrNeverClaimed] if the number has no cell, or [ErrStore].
-func InspectNode(ctx context.Context, store stores.Store, node int64) (Holding, error) {
-	if err := checkStore("InspectNode", store); err != nil {
+func Inspect(ctx context.Context, store stores.Store, node int64) (Holding, error) {
+	if err := checkStore("Inspect", store); err != nil {
 		return Holding{}, err
 	}
 	calls := &drive.Calls{Store: store}

@@ -35,7 +35,7 @@ func at(d time.Duration) lease.Option {
 	return lease.WithClock(clocktest.NewVirtual(time.Now().Add(d)))
 }
 
-func TestInspect(t *testing.T) {
+func TestList(t *testing.T) {
 	twitter, err := snowflake.ParseLayout("twitter")
 	require.NoError(t, err)
 	fleet := lease.WithLayout(twitter)
@@ -51,7 +51,7 @@ func TestInspect(t *testing.T) {
 	_, err = store.Swap(t.Context(), cell.NodeKey(3), 0, []byte("rubbish"))
 	require.NoError(t, err)
 
-	got, err := lease.Inspect(t.Context(), store)
+	got, err := lease.List(t.Context(), store)
 	require.NoError(t, err)
 	type row struct {
 		node  int64
@@ -61,7 +61,7 @@ func TestInspect(t *testing.T) {
 	var rows []row
 	for _, h := range got {
 		rows = append(rows, row{h.Node, h.State, h.Owner})
-		one, err := lease.InspectNode(t.Context(), store, h.Node)
+		one, err := lease.Inspect(t.Context(), store, h.Node)
 		require.NoError(t, err)
 		assert.InDelta(t, h.Ahead, one.Ahead, float64(10*time.Second))
 		one.Ahead = h.Ahead // it is as of now
@@ -97,7 +97,7 @@ func TestInspectAsksTheLock(t *testing.T) {
 	other.Crash()
 
 	for range 2 { // looking must not leave a lock behind
-		got, err := lease.Inspect(t.Context(), store)
+		got, err := lease.List(t.Context(), store)
 		require.NoError(t, err)
 		var states []lease.State
 		for _, h := range got {
@@ -114,12 +114,12 @@ func TestForceRelease(t *testing.T) {
 	gen, err := generator.New(generator.WithLease(holder))
 	require.NoError(t, err)
 	node := holder.Node()
-	before, err := lease.InspectNode(t.Context(), store, node)
+	before, err := lease.Inspect(t.Context(), store, node)
 	require.NoError(t, err)
 
 	for range 2 { // the second time there is nothing to do
 		require.NoError(t, lease.ForceRelease(t.Context(), store, node))
-		after, err := lease.InspectNode(t.Context(), store, node)
+		after, err := lease.Inspect(t.Context(), store, node)
 		require.NoError(t, err)
 		before.State, before.Owner, before.Ahead = lease.Released, "", 0
 		assert.Equal(t, before, after, "all else is as it was, the limit above all")
@@ -144,7 +144,7 @@ func TestForceRelease(t *testing.T) {
 func TestForceReleaseFails(t *testing.T) {
 	t.Run("never claimed", func(t *testing.T) {
 		require.ErrorIs(t, lease.ForceRelease(t.Context(), storetest.NewMemory(), 7), lease.ErrNeverClaimed)
-		_, err := lease.InspectNode(t.Context(), storetest.NewMemory(), 7)
+		_, err := lease.Inspect(t.Context(), storetest.NewMemory(), 7)
 		require.ErrorIs(t, err, lease.ErrNeverClaimed)
 	})
 	t.Run("alive", func(t *testing.T) {
@@ -215,12 +215,12 @@ func TestInspectOfAStoreThatFails(t *testing.T) {
 	store := storetest.NewMemory()
 	crash(t, store, 7)
 	broken := fmt.Errorf("cell 8 is on fire: %w", stores.ErrDamaged)
-	got, err := lease.Inspect(t.Context(), half{store, broken})
+	got, err := lease.List(t.Context(), half{store, broken})
 	require.ErrorIs(t, err, broken)
 	assert.Len(t, got, 1, "what could be listed")
 
 	away := errors.New("the server is away")
-	_, err = lease.Inspect(t.Context(), half{store, away})
+	_, err = lease.List(t.Context(), half{store, away})
 	require.ErrorIs(t, err, lease.ErrStore)
 	require.ErrorIs(t, err, away)
 }
@@ -249,7 +249,7 @@ func (p *pages) List(_ context.Context, _, _ string, limit int) (cells []stores.
 }
 
 func TestInspectTellsOfDamageOnEachPage(t *testing.T) {
-	_, err := lease.Inspect(t.Context(), &pages{})
+	_, err := lease.List(t.Context(), &pages{})
 	assert.ErrorIs(t, err, stores.ErrDamaged)
 	assert.ErrorContains(t, err, "page/1")
 	assert.ErrorContains(t, err, "page/2")

@@ -79,7 +79,7 @@ type Keeper struct {
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
-// [*OptionError] if an option is out of range or nil. Else it wraps
+// [*stores.OptionError] if an option is out of range or nil. Else it wraps
 //
 //   - [ErrHeld]: the number of [WithNode] is held by another living process, or reserved,
 //   - [ErrStore]: the store failed,
@@ -221,11 +221,12 @@ func turnError(err error) error {
 
 // Poll does one step of the Keeper's work: it extends the grant if that is due, or claims
 // another node number if it holds none. It returns the time until the next step is due,
-// unless IDs run ahead of the clock meanwhile. A Keeper calls Poll itself, unless it was
-// made [WithPolling]. It returns soon after ctx ends. After an operation of the store has
+// unless IDs run ahead of the clock meanwhile, and the error of [Keeper.Err]. A Keeper works by
+// itself, unless it was made [WithPolling]. It returns soon after ctx ends. After an operation of the store has
 // failed it makes at most one more, each within the timeout of [WithTimeout].
-func (k *Keeper) Poll(ctx context.Context) (next time.Duration) {
-	return k.poll(ctx, 0)
+func (k *Keeper) Poll(ctx context.Context) (next time.Duration, err error) {
+	next = k.poll(ctx, 0)
+	return next, k.Err()
 }
 
 // poll is Poll for a goroutine that was woken so late.

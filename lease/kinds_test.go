@@ -100,7 +100,7 @@ func TestLogSaysTheKind(t *testing.T) {
 		s.err = err
 		for range tries {
 			clock.Advance(next)
-			next = k.Poll(t.Context())
+			next = first(k.Poll(t.Context()))
 		}
 	}
 	lines := func(message string) (kinds []string) {
@@ -190,7 +190,7 @@ func TestManyDamagedCellsAreLoggedOnce(t *testing.T) {
 	assert.Equal(t, 64, strings.Count(log.String(), "level=ERROR"))
 }
 
-// Inspect reads a read-only store: the limits tell which numbers are held.
+// List reads a read-only store: the limits tell which numbers are held.
 func TestInspectWithoutTheRightToWrite(t *testing.T) {
 	clock := clocktest.NewVirtual(time.Now())
 	memory := storetest.NewMemory()
@@ -202,12 +202,12 @@ func TestInspectWithoutTheRightToWrite(t *testing.T) {
 		fmt.Errorf("lock: %w", damaged):           lease.Damaged,
 		fmt.Errorf("%w: it is", stores.ErrLocked): lease.Held,
 	} {
-		all, problem := lease.Inspect(t.Context(), unlockable{memory, err})
+		all, problem := lease.List(t.Context(), unlockable{memory, err})
 		require.NoError(t, problem)
 		require.Len(t, all, 1)
 		require.Equal(t, want, all[0].State, "%v", err)
 	}
-	_, err := lease.Inspect(t.Context(), unlockable{memory, errAway})
+	_, err := lease.List(t.Context(), unlockable{memory, errAway})
 	require.ErrorIs(t, err, lease.ErrStore)
 }
 
@@ -223,7 +223,7 @@ func TestKinds(t *testing.T) {
 	for want, errs := range map[stores.Kind][]error{
 		stores.Passing: {nil, errAway, lease.ErrStore, lease.ErrHeld, &lease.NoFreeNodeError{}, stores.ErrConflict, context.DeadlineExceeded},
 		stores.Refused: {lease.ErrSkew, lease.ErrEndOfTime, lease.ErrLost, stores.ErrForgets, stores.ErrRefused,
-			&lease.LayoutMismatchError{}, &lease.OptionError{Err: errAway}, fmt.Errorf("%w: %w", context.DeadlineExceeded, errRefused)},
+			&lease.LayoutMismatchError{}, &stores.OptionError{Err: errAway}, fmt.Errorf("%w: %w", context.DeadlineExceeded, errRefused)},
 		stores.Loss: {stores.ErrWentBack, stores.ErrDamaged, &stores.DamagedError{Err: errRefused}},
 	} {
 		for _, err := range errs {

@@ -44,7 +44,7 @@ func TestTheLastLineIsLogged(t *testing.T) {
 			k := claim(t, store, clock, lease.WithLayout(layout), lease.WithWindow(window), logTo(&log))
 			live := func(d time.Duration) {
 				for end := clock.Now().Add(d); clock.Now().Before(end); {
-					clock.Advance(k.Poll(t.Context()))
+					clock.Advance(first(k.Poll(t.Context())))
 				}
 			}
 			for range before.outages {

@@ -48,24 +48,32 @@ const floorsFormat = 1
 // [ErrLost]. to names the new store in these errors, in at most 300 bytes and one line: a URL
 // without user, password and options, or a name without the characters @ = ? # %.
 //
-// Unless running is true, Export refuses a store in which a node number is held, with an error
-// that wraps [ErrHeld], and changes nothing. It writes each node number of the layout once, also
+// Export refuses a store in which a node number is held, with an error that wraps [ErrHeld], and
+// changes nothing, unless it has the option [EvenIfRunning]. It writes each node number of the layout once, also
 // those that were never claimed: a write that is still in flight could claim them. If it fails or
 // ends before its end, call it again: it continues, and always returns the same floors. There is
 // no way back to this store and namespace; another namespace of it can be imported to.
 //
 // It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation of
-// the store. Other errors are an [*OptionError], or wrap [ErrNeverClaimed] if the store has no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
+// the store. Other errors are an [*stores.OptionError], or wrap [ErrNeverClaimed] if the store has
+// no fleet, [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other
 // processes write the same cells all the time, or [ErrStore].
-func Export(ctx context.Context, store stores.Store, to string, running bool) (Floors, error) {
+func Export(ctx context.Context, store stores.Store, to string, options ...ExportOption) (Floors, error) {
 	if err := checkStore("Export", store); err != nil {
 		return Floors{}, err
 	}
 	if err := cell.CheckTo(to); err != nil {
-		return Floors{}, &OptionError{"Export", err}
+		return Floors{}, &stores.OptionError{Option: "Export", Err: err}
+	}
+	var e export
+	for i, option := range options {
+		if option == nil {
+			return Floors{}, &stores.OptionError{Option: "Export", Err: fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil)}
+		}
+		option(&e)
 	}
 	k := newMover(store)
-	r, err := k.exportLayout(ctx, to, running)
+	r, err := k.exportLayout(ctx, to, e.running)
 	if err != nil {
 		return Floors{}, err
 	}
@@ -77,6 +85,14 @@ func Export(ctx context.Context, store stores.Store, to string, running bool) (F
 	f.SHA256 = f.digest()
 	return f, nil
 }
+
+// ExportOption configures [Export].
+type ExportOption func(*export)
+
+type export struct{ running bool }
+
+// EvenIfRunning lets Export end a fleet whose processes still hold node numbers.
+func EvenIfRunning() ExportOption { return func(e *export) { e.running = true } }
 
 // exportLayout makes the cell of the layout final, and returns it.
 func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r cell.Layout, err error) {
@@ -256,7 +272,7 @@ func (k *Keeper) fence(ctx context.Context, c grant.Cell) (limit uint64, err err
 // reached the floor of a number, the process does not claim it, as after [Reserve].
 //
 // The floors must be as Export returned them, and the namespace must be unused: no node number was
-// claimed or reserved in it, and no fleet was exported from it. Else the error is an [*OptionError],
+// claimed or reserved in it, and no fleet was exported from it. Else the error is an [*stores.OptionError],
 // or wraps [ErrMoved]. No process gets a number before the import is complete. If it fails, call it
 // again. A second import of the same floors does nothing. It returns soon after ctx ends. If ctx has
 // no deadline, [DefaultTimeout] bounds each operation of the store. Other errors wrap [ErrStore],
@@ -303,7 +319,7 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 }
 
 func refuseImport(format string, args ...any) error {
-	return &OptionError{"Import", fmt.Errorf(format, args...)}
+	return &stores.OptionError{Option: "Import", Err: fmt.Errorf(format, args...)}
 }
 
 func importLost(format string, args ...any) error {

@@ -121,8 +121,8 @@ func TestMoveInAnyOrder(t *testing.T) {
 		for range 10 + m.rng.IntN(60) {
 			m.step()
 		}
-		floors, err := lease.Export(t.Context(), m.client(0), "new", true)
-		for ; err != nil && m.stores[0].Peek(cell.LayoutKey).Version != 0; floors, err = lease.Export(t.Context(), m.client(0), "new", true) {
+		floors, err := lease.Export(t.Context(), m.client(0), "new", lease.EvenIfRunning())
+		for ; err != nil && m.stores[0].Peek(cell.LayoutKey).Version != 0; floors, err = lease.Export(t.Context(), m.client(0), "new", lease.EvenIfRunning()) {
 			m.step()
 		}
 		if err != nil {
@@ -135,7 +135,7 @@ func TestMoveInAnyOrder(t *testing.T) {
 		for range 80 {
 			m.step()
 		}
-		again, err := lease.Export(t.Context(), m.stores[0].Client(), "new", true)
+		again, err := lease.Export(t.Context(), m.stores[0].Client(), "new", lease.EvenIfRunning())
 		require.NoError(t, err)
 		require.Equal(t, floors, again, "seed %d", seed)
 		limits := map[int64]uint64{}

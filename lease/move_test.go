@@ -23,22 +23,22 @@ func TestMove(t *testing.T) {
 	claim := func(store stores.Store, more ...lease.Option) (*lease.Keeper, error) {
 		return lease.Claim(t.Context(), store, quiet(clock, append(more, small(2))...)...)
 	}
-	_, err := lease.Export(t.Context(), old, "new", true)
+	_, err := lease.Export(t.Context(), old, "new", lease.EvenIfRunning())
 	require.ErrorIs(t, err, lease.ErrNeverClaimed)
 	node := func(n int64) lease.Option { return lease.WithNode(lease.NodeNumber(n)) }
 	free, pinned := must(claim(old)), must(claim(old, node(3)))
 	if free.Node() == 3 {
 		free = must(claim(old))
 	}
-	_, err = lease.Export(t.Context(), old, "new", false)
+	_, err = lease.Export(t.Context(), old, "new")
 	require.ErrorIs(t, err, lease.ErrHeld)
 	must(claim(old)) // it has changed nothing
-	_, err = lease.Export(t.Context(), old, "", true)
+	_, err = lease.Export(t.Context(), old, "", lease.EvenIfRunning())
 	require.ErrorIs(t, err, stores.ErrRefused)
 
-	floors, err := lease.Export(t.Context(), old, "new", true)
+	floors, err := lease.Export(t.Context(), old, "new", lease.EvenIfRunning())
 	require.NoError(t, err)
-	again, err := lease.Export(t.Context(), old, "elsewhere", false)
+	again, err := lease.Export(t.Context(), old, "elsewhere")
 	require.NoError(t, err)
 	require.Equal(t, floors, again)
 	limits := map[int64]uint64{}
@@ -112,7 +112,7 @@ func TestMove(t *testing.T) {
 		require.ErrorIs(t, err, stores.ErrRefused)
 		require.ErrorContains(t, err, want)
 	}
-	next, err := lease.Export(t.Context(), to, "third", true)
+	next, err := lease.Export(t.Context(), to, "third", lease.EvenIfRunning())
 	require.NoError(t, err)
 	for _, f := range next.Nodes {
 		assert.GreaterOrEqual(t, f.Limit, limits[f.Node])
@@ -134,13 +134,13 @@ func TestExportsAtOnce(t *testing.T) {
 	}
 	slow.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
 		if op.Kind == storetest.OpSwap && op.Key == cell.LayoutKey && fast != nil {
-			_, err := lease.Export(t.Context(), fast, "new", true)
+			_, err := lease.Export(t.Context(), fast, "new", lease.EvenIfRunning())
 			require.ErrorIs(t, err, lease.ErrStore)
 			fast = nil
 		}
 		return storetest.None
 	}
-	floors, err := lease.Export(t.Context(), slow, "another", true)
+	floors, err := lease.Export(t.Context(), slow, "another", lease.EvenIfRunning())
 	require.NoError(t, err)
 	require.Equal(t, "new", floors.To)
 	require.Len(t, floors.Nodes, 1)
@@ -156,7 +156,7 @@ func TestExportsAtOnce(t *testing.T) {
 		}
 		return storetest.None
 	}
-	_, err = lease.Export(t.Context(), slow, "new", true)
+	_, err = lease.Export(t.Context(), slow, "new", lease.EvenIfRunning())
 	require.ErrorIs(t, err, stores.ErrConflict)
 }
 
@@ -165,7 +165,7 @@ func TestImportIsOvertaken(t *testing.T) {
 	const node, layout = "node/0000000", cell.LayoutKey
 	clock, old := clocktest.NewVirtual(noon), storetest.NewMemory()
 	claim(t, old, clock, small(0))
-	floors := must(lease.Export(t.Context(), old, "new", true))
+	floors := must(lease.Export(t.Context(), old, "new", lease.EvenIfRunning()))
 	clock.Advance(time.Hour)
 	for _, test := range []struct {
 		name, key string // others come before the second read of the key
@@ -192,7 +192,7 @@ func TestImportIsOvertaken(t *testing.T) {
 		}, nil},
 		{"complete and exported", layout, func(memory *storetest.Memory, _, _ func()) {
 			require.NoError(t, lease.Import(t.Context(), memory, floors))
-			must(lease.Export(t.Context(), memory, "newer", false))
+			must(lease.Export(t.Context(), memory, "newer"))
 		}, lease.ErrMoved},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestImportIsOvertaken(t *testing.T) {
 					begun = memory.Snapshot()
 					_, err := lease.Claim(t.Context(), memory, quiet(clock, small(0))...)
 					require.ErrorIs(t, err, lease.ErrMoved)
-					_, err = lease.Export(t.Context(), memory, "newer", true)
+					_, err = lease.Export(t.Context(), memory, "newer", lease.EvenIfRunning())
 					require.ErrorIs(t, err, lease.ErrMoved)
 				case op.Key == test.key && reads[op.Key] == 2 && op.Kind == storetest.OpRead:
 					test.others(memory, empty, begun)

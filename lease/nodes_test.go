@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -50,7 +51,7 @@ func TestNodeOutOfRange(t *testing.T) {
 	broken := errors.New("no number here")
 	for _, source := range []NodeSource{NodeNumber(-1), NodeNumber(1024), NodeNumber(1 << 62), nil, func(snowflake.Layout) (int64, error) { return 0, broken }} {
 		_, err := Claim(t.Context(), storetest.NewMemory(), WithNode(source))
-		var option *OptionError
+		var option *stores.OptionError
 		require.ErrorAs(t, err, &option)
 		require.Equal(t, "WithNode", option.Option)
 	}

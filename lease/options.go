@@ -130,7 +130,7 @@ func WithPolling() Option { return func(c *config) { c.polling = true } }
 // checkStore returns an error if the store of the function is nil.
 func checkStore(function string, store stores.Store) error {
 	if drive.IsNil(store) {
-		return &OptionError{function, fmt.Errorf("store %w", drive.ErrNil)}
+		return &stores.OptionError{Option: function, Err: fmt.Errorf("store %w", drive.ErrNil)}
 	}
 	return nil
 }
@@ -138,7 +138,9 @@ func checkStore(function string, store stores.Store) error {
 func configure(store stores.Store, options []Option) (config, error) {
 	c := config{clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
 		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
-	fail := func(option string, err error) (config, error) { return config{}, &OptionError{option, err} }
+	fail := func(option string, err error) (config, error) {
+		return config{}, &stores.OptionError{Option: option, Err: err}
+	}
 	c.locker, _ = store.(stores.Locker)
 	for i, option := range options {
 		if option == nil {

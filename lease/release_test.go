@@ -170,7 +170,7 @@ func TestCloseAgainstNew(t *testing.T) {
 		}
 		group.Wait()
 		if last != 0 {
-			holding, err := lease.InspectNode(t.Context(), store, 0)
+			holding, err := lease.Inspect(t.Context(), store, 0)
 			require.NoError(t, err)
 			at := must(snowflake.Default().Decode(last)).Time
 			require.True(t, at.Before(holding.Limit), "the limit %s is not above an ID of %s", holding.Limit, at)
@@ -284,7 +284,7 @@ func TestReleaseCountsWhatStreamsReserved(t *testing.T) {
 	}
 	tick := must(gen.Layout().Decode(must(stream.Next()))).Time
 	require.NoError(t, gen.Close())
-	holding, err := lease.InspectNode(t.Context(), store, 5)
+	holding, err := lease.Inspect(t.Context(), store, 5)
 	require.NoError(t, err)
 	require.Equal(t, tick.Add(time.Millisecond), holding.Limit)
 	require.Equal(t, lease.Released, holding.State)
@@ -310,7 +310,7 @@ func TestReleaseAfterAnUnknownExtension(t *testing.T) {
 		k.Poll(t.Context())
 		require.ErrorIs(t, k.Err(), storetest.ErrFault)
 		require.NoError(t, k.Close())
-		holding, err := lease.InspectNode(t.Context(), memory, 5)
+		holding, err := lease.Inspect(t.Context(), memory, 5)
 		require.NoError(t, err)
 		require.Equal(t, lease.Released, holding.State, "%d", fault)
 		require.Equal(t, noon, holding.Limit)
@@ -330,7 +330,7 @@ func TestReleaseOfWhatWasNeverUsed(t *testing.T) {
 	ahead, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, small(1), lease.WithNode(lease.NodeNumber(1)))...)
 	require.NoError(t, err)
 	require.NoError(t, ahead.Close())
-	floor := must(lease.InspectNode(t.Context(), memory, 1)).Limit
+	floor := must(lease.Inspect(t.Context(), memory, 1)).Limit
 	clock.Step(-time.Hour)
 
 	store := memory.Client()
@@ -343,7 +343,7 @@ func TestReleaseOfWhatWasNeverUsed(t *testing.T) {
 	k.Poll(t.Context())
 	require.EqualValues(t, 0, k.Node(), "it is held back")
 	require.NoError(t, gen.Close())
-	holding, err := lease.InspectNode(t.Context(), memory, 1)
+	holding, err := lease.Inspect(t.Context(), memory, 1)
 	require.NoError(t, err)
 	require.Equal(t, lease.Released, holding.State)
 	require.True(t, holding.Limit.Equal(floor), "%s, not %s", holding.Limit, floor)
@@ -381,8 +381,8 @@ func TestReleaseAfterAnUnknownClaim(t *testing.T) {
 	client.After = nil
 	client.Heal()
 	node := 1 - lost
-	require.Equal(t, lease.Held, must(lease.InspectNode(t.Context(), memory, node)).State, "it has landed")
+	require.Equal(t, lease.Held, must(lease.Inspect(t.Context(), memory, node)).State, "it has landed")
 	require.NoError(t, k.Close())
-	require.Equal(t, lease.Released, must(lease.InspectNode(t.Context(), memory, node)).State)
-	require.Equal(t, lease.Held, must(lease.InspectNode(t.Context(), memory, lost)).State, "the other's")
+	require.Equal(t, lease.Released, must(lease.Inspect(t.Context(), memory, node)).State)
+	require.Equal(t, lease.Held, must(lease.Inspect(t.Context(), memory, lost)).State, "the other's")
 }

@@ -30,11 +30,11 @@ func Reserve(ctx context.Context, store stores.Store, from, to int64, until time
 		return err
 	}
 	if from < 0 || to < from || to >= k.nodes() {
-		return &OptionError{"Reserve", fmt.Errorf("node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)}
+		return &stores.OptionError{Option: "Reserve", Err: fmt.Errorf("node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)}
 	}
 	now, end := k.clock.Now(), k.layout.End()
 	if !until.After(now) || !until.Before(end) {
-		return &OptionError{"Reserve", fmt.Errorf("until %s: want a time after now, %s, and before the end of the layout, %s",
+		return &stores.OptionError{Option: "Reserve", Err: fmt.Errorf("until %s: want a time after now, %s, and before the end of the layout, %s",
 			until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))}
 	}
 	if err := k.checkLayout(ctx); err != nil {

@@ -36,7 +36,7 @@ func TestReserve(t *testing.T) {
 			require.NoError(t, holder.Close())
 
 			// The numbers before it are reserved, and no process gets one.
-			holdings, err := lease.Inspect(t.Context(), store())
+			holdings, err := lease.List(t.Context(), store())
 			require.NoError(t, err)
 			require.Len(t, holdings, 4)
 			for _, h := range holdings[:3] {
@@ -63,7 +63,7 @@ func TestReserve(t *testing.T) {
 			version := memory.Peek(cell.NodeKey(0)).Version
 			require.NoError(t, lease.Reserve(t.Context(), store(), 0, 0, until, options...))
 			require.Equal(t, version, memory.Peek(cell.NodeKey(0)).Version)
-			require.WithinDuration(t, later, must(lease.InspectNode(t.Context(), store(), 0)).Limit, 2*time.Millisecond)
+			require.WithinDuration(t, later, must(lease.Inspect(t.Context(), store(), 0)).Limit, 2*time.Millisecond)
 
 			// After the date, the number is as any other, and begins at the date.
 			clock.Step(until.Add(time.Second).Sub(clock.Wall()))
@@ -71,7 +71,7 @@ func TestReserve(t *testing.T) {
 			require.NoError(t, err)
 			from, _ := next.Granted()
 			require.False(t, from.Before(until))
-			require.Equal(t, lease.Held, must(lease.InspectNode(t.Context(), memory, 1)).State)
+			require.Equal(t, lease.Held, must(lease.Inspect(t.Context(), memory, 1)).State)
 		})
 	}
 }
@@ -85,7 +85,7 @@ func TestReserveRefuses(t *testing.T) {
 		until    time.Time
 	}{{-1, 2, noon.Add(time.Hour)}, {2, 1, noon.Add(time.Hour)}, {0, 4, noon.Add(time.Hour)}, {0, 1, noon}, {0, 1, noon.AddDate(500, 0, 0)}} {
 		err := lease.Reserve(t.Context(), memory, test.from, test.to, test.until, options...)
-		var option *lease.OptionError
+		var option *stores.OptionError
 		require.ErrorAs(t, err, &option)
 		require.Equal(t, "Reserve", option.Option)
 	}

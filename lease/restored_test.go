@@ -218,7 +218,7 @@ func TestRestoredWithinARound(t *testing.T) {
 	require.Equal(t, from, to, "nothing is granted")
 	require.NoError(t, k.Restored(t.Context()))
 	require.NotEqual(t, node, k.Node())
-	require.Equal(t, lease.Held, must(lease.InspectNode(t.Context(), store, node)).State, "the original's number is not given back")
+	require.Equal(t, lease.Held, must(lease.Inspect(t.Context(), store, node)).State, "the original's number is not given back")
 }
 
 // Restored that begins while the Keeper is closed takes nothing back: the release must
@@ -239,7 +239,7 @@ func TestRestoredWhileItIsClosed(t *testing.T) {
 		return fmt.Sprint(n)
 	}, nil, func() {})
 	require.NoError(t, gen.Close())
-	is := must(lease.InspectNode(t.Context(), store, 5))
+	is := must(lease.Inspect(t.Context(), store, 5))
 	require.Equal(t, lease.Released, is.State)
 	require.True(t, is.Limit.After(must(gen.Layout().Decode(last)).Time), "%s", is.Limit)
 	require.ErrorIs(t, k.Err(), lease.ErrClosed)

@@ -211,7 +211,7 @@ func TestReadsStayOutOfDate(t *testing.T) {
 			require.NoError(t, err)
 			store.old = &old
 			clock.Advance(lease.DefaultWindow / 3)
-			next := k.Poll(t.Context())
+			next := first(k.Poll(t.Context()))
 			require.ErrorIs(t, k.Err(), lease.ErrStore)
 			require.NotErrorIs(t, k.Err(), stores.ErrConflict)
 			require.ErrorContains(t, k.Err(), test.says)

@@ -74,9 +74,9 @@ func TestTwoVersions(t *testing.T) {
 			refused(err)
 			refused(lease.ForceRelease(t.Context(), memory, 1))
 			refused(lease.Reserve(t.Context(), memory, 1, 1, noon.AddDate(1, 0, 0), quiet(clock, small(2))...))
-			refused(must(lease.InspectNode(t.Context(), memory, 1)).Err)
-			for _, running := range []bool{false, true} {
-				_, err = lease.Export(t.Context(), memory.Client(), "new", running)
+			refused(must(lease.Inspect(t.Context(), memory, 1)).Err)
+			for _, options := range [][]lease.ExportOption{nil, {lease.EvenIfRunning()}} {
+				_, err = lease.Export(t.Context(), memory.Client(), "new", options...)
 				refused(err)
 			}
 			others := map[int64]bool{}
@@ -126,7 +126,7 @@ func TestNewerLayout(t *testing.T) {
 			for _, err := range []error{
 				second(lease.Claim(t.Context(), memory, quiet(clock)...)),
 				lease.Reserve(t.Context(), memory, 1, 1, noon.AddDate(1, 0, 0), quiet(clock)...),
-				second(lease.Export(t.Context(), memory, "new", true)),
+				second(lease.Export(t.Context(), memory, "new", lease.EvenIfRunning())),
 				lease.Import(t.Context(), memory, lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: old.Layout().String()})),
 			} {
 				require.ErrorIs(t, err, stores.ErrDamaged)
@@ -143,3 +143,6 @@ func TestNewerLayout(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// first is the time that a Poll returns.
+func first(next time.Duration, _ error) time.Duration { return next }

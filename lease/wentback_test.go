@@ -66,7 +66,7 @@ func TestStoreWentBack(t *testing.T) {
 			clock.Advance(time.Second)
 			k.Poll(t.Context())
 			require.NoError(t, k.Err())
-			require.False(t, must(lease.InspectNode(t.Context(), memory, node)).Limit.Before(limit), "the cell is raised")
+			require.False(t, must(lease.Inspect(t.Context(), memory, node)).Limit.Before(limit), "the cell is raised")
 			from, _ := k.Granted()
 			require.False(t, from.Before(limit), "%s is before %s", from, limit)
 			if len(test.options) > 0 {

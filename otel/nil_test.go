@@ -16,6 +16,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -26,7 +27,7 @@ func TestNil(t *testing.T) {
 	assert.ErrorContains(t, err, "generator is nil")
 	_, err = oteltickflake.ObserveSequence(nil)
 	assert.ErrorContains(t, err, "sequence is nil")
-	var refused *lease.OptionError
+	var refused *stores.OptionError
 	_, err = lease.Claim(t.Context(), oteltickflake.Wrap(nil))
 	assert.ErrorAs(t, err, &refused)
 }

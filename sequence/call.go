@@ -36,7 +36,7 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 		return 0, err
 	}
 	if s.config.polling {
-		if err := s.Poll(ctx); err != nil && s.quit(c) {
+		if err := s.poll(ctx); err != nil && s.quit(c) {
 			return 0, err
 		}
 	}

@@ -77,5 +77,5 @@ func (s *Sequence) Restored(ctx context.Context) error {
 	s.restored = true
 	s.revoke(s.machine.Unused(s.window.Used()))
 	s.mu.Unlock()
-	return s.Poll(ctx)
+	return s.poll(ctx)
 }

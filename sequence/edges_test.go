@@ -31,7 +31,7 @@ func TestRestoredUnderLoad(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Second)
-		for _, do := range []func(context.Context) error{s.Restored, s.Poll} {
+		for _, do := range []func(context.Context) error{s.Restored, func(ctx context.Context) error { _, err := s.Poll(ctx); return err }} {
 			within, end := context.WithTimeout(ctx, time.Second)
 			assert.NoError(t, do(within))
 			end()

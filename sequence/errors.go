@@ -34,21 +34,6 @@ var (
 	ErrNotGivenBack = errors.New("the rest of the segment was not given back")
 )
 
-// OptionError reports an argument or an option that a function of this package refuses. A
-// program that takes its options from flags or a file decides by Option which flag to name.
-type OptionError struct {
-	Option string // the name of the option or argument, such as "WithTimeout", "name" or "definition"
-	Err    error  // why its value is refused, with the numbers
-}
-
-func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
-
-// Unwrap returns why the value is refused.
-func (e *OptionError) Unwrap() error { return e.Err }
-
-// Is reports whether target is [stores.ErrRefused].
-func (e *OptionError) Is(target error) bool { return target == stores.ErrRefused }
-
 // DefinitionError reports an existing sequence of the same name with another definition. A
 // program decides by Theirs whether to use that one.
 type DefinitionError struct {

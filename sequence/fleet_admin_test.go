@@ -42,7 +42,7 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 		if f.Trace != nil {
 			t.Tracef("fault %d on %s: %v", kind, f.names[i], err)
 		}
-		if err != nil && !errors.Is(err, sequence.ErrLowered) && !errors.As(err, new(*sequence.OptionError)) {
+		if err != nil && !errors.Is(err, sequence.ErrLowered) && !errors.As(err, new(*stores.OptionError)) {
 			p.expect(t, err)
 		}
 	})
@@ -128,7 +128,7 @@ func repair(store stores.Store, name string, d sequence.Definition) error {
 	info, err := sequence.Inspect(ctx, store, name)
 	switch {
 	case errors.Is(err, sequence.ErrNotFound):
-		if err = sequence.Create(ctx, store, name, d); errors.As(err, new(*sequence.OptionError)) {
+		if err = sequence.Create(ctx, store, name, d); errors.As(err, new(*stores.OptionError)) {
 			d.Max = 0 // none is left above the deleted one
 			err = sequence.Create(ctx, store, name, d)
 		}

@@ -13,7 +13,7 @@ func (p *process) keep(t *thread) {
 	for !p.closing {
 		for _, s := range p.opened {
 			ctx, cancel := t.deadline(p.f.timeout)
-			err := s.s.Poll(ctx)
+			_, err := s.s.Poll(ctx)
 			cancel()
 			if err != nil {
 				p.expect(t, err)

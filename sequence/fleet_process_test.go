@@ -259,7 +259,7 @@ func (p *process) expect(t *thread, err error) {
 		errors.Is(err, stores.ErrWentBack) && f.Rewinds > 0,
 		(errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)) && (f.has(recreate) || f.Rewinds > 0 || f.PStale > 0),
 		errors.As(err, new(*sequence.DefinitionError)) && (f.has(recreate) || f.has(another)),
-		errors.As(err, new(*sequence.OptionError)) && f.has(recreate), // none is left above the deleted one
+		errors.As(err, new(*stores.OptionError)) && f.has(recreate), // none is left above the deleted one
 		errors.As(err, new(*sequence.ExhaustedError)):
 	default:
 		f.Fail("error", "%s %s: %T %v", p.Name, t.Name, err, err)

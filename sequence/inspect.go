@@ -31,10 +31,10 @@ type Info struct {
 // A sequence that was deleted can be created anew, also with another definition. It begins
 // above every number that the deleted ones of its name were granted: a process may hold some
 // of these for days, and issue them without a look at the store. If none is left up to the
-// maximum, the error is an [*OptionError]. [FromStart] lets it begin at its start instead.
+// maximum, the error is an [*stores.OptionError]. [FromStart] lets it begin at its start instead.
 //
 // Create, Inspect, List, Set and Delete return soon after ctx ends. If ctx has no deadline,
-// [DefaultTimeout] bounds each operation of the store. Their errors are an [*OptionError] if
+// [DefaultTimeout] bounds each operation of the store. Their errors are an [*stores.OptionError] if
 // an argument is out of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell
 // that cannot be read. They are safe for use by several goroutines at once.
 func Create(ctx context.Context, store stores.Store, name string, d Definition, options ...CreateOption) error {
@@ -45,7 +45,7 @@ func Create(ctx context.Context, store stores.Store, name string, d Definition, 
 	var c creation
 	for i, option := range options {
 		if option == nil {
-			return &OptionError{"Create", fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil)}
+			return &stores.OptionError{Option: "Create", Err: fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil)}
 		}
 		option(&c)
 	}
@@ -118,7 +118,7 @@ type Change struct {
 func Set(ctx context.Context, store stores.Store, name string, change Change) (before, after Info, err error) {
 	a, err := newAdmin(ctx, store, name)
 	if err == nil && change == (Change{}) {
-		err = &OptionError{"change", errors.New("nothing is to be changed: give at least one field")}
+		err = &stores.OptionError{Option: "change", Err: errors.New("nothing is to be changed: give at least one field")}
 	}
 	if err != nil {
 		return Info{}, Info{}, err
@@ -179,7 +179,7 @@ func (a *admin) notFound() error {
 func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cell, error) {
 	d = d.complete()
 	if err := d.check(); err != nil {
-		return count.Cell{}, &OptionError{"definition", err}
+		return count.Cell{}, &stores.OptionError{Option: "definition", Err: err}
 	}
 	id := "" // of the last write: each is of a sequence of its own
 	var unknown error
@@ -210,7 +210,7 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 			r.Next = r.Index(r.Before)
 		}
 		if r.From, r.Most = r.Next, r.Next; r.Left() == 0 {
-			return found, &OptionError{"definition", fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice (FromStart, --reuse)", a.name, r.Before-1, d.Max)}
+			return found, &stores.OptionError{Option: "definition", Err: fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice (FromStart, --reuse)", a.name, r.Before-1, d.Max)}
 		}
 		version, err := swapCell(ctx, &a.calls, a.name, found.Version, r)
 		switch {
@@ -264,7 +264,7 @@ func (a *admin) busy() error {
 // changed applies a change to a record.
 func changed(name string, r cell.Sequence, c Change) (cell.Sequence, error) {
 	refuse := func(field string, format string, args ...any) (cell.Sequence, error) {
-		return r, &OptionError{field, fmt.Errorf(format, args...)}
+		return r, &stores.OptionError{Option: field, Err: fmt.Errorf(format, args...)}
 	}
 	lowered := func(format string, args ...any) (cell.Sequence, error) {
 		return r, fmt.Errorf("sequence %q: %w: %s", name, ErrLowered, fmt.Sprintf(format, args...))

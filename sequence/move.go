@@ -51,7 +51,7 @@ const floorFormat = 1
 // processes have reserved cannot be given back any more: close them before, or they are missing.
 //
 // It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation
-// of the store. The error is an [*OptionError], or wraps [ErrNotFound], [stores.ErrWentBack] if
+// of the store. The error is an [*stores.OptionError], or wraps [ErrNotFound], [stores.ErrWentBack] if
 // the store lost writes and [Set] has not raised the next number since, [stores.ErrDamaged],
 // [stores.ErrConflict] if other processes write so often that it did not get a turn, or
 // [ErrStore].
@@ -61,7 +61,7 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 		return Floor{}, err
 	}
 	if err := cell.CheckTo(to); err != nil {
-		return Floor{}, &OptionError{"to", err}
+		return Floor{}, &stores.OptionError{Option: "to", Err: err}
 	}
 	final := func(r cell.Sequence) (cell.Sequence, error) {
 		if r.Lost {
@@ -86,12 +86,12 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 	return f, nil
 }
 
-// Import begins a sequence in a store with the floor of an [Export], and returns its state: the
-// next number is that of the floor. It creates the sequence with the same definition, or takes
+// Import begins a sequence in a store with the floor of an [Export]: the next number is that of
+// the floor. It creates the sequence with the same definition, or takes
 // one that exists with the same definition if no number of it was ever granted. Programs that
 // open the sequence with their definition need no change.
 //
-// If the sequence cannot be taken, the error is an [*OptionError], a [*DefinitionError], or wraps
+// If the sequence cannot be taken, the error is an [*stores.OptionError], a [*DefinitionError], or wraps
 // [ErrMoved] if it was moved on from this store; nothing is changed. A second import of the same
 // floor changes nothing, and never sets the sequence back. It returns soon after ctx ends. If
 // ctx has no deadline, [DefaultTimeout] bounds each operation of the store. Other errors wrap
@@ -99,13 +99,13 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 //
 // Import a floor into one store only: two sequences that begin at the same floor issue the same
 // numbers.
-func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) {
+func Import(ctx context.Context, store stores.Store, floor Floor) error {
 	a, err := newAdmin(ctx, store, floor.Name)
 	if err != nil {
-		return Info{}, err
+		return err
 	}
-	refuse := func(format string, args ...any) (Info, error) {
-		return Info{}, &OptionError{"floor", fmt.Errorf(format, args...)}
+	refuse := func(format string, args ...any) error {
+		return &stores.OptionError{Option: "floor", Err: fmt.Errorf(format, args...)}
 	}
 	d, created := floor.Definition.complete(), floor.Created.complete()
 	switch {
@@ -125,20 +125,20 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		r := c.Record
 		switch {
 		case err != nil:
-			return Info{}, err
+			return err
 		case c.Version == 0:
 			r = cell.Sequence{
 				ID: cell.Token(), Creation: 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 				Created: [3]int64{created.Max, created.MinStep, created.MaxStep},
 			}
 		case r.Move.Exported():
-			return Info{}, movedError(floor.Name, r)
+			return movedError(floor.Name, r)
 		case r.Move.ImportOf() == floor.SHA256 && !r.Deleted:
-			return infoOf(floor.Name, r), nil // imported before
+			return nil // imported before
 		case r.Deleted || r.Move != nil || r.Most > 0:
 			return refuse("sequence %q had numbers in this namespace before, or was imported or deleted here: import into another namespace", floor.Name)
 		case !same(d, definitionOf(r), r.Created) && !same(created, definitionOf(r), r.Created):
-			return Info{}, &DefinitionError{Name: floor.Name, Ours: d, Theirs: definitionOf(r)}
+			return &DefinitionError{Name: floor.Name, Ours: d, Theirs: definitionOf(r)}
 		}
 		r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
 		r.Next, r.From, r.Most = floor.Index, floor.Index, floor.Index
@@ -149,8 +149,8 @@ func Import(ctx context.Context, store stores.Store, floor Floor) (Info, error) 
 		}
 		_, err = swapCell(ctx, &a.calls, floor.Name, c.Version, r)
 		if !errors.Is(err, stores.ErrConflict) {
-			return infoOf(floor.Name, r), err // of unknown outcome: a second import finds it
+			return err // of unknown outcome: a second import finds it
 		}
 	}
-	return Info{}, a.busy()
+	return a.busy()
 }

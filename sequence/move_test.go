@@ -102,40 +102,38 @@ func TestMove(t *testing.T) {
 			require.ErrorIs(t, err, sequence.ErrMoved)
 			_, err = sequence.Delete(ctx, old, "orders")
 			require.ErrorIs(t, err, sequence.ErrMoved)
-			_, err = sequence.Import(ctx, old, floor)
-			require.ErrorIs(t, err, sequence.ErrMoved)
+			require.ErrorIs(t, sequence.Import(ctx, old, floor), sequence.ErrMoved)
 			assert.Equal(t, "new", must(sequence.Inspect(ctx, old, "orders")).MovedTo)
 
 			text, err := json.Marshal(floor)
 			require.NoError(t, err)
 			require.NoError(t, json.Unmarshal(text, &floor))
 			failing(to, func(store stores.Store) error {
-				_, err := sequence.Import(ctx, store, floor)
-				return err
+				return sequence.Import(ctx, store, floor)
 			})
 			process = open(t, to, "orders", created, sequence.WithPolling(), quiet) // as it was created
 			require.Equal(t, floor.Next, must(take(process)))
-			info := must(sequence.Import(ctx, to, floor))
+			require.NoError(t, sequence.Import(ctx, to, floor))
+			info := must(sequence.Inspect(ctx, to, "orders"))
 			require.Greater(t, info.Next, floor.Next, "never set back")
 			require.EqualValues(t, 2000, info.Definition.Max)
 			require.Equal(t, floor.Next+3, must(take(process)))
 			other := floor
 			other.To = "another"
 			other = sequence.Sealed(other)
-			_, err = sequence.Import(ctx, to, other)
-			require.ErrorIs(t, err, stores.ErrRefused)
+			require.ErrorIs(t, sequence.Import(ctx, to, other), stores.ErrRefused)
 
 			// A sequence that was created before, and not used, is taken.
 			third := storetest.NewMemory()
 			require.NoError(t, sequence.Create(ctx, third, "orders", created))
-			require.Equal(t, floor.Next, must(sequence.Import(ctx, third, floor)).Next)
+			require.NoError(t, sequence.Import(ctx, third, floor))
+			require.Equal(t, floor.Next, must(sequence.Inspect(ctx, third, "orders")).Next)
 			wrong := floor
 			wrong.Definition.Start, wrong.Created.Start = 9, 9
 			var differs *sequence.DefinitionError
 			fourth := storetest.NewMemory()
 			require.NoError(t, sequence.Create(ctx, fourth, "orders", created))
-			_, err = sequence.Import(ctx, fourth, sequence.Sealed(wrong))
-			require.ErrorAs(t, err, &differs)
+			require.ErrorAs(t, sequence.Import(ctx, fourth, sequence.Sealed(wrong)), &differs)
 			for want, change := range map[string]func(*sequence.Floor){
 				"format is 0":   func(f *sequence.Floor) { f.Format = 0 },
 				"newer version": func(f *sequence.Floor) { f.Format = 2 },
@@ -148,7 +146,7 @@ func TestMove(t *testing.T) {
 			} {
 				bad := floor
 				change(&bad)
-				_, err := sequence.Import(ctx, storetest.NewMemory(), bad)
+				err := sequence.Import(ctx, storetest.NewMemory(), bad)
 				require.ErrorIs(t, err, stores.ErrRefused)
 				require.ErrorContains(t, err, strings.ReplaceAll(want, "segmented", mode.String()))
 			}

@@ -66,7 +66,9 @@ func WithPolling() Option { return func(c *config) { c.polling = true } }
 
 func configure(options []Option) (*config, error) {
 	c := &config{timeout: DefaultTimeout, outage: DefaultOutage, log: slog.Default(), clock: monoclock.New()}
-	fail := func(option string, err error) (*config, error) { return nil, &OptionError{option, err} }
+	fail := func(option string, err error) (*config, error) {
+		return nil, &stores.OptionError{Option: option, Err: err}
+	}
 	for i, option := range options {
 		if option == nil {
 			return fail("Open", fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil))
@@ -99,15 +101,15 @@ func configure(options []Option) (*config, error) {
 func CheckName(name string) error {
 	const longest = 64
 	if len(name) == 0 || len(name) > longest {
-		return &OptionError{"name", fmt.Errorf("%.20q has %d bytes, want 1 to %d", name, len(name), longest)}
+		return &stores.OptionError{Option: "name", Err: fmt.Errorf("%.20q has %d bytes, want 1 to %d", name, len(name), longest)}
 	}
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_' {
-			return &OptionError{"name", fmt.Errorf("%q holds %q, want lower-case ASCII letters, digits, dots, hyphens and underscores", name, r)}
+			return &stores.OptionError{Option: "name", Err: fmt.Errorf("%q holds %q, want lower-case ASCII letters, digits, dots, hyphens and underscores", name, r)}
 		}
 	}
 	if name == "." || name == ".." {
-		return &OptionError{"name", fmt.Errorf("%q: want a name", name)}
+		return &stores.OptionError{Option: "name", Err: fmt.Errorf("%q: want a name", name)}
 	}
 	return nil
 }
@@ -115,7 +117,7 @@ func CheckName(name string) error {
 // checkArguments returns an error if the store is nil, or name is no name.
 func checkArguments(store stores.Store, name string) error {
 	if drive.IsNil(store) {
-		return &OptionError{"store", drive.ErrNil}
+		return &stores.OptionError{Option: "store", Err: drive.ErrNil}
 	}
 	return CheckName(name)
 }

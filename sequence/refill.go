@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -14,9 +15,17 @@ import (
 )
 
 // Poll refills if a segment is due or a call waits, as a goroutine of the Sequence does by
-// itself. It is meant for a Sequence that was made [WithPolling]. It returns soon after ctx
-// ends. The errors are those of [Sequence.Next].
-func (s *Sequence) Poll(ctx context.Context) error {
+// itself. It is meant for a Sequence that was made [WithPolling]. It returns the time until the
+// next refill is due, which is math.MaxInt64 until more numbers are taken, and an error of
+// [Sequence.Next]. It returns soon after ctx ends.
+func (s *Sequence) Poll(ctx context.Context) (next time.Duration, err error) {
+	if err = s.poll(ctx); err == nil && !s.window.Short() {
+		return math.MaxInt64, nil
+	}
+	return max(time.Duration(s.retry.Load())-s.config.elapsed(), 0), err
+}
+
+func (s *Sequence) poll(ctx context.Context) error {
 	if err := s.takeTurn(ctx); err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ type failure struct {
 // after ctx ends; without a deadline, the timeout of [WithTimeout] bounds each operation of
 // the store. The Sequence does not close the store.
 //
-// The error is an [*OptionError] if an argument or option is out of range or nil, and a
+// The error is an [*stores.OptionError] if an argument or option is out of range or nil, and a
 // [*DefinitionError] if the sequence exists with another definition than that of
 // WithDefinition. Else it wraps
 //
@@ -167,7 +167,7 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 // are in a row, these are given up, which [Stats] counts. Else it is as [Sequence.Next].
 func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) {
 	if n < 1 || n > window.MaxNumbers {
-		return 0, &OptionError{"n", fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
+		return 0, &stores.OptionError{Option: "n", Err: fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
 	}
 	if index, ok := s.window.Quick(uint64(n)); ok {
 		first = s.number(index)

@@ -207,7 +207,7 @@ func TestLargestNumbers(t *testing.T) {
 		assert.ErrorContains(t, err, "end of its range, 9223372036854775806")
 		assert.NotContains(t, err.Error(), "raise")
 		_, err = s.NextN(t.Context(), math.MaxInt64)
-		var option *sequence.OptionError
+		var option *stores.OptionError
 		assert.ErrorAs(t, err, &option)
 		_, err = s.NextN(t.Context(), 1<<62-1)
 		assert.ErrorAs(t, err, &exhausted)

@@ -56,7 +56,7 @@ func (u *user) one() error {
 	if err == nil {
 		assert.False(u.t, u.taken[number], "it has issued %d twice", number)
 		u.taken[number] = true
-		_ = u.Poll(u.t.Context()) // what it finds, a later call returns
+		_, _ = u.Poll(u.t.Context()) // what it finds, a later call returns
 	}
 	return err
 }

@@ -119,7 +119,7 @@ func (l *leases) list(ctx context.Context, from, to int64, format string) error 
 	}
 	var all []lease.Holding
 	damaged, err := l.place.list(ctx, func(ctx context.Context, store stores.Store) (err error) {
-		all, err = lease.Inspect(ctx, store)
+		all, err = lease.List(ctx, store)
 		return err
 	})
 	if err != nil {
@@ -177,7 +177,7 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 func (l *leases) release(ctx context.Context, node int64, yes bool) error {
 	var h lease.Holding
 	err := l.existing(ctx, func(ctx context.Context, store stores.Store) (err error) {
-		h, err = lease.InspectNode(ctx, store, node)
+		h, err = lease.Inspect(ctx, store, node)
 		return err
 	})
 	switch {

@@ -65,13 +65,13 @@ func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, l
 		}
 		for node := from; err == nil && node <= to; node++ {
 			var h lease.Holding
-			h, err = lease.InspectNode(ctx, store, node)
+			h, err = lease.Inspect(ctx, store, node)
 			reserved = append(reserved, h)
 		}
 		return err
 	})
 	if err != nil {
-		var option *lease.OptionError
+		var option *stores.OptionError
 		if errors.As(err, &option) && option.Option == "Reserve" {
 			return cli.Usage(option.Err)
 		}

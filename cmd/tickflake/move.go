@@ -89,7 +89,10 @@ func newLeaseExport(c *command.Console) *cobra.Command {
 	running := cmd.Flags().Bool("running", false, "export although processes hold node numbers")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return export(cmd.Context(), c, l.place, "the fleet", *to, *yes, func(ctx context.Context, store stores.Store, to string) (any, error) {
-			return lease.Export(ctx, store, to, *running)
+			if *running {
+				return lease.Export(ctx, store, to, lease.EvenIfRunning())
+			}
+			return lease.Export(ctx, store, to)
 		})
 	}
 	return cmd
@@ -192,7 +195,9 @@ func newSequenceImport(c *command.Console) *cobra.Command {
 		}
 		var info sequence.Info
 		err := s.with(cmd.Context(), func(ctx context.Context, store stores.Store) (err error) {
-			info, err = sequence.Import(ctx, store, floor)
+			if err = sequence.Import(ctx, store, floor); err == nil {
+				info, err = sequence.Inspect(ctx, store, floor.Name)
+			}
 			return err
 		})
 		if err == nil {

@@ -169,7 +169,7 @@ func (s *sequences) inspect(ctx context.Context, name string) (info sequence.Inf
 // sequenceError turns the error of an option of package sequence into a usage error that
 // names the flag.
 func sequenceError(err error) error {
-	var option *sequence.OptionError
+	var option *stores.OptionError
 	if !errors.As(err, &option) {
 		return err
 	}

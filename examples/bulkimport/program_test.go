@@ -57,7 +57,7 @@ func released(t *testing.T, dir string) {
 	store, err := stores.Open(t.Context(), dir)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, store.Close()) }()
-	holdings, err := lease.Inspect(t.Context(), store)
+	holdings, err := lease.List(t.Context(), store)
 	require.NoError(t, err)
 	require.Len(t, holdings, 1)
 	assert.Equal(t, lease.Released, holdings[0].State)

@@ -110,7 +110,7 @@ func printNodes(ctx context.Context, storeURL string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	holdings, err := lease.Inspect(ctx, store)
+	holdings, err := lease.List(ctx, store)
 	for _, h := range holdings {
 		fmt.Printf("node %d: %s, limit %s\n", h.Node, h.State, h.Limit.Format(time.RFC3339))
 	}

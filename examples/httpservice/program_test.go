@@ -70,7 +70,7 @@ func state(t *testing.T, dir string) lease.State {
 	store, err := stores.Open(t.Context(), dir)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, store.Close()) }()
-	holdings, err := lease.Inspect(t.Context(), store)
+	holdings, err := lease.List(t.Context(), store)
 	require.NoError(t, err)
 	require.Len(t, holdings, 1)
 	return holdings[0].State

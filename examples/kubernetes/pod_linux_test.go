@@ -184,7 +184,7 @@ func inspect(t *testing.T, dir string) lease.Holding {
 	store, err := stores.Open(t.Context(), dir)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, store.Close()) }()
-	holdings, err := lease.Inspect(t.Context(), store)
+	holdings, err := lease.List(t.Context(), store)
 	require.NoError(t, err)
 	require.Len(t, holdings, 1)
 	return holdings[0]

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // Processes and their callers in the tests of numbers.
@@ -104,7 +105,7 @@ func testBatches(s *suite) {
 		}
 		for _, n := range []int64{0, -1, math.MinInt64} {
 			_, err := q.NextN(s.ctx, n)
-			var refused *sequence.OptionError
+			var refused *stores.OptionError
 			if !errors.As(err, &refused) {
 				s.Errorf("NextN(%d): %v, want an OptionError", n, err)
 			}

@@ -144,7 +144,7 @@ func TestLeaseOfAnotherLayout(t *testing.T) {
 	defer func() { require.NoError(t, keeper.Close()) }()
 	for _, l := range []*lease.Keeper{keeper, nil} {
 		_, err = snowflake.NewLeasedNode(l)
-		var config *generator.ConfigError
+		var config *stores.OptionError
 		require.ErrorAs(t, err, &config)
 	}
 }

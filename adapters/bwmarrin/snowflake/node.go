@@ -49,7 +49,7 @@ var (
 //
 // All nodes of one number in the process share their sequence.
 //
-// The error is a [*generator.ConfigError] for a number that is out of range, and for a
+// The error is a [*stores.OptionError] for a number that is out of range, and for a
 // layout with which no IDs can be issued now.
 func NewNode(node int64) (*Node, error) {
 	key := byHand{Epoch, NodeBits, StepBits, node}
@@ -80,7 +80,7 @@ func NewNode(node int64) (*Node, error) {
 // If the clock was stepped back before the process started again, so that it is behind
 // the grant, IDs begin where the grant does, at most an hour ahead of the clock.
 //
-// The error is a [*generator.ConfigError], such as for a lease of another layout than
+// The error is a [*stores.OptionError], such as for a lease of another layout than
 // [Layout].
 func NewLeasedNode(keeper *lease.Keeper) (*Node, error) {
 	gen, err := generator.New(generator.WithLease(keeper), generator.WithLayout(Layout()), generator.WithStrategy(patient()))

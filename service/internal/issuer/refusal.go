@@ -83,7 +83,7 @@ func (i *Issuer) refuse(err error) error {
 	if _, ok := errors.AsType[*sequence.ExhaustedError](err); ok {
 		return &Refusal{Code: OutOfRange, Err: err}
 	}
-	if option, ok := errors.AsType[*sequence.OptionError](err); ok && option.Option == "definition" {
+	if option, ok := errors.AsType[*stores.OptionError](err); ok && option.Option == "definition" {
 		return &Refusal{Code: OutOfRange, Err: err} // it was deleted, and its rule has no number above those that were granted
 	}
 	switch {

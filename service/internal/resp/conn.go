@@ -96,7 +96,7 @@ func (c *conn) release() {
 
 // read waits for bytes.
 func (c *conn) read() error {
-	target := c.first[:]
+	target := c.first[:min(len(c.first), c.server.limits.Command)] // as much as a buffer holds
 	if c.buffer != nil {
 		target = c.buffer.in[c.have:]
 	}

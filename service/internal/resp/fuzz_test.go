@@ -18,6 +18,7 @@ func FuzzServer(f *testing.F) {
 		array("INCR", "o") + array("INCRBY", "o", "9") + array("GET", "o") + array("GET", "x") + array("GET", "o1"),
 		"PING\r\nPING a\r\nSELECT 0\r\nquit\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r\nINCR o\r\n", array("CONFIG", "GET", "*") + array("COMMAND", "DOCS"),
 		array("COMMAND", "INFO", "get", "none") + array("SET", "a", "b") + array("a'\r\n"), "*2147483648\r\n", strings.Repeat("*1\r\n", 50), "*3\r\n$3\r\nSET\r\n$3\r\nkey",
+		strings.Repeat("x", 1001), // more than one command of the limits below
 	} {
 		f.Add(seed, uint16(3))
 	}

@@ -201,7 +201,7 @@ func Read(ctx context.Context, dir string) (Found, error) {
 	for _, cell := range cells {
 		f.Versions[cell.Key] = cell.Version
 	}
-	held, err := lease.Inspect(ctx, store)
+	held, err := lease.List(ctx, store)
 	if err != nil && !errors.Is(err, stores.ErrDamaged) {
 		return f, err
 	}

@@ -3,7 +3,7 @@ package subject
 import "slices"
 
 // List returns all subjects that are not mutants, in the order of the report.
-func List() []Subject { return slices.Concat(ours(), peers()) }
+func List() []Subject { return slices.Concat(ours(), others()) }
 
 // further are the subjects that only tests have.
 var further []Subject

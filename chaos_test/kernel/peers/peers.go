@@ -1,0 +1,210 @@
+// Package peers has other public ID generators, for the faults on a real kernel, those in
+// virtual time, and the benchmark.
+//
+// You need these names: [List] returns [Peer] values, whose New makes a [Generator] on a
+// [Clock]; [Add] adds one to the list, and [Integers] makes one of a function.
+package peers
+
+import (
+	"encoding"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Peer is a generator of another project, in one of its configurations.
+type Peer struct {
+	Name   string // unique
+	Module string // its path; empty for one that was added
+	How    string // how it is made, as its README says or better: "snowflake.NewNode(7)"
+	// Refused says that its module cannot be had where this program is built. All below
+	// is empty then.
+	Refused bool
+
+	// Promises of its documentation. Ordered: the IDs of one process ascend, whatever the
+	// clock does. Restarts: no ID comes twice across a restart.
+	Ordered, Restarts bool
+	Claim             string // what it says about waiting and clocks, and where
+	// Full is what a call does when the IDs of a tick are used up.
+	Full Full
+
+	// Driven is how it gets the time, and Through by which of its functions that is.
+	Driven  Driven
+	Through string
+	// Shared says that its state is in package variables: all generators of a process
+	// have the same.
+	Shared bool
+	// Store says that it keeps state outside of its process.
+	Store bool
+
+	// Integer says that its IDs are integers of 64 bits. Those of others are texts that
+	// sort as the IDs do.
+	Integer bool
+	Bits    int // of an ID, constant bits included
+	// Tick is the unit of the time in its IDs, or 0: there is none. PerTick is how many
+	// IDs a generator has in one, or 0: as many as anybody calls for.
+	Tick    time.Duration
+	PerTick int64
+	Epoch   time.Time // when the time in its IDs begins
+	End     time.Time // when it ends; zero: after 2262
+	EndErr  error     // what a call returns then; nil: nothing is documented
+	// Time is the start of an ID's tick, zero for a text that is no ID.
+	Time func(id string) time.Time
+	// Low is the lowest byte of an ID, by which programs choose a shard.
+	Low func(id string) (byte, error)
+	// Slot is the place of an ID in time, if it is an integer: the number of its tick
+	// since Epoch, times PerTick, plus its number in the tick. It leaves out the node.
+	Slot func(id int64) int64
+	// New makes a generator as a new process does. Clock is [System], or another one for
+	// a peer that is not driven by [Package].
+	New func(Clock) (Generator, error)
+}
+
+// Generator is one that was made. Goroutines may call its functions at the same time.
+type Generator struct {
+	Next    func() (id string, err error)
+	Integer func() (int64, error) // the same without a text; nil if the IDs are texts
+	// Loop makes n IDs, without a text, by a function value.
+	Loop func(n int) error
+}
+
+// Full is what a generator does when the IDs of a tick are used up.
+type Full string
+
+// What a generator does when the IDs of a tick are used up.
+const (
+	Waits   Full = "waits for the next tick"
+	Ahead   Full = "runs ahead of the clock"
+	Repeats Full = "repeats IDs"
+	Fails   Full = "fails"
+)
+
+// Driven is how a peer gets the time.
+type Driven string
+
+// The ways in which a peer gets the time.
+const (
+	Supplied Driven = "supplied clock"
+	PerCall  Driven = "time per call"
+	Package  Driven = "package time"
+)
+
+// Clock is the time that a generator goes by: that of the system, or one that a fault changes.
+type Clock interface {
+	Now() time.Time
+	Sleep(time.Duration)
+}
+
+// System is the clock of the system, without the monotonic reading: a step reaches it.
+var System Clock = system{}
+
+type system struct{}
+
+func (system) Now() time.Time        { return time.Now().Round(0) }
+func (system) Sleep(d time.Duration) { time.Sleep(d) }
+
+var added []Peer
+
+// Add adds a peer to the list. It must be called in an init function: a virtual machine runs
+// the same program, and makes the same calls.
+func Add(p Peer) { added = append(added, p) }
+
+// List returns the peers in the order of the report, those that were added last.
+func List() []Peer { return slices.Concat(table(), added) }
+
+// Version is that of the peer's module. It is empty in a test, whose build information has
+// no modules, and for a peer that was added.
+func (p Peer) Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == p.Module {
+				return m.Version
+			}
+		}
+	}
+	return ""
+}
+
+// Integers completes a peer whose IDs are integers: from Tick, PerTick, Epoch and Slot, and
+// from a function that makes a generator. Unless its fields say more, its state is that of the
+// generator, and it waits for the next tick.
+func Integers(p Peer, open func(Clock) (next func() (int64, error), err error)) Peer {
+	p.Integer, p.Bits = true, 64
+	if p.Full == "" {
+		p.Full = Waits
+	}
+	if p.Driven == "" {
+		p.Driven = Supplied
+	}
+	p.Time = func(id string) time.Time {
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			return time.Time{}
+		}
+		return p.Epoch.Add(time.Duration(p.Slot(n)/p.PerTick) * p.Tick)
+	}
+	p.Low = func(id string) (byte, error) {
+		n, err := strconv.ParseInt(id, 10, 64)
+		return byte(n), err
+	}
+	p.New = func(clock Clock) (Generator, error) {
+		next, err := open(clock)
+		return Generator{Loop: loop(next), Integer: next, Next: func() (string, error) {
+			id, err := next()
+			return strconv.FormatInt(id, 10), err
+		}}, err
+	}
+	return p
+}
+
+// binary is the type of IDs that have a text.
+type binary interface {
+	~[12]byte | ~[16]byte | ~[20]byte
+	encoding.TextMarshaler
+}
+
+// texts completes a peer whose IDs are texts. open makes a generator on a clock.
+func texts[T binary](p Peer, at func(T) time.Time, open func(Clock) func() (T, error)) Peer {
+	var none T
+	p.Bits = 8 * len(none)
+	parse := func(text string) (id T, err error) {
+		err = any(&id).(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
+		return id, err
+	}
+	p.Time = func(text string) time.Time {
+		id, err := parse(text)
+		if err != nil {
+			return time.Time{}
+		}
+		return at(id)
+	}
+	p.Low = func(text string) (byte, error) {
+		id, err := parse(text)
+		return id[len(id)-1], err
+	}
+	p.New = func(clock Clock) (Generator, error) {
+		next := open(clock)
+		return Generator{Loop: loop(next), Next: func() (string, error) {
+			id, err := next()
+			if err != nil {
+				return "", err
+			}
+			text, err := id.MarshalText()
+			return string(text), err
+		}}, nil
+	}
+	return p
+}
+
+func loop[T any](next func() (T, error)) func(n int) error {
+	return func(n int) error {
+		for range n {
+			if _, err := next(); err != nil {
+				return fmt.Errorf("make an ID: %w", err)
+			}
+		}
+		return nil
+	}
+}
