@@ -68,6 +68,9 @@ func TestEnd(t *testing.T) {
 						go func() { failed <- call() }()
 					}
 					synctest.Wait()
+					if fault.hang {
+						assert.Len(t, c.flying, mostFetches)
+					}
 					began, failures, want := time.Now(), c.Stats().Failures, []error{context.Canceled, mine}
 					if closes {
 						want = []error{ErrClosed}

@@ -63,6 +63,7 @@ func TestFaults(t *testing.T) {
 	}
 	for name, change := range map[string]func(*tickflakev1.Run){
 		"more than asked for": func(r *tickflakev1.Run) { r.Count++ },
+		"no IDs":              func(r *tickflakev1.Run) { r.First, r.Count = r.First+1, 0 },
 		"a negative count":    func(r *tickflakev1.Run) { r.Count = -1 },
 		"a negative ID":       func(r *tickflakev1.Run) { r.First = -5 },
 		"ID 0":                func(r *tickflakev1.Run) { r.First = 0 },
@@ -263,7 +264,7 @@ func TestDeadConnection(t *testing.T) {
 }
 
 // TestDelays guards that requests which fail at the same time count as one failure, and that the
-// delay of a server which has served is the first one again.
+// delay of a server which has served is the first one again. No delay is above a quarter of the timeout.
 func TestDelays(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, s []*fake) {
 		c := open(t, s)
@@ -275,6 +276,13 @@ func TestDelays(t *testing.T) {
 			c.succeeded(forIDs, c.servers[0])
 			assert.Zero(t, c.routes[forIDs].due())
 		}
+		for range 12 {
+			c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})
+			due := time.Duration(c.routes[forIDs].due() - c.now())
+			assert.LessOrEqual(t, due, DefaultTimeout/4)
+			time.Sleep(due)
+		}
+		c.succeeded(forIDs, c.servers[0])
 		c.failed(forIDs, c.servers[0], &failure{server: "server-1", kind: ErrBusy, cause: ErrBusy, after: time.Second})
 		c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})
 		assert.LessOrEqual(t, c.routes[forIDs].due()-c.now(), int64(firstDelay))

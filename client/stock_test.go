@@ -61,6 +61,7 @@ func TestPace(t *testing.T) {
 				c := open(t, s, tt.options...)
 				last, oldest := []snowflake.ID{0}, time.Duration(0)
 				for range tt.bursts {
+					time.Sleep(tt.pause())
 					for range tt.burst {
 						id, err := snowflake.ID(0), error(nil)
 						if one := make([]snowflake.ID, 1); tt.batch {
@@ -77,7 +78,6 @@ func TestPace(t *testing.T) {
 					d, err := c.Decode(last[0])
 					require.NoError(t, err)
 					oldest = max(oldest, time.Since(d.Time))
-					time.Sleep(tt.pause())
 				}
 				stats := c.Stats()
 				t.Logf("%+v; the oldest ID was %s old", stats, oldest)
