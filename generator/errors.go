@@ -7,6 +7,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -54,9 +55,10 @@ func (e *LeadError) Error() string {
 		span.Text(e.Lead), e.Limit, waited, retry)
 }
 
-// Is reports whether target is the sentinel of the cause: [ErrExhausted] or [ErrBehind].
+// Is reports whether target is the sentinel of the cause, [ErrExhausted] or [ErrBehind], or
+// [stores.Passing].
 func (e *LeadError) Is(target error) bool {
-	return target == ErrExhausted && e.Cause == strategies.Exhausted ||
+	return target == stores.Passing || target == ErrExhausted && e.Cause == strategies.Exhausted ||
 		target == ErrBehind && e.Cause == strategies.Behind
 }
 

@@ -60,13 +60,12 @@ func (e *GrantError) Unwrap() []error {
 	return errs
 }
 
-// Is reports whether target is [ErrNotGranted].
-func (e *GrantError) Is(target error) bool { return target == ErrNotGranted }
-
-// Kind is the kind of Err, as [stores.KindOf] tells it. Retry an error of the kind
-// [stores.Passing] later. With [stores.Refused], a call does not wait: an operator must do
-// what the message says.
-func (e *GrantError) Kind() stores.Kind { return stores.KindOf(e.Err) }
+// Is reports whether target is [ErrNotGranted], or [stores.Passing] if Err is nil. Else the kind is
+// that of Err: with [stores.Refused], a call does not wait, and an operator must do what the message
+// says.
+func (e *GrantError) Is(target error) bool {
+	return target == ErrNotGranted || target == stores.Passing && e.Err == nil
+}
 
 // awaitGrant waits for a change of the window, in which no slot from front on is
 // granted. The caller looks at the window again after it. If the grant has another end than

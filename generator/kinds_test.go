@@ -25,7 +25,7 @@ import (
 func TestRefusalEndsTheWait(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		away := errors.New("connection refused")
-		refused := fmt.Errorf("%w: WRONGTYPE", stores.Refusal("use another namespace"))
+		refused := fmt.Errorf("%w: WRONGTYPE", stores.Refused.New("use another namespace"))
 		g, w := granted(t, narrow(), monoclock.New(), window.Range{Node: 1, To: 1}, generator.WithStrategy(strategies.Reject()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -45,7 +45,7 @@ func TestRefusalEndsTheWait(t *testing.T) {
 			require.ErrorIs(t, err, fix)
 			end, ok := errors.AsType[*generator.GrantError](err)
 			require.True(t, ok)
-			assert.Equal(t, stores.Refused, end.Kind())
+			assert.Equal(t, stores.Refused, stores.KindOf(end))
 			assert.Equal(t, time.Minute, end.Waited)
 
 			_, err = g.NextContext(ctx)
@@ -58,7 +58,7 @@ func TestRefusalEndsTheWait(t *testing.T) {
 		_, err := g.NextContext(short)
 		end, ok := errors.AsType[*generator.GrantError](err)
 		require.True(t, ok)
-		assert.Equal(t, stores.Loss, end.Kind())
+		assert.Equal(t, stores.Loss, stores.KindOf(end))
 		require.ErrorIs(t, err, context.DeadlineExceeded, "the keeper claims anew")
 		w.Grant(window.Range{Node: 2, From: 1, To: math.MaxUint64}, math.MaxUint64)
 		_, err = g.NextContext(ctx)

@@ -17,25 +17,25 @@ var (
 	ErrClosed = errors.New("lease is closed: claim a new one")
 	// ErrLost is wrapped by [Keeper.Err] if there will be no further grant, ever. A call
 	// that waits for a grant ends with it.
-	ErrLost = stores.Refusal("lost for good")
+	ErrLost = stores.Refused.New("lost for good")
 	// ErrHeld: the node number is held by another living process, or reserved. [Claim] tries
 	// again while its context has time left. If a process took the number over, the error
 	// wraps [ErrLost] as well.
-	ErrHeld = errors.New("node number is held")
+	ErrHeld = stores.Passing.New("node number is held")
 	// ErrSkew: the clock is far from the fleet's, and [WithFleetCheck] is strict.
-	ErrSkew = stores.Refusal("clock is far from the fleet's")
+	ErrSkew = stores.Refused.New("clock is far from the fleet's")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
 	// Keeper finds that out by itself.
 	ErrStore = drive.ErrStore
 	// ErrEndOfTime: no node number has ticks left before the end of the layout's time.
-	ErrEndOfTime = stores.Refusal("no time is left in the layout")
+	ErrEndOfTime = stores.Refused.New("no time is left in the layout")
 	// ErrNotReleased: a lease was closed, and its release failed. The node number stays held
 	// until it expires. There is no other effect.
 	ErrNotReleased = errors.New("node number was not released")
 	// ErrMoved: the fleet was moved to another store by [Export], or its [Import] to this one
 	// is not complete.
-	ErrMoved = stores.Refusal("the fleet was moved")
+	ErrMoved = stores.Refused.New("the fleet was moved")
 	// ErrNeverClaimed: a node number has no cell in the store.
 	ErrNeverClaimed = errors.New("was never claimed in this store: check the store and the namespace")
 )
@@ -59,6 +59,9 @@ func (e *NoFreeNodeError) Error() string {
 	return fmt.Sprintf("no free node number: %d of %d are held or reserved%s: wait by a context with a deadline of at least 2 windows, end processes, or stop the whole fleet and start it in a new namespace with a layout of more node bits", e.Held, e.Nodes, soonest)
 }
 
+// Is reports whether target is [stores.Passing].
+func (e *NoFreeNodeError) Is(target error) bool { return target == stores.Passing }
+
 // LayoutMismatchError reports a store whose cells are for IDs of another layout: in the
 // two layouts the same node number means different IDs. A program decides by Theirs
 // whether to use that layout.
@@ -68,8 +71,8 @@ func (e *LayoutMismatchError) Error() string {
 	return fmt.Sprintf("store holds cells for the layout %s, and not for %s: use that layout, or, for IDs that never meet those, another namespace", e.Theirs, e.Ours)
 }
 
-// Is reports whether target is [stores.ErrRefused].
-func (e *LayoutMismatchError) Is(target error) bool { return target == stores.ErrRefused }
+// Is reports whether target is [stores.Refused].
+func (e *LayoutMismatchError) Is(target error) bool { return target == stores.Refused }
 
 func heldError(node int64, owner string, more ...error) error {
 	if owner = drive.Printable(owner); owner == "" {

@@ -151,7 +151,7 @@ func (k *Keeper) watch() (done func()) {
 }
 
 // kindAttr tells the kind of an error in a log line.
-func kindAttr(err error) slog.Attr { return slog.String("kind", stores.KindOf(err).String()) }
+func kindAttr(err error) slog.Attr { return slog.String("kind", stores.KindOf(err).Error()) }
 
 // recovered notes that the store has acknowledged a grant.
 func (k *Keeper) recovered() {

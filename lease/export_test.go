@@ -46,6 +46,9 @@ func (k *Keeper) End() uint64                          { return k.end() }
 func (k *Keeper) Front() uint64                        { return k.front() }
 func (k *Keeper) Pinned() bool                         { return k.pinned() }
 
+// Ordinal is the number in a host name.
+var Ordinal = ordinal
+
 // Sealed returns floors with the count and the digest that an export would give them.
 func Sealed(f Floors) Floors {
 	f.Count = len(f.Nodes)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cell"
@@ -78,7 +79,9 @@ func (p *process) goOn(grant window.Range) error {
 }
 
 // clockTick is that of p's clock, without a pause for reading it.
-func (p *process) clockTick() uint64 { return p.f.tickAt(p.M.Wall()) }
+func (p *process) clockTick() uint64 {
+	return uint64(max(fleettest.Start.Add(time.Duration(p.M.Wall())).Sub(p.f.layout.Epoch), 0) / p.f.layout.Tick)
+}
 
 // The numbers are those of the catalogue of faults; M1 to M4 and M6 to M8 are of the
 // generator, and M10 of the files in a directory.
@@ -132,7 +135,7 @@ var mutants = []mutant{
 		// What its own last ID is has no answer, and so the clock's tick stands in.
 		name: "M13 a release with no ID issued goes below the floor", seeds: 2000, faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.StepLarge},
 		next: func(p *process, _ grant.Input, op *grant.Op) {
-			if op.Kind == grant.Swap && op.Why == grant.Release && p.first == 0 {
+			if op.Kind == grant.Swap && op.Why == grant.Release && p.last == 0 {
 				op.Record.Limit = min(op.Record.Limit, p.clockTick())
 				op.Record.Floor = min(op.Record.Floor, op.Record.Limit)
 			}

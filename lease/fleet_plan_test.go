@@ -79,7 +79,7 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	f.Excused = map[string]int{}
 	f.ids = make(map[snowflake.ID]struct{}, 1024)
 	n := f.numbers()
-	f.granted, f.stamped, f.undone = make([][]span, n), make([]uint64, n), make([][]span, n)
+	f.stamped, f.undone = make([]uint64, n), make([][][2]uint64, n)
 	f.limits, f.locks = make([]uint64, n), map[string]*lockToken{}
 	if f.Often(256) {
 		f.PStale = 1 + f.Rng.Uint64N(256)

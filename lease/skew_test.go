@@ -1,227 +1,195 @@
 package lease_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
+	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
-	"github.com/tickflake/tickflake/strategies"
 )
 
-// pass lets time pass for two keepers with a clock each: the other's first.
-func pass(t *testing.T, d time.Duration, clock *clocktest.Virtual, other *lease.Keeper, ours *clocktest.Virtual, k *lease.Keeper) {
-	clock.Advance(d)
-	other.Poll(t.Context())
-	ours.Advance(d)
-	k.Poll(t.Context())
-}
+var direction = map[bool]string{true: "ahead of", false: "behind"}
 
-// logTo logs into b.
-func logTo(b *bytes.Buffer) lease.Option {
-	return lease.WithLogger(slog.New(slog.NewTextHandler(b, nil)))
-}
-
-// Who crashed some time ago says nothing about the clock of who comes next, however
-// many they were, and wherever they are kept.
-func TestSkewOfThoseThatCrashed(t *testing.T) {
-	for _, crashed := range []int{1, 2, 3, 10} {
-		clock := clocktest.NewVirtual(noon)
-		memory := storetest.NewMemory()
-		var log bytes.Buffer
-		stores := map[string]stores.Store{"all hosts": memory.Client(), "one host": storetest.NewMemory().Locking()}
-		for name, store := range stores {
-			for range crashed {
-				_, err := lease.Claim(t.Context(), store, quiet(clock)...)
-				require.NoError(t, err)
+// TestSkew starts a process among others, of which some live and some have crashed, with a clock that is
+// wrong or not. It looks at the estimate, the warning, and what a strict claim says.
+func TestSkew(t *testing.T) {
+	for name, test := range map[string]struct {
+		living, crashed int
+		apart           time.Duration // between two that crashed
+		down            time.Duration // since then
+		length          time.Duration // the window of the living, if not ours
+		limit           time.Duration // of WithFleetCheck, if not the default
+		skews           []time.Duration
+		estimate        bool // there is one
+		warns           bool // if it is beyond the limit
+		strict          int  // how many a strict claim is refused by, if it is beyond the limit
+		option          lease.Option
+	}{
+		"a fleet": {living: 5, skews: []time.Duration{0, 30 * time.Second, -30 * time.Second, 2 * time.Minute, -2 * time.Minute, 10 * time.Hour, -10 * time.Hour},
+			estimate: true, warns: true, strict: 5},
+		"a neighbour":               {living: 1, skews: []time.Duration{0, time.Hour}, estimate: true, warns: true},
+		"two, and we are behind":    {living: 2, skews: []time.Duration{-time.Hour}, estimate: true, warns: true, strict: 2},
+		"longer windows":            {living: 3, length: 10 * time.Minute, skews: []time.Duration{0, time.Hour, -time.Hour}, estimate: true, warns: true, strict: 3},
+		"any skew is allowed":       {living: 3, limit: math.MaxInt64, skews: []time.Duration{10 * time.Minute, -10 * time.Minute}, estimate: true},
+		"one that has crashed":      {crashed: 1, down: 40 * time.Second, skews: []time.Duration{0}},
+		"a fleet that was stopped":  {crashed: 5, down: 8 * time.Hour, skews: []time.Duration{0}},
+		"a fleet that crashed":      {crashed: 10, down: 40 * time.Second, skews: []time.Duration{0}},
+		"our number, crashed":       {crashed: 3, apart: time.Second, down: time.Hour, skews: []time.Duration{0}, option: pin(0)},
+		"crashed at different hour": {living: 3, crashed: 12, apart: time.Minute, skews: []time.Duration{0}, estimate: true},
+	} {
+		for _, skew := range test.skews {
+			for _, strict := range []bool{false, true} {
+				t.Run(name+" "+skew.String(), func(t *testing.T) {
+					w := newWorld(t)
+					for node := range int64(test.crashed) {
+						w.claim(nil, small(4), pin(node))
+						w.clock.Advance(test.apart)
+					}
+					w.clock.Advance(test.down)
+					length := max(test.length, period)
+					var fleet []*lease.Keeper
+					for range test.living {
+						fleet = append(fleet, w.claim(nil, small(4), lease.WithWindow(length)))
+					}
+					w.pass(length, fleet...)
+					limit := max(test.limit, lease.DefaultFleetLimit)
+					ours := clocktest.NewVirtual(w.clock.Wall().Add(skew))
+					ours.AutoAdvance(true) // as the check waits; the others live on meanwhile
+					lists := 0
+					store := w.client(func(op storetest.Op) storetest.Fault {
+						if op.Kind == storetest.OpList {
+							if lists++; lists == 2 && strict {
+								w.pass(max(length, period)/2, fleet...)
+							}
+						}
+						return storetest.None
+					})
+					options := w.options(small(4), lease.WithFleetCheck(limit, strict), lease.WithClock(ours))
+					if test.option != nil {
+						options = append(options, test.option)
+					}
+					begin := ours.Elapsed()
+					k, err := lease.Claim(t.Context(), store, options...)
+					wrong := skew.Abs() > limit
+					if wrong && strict && test.strict > 0 {
+						require.ErrorIs(t, err, lease.ErrSkew)
+						require.ErrorContains(t, err, fmt.Sprintf("%s the fleet, by the grants of %d nodes (limit 1m0s)", direction[skew > 0], test.strict))
+						return
+					}
+					require.NoError(t, err)
+					if test.crashed < 3 || test.option != nil {
+						require.Equal(t, begin, ours.Elapsed(), "one or two that crashed are no reason to wait")
+					}
+					if strict {
+						return
+					}
+					ours.AutoAdvance(false)
+					warned := func() bool { return w.log.count("the fleet, by the grants of ") > 0 }
+					require.False(t, warned(), "%s", w.log)
+					if skew.Abs() > length {
+						require.Zero(t, k.Stats().Skew, "nobody has written since")
+					}
+					for range 6 * length / period { // in steps of a third of our window
+						w.pass(third, fleet...)
+						ours.Advance(third)
+						k.Poll(t.Context())
+					}
+					want := time.Duration(0)
+					if test.estimate {
+						want = skew
+					}
+					require.InDelta(t, want, k.Stats().Skew, float64(length/3))
+					require.Equal(t, wrong && test.warns, warned(), "%s", w.log)
+					require.LessOrEqual(t, lists, 1+3)
+				})
 			}
-			for _, downtime := range []time.Duration{40 * time.Second, 10 * time.Minute} {
-				clock.Advance(downtime)
-				k, err := lease.Claim(t.Context(), store, quiet(clock, lease.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...)
-				require.NoError(t, err)
-				for range 3 {
-					require.Zero(t, k.Stats().Skew, "%s, %d, %s", name, crashed, downtime)
-					clock.Advance(lease.DefaultWindow / 3)
-					k.Poll(t.Context())
-				}
-				require.NoError(t, k.Close())
+		}
+	}
+}
+
+// TestSkewIsSettled: the others are asked when they have had the time to write, at most three times, and
+// no longer than an extension can wait.
+func TestSkewIsSettled(t *testing.T) {
+	for _, lists := range []bool{true, false} {
+		w := newWorld(t)
+		other := w.claim(nil)
+		ours := clocktest.NewVirtual(noon.Add(time.Hour))
+		asked := 0
+		store := w.cells.Client()
+		store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+			if op.Kind != storetest.OpList {
+				return storetest.None
 			}
-		}
-		require.NotContains(t, log.String(), "the fleet")
-	}
-}
-
-// Whether the others live shows when they have had the time to write, and is asked once.
-func TestSkewIsSettledOnce(t *testing.T) {
-	truth := clocktest.NewVirtual(noon)
-	memory := storetest.NewMemory()
-	other := claim(t, memory.Client(), truth, small(4))
-	ours := clocktest.NewVirtual(truth.Wall().Add(10 * time.Minute))
-	lists := 0
-	store := memory.Client()
-	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-		if op.Kind == storetest.OpList {
-			lists++
-		}
-		return storetest.None
-	}
-	k := claim(t, store, ours, small(4))
-	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	require.NoError(t, err)
-	ids := make([]snowflake.ID, 4096*20_000) // more than half of the grant, at once
-	for len(ids) > 0 {
-		n, err := gen.NextN(ids)
-		require.NoError(t, err)
-		ids = ids[n:]
-	}
-	k.Poll(t.Context())
-	require.Positive(t, k.Stats().Extensions, "before anybody else had to")
-	require.Zero(t, k.Stats().Skew)
-	require.Equal(t, 1, lists)
-	for i := range 6 {
-		truth.Advance(lease.DefaultWindow / 3)
-		other.Poll(t.Context())
-		ours.Advance(lease.DefaultWindow / 3)
-		k.Poll(t.Context())
-		if extended := i > 2; extended { // when the clock has come to the IDs
-			require.InDelta(t, 10*time.Minute, k.Stats().Skew, float64(lease.DefaultWindow/3))
-		}
-		require.LessOrEqual(t, lists, 2)
-	}
-	require.Equal(t, 2, lists)
-}
-
-// A limit of all the time that there is never warns.
-func TestFleetCheckSwitchedOff(t *testing.T) {
-	clock := clocktest.NewVirtual(noon)
-	memory := storetest.NewMemory()
-	other := claim(t, memory.Client(), clock)
-	ours := clocktest.NewVirtual(clock.Wall().Add(-10 * time.Minute))
-	k := claim(t, memory.Client(), ours, lease.WithFleetCheck(math.MaxInt64, true))
-	pass(t, lease.DefaultWindow/3, clock, other, ours, k)
-	require.InDelta(t, -10*time.Minute, k.Stats().Skew, float64(lease.DefaultWindow/3))
-}
-
-// A process that must have its number and crashes again and again moves its limit away
-// from the clock, which says nothing about the clock: not to itself, nor to others.
-func TestSkewOfACrashLoop(t *testing.T) {
-	clock := clocktest.NewVirtual(noon)
-	memory := storetest.NewMemory()
-	var log bytes.Buffer
-	for range 6 {
-		k, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, logTo(&log), lease.WithNode(lease.NodeNumber(0)))...)
-		require.NoError(t, err)
-		clock.Advance(5 * time.Second)
-		require.Zero(t, k.Stats().Skew)
-	}
-	neighbour := claim(t, memory.Client(), clock, logTo(&log), lease.WithFleetCheck(time.Minute, false))
-	for range 5 {
-		require.Zero(t, neighbour.Stats().Skew)
-		clock.Advance(lease.DefaultWindow / 3)
-		neighbour.Poll(t.Context())
-	}
-	require.NotContains(t, log.String(), "the fleet")
-}
-
-// A window may be longer than ours: then a limit tells less about the clock, and signs of
-// life come later.
-func TestSkewOfLongerWindows(t *testing.T) {
-	const long = 10 * time.Minute
-	for _, since := range []time.Duration{time.Second, 100 * time.Second, 199 * time.Second} {
-		for _, wrong := range []time.Duration{0, time.Hour, -time.Hour} {
-			truth := clocktest.NewVirtual(noon)
-			memory := storetest.NewMemory()
-			other := claim(t, memory.Client(), truth, lease.WithWindow(long))
-			truth.Advance(long / 3)
-			other.Poll(t.Context())
-			truth.Advance(since)
-			ours := clocktest.NewVirtual(truth.Wall().Add(wrong))
-			var log bytes.Buffer
-			k := claim(t, memory.Client(), ours, logTo(&log))
-			for range 40 {
-				pass(t, 10*time.Second, truth, other, ours, k)
+			if asked++; asked == 1 {
+				return storetest.None
 			}
-			require.InDelta(t, wrong, k.Stats().Skew, float64(long/3), "%s, %s", since, wrong)
-			require.Equal(t, wrong != 0, bytes.Contains(log.Bytes(), []byte("the fleet")), "%s, %s: %s", since, wrong, log.String())
-		}
-	}
-}
-
-// Who writes a moment after us is asked for again.
-func TestSkewOfThoseThatAreLate(t *testing.T) {
-	truth := clocktest.NewVirtual(noon)
-	memory := storetest.NewMemory()
-	other := claim(t, memory.Client(), truth)
-	ours := clocktest.NewVirtual(truth.Wall().Add(10 * time.Hour))
-	var log bytes.Buffer
-	k := claim(t, memory.Client(), ours, logTo(&log))
-	for range 2 { // ours first
-		pass(t, lease.DefaultWindow/3, ours, k, truth, other)
-	}
-	require.InDelta(t, 10*time.Hour, k.Stats().Skew, float64(lease.DefaultWindow/3))
-	require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("ahead of the fleet")), "%s", log.String())
-}
-
-// A store that does not list is asked a few times, each time for not longer than an
-// extension can wait, and then left alone.
-func TestSkewWithoutAList(t *testing.T) {
-	truth := clocktest.NewVirtual(noon)
-	memory := storetest.NewMemory()
-	claim(t, memory.Client(), truth)
-	ours := clocktest.NewVirtual(noon.Add(time.Hour))
-	store := memory.Client()
-	lists := 0
-	store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
-		if op.Kind == storetest.OpList {
-			if lists++; lists > 1 {
-				deadline, ok := ctx.Deadline()
-				require.True(t, ok)
-				require.LessOrEqual(t, time.Until(deadline), time.Second)
+			deadline, ok := ctx.Deadline()
+			require.True(t, ok)
+			require.LessOrEqual(t, time.Until(deadline), time.Second)
+			if !lists {
 				return storetest.Unavailable
 			}
+			return storetest.None
 		}
-		return storetest.None
+		k := w.claim(store, pin(900), lease.WithClock(ours))
+		for range 20 {
+			ours.Advance(third) // ours first
+			k.Poll(t.Context())
+			k.Poll(t.Context())
+			w.pass(third, other)
+		}
+		require.EqualValues(t, 20, k.Stats().Extensions)
+		if lists {
+			require.Equal(t, 1+2, asked)
+			require.InDelta(t, time.Hour, k.Stats().Skew, float64(2*third))
+			require.Equal(t, 1, w.log.count("ahead of the fleet, by the grants of 1 nodes (limit 1m0s)"), "%s", w.log)
+			continue
+		}
+		require.Equal(t, 1+3, asked)
+		require.EqualValues(t, 3, k.Stats().Failures)
+		require.Zero(t, k.Stats().Skew)
 	}
-	k := claim(t, store, ours, lease.WithNode(lease.NodeNumber(900)))
-	for range 360 {
-		ours.Advance(lease.DefaultWindow / 3)
-		k.Poll(t.Context())
-		k.Poll(t.Context())
-	}
-	require.Equal(t, 1+3, lists)
-	require.EqualValues(t, 3, k.Stats().Failures)
-	require.EqualValues(t, 360, k.Stats().Extensions)
 }
 
-// One or two that crashed are no reason for a strict start to wait, for which it may have
-// no time.
-func TestStrictStartAfterACrash(t *testing.T) {
-	for crashed, options := range map[int][]lease.Option{
-		1: nil,
-		2: {lease.WithNode(lease.NodeNumber(0))},
-		3: {lease.WithNode(lease.NodeNumber(0))}, // one of them was our own
-	} {
-		clock := clocktest.NewVirtual(noon)
-		memory := storetest.NewMemory()
-		for node := range crashed {
-			_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, lease.WithNode(lease.NodeNumber(int64(node))))...)
-			require.NoError(t, err)
+// TestStrictClaimEnds: its context ends the wait for signs of life, and a store that lists no more ends it.
+func TestStrictClaimEnds(t *testing.T) {
+	cause := errors.New("shut down")
+	for _, fault := range []storetest.Fault{storetest.None, storetest.Unavailable} {
+		w := newWorld(t)
+		for range 5 {
+			w.claim(nil)
 		}
-		clock.Advance(time.Hour)
-		clock.AutoAdvance(true)
-		before := clock.Elapsed()
-		_, err := lease.Claim(t.Context(), memory.Client(), quiet(clock, append(options, lease.WithFleetCheck(time.Minute, true))...)...)
-		require.NoError(t, err)
-		require.Equal(t, before, clock.Elapsed())
+		w.clock.Advance(8 * time.Hour)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		lists := 0
+		store := w.client(func(op storetest.Op) storetest.Fault {
+			if op.Kind != storetest.OpList {
+				return storetest.None
+			}
+			if lists++; fault == storetest.None {
+				cancel(cause)
+			} else if lists == 2 {
+				return fault
+			}
+			return storetest.None
+		})
+		store.After = func(context.Context, storetest.Op) {}
+		w.clock.AutoAdvance(fault != storetest.None)
+		_, err := lease.Claim(ctx, stores.Store(store), w.options(lease.WithFleetCheck(time.Minute, true))...)
+		if fault == storetest.None {
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, cause)
+		} else {
+			require.ErrorIs(t, err, lease.ErrStore)
+		}
+		cancel(nil)
 	}
 }

@@ -316,7 +316,7 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	defer s.mu.Unlock()
 	f := &s.failure
 	if err == nil {
-		if f.logged && f.kind == stores.Passing {
+		if f.logged && f.kind.Retryable() {
 			message, attrs = "sequence: recovered", []any{"after", s.config.clock.Now().Sub(f.since), "failures", f.count}
 		}
 		s.failure = failure{}
@@ -341,17 +341,17 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 		if kind == stores.Loss {
 			level = slog.LevelError
 		}
-		message, attrs = "sequence: no refill", []any{"reserved", s.window.Rest(), "kind", kind.String(), "err", err}
+		message, attrs = "sequence: no refill", []any{"reserved", s.window.Rest(), "kind", kind.Error(), "err", err}
 	}
 	f.count++
 	pause := time.Second
 	switch {
 	case conflict:
 		pause = 0 // turns says when
-	case f.count < 6 && kind == stores.Passing:
+	case f.count < 6 && kind.Retryable():
 		pause = 20 * time.Millisecond << f.count
 	}
-	f.err, f.kind, f.final, f.n, f.until = err, kind, kind != stores.Passing, n, s.config.elapsed()+pause
+	f.err, f.kind, f.final, f.n, f.until = err, kind, !kind.Retryable(), n, s.config.elapsed()+pause
 	s.retry.Store(int64(f.until))
 	s.calls(func(c *call) bool {
 		if f.final && c.n >= n {

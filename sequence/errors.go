@@ -15,20 +15,20 @@ var (
 	// ErrClosed is returned by a [Sequence] that was closed, for good.
 	ErrClosed = errors.New("sequence is closed: open it again")
 	// ErrNotFound: the store has no sequence of this name.
-	ErrNotFound = stores.Refusal("no such sequence")
+	ErrNotFound = stores.Refused.New("no such sequence")
 	// ErrDeleted: the sequence was deleted while it was open, and perhaps created anew.
-	ErrDeleted = stores.Refusal("sequence was deleted")
+	ErrDeleted = stores.Refused.New("sequence was deleted")
 	// ErrMoved: the sequence was moved to another store by [Export].
-	ErrMoved = stores.Refusal("the sequence was moved")
+	ErrMoved = stores.Refused.New("the sequence was moved")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
 	// Sequence finds that out by itself.
 	ErrStore = drive.ErrStore
 	// ErrTimeout: a call without a deadline got no number within the timeout of [WithTimeout].
-	ErrTimeout = errors.New("no number within the timeout")
+	ErrTimeout = stores.Passing.New("no number within the timeout")
 	// ErrLowered: [Set] would lower the next number, or the maximum below a number that is
 	// granted already.
-	ErrLowered = stores.Refusal("a sequence is never set back")
+	ErrLowered = stores.Refused.New("a sequence is never set back")
 	// ErrNotGivenBack: a sequence was closed, and the rest of its segment was not given
 	// back: these numbers are never issued. There is no other effect.
 	ErrNotGivenBack = errors.New("the rest of the segment was not given back")
@@ -45,8 +45,8 @@ func (e *DefinitionError) Error() string {
 	return fmt.Sprintf("sequence %q exists as %s, and not as %s: take the definition that exists, or another name; tickflake sequence set changes a maximum and steps", e.Name, e.Theirs, e.Ours)
 }
 
-// Is reports whether target is [stores.ErrRefused].
-func (e *DefinitionError) Is(target error) bool { return target == stores.ErrRefused }
+// Is reports whether target is [stores.Refused].
+func (e *DefinitionError) Is(target error) bool { return target == stores.Refused }
 
 // ExhaustedError reports that a sequence has fewer numbers left than a call asked for. A
 // caller decides by Left whether to ask for fewer.
@@ -69,8 +69,8 @@ func (e *ExhaustedError) Error() string {
 	return fmt.Sprintf("sequence %q has %d numbers left up to its maximum %d, and the call asked for %d: raise the maximum with tickflake sequence set, or begin another sequence", e.Name, e.Left, e.Max, e.Asked)
 }
 
-// Is reports whether target is [stores.ErrRefused].
-func (e *ExhaustedError) Is(target error) bool { return target == stores.ErrRefused }
+// Is reports whether target is [stores.Refused].
+func (e *ExhaustedError) Is(target error) bool { return target == stores.Refused }
 
 // movedError is the error for a sequence that was moved to another store.
 func movedError(name string, r cell.Sequence) error {

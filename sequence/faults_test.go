@@ -186,16 +186,16 @@ func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := refusing{storetest.NewMemory(), new(error)}
 		s := open(t, store, "orders", sequence.Definition{})
-		*store.refuse = stores.Refusal("the password is wrong")
+		*store.refuse = stores.Refused.New("the password is wrong")
 		began := time.Now()
 		_, err := s.Next(t.Context())
 		assert.ErrorIs(t, err, sequence.ErrStore)
-		assert.ErrorIs(t, err, stores.ErrRefused)
+		assert.ErrorIs(t, err, stores.Refused)
 		assert.ErrorContains(t, err, "store refuses")
 		assert.Zero(t, time.Since(began))
 		*store.refuse = stores.ErrOverloaded
 		_, err = s.Next(t.Context())
-		assert.ErrorIs(t, err, stores.ErrRefused, "no flood of calls")
+		assert.ErrorIs(t, err, stores.Refused, "no flood of calls")
 		time.Sleep(time.Second)
 		_, err = s.Next(t.Context())
 		assert.ErrorContains(t, err, "this process gets too little processor time: swap sequence")

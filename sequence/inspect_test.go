@@ -251,7 +251,7 @@ func TestCreateAnew(t *testing.T) {
 			}
 			err := sequence.Create(ctx, store, "orders", tt.d, tt.options...)
 			if tt.want == 0 {
-				require.ErrorIs(t, err, stores.ErrRefused)
+				require.ErrorIs(t, err, stores.Refused)
 				require.ErrorContains(t, err, "none is left")
 				return
 			}

@@ -65,7 +65,7 @@ func TestMove(t *testing.T) {
 			_, _, err = sequence.Set(ctx, old, "orders", sequence.Change{Max: 2000})
 			require.NoError(t, err)
 			_, err = sequence.Export(ctx, old, "orders", "")
-			require.ErrorIs(t, err, stores.ErrRefused)
+			require.ErrorIs(t, err, stores.Refused)
 			busy, conflicts := old.Client(), 0
 			busy.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
 				if cell := old.Peek(op.Key); op.Kind == storetest.OpSwap {
@@ -121,7 +121,7 @@ func TestMove(t *testing.T) {
 			other := floor
 			other.To = "another"
 			other = sequence.Sealed(other)
-			require.ErrorIs(t, sequence.Import(ctx, to, other), stores.ErrRefused)
+			require.ErrorIs(t, sequence.Import(ctx, to, other), stores.Refused)
 
 			// A sequence that was created before, and not used, is taken.
 			third := storetest.NewMemory()
@@ -147,7 +147,7 @@ func TestMove(t *testing.T) {
 				bad := floor
 				change(&bad)
 				err := sequence.Import(ctx, storetest.NewMemory(), bad)
-				require.ErrorIs(t, err, stores.ErrRefused)
+				require.ErrorIs(t, err, stores.Refused)
 				require.ErrorContains(t, err, strings.ReplaceAll(want, "segmented", mode.String()))
 			}
 		})

@@ -45,7 +45,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("service: %w", err)
 	}
 	s.connections.most = maxConnections(maxFiles())
-	s.add(observe.RESP, c.RESP, func() server { return resp.New(s.issuer, s.observer, resp.Limits{}) })
+	s.add(observe.RESP, c.RESP, func() server { return resp.New(s.issuer, s.observer) })
 	s.add(observe.GRPC, c.GRPC, func() server { return rpc.New(s.issuer, s.observer) })
 	options := web.Options{Hosts: c.Hosts, Logger: c.Logger, Metrics: s.meters.handler}
 	s.add(observe.HTTP, c.HTTP, func() server { return web.New(s.issuer, s.observer, options) })
@@ -234,10 +234,10 @@ func (c *Config) exposure() error {
 			continue
 		}
 		if c.TLS == nil && !c.Plaintext {
-			return bad(l.field, "%s can be reached from other machines, and there is no TLS: give a certificate, listen on loopback, or accept plaintext if the network can be trusted or a proxy in front has TLS", address)
+			return bad(l.field, "%s can be reached from other machines, and there is no TLS: give a certificate, listen on loopback, or set Plaintext (--plaintext) if the network can be trusted or a proxy in front has TLS", address)
 		}
 		if len(c.Clients) == 0 && !asksForCertificate(c.TLS) && !c.Open {
-			return bad(l.field, "%s can be reached from other machines, and every program may ask: name clients, ask for client certificates, listen on loopback, or set open to serve every program", address)
+			return bad(l.field, "%s can be reached from other machines, and every program may ask: name clients, ask for client certificates, listen on loopback, or set Open (--open) to serve every program", address)
 		}
 	}
 	if listeners == 0 {

@@ -38,10 +38,9 @@ type limited struct {
 	once   sync.Once
 
 	// Guarded by all.mu.
-	open    int       // connections that are not closed: at most "most"
-	unknown list.List // those of them that are unknown, in the order in which they came
-	silent  list.List // connections that are silent
-	drained bool      // set once: new connections are refused
+	open    map[*counted]struct{} // connections that are not closed: at most "most"
+	unknown list.List             // those of them that are unknown, in the order in which they came
+	drained bool                  // set once: new connections are refused
 }
 
 // total counts the connections of all listeners, for the descriptors that they share.
@@ -49,7 +48,7 @@ type total struct {
 	most int64
 
 	mu        sync.Mutex
-	open      int64 // as limited.open, of all listeners: at most "most"
+	open      int64 // connections of all listeners: at most "most"
 	listeners []*limited
 }
 
@@ -73,7 +72,7 @@ func first(l *list.List) *counted {
 
 // limit counts and limits the connections of l.
 func (l *limited) limit() *limited {
-	l.closed = make(chan struct{})
+	l.closed, l.open = make(chan struct{}), make(map[*counted]struct{})
 	l.all.listeners = append(l.all.listeners, l)
 	return l
 }
@@ -87,7 +86,7 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 	full := true
 	switch {
 	case l.drained:
-	case l.open >= l.most:
+	case len(l.open) >= l.most:
 		old = first(&l.unknown)
 	case t.open >= t.most:
 		old = t.oldest()
@@ -99,14 +98,13 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 	}
 	drained, refused := l.drained, full && old == nil
 	if !refused {
-		l.open++
+		l.open[c] = struct{}{}
 		t.open++
 		l.observer.Opened(l.protocol)
 		if c.known.Store(l.patience == 0); l.patience > 0 {
 			c.place = l.unknown.PushBack(c)
 			c.timer = time.AfterFunc(l.patience, func() { _ = c.Close() })
 		}
-		c.silent = l.silent.PushBack(c)
 	}
 	t.mu.Unlock()
 	if old != nil {
@@ -127,8 +125,10 @@ func (l *limited) drain() {
 	l.all.mu.Lock()
 	l.drained = true
 	var silent []*counted
-	for e := l.silent.Front(); e != nil; e = e.Next() {
-		silent = append(silent, e.Value.(*counted))
+	for c := range l.open {
+		if !c.asked.Load() {
+			silent = append(silent, c)
+		}
 	}
 	l.all.mu.Unlock()
 	for _, c := range silent {
@@ -190,13 +190,11 @@ type counted struct {
 	listener *limited
 	since    time.Time
 	known    atomic.Bool // Known has nothing to do: set once, or from the start
-	asked    atomic.Bool // set once
+	asked    atomic.Bool // the connection is no longer silent: set once
 
 	// Guarded by listener.all.mu.
-	place  *list.Element // of limited.unknown, or nil
-	timer  *time.Timer   // closes the connection while it is unknown
-	silent *list.Element // of limited.silent, or nil
-	gone   bool          // set once, when the connection is no longer counted
+	place *list.Element // of limited.unknown, or nil
+	timer *time.Timer   // closes the connection while it is unknown
 }
 
 // settle takes the connection out of those that are unknown. It is called with mu.
@@ -208,25 +206,15 @@ func (c *counted) settle() {
 	}
 }
 
-// speak takes the connection out of those that are silent. It is called with mu.
-func (c *counted) speak() {
-	if c.silent != nil {
-		c.listener.silent.Remove(c.silent)
-		c.silent = nil
-	}
-}
-
 // leave ends the count of the connection. It is called with mu.
 func (c *counted) leave() {
-	if c.gone {
+	if _, open := c.listener.open[c]; !open {
 		return
 	}
-	c.gone = true
-	c.listener.open--
+	delete(c.listener.open, c)
 	c.listener.all.open--
 	c.listener.observer.Closed(c.listener.protocol)
 	c.settle()
-	c.speak()
 }
 
 // Known says that the peer may ask.
@@ -241,12 +229,9 @@ func (c *counted) Known() {
 
 // Asked says that the peer has sent a whole request.
 func (c *counted) Asked() {
-	if c.asked.Load() || c.asked.Swap(true) {
-		return
+	if !c.asked.Load() { // connections share no cache line by a look
+		c.asked.Store(true)
 	}
-	c.listener.all.mu.Lock()
-	defer c.listener.all.mu.Unlock()
-	c.speak()
 }
 
 func (c *counted) Close() error {

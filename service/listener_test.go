@@ -53,7 +53,7 @@ func TestRoom(t *testing.T) {
 			}}
 		}
 		known := func(c connection) { observe.PeerOf(c.Conn).Known() }
-		open := func() [3]int { return [3]int{resp.open, grpc.open, int(all.open)} }
+		open := func() [3]int { return [3]int{len(resp.open), len(grpc.open), int(all.open)} }
 
 		first, second := connect(resp), connect(resp)
 		third := connect(resp)

@@ -193,7 +193,7 @@ func (f failing) Read(context.Context, string) (stores.Cell, error) { return sto
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("10.9.8.7:5432 refused the connection")
-	for code, err := range map[string]error{"unavailable": cause, "failed": fmt.Errorf("%w: %w", stores.ErrRefused, cause)} {
+	for code, err := range map[string]error{"unavailable": cause, "failed": fmt.Errorf("%w: %w", stores.Refused, cause)} {
 		bubble(t, func(t *testing.T) {
 			r := start(t, pipe, func(c *service.Config) { c.Store = failing{c.Store, err} })
 			each(func(protocol string) {

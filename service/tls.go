@@ -4,9 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"sync"
@@ -28,72 +26,48 @@ func ReloadTLS(certFile, keyFile, clientCAFile string, log *slog.Logger) (*tls.C
 	if log == nil {
 		log = slog.Default()
 	}
-	r := &reloader{cert: certFile, key: keyFile, clientCA: clientCAFile, log: log, next: time.Now().Add(reloadEvery)}
-	files, err := r.read()
-	if err == nil {
-		r.seen = files.sum()
-		err = r.use(files)
+	r := &reloader{paths: []string{certFile, keyFile}, log: log, next: time.Now().Add(reloadEvery)}
+	if clientCAFile != "" {
+		r.paths = append(r.paths, clientCAFile)
 	}
-	if err != nil {
+	if err := r.reload(); err != nil {
 		return nil, fmt.Errorf("service: TLS: %w", err)
 	}
 	c := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &r.get().certificate, nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &r.get().Certificates[0], nil },
 	}
 	if clientCAFile != "" {
-		// The package tls verifies with authorities that do not change. VerifyConnection is
-		// called for resumed sessions as well.
-		c.ClientAuth = tls.RequireAnyClientCert
-		c.VerifyConnection = func(s tls.ConnectionState) error { return r.get().verify(s) }
+		c.ClientAuth = r.get().ClientAuth
+		// A session of earlier authorities is not resumed: each configuration has keys of its own.
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.get(), nil }
 	}
 	return c, nil
 }
 
-const (
-	reloadEvery = time.Second
-	maxPEM      = 1 << 20 // bytes of a file
-)
+const reloadEvery = time.Second
 
-// reloader keeps a certificate that changes.
+// reloader keeps a configuration that changes.
 type reloader struct {
-	cert, key, clientCA string
-	log                 *slog.Logger
+	paths []string // of the certificate, its key, and perhaps the authorities of clients
+	log   *slog.Logger
 
 	// current is never nil once ReloadTLS has returned. It is replaced as a whole, under
 	// reading.
-	current atomic.Pointer[material]
+	current atomic.Pointer[tls.Config]
 
 	reading sync.Mutex // held to look for changes; guards the fields below
 	next    time.Time  // no look before
-	seen    [sha256.Size]byte
+	seen    string     // the files, or the error that they gave
 }
 
-// material is the content of the files. It does not change.
-type material struct {
-	certificate tls.Certificate
-	clientCAs   *x509.CertPool // nil: clients need no certificate
-}
-
-// files are the contents of the files.
-type files struct{ cert, key, clientCA []byte }
-
-func (f files) sum() [sha256.Size]byte {
-	h := sha256.New()
-	for _, content := range [][]byte{f.cert, f.key, f.clientCA} {
-		fmt.Fprintf(h, "%d ", len(content))
-		h.Write(content)
-	}
-	return [sha256.Size]byte(h.Sum(nil))
-}
-
-// get returns the material in use. One caller per second looks for changes; the others do not
+// get returns the configuration in use. One caller per second looks for changes; the others do not
 // wait for it.
-func (r *reloader) get() *material {
+func (r *reloader) get() *tls.Config {
 	if r.reading.TryLock() {
 		if now := time.Now(); !now.Before(r.next) {
 			r.next = now.Add(reloadEvery)
-			r.reload()
+			_ = r.reload() // it is in the log
 		}
 		r.reading.Unlock()
 	}
@@ -101,89 +75,56 @@ func (r *reloader) get() *material {
 }
 
 // reload reads the files, and uses their content if it is new.
-func (r *reloader) reload() {
-	files, err := r.read()
-	sum := files.sum()
-	if err != nil {
-		sum = sha256.Sum256([]byte(err.Error()))
+func (r *reloader) reload() error {
+	var files [][]byte
+	var seen string
+	var err error
+	for _, path := range r.paths {
+		var content []byte
+		if content, err = os.ReadFile(path); err != nil {
+			seen = err.Error()
+			break
+		}
+		files = append(files, content)
+		seen += fmt.Sprintf("%x ", sha256.Sum256(content))
 	}
-	if sum == r.seen {
-		return
+	if seen == r.seen {
+		return nil
 	}
-	r.seen = sum
+	r.seen = seen
+	old := r.current.Load()
 	if err == nil {
 		err = r.use(files)
 	}
-	leaf := r.current.Load().certificate.Leaf
-	if err != nil {
-		r.log.Error("new TLS files cannot be used: the certificate that was read before stays in use", "error", err, "expires", leaf.NotAfter)
-		return
+	switch {
+	case old == nil:
+	case err != nil:
+		r.log.Error("new TLS files cannot be used: the certificate that was read before stays in use", "error", err, "expires", old.Certificates[0].Leaf.NotAfter)
+	default:
+		r.log.Info("TLS files were read again", "certificate", r.paths[0], "expires", r.current.Load().Certificates[0].Leaf.NotAfter)
 	}
-	r.log.Info("TLS files were read again", "certificate", r.cert, "expires", leaf.NotAfter)
-}
-
-func (r *reloader) read() (f files, err error) {
-	for _, one := range []struct {
-		path    string
-		content *[]byte
-	}{{r.cert, &f.cert}, {r.key, &f.key}, {r.clientCA, &f.clientCA}} {
-		if one.path == "" && one.content == &f.clientCA {
-			continue
-		}
-		if *one.content, err = readPEM(one.path); err != nil {
-			return files{}, err
-		}
-	}
-	return f, nil
-}
-
-func readPEM(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxPEM+1))
-	if err == nil && len(content) > maxPEM {
-		err = fmt.Errorf("%s has more than %d bytes: want a file of PEM", path, maxPEM)
-	}
-	return content, err
+	return err
 }
 
 // use puts the contents of the files in use, if they are fit for it.
-func (r *reloader) use(f files) error {
-	certificate, err := tls.X509KeyPair(f.cert, f.key)
+func (r *reloader) use(files [][]byte) error {
+	certificate, err := tls.X509KeyPair(files[0], files[1])
 	if err != nil {
-		return fmt.Errorf("%s with %s: %w", r.cert, r.key, err)
+		return fmt.Errorf("%s with %s: %w", r.paths[0], r.paths[1], err)
 	}
 	if end := certificate.Leaf.NotAfter; time.Now().After(end) {
-		return fmt.Errorf("%s: the certificate has expired at %s", r.cert, end.Format(time.RFC3339))
+		return fmt.Errorf("%s: the certificate has expired at %s", r.paths[0], end.Format(time.RFC3339))
 	}
-	m := &material{certificate: certificate}
-	if r.clientCA != "" {
-		m.clientCAs = x509.NewCertPool()
-		if !m.clientCAs.AppendCertsFromPEM(f.clientCA) {
-			return fmt.Errorf("%s: there is no certificate of an authority, as PEM", r.clientCA)
+	// The protocols of HTTP and gRPC. A client of RESP names none.
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
+	if len(files) > 2 {
+		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		if !c.ClientCAs.AppendCertsFromPEM(files[2]) {
+			return fmt.Errorf("%s: there is no certificate of an authority, as PEM", r.paths[2])
 		}
 	}
-	r.current.Store(m)
+	r.current.Store(c)
 	return nil
-}
-
-// verify checks the certificate of a client.
-func (m *material) verify(s tls.ConnectionState) error {
-	if len(s.PeerCertificates) == 0 {
-		return errors.New("the client has no certificate")
-	}
-	options := x509.VerifyOptions{
-		Roots: m.clientCAs, Intermediates: x509.NewCertPool(),
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	for _, c := range s.PeerCertificates[1:] {
-		options.Intermediates.AddCert(c)
-	}
-	_, err := s.PeerCertificates[0].Verify(options)
-	return err
 }
 
 // expiry returns when the certificate in use expires, if that is known.
@@ -197,15 +138,8 @@ func expiry(c *tls.Config) (time.Time, bool) {
 	} else if len(c.Certificates) > 0 {
 		one = &c.Certificates[0]
 	}
-	if one == nil || len(one.Certificate) == 0 {
+	if one == nil || one.Leaf == nil { // the package tls sets the leaf of those that it reads
 		return time.Time{}, false
 	}
-	leaf := one.Leaf
-	if leaf == nil {
-		var err error
-		if leaf, err = x509.ParseCertificate(one.Certificate[0]); err != nil {
-			return time.Time{}, false
-		}
-	}
-	return leaf.NotAfter, true
+	return one.Leaf.NotAfter, true
 }

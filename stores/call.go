@@ -62,8 +62,9 @@ func contextError(ctx context.Context) error {
 
 // Failed returns the error of an operation on a store, in the form that all engines
 // have: "etcd at h:2379: swap node/0000017 in namespace "ids": CAUSE". It wraps err, and
-// that of ctx if ctx has ended, since a driver may return another error then. A
-// conflict stays a conflict when ctx has ended: it says for certain that nothing was changed.
+// that of ctx if ctx has ended, since a driver may return another error then. If the engine has
+// given err no [Kind], and it is one of the network, of time or of permission, Failed gives it
+// the kind. A conflict stays a conflict when ctx has ended: it says for certain that nothing was changed.
 //
 // engine is the engine's name and the addresses of its servers, as [At] returns it; op is
 // list, read, swap or lock. A list has no key, and a store without namespaces no namespace.
@@ -77,13 +78,13 @@ func Failed(ctx context.Context, engine, op, key, namespace string, err error) e
 	if namespace != "" {
 		key += fmt.Sprintf(" in namespace %q", namespace)
 	}
-	return fmt.Errorf("%s: %s %s: %w", engine, op, key, withEnd(ctx, err))
+	return fmt.Errorf("%s: %s %s: %w", engine, op, key, classify(withEnd(ctx, err)))
 }
 
 // OpenFailed returns the error of an engine whose server could not be used when the store
 // was opened. It wraps err, and that of ctx if ctx has ended. engine is as in [Failed].
 func OpenFailed(ctx context.Context, engine string, err error) error {
-	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, withEnd(ctx, err))
+	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, classify(withEnd(ctx, err)))
 }
 
 // withEnd adds to err that ctx has ended, and, if that is its deadline, that this process is

@@ -6,7 +6,7 @@
 //   - [Open]: opens a store by its URL, or a directory by its path.
 //   - [Store]: the methods of an engine. Implement it for an engine of your own.
 //   - [ErrConflict]: the cell has another version than the caller thought.
-//   - [KindOf]: tells whether a retry helps. [ErrRefused]: it does not.
+//   - [Kind]: tells whether a retry helps: not if errors.Is(err, stores.Refused).
 //   - [CheckDurability]: asks an engine whether it forgets acknowledged writes.
 //
 // Engines register themselves when they are imported, as drivers of database/sql do:

@@ -1,64 +1,103 @@
 package stores
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 )
 
-// Kind says what helps against an error of a store, or of a lease: see [KindOf].
+// Kind says what helps against an error of a store, of a lease, or of a sequence. It is an error,
+// so that errors.Is(err, stores.Refused) asks for one kind. [KindOf] returns the kind of an error.
 type Kind uint8
 
 const (
+	// Unknown: no engine has classified the error. It is retried as Passing.
+	Unknown Kind = iota
 	// Passing: a retry may succeed. The store does not answer, another process was first,
 	// or a node number is held.
-	Passing Kind = iota
+	Passing
 	// Refused: a retry fails until an operator has changed the thing that the message names:
-	// a password, a right, another program's data, a read-only server, a layout, a clock.
+	// wrong credentials, a missing right, data of another program in the cells' place, a
+	// read-only server, a layout, a clock, an option out of range. [Open] and the claim of a
+	// lease end with such an error at once.
 	Refused
 	// Loss: the store has lost writes that it acknowledged, or a cell is damaged. IDs may have
-	// been issued twice.
+	// been issued twice. Such an error is never Refused alone.
 	Loss
 )
 
-// String returns the words for logs: "passing", "refused" or "loss".
-func (k Kind) String() string {
-	if names := [...]string{"passing", "refused", "loss"}; int(k) < len(names) {
+// Error returns the word for logs: "unknown", "passing", "refused" or "loss".
+func (k Kind) Error() string {
+	if names := [...]string{"unknown", "passing", "refused", "loss"}; int(k) < len(names) {
 		return names[k]
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// KindOf returns the kind of an error: Loss if it wraps [ErrWentBack] or [ErrDamaged], else
-// Refused if it wraps [ErrRefused] or [fs.ErrPermission], else Passing.
-func KindOf(err error) Kind {
-	switch {
-	case errors.Is(err, ErrWentBack), errors.Is(err, ErrDamaged):
-		return Loss
-	case errors.Is(err, ErrRefused), errors.Is(err, fs.ErrPermission):
-		return Refused
-	}
-	return Passing
+// Retryable reports whether a retry may succeed without an operator: Unknown and Passing.
+func (k Kind) Retryable() bool { return k <= Passing }
+
+// New returns an error that has this text and is of the kind k. An engine wraps it in the error of
+// an operation. The text says what to do.
+func (k Kind) New(text string) error { return sentinel{text, k} }
+
+type sentinel struct {
+	text string
+	kind Kind
 }
 
-// ErrRefused is wrapped by every error of the kind [Refused]: wrong credentials, a missing
-// right, data of another program in the cells' place, a read-only server, and settings
-// that do not fit. [Open] and the claim of a lease end with it at once.
-var ErrRefused = errors.New("the store refuses, and a retry does not help")
+func (s sentinel) Error() string { return s.text }
 
-// Refusal returns an error that has this text and is [ErrRefused] for errors.Is. An engine
-// wraps it in the error of an operation that the server refused. The text says what to
-// change.
-func Refusal(text string) error { return refusal(text) }
+func (s sentinel) Is(target error) bool { return target == s.kind }
 
-type refusal string
+// KindOf returns the kind of an error: the first of Loss, Refused and Passing that it is for
+// errors.Is, else Unknown.
+func KindOf(err error) Kind {
+	for _, k := range [...]Kind{Loss, Refused, Passing} {
+		if errors.Is(err, k) {
+			return k
+		}
+	}
+	return Unknown
+}
 
-func (r refusal) Error() string { return string(r) }
+// classified is an error of a driver, with the kind that it has for every engine.
+type classified struct {
+	error
+	kind Kind
+}
 
-func (refusal) Is(target error) bool { return target == ErrRefused }
+func (c *classified) Unwrap() error { return c.error }
+
+func (c *classified) Is(target error) bool { return target == c.kind }
+
+// classify gives an error a kind, if nothing in it has one and its type tells: a file that may not
+// be used is Refused; no connection, no answer in time, and a context that has ended are Passing.
+func classify(err error) error {
+	if KindOf(err) != Unknown {
+		return err
+	}
+	_, network := errors.AsType[*net.OpError](err)
+	_, name := errors.AsType[*net.DNSError](err)
+	late, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &classified{err, Refused}
+	case network, name, ok && late.Timeout(), errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &classified{err, Passing}
+	}
+	return err
+}
 
 // ErrWentBack is wrapped by the error for a cell that this process wrote and that is gone,
 // or holds an earlier state than the store has acknowledged: the store was restored from a
 // backup, or failed over to a replica that was behind. IDs of the time that it lost may
 // have been issued twice by processes that started since.
-var ErrWentBack = errors.New("store went back")
+var ErrWentBack = Loss.New("store went back")

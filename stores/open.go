@@ -130,7 +130,7 @@ func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 	var pauses Backoff
 	for {
 		promises, err := CheckDurability(ctx, store)
-		if err == nil || KindOf(err) != Passing {
+		if err == nil || !KindOf(err).Retryable() {
 			return promises, err
 		}
 		end := contextError(ctx)
@@ -243,4 +243,4 @@ func cutConsent(scheme, url string) (rest string, allowed bool, err error) {
 
 // ErrForgets is wrapped by the error of [Open] for a store that forgets acknowledged
 // writes: see the field Forgets of [Durability].
-var ErrForgets = Refusal("the store forgets acknowledged writes")
+var ErrForgets = Refused.New("the store forgets acknowledged writes")

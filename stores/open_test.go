@@ -177,11 +177,11 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 		assert.ErrorIs(t, err, errAway)
 		assert.Zero(t, time.Since(begin), "there is no deadline")
 
-		s.failure = fmt.Errorf("wrong password: %w", stores.ErrRefused)
+		s.failure = fmt.Errorf("wrong password: %w", stores.Refused)
 		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err = stores.Open(ctx, "test://h")
-		assert.ErrorIs(t, err, stores.ErrRefused)
+		assert.ErrorIs(t, err, stores.Refused)
 		assert.Zero(t, time.Since(begin), "to try again is of no use")
 	})
 }

@@ -13,5 +13,5 @@ func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
 // Unwrap returns why the value is refused.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// Is reports whether target is [ErrRefused].
-func (e *OptionError) Is(target error) bool { return target == ErrRefused }
+// Is reports whether target is [Refused].
+func (e *OptionError) Is(target error) bool { return target == Refused }

@@ -1,7 +1,6 @@
 package stores
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/metrics"
@@ -12,14 +11,14 @@ import (
 // goroutine of this process that was ready to run waited for about half a second or longer:
 // the store may have answered in time. A [github.com/tickflake/tickflake/lease.Keeper] that was
 // woken late says so with it, too.
-var ErrOverloaded = errors.New("this process gets too little processor time")
+var ErrOverloaded = Passing.New("this process gets too little processor time")
 
-// overload is the number of goroutines that wait for a processor. It is [ErrOverloaded].
+// overload is the number of goroutines that wait for a processor. It is [ErrOverloaded], which is Passing.
 type overload string
 
 func (o overload) Error() string { return string(o) }
 
-func (overload) Is(target error) bool { return target == ErrOverloaded }
+func (overload) Is(target error) bool { return target == ErrOverloaded || target == Passing }
 
 // overloaded returns whether so many goroutines wait for a processor that this explains a
 // deadline that has passed, or an empty text. It looks twice, since goroutines that all woke at

@@ -75,11 +75,11 @@ const (
 
 // ErrConflict is wrapped by the error of a Swap that found another version than it
 // was given, and changed nothing.
-var ErrConflict = errors.New("cell was changed by another process")
+var ErrConflict = Passing.New("cell was changed by another process")
 
 // ErrDamaged is wrapped by the error for a cell that cannot be read as it was
 // written.
-var ErrDamaged = errors.New("cell is damaged")
+var ErrDamaged = Loss.New("cell is damaged")
 
 // Locker is a [Store] that knows whether the process that holds a cell is alive,
 // as a store on the same host can. A process locks a cell before it claims it, and
@@ -97,7 +97,7 @@ type Locker interface {
 }
 
 // ErrLocked is wrapped by the error of a TryLock for a cell that is locked.
-var ErrLocked = errors.New("cell is locked by a living process")
+var ErrLocked = Passing.New("cell is locked by a living process")
 
 // CheckKey returns an error unless key can name a cell: one or more parts with slashes
 // between them, each of lower-case ASCII letters, digits, dots, hyphens and underscores,

@@ -207,5 +207,5 @@ func (e *URLError) Error() string {
 // Unwrap returns the cause, or nil.
 func (e *URLError) Unwrap() error { return e.Err }
 
-// Is reports whether target is [ErrRefused].
-func (e *URLError) Is(target error) bool { return target == ErrRefused }
+// Is reports whether target is [Refused].
+func (e *URLError) Is(target error) bool { return target == Refused }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ import (
 )
 
 // placeholders are words of the documentation that stand for a value.
-var placeholders = map[string]string{"NODE": "5", "NODES": "5", "N": "5", "ID": "5", "NAME": "orders", "DURATION": "1s"}
+var placeholders = map[string]string{"NODE": "5", "NODES": "5", "N": "5", "ID": "5", "NAME": "orders", "DURATION": "1s", "DATE": "2027-06-30"}
 
 // TestDocs runs the command lines that a page shows with what they print, and parses all others, so
 // that no page has a command or a flag that does not exist.
@@ -62,4 +63,42 @@ func TestDocs(t *testing.T) {
 	}))
 	assert.Positive(t, ran)
 	assert.Greater(t, parsed, 50)
+}
+
+// TestReference makes sure that docs/reference.md has every command, and every setting of serve.
+// -update writes it.
+func TestReference(t *testing.T) {
+	page := "# Commands and settings\n\n<!-- Written by go test ./cmd/tickflake -run TestReference -update. Edits are lost. -->\n\n" +
+		"`--help` after any command has its flags.\n\n| command | does |\n|---|---|\n"
+	row := func(cells ...string) {
+		page += "| " + strings.ReplaceAll(strings.ReplaceAll(strings.Join(cells, "\x00"), "|", "\\|"), "\x00", " | ") + " |\n"
+	}
+	var add func(*cobra.Command)
+	add = func(cmd *cobra.Command) {
+		if cmd.Runnable() {
+			row("`"+strings.TrimSuffix(cmd.UseLine(), " [flags]")+"`", cmd.Short)
+		}
+		for _, sub := range cmd.Commands() {
+			add(sub)
+		}
+	}
+	root := newRoot(&command.Console{Out: bufio.NewWriter(io.Discard), Err: io.Discard})
+	add(root)
+	serve, _, err := root.Find([]string{"serve"})
+	require.NoError(t, err)
+	page += "\n## Settings of the service\n\nEach is a flag, a variable and a key of the [file](service.md#settings).\n\n| flag | default | meaning |\n|---|---|---|\n"
+	serve.Flags().VisitAll(func(f *pflag.Flag) {
+		value, usage := pflag.UnquoteUsage(f)
+		shown := f.DefValue
+		if strings.Contains(usage, "(default") {
+			shown = ""
+		}
+		row("`--"+strings.TrimSpace(f.Name+" "+value)+"`", cmp.Or(strings.Trim(shown, "[]"), "–"), usage)
+	})
+	if *update {
+		require.NoError(t, os.WriteFile("../../docs/reference.md", []byte(page), 0o644))
+	}
+	written, err := os.ReadFile("../../docs/reference.md")
+	require.NoError(t, err)
+	assert.Equal(t, page, string(written), "go test ./cmd/tickflake -run TestReference -update")
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
-var update = flag.Bool("update", false, "write what the program prints into the files of the scripts that it is compared with")
+var update = flag.Bool("update", false, "write what the program prints into the files that it is compared with")
 
 // TestMain makes the test binary the program, which is found on PATH.
 func TestMain(m *testing.M) {

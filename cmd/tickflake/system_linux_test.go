@@ -188,7 +188,7 @@ func TestImage(t *testing.T) {
 	}
 	refused, err := run().CombinedOutput()
 	assert.Error(t, err)
-	assert.Contains(t, string(refused), "accept plaintext")
+	assert.Contains(t, string(refused), "--plaintext")
 
 	p, address := served(t, run("--open", "--plaintext", "--log-format", "text"))
 	assert.Equal(t, http.StatusOK, status(t, address+"/readyz"))

@@ -169,5 +169,7 @@ func (e *CallError) Error() string {
 // Unwrap returns [ErrStore] and the error of the store.
 func (e *CallError) Unwrap() []error { return []error{ErrStore, e.Err} }
 
-// Is reports whether target is [stores.ErrOverloaded] and the process ran late.
-func (e *CallError) Is(target error) bool { return e.Late > 0 && target == stores.ErrOverloaded }
+// Is reports whether target is [stores.ErrOverloaded] or its kind, and the process ran late.
+func (e *CallError) Is(target error) bool {
+	return e.Late > 0 && (target == stores.ErrOverloaded || target == stores.Passing)
+}

@@ -93,7 +93,7 @@ func TestErrors(t *testing.T) {
 		{&stores.DamagedError{Key: "k", Problem: "p"}, nil, "", "", false},
 		{errors.New("no\nroute"), nil, "", "store does not answer: %s k: no; route", true},
 		{errors.New("no"), nil, "it", "store does not answer: %s it: no", true},
-		{stores.Refusal("no"), nil, "", "store refuses: %s k: no", true},
+		{stores.Refused.New("no"), nil, "", "store refuses: %s k: no", true},
 		{stores.ErrOverloaded, nil, "", stores.ErrOverloaded.Error() + ": %s k: " + stores.ErrOverloaded.Error(), true},
 		{errors.New("no"), late, "", stores.ErrOverloaded.Error() + ", and woke 1.5s late since 1970-01-01T00:00:00Z: %s k: no", true},
 	} {

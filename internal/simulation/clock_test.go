@@ -11,148 +11,111 @@ import (
 // epoch is the layout's.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// reader is the clock that the generator reads. A reading may let time and other
-// callers pass.
-type reader interface {
-	Now() time.Time
-	After(time.Duration) <-chan time.Time
-	Elapsed() time.Duration
-}
-
-func (s *sim) newReader() reader {
-	var opts []monoclock.Option
-	switch s.Clock {
-	case Raw:
-		return rawReader{s}
-	case Resync:
-		opts = []monoclock.Option{monoclock.WithResync(s.Threshold, s.Limit)}
-	}
-	mono := monoclock.New(append(opts, monoclock.WithSource(source{s}))...)
-	r := &monoReader{Clock: mono, sim: s}
-	for _, op := range s.Ops {
-		r.behind = r.behind || op.Kind == Step && op.D < 0 || op.Kind == Slew || op.Kind == Coarse || op.Kind == Leap
-	}
-	return r
-}
-
-// rawReader reads the wall.
-type rawReader struct{ sim *sim }
-
-func (r rawReader) Now() time.Time {
-	r.sim.Before()
-	now := r.sim.clock.Now()
-	r.sim.read(now)
-	r.sim.jitter()
-	return now
-}
-
-func (r rawReader) After(d time.Duration) <-chan time.Time { return r.sim.after(d) }
-
-func (r rawReader) Elapsed() time.Duration { return r.sim.clock.Passed() }
-
-// monoReader reads a monoclock.Clock, in which each reading has several steps.
-type monoReader struct {
-	*monoclock.Clock
-	sim *sim
-
-	lookups int       // at the wall
-	latest  time.Time // of the readings that have returned
-	behind  bool      // a fault may leave the wall behind the Clock
-}
-
-func (r *monoReader) Now() time.Time {
-	before := r.latest
-	now := r.Clock.Now()
-	if now.Before(before) {
-		r.sim.fail("reading goes back", "%s, and %s before this reading began", since(now), since(before))
-	}
-	if wall := r.sim.clock.Wall(); r.sim.Clock == Resync && !r.behind && now.After(wall) {
-		r.sim.fail("reading ahead", "%s, but the wall, which was never set back, shows %s", since(now), since(wall))
-	}
-	if now.After(r.latest) {
-		r.latest = now
-	}
-	r.sim.read(now)
-	return now
-}
-
-func (r *monoReader) After(d time.Duration) <-chan time.Time { return r.sim.after(d) }
-
-func (r *monoReader) Elapsed() time.Duration { return r.sim.clock.Passed() }
-
-// source is the source of a monoclock.Clock.
-type source struct{ sim *sim }
-
-func (s source) Wall() time.Time {
-	s.sim.Before()
-	wall := s.sim.clock.Wall()
-	if r, ok := s.sim.reader.(*monoReader); ok && s.sim.current != nil {
-		r.lookups++
-		if most := int(s.sim.clock.Elapsed() / time.Second); r.lookups > most {
-			s.sim.fail("resync", "%d looks at the wall in %s: want one per second at most", r.lookups, s.sim.clock.Elapsed())
+// disturb makes a caller that has n faults happen to the clock, and calls also between them.
+func (r *run) disturb(n int, also func()) {
+	some := func() time.Duration { return time.Duration(1+r.IntN(5_000)) * us }
+	r.spawn("clock", func(*caller) {
+		for range n {
+			for range r.IntN(40) {
+				r.Before()
+			}
+			also()
+			switch fault := r.IntN(12); fault {
+			case 0, 1, 2:
+				r.clock.Step(-pick(r, some(), ms, 3*ms, 20*ms, time.Second, time.Hour))
+			case 3:
+				r.clock.Step(pick(r, some(), 3*ms, time.Second))
+			case 4:
+				r.clock.Slew(pick(r, 0, 0.5, 1.5, 2), 5*some())
+			case 5:
+				r.clock.Freeze(pick(r, some(), 10*ms))
+			case 6:
+				r.clock.Coarse(pick(r, 0, ms, 5*ms, 15_600*us))
+			case 7:
+				r.clock.Suspend(pick(r, some(), time.Second))
+			case 8:
+				r.clock.LeapSecond()
+			default:
+				r.clock.Advance(pick(r, some(), ms, 50*ms))
+			}
+			r.note(1, uint64(r.clock.Now().UnixNano()), "a fault: the clock shows %s", r.clock.Now().Sub(epoch))
 		}
-	}
-	s.sim.sawSource("wall", wall.Sub(epoch))
-	return wall
-}
-
-func (s source) Elapsed() time.Duration {
-	s.sim.Before()
-	elapsed := s.sim.clock.Elapsed()
-	s.sim.sawSource("elapsed", elapsed)
-	s.sim.jitter()
-	return elapsed
-}
-
-func (s source) After(time.Duration) <-chan time.Time { return nil } // monoReader has its own
-
-// after waits for the caller that runs.
-func (s *sim) after(d time.Duration) <-chan time.Time {
-	if s.current != nil {
-		return s.current.sleep(d)
-	}
-	s.fail("not served", "a call at the end waits for %s, with no fault and nothing ahead", d)
-	over := make(chan time.Time)
-	close(over)
-	return over
-}
-
-func (s *sim) sawSource(what string, reading time.Duration) {
-	if s.current == nil {
-		return
-	}
-	s.note(uint64(reading))
-	if s.trace() {
-		s.tracef("%s: reads %s %s", s.current, what, reading)
-	}
-}
-
-// read takes note of a caller's reading of its clock.
-func (s *sim) read(now time.Time) {
-	c := s.current
-	if c == nil || c.dead || c == s.keeper {
-		return
-	}
-	reading := int64(now.Sub(epoch))
-	s.note(uint64(reading))
-	c.call.looks = append(c.call.looks, look{reading: reading, free: c.call.free, begin: c.call.begin, limit: c.limit, limited: c.call.limited, span: c.call.span, waited: c.call.waited - c.call.ungranted})
-	c.call.asked = false
-	c.noteLead(reading)
-	if s.trace() {
-		s.tracef("%s: reads clock %s", c, since(now))
-	}
+	})
 }
 
 // jitter lets a little time pass in the course of a reading.
-func (s *sim) jitter() {
-	if s.current == nil || s.Jitter <= 0 || s.rng.Uint64()&1 == 0 {
-		return
+func (r *run) jitter(most time.Duration) {
+	if r.current != nil && most > 0 && r.IntN(2) == 0 {
+		r.clock.Advance(time.Duration(r.Int64N(int64(most))))
 	}
-	s.pass(time.Duration(s.rng.Int64N(int64(s.Jitter))))
 }
 
-// pass advances true time.
-func (s *sim) pass(d time.Duration) { s.clock.Advance(d) }
+// source is the source of a monoclock.Clock.
+type source struct {
+	*run
+	most  time.Duration // of the jitter
+	looks int           // at the wall
+}
 
-// since shows an instant by its distance from the epoch.
-func since(t time.Time) time.Duration { return t.Sub(epoch) }
+func (s *source) Wall() time.Time {
+	s.Before()
+	if s.looks++; time.Duration(s.looks-1) > s.clock.Elapsed()/time.Second+1 {
+		s.failf("%d looks at the wall in %s: one a second at most", s.looks, s.clock.Elapsed())
+	}
+	return s.clock.Wall()
+}
+
+func (s *source) Elapsed() time.Duration {
+	s.Before()
+	elapsed := s.clock.Elapsed()
+	s.jitter(s.most)
+	return elapsed
+}
+
+func (s *source) After(time.Duration) <-chan time.Time { return nil }
+
+// readings has callers read a monoclock.Clock that catches up with its wall, which jumps ahead: no
+// reading goes back, and none runs ahead of the wall.
+func readings(r *run) func() {
+	const threshold, limit = 10 * ms, time.Hour
+	clock := monoclock.New(monoclock.WithResync(threshold, limit), monoclock.WithSource(&source{run: r, most: pick(r, 0, 20*us, 3*ms)}))
+	var latest time.Time
+	for range 2 + r.IntN(3) {
+		r.spawn("reader", func(*caller) {
+			for range 4 + r.IntN(8) {
+				before := latest
+				now := clock.Now()
+				r.note(2, uint64(now.UnixNano()), "reads %s", now.Sub(epoch))
+				if now.Before(before) || now.After(r.clock.Wall()) {
+					r.failf("a reading of %s, after one of %s had returned, and the wall shows %s", now.Sub(epoch), before.Sub(epoch), r.clock.Wall().Sub(epoch))
+				}
+				if now.After(latest) {
+					latest = now
+				}
+				r.progress = r.steps
+			}
+		})
+	}
+	r.spawn("clock", func(*caller) {
+		for range 6 {
+			for range r.IntN(12) {
+				r.Before()
+			}
+			switch r.IntN(3) {
+			case 0:
+				r.clock.Step(pick(r, 5*ms, 50*ms, 10*time.Second, 2*time.Hour))
+			case 1:
+				r.clock.Suspend(pick(r, 5*ms, 2*time.Second))
+			default:
+				r.clock.Advance(pick(r, time.Second, 1100*ms))
+			}
+		}
+	})
+	return func() {
+		r.clock.Advance(time.Second)
+		before := r.clock.Wall().Sub(clock.Now())
+		if clock.Now(); before > threshold && before <= limit && clock.Drift() != 0 {
+			r.failf("a drift of %s was not caught up: %s is left", before, clock.Drift())
+		}
+	}
+}

@@ -2,204 +2,144 @@
 
 package simulation
 
-import (
-	"math"
+import "github.com/tickflake/tickflake/internal/window"
 
-	"github.com/tickflake/tickflake/internal/window"
-)
+// numbers has callers count on a window of counted numbers as package sequence does, while a keeper
+// queues ranges and revokes them, and a caller seals.
+func numbers(r *run) func() {
+	w := window.NewNumbers()
+	var (
+		ranges   []window.Range // that the keeper has put in, ascending
+		put      uint64         // how many numbers they have
+		after    uint64         // the number after the last of them
+		taken    = map[uint64]bool{}
+		top      = int64(-1) // the largest number that a call has returned
+		asked    bool
+		queueing bool // the keeper puts a range in now
 
-// numberKeeper is the keeper of a window of counted numbers, and what a run knows of the window
-// that no caller does.
-type numberKeeper struct {
-	sim    *sim
-	window *window.Numbers
-
-	ranges []window.Range // that the keeper has put in, ascending
-	put    uint64         // how many numbers they have
-	after  uint64         // the number after the last of them
-	puts   int            // that have begun
-	taken  map[uint64]bool
-	top    int64 // the largest number that a call has returned, or -1
-
-	revoked   uint64 // once a Revoke has returned: no number below it is taken
-	revokedAt int    // puts by then
-	seals     int    // calls that were the first to seal
-	sealing   bool   // such a call has begun
-	sealed    bool   // one has returned
-	atOnce    bool   // the keeper put a range in while a call sealed
-	busy      bool   // it does so now
-	end       uint64
-
-	running  int // calls of Count
-	begun    int // calls of Count, Revoke and Seal
-	revoking bool
-}
-
-func newNumberKeeper(s *sim) *numberKeeper {
-	n := &numberKeeper{sim: s, window: window.NewNumbers(), taken: map[uint64]bool{}, top: -1}
-	if s.rng.IntN(4) == 0 {
-		n.after = window.MaxNumbers - uint64(1+s.rng.IntN(200)) // where all numbers end
+		revoked               uint64 // once a Revoke has returned: no number below it is taken
+		sealing, sealed, torn bool   // torn: a range was put in while a call sealed
+		seals                 int    // calls that were the first
+		end                   uint64
+	)
+	if r.IntN(4) == 0 {
+		after = window.MaxNumbers - uint64(1+r.IntN(200)) // where all numbers end
 	}
-	return n
-}
-
-// count takes numbers as a sequence does.
-func (n *numberKeeper) count(c *caller, want uint64) {
-	s := n.sim
-	floor, sealed, revoked, revokedAt := n.top, n.sealed, n.revoked, n.revokedAt
-	n.running++
-	puts, quiet := n.puts, !n.busy
-	n.begun++
-	begun, alone := n.begun, n.running == 1 && !n.revoking
-	rest, lost := n.window.Rest(), n.window.Lost()
-	first, ok := n.window.Quick(want)
-	more := false
-	if !ok {
-		first, more, ok = n.window.Count(want)
-	}
-	gaveUp := n.window.Lost() - lost
-	alone = alone && begun == n.begun && !n.sealing
-	n.running--
-	s.progress = s.result.Steps
-	if s.trace() {
-		s.tracef("%s: counts %d: from %d on, more %t, ok %t", c, want, first, more, ok)
-	}
-	s.note(first)
-	if !ok {
-		if !more && !n.sealing {
-			s.fail("not asked", "a call for %d numbers fails, and does not ask for a range", want)
-		}
-		if alone && want == 1 && rest > 0 { // also while the keeper queues a range
-			s.fail("not served", "a call fails, and %d numbers were left", rest)
-		}
-		if alone && quiet && puts == n.puts && gaveUp > 0 {
-			s.fail("numbers lost", "a call for %d numbers fails, and gives up %d", want, gaveUp)
-		}
-		return
-	}
-	last := first + want - 1
-	switch {
-	case sealed:
-		s.fail("issued after Seal", "%d to %d", first, last)
-	case int64(first) <= floor:
-		s.fail("order", "%d, and %d was returned before the call began", first, floor)
-	case first < revoked && n.puts >= revokedAt:
-		s.fail("issued after Revoke", "%d to %d, and those below %d were revoked", first, last, revoked)
-	case n.end > 0 && last >= n.end:
-		s.fail("end", "%d to %d, and Seal said that none from %d on was taken", first, last, n.end)
-	case !n.granted(first, last):
-		s.fail("not granted", "%d to %d, of %v", first, last, n.ranges)
-	}
-	for x := first; x <= last; x++ {
-		if n.taken[x] {
-			s.fail("duplicate", "%d, of %d to %d", x, first, last)
-		}
-		n.taken[x] = true
-	}
-	n.top = max(n.top, int64(last))
-}
-
-// granted reports whether numbers are granted in a row.
-func (n *numberKeeper) granted(first, last uint64) bool {
-	next := first
-	for _, r := range n.ranges {
-		if r.From <= next && next < r.To {
-			next = r.To
+	queue := func() {
+		changed := w.Changed()
+		from := min(after+pick[uint64](r, 0, 0, 1, 5), window.MaxNumbers-1)
+		next := window.Range{From: from, To: min(from+uint64(1+r.IntN(12)), window.MaxNumbers)}
+		more := next.From + r.Uint64N(next.To-next.From+2) // as early as can be, up to too late
+		ranges, put, after = append(ranges, next), put+next.To-next.From, next.To
+		r.note(1, next.From, "queues %+v, and is to be asked from %d on", next, more)
+		torn, queueing = torn || sealing, true
+		w.Queue(next, more)
+		if queueing = false; !sealing { // a sealed window takes no range
+			r.told(changed, "Queue")
 		}
 	}
-	return next > last
-}
-
-// queue puts a range in: it adjoins the last one, or another process was granted the numbers
-// between them.
-func (n *numberKeeper) queue(c *caller, many, gap uint64) {
-	s, changed := n.sim, n.window.Changed()
-	from := min(n.after+gap, window.MaxNumbers)
-	r := window.Range{From: from, To: min(from+many, window.MaxNumbers)}
-	if r.From == r.To {
-		r.From--
-		r.From = max(r.From, n.after)
-	}
-	more := r.From + uint64(s.rng.IntN(int(many)+2)) // as early as can be, up to too late
-	n.puts++
-	n.ranges = append(n.ranges, r)
-	n.put, n.after = n.put+r.To-r.From, r.To
-	n.busy = true
-	n.atOnce = n.atOnce || n.sealing
-	if s.trace() {
-		s.tracef("%s: queues %d to %d, and is to be asked from %d on", c, r.From, r.To, more)
-	}
-	n.window.Queue(r, more)
-	n.busy = false
-	if !n.sealing { // a sealed window takes no range
-		s.checkTold(changed, "Queue")
-	}
-}
-
-// revoke takes back the numbers that are left.
-func (n *numberKeeper) revoke(c *caller) {
-	s, changed, before := n.sim, n.window.Changed(), n.after
-	if s.trace() {
-		s.tracef("%s: revokes the grant", c)
-	}
-	n.begun++
-	n.revoking = true
-	n.window.Revoke()
-	n.revoking = false
-	n.revoked, n.revokedAt = before, n.puts
-	s.checkTold(changed, "Revoke")
-}
-
-func (n *numberKeeper) seal(c *caller) {
-	s := n.sim
-	n.begun++
-	n.sealing, n.atOnce = true, n.atOnce || n.busy
-	end, first := n.window.Seal()
-	s.progress = s.result.Steps
-	if first {
-		n.seals++
-	}
-	if n.sealed && end != n.end || int64(end) <= n.top {
-		s.fail("end", "of a sealed window is %d, and was %d; %d was returned", end, n.end, n.top)
-	}
-	n.sealed, n.end = true, end
-	if s.trace() {
-		s.tracef("%s: seals at %d, first %t", c, end, first)
-	}
-}
-
-// finish makes sure that no number is lost, and that the rest can be taken.
-func (n *numberKeeper) finish() {
-	s, w := n.sim, n.window
-	if n.sealed && n.seals != 1 {
-		s.fail("end", "%d calls were the first to seal", n.seals)
-	}
-	rest, lost := w.Rest(), w.Lost()
-	if !n.atOnce && uint64(len(n.taken))+rest+lost != n.put {
-		s.fail("numbers lost", "%d were taken, %d are left and %d were given up, of %d: %v", len(n.taken), rest, lost, n.put, n.ranges)
-	}
-	if n.sealed {
-		n.count(&s.outside, 1)
-		return
-	}
-	for range rest {
-		before := len(n.taken)
-		n.count(&s.outside, 1)
-		if len(n.taken) == before {
-			s.fail("not served", "%d numbers are left of %d", w.Rest(), rest)
+	seal := func() {
+		sealing, torn = true, torn || queueing
+		at, first := w.Seal()
+		if first {
+			seals++
 		}
-		if s.over {
-			return
+		if sealed && at != end || int64(at) <= top {
+			r.failf("the end of a sealed window is %d, and was %d; %d was returned", at, end, top)
 		}
+		sealed, end, r.progress = true, at, r.steps
+		r.note(2, at, "seals at %d, first %t", at, first)
 	}
-	if _, more, ok := w.Count(1); ok || !more {
-		s.fail("not asked", "nothing is left: ok %t, more %t", ok, more)
+	count := func(want uint64) (ok bool) {
+		floor, closed, below := top, sealed, revoked
+		first, ok := w.Quick(want)
+		more := !ok
+		if !ok {
+			first, more, ok = w.Count(want)
+		}
+		asked = asked || more
+		r.progress = r.steps
+		r.note(3, first, "counts %d: from %d on, more %t, ok %t", want, first, more, ok)
+		last := first + want - 1
+		next := first // the first number that is not found in a range
+		for _, g := range ranges {
+			if g.From <= next && next < g.To {
+				next = g.To
+			}
+		}
+		switch {
+		case !ok && !more && !sealing:
+			r.failf("not asked: a call for %d numbers fails, and does not ask for a range", want)
+		case !ok:
+			return false
+		case closed || sealed && last >= end:
+			r.failf("issued after Seal: %d to %d, and the end is %d", first, last, end)
+		case int64(first) <= floor:
+			r.failf("order: %d, and %d was returned before the call began", first, floor)
+		case first < below:
+			r.failf("issued after Revoke: %d, and those below %d were revoked", first, below)
+		case next <= last:
+			r.failf("not granted: %d to %d, of %v", first, last, ranges)
+		}
+		for n := first; n <= last; n++ {
+			if taken[n] {
+				r.failf("duplicate: %d, of %d to %d", n, first, last)
+			}
+			taken[n] = true
+		}
+		top = max(top, int64(last))
+		return true
 	}
-	if n.after < window.MaxNumbers {
-		n.queue(&s.outside, 1+math.MaxUint8, 0)
-		n.count(&s.outside, min(2, window.MaxNumbers-n.after+1))
-		if w.Lost() != lost {
-			s.fail("numbers lost", "%d were given up, and %d before the last range", w.Lost(), lost)
+
+	most := pick(r, 1, 1, 3, 8)
+	sealers := pick(r, 0, 0, 0, 1, 2)
+	for i := range 1 + r.IntN(4) {
+		r.spawn("caller", func(c *caller) {
+			for range 2 + r.IntN(6) {
+				for want := uint64(1 + r.IntN(most)); ; {
+					changed := w.Changed()
+					if count(want) || sealing {
+						break
+					}
+					r.await(func() bool { return closed(changed) }, forever)
+				}
+			}
+			if i < sealers {
+				seal()
+			}
+		})
+	}
+	r.spawn("keeper", func(c *caller) {
+		for {
+			c.idle = true
+			r.await(func() bool { return asked }, forever)
+			c.idle = false
+			switch asked = false; {
+			case after >= window.MaxNumbers:
+				seal()
+			case r.IntN(12) == 0:
+				changed, before := w.Changed(), after
+				w.Revoke()
+				revoked = before
+				r.told(changed, "Revoke")
+				asked = true
+			default:
+				queue()
+			}
+		}
+	})
+	return func() {
+		if sealed && seals != 1 {
+			r.failf("%d calls were the first to seal", seals)
+		}
+		rest, lost := w.Rest(), w.Lost()
+		if !torn && uint64(len(taken))+rest+lost != put {
+			r.failf("numbers lost: %d were taken, %d are left and %d were given up, of %d", len(taken), rest, lost, put)
+		}
+		for range rest {
+			if count(1) == sealed {
+				r.failf("served: %t, with %d left; sealed: %t", !sealed, w.Rest(), sealed)
+			}
 		}
 	}
 }

@@ -3,39 +3,69 @@
 package simulation
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/tickflake/tickflake/generator" // what is simulated, so that a change runs the test anew
 )
 
-// TestSimulation runs the tests of this package with the tag simulate.
+// simulate runs the tests of this package with the tag simulate.
+func simulate(t *testing.T, args ...string) (string, error) {
+	args = append([]string{"test", "-tags=simulate", "-timeout=30m"}, args...)
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	out, err := exec.CommandContext(t.Context(), "go", append(args, ".")...).CombinedOutput()
+	return string(out), err
+}
+
 func TestSimulation(t *testing.T) {
 	// The files of that build are opened, so that a change of them runs the test anew.
 	for _, dir := range []string{".", "../word", "../../generator"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		require.NoError(t, err)
-		require.NotEmpty(t, files)
 		for _, file := range files {
 			_, err := os.ReadFile(file)
 			require.NoError(t, err)
 		}
 	}
-	args := []string{"test", "-tags=simulate", "-timeout=0"}
-	if raceEnabled {
-		args = append(args, "-race")
-	}
+	out, err := simulate(t)
+	require.NoError(t, err, out)
+}
+
+// TestMutants breaks a line of the code at a time, and sees the simulation fail.
+func TestMutants(t *testing.T) {
 	if testing.Short() {
-		args = append(args, "-short")
+		t.Skip("five builds")
 	}
-	if testing.Verbose() {
-		args = append(args, "-v")
+	for _, m := range []struct{ name, file, line, broken, caught string }{
+		{"M6, a write without a comparison", "internal/window/ticks.go", "if s.free.CompareAndSwap(free, end) {", "if s.free.Store(end); true {", "duplicate"},
+		{"a change that does not seal", "internal/window/span.go", "free := s.free.Or(sealed) &^ sealed", "free := s.free.Load() &^ sealed", "order: "},
+		{"a channel that is taken after the look", "generator/grant.go", "c.waitFor(g, changed, ", "c.waitFor(g, g.window.Changed(), ", "not told"},
+		{"a number of a sealed window", "internal/window/numbers.go", "if free+n > s.soft.Load() {", "if free&^sealed+n > s.soft.Load() {", "order: "},
+		{"a drift that counts twice", "monoclock/clock.go", "c.caughtUp.CompareAndSwap(before, before+int64(drift))", "c.caughtUp.Add(int64(drift))", "a reading of"},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			file, err := filepath.Abs(filepath.Join("../..", m.file))
+			require.NoError(t, err)
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, 1, strings.Count(string(text), m.line))
+			mutant, overlay := filepath.Join(t.TempDir(), "mutant.go"), filepath.Join(t.TempDir(), "overlay.json")
+			require.NoError(t, os.WriteFile(mutant, []byte(strings.Replace(string(text), m.line, m.broken, 1)), 0o600))
+			files, err := json.Marshal(map[string]any{"Replace": map[string]string{file: mutant}})
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(overlay, files, 0o600))
+			out, err := simulate(t, "-overlay="+overlay)
+			require.Error(t, err)
+			assert.Contains(t, out, m.caught)
+		})
 	}
-	out, err := exec.CommandContext(t.Context(), "go", append(args, ".")...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	t.Logf("%s", out)
 }

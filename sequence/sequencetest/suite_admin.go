@@ -44,7 +44,7 @@ func testCreate(s *suite) {
 		if !errors.As(err, &differs) {
 			s.Fatalf("Create as %v: %v, want a DefinitionError", wrong, err)
 		}
-		s.wants("Create with another definition", err, stores.ErrRefused)
+		s.wants("Create with another definition", err, stores.Refused)
 		equal(s, "the existing definition", differs.Theirs, is)
 		_, err = sequence.Open(s.ctx, other, name, sequence.WithDefinition(wrong))
 		if !errors.As(err, &differs) {
@@ -110,7 +110,7 @@ func testNames(s *suite) {
 		}
 	}
 	for _, wrong := range []string{"", ".", "..", "Orders", "a b", "a/b", "ä", "a\x00", long + "x"} {
-		s.wants("Create "+wrong, sequence.Create(s.ctx, store, wrong, sequence.Definition{}), stores.ErrRefused)
+		s.wants("Create "+wrong, sequence.Create(s.ctx, store, wrong, sequence.Definition{}), stores.Refused)
 	}
 	if got := listed(); !slices.Equal(got, names) {
 		s.Errorf("List after refusals: %q, want %q", got, names)

@@ -14,7 +14,7 @@ import (
 // ErrUnfit is wrapped by the error for a directory that cannot keep cells safely: it
 // belongs to another user, others may write to it, it is not a directory, it cannot be
 // made or read, or it is on a network file system. The text says what to do.
-var ErrUnfit = stores.Refusal("not fit for cells")
+var ErrUnfit = stores.Refused.New("not fit for cells")
 
 // unfit returns the error of Open for a directory.
 func unfit(path, problem string, err error) error {
@@ -60,9 +60,9 @@ func failedFile(op string, err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		advice = errors.New("free some space")
 	case errors.Is(err, syscall.EROFS):
-		advice = stores.Refusal("mount the file system for writing, or name another directory")
+		advice = stores.Refused.New("mount the file system for writing, or name another directory")
 	case errors.Is(err, fs.ErrPermission):
-		advice = stores.Refusal("it must be readable and writable for the user that this process runs as")
+		advice = stores.Refused.New("it must be readable and writable for the user that this process runs as")
 	case errors.Is(err, fs.ErrNotExist):
 		advice = errors.New("was the directory removed while it was in use?")
 	default:

@@ -28,7 +28,7 @@ func why(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ctx.Err(), message) // not %w twice: the driver would take gRPC's out
 }
 
-// refused makes the server's refusal wrap [stores.ErrRefused].
+// refused makes the server's refusal wrap [stores.Refused].
 func refused(err error) error {
 	answer, _ := errors.AsType[rpctypes.EtcdError](err)
 	switch answer {
@@ -41,8 +41,8 @@ func refused(err error) error {
 }
 
 var (
-	errCredentials = stores.Refusal("the server refuses the user, the password or a right: fix the URL, or grant the right that the package doc names")
-	errNoSpace     = stores.Refusal("the server is full and takes no writes: compact and defragment it, and disarm its alarm NOSPACE")
+	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the right that the package doc names")
+	errNoSpace     = stores.Refused.New("the server is full and takes no writes: compact and defragment it, and disarm its alarm NOSPACE")
 )
 
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {

@@ -15,7 +15,7 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	return stores.Failed(ctx, stores.At("nats", s.servers...), op, key, s.namespace, refused(err))
 }
 
-// refused makes the server's refusal wrap [stores.ErrRefused].
+// refused makes the server's refusal wrap [stores.Refused].
 func refused(err error) error {
 	for refusal, why := range refusals {
 		if errors.Is(err, refusal) {
@@ -26,9 +26,9 @@ func refused(err error) error {
 }
 
 var (
-	errCredentials = stores.Refusal("the server refuses the user, the password or a right: fix the URL, or grant the rights that the package doc lists")
-	errNoStreams   = stores.Refusal("the server has no JetStream for this account: switch it on")
-	errNoBucket    = stores.Refusal("another program has a stream under the name of the bucket: use another namespace")
+	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the rights that the package doc lists")
+	errNoStreams   = stores.Refused.New("the server has no JetStream for this account: switch it on")
+	errNoBucket    = stores.Refused.New("another program has a stream under the name of the bucket: use another namespace")
 
 	refusals = map[error]error{
 		natsgo.ErrAuthorization: errCredentials, natsgo.ErrAuthExpired: errCredentials, natsgo.ErrAuthRevoked: errCredentials,

@@ -172,7 +172,7 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		}()
 		select {
 		case r := <-done:
-			if r.err == nil || stores.KindOf(refused(r.err)) != stores.Passing || pauses.Wait(ctx) != nil {
+			if r.err == nil || !stores.KindOf(refused(r.err)).Retryable() || pauses.Wait(ctx) != nil {
 				return r.conn, r.err
 			}
 			last = r.err

@@ -346,15 +346,15 @@ var refusals = []struct {
 	{"WRONGPASS ", errCredentials},
 	{"NOPERM ", errCredentials},
 	{"can't run this command", errCredentials}, // in a script
-	{"WRONGTYPE ", stores.Refusal("another program has data under the name of the cells: use another namespace")},
-	{"READONLY ", stores.Refusal("the server is a replica, which takes no writes: connect to the primary")},
-	{"ERR unknown command", stores.Refusal("the server has no scripts: use another server")},
-	{"ERR DB index is out of range", stores.Refusal("the server has no such database: use another number in the URL")},
+	{"WRONGTYPE ", stores.Refused.New("another program has data under the name of the cells: use another namespace")},
+	{"READONLY ", stores.Refused.New("the server is a replica, which takes no writes: connect to the primary")},
+	{"ERR unknown command", stores.Refused.New("the server has no scripts: use another server")},
+	{"ERR DB index is out of range", stores.Refused.New("the server has no such database: use another number in the URL")},
 }
 
-var errCredentials = stores.Refusal("the server refuses the user, the password or a command: fix the URL, or allow the commands that the package doc lists")
+var errCredentials = stores.Refused.New("the server refuses the user, the password or a command: fix the URL, or allow the commands that the package doc lists")
 
-// refused makes the server's refusal wrap [stores.ErrRefused].
+// refused makes the server's refusal wrap [stores.Refused].
 func refused(err error) error {
 	if _, answered := errors.AsType[driver.Error](err); !answered {
 		return err
@@ -369,4 +369,4 @@ func refused(err error) error {
 
 // ErrReplicas is wrapped by the error of a Swap or a Read when too few replicas have
 // confirmed the value within a second. The value was written, but a failover may lose it.
-var ErrReplicas = errors.New("too few replicas have confirmed the last writes within a second: look at the replicas, or ask for fewer")
+var ErrReplicas = stores.Passing.New("too few replicas have confirmed the last writes within a second: look at the replicas, or ask for fewer")

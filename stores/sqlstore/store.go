@@ -400,7 +400,7 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	return stores.Failed(ctx, s.engine(), op, key, s.namespace, s.refused(err))
 }
 
-// refused makes the server's refusal wrap [stores.ErrRefused].
+// refused makes the server's refusal wrap [stores.Refused].
 func (s *Store) refused(err error) error {
 	if why := s.dialect.refused(err); why != nil {
 		err = fmt.Errorf("%w: %w", why, err)

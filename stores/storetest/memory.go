@@ -95,11 +95,7 @@ const (
 )
 
 // ErrFault is wrapped by the error of an operation that a [Fault] spoiled.
-var ErrFault = faultError("storetest: the store cannot be reached, as the test has asked for")
-
-type faultError string
-
-func (e faultError) Error() string { return string(e) }
+var ErrFault = stores.Passing.New("storetest: the store cannot be reached, as the test has asked for")
 
 // errClosed is the error of every operation after Close.
 var errClosed = errors.New("storetest: the Memory is closed")

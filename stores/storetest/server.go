@@ -38,7 +38,7 @@ type Server struct {
 const (
 	brief    = 2 * time.Second        // for an operation that cannot succeed
 	ample    = 10 * time.Second       // for one, in which something must happen first
-	glimpse  = 500 * time.Millisecond // for one that is to be too slow
+	glimpse  = 250 * time.Millisecond // for one that is to be too slow
 	maxSteps = 64                     // of one Swap through a held connection
 )
 

@@ -17,7 +17,7 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	return stores.Failed(ctx, stores.At("zookeeper", s.servers()...), op, key, s.namespace, refused(err))
 }
 
-// refused makes the server's refusal wrap [stores.ErrRefused].
+// refused makes the server's refusal wrap [stores.Refused].
 func refused(err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
@@ -29,8 +29,8 @@ func refused(err error) error {
 }
 
 var (
-	errCredentials = stores.Refusal("the server refuses the user, the password or a right: fix the URL, or the access rights of the znodes")
-	errEphemeral   = stores.Refusal("the znode of the namespace is ephemeral, so another program made it: use another namespace")
+	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or the access rights of the znodes")
+	errEphemeral   = stores.Refused.New("the znode of the namespace is ephemeral, so another program made it: use another namespace")
 )
 
 // withLast returns err with the error of the last attempt to connect, unless a connection was made

@@ -113,7 +113,7 @@ func login(ctx context.Context, conn *zk.Conn, digest []byte) error {
 	var pauses stores.Backoff
 	for {
 		_, err := stores.Wait(ctx, func() (struct{}, error) { return struct{}{}, conn.AddAuth("digest", digest) })
-		if err == nil || stores.KindOf(refused(err)) != stores.Passing || pauses.Wait(ctx) != nil {
+		if err == nil || !stores.KindOf(refused(err)).Retryable() || pauses.Wait(ctx) != nil {
 			return err
 		}
 	}

@@ -31,20 +31,24 @@ type Pair struct {
 	EndWaiting func(t testing.TB)
 }
 
-// TestPair lets a standby take over in four ways. start starts a pair; without synchronous, the
-// primary does not wait for the standby.
+// TestPair lets a standby take over, with -long in all of four ways. start starts a pair; without
+// synchronous, the primary does not wait for the standby.
 func TestPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
 	for _, test := range []struct {
 		name        string
 		synchronous bool
+		long        bool
 		run         func(*testing.T, *Pair)
 	}{
-		{"read waits for the standby", true, testReadWaits},
-		{"synchronous standby", true, testSynchronous},
-		{"old primary comes back", true, testComesBack},
-		{"asynchronous standby", false, testAsynchronous},
+		{"read waits for the standby", true, false, testReadWaits},
+		{"synchronous standby", true, false, testSynchronous},
+		{"old primary comes back", true, true, testComesBack},
+		{"asynchronous standby", false, true, testAsynchronous},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if test.long {
+				Long(t)
+			}
 			t.Parallel()
 			test.run(t, start(t, test.synchronous))
 		})
@@ -164,7 +168,8 @@ type Trio struct {
 	// Leader returns the leader, or nil while that is unknown. All members run.
 	Leader func(context.Context) (*servers.Server, error)
 
-	// Replace puts a new member in the place of one that was killed; nil starts it again.
+	// Replace puts a new member in the place of one that was killed, with -long; nil starts it
+	// again.
 	Replace func(t testing.TB, killed *servers.Server)
 }
 
@@ -185,11 +190,11 @@ func (c *Trio) leader(t testing.TB) (leader *servers.Server, others []*servers.S
 	return leader, others
 }
 
-// Test lets servers fail while a fleet issues IDs: the leader is killed and comes back, or is
-// replaced; with hung, the next leader is suspended and resumed; and then the majority is
+// Test lets servers fail while a fleet issues IDs. The leader is killed and comes back. With
+// -long it is replaced, the next leader is suspended and resumed, and then the majority is
 // killed, and one of them comes back. Processes crash and clocks step meanwhile. No ID is
 // issued twice, and IDs continue without a restart of the fleet.
-func (c *Trio) Test(t *testing.T, hung bool) {
+func (c *Trio) Test(t *testing.T) {
 	fleet := StartFleet(t, FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,
 		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, c.URL) }})
 	leader, _ := c.leader(t)
@@ -197,23 +202,28 @@ func (c *Trio) Test(t *testing.T, hung bool) {
 	fleet.Crash(0)
 	fleet.Step(-3 * time.Second)
 	fleet.recovered(t, "leader killed")
-	if c.Replace != nil {
+	if *long && c.Replace != nil {
 		fleet.Crash(1)
 		c.Replace(t, leader)
 	} else {
 		require.NoError(t, leader.Start())
 	}
-
-	if hung {
-		leader, _ = c.leader(t)
-		require.NoError(t, leader.Suspend())
-		fleet.Step(time.Minute, 0)
-		fleet.Crash(2)
-		fleet.recovered(t, "leader suspended")
-		require.NoError(t, leader.Resume())
-		fleet.Crash(0)
-		fleet.recovered(t, "two leaders")
+	if *long {
+		c.testLong(t, fleet)
 	}
+	fleet.Close(t).Check(t)
+}
+
+// testLong suspends the leader, and later kills the majority.
+func (c *Trio) testLong(t *testing.T, fleet *Fleet) {
+	leader, _ := c.leader(t)
+	require.NoError(t, leader.Suspend())
+	fleet.Step(time.Minute, 0)
+	fleet.Crash(2)
+	fleet.recovered(t, "leader suspended")
+	require.NoError(t, leader.Resume())
+	fleet.Crash(0)
+	fleet.recovered(t, "two leaders")
 
 	leader, others := c.leader(t)
 	failed := fleet.Failed("ErrNotGranted")
@@ -226,7 +236,6 @@ func (c *Trio) Test(t *testing.T, hung bool) {
 	fleet.Step(-3 * time.Second)
 	require.NoError(t, others[0].Start())
 	fleet.recovered(t, "majority is back")
-	fleet.Close(t).Check(t)
 }
 
 // recovered waits until the fleet has recovered, and tells how long that took.

@@ -72,9 +72,9 @@ func (m *moved) enough(by string) bool {
 }
 
 const (
-	moveNodes   = 2   // bits, so that the new processes have the numbers of the old ones
-	moveEnough  = 100 // IDs, and numbers of each sequence, of each process
-	moveOfEach  = 3   // processes of the old store, and of the new one
+	moveNodes   = 2  // bits, so that the new processes have the numbers of the old ones
+	moveEnough  = 30 // IDs, and numbers of each sequence, of each process
+	moveOfEach  = 3  // processes of the old store, and of the new one
 	moveBackMax = 2 * time.Minute
 )
 
@@ -118,7 +118,7 @@ func (m Move) Run(t testing.TB) []string {
 	// export again.
 	export := func() (f lease.Floors, err error) {
 		for range 100 {
-			if f, err = lease.Export(ctx, admin, "the new store", lease.EvenIfRunning()); err == nil || stores.KindOf(err) != stores.Passing {
+			if f, err = lease.Export(ctx, admin, "the new store", lease.EvenIfRunning()); err == nil || !stores.KindOf(err).Retryable() {
 				break
 			}
 		}

@@ -87,7 +87,7 @@ var sentinels = []struct {
 	{"ErrTimeout", sequence.ErrTimeout},
 	{"ErrClosed", sequence.ErrClosed},
 	{"ErrConflict", stores.ErrConflict},
-	{"ErrRefused", stores.ErrRefused},
+	{"Refused", stores.Refused},
 	{"ErrForgets", stores.ErrForgets},
 	{"ErrDamaged", stores.ErrDamaged},
 	{"context", context.DeadlineExceeded},

@@ -89,7 +89,7 @@ func TestDenied(t *testing.T, s *servers.Server, urls map[string]string) {
 		_, err := stores.Open(ctx, url)
 		require.ErrorContains(t, err, want)
 		if want != "TLS" {
-			assert.ErrorIs(t, err, stores.ErrRefused, want)
+			assert.ErrorIs(t, err, stores.Refused, want)
 			assert.NoError(t, ctx.Err(), "it is not waited out")
 		}
 		cancel()

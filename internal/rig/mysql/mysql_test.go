@@ -72,6 +72,8 @@ func pool(t testing.TB, s *servers.Server, addr string, change func(*driver.Conf
 	return db
 }
 
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
 func TestEngine(t *testing.T) {
 	// A server that is lax, with a binary log.
 	s, root := start(t, "--max-connections=1000", "--character-set-server=latin1", "--default-storage-engine=MyISAM",
@@ -287,7 +289,7 @@ func testTablesMadeByHand(t *testing.T, s *servers.Server, root *sql.DB) {
 		}
 		_, err := stores.Open(enginetest.Within(t), s.At(s.Addr, "forgetful=allow", "table=ops."+table))
 		if test.want != "" {
-			require.ErrorIs(t, err, stores.ErrRefused, test.change)
+			require.ErrorIs(t, err, stores.Refused, test.change)
 			require.ErrorContains(t, err, test.want)
 			_, fix, _ := strings.Cut(err.Error(), ": ALTER TABLE `ops`.`"+table+"` ")
 			exec(t, root, "ALTER TABLE ops."+table+" "+fix)

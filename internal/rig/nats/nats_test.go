@@ -35,6 +35,8 @@ func clientOf(t testing.TB, addr string) jetstream.JetStream {
 	return client
 }
 
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
 func TestEngine(t *testing.T) {
 	s := servers.For(t, servers.NATS)
 	e := enginetest.Engine{
@@ -295,7 +297,7 @@ func TestRights(t *testing.T) {
 	_, err := stores.Open(brief, url+"?namespace=other")
 	assert.ErrorIs(t, err, natsgo.ErrPermissionViolation)
 	_, err = stores.Open(enginetest.Within(t), "nats://flake:wrong-secret@"+s.Addr)
-	require.ErrorIs(t, err, stores.ErrRefused)
+	require.ErrorIs(t, err, stores.Refused)
 	assert.ErrorContains(t, err, "nats at "+s.Addr+": open: ")
 	assert.NotContains(t, err.Error(), "wrong-secret")
 
@@ -345,17 +347,13 @@ func startTrio(t *testing.T) *enginetest.Trio {
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	c := startTrio(t)
-	n := 0
-	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-		n++
-		return enginetest.Open(t, "nats://"+c.Members[n%3].Addr+"?namespace="+namespace)
+	t.Run("store", func(t *testing.T) {
+		enginetest.Long(t)
+		n := 0
+		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
+			n++
+			return enginetest.Open(t, "nats://"+c.Members[n%3].Addr+"?namespace="+namespace)
+		})
 	})
-	c.Test(t, false)
-}
-
-// Clients of a server that is suspended notice it by their pings, which takes long.
-func TestHungLeader(t *testing.T) {
-	enginetest.Long(t)
-	t.Parallel()
-	startTrio(t).Test(t, true)
+	c.Test(t)
 }

@@ -59,6 +59,8 @@ func database(t testing.TB, s *servers.Server, name string) *sql.DB {
 	return db
 }
 
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
 func TestEngine(t *testing.T) {
 	s := servers.For(t, servers.PostgreSQL, "-c", "max_connections=500", "-c", "wal_writer_delay=10s", "-c", "autovacuum=off", "-c", "wal_retrieve_retry_interval=100ms")
 	enginetest.Engine{
@@ -184,7 +186,7 @@ func testByHand(t *testing.T, s *servers.Server) {
 	exec(t, db, enginetest.Open(t, url).(*sqlstore.Store).Schema(), `ALTER TABLE tickflake_cells DROP CONSTRAINT tickflake_cells_pkey, ALTER cell TYPE text COLLATE "en-x-icu",
   ALTER updated_at TYPE timestamptz(0)`, `CREATE UNIQUE INDEX ON tickflake_cells (namespace, cell) WHERE version > 9`)
 	_, err := stores.Open(enginetest.Within(t), url)
-	require.ErrorIs(t, err, stores.ErrRefused)
+	require.ErrorIs(t, err, stores.Refused)
 	_, fix, _ := strings.Cut(err.Error(), "no key of namespace and cell is unique: ")
 	exec(t, db, fix)
 	enginetest.Works(t, enginetest.Open(t, url))

@@ -128,6 +128,7 @@ func (c *cluster) try(t *testing.T) {
 }
 
 func TestSentinel(t *testing.T) {
+	enginetest.Long(t)
 	t.Parallel()
 	c := &cluster{servers: []*servers.Server{start(t)}}
 	for range 2 {
@@ -190,6 +191,7 @@ func startSentinel(t *testing.T, primary *servers.Server) string {
 }
 
 func TestClusterFailover(t *testing.T) {
+	enginetest.Long(t)
 	t.Parallel()
 	c := &cluster{demote: func(*testing.T, *servers.Server) {}}
 	for range 5 {

@@ -56,6 +56,8 @@ func as(s *servers.Server, user string, options ...string) string {
 
 func within(t testing.TB) context.Context { return enginetest.Within(t) }
 
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
 func TestEngine(t *testing.T) {
 	s := start(t)
 	enginetest.Engine{
@@ -94,6 +96,7 @@ func TestEngine(t *testing.T) {
 
 // A cluster of one server, with a client that would rather ask replicas.
 func TestConformanceOfCluster(t *testing.T) {
+	t.Parallel()
 	// By itself its bus takes the port 10000 above the other, which may be in use.
 	s := start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(servers.Port(t)))
 	admin := client(t, s)
@@ -232,6 +235,7 @@ func testDurability(t *testing.T, s *servers.Server) {
 
 // A server that forgets what it has acknowledged is refused, unless the URL accepts it.
 func TestForgetfulServerIsRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t, "--appendonly", "no")
 	_, err := stores.Open(within(t), s.URL)
 	require.ErrorIs(t, err, stores.ErrForgets)
@@ -356,6 +360,7 @@ func testForeignData(t *testing.T, s *servers.Server) {
 }
 
 func TestRoundTrips(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	dial, n := enginetest.Trips()
 	options := client(t, s).Options()

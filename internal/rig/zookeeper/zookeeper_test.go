@@ -48,6 +48,8 @@ func newStore(t testing.TB, conn *zk.Conn, namespace string) stores.Store {
 	return s
 }
 
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
 func TestEngine(t *testing.T) {
 	s := servers.For(t, servers.ZooKeeper)
 	conn := connOf(t, s.Addr)
@@ -115,7 +117,7 @@ func testRights(t *testing.T, e enginetest.Engine, conn *zk.Conn) {
 	enginetest.Works(t, enginetest.Open(t, "zk://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=own"))
 	for _, url := range []string{"zk://" + addr, "zk://flake:wrong-secret@" + addr} {
 		_, err := stores.Open(enginetest.Within(t), url+"?namespace=own")
-		assert.ErrorIs(t, err, stores.ErrRefused)
+		assert.ErrorIs(t, err, stores.Refused)
 		assert.NotContains(t, err.Error(), "secret")
 	}
 	rights := func(permissions int32) func() {
@@ -214,7 +216,7 @@ func TestFailover(t *testing.T) {
 	t.Parallel()
 	c := startTrio(t)
 	t.Run("deposed leader", func(t *testing.T) { testDeposed(t, c) })
-	t.Run("fleet", func(t *testing.T) { c.Test(t, true) })
+	t.Run("fleet", func(t *testing.T) { c.Test(t) })
 }
 
 // A leader that hung is replaced, and when it comes back it answers what it was asked before
@@ -233,7 +235,8 @@ func testDeposed(t *testing.T, c *enginetest.Trio) {
 			others = append(others, m.Addr)
 		}
 	}
-	conn, _, err := zk.Connect([]string{leader.Addr}, 10*time.Second, zk.WithLogger(quiet{}))
+	proxy := storetest.NewProxy(t, leader.Addr)
+	conn, _, err := zk.Connect([]string{proxy.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	old := newStore(t, conn, "deposed")
@@ -255,15 +258,19 @@ func testDeposed(t *testing.T, c *enginetest.Trio) {
 	}
 	reads, swaps := make(chan read, 1), make(chan error, 1)
 	ctx := enginetest.Within(t)
+	proxy.Hold(storetest.ToServer) // so that both requests have been sent when it goes on
 	go func() {
 		cell, err := old.Read(ctx, first.Key)
 		reads <- read{cell, err}
 	}()
+	require.True(t, proxy.Held(storetest.ToServer, 20*time.Second))
+	proxy.Pass(storetest.ToServer)
 	go func() {
 		_, err := old.Swap(ctx, first.Key, first.Version, []byte("late"))
 		swaps <- err
 	}()
-	time.Sleep(50 * time.Millisecond) // so that the requests are usually in its socket
+	require.True(t, proxy.Held(storetest.ToServer, 20*time.Second))
+	proxy.Resume()
 	require.NoError(t, leader.Resume())
 	if r := <-reads; r.err == nil {
 		assert.Equal(t, second, r.cell.Version, "Read through a deposed leader: %v", r.cell)

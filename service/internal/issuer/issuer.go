@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,7 +74,7 @@ type Issuer struct {
 // [Issuer.Close].
 func New(c Config) (*Issuer, error) {
 	c.IdleTimeout, c.ReadTimeout = cmp.Or(c.IdleTimeout, time.Hour), cmp.Or(c.ReadTimeout, 10*time.Second)
-	c.MaxStreams = cmp.Or(c.MaxStreams, 16_384)
+	c.MaxStreams, c.Sequences = cmp.Or(c.MaxStreams, 16_384), slices.Clip(c.Sequences)
 	access, err := newAccess(c.Clients)
 	if err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func (i *Issuer) Decode(text string) (snowflake.Decoded, error) {
 // drain. It never asks the store.
 func (i *Issuer) Ready() error {
 	if i.draining.Load() {
-		return &Refusal{Code: Unavailable, Err: errDraining, RetryAfter: time.Second}
+		return ErrDraining
 	}
 	if left := i.config.Generator.Stats().Granted; left < i.config.Spare {
 		return &Refusal{Code: Unavailable, RetryAfter: time.Second,

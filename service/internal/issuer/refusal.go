@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
@@ -31,9 +34,35 @@ const (
 // Codes is the number of codes.
 const Codes = int(Canceled) + 1
 
-var codeNames = [Codes]string{"internal", "bad_input", "unauthenticated", "forbidden", "not_found", "busy", "unavailable", "out_of_range", "failed", "canceled"}
+// outcomes are the codes in the words of the protocols: one table for all.
+var outcomes = [Codes]struct {
+	name string // in counts, logs and problems
+	resp string // the first word of the error, by which clients repeat
+	grpc codes.Code
+	http int
+}{
+	Internal:        {"internal", "ERR", codes.Internal, http.StatusInternalServerError},
+	BadInput:        {"bad_input", "ERR", codes.InvalidArgument, http.StatusBadRequest},
+	Unauthenticated: {"unauthenticated", "NOAUTH", codes.Unauthenticated, http.StatusUnauthorized},
+	Forbidden:       {"forbidden", "NOPERM", codes.PermissionDenied, http.StatusForbidden},
+	NotFound:        {"not_found", "ERR", codes.NotFound, http.StatusNotFound},
+	Busy:            {"busy", "TRYAGAIN", codes.ResourceExhausted, http.StatusTooManyRequests},
+	Unavailable:     {"unavailable", "LOADING", codes.Unavailable, http.StatusServiceUnavailable},
+	OutOfRange:      {"out_of_range", "ERR", codes.OutOfRange, http.StatusConflict},
+	Failed:          {"failed", "ERR", codes.FailedPrecondition, http.StatusInternalServerError},
+	Canceled:        {"canceled", "ERR", codes.Canceled, 0}, // nobody reads an answer of HTTP
+}
 
-func (c Code) String() string { return codeNames[c] }
+func (c Code) String() string { return outcomes[c].name }
+
+// RESP returns the first word of an error of the Redis protocol.
+func (c Code) RESP() string { return outcomes[c].resp }
+
+// GRPC returns the code of a status.
+func (c Code) GRPC() codes.Code { return outcomes[c].grpc }
+
+// HTTP returns the status of an answer.
+func (c Code) HTTP() int { return outcomes[c].http }
 
 // Refusal is the error of every request that is not served. Its text is safe to show to the
 // client: it names no address, user or token.
@@ -56,8 +85,10 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{Code: Internal, Err: errInternal}
 }
 
+// ErrDraining refuses requests that come too late.
+var ErrDraining = &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: errors.New("the server is about to stop: ask another one")}
+
 var (
-	errDraining = errors.New("the server is about to stop: ask another one")
 	errInternal = errors.New("internal error: see the server's log")
 	// The causes name addresses and users of the store, so clients do not see them.
 	errStore   = errors.New("the store of the sequence failed: see the server's log")
@@ -90,12 +121,12 @@ func (i *Issuer) refuse(err error) error {
 	case errors.Is(err, context.Canceled):
 		return &Refusal{Code: Canceled, Err: err}
 	case errors.Is(err, generator.ErrClosed), errors.Is(err, sequence.ErrClosed):
-		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: errDraining}
+		return ErrDraining
 	case errors.Is(err, generator.ErrNotGranted):
 		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{errNoGrant, err}}
 	case errors.Is(err, sequence.ErrNotFound), errors.Is(err, sequence.ErrDeleted):
 		return &Refusal{Code: NotFound, Err: err}
-	case stores.KindOf(err) == stores.Loss, errors.Is(err, stores.ErrRefused):
+	case stores.KindOf(err) == stores.Loss, errors.Is(err, stores.Refused):
 		return &Refusal{Code: Failed, Err: &hidden{errStore, err}}
 	case errors.Is(err, sequence.ErrStore), errors.Is(err, sequence.ErrTimeout):
 		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{errStore, err}}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,12 +14,11 @@ import (
 // entry is a sequence that is open, or being opened. Once done is closed, the other
 // fields do not change.
 type entry struct {
-	done chan struct{}
-	seq  *sequence.Sequence
-	err  error
-	by   int64         // the stride, which never changes
-	mode sequence.Mode // which never changes
-
+	done    chan struct{}
+	err     error
+	seq     *sequence.Sequence // nil until it is open; written under mu as well
+	by      int64              // the stride, which never changes
+	mode    sequence.Mode      // which never changes
 	dropped func()
 }
 
@@ -87,34 +85,28 @@ func (i *Issuer) Inspect(ctx context.Context, c *Client, name string) (sequence.
 	return info, nil
 }
 
-// Open returns the sequences that are open, sorted by name.
-func (i *Issuer) Open() []*sequence.Sequence {
-	all := i.opened()
+// OpenTo returns the open sequences that the client may use, sorted by name.
+func (i *Issuer) OpenTo(c *Client) []*sequence.Sequence {
+	var all []*sequence.Sequence
+	for _, e := range i.opened() {
+		if c != nil && c.may(e.seq.Name()) {
+			all = append(all, e.seq)
+		}
+	}
 	slices.SortFunc(all, func(a, b *sequence.Sequence) int { return strings.Compare(a.Name(), b.Name()) })
 	return all
 }
 
-// opened returns the sequences that are open. It does not sort them, because requests for
-// numbers wait for mu.
-func (i *Issuer) opened() []*sequence.Sequence {
+// opened returns the sequences that are open.
+func (i *Issuer) opened() (all []*entry) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	var all []*sequence.Sequence
 	for _, e := range i.sequences {
-		select {
-		case <-e.done:
-			if e.err == nil {
-				all = append(all, e.seq)
-			}
-		default:
+		if e.seq != nil {
+			all = append(all, e)
 		}
 	}
 	return all
-}
-
-// OpenTo returns the open sequences that the client may use, sorted by name.
-func (i *Issuer) OpenTo(c *Client) []*sequence.Sequence {
-	return slices.DeleteFunc(i.Open(), func(s *sequence.Sequence) bool { return c == nil || !c.may(s.Name()) })
 }
 
 // Count returns how many sequences are open, or being opened.
@@ -130,53 +122,35 @@ const (
 )
 
 // Close closes all sequences, which gives their unused numbers back, and returns when they
-// are closed or soon after ctx ends. A sequence that is being opened is closed as well. The
-// error names the sequences that could not give numbers back. Requests for numbers that come
-// later are refused.
+// are closed or soon after ctx ends. A sequence that is being opened has no numbers yet, and is
+// closed when the store has answered. The error names the sequences that could not give numbers
+// back. Requests for numbers that come later are refused.
 func (i *Issuer) Close(ctx context.Context) error {
 	i.Drain()
 	i.mu.Lock()
 	i.closing = true
-	entries := slices.Collect(maps.Values(i.sequences))
 	i.mu.Unlock()
 	i.cancel()
-	results, slots := make(chan error, len(entries)), make(chan struct{}, closeAtOnce)
-	for _, e := range entries {
+	open := i.opened()
+	results, slots := make(chan error, len(open)), make(chan struct{}, closeAtOnce)
+	for _, e := range open {
 		slots <- struct{}{}
 		go func() {
-			results <- e.close(ctx)
+			e.dropped()
+			results <- e.seq.CloseContext(ctx)
 			<-slots
 		}()
 	}
 	var lost []error
-	n := 0
-	for range entries {
+	for range open {
 		if err := <-results; err != nil {
-			if n++; n <= maxLosses {
-				lost = append(lost, err)
-			}
+			lost = append(lost, err)
 		}
 	}
-	if n > maxLosses {
-		lost = append(lost, fmt.Errorf("and %d more sequences did not give numbers back", n-maxLosses))
+	if more := len(lost) - maxLosses; more > 0 {
+		lost = append(lost[:maxLosses], fmt.Errorf("and %d more sequences did not give numbers back", more))
 	}
 	return errors.Join(lost...)
-}
-
-// close closes the sequence of an entry.
-func (e *entry) close(ctx context.Context) error {
-	select {
-	case <-e.done:
-	case <-ctx.Done():
-		// A store that hangs: fill closes the sequence if the store answers after all, and
-		// nothing was issued.
-		return nil
-	}
-	if e.err != nil {
-		return nil
-	}
-	e.dropped()
-	return e.seq.CloseContext(ctx)
 }
 
 // enter refuses a request about a sequence that the client may not make.
@@ -202,26 +176,16 @@ func (i *Issuer) open(ctx context.Context, name string) (*entry, error) {
 	i.mu.Lock()
 	e := i.sequences[name]
 	if e == nil {
-		if i.closing {
+		if err := i.room(name); err != nil {
 			i.mu.Unlock()
-			return nil, &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: errDraining}
-		}
-		if len(i.sequences) >= i.config.MaxSequences {
-			opening := i.opening
-			i.mu.Unlock()
-			if opening > 0 { // some may fail, as while the store is away
-				return nil, &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: fmt.Errorf("sequence %s: the server has its largest number of sequences open, %d, or is opening them: %d", name, i.config.MaxSequences, opening)}
-			}
-			return nil, &Refusal{Code: Failed, Err: fmt.Errorf("sequence %s: the server has its largest number of sequences open, %d", name, i.config.MaxSequences)}
+			return nil, err
 		}
 		e = &entry{done: make(chan struct{})}
 		i.sequences[name] = e
 		i.opening++
-		i.mu.Unlock()
-		i.fill(e, name)
-	} else {
-		i.mu.Unlock()
+		go i.fill(e, name)
 	}
+	i.mu.Unlock()
 	select {
 	case <-e.done: // without a look at ctx, which would start its timer
 		return e, e.err
@@ -235,52 +199,72 @@ func (i *Issuer) open(ctx context.Context, name string) (*entry, error) {
 	}
 }
 
-// fill opens the sequence of an entry, in a goroutine that ends soon after the timeout or
-// Close. A failed entry is removed, so that the next request tries again.
-func (i *Issuer) fill(e *entry, name string) {
-	ctx, cancel := context.WithTimeoutCause(i.ctx, max(i.config.Timeout, time.Second), i.timeout)
-	go func() {
-		defer cancel()
-		seq, err := sequence.Open(ctx, i.config.Store, name, i.options(name)...)
-		if _, exists := errors.AsType[*sequence.DefinitionError](err); exists {
-			// A rule says how a sequence is created, and not how it must be: an operator may
-			// have created it, or a server whose rule was another one.
-			seq, err = sequence.Open(ctx, i.config.Store, name, i.config.Sequences...)
-		}
-		dropped := func() {}
-		if err == nil && i.config.Opened != nil {
-			dropped = i.config.Opened(seq) // without mu: it may wait for a reader of Count
-		}
-		i.mu.Lock()
-		i.opening--
-		closing := i.closing
-		if err == nil && !closing {
-			d := seq.Definition()
-			e.seq, e.by, e.mode, e.dropped = seq, d.Stride.By(), d.Mode, dropped
-		} else {
-			delete(i.sequences, name)
-		}
-		i.mu.Unlock()
-		if e.err = err; closing {
-			e.err = sequence.ErrClosed // also if Close has ended the context
-			if err == nil {
-				dropped()
-				_ = seq.CloseContext(ctx) // it has no numbers yet, so it asks nothing of the store
-			}
-		}
-		close(e.done)
-	}()
+// room refuses to open another sequence if there may be none. It is called with mu.
+func (i *Issuer) room(name string) error {
+	switch most := i.config.MaxSequences; {
+	case i.closing:
+		return ErrDraining
+	case len(i.sequences) < most:
+		return nil
+	case i.opening > 0: // some may fail, as while the store is away
+		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: fmt.Errorf("sequence %s: the server has its largest number of sequences open, %d, or is opening them: %d", name, most, i.opening)}
+	default:
+		return &Refusal{Code: Failed, Err: fmt.Errorf("sequence %s: the server has its largest number of sequences open, %d", name, most)}
+	}
 }
 
-func (i *Issuer) options(name string) []sequence.Option {
-	options := i.config.Sequences
-	for _, c := range i.config.Create {
-		if strings.HasPrefix(name, c.Prefix) {
-			return append(slices.Clone(options), sequence.WithDefinition(c.Definition))
+// fill opens the sequence of an entry. It ends soon after the timeout or Close. A failed entry is
+// removed, so that the next request tries again.
+func (i *Issuer) fill(e *entry, name string) {
+	ctx, cancel := context.WithTimeoutCause(i.ctx, max(i.config.Timeout, time.Second), i.timeout)
+	defer cancel()
+	options := i.config.Sequences // without room to append: each append copies it
+	if rule := i.rule(name); rule != nil {
+		options = append(options, sequence.WithDefinition(rule.Definition))
+	}
+	seq, err := sequence.Open(ctx, i.config.Store, name, options...)
+	if _, exists := errors.AsType[*sequence.DefinitionError](err); exists {
+		// A rule says how a sequence is created, and not how it must be: an operator may
+		// have created it, or a server whose rule was another one.
+		seq, err = sequence.Open(ctx, i.config.Store, name, i.config.Sequences...)
+	}
+	dropped := func() {}
+	if err == nil && i.config.Opened != nil {
+		dropped = i.config.Opened(seq) // without mu: it may wait for a reader of Count
+	}
+	i.mu.Lock()
+	i.opening--
+	closing := i.closing
+	if err == nil && !closing {
+		d := seq.Definition()
+		e.seq, e.by, e.mode, e.dropped = seq, d.Stride.By(), d.Mode, dropped
+	} else {
+		delete(i.sequences, name)
+	}
+	i.mu.Unlock()
+	if closing && err == nil {
+		dropped()
+		_ = seq.CloseContext(ctx) // it has no numbers yet, so it asks nothing of the store
+	}
+	if closing {
+		err = sequence.ErrClosed // also if Close has ended the context
+	}
+	e.err = err
+	close(e.done)
+}
+
+// rule returns the rule by which a sequence is created, or nil.
+func (i *Issuer) rule(name string) *Create {
+	for n := range i.config.Create {
+		if rule := &i.config.Create[n]; strings.HasPrefix(name, rule.Prefix) {
+			return rule
 		}
 	}
-	return options
+	return nil
 }
+
+// Creates reports whether the sequence is created when a number is first asked for.
+func (i *Issuer) Creates(name string) bool { return i.config.Store != nil && i.rule(name) != nil }
 
 // drop forgets a sequence that was deleted.
 func (i *Issuer) drop(name string, seq *sequence.Sequence) {

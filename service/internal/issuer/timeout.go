@@ -3,7 +3,6 @@ package issuer
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -14,55 +13,45 @@ type Timeout struct {
 	parent context.Context
 	err    *timeoutError
 
-	mu sync.Mutex // held to set running
-	// running is nil until the timer starts or the Timeout is canceled. It is set once.
-	running atomic.Pointer[running]
+	mu      sync.Mutex
+	running context.Context // nil until the timer starts; set once
+	cancel  context.CancelFunc
 }
 
-type running struct {
-	context.Context
-	cancel context.CancelFunc
-}
-
-// ended is for a Timeout that was canceled before its timer started.
-var ended = func() *running {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return &running{ctx, cancel}
-}()
-
-// Timeout returns ctx with the timeout of a request. Call [Timeout.Cancel] after a request
-// for which [Timeout.Started] is true. Else it can be used for the next request.
+// Timeout returns ctx with the timeout of a request. Call [Timeout.Cancel] after the request. Unless
+// [Timeout.Started] is true, it can be used for the next one instead.
 func (i *Issuer) Timeout(ctx context.Context) *Timeout {
 	return &Timeout{parent: ctx, err: i.timeout}
 }
 
-// Started reports whether the timer has started, or the Timeout was canceled.
-func (t *Timeout) Started() bool { return t.running.Load() != nil }
+// Started reports whether the timer has started.
+func (t *Timeout) Started() bool { return t.now() != t.parent }
 
-// Cancel ends the context, and frees its timer.
-func (t *Timeout) Cancel() { t.set(func() *running { return ended }).cancel() }
-
-// set returns running, and makes it first if there is none.
-func (t *Timeout) set(create func() *running) *running {
-	if r := t.running.Load(); r != nil {
-		return r
+// Cancel frees the timer, and ends the context, if the timer has started.
+func (t *Timeout) Cancel() {
+	if t.Started() {
+		t.cancel()
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := t.running.Load()
-	if r == nil {
-		r = create()
-		t.running.Store(r)
-	}
-	return r
 }
 
-func (t *Timeout) start() *running {
-	return t.set(func() *running {
-		ctx, cancel := context.WithTimeoutCause(t.parent, t.err.after, t.err)
-		return &running{ctx, cancel}
-	})
+// start returns the context with the timer.
+func (t *Timeout) start() context.Context {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running == nil {
+		t.running, t.cancel = context.WithTimeoutCause(t.parent, t.err.after, t.err)
+	}
+	return t.running
+}
+
+// now returns the context that holds without a start of the timer.
+func (t *Timeout) now() context.Context {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running == nil {
+		return t.parent
+	}
+	return t.running
 }
 
 // Deadline is that of [context.Context]. It starts the timer.
@@ -76,11 +65,3 @@ func (t *Timeout) Err() error { return t.now().Err() }
 
 // Value is that of [context.Context].
 func (t *Timeout) Value(key any) any { return t.now().Value(key) }
-
-// now returns the context that holds without a start of the timer.
-func (t *Timeout) now() context.Context {
-	if r := t.running.Load(); r != nil {
-		return r
-	}
-	return t.parent
-}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/time/rate"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
@@ -79,7 +80,7 @@ type Observer struct {
 
 	samples atomic.Int64 // requests that could have been sampled
 	counts  [Protocols]counts
-	lines   [issuer.Codes]lines
+	lines   [issuer.Codes]lines // a flood of one code does not hide another
 
 	// Set by Measure, before the first request.
 	durations  []metric.Float64Histogram
@@ -96,8 +97,23 @@ type counts struct {
 	turned  atomic.Uint64 // connections beyond the limit
 }
 
+// lines bounds the lines of refused requests of one code.
+type lines struct {
+	limit      *rate.Limiter
+	suppressed atomic.Int64 // requests without a line since the last line
+}
+
+// linesPerSecond is how many refused requests of one code are logged in a second.
+const linesPerSecond = 5
+
 // New returns an Observer that logs one request in sample; 0 logs none.
-func New(log *slog.Logger, sample int64) *Observer { return &Observer{log: log, sample: sample} }
+func New(log *slog.Logger, sample int64) *Observer {
+	o := &Observer{log: log, sample: sample}
+	for code := range o.lines {
+		o.lines[code].limit = rate.NewLimiter(linesPerSecond, linesPerSecond)
+	}
+	return o
+}
 
 // Logs reports whether there is an access log. Without one, Request.Remote is needed for
 // refused requests only.
@@ -117,10 +133,11 @@ func (o *Observer) Done(r Request) {
 		code := issuer.RefusalOf(r.Err).Code
 		c.refused[code].Add(1)
 		if code != issuer.Canceled {
-			if ok, suppressed := o.lines[code].take(time.Now()); ok {
-				o.write(level(code), r, suppressed)
+			if l := &o.lines[code]; l.limit.Allow() {
+				o.write(level(code), r, l.suppressed.Swap(0))
 				return
 			}
+			o.lines[code].suppressed.Add(1)
 		}
 	}
 	if o.sample > 0 && o.samples.Add(1)%o.sample == 0 {
@@ -193,27 +210,4 @@ func (o *Observer) Flush() {
 			o.log.LogAttrs(context.Background(), slog.LevelInfo, "requests refused", slog.String("code", issuer.Code(code).String()), slog.Int64("suppressed", n))
 		}
 	}
-}
-
-// linesPerSecond is how many refused requests of one code are logged in a second.
-const linesPerSecond = 5
-
-// lines bounds the lines of one code. A flood of one code does not hide another.
-type lines struct {
-	second     atomic.Int64 // that used counts in; only one caller moves it on
-	used       atomic.Int64 // lines in the second; a caller that is late may add to the next
-	suppressed atomic.Int64 // requests without a line since the last line
-}
-
-// take reports whether there may be a line now, and how many had none since the last.
-func (l *lines) take(now time.Time) (ok bool, suppressed int64) {
-	second := now.Unix()
-	if last := l.second.Load(); last != second && l.second.CompareAndSwap(last, second) {
-		l.used.Store(0)
-	}
-	if l.used.Load() >= linesPerSecond || l.used.Add(1) > linesPerSecond {
-		l.suppressed.Add(1)
-		return false, 0
-	}
-	return true, l.suppressed.Swap(0)
 }

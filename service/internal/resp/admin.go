@@ -3,7 +3,6 @@ package resp
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +13,6 @@ import (
 
 // spoken is the version of Redis whose protocol this is. Clients decide by it what to send.
 const spoken = "7.0.0"
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (c *conn) ping(r *reply, args [][]byte) error {
 	if len(args) > 1 {
@@ -183,16 +180,8 @@ func (c *conn) clientCommand(r *reply, args [][]byte) error {
 		r.ok()
 	case equal(sub, "CACHING"):
 		r.fail("ERR", "this server does not tell when an answer changes, so keep none")
-	case equal(sub, "NO-EVICT") && n == 3, equal(sub, "NO-TOUCH") && n == 3:
-		r.ok() // they speak of keys that are kept in memory, and there are none
-	case equal(sub, "INFO") && n == 2:
-		version := 2
-		if c.three {
-			version = 3
-		}
-		r.bulk(fmt.Sprintf("id=%d addr=%s laddr=%s name=%s db=0 resp=%d\n", c.id, c.nc.RemoteAddr(), c.nc.LocalAddr(), c.name, version))
 	default:
-		r.fail("ERR", "unknown or incomplete subcommand of CLIENT "+printable(sub)+": want ID, INFO, GETNAME, SETNAME, SETINFO, TRACKING, NO-EVICT or NO-TOUCH")
+		r.fail("ERR", "unknown or incomplete subcommand of CLIENT "+printable(sub)+": want ID, GETNAME, SETNAME, SETINFO or TRACKING")
 	}
 	return nil
 }
@@ -201,97 +190,29 @@ func (c *conn) clientCommand(r *reply, args [][]byte) error {
 var settings = map[string]string{"save": "", "appendonly": "no", "databases": "1", "cluster-enabled": "no"}
 
 func (c *conn) config(r *reply, args [][]byte) error {
-	if !equal(args[1], "GET") || len(args) < 3 {
+	if !equal(args[1], "GET") {
 		r.fail("ERR", "this server has CONFIG GET only: its settings are those of 'tickflake serve'")
 		return nil
 	}
-	found := make(map[string]string)
-	for _, pattern := range args[2:] {
-		pattern := strings.ToLower(string(pattern))
-		prefix, open := strings.CutSuffix(pattern, "*")
-		for name, value := range settings {
-			if name == pattern || open && strings.HasPrefix(name, prefix) {
-				found[name] = value
-			}
+	var found []any
+	for _, name := range args[2:] {
+		if value, ok := settings[strings.ToLower(string(name))]; ok {
+			found = append(found, strings.ToLower(string(name)), value)
 		}
 	}
-	r.pairs(len(found))
-	for _, name := range sortedKeys(found) {
-		r.all(name, found[name])
-	}
+	r.pairs(len(found) / 2)
+	r.all(found...)
 	return nil
 }
 
+// commandCommand answers to clients that ask which commands there are: the server describes none.
 func (c *conn) commandCommand(r *reply, args [][]byte) error {
-	names := sortedKeys(commands)
-	switch {
-	case len(args) == 1:
-		r.array(len(names))
-		for _, name := range names {
-			commands[name].describe(r, name)
-		}
-	case equal(args[1], "COUNT") && len(args) == 2:
-		r.integer(int64(len(names)))
-	case equal(args[1], "LIST") && len(args) == 2:
-		r.array(len(names))
-		for _, name := range names {
-			r.bulk(name)
-		}
-	case equal(args[1], "INFO"):
-		if len(args) > 2 {
-			names = names[:0]
-			for _, arg := range args[2:] {
-				names = append(names, strings.ToLower(string(arg)))
-			}
-		}
-		r.array(len(names))
-		for _, name := range names {
-			if cmd := commands[name]; cmd != nil {
-				cmd.describe(r, name)
-			} else {
-				r.null()
-			}
-		}
-	case equal(args[1], "DOCS"):
-		if len(args) > 2 {
-			names = slices.DeleteFunc(names, func(name string) bool {
-				return !slices.ContainsFunc(args[2:], func(arg []byte) bool { return equal(arg, name) })
-			})
-		}
-		r.pairs(len(names))
-		for _, name := range names {
-			r.bulk(name)
-			r.pairs(2)
-			r.all("summary", commands[name].summary, "group", commands[name].group)
-		}
-	default:
-		r.fail("ERR", "unknown subcommand of COMMAND "+printable(args[1])+": want COUNT, LIST, INFO or DOCS")
+	if len(args) > 1 && equal(args[1], "DOCS") {
+		r.pairs(0)
+	} else {
+		r.array(0)
 	}
 	return nil
-}
-
-// describe writes the table that clients of a cluster and completion in a shell read.
-func (cmd *command) describe(r *reply, name string) {
-	r.array(6)
-	r.bulk(name)
-	if cmd.most == cmd.least {
-		r.integer(int64(cmd.least))
-	} else {
-		r.integer(int64(-cmd.least))
-	}
-	flags := []string{"write", "fast"}
-	if cmd.readonly {
-		flags[0] = "readonly"
-	}
-	r.array(len(flags))
-	for _, flag := range flags {
-		r.line('+', flag)
-	}
-	key := int64(0)
-	if cmd.group == "string" {
-		key = 1
-	}
-	r.all(key, key, key)
 }
 
 // info describes the server in the form that clients of Redis read.
@@ -302,12 +223,11 @@ func (c *conn) info(r *reply, _ [][]byte) error {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\r\n", args...) }
 	up := time.Since(s.began)
 	line("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver:tickflake", spoken)
-	line("tickflake_version:%s", version())
 	line("uptime_in_seconds:%d\r\nuptime_in_days:%d", int64(up.Seconds()), int64(up.Hours()/24))
 	line("\r\n# Clients\r\nconnected_clients:%d", s.open.Load())
 	loading, ready := "0", "1"
 	if err := s.issuer.Ready(); err != nil {
-		loading, ready = "1\r\nloading_eta_seconds:1", "0\r\nnot_ready_because:"+oneLine(err.Error())
+		loading, ready = "1\r\nloading_eta_seconds:1", "0\r\nnot_ready_because:"+err.Error()
 	}
 	line("\r\n# Persistence\r\nloading:%s", loading)
 	line("\r\n# Replication\r\nrole:master\r\nconnected_slaves:0")
@@ -331,13 +251,4 @@ func (c *conn) infoSequences(line func(string, ...any)) {
 		d := seq.Definition()
 		line("sequence_%s:mode=%s,stride=%d", seq.Name(), d.Mode, d.Stride.By())
 	}
-}
-
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,39 +17,33 @@ import (
 
 // command is one that the server knows.
 type command struct {
-	run      func(c *conn, r *reply, args [][]byte) error // of the connection; nil goes on
-	least    int                                          // arguments, with the name
-	most     int                                          // 0: any number
-	open     bool                                         // before a token is given
-	group    string
-	summary  string
-	readonly bool
+	run   func(c *conn, r *reply, args [][]byte) error // of the connection; nil goes on
+	least int                                          // arguments, with the name
+	most  int                                          // 0: any number
+	open  bool                                         // before a token is given
 }
 
 // commands are by name in lower case.
-var commands map[string]*command
+var commands = map[string]*command{
+	"id":     {run: (*conn).takeID, least: 1, most: 1},
+	"ids":    {run: (*conn).takeIDs, least: 2, most: 2},
+	"decode": {run: (*conn).decode, least: 2, most: 2},
+	"incr":   {run: (*conn).incr, least: 2, most: 2},
+	"incrby": {run: (*conn).incrBy, least: 3, most: 3},
+	"get":    {run: (*conn).get, least: 2, most: 2},
 
-func init() {
-	commands = map[string]*command{
-		"id":     {run: (*conn).takeID, least: 1, most: 1, group: "generic", summary: "Returns an ID."},
-		"ids":    {run: (*conn).takeIDs, least: 2, most: 2, group: "generic", summary: "Returns n IDs in ascending order."},
-		"decode": {run: (*conn).decode, least: 2, most: 2, group: "generic", summary: "Returns the parts of an ID.", readonly: true},
-		"incr":   {run: (*conn).incr, least: 2, most: 2, group: "string", summary: "Returns the next number of a sequence."},
-		"incrby": {run: (*conn).incrBy, least: 3, most: 3, group: "string", summary: "Takes n numbers of a sequence in a row, and returns the last."},
-		"get":    {run: (*conn).get, least: 2, most: 2, group: "string", summary: "Returns the highest number of a sequence that was granted so far.", readonly: true},
-
-		"ping":    {run: (*conn).ping, least: 1, most: 2, group: "connection", summary: "Returns PONG, or its argument.", readonly: true},
-		"echo":    {run: (*conn).echo, least: 2, most: 2, group: "connection", summary: "Returns its argument.", readonly: true},
-		"hello":   {run: (*conn).hello, least: 1, open: true, group: "connection", summary: "Changes the version of the protocol, and describes the server.", readonly: true},
-		"auth":    {run: (*conn).auth, least: 2, most: 3, open: true, group: "connection", summary: "Says who asks, by a token.", readonly: true},
-		"select":  {run: (*conn).selectDB, least: 2, most: 2, group: "connection", summary: "Accepts database 0.", readonly: true},
-		"quit":    {run: (*conn).leave, least: 1, open: true, group: "connection", summary: "Closes the connection.", readonly: true},
-		"reset":   {run: (*conn).reset, least: 1, most: 1, open: true, group: "connection", summary: "Makes the connection as it was when it began.", readonly: true},
-		"client":  {run: (*conn).clientCommand, least: 2, group: "connection", summary: "Names the connection.", readonly: true},
-		"info":    {run: (*conn).info, least: 1, group: "server", summary: "Describes the server.", readonly: true},
-		"command": {run: (*conn).commandCommand, least: 1, group: "server", summary: "Describes the commands.", readonly: true},
-		"config":  {run: (*conn).config, least: 2, group: "server", summary: "Returns settings that clients ask for.", readonly: true},
-	}
+	// So that clients and tools of Redis can connect.
+	"ping":    {run: (*conn).ping, least: 1, most: 2},
+	"echo":    {run: (*conn).echo, least: 2, most: 2},
+	"hello":   {run: (*conn).hello, least: 1, open: true},
+	"auth":    {run: (*conn).auth, least: 2, most: 3, open: true},
+	"select":  {run: (*conn).selectDB, least: 2, most: 2},
+	"quit":    {run: (*conn).leave, least: 1, open: true},
+	"reset":   {run: (*conn).reset, least: 1, most: 1, open: true},
+	"client":  {run: (*conn).clientCommand, least: 2},
+	"info":    {run: (*conn).info, least: 1},
+	"command": {run: (*conn).commandCommand, least: 1},
+	"config":  {run: (*conn).config, least: 2},
 }
 
 // longestName is that of the longest name of a command that is looked up.
@@ -166,7 +162,7 @@ func (c *conn) takeIDs(r *reply, args [][]byte) error {
 			few := min(run.Count, 500) // so that replies never exceed Pending by much
 			r.decimals(int64(run.First), few, run.Stride)
 			run.First, run.Count = run.At(few), run.Count-few
-			if len(r.b) >= c.server.limits.Pending {
+			if len(r.b) >= maxPending {
 				if err := c.flush(); err != nil {
 					return err
 				}
@@ -195,7 +191,7 @@ func writeDecoded(r *reply, d snowflake.Decoded) {
 	r.bulk(timeText(d.Time))
 	r.bulk("node")
 	r.decimal(d.Node)
-	for _, name := range sortedKeys(d.Parts) {
+	for _, name := range slices.Sorted(maps.Keys(d.Parts)) {
 		r.bulk("node." + name)
 		r.decimal(d.Parts[name])
 	}
@@ -252,25 +248,11 @@ func (c *conn) get(r *reply, args [][]byte) error {
 	info, err := c.server.issuer.Inspect(c.ctx, c.client, name)
 	if err == nil {
 		r.decimal(info.Last)
-	} else if issuer.RefusalOf(err).Code == issuer.NotFound && c.server.creates(name) {
+	} else if issuer.RefusalOf(err).Code == issuer.NotFound && c.server.issuer.Creates(name) {
 		err = nil
 		r.null()
 	}
 	return c.done(r, "GET", began, 0, err)
-}
-
-// creates reports whether the sequence is created when a number is first asked for.
-func (s *Server) creates(name string) bool {
-	config := s.issuer.Config()
-	if config.Store == nil {
-		return false
-	}
-	for _, c := range config.Create {
-		if strings.HasPrefix(name, c.Prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 func equal(arg []byte, name string) bool { return bytes.EqualFold(arg, []byte(name)) }

@@ -1,14 +1,12 @@
 package resp
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
 const id = "$<N>\n<N>\n"
@@ -24,26 +22,18 @@ func TestCommands(t *testing.T) {
 	fields := "$2\nid\n$<N>\n<N>\n$4\ntime\n$24\n<T>\n$4\nnode\n$1\n1\n$8\nsequence\n$1\n0\n"
 	for _, test := range []struct{ name, in, two, three string }{
 		{"an ID", array("ID"), id, id},
-		{"whatever the case", array("iD") + array("Id") + "id\r\n", id + id + id, id + id + id},
 		{"IDs", array("IDS", "2"), "*2\n" + id + id, "*2\n" + id + id},
-		{"no IDs", array("IDS", "0"), "-ERR asked for 0 IDs: want 1 to 10000 in one request\n", ""},
 		{"too many IDs", array("IDS", "10001"), "-ERR asked for 10001 IDs: want 1 to 10000 in one request\n", ""},
 		{"a number of IDs that is none", array("IDS", "x"), "-ERR value is not an integer or out of range\n", ""},
-		{"too large a number", array("IDS", "99999999999999999999"), "-ERR value is not an integer or out of range\n", ""},
 		{"DECODE", array("DECODE", "250322690530082816"), "*8\n" + fields, "%4\n" + fields},
 		{"DECODE of no ID", array("DECODE", "x1"), "-ERR <any>\n", ""},
-		{"DECODE of a negative number", array("DECODE", "-5"), "-ERR <any>\n", ""},
 
 		{"numbers", array("INCR", "orders") + array("INCRBY", "orders", "10") + array("incr", "orders"), ":1\n:11\n:12\n", ":1\n:11\n:12\n"},
 		{"an amount below 1", array("INCRBY", "o", "-1"), "-ERR INCRBY -1: numbers are given out once and never taken back, so the amount must be 1 or more\n", ""},
-		{"too large an amount", array("INCRBY", "o", "1000001"), "-ERR asked for 1000001 numbers: want 1 to 1000000 in one request\n", ""},
 		{"an amount that is none", array("INCRBY", "o", "1.5"), "-ERR value is not an integer or out of range\n", ""},
-		{"no sequence", array("INCR", "users"), "-ERR there is no sequence users: create it in the store of the servers, with 'tickflake sequence create users'\n", ""},
 		{"a bad name", array("INCR", "Or ders"), "-ERR name: <any>\n", ""},
-		{"a name with a line feed", array("INCR", "a\r\n+OK"), "-ERR name: <any>\n", ""},
 		{"GET", array("INCR", "orders") + array("GET", "orders"), ":1\n$2\n<N>\n", ":1\n$2\n<N>\n"},
 		{"GET of a sequence to come", array("GET", "orders"), "$-1\n", "_\n"},
-		{"GET of no sequence", array("GET", "users"), "-ERR there is no sequence users: create it in the store of the servers, with 'tickflake sequence create users'\n", ""},
 
 		{"PING", array("PING") + array("PING", "a\r\nb") + "ping x\r\n", "+PONG\n$4\na\nb\n$1\nx\n", "+PONG\n$4\na\nb\n$1\nx\n"},
 		{"ECHO", array("ECHO", ""), "$0\n\n", "$0\n\n"},
@@ -51,36 +41,23 @@ func TestCommands(t *testing.T) {
 		{"QUIT", array("QUIT") + array("PING"), "+OK\n", "+OK\n"},
 		{"RESET", array("HELLO", "3", "SETNAME", "n") + array("RESET") + array("CLIENT", "GETNAME"), "%7\n" + hello("3") + "+RESET\n$-1\n", ""},
 		{"HELLO", array("HELLO"), "*14\n" + hello("2"), "%7\n" + hello("3")},
-		{"HELLO 2", array("HELLO", "2"), "*14\n" + hello("2"), "*14\n" + hello("2")},
 		{"HELLO of another version", array("HELLO", "4"), "-NOPROTO unsupported protocol version: this server speaks 2 and 3\n", ""},
-		{"HELLO of no version", array("HELLO", "x"), "-ERR Protocol version is not an integer or out of range\n", ""},
 		{"HELLO with half of AUTH", array("HELLO", "3", "AUTH", "x"), "-ERR syntax error in HELLO: want HELLO [version [AUTH name token] [SETNAME name]]\n", ""},
-		{"HELLO with a bad name", array("HELLO", "3", "SETNAME", "a b"), "-ERR syntax error in HELLO: <any>\n", ""},
 		{"AUTH without clients", array("AUTH", "x"), "-ERR AUTH was sent, but this server has no tokens: <any>\n", ""},
 		{"CLIENT", array("CLIENT", "SETINFO", "LIB-NAME", "x") + array("CLIENT", "setname", "me") + array("CLIENT", "GETNAME") + array("CLIENT", "ID"), "+OK\n+OK\n$2\nme\n:<N>\n", "+OK\n+OK\n$2\nme\n:<N>\n"},
 		{"CLIENT TRACKING", array("CLIENT", "TRACKING", "ON", "optin") + array("CLIENT", "TRACKING", "off"), "+OK\n+OK\n", ""},
 		{"CLIENT TRACKING of what would grow old", array("CLIENT", "TRACKING", "ON") + array("CLIENT", "TRACKING", "ON", "BCAST") + array("CLIENT", "CACHING", "YES"), "-ERR CLIENT TRACKING ON works with OPTIN only: <any>\n-ERR CLIENT TRACKING <any>\n-ERR this server does not tell <any>\n", ""},
-		{"CLIENT of other kinds", array("CLIENT", "NO-EVICT", "on") + array("CLIENT", "NO-TOUCH", "on"), "+OK\n+OK\n", ""},
-		{"CLIENT INFO", array("CLIENT", "INFO"), "$<N>\nid=<N> addr=<any> resp=2<any>", "$<N>\nid=<N> addr=<any> resp=3<any>"},
-		{"CLIENT of no kind", array("CLIENT", "KILL", "x"), "-ERR unknown or incomplete subcommand of CLIENT 'KILL': <any>\n", ""},
+		{"CLIENT of no kind", array("CLIENT", "KILL", "x"), "-ERR unknown or incomplete subcommand of CLIENT \"KILL\": <any>\n", ""},
 		{"a bad CLIENT SETNAME", array("CLIENT", "SETNAME", "a\nb"), "-ERR Client names <any>\n", ""},
-		{"CONFIG GET", array("CONFIG", "GET", "save"), "*2\n$4\nsave\n$0\n\n", "%1\n$4\nsave\n$0\n\n"},
-		{"CONFIG GET of several", array("CONFIG", "GET", "APPEND*", "databases", "x"), "*4\n$10\nappendonly\n$2\nno\n$9\ndatabases\n$1\n1\n", "%2\n$10\nappendonly\n$2\nno\n$9\ndatabases\n$1\n1\n"},
+		{"CONFIG GET of several", array("CONFIG", "GET", "APPENDONLY", "databases", "x"), "*4\n$10\nappendonly\n$2\nno\n$9\ndatabases\n$1\n1\n", "%2\n$10\nappendonly\n$2\nno\n$9\ndatabases\n$1\n1\n"},
+		{"COMMAND", array("COMMAND") + array("COMMAND", "DOCS"), "*0\n*0\n", "*0\n%0\n"},
 		{"CONFIG SET", array("CONFIG", "SET", "save", "1"), "-ERR this server has CONFIG GET only: <any>\n", ""},
-		{"COMMAND COUNT", array("COMMAND", "COUNT"), ":17\n", ":17\n"},
-		{"COMMAND INFO", array("COMMAND", "INFO", "incr", "x"), "*2\n*6\n$4\nincr\n:2\n*2\n+write\n+fast\n:1\n:1\n:1\n$-1\n", "*2\n*6\n$4\nincr\n:2\n*2\n+write\n+fast\n:1\n:1\n:1\n_\n"},
-		{"COMMAND DOCS", array("COMMAND", "DOCS", "ID", "x"), "*2\n$2\nid\n*4\n$7\nsummary\n$14\nReturns an ID.\n$5\ngroup\n$7\ngeneric\n", "%1\n$2\nid\n%2\n$7\nsummary\n$14\nReturns an ID.\n$5\ngroup\n$7\ngeneric\n"},
-		{"COMMAND", array("COMMAND"), "*17\n<any>", "*17\n<any>"},
-		{"COMMAND of no kind", array("COMMAND", "GETKEYS", "x"), "-ERR unknown subcommand of COMMAND 'GETKEYS': <any>\n", ""},
 		{"INFO", array("INFO") + array("INFO", "server"), "$<N>\n# Server\nredis_version:<any>\nloading:0\n<any>\nready:1\n<any>\nsequences_open:<N>\n<any>$<N>\n# Server\n<any>", ""},
 
 		{"too few arguments", array("INCR"), "-ERR wrong number of arguments for 'incr' command\n", ""},
-		{"too many arguments", array("ID", "1"), "-ERR wrong number of arguments for 'id' command\n", ""},
 		{"an empty command", "*0\r\n*-1\r\n\r\n  \r\n" + array("PING"), "+PONG\n", "+PONG\n"},
-		{"an empty name", array(""), "-ERR unknown command ''\n", ""},
-		{"unknown", array("FOO", "token-secret"), "-ERR unknown command 'FOO'\n", ""},
-		{"unknown and strange", array("a'\r\n\x00\xff"), "-ERR unknown command 'a\\x27\\x0d\\x0a\\x00\\xff'\n", ""},
-		{"unknown and long", array(strings.Repeat("x", 4000)), "-ERR unknown command '" + strings.Repeat("x", 64) + "...'\n", ""},
+		{"unknown and strange", array("a'\r\n\x00\xff"), "-ERR unknown command \"a'\\r\\n\\x00\\xff\"\n", ""},
+		{"unknown and long", array(strings.Repeat("x", 4000)), "-ERR unknown command \"" + strings.Repeat("x", 64) + "\"\n", ""},
 		{"refused by name", array("set", "a", "b") + array("DECR", "a"), "-ERR SET is not supported: <any>\n-ERR DECR is not supported: numbers are given out once <any>\n", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -104,25 +81,18 @@ func TestEveryRefusedCommand(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
 	for _, name := range []string{"DECR", "SET", "DEL", "EXPIRE", "MULTI", "EVAL", "CLUSTER", "SUBSCRIBE", "MGET", "SCAN", "LPUSH", "SHUTDOWN", "FLUSHALL"} {
-		assert.Contains(t, b.run(array(name, "secret")), name+" is not supported: ", name)
+		matches(t, "-ERR "+name+" is not supported: <any>\n", b.run(array(name, "secret")))
 	}
-	for name := range reasons {
+	for name, reason := range reasons {
 		assert.NotContains(t, commands, name)
 		assert.LessOrEqual(t, len(name), longestName)
-		got := b.run(array(name, "secret"))
-		matches(t, "-ERR "+strings.ToUpper(name)+" is not supported: <any>\n", got)
-		assert.NotContains(t, got, "secret")
-	}
-	for name, cmd := range commands {
-		assert.LessOrEqual(t, len(name), longestName)
-		assert.Equal(t, strings.ToLower(name), name)
-		assert.NotEmpty(t, cmd.summary)
+		assert.Equal(t, "-ERR "+strings.ToUpper(name)+" is not supported: "+reason+"\r\n", b.run(array(name, "secret")))
 	}
 }
 
 func TestAuthentication(t *testing.T) {
 	t.Parallel()
-	clients := func(c *issuer.Config, _ *Limits) {
+	clients := func(c *issuer.Config) {
 		c.Clients = []issuer.Credential{credential("shop"), credential("blog")}
 		c.Clients[1].NoIDs = true
 		c.Clients[1].Sequences = []string{"orders"}
@@ -130,23 +100,17 @@ func TestAuthentication(t *testing.T) {
 	refused := "-NOAUTH Authentication required: send AUTH with your token.\n"
 	for _, test := range []struct{ name, in, want string }{
 		{"nothing without a token", array("ID") + array("IDS", "1") + array("INCR", "orders") + array("GET", "orders") + array("DECODE", "1") + array("PING") + array("INFO") + array("COMMAND") + array("CONFIG", "GET", "save") + array("CLIENT", "ID"), strings.Repeat(refused, 10)},
-		{"QUIT and RESET without a token", array("RESET") + array("QUIT"), "+RESET\n+OK\n"},
 		{"HELLO without a token", array("HELLO", "3") + array("PING"), "-NOAUTH HELLO needs a token here: <any>\n" + refused},
 		{"a token", array("AUTH", "token-shop") + array("ID"), "+OK\n" + id},
-		{"a name and a token", array("AUTH", "shop", "token-shop") + array("ID"), "+OK\n" + id},
 		{"the name that clients send by default", array("AUTH", "default", "token-shop") + array("ID"), "+OK\n" + id},
 		{"another's name", array("AUTH", "blog", "token-shop") + array("ID"), "-WRONGPASS the token is not that of the name\n" + refused},
 		{"no token of ours", array("AUTH", "token-none") + array("ID"), "-WRONGPASS the token is not known\n" + refused},
-		{"an empty token", array("AUTH", "") + array("ID"), "-WRONGPASS the token is not known\n" + refused},
 		{"HELLO", array("HELLO", "3", "AUTH", "default", "token-shop", "SETNAME", "me") + array("CLIENT", "GETNAME"), "%7\n<any>*0\n$2\nme\n"},
 		{"HELLO with a wrong token", array("HELLO", "3", "AUTH", "default", "token-none") + array("HELLO", "2"), "-WRONGPASS the token is not known\n-NOAUTH <any>\n"},
 		{"RESET takes it away", array("AUTH", "token-shop") + array("RESET") + array("ID"), "+OK\n+RESET\n" + refused},
 		{"a wrong token leaves the first", array("AUTH", "token-shop") + array("AUTH", "token-none") + array("ID"), "+OK\n-WRONGPASS the token is not known\n" + id},
-		{"a client without IDs", array("AUTH", "token-blog") + array("ID") + array("IDS", "2"), "+OK\n-NOPERM client blog may not take IDs\n-NOPERM client blog may not take IDs\n"},
-		{"its sequence", array("AUTH", "token-blog") + array("INCR", "orders"), "+OK\n:1\n"},
-		{"another sequence", array("AUTH", "token-blog") + array("INCR", "others") + array("GET", "others"), "+OK\n-NOPERM client blog may not use sequence others\n-NOPERM client blog may not use sequence others\n"},
 		{"INFO of what it may use", array("AUTH", "token-shop") + array("INCR", "others") + array("AUTH", "token-blog") + array("INCR", "orders") + array("INFO"), "+OK\n:1\n+OK\n:1\n$<N>\n<any>sequences_open:1\n<any>real time\nsequence_orders:<any>"},
-		{"no token in errors", array("AUHT", "token-shop") + "hello 3 auth token-shop\r\n" + array("HELLO", "3", "AUTH", "token-shop"), "-ERR unknown command 'AUHT'\n-ERR syntax error in HELLO: <any>\n-ERR syntax error in HELLO: <any>\n"},
+		{"no token in errors", array("AUHT", "token-shop") + "hello 3 auth token-shop\r\n" + array("HELLO", "3", "AUTH", "token-shop"), "-ERR unknown command \"AUHT\"\n-ERR syntax error in HELLO: <any>\n-ERR syntax error in HELLO: <any>\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := newBed(t, clients).run(test.in)
@@ -154,46 +118,4 @@ func TestAuthentication(t *testing.T) {
 			assert.NotContains(t, got, "token-")
 		})
 	}
-}
-
-func TestRefusals(t *testing.T) {
-	t.Parallel()
-	t.Run("drain", func(t *testing.T) {
-		b := newBed(t, nil)
-		b.issuer.Drain()
-		matches(t, "$<N>\n<any>loading:1\n<any>ready:0\n<any>"+id, b.run(array("INFO")+array("ID")))
-		assert.NoError(t, b.generator.Close())
-		matches(t, "-LOADING the server is about to stop: ask another one\n-LOADING <any>\n", b.run(array("ID")+array("IDS", "5")))
-	})
-	t.Run("no store", func(t *testing.T) {
-		b := newBed(t, func(c *issuer.Config, _ *Limits) { c.Store = nil })
-		matches(t, "-ERR sequence o: this server has no store of sequences\n-ERR <any>\n", b.run(array("INCR", "o")+array("GET", "o")))
-	})
-}
-
-// TestAccessLog: every request to the issuer has a line, with its client and its refusal, and
-// without a token. What the server answers by itself has none.
-func TestAccessLog(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, func(c *issuer.Config, _ *Limits) { c.Clients = []issuer.Credential{credential("shop")} })
-	var log lines
-	b.observer = observe.New(slog.New(slog.NewTextHandler(&log, nil)), 1)
-	b.run(array("AUTH", "token-none") + array("AUTH", "token-shop") + array("ID") + array("IDS", "5") + array("INCRBY", "orders", "3") +
-		array("INCR", "users") + array("GET", "orders") + array("DECODE", "x") + array("PING") + array("INFO"))
-	got := strings.Split(strings.TrimSpace(log.String()), "\n")
-	for i, want := range []string{
-		`method=AUTH client="" remote=client items=0 <any> code=unauthenticated error="the token is not known"`,
-		`method=ID client=shop remote=client items=1 <any>`,
-		`method=IDS client=shop remote=client items=5 <any>`,
-		`method=INCRBY client=shop remote=client items=3 <any>`,
-		`method=INCR client=shop remote=client items=0 <any> code=not_found <any>`,
-		`method=GET client=shop remote=client items=0 <any>`,
-		`method=DECODE client=shop remote=client items=0 <any> code=bad_input <any>`,
-	} {
-		if assert.Less(t, i, len(got), want) {
-			matches(t, "<any> msg=request protocol=resp "+want, got[i])
-		}
-	}
-	assert.Len(t, got, 7)
-	assert.NotContains(t, log.String(), "token-")
 }

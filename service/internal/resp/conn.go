@@ -36,8 +36,6 @@ type conn struct {
 	last    time.Time // when the last pipeline was answered
 	begun   time.Time // when the first byte of an unfinished command came; zero if there is none
 	due     time.Time // the read deadline of nc
-	spared  time.Time // begun when the drain was first seen
-	drainBy time.Time // until when more is read in a drain than the command of spared; zero before one
 	written time.Time // the write deadline of nc
 
 	first [1 << 10]byte // for the bytes that end a wait: those of a usual pipeline
@@ -78,7 +76,6 @@ func (c *conn) serve() {
 // take gives the connection a buffer.
 func (c *conn) take() {
 	c.buffer = c.server.buffers.Get().(*buffer)
-	c.buffer.parser.limits = &c.server.limits
 	c.buffer.reply.three = c.three
 }
 
@@ -96,7 +93,7 @@ func (c *conn) release() {
 
 // read waits for bytes.
 func (c *conn) read() error {
-	target := c.first[:min(len(c.first), c.server.limits.Command)] // as much as a buffer holds
+	target := c.first[:]
 	if c.buffer != nil {
 		target = c.buffer.in[c.have:]
 	}
@@ -135,9 +132,6 @@ func (c *conn) extend() bool {
 	return true
 }
 
-// lastRead is how long a drain reads what a client had sent before it.
-const lastRead = time.Second
-
 // wait reads into p, not beyond the time that the client has.
 func (c *conn) wait(p []byte) (int, error) {
 	for {
@@ -145,25 +139,10 @@ func (c *conn) wait(p []byte) (int, error) {
 			c.deadline(limit)
 		}
 		if c.server.closing() {
-			now := time.Now()
-			if c.drainBy.IsZero() {
-				c.spared, c.drainBy = c.begun, now.Add(lastRead)
-			}
-			switch begun := !c.begun.IsZero(); {
-			case c.server.ctx.Err() != nil || !begun && !c.more:
-				return 0, context.Canceled
-			case begun && c.begun.Equal(c.spared):
-				// The rest of the command has the time that it always has.
-			case !now.Before(c.drainBy):
-				c.linger = true            // the replies that are on their way shall be read
-				return 0, context.Canceled // a client that never stops sending
-			case begun:
-				c.deadline(c.drainBy)
-			default:
-				// There was more than the buffer holds. What is on its way is still read.
-				c.more = false
-				c.deadline(now.Add(50 * time.Millisecond))
-			}
+			// What the client still sends is not carried out, and must not cut off the replies that are
+			// on their way.
+			c.linger = c.more || !c.begun.IsZero()
+			return 0, context.Canceled
 		}
 		n, err := c.nc.Read(p)
 		switch {
@@ -200,7 +179,7 @@ func (c *conn) answer() error {
 	for pos < c.have && !c.quit {
 		args, n, err := b.parser.next(b.in[pos:c.have])
 		if err == nil && n == 0 && pos == 0 && c.have == len(b.in) {
-			err = b.parser.tooLong()
+			err = errTooLong
 		}
 		if err != nil {
 			b.reply.fail("ERR", err.Error())
@@ -221,7 +200,7 @@ func (c *conn) answer() error {
 		if err := c.execute(args); err != nil {
 			return err
 		}
-		if len(b.reply.b) >= c.server.limits.Pending {
+		if len(b.reply.b) >= maxPending {
 			if err := c.flush(); err != nil {
 				return err
 			}
@@ -286,7 +265,7 @@ func (c *conn) wake() { c.nc.SetReadDeadline(past) }
 func (c *conn) abort() { c.nc.SetDeadline(past) }
 
 // close closes the connection. If bytes of the client were not read, the kernel would throw
-// away replies that are on their way, so after an error what still comes is read for a while.
+// away replies that are on their way, so what still comes is read for a while.
 func (c *conn) close() {
 	c.count()
 	if c.server.ctx.Err() != nil {
@@ -297,15 +276,8 @@ func (c *conn) close() {
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && half.CloseWrite() == nil {
 		c.nc.SetReadDeadline(time.Now().Add(min(time.Second, c.server.issuer.Config().ReadTimeout)))
 		var rest [4096]byte
-		most := 1 << 20
-		if !c.drainBy.IsZero() {
-			most = 16 << 20 // above what the buffers of two kernels hold
-		}
-		for read := 0; read < most && c.server.ctx.Err() == nil; {
-			n, err := c.nc.Read(rest[:])
-			if read += n; err != nil {
-				break
-			}
+		for err := error(nil); err == nil && c.server.ctx.Err() == nil; {
+			_, err = c.nc.Read(rest[:])
 		}
 	}
 	c.nc.Close()

@@ -27,17 +27,7 @@ func FuzzServer(f *testing.F) {
 			return
 		}
 		// INCR makes no sequence here: its store would be the same for both runs.
-		b := newBed(t, func(c *issuer.Config, l *Limits) {
-			c.MaxBatch, c.Create = 50, nil
-			*l = Limits{Argument: 200, Arguments: 8, Command: 1000, Inline: 300, Pending: 100}
-		})
-		var parts []string
-		for rest := in; rest != ""; {
-			// The sizes of the parts follow from step alone.
-			step = step*25173 + 13849
-			n := min(len(rest), 1+int(step>>8)%23)
-			parts, rest = append(parts, rest[:n]), rest[n:]
-		}
+		b := newBed(t, func(c *issuer.Config) { c.MaxBatch, c.Create = 50, nil })
 		count := func(out string) (n int) {
 			for rest := out; rest != ""; n++ {
 				var err error
@@ -47,9 +37,40 @@ func FuzzServer(f *testing.F) {
 			}
 			return n
 		}
-		whole, split := count(b.run(in)), count(b.run(parts...))
+		whole, split := count(b.run(in)), count(b.run(cut(in, step)...))
 		assert.Equal(t, whole, split)
 		// The shortest command is a line of one letter.
 		assert.LessOrEqual(t, whole, (len(in)+1)/2)
+	})
+}
+
+// cut cuts a text into small parts, whose sizes follow from step alone.
+func cut(in string, step uint16) (parts []string) {
+	for in != "" {
+		step = step*25173 + 13849
+		n := min(len(in), 1+int(step>>8)%23)
+		parts, in = append(parts, in[:n]), in[n:]
+	}
+	return parts
+}
+
+// FuzzParser: commands do not depend on how bytes were split, and no more bytes are kept than
+// a command can have.
+func FuzzParser(f *testing.F) {
+	for _, seed := range []string{
+		"*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n", "PING\r\nID\n\r\nGET a\r\n", "*0\r\n*-1\r\n", "*1\r\n$-1\r\n",
+		"*4\r\n$20\r\naaaaaaaaaaaaaaaaaaaa\r\n$20\r\naaaaaaaaaaaaaaaaaaaa\r\n$20\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "*2147483648\r\n", "*1\r\n*1\r\n",
+	} {
+		f.Add(seed, uint16(7))
+	}
+	f.Fuzz(func(t *testing.T, in string, step uint16) {
+		commands, failed, left := parse(in)
+		again, failedAgain, leftAgain := parse(cut(in, step)...)
+		assert.Equal(t, commands, again)
+		assert.Equal(t, failed == "", failedAgain == "", "%q, %q", failed, failedAgain)
+		assert.LessOrEqual(t, max(left, leftAgain), maxCommand)
+		if failed != "" {
+			assert.Less(t, len(failed), 300)
+		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,7 +11,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,56 +26,31 @@ import (
 )
 
 // bed is a server under test.
-type bed struct {
-	*Server
-	store     *storetest.Memory
-	generator *generator.Generator
-}
+type bed struct{ *Server }
 
 // newBed returns a server without a listener. Sequences whose names begin with "o" are made
-// when they are asked for.
-func newBed(t testing.TB, change func(*issuer.Config, *Limits)) *bed {
+// when they are asked for. Package service tests with listeners.
+func newBed(t testing.TB, change func(*issuer.Config)) *bed {
 	layout, err := snowflake.ParseLayout("41/4/18")
 	require.NoError(t, err)
 	layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // testing/synctest begins in 2000
 	g, err := generator.New(generator.WithNode(3), generator.WithLayout(layout))
 	require.NoError(t, err)
 	t.Cleanup(func() { g.Close() })
-	b := &bed{store: storetest.NewMemory(), generator: g}
 	config := issuer.Config{
-		Generator: g, Store: b.store, Strategy: "reject",
+		Generator: g, Store: storetest.NewMemory(), Strategy: "reject",
 		Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
 		Create:    []issuer.Create{{Prefix: "o", Definition: sequence.Definition{Start: 1}}},
 		MaxBatch:  10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
 		Timeout: 2 * time.Second, UseWithin: time.Second,
 	}
-	limits := Limits{}
 	if change != nil {
-		change(&config, &limits)
+		change(&config)
 	}
 	i, err := issuer.New(config)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, i.Close(context.Background())) })
-	b.Server = New(i, observe.New(slog.New(slog.DiscardHandler), 0), limits)
-	return b
-}
-
-// listen serves a TCP listener until the test ends, and returns a function that connects.
-func (b *bed) listen(t testing.TB) (dial func() net.Conn) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- b.Serve(l) }()
-	t.Cleanup(func() {
-		assert.NoError(t, b.Shutdown(context.Background()))
-		assert.NoError(t, <-served)
-	})
-	return func() net.Conn {
-		c, err := net.Dial("tcp", l.Addr().String())
-		require.NoError(t, err)
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
+	return &bed{New(i, observe.New(slog.New(slog.DiscardHandler), 0))}
 }
 
 // script is a connection whose client sends parts, and then closes its side. It needs no
@@ -114,20 +87,6 @@ func (b *bed) run(parts ...string) string {
 	c.serve()
 	c.close()
 	return s.written.String()
-}
-
-// exchange sends in and the end of the stream, and returns all replies.
-func exchange(t testing.TB, c net.Conn, in string) string {
-	go func() {
-		if _, err := io.WriteString(c, in); err == nil {
-			c.(*net.TCPConn).CloseWrite()
-		}
-	}()
-	out, err := io.ReadAll(c)
-	if !errors.Is(err, io.ErrClosedPipe) {
-		assert.NoError(t, err)
-	}
-	return string(out)
 }
 
 // array writes a command as clients do.
@@ -199,22 +158,4 @@ func readReply(in string) (rest string, err error) {
 // credential returns a client whose token is token-NAME.
 func credential(name string) issuer.Credential {
 	return issuer.Credential{Name: name, Token: sha256.Sum256([]byte("token-" + name)), Sequences: []string{"*"}}
-}
-
-// lines is a log that several goroutines write.
-type lines struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Buffer.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Buffer.String()
 }

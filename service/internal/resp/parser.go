@@ -5,22 +5,20 @@ import (
 	"fmt"
 )
 
-// protocolError is the reason why a connection is closed: what it sent cannot be followed by
-// a next command. Its text has no bytes of the client that are not printable.
-type protocolError struct{ text string }
-
-func (e *protocolError) Error() string { return "Protocol error: " + e.text }
-
+// malformed returns the reason why a connection is closed: what it sent cannot be followed by
+// a next command.
 func malformed(format string, args ...any) error {
-	return &protocolError{fmt.Sprintf(format, args...)}
+	return fmt.Errorf("Protocol error: "+format, args...)
 }
+
+var (
+	errTooLong = malformed("a command of more than %d bytes", maxCommand)
+	errHTTP    = malformed("this is the port of the Redis protocol, not of HTTP")
+)
 
 // parser finds commands in bytes. It keeps nothing but the slice for the arguments, so
 // commands do not depend on how the bytes were split on their way.
-type parser struct {
-	limits *Limits
-	args   [][]byte
-}
+type parser struct{ args [][]byte }
 
 // next returns the arguments of the first command in in, and how many bytes it has. The
 // arguments are parts of in, and are overwritten by the next call. A command of 0 bytes is
@@ -32,7 +30,7 @@ func (p *parser) next(in []byte) (args [][]byte, n int, err error) {
 	if in[0] != '*' {
 		return p.inline(in)
 	}
-	count, n, err := number(in, "arguments", int64(p.limits.Arguments))
+	count, n, err := number(in, "arguments", maxArguments)
 	if n == 0 || err != nil {
 		return nil, 0, err
 	}
@@ -45,7 +43,7 @@ func (p *parser) next(in []byte) (args [][]byte, n int, err error) {
 		if rest[0] != '$' {
 			return nil, 0, malformed("expected '$', got %s", printable(rest[:1]))
 		}
-		length, header, err := number(rest, "bytes in an argument", int64(p.limits.Argument))
+		length, header, err := number(rest, "bytes in an argument", maxArgument)
 		if header == 0 || err != nil {
 			return nil, 0, err
 		}
@@ -60,22 +58,18 @@ func (p *parser) next(in []byte) (args [][]byte, n int, err error) {
 			}
 		}
 		if end+2 > len(rest) {
-			if n+end+2 > p.limits.Command {
-				return nil, 0, p.tooLong()
+			if n+end+2 > maxCommand {
+				return nil, 0, errTooLong
 			}
 			return nil, 0, nil
 		}
 		p.args = append(p.args, rest[header:end:end])
 		n += end + 2
 	}
-	if n > p.limits.Command {
-		return nil, 0, p.tooLong()
+	if n > maxCommand {
+		return nil, 0, errTooLong
 	}
 	return p.args, n, nil
-}
-
-func (p *parser) tooLong() error {
-	return malformed("a command of more than %d bytes", p.limits.Command)
 }
 
 // number returns the number of a header, "*3\r\n" or "$12\r\n", and the length of the header,
@@ -115,8 +109,7 @@ func number(in []byte, what string, most int64) (value int64, n int, err error) 
 
 // inline returns the words of a line, as people type it.
 func (p *parser) inline(in []byte) (args [][]byte, n int, err error) {
-	most := min(p.limits.Inline, p.limits.Command)
-	line := in[:min(len(in), most+1)]
+	line := in[:min(len(in), maxInline+1)]
 	end := bytes.IndexByte(line, '\n')
 	if end >= 0 {
 		line = line[:end]
@@ -129,19 +122,19 @@ func (p *parser) inline(in []byte) (args [][]byte, n int, err error) {
 		}
 	}
 	if end < 0 {
-		if len(line) > most {
-			return nil, 0, malformed("a line of more than %d bytes", most)
+		if len(line) > maxInline {
+			return nil, 0, malformed("a line of more than %d bytes", maxInline)
 		}
 		return nil, 0, nil
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	p.args = p.args[:0]
 	for word := range bytes.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '\t' }) {
-		if len(p.args) == p.limits.Arguments {
-			return nil, 0, malformed("more than %d arguments", p.limits.Arguments)
+		if len(p.args) == maxArguments {
+			return nil, 0, malformed("more than %d arguments", maxArguments)
 		}
-		if len(word) > p.limits.Argument {
-			return nil, 0, malformed("%d bytes in an argument: at most %d", len(word), p.limits.Argument)
+		if len(word) > maxArgument {
+			return nil, 0, malformed("%d bytes in an argument: at most %d", len(word), maxArgument)
 		}
 		p.args = append(p.args, word)
 	}
@@ -150,8 +143,6 @@ func (p *parser) inline(in []byte) (args [][]byte, n int, err error) {
 	}
 	return p.args, end + 1, nil
 }
-
-var errHTTP = malformed("this is the port of the Redis protocol, not of HTTP")
 
 // isHTTP reports whether an inline command is a line of an HTTP request, which a web page
 // makes a browser send to any port. Its body could hold commands, and nothing of it must be
@@ -178,20 +169,4 @@ func isHTTP(args [][]byte) bool {
 }
 
 // printable returns the first bytes of b in quotes, safe in a log and on a terminal.
-func printable(b []byte) string {
-	const most = 64
-	text := make([]byte, 0, most+8)
-	text = append(text, '\'')
-	for i, c := range b {
-		if i == most {
-			text = append(text, "..."...)
-			break
-		}
-		if c < ' ' || c > '~' || c == '\'' || c == '\\' {
-			text = fmt.Appendf(text, "\\x%02x", c)
-		} else {
-			text = append(text, c)
-		}
-	}
-	return string(append(text, '\''))
-}
+func printable(b []byte) string { return fmt.Sprintf("%+.64q", b) }

@@ -133,19 +133,8 @@ func (r *reply) fail(code, text string) {
 	r.b = append(r.b, '\r', '\n')
 }
 
-var codes = [issuer.Codes]string{
-	issuer.Unauthenticated: "NOAUTH",
-	issuer.Forbidden:       "NOPERM",
-	issuer.Busy:            "TRYAGAIN",
-	issuer.Unavailable:     "LOADING",
-}
-
 // refuse writes the error of a request.
 func (r *reply) refuse(err error) {
 	refusal := issuer.RefusalOf(err)
-	code := codes[refusal.Code]
-	if code == "" {
-		code = "ERR"
-	}
-	r.fail(code, refusal.Error())
+	r.fail(refusal.Code.RESP(), refusal.Error())
 }

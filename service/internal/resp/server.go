@@ -2,7 +2,6 @@
 package resp
 
 import (
-	"cmp"
 	"context"
 	"net"
 	"sync"
@@ -13,21 +12,19 @@ import (
 	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
-// Limits bound the memory that strangers take. A field that is 0 has its default. The times
-// are those of [issuer.Config].
-type Limits struct {
-	Argument  int // bytes in an argument; 4096 by default
-	Arguments int // in a command, its name among them; 64 by default
-	Command   int // bytes in a command, with its headers; 16,384 by default
-	Inline    int // bytes in a command that is a line of text; 4096 by default
-	Pending   int // bytes of replies that are collected before they are written; 32,768 by default
-}
+// These bound the memory that strangers take. The times are those of [issuer.Config].
+const (
+	maxArgument  = 4 << 10  // bytes in an argument
+	maxArguments = 64       // in a command, its name among them
+	maxCommand   = 16 << 10 // bytes in a command, with its headers
+	maxInline    = 4 << 10  // bytes in a command that is a line of text
+	maxPending   = 32 << 10 // bytes of replies that are collected before they are written
+)
 
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
 	issuer   *issuer.Issuer
 	observer *observe.Observer
-	limits   Limits
 	began    time.Time
 	buffers  sync.Pool // of *buffer: what a command and its reply need while they are under way
 
@@ -46,14 +43,11 @@ type Server struct {
 }
 
 // New returns a server.
-func New(i *issuer.Issuer, o *observe.Observer, l Limits) *Server {
-	l.Argument, l.Arguments = cmp.Or(l.Argument, 4096), cmp.Or(l.Arguments, 64)
-	l.Command, l.Inline = cmp.Or(l.Command, 16384), cmp.Or(l.Inline, 4096)
-	l.Pending = cmp.Or(l.Pending, 32768)
-	s := &Server{issuer: i, observer: o, limits: l, began: time.Now()}
+func New(i *issuer.Issuer, o *observe.Observer) *Server {
+	s := &Server{issuer: i, observer: o, began: time.Now()}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.buffers.New = func() any { return &buffer{in: make([]byte, l.Command)} }
+	s.buffers.New = func() any { return &buffer{in: make([]byte, maxCommand)} }
 	return s
 }
 
@@ -98,7 +92,7 @@ func (s *Server) start(nc net.Conn) {
 	})
 }
 
-// Shutdown stops accepting, lets the pipelines that were begun be answered, closes all
+// Shutdown stops accepting, lets the commands that were received be answered, closes all
 // connections, and returns when this is done. When ctx ends it closes them at once, and
 // returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {

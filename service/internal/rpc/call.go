@@ -2,9 +2,10 @@ package rpc
 
 import (
 	"context"
-	"slices"
+	"strings"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
@@ -51,27 +53,21 @@ func (c *call) asked() {
 	}
 }
 
-// maxWaiting is how many calls may wait for their request without a timer: 10 MB of memory.
-// A client sends its request with the headers, so that more wait only under attack.
-const maxWaiting = 1024
-
 // begin makes the context of a call when its headers have arrived.
 //
 // It never returns an error: grpc-go would then keep the context of each refused call until
 // its connection ends. The handlers refuse.
 func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := &call{Context: ctx}
-	health := false
+	other := false // a method whose handler is not ours
 	switch info.FullMethodName {
-	case tickflakev1.Tickflake_Stream_FullMethodName, grpc_health_v1.Health_Watch_FullMethodName,
+	case grpc_health_v1.Health_Watch_FullMethodName,
 		grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName,
 		grpc_reflection_v1alpha.ServerReflection_ServerReflectionInfo_FullMethodName:
 		// A stream has timeouts of its own.
 	default:
-		// The other methods of this service bound the wait for their request, see describe.
-		// grpc-go cancels ctx, and so the timer, when the call ends.
-		if health = !s.unary[info.FullMethodName]; health {
-			c.Context = s.issuer.Timeout(ctx)
+		if other = !strings.HasPrefix(info.FullMethodName, "/"+tickflakev1.Tickflake_ServiceDesc.ServiceName+"/"); other {
+			c.Context = s.issuer.Timeout(ctx) // grpc-go cancels ctx, and so the timer, when the call ends
 		}
 	}
 	if c.client = s.issuer.Anyone(); c.client == nil {
@@ -79,34 +75,38 @@ func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, er
 			connectionOf(ctx).Known()
 		}
 	}
-	if health {
-		c.asked() // its handler is not ours
+	if other {
+		c.asked()
 	}
 	return c, nil
 }
 
-// describe returns the description of the service with handlers that bound the wait for the
-// request.
-func (s *Server) describe() *grpc.ServiceDesc {
-	desc := tickflakev1.Tickflake_ServiceDesc
-	desc.Methods = slices.Clone(desc.Methods)
-	s.unary = make(map[string]bool)
-	for i := range desc.Methods {
-		m := &desc.Methods[i]
-		s.unary["/"+desc.ServiceName+"/"+m.MethodName] = true
-		handle := m.Handler
-		m.Handler = func(server any, ctx context.Context, receive func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
-			return handle(server, ctx, func(request any) error {
-				err := s.receive(receive, request)
-				if err == nil {
-					callOf(ctx).asked()
-				}
-				return err
-			}, intercept)
+// method returns a method of the service: its request is received in time, its client is known, and
+// the observer is told. serve returns how many IDs or numbers the client gets.
+func method[In, Out any](name string, serve func(s *Server, ctx context.Context, c *issuer.Client, in *In) (out *Out, items int64, err error)) grpc.MethodDesc {
+	return grpc.MethodDesc{MethodName: name, Handler: func(server any, ctx context.Context, receive func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		s, c, in := server.(*Server), callOf(ctx), new(In)
+		if err := s.receive(receive, in); err != nil {
+			return nil, err
 		}
-	}
-	return &desc
+		c.asked()
+		began, bounded := time.Now(), s.issuer.Timeout(ctx)
+		var out *Out
+		var items int64
+		err := c.refused
+		if err == nil {
+			out, items, err = serve(s, bounded, c.client, in)
+		}
+		if err = s.done(bounded, c, name, began, items, err); err != nil {
+			return nil, err
+		}
+		return out, nil
+	}}
 }
+
+// maxWaiting is how many calls may wait for their request without a timer: 10 MB of memory.
+// A client sends its request with the headers, so that more wait only under attack.
+const maxWaiting = 1024
 
 // receive receives the request of a call. A client that never sends it would hold the call
 // for ever, and a timer for each call would cost more than the ID: so calls have a timer only
@@ -126,48 +126,39 @@ func (s *Server) receive(receive func(any) error, request any) error {
 	case err := <-received:
 		return err
 	case <-timer.C:
-		return errNoRequest
+		return status.Error(codes.DeadlineExceeded, "the request did not come in time")
 	}
 }
 
-var errNoRequest = status.Error(codes.DeadlineExceeded, "the request did not come in time")
-
-// request is one request of a call, for the observer.
-type request struct {
-	ctx   context.Context
-	call  *call
-	began time.Time
-}
-
-// request begins a request, and refuses it if its client is not known.
-func (s *Server) request(ctx context.Context) (request, error) {
-	r := request{ctx: ctx, call: callOf(ctx), began: time.Now()}
-	return r, r.call.refused
-}
-
-// bounded begins a request that may have to wait, under the timeout of a request. Its done
-// must be called.
-func (s *Server) bounded(ctx context.Context) (request, error) {
-	return s.request(s.issuer.Timeout(ctx))
-}
-
-// done tells the observer of a request that was answered, and returns err as a status.
-func (s *Server) done(r request, method string, items int64, err error) error {
-	seen := observe.Request{Protocol: observe.GRPC, Method: method, Items: items, Duration: time.Since(r.began), Err: err}
-	if r.call.client != nil {
-		seen.Client = r.call.client.Name
+// done tells the observer of a request that was answered, and returns err as a status. The timer
+// of ctx ends.
+func (s *Server) done(ctx *issuer.Timeout, c *call, method string, began time.Time, items int64, err error) error {
+	seen := observe.Request{Protocol: observe.GRPC, Method: method, Items: items, Duration: time.Since(began), Err: err}
+	if c.client != nil {
+		seen.Client = c.client.Name
 	}
 	if err != nil || s.observer.Logs() {
-		if p, ok := peer.FromContext(r.ctx); ok {
+		if p, ok := peer.FromContext(ctx); ok {
 			seen.Remote = p.Addr.String()
 		}
 	}
 	s.observer.Done(seen)
 	if err != nil {
-		err = statusOf(r.ctx, err)
+		err = statusOf(err)
 	}
-	if t, ok := r.ctx.(*issuer.Timeout); ok && t.Started() {
-		t.Cancel()
-	}
+	ctx.Cancel()
 	return err
+}
+
+// statusOf returns the status of a request that was refused. To one whose client's deadline has
+// passed, the client's library gives a status by itself.
+func statusOf(err error) error {
+	r := issuer.RefusalOf(err)
+	st := status.New(r.Code.GRPC(), r.Error())
+	if r.RetryAfter > 0 {
+		if detailed, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(r.RetryAfter)}); err == nil {
+			st = detailed
+		}
+	}
+	return st.Err()
 }

@@ -4,7 +4,6 @@ package rpc
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -51,17 +50,22 @@ type Server struct {
 	drain    context.CancelFunc
 	streams  atomic.Int64 // of IDs; never above the limit but for the moment in which one is refused
 	health   *checks
-	unary    map[string]bool // the methods whose handlers bound the wait for the request
-	waiting  atomic.Int64    // handlers whose request is still to come; each adds 1 and takes it off
+	waiting  atomic.Int64 // handlers whose request is still to come; each adds 1 and takes it off
 }
 
 // New returns a server.
 func New(i *issuer.Issuer, o *observe.Observer) *Server {
 	s := &Server{issuer: i, observer: o, config: i.Config()}
 	s.draining, s.drain = context.WithCancel(context.Background())
-	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(newHandshake(s.config.TLS, i.Anyone() != nil)), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
-	s.grpc.RegisterService(s.describe(), s)
-	s.health = &checks{Server: health.NewServer(), server: s}
+	transport := insecure.NewCredentials()
+	if s.config.TLS != nil {
+		transport = credentials.NewTLS(s.config.TLS)
+	}
+	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(handshake{transport, i.Anyone() != nil}), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
+	desc := tickflakev1.Tickflake_ServiceDesc
+	desc.Methods = methods
+	s.grpc.RegisterService(&desc, s)
+	s.health = &checks{Server: health.NewServer(), issuer: i}
 	s.health.look()
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
@@ -92,13 +96,6 @@ func options(c *issuer.Config) []grpc.ServerOption {
 type handshake struct {
 	credentials.TransportCredentials
 	known bool // no token is needed
-}
-
-func newHandshake(c *tls.Config, known bool) handshake {
-	if c != nil {
-		return handshake{credentials.NewTLS(c), known}
-	}
-	return handshake{insecure.NewCredentials(), known}
 }
 
 // connection is the AuthInfo of a connection, by which its calls find it.

@@ -1,13 +1,16 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
@@ -18,6 +21,7 @@ import (
 // answered, so that the flow control of HTTP/2 bounds those that wait.
 func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamRequest, tickflakev1.StreamResponse]) error {
 	ctx := stream.Context()
+	c := callOf(ctx)
 	var (
 		in       tickflakev1.StreamRequest
 		out      tickflakev1.StreamResponse
@@ -31,11 +35,10 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 			}
 			return err
 		}
-		r, err := s.bounded(ctx)
-		if err == nil {
-			runs, err = s.issuer.Runs(r.ctx, r.call.client, in.Credit, runs[:0])
-		}
-		if err = s.done(r, "Stream", in.Credit, err); err != nil {
+		began, bounded := time.Now(), s.issuer.Timeout(ctx)
+		var err error
+		runs, err = s.issuer.Runs(bounded, c.client, in.Credit, runs[:0])
+		if err = s.done(bounded, c, "Stream", began, in.Credit, err); err != nil {
 			return err
 		}
 		out.Runs = messages.of(runs)
@@ -68,37 +71,47 @@ func enter(open *atomic.Int64, most int, whose string) error {
 		Err: fmt.Errorf("%s has its largest number of streams open, %d", whose, most)}
 }
 
-var (
-	errDraining = &issuer.Refusal{Code: issuer.Unavailable, RetryAfter: time.Second, Err: errors.New("the server is about to stop: ask another one")}
-	errNoMove   = &issuer.Refusal{Code: issuer.Unavailable, Err: errors.New("the stream did not move in time: open a new one")}
-)
+var errNoMove = &issuer.Refusal{Code: issuer.Unavailable, Err: errors.New("the stream did not move in time: open a new one")}
 
 // intercept runs the handler of a stream.
 func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	began, c, ctx := time.Now(), callOf(ss.Context()), ss.Context()
 	open, most, whose, method := &s.streams, s.config.MaxStreams, "the server", "Stream"
 	if info.FullMethod != tickflakev1.Tickflake_Stream_FullMethodName {
-		connection, kind := connectionOf(ss.Context()), ofReflection
+		connection, kind := connectionOf(ctx), ofReflection
 		if method = "Reflection"; info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
 			kind, method = ofHealth, "Watch"
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(s.draining, cancel)() // its handler waits for nothing else
 		}
 		open, most, whose = &connection.open[kind], maxOfKind, "the connection"
 	}
-	r, err := s.request(ss.Context())
+	err := c.refused
 	if err == nil || method == "Watch" {
 		err = enter(open, most, whose)
 	}
 	if err != nil {
-		return s.done(r, method, 0, err)
+		return s.done(s.issuer.Timeout(ss.Context()), c, method, began, 0, err)
 	}
 	defer open.Add(-1)
 	st := &stream{
-		ServerStream: ss, server: s, timer: time.NewTimer(s.config.IdleTimeout),
+		ServerStream: ss, ctx: ctx, server: s, timer: time.NewTimer(s.config.IdleTimeout),
 		work: make(chan work), result: make(chan error, 1),
 	}
 	defer st.timer.Stop()
 	go st.run()
 	defer close(st.work)
-	return handler(srv, st)
+	err = handler(srv, st)
+	if method == "Watch" && st.err == nil && s.draining.Err() != nil && ss.Context().Err() == nil {
+		_ = st.SendMsg(&grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_NOT_SERVING})
+		st.err = statusOf(issuer.ErrDraining)
+	}
+	if st.err != nil {
+		return st.err // of the handler of health, which has words of its own
+	}
+	return err
 }
 
 // stream bounds how long a handler waits for the client.
@@ -110,10 +123,12 @@ func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 type stream struct {
 	grpc.ServerStream
 
+	ctx    context.Context
 	server *Server
 	timer  *time.Timer
 	work   chan work
 	result chan error // of the work. It has room for one, so that run ends without the handler.
+	err    error      // why a wait was given up: it must be the last
 }
 
 // work is a message to receive or to send.
@@ -132,12 +147,14 @@ func (st *stream) run() {
 	}
 }
 
+func (st *stream) Context() context.Context { return st.ctx }
+
 // RecvMsg receives a request. It fails when the server drains, or when no request comes
 // within the idle timeout.
 func (st *stream) RecvMsg(m any) error {
 	draining := st.server.draining
 	if draining.Err() != nil {
-		return statusOf(st.Context(), errDraining)
+		return statusOf(issuer.ErrDraining)
 	}
 	err := st.do(work{message: m}, st.server.config.IdleTimeout, draining.Done())
 	if err == nil {
@@ -160,8 +177,58 @@ func (st *stream) do(w work, timeout time.Duration, draining <-chan struct{}) er
 	case err := <-st.result:
 		return err
 	case <-draining:
-		return statusOf(st.Context(), errDraining)
+		st.err = statusOf(issuer.ErrDraining)
 	case <-st.timer.C:
-		return statusOf(st.Context(), errNoMove)
+		st.err = statusOf(errNoMove)
 	}
+	return st.err
+}
+
+// checks is the standard health service: SERVING while the issuer is ready. It needs no token
+// and no store. The service "" is the whole server.
+type checks struct {
+	*health.Server
+	issuer *issuer.Issuer
+
+	mu   sync.Mutex
+	last grpc_health_v1.HealthCheckResponse_ServingStatus // that was set: to set one wakes all watches
+}
+
+// healthInterval is how often the server looks at its readiness, for all watches.
+const healthInterval = 250 * time.Millisecond
+
+// follow looks at the readiness until stop is closed.
+func (c *checks) follow(stop <-chan struct{}) {
+	tick := time.NewTicker(healthInterval)
+	defer tick.Stop()
+	for {
+		c.look()
+		select {
+		case <-tick.C:
+		case <-stop:
+			return
+		}
+	}
+}
+
+func (c *checks) look() {
+	c.mu.Lock() // also so that none sets a status that is older
+	defer c.mu.Unlock()
+	status := grpc_health_v1.HealthCheckResponse_SERVING
+	if c.issuer.Ready() != nil {
+		status = grpc_health_v1.HealthCheckResponse_NOT_SERVING
+	}
+	if status == c.last {
+		return
+	}
+	c.last = status
+	for _, service := range []string{"", tickflakev1.Tickflake_ServiceDesc.ServiceName} {
+		c.SetServingStatus(service, status)
+	}
+}
+
+// Check returns the status of now.
+func (c *checks) Check(ctx context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	c.look()
+	return c.Server.Check(ctx, in)
 }

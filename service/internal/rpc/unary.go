@@ -1,10 +1,12 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -46,13 +48,15 @@ func (m *message) link() *tickflakev1.Run {
 	return &m.run
 }
 
-// Take returns IDs.
-func (s *Server) Take(ctx context.Context, in *tickflakev1.TakeRequest) (*tickflakev1.TakeResponse, error) {
-	r, err := s.bounded(ctx)
-	if err != nil {
-		return nil, s.done(r, "Take", 0, err)
-	}
-	n := orOne(in.GetCount())
+// methods are those of the service that are not streams.
+var methods = []grpc.MethodDesc{
+	method("Take", (*Server).take), method("Describe", (*Server).describe), method("Decode", (*Server).decode),
+	method("Number", (*Server).number), method("GetSequence", (*Server).getSequence),
+}
+
+// take returns IDs.
+func (s *Server) take(ctx context.Context, c *issuer.Client, in *tickflakev1.TakeRequest) (*tickflakev1.TakeResponse, int64, error) {
+	n := cmp.Or(in.GetCount(), 1)
 	// One allocation for the usual answer, which has one run.
 	answer := new(struct {
 		response tickflakev1.TakeResponse
@@ -61,23 +65,19 @@ func (s *Server) Take(ctx context.Context, in *tickflakev1.TakeRequest) (*tickfl
 		list     [1]*tickflakev1.Run
 		runs     [1]issuer.Run
 	})
-	runs, err := s.issuer.Runs(r.ctx, r.call.client, n, answer.runs[:0])
+	runs, err := s.issuer.Runs(ctx, c, n, answer.runs[:0])
 	if err != nil {
-		return nil, s.done(r, "Take", 0, err)
+		return nil, 0, err
 	}
 	answer.messages.list = append(answer.list[:0], answer.message.link())
 	answer.response.Runs = answer.messages.of(runs)
-	return &answer.response, s.done(r, "Take", n, nil)
+	return &answer.response, n, nil
 }
 
-// Describe returns the layout, and the limits.
-func (s *Server) Describe(ctx context.Context, _ *tickflakev1.DescribeRequest) (*tickflakev1.DescribeResponse, error) {
-	r, err := s.request(ctx)
-	if err != nil {
-		return nil, s.done(r, "Describe", 0, err)
-	}
+// describe returns the layout, and the limits.
+func (s *Server) describe(_ context.Context, c *issuer.Client, _ *tickflakev1.DescribeRequest) (*tickflakev1.DescribeResponse, int64, error) {
 	config, layout := s.config, s.issuer.Layout()
-	ids, numbers := s.issuer.Largest(r.call.client)
+	ids, numbers := s.issuer.Largest(c)
 	return &tickflakev1.DescribeResponse{
 		Layout:       layout.String(),
 		Epoch:        timestamppb.New(layout.Epoch),
@@ -91,55 +91,43 @@ func (s *Server) Describe(ctx context.Context, _ *tickflakev1.DescribeRequest) (
 		UseWithin:    durationpb.New(config.UseWithin),
 		MaxBatch:     ids,
 		MaxNumbers:   numbers,
-	}, s.done(r, "Describe", 0, nil)
+	}, 0, nil
 }
 
-// Decode returns the parts of an ID.
-func (s *Server) Decode(ctx context.Context, in *tickflakev1.DecodeRequest) (*tickflakev1.DecodeResponse, error) {
-	r, err := s.request(ctx)
-	if err != nil {
-		return nil, s.done(r, "Decode", 0, err)
-	}
+// decode returns the parts of an ID.
+func (s *Server) decode(_ context.Context, _ *issuer.Client, in *tickflakev1.DecodeRequest) (*tickflakev1.DecodeResponse, int64, error) {
 	d, err := s.issuer.Decode(strconv.FormatInt(in.GetId(), 10))
 	if err != nil {
-		return nil, s.done(r, "Decode", 0, err)
+		return nil, 0, err
 	}
 	return &tickflakev1.DecodeResponse{
 		Id: int64(d.ID), Time: timestamppb.New(d.Time), Node: d.Node, Parts: d.Parts, Sequence: d.Sequence,
-	}, s.done(r, "Decode", 0, nil)
+	}, 0, nil
 }
 
-// Number returns numbers of a sequence.
-func (s *Server) Number(ctx context.Context, in *tickflakev1.NumberRequest) (*tickflakev1.NumberResponse, error) {
-	r, err := s.bounded(ctx)
+// number returns numbers of a sequence.
+func (s *Server) number(ctx context.Context, c *issuer.Client, in *tickflakev1.NumberRequest) (*tickflakev1.NumberResponse, int64, error) {
+	n, err := s.issuer.Number(ctx, c, in.GetName(), cmp.Or(in.GetCount(), 1))
 	if err != nil {
-		return nil, s.done(r, "Number", 0, err)
-	}
-	n, err := s.issuer.Number(r.ctx, r.call.client, in.GetName(), orOne(in.GetCount()))
-	if err != nil {
-		return nil, s.done(r, "Number", 0, err)
+		return nil, 0, err
 	}
 	return &tickflakev1.NumberResponse{
 		First: n.First, Last: n.Last, Count: n.Count, Stride: n.Stride, Mode: modeOf(n.Mode),
-	}, s.done(r, "Number", n.Count, nil)
+	}, n.Count, nil
 }
 
-// GetSequence returns the state of a sequence.
-func (s *Server) GetSequence(ctx context.Context, in *tickflakev1.GetSequenceRequest) (*tickflakev1.GetSequenceResponse, error) {
-	r, err := s.bounded(ctx)
+// getSequence returns the state of a sequence.
+func (s *Server) getSequence(ctx context.Context, c *issuer.Client, in *tickflakev1.GetSequenceRequest) (*tickflakev1.GetSequenceResponse, int64, error) {
+	info, err := s.issuer.Inspect(ctx, c, in.GetName())
 	if err != nil {
-		return nil, s.done(r, "GetSequence", 0, err)
-	}
-	info, err := s.issuer.Inspect(r.ctx, r.call.client, in.GetName())
-	if err != nil {
-		return nil, s.done(r, "GetSequence", 0, err)
+		return nil, 0, err
 	}
 	d := info.Definition
 	return &tickflakev1.GetSequenceResponse{Sequence: &tickflakev1.Sequence{
 		Name: info.Name, Mode: modeOf(d.Mode),
 		Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(), Max: d.Max,
 		Next: info.Next, Last: info.Last, Left: info.Left, WentBack: info.WentBack,
-	}}, s.done(r, "GetSequence", 0, nil)
+	}}, 0, nil
 }
 
 func modeOf(m sequence.Mode) tickflakev1.Mode {
@@ -147,12 +135,4 @@ func modeOf(m sequence.Mode) tickflakev1.Mode {
 		return tickflakev1.Mode_MODE_ORDERED
 	}
 	return tickflakev1.Mode_MODE_SEGMENTED
-}
-
-// orOne returns the count of a request: 1 if it names none.
-func orOne(n int64) int64 {
-	if n == 0 {
-		return 1
-	}
-	return n
 }

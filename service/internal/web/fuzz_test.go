@@ -14,12 +14,9 @@ import (
 // Every request that net/http can read gets an answer of the document: nothing panics, no
 // text of the request becomes a header or HTML, and no token is shown.
 func FuzzHandlers(f *testing.F) {
-	const token = "fuzz-token-0123456789"
-	limited := wide(f)
-	limited.config.MaxBatch = 50
-	open := newServer(f, limited)
-	limited.config.Clients = []issuer.Credential{credential("app", token, func(c *issuer.Credential) { c.Sequences = []string{"o*"} })}
-	closed := newServer(f, limited)
+	open := newServer(f, func(c *issuer.Config, _ *Options) { c.MaxBatch = 50 })
+	closed := newServer(f, func(c *issuer.Config, o *Options) { c.MaxBatch = 50; clients(c, o) })
+	const token = ordersToken
 
 	for _, target := range []string{
 		"/", "/v1/ids", "/v1/ids?n=50", "/v1/ids?n=51", "/v1/ids?n=-1&n=2", "/v1/ids?%zz", "/v1/ids/1541815603606036480", "/v1/ids/9223372036854775807",

@@ -3,13 +3,11 @@ package web
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -27,7 +25,6 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/service/internal/observe"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -97,114 +94,43 @@ func elsewhere(doc *openapi3.T, path bool) *openapi3.Operation {
 	return o
 }
 
-// setup is what a test changes of the server.
-type setup struct {
-	generator []generator.Option
-	config    issuer.Config
-	options   Options
-	sample    int64
-}
-
-// service is a server of a test, with the log that it writes.
+// service is a server of a test, with its log, whose sequences are orders and tickets.
 type service struct {
 	*Server
-	store *storetest.Memory
-	log   *buffer
+	log *bytes.Buffer
 }
 
-// newServer returns a server of a real generator, and of the sequences orders and tickets.
-func newServer(t testing.TB, s setup) *service {
-	g, err := generator.New(append([]generator.Option{generator.WithNode(1)}, s.generator...)...)
+// newServer returns a server without a listener. Package service tests with listeners.
+func newServer(t testing.TB, change func(*issuer.Config, *Options)) *service {
+	g, err := generator.New(generator.WithNode(1))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, g.Close()) })
-	store := storetest.NewMemory()
-	t.Cleanup(func() { store.Close() })
+	store, log := storetest.NewMemory(), new(bytes.Buffer)
 	require.NoError(t, sequence.Create(t.Context(), store, "orders", sequence.Definition{Start: 1}))
 	require.NoError(t, sequence.Create(t.Context(), store, "tickets", sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}))
-	log := new(buffer)
-	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-
-	c := s.config
-	c.Generator, c.Store, c.Strategy = g, store, "wait up to 1s"
-	c.Sequences = []sequence.Option{sequence.WithLogger(logger)}
-	c.MaxBatch, c.MaxNumbers, c.MaxSequences = cmp.Or(c.MaxBatch, 10_000), 1_000_000, 10
-	c.Timeout = cmp.Or(c.Timeout, time.Minute)
-	c.UseWithin = time.Second
-	c.ReadTimeout = cmp.Or(c.ReadTimeout, time.Minute)
+	c := issuer.Config{
+		Generator: g, Store: store, Strategy: "wait up to 1s", Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
+		MaxBatch: 10_000, MaxNumbers: 1_000_000, MaxSequences: 10, Timeout: time.Minute, UseWithin: time.Second,
+	}
+	o := Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") })}
+	if change != nil {
+		change(&c, &o)
+	}
 	i, err := issuer.New(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, i.Close(context.Background())) })
-
-	l := s.options
-	l.Logger = logger
-	if l.Metrics == nil {
-		l.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up 1\n") })
-	}
-	return &service{New(i, observe.New(logger, s.sample), l), store, log}
+	return &service{New(i, observe.New(o.Logger, 1), o), log}
 }
 
-// listen serves on a loopback address until the test ends, and returns the address.
-func (s *service) listen(t testing.TB) string {
-	address, served := s.start(t)
-	t.Cleanup(func() {
-		assert.NoError(t, s.Shutdown(context.Background()))
-		assert.NoError(t, <-served)
-	})
-	return address
-}
-
-// start serves on a loopback address. The channel has the result of Serve.
-func (s *service) start(t testing.TB) (address string, served chan error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	served = make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	return l.Addr().String(), served
-}
-
-// buffer is a log that goroutines share.
-type buffer struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	changed chan struct{} // closed by the next line; nil: nobody waits
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.changed != nil {
-		close(b.changed)
-		b.changed = nil
-	}
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// wait returns when the log contains the text so many times.
-func (b *buffer) wait(t testing.TB, text string, times int) {
-	for {
-		b.mu.Lock()
-		if strings.Count(b.b.String(), text) >= times {
-			b.mu.Unlock()
-			return
-		}
-		if b.changed == nil {
-			b.changed = make(chan struct{})
-		}
-		changed := b.changed
-		b.mu.Unlock()
-		select {
-		case <-changed:
-		case <-time.After(30 * time.Second):
-			require.Fail(t, "the log never had the line", "%q in:\n%s", text, b)
-		}
+// clients are those of a server that asks for tokens.
+func clients(c *issuer.Config, _ *Options) {
+	for name, one := range map[string]issuer.Credential{ordersToken: {Sequences: []string{"orders"}}, ticketsToken: {NoIDs: true, Sequences: []string{"tick*"}}} {
+		one.Name, one.Token = name[:6], sha256.Sum256([]byte(name))
+		c.Clients = append(c.Clients, one)
 	}
 }
+
+const ordersToken, ticketsToken = "orders-token-123456", "tickets-token-12345"
 
 // answer is an answer that conforms to the document.
 type answer struct {
@@ -215,30 +141,21 @@ type answer struct {
 // ask sends a request straight to the handlers, and checks the answer against the document.
 // The headers are given as texts such as "Accept: text/plain".
 func (s *service) ask(t testing.TB, method, target string, headers ...string) answer {
-	r := httptest.NewRequest(method, target, nil)
-	r.Host = "localhost:8380"
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		if name == "Host" {
-			r.Host = value
-		} else {
-			r.Header.Add(name, value)
-		}
+	host := "Host: localhost:8380\r\n"
+	if strings.HasPrefix(strings.Join(headers, ""), "Host:") {
+		host = ""
 	}
-	return s.serve(t, r)
+	return s.send(t, method+" "+target+" HTTP/1.1\r\n"+host+strings.Join(append(headers, "\r\n"), "\r\n"))
 }
 
-func (s *service) serve(t testing.TB, r *http.Request) answer {
+// send sends the bytes of a request.
+func (s *service) send(t testing.TB, bytes string) answer {
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(bytes)))
+	require.NoError(t, err, bytes)
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	got := answer{w.Result(), w.Body.String()}
 	require.NoError(t, conforms(r.Method, r.URL.EscapedPath(), got.Response, w.Body.Bytes()), "%s %s: %d %s", r.Method, r.URL, got.StatusCode, got.body)
-	safe(t, got)
-	return got
-}
-
-// safe checks what every answer has.
-func safe(t testing.TB, got answer) {
 	assert.Equal(t, "no-store", got.Header.Get("Cache-Control"))
 	assert.Equal(t, "nosniff", got.Header.Get("X-Content-Type-Options"))
 	assert.Contains(t, got.Header.Get("Content-Security-Policy"), "default-src 'none'")
@@ -246,6 +163,7 @@ func safe(t testing.TB, got answer) {
 	for name := range got.Header {
 		assert.NotContains(t, name, "Access-Control", "another site's page may read this answer")
 	}
+	return got
 }
 
 // decode reads the body of an answer.
@@ -262,35 +180,4 @@ func refusal(t testing.TB, got answer) (p problem) {
 	assert.Equal(t, got.StatusCode, p.Status)
 	assert.Equal(t, http.StatusText(got.StatusCode), p.Title)
 	return p
-}
-
-// credential returns a client that may do everything, after change.
-func credential(name, token string, change func(*issuer.Credential)) issuer.Credential {
-	c := issuer.Credential{Name: name, Token: sha256.Sum256([]byte(token)), Sequences: []string{"*"}}
-	if change != nil {
-		change(&c)
-	}
-	return c
-}
-
-// raw sends bytes over a connection, and reads the answer to the end of the connection.
-func raw(t testing.TB, address, request string) answer {
-	conn, err := net.Dial("tcp", address)
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, request)
-	require.NoError(t, err)
-	method, _, _ := strings.Cut(request, " ")
-	r, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
-	require.NoError(t, err)
-	body, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
-	return answer{r, string(body)}
-}
-
-// wide is a layout that does not bound a benchmark: 262,144 IDs in a millisecond.
-func wide(t testing.TB) setup {
-	l, err := snowflake.ParseLayout("41/4/18")
-	require.NoError(t, err)
-	return setup{generator: []generator.Option{generator.WithLayout(l)}}
 }

@@ -24,20 +24,6 @@ type problem struct {
 	RetryAfter float64 `json:"retry_after,omitempty"` // seconds
 }
 
-// statuses are the answers to the refusals of an issuer.
-var statuses = [issuer.Codes]int{
-	issuer.Internal:        http.StatusInternalServerError,
-	issuer.BadInput:        http.StatusBadRequest,
-	issuer.Unauthenticated: http.StatusUnauthorized,
-	issuer.Forbidden:       http.StatusForbidden,
-	issuer.NotFound:        http.StatusNotFound,
-	issuer.Busy:            http.StatusTooManyRequests,
-	issuer.Unavailable:     http.StatusServiceUnavailable,
-	issuer.OutOfRange:      http.StatusConflict,
-	issuer.Failed:          http.StatusInternalServerError,
-	// There is none for Canceled: the client has gone away.
-}
-
 // statusError is the cause of a refusal that has a status of its own.
 type statusError struct {
 	status int
@@ -73,7 +59,7 @@ func notFound(h http.Header, method string) error {
 // writeError answers a request with a problem.
 func writeError(w http.ResponseWriter, err error) {
 	r := issuer.RefusalOf(err)
-	p := problem{Type: "about:blank", Status: statuses[r.Code], Detail: r.Error(), Code: r.Code.String()}
+	p := problem{Type: "about:blank", Status: r.Code.HTTP(), Detail: r.Error(), Code: r.Code.String()}
 	if e, ok := errors.AsType[*statusError](err); ok {
 		p.Status = e.status
 	}

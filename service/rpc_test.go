@@ -1,0 +1,365 @@
+package service_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// four is a generator of four IDs in a second, whose callers wait for the next.
+func four(t *testing.T, strategy strategies.Strategy) *generator.Generator {
+	layout, err := snowflake.ParseLayout("time=41,node=4,sequence=2,tick=1s,epoch=2025-01-01")
+	require.NoError(t, err)
+	return newGenerator(t, generator.WithLayout(layout), generator.WithStrategy(strategy))
+}
+
+// expand returns the IDs of runs, and checks what holds for all runs.
+func expand(t *testing.T, runs []*tickflakev1.Run) (ids []snowflake.ID) {
+	for _, r := range runs {
+		require.Positive(t, r.Count)
+		require.GreaterOrEqual(t, r.UseWithin.AsDuration(), 1500*time.Millisecond)
+		run := snowflake.Run{First: snowflake.ID(r.First), Count: r.Count, Stride: r.Stride}
+		for i := range r.Count {
+			ids = append(ids, run.At(i))
+		}
+	}
+	require.IsIncreasing(t, ids)
+	return ids
+}
+
+type idStream = grpc.BidiStreamingClient[tickflakev1.StreamRequest, tickflakev1.StreamResponse]
+
+// open opens a stream, and asks for IDs.
+func open(t *testing.T, conn *grpc.ClientConn, credits ...int64) idStream {
+	t.Helper()
+	stream, err := tickflakev1.NewTickflakeClient(conn).Stream(t.Context())
+	require.NoError(t, err)
+	for _, credit := range credits {
+		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: credit}))
+	}
+	return stream
+}
+
+// receive returns the IDs of one request.
+func receive(t *testing.T, stream idStream, credit int64) []snowflake.ID {
+	t.Helper()
+	out, err := stream.Recv()
+	require.NoError(t, err)
+	ids := expand(t, out.Runs)
+	require.Len(t, ids, int(credit))
+	return ids
+}
+
+// ends checks how a stream ends.
+func ends(t *testing.T, want codes.Code, receive func() error, about ...any) {
+	t.Helper()
+	var err error
+	for err == nil {
+		err = receive()
+	}
+	require.Equal(t, want, status.Code(err), append([]any{err}, about...)...)
+}
+
+func ended[M any](stream interface{ Recv() (M, error) }) func() error {
+	return func() error { _, err := stream.Recv(); return err }
+}
+
+// Unary calls and streams answer with exactly as many IDs as were asked for, as runs whose form
+// Describe tells, and Decode takes apart.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{"41/4/18", "time=40,sequence=12,node=8,tick=10ms,epoch=2020-01-01"} {
+		layout, err := snowflake.ParseLayout(spec)
+		require.NoError(t, err)
+		r := start(t, listen, func(c *service.Config) {
+			c.Generator, c.Strategy, c.UseWithin = newGenerator(t, generator.WithLayout(layout)), "wait 1s", 1500*time.Millisecond
+		})
+		conn := r.rpc()
+		client := tickflakev1.NewTickflakeClient(conn)
+		got, err := client.Describe(t.Context(), &tickflakev1.DescribeRequest{})
+		require.NoError(t, err)
+		parsed, err := snowflake.ParseLayout(got.Layout)
+		require.NoError(t, err)
+		require.Equal(t, layout.String(), parsed.String())
+		require.Equal(t, layout.Epoch.UTC(), got.Epoch.AsTime())
+		require.Equal(t, layout.Tick, got.Tick.AsDuration())
+		require.EqualValues(t, []int32{int32(layout.TimeBits), int32(layout.NodeBits), int32(layout.SequenceBits), 1}, []int32{got.TimeBits, got.NodeBits, got.SequenceBits, int32(got.Node)})
+		require.Equal(t, layout.Order == snowflake.TimeSequenceNode, got.NodeLast)
+		require.Equal(t, "wait 1s", got.Strategy)
+		require.Equal(t, 1500*time.Millisecond, got.UseWithin.AsDuration())
+		require.Equal(t, []int64{10_000, 1_000_000}, []int64{got.MaxBatch, got.MaxNumbers})
+
+		var all []snowflake.ID
+		for _, n := range []int64{0, 1, 7, 10_000} {
+			taken, err := client.Take(t.Context(), &tickflakev1.TakeRequest{Count: n})
+			require.NoError(t, err)
+			ids := expand(t, taken.Runs)
+			require.Len(t, ids, int(max(n, 1)))
+			all = append(all, ids...)
+			if got.NodeLast && n == 7 {
+				require.EqualValues(t, 1<<got.NodeBits, taken.Runs[0].Stride)
+			}
+		}
+		credits := []int64{1, 5000, 2, 10_000, 3, 1}
+		stream := open(t, conn, credits...)
+		for _, credit := range credits {
+			all = append(all, receive(t, stream, credit)...)
+		}
+		require.NoError(t, stream.CloseSend())
+		_, err = stream.Recv()
+		require.ErrorIs(t, err, io.EOF, "more than the credit")
+		require.IsIncreasing(t, all)
+
+		decoded, err := client.Decode(t.Context(), &tickflakev1.DecodeRequest{Id: int64(all[0])})
+		require.NoError(t, err)
+		want, err := layout.Decode(all[0])
+		require.NoError(t, err)
+		require.Equal(t, want, snowflake.Decoded{ID: snowflake.ID(decoded.Id), Time: decoded.Time.AsTime(), Node: decoded.Node, Parts: decoded.Parts, Sequence: decoded.Sequence})
+	}
+}
+
+func TestNumbersOverRPC(t *testing.T) {
+	t.Parallel()
+	r := start(t, listen, nil)
+	client := tickflakev1.NewTickflakeClient(r.rpc())
+	for mode, want := range map[sequence.Mode]tickflakev1.Mode{
+		sequence.Segmented: tickflakev1.Mode_MODE_SEGMENTED, sequence.Ordered: tickflakev1.Mode_MODE_ORDERED,
+	} {
+		name := "mode-" + mode.String()
+		require.NoError(t, sequence.Create(t.Context(), r.store, name, sequence.Definition{Mode: mode, Start: 100, Stride: sequence.Every(10, 3), Max: 10_000}))
+		for count, numbers := range [][]int64{{103, 103, 1, 10}, {113, 113, 1, 10}, {123, 133, 2, 10}} {
+			got, err := client.Number(t.Context(), &tickflakev1.NumberRequest{Name: name, Count: int64(count)})
+			require.NoError(t, err)
+			require.Equal(t, numbers, []int64{got.First, got.Last, got.Count, got.Stride})
+			require.Equal(t, want, got.Mode)
+		}
+		got, err := client.GetSequence(t.Context(), &tickflakev1.GetSequenceRequest{Name: name})
+		require.NoError(t, err)
+		info, err := sequence.Inspect(t.Context(), r.store, name)
+		require.NoError(t, err)
+		q := got.Sequence
+		require.Equal(t, name, q.Name)
+		require.Equal(t, want, q.Mode)
+		require.Equal(t, []int64{100, 10, 3, 10_000, info.Next, info.Last, info.Left}, []int64{q.Start, q.Stride, q.Offset, q.Max, q.Next, q.Last, q.Left})
+		require.False(t, q.WentBack)
+	}
+}
+
+// A drain ends streams, those of IDs after the request that they answer.
+func TestDrainOfStreams(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		r := start(t, pipe, func(c *service.Config) { c.Generator, c.UseWithin = four(t, strategies.Wait()), 1500*time.Millisecond })
+		conn := r.rpc()
+		health := grpc_health_v1.NewHealthClient(conn)
+		watch, err := health.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: tickflakev1.Tickflake_ServiceDesc.ServiceName})
+		require.NoError(t, err)
+		state, err := watch.Recv()
+		require.NoError(t, err)
+		require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, state.Status)
+		reflected, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, reflected.Send(&grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}))
+		listed, err := reflected.Recv()
+		require.NoError(t, err)
+		require.Contains(t, listed.String(), tickflakev1.Tickflake_ServiceDesc.ServiceName)
+		idle := open(t, conn, 4)
+		receive(t, idle, 4)
+		busy := open(t, conn, 3, 1)
+		synctest.Wait()
+		r.stop()
+		synctest.Wait()
+		_, err = idle.Recv()
+		require.Equal(t, codes.Unavailable, status.Code(err), err)
+		require.Positive(t, status.Convert(err).Details()[0].(*errdetails.RetryInfo).RetryDelay.AsDuration())
+		ends(t, codes.Unavailable, func() error {
+			next, err := watch.Recv()
+			if err == nil {
+				state = next
+			}
+			return err
+		})
+		require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, state.Status)
+		ends(t, codes.Unavailable, ended(reflected))
+		select {
+		case err := <-r.ended:
+			t.Fatalf("Run ended with a request in progress: %v", err)
+		default:
+		}
+		receive(t, busy, 3)
+		_, err = busy.Recv()
+		require.Equal(t, codes.Unavailable, status.Code(err), "the request that waits is not answered: %v", err)
+		require.NoError(t, <-r.ended)
+	})
+}
+
+// A stream ends with the status of the request that fails.
+func TestStreamFails(t *testing.T) {
+	t.Parallel()
+	r := start(t, listen, func(c *service.Config) {
+		c.Generator, c.UseWithin = four(t, strategies.Reject()), 1500*time.Millisecond
+	})
+	conn := r.rpc()
+	for _, credit := range []int64{0, -1, 10_001, 1 << 62} {
+		ends(t, codes.InvalidArgument, ended(open(t, conn, credit)), credit)
+	}
+	ends(t, codes.ResourceExhausted, ended(open(t, conn, 5)))
+}
+
+// A client that cancels its call or stream, or goes away, frees it.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		r := start(t, pipe, func(c *service.Config) { c.Generator, c.Timeout = four(t, strategies.Wait()), time.Hour })
+		client := tickflakev1.NewTickflakeClient(r.rpc())
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error)
+		go func() { _, err := client.Take(ctx, &tickflakev1.TakeRequest{Count: 10_000}); failed <- err }()
+		stream, err := client.Stream(ctx)
+		require.NoError(t, err)
+		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 10_000}))
+		leaves := r.connect(web, "POST /v1/ids?n=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		synctest.Wait()
+		cancel()
+		require.NoError(t, leaves.Close())
+		require.Equal(t, codes.Canceled, status.Code(<-failed))
+		synctest.Wait()
+		began := time.Now()
+		r.stop()
+		require.NoError(t, <-r.ended)
+		assert.Less(t, time.Since(began), 2*time.Second)
+		assert.Len(t, lines(r.Log(), `"code":"canceled"`), 0, "what the client did is no line of the log")
+	})
+}
+
+// Every method but those of health asks for the token, and a credit spends the rate as well.
+func TestEveryMethodAsksForTheToken(t *testing.T) {
+	t.Parallel()
+	const token = "a-token-of-the-shop"
+	r := start(t, listen, func(c *service.Config) {
+		c.Clients = []service.Client{{Name: "shop", Token: token, Rate: 0.001, Burst: 70}}
+		c.UseWithin = 1500 * time.Millisecond
+	})
+	conn := r.rpc()
+	names := []string{grpc_health_v1.Health_Check_FullMethodName, grpc_health_v1.Health_List_FullMethodName, grpc_health_v1.Health_Watch_FullMethodName, grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName}
+	desc := tickflakev1.Tickflake_ServiceDesc
+	for _, m := range desc.Methods {
+		names = append(names, "/"+desc.ServiceName+"/"+m.MethodName)
+	}
+	for _, m := range desc.Streams {
+		names = append(names, "/"+desc.ServiceName+"/"+m.StreamName)
+	}
+	for _, name := range names {
+		for _, md := range []metadata.MD{nil, metadata.Pairs("authorization", "Bearer a-token-of-nobody"), metadata.Pairs("authorization", "Bearer "+token, "authorization", "Bearer "+token)} {
+			ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(t.Context(), md))
+			stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, name)
+			require.NoError(t, err)
+			if err := stream.SendMsg(&tickflakev1.DescribeRequest{}); err != io.EOF { // the server has refused the call already
+				require.NoError(t, err)
+			}
+			require.NoError(t, stream.CloseSend())
+			err = stream.RecvMsg(&tickflakev1.DescribeResponse{})
+			cancel()
+			assert.Equal(t, !strings.Contains(name, ".health."), status.Code(err) == codes.Unauthenticated, "%s: %v", name, err)
+		}
+	}
+	client := tickflakev1.NewTickflakeClient(conn)
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "bearer "+token)
+	got, err := client.Describe(ctx, &tickflakev1.DescribeRequest{})
+	require.NoError(t, err)
+	require.Equal(t, []int64{70, 70}, []int64{got.MaxBatch, got.MaxNumbers}, "a client that asks for no more is not refused")
+	_, err = client.Take(ctx, &tickflakev1.TakeRequest{Count: got.MaxBatch})
+	require.NoError(t, err)
+	stream, err := client.Stream(ctx)
+	require.NoError(t, err)
+	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 10}))
+	ends(t, codes.ResourceExhausted, ended(stream))
+}
+
+// Streams of IDs are limited in all, and those that need no token for each connection, so that none
+// keeps those of another out. Large messages and headers are refused, also over HTTP.
+func TestLimitsOfCalls(t *testing.T) {
+	t.Parallel()
+	r := start(t, listen, func(c *service.Config) { c.MaxConnections, c.UseWithin = 2, 1500*time.Millisecond })
+	conn := r.rpc()
+	for range 2 {
+		receive(t, open(t, conn, 1), 1)
+	}
+	_, err := open(t, conn).Recv()
+	require.Equal(t, codes.Unavailable, status.Code(err), err)
+	require.ErrorContains(t, err, "largest number of streams open, 2")
+	watch := func(conn *grpc.ClientConn) error {
+		stream, err := grpc_health_v1.NewHealthClient(conn).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		return err
+	}
+	for range 4 {
+		require.NoError(t, watch(conn))
+	}
+	require.Equal(t, codes.Unavailable, status.Code(watch(conn)))
+	require.NoError(t, watch(r.rpc()))
+
+	response, err := http.ReadResponse(bufio.NewReader(r.connect(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\n"+strings.Repeat("A: b\r\n", 10_000))), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
+
+	client := tickflakev1.NewTickflakeClient(conn)
+	_, err = client.Number(t.Context(), &tickflakev1.NumberRequest{Name: strings.Repeat("a", 16<<10)})
+	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
+	require.Empty(t, status.Convert(err).Details(), "it is of no use to repeat it")
+	_, err = client.Take(metadata.AppendToOutgoingContext(t.Context(), "a", strings.Repeat("a", 16<<10)), &tickflakev1.TakeRequest{})
+	require.Error(t, err)
+	_, err = client.Take(t.Context(), &tickflakev1.TakeRequest{})
+	require.NoError(t, err)
+}
+
+// Calls whose request never comes have a time to send it, once there are many of them.
+func TestCallsWithoutARequest(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		const most, each = 1024, 100
+		r := start(t, pipe, nil)
+		begin := func(conn *grpc.ClientConn) grpc.ClientStream {
+			stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, tickflakev1.Tickflake_Take_FullMethodName)
+			require.NoError(t, err)
+			return stream
+		}
+		var conn *grpc.ClientConn
+		for i := range most {
+			if i%each == 0 {
+				conn = r.rpc()
+			}
+			begin(conn)
+		}
+		synctest.Wait()
+		began := time.Now()
+		late := begin(conn)
+		require.Equal(t, codes.DeadlineExceeded, status.Code(late.RecvMsg(&tickflakev1.TakeResponse{})))
+		assert.Equal(t, 2*time.Second, time.Since(began))
+		_, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{})
+		require.NoError(t, err)
+	})
+}
