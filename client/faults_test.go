@@ -136,10 +136,13 @@ func (m met) test(t *testing.T, k kind) {
 		}
 		if m.want == nil {
 			require.NoError(t, err)
-			if m.healed == 0 {
-				assert.Equal(t, !m.alone, c.routes[k].preferred == 1, "calls stay with the server that served")
-			}
+			c.mu.Lock()
+			preferred := c.routes[k].preferred
 			err = c.routes[k].health[0].err
+			c.mu.Unlock()
+			if m.healed == 0 {
+				assert.Equal(t, !m.alone, preferred == 1, "calls stay with the server that served")
+			}
 		}
 		for _, want := range m.want {
 			assert.ErrorIs(t, err, want)

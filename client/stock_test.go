@@ -19,9 +19,9 @@ import (
 // and a perfect guess would cost, and a little more.
 func TestPace(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
 	every := func(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 	rarely := func(most time.Duration) func() time.Duration {
+		random := rand.New(rand.NewPCG(1, 2))
 		return func() time.Duration {
 			if random.IntN(100) == 0 {
 				return 2 * time.Second
