@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/servers"
-	"github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -119,6 +119,8 @@ func TestServeAndCallers(t *testing.T) {
 	assert.Positive(t, size.RSS)
 	assert.Positive(t, size.Goroutines)
 	assert.Positive(t, size.Files)
+	assert.Positive(t, size.CPU)
+	assert.Positive(t, size.Heap)
 	require.NoError(t, s.Kill())
 	for name, c := range callers {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
