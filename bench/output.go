@@ -5,124 +5,98 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
-	"github.com/tickflake/tickflake/bench/page"
-	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/report"
 )
 
-// modulePath is the path of the root module.
-const modulePath = "github.com/tickflake/tickflake"
-
-// repository returns the directory of the root module: the working directory or one above
-// it.
-func repository() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for at := dir; ; at = filepath.Dir(at) {
-		text, err := os.ReadFile(filepath.Join(at, "go.mod"))
-		if err == nil && strings.Contains("\n"+string(text), "\nmodule "+modulePath+"\n") {
-			return at, nil
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("neither %s nor a directory above it has the go.mod of %s: run bench in a clone of its repository, or say where to write with --out", dir, modulePath)
+// destination returns the top of the repository, which is the working directory or above it, or
+// "", and the folder to write to, which it makes.
+func (p program) destination() (root, folder string, err error) {
+	const module = "module github.com/tickflake/tickflake\n"
+	at, err := os.Getwd()
+	for ; err == nil && root == "" && at != filepath.Dir(at); at = filepath.Dir(at) {
+		if text, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil && strings.Contains("\n"+string(text), "\n"+module) {
+			root = at
 		}
 	}
+	folder = p.folder
+	if root == "" && (folder == "" || p.publish) {
+		return "", "", errors.Join(err, errors.New("neither the working directory nor one above it has the go.mod of tickflake: run bench in a clone of its repository, or say where to write with --out"))
+	}
+	if folder == "" {
+		folder = filepath.Join(root, "bench", "out")
+	}
+	return root, folder, os.MkdirAll(folder, 0o755)
 }
 
 // commit is that of the code in the repository. It is empty if Git does not tell.
 func commit(root string) string {
-	if root == "" {
-		return ""
-	}
 	out, err := exec.Command("git", "-C", root, "describe", "--always", "--dirty", "--exclude=*").Output()
-	if err != nil {
+	if err != nil || root == "" {
 		return ""
 	}
 	return strings.TrimSpace(string(out))
 }
 
-// destination is where a report goes.
-type destination struct {
-	root    string // of the repository; empty if --out is enough
-	folder  string
-	publish bool
-}
-
-// prepare makes the directory to write to, and finds out that it cannot be written before
-// it is needed.
-func (p program) prepare(o options) (destination, error) {
-	root, err := repository()
-	if err != nil && (o.out == "" || o.publish) {
-		return destination{}, err
-	}
-	d := destination{root: root, folder: o.out, publish: o.publish}
-	if d.folder == "" {
-		d.folder = filepath.Join(root, "bench", "report")
-	}
-	charts := filepath.Join(d.folder, "charts")
-	if err := os.MkdirAll(charts, 0o755); err != nil {
-		return destination{}, err
-	}
-	for _, dir := range []string{d.folder, charts} {
-		probe, err := os.CreateTemp(dir, ".bench-*")
-		if err != nil {
-			return destination{}, err
-		}
-		if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
-			return destination{}, err
-		}
-	}
-	return d, nil
-}
-
-// deliver writes the report in all forms, and prints the summary and the names of the
-// files, also of those that are there after an error.
-func (p program) deliver(r *results.Report, to destination) error {
-	files, err := write(r, to.folder, "report.json", "report.md", "charts")
-	if err == nil {
-		name := filepath.Join(to.folder, "index.html")
+// deliver writes the report in all forms, and prints the summary and the names of the files, also
+// of those that are there after an error.
+func (p program) deliver(r *report.Report, root, folder string) error {
+	var summary bytes.Buffer
+	err := errors.Join(r.Check(), r.Summary(&summary))
+	write := func(name string, render func(*bytes.Buffer) error) {
 		var text bytes.Buffer
-		if err = page.HTML(&text, r); err == nil {
-			if err = replace(name, text.Bytes()); err == nil {
-				files = append([]string{name}, files...)
-			}
+		if err == nil {
+			err = render(&text)
+		}
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(name), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(name, text.Bytes(), 0o644)
+		}
+		if err == nil && !strings.HasSuffix(name, ".svg") {
+			fmt.Fprintln(&summary, name)
 		}
 	}
-	if err == nil && to.publish {
+	// The JSON comes first: the others can be made from it.
+	all := func(jsonName, markdownName, charts string) {
+		write(jsonName, func(to *bytes.Buffer) error {
+			encoder := json.NewEncoder(to)
+			encoder.SetEscapeHTML(false)
+			return encoder.Encode(r)
+		})
+		write(markdownName, func(to *bytes.Buffer) error { return r.Markdown(to, filepath.Base(charts)) })
+		for name, svg := range r.Charts() {
+			write(filepath.Join(charts, name), func(to *bytes.Buffer) error { to.WriteString(svg); return nil })
+		}
+	}
+	in := func(name string) string { return filepath.Join(folder, name) }
+	write(in("index.html"), func(to *bytes.Buffer) error { return r.HTML(to) })
+	all(in("report.json"), in("report.md"), in("charts"))
+	write(in("report.txt"), func(to *bytes.Buffer) error { return r.Benchfmt(to) })
+	if err == nil && p.publish {
 		if err = p.publishable(r); err == nil {
-			var published []string
-			published, err = write(r, filepath.Join(to.root, "docs"), "results.json", "results.md", "results")
-			files = append(files, published...)
-			if err == nil {
-				err = writeReadme(r, filepath.Join(to.root, "README.md"))
-			}
+			docs := filepath.Join(root, "docs")
+			err = os.RemoveAll(filepath.Join(docs, "results")) // the charts of an older report
+			all(filepath.Join(docs, "results.json"), filepath.Join(docs, "results.md"), filepath.Join(docs, "results"))
+			readme := filepath.Join(root, "README.md")
+			write(readme, func(to *bytes.Buffer) error {
+				old, err := os.ReadFile(readme)
+				to.WriteString(withTable(string(old), readmeTable(r)))
+				return err
+			})
 		}
 	}
-	var out bytes.Buffer
-	if summary := page.Summary(&out, r); summary != nil {
-		return errors.Join(summary, err)
-	}
-	for _, f := range files {
-		fmt.Fprintln(&out, f)
-	}
-	if _, printed := p.out.Write(out.Bytes()); err == nil {
-		err = printed
-	}
-	return err
+	_, printed := p.out.Write(summary.Bytes())
+	return errors.Join(err, printed)
 }
 
 // publishable returns why a report is not fit for docs/results.md, or nil.
-func (p program) publishable(r *results.Report) error {
+func (p program) publishable(r *report.Report) error {
 	because := ""
 	switch {
 	case r.Quick:
@@ -132,15 +106,10 @@ func (p program) publishable(r *results.Report) error {
 	case r.Unusable() != "":
 		because = "the run is unusable: " + r.Unusable() + "; run it again"
 	}
-	var ids []string
-	for _, s := range r.Sections {
-		ids = append(ids, s.ID)
-		if s.Failed {
-			because = "section " + s.ID + " failed"
+	for _, id := range p.ids() {
+		if s := r.Section(id); s.ID == "" || s.Failed {
+			because = "section " + id + " is missing or failed"
 		}
-	}
-	if got, want := strings.Join(ids, ", "), strings.Join(p.ids(), ", "); because == "" && got != want {
-		because = fmt.Sprintf("the report has the sections %s, where all are %s", got, want)
 	}
 	if because == "" {
 		return nil
@@ -148,86 +117,76 @@ func (p program) publishable(r *results.Report) error {
 	return fmt.Errorf("--publish: docs/results.md is unchanged: %s", because)
 }
 
-// write writes the report as JSON and as Markdown with its charts, and returns the names
-// of the files, also of those that are there after an error. The JSON comes first: the
-// others can be made from it.
-func write(r *results.Report, folder, jsonName, markdownName, charts string) (files []string, err error) {
-	if err := r.Check(); err != nil {
-		return nil, err
-	}
-	var text, markdown bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(r); err != nil {
-		return nil, err
-	}
-	name := filepath.Join(folder, jsonName)
-	if err := replace(name, text.Bytes()); err != nil {
-		return nil, err
-	}
-	files = append(files, name)
-	if err := page.Markdown(&markdown, r, charts); err != nil {
-		return files, err
-	}
-	if err := writeCharts(r, filepath.Join(folder, charts)); err != nil {
-		return files, err
-	}
-	name = filepath.Join(folder, markdownName)
-	if err := replace(name, markdown.Bytes()); err != nil {
-		return files, err
-	}
-	return append(files, name), nil
+// The table on top of the README stands between these lines.
+const (
+	readmeBegin = "<!-- Written by go run ./bench --publish. Edits are lost. -->\n"
+	readmeEnd   = "<!-- end -->\n"
+)
+
+// readmeFaults are the columns of that table, with their headings.
+var readmeFaults = [][2]string{
+	{"restart-back-1s", "clock −1 s, and a restart"},
+	{"step-back-1h", "clock −1 h, no restart"},
+	{"copy-shared-told", "a VM snapshot, beside its original"},
 }
 
-// writeCharts makes the folder hold the report's charts, and none of an older report. Files
-// of others stay.
-func writeCharts(r *results.Report, folder string) error {
-	charts, err := page.Charts(r)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	old, err := os.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	for _, entry := range old {
-		if !strings.HasSuffix(entry.Name(), ".svg") || !entry.Type().IsRegular() {
-			continue
-		}
-		name := filepath.Join(folder, entry.Name())
-		text, err := os.ReadFile(name)
-		if err == nil && page.IsChart(string(text)) {
-			err = os.Remove(name)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for name, svg := range charts {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(svg), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+// readmeRows are its rows: the name there, and that of the report.
+var readmeRows = [][2]string{
+	{"bwmarrin/snowflake", "bwmarrin/snowflake"}, {"sony/sonyflake", "sony/sonyflake"}, {"**tickflake**", "tickflake, default, monoclock, lease"},
 }
 
-// replace writes a file beside the old one and renames it, so that there is always a
-// whole one.
-func replace(name string, text []byte) error {
-	fresh, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
-	if err != nil {
-		return err
+// readmeTable is the table on top of the README, of the section on a real kernel. It is
+// empty if the section has no figures.
+func readmeTable(r *report.Report) string {
+	s := r.Section("kernel")
+	if len(s.Table("kernel-duplicates").Rows) == 0 {
+		return ""
 	}
-	_, err = fresh.Write(text)
-	err = errors.Join(err, fresh.Chmod(0o644), fresh.Close())
-	if err == nil {
-		err = os.Rename(fresh.Name(), name)
+	var b strings.Builder
+	b.WriteString("\n|")
+	for _, f := range readmeFaults {
+		fmt.Fprintf(&b, " | %s", f[1])
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(fresh.Name()))
+	b.WriteString(" |\n|---|" + strings.Repeat("---|", len(readmeFaults)) + "\n")
+	for _, row := range readmeRows {
+		fmt.Fprintf(&b, "| %s |", row[0])
+		for _, f := range readmeFaults {
+			said := readmeCell(s, row[1], f[0])
+			if strings.HasPrefix(row[0], "**") {
+				said = "**" + said + "**"
+			}
+			fmt.Fprintf(&b, " %s |", said)
+		}
+		b.WriteString("\n")
 	}
-	return nil
+	fmt.Fprintf(&b, "\n([Measured](docs/results.md#kernel) on a real kernel, %s, at some hundred IDs per second,\nby `go run ./bench --only kernel`. After the snapshot the copy of tickflake called\n[`Restored`](docs/operate.md#restored-memory). [What each fault does to clocks](docs/kernel.md).)\n\n", s.Table("kernel-run").Cell("kernel", "is").Text)
+	return b.String()
+}
+
+// readmeCell is the worst that a fault did to a generator.
+func readmeCell(s *report.Section, who, fault string) string {
+	duplicates, stall := s.Table("kernel-duplicates").Cell(who, fault), s.Table("kernel-stall").Cell(who, fault)
+	errors := s.Table("kernel-errors").Cell(who, fault)
+	switch {
+	case len(duplicates.Samples) == 0:
+		return "–"
+	case duplicates.Samples[0] > 0:
+		return duplicates.Text + " duplicate IDs"
+	case stall.Median() >= 1:
+		return "blocked for " + stall.Text + " or more"
+	case errors.Median() > 0:
+		return errors.Text + " failed calls"
+	}
+	return "no duplicate"
+}
+
+// withTable puts the table into the text of a README. A README without a place for it is
+// unchanged.
+func withTable(readme, table string) string {
+	before, rest, ok := strings.Cut(readme, readmeBegin)
+	_, after, closed := strings.Cut(rest, readmeEnd)
+	if !ok || !closed || table == "" {
+		return readme
+	}
+	return before + readmeBegin + table + readmeEnd + after
 }

@@ -5,224 +5,132 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"sync"
+	"slices"
+	"strings"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/load"
+	"github.com/shirou/gopsutil/v4/mem"
 
 	"github.com/tickflake/tickflake/bench/measure"
-	"github.com/tickflake/tickflake/bench/results"
-	"github.com/tickflake/tickflake/internal/cli"
+	"github.com/tickflake/tickflake/bench/report"
 )
-
-// run measures, and delivers the report.
-func (p program) run(ctx context.Context, o options) error {
-	chosen, err := p.chosen(o)
-	if err != nil {
-		return err
-	}
-	if o.publish && (o.quick || len(o.only) > 0) {
-		return cli.Usage(errors.New("--publish: it needs all sections of a full run, without --quick and --only"))
-	}
-	to, err := p.prepare(o) // before the measurements, which take minutes
-	if err != nil {
-		return err
-	}
-	report := &results.Report{Schema: results.Schema, Command: o.line(), Commit: commit(to.root), Began: time.Now(), Quick: o.quick, Seed: uint64(o.seed)}
-	machine := inspect()
-	p.measure(ctx, o, chosen, report)
-	report.Seconds = time.Since(report.Began).Seconds()
-	report.Machine = machine.end()
-	err = p.deliver(report, to)
-	if ctx.Err() != nil {
-		if err != nil {
-			fmt.Fprintf(p.err, "bench: %v\n", err)
-		}
-		return fmt.Errorf("%w: the report is incomplete", context.Cause(ctx))
-	}
-	failed := 0
-	for _, s := range report.Sections {
-		if s.Failed {
-			failed++
-		}
-	}
-	if failed > 0 {
-		err = errors.Join(fmt.Errorf("%d of %d sections failed", failed, len(chosen)), err)
-	}
-	return err
-}
-
-// grace is how long a section may take to return after its context has ended.
-const grace = 10 * time.Second
 
 // measure runs the sections, one after the other. The failure of one leaves the results of
 // the others. When ctx ends, the sections stop.
-func (p program) measure(ctx context.Context, o options, sections []measure.Section, report *results.Report) {
-	progress := newProgress(p.err, o.quick, sections)
-	for i, s := range sections {
-		var got results.Section
-		if ctx.Err() != nil {
-			got.Skipped = "the run was interrupted before"
-		} else {
-			progress.begin(i)
+func (p program) measure(ctx context.Context, commit string) *report.Report {
+	chosen := slices.DeleteFunc(slices.Clone(p.sections), func(s measure.Section) bool { return len(p.only) > 0 && !slices.Contains(p.only, s.ID) })
+	r := &report.Report{Schema: report.Schema, Command: p.line(), Commit: commit, Began: time.Now(), Quick: p.quick, Seed: uint64(p.seed), Machine: inspect()}
+	before := measure.Times()
+	for i, s := range chosen {
+		got := report.Section{Skipped: "the run was interrupted before"}
+		if ctx.Err() == nil {
+			var left time.Duration
+			for _, s := range chosen[i:] {
+				left += p.budget(s)
+			}
+			fmt.Fprintf(p.err, "%d/%d %s: %s (about %s left)\n", i+1, len(chosen), s.ID, s.Title, left)
 			runtime.GC() // the garbage of the section before
 			before := measure.Times()
-			got = p.section(ctx, o, s, progress.step)
+			got = p.section(ctx, s)
 			got.Stolen = measure.Stolen(before, measure.Times())
 		}
 		got.ID, got.Title, got.About = s.ID, s.Title, s.About
-		if s.Verdict != nil {
-			got.Verdict = s.Verdict(got)
-		}
-		report.Sections = append(report.Sections, got)
-		// An ID that two sections use would make the whole report unreadable.
-		if err := report.Check(); err != nil {
-			failed := p.fail(s, err)
-			failed.ID, failed.Title = s.ID, s.Title
-			report.Sections[i] = failed
-		}
+		got.Verdict = s.Verdict(got)
+		r.Sections = append(r.Sections, got)
 	}
-	progress.clear()
-	report.Interrupted = ctx.Err() != nil
+	r.Interrupted = ctx.Err() != nil
+	r.Seconds = time.Since(r.Began).Seconds()
+	r.Machine.Stolen = measure.Stolen(before, measure.Times())
+	r.Clean()
+	return r
 }
 
-// fail reports the failure of a section, and returns it without results.
-func (p program) fail(s measure.Section, err error) results.Section {
-	fmt.Fprintf(p.err, "\nbench: section %s failed: %v\n", s.ID, err)
-	var trace *panicked
-	if errors.As(err, &trace) {
-		fmt.Fprintf(p.err, "%s\n", trace.stack)
-	}
-	return results.Section{Failed: true, Skipped: fmt.Sprintf("it failed: %v", err)}
-}
-
-func budget(s measure.Section, quick bool) time.Duration {
-	if quick {
+func (p program) budget(s measure.Section) time.Duration {
+	if p.quick {
 		return s.Quick
 	}
 	return s.Full
 }
 
-// section measures one section.
-func (p program) section(ctx context.Context, o options, s measure.Section, step func(done, of int, what string)) results.Section {
-	budget := budget(s, o.quick)
+// grace is how long a section may take to return after its context has ended.
+const grace = 10 * time.Second
+
+// section measures one section. After the end of its time it waits for [grace], and then leaves a
+// section running that does not return.
+func (p program) section(ctx context.Context, s measure.Section) report.Section {
+	budget := p.budget(s)
 	limit := 3*budget + 30*time.Second // a server that hangs must not hang the run
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	name := fnv.New64a()
 	name.Write([]byte(s.ID))
-	got, err := measured(limited, s, &measure.Run{
-		Quick:  o.quick,
-		Budget: budget,
+	run := &measure.Run{Quick: p.quick, Until: time.Now().Add(budget),
 		// Alone or among others, a section has the same order.
-		Rand:     rand.New(rand.NewPCG(uint64(o.seed), name.Sum64())),
-		Progress: step,
-	})
-	if err != nil {
-		return p.fail(s, err)
+		Rand: rand.New(rand.NewPCG(uint64(p.seed), name.Sum64()))}
+	ended := make(chan report.Section, 1)
+	fail := func(err error) report.Section {
+		fmt.Fprintf(p.err, "bench: section %s failed: %v\n", s.ID, err)
+		return report.Section{Failed: true, Skipped: fmt.Sprintf("it failed: %v", err)}
 	}
-	if dropped := got.Clean(); dropped > 0 {
-		got.Notes = append(got.Notes, fmt.Sprintf("Samples that are not finite and were dropped: %d.", dropped))
-	}
-	if limited.Err() != nil && ctx.Err() == nil {
-		got.Notes = append(got.Notes, fmt.Sprintf("The section was stopped after %v; it was planned for %v.", limit, budget))
-	}
-	return got
-}
-
-// panicked is a panic in a section.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (e *panicked) Error() string { return fmt.Sprintf("panic: %v", e.value) }
-
-// measured calls Measure. After the end of ctx it waits for [grace], and then leaves a
-// section running that does not return.
-func measured(ctx context.Context, s measure.Section, run *measure.Run) (results.Section, error) {
-	type outcome struct {
-		section results.Section
-		err     error
-	}
-	ended := make(chan outcome, 1)
 	go func() {
-		o := outcome{err: errors.New("its goroutine ended before it returned")}
+		out := report.Section{}
+		err := errors.New("its goroutine ended before it returned")
 		defer func() {
 			if value := recover(); value != nil {
-				o.err = &panicked{value, debug.Stack()}
+				err = fmt.Errorf("panic: %v", value)
+				fmt.Fprintf(p.err, "%s\n", debug.Stack())
 			}
-			ended <- o
+			if err != nil {
+				out = fail(err)
+			}
+			ended <- out
 		}()
-		o = outcome{section: s.Measure(ctx, run)}
+		out, err = s.Measure(limited, run), nil
 	}()
-	select {
-	case o := <-ended:
-		return o.section, o.err
-	case <-ctx.Done():
-	}
-	late := time.NewTimer(grace)
-	defer late.Stop()
-	select {
-	case o := <-ended:
-		return o.section, o.err
-	case <-late.C:
-		return results.Section{}, fmt.Errorf("it did not stop within %v of the end of its time, and may have disturbed the sections after it", grace)
-	}
-}
-
-// progress shows what runs, and how long the rest is planned to take: a line per section,
-// and on a terminal a line that changes within a section. It is safe for concurrent use.
-type progress struct {
-	sections []measure.Section
-	quick    bool
-	out      io.Writer
-	screen   bool // out is a terminal
-
-	mu   sync.Mutex
-	at   int // index of the section
-	last time.Time
-}
-
-func newProgress(out io.Writer, quick bool, sections []measure.Section) *progress {
-	p := &progress{sections: sections, quick: quick, out: out}
-	if file, ok := out.(*os.File); ok {
-		p.screen = term.IsTerminal(int(file.Fd()))
-	}
-	return p
-}
-
-// begin shows that a section begins.
-func (p *progress) begin(section int) {
-	var left time.Duration
-	for _, s := range p.sections[section:] {
-		left += budget(s, p.quick)
-	}
-	p.clear()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.at = section
-	fmt.Fprintf(p.out, "%d/%d %s: %s (about %s left)\n", section+1, len(p.sections), p.sections[section].ID, p.sections[section].Title, left)
-}
-
-// step shows that so many parts of the section's work are done, and what comes next.
-func (p *progress) step(done, of int, what string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.screen && time.Since(p.last) > 250*time.Millisecond {
-		p.last = time.Now()
-		fmt.Fprintf(p.out, "\r\x1b[K%3d%% %.60s", 100*done/max(of, 1), what)
+	var late <-chan time.Time
+	for done := limited.Done(); ; {
+		select {
+		case got := <-ended:
+			if limited.Err() != nil && ctx.Err() == nil {
+				got.Note("The section was stopped after %v; it was planned for %v.", limit, budget)
+			}
+			return got
+		case <-done:
+			done, late = nil, time.After(grace)
+		case <-late:
+			return fail(fmt.Errorf("it did not stop within %v of the end of its time, and may have disturbed the sections after it", grace))
+		}
 	}
 }
 
-// clear removes the line that changes.
-func (p *progress) clear() {
-	if p.screen {
-		fmt.Fprint(p.out, "\r\x1b[K")
+// inspect looks at the machine. A fact that the system does not tell is empty.
+func inspect() report.Machine {
+	m := report.Machine{Cores: runtime.GOMAXPROCS(0), OS: runtime.GOOS + " (" + runtime.GOARCH + ")", Go: runtime.Version(), CPU: "unknown processor"}
+	if all, err := cpu.Info(); err == nil && len(all) > 0 && all[0].ModelName != "" {
+		m.CPU = strings.Join(strings.Fields(all[0].ModelName), " ")
 	}
+	if memory, err := mem.VirtualMemory(); err == nil {
+		m.MemoryBytes = memory.Total
+	}
+	if h, err := host.Info(); err == nil {
+		m.OS, m.Kernel = fmt.Sprintf("%s %s (%s)", h.Platform, h.PlatformVersion, runtime.GOARCH), h.KernelVersion
+		if h.VirtualizationRole == "guest" {
+			m.Virtual = h.VirtualizationSystem
+		}
+	}
+	if l, err := load.Avg(); err == nil {
+		m.LoadBefore = l.Load1
+	}
+	// Of Linux; other systems do not tell.
+	if source, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource"); err == nil {
+		m.ClockSource = strings.TrimSpace(string(source))
+	}
+	return m
 }

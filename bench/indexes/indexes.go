@@ -4,12 +4,20 @@ package indexes
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/tickflake/tickflake/bench/measure"
-	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/chaos_test/kernel/peers"
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
@@ -19,35 +27,16 @@ func Sections() []measure.Section {
 		About: "Rows of a primary key and 100 bytes are inserted by INSERTs of 1,000 rows over one connection, each committed by itself, " +
 			"into a table for each kind of key. The tables take turns, in random order, until each has a million rows (20,000 in a quick run) or the time is up, and share the server's cache. " +
 			"The rows are made before the inserts are timed. The servers have their default settings, with synced commits and caches of 128 MB.",
-		Measure: func(ctx context.Context, run *measure.Run) results.Section {
-			return measureIndexes(ctx, run, planOf(run))
-		},
-		Verdict: verdict,
-	}}
+		Measure: measureIndexes, Verdict: verdict}}
 }
 
-// plan is the number of rows for each table.
-type plan struct {
-	rows    int
-	batches int // in a chunk, the turn of a table
-	least   int // chunks, also beyond the budget
-}
+const (
+	batchRows    = 1000 // of one INSERT
+	payloadBytes = 100  // of a row without its key
+	points       = 10   // in a chart of lines
+)
 
-func planOf(run *measure.Run) plan {
-	if run.Quick {
-		return plan{rows: 20_000, batches: 2, least: 3}
-	}
-	return plan{rows: 1_000_000, batches: 20, least: 5}
-}
-
-// closing is kept of the budget for the sizes of the tables, and for stopping the servers.
-const closing = 2 * time.Second
-
-func measureIndexes(ctx context.Context, run *measure.Run, p plan) results.Section {
-	began := time.Now()
-	if run.Progress != nil {
-		run.Progress(0, 1, "starting servers")
-	}
+func measureIndexes(ctx context.Context, run *measure.Run) (s report.Section) {
 	all := engines()
 	var wanted []servers.Wanted
 	for _, e := range all {
@@ -55,99 +44,289 @@ func measureIndexes(ctx context.Context, run *measure.Run, p plan) results.Secti
 	}
 	started, stop := servers.All(ctx, wanted...)
 	defer func() { _ = stop() }() // on a panic
-
-	end := run.Budget - closing
-	if run.Quick {
-		end = run.Budget - closing/4
-	}
-	var trials []*trial
+	s.Skipped = "Neither PostgreSQL nor MariaDB runs here."
+	end := run.Until.Add(-measure.Pick(run, 500*time.Millisecond, 2*time.Second)) // to find sizes and stop the servers
 	for i, e := range all {
-		t := &trial{engine: e, server: started[i], err: started[i].Err}
-		trials = append(trials, t)
-		if t.err != nil {
+		if err := started[i].Err; err != nil {
+			s.Note("%s does not run here: %s.", e.kind, servers.Reason(err))
 			continue
 		}
-		// One engine runs after the other, because they write in the background. The
-		// rest of the budget is shared evenly.
-		used := time.Since(began)
+		s.Skipped = ""
+		s.Note("%s %s. %s", e.kind, started[i].Version, e.about)
+		// One engine runs after the other, because they write in the background. The rest of the
+		// time is shared evenly.
 		part := *run
-		part.Budget = used + (end-used)/time.Duration(len(all)-i)
-		part.Progress = func(_, _ int, what string) {
-			if run.Progress != nil {
-				run.Progress(int(min(time.Since(began), run.Budget).Milliseconds()), int(run.Budget.Milliseconds()), what)
-			}
+		part.Until = time.Now().Add(time.Until(end) / time.Duration(len(all)-i))
+		tables, err := e.measure(ctx, &part, started[i])
+		if err != nil {
+			s.Note("%s did not get to the end: %s.", e.kind, servers.Reason(err))
 		}
-		t.err = t.run(ctx, &part, began, p)
+		if len(tables) > 0 && len(tables[0].rates()) > 0 {
+			s.Tables = append(s.Tables, e.summary(tables), e.growth(tables, run))
+		}
 	}
-	section := report(p, trials)
 	if err := stop(); err != nil {
-		section.Notes = append(section.Notes, fmt.Sprintf("Stopping the servers failed: %v.", err))
+		s.Note("Stopping the servers failed: %v.", err)
 	}
-	return section
+	return s
 }
 
-// trial is the measurement of one engine.
-type trial struct {
-	engine
-	server *servers.Server
-	tables []*subject
-	err    error // why there is nothing, or no more
-}
-
-// run fills the tables until each has the rows of the plan, or run.Budget is used up,
-// counted from began.
-func (t *trial) run(ctx context.Context, run *measure.Run, began time.Time, p plan) (err error) {
-	db, err := t.server.SQL(nil)
+// measure fills a table for each kind of key, a chunk in each turn.
+func (e engine) measure(ctx context.Context, run *measure.Run, server *servers.Server) (tables []*table, err error) {
+	db, err := server.SQL(nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	for _, statement := range t.setUp {
+	for _, statement := range e.setUp {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	all, err := keys()
+	list, err := keys()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var names []string
-	for _, k := range all {
-		s := &subject{engine: t.engine, key: k, db: db}
-		if err := s.open(ctx); err != nil {
-			return fmt.Errorf("make table %s: %w", s.table, err)
+	var loads []*measure.Load
+	for i, k := range list {
+		t := &table{engine: e, key: k, db: db, name: fmt.Sprint("keys", i), batches: measure.Pick(run, 2, 20)}
+		if err := t.create(ctx); err != nil {
+			return nil, fmt.Errorf("make table %s: %w", t.name, err)
 		}
-		t.tables = append(t.tables, s)
-		names = append(names, fmt.Sprintf("%s into %s", s.name, t.kind))
+		t.Load = &measure.Load{Row: k.name, Group: k.group, Turn: func(ctx context.Context) (measure.Figures, error) { return t.chunk(ctx, run.Rand) }}
+		tables, loads = append(tables, t), append(loads, t.Load)
 	}
-	if err := t.fill(ctx, run, began, p, names); err != nil {
-		return err
-	}
-	for _, s := range t.tables {
-		if err := s.weigh(ctx); err != nil {
-			return fmt.Errorf("find the size of table %s: %w", s.table, err)
+	// The first chunk of each is to warm up.
+	run.Measure(ctx, measure.Pick(run, 3, 5), measure.Pick(run, 20_000, 1_000_000)/tables[0].chunkRows()-1, loads...)
+	for _, t := range tables {
+		err = errors.Join(err, t.Err)
+		if t.Err == nil && ctx.Err() == nil {
+			weighed, failed := e.size(ctx, db, t.name)
+			if e.splitQuery != "" {
+				weighed.splits = t.splits
+			}
+			t.size, err = weighed, errors.Join(err, failed)
 		}
 	}
-	return nil
+	return tables, err
 }
 
-// fill inserts a chunk into each table in turn, in rounds, so that all have as many rows.
-func (t *trial) fill(ctx context.Context, run *measure.Run, began time.Time, p plan, names []string) error {
-	inner, enough := context.WithCancelCause(ctx)
-	defer enough(nil)
-	full := errors.New("all tables are full")
-	turns := 0
-	run.Rounds(inner, began, p.least, names, func(i int) {
-		if err := t.tables[i].chunk(ctx, run.Rand, p.batches); err != nil {
-			enough(fmt.Errorf("insert into table %s: %w", t.tables[i].table, err))
-			return
+// key is a kind of primary key.
+type key struct {
+	name            string
+	group           report.Group
+	postgres, maria string              // how it is declared
+	next            func() (any, error) // nil: the server makes it
+}
+
+const oursName = "tickflake"
+
+// keys returns all kinds, with a generator of their own each.
+func keys() ([]key, error) {
+	g, err := generator.New(generator.WithNode(1))
+	if err != nil {
+		return nil, err
+	}
+	// The drivers send 16 bytes, and not a text.
+	bytesOf := func(next func() (uuid.UUID, error)) func() (any, error) {
+		return func() (any, error) {
+			u, err := next()
+			return u[:], err
 		}
-		if turns++; turns*p.batches*batchRows >= p.rows*len(names) {
-			enough(full)
+	}
+	all := []key{
+		{oursName, report.Ours, "bigint", "bigint", func() (any, error) {
+			id, err := g.Next()
+			return int64(id), err
+		}},
+		{"auto-increment", report.Peers, "bigint GENERATED ALWAYS AS IDENTITY", "bigint AUTO_INCREMENT", nil},
+		{"UUIDv7", report.Peers, "uuid", "binary(16)", bytesOf(uuid.NewV7)},
+		{"UUIDv4", report.Peers, "uuid", "binary(16)", bytesOf(uuid.NewRandom)},
+	}
+	for _, p := range peers.List() {
+		if p.Module != "" || !p.Integer { // but those that a reader added
+			continue
 		}
-	})
-	if err := context.Cause(inner); err != nil && !errors.Is(err, full) {
+		made, err := p.New(peers.System)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		all = append(all, key{p.Name, report.Peers, "bigint", "bigint", func() (any, error) { return made.Integer() }})
+	}
+	return all, nil
+}
+
+// table is a table of one engine, with one kind of key.
+type table struct {
+	engine
+	key
+	*measure.Load
+	name    string
+	db      *sql.DB // shared with the other tables
+	insert  *sql.Stmt
+	batches int // of a chunk
+	rows    int
+	splits  float64 // by the counter
+	size    size
+}
+
+func (t *table) chunkRows() int { return t.batches * batchRows }
+
+func (t *table) rates() []float64 { return t.Figures["rate"] }
+
+func (t *table) create(ctx context.Context) error {
+	if _, err := t.db.ExecContext(ctx, fmt.Sprintf("CREATE TABLE %s (id %s PRIMARY KEY, payload varchar(%d) NOT NULL)", t.name, t.column(t.key), payloadBytes)); err != nil {
 		return err
 	}
-	return nil
+	columns := []string{"id", "payload"}
+	if t.next == nil {
+		columns = columns[1:]
+	}
+	rows := make([]string, batchRows)
+	for i := range rows {
+		params := make([]string, len(columns))
+		for j := range params {
+			params[j] = t.placeholder(i*len(columns) + j + 1)
+		}
+		rows[i] = "(" + strings.Join(params, ", ") + ")"
+	}
+	var err error
+	t.insert, err = t.db.PrepareContext(ctx, "INSERT INTO "+t.name+" ("+strings.Join(columns, ", ")+") VALUES "+strings.Join(rows, ", "))
+	return err
+}
+
+// chunk inserts the batches of a turn. The rows are made before the time is taken.
+func (t *table) chunk(ctx context.Context, r *rand.Rand) (measure.Figures, error) {
+	work := make([][]any, t.batches)
+	for i := range work {
+		for range batchRows {
+			if t.next != nil {
+				id, err := t.next()
+				if err != nil {
+					return nil, err
+				}
+				work[i] = append(work[i], id)
+			}
+			work[i] = append(work[i], payload(r))
+		}
+	}
+	logBefore, splitsBefore, err := t.counters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	for _, params := range work {
+		done, err := t.insert.ExecContext(ctx, params...)
+		if err != nil {
+			return nil, err
+		}
+		if n, err := done.RowsAffected(); err != nil || n != batchRows {
+			return nil, fmt.Errorf("an INSERT of %d rows has inserted %d: %w", batchRows, n, err)
+		}
+	}
+	took := time.Since(began)
+	log, splits, err := t.counters(ctx)
+	n := float64(t.chunkRows())
+	t.rows += t.chunkRows()
+	t.splits += splits - splitsBefore
+	return measure.Figures{"rate": n / took.Seconds(), "log": (log - logBefore) / n}, err
+}
+
+// payload returns random letters, which do not compress.
+func payload(r *rand.Rand) string {
+	text := make([]byte, payloadBytes)
+	for i := range text {
+		text[i] = 'a' + byte(r.IntN(26))
+	}
+	return string(text)
+}
+
+// counters are those of the server: the position in its log, and page splits.
+func (t *table) counters(ctx context.Context) (log, splits float64, err error) {
+	if err := t.db.QueryRowContext(ctx, t.logQuery).Scan(&log); err != nil || t.splitQuery == "" {
+		return log, 0, err
+	}
+	return log, splits, t.db.QueryRowContext(ctx, t.splitQuery).Scan(&splits)
+}
+
+// summary is a table with a row per kind of key.
+func (e engine) summary(tables []*table) report.Table {
+	t := report.Table{ID: "index-" + e.id, RowName: "primary key", Base: oursName,
+		Title: fmt.Sprintf("%s, %s rows of each", e.kind, report.Figure(float64(tables[0].rows))),
+		Columns: []report.Column{
+			{ID: "rate", Title: "inserted", Unit: "rows/s", Better: report.More},
+			{ID: "last", Title: "inserted, of the last fifth", Unit: "rows/s", Better: report.More},
+			{ID: "index", Title: "index", Unit: "bytes/row", Better: report.Less},
+			{ID: "whole", Title: "table and index", Unit: "bytes/row", Better: report.Less},
+			{ID: "splits", Title: "page splits per 1,000 rows", Better: report.Less},
+			{ID: "log", Title: "written to the log", Unit: "bytes/row", Better: report.Less},
+		},
+		Charts: []report.Chart{{ID: "index-" + e.id, Title: fmt.Sprintf("%s: bytes per row", e.kind), Columns: []string{"index", "whole"}, YLabel: "bytes per row"}},
+	}
+	for _, s := range tables {
+		per := func(v, rows float64) report.Cell {
+			if v < 0 || s.size.whole <= 0 {
+				return report.Cell{}
+			}
+			return report.One(v / float64(s.rows) * rows)
+		}
+		n := len(s.rates())
+		row := report.Row{Name: s.Row, Group: s.Group, Cells: []report.Cell{
+			{Samples: s.rates()}, {Samples: s.rates()[n-max(min(1, n), n/5):]},
+			per(s.size.index, 1), per(s.size.whole, 1), per(s.size.splits, 1000), {Samples: s.Figures["log"]},
+		}}
+		if s.size.whole > 0 && s.size.index < 0 {
+			row.Cells[2].Text = "is the table"
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// growth is a table with a column per tenth of the rows, as far as the run got.
+func (e engine) growth(tables []*table, run *measure.Run) report.Table {
+	title := fmt.Sprintf("%s: rows per second as the table grows", e.kind)
+	t := report.Table{ID: "index-growth-" + e.id, RowName: "primary key", Base: oursName, Title: title, Detail: true,
+		Charts: []report.Chart{{ID: "index-growth-" + e.id, Title: title, Lines: true, XLabel: "rows in the table", YLabel: "rows per second"}}}
+	chunk, rounds := tables[0].chunkRows(), len(tables[0].rates())
+	group := max(1, measure.Pick(run, 20_000, 1_000_000)/chunk/points)
+	for _, s := range tables {
+		row := report.Row{Name: s.Row, Group: s.Group}
+		for from := 0; from < rounds; from += group {
+			to := min(from+group, rounds)
+			if rows := float64((to + 1) * chunk); len(t.Rows) == 0 {
+				t.Columns = append(t.Columns, report.Column{ID: fmt.Sprint(rows), Title: report.Figure(rows), Unit: "rows/s", Better: report.More, X: rows})
+			}
+			row.Cells = append(row.Cells, report.Cell{Samples: s.rates()[min(from, len(s.rates())):min(to, len(s.rates()))]})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// verdict compares the rates of the other keys with that of tickflake, by engine.
+func verdict(s report.Section) string {
+	var said []string
+	for _, e := range engines() {
+		t := s.Table("index-" + e.id)
+		ours := t.Cell(oursName, "rate")
+		var others []string
+		for _, row := range t.Rows {
+			if d, ok := t.Cell(row.Name, "rate").Against(ours); ok && row.Group == report.Peers {
+				with := "not measurably different"
+				if d.Significant {
+					with = report.Times(d.Ratio)
+				}
+				others = append(others, row.Name+" "+with)
+			}
+		}
+		if len(others) > 0 {
+			slices.Sort(others)
+			said = append(said, fmt.Sprintf("%s inserts %s rows per second with tickflake IDs (%s)", e.kind, report.Figure(ours.Median()), strings.Join(others, ", ")))
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return strings.Join(said, "; ") + "."
 }

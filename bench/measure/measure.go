@@ -1,21 +1,21 @@
-// Package measure runs the cases of a benchmark side by side: in one process, in turn, in
-// random order, in many rounds, so that a disturbance of the machine affects them all
-// alike. A work and its base are neighbours in each round, and a [Pair] compares them in the
-// rounds that were not disturbed.
+// Package measure runs the loads of a benchmark side by side: in turn, in random order, in many
+// rounds, so that a disturbance of the machine affects them all alike. A load and its base are
+// neighbours in each round, and a [Pair] compares them in the rounds that were not disturbed.
 //
-// You need these names: a [Section] of the report measures within a [Run]. It passes its
-// [Work] values to [Interleave], which returns [Samples], or takes turns by [Run.Rounds].
-// [Compare] makes the Pair of two works, and [Watch] tells whether a turn was disturbed.
+// You need these names: a [Section] of the report measures within a [Run], which gives [Load]
+// values their turns by [Run.Measure]. A [Batch] is the turn of an operation that can be
+// repeated. [Rows] and [Grid] make tables of loads, and [Load.Pair] compares one with its base.
 package measure
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"time"
 
-	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/report"
 )
 
 // Section is one kind of measurement.
@@ -26,90 +26,200 @@ type Section struct {
 	Full, Quick time.Duration
 	// Measure returns the tables, targets and notes, or the reason why the section is
 	// skipped. When ctx ends, it soon returns what it has.
-	Measure func(ctx context.Context, run *Run) results.Section
-	// Verdict says in one sentence what the tables show. It returns "" if they show
-	// nothing. A nil Verdict is one that always does.
-	Verdict func(results.Section) string
+	Measure func(ctx context.Context, run *Run) report.Section
+	// Verdict says in one sentence what the tables show. It returns "" if they show nothing.
+	Verdict func(report.Section) string
 }
 
 // Run is how to measure a section.
 type Run struct {
-	Quick  bool
-	Budget time.Duration // what the section may take
-	Rand   *rand.Rand    // for the order of the cases
-	// Progress is told what runs, and how many parts of the section's work are done.
-	// It may be nil.
-	Progress func(done, of int, what string)
-
-	now func() time.Time // nil: time.Now
+	Quick bool
+	Until time.Time  // when its last round should end
+	Rand  *rand.Rand // for the order of the loads
 }
 
-// Rounds gives each of names its turn once per round, in an order that is drawn anew for
-// every round, and returns how many rounds are complete. It ends before the round that
-// would exceed run.Budget, counted from began, but not before there are least rounds; or
-// when ctx ends, after the turn that is in progress.
-//
-// The names of a group, by their indices, follow each other, so that a disturbance of the
-// machine affects both of a pair. Their order is swapped from one round to the next. A name
-// is in one group at most.
-func (run *Run) Rounds(ctx context.Context, began time.Time, least int, names []string, turn func(i int), groups ...[]int) int {
-	blocks := blocksOf(len(names), groups)
-	first := run.time()
-	told := began
+// Pick is one of two values: that of a quick run, or that of a full one.
+func Pick[T any](run *Run, quick, full T) T {
+	if run.Quick {
+		return quick
+	}
+	return full
+}
+
+// Figures are what a turn has measured, by name.
+type Figures map[string]float64
+
+// Load is something that is measured in turns, and the place of its figures in tables.
+type Load struct {
+	Row   string // of the tables
+	At    string // the column, where a row has several loads
+	Group report.Group
+	Note  string
+	// Turn does it once. The first turn is to warm up, and does not count.
+	Turn func(ctx context.Context) (Figures, error)
+	// Base is what this load is compared with. It has its turn before or after this one.
+	Base *Load
+	// Served says that other processes do the work, so that the kernel takes the processor
+	// away by right: only stolen time disturbs.
+	Served bool
+	Samples
+}
+
+// Samples are the figures of the rounds.
+type Samples struct {
+	Figures   map[string][]float64
+	Disturbed []bool // in which rounds the machine disturbed the turn
+	Err       error  // why the samples end, if the load failed
+}
+
+// Measure gives each load its turn once per round, in an order that is drawn anew for every
+// round. A load and its base are neighbours, in an order that is swapped from one round to the
+// next. It ends before the round that would exceed run.Until, but not before there are least
+// rounds; after most rounds, if most is not 0; or when ctx ends. The loads keep the figures of
+// whole rounds. A load that fails has no further turn.
+func (run *Run) Measure(ctx context.Context, least, most int, loads ...*Load) {
+	var blocks [][]*Load
+	index := map[*Load]int{}
+	for _, l := range loads {
+		for _, one := range []*Load{l.Base, l} {
+			if _, known := index[one]; one == nil || known {
+				continue
+			}
+			at, joins := index[l.Base]
+			if !joins {
+				at, blocks = len(blocks), append(blocks, nil)
+			}
+			index[one], blocks[at] = at, append(blocks[at], one)
+		}
+	}
+	for _, block := range blocks {
+		for _, l := range block {
+			if l.Figures = map[string][]float64{}; l.Err == nil && ctx.Err() == nil {
+				runtime.GC()
+				_, l.Err = l.Turn(ctx)
+			}
+		}
+	}
+	rounds := run.rounds(ctx, least, most, blocks)
+	for l := range index {
+		for name, samples := range l.Figures {
+			l.Figures[name] = samples[:min(rounds, len(samples))]
+		}
+		l.Disturbed = l.Disturbed[:min(rounds, len(l.Disturbed))]
+	}
+}
+
+// rounds returns how many are complete.
+func (run *Run) rounds(ctx context.Context, least, most int, blocks [][]*Load) int {
+	first := time.Now()
 	for round := 0; ; round++ {
-		now := run.time()
-		if each := now.Sub(first) / time.Duration(max(round, 1)); round >= least && now.Sub(began)+each > run.Budget {
+		each := time.Since(first) / time.Duration(max(round, 1))
+		if round >= least && time.Now().Add(each).After(run.Until) || most > 0 && round == most {
 			return round
 		}
 		for _, block := range run.Rand.Perm(len(blocks)) {
-			for _, i := range blocks[block] {
+			for _, l := range blocks[block] {
 				if ctx.Err() != nil {
 					return round
 				}
-				if now = run.time(); now.Sub(told) >= tellEvery {
-					told = now
-					run.tell(now.Sub(began), fmt.Sprintf("round %d: %s", round+1, names[i]))
-				}
-				turn(i)
+				l.turn(ctx)
 			}
 			slices.Reverse(blocks[block])
 		}
 	}
 }
 
-// blocksOf returns the groups, and a block for each of n indices that is in none.
-func blocksOf(n int, groups [][]int) [][]int {
-	var blocks [][]int
-	grouped := make([]bool, n)
-	for _, g := range groups {
-		blocks = append(blocks, slices.Clone(g))
-		for _, i := range g {
-			grouped[i] = true
-		}
+// turn measures the load once.
+func (l *Load) turn(ctx context.Context) {
+	if l.Err != nil {
+		return
 	}
-	for i, in := range grouped {
-		if !in {
-			blocks = append(blocks, []int{i})
+	runtime.GC() // the garbage of other loads
+	disturbed := watch(l.Served)
+	figures, err := l.Turn(ctx)
+	if err != nil {
+		if ctx.Err() == nil { // and what fails by that is no failure of the load
+			l.Err = err
 		}
+		return
 	}
-	return blocks
-}
-
-// tellEvery is the least time between two reports of progress, so that they do not disturb
-// the measurement.
-const tellEvery = 100 * time.Millisecond
-
-// tell reports that so much of the budget is used up.
-func (run *Run) tell(used time.Duration, what string) {
-	if run.Progress != nil {
-		run.Progress(int(min(used, run.Budget).Milliseconds()), int(run.Budget.Milliseconds()), what)
+	l.Disturbed = append(l.Disturbed, disturbed())
+	for name, v := range figures {
+		l.Figures[name] = append(l.Figures[name], v)
 	}
 }
 
-// time is the time that budgets are counted in.
-func (run *Run) time() time.Time {
-	if run.now != nil {
-		return run.now()
+// Failed notes the loads that failed.
+func Failed(s *report.Section, loads []*Load) {
+	for _, l := range loads {
+		if l.Err != nil {
+			s.Note("%s failed after %d rounds: %v.", l.Name(), len(l.Disturbed), l.Err)
+		}
 	}
-	return time.Now()
+}
+
+// Name is the load's row, and its column if it has one.
+func (l *Load) Name() string {
+	if l.At == "" {
+		return l.Row
+	}
+	return fmt.Sprintf("%s, %s", l.Row, l.At)
+}
+
+// Of is a cell with f of each sample of a figure; a nil f leaves them.
+func (l *Load) Of(figure string, f func(float64) float64) report.Cell {
+	samples := l.Figures[figure]
+	if len(samples) == 0 && l.Err != nil {
+		return report.Cell{Text: "failed"}
+	}
+	if f != nil {
+		samples = each(samples, f)
+	}
+	return report.Cell{Samples: samples}
+}
+
+// Rows fills a table with a row per load.
+func Rows(t report.Table, loads []*Load, cell func(l *Load, column string) report.Cell) report.Table {
+	for _, l := range loads {
+		row := report.Row{Name: l.Row, Group: l.Group, Note: l.Note}
+		for _, c := range t.Columns {
+			row.Cells = append(row.Cells, cell(l, c.ID))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// Grid fills a table with a row for all loads of one row, at their columns.
+func Grid(t report.Table, loads []*Load, cell func(*Load) report.Cell) report.Table {
+	for _, l := range loads {
+		at := slices.IndexFunc(t.Rows, func(r report.Row) bool { return r.Name == l.Row })
+		if at < 0 {
+			at = len(t.Rows)
+			t.Rows = append(t.Rows, report.Row{Name: l.Row, Group: l.Group, Cells: make([]report.Cell, len(t.Columns))})
+		}
+		row := &t.Rows[at]
+		if row.Note == "" {
+			row.Note = l.Note
+		}
+		row.Cells[slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == l.At })] = cell(l)
+	}
+	return t
+}
+
+// Find returns the load of a row and column. It has no samples if there is none.
+func Find(loads []*Load, row, at string) *Load {
+	if i := slices.IndexFunc(loads, func(l *Load) bool { return l.Row == row && l.At == at }); i >= 0 {
+		return loads[i]
+	}
+	return &Load{}
+}
+
+// each returns f of every sample.
+func each(samples []float64, f func(float64) float64) []float64 {
+	out := make([]float64, len(samples))
+	for i, v := range samples {
+		out[i] = f(v)
+	}
+	return out
 }

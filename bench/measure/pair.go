@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,53 +13,46 @@ import (
 
 	"github.com/shirou/gopsutil/v4/cpu"
 
-	"github.com/tickflake/tickflake/bench/results"
+	"github.com/tickflake/tickflake/bench/report"
 )
 
-// A batch is disturbed if a hypervisor took processor time during it, or if the threads of
-// this process together waited for a processor for more than allowedDelay of its time. The
-// time tells more than the number of involuntary context switches: on a busy machine many of
-// them cost nothing, and a few cost a whole batch.
-const allowedDelay = 0.10
-
-// The rounds of a pair decide a target if at least [results.Enough] count, and a half of all.
-const leastShare = 0.5
-
-// Rule is the rule by which rounds count, for the reader of a report.
-var Rule = fmt.Sprintf("A case and what it is compared with are measured one after the other in each round, and their order is swapped from round to round. "+
-	"A round of such a pair counts if the hypervisor took no processor time during its two batches, and if this process waited for a processor, with all its threads together, for at most %s of the time of each. "+
-	"The ratio of a pair is the median of its ratios in the rounds that count, with their quartiles. It decides a target if at least %d rounds count, and half of all.",
-	results.Percent(allowedDelay), results.Enough)
-
-// Watch begins to look for disturbances, and returns the function that ends it and reports
-// whether there was one. A system that does not tell has none.
-func Watch() (disturbed func() bool) {
-	stolen, delay, began := stolenTime(), runDelay(), time.Now()
+// watch begins to look for disturbances, and returns the function that ends it and reports
+// whether there was one: a hypervisor took processor time, or, unless other processes serve, the
+// threads of this process waited too long for a processor. The time tells more than the number
+// of involuntary context switches: on a busy machine many of them cost nothing, and a few cost a
+// whole batch. A system that does not tell has no disturbances.
+func watch(served bool) (disturbed func() bool) {
+	stolen, delay, began := Times().Steal, runDelay(), time.Now()
 	return func() bool {
 		took := time.Since(began)
-		return stolenTime() > stolen || float64(runDelay()-delay) > allowedDelay*float64(took)
+		return Times().Steal > stolen || !served && float64(runDelay()-delay) > report.AllowedDelay*float64(took)
 	}
 }
 
 // runDelay is how long the threads of this process have waited for a processor while they
 // could run, as Linux tells it. It is 0 elsewhere.
-func runDelay() (sum time.Duration) {
-	files, _ := filepath.Glob("/proc/self/task/*/schedstat") // the pattern is right
+func runDelay() time.Duration {
+	delay, _ := threads("self", 1) // or 0
+	return delay
+}
+
+// CPUOf returns the processor time that the threads of a process have used, as Linux tells it.
+func CPUOf(pid int) (time.Duration, error) { return threads(strconv.Itoa(pid), 0) }
+
+// threads sums a field of the threads' statistics of the scheduler.
+func threads(pid string, field int) (sum time.Duration, err error) {
+	files, _ := filepath.Glob("/proc/" + pid + "/task/*/schedstat") // the pattern is right
+	if len(files) == 0 {
+		return 0, errors.New("the system does not tell the times of threads")
+	}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if fields := strings.Fields(string(text)); err == nil && len(fields) > 1 {
-			ns, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if it is no number
+		if fields := strings.Fields(string(text)); err == nil && len(fields) > field { // a thread may have ended
+			ns, _ := strconv.ParseInt(fields[field], 10, 64) // 0 if it is no number
 			sum += time.Duration(ns)
 		}
 	}
-	return sum
-}
-
-// WatchStolen is [Watch] for what waits for other processes: it looks for stolen time only,
-// for there the kernel takes the processor away by right.
-func WatchStolen() (disturbed func() bool) {
-	stolen := stolenTime()
-	return func() bool { return stolenTime() > stolen }
+	return sum, nil
 }
 
 // Times is the time of all processors so far.
@@ -70,103 +64,92 @@ func Times() cpu.TimesStat {
 	return all[0]
 }
 
-// stolenTime is how long hypervisors have kept processors, in seconds of a processor.
-func stolenTime() float64 { return Times().Steal }
-
 // Stolen is the share of the processors' time between two readings, in percent, that a
 // hypervisor gave to others.
 func Stolen(before, after cpu.TimesStat) float64 {
-	all := total(after) - total(before)
-	if all <= 0 {
+	total := func(t cpu.TimesStat) float64 { // the time of guests is part of the user time
+		return t.User + t.Nice + t.System + t.Idle + t.Iowait + t.Irq + t.Softirq + t.Steal
+	}
+	if total(after) <= total(before) {
 		return 0
 	}
-	return min(100*max(after.Steal-before.Steal, 0)/all, 100) // rounding may give more than all
+	return min(100*max(after.Steal-before.Steal, 0)/(total(after)-total(before)), 100) // rounding may give more than all
 }
 
-// total is the sum of the times. The time of guests is part of the user time.
-func total(t cpu.TimesStat) float64 {
-	return t.User + t.Nice + t.System + t.Idle + t.Iowait + t.Irq + t.Softirq + t.Steal
-}
-
-// Pair is how a work compares with another, round by round. A round that does not count has
-// the ratio NaN.
+// Pair is how a load compares with another, round by round, as [report.Rule] says. A round that
+// does not count has the ratio NaN.
 type Pair struct {
 	wall, cpu []float64 // cpu is empty if the system does not tell
 }
 
-// Compare makes the pair of a work and its base. A round counts if neither was disturbed.
-func Compare(subject, base Samples) Pair {
-	var p Pair
-	for i := range min(len(subject.Wall), len(base.Wall)) {
-		counts := 1.0
-		if subject.disturbed(i) || base.disturbed(i) {
-			counts = math.NaN()
-		}
-		p.wall = append(p.wall, counts*subject.Wall[i]/base.Wall[i])
-		if i < len(subject.CPU) && i < len(base.CPU) {
-			p.cpu = append(p.cpu, counts*subject.CPU[i]/base.CPU[i])
-		}
-	}
-	return p
-}
-
-func (s Samples) disturbed(round int) bool { return round < len(s.Disturbed) && s.Disturbed[round] }
-
-// Pair compares the work with its base. It is empty if there is none.
-func (s Samples) Pair() Pair {
-	if s.Base == nil {
+// Pair compares the times of the load with those of its base. It is empty if there is none.
+func (l *Load) Pair() Pair {
+	if l.Base == nil {
 		return Pair{}
 	}
-	return Compare(s, *s.Base)
+	return Compare(l.Samples, l.Base.Samples)
 }
 
-// Per divides p by another pair in each round. It compares two works, each of which was
+// Compare makes the pair of a load and its base. A round counts if neither was disturbed.
+func Compare(load, base Samples) Pair {
+	ratios := func(figure string) (all []float64) {
+		for i := range min(len(load.Figures[figure]), len(base.Figures[figure])) {
+			ratio := load.Figures[figure][i] / base.Figures[figure][i]
+			if load.Disturbed[i] || base.Disturbed[i] {
+				ratio = math.NaN()
+			}
+			all = append(all, ratio)
+		}
+		return all
+	}
+	return Pair{ratios("wall"), ratios("cpu")}
+}
+
+// Per divides p by another pair in each round. It compares two loads, each of which was
 // measured next to a base of the same kind.
 func (p Pair) Per(other Pair) Pair {
-	return Pair{Ratios(p.wall, other.wall), Ratios(p.cpu, other.cpu)}
+	divide := func(a, b []float64) []float64 {
+		out := make([]float64, min(len(a), len(b)))
+		for i := range out {
+			out[i] = a[i] / b[i]
+		}
+		return out
+	}
+	return Pair{divide(p.wall, other.wall), divide(p.cpu, other.cpu)}
 }
 
 // By returns the pair with f of each ratio.
-func (p Pair) By(f func(float64) float64) Pair { return Pair{Each(p.wall, f), Each(p.cpu, f)} }
+func (p Pair) By(f func(float64) float64) Pair { return Pair{each(p.wall, f), each(p.cpu, f)} }
+
+// Rates returns the pair of the rates in place of the times.
+func (p Pair) Rates() Pair { return p.By(func(x float64) float64 { return 1 / x }) }
 
 // OfCPU returns the pair whose ratios are those by processor time.
 func (p Pair) OfCPU() Pair { return Pair{wall: p.cpu} }
-
-// Ratios are those by time in the rounds that count.
-func (p Pair) Ratios() []float64 { return counted(p.wall) }
-
-// CPURatios are those by processor time in the rounds that count.
-func (p Pair) CPURatios() []float64 { return counted(p.cpu) }
 
 func counted(ratios []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(ratios), math.IsNaN)
 }
 
-// enough reports whether enough rounds count.
-func (p Pair) enough() bool {
-	n := len(p.Ratios())
-	return n >= results.Enough && float64(n) >= leastShare*float64(len(p.wall))
-}
-
-// Cell shows the ratios, with their quartiles.
-func (p Pair) Cell() results.Cell {
-	ratios := p.Ratios()
+// Cell shows the ratios in the rounds that count, with their quartiles.
+func (p Pair) Cell() report.Cell {
+	ratios := counted(p.wall)
 	if len(p.wall) > 0 && len(ratios) == 0 {
-		return results.Cell{Text: "disturbed"}
+		return report.Cell{Text: "disturbed"}
 	}
-	return results.Cell{Samples: ratios, Quartiles: true}
+	return report.Cell{Samples: ratios, Quartiles: true}
 }
 
 // Judge judges a target by the pair. It stays open if too few rounds count.
-func (p Pair) Judge(t results.Target) results.Target {
-	ratios := p.Ratios()
-	said := fmt.Sprintf("%d of %d rounds count", len(ratios), len(p.wall))
+func (p Pair) Judge(t report.Target) report.Target {
+	ratios := counted(p.wall)
 	if len(ratios) < len(p.wall) {
-		t = t.With(said)
+		t = t.With(fmt.Sprintf("%d of %d rounds count", len(ratios), len(p.wall)))
 	}
-	t.Got = results.Cell{Samples: ratios, Quartiles: true}
-	t = t.Judge(p.CPURatios())
-	if len(p.wall) >= results.Enough && !p.enough() || len(p.wall) > 0 && len(ratios) == 0 {
+	t.Got = report.Cell{Samples: ratios, Quartiles: true}
+	t = t.Judge(counted(p.cpu))
+	enough := len(ratios) >= report.Enough && 2*len(ratios) >= len(p.wall)
+	if len(p.wall) >= report.Enough && !enough || len(p.wall) > 0 && len(ratios) == 0 {
 		t.Open = "the machine was disturbed"
 	}
 	return t

@@ -1,0 +1,341 @@
+// Package alternatives measures the other ways to make an ID, against real servers: sequences,
+// auto-increments, tickets, counters and segments, and beside them tickflake's time-ordered
+// IDs under a lease in the same server, and its sequences in both modes.
+package alternatives
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/sequence"
+)
+
+// Sections returns the section.
+func Sections() []measure.Section {
+	return []measure.Section{{ID: "ways", Title: "The other ways to make an ID", Full: 70 * time.Second, Quick: 3 * time.Second,
+		About: "Each way makes IDs against a server on this machine, with one client and with two, which have their own connections and share nothing else. " +
+			"A client asks for one ID after the other; where a second table has the way, 1,000 goroutines ask one client at the same time as well. " +
+			"A client of a database has one connection. The ways take turns of a fraction of a second, in random order, after a turn that does not count. " +
+			"The servers have their default settings: PostgreSQL, MariaDB and ZooKeeper sync what they acknowledge, Redis does not, and a second Redis has appendfsync always. " +
+			"At the end all IDs of a way are searched for any that is there twice.",
+		Measure: measureWays, Verdict: verdict}}
+}
+
+// way is one way to make IDs.
+type way struct {
+	name      string
+	group     report.Group // "" is that of the peers
+	note      string       // what an ID costs the server
+	published string       // what others have measured
+	needs     []place
+	crowd     bool // it is measured with many callers as well
+	ticks     bool // it has a ceiling per tick, of which a turn is a whole number
+	// setUp makes what the clients share, on the servers that the way needs. It may be
+	// nil.
+	setUp func(ctx context.Context, on []*servers.Server) error
+	// open makes a client. Clients share the servers and nothing else, as processes do.
+	// ctx is that of the whole section.
+	open opener
+
+	clients []*client
+	err     error // why it is not measured
+	ids     []int64
+}
+
+// client makes IDs, as one process does.
+type client struct {
+	next  func(context.Context) (int64, error)
+	close func() error
+	ids   []int64 // of a turn
+}
+
+// place is the part of a server in the section.
+type place int
+
+const (
+	postgres place = iota
+	maria
+	secondMaria // for the tickets, which come from two
+	redisAsShipped
+	redisSynced
+	zooKeeper
+)
+
+var wanted = []servers.Wanted{
+	postgres:       {Kind: servers.PostgreSQL},
+	maria:          {Kind: servers.MariaDB},
+	secondMaria:    {Kind: servers.MariaDB},
+	redisAsShipped: {Kind: servers.Redis},
+	redisSynced:    {Kind: servers.Redis, Settings: []string{"--appendonly", "yes", "--appendfsync", "always"}},
+	zooKeeper:      {Kind: servers.ZooKeeper},
+}
+
+const (
+	callers = 1000    // of a crowd
+	tick    = 1 << 12 // IDs of the default layout
+)
+
+func measureWays(ctx context.Context, run *measure.Run) (s report.Section) {
+	started, stop := servers.All(ctx, wanted...)
+	defer func() { _ = stop() }() // on a panic
+	run.Until = run.Until.Add(-measure.Pick(run, 500*time.Millisecond, 2*time.Second))
+	for _, server := range started {
+		note := fmt.Sprintf("%s %s.", server.Kind, server.Version)
+		if server.Err != nil {
+			note = fmt.Sprintf("%s does not run here, so its ways are not measured: %s.", server.Kind, servers.Reason(server.Err))
+		}
+		if !slices.Contains(s.Notes, note) {
+			s.Notes = append(s.Notes, note)
+		}
+	}
+	if !slices.ContainsFunc(started, func(s *servers.Server) bool { return s.Err == nil }) {
+		s.Skipped = "No server runs here."
+		return s
+	}
+	ways := list()
+	var loads []*measure.Load
+	for _, w := range ways {
+		loads = append(loads, w.start(ctx, run, started)...)
+	}
+	for ours, theirs := range compared {
+		if base := measure.Find(loads, theirs, "1"); base.Turn != nil {
+			measure.Find(loads, ours, "crowd").Base = base
+		}
+	}
+	run.Measure(ctx, measure.Pick(run, 2, 3), 0, loads...)
+	for _, w := range ways {
+		for _, c := range w.clients {
+			if err := c.close(); err != nil && ctx.Err() == nil {
+				s.Note("Closing %s failed: %s.", w.name, servers.Reason(err))
+			}
+		}
+	}
+	if err := stop(); err != nil {
+		s.Note("Stopping the servers failed: %v.", err)
+	}
+	s.Tables, s.Targets = tables(ways, loads), targets(loads)
+	return s
+}
+
+// start gets the way ready, and makes loads of one client, of two, and of a crowd.
+func (w *way) start(ctx context.Context, run *measure.Run, started []*servers.Server) (loads []*measure.Load) {
+	var on []*servers.Server
+	for _, p := range w.needs {
+		on, w.err = append(on, started[p]), errors.Join(w.err, started[p].Err)
+	}
+	if w.err == nil && w.setUp != nil {
+		w.err = w.setUp(ctx, on)
+	}
+	for n := 0; n < 2 && w.err == nil; n++ {
+		c, err := w.open(ctx, on, n)
+		if w.err = err; err == nil {
+			w.clients = append(w.clients, &c)
+		}
+	}
+	if w.err != nil {
+		return nil
+	}
+	load := func(at string, unit int, do func(ctx context.Context, n int) error) {
+		b := &measure.Batch{Unit: unit, Most: measure.Pick(run, 10, 24) * tick, Target: measure.Pick(run, 15*time.Millisecond, 60*time.Millisecond)}
+		if w.ticks {
+			b.LeadIn = unit
+		}
+		b.Do = func(ctx context.Context, n int) (measure.Figures, error) {
+			for _, c := range w.clients {
+				c.ids = slices.Grow(c.ids[:0], n)[:n]
+			}
+			began := time.Now()
+			err := do(ctx, n)
+			took := time.Since(began)
+			for _, c := range w.clients {
+				w.ids = append(w.ids, c.ids...)
+				c.ids = c.ids[:0]
+			}
+			return measure.Figures{"wall": float64(took) / float64(max(n, 1))}, err
+		}
+		loads = append(loads, &measure.Load{Row: w.name, At: at, Group: w.group, Turn: b.Turn, Served: len(w.needs) > 0})
+	}
+	unit := 1
+	if w.ticks {
+		unit = tick
+	}
+	load("1", unit, func(ctx context.Context, n int) error {
+		w.clients[1].ids = w.clients[1].ids[:0]
+		return w.clients[0].take(ctx, n)
+	})
+	load("2", unit, func(ctx context.Context, n int) error {
+		var errs [2]error
+		var both sync.WaitGroup
+		for i, c := range w.clients {
+			both.Go(func() { errs[i] = c.take(ctx, n) })
+		}
+		both.Wait()
+		return errors.Join(errs[:]...)
+	})
+	if w.crowd {
+		load("crowd", callers, func(ctx context.Context, n int) error {
+			w.clients[1].ids = w.clients[1].ids[:0]
+			return w.clients[0].rush(ctx, n)
+		})
+	}
+	return loads
+}
+
+// take takes n IDs, one after the other.
+func (c *client) take(ctx context.Context, n int) (err error) {
+	for i := range n {
+		if c.ids[i], err = c.next(ctx); err != nil {
+			c.ids = c.ids[:i]
+			return err
+		}
+	}
+	return nil
+}
+
+// rush has a crowd take n IDs between them.
+func (c *client) rush(ctx context.Context, n int) error {
+	var taken atomic.Int64
+	var crowd sync.WaitGroup
+	errs := make([]error, callers)
+	for i := range errs {
+		crowd.Go(func() {
+			for at := taken.Add(1); at <= int64(n) && errs[i] == nil; at = taken.Add(1) {
+				c.ids[at-1], errs[i] = c.next(ctx)
+			}
+		})
+	}
+	crowd.Wait()
+	err := errors.Join(errs...)
+	if err != nil {
+		c.ids = nil // some are missing
+	}
+	return err
+}
+
+// repeats sorts the IDs, and returns how many are there a second time, or more often.
+func repeats(ids []int64) int {
+	slices.Sort(ids)
+	n := 0
+	for i := 1; i < len(ids); i++ {
+		if ids[i] == ids[i-1] {
+			n++
+		}
+	}
+	return n
+}
+
+func tables(ways []*way, loads []*measure.Load) []report.Table {
+	micros := func(ns float64) float64 { return ns / 1e3 }
+	t := report.Table{ID: "ways", Title: "Time per ID", RowName: "way", Base: aloneName, Columns: []report.Column{
+		{ID: "1", Title: "1 client", Unit: "µs/ID", Better: report.Less},
+		{ID: "2", Title: "2 clients", Unit: "µs/ID", Better: report.Less},
+		{ID: "rate", Title: "2 clients together", Unit: "IDs/s", Better: report.More},
+		{ID: "twice", Title: "IDs there twice"},
+		{ID: "digits", Title: "digits of the greatest"},
+		{ID: "published", Title: "published by others"},
+	}, Charts: []report.Chart{{ID: "ways", Title: "Time per ID, 1 client", Columns: []string{"1"}, YLabel: "µs per ID", LogY: true}}}
+	crowd := report.Table{ID: "crowd", Title: "1,000 callers of one client", RowName: "way", Detail: true, Columns: []report.Column{
+		{ID: "rate", Title: "together", Unit: "IDs/s", Better: report.More},
+		{ID: "gain", Title: "× one caller", Better: report.More},
+	}, Charts: []report.Chart{{ID: "crowd", Title: "IDs per second, 1,000 callers", Columns: []string{"rate"}, YLabel: "IDs per second", LogY: true}}}
+	for _, w := range ways {
+		one, two, many := measure.Find(loads, w.name, "1"), measure.Find(loads, w.name, "2"), measure.Find(loads, w.name, "crowd")
+		row := report.Row{Name: w.name, Group: w.group, Note: w.note, Cells: []report.Cell{
+			one.Of("wall", micros), two.Of("wall", micros), two.Of("wall", func(ns float64) float64 { return 2e9 / ns }), {}, {}, {Text: w.published},
+		}}
+		if err := errors.Join(w.err, one.Err, two.Err, many.Err); err != nil {
+			row.Note = "not measured, or not to the end: " + servers.Reason(err)
+		}
+		if len(w.ids) > 0 && w.group != report.Floor {
+			all, again := report.Figure(float64(len(w.ids))), repeats(w.ids)
+			row.Cells[3] = report.Cell{Text: "none of " + all, Mark: report.Good}
+			if again > 0 {
+				row.Cells[3] = report.Cell{Text: report.Figure(float64(again)) + " of " + all, Mark: report.Bad}
+			}
+			row.Cells[4] = report.One(float64(len(fmt.Sprint(slices.Max(w.ids)))))
+		}
+		t.Rows = append(t.Rows, row)
+		if w.crowd {
+			var gain report.Cell
+			for i, ns := range many.Figures["wall"] {
+				if i < len(one.Figures["wall"]) {
+					gain.Samples = append(gain.Samples, one.Figures["wall"][i]/ns)
+				}
+			}
+			crowd.Rows = append(crowd.Rows, report.Row{Name: w.name, Group: w.group, Cells: []report.Cell{many.Of("wall", func(ns float64) float64 { return 1e9 / ns }), gain}})
+		}
+	}
+	return []report.Table{t, crowd}
+}
+
+// compared says which crowd is compared with which single caller.
+var compared = map[string]string{
+	sequenceName("PostgreSQL", sequence.Ordered): postgresSequence,
+	sequenceName("ZooKeeper", sequence.Ordered):  sequentialNodes,
+}
+
+// targets hold the ordered mode to its speed, against the numbers that each server counts by itself.
+func targets(loads []*measure.Load) (all []report.Target) {
+	for _, t := range []struct {
+		server, text string
+		want         float64
+	}{
+		{"PostgreSQL", "nextval over as many connections, which is one", 10},
+		{"ZooKeeper", "sequential nodes that are made one after the other", 300},
+	} {
+		ours := measure.Find(loads, sequenceName(t.server, sequence.Ordered), "crowd")
+		all = append(all, ours.Pair().Rates().Judge(report.Target{ID: "ways-ordered-" + strings.ToLower(t.server), Unit: "×", Want: t.want,
+			Text: fmt.Sprintf("Ordered sequence in %s, 1,000 callers: at least %s× %s", t.server, report.Figure(t.want), t.text)}))
+	}
+	return all
+}
+
+func verdict(s report.Section) string {
+	t := s.Table("ways")
+	ours := t.Cell(aloneName, "1").Median()
+	if !(ours > 0) {
+		return ""
+	}
+	said := fmt.Sprintf("tickflake takes %s µs per ID", report.Figure(ours))
+	if ours < 0.25 { // the default layout has 4,096 IDs per millisecond
+		said += ", the ceiling of its layout"
+	}
+	if faster := t.Ahead(aloneName, "1"); len(faster) > 0 {
+		said += "; faster: " + report.List(faster)
+	} else {
+		said += ", and no other way is measurably faster"
+	}
+	for _, r := range t.Rows {
+		if t.Cell(r.Name, "twice").Mark == report.Bad {
+			said += "; " + r.Name + " issued IDs twice"
+		}
+	}
+	if server, us := best(t, "1", sequence.Segmented); server != "" {
+		said += fmt.Sprintf("; its segmented sequence takes %s µs per number in %s", report.Figure(us), server)
+	}
+	if server, rate := best(s.Table("crowd"), "rate", sequence.Ordered); server != "" {
+		said += fmt.Sprintf("; its ordered sequence gives 1,000 callers %s numbers per second in %s", report.Figure(math.Round(rate)), server)
+	}
+	return said + "."
+}
+
+// best returns the server whose sequence of a mode is best by the medians of a column.
+func best(t *report.Table, column string, m sequence.Mode) (server string, value float64) {
+	for _, name := range []string{"PostgreSQL", "MariaDB", "Redis", "ZooKeeper"} {
+		got := t.Cell(sequenceName(name, m), column).Median()
+		if got > 0 && (server == "" || (got < value) == (m == sequence.Segmented)) {
+			server, value = name, got
+		}
+	}
+	return server, value
+}

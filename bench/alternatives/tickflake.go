@@ -1,0 +1,110 @@
+package alternatives
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+)
+
+const aloneName = "tickflake, alone"
+
+// alone is tickflake with a fixed node number, and no server.
+func alone() *way {
+	return &way{
+		name: aloneName, group: report.Ours, ticks: true,
+		note:      "no request; the node numbers are fixed, so nothing guards them",
+		published: "CosId SnowflakeId: 4,096,000/s; Baidu CachedUidGenerator: 6,000,000/s",
+		open: func(_ context.Context, _ []*servers.Server, number int) (client, error) {
+			return ids(generator.New(generator.WithNode(int64(number))))
+		},
+	}
+}
+
+func ids(g *generator.Generator, err error) (client, error) {
+	if err != nil {
+		return client{}, err
+	}
+	return client{close: g.Close, next: func(context.Context) (int64, error) {
+		id, err := g.Next()
+		return int64(id), err
+	}}, nil
+}
+
+// openTimeout bounds how long a lease or a sequence may take to open.
+const openTimeout = 10 * time.Second
+
+// ours is tickflake in a server: under a lease, and its sequences.
+func ours(server string, p place) []*way {
+	leased := &way{
+		name: "tickflake, lease in " + server, group: report.Ours, needs: []place{p}, ticks: true,
+		note: "no request for an ID; one write every ten seconds",
+		open: func(ctx context.Context, on []*servers.Server, _ int) (client, error) {
+			ctx, cancel := context.WithTimeout(ctx, openTimeout)
+			defer cancel()
+			return ids(generator.Open(ctx, on[0].URL, generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler)))))
+		},
+	}
+	return []*way{leased,
+		counted(server, p, sequence.Segmented, "no request for a number: segments for ten seconds, up to 1,000,000, the next prefetched"),
+		counted(server, p, sequence.Ordered, "a number is written within the call that gets it; one write serves all calls of a client that wait")}
+}
+
+func sequenceName(server string, m sequence.Mode) string {
+	return fmt.Sprintf("tickflake sequence in %s, %s", server, m)
+}
+
+// counted is a sequence of tickflake in a server.
+func counted(server string, p place, m sequence.Mode, note string) *way {
+	return &way{name: sequenceName(server, m), group: report.Ours, needs: []place{p}, note: note, crowd: m == sequence.Ordered,
+		open: func(ctx context.Context, on []*servers.Server, _ int) (client, error) {
+			ctx, cancel := context.WithTimeout(ctx, openTimeout)
+			defer cancel()
+			store, err := stores.Open(ctx, on[0].URL)
+			if err != nil {
+				return client{}, err
+			}
+			s, err := sequence.Open(ctx, store, m.String(), sequence.WithLogger(slog.New(slog.DiscardHandler)),
+				sequence.WithDefinition(sequence.Definition{Mode: m, Start: 1}))
+			if err != nil {
+				return client{}, errors.Join(err, store.Close())
+			}
+			return client{next: s.Next, close: func() error { return errors.Join(s.Close(), store.Close()) }}, nil
+		}}
+}
+
+// syncFloor is the least that it takes to make a number durable.
+func syncFloor() *way {
+	return &way{
+		name: "write 4 kB to the disk and sync it", group: report.Floor,
+		note: "no ID: what a durable server does before it answers",
+		open: func(context.Context, []*servers.Server, int) (client, error) {
+			dir, err := servers.Dir()
+			if err != nil {
+				return client{}, err
+			}
+			file, err := os.Create(filepath.Join(dir, "block"))
+			if err != nil {
+				return client{}, errors.Join(err, os.RemoveAll(dir))
+			}
+			block := make([]byte, 4096)
+			return client{
+				next: func(context.Context) (int64, error) {
+					_, err := file.WriteAt(block, 0)
+					return 0, errors.Join(err, file.Sync())
+				},
+				close: func() error { return errors.Join(file.Close(), os.RemoveAll(dir)) },
+			}, nil
+		},
+	}
+}

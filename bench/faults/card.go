@@ -1,0 +1,217 @@
+// Package faults has the sections of the report that put tickflake and other generators through
+// faults: those of the catalogue, in virtual time, and those on a real kernel, in a virtual
+// machine. Both make a card, and the same tables of it.
+package faults
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/report"
+)
+
+// Sections returns the two sections.
+func Sections() []measure.Section { return []measure.Section{catalogueSection(), kernelSection()} }
+
+// card has what every fault did to every subject.
+type card struct {
+	prefix   string // of the IDs of its tables
+	subjects []subject
+	faults   []fault
+	outcomes map[[2]string]outcome // by subject and fault
+}
+
+type subject struct {
+	name  string
+	group report.Group
+}
+
+type fault struct{ name, about string }
+
+// outcome is what a fault did to a subject.
+type outcome struct {
+	cell report.Cell // of the card: see effect
+	// counts are those of the quantities that the card shows, by their IDs; durations are in
+	// seconds.
+	counts  map[string]report.Cell
+	skipped string // why it was not run
+}
+
+// effect is a fault's effect: bad if a promise was broken, good if no caller noticed anything, and
+// else the price. A stall or a lead up to noise is not noticed.
+func effect(broken string, failed, disorder int, stall, lead, noise time.Duration) report.Cell {
+	price := ""
+	switch {
+	case failed > 0:
+		price = number(failed) + " err"
+	case disorder > 0:
+		price = number(disorder) + " disorder"
+	case stall > noise:
+		price = "stall " + report.Span(stall)
+	case lead > noise:
+		price = "lead " + report.Span(lead)
+	}
+	switch {
+	case broken != "":
+		return report.Cell{Text: "✗ " + broken, Mark: report.Bad}
+	case price != "":
+		return report.Cell{Text: price}
+	}
+	return report.Cell{Text: "✓", Mark: report.Good}
+}
+
+func number(n int) string { return report.Figure(float64(n)) }
+
+func counted(n int) report.Cell {
+	return report.Cell{Samples: []float64{float64(n)}, Text: number(n)}
+}
+
+func lasts(d time.Duration) report.Cell {
+	if d <= 0 {
+		return counted(0)
+	}
+	return report.Cell{Samples: []float64{d.Seconds()}, Text: report.Span(d)}
+}
+
+// notRun is the text of a cell of a fault that was not run.
+const notRun = "–"
+
+// grid fills a table with a row per subject and a column per fault. A subject without any of the
+// faults has no row.
+func (c card) grid(t report.Table, faults []fault, column report.Column, cell func(outcome) report.Cell) report.Table {
+	t.ID, t.RowName = c.prefix+t.ID, "generator"
+	for _, f := range faults {
+		column.ID, column.Title = f.name, f.name
+		t.Columns = append(t.Columns, column)
+	}
+	for _, s := range c.subjects {
+		row, any := report.Row{Name: s.name, Group: s.group}, false
+		for _, f := range faults {
+			o, ok := c.outcomes[[2]string{s.name, f.name}]
+			any = any || ok
+			if ok && o.skipped == "" {
+				row.Cells = append(row.Cells, cell(o))
+			} else {
+				row.Cells = append(row.Cells, report.Cell{Text: notRun})
+			}
+		}
+		if any {
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
+}
+
+func shown(o outcome) report.Cell { return o.cell }
+
+// only is the card of some of the subjects.
+func (c card) only(want func(subject) bool) card {
+	c.subjects = slices.DeleteFunc(slices.Clone(c.subjects), func(s subject) bool { return !want(s) })
+	return c
+}
+
+// summary counts the outcomes of each subject.
+func (c card) summary(title string) report.Table {
+	t := report.Table{ID: c.prefix + "summary", Title: "Number of faults by outcome", RowName: "generator", Detail: true, Columns: []report.Column{
+		{ID: "fine", Title: "✓ unnoticed"}, {ID: "price", Title: "at a price"}, {ID: "wrong", Title: "✗ wrong"}, {ID: "none", Title: "– not run"}},
+		Charts: []report.Chart{{ID: c.prefix + "summary", Title: title, YLabel: "faults"}}}
+	for _, r := range c.grid(report.Table{}, c.faults, report.Column{}, shown).Rows {
+		var n [4]float64
+		for _, cell := range r.Cells {
+			switch {
+			case cell.Mark == report.Good:
+				n[0]++
+			case cell.Mark == report.Bad:
+				n[2]++
+			case cell.Text == notRun:
+				n[3]++
+			default:
+				n[1]++
+			}
+		}
+		r.Cells = nil
+		for _, x := range n {
+			r.Cells = append(r.Cells, report.One(x))
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	return t
+}
+
+// quantity is a count of every outcome, whatever was promised.
+type quantity struct {
+	id, title, unit string
+	better          report.Better
+}
+
+// quantities has a table for each.
+func (c card) quantities(list []quantity) (all []report.Table) {
+	for _, q := range list {
+		all = append(all, c.grid(report.Table{ID: q.id, Title: q.title, Detail: true}, c.faults, report.Column{Unit: q.unit, Better: q.better},
+			func(o outcome) report.Cell { return o.counts[q.id] }))
+	}
+	return all
+}
+
+// list says what the faults are.
+func (c card) list(title string) report.Table {
+	t := report.Table{ID: c.prefix + "list", Title: title, RowName: "fault", Detail: true, Columns: []report.Column{{ID: "what", Title: "what happens"}}}
+	for _, f := range c.faults {
+		t.Rows = append(t.Rows, report.Row{Name: f.name, Cells: report.Texts(f.about)})
+	}
+	return t
+}
+
+// texts returns the texts of a subject's faults, each with the faults that it is about.
+func (c card) texts(of func(fault string) string) string {
+	var texts []string
+	about := map[string][]string{}
+	for _, f := range c.faults {
+		if text := of(f.name); text != "" {
+			if about[text] == nil {
+				texts = append(texts, text)
+			}
+			about[text] = append(about[text], f.name)
+		}
+	}
+	for i, text := range texts {
+		texts[i] = strings.Join(about[text], ", ") + ": " + text
+	}
+	return strings.Join(texts, "; ")
+}
+
+// skipped says which faults a subject did not meet.
+func (c card) skipped(s subject) string {
+	return c.texts(func(fault string) string { return c.outcomes[[2]string{s.name, fault}].skipped })
+}
+
+// twice returns the subjects, and by subject the faults, whose cells of a table match.
+func twice(t *report.Table, match func(report.Row, report.Cell) bool) (rows, columns []string) {
+	for _, r := range t.Rows {
+		for i, c := range r.Cells {
+			if !match(r, c) {
+				continue
+			}
+			if !slices.Contains(rows, r.Name) {
+				rows = append(rows, r.Name)
+			}
+			if !slices.Contains(columns, t.Columns[i].ID) {
+				columns = append(columns, t.Columns[i].ID)
+			}
+		}
+	}
+	return rows, columns
+}
+
+// doInSome ends a verdict.
+func doInSome(peers []string) string {
+	switch len(peers) {
+	case 0:
+		return "."
+	case 1:
+		return "; " + peers[0] + " does in some faults."
+	}
+	return "; " + report.List(peers) + " do in some faults."
+}

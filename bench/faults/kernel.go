@@ -1,0 +1,328 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/chaos_test/kernel"
+)
+
+func kernelSection() measure.Section {
+	return measure.Section{ID: "kernel", Title: "On a real kernel", Full: 8 * time.Minute,
+		About: "A virtual machine boots a kernel of Debian under software emulation. Its clocks are really stepped, slewed and suspended, its processes are killed, its memory is copied, and its disks lose writes. " +
+			"All generators run beside each other; each issues ten IDs at a time and then sleeps for 10 ms. " +
+			"A cell is ✓ if every call was served, in order, at once; ✗ if an ID came twice (dup) or a promise of the generator's documentation was broken; " +
+			"– if the generator cannot be driven through the fault; * if the exception is documented. Any other cell is the price: failed calls or starts (err), IDs out of order (disorder), " +
+			"a call that took longer (stall) or an ID ahead of the clock (lead) by more than " + report.Span(noise) + ". " +
+			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, and what it cannot show.",
+		Measure: measureKernel, Verdict: kernelVerdict}
+}
+
+// noise is the longest stall, and the largest lead, that a cell does not show.
+const noise = 100 * time.Millisecond
+
+func measureKernel(ctx context.Context, run *measure.Run) report.Section {
+	if run.Quick {
+		return report.Section{Skipped: "A quick run has no time for it: the boot of a machine under emulation and one fault take longer than the rest of the run. `go run ./bench --only kernel` runs it."}
+	}
+	found, err := kernel.Find()
+	if err != nil {
+		return report.Section{Skipped: fmt.Sprintf("There is no machine to boot: %s.", oneLine(err))}
+	}
+	got, err := kernel.Run(ctx, kernel.Options{Kernel: found, Seed: run.Rand.Uint64()})
+	if err != nil && len(got.Rows) == 0 {
+		return report.Section{Skipped: fmt.Sprintf("The faults could not be run: %s.", oneLine(err)), Failed: ctx.Err() == nil}
+	}
+	s := ofKernel(got, kernel.Faults(), kernel.Subjects())
+	if err != nil && ctx.Err() == nil {
+		s.Note("The run ended early: %s.", oneLine(err))
+	}
+	return s
+}
+
+func oneLine(err error) string {
+	return strings.TrimSuffix(strings.Join(strings.Fields(err.Error()), " "), ".")
+}
+
+// groups are the faults of one table each: all of them would be too wide for a page.
+var groups = []struct {
+	id, title string
+	kind      kernel.Kind
+	restarts  bool // a process is started again after its clock went wrong
+}{
+	{"clock", "Clocks", kernel.Clocks, false}, {"restart", "Clocks, and a restart", kernel.Clocks, true}, {"process", "Processes", kernel.Processes, false},
+	{"copy", "Machines that stop or are copied", kernel.Copies, false}, {"disk", "Disks", kernel.Disks, false},
+}
+
+// name is that of a subject in the tables.
+func name(subject string, group kernel.Group) string {
+	if group == kernel.Ours {
+		return "tickflake, " + subject
+	}
+	return subject
+}
+
+// ofKernel makes the tables and targets of a report.
+func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.SubjectInfo) report.Section {
+	c := card{prefix: "kernel-", outcomes: map[[2]string]outcome{}}
+	rows := map[[2]string]kernel.Row{}
+	for _, r := range got.Rows {
+		key := [2]string{name(r.Subject, r.Group), r.Fault}
+		rows[key], c.outcomes[key] = r, judgeRow(r)
+	}
+	ran := func(i int, name string) bool {
+		for key := range rows {
+			if key[i] == name {
+				return true
+			}
+		}
+		return false
+	}
+	for _, f := range faults {
+		if ran(1, f.Name) {
+			c.faults = append(c.faults, fault{f.Name, f.About})
+		}
+	}
+	made := map[string]string{}
+	add := func(subjectName string, group kernel.Group, how string) {
+		s := subject{name(subjectName, group), report.Peers}
+		if group == kernel.Ours {
+			s.group = report.Ours
+		}
+		if ran(0, s.name) && !slices.Contains(c.subjects, s) {
+			c.subjects, made[s.name] = append(c.subjects, s), how
+		}
+	}
+	for _, s := range subjects {
+		add(s.Name, s.Group, s.How)
+	}
+	for _, r := range got.Rows { // those that meet one fault only
+		add(r.Subject, r.Group, "")
+	}
+
+	out := report.Section{Targets: targets(got, len(c.faults), len(faults)), Tables: []report.Table{facts(got, c)}}
+	for _, g := range groups {
+		var some []fault
+		for _, f := range faults {
+			if ran(1, f.Name) && f.Kind == g.kind && strings.HasPrefix(f.Name, "restart-") == g.restarts {
+				some = append(some, fault{f.Name, f.About})
+			}
+		}
+		out.Tables = append(out.Tables, c.grid(report.Table{ID: "card-" + g.id, Title: g.title, Detail: true}, some, report.Column{}, shown))
+	}
+	for _, q := range []struct {
+		id, title string
+		detail    bool
+		of        func(kernel.Row) string
+	}{
+		{"known", "Documented exceptions", true, func(r kernel.Row) string {
+			if r.Group != kernel.Ours {
+				return "" // the documentation of others is not ours to quote
+			}
+			return r.Known
+		}},
+		{"counts", "Power cuts, and NFS", true, func(r kernel.Row) string { return r.Note }},
+		{"broken", "Promises that did not hold", true, func(r kernel.Row) string { return strings.Join(r.Broken, "; ") }},
+		{"error", "First call or start that failed", true, func(r kernel.Row) string { return r.Verdict.Error }},
+	} {
+		out.Tables = append(out.Tables, c.sentences(q.id, q.title, q.detail, func(subject, fault string) string { return q.of(rows[[2]string{subject, fault}]) }))
+	}
+	how := report.Table{ID: "kernel-how", Title: "How each was made", RowName: "generator", Detail: true, Columns: []report.Column{{ID: "made", Title: "made by"}, {ID: "none", Title: "cannot be driven"}}}
+	for _, s := range c.subjects {
+		how.Rows = append(how.Rows, report.Row{Name: s.name, Group: s.group, Cells: report.Texts(made[s.name], c.skipped(s))})
+	}
+	out.Tables = append(out.Tables, clocks(got), c.list("The faults on a real kernel"), c.summary("Faults on a real kernel by outcome"), how)
+	out.Tables = append(out.Tables, c.quantities([]quantity{
+		{"duplicates", "IDs issued twice on a real kernel", "IDs", report.Less}, {"disorder", "IDs out of order on a real kernel", "IDs", report.Less},
+		{"errors", "Calls and starts that failed on a real kernel", "", report.Less}, {"stall", "Longest stall of a call on a real kernel", "s", report.Less},
+		{"lead", "Largest lead of an ID over its clock on a real kernel", "s", report.Less}, {"recovery", "Time until no call failed any more", "s", report.Less}, {"ids", "IDs counted", "IDs", ""},
+	})...)
+	out.Tables = slices.DeleteFunc(out.Tables, func(t report.Table) bool { return len(t.Rows) == 0 })
+	for _, skip := range got.Skipped {
+		out.Note("The fault %s was not run: %s.", skip.Fault, strings.TrimSuffix(skip.Why, "."))
+	}
+	return out
+}
+
+func judgeRow(r kernel.Row) outcome {
+	v := r.Verdict
+	price := effect("", v.Failed, v.Disorder, v.Stall, v.Lead, noise)
+	broken := ""
+	switch {
+	case v.Duplicates > 0:
+		broken = number(v.Duplicates) + " dup"
+	case len(r.Broken) > 0 && v.Disorder > 0:
+		broken = number(v.Disorder) + " disorder"
+	case len(r.Broken) > 0:
+		broken = strings.TrimPrefix(price.Text, "✓")
+	}
+	o := outcome{cell: price, skipped: r.Skipped, counts: map[string]report.Cell{
+		"duplicates": counted(v.Duplicates), "disorder": counted(v.Disorder), "errors": counted(v.Failed), "stall": lasts(v.Stall), "lead": lasts(v.Lead),
+		"recovery": lasts(v.Recovery), "ids": counted(v.IDs),
+	}}
+	if broken != "" || len(r.Broken) > 0 {
+		o.cell = report.Cell{Text: strings.TrimSpace("✗ " + broken), Mark: report.Bad}
+	}
+	if r.Known != "" && r.Group == kernel.Ours {
+		o.cell = report.Cell{Text: "✗ " + broken + "*", Mark: report.Bad}
+	}
+	if v.Recovery < 0 { // it issued nothing after its last failed call
+		o.counts["recovery"] = report.Cell{Text: "never"}
+	}
+	return o
+}
+
+// sentences lists texts of outcomes, in the order of faults. Equal texts of one fault stand in
+// one row.
+func (c card) sentences(id, title string, detail bool, of func(subject, fault string) string) report.Table {
+	t := report.Table{ID: c.prefix + id, Title: title, RowName: "fault", Detail: detail, Columns: []report.Column{{ID: "who", Title: "generators"}, {ID: "what", Title: "what"}}}
+	for _, f := range c.faults {
+		who := map[string][]string{}
+		var said []string
+		for _, s := range c.subjects {
+			if text := of(s.name, f.name); text != "" {
+				if who[text] == nil {
+					said = append(said, text)
+				}
+				who[text] = append(who[text], s.name)
+			}
+		}
+		for i, text := range said {
+			row := f.name
+			if i > 0 {
+				row = fmt.Sprintf("%s (%d)", f.name, i+1)
+			}
+			t.Rows = append(t.Rows, report.Row{Name: row, Cells: report.Texts(strings.Join(who[text], "; "), text)})
+		}
+	}
+	return t
+}
+
+// facts are about the machine and the run.
+func facts(got kernel.Report, c card) report.Table {
+	ids := 0
+	for _, r := range got.Rows {
+		ids += r.Verdict.IDs
+	}
+	t := report.Table{ID: "kernel-run", Title: "The machine", RowName: "of the run", Columns: []report.Column{{ID: "is", Title: "was"}}}
+	for _, line := range [][2]string{
+		{"kernel", got.Kernel}, {"emulator", "QEMU " + strings.TrimPrefix(got.QEMU, "QEMU ")},
+		{"faults", number(len(c.faults))}, {"generators", number(len(c.subjects))}, {"IDs counted", number(ids)},
+	} {
+		t.Rows = append(t.Rows, report.Row{Name: line[0], Cells: report.Texts(line[1])})
+	}
+	return t
+}
+
+// clocks says how the clocks moved.
+func clocks(got kernel.Report) report.Table {
+	t := report.Table{ID: "kernel-clocks", Title: "How much further each clock moved than the host's", RowName: "fault", Detail: true, Columns: []report.Column{
+		{ID: "host", Title: "time on the host"}, {ID: "realtime", Title: "CLOCK_REALTIME"}, {ID: "monotonic", Title: "CLOCK_MONOTONIC"}, {ID: "boottime", Title: "CLOCK_BOOTTIME"},
+		{ID: "rate", Title: "CLOCK_MONOTONIC against RAW", Unit: "ppm"}, {ID: "steps", Title: "steps of CLOCK_REALTIME"}, {ID: "back", Title: "largest step back"},
+		{ID: "ahead", Title: "largest step ahead"}, {ID: "note", Title: "note"}}}
+	// The clocks of two machines are read through a serial line.
+	const resolution = 10 * time.Millisecond
+	moved := func(d time.Duration) report.Cell {
+		cell := report.Cell{Samples: []float64{d.Seconds()}, Text: "0"}
+		switch {
+		case d >= resolution:
+			cell.Text = "+" + report.Span(d)
+		case d <= -resolution:
+			cell.Text = "−" + report.Span(-d)
+		}
+		return cell
+	}
+	for _, k := range got.Clocks {
+		note := k.Note
+		if k.Steps == 1 {
+			note = strings.TrimSuffix("stepped at "+k.When.UTC().Format("15:04:05.000")+"; "+note, "; ")
+		}
+		rate := report.Cell{}
+		if k.Raw > 0 { // which no slew reaches; the two clocks are read one after the other
+			ppm := math.Round(1e6 * float64(k.Monotonic-k.Raw) / float64(k.Raw))
+			if math.Abs(ppm) < 20 {
+				ppm = 0
+			}
+			rate = report.One(ppm)
+		}
+		t.Rows = append(t.Rows, report.Row{Name: k.Fault, Cells: []report.Cell{
+			lasts(k.Host), moved(k.Realtime - k.Host), moved(k.Monotonic - k.Host), moved(k.Boottime - k.Host), rate,
+			counted(k.Steps), lasts(k.Back), lasts(k.Ahead), {Text: note}}})
+	}
+	return t
+}
+
+// targets hold tickflake to its promises. A run without all faults does not decide them.
+func targets(got kernel.Report, ran, all int) []report.Target {
+	var duplicates, disorder, broken, rows int
+	why, open := "", ""
+	for _, r := range got.Rows {
+		if r.Group != kernel.Ours || r.Skipped != "" {
+			continue
+		}
+		rows++
+		if r.Known == "" {
+			duplicates += r.Verdict.Duplicates
+		}
+		disorder += r.Verdict.Disorder
+		broken += len(r.Broken)
+		if why == "" && len(r.Broken) > 0 {
+			why = r.Fault + ", " + r.Subject + ": " + r.Broken[0]
+		}
+	}
+	if ran < all {
+		open = fmt.Sprintf("%d of %d faults were run", ran, all)
+	}
+	target := func(id, text string, n int) report.Target {
+		t := report.Target{ID: "kernel-" + id, Text: "On a real kernel: " + text, AtMost: true, Why: why}
+		if rows > 0 {
+			t.Got = report.One(float64(n))
+		}
+		if n == 0 { // a miss is a miss, however few the faults
+			t.Open = open
+		}
+		return t
+	}
+	return []report.Target{
+		target("duplicates", "IDs of tickflake that came twice, but for documented exceptions", duplicates),
+		target("disorder", "IDs of tickflake out of order in their process", disorder),
+		target("promises", "other promises of tickflake that did not hold, such as the longest wait", broken),
+	}
+}
+
+// kernelVerdict says where tickflake issues an ID twice, and which peers do.
+func kernelVerdict(s report.Section) string {
+	kernel := s.Table("kernel-run").Cell("kernel", "is").Text
+	if kernel == "" {
+		return ""
+	}
+	var ours, known, peers []string
+	for _, t := range s.Tables {
+		if !strings.HasPrefix(t.ID, "kernel-card-") {
+			continue
+		}
+		match := func(group report.Group, suffix string) (rows, columns []string) {
+			return twice(&t, func(r report.Row, c report.Cell) bool {
+				return r.Group == group && strings.HasPrefix(c.Text, "✗") && strings.HasSuffix(c.Text, suffix)
+			})
+		}
+		_, some := match(report.Ours, " dup")
+		_, documented := match(report.Ours, " dup*")
+		others, _ := match(report.Peers, " dup")
+		ours, known, peers = append(ours, some...), append(known, documented...), append(peers, slices.DeleteFunc(others, func(p string) bool { return slices.Contains(peers, p) })...)
+	}
+	said := "On " + kernel + ", tickflake issues no ID twice"
+	if len(ours) > 0 {
+		said = "On " + kernel + ", tickflake issues IDs twice in " + report.List(ours)
+	}
+	if len(known) > 0 {
+		said += ", but for the documented exception " + report.List(known)
+	}
+	return said + doInSome(peers)
+}

@@ -1,0 +1,218 @@
+package generators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// start is the base of the clock readings of the floors.
+var start = time.Now()
+
+// The least that an ID or a number can cost. Each new word depends on the clock reading, as an ID
+// does, where there is one.
+var (
+	Floor = floor("floor: clock read + compare-and-swap", func(word *atomic.Uint64) {
+		elapsed, old := time.Since(start), word.Load()
+		word.CompareAndSwap(old, old+1+uint64(elapsed>>62))
+	})
+	// SharedFloor is that of goroutines that share a word.
+	SharedFloor = floor("floor: clock read + atomic addition", func(word *atomic.Uint64) { word.Add(1 + uint64(time.Since(start)>>62)) })
+	// AddFloor is that of a counted number.
+	AddFloor = floor("floor: atomic addition", func(word *atomic.Uint64) { word.Add(1) })
+	// SwapFloor is that of goroutines that share a counter with a bound.
+	SwapFloor = floor("floor: compare-and-swap loop", func(word *atomic.Uint64) {
+		for {
+			if old := word.Load(); word.CompareAndSwap(old, old+1) {
+				return
+			}
+		}
+	})
+	// OwnFloor is Floor on a word for each loop: loops that share nothing.
+	OwnFloor = Case{Name: Floor.Name + ", a word each", Group: report.Floor, Bits: 64, Open: func(ctx context.Context) (Source, error) {
+		return Source{Loop: func() Loop {
+			alone, _ := Floor.Open(ctx) // opening a floor does not fail
+			return alone.Loop()
+		}}, nil
+	}}
+)
+
+func floor(name string, next func(*atomic.Uint64)) Case {
+	return Case{Name: name, Group: report.Floor, Bits: 64, Open: func(context.Context) (Source, error) {
+		word := new(struct { // in a cache line of its own
+			_ [128]byte
+			atomic.Uint64
+			_ [128]byte
+		})
+		return shared(calls(func() int { next(&word.Uint64); return 0 }), nil)
+	}}
+}
+
+// EmptyLoop makes no ID.
+var EmptyLoop = Case{Name: "empty loop", Group: report.Floor, Open: func(context.Context) (Source, error) {
+	return shared(func(int) error { return nil }, nil)
+}}
+
+// Ours are the ways to make an ID with tickflake, the plain one first, with a sequence
+// that is never used up. The strategies show what it costs to have one.
+func Ours() []Case {
+	with := func(name string, s strategies.Strategy) Case {
+		return Next("Next, "+name, Wide(), generator.WithStrategy(s))
+	}
+	// Its sequence is used up several times as fast as ticks pass, so that nearly every ID is
+	// borrowed from a later tick.
+	ahead := Next("Next, borrowing every ID", snowflake.Default(), generator.WithStrategy(strategies.BorrowUpTo(math.MaxInt64)))
+	ahead.Limit.Ahead = true
+	return []Case{
+		Next("Next", Wide()),
+		ours("NextContext", Wide(), fixed(Wide()), func(g *generator.Generator) Loop {
+			return func(n int) error {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				return loop(func() (snowflake.ID, error) { return g.NextContext(ctx) })(n)
+			}
+		}),
+		Leased("Next, under a lease", Wide()),
+		with("Wait()", strategies.Wait()),
+		with("BorrowUpTo(1s)", strategies.BorrowUpTo(time.Second)),
+		with("Reject()", strategies.Reject()),
+		with("Chain", strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second))),
+		ahead,
+		Next("Next, random start", Wide(), generator.WithSequenceStart(strategies.StartRandom(100))),
+		Stream(),
+		ours("for range All", Wide(), fixed(Wide()), func(g *generator.Generator) Loop {
+			return func(n int) error {
+				for _, err := range g.All(context.Background()) {
+					if n--; err != nil || n < 0 {
+						return err
+					}
+				}
+				return nil
+			}
+		}),
+		nextN(16), nextN(128), nextN(1024),
+	}
+}
+
+// Wide is the default layout with a sequence of 4,194,304 IDs per millisecond, which no
+// run uses up: it shows what an ID costs, and not the ceiling of the layout.
+func Wide() snowflake.Layout {
+	l := snowflake.Default()
+	l.NodeBits, l.SequenceBits = 0, 22
+	return l
+}
+
+// opener makes the generator of a case.
+type opener func(context.Context) (*generator.Generator, error)
+
+// fixed makes a generator with a fixed node number.
+func fixed(layout snowflake.Layout, opts ...generator.Option) opener {
+	return func(context.Context) (*generator.Generator, error) {
+		return generator.New(append(opts, generator.WithLayout(layout), generator.WithNode(0))...)
+	}
+}
+
+// ours is a case of one generator.
+func ours(name string, layout snowflake.Layout, open opener, loop func(*generator.Generator) Loop) Case {
+	limit := Limit{IDs: 1 << layout.SequenceBits, Per: layout.Tick}
+	return Case{Name: name, Group: report.Ours, Bits: 64, Limit: limit, Open: func(ctx context.Context) (Source, error) {
+		g, err := open(ctx)
+		if err != nil {
+			return Source{}, err
+		}
+		return Source{Loop: func() Loop { return loop(g) }, Close: g.Close}, nil
+	}}
+}
+
+func next(g *generator.Generator) Loop { return loop(g.Next) }
+
+// Next calls Generator.Next with a fixed node number.
+func Next(name string, layout snowflake.Layout, opts ...generator.Option) Case {
+	return ours(name, layout, fixed(layout, opts...), next)
+}
+
+// Leased calls Generator.Next under a lease in a store in memory, which is extended meanwhile.
+func Leased(name string, layout snowflake.Layout) Case {
+	return ours(name, layout, func(ctx context.Context) (*generator.Generator, error) {
+		keeper, err := lease.Claim(ctx, storetest.NewMemory(), lease.WithLayout(layout), lease.WithWindow(time.Second), lease.WithLogger(slog.New(slog.DiscardHandler)))
+		if err != nil {
+			return nil, err
+		}
+		return generator.New(generator.WithLease(keeper))
+	}, next)
+}
+
+// nextN calls Generator.NextN for slices of so many IDs.
+func nextN(size int) Case {
+	c := ours(fmt.Sprintf("NextN(%d)", size), Wide(), fixed(Wide()), func(g *generator.Generator) Loop {
+		ids := make([]snowflake.ID, size)
+		return loop(func() (int, error) { return g.NextN(ids) })
+	})
+	c.Unit = size
+	return c
+}
+
+// Stream calls Stream.Next, on a stream of its own for each goroutine.
+func Stream() Case {
+	return ours("Stream.Next", Wide(), fixed(Wide()), func(g *generator.Generator) Loop { return loop(g.Stream().Next) })
+}
+
+// Fleet calls Generator.Next of 64 generators with node numbers of their own, one for each
+// loop. Their layout has 262,144 IDs per millisecond and node, which no run uses up, and
+// lasts for 17 years.
+func Fleet() Case {
+	layout := snowflake.Default()
+	layout.TimeBits, layout.NodeBits, layout.SequenceBits = 39, 6, 18
+	limit := Limit{IDs: 64 << layout.SequenceBits, Per: layout.Tick}
+	return Case{Name: "Next, a generator each", Group: report.Ours, Bits: 64, Limit: limit, Open: func(ctx context.Context) (Source, error) {
+		node := int64(-1)
+		return Source{Loop: func() Loop {
+			node++
+			g, err := generator.New(generator.WithLayout(layout), generator.WithNode(node%64))
+			if err != nil {
+				return func(int) error { return err }
+			}
+			return loop(g.Next)
+		}}, nil
+	}}
+}
+
+// Number calls Sequence.Next in segmented mode.
+func Number() Case {
+	ctx := context.Background()
+	return number("Sequence.Next", 1, func(s *sequence.Sequence) Loop { return loop(func() (int64, error) { return s.Next(ctx) }) })
+}
+
+// Numbers calls Sequence.NextN for so many numbers in a row.
+func Numbers(size int) Case {
+	ctx := context.Background()
+	return number(fmt.Sprintf("Sequence.NextN(%d)", size), size, func(s *sequence.Sequence) Loop {
+		return loop(func() (int64, error) { return s.NextN(ctx, int64(size)) })
+	})
+}
+
+// number is a case of one sequence. Its segments have the largest step, so the store is
+// hardly ever asked: the case shows the cost of a number that is in reserve.
+func number(name string, unit int, loop func(*sequence.Sequence) Loop) Case {
+	return Case{Name: name, Group: report.Ours, Bits: 63, Clockless: true, Unit: unit, Note: "a counted number, in segmented mode: no clock is read", Open: func(ctx context.Context) (Source, error) {
+		store := storetest.NewMemory()
+		s, err := sequence.Open(ctx, store, "orders", sequence.WithLogger(slog.New(slog.DiscardHandler)),
+			sequence.WithDefinition(sequence.Definition{Start: 1, MinStep: sequence.MaxStep, MaxStep: sequence.MaxStep}))
+		if err != nil {
+			return Source{}, errors.Join(err, store.Close())
+		}
+		return Source{Loop: func() Loop { return loop(s) }, Close: func() error { return errors.Join(s.Close(), store.Close()) }}, nil
+	}}
+}

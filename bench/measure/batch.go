@@ -1,0 +1,118 @@
+package measure
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Batch is an operation that can be repeated. Its turn is a batch that takes about the target
+// time, after an unmeasured lead-in. The figures of a turn are "wall" and "cpu" in nanoseconds,
+// "allocs" and "bytes", each per operation, and those that Do returns.
+type Batch struct {
+	// Do does it n times. The figure "wall" takes the place of the time that Do took, and "done"
+	// says how often it was done, if that is not n.
+	Do func(ctx context.Context, n int) (Figures, error)
+	// Elsewhere does the same at other places in memory. The turns take Do and these in turn.
+	Elsewhere []func(ctx context.Context, n int) (Figures, error)
+	Unit      int           // divides n; 0 stands for 1
+	LeadIn    int           // the least lead-in, which uses up what has gathered, such as the rest of a tick; -1: none
+	Floor     int           // the least batch
+	Most      int           // bounds a batch; 0 is 1 << 26
+	Target    time.Duration // of a turn
+	// CPU is the processor time that has been used, of this process if it is nil.
+	CPU func() (time.Duration, error)
+
+	n, turns int
+}
+
+// Simple is a Do without figures of its own.
+func Simple(do func(n int) error) func(context.Context, int) (Figures, error) {
+	return func(_ context.Context, n int) (Figures, error) { return nil, do(n) }
+}
+
+// Turn is that of a [Load]. The first one chooses the length of a batch.
+func (b *Batch) Turn(ctx context.Context) (Figures, error) {
+	b.Unit = max(b.Unit, 1)
+	if b.Most == 0 {
+		b.Most = 1 << 26
+	}
+	calibrating := b.n == 0
+	b.n = max(b.n, b.Unit, b.Floor)
+	if b.CPU == nil {
+		b.CPU = CPUTime
+	}
+	for {
+		took, f, err := b.measure(ctx)
+		if err != nil || ctx.Err() != nil {
+			return nil, err
+		}
+		// A batch that turns out far too short, because the machine was busy at first, is
+		// lengthened and measured again.
+		factor := min(10, float64(b.Target)/float64(max(took, 1)))
+		again := factor > 4 || calibrating && factor > 2
+		if calibrating || again {
+			longer := max(1, int(float64(b.n)*factor+0.5)/b.Unit) * b.Unit
+			again = again && b.n < b.Most && longer != b.n
+			b.n = max(min(longer, max(b.Most/b.Unit, 1)*b.Unit), b.Floor)
+		}
+		if !again || b.Target == 0 {
+			if !calibrating {
+				b.turns++
+			}
+			return f, nil
+		}
+	}
+}
+
+func (b *Batch) measure(ctx context.Context) (took time.Duration, f Figures, err error) {
+	do := b.Do
+	if place := b.turns % (len(b.Elsewhere) + 1); place > 0 {
+		do = b.Elsewhere[place-1]
+	}
+	lead := 0
+	if b.LeadIn >= 0 {
+		lead = (max(b.LeadIn, b.n/16) + b.Unit - 1) / b.Unit * b.Unit
+	}
+	// The memory is read before the lead-in, because the batch must follow the lead-in at once.
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if lead > 0 {
+		if _, err := do(ctx, lead); err != nil {
+			return 0, nil, err
+		}
+	}
+	used, untold := b.CPU()
+	began := time.Now()
+	own, err := do(ctx, b.n)
+	took = time.Since(began)
+	if err != nil {
+		return 0, nil, err
+	}
+	now, late := b.CPU()
+	runtime.ReadMemStats(&after)
+	n, all := float64(b.n), float64(b.n+lead)
+	if done := own["done"]; done > 0 {
+		n = done
+	}
+	f = Figures{"wall": float64(took) / n, "allocs": float64(after.Mallocs-before.Mallocs) / all, "bytes": float64(after.TotalAlloc-before.TotalAlloc) / all}
+	if untold == nil && late == nil {
+		f["cpu"] = float64(now-used) / n
+	}
+	for name, v := range own {
+		f[name] = v
+	}
+	if wall := own["wall"]; wall > 0 {
+		took = time.Duration(wall * n)
+	}
+	return took, f, nil
+}
+
+// CPUTime returns the processor time that this process has used.
+func CPUTime() (time.Duration, error) {
+	var usage unix.Rusage
+	err := unix.Getrusage(unix.RUSAGE_SELF, &usage)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), err
+}

@@ -1,0 +1,36 @@
+package report
+
+import (
+	"io"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+)
+
+// unit is a quantity's unit in benchfmt, where a name has no spaces.
+func (c Column) unit() string {
+	if c.Unit == "" {
+		return strings.ReplaceAll(c.ID, " ", "-")
+	}
+	return strings.ReplaceAll(c.Unit, " ", "-")
+}
+
+// Benchfmt writes the samples of all cells as the text that benchstat compares: a line per
+// sample, named by table, row and column.
+func (r *Report) Benchfmt(to io.Writer) error {
+	w := benchfmt.NewWriter(to)
+	var failed error
+	r.cells(func(t *Table, row *Row, column *Column, c *Cell) {
+		result := benchfmt.Result{Iters: 1, Name: benchfmt.Name(t.ID + "/" + strings.ReplaceAll(row.Name, " ", "_") + "/" + column.ID)}
+		for _, key := range [][2]string{{"cpu", r.Machine.CPU}, {"goos", r.Machine.OS}, {"commit", r.Commit}, {"command", r.Command}} {
+			result.SetConfig(key[0], key[1])
+		}
+		for _, v := range c.Samples {
+			result.Values = []benchfmt.Value{{Value: v, Unit: column.unit()}}
+			if err := w.Write(&result); err != nil {
+				failed = err
+			}
+		}
+	})
+	return failed
+}

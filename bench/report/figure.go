@@ -1,0 +1,176 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Figure writes a value with four significant digits, and a whole number in full:
+// "33.12", "0.03312", "1,234,567".
+func Figure(v float64) string { return figure(v, 4) }
+
+// figure is [Figure] with 2 to 4 digits.
+func figure(v float64, digits int) string {
+	size := math.Abs(v)
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "?"
+	case size >= 1e15 || size != 0 && size < 1e-4:
+		return strconv.FormatFloat(v, 'g', digits, 64)
+	case v == 0 || v == math.Trunc(v) && digits == 4:
+		return grouped(v)
+	}
+	// The rounded size decides: 9.9999 is 10.00.
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
+	places := digits - 1 - int(math.Floor(math.Log10(math.Abs(rounded))))
+	switch {
+	case places > 0:
+		return strconv.FormatFloat(v, 'f', places, 64)
+	case digits == 4:
+		return grouped(v)
+	}
+	return grouped(rounded)
+}
+
+// grouped writes the nearest whole number with commas between thousands.
+func grouped(v float64) string {
+	text := strconv.FormatFloat(math.Abs(v), 'f', 0, 64)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	if v < 0 && text != "0" {
+		return "-" + text
+	}
+	return text
+}
+
+// Times writes a ratio with three digits: "1.13×".
+func Times(ratio float64) string {
+	if ratio >= 100 || math.IsNaN(ratio) {
+		return Figure(math.Round(ratio)) + "×"
+	}
+	return strconv.FormatFloat(ratio, 'g', 3, 64) + "×"
+}
+
+// Percent writes a share: "2.1%", "35%".
+func Percent(share float64) string {
+	switch {
+	case math.IsNaN(share):
+		return "?"
+	case share >= 10:
+		return ">999%"
+	case share < 0.0995:
+		return fmt.Sprintf("%.1f%%", 100*share)
+	}
+	return fmt.Sprintf("%.0f%%", 100*share)
+}
+
+// Span writes a duration in one unit: "3.8 s".
+func Span(d time.Duration) string {
+	const day = 24 * time.Hour
+	for _, u := range []struct {
+		from, unit time.Duration
+		name       string
+	}{
+		{730 * day, 8766 * time.Hour, "years"}, {2 * day, day, "d"}, {time.Hour, time.Hour, "h"}, {time.Minute, time.Minute, "min"},
+		{time.Second, time.Second, "s"}, {time.Millisecond, time.Millisecond, "ms"}, {time.Microsecond, time.Microsecond, "µs"},
+	} {
+		if d >= u.from {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(d)/float64(u.unit)), ".0") + " " + u.name
+		}
+	}
+	return strconv.FormatInt(int64(d), 10) + " ns"
+}
+
+// Count writes a number of things: "1 core", "2 cores".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Figure(float64(n)) + " " + thing + "s"
+}
+
+// List writes words as a sentence has them: "a, b and c".
+func List(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// withUnit puts a unit behind a figure.
+func withUnit(figure, unit string) string {
+	switch unit {
+	case "":
+		return figure
+	case "%", "×":
+		return figure + unit
+	}
+	return figure + " " + unit
+}
+
+// Value is the cell's text, or else its median without a unit, with the digits that its interval
+// leaves. It is a dash where nothing was measured.
+func (c Cell) Value() string {
+	if c.Text != "" {
+		return c.Text
+	}
+	s, ok := c.Summary()
+	switch {
+	case !ok:
+		return "–"
+	case c.constant():
+		return Figure(s.Median)
+	}
+	spread := s.Spread()
+	if c.Quartiles {
+		spread = (c.quartile(3) - c.quartile(1)) / 2 / math.Abs(s.Median)
+	}
+	switch {
+	case spread < 0.0005:
+		return Figure(s.Median)
+	case spread < 0.05:
+		return figure(s.Median, 3)
+	}
+	return figure(s.Median, 2)
+}
+
+// Margin is the interval around the median: "±2.1%"; of the ratios of a pair, the quartiles:
+// "1.2…1.3". It is empty for a text, for one sample, and for an interval of less than ±0.05%.
+func (c Cell) Margin() string {
+	s, ok := c.Summary()
+	if c.Text != "" || !ok || c.constant() {
+		return ""
+	}
+	if c.Quartiles {
+		return Figure(c.quartile(1)) + "…" + Figure(c.quartile(3))
+	}
+	switch spread := s.Spread(); {
+	case spread < 0.0005:
+		return ""
+	case !math.IsNaN(spread):
+		return "±" + Percent(spread)
+	}
+	return Figure(s.Lo) + "…" + Figure(s.Hi)
+}
+
+// Value is what was measured, with its unit.
+func (t Target) Value() string {
+	if len(t.Got.Samples) == 0 {
+		return "–"
+	}
+	return withUnit(t.Got.Value(), t.Unit)
+}
+
+// Limit is what the target asks for: "≤ 1.25×".
+func (t Target) Limit() string {
+	sign := "≥ "
+	if t.AtMost {
+		sign = "≤ "
+	}
+	return sign + withUnit(strconv.FormatFloat(t.Want, 'f', -1, 64), t.Unit)
+}

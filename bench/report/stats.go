@@ -1,0 +1,218 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"golang.org/x/perf/benchmath"
+)
+
+// confidence is that of the interval around a median.
+const confidence = 0.95
+
+// Summary is the median of the samples of a cell. Lo and Hi bound it with a confidence of 95%.
+// Fewer than 6 samples do not give that confidence: then Lo is the least sample and Hi the
+// greatest.
+type Summary struct{ Median, Lo, Hi float64 }
+
+// Summary returns the median with its interval, or false if there are no samples.
+func (c Cell) Summary() (Summary, bool) {
+	if len(c.Samples) == 0 {
+		return Summary{}, false
+	}
+	sample := c.sample()
+	got := benchmath.AssumeNothing.Summary(sample, confidence)
+	s := Summary{got.Center, got.Lo, got.Hi}
+	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
+		s.Lo, s.Hi = sample.Values[0], sample.Values[len(sample.Values)-1]
+	}
+	return s, true
+}
+
+// Median returns the median of the samples, or NaN if there are none.
+func (c Cell) Median() float64 {
+	if s, ok := c.Summary(); ok {
+		return s.Median
+	}
+	return math.NaN()
+}
+
+// sample returns the samples for benchmath, which sorts what it is given.
+func (c Cell) sample() *benchmath.Sample {
+	return benchmath.NewSample(slices.Clone(c.Samples), &benchmath.DefaultThresholds)
+}
+
+// constant reports whether all samples are the same.
+func (c Cell) constant() bool { return slices.Min(c.Samples) == slices.Max(c.Samples) }
+
+// Spread is the distance from the median to the farther end of the interval, as a share
+// of the median: 0.02 is ±2%. It is NaN if the median is 0 and the interval is not.
+func (s Summary) Spread() float64 {
+	switch {
+	case s.Lo == s.Hi:
+		return 0
+	case s.Median == 0:
+		return math.NaN()
+	}
+	return max(s.Hi-s.Median, s.Median-s.Lo) / math.Abs(s.Median)
+}
+
+// quartile returns the value below which q quarters of the samples lie.
+func (c Cell) quartile(q int) float64 {
+	sorted := c.sample().Values
+	at := float64(q) / 4 * float64(len(sorted)-1)
+	below, above := sorted[int(at)], sorted[int(math.Ceil(at))]
+	return below + (at-math.Floor(at))*(above-below)
+}
+
+// Difference is how one cell compares to another.
+type Difference struct {
+	Ratio       float64 // of the medians; NaN if the base's is 0
+	P           float64 // probability of such a difference by chance, by the Mann-Whitney U test
+	Significant bool    // chance alone makes such a difference in fewer than one of 20 cases
+	// Testable says that there are enough samples for a difference to be significant. Three and
+	// three are not: chance separates them in one of 10 cases.
+	Testable bool
+}
+
+// Against compares c to base. It returns false if one of them has no samples.
+func (c Cell) Against(base Cell) (Difference, bool) {
+	if len(c.Samples) == 0 || len(base.Samples) == 0 {
+		return Difference{}, false
+	}
+	const alpha = 0.05
+	d := Difference{Ratio: math.NaN(), P: benchmath.AssumeNothing.Compare(base.sample(), c.sample()).P}
+	d.Significant = d.P < alpha
+	if b := base.Median(); b != 0 {
+		d.Ratio = c.Median() / b
+	}
+	ways, less, more := 1.0, min(len(c.Samples), len(base.Samples)), max(len(c.Samples), len(base.Samples))
+	for i := range min(less, 20) { // to choose which places in the order belong to the smaller sample
+		ways *= float64(more+i+1) / float64(i+1)
+	}
+	d.Testable = 2/ways < alpha // 2: either sample may be the lower one
+	return d, true
+}
+
+// Noise returns how much the rounds of a run differ: the spread that half of the cells have at
+// most, and nine in ten. Cells whose samples are all alike are counts, and are left out.
+func (r *Report) Noise() (typical, most float64, cells int) {
+	var spreads []float64
+	r.cells(func(_ *Table, _ *Row, _ *Column, c *Cell) {
+		s, ok := c.Summary()
+		if spread := s.Spread(); ok && len(c.Samples) > 1 && spread >= 0 && !c.constant() {
+			spreads = append(spreads, spread)
+		}
+	})
+	if len(spreads) == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(spreads)
+	at := func(q float64) float64 { return spreads[int(math.Ceil(q*float64(len(spreads))))-1] }
+	return at(0.5), at(0.9), len(spreads)
+}
+
+// State says whether a target is met.
+type State string
+
+// The states of a target.
+const (
+	Met    State = "met"
+	Missed State = "missed"
+	Open   State = "open" // this run does not decide it
+)
+
+// State judges the target by the median of its samples.
+func (t Target) State() State {
+	got := t.Got.Median()
+	switch {
+	case t.Open != "" || math.IsNaN(got):
+		return Open
+	case t.AtMost && got <= t.Want, !t.AtMost && got >= t.Want:
+		return Met
+	}
+	return Missed
+}
+
+// Enough is how many samples a target needs.
+const Enough = 10
+
+// Judge leaves a target open that has too few samples. Of a missed target it says why, if
+// the samples show it: the target is met by processor time, of which byCPU are the
+// samples, or the miss is within the noise.
+func (t Target) Judge(byCPU []float64) Target {
+	got, ok := t.Got.Summary()
+	switch {
+	case !ok:
+		t.Open = "not measured"
+	case len(t.Got.Samples) < Enough:
+		t.Open = "too few samples"
+	case t.State() != Missed:
+	case Target{Want: t.Want, AtMost: t.AtMost, Got: Cell{Samples: byCPU}}.State() == Met:
+		t.Why = "met by processor time (" + withUnit(Figure(Cell{Samples: byCPU}.Median()), t.Unit) + "): the process did not have the processors to itself"
+	case got.Lo <= t.Want && t.Want <= got.Hi:
+		t.Why = "within the noise"
+	}
+	return t
+}
+
+// With adds figures to read beside the target.
+func (t Target) With(beside string) Target {
+	t.Beside = strings.TrimPrefix(strings.TrimSuffix(t.Beside+"; "+beside, "; "), "; ")
+	return t
+}
+
+// mostStolen is the share of the processors' time, in percent, from which on a run, or a
+// section of it, is unusable: a hypervisor took so much that the figures show the machine.
+const mostStolen = 2
+
+// Unusable says why the run decides no target. It is empty if the run is usable.
+func (r *Report) Unusable() string { return unusable(r.Machine.Stolen) }
+
+// Unusable says why the section decides no target. It is empty if the section is usable.
+func (s *Section) Unusable() string { return unusable(s.Stolen) }
+
+func unusable(stolen float64) string {
+	if stolen < mostStolen {
+		return ""
+	}
+	return fmt.Sprintf("the hypervisor took %.1f%% of the processors' time, and from %d%% on the figures show the machine", stolen, mostStolen)
+}
+
+// Targets returns those of all sections, in order. Those of a run or a section that is
+// unusable are open.
+func (r *Report) Targets() []Target {
+	var all []Target
+	for _, s := range r.Sections {
+		for _, t := range s.Targets {
+			switch {
+			case r.Unusable() != "":
+				t.Open = "the run is unusable"
+			case s.Unusable() != "":
+				t.Open = "the section is unusable: " + s.Unusable()
+			}
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// Ahead returns the peers whose cell in the column is significantly better than that of
+// the row.
+func (t *Table) Ahead(row, column string) []string {
+	i := t.column(column)
+	if i < 0 {
+		return nil
+	}
+	base := t.Cell(row, column)
+	var names []string
+	for _, r := range t.Rows {
+		d, ok := r.Cells[i].Against(base)
+		if r.Group == Peers && ok && d.Significant && (d.Ratio < 1) == (t.Columns[i].Better == Less) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,166 @@
+package service
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/client"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// The pace of calls: so many every millisecond, one million per second.
+const (
+	burst     = 1000
+	burstEach = time.Millisecond
+)
+
+// paced makes loads of one goroutine's calls for one ID at the pace, of a generator in this
+// process and of a client of the server.
+func paced(ctx context.Context, server *rig.Server, box time.Duration, open *closers) []*measure.Load {
+	library := &measure.Load{Row: libraryRow, Group: report.Ours, Served: true}
+	ours := &measure.Load{Row: clientRow, Group: report.Ours, Served: true}
+	dir, err := servers.Dir()
+	open.add(func() error { return os.RemoveAll(dir) })
+	wide := snowflake.Default()
+	wide.NodeBits, wide.SequenceBits = 4, 18
+	g, failed := generator.Open(ctx, filepath.Join(dir, "nodes"), generator.WithLayout(wide), generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler))))
+	if library.Err = errors.Join(err, failed); library.Err == nil {
+		open.add(g.Close)
+		library.Turn = func(context.Context) (measure.Figures, error) {
+			return pace(box, func() error { _, err := g.NextContext(ctx); return err }, nil)
+		}
+	}
+	var ids *client.Client
+	if ids, ours.Err = client.Open(ctx, []string{server.GRPC}); ours.Err == nil {
+		open.add(ids.Close)
+		next := func() error { _, err := ids.Next(ctx); return err }
+		ours.Turn = func(context.Context) (measure.Figures, error) {
+			if _, err := pace(box, next, nil); err != nil { // until the client knows the pace
+				return nil, err
+			}
+			return pace(box, next, func() uint64 { return ids.Stats().Waits })
+		}
+	}
+	return []*measure.Load{library, ours}
+}
+
+// pace makes bursts of calls for about so long, one at the beginning of each millisecond. A burst
+// that is late follows at once. "ns" is the time of a call: the median of the bursts, because one
+// in which a call waits for the server shows the wait. "allocs" is per call, and "local" the share
+// of the calls, in percent, that have not waited for a server.
+func pace(box time.Duration, next func() error, waits func() uint64) (measure.Figures, error) {
+	var before, after runtime.MemStats
+	waited := uint64(0)
+	if waits != nil {
+		waited = waits()
+	}
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	took := make([]float64, max(int(box/burstEach), 1))
+	for i := range took {
+		time.Sleep(time.Until(began.Add(time.Duration(i) * burstEach)))
+		at := time.Now()
+		for range burst {
+			if err := next(); err != nil {
+				return nil, err
+			}
+		}
+		took[i] = float64(time.Since(at).Nanoseconds()) / burst
+	}
+	runtime.ReadMemStats(&after)
+	n := float64(burst * len(took))
+	slices.Sort(took)
+	f := measure.Figures{"ns": took[len(took)/2], "allocs": float64(after.Mallocs-before.Mallocs) / n}
+	if waits != nil {
+		f["local"] = 100 * (1 - float64(waits()-waited)/n)
+	}
+	return f, nil
+}
+
+// measureIdle opens connections to the RESP port, in ten steps, each of which asks for one ID
+// and then does nothing, and looks at the server's memory after each step: "used" and "resident"
+// are in KiB for each connection of the step.
+func measureIdle(ctx context.Context, server *rig.Server, each int) *measure.Load {
+	l := &measure.Load{Row: idleRow, Group: report.Ours, Samples: measure.Samples{Figures: map[string][]float64{}}}
+	var conns []net.Conn
+	defer func() {
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}()
+	first, err := metrics(ctx, server)
+	before := first
+	for range 10 {
+		for range each {
+			var conn net.Conn
+			if conn, err = idle(ctx, server.RESP); err != nil {
+				l.Err = err
+				return l
+			}
+			conns = append(conns, conn)
+		}
+		after, err := metrics(ctx, server)
+		if l.Err = err; err != nil {
+			return l
+		}
+		per := func(figure string, names ...string) {
+			sum := 0.0
+			for _, name := range names {
+				sum += after[name] - before[name]
+			}
+			l.Figures[figure] = append(l.Figures[figure], sum/1024/float64(each))
+		}
+		per("used", "go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes")
+		per("resident", "process_resident_memory_bytes")
+		before = after
+	}
+	l.Figures["goroutines"] = []float64{(before["go_goroutines"] - first["go_goroutines"]) / float64(len(conns))}
+	return l
+}
+
+// metrics asks the server for those without labels.
+func metrics(ctx context.Context, server *rig.Server) (map[string]float64, error) {
+	text, err := rig.Get(ctx, "http://"+server.HTTP+"/metrics")
+	all := map[string]float64{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all[name], _ = strconv.ParseFloat(value, 64) // 0 is no number
+	}
+	return all, err
+}
+
+// idle opens a connection, and takes an ID by it.
+func idle(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
+	if _, err = conn.Write([]byte("*1\r\n$2\r\nID\r\n")); err == nil {
+		var line string
+		if line, err = bufio.NewReaderSize(conn, 64).ReadString('\n'); err == nil && !strings.HasPrefix(line, "$") {
+			err = fmt.Errorf("the answer to ID is %q", line)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}

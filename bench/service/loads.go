@@ -1,0 +1,311 @@
+package service
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/internal/rig/servers"
+)
+
+const (
+	batch       = 1000   // IDs of a request where they are taken in batches
+	credit      = 10_000 // of a request of a stream
+	ahead       = 4      // requests of a stream that are out
+	streams     = 2
+	callers     = 50 // of unary calls, as redis-benchmark has connections
+	clients     = 8  // of batches
+	connections = 50 // of redis-benchmark
+)
+
+// loader is the user of redis-benchmark in the private Redis. Its password would be seen in
+// the list of processes, so it needs none, and may do nothing else.
+const loader = "load"
+
+// wantedRedis is the Redis beside the service. It does not save its data meanwhile.
+var wantedRedis = servers.Wanted{Kind: servers.Redis, Settings: []string{"--save", "", "--user", loader, "on", "nopass", "~*", "+incr"}}
+
+// benchmark runs redis-benchmark. Its command, after options, is that of each request.
+func benchmark(addr string, pipeline int, command ...string) func(context.Context, int) (measure.Figures, error) {
+	return func(ctx context.Context, n int) (measure.Figures, error) {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		args := []string{"-h", host, "-p", port, "-c", strconv.Itoa(connections), "-P", strconv.Itoa(pipeline), "-n", strconv.Itoa(n), "--csv"}
+		cmd := exec.CommandContext(ctx, "redis-benchmark", append(args, command...)...)
+		cmd.WaitDelay = time.Second
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("redis-benchmark: %w: %s", err, out)
+		}
+		return parseBenchmark(string(out))
+	}
+}
+
+// parseBenchmark reads the CSV form of redis-benchmark's report: a line of titles and one of
+// figures, after lines that are no part of it.
+func parseBenchmark(out string) (measure.Figures, error) {
+	var table []string
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, `"`) {
+			table = append(table, line)
+		} else if strings.Contains(line, "rror") {
+			return nil, fmt.Errorf("redis-benchmark: %s", strings.TrimSpace(line))
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(strings.Join(table, ""))).ReadAll()
+	if err != nil || len(rows) != 2 {
+		return nil, fmt.Errorf("redis-benchmark: want a line of titles and one of figures: %q", out)
+	}
+	figure := func(title string) (v float64) {
+		if i := slices.Index(rows[0], title); i >= 0 {
+			v, _ = strconv.ParseFloat(rows[1][i], 64) // 0 is no figure
+		}
+		if v <= 0 {
+			err = fmt.Errorf("redis-benchmark: no figure of %s: %q", title, out)
+		}
+		return v
+	}
+	return measure.Figures{"wall": 1e9 / figure("rps"), "p50": figure("p50_latency_ms"), "p99": figure("p99_latency_ms")}, err
+}
+
+// together runs f in n goroutines, and returns what they did in all.
+func together(n int, f func(i int) (done int, err error)) (measure.Figures, error) {
+	var all sync.WaitGroup
+	done, errs := make([]int, n), make([]error, n)
+	for i := range n {
+		all.Go(func() { done[i], errs[i] = f(i) })
+	}
+	all.Wait()
+	sum := 0.0
+	for _, d := range done {
+		sum += float64(d)
+	}
+	return measure.Figures{"done": sum}, errors.Join(errs...)
+}
+
+// rpc is a client of a gRPC server, with a few connections.
+type rpc []tickflakev1.TickflakeClient
+
+// dialGRPC makes a client of the server at an address, unless that could not be had.
+func dialGRPC(addr string, failed error, open *closers) (r rpc, err error) {
+	for range streams {
+		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil || failed != nil {
+			return nil, errors.Join(err, failed)
+		}
+		open.add(conn.Close)
+		r = append(r, tickflakev1.NewTickflakeClient(conn))
+	}
+	return r, nil
+}
+
+// unary calls Take for one ID at a time, n times in all.
+func (r rpc) unary(ctx context.Context, n int) (measure.Figures, error) {
+	var left atomic.Int64
+	left.Store(int64(n))
+	return together(callers, func(i int) (done int, err error) {
+		for left.Add(-1) >= 0 {
+			answer, err := r[i%len(r)].Take(ctx, &tickflakev1.TakeRequest{Count: 1})
+			if err != nil {
+				return done, err
+			}
+			if len(answer.Runs) != 1 || answer.Runs[0].Count != 1 {
+				return done, fmt.Errorf("gRPC: asked for one ID and got the runs %v", answer.Runs)
+			}
+			done++
+		}
+		return done, nil
+	})
+}
+
+// stream takes n IDs or a few more by streams.
+func (r rpc) stream(ctx context.Context, n int) (measure.Figures, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return together(len(r), func(i int) (got int, err error) {
+		s, err := r[i].Stream(ctx)
+		if err != nil {
+			return 0, err
+		}
+		asked, last := 0, int64(0)
+		for got*len(r) < n {
+			for asked < got+ahead*credit {
+				if err := s.Send(&tickflakev1.StreamRequest{Credit: credit}); err != nil {
+					return got, err
+				}
+				asked += credit
+			}
+			answer, err := s.Recv()
+			if err != nil {
+				return got, err
+			}
+			for _, run := range answer.Runs {
+				if run.First <= last || run.Count < 1 {
+					return got, fmt.Errorf("gRPC: a stream has the run %v after the ID %d", run, last)
+				}
+				last = run.First + (run.Count-1)*run.Stride
+				got += int(run.Count)
+			}
+		}
+		return got, nil
+	})
+}
+
+// batches is a client with connections that stay open. Each of its requests is for a batch of
+// IDs.
+type batches struct {
+	request []byte
+	skim    func(*bufio.Reader) (int, error) // reads an answer as cheaply as it can: how many IDs it has
+	conns   []net.Conn
+	readers []*bufio.Reader
+}
+
+func dialBatches(ctx context.Context, addr, request string, skim func(*bufio.Reader) (int, error), open *closers) (*batches, error) {
+	b := &batches{request: []byte(request), skim: skim}
+	for range clients {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return b, err
+		}
+		open.add(conn.Close)
+		context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
+		b.conns, b.readers = append(b.conns, conn), append(b.readers, bufio.NewReaderSize(conn, 64<<10))
+	}
+	return b, nil
+}
+
+// take takes n IDs or a few more.
+func (b *batches) take(ctx context.Context, n int) (measure.Figures, error) {
+	var left atomic.Int64
+	left.Store(int64(n))
+	return together(len(b.conns), func(i int) (done int, err error) {
+		for left.Add(-batch) > -batch && ctx.Err() == nil {
+			if _, err := b.conns[i].Write(b.request); err != nil {
+				return done, err
+			}
+			got, err := b.skim(b.readers[i])
+			if err != nil {
+				return done, err
+			}
+			if got != batch {
+				return done, fmt.Errorf("asked for %d IDs and got %d", batch, got)
+			}
+			done += batch
+		}
+		return done, nil
+	})
+}
+
+// quotes counts the quotes of what is written to it.
+type quotes int
+
+func (q *quotes) Write(p []byte) (int, error) {
+	*q += quotes(bytes.Count(p, []byte{'"'}))
+	return len(p), nil
+}
+
+// skimHTTP counts the quotes of an answer: two for each ID, and two of the field's name.
+func skimHTTP(in *bufio.Reader) (int, error) {
+	answer, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return 0, err
+	}
+	var n quotes
+	_, err = io.Copy(&n, answer.Body)
+	if answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %s", answer.Status)
+	}
+	return int(n-2) / 2, errors.Join(err, answer.Body.Close())
+}
+
+// skimRESP counts the lines of an answer: two for each ID, with the length and the ID. Nothing
+// follows them, since one request is out.
+func skimRESP(in *bufio.Reader) (int, error) {
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(line, "*"), "\r\n"))
+	if err != nil || line[0] != '*' {
+		return 0, fmt.Errorf("the answer is %q", line)
+	}
+	for left := 2 * n; left > 0; {
+		if _, err := in.Peek(1); err != nil {
+			return 0, err
+		}
+		have, _ := in.Peek(in.Buffered()) // it is there
+		if left -= bytes.Count(have, []byte{'\n'}); left < 0 {
+			return 0, fmt.Errorf("an answer of %d IDs has more lines", n)
+		}
+		_, _ = in.Discard(len(have)) // it is there
+	}
+	return n, nil
+}
+
+// emptyChild names the process of the empty handler.
+const emptyChild = "empty handler"
+
+// Children are the children of the program: see [rig.Children].
+var Children = map[string]func([]byte) error{emptyChild: func(addr []byte) error {
+	l, err := net.Listen("tcp", strings.Trim(string(addr), `"`))
+	if err != nil {
+		return err
+	}
+	s := grpc.NewServer()
+	tickflakev1.RegisterTickflakeServer(s, emptyHandler{})
+	return s.Serve(l)
+}}
+
+// emptyHandler answers Take without an ID of a generator: what gRPC costs by itself.
+type emptyHandler struct {
+	tickflakev1.UnimplementedTickflakeServer
+}
+
+func (emptyHandler) Take(context.Context, *tickflakev1.TakeRequest) (*tickflakev1.TakeResponse, error) {
+	return &tickflakev1.TakeResponse{Runs: []*tickflakev1.Run{{First: 1 << 60, Count: 1, Stride: 1}}}, nil
+}
+
+// startEmpty runs the empty handler.
+func startEmpty(ctx context.Context, open *closers) (addr string, pid int, err error) {
+	if addr, err = rig.FreeAddress(); err != nil {
+		return "", 0, err
+	}
+	c, err := rig.Child(emptyChild, addr)
+	if err != nil {
+		return "", 0, err
+	}
+	c.Ready = func(ctx context.Context) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	p, err := rig.Start(ctx, c)
+	if err != nil {
+		return "", 0, err
+	}
+	open.add(p.Kill)
+	return addr, p.PID(), nil
+}

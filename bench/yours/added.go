@@ -1,5 +1,0 @@
-//go:build example
-
-package yours
-
-func init() { Add(Mine()) }
