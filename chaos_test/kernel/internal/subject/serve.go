@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -43,7 +44,8 @@ type printer struct {
 func (p printer) print(lines ...[]byte) {
 	var all []byte
 	for _, line := range lines {
-		all = fmt.Appendf(all, "%d %s\n", p.number, line)
+		all = append(strconv.AppendInt(all, int64(p.number), 10), ' ')
+		all = append(append(all, line...), '\n')
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
