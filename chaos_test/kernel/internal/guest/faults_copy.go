@@ -16,8 +16,9 @@ const (
 	// copyWindow is the length of a lease's grant, so short that its end is seen.
 	copyWindow = 3 * time.Second
 	// aside is how long an original and its copy issue beside each other: more than a
-	// window, so that all that can come twice does.
-	aside = copyWindow + time.Second
+	// window, so that all that can come twice does, and than the copy takes to find that its
+	// connections to the store are dead, about 4 s on a busy host.
+	aside = copyWindow + 5*time.Second
 )
 
 func copyFaults() []Fault {
