@@ -45,12 +45,8 @@ type Client struct {
 // different layouts, with the error of the server when one denies the token, and with
 // [ErrOption]. A server that does not answer is asked again later.
 //
-// Open returns at once when ctx ends. The client does not keep ctx. A nil ctx counts as Background, as
-// in all methods.
+// Open returns at once when ctx ends. The client does not keep ctx.
 func Open(ctx context.Context, servers []string, options ...Option) (*Client, error) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	config, err := configure(servers, options)
 	if err != nil {
 		return nil, err

@@ -10,12 +10,13 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// fetch is a request for IDs.
+// fetch is a request for IDs, with its answer.
 type fetch struct {
 	n      int64
 	number uint64 // of the plan that sent it
 	copies int    // how often Restored was called before it
 	began  int64
+	answer // without an ID after an error
 }
 
 // answer is the answer of a server.
@@ -24,11 +25,6 @@ type answer struct {
 	ids       int64
 	freshness time.Duration // the shortest of the runs
 	latency   time.Duration
-}
-
-func (c *Client) fetch(f fetch) {
-	a, err := ask(c.ctx, c, forIDs, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, f.n) })
-	c.deliver(f, a, err)
 }
 
 // longestLag bounds how long a server whose clock is behind is not asked.

@@ -8,8 +8,7 @@ import (
 )
 
 // Next returns one ID. While there are fetched IDs, it does not wait, allocates nothing, and
-// does not look at ctx. Else it waits for a server until ctx ends. A nil ctx counts as
-// [context.Background].
+// does not look at ctx. Else it waits for a server until ctx ends.
 //
 // An ID is returned only with a nil error; otherwise the ID is 0 and the error wraps one of
 //
@@ -82,9 +81,6 @@ func (c *Client) takeN(ctx context.Context, n uint64) (r *run, i, end uint64, er
 
 // acquire takes up to n IDs in a row, and waits for them if there are none.
 func (c *Client) acquire(ctx context.Context, n uint64) (r *run, i, end uint64, err error) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	began, missed, waited := c.launched, c.missed, int64(-1)
@@ -155,9 +151,6 @@ func (c *Client) sleep(ctx context.Context, now, until int64) {
 func (c *Client) fallBack(ctx context.Context, cause error) (snowflake.ID, error) {
 	if _, ok := cause.(*unavailable); !ok || c.fallback == nil {
 		return 0, cause
-	}
-	if ctx == nil {
-		ctx = context.Background()
 	}
 	id, err := c.fallback(ctx, cause)
 	if err != nil {

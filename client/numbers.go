@@ -28,11 +28,8 @@ func (c *Client) Number(ctx context.Context, name string) (int64, error) {
 //     limit, and for a store that needs an operator,
 //   - [ErrClosed].
 //
-// The fallback of [WithFallback] has no part in it. A nil ctx counts as [context.Background].
+// The fallback of [WithFallback] has no part in it.
 func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stride int64, err error) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	if n < 1 { // the protocol takes 0 for 1
 		return 0, 0, fmt.Errorf("%w: asked for %d numbers, want 1 or more", ErrRefused, n)
 	}
@@ -40,37 +37,39 @@ func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stri
 	request := &tickflakev1.NumberRequest{Name: name, Count: n}
 	for {
 		began := c.now()
-		answer, err := askInTurn(ctx, c, forNumbers, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {
+		answer, err := ask(ctx, c, forNumbers, 0, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {
 			return checkNumbers(ctx, s, request)
 		})
-		c.mu.Lock()
-		switch {
-		case err == nil:
-			c.stats.Numbers += uint64(n)
-			c.mu.Unlock()
-			return answer.GetFirst(), answer.GetStride(), nil
-		case c.closed:
-			c.mu.Unlock()
-			return 0, 0, ErrClosed
-		case ctx.Err() != nil:
-			err = endOf(ctx, what, c.away(forNumbers, c.now()))
-			c.mu.Unlock()
-			return 0, 0, err
-		case err != errAllAway:
-			c.mu.Unlock()
-			return 0, 0, fmt.Errorf("%s: %w", what, err)
+		if again, err := c.numbered(ctx, what, began, n, err); !again {
+			return answer.GetFirst(), answer.GetStride(), err
 		}
-		r := &c.routes[forNumbers]
-		r.roundFailed(began)
-		now := c.now()
-		until, err := c.outage(forNumbers, now)
-		if err != nil {
-			c.mu.Unlock()
-			return 0, 0, fmt.Errorf("%s: %w", what, err)
-		}
-		c.sleep(ctx, now, min(until, max(r.due(), now+1)))
-		c.mu.Unlock()
 	}
+}
+
+// numbered keeps the books about a request for n numbers. If no server served it, it waits until
+// one may be asked again.
+func (c *Client) numbered(ctx context.Context, what string, began, n int64, err error) (again bool, _ error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, r := c.now(), &c.routes[forNumbers]
+	switch {
+	case err == nil:
+		c.stats.Numbers += uint64(n)
+		return false, nil
+	case c.closed:
+		return false, ErrClosed
+	case ctx.Err() != nil:
+		return false, endOf(ctx, what, c.away(forNumbers, now))
+	case err != errAllAway:
+		return false, fmt.Errorf("%s: %w", what, err)
+	}
+	r.roundFailed(began)
+	until, err := c.outage(forNumbers, now)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", what, err)
+	}
+	c.sleep(ctx, now, min(until, max(r.due(), now+1)))
+	return true, nil
 }
 
 // checkNumbers asks a server for numbers, and checks them.

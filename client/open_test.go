@@ -5,10 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http/httptest"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -19,19 +19,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 const secret = "a-secret-of-20-bytes"
-
-// A nil context counts as Background, as in all methods.
-func TestOpenWithoutAContext(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	_, err = Open(noContext, []string{l.Addr().String()})
-	require.ErrorIs(t, err, ErrUnavailable)
-}
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
@@ -81,21 +72,16 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestOpen guards which servers a client can be opened with, and what it tells them.
 func TestOpen(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		up, away, hangs := n.start(t, 1), n.start(t, 2), n.start(t, 3)
-		away.stop()
-		hangs.set(func() { hangs.before = func(ctx context.Context, _ string) error { return hang(ctx, "Take") } })
-
-		c := open(t, []*fake{up, away, hangs}) // one server is enough
-		_, err := c.Next(t.Context())
-		require.NoError(t, err)
-
-		_, err = tryOpen(t.Context(), []*fake{away, hangs})
+	virtual(t, 3, func(t *testing.T, s []*fake) {
+		up, gone, hangs := s[0], s[1], s[2]
+		gone.stop()
+		hangs.has(fault{hang: true, only: "Describe"})
+		next(t, open(t, s)) // one server is enough
+		_, err := tryOpen(t.Context(), s[1:])
 		assert.ErrorIs(t, err, ErrUnavailable)
-		assert.ErrorContains(t, err, away.address)
+		assert.ErrorContains(t, err, gone.address)
 		assert.ErrorContains(t, err, hangs.address)
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -105,26 +91,50 @@ func TestOpen(t *testing.T) {
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, time.Second, time.Since(began))
 
-		up.fail(status.Error(codes.Unauthenticated, "unknown token"))
-		_, err = tryOpen(t.Context(), []*fake{up, away}, WithToken(secret), WithPlaintextToken())
+		token := []Option{WithToken(secret), WithPlaintextToken()}
+		up.fails(status.Error(codes.Unauthenticated, "unknown token"))
+		_, err = tryOpen(t.Context(), s[:2], token...)
 		assert.ErrorIs(t, err, ErrDenied)
 		assert.NotContains(t, err.Error(), secret)
-		up.fail(nil)
-
-		up.set(func() { up.tokens = nil })
-		c = open(t, []*fake{up}, WithToken(secret), WithPlaintextToken())
-		_, err = c.Next(t.Context())
-		require.NoError(t, err)
+		up.fails(nil)
+		up.tokens = nil
+		c := open(t, s[:1], token...)
+		next(t, c)
 		_, err = c.Number(t.Context(), "orders")
 		require.NoError(t, err)
-		up.set(func() {
-			assert.Len(t, up.tokens, 4) // two of Describe
-			assert.Equal(t, "Bearer "+secret, up.tokens[3])
-		})
+		bearer := "Bearer " + secret
+		assert.Equal(t, []string{bearer, bearer, bearer, bearer}, up.tokens, "two of Describe")
 
-		up.set(func() { up.maxBatch = 0 })
-		_, err = tryOpen(t.Context(), []*fake{up})
+		up.maxBatch = 0
+		_, err = tryOpen(t.Context(), s[:1])
 		assert.ErrorContains(t, err, "batches of 0 IDs")
+	})
+}
+
+// TestLayouts guards that a server of another layout is refused when the client is opened, and
+// when it takes the address of a server later.
+func TestLayouts(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s []*fake) {
+		other := snowflake.Sonyflake()
+		s[2].layout = other
+		_, err := tryOpen(t.Context(), s)
+		assert.ErrorIs(t, err, ErrLayout)
+		for _, text := range []string{other.String(), s[2].address, s[0].layout.String()} {
+			assert.ErrorContains(t, err, text)
+		}
+		c := open(t, s[:2])
+		assert.Equal(t, s[0].layout.String(), c.Layout().String())
+		next(t, c)
+		s[0].stop()
+		s[0].layout = other
+		s[0].listen()
+		for range 1000 {
+			id, _ := next(t, c)
+			require.Equal(t, int64(2), node(t, id))
+			c.prefer(forIDs, c.servers[0])
+			time.Sleep(time.Duration(rand.Int64N(int64(100 * time.Millisecond))))
+		}
+		assert.ErrorIs(t, c.routes[forIDs].health[0].err, ErrLayout)
 	})
 }
 
@@ -139,7 +149,7 @@ func TestTLS(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: own, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13})))
-	s := &fake{layout: layout(), maxBatch: 10, useWithin: time.Second, calls: map[string]int{}, numbers: map[string]int64{}}
+	s := &fake{layout: layout(), maxBatch: 10, useWithin: time.Second, calls: map[string]int{}}
 	tickflakev1.RegisterTickflakeServer(server, s)
 	go server.Serve(l)
 	t.Cleanup(server.Stop)

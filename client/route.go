@@ -1,6 +1,7 @@
 package client
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -25,7 +26,7 @@ type route struct {
 // health is the knowledge of a server.
 type health struct {
 	failures int   // in a row
-	until    int64 // it is not asked before this time
+	until    int64 // it is not asked before this time; 0 after a success
 	err      error // the last failure, or nil after a success
 	logged   bool  // this failure is in the log
 	quiet    int64 // nothing is logged before this time
@@ -41,7 +42,7 @@ func (c *config) lastDelay() time.Duration { return min(2*time.Second, c.timeout
 // quietFor is the least time between two messages about a server, or about the fallback.
 const quietFor = 10 * time.Second
 
-func (h *health) away(now int64) bool { return h.err != nil && now < h.until }
+func (h *health) away(now int64) bool { return now < h.until }
 
 // candidates returns the servers that may be asked now, the preferred one first.
 func (c *Client) candidates(k kind) []*server {
@@ -73,7 +74,7 @@ func (c *Client) succeeded(k kind, s *server) {
 	if h.logged {
 		c.logger.Info("tickflake: server serves again", "server", s.address)
 	}
-	h.failures, h.err, h.logged = 0, nil, false
+	h.failures, h.until, h.err, h.logged = 0, 0, nil, false
 }
 
 func (c *Client) failed(k kind, s *server, f *failure) {
@@ -106,18 +107,11 @@ func (r *route) roundFailed(began int64) {
 
 // due is the time from which a server may be asked: now or earlier if one may be asked now.
 func (r *route) due() int64 {
-	due := r.health[0].when()
-	for i := range r.health[1:] {
-		due = min(due, r.health[i+1].when())
+	due := int64(math.MaxInt64)
+	for _, h := range r.health {
+		due = min(due, h.until)
 	}
 	return due
-}
-
-func (h *health) when() int64 {
-	if h.err == nil {
-		return 0
-	}
-	return h.until
 }
 
 // outage returns the error of calls if no server has served a request for the timeout, and

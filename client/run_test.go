@@ -26,28 +26,6 @@ func TestWordIsAlone(t *testing.T) {
 	assert.GreaterOrEqual(t, unsafe.Offsetof(c.config)-unsafe.Offsetof(c.current), uintptr(cacheLine))
 }
 
-func TestRun(t *testing.T) {
-	t.Parallel()
-	r := &run{first: 100, stride: 10, count: 5}
-	i, end := r.take(2)
-	assert.Equal(t, []uint64{0, 2}, []uint64{i, end})
-	assert.Equal(t, int64(3), r.rest())
-	assert.Equal(t, snowflake.ID(120), r.at(end))
-	i, end = r.take(100)
-	assert.Equal(t, []uint64{2, 5}, []uint64{i, end}, "what is left")
-	i, end = r.take(1)
-	assert.Equal(t, []uint64{0, 0}, []uint64{i, end})
-	assert.Zero(t, r.rest())
-	assert.Equal(t, uint64(5), r.seal())
-	assert.Equal(t, uint64(5), r.seal(), "a second time")
-
-	r = &run{first: 100, stride: 10, count: 5}
-	r.take(2)
-	assert.Equal(t, uint64(2), r.seal())
-	i, end = r.take(1)
-	assert.Equal(t, []uint64{0, 0}, []uint64{i, end}, "nothing is taken of a sealed run")
-}
-
 // TestNextAllocatesNothing is not parallel: it counts the allocations of the process.
 func TestNextAllocatesNothing(t *testing.T) {
 	c := &Client{base: time.Now()}
@@ -88,9 +66,7 @@ func TestSwitching(t *testing.T) {
 
 func switching(t *testing.T, seed uint64) (late int) {
 	random := rand.New(rand.NewPCG(seed, 3))
-	c := &Client{config: &config{most: 1}, stock: stock{changed: make(chan struct{}), span: time.Second}}
-	c.closed = true // plan sends no request
-	c.current.Store(ended)
+	c := offline()
 	var now int64
 	clocks := [2]int64{0, random.Int64N(40)} // of the servers
 	var slots [2]int64
@@ -177,8 +153,7 @@ func TestTakenOnce(t *testing.T) {
 	for name, batch := range map[string]int{"Next": 1, "NextN": 3} {
 		t.Run(name, func(t *testing.T) {
 			const callers, count = 4, 1_000_000
-			c := &Client{config: &config{most: 1}, base: time.Now(), stock: stock{changed: make(chan struct{})}}
-			c.closed = true // a call after the last ID fails
+			c := offline() // a call after the last ID fails
 			c.current.Store(&run{first: 1, stride: 1, count: count, expires: math.MaxInt64, soft: math.MaxUint64})
 			taken := make([]atomic.Uint32, 1+count) // by ID
 			var group sync.WaitGroup

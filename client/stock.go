@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -21,7 +22,7 @@ type stock struct {
 	copies  int           // how often Restored was called
 
 	flying   []uint64      // the numbers of the requests that run, ascending: those of one plan have the same
-	held     []held        // answers that wait for those of requests with the same or lower numbers
+	held     []fetch       // whose answers wait for those of requests with the same or lower numbers
 	release  *time.Timer   // ends the wait, or nil
 	asked    int64         // IDs that requests which run ask for, and those that are held
 	launched uint64        // the number of the last plan
@@ -40,13 +41,6 @@ type stock struct {
 type pending struct {
 	snowflake.Run
 	expires int64
-}
-
-// held is an answer that came before that of a request which was sent earlier, or at the
-// same time.
-type held struct {
-	fetch  fetch
-	answer answer
 }
 
 const (
@@ -110,7 +104,11 @@ func (c *Client) plan(now int64) {
 		c.asked += n
 		c.flying = append(c.flying, c.launched)
 		f := fetch{n: n, number: c.launched, copies: c.copies, began: now}
-		c.running.Go(func() { c.fetch(f) })
+		c.running.Go(func() {
+			var err error
+			f.answer, err = ask(c.ctx, c, forIDs, c.hedging, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, f.n) })
+			c.deliver(f, err)
+		})
 	}
 }
 
@@ -150,12 +148,7 @@ func (c *Client) advance(now int64) bool {
 	return false
 }
 
-func (c *Client) pop() {
-	c.queue = c.queue[1:]
-	if len(c.queue) == 0 {
-		c.queue = nil
-	}
-}
+func (c *Client) pop() { c.queue = c.queue[1:] }
 
 // publish makes the first pending run the current one. The one before it has ended.
 func (c *Client) publish(p pending, now int64) {
@@ -213,39 +206,39 @@ func (c *Client) wake() {
 }
 
 // deliver ends a fetch.
-func (c *Client) deliver(f fetch, a answer, err error) {
+func (c *Client) deliver(f fetch, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.Index(c.flying, f.number)
 	c.flying = slices.Delete(c.flying, i, i+1)
-	c.held = append(c.held, held{f, a}) // without an ID after an error
+	c.held = append(c.held, f)
 	if refusal, ok := errors.AsType[*failure](err); err == errAllAway {
 		c.routes[forIDs].roundFailed(f.began)
 		c.missed++
 	} else if ok {
 		c.refusal, c.refused = refusal, f.number
 	}
-	if len(c.flying) == 0 {
-		c.acceptHeld(math.MaxUint64)
-	} else {
-		c.acceptHeld(c.flying[0])
+	limit := uint64(math.MaxUint64)
+	if len(c.flying) > 0 {
+		limit = c.flying[0]
 	}
+	c.acceptHeld(limit)
 	c.plan(c.now())
 	c.wake()
 }
 
 // acceptHeld accepts the answers to requests with numbers below a limit.
 func (c *Client) acceptHeld(below uint64) {
-	c.held = slices.DeleteFunc(c.held, func(h held) bool {
-		if h.fetch.number >= below {
+	c.held = slices.DeleteFunc(c.held, func(f fetch) bool {
+		if f.number >= below {
 			return false
 		}
-		c.asked -= h.fetch.n
-		if c.closed || c.copies != h.fetch.copies {
-			c.stats.Fetched += uint64(h.answer.ids)
-			c.stats.Lost += uint64(h.answer.ids)
-		} else if h.answer.ids > 0 {
-			c.accept(h.answer)
+		c.asked -= f.n
+		if c.closed || c.copies != f.copies {
+			c.stats.Fetched += uint64(f.ids)
+			c.stats.Lost += uint64(f.ids)
+		} else if f.ids > 0 {
+			c.accept(f.answer)
 		}
 		return true
 	})

@@ -1,43 +1,169 @@
 package client
 
 import (
-	"context"
 	"math"
-	"sync/atomic"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// TestMostFetches guards the number of requests at a time.
-func TestMostFetches(t *testing.T) {
+// TestPace guards how many IDs a client fetches ahead, and how old they get. Bounds are what calls
+// and a perfect guess would cost, and a little more.
+func TestPace(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		s := n.start(t, 1)
-		var running, most atomic.Int64
-		s.maxBatch = 10
-		s.before = func(ctx context.Context, method string) error {
-			if method == "Take" {
-				now := running.Add(1)
-				defer running.Add(-1)
-				for old := most.Load(); old < now && !most.CompareAndSwap(old, now); old = most.Load() {
-				}
-				return wait(ctx, 10*time.Millisecond)
+	every := func(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+	rarely := func(most time.Duration) func() time.Duration {
+		random := rand.New(rand.NewPCG(1, 2))
+		return func() time.Duration {
+			if random.IntN(100) == 0 {
+				return 2 * time.Second
 			}
-			return nil
+			return time.Duration(random.Int64N(int64(most)))
 		}
-		c := open(t, []*fake{s})
-		require.NoError(t, c.NextN(t.Context(), make([]snowflake.ID, 1000)))
-		assert.Equal(t, int64(mostFetches), most.Load())
-		sums(t, c)
+	}
+	for name, tt := range map[string]struct {
+		useWithin, delay time.Duration // of the server
+		options          []Option
+		bursts, burst    int // IDs are taken in bursts
+		batch            bool
+		pause            func() time.Duration // between bursts
+		waits            uint64               // at most
+		requests         uint64               // at most, or 0
+		fetched          uint64               // at most, or 0
+		oldest           time.Duration        // at most, and IDs of more than half of it if expires is set
+		expires          bool
+	}{
+		"a million per second":       {delay: 2 * time.Millisecond, bursts: 500, burst: 1000, pause: every(time.Millisecond), waits: 500, fetched: 530_000, oldest: 100 * time.Millisecond},
+		"one per second":             {bursts: 100, burst: 1, pause: every(time.Second), waits: 100, requests: 100, fetched: 100, oldest: time.Millisecond},
+		"ten per second":             {bursts: 200, burst: 1, pause: every(100 * time.Millisecond), waits: 10, requests: 110, fetched: 210, oldest: time.Second},
+		"batches of one":             {delay: 3 * time.Millisecond, bursts: 5000, burst: 1, batch: true, pause: every(time.Millisecond), waits: 20, oldest: time.Second},
+		"bursts":                     {options: []Option{WithPrefetch(100, 120)}, bursts: 10, burst: 100, pause: every(900 * time.Millisecond), waits: 20, oldest: time.Second},
+		"IDs that are true for ever": {useWithin: math.MaxInt64, options: []Option{WithPrefetch(10, 10)}, bursts: 10, burst: 1, pause: every(time.Hour), waits: 1, oldest: 12 * time.Hour},
+
+		"late answers":              {delay: 700 * time.Millisecond, options: []Option{WithPrefetch(5, 10_000)}, bursts: 1000, burst: 1, pause: rarely(250 * time.Millisecond), waits: 1000, oldest: time.Second, expires: true},
+		"a freshness of the caller": {delay: 20 * time.Millisecond, options: []Option{WithPrefetch(5, 10_000), WithFreshness(100 * time.Millisecond)}, bursts: 1000, burst: 1, pause: rarely(250 * time.Millisecond), waits: 1000, oldest: 100 * time.Millisecond, expires: true},
+		"a freshness above theirs":  {useWithin: 200 * time.Millisecond, delay: 20 * time.Millisecond, options: []Option{WithPrefetch(5, 10_000), WithFreshness(time.Hour)}, bursts: 1000, burst: 1, pause: rarely(50 * time.Millisecond), waits: 1000, oldest: 200 * time.Millisecond, expires: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 1, func(t *testing.T, s []*fake) {
+				if tt.useWithin != 0 {
+					s[0].useWithin = tt.useWithin
+				}
+				s[0].delay = tt.delay
+				c := open(t, s, tt.options...)
+				last, oldest := []snowflake.ID{0}, time.Duration(0)
+				for range tt.bursts {
+					time.Sleep(tt.pause())
+					for range tt.burst {
+						id, err := snowflake.ID(0), error(nil)
+						if one := make([]snowflake.ID, 1); tt.batch {
+							err = c.NextN(t.Context(), one)
+							id = one[0]
+						} else {
+							id, err = c.Next(t.Context())
+						}
+						if err != nil || id <= last[0] {
+							t.Fatalf("%d after %d: %v", id, last, err)
+						}
+						last[0] = id
+					}
+					d, err := c.Decode(last[0])
+					require.NoError(t, err)
+					oldest = max(oldest, time.Since(d.Time))
+				}
+				stats := c.Stats()
+				t.Logf("%+v; the oldest ID was %s old", stats, oldest)
+				assert.LessOrEqual(t, stats.Waits, tt.waits)
+				assert.LessOrEqual(t, oldest, tt.oldest+layout().Tick)
+				if tt.requests != 0 {
+					assert.LessOrEqual(t, stats.Requests, tt.requests)
+				}
+				if tt.fetched != 0 {
+					assert.LessOrEqual(t, stats.Fetched, tt.fetched)
+				}
+				assert.Equal(t, tt.expires, stats.Expired > 0)
+				if tt.expires {
+					assert.Greater(t, oldest, tt.oldest/2, "some IDs are used late, or this row shows nothing")
+				}
+				if name == "bursts" {
+					s[0].set(func() {
+						assert.GreaterOrEqual(t, slices.Min(s[0].counts), int64(100))
+						assert.LessOrEqual(t, slices.Max(s[0].counts), int64(120))
+					})
+				}
+				if name == "a million per second" {
+					assert.InDelta(t, 0.86e6, stats.Rate, 5e4) // 1 - e^-2 after two spans
+					time.Sleep(time.Second)                    // what was asked for has come
+					at := s[0].asked("Take")
+					time.Sleep(time.Hour)
+					assert.Equal(t, at, s[0].asked("Take"), "there is no traffic at rest")
+					for range 3 {
+						next(t, c)
+						time.Sleep(time.Minute)
+					}
+					s[0].set(func() { assert.Equal(t, int64(1), s[0].counts[len(s[0].counts)-1], "the old rate is forgotten") })
+				}
+			})
+		})
+	}
+}
+
+// TestNextN guards that all that a call waits for is asked for at once, in up to mostFetches
+// requests, whose answers wait for each other, but not for long.
+func TestNextN(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, s []*fake) {
+		late := func(delay time.Duration) { // the answer to the first request is late
+			s[0].has(fault{delay: delay, change: func(*tickflakev1.TakeResponse) { s[0].delay = 0 }})
+		}
+		c := open(t, s)
+		late(3 * time.Millisecond)
+		ids := make([]snowflake.ID, 175_000)
+		require.NoError(t, c.NextN(t.Context(), ids[:75_000]))
+		assert.Equal(t, mostFetches, s[0].asked("Take"))
+		assert.Zero(t, c.Stats().Disordered)
+		require.NoError(t, c.NextN(t.Context(), nil))
+		require.NoError(t, c.NextN(t.Context(), ids[75_000:]))
+		assert.True(t, slices.IsSorted(ids))
+		assert.Len(t, slices.Compact(ids), len(ids))
+
+		c = open(t, s)
+		late(time.Second)
+		go func() { assert.NoError(t, c.NextN(t.Context(), make([]snowflake.ID, 20_000))) }()
+		time.Sleep(longestHold - 1)
+		assert.Zero(t, c.Stats().Issued)
+		time.Sleep(2)
+		synctest.Wait()
+		assert.Equal(t, uint64(10_000), c.Stats().Issued)
+		time.Sleep(time.Second)
+	})
+}
+
+// TestRefillAfterFailure guards that a client which could not send a request, when it began a
+// run, tries again before the run ends.
+func TestRefillAfterFailure(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, s []*fake) {
+		s[0].maxBatch = 100
+		s[0].change = func(*tickflakev1.TakeResponse) { s[0].fault = fault{delay: time.Millisecond, err: away.err} }
+		c := open(t, s, WithPrefetch(1000, 1000))
+		next(t, c)
+		synctest.Wait()
+		s[0].has(fault{})
+		time.Sleep(350 * time.Millisecond)
+		for i := range 199 {
+			next(t, c)
+			if i == 60 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		assert.Equal(t, uint64(1), c.Stats().Waits)
 	})
 }
 
@@ -46,9 +172,8 @@ func TestSkip(t *testing.T) {
 	t.Parallel()
 	for _, stride := range []int64{1, 8} {
 		for last := snowflake.ID(90); last < 150; last++ {
-			c := &Client{config: &config{most: 1}, stock: stock{changed: make(chan struct{}), span: time.Second, last: last}}
-			c.closed = true // plan sends no request
-			c.current.Store(ended)
+			c := offline()
+			c.last = last
 			r := snowflake.Run{First: 100, Count: 5, Stride: stride}
 			c.accept(answer{ids: 5, freshness: time.Second, runs: []pending{{r, 10}}})
 			var got, want []snowflake.ID
@@ -68,114 +193,9 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestPrefetchOfBatches guards that NextN fetches ahead, also in batches of one ID.
-func TestPrefetchOfBatches(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		s := n.start(t, 1)
-		s.delay = 3 * time.Millisecond
-		c := open(t, []*fake{s})
-		for range 5000 {
-			require.NoError(t, c.NextN(t.Context(), make([]snowflake.ID, 1)))
-			time.Sleep(time.Millisecond)
-		}
-		assert.Less(t, c.Stats().Waits, uint64(20))
-		sums(t, c)
-	})
-}
-
-// TestRefillAfterFailure guards that a client which could not send a request, when it began a
-// run, tries again before the run ends.
-func TestRefillAfterFailure(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		s := n.start(t, 1)
-		s.maxBatch = 100
-		var takes atomic.Int64
-		s.before = func(ctx context.Context, method string) error {
-			if method == "Take" && takes.Add(1) > 1 {
-				_ = wait(ctx, time.Millisecond) // after the answer to the first one
-				return status.Error(codes.Unavailable, "away")
-			}
-			return nil
-		}
-		c := open(t, []*fake{s}, WithPrefetch(1000, 1000))
-		next := func(calls int) {
-			for range calls {
-				_, err := c.Next(t.Context())
-				require.NoError(t, err)
-			}
-		}
-		next(1)
-		synctest.Wait()
-		s.fail(nil)
-		time.Sleep(350 * time.Millisecond)
-		next(60)
-		time.Sleep(time.Millisecond)
-		next(139)
-		assert.Equal(t, uint64(1), c.Stats().Waits)
-		sums(t, c)
-	})
-}
-
-// TestFreshForEver guards that a server may say that IDs are true for as long as they can be.
-func TestFreshForEver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		s := n.start(t, 1)
-		s.useWithin = math.MaxInt64
-		c := open(t, []*fake{s}, WithPrefetch(10, 10))
-		for range 10 {
-			time.Sleep(time.Hour)
-			_, err := c.Next(t.Context())
-			require.NoError(t, err)
-		}
-		assert.Equal(t, uint64(1), c.Stats().Waits)
-		assert.Zero(t, c.Stats().Expired)
-	})
-}
-
-// TestDelayIsForgotten guards that a server which has served is asked again soon after the next
-// failure, however often it had failed before.
-func TestDelayIsForgotten(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		s := n.start(t, 1)
-		c := open(t, []*fake{s})
-		for range 5 {
-			s.fail(status.Error(codes.Unavailable, "away"))
-			began := time.Now()
-			time.AfterFunc(2*firstDelay, func() { s.fail(nil) })
-			_, err := c.Next(t.Context())
-			require.NoError(t, err)
-			assert.LessOrEqual(t, time.Since(began), 7*firstDelay, "three delays")
-			time.Sleep(2 * time.Second)
-		}
-	})
-}
-
-// TestFailuresAtOnce guards that requests which fail at the same time count as one failure,
-// or none if the server named a delay to the first of them.
-func TestFailuresAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &network{}
-		c := open(t, []*fake{n.start(t, 1)})
-		for range mostFetches {
-			c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: context.DeadlineExceeded})
-		}
-		c.mu.Lock()
-		until := c.routes[forIDs].health[0].until
-		c.mu.Unlock()
-		assert.LessOrEqual(t, until-c.now(), int64(firstDelay))
-		assert.Equal(t, uint64(mostFetches), c.Stats().Failures)
-
-		c.succeeded(forIDs, c.servers[0])
-		c.failed(forIDs, c.servers[0], &failure{server: "server-1", kind: ErrBusy, cause: ErrBusy, after: time.Second})
-		c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: context.DeadlineExceeded})
-	})
+// offline returns a client that sends no request.
+func offline() *Client {
+	c := &Client{config: &config{most: 1}, base: time.Now(), closed: true, stock: stock{changed: make(chan struct{}), span: time.Second}}
+	c.current.Store(ended)
+	return c
 }

@@ -24,7 +24,7 @@ var run = []struct {
 	count          int
 	tests          []string
 }{
-	{"README.md", "go", 1, []string{"TestReadmeProgram"}},
+	{"README.md", "go", 3, []string{"TestReadmeProgram"}},
 	{"docs/layout.md", "console", 0, []string{"TestDocs"}},
 	{"docs/migrate/bwmarrin.md", "sh", 1, []string{"TestOneLineChange"}},
 	{"docs/migrate/twitter-leaf-baidu.md", "console", 0, []string{"TestDocs"}},

@@ -92,14 +92,14 @@ func TestLinks(t *testing.T) {
 	assert.Greater(t, followed, 50)
 }
 
-// TestReadmeProgram builds the function of the README, as a user would have it.
+// TestReadmeProgram builds the functions of the README, as a user would have it.
 func TestReadmeProgram(t *testing.T) {
-	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```").FindStringSubmatch(read(t, "README.md"))
-	require.NotNil(t, block)
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```").FindAllStringSubmatch(read(t, "README.md"), -1)
+	require.Len(t, blocks, 3)
 	program := `package main
-import ("context"; "os/signal"; "syscall"; "time"; "github.com/tickflake/tickflake/generator")
+import ("context"; "os/signal"; "syscall"; "time"; "github.com/tickflake/tickflake/generator"; "github.com/tickflake/tickflake/sequence"; "github.com/tickflake/tickflake/stores")
 func main() { _ = run(func(context.Context, *generator.Generator) error { return nil }) }
-` + block[1]
+` + blocks[0][1] + blocks[1][1] + blocks[2][1]
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	dir := t.TempDir()

@@ -8,6 +8,8 @@
 //   - [Generator.NextN]: many at once. [Generator.NextRun] describes them instead.
 //   - [Generator.Close]: releases the node number.
 //   - [Generator.Stats]: counts for a dashboard.
+//   - [Generator.Store]: the store that Open opened, for package sequence.
+//   - [WithFloor]: IDs above those of another system.
 //
 // For example:
 //

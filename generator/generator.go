@@ -3,7 +3,6 @@ package generator
 import (
 	"context"
 	"errors"
-	"io"
 	"sync/atomic"
 	"time"
 
@@ -54,7 +53,7 @@ type Generator struct {
 	ids      assembly
 	window   *window.Ticks                        // hands out the slots
 	lease    *lease.Keeper                        // or nil
-	store    io.Closer                            // opened by Open, or nil
+	store    stores.Store                         // opened by Open, or nil
 	closed   atomic.Bool                          // the lease is being released, or was: set once
 	after    func(time.Duration) <-chan time.Time // waits by a clock that is not the machine's, or nil
 	elapsed  func() time.Duration                 // measures a wait that was cut short
@@ -161,8 +160,8 @@ func newGenerator(c config) (*Generator, error) {
 		g.window.Grant(window.Range{Node: c.node, To: endTick}, endTick)
 	}
 	// Slots before the clock's tick are not ours, even if the clock goes back before
-	// the first call.
-	g.window.Start(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))))
+	// the first call, and those up to the floor are another system's.
+	g.window.Start(max(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))), c.begin))
 	return g, nil
 }
 
@@ -324,6 +323,10 @@ func (g *Generator) Node() int64 { return g.window.Front().Node }
 // if the generator has no lease. Closing the generator closes it.
 func (g *Generator) Keeper() *lease.Keeper { return g.lease }
 
+// Store returns the store that [Open] opened, for the sequences of the same process, or nil if Open
+// did not make the generator. Closing the generator closes the store, so close the sequences first.
+func (g *Generator) Store() stores.Store { return g.store }
+
 // Restored says that the process's memory was restored or copied: from a VM's snapshot,
 // by SnapStart or by CRIU. Call it before the next ID. It revokes the rest of the
 // grant, so that the copy and the original do not both use it, and claims another node
@@ -348,8 +351,7 @@ func (g *Generator) Close() error { return g.CloseContext(context.Background()) 
 // the same time may still get their ID. Then it releases the lease, if there is one,
 // closes the store if [Open] opened it, and returns their errors: after an error, the
 // node number may stay held until it expires. It returns soon after ctx ends; closing the
-// store takes a second more at most. A second call does nothing and returns nil. A nil ctx
-// counts as [context.Background].
+// store takes a second more at most. A second call does nothing and returns nil.
 func (g *Generator) CloseContext(ctx context.Context) error {
 	g.window.Seal()
 	if g.lease == nil || g.closed.Swap(true) {

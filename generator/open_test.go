@@ -72,6 +72,7 @@ func TestOpenClosesTheStore(t *testing.T) {
 	g, err := generator.Open(t.Context(), "opentest://", generator.WithNode(7))
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, g.Node())
+	assert.Same(t, s, g.Store())
 	assert.Equal(t, map[int64]lease.State{7: lease.Held}, holdings(t, s.cells))
 	require.NoError(t, g.Close())
 	require.NoError(t, g.Close())

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
@@ -28,6 +29,9 @@ type config struct {
 	node   int64
 	parts  []int64 // WithNodeParts, or nil
 	option string  // the option that gave the node number, or empty
+
+	floors []snowflake.ID // WithFloor, or none
+	begin  uint64         // the first tick above the floor
 
 	lease               *lease.Keeper
 	leased              bool // WithLease was given
@@ -78,6 +82,19 @@ func WithLease(k *lease.Keeper) Option { return func(c *config) { c.lease, c.lea
 // are given by the options of this package.
 func WithLeaseOptions(options ...lease.Option) Option {
 	return func(c *config) { c.leaseOptions = append(c.leaseOptions, options...) }
+}
+
+// maxFloorLead is how far the ticks above a floor may begin ahead of the clock.
+const maxFloorLead = 10 * time.Second
+
+// WithFloor has the generator issue only IDs that are larger than id as integers, whatever the
+// node number: give it the largest ID that another system has issued under this layout. The first
+// ID has a later tick than id. It may lie up to 10 seconds ahead of the clock, and the
+// strategy then decides as for a clock that is behind. Beyond that, [New] and [Open] refuse id with
+// a [*stores.OptionError], before anything is opened: an ID of another layout, or of a clock that
+// was far ahead, would hold all IDs up.
+func WithFloor(id snowflake.ID) Option {
+	return func(c *config) { c.floors = []snowflake.ID{id} }
 }
 
 // WithStrategy sets what happens when the next free slot lies ahead of the
@@ -132,7 +149,25 @@ func (c *config) check() (time.Time, error) {
 	if option, err := c.resolveNode(); err != nil {
 		return fail(option, err)
 	}
+	if err := c.resolveFloor(now); err != nil {
+		return fail("WithFloor", err)
+	}
 	return now, nil
+}
+
+// resolveFloor sets the first tick that is issued, if there is a floor.
+func (c *config) resolveFloor(now time.Time) error {
+	for _, id := range c.floors {
+		d, err := c.layout.Decode(id)
+		if err != nil {
+			return err
+		}
+		if lead := d.Time.Add(c.layout.Tick).Sub(now); lead > maxFloorLead {
+			return fmt.Errorf("IDs above %d begin %s ahead of the clock (limit %s): set the clock right, or move the epoch of the layout", id, span.Text(lead), maxFloorLead)
+		}
+		c.begin = uint64(id)>>(c.layout.NodeBits+c.layout.SequenceBits) + 1
+	}
+	return nil
 }
 
 // errNoNode says that no option gives the node number.

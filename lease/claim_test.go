@@ -89,7 +89,7 @@ func TestNodeSources(t *testing.T) {
 	} {
 		got, err := lease.Ordinal(host)
 		if want < 0 {
-			require.ErrorContains(t, err, fmt.Sprintf("%q", host))
+			require.ErrorContains(t, err, fmt.Sprintf("%q", host), host)
 			continue
 		}
 		require.NoError(t, err)
@@ -323,6 +323,7 @@ func TestLocks(t *testing.T) {
 		})
 		_, err := w.try(store.Locking(), pin(1))
 		require.Error(t, err, name)
+		require.NotErrorIs(t, err, lease.ErrHeld, name)
 		unlock, err := w.cells.Client().Locking().TryLock(t.Context(), cell.NodeKey(1))
 		require.NoError(t, err, name)
 		unlock()

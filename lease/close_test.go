@@ -326,6 +326,7 @@ func TestRestoredMeets(t *testing.T) {
 		require.ErrorIs(t, err, lease.ErrStore)
 		gone = false
 		w.pass(time.Second, k) // it goes on trying
+		require.EqualValues(t, 2, k.Stats().Claims)
 		require.Greater(t, must(gen.Next()), before)
 		require.NoError(t, gen.Close())
 		require.ErrorIs(t, k.Restored(t.Context()), lease.ErrClosed)

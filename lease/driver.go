@@ -243,7 +243,7 @@ func (d *driver) Busy() error {
 	if d.machine.Suspects() {
 		return d.suspicion
 	}
-	return drive.Wrap(fmt.Sprintf("node number %d: the store does not extend the cell that it shows, %d times in a row: it answers reads that are out of date", h.Node, drive.InARow), ErrStore)
+	return drive.Wrap(fmt.Sprintf("node number %d: the store shows a cell and does not extend it, %d times in a row: it answers reads that are out of date", h.Node, drive.InARow), ErrStore)
 }
 
 func (k *Keeper) busy() error {
@@ -304,7 +304,7 @@ func (d *driver) loses(e grant.Event) error {
 // suspects takes the grant back until another read of the cell.
 func (k *Keeper) suspects(e grant.Event) {
 	k.revoke()
-	k.suspicion = drive.Wrap(fmt.Sprintf("node number %d was granted to this process up to %s, and %s: the store has answered with an older state, or went back: nothing is issued until a read tells",
+	k.suspicion = drive.Wrap(fmt.Sprintf("node number %d was granted to this process up to %s, and %s: the store has answered with an older state, or went back: a second read tells",
 		e.Range.Node, k.time(e.Range.To).Format(timeFormat), k.foundText(e)), ErrStore)
 	k.setErr(k.suspicion)
 	k.log.Warn("lease: "+k.suspicion.Error(), "node", e.Range.Node)
@@ -327,7 +327,7 @@ func (k *Keeper) trusts(e grant.Event) {
 func (k *Keeper) wentBack(e grant.Event) error {
 	k.revoke()
 	k.counters.wentBack.Add(1)
-	err := fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: it was restored from a backup, or failed over to a replica that was behind. The lost time may have been granted twice; look for duplicate IDs from before that limit",
+	err := fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: look for duplicate IDs from before that limit",
 		stores.ErrWentBack, e.Range.Node, k.time(e.Range.To).Format(timeFormat), e.Range.To, k.foundText(e))
 	k.log.Error("lease: "+err.Error(), "node", e.Range.Node, kindAttr(err))
 	k.failures, k.since, k.kind = k.failures+1, k.clock.Now(), stores.Loss // this failure is logged
@@ -380,5 +380,5 @@ func (d *driver) full() error {
 }
 
 func (k *Keeper) endOfTime() error {
-	return fmt.Errorf("%w: it ends at %s: set the clock right, or move to another layout: its IDs may repeat those of this one, so choose one with larger IDs, or use a new table", ErrEndOfTime, k.layout.End().Format(time.RFC3339))
+	return fmt.Errorf("%w: it ends at %s: set the clock right, or move to a layout with larger IDs, or to a new table", ErrEndOfTime, k.layout.End().Format(time.RFC3339))
 }

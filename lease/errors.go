@@ -54,9 +54,9 @@ type NoFreeNodeError struct {
 func (e *NoFreeNodeError) Error() string {
 	soonest := ""
 	if !e.Soonest.IsZero() {
-		soonest = fmt.Sprintf(", and the first is free at %s unless its process extends it", e.Soonest.UTC().Format(time.RFC3339))
+		soonest = fmt.Sprintf(", the first until %s at least", e.Soonest.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("no free node number: %d of %d are held or reserved%s: wait by a context with a deadline of at least 2 windows, end processes, or stop the whole fleet and start it in a new namespace with a layout of more node bits", e.Held, e.Nodes, soonest)
+	return fmt.Sprintf("no free node number: %d of %d are held or reserved%s: wait for 2 windows, end processes, or use a layout of more node bits in a new namespace", e.Held, e.Nodes, soonest)
 }
 
 // Is reports whether target is [stores.Passing].
@@ -68,7 +68,7 @@ func (e *NoFreeNodeError) Is(target error) bool { return target == stores.Passin
 type LayoutMismatchError struct{ Ours, Theirs snowflake.Layout }
 
 func (e *LayoutMismatchError) Error() string {
-	return fmt.Sprintf("store holds cells for the layout %s, and not for %s: use that layout, or, for IDs that never meet those, another namespace", e.Theirs, e.Ours)
+	return fmt.Sprintf("store holds cells for the layout %s, and not for %s: use that layout, or another namespace for IDs that never meet those", e.Theirs, e.Ours)
 }
 
 // Is reports whether target is [stores.Refused].

@@ -41,30 +41,6 @@ func ExampleList() {
 	// 7 released ""
 }
 
-// A host has died, and its node number is wanted before that shows.
-func ExampleForceRelease() {
-	ctx := context.Background()
-	store := storetest.NewMemory()
-	dead, err := lease.Claim(ctx, store, lease.WithNode(lease.NodeNumber(7)), lease.WithOwner("orders-1"),
-		lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, limit := dead.Granted()
-
-	fmt.Println("released:", lease.ForceRelease(ctx, store, 7))
-	h, err := lease.Inspect(ctx, store, 7)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(h.Node, h.State, "with the limit as it was:", h.Limit.Equal(limit))
-	fmt.Println("never claimed:", errors.Is(lease.ForceRelease(ctx, store, 8), lease.ErrNeverClaimed))
-	// Output:
-	// released: <nil>
-	// 7 released with the limit as it was: true
-	// never claimed: true
-}
-
 // Pod 7 of a StatefulSet wants node number 7, whoever had it before.
 func ExampleWithNode() {
 	ctx := context.Background()

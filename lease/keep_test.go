@@ -454,7 +454,7 @@ func TestReadOfAnOlderState(t *testing.T) {
 func TestReadsStayOutOfDate(t *testing.T) {
 	for newer, says := range map[int]string{ // writes of the process that the reads do not show
 		1: "the store has answered with an older state, or went back",
-		0: "the store does not extend the cell that it shows, 8 times in a row: it answers reads that are out of date",
+		0: "the store shows a cell and does not extend it, 8 times in a row: it answers reads that are out of date",
 	} {
 		w := newWorld(t)
 		store := &outdated{Memory: w.cells, each: true}
@@ -497,6 +497,8 @@ func TestDamagedCells(t *testing.T) {
 			}
 		}
 		require.Equal(t, 3*min(damaged, 64), w.log.count("level=ERROR"), "for each keeper")
+		_, err := w.try(failingAll{w.cells, func() error { return &stores.DamagedError{Key: "k", Problem: "cut off"} }}, small(7), pin(1))
+		require.ErrorIs(t, err, stores.ErrDamaged) // a file that the engine itself cannot read
 		require.Equal(t, "somebody else's", string(w.cells.Peek(cell.NodeKey(0)).Value))
 	}
 }

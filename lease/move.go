@@ -170,7 +170,7 @@ func ready(ctx context.Context, calls *drive.Calls, running bool) error {
 	if first == nil {
 		return nil
 	}
-	return drive.Wrap(fmt.Sprintf("%d node numbers are held, the first is %d by %q until %s: stop their processes, or, if they ended without a release, wait for a window after that; or export while they run",
+	return drive.Wrap(fmt.Sprintf("%d node numbers are held, the first is %d by %q until %s: stop their processes, wait for a window after that if they crashed, or export while they run",
 		held, first.Node, first.Owner, first.Limit.UTC().Format(time.RFC3339)), ErrHeld)
 }
 
@@ -323,7 +323,7 @@ func refuseImport(format string, args ...any) error {
 }
 
 func importLost(format string, args ...any) error {
-	return fmt.Errorf("%w during the import: %s: it was restored from a backup, or failed over to a replica that was behind. If a process has started on it, look for duplicate IDs; then import again, into another namespace if this one is refused",
+	return fmt.Errorf("%w during the import: %s: look for duplicate IDs if a process has started on it, and import again, into another namespace if this one is refused",
 		stores.ErrWentBack, fmt.Sprintf(format, args...))
 }
 

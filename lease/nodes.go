@@ -59,18 +59,11 @@ func NodeFromStatefulSet() NodeSource {
 }
 
 func ordinal(host string) (int64, error) {
-	host, _, _ = strings.Cut(host, ".")
-	name, digits, ok := lastCut(host, "-")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !ok || name == "" || err != nil || n < 0 || digits[0] == '+' {
+	pod, _, _ := strings.Cut(host, ".")
+	dash := strings.LastIndex(pod, "-")
+	n, err := strconv.ParseUint(pod[dash+1:], 10, 63)
+	if dash < 1 || err != nil {
 		return 0, fmt.Errorf("host name %q: want that of a StatefulSet's pod, such as web-7", host)
 	}
-	return n, nil
-}
-
-func lastCut(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
+	return int64(n), nil
 }

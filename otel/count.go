@@ -2,7 +2,6 @@ package oteltickflake
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/metric"
@@ -34,24 +33,21 @@ type CountedGenerator struct {
 // Call it once for each generator and share the result, or Unregister before calling it
 // again.
 //
-// The error says that gen is nil, or is one of the provider.
+// The error is one of the provider.
 func CountIDs(gen *generator.Generator, options ...Option) (*CountedGenerator, error) {
-	if gen == nil {
-		return nil, fmt.Errorf("oteltickflake: CountIDs: generator %w: give one that generator.New made", errNil)
-	}
 	c := configure(options)
-	m := newMeter(c, c.set())
-	ids := m.counter("tickflake.generator.ids", "{id}", "IDs issued.")
-	g := &CountedGenerator{gen: gen}
-	var err error
-	g.registration, err = m.register(func(o metric.Observer) {
-		o.ObserveInt64(ids, count(g.issued.Load()), m.set)
-	})
+	m, set, g := c.meter(), c.set(), &CountedGenerator{gen: gen}
+	t, err := newTable(m, idMetrics)
 	if err != nil {
+		return nil, err
+	}
+	if g.registration, err = register(m, func(o metric.Observer) { t.observe(o, set, g.issued.Load(), counter) }, t.instruments...); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
+
+var idMetrics = []row[uint64]{{counter, "tickflake.generator.ids", "{id}", "IDs issued.", func(n uint64) any { return n }}}
 
 // Next is [generator.Generator.Next].
 func (g *CountedGenerator) Next() (snowflake.ID, error) {

@@ -4,13 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
-	"strings"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
@@ -102,30 +96,4 @@ func ExampleCountIDs() {
 	}
 	fmt.Println(id > 0)
 	// Output: true
-}
-
-func TestReadmeShowsTheExamples(t *testing.T) {
-	source, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	shown := func(from, to string) string {
-		_, body, ok := strings.Cut(string(source), from)
-		require.True(t, ok)
-		body, _, ok = strings.Cut(body, to)
-		require.True(t, ok)
-		return strings.ReplaceAll(body, "\n\t", "\n")
-	}
-	assert.Contains(t, string(readme), shown("func Example() {", "\n}\n"))
-	assert.Contains(t, string(readme), shown("func ExampleObserveSequence() {", "\n}\n"))
-	assert.Contains(t, string(readme), "import "+shown("tickflake/lease\"\n\t", "\n"))
-	assert.Contains(t, string(readme), shown("	}\n	ids, err", "\n	if err != nil {\n		log.Fatal(err)\n	}\n	fmt.Println(id > 0)"))
-
-	t.Chdir(t.TempDir())
-	stdout := os.Stdout
-	defer func() { os.Stdout = stdout }()
-	os.Stdout, err = os.Open(os.DevNull)
-	require.NoError(t, err)
-	Example() // its output differs from run to run
-	ExampleObserveSequence()
 }

@@ -2,245 +2,233 @@ package oteltickflake_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
-	"maps"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// small is a layout of 4 IDs per millisecond, that lasts for 2³¹ ms.
-func small() snowflake.Layout {
-	l := snowflake.Default()
-	l.Epoch, l.TimeBits, l.NodeBits, l.SequenceBits = noon.Add(-time.Second), 31, 10, 2
-	return l
-}
+var noon = time.Date(2029, 6, 1, 12, 0, 0, 0, time.UTC)
 
+// Whatever is observed has the attributes of the options, and a closed lease has counters only.
 func TestObserve(t *testing.T) {
-	m, virtual := newMetrics(t), clocktest.NewVirtual(noon)
-	gen, err := generator.New(
-		generator.WithClock(monoclock.New(monoclock.WithSource(virtual))),
-		generator.WithLayout(small()), generator.WithNode(7),
-		generator.WithStrategy(strategies.Chain(strategies.BorrowUpTo(2*time.Millisecond), strategies.WaitUpTo(4*time.Millisecond))))
+	r, clock := record(t), clocktest.NewVirtual(noon)
+	keeper, err := lease.Claim(t.Context(), storetest.NewMemory(), lease.WithClock(clock), lease.WithPolling(), lease.WithNode(lease.NodeNumber(7)), lease.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategies.Reject()))
 	require.NoError(t, err)
 	name := attribute.String("which", "the one")
-	metrics, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m), oteltickflake.WithNamespace("orders"), oteltickflake.WithAttributes(name))
+	metrics, err := oteltickflake.Observe(gen, r.here(), nil, oteltickflake.WithNamespace("orders"), oteltickflake.WithAttributes(name))
 	require.NoError(t, err)
-	values := func() map[string]float64 {
-		return m.values(oteltickflake.NamespaceKey.String("orders"), name)
-	}
-	life := small().End().Sub(noon).Seconds()
-	assert.Equal(t, map[string]float64{
-		"tickflake.generator.waits":          0,
-		"tickflake.generator.wait_time":      0,
-		"tickflake.generator.borrowed_ticks": 0,
-		"tickflake.generator.rejections":     0,
-		"tickflake.generator.lead":           0,
-		"tickflake.generator.max_lead":       0,
-		"tickflake.generator.granted":        life,
-		"tickflake.generator.drift":          0,
-		"tickflake.generator.node":           7,
-	}, values())
-
-	// 4 IDs of each of 3 ticks, of which 2 are borrowed; the next ID waits.
-	ids := make([]snowflake.ID, 12)
-	_, err = gen.NextN(ids)
-	require.NoError(t, err)
-	assert.Equal(t, 0.002, values()["tickflake.generator.lead"])
-	virtual.AutoAdvance(true)
-	_, err = gen.Next()
-	require.NoError(t, err)
-	virtual.AutoAdvance(false)
-	virtual.Step(-time.Hour)
-	assert.Equal(t, map[string]float64{
-		"tickflake.generator.waits":          1,
-		"tickflake.generator.wait_time":      0.001,
-		"tickflake.generator.borrowed_ticks": 3,
-		"tickflake.generator.rejections":     0,
-		"tickflake.generator.lead":           0.002,
-		"tickflake.generator.max_lead":       0.003,
-		"tickflake.generator.granted":        life - 0.001,
-		"tickflake.generator.drift":          -3600,
-		"tickflake.generator.node":           7,
-	}, values())
-
-	m.end(metrics)
-	_, err = gen.Next()
-	require.NoError(t, err, "the generator goes on")
-}
-
-func TestObserveRejections(t *testing.T) {
-	m := newMetrics(t)
-	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithNode(0), generator.WithStrategy(strategies.Reject()))
-	require.NoError(t, err)
-	_, err = oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
-	require.NoError(t, err)
-	for n := range 7 {
-		_, err := gen.Next()
-		require.Equal(t, n < 4, err == nil)
-	}
-	assert.Equal(t, 3.0, m.values()["tickflake.generator.rejections"])
-}
-
-// claim claims on a virtual clock, polled by the test.
-func claim(t *testing.T, store stores.Store, clock *clocktest.Virtual, options ...lease.Option) *lease.Keeper {
-	t.Helper()
-	k, err := lease.Claim(t.Context(), store, append([]lease.Option{lease.WithClock(clock), lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, k.Close()) })
-	return k
-}
-
-// leaseOf returns the metrics of the lease.
-func leaseOf(values map[string]float64) map[string]float64 {
-	maps.DeleteFunc(values, func(name string, _ float64) bool { return !strings.HasPrefix(name, "tickflake.lease.") })
-	return values
-}
-
-func TestObserveLease(t *testing.T) {
-	m, store, clock := newMetrics(t), storetest.NewMemory(), clocktest.NewVirtual(noon)
-	theirs := clocktest.NewVirtual(noon.Add(20 * time.Second)) // the rest of the fleet's clock
-	other := claim(t, store.Client(), theirs, lease.WithNode(lease.NodeNumber(3)))
-	k := claim(t, store, clock)
-	gen, err := generator.New(generator.WithLease(k))
-	require.NoError(t, err)
-	metrics, err := oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
-	require.NoError(t, err)
-	assert.Len(t, m.values(), 19, "those of the generator, too")
-	assert.Equal(t, map[string]float64{
-		"tickflake.lease.claims":          1,
-		"tickflake.lease.extensions":      0,
-		"tickflake.lease.conflicts":       0,
-		"tickflake.lease.releases":        0,
-		"tickflake.lease.failures":        0,
-		"tickflake.lease.store_went_back": 0,
-		"tickflake.lease.pauses":          0,
-		"tickflake.lease.skew":            0, // until the others show that they live
-		"tickflake.lease.remaining":       30,
-		"tickflake.lease.window":          30,
-	}, leaseOf(m.values()))
-
-	theirs.Advance(10 * time.Second)
-	other.Poll(t.Context())
-	clock.Advance(10 * time.Second)
-	k.Poll(t.Context())
-	assert.InDelta(t, -20, m.values()["tickflake.lease.skew"], 10)
-	assert.Equal(t, k.Stats().Skew.Seconds(), m.values()["tickflake.lease.skew"])
-	store.Fail(storetest.Unavailable, 2) // a swap, and the read after it
-	clock.Advance(11 * time.Second)
-	k.Poll(t.Context())
-	values := m.values()
-	assert.Equal(t, 1.0, values["tickflake.lease.extensions"])
-	assert.Equal(t, 2.0, values["tickflake.lease.failures"])
-	assert.Equal(t, 19.0, values["tickflake.lease.remaining"])
-
-	claim(t, store.Client(), clock, lease.WithNode(lease.NodeNumber(k.Node()))) // takes it over
-	clock.Advance(20 * time.Second)
-	k.Poll(t.Context())
-	values = m.values()
-	assert.Equal(t, 1.0, values["tickflake.lease.conflicts"])
-	assert.Equal(t, 2.0, values["tickflake.lease.claims"])
-	require.NotEqual(t, other.Node(), k.Node())
-
-	// A closed lease has no grant. Its counters stay.
-	require.NoError(t, gen.Close())
-	assert.Equal(t, map[string]float64{
-		"tickflake.lease.claims":          2,
-		"tickflake.lease.extensions":      1,
-		"tickflake.lease.conflicts":       1,
-		"tickflake.lease.releases":        1,
-		"tickflake.lease.failures":        2,
-		"tickflake.lease.store_went_back": 0,
-		"tickflake.lease.pauses":          0,
-	}, leaseOf(m.values()))
-	m.end(metrics)
-}
-
-// A store that was emptied is counted.
-func TestObserveStoreThatWentBack(t *testing.T) {
-	m, store, clock := newMetrics(t), storetest.NewMemory(), clocktest.NewVirtual(noon)
-	empty := store.Snapshot()
-	k := claim(t, store, clock)
-	gen, err := generator.New(generator.WithLease(k))
-	require.NoError(t, err)
-	_, err = oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
-	require.NoError(t, err)
-	empty()
-	clock.Advance(11 * time.Second)
-	k.Poll(t.Context())
-	assert.Equal(t, 1.0, m.values()["tickflake.lease.store_went_back"])
-}
-
-// The time left is below zero when the store was away for too long.
-func TestObserveGrantThatRanOut(t *testing.T) {
-	m, store, clock := newMetrics(t), storetest.NewMemory(), clocktest.NewVirtual(noon)
-	k := claim(t, store, clock)
-	gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
-	require.NoError(t, err)
-	_, err = oteltickflake.Observe(gen, oteltickflake.WithMeterProvider(m))
-	require.NoError(t, err)
-	assert.Equal(t, float64(k.Node()), m.values()["tickflake.generator.node"])
-	store.Before = func(context.Context, storetest.Op) storetest.Fault { return storetest.Unavailable }
+	values := func() map[string]float64 { return r.values(oteltickflake.NamespaceKey.String("orders"), name) }
 	clock.Advance(45 * time.Second)
 	_, err = gen.Next()
 	require.ErrorIs(t, err, generator.ErrNotGranted)
-	values := m.values()
-	assert.Equal(t, -15.0, values["tickflake.lease.remaining"])
-	assert.Equal(t, -15.0, values["tickflake.generator.granted"])
-	store.Before = nil
+	all := values()
+	assert.Len(t, all, 19)
+	assert.Equal(t, []float64{7, 1, -15, -15, 30}, []float64{all["generator.node"], all["lease.claims"], all["generator.granted"], all["lease.remaining"], all["lease.window"]})
+
+	require.NoError(t, gen.Close())
+	all = values()
+	assert.Len(t, all, 16)
+	assert.Equal(t, 1.0, all["lease.releases"])
+	r.end(metrics)
+	assert.Empty(t, values())
 }
 
 func TestCountIDs(t *testing.T) {
-	m := newMetrics(t)
-	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(small()), generator.WithNode(0), generator.WithStrategy(strategies.BorrowUpTo(time.Millisecond)))
+	r, layout := record(t), snowflake.Default()
+	layout.NodeBits, layout.SequenceBits = 20, 2 // 4 IDs in a millisecond
+	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(layout), generator.WithNode(0), generator.WithStrategy(strategies.BorrowUpTo(time.Millisecond)))
 	require.NoError(t, err)
-	ids, err := oteltickflake.CountIDs(gen, oteltickflake.WithMeterProvider(m), oteltickflake.WithNamespace("orders"))
+	ids, err := oteltickflake.CountIDs(gen, r.here())
 	require.NoError(t, err)
-	issued := func() float64 {
-		return m.values(oteltickflake.NamespaceKey.String("orders"))["tickflake.generator.ids"]
-	}
-	assert.Zero(t, issued())
+	assert.Equal(t, map[string]float64{"generator.ids": 0}, r.values())
 	_, err = ids.Next()
 	require.NoError(t, err)
-	assert.Equal(t, 1.0, issued())
 	_, err = ids.NextContext(t.Context())
 	require.NoError(t, err)
 	n, err := ids.NextN(make([]snowflake.ID, 3))
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
-	assert.Equal(t, 5.0, issued())
+	assert.Equal(t, 5.0, r.values()["generator.ids"])
 
 	// What fails is not counted, but for the IDs that were issued before it did.
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = ids.NextContext(over)
 	require.ErrorIs(t, err, context.Canceled)
-	n, err = ids.NextNContext(t.Context(), make([]snowflake.ID, 4))
+	_, err = ids.NextNContext(t.Context(), make([]snowflake.ID, 4))
 	require.ErrorIs(t, err, generator.ErrBehind)
-	require.Equal(t, 3, n)
 	_, err = ids.Next()
 	require.ErrorIs(t, err, generator.ErrBehind)
-	assert.Equal(t, 8.0, issued())
-
-	// IDs of the generator itself are not counted.
+	assert.Equal(t, 8.0, r.values()["generator.ids"])
 	require.Same(t, gen, ids.Generator())
-	_, err = ids.Generator().NextContext(t.Context())
-	require.ErrorIs(t, err, generator.ErrBehind)
-	assert.EqualValues(t, 3, ids.Generator().Stats().Rejections)
-	assert.Equal(t, 8.0, issued())
-	m.end(ids)
+	r.end(ids)
+}
+
+// A few sequences are reported by their names, which no option replaces, and the others as one, whose
+// sums are right and whose counters never fall.
+func TestObserveSequences(t *testing.T) {
+	r, store := record(t), storetest.NewMemory()
+	all, err := oteltickflake.ObserveSequences(2, r.here(), oteltickflake.WithAttributes(oteltickflake.SequenceKey.String("mine")))
+	require.NoError(t, err)
+	opened, removes := map[string]*sequence.Sequence{}, map[string]func(){}
+	add := func(name string, numbers int64) {
+		opened[name] = open(t, store, name, sequence.Definition{Start: 1, Max: 1000})
+		_, err := opened[name].NextN(t.Context(), numbers)
+		require.NoError(t, err)
+		removes[name] = all.Add(opened[name])
+	}
+	add("a", 1)
+	add("b", 10)
+	assert.Empty(t, r.of(oteltickflake.Others))
+	add("c", 100)
+	add("d", 200)
+	assert.Len(t, r.of("b"), 15)
+	assert.Empty(t, r.of("c"))
+	c, d, others := opened["c"].Stats(), opened["d"].Stats(), r.of(oteltickflake.Others)
+	assert.Len(t, others, 11, "no step, last, left and utilization")
+	for name, want := range map[string]float64{
+		"issued": 300, "refills": float64(c.Refills + d.Refills), "refill_time": (c.Waited + d.Waited).Seconds(), "starved": float64(c.Starved + d.Starved),
+		"lost": float64(c.Lost + d.Lost), "conflicts": 0, "failures": 0, "store_went_back": 0,
+		"rate": c.Rate + d.Rate, "reserved": float64(c.Reserved + d.Reserved), "gap_bound": float64(c.GapBound + d.GapBound),
+	} {
+		assert.InDelta(t, want, others["sequence."+name], 1e-9, name)
+	}
+
+	removes["a"]() // it makes room for a new one; the others stay
+	removes["c"]()
+	assert.Empty(t, r.of("a"))
+	assert.Equal(t, 300.0, r.of(oteltickflake.Others)["sequence.issued"])
+	assert.Equal(t, float64(d.Reserved), r.of(oteltickflake.Others)["sequence.reserved"])
+	add("e", 5)
+	assert.Equal(t, 5.0, r.of("e")["sequence.issued"])
+	require.NoError(t, opened["b"].Close())
+	assert.Len(t, r.of("b"), 8, "a closed sequence has counters, and no state")
+	require.NoError(t, opened["d"].Close())
+	assert.Equal(t, 300.0, r.of(oteltickflake.Others)["sequence.issued"])
+	assert.Zero(t, r.of(oteltickflake.Others)["sequence.gap_bound"])
+	assert.Error(t, sequence.CheckName(oteltickflake.Others))
+	r.end(all)
+}
+
+// The share of the numbers that is granted, also of the most that there can be.
+func TestUtilization(t *testing.T) {
+	for share, d := range map[float64]sequence.Definition{
+		0:    {},
+		0.16: {Start: 1, Max: 100},
+		0.8:  {Start: 50, Max: 249, Stride: sequence.Every(10, 9), MinStep: 16},
+		1:    {Start: 9, Max: 9},
+	} {
+		r := record(t)
+		seq := open(t, storetest.NewMemory(), "orders", d)
+		_, err := oteltickflake.ObserveSequence(seq, r.here())
+		require.NoError(t, err)
+		assert.Zero(t, r.of("orders")["sequence.utilization"])
+		_, err = seq.Next(t.Context())
+		require.NoError(t, err)
+		assert.InDelta(t, share, r.of("orders")["sequence.utilization"], 1e-9, "%v", d)
+	}
+}
+
+// global is the recorder of the first run of TestGlobalProviders: the providers that were asked for
+// before pass on to the first that is set.
+var global *recorder
+
+// Without options the global providers are told, even if they are set later.
+func TestGlobalProviders(t *testing.T) {
+	gen, err := generator.New(generator.WithNode(0))
+	require.NoError(t, err)
+	metrics, err := oteltickflake.Observe(gen)
+	require.NoError(t, err)
+	store := oteltickflake.Wrap(storetest.NewMemory())
+	if global == nil {
+		global = record(t)
+		otel.SetMeterProvider(global.meters)
+		otel.SetTracerProvider(global.tracer)
+	}
+	r := global
+	r.t = t
+	r.Reset()
+	_, err = store.List(t.Context(), "", "z", 1)
+	require.NoError(t, err)
+	assert.Len(t, r.values(), 9)
+	assert.Len(t, r.Ended(), 1)
+	r.end(metrics)
+}
+
+var errBroken = errors.New("no more instruments")
+
+// failing makes no instruments.
+type failing struct{ noop.MeterProvider }
+
+func (failing) Meter(string, ...metric.MeterOption) metric.Meter { return failingMeter{} }
+
+type failingMeter struct{ noop.Meter }
+
+func (failingMeter) Int64ObservableCounter(string, ...metric.Int64ObservableCounterOption) (metric.Int64ObservableCounter, error) {
+	return nil, errBroken
+}
+
+func (failingMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	return nil, errBroken
+}
+
+func TestProviderFails(t *testing.T) {
+	gen, err := generator.New(generator.WithNode(0))
+	require.NoError(t, err)
+	meters := oteltickflake.WithMeterProvider(failing{})
+	_, err = oteltickflake.Observe(gen, meters)
+	assert.ErrorIs(t, err, errBroken)
+	_, err = oteltickflake.CountIDs(gen, meters)
+	assert.ErrorIs(t, err, errBroken)
+	_, err = oteltickflake.ObserveSequences(1, meters)
+	assert.ErrorIs(t, err, errBroken)
+
+	var told error
+	handler := otel.GetErrorHandler()
+	defer otel.SetErrorHandler(handler)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told = err }))
+	store := oteltickflake.Wrap(storetest.NewMemory(), meters)
+	assert.ErrorIs(t, told, errBroken)
+	_, err = store.List(t.Context(), "", "z", 1)
+	require.NoError(t, err, "the store works all the same")
+}
+
+// BenchmarkCounted shows what an ID costs by itself, and counted.
+func BenchmarkCounted(b *testing.B) {
+	layout := snowflake.Default()
+	layout.NodeBits, layout.SequenceBits = 0, 22 // no run exhausts it
+	gen, err := generator.New(generator.WithLayout(layout), generator.WithNode(0))
+	require.NoError(b, err)
+	ids, err := oteltickflake.CountIDs(gen, record(b).here())
+	require.NoError(b, err)
+	for name, next := range map[string]func() (snowflake.ID, error){"plain": gen.Next, "counted": ids.Next} {
+		b.Run(name, func(b *testing.B) {
+			b.RunParallel(func(p *testing.PB) {
+				for p.Next() {
+					if _, err := next(); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		})
+	}
 }

@@ -1,7 +1,6 @@
 package oteltickflake
 
 import (
-	"errors"
 	"slices"
 
 	"go.opentelemetry.io/otel"
@@ -93,5 +92,3 @@ func (c config) set(own ...attribute.KeyValue) metric.MeasurementOption {
 func (c config) with(own ...attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(slices.Concat(c.attributes, own)...) // of two with one key, the last stays
 }
-
-var errNil = errors.New("is nil")

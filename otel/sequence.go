@@ -2,7 +2,6 @@ package oteltickflake
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 
 	"go.opentelemetry.io/otel/metric"
@@ -21,11 +20,8 @@ import (
 //
 // Each Sequence is 15 series: see [ObserveSequences] for more than a few.
 //
-// The error says that seq is nil, or is one of the provider.
+// The error is one of the provider.
 func ObserveSequence(seq *sequence.Sequence, options ...Option) (metric.Registration, error) {
-	if seq == nil {
-		return nil, fmt.Errorf("oteltickflake: ObserveSequence: sequence %w: give one that sequence.Open returned", errNil)
-	}
 	s, err := ObserveSequences(1, options...)
 	if err != nil {
 		return nil, err
@@ -45,7 +41,7 @@ type Sequences struct {
 	config       config
 	others       metric.MeasurementOption
 	registration metric.Registration
-	instruments  sequenceInstruments
+	metrics      *table[numbers]
 
 	mu    sync.Mutex // held during a collection
 	named map[*sequence.Sequence]metric.MeasurementOption
@@ -66,13 +62,16 @@ type Sequences struct {
 // The error is one of the provider.
 func ObserveSequences(own int, options ...Option) (*Sequences, error) {
 	c := configure(options)
-	m := newMeter(c, nil)
+	m := c.meter()
+	t, err := newTable(m, sequenceMetrics)
+	if err != nil {
+		return nil, err
+	}
 	s := &Sequences{
-		own: own, config: c, others: c.set(SequenceKey.String(Others)), instruments: newSequenceInstruments(m),
+		own: own, config: c, others: c.set(SequenceKey.String(Others)), metrics: t,
 		named: make(map[*sequence.Sequence]metric.MeasurementOption), rest: make(map[*sequence.Sequence]struct{}),
 	}
-	var err error
-	s.registration, err = m.register(s.observe)
+	s.registration, err = register(m, s.observe, t.instruments...)
 	return s, err
 }
 
@@ -91,7 +90,7 @@ func (s *Sequences) Add(seq *sequence.Sequence) (remove func()) {
 		delete(s.named, seq)
 		if _, ok := s.rest[seq]; ok {
 			delete(s.rest, seq)
-			addCounters(&s.ended, seq.Stats())
+			add(&s.ended, seq.Stats(), false)
 		}
 	}
 }
@@ -102,38 +101,26 @@ func (s *Sequences) Unregister() error { return s.registration.Unregister() }
 func (s *Sequences) observe(o metric.Observer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := &s.instruments
 	for seq, set := range s.named {
-		definition, stats := seq.Definition(), seq.Stats()
-		i.counters(o, stats, set)
+		kinds := []kind{counter, gauge, single}
 		if errors.Is(seq.Err(), sequence.ErrClosed) {
-			continue
+			kinds = kinds[:1]
 		}
-		i.sums(o, stats, set)
-		o.ObserveInt64(i.step, stats.Step, set)
-		o.ObserveInt64(i.last, stats.Last, set)
-		o.ObserveInt64(i.left, stats.Left, set)
-		o.ObserveFloat64(i.utilization, share(definition, stats), set)
+		definition, stats := seq.Definition(), seq.Stats()
+		s.metrics.observe(o, set, numbers{stats, share(definition, stats)}, kinds...)
 	}
 	if !s.some {
 		return
 	}
 	sum := s.ended
 	for seq := range s.rest {
-		stats := seq.Stats()
-		addCounters(&sum, stats)
-		if !errors.Is(seq.Err(), sequence.ErrClosed) {
-			sum.Rate += stats.Rate
-			sum.Reserved += stats.Reserved
-			sum.GapBound += stats.GapBound
-		}
+		add(&sum, seq.Stats(), !errors.Is(seq.Err(), sequence.ErrClosed))
 	}
-	i.counters(o, sum, s.others)
-	i.sums(o, sum, s.others)
+	s.metrics.observe(o, s.others, numbers{Stats: sum}, counter, gauge)
 }
 
-// addCounters adds the counters of stats to those of sum.
-func addCounters(sum *sequence.Stats, stats sequence.Stats) {
+// add adds the counters of stats to those of sum, and its gauges if it is open.
+func add(sum *sequence.Stats, stats sequence.Stats, open bool) {
 	sum.Issued += stats.Issued
 	sum.Refills += stats.Refills
 	sum.Waited += stats.Waited
@@ -142,53 +129,35 @@ func addCounters(sum *sequence.Stats, stats sequence.Stats) {
 	sum.Conflicts += stats.Conflicts
 	sum.Failures += stats.Failures
 	sum.WentBack += stats.WentBack
-}
-
-// sequenceInstruments are the instruments of sequences.
-type sequenceInstruments struct {
-	issued, refills, starved, lost, conflicts, failures, wentBack metric.Int64ObservableCounter
-	refillTime                                                    metric.Float64ObservableCounter
-	rate, utilization                                             metric.Float64ObservableGauge
-	step, reserved, gapBound, last, left                          metric.Int64ObservableGauge
-}
-
-func newSequenceInstruments(m *meter) sequenceInstruments {
-	return sequenceInstruments{
-		issued:      m.counter("tickflake.sequence.issued", "{number}", "Numbers issued."),
-		refills:     m.counter("tickflake.sequence.refills", "{refill}", "Writes that granted numbers to the process."),
-		refillTime:  m.total("tickflake.sequence.refill_time", "Time that refills waited for the store, added up."),
-		starved:     m.counter("tickflake.sequence.starved", "{call}", "Calls that waited for the store; none in ordered mode, where every call does."),
-		lost:        m.counter("tickflake.sequence.lost", "{number}", "Numbers that were granted to the process and will never be issued."),
-		conflicts:   m.counter("tickflake.sequence.conflicts", "{conflict}", "Writes that another process's write preceded."),
-		failures:    m.counter("tickflake.sequence.failures", "{failure}", "Operations of the store that failed."),
-		wentBack:    m.counter("tickflake.sequence.store_went_back", "{time}", "Times that the store had lost acknowledged writes."),
-		rate:        m.gauge("tickflake.sequence.rate", "{number}/s", "Numbers per second that the process needs."),
-		step:        m.number("tickflake.sequence.step", "{number}", "Numbers that the next refill reserves; 0 in ordered mode."),
-		reserved:    m.number("tickflake.sequence.reserved", "{number}", "Numbers that are granted to the process and not issued."),
-		gapBound:    m.number("tickflake.sequence.gap_bound", "{number}", "The most numbers that a crash of the process can lose."),
-		last:        m.number("tickflake.sequence.last", "{number}", "The highest number granted to any process, as far as this one knows."),
-		left:        m.number("tickflake.sequence.left", "{number}", "Numbers above the last, up to the maximum."),
-		utilization: m.gauge("tickflake.sequence.utilization", "1", "The share of all numbers that is granted, from 0 to 1."),
+	if open {
+		sum.Rate += stats.Rate
+		sum.Reserved += stats.Reserved
+		sum.GapBound += stats.GapBound
 	}
 }
 
-// counters reports the counters of a sequence, or of several.
-func (i *sequenceInstruments) counters(o metric.Observer, s sequence.Stats, set metric.MeasurementOption) {
-	o.ObserveInt64(i.issued, count(s.Issued), set)
-	o.ObserveInt64(i.refills, count(s.Refills), set)
-	o.ObserveFloat64(i.refillTime, s.Waited.Seconds(), set)
-	o.ObserveInt64(i.starved, count(s.Starved), set)
-	o.ObserveInt64(i.lost, count(s.Lost), set)
-	o.ObserveInt64(i.conflicts, count(s.Conflicts), set)
-	o.ObserveInt64(i.failures, count(s.Failures), set)
-	o.ObserveInt64(i.wentBack, count(s.WentBack), set)
+// numbers is the state of a sequence, or of several.
+type numbers struct {
+	sequence.Stats
+	utilization float64
 }
 
-// sums reports the gauges that can be added up.
-func (i *sequenceInstruments) sums(o metric.Observer, s sequence.Stats, set metric.MeasurementOption) {
-	o.ObserveFloat64(i.rate, s.Rate, set)
-	o.ObserveInt64(i.reserved, s.Reserved, set)
-	o.ObserveInt64(i.gapBound, s.GapBound, set)
+var sequenceMetrics = []row[numbers]{
+	{counter, "tickflake.sequence.issued", "{number}", "Numbers issued.", func(s numbers) any { return s.Issued }},
+	{counter, "tickflake.sequence.refills", "{refill}", "Writes that granted numbers to the process.", func(s numbers) any { return s.Refills }},
+	{counter, "tickflake.sequence.refill_time", "s", "Time that refills waited for the store, added up.", func(s numbers) any { return s.Waited }},
+	{counter, "tickflake.sequence.starved", "{call}", "Calls that waited for the store; none in ordered mode, where every call does.", func(s numbers) any { return s.Starved }},
+	{counter, "tickflake.sequence.lost", "{number}", "Numbers that were granted to the process and will never be issued.", func(s numbers) any { return s.Lost }},
+	{counter, "tickflake.sequence.conflicts", "{conflict}", "Writes that another process's write preceded.", func(s numbers) any { return s.Conflicts }},
+	{counter, "tickflake.sequence.failures", "{failure}", "Operations of the store that failed.", func(s numbers) any { return s.Failures }},
+	{counter, "tickflake.sequence.store_went_back", "{time}", "Times that the store had lost acknowledged writes.", func(s numbers) any { return s.WentBack }},
+	{gauge, "tickflake.sequence.rate", "{number}/s", "Numbers per second that the process needs.", func(s numbers) any { return s.Rate }},
+	{single, "tickflake.sequence.step", "{number}", "Numbers that the next refill reserves; 0 in ordered mode.", func(s numbers) any { return s.Step }},
+	{gauge, "tickflake.sequence.reserved", "{number}", "Numbers that are granted to the process and not issued.", func(s numbers) any { return s.Reserved }},
+	{gauge, "tickflake.sequence.gap_bound", "{number}", "The most numbers that a crash of the process can lose.", func(s numbers) any { return s.GapBound }},
+	{single, "tickflake.sequence.last", "{number}", "The highest number granted to any process, as far as this one knows.", func(s numbers) any { return s.Last }},
+	{single, "tickflake.sequence.left", "{number}", "Numbers above the last, up to the maximum.", func(s numbers) any { return s.Left }},
+	{single, "tickflake.sequence.utilization", "1", "The share of all numbers that is granted, from 0 to 1.", func(s numbers) any { return s.utilization }},
 }
 
 // share returns the share of a sequence's numbers that is granted: of those up to the maximum,

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
 const dashboardPath = "../../otel/dashboard"

@@ -19,8 +19,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/server"
-	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/internal/rig/server"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
 // once runs something for all tests of this package, in a directory that TestMain removes.

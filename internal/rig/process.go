@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/stepped"
-	"github.com/tickflake/tickflake/internal/server"
 )
 
 // Process is a process, and Config says how to run one, as package server documents.

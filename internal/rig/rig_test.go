@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/servers"
-	"github.com/tickflake/tickflake/internal/server"
 	"github.com/tickflake/tickflake/snowflake"
 )
 

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/stepped"
-	"github.com/tickflake/tickflake/internal/server"
 )
 
 // ServeConfig says how to run "tickflake serve".

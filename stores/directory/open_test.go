@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
 )
@@ -229,92 +228,6 @@ func TestDefaultPath(t *testing.T) {
 		_, err = directory.DefaultPath()
 		assert.ErrorIs(t, err, directory.ErrUnfit, home)
 	}
-}
-
-// Root may do everything, so what others may not do is tried as one of them, in a
-// process of its own.
-func TestAsAnotherUser(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("access to files is another matter on Windows")
-	}
-	if os.Geteuid() != 0 {
-		asUser(t, t.TempDir())
-		return
-	}
-	dir := servertest.Dir(t, "nobody")
-	self := copyOfTest(t, dir)
-	out := servertest.Run(t, servertest.Config{
-		Path: self,
-		Args: []string{"-test.run=^TestAsAnotherUser$", "-test.v"},
-		Env:  []string{"TMPDIR=" + dir},
-		Dir:  dir,
-		User: "nobody",
-	})
-	assert.Contains(t, out, "--- PASS: TestAsAnotherUser")
-
-	// And the other way round: root does not take what is another's.
-	_, err := directory.Open(t.Context(), dir)
-	require.ErrorIs(t, err, directory.ErrUnfit)
-	assert.ErrorContains(t, err, "belongs to user ")
-	assert.ErrorContains(t, err, "and this process runs as user 0")
-}
-
-func asUser(t *testing.T, root string) {
-	_, err := directory.Open(t.Context(), "/")
-	require.ErrorIs(t, err, directory.ErrUnfit)
-	assert.ErrorContains(t, err, "belongs to user 0")
-	_, err = directory.Open(t.Context(), "/none-of-ours/state")
-	require.ErrorIs(t, err, directory.ErrUnfit)
-	assert.ErrorContains(t, err, "cannot be made")
-
-	s, err := directory.Open(t.Context(), filepath.Join(root, "state"))
-	require.NoError(t, err)
-	cell, err := swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, []byte("value"))
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(s.Path(), 0o500))
-	t.Cleanup(func() { _ = os.Chmod(s.Path(), 0o700) })
-	s, err = directory.Open(t.Context(), s.Path())
-	require.NoError(t, err, "reading is allowed")
-	is, err := s.Read(t.Context(), "node/0000007")
-	require.NoError(t, err)
-	assert.Equal(t, cell, is)
-	_, err = swap(t.Context(), s, cell, []byte("new"))
-	assert.ErrorIs(t, err, os.ErrPermission)
-	_, err = swap(t.Context(), s, stores.Cell{Key: "node/0000008"}, []byte("new"))
-	assert.ErrorIs(t, err, os.ErrPermission)
-	assert.ErrorContains(t, err, "it must be readable and writable for the user that this process runs as")
-	assert.Equal(t, stores.Refused, stores.KindOf(err))
-	_, err = s.TryLock(t.Context(), "node/0000007")
-	assert.ErrorIs(t, err, os.ErrPermission)
-	assert.ErrorIs(t, err, stores.Refused)
-	require.NoError(t, os.WriteFile(filepath.Join(root, "hold"), nil, 0o400))
-	require.NoError(t, os.Chmod(s.Path(), 0o700))
-	require.NoError(t, os.Rename(filepath.Join(root, "hold"), filepath.Join(s.Path(), "node+0000007.hold")))
-	require.NoError(t, os.Chmod(s.Path(), 0o500))
-	_, err = s.TryLock(t.Context(), "node/0000007")
-	assert.ErrorIs(t, err, stores.ErrDamaged)
-	assert.ErrorIs(t, err, stores.Refused, "the lock, and not the cell")
-	is, err = s.Read(t.Context(), "node/0000007")
-	require.NoError(t, err)
-	assert.Equal(t, cell, is)
-
-	require.NoError(t, os.Chmod(filepath.Join(s.Path(), "node+0000007.cell"), 0))
-	_, err = s.Read(t.Context(), "node/0000007")
-	assert.ErrorIs(t, err, stores.ErrDamaged)
-	_, err = s.List(t.Context(), "", "\x7f", 1<<30)
-	assert.ErrorIs(t, err, os.ErrPermission)
-	assert.ErrorIs(t, err, stores.ErrDamaged)
-}
-
-func copyOfTest(t *testing.T, dir string) string {
-	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	binary, err := os.ReadFile(self)
-	require.NoError(t, err)
-	path := filepath.Join(dir, "directory.test")
-	require.NoError(t, os.WriteFile(path, binary, 0o755))
-	return path
 }
 
 // swap is Swap from a cell to the next.

@@ -16,7 +16,7 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/javascript"
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tickflake/tickflake/internal/servertest"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
 // RunREADME runs the commands below a heading of the README of the examples in a shell, in

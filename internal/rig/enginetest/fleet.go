@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -54,7 +55,7 @@ type Fleet struct {
 	config FleetConfig
 	layout snowflake.Layout
 	clocks []*wallClock
-	logged output
+	logged server.Output // of the keepers
 
 	ctx    context.Context // ends when the fleet is closed
 	cancel context.CancelFunc

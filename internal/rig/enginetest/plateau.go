@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -62,9 +63,9 @@ func (p Plateau) Run(t *testing.T) {
 	t.Run("suspended", func(t *testing.T) {
 		p.run(t, false, func(_ *storetest.Proxy, over func(time.Duration) bool) {
 			for {
-				servers.Need(t, p.Server.Suspend())
+				servertest.Need(t, p.Server.Suspend())
 				end := over(2 * plateauTimeout)
-				servers.Need(t, p.Server.Resume())
+				servertest.Need(t, p.Server.Resume())
 				if end || over(plateauTimeout) {
 					return
 				}
@@ -91,7 +92,7 @@ func (p Plateau) Run(t *testing.T) {
 // from the server.
 func (p Plateau) run(t *testing.T, held bool, fault func(proxy *storetest.Proxy, over func(time.Duration) bool)) {
 	before, err := p.count() // a driver may leave a connection of an earlier test
-	servers.Need(t, err)
+	servertest.Need(t, err)
 	proxy := storetest.NewProxy(t, p.Server.Addr)
 	var clients []*plateauClient
 	for i := range plateauClients {

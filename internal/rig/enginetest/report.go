@@ -1,14 +1,12 @@
 package enginetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -175,22 +173,4 @@ func (r *Report) CheckCalls(t testing.TB) {
 			t.Errorf("unexpected error: %s", r.Examples[kind])
 		}
 	}
-}
-
-// output keeps what the keepers have logged.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }

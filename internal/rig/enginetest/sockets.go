@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
 // Sockets returns how many connections the server at addr, "127.0.0.1:port", has accepted
@@ -22,9 +22,9 @@ func Sockets(t testing.TB, addr string) int {
 		t.Skipf("the connections of a server are counted in /proc/net/tcp, which %s lacks", runtime.GOOS)
 	}
 	_, text, err := net.SplitHostPort(addr)
-	servers.Need(t, err)
+	servertest.Need(t, err)
 	port, err := strconv.ParseUint(text, 10, 16)
-	servers.Need(t, err)
+	servertest.Need(t, err)
 	local := fmt.Sprintf(":%04X", port)
 	n := 0
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -32,7 +32,7 @@ func Sockets(t testing.TB, addr string) int {
 		if os.IsNotExist(err) {
 			continue // no IPv6
 		}
-		servers.Need(t, err)
+		servertest.Need(t, err)
 		for line := range strings.Lines(string(table)) {
 			// sl, local, remote, state, queues, timer, retransmits, user, timeout, inode
 			f := strings.Fields(line)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
 // checkUnheard checks that this process gives its connections to addr, "127.0.0.1:port", up when the
@@ -15,7 +15,7 @@ import (
 func checkUnheard(t *testing.T, addr string) {
 	t.Helper()
 	files, err := os.ReadDir("/proc/self/fd")
-	servers.Need(t, err)
+	servertest.Need(t, err)
 	n := 0
 	for _, file := range files {
 		fd, _ := strconv.Atoi(file.Name())

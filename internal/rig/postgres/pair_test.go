@@ -17,8 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/rig/enginetest"
+	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/servers"
-	"github.com/tickflake/tickflake/internal/server"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -35,9 +36,9 @@ func startPair(t testing.TB, synchronous bool) *enginetest.Pair {
 
 	const bins = "/usr/lib/postgresql/*/bin"
 	basebackup, err := server.Find("pg_basebackup", "postgresql", bins)
-	servers.Need(t, err)
+	servertest.Need(t, err)
 	postgres, err := server.Find("postgres", "postgresql", bins)
-	servers.Need(t, err)
+	servertest.Need(t, err)
 	dir, err := server.Dir("", "postgres")
 	require.NoError(t, err)
 	standby := *primary

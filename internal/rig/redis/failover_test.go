@@ -20,8 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/rig/enginetest"
+	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/servers"
-	"github.com/tickflake/tickflake/internal/server"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/redis"
 )
@@ -178,7 +179,7 @@ func startSentinel(t *testing.T, primary *servers.Server) string {
 		"sentinel down-after-milliseconds ids 1000\nsentinel failover-timeout ids 5000\n", "127.0.0.1", primary.Port(), primary.Password)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	config, err := server.Redis(dir, port)
-	servers.Need(t, err)
+	servertest.Need(t, err)
 	config.Args = append(append([]string{file}, config.Args...), "--sentinel")
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	client := driver.NewSentinelClient(&driver.Options{Addr: addr})

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tickflake/tickflake/internal/server"
+	"github.com/tickflake/tickflake/internal/rig/server"
 )
 
 // how says how a kind is run, and how to ask it for its version, which it tells once it is

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tickflake/tickflake/internal/server"
+	"github.com/tickflake/tickflake/internal/rig/server"
 )
 
 // Kind is the program of a server.

@@ -1,11 +1,11 @@
 package servers
 
 import (
-	"errors"
 	"os"
 	"testing"
 
-	"github.com/tickflake/tickflake/internal/server"
+	"github.com/tickflake/tickflake/internal/rig/server"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
 // For runs a server until the test ends. If it is not installed, the test is skipped, or fails
@@ -38,29 +38,15 @@ func ForAll(t testing.TB, wanted ...Wanted) []*Server {
 		}
 	})
 	for _, s := range all {
-		Need(t, s.Err)
+		servertest.Need(t, s.Err)
 	}
 	return all
-}
-
-// Need fails the test if there is an error. If it says that a program is not installed, it
-// skips the test instead, but not with TICKFLAKE_REQUIRE_SERVERS=1.
-func Need(t testing.TB, err error) {
-	t.Helper()
-	_, missing := errors.AsType[*server.MissingError](err)
-	switch {
-	case err == nil:
-	case missing && os.Getenv("TICKFLAKE_REQUIRE_SERVERS") != "1":
-		t.Skip(err)
-	default:
-		t.Fatal(err)
-	}
 }
 
 // Port returns a port that nothing uses: see [server.Port].
 func Port(t testing.TB) int {
 	t.Helper()
 	n, err := server.Port()
-	Need(t, err)
+	servertest.Need(t, err)
 	return n
 }

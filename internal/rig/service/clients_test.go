@@ -79,7 +79,7 @@ func TestClients(t *testing.T) {
 			})
 		}
 	})
-	assert.Empty(t, all.server.log.errors(), "no line of the log is a warning or an error")
+	assert.Empty(t, all.server.complaints(), "no line of the log is a warning or an error")
 }
 
 // Every client connects as it does by default, and gets IDs with all their bits and numbers

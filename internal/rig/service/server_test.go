@@ -1,7 +1,6 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	rigserver "github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -30,7 +30,7 @@ type served struct {
 	t      *testing.T
 	config service.Config
 	port   int
-	log    output
+	log    rigserver.Output
 	away   atomic.Bool // the store of the sequences cannot be reached
 	stop   func()
 }
@@ -109,27 +109,9 @@ func (s *served) requests(method, code string) (n int) {
 	return n
 }
 
-// output keeps what is written to it.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// errors returns the lines of a log that are warnings or errors.
-func (o *output) errors() (lines []string) {
-	for line := range strings.Lines(o.String()) {
+// complaints returns the lines of the log that are warnings or errors.
+func (s *served) complaints() (lines []string) {
+	for line := range strings.Lines(s.log.String()) {
 		if strings.Contains(line, `"level":"WARN"`) || strings.Contains(line, `"level":"ERROR"`) {
 			lines = append(lines, line)
 		}

@@ -56,7 +56,7 @@ type Config struct {
 // goroutine, one at a time.
 type Process struct {
 	config Config
-	output output
+	output Output
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd     // nil if it does not run
@@ -68,7 +68,7 @@ type Process struct {
 // ctx ends before, it is killed, and the error has its output. After Start has returned,
 // ctx has no effect: the caller stops the process.
 func Start(ctx context.Context, c Config) (*Process, error) {
-	p := &Process{config: c}
+	p := &Process{config: c, output: Output{Most: keptOutput}}
 	if err := p.start(ctx, false); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 // or takes too long, or ctx ends before, it is killed, and the error has its
 // output.
 func Run(ctx context.Context, c Config) (string, error) {
-	p := &Process{config: c}
+	p := &Process{config: c, output: Output{Most: keptOutput}}
 	if err := p.launch(); err != nil {
 		return "", err
 	}
@@ -338,24 +338,32 @@ func (l *lines) Write(b []byte) (int, error) {
 	}
 }
 
-// output keeps the last bytes that are written to it.
-type output struct {
+// Output keeps what is written to it. The zero Output keeps all. It is safe for use by several
+// goroutines at once.
+type Output struct {
+	Most int // only so many of the last bytes, unless it is 0
+
 	mu   sync.Mutex
 	kept []byte
 }
 
-func (o *output) Write(b []byte) (int, error) {
+// Write keeps the bytes. Its error is nil.
+func (o *Output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.kept = append(o.kept, b...)
-	if len(o.kept) > 2*keptOutput {
-		o.kept = append([]byte(nil), o.kept[len(o.kept)-keptOutput:]...)
+	if o.Most > 0 && len(o.kept) > 2*o.Most {
+		o.kept = append([]byte(nil), o.kept[len(o.kept)-o.Most:]...)
 	}
 	return len(b), nil
 }
 
-func (o *output) String() string {
+// String returns what is kept.
+func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return string(o.kept[max(0, len(o.kept)-keptOutput):])
+	if o.Most > 0 {
+		return string(o.kept[max(0, len(o.kept)-o.Most):])
+	}
+	return string(o.kept)
 }

@@ -1,3 +1,6 @@
+// Package servertest runs programs for tests, by package server: [Start] until the test ends, and
+// [Run] until they end. If a program is missing, the test is skipped, and names the package of
+// Debian that has it. With TICKFLAKE_REQUIRE_SERVERS=1 in the environment it fails instead.
 package servertest
 
 import (
@@ -5,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tickflake/tickflake/internal/server"
+	"github.com/tickflake/tickflake/internal/rig/server"
 )
 
 // RequireEnv is the environment variable that, if it is "1", makes a missing server

@@ -1,0 +1,196 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// TestRestored guards that no ID that was fetched or asked for before is issued.
+func TestRestored(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, s []*fake) {
+		c := open(t, s, WithPrefetch(10, 10))
+		id, _ := next(t, c)
+		require.NoError(t, c.Restored(t.Context()))
+		after, _ := next(t, c)
+		assert.Greater(t, after, id+9)
+
+		s[0].has(fault{delay: 100 * time.Millisecond})
+		for range 9 { // another request is sent
+			next(t, c)
+		}
+		synctest.Wait()
+		before := s[0].asked("Take")
+		require.NoError(t, c.Restored(t.Context()))
+		s[0].set(func() { id = snowflake.ID(s[0].free&0xfff) + after&^0xfff }) // the IDs that are on their way lie below
+		after, _ = next(t, c)
+		assert.Greater(t, s[0].asked("Take"), before)
+		assert.GreaterOrEqual(t, after, id)
+		assert.GreaterOrEqual(t, c.Stats().Lost, uint64(10))
+	})
+}
+
+// TestEnd ends calls that wait, for an answer or for the time to ask again: with their context,
+// or with the client. Close leaves no goroutine behind, or the bubble fails.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	mine := errors.New("the user went away")
+	for name, fault := range map[string]fault{"for an answer": {hang: true}, "for the time to ask": busy(time.Minute)} {
+		for _, closes := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, closes %t", name, closes), func(t *testing.T) {
+				virtual(t, 2, func(t *testing.T, s []*fake) {
+					c := open(t, s, WithTimeout(time.Hour))
+					next(t, c)
+					s[0].has(fault)
+					s[1].has(fault)
+					ctx, cancel := context.WithCancelCause(t.Context())
+					defer cancel(nil)
+					calls := []func() error{
+						func() error { _, err := c.Next(ctx); return err },
+						func() error { return c.NextN(ctx, make([]snowflake.ID, 100_000)) },
+						func() error { _, err := c.Number(ctx, "orders"); return err },
+					}
+					failed := make(chan error, len(calls))
+					for _, call := range calls {
+						go func() { failed <- call() }()
+					}
+					synctest.Wait()
+					if fault.hang {
+						assert.Len(t, c.flying, mostFetches)
+					}
+					began, failures, want := time.Now(), c.Stats().Failures, []error{context.Canceled, mine}
+					if closes {
+						want = []error{ErrClosed}
+						require.NoError(t, c.Close())
+						assert.Empty(t, c.flying, "Close returns when the requests have ended")
+						require.NoError(t, c.Close())
+						assert.ErrorIs(t, c.Restored(t.Context()), ErrClosed)
+						assert.Zero(t, c.Stats().Ahead)
+					} else {
+						cancel(mine)
+					}
+					for range calls {
+						err := <-failed
+						for _, want := range want {
+							assert.ErrorIs(t, err, want)
+						}
+					}
+					assert.Zero(t, time.Since(began))
+					if !closes {
+						assert.Equal(t, failures, c.Stats().Failures, "a caller who gives up is no failure of a server")
+					}
+					for _, call := range calls {
+						assert.ErrorIs(t, call(), want[0], "a later call")
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestDeadline guards that a deadline of the caller ends a call, with what it waited for, and is no
+// failure of a server that sees it first.
+func TestDeadline(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, s []*fake) {
+		for _, f := range []fault{{hang: true}, away} {
+			s[0].has(fault{})
+			c := open(t, s)
+			s[0].has(f)
+			for name, call := range map[string]func(context.Context) error{
+				"NextN":  func(ctx context.Context) error { return c.NextN(ctx, make([]snowflake.ID, 9)) },
+				"Number": func(ctx context.Context) error { _, err := c.Number(ctx, "orders"); return err },
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				began := time.Now()
+				err := call(ctx)
+				cancel()
+				assert.ErrorIs(t, err, context.DeadlineExceeded, name)
+				assert.Equal(t, f.err != nil, errors.Is(err, ErrUnavailable), name)
+				assert.Equal(t, time.Second, time.Since(began), name)
+			}
+			assert.Equal(t, f.err != nil, c.Stats().Failures > 0)
+		}
+	})
+}
+
+// TestNumbers guards what is peculiar to numbers: that they are given in a row and counted, and that
+// an outage of their store does not concern IDs.
+func TestNumbers(t *testing.T) {
+	virtual(t, 2, func(t *testing.T, s []*fake) {
+		c := open(t, s)
+		number, err := c.Number(t.Context(), "orders")
+		require.NoError(t, err)
+		first, stride, err := c.Numbers(t.Context(), "orders", 10)
+		require.NoError(t, err)
+		assert.Equal(t, []int64{1, 3, 2}, []int64{number, first, stride})
+		assert.Equal(t, uint64(11), c.Stats().Numbers)
+		for _, n := range []int64{0, -1, math.MinInt64} {
+			_, _, err = c.Numbers(t.Context(), "orders", n)
+			assert.ErrorIs(t, err, ErrRefused)
+		}
+
+		s[0].has(fault{only: "Number", err: away.err})
+		number, err = c.Number(t.Context(), "orders")
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), number, "of the other server, which counts by itself")
+		assert.Equal(t, ServerStats{Address: s[0].address, Preferred: true}, c.Stats().Servers[0])
+		next(t, c)
+		assert.Zero(t, s[1].asked("Take"))
+		s[1].has(away)
+		_, err = c.Number(t.Context(), "orders")
+		assert.ErrorContains(t, err, `numbers of sequence "orders"`)
+	})
+}
+
+// TestFallback guards that a fallback is counted and logged, and that it is used only when no
+// server serves.
+func TestFallback(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, s []*fake) {
+		id, failing := snowflake.ID(7), error(nil)
+		var log strings.Builder
+		c := open(t, s, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithTimeout(time.Second),
+			WithFallback(func(ctx context.Context, cause error) (snowflake.ID, error) {
+				assert.ErrorIs(t, cause, ErrUnavailable)
+				assert.NoError(t, ctx.Err())
+				id++
+				return id, failing
+			}))
+		next(t, c)
+		s[0].fails(status.Error(codes.Unauthenticated, "no token"))
+		_, err := c.Next(t.Context())
+		assert.ErrorIs(t, err, ErrDenied)
+		assert.Zero(t, c.Stats().Fallbacks)
+
+		s[0].stop()
+		ids := make([]snowflake.ID, 4)
+		ids[0], _ = next(t, c)
+		require.NoError(t, c.NextN(t.Context(), ids[1:]))
+		assert.Equal(t, []snowflake.ID{8, 9, 10, 11}, ids)
+		logged := func() int { return strings.Count(log.String(), "IDs come from the fallback") }
+		assert.Equal(t, 1, logged(), "%s", &log)
+		time.Sleep(quietFor)
+		next(t, c)
+		assert.Equal(t, 2, logged(), "%s", &log)
+
+		failing = errors.New("no node number")
+		_, err = c.Next(t.Context())
+		assert.ErrorIs(t, err, failing)
+		assert.ErrorIs(t, c.NextN(t.Context(), ids), failing)
+		assert.Equal(t, uint64(5), c.Stats().Fallbacks)
+		_, err = c.Number(t.Context(), "orders")
+		assert.ErrorIs(t, err, ErrUnavailable)
+	})
+}

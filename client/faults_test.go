@@ -1,0 +1,293 @@
+package client
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// away is the fault of a server that cannot serve.
+var away = fault{err: status.Error(codes.Unavailable, "the store is away")}
+
+// busy is the fault of a server that rejects requests, and names a delay.
+func busy(after time.Duration) fault {
+	s, _ := status.New(codes.ResourceExhausted, "too fast").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
+	return fault{err: s.Err()}
+}
+
+// met is what a call meets, and what comes of it.
+type met struct {
+	first, second fault         // of the two servers
+	alone         bool          // there is no second server
+	healed        time.Duration // after which the servers have no fault, or 0
+	options       []Option
+	only          string // the method that has the fault, or "" for both
+	want          []error
+	text          string        // in the error, or in that of the first server, which is not asked for now
+	took          time.Duration // and up to a half less or more
+	failures      int           // of the client's requests, at least
+	hedges        uint64
+}
+
+// TestFaults guards what a call of Next, and one of Number, do when servers have a fault: whether
+// the second server serves it, its error, and how long it takes.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	late, silent := fault{delay: 40 * time.Millisecond}, fault{hang: true}
+	rows := map[string]met{
+		"late":                    {first: late, only: "Take", alone: true, took: late.delay},
+		"later than IDs are true": {first: late, only: "Take", alone: true, options: []Option{WithFreshness(20 * time.Millisecond)}, want: []error{ErrUnavailable}, text: "its answer took 40ms, and its IDs are to be used within 20ms", took: DefaultTimeout, failures: 5},
+		"silent":                  {first: silent, only: "Take", took: DefaultHedging, hedges: 1},
+		"silent, without hedging": {first: silent, options: []Option{WithHedging(0)}, took: DefaultTimeout, failures: 1},
+		"both silent":             {first: silent, second: silent, only: "Take", want: []error{ErrUnavailable}, took: DefaultTimeout, failures: 2, hedges: 1},
+		"away":                    {first: away, text: "the store is away", failures: 1},
+		"both away for a while":   {first: away, second: away, healed: time.Second, took: 3 * time.Second / 2, failures: 6},
+		"both away":               {first: away, second: away, want: []error{ErrUnavailable}, text: "server-2:9380: the store is away", took: DefaultTimeout, failures: 10},
+		"busy":                    {first: busy(time.Hour), text: "too fast", failures: 1},
+		"busy for a while":        {first: busy(400 * time.Millisecond), alone: true, healed: 350 * time.Millisecond, took: 400 * time.Millisecond, failures: 1},
+		"busy beyond the timeout": {first: busy(10 * time.Second), alone: true, want: []error{ErrUnavailable, ErrBusy}, text: "too fast", took: DefaultTimeout, failures: 1},
+		"an answer without a run": {first: fault{change: func(r *tickflakev1.TakeResponse) { r.Runs = nil }}, only: "Take", text: "answer", failures: 1},
+		"an answer with too many": {first: fault{change: func(r *tickflakev1.TakeResponse) { r.Runs = append(r.Runs, r.Runs[0]) }}, only: "Take", text: "answer", failures: 1},
+	}
+	for name, change := range map[string]func(*tickflakev1.Run){
+		"more than asked for": func(r *tickflakev1.Run) { r.Count++ },
+		"no IDs":              func(r *tickflakev1.Run) { r.First, r.Count = r.First+1, 0 },
+		"a negative count":    func(r *tickflakev1.Run) { r.Count = -1 },
+		"a negative ID":       func(r *tickflakev1.Run) { r.First = -5 },
+		"ID 0":                func(r *tickflakev1.Run) { r.First = 0 },
+		"beyond 63 bits":      func(r *tickflakev1.Run) { r.First, r.Stride = 1<<62, 1<<61 },
+		"stride 0":            func(r *tickflakev1.Run) { r.Stride = 0 },
+		"another stride":      func(r *tickflakev1.Run) { r.Stride = 2 },
+		"two nodes":           func(r *tickflakev1.Run) { r.First |= 0xfff },
+		"no time to use it":   func(r *tickflakev1.Run) { r.UseWithin = nil },
+	} {
+		change := func(r *tickflakev1.TakeResponse) { change(r.Runs[0]) }
+		rows["a run with "+name] = met{first: fault{change: change}, only: "Take", options: []Option{WithPrefetch(10, 10)}, text: "answer", failures: 1}
+	}
+	for name, change := range map[string]func(*tickflakev1.NumberResponse){ // the right one has 1 to 5
+		"no numbers":         func(r *tickflakev1.NumberResponse) { r.Reset() },
+		"stride 0":           func(r *tickflakev1.NumberResponse) { r.Stride = 0 },
+		"a negative stride":  func(r *tickflakev1.NumberResponse) { r.First, r.Last, r.Stride = 5, 1, -2 },
+		"a count of 2":       func(r *tickflakev1.NumberResponse) { r.Count = 2 },
+		"two of three":       func(r *tickflakev1.NumberResponse) { r.Last = 3 },
+		"a last that is off": func(r *tickflakev1.NumberResponse) { r.Last = 6 },
+		"negative numbers":   func(r *tickflakev1.NumberResponse) { r.First, r.Last = -5, -1 },
+		"more than it has":   func(r *tickflakev1.NumberResponse) { r.First, r.Last, r.Stride = 0, 1<<63-1, 1 },
+	} {
+		rows["numbers with "+name] = met{first: fault{number: change}, only: "Number", text: "not valid", failures: 1}
+	}
+	for code, want := range map[codes.Code]error{ // other servers would answer the same
+		codes.OutOfRange: ErrOutOfRange, codes.NotFound: ErrNotFound, codes.Unauthenticated: ErrDenied,
+		codes.PermissionDenied: ErrDenied, codes.InvalidArgument: ErrRefused, codes.FailedPrecondition: ErrRefused,
+	} {
+		err := status.Error(code, "because of that")
+		rows[code.String()] = met{first: fault{err: err}, want: []error{want, err}, text: "because of that"}
+	}
+	for name, row := range rows {
+		if row.only != "Number" {
+			t.Run(name, func(t *testing.T) { row.test(t, forIDs) })
+		}
+		if row.only != "Take" {
+			t.Run(name+", numbers", func(t *testing.T) { row.test(t, forNumbers) })
+		}
+	}
+}
+
+func (m met) test(t *testing.T, k kind) {
+	virtual(t, 2, func(t *testing.T, s []*fake) {
+		if m.alone {
+			s = s[:1]
+		}
+		c := open(t, s, m.options...)
+		for i, f := range []fault{m.first, m.second}[:len(s)] {
+			s[i].has(f)
+			if m.healed != 0 {
+				time.AfterFunc(m.healed, func() { s[i].has(fault{}) })
+			}
+		}
+		call := func() error {
+			if k == forNumbers {
+				_, _, err := c.Numbers(t.Context(), "orders", 3)
+				return err
+			}
+			_, err := c.Next(t.Context())
+			return err
+		}
+		began := time.Now()
+		err := call()
+		assert.InDelta(t, m.took, time.Since(began), float64(m.took/2))
+		if stats := c.Stats(); m.failures == 0 {
+			assert.Zero(t, stats.Failures)
+		} else {
+			assert.GreaterOrEqual(t, stats.Failures, uint64(m.failures))
+			assert.Equal(t, m.hedges, stats.Hedges)
+		}
+		if m.want == nil {
+			require.NoError(t, err)
+			c.mu.Lock()
+			preferred := c.routes[k].preferred
+			err = c.routes[k].health[0].err
+			c.mu.Unlock()
+			if m.healed == 0 {
+				assert.Equal(t, !m.alone, preferred == 1, "calls stay with the server that served")
+			}
+		}
+		for _, want := range m.want {
+			assert.ErrorIs(t, err, want)
+		}
+		if m.text != "" {
+			assert.ErrorContains(t, err, m.text)
+		}
+		for range 3 { // later calls do not wait, except for a request that runs
+			began = time.Now()
+			assert.Equal(t, m.want == nil, call() == nil)
+			assert.Less(t, time.Since(began), 2*DefaultTimeout)
+			if !m.first.hang {
+				assert.Less(t, time.Since(began), time.Second)
+			}
+		}
+		for _, f := range s {
+			f.has(fault{})
+		}
+		time.Sleep(2 * DefaultTimeout) // servers are asked again
+		if m.first.err == nil || status.Code(m.first.err) != codes.ResourceExhausted {
+			require.NoError(t, call(), "a rare caller does not meet an old failure")
+		}
+	})
+}
+
+// TestRollingRestart restarts one of two servers after the other under load. No call fails, and the
+// IDs of each caller ascend. Where the clock of one server is ahead, calls wait for the other one.
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		end  func(*fake)
+		skew time.Duration
+	}{
+		"drained":          {end: func(f *fake) { f.server.GracefulStop() }},
+		"a clock is ahead": {end: (*fake).stop, skew: 600 * time.Millisecond},
+		"says that it is about to stop": {end: func(f *fake) {
+			f.has(away)
+			time.Sleep(100 * time.Millisecond)
+			f.stop()
+			f.has(fault{})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 2, func(t *testing.T, servers []*fake) {
+				servers[0].skew = tt.skew
+				c := open(t, servers)
+				var callers sync.WaitGroup
+				var mu sync.Mutex
+				seen, longest, stopped := map[snowflake.ID]bool{}, time.Duration(0), false
+				for range 8 {
+					callers.Go(func() {
+						for last := snowflake.ID(0); ; time.Sleep(time.Millisecond) {
+							id, took := next(t, c)
+							mu.Lock()
+							longest = max(longest, took)
+							if id <= last || seen[id] {
+								t.Errorf("%d after %d, or twice", id, last)
+							}
+							seen[id], last = true, id
+							done := stopped
+							mu.Unlock()
+							if done {
+								return
+							}
+						}
+					})
+				}
+				for range 3 {
+					for _, s := range servers {
+						tt.end(s)
+						time.Sleep(200*time.Millisecond + tt.skew)
+						s.listen()
+						time.Sleep(3 * time.Second) // the client has seen it again
+					}
+				}
+				mu.Lock()
+				stopped = true
+				mu.Unlock()
+				callers.Wait()
+				assert.Greater(t, len(seen), 80_000)
+				assert.Greater(t, min(servers[0].asked("Take"), servers[1].asked("Take")), 10)
+				assert.GreaterOrEqual(t, longest, tt.skew-300*time.Millisecond, "calls wait for the clock that is behind, with the IDs of 250ms")
+				assert.LessOrEqual(t, longest, tt.skew+100*time.Millisecond)
+			})
+		})
+	}
+}
+
+// TestSkewBeyondTimeout guards that a server whose clock is far behind is named.
+func TestSkewBeyondTimeout(t *testing.T) {
+	virtual(t, 2, func(t *testing.T, s []*fake) {
+		s[0].skew = time.Hour
+		c := open(t, s)
+		next(t, c)
+		s[0].stop()
+		began := time.Now()
+		_, err := c.Next(t.Context())
+		assert.ErrorIs(t, err, ErrUnavailable)
+		assert.ErrorContains(t, err, "server-2:9380: its IDs are 59m58")
+		assert.ErrorContains(t, err, "server-1:9380")
+		assert.InDelta(t, DefaultTimeout, time.Since(began), float64(time.Millisecond))
+	})
+}
+
+// TestDeadConnection guards that a connection which the network has forgotten is found and
+// replaced, where there is no other server.
+func TestDeadConnection(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, s []*fake) {
+		c := open(t, s)
+		for range 20 {
+			next(t, c)
+			time.Sleep(time.Second)
+		}
+		s[0].network.silent.Store(true)
+		s[0].network.silent = new(atomic.Bool)
+		began := time.Now()
+		for _, err := c.Next(t.Context()); err != nil; _, err = c.Next(t.Context()) {
+			require.Less(t, time.Since(began), 30*time.Second)
+			time.Sleep(100 * time.Millisecond) // an error may come at once
+		}
+	})
+}
+
+// TestDelays guards that requests which fail at the same time count as one failure, and that the
+// delay of a server which has served is the first one again. No delay is above a quarter of the timeout.
+func TestDelays(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, s []*fake) {
+		c := open(t, s)
+		for range 3 {
+			for range mostFetches {
+				c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})
+			}
+			assert.LessOrEqual(t, c.routes[forIDs].due()-c.now(), int64(firstDelay))
+			c.succeeded(forIDs, c.servers[0])
+			assert.Zero(t, c.routes[forIDs].due())
+		}
+		for range 12 {
+			c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})
+			due := time.Duration(c.routes[forIDs].due() - c.now())
+			assert.LessOrEqual(t, due, DefaultTimeout/4)
+			time.Sleep(due)
+		}
+		c.succeeded(forIDs, c.servers[0])
+		c.failed(forIDs, c.servers[0], &failure{server: "server-1", kind: ErrBusy, cause: ErrBusy, after: time.Second})
+		c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})
+		assert.LessOrEqual(t, c.routes[forIDs].due()-c.now(), int64(firstDelay))
+	})
+}

@@ -1,0 +1,97 @@
+package generator_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// Every ID is above the floor as an integer, whatever the order of the fields, the node of the floor,
+// and how the node number is had; also after a change of the node, and of the grant.
+func TestFloor(t *testing.T) {
+	const limit = 10 * time.Second
+	for _, layout := range []snowflake.Layout{snowflake.Default(), snowflake.Sonyflake()} {
+		for _, leased := range []bool{false, true} {
+			for _, ahead := range []time.Duration{-time.Hour, -layout.Tick, 0, time.Second, limit - layout.Tick} {
+				t.Run(fmt.Sprintf("%s, leased %t, %s ahead", layout.Name, leased, ahead), func(t *testing.T) {
+					clock := newHandClock()
+					floor, err := layout.Max(clock.Now().Add(ahead)) // of the last node, and the last of its tick
+					require.NoError(t, err)
+					options := []generator.Option{generator.WithFloor(floor), generator.WithStrategy(strategies.BorrowUpTo(time.Minute))}
+					var keeper *lease.Keeper
+					if leased {
+						keeper, err = lease.Claim(t.Context(), storetest.NewMemory(), lease.WithLayout(layout), lease.WithClock(clock), lease.WithPolling())
+						require.NoError(t, err)
+						options = append(options, generator.WithLease(keeper))
+					} else {
+						options = append(options, generator.WithLayout(layout), generator.WithClock(clock), generator.WithNode(0))
+					}
+					g, err := generator.New(options...)
+					require.NoError(t, err)
+					defer func() { assert.NoError(t, g.Close()) }()
+					last := floor
+					above := func() {
+						id := mustNext(t, g)
+						assert.Greater(t, id, last)
+						last = id
+					}
+					above()
+					assert.Nil(t, g.Store(), "Open opened none")
+					assert.Equal(t, max(time.Duration(0), ahead+layout.Tick), g.Stats().MaxLead, "no later than it must be")
+					if leased {
+						node := g.Node()
+						require.NoError(t, g.Restored(t.Context()))
+						assert.NotEqual(t, node, g.Node())
+						above()
+						_, err := keeper.Poll(t.Context())
+						require.NoError(t, err)
+						clock.step(-20 * time.Second)
+						above()
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestFloorRefused(t *testing.T) {
+	clock := newHandClock()
+	at := func(ahead time.Duration) snowflake.ID {
+		id, err := snowflake.Default().Min(clock.Now().Add(ahead))
+		require.NoError(t, err)
+		return id
+	}
+	for want, floor := range map[string]snowflake.ID{
+		"":                           at(10*time.Second - time.Millisecond),
+		"10.001s ahead of the clock": at(10 * time.Second),
+		"negative":                   -1,
+		"ahead of the clock":         math.MaxInt64,
+	} {
+		options := []generator.Option{generator.WithClock(clock), generator.WithFloor(floor)}
+		g, err := generator.New(append(options, generator.WithNode(0))...)
+		if want == "" {
+			require.NoError(t, err)
+			assert.ErrorIs(t, second(g.Next()), generator.ErrBehind, "the strategy decides")
+			continue
+		}
+		refused := new(stores.OptionError)
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, "WithFloor", refused.Option)
+		assert.ErrorContains(t, err, want)
+		_, err = generator.Open(t.Context(), "no-such-engine://", options...)
+		assert.ErrorAs(t, err, &refused, "before anything is opened")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
