@@ -86,5 +86,7 @@ func TestRoom(t *testing.T) {
 		}
 		assert.Equal(t, [3]int{}, open())
 		assert.Zero(t, resp.unknown.Len()+grpc.unknown.Len())
+		resp.drain()
+		assert.True(t, connect(resp).ended(), "it came after the drain began")
 	})
 }

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -242,6 +243,9 @@ func TestLimit(t *testing.T) {
 				assert.Equal(t, http.StatusOK, code, name+path)
 			}
 		}
+		answer, err := http.ReadResponse(bufio.NewReader(r.connect(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")), nil)
+		require.NoError(t, err)
+		assert.True(t, answer.Close, "a connection without a token ends with its request, and not in the next")
 		code, _ := r.get(probes, "/v1/status")
 		assert.Equal(t, http.StatusNotFound, code)
 		watch, err := grpc_health_v1.NewHealthClient(r.rpc()).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})

@@ -9,21 +9,7 @@ import (
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/subject"
 )
 
-func TestCompare(t *testing.T) {
-	require.Equal(t, again{idle: true}, compare(nil, []string{"1"}))
-	require.Equal(t, again{}, compare([]string{"10", "11"}, []string{"12", "13"}))
-	require.Equal(t, again{ids: 2, span: 3}, compare([]string{"10", "11", "13"}, []string{"11", "13", "13", "20"}))
-	require.Equal(t, again{ids: 1, span: 4}, compare([]string{"12"}, []string{"8", "12"}), "the copy issued first")
-	require.Equal(t, again{ids: 1}, compare([]string{"a", "b"}, []string{"b"}), "not integers")
-}
-
-func TestAdd(t *testing.T) {
-	a := Verdict{IDs: 3, Duplicates: 1, Failed: 1, Stall: 2, Lead: 5, Recovery: 7}
-	b := Verdict{IDs: 4, Disorder: 2, Failed: 1, Stall: 3, Lead: 4, Recovery: -1, Error: "no"}
-	require.Equal(t, Verdict{IDs: 7, Duplicates: 1, Disorder: 2, Failed: 2, Stall: 3, Lead: 5, Recovery: -1, Error: "no"}, add(a, b))
-	require.Equal(t, add(a, b).Recovery, add(b, a).Recovery, "one of them did not recover")
-}
-
+// No mutant breaks what a copy may repeat, so the judgement itself is looked at.
 func TestJudgeCopy(t *testing.T) {
 	leased := subject.Subject{Group: string(Ours), Restarts: true, Leased: true}
 	segmented := subject.Subject{Group: string(Ours), Restarts: true, Reserve: 8}

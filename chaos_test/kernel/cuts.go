@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/tickflake/tickflake/chaos_test/kernel/internal/blockdev"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/guest"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/machine"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/powercut"
@@ -17,6 +17,8 @@ import (
 
 const (
 	defaultCuts = 3
+	// imagesPerCut is how many further instants of each machine's life have a power cut.
+	imagesPerCut = 7
 	// cutSize is more than the least size of xfs. The image has holes.
 	cutSize = 400 << 20
 	// lifeLimit is from the boot to the cut.
@@ -25,76 +27,77 @@ const (
 	// comes startTime after the comparison at the latest.
 	writeTime = 2 * time.Second
 	startTime = 10 * time.Second
-	// One in hasty cuts comes at any instant of hastyTime, for example while the file
-	// system recovers from the last one.
-	hasty     = 6
-	hastyTime = 2 * time.Second
 )
 
-func init() {
-	for _, kind := range powercut.FileSystems {
-		hostFaults[powercut.Prefix+kind] = func(ctx context.Context, b *bench, f guest.Fault) (outcome, error) {
-			return cutPower(ctx, b, f, kind, false)
-		}
-	}
-}
-
-// cutter cuts the power of one machine after another, which write to one disk.
+// cutter cuts the power of one machine after another, which go on with one disk. QEMU logs
+// what each writes, so that a disk can be made for a power cut at any instant of its life: one
+// is that of the next machine, which looks at the others first.
 type cutter struct {
 	bench  *bench
 	fault  guest.Fault
-	disk   *blockdev.Disk
+	dir    string
 	random *rand.Rand
-	book   *powercut.Book
+	deaf   bool // the disk ignores flushes
 	kernel string
+
+	book   *powercut.Book   // of the instants before which the disk was cut
+	others []*powercut.Book // of the further images of the disk
+	broken []string
+	cuts   int // power cuts, of all kinds
+	lossy  int // those that lost a write
+	lost   int // writes of pages
 }
 
-// cutPower cuts the power while processes write to a directory on a file system of the
-// kind. A deaf disk ignores flushes.
+// instant is a fact, and how far the log was when the host heard it.
+type instant struct {
+	at   int64
+	fact powercut.Fact
+}
+
 func cutPower(ctx context.Context, b *bench, f guest.Fault, kind string, deaf bool) (out outcome, err error) {
-	image := filepath.Join(b.dir, f.Name+".img")
-	if err := format(ctx, image, kind, cutSize); err != nil {
-		return out, err
-	}
-	disk, err := blockdev.Open(image, b.o.Seed, deaf)
+	dir, err := os.MkdirTemp(b.dir, f.Name)
 	if err != nil {
 		return out, err
 	}
-	defer func() { _ = disk.Close() }()
-	c := &cutter{bench: b, fault: f, disk: disk, random: rand.New(rand.NewPCG(b.o.Seed, uint64(len(kind)))), book: powercut.NewBook()}
+	c := &cutter{bench: b, fault: f, dir: dir, deaf: deaf, random: rand.New(rand.NewPCG(b.o.Seed, uint64(len(kind)))), book: powercut.NewBook()}
+	if err := format(ctx, c.image(0), kind, cutSize); err != nil {
+		return out, err
+	}
 	cuts := b.o.Cuts
 	if cuts == 0 {
 		cuts = defaultCuts
 	}
-	for cut := 0; cut <= cuts && err == nil && len(c.book.Broken) == 0; cut++ {
-		if err = c.live(ctx, cut < cuts); err != nil {
-			err = fmt.Errorf("after %d cuts: %w", cut, err)
+	for life := 0; life <= cuts && err == nil && len(c.broken) == 0; life++ {
+		if err = c.live(ctx, life < cuts); err != nil {
+			err = fmt.Errorf("in life %d: %w", life+1, err)
 		}
-		s := disk.Stats()
-		b.progress(f.Name, fmt.Sprintf("%d of %d cuts: %d acknowledged writes; %d IDs and numbers, %d failed calls; the disk lost %d unflushed sectors at %d cuts, and kept %d; %d findings",
-			min(cut+1, cuts), cuts, c.book.Writes, c.book.IDs, c.book.Failed, s.Dropped, s.Lossy, s.Kept, len(c.book.Broken)))
+		b.progress(f.Name, fmt.Sprintf("%d of %d lives: %d acknowledged writes; %d IDs and numbers, %d failed calls; %d power cuts, %d findings",
+			life+1, cuts+1, c.book.Writes, c.book.IDs, c.book.Failed, c.cuts, len(c.broken)))
 	}
-	row := Row{Fault: f.Name, Subject: fmt.Sprintf("directory store, %d processes", powercut.Writers), Group: Ours, Broken: c.book.Broken}
+	row := Row{Fault: f.Name, Subject: fmt.Sprintf("directory store, %d processes", powercut.Writers), Group: Ours, Broken: c.broken}
 	row.Verdict.IDs, row.Verdict.Duplicates = c.book.IDs, c.book.Duplicates
 	row.Verdict.Failed, row.Verdict.Error = c.book.Failed, c.book.FirstFailed
-	s := disk.Stats()
-	row.Note = fmt.Sprintf("%d acknowledged writes; the disk lost %d sectors that were not flushed, at %d of %d cuts", c.book.Writes, s.Dropped, s.Lossy, cuts)
+	row.Note = fmt.Sprintf("%d acknowledged writes; %d of %d power cuts lost writes that were not flushed, %d in all", c.book.Writes, c.lossy, c.cuts, c.lost)
 	return outcome{rows: []Row{row}, kernel: c.kernel}, err
 }
 
-// live boots a machine on the disk, compares what it finds with the facts, lets it write,
-// and cuts its power. The last machine only shows that all writers go on.
+// image is the path of a disk after a power cut: 0 is the one that the next machine goes on with.
+func (c *cutter) image(n int) string { return filepath.Join(c.dir, fmt.Sprint("image-", n)) }
+
+// live boots a machine, compares the disks with the facts, lets it write, and cuts its
+// power. The last machine only shows that all writers go on.
 func (c *cutter) live(ctx context.Context, cut bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, lifeLimit, fmt.Errorf("the power was not cut within %v", lifeLimit))
 	defer cancel()
-	c.disk.On()
-	server, err := blockdev.Serve(c.disk)
-	if err != nil {
+	disk := machine.Disk{Image: filepath.Join(c.dir, "disk"), Log: filepath.Join(c.dir, "log")}
+	if err := errors.Join(powercut.Copy(ctx, c.image(0), disk.Image), os.WriteFile(disk.Log, nil, 0o600)); err != nil {
 		return err
 	}
-	defer func() { _ = server.Close() }()
 	config := c.bench.config(c.fault)
-	config.Disks = []machine.Disk{{NBD: server.Socket()}}
+	config.Disks = []machine.Disk{disk}
+	for i := range c.others {
+		config.Disks = append(config.Disks, machine.Disk{Image: c.image(i + 1)})
+	}
 	s, err := c.bench.boot(ctx, c.fault.Name, config)
 	if err != nil {
 		return err
@@ -104,96 +107,121 @@ func (c *cutter) live(ctx context.Context, cut bool) error {
 	if err := s.send(guest.Request{Run: c.fault.Name, Seed: c.random.Uint64()}); err != nil {
 		return err
 	}
-	var end, latest <-chan time.Time
-	within := func(d time.Duration) {
-		if end == nil {
-			end = time.After(time.Duration(c.random.Int64N(int64(d))))
-		}
+	facts, err := c.hear(ctx, s, disk.Log)
+	if !cut || err != nil || len(c.broken) > 0 {
+		c.broken = append(c.broken, note(c.book, facts)...)
+		return err
 	}
-	if cut && c.random.IntN(hasty) == 0 {
-		within(hastyTime)
-	}
-	for compared := false; ; {
+	_ = s.m.Kill()
+	return c.cut(ctx, disk.Log, facts)
+}
+
+// hear compares what the machine tells of its disks, and returns the facts that its writers
+// tell until all have issued IDs, and some time after that.
+func (c *cutter) hear(ctx context.Context, s *session, log string) (facts []instant, err error) {
+	var latest, end <-chan time.Time
+	issued := map[int]bool{} // by writer
+	for {
 		select {
 		case line, ok := <-s.m.Lines():
 			if !ok {
-				return errors.Join(fmt.Errorf("the machine has ended, with %d of %d writers; %d calls failed, first: %s", c.book.Heard(), powercut.Writers, c.book.Failed, c.book.FirstFailed), s.m.Wait())
+				return facts, errors.Join(fmt.Errorf("the machine has ended, with %d of %d writers", len(issued), powercut.Writers), s.m.Wait())
 			}
-			message, err := c.hear(ctx, s, line)
+			var m guest.Message
+			var l powercut.Line
+			err := json.Unmarshal(line, &m)
+			if err == nil && m.Ack != nil {
+				err = json.Unmarshal(m.Ack, &l)
+			}
 			if err != nil {
-				return err
+				return facts, fmt.Errorf("a message of the guest is damaged: %w: %.200q", err, line)
 			}
-			if message.Failed != "" {
-				c.book.Break(message.Failed)
-				return nil
-			}
-			if len(c.book.Broken) > 0 {
-				return nil // what is broken may not go on
-			}
-			if message.found && cut {
-				latest = time.After(startTime)
-			}
-			compared = compared || message.found
-			if compared && c.book.Heard() == powercut.Writers {
-				if !cut {
-					return nil
+			switch {
+			case m.Ask != "":
+				if err := s.answer(ctx, m.Ask); err != nil {
+					return facts, err
 				}
-				within(writeTime)
+			case m.Failed != "":
+				c.broken = append(c.broken, m.Failed)
+			case l.Found != nil:
+				book := c.book
+				if l.Image > 0 {
+					book = c.others[l.Image-1]
+				} else {
+					latest = time.After(startTime)
+				}
+				c.broken = append(c.broken, book.Compare(*l.Found)...)
+			case l.Fact != nil:
+				is, err := os.Stat(log)
+				if err != nil {
+					return facts, err
+				}
+				facts = append(facts, instant{is.Size(), *l.Fact})
+				if l.Fact.ID != 0 {
+					issued[l.Fact.Writer] = true
+				}
+				if latest != nil && len(issued) == powercut.Writers && end == nil {
+					end = time.After(time.Duration(c.random.Int64N(int64(writeTime))))
+				}
+			}
+			if len(c.broken) > 0 { // what is broken may not go on
+				return facts, nil
 			}
 		case <-latest:
-			within(1)
+			return facts, nil
 		case <-end:
-			if err := c.disk.Cut(); err != nil {
-				return err
-			}
-			defer c.book.Cut()
-			for {
-				select {
-				case line, ok := <-s.m.Lines():
-					if !ok {
-						return nil
-					}
-					// The machine has sent it after what it tells was on the disk.
-					if _, err := c.hear(ctx, s, line); err != nil {
-						return err
-					}
-				default:
-					return nil
-				}
-			}
+			return facts, nil
 		}
 	}
 }
 
-// heard is a message of the guest.
-type heard struct {
-	guest.Message
-	found bool // it tells what a directory has after a cut
+// cut makes the disks of power cuts at the end of the log, and at random instants before.
+func (c *cutter) cut(ctx context.Context, path string, facts []instant) error {
+	log, err := powercut.ReadLog(path)
+	if err != nil {
+		return err
+	}
+	base := filepath.Join(c.dir, "base")
+	if err := os.Rename(c.image(0), base); err != nil {
+		return err
+	}
+	before := c.book
+	c.others = nil
+	for i := range imagesPerCut + 1 {
+		entries := log.Len()
+		if i > 0 {
+			entries = c.random.IntN(log.Len() + 1)
+		}
+		lost, err := log.Image(ctx, base, c.image(i), entries, c.deaf, c.random)
+		if err != nil {
+			return err
+		}
+		c.cuts++
+		c.lost += lost
+		c.lossy += min(lost, 1)
+		end := 0
+		for end < len(facts) && facts[end].at <= log.End(entries) {
+			end++
+		}
+		book := before.Clone()
+		broken := note(book, facts[:end])
+		book.Cut()
+		if i == 0 {
+			c.book = book
+			c.broken = append(c.broken, broken...)
+		} else {
+			c.others = append(c.others, book)
+		}
+	}
+	return nil
 }
 
-// hear answers a message, or adds it to the book.
-func (c *cutter) hear(ctx context.Context, s *session, line []byte) (h heard, err error) {
-	damaged := func(err error) (heard, error) {
-		return h, fmt.Errorf("a message of the guest is damaged: %w: %.200q", err, line)
+// note adds facts to a book, and returns what was issued again.
+func note(book *powercut.Book, facts []instant) (broken []string) {
+	for _, f := range facts {
+		if text := book.Add(f.fact); text != "" {
+			broken = append(broken, text)
+		}
 	}
-	if err := json.Unmarshal(line, &h.Message); err != nil {
-		return damaged(err)
-	}
-	if h.Ask != "" {
-		return h, s.answer(ctx, h.Ask)
-	}
-	if h.Ack == nil {
-		return h, nil
-	}
-	var l powercut.Line
-	if err := json.Unmarshal(h.Ack, &l); err != nil {
-		return damaged(err)
-	}
-	if h.found = l.Found != nil; h.found {
-		c.book.Compare(*l.Found)
-	}
-	if l.Fact != nil {
-		c.book.Add(*l.Fact)
-	}
-	return h, nil
+	return broken
 }

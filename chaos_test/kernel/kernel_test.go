@@ -11,14 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/tickflake/tickflake/chaos_test/kernel"
-	"github.com/tickflake/tickflake/chaos_test/kernel/internal/guest"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/subject"
 	"github.com/tickflake/tickflake/chaos_test/kernel/mutants"
 )
 
 func TestMain(m *testing.M) {
 	subject.Add(subjects()...)
-	guest.Add(badFaults...)
 	kernel.Main()
 	os.Exit(m.Run())
 }

@@ -40,13 +40,6 @@ func (o *outcome) add(r guest.Result) {
 	o.ids[r.Subject] = append(o.ids[r.Subject], r.IDs...)
 }
 
-// hostFault runs a fault that drives machines by itself, with the boot and the sessions
-// of the bench.
-type hostFault func(ctx context.Context, b *bench, f guest.Fault) (outcome, error)
-
-// hostFaults has the faults of which the host does more than to answer: by name.
-var hostFaults = map[string]hostFault{}
-
 // errSkip is the error of a fault that cannot be run here: its text is the reason.
 type errSkip string
 
@@ -114,11 +107,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 // choose selects the faults and the subjects.
 func (b *bench) choose() error {
 	names := slices.Clone(b.o.Faults)
-	faults := guest.List()
-	if len(names) > 0 {
-		faults = guest.Faults()
-	}
-	for _, f := range faults {
+	for _, f := range guest.List() {
 		if i := slices.Index(names, f.Name); i >= 0 {
 			names = slices.Delete(names, i, i+1)
 		} else if len(b.o.Faults) > 0 {
@@ -179,7 +168,7 @@ func (q *queue) next(up string) *job {
 
 // needs is the key of faults that can share a machine; "" of one that shares none.
 func needs(f guest.Fault) string {
-	if f.Own || hostFaults[f.Name] != nil {
+	if f.Own {
 		return ""
 	}
 	return fmt.Sprint(f.NoRTC, f.Network, f.Modules)
@@ -201,9 +190,9 @@ func (b *bench) work(ctx context.Context, todo *queue) {
 		if j == nil {
 			return
 		}
-		if drive := hostFaults[j.fault.Name]; drive != nil {
+		if kind := j.fault.CutsPower; kind != "" {
 			end() // no more machines than workers
-			j.out, j.err = drive(ctx, b, j.fault)
+			j.out, j.err = cutPower(ctx, b, j.fault, kind, false)
 			continue
 		}
 		if j.fault.Shared && !haveRedis() {
@@ -231,7 +220,7 @@ func (b *bench) work(ctx context.Context, todo *queue) {
 func (b *bench) request(f guest.Fault) guest.Request {
 	r := guest.Request{Run: f.Name, Args: b.o.Args, Seed: b.o.Seed, Kills: b.o.Kills}
 	for _, s := range b.subjects {
-		if s.Skipped == "" {
+		if s.Skipped == "" && !f.Alone {
 			r.Subjects = append(r.Subjects, s.Name)
 		}
 	}
@@ -254,7 +243,7 @@ func (b *bench) report(r *Report) error {
 			r.Kernel = j.out.kernel
 		}
 		r.Rows = append(r.Rows, j.out.rows...)
-		if c := j.out.clock; c != nil {
+		if c := j.out.clock; c != nil && !j.fault.Alone {
 			r.Clocks = append(r.Clocks, *c)
 		}
 		for _, s := range b.subjects {

@@ -92,12 +92,7 @@ func (b *bench) bootOnce(ctx context.Context, fault string, c machine.Config) (s
 		}
 		c.Disks = append([]machine.Disk{{Image: s.disk}}, c.Disks...)
 	}
-	if b.o.Program != "" {
-		if c.Files == nil {
-			c.Files = map[string]string{}
-		}
-		c.Files["/program"] = b.o.Program
-	}
+	c.Program = b.o.Program
 	if b.o.Log != "" {
 		if s.log, err = os.Create(filepath.Join(b.o.Log, fmt.Sprintf("machine-%d.log", n))); err != nil {
 			return nil, err
@@ -235,6 +230,8 @@ func (s *session) follow(ctx context.Context, fault string, deadline time.Time) 
 			out.acks = append(out.acks, m.Ack)
 		case m.Clock != nil:
 			out.clock = m.Clock
+		case m.Finding != nil:
+			out.rows = append(out.rows, Row{Fault: fault, Subject: m.Finding.Subject, Group: Ours, Broken: m.Finding.Broken, Note: m.Finding.Note, Verdict: Verdict{IDs: m.Finding.IDs}})
 		case m.Result != nil:
 			out.add(*m.Result)
 		case m.Failed != "":

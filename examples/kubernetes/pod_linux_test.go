@@ -85,7 +85,15 @@ func arguments(t *testing.T, c corev1.Container, env map[string]string, addr str
 	return args
 }
 
-const whySkip = "the system does not let this user give a pod a host name of its own; run the test as root"
+// refused skips the test, or fails it with TICKFLAKE_REQUIRE_SERVERS=1.
+func refused(t *testing.T) {
+	t.Helper()
+	const why = "the system does not let this user give a pod a host name of its own; run the test as root"
+	if os.Getenv(servertest.RequireEnv) == "1" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
 
 // run starts the container as the pod of that name, with that name as its host name if
 // hostMatters.
@@ -102,7 +110,7 @@ func run(t *testing.T, c corev1.Container, pod string, hostMatters bool, addr, s
 	}
 	p, err := exampletest.StartCommand(t, cmd)
 	if errors.Is(err, syscall.EPERM) {
-		t.Skip(whySkip)
+		refused(t)
 	}
 	require.NoError(t, err)
 	return p
@@ -147,7 +155,7 @@ func TestPodRuns(t *testing.T) {
 		exampletest.Until(t, func() error {
 			if p.Ended() {
 				if p.Wait() == notAllowed {
-					t.Skip(whySkip)
+					refused(t)
 				}
 				t.Fatal("it ended before it was ready")
 			}

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -21,11 +20,7 @@ func Example_autoIncrement() {
 	ctx := context.Background()
 
 	last := snowflake.ID(2147483647) // SELECT max(id) FROM orders
-	clock, err := migrate.StartAfter(ctx, snowflake.Default(), last)
-	if err != nil {
-		log.Fatal(err)
-	}
-	gen, err := generator.Open(ctx, "order-ids", generator.WithClock(clock))
+	gen, err := generator.Open(ctx, "order-ids", generator.WithFloor(last))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -50,11 +45,7 @@ func Example_javaScript() {
 	last := snowflake.ID(2147483647)
 
 	layout := snowflake.JavaScript()
-	clock, err := migrate.StartAfter(ctx, layout, last)
-	if err != nil {
-		log.Fatal(err)
-	}
-	gen, err := generator.Open(ctx, "short-order-ids", generator.WithLayout(layout), generator.WithClock(clock))
+	gen, err := generator.Open(ctx, "short-order-ids", generator.WithLayout(layout), generator.WithFloor(last))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -96,7 +87,9 @@ type writers struct {
 // stages runs the SQL files of the guide in its order. An insert with an ID works from the file
 // open on, and the database counts on beside it until done, after which an old writer fails.
 func stages(t *testing.T, db *sql.DB, w writers, before, widen, open, done, back string) {
-	gen := openAfter(t, snowflake.Default(), 0)
+	gen, err := generator.Open(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, gen.Close()) })
 	count := func() int64 {
 		t.Helper()
 		id, err := w.counted()
@@ -120,7 +113,7 @@ func stages(t *testing.T, db *sql.DB, w writers, before, widen, open, done, back
 		want = append(want, id.Int64(), count())
 	}
 	execute(t, db, done)
-	_, err := w.counted()
+	_, err = w.counted()
 	require.Error(t, err, "an old writer goes unnoticed")
 	execute(t, db, back)
 	assert.NotContains(t, want, count())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
 	"github.com/tickflake/tickflake/examples/migrate"
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	flake "github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -25,20 +26,16 @@ func Example_bwmarrin() {
 	ctx := context.Background()
 
 	layout := snowflake.Layout()
-	clock, err := migrate.StartAfter(ctx, layout, flake.ID(last))
-	if err != nil {
-		log.Fatal(err)
-	}
 	store, err := stores.Open(ctx, "bwmarrin-ids") // or "etcd://…", "postgres://…"
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	keeper, err := lease.Claim(ctx, store, lease.WithLayout(layout), lease.WithClock(clock))
+	keeper, err := lease.Claim(ctx, store, lease.WithLayout(layout))
 	if err != nil {
 		log.Fatal(err)
 	}
-	node, err := snowflake.NewLeasedNode(keeper)
+	node, err := snowflake.NewLeasedNode(keeper, generator.WithFloor(flake.ID(last)))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"log"
 	"time"
 
-	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -18,11 +17,7 @@ func Example_twitter() {
 	last := snowflake.ID(1541815603606036480)
 
 	layout := snowflake.Twitter()
-	clock, err := migrate.StartAfter(ctx, layout, last)
-	if err != nil {
-		log.Fatal(err)
-	}
-	gen, err := generator.Open(ctx, "twitter-ids", generator.WithLayout(layout), generator.WithClock(clock),
+	gen, err := generator.Open(ctx, "twitter-ids", generator.WithLayout(layout), generator.WithFloor(last),
 		generator.WithNodeParts(datacenter, worker))
 	if err != nil {
 		log.Fatal(err)
@@ -46,12 +41,8 @@ func Example_leaf() {
 	last := snowflake.ID(1541815603606036480)
 
 	layout := snowflake.Leaf()
-	clock, err := migrate.StartAfter(ctx, layout, last)
-	if err != nil {
-		log.Fatal(err)
-	}
 	gen, err := generator.Open(ctx, "leaf-ids", // or "zk://…", with Leaf's servers
-		generator.WithLayout(layout), generator.WithClock(clock), generator.WithSequenceStart(strategies.LeafStart()))
+		generator.WithLayout(layout), generator.WithFloor(last), generator.WithSequenceStart(strategies.LeafStart()))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -13,11 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tickflake/tickflake/examples/migrate"
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func Example_reserve() {
@@ -40,20 +37,6 @@ func Example_reserve() {
 	}
 	fmt.Println(keeper.Node() > 3, keeper.Close())
 	// Output: true <nil>
-}
-
-// openAfter returns a generator of IDs that are larger than last, on a store of its own.
-func openAfter(t *testing.T, layout snowflake.Layout, last snowflake.ID, options ...lease.Option) *generator.Generator {
-	t.Helper()
-	clock, err := migrate.StartAfter(t.Context(), layout, last)
-	require.NoError(t, err)
-	options = append(options, lease.WithLayout(layout), lease.WithClock(clock))
-	keeper, err := lease.Claim(t.Context(), storetest.NewMemory(), options...)
-	require.NoError(t, err)
-	gen, err := generator.New(generator.WithLease(keeper))
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, gen.Close()) })
-	return gen
 }
 
 func Example_movedEpoch() {
@@ -126,54 +109,4 @@ func TestEpochAbove(t *testing.T) {
 	assert.Error(t, err)
 	_, err = migrate.EpochAbove(snowflake.Default(), -1, time.Now())
 	assert.Error(t, err)
-}
-
-// bubble runs f at midnight of 2000-01-01 by every clock, which is where each bubble
-// begins: the second one sees the time of the first again, as a process does that starts
-// after its clock was stepped back.
-func bubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
-
-// A clock that is set back between two starts brings no smaller IDs: each start waits for
-// up to 10 seconds, or fails.
-func TestStartAfterHoldsAtEachStart(t *testing.T) {
-	layout := snowflake.Default()
-	layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-	var last, far snowflake.ID
-	bubble(t, func(t *testing.T) {
-		var err error
-		last, err = layout.Max(time.Now().Add(9999 * time.Millisecond))
-		require.NoError(t, err)
-		far, err = layout.Max(time.Now().Add(10 * time.Second))
-		require.NoError(t, err)
-	})
-	for range 2 {
-		bubble(t, func(t *testing.T) {
-			_, err := migrate.StartAfter(t.Context(), layout, far)
-			require.ErrorContains(t, err, "10.001s ahead")
-			began := time.Now()
-			id, err := openAfter(t, layout, last).Next()
-			require.NoError(t, err)
-			assert.Equal(t, 10*time.Second, time.Since(began))
-			assert.Greater(t, id, last)
-		})
-	}
-	_, err := migrate.StartAfter(t.Context(), layout, -1)
-	assert.Error(t, err)
-}
-
-// The wait for the clock ends with the context.
-func TestStartAfterEndsWithItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		layout := snowflake.Default()
-		layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-		last, err := layout.Max(time.Now().Add(5 * time.Second))
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		began := time.Now()
-		_, err = migrate.StartAfter(ctx, layout, last)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.ErrorContains(t, err, "5.001s ahead of the clock")
-		assert.Equal(t, 100*time.Millisecond, time.Since(began))
-	})
 }

@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 func Example_sonyflake2() {
-	ctx, clock := context.Background(), monoclock.New()
+	ctx, last := context.Background(), uint64(1)
 	machineID := func() (int, error) { return 7, nil }
 
 	machine, err := machineID()
@@ -21,7 +20,7 @@ func Example_sonyflake2() {
 	}
 	gen, err := generator.Open(ctx, "sonyflake2-ids",
 		generator.WithLayout(snowflake.Sonyflake()), // of version 2, with settings that leave it as it is
-		generator.WithClock(clock), generator.WithNode(int64(machine)))
+		generator.WithFloor(snowflake.ID(last)), generator.WithNode(int64(machine)))
 	if err != nil {
 		log.Fatal(err)
 	}

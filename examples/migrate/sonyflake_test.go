@@ -19,7 +19,6 @@ import (
 	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -37,12 +36,8 @@ func Example_sonyflake() {
 	ctx := context.Background()
 
 	layout := migrate.SonyflakeLayout(settings.StartTime)
-	clock, err := migrate.StartAfter(ctx, layout, snowflake.ID(last))
-	if err != nil {
-		log.Fatal(err)
-	}
 	gen, err := generator.Open(ctx, "sonyflake-ids", // or "etcd://…", "postgres://…"
-		generator.WithLayout(layout), generator.WithClock(clock))
+		generator.WithLayout(layout), generator.WithFloor(snowflake.ID(last)))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -57,7 +52,7 @@ func Example_sonyflake() {
 }
 
 func Example_sonyflakeMachineID() {
-	ctx, clock := context.Background(), monoclock.New()
+	ctx, last := context.Background(), uint64(1)
 	settings := sonyflake.Settings{MachineID: func() (uint16, error) { return 7, nil }}
 	layout := migrate.SonyflakeLayout(settings.StartTime)
 
@@ -66,7 +61,7 @@ func Example_sonyflakeMachineID() {
 		log.Fatal(err)
 	}
 	gen, err := generator.Open(ctx, "sonyflake-machines",
-		generator.WithLayout(layout), generator.WithClock(clock), generator.WithNode(int64(machine)))
+		generator.WithLayout(layout), generator.WithFloor(snowflake.ID(last)), generator.WithNode(int64(machine)))
 	if err != nil {
 		log.Fatal(err)
 	}

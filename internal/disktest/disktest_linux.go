@@ -43,7 +43,7 @@ const longest = 2 * time.Minute
 func New(t testing.TB, kind Kind) *Disk {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skipf("%s: only root can mount a file system", kind)
+		without(t, "%s: only root can mount a file system", kind)
 	}
 	if kind == Frozen {
 		return frozen(t)
@@ -99,11 +99,11 @@ func silent(t testing.TB) *Disk {
 		// No process reads the requests from this file.
 		fd, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 		if err != nil {
-			t.Skipf("%s: open /dev/fuse: %v", Silent, err)
+			without(t, "%s: open /dev/fuse: %v", Silent, err)
 		}
 		if err := syscall.Mount("silent", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd)); err != nil {
 			_ = syscall.Close(fd)
-			t.Skipf("%s: mount: %v", Silent, err)
+			without(t, "%s: mount: %v", Silent, err)
 		}
 		back = sync.OnceFunc(func() {
 			_ = syscall.Close(fd) // all requests fail
@@ -114,10 +114,19 @@ func silent(t testing.TB) *Disk {
 	}}
 }
 
-// run runs a command that needs the rights of root, or skips the test.
+// run runs a command that needs the rights of root.
 func run(t testing.TB, name string, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		t.Skipf("%s: %s: %v: %s", Frozen, name, err, out)
+		without(t, "%s: %s: %v: %s", Frozen, name, err, out)
 	}
+}
+
+// without skips the test, or fails it with TICKFLAKE_REQUIRE_SERVERS=1.
+func without(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("TICKFLAKE_REQUIRE_SERVERS") == "1" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
 }

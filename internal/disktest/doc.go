@@ -9,5 +9,6 @@
 //		disk.Back()
 //	}
 //
-// Without the rights of root, loop devices or FUSE, the test is skipped.
+// Without the rights of root, loop devices or FUSE, the test is skipped, or fails with
+// TICKFLAKE_REQUIRE_SERVERS=1.
 package disktest

@@ -119,8 +119,6 @@ func TestServeAndCallers(t *testing.T) {
 	assert.Positive(t, size.RSS)
 	assert.Positive(t, size.Goroutines)
 	assert.Positive(t, size.Files)
-	assert.Positive(t, size.CPU)
-	assert.Positive(t, size.Heap)
 	require.NoError(t, s.Kill())
 	for name, c := range callers {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

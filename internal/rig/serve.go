@@ -23,7 +23,6 @@ import (
 type ServeConfig struct {
 	Store string   // its URL, or a directory
 	Args  []string // more flags
-	Env   []string // more variables, "KEY=value", such as GOMAXPROCS
 	Clock bool     // the wall clock can be stepped, see Server.Clock
 	Raw   bool     // with Clock: the server reads it directly, not through a monoclock
 }
@@ -47,7 +46,7 @@ func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
 		}
 	}
 	p := Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error { _, err := Get(ctx, "http://"+s.HTTP+"/readyz"); return err },
-		Env:  append([]string{"GORACE=" + os.Getenv("GORACE") + " atexit_sleep_ms=0"}, c.Env...),
+		Env:  []string{"GORACE=" + os.Getenv("GORACE") + " atexit_sleep_ms=0"},
 		Args: append([]string{"serve", "--store", c.Store, "--resp", s.RESP, "--grpc", s.GRPC, "--http", s.HTTP}, c.Args...)}
 	if p.Path, err = Build("./cmd/tickflake", c.Clock); err != nil {
 		return nil, err
@@ -119,9 +118,6 @@ type Size struct {
 	RSS        int64  `json:"rss"` // bytes
 	Goroutines int64  `json:"goroutines,omitempty"`
 	Files      int64  `json:"files"` // descriptors
-
-	CPU  time.Duration `json:"-"` // of the processor, since its start
-	Heap int64         `json:"-"` // bytes in use, of the heap and of stacks
 }
 
 // Size asks the server how much it holds, by the names of Prometheus. It is zero if the server
@@ -141,10 +137,6 @@ func (s *Server) Size(ctx context.Context) Size {
 			size.Goroutines = int64(number)
 		case "process_open_fds":
 			size.Files = int64(number)
-		case "process_cpu_seconds_total":
-			size.CPU = time.Duration(number * float64(time.Second))
-		case "go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes":
-			size.Heap += int64(number)
 		}
 	}
 	return size

@@ -104,6 +104,8 @@ var requests = []struct {
 	{"an unknown token", stray, ids(1), "unauthenticated", "oken"},
 	{"a client without IDs", numbers, ids(1), "forbidden", "client numbers may not take IDs"},
 	{"another's sequence", numbers, take("tickets", 1), "forbidden", "client numbers may not use sequence tickets"},
+	{"a sequence whose name begins so", numbers, take("tickets-10", 1), "forbidden", "may not use sequence tickets-10"},
+	{"a prefix without its end", numbers, take("orders", 1), "forbidden", "may not use sequence orders"},
 	{"a look at another's sequence", numbers, look("tickets"), "forbidden", "may not use sequence tickets"},
 	{"too many IDs", shop, ids(101), "bad_input", "want 1 to 100"},
 	{"fewer than no IDs", shop, ids(-1), "bad_input", "want 1 to 100"},
@@ -140,7 +142,7 @@ func testRequests(t *testing.T, start Start) {
 		Clients: []service.Client{
 			{Name: "shop", Token: shop, Sequences: []string{"*"}},
 			{Name: "slow", Token: slow, Rate: 0.001, Burst: 2},
-			{Name: "numbers", Token: numbers, NoIDs: true, Sequences: []string{"orders"}},
+			{Name: "numbers", Token: numbers, NoIDs: true, Sequences: []string{"tickets-1", "orders-*"}},
 		},
 	}})
 	var all []snowflake.ID
@@ -161,9 +163,11 @@ func testRequests(t *testing.T, start Start) {
 		require.GreaterOrEqual(t, highest, last, protocol)
 	})
 	require.IsIncreasing(t, all)
-	spent := NewCaller(GRPC, s.Dial, slow)
-	defer spent.Close()
-	require.NoError(t, ids(1)(spent)) // so that two more are above the rate
+	for token, ask := range map[string]func(Caller) error{slow: ids(1), numbers: take("orders-1", 1)} { // two more IDs are above the rate
+		c := NewCaller(GRPC, s.Dial, token)
+		defer c.Close()
+		require.NoError(t, ask(c))
+	}
 
 	want := map[string]map[string]int{RESP: {}, GRPC: {}, HTTP: {}}
 	var shown strings.Builder
@@ -192,7 +196,7 @@ func testRequests(t *testing.T, start Start) {
 		}
 		n := 2 * (50 + 3)
 		if protocol == GRPC {
-			n++ // of the client slow
+			n += 2 // of the clients slow and numbers
 		}
 		says(metrics, `^tickflake_service_items_total{.*protocol="%s"} %d$`, protocol, n)
 	}

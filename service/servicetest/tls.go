@@ -86,19 +86,11 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// Files are a certificate, its key and the authorities of clients, as files that are swapped at
-// once, as those of a Kubernetes secret are: each is a symbolic link through ..data.
+// Files are a certificate, its key and the authorities of clients, as files.
 type Files struct{ dir string }
 
 // NewFiles returns files that do not exist until the first Put.
-func NewFiles(t testing.TB) Files {
-	t.Helper()
-	f := Files{t.TempDir()}
-	for _, path := range []string{f.Cert(), f.Key(), f.ClientCA()} {
-		require.NoError(t, os.Symlink(filepath.Join("..data", filepath.Base(path)), path))
-	}
-	return f
-}
+func NewFiles(t testing.TB) Files { return Files{t.TempDir()} }
 
 // Cert is the path of the certificate.
 func (f Files) Cert() string { return filepath.Join(f.dir, "tls.crt") }
@@ -112,12 +104,7 @@ func (f Files) ClientCA() string { return filepath.Join(f.dir, "ca.crt") }
 // Put replaces the contents of all files.
 func (f Files) Put(t testing.TB, certificate, key, ca []byte) {
 	t.Helper()
-	version, err := os.MkdirTemp(f.dir, "version")
-	require.NoError(t, err)
 	for path, content := range map[string][]byte{f.Cert(): certificate, f.Key(): key, f.ClientCA(): ca} {
-		require.NoError(t, os.WriteFile(filepath.Join(version, filepath.Base(path)), content, 0o600))
+		require.NoError(t, os.WriteFile(path, content, 0o600))
 	}
-	next := filepath.Join(f.dir, "next")
-	require.NoError(t, os.Symlink(filepath.Base(version), next))
-	require.NoError(t, os.Rename(next, filepath.Join(f.dir, "..data")))
 }

@@ -6,18 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/sequence/sequencetest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestConformance(t *testing.T) { storetest.TestStore(t, opener(t)) }
-
-func TestSequences(t *testing.T) {
-	t.Parallel()
-	sequencetest.TestSequences(t, opener(t))
-}
 
 // opener makes a directory for each namespace.
 func opener(t *testing.T) func(testing.TB, string) stores.Store {

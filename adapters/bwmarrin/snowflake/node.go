@@ -78,12 +78,13 @@ func NewNode(node int64) (*Node, error) {
 //	defer node.Close()
 //
 // If the clock was stepped back before the process started again, so that it is behind
-// the grant, IDs begin where the grant does, at most an hour ahead of the clock.
+// the grant, IDs begin where the grant does, at most an hour ahead of the clock. Further options
+// go to the generator, such as [generator.WithFloor] with the largest ID of the original.
 //
 // The error is a [*stores.OptionError], such as for a lease of another layout than
 // [Layout].
-func NewLeasedNode(keeper *lease.Keeper) (*Node, error) {
-	gen, err := generator.New(generator.WithLease(keeper), generator.WithLayout(Layout()), generator.WithStrategy(patient()))
+func NewLeasedNode(keeper *lease.Keeper, options ...generator.Option) (*Node, error) {
+	gen, err := generator.New(append([]generator.Option{generator.WithLease(keeper), generator.WithLayout(Layout()), generator.WithStrategy(patient())}, options...)...)
 	if err != nil {
 		return nil, err
 	}

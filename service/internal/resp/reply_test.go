@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
 // TestDecimals compares runs of numbers with the same numbers written one by one, around all
@@ -47,9 +45,4 @@ func TestErrorsAreLines(t *testing.T) {
 	var r reply
 	r.fail("ERR", "a\r\n+OK\x00\x1b"+strings.Repeat("x", 5000))
 	assert.Equal(t, "-ERR a  +OK  "+strings.Repeat("x", 992)+"\r\n", string(r.b))
-	for code := range issuer.Codes {
-		r = reply{}
-		r.refuse(&issuer.Refusal{Code: issuer.Code(code), Err: errHTTP})
-		assert.Regexp(t, `^-(ERR|NOAUTH|NOPERM|TRYAGAIN|LOADING) Protocol error: `, string(r.b))
-	}
 }

@@ -16,44 +16,6 @@ import (
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
-// flood is a connection whose client sends as fast as it is read, and reads all replies.
-type flood struct {
-	net.Conn
-	command string
-	read    chan struct{} // receives after a read
-}
-
-func (f flood) Read(p []byte) (int, error) {
-	select {
-	case f.read <- struct{}{}:
-	default:
-	}
-	for n := 0; n < len(p); {
-		n += copy(p[n:], f.command)
-	}
-	return len(p), nil
-}
-
-func (flood) Write(p []byte) (int, error) { return len(p), nil }
-
-// A client that never stops sending does not hold up a drain, whether its commands have replies
-// or not.
-func TestDrainOfAFlood(t *testing.T) {
-	t.Parallel()
-	for name, command := range map[string]string{"no replies": "\n", "replies": "PING\r\n", "large replies": "IDS 10000\r\n"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBed(t, nil)
-			here, there := net.Pipe()
-			defer there.Close()
-			f := flood{here, command, make(chan struct{})}
-			b.start(f)
-			<-f.read
-			require.NoError(t, b.Shutdown(t.Context()))
-		})
-	}
-}
-
 // half is a connection of which one direction can be closed.
 type half struct{ net.Conn }
 

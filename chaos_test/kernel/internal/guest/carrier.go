@@ -3,112 +3,294 @@
 package guest
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"sync/atomic"
+	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/subject"
 )
 
-// carrier is a process in which one subject or many run.
+const (
+	// linesPerRound lines of a program are read in each round: one that prints without a
+	// pause waits for its pipe, and leaves the processors to the others.
+	linesPerRound = 40
+	round         = 20 * time.Millisecond
+	lineLength    = 4096
+	// drain is how long the pipe of a dead process may stay open: a child of it has it.
+	drain = time.Second
+)
+
+// carrier runs one process after another. Each has all subjects of the fault, or is the program
+// of a user, which has one ledger.
 type carrier struct {
+	stage   *Stage
+	ledgers []*ledger
+	argv    []string // of the user's program
+
+	mu   sync.Mutex // of child
+	run  *child     // the process that runs
+	next *child     // the one that waits to run: see Stage.Prepare
+
+	quit chan struct{} // closed by kill; nil: not started
+	done chan struct{}
+}
+
+// child is a process.
+type child struct {
+	number int // in the fault
 	pid    int
-	killed atomic.Bool // from here
+	in     io.WriteCloser
+	out    *os.File
+	lines  *bufio.Reader // of out
 	ended  chan struct{}
 	err    error // how it ended; set before ended is closed
 }
 
-// child is a subject in a carrier, and the other ends of its pipes.
-type child struct {
-	*carrier
-	in, out, log *os.File
-}
-
-func (c *child) command(line string) error {
-	_ = c.in.SetWriteDeadline(time.Now().Add(time.Second))
-	_, err := io.WriteString(c.in, line+"\n")
-	return err
-}
-
 // signal sends a signal to the process and its children. They may have ended.
-func (c *carrier) signal(n syscall.Signal) {
-	if n == syscall.SIGKILL {
-		c.killed.Store(true)
-	}
-	_ = syscall.Kill(-c.pid, n)
-}
-
-// wait returns when the process has ended, and tells its subjects if it crashed.
-func (c *carrier) wait(cmd *exec.Cmd, runners []*runner) {
-	c.err = cmd.Wait()
-	var exit *exec.ExitError
-	if !c.killed.Load() && errors.As(c.err, &exit) && exit.ExitCode() != 1 { // 1 is that of subject.Serve
-		for _, r := range runners {
-			r.mu.Lock()
-			r.crashed = c.err.Error()
-			r.mu.Unlock()
-		}
-	}
-	close(c.ended)
-}
+func (c *child) signal(n syscall.Signal) { _ = syscall.Kill(-c.pid, n) }
 
 // end kills a process that has no reader.
 func (c *child) end() {
 	c.signal(syscall.SIGKILL)
 	<-c.ended
-	_, _, _ = c.in.Close(), c.out.Close(), c.log.Close()
+	_ = c.out.Close()
 }
 
-// spawn starts one process for all of the runners, or for the one that is a program. If
-// wait is set, its subjects wait for subject.Go before they make their generators.
-func spawn(runners []*runner, wait bool) (all []*child, err error) {
-	cmd := exec.Command("/proc/self/exe")
-	var places []subject.Place
-	var theirs []*os.File
-	defer func() {
-		for _, f := range theirs {
-			_ = f.Close()
+// number is that of the process that runs.
+func (c *carrier) number() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.run == nil {
+		return 0
+	}
+	return c.run.number
+}
+
+// signal sends a signal to the process that runs.
+func (c *carrier) signal(n syscall.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.run != nil {
+		c.run.signal(n)
+	}
+}
+
+// command sends a command to the process that runs. It reports whether there is one.
+func (c *carrier) command(line string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.run != nil {
+		_, _ = io.WriteString(c.run.in, line+"\n") // to a process that may have ended
+	}
+	return c.run != nil
+}
+
+// spawn starts a process. If wait is set, its subjects wait for subject.Go before they make
+// their generators.
+func (c *carrier) spawn(wait bool) (*child, error) {
+	var cmd *exec.Cmd
+	if c.argv != nil {
+		cmd = exec.Command(c.argv[0], c.argv[1:]...)
+		cmd.Dir, cmd.Stderr, cmd.WaitDelay = c.ledgers[0].place.Dir, c.ledgers[0], drain
+	} else {
+		var places []subject.Place
+		for _, l := range c.ledgers {
+			place := l.place
+			place.Wait = wait
+			places = append(places, place)
 		}
+		text, err := json.Marshal(places)
 		if err != nil {
-			for _, c := range all {
-				_, _, _ = c.in.Close(), c.out.Close(), c.log.Close()
+			return nil, err
+		}
+		cmd = exec.Command("/proc/self/exe")
+		cmd.Env, cmd.Stderr = append(os.Environ(), subjectsEnv+"="+string(text)), os.Stderr // a panic goes to the console
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	defer func() { _ = theirs.Close() }()
+	cmd.Stdout, cmd.SysProcAttr = theirs, &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, in.Close(), out.Close())
+	}
+	n := &child{number: int(c.stage.spawned.Add(1)), pid: cmd.Process.Pid, in: in, out: out, lines: bufio.NewReaderSize(out, lineLength), ended: make(chan struct{})}
+	go func() { // ends with the process, which its stage kills
+		n.err = cmd.Wait()
+		close(n.ended)
+	}()
+	return n, nil
+}
+
+// prepare starts the process that the next start runs, and waits until its subjects are about
+// to make their generators.
+func (c *carrier) prepare() error {
+	if c.argv != nil || c.next != nil {
+		return nil
+	}
+	n, err := c.spawn(true)
+	if err != nil {
+		return fmt.Errorf("start the subjects: %w", err)
+	}
+	_ = n.out.SetReadDeadline(time.Now().Add(startLimit))
+	for range c.ledgers {
+		if line, err := n.lines.ReadString('\n'); err != nil || !strings.HasSuffix(line, " "+subject.Held+"\n") {
+			n.end()
+			return fmt.Errorf("start the subjects: one does not wait for a command: %w: %q", err, line)
+		}
+	}
+	_ = n.out.SetReadDeadline(time.Time{})
+	c.next = n
+	return nil
+}
+
+// start starts the goroutine that keeps a process running.
+func (c *carrier) start() {
+	if c.quit != nil {
+		return
+	}
+	first := c.next
+	c.next = nil
+	c.quit, c.done = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(c.done)
+		for {
+			c.process(first)
+			first = nil
+			select {
+			case <-c.quit:
+				return
+			case <-time.After(subject.Again):
 			}
 		}
 	}()
-	process := &carrier{ended: make(chan struct{})}
-	for _, r := range runners {
-		c := &child{carrier: process}
-		var stdin, stdout, stderr *os.File
-		for _, p := range []struct{ read, write **os.File }{{&stdin, &c.in}, {&c.out, &stdout}, {&c.log, &stderr}} {
-			if *p.read, *p.write, err = os.Pipe(); err != nil {
-				return all, err
+}
+
+// kill kills the process that runs, and reads what it had printed.
+func (c *carrier) kill() {
+	if c.quit == nil {
+		return
+	}
+	close(c.quit)
+	c.signal(syscall.SIGKILL)
+	<-c.done
+	c.quit = nil
+}
+
+// process runs the process that was prepared, or a new one, until it ends.
+func (c *carrier) process(n *child) {
+	c.mu.Lock()
+	select {
+	case <-c.quit: // before its start
+		c.mu.Unlock()
+		if n != nil {
+			n.end()
+		}
+		return
+	default:
+	}
+	if n != nil {
+		_, _ = io.WriteString(n.in, subject.Go+"\n")
+	} else {
+		var err error
+		if n, err = c.spawn(false); err != nil {
+			c.mu.Unlock()
+			for _, l := range c.ledgers {
+				l.ended(c.stage.now(), 0, err.Error())
 			}
-		}
-		all, theirs = append(all, c), append(theirs, stdin, stdout, stderr)
-		places = append(places, subject.Place{Subject: r.name, Dir: r.dir, Store: r.store, Window: r.stage.window, Wait: wait})
-		if r.name == Program {
-			cmd = exec.Command(r.argv[0], r.argv[1:]...)
-			cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.dir, stdin, stdout, stderr
+			return
 		}
 	}
-	if cmd.Stdin == nil {
-		text, err := json.Marshal(places)
-		if err != nil {
-			return all, err
+	for _, l := range c.ledgers {
+		l.do(func(now time.Duration) {
+			l.check.Started(now, n.number)
+			l.held = false
+		})
+	}
+	c.run = n
+	c.mu.Unlock()
+	read := make(chan error, 1)
+	go func() { read <- c.read(n) }()
+	<-n.ended
+	end := c.stage.now()
+	c.mu.Lock()
+	c.run = nil
+	c.mu.Unlock()
+	n.signal(syscall.SIGKILL) // its children
+	_ = n.out.SetReadDeadline(time.Now().Add(drain))
+	err := <-read
+	_ = n.out.Close()
+	how := ""
+	select {
+	case <-c.quit:
+	default:
+		if how = "exit status 0"; err != nil || n.err != nil {
+			how = errors.Join(err, n.err).Error()
 		}
-		cmd.Env = append(os.Environ(), subjectsEnv+"="+string(text))
-		cmd.ExtraFiles, cmd.Stderr = theirs, os.Stderr // a panic goes to the console
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err = cmd.Start(); err != nil {
-		return all, err
+	for _, l := range c.ledgers {
+		l.ended(end, n.number, how)
+		if how != "" {
+			l.do(func(time.Duration) { l.crashed = how })
+		}
 	}
-	process.pid = cmd.Process.Pid
-	go process.wait(cmd, runners) // ends with the process, which its stage kills
-	return all, nil
+}
+
+// read reads all lines of a process, those of a program at a bounded rate while it runs. It
+// prints the number of the ledger before each line, unless it is a program.
+func (c *carrier) read(n *child) error {
+	begin, count := time.Now(), 0
+	for {
+		line, err := n.lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			n.signal(syscall.SIGKILL)
+			_, _ = io.Copy(io.Discard, n.out)
+			return fmt.Errorf("it printed a line of more than %d bytes", lineLength)
+		}
+		if err != nil { // the rest of a line without its end is no ID: the process was killed
+			return nil
+		}
+		text := strings.TrimSpace(string(line))
+		if c.argv == nil {
+			number, rest, _ := strings.Cut(text, " ")
+			i, err := strconv.Atoi(number)
+			if err != nil || i < 0 || i >= len(c.ledgers) {
+				return fmt.Errorf("the line %.100q has no number of a subject", text)
+			}
+			if log, ok := strings.CutPrefix(rest, subject.Log); ok {
+				_, _ = c.ledgers[i].Write([]byte(log + "\n"))
+			} else {
+				c.ledgers[i].line(n.number, rest)
+			}
+			continue
+		}
+		c.ledgers[0].line(n.number, text)
+		count++
+		if time.Since(begin) > round {
+			begin, count = time.Now(), 0
+		}
+		if count < linesPerRound {
+			continue
+		}
+		select {
+		case <-c.quit: // what is left in the pipe is read at once
+		case <-n.ended:
+		case <-time.After(round - time.Since(begin)):
+		}
+		begin, count = time.Now(), 0
+	}
 }

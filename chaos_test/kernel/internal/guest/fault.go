@@ -1,9 +1,6 @@
 package guest
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Fault is something that happens to a clock, a process, a disk or the machine. Faults
 // whose needs are equal run in one machine, one after another, unless Own is set.
@@ -25,6 +22,12 @@ type Fault struct {
 	Causes   []string      // what the system says to a write that the fault fails: one of these
 	Limit    time.Duration // until it counts as hanging; 0: DefaultLimit
 
+	// Alone says that it has no subjects: it sends a Finding.
+	Alone bool
+	// CutsPower is the file system of a disk that loses its power: the fault runs in several
+	// machines, without subjects. "": it does not.
+	CutsPower string
+
 	// Before, unless it is nil, prepares the clocks before the subjects start.
 	Before func() error
 	// Run is what happens inside of the machine. It asks the host for the rest.
@@ -38,13 +41,3 @@ const DefaultLimit = 5 * time.Minute
 // List returns all faults of the report, in its order. On a system that is not Linux there
 // are none.
 func List() []Fault { return table() }
-
-// further are the faults that only tests have.
-var further []Fault
-
-// Add makes faults known that are not in [List], such as one that hangs. It must be called
-// before [Main].
-func Add(f ...Fault) { further = append(further, f...) }
-
-// Faults returns the faults of [List] and those that were added.
-func Faults() []Fault { return slices.Concat(List(), further) }

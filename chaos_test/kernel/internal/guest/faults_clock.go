@@ -178,7 +178,7 @@ func boot1970(s *Stage) {
 	s.Mark()
 	s.must(errors.Join(err, setTime(right)))
 	// After a fault that ends all processes, they start beside each other on a busy host.
-	_, err = s.await(startLimit, false, (*runner).recovers)
+	_, err = s.await(startLimit, false, (*ledger).recovers)
 	s.must(err)
 	s.Issue(after)
 }

@@ -59,8 +59,8 @@ func copyFaults() []Fault {
 func twins(s *Stage, told bool) {
 	s.Issue(time.Second)
 	s.must(s.Hold())
-	for _, r := range s.runners {
-		r.keepFromNow()
+	for _, l := range s.ledgers {
+		l.do(func(time.Duration) { l.keep = true })
 	}
 	which := s.ask(Copy)
 	// Whether both draw the same: the random state of the kernel is in its memory.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,21 +38,11 @@ const overLimit = 30 * time.Second
 // each generator of ours has issued again, or overLimit has passed.
 func (s *Stage) goOn() {
 	s.Issue(diskHealed)
-	for _, r := range s.runners {
-		r.mu.Lock()
-		r.check.Over()
-		r.mu.Unlock()
+	for _, l := range s.ledgers {
+		l.do(func(time.Duration) { l.check.Over() })
 	}
-	_, err := s.await(overLimit, false, func(r *runner) bool { return !r.stuck() })
+	_, err := s.await(overLimit, false, func(l *ledger) bool { return !l.stuck() })
 	s.must(err)
-}
-
-// stuck says that no ID was issued after the fault was over.
-func (r *runner) stuck() bool { return locked(r, func() bool { return r.check.Verdict(0).Stuck }) }
-
-// look notes whether a text names a cause of the fault. The caller has locked mu.
-func (r *runner) look(text string) {
-	r.named = r.named || slices.ContainsFunc(r.stage.causes, func(c string) bool { return strings.Contains(text, c) })
 }
 
 // diskFull takes each free block of the file system, also those that become free.

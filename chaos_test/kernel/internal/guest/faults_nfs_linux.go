@@ -14,8 +14,8 @@ const nfsDir = "/nfs"
 
 func nfsFaults() []Fault {
 	return []Fault{{
-		Name: NFS, About: "the directory of the state is on a mounted NFS, which must be refused unless the user accepts it",
-		Kind: "disk", Own: true, Modules: []string{"nfsd", "nfsv4"}, Run: onNFS,
+		Name: "disk-nfs", About: "the directory of the state is on a mounted NFS, which must be refused unless the user accepts it",
+		Kind: "disk", Own: true, Alone: true, Modules: []string{"nfsd", "nfsv4"}, Run: onNFS,
 	}}
 }
 
@@ -36,7 +36,7 @@ func onNFS(s *Stage) {
 			s.must(fmt.Errorf("the directory on NFS is not the one that is exported: %w", err))
 		}
 	}
-	s.must(s.Ack(r))
+	s.link.send(Message{Finding: &r})
 }
 
 // serveNFS makes the kernel's NFS server export a directory to this machine, as rpc.nfsd,

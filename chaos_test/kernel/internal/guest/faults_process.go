@@ -4,9 +4,16 @@ package guest
 
 import (
 	"cmp"
+	"slices"
 	"syscall"
 	"time"
 )
+
+// table is the list of all faults: each group stands in a file of its own.
+func table() []Fault {
+	none := Fault{Name: "none", About: "nothing happens: the bench itself", Kind: "clock", Calm: true, Run: func(s *Stage) { s.Issue(time.Second) }}
+	return slices.Concat([]Fault{none}, clockFaults(), processFaults(), copyFaults(), diskFaults(), nfsFaults(), powerCutFaults())
+}
 
 func processFaults() []Fault {
 	return []Fault{

@@ -283,7 +283,7 @@ func kernelName() string {
 
 // runFault runs one fault on its subjects, and sends the results.
 func runFault(ctx context.Context, l *link, r Request, dir string, alone bool) error {
-	all := Faults()
+	all := List()
 	i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == r.Run })
 	if i < 0 {
 		return errors.New("there is no such fault")

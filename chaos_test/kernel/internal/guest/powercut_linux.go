@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -21,10 +23,9 @@ const (
 	// writerEnv has the number of the writer that a process is, and its directory.
 	writerEnv = "TICKFLAKE_KERNEL_WRITER"
 	cutDir    = "/cut"
-	cutDisk   = "/dev/vdb"
 )
 
-// powerCutFaults are those that package kernel runs with a machine per cut.
+// powerCutFaults are those that package kernel runs on several machines.
 func powerCutFaults() (all []Fault) {
 	for _, kind := range powercut.FileSystems {
 		var modules []string
@@ -32,30 +33,40 @@ func powerCutFaults() (all []Fault) {
 			modules = append(modules, kind)
 		}
 		all = append(all, Fault{
-			Name:    powercut.Prefix + kind,
-			About:   "the disk loses its power, and all or some of the writes that were not flushed, while 8 processes write to a directory on " + kind,
-			Kind:    "disk",
-			Own:     true,
-			Modules: modules,
-			Run:     func(s *Stage) { cutPower(s, kind) },
+			Name:      powercut.Prefix + kind,
+			About:     "the disk loses its power, and all or some of the writes that were not flushed, while 8 processes write to a directory on " + kind,
+			Kind:      "disk",
+			CutsPower: kind,
+			Modules:   modules,
+			Run:       func(s *Stage) { cutPower(s, kind) },
 		})
 	}
 	return all
 }
 
-// cutPower tells the host what a directory has after a power cut, and lets processes write
-// there until the next one.
+// cutPower tells the host what the directories of all disks have after a power cut, that of
+// the first last, and lets processes write there until the next one.
 func cutPower(s *Stage, kind string) {
-	s.must(mount(cutDisk, cutDir, kind))
-	defer func() { _ = unix.Unmount(cutDir, unix.MNT_DETACH) }()
+	var disks []string
+	for letter := 'b'; letter == 'b' || exists("/dev/vd"+string(letter)); letter++ {
+		disks = append(disks, "/dev/vd"+string(letter))
+	}
 	dir := filepath.Join(cutDir, "ids")
-	found, err := powercut.Read(s.Context(), dir)
-	if err != nil {
-		s.must(fmt.Errorf("read the directory after a power cut: %w", err))
+	for image, disk := range slices.Backward(disks) {
+		if kind == "btrfs" { // it remembers a file system by its name, which all images have
+			s.must(forgetDisks())
+		}
+		s.must(mount(disk, cutDir, kind))
+		found, err := powercut.Read(s.Context(), dir)
+		if err != nil {
+			s.must(fmt.Errorf("read the directory of %s after a power cut: %w", disk, err))
+		}
+		s.must(s.Ack(powercut.Line{Found: &found, Image: image}))
+		if image > 0 {
+			s.must(unix.Unmount(cutDir, 0))
+		}
 	}
-	if err := s.Ack(powercut.Line{Found: &found}); err != nil {
-		s.must(err)
-	}
+	defer func() { _ = unix.Unmount(cutDir, unix.MNT_DETACH) }()
 	var running sync.WaitGroup
 	for i := range powercut.Writers {
 		running.Go(func() {
@@ -66,6 +77,26 @@ func cutPower(s *Stage, kind string) {
 	}
 	running.Wait()
 	s.must(fmt.Errorf("all writers have ended: %w", s.Context().Err()))
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// forgetDisks is "btrfs device scan --forget".
+func forgetDisks() error {
+	const forget = 1<<30 | 4096<<16 | 0x94<<8 | 5 // BTRFS_IOC_FORGET_DEV
+	control, err := os.OpenFile("/dev/btrfs-control", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = control.Close() }()
+	var all [4096]byte
+	if _, _, number := unix.Syscall(unix.SYS_IOCTL, control.Fd(), forget, uintptr(unsafe.Pointer(&all))); number != 0 {
+		return fmt.Errorf("forget the disks of btrfs: %w", number)
+	}
+	return nil
 }
 
 // writer runs one writer as a process, and tells its facts to the host. It returns how it

@@ -12,18 +12,10 @@ import (
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
-// NFS is the name of the fault that shows what a directory on NFS does.
-const NFS = "disk-nfs"
-
-// Refusal is what the library made of a directory that many hosts may share.
-type Refusal struct {
-	Refused string   `json:"refused"` // the error of stores.Open
-	IDs     int      `json:"ids"`     // issued after the user has accepted the directory
-	Broken  []string `json:"broken,omitempty"`
-}
-
-// refusal opens a directory that must be refused, and then with the user's consent.
-func refusal(ctx context.Context, dir string) (r Refusal) {
+// refusal opens a directory that many hosts may share, which must be refused, and then with
+// the user's consent.
+func refusal(ctx context.Context, dir string) (r Finding) {
+	r.Subject = "directory store on NFS"
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	broken := func(format string, args ...any) { r.Broken = append(r.Broken, fmt.Sprintf(format, args...)) }
@@ -52,7 +44,7 @@ func refusal(ctx context.Context, dir string) (r Refusal) {
 		if err == nil {
 			_ = s.Close()
 		} else {
-			r.Refused = err.Error()
+			r.Note = "refused: " + err.Error()
 		}
 		want("stores.Open", err, stores.ErrForgets, dir, "NFS", advice, "forgetful=allow")
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,12 +34,13 @@ type Stage struct {
 	cancel  context.CancelFunc
 	link    *link
 	begin   time.Time
-	runners []*runner // one per subject
-	second  []*runner // of Beside
+	ledgers []*ledger // one per subject
+	carrier *carrier
+	second  *carrier     // of Beside
+	spawned atomic.Int64 // processes
 	control *control
 	sampler *sampler
 	first   Reading // of the clocks, by measure
-	window  time.Duration
 	causes  []string
 	alone   bool // this is process 1: what is left of a fault is killed
 
@@ -53,7 +55,7 @@ func newStage(ctx context.Context, l *link, r Request, f Fault, dir string, alon
 		return nil, fmt.Errorf("empty the state of an earlier run: %w", err)
 	}
 	s := &Stage{
-		Name: r.Run, Kills: r.Kills, Dir: dir, alone: alone, window: f.Window, causes: f.Causes, link: l, begin: time.Now(),
+		Name: r.Run, Kills: r.Kills, Dir: dir, alone: alone, causes: f.Causes, link: l, begin: time.Now(),
 		Rand: rand.New(rand.NewPCG(r.Seed, uint64(len(r.Run)))),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
@@ -64,13 +66,14 @@ func newStage(ctx context.Context, l *link, r Request, f Fault, dir string, alon
 			return nil, err
 		}
 	}
+	s.carrier = &carrier{stage: s}
 	for i, name := range r.Subjects {
-		n := &runner{stage: s, name: name, dir: filepath.Join(dir, name), ledger: &ledger{}}
+		l := &ledger{stage: s, place: subject.Place{Subject: name, Dir: filepath.Join(dir, name), Window: f.Window}}
 		if server != "" {
-			n.store = fmt.Sprintf("%s?namespace=%s-%d", server, r.Run, i)
+			l.place.Store = fmt.Sprintf("%s?namespace=%s-%d", server, r.Run, i)
 		}
 		if name == Program {
-			n.argv, n.check = append([]string{programPath}, r.Args...), check.New(check.Auto)
+			s.carrier.argv, l.check = append([]string{programPath}, r.Args...), check.New(check.Auto)
 		} else {
 			sub, ok := subject.Find(name)
 			if !ok {
@@ -80,13 +83,14 @@ func newStage(ctx context.Context, l *link, r Request, f Fault, dir string, alon
 			if sub.Numbers {
 				order = check.Numbers
 			}
-			n.check, n.other = check.New(order), sub.Group != subject.Tickflake
+			l.check, l.other, l.shares = check.New(order), sub.Group != subject.Tickflake, sub.Shares
 		}
-		if err := os.MkdirAll(n.dir, 0o755); err != nil {
+		if err := os.MkdirAll(l.place.Dir, 0o755); err != nil {
 			return nil, fmt.Errorf("make the state of %s: %w", name, err)
 		}
-		s.runners = append(s.runners, n)
+		s.ledgers = append(s.ledgers, l)
 	}
+	s.carrier.ledgers = s.ledgers
 	return s, nil
 }
 
@@ -97,7 +101,7 @@ func (s *Stage) run(f Fault) error {
 			return err
 		}
 	}
-	s.Progress("starts %d subjects", len(s.runners))
+	s.Progress("starts %d subjects", len(s.ledgers))
 	s.control = startControl()
 	s.Start()
 	err := s.ready()
@@ -121,8 +125,8 @@ func (s *Stage) run(f Fault) error {
 	clock.Monotonic, clock.Boottime = after.Monotonic-s.first.Monotonic, after.Boottime-s.first.Boottime
 	clock.Raw = after.Raw - s.first.Raw
 	s.link.send(Message{Clock: &clock})
-	for _, r := range s.runners {
-		r.send(stall)
+	for _, l := range s.ledgers {
+		l.send(stall)
 	}
 	return nil
 }
@@ -147,15 +151,15 @@ const peerLimit = 3 * time.Second
 
 // await waits until all subjects of ours are done, or all at all, but not for longer than the
 // limit. It returns one that is late.
-func (s *Stage) await(limit time.Duration, all bool, done func(*runner) bool) (late *runner, err error) {
+func (s *Stage) await(limit time.Duration, all bool, done func(*ledger) bool) (late *ledger, err error) {
 	deadline := time.Now().Add(limit)
-	for _, r := range s.runners {
-		for (all || !r.other) && !done(r) {
+	for _, l := range s.ledgers {
+		for (all || !l.other) && !done(l) {
 			if time.Now().After(deadline) {
-				return r, nil
+				return l, nil
 			}
 			if err := s.sleep(5 * time.Millisecond); err != nil {
-				return r, err
+				return l, err
 			}
 		}
 	}
@@ -164,13 +168,12 @@ func (s *Stage) await(limit time.Duration, all bool, done func(*runner) bool) (l
 
 // ready waits until each subject has issued an ID, or has failed.
 func (s *Stage) ready() error {
-	issued := func(r *runner) bool { return r.count() > 0 }
-	late, err := s.await(startLimit, false, issued)
+	late, err := s.await(startLimit, false, (*ledger).issued)
 	if err == nil && late != nil {
-		err = fmt.Errorf("%s has neither issued an ID nor failed within %v of its start", late.name, startLimit)
+		err = fmt.Errorf("%s has neither issued an ID nor failed within %v of its start", late.place.Subject, startLimit)
 	}
 	if err == nil {
-		_, err = s.await(peerLimit, true, issued)
+		_, err = s.await(peerLimit, true, (*ledger).issued)
 	}
 	return err
 }
@@ -194,10 +197,8 @@ func (s *Stage) Context() context.Context { return s.ctx }
 // Mark notes that the fault happens now: Recovery is measured from here. The first of
 // several marks counts.
 func (s *Stage) Mark() {
-	for _, r := range s.runners {
-		r.mu.Lock()
-		r.check.Mark(s.now())
-		r.mu.Unlock()
+	for _, l := range s.ledgers {
+		l.do(l.check.Mark)
 	}
 }
 
@@ -244,17 +245,50 @@ func (s *Stage) perform(run func(*Stage)) (err error) {
 // Issue lets the subjects issue for d, by CLOCK_MONOTONIC.
 func (s *Stage) Issue(d time.Duration) { s.must(s.sleep(d)) }
 
-// Start starts a process for the subjects that have none.
+// Prepare starts the process that the next Start runs, and waits until its subjects are
+// about to make their generators. A start takes up to some seconds under emulation: a
+// step of the clock by a second would be over before the generator reads the clock. A
+// program of a user is not prepared.
+func (s *Stage) Prepare() error { return s.carrier.prepare() }
+
+// Start starts a process for the subjects, unless they have one.
 func (s *Stage) Start() {
-	var idle []*runner
-	for _, r := range s.runners {
-		if r.quit == nil {
-			idle = append(idle, r)
+	if s.carrier.quit == nil {
+		_ = s.carrier.prepare() // else it starts a process that does not wait, and tells the error
+		s.carrier.start()
+	}
+}
+
+// Beside starts a second process of the subjects that can share their state, beside the
+// first. It runs until the end of the fault. Signals, Kill and Start are for the first.
+func (s *Stage) Beside() error {
+	s.second = &carrier{stage: s}
+	for _, l := range s.ledgers {
+		if l.shares {
+			s.second.ledgers = append(s.second.ledgers, l)
 		}
 	}
-	_ = prepare(idle) // each runner starts a process for itself then, and tells the error
-	for _, r := range idle {
-		r.start()
+	if len(s.second.ledgers) == 0 {
+		return nil
+	}
+	err := s.second.prepare()
+	if err == nil {
+		s.second.start()
+	}
+	return err
+}
+
+// stop ends all processes.
+func (s *Stage) stop() {
+	for _, c := range []*carrier{s.carrier, s.second} {
+		if c == nil {
+			continue
+		}
+		c.kill()
+		if c.next != nil {
+			c.next.end()
+			c.next = nil
+		}
 	}
 }
 
@@ -275,9 +309,7 @@ func (s *Stage) Restart(between func() error) error {
 
 // Kill kills all processes of all subjects with SIGKILL. They are not started again
 // before Start.
-func (s *Stage) Kill() {
-	kill(s.runners)
-}
+func (s *Stage) Kill() { s.carrier.kill() }
 
 // Signal sends a signal to all processes. The time between SIGSTOP and SIGCONT is no
 // stall of a subject.
@@ -287,52 +319,35 @@ func (s *Stage) Signal(n syscall.Signal) {
 	case n == syscall.SIGSTOP && s.stopped == 0:
 		s.stopped = now
 	case n == syscall.SIGCONT && s.stopped != 0:
-		for _, r := range s.runners {
-			r.mu.Lock()
-			r.check.Stopped(s.stopped, now, r.number)
-			r.mu.Unlock()
+		for _, l := range s.ledgers {
+			l.do(func(time.Duration) { l.check.Stopped(s.stopped, now, s.carrier.number()) })
 		}
 		s.stopped = 0
 	}
-	for _, r := range s.runners {
-		r.signal(n)
-	}
+	s.carrier.signal(n)
 }
 
 // Hold lets all subjects finish their calls, and waits until they hold: they issue
 // nothing before Release or Restored. A program of a user is stopped by a signal.
 func (s *Stage) Hold() error {
-	for _, r := range s.runners {
-		if r.name == Program {
-			r.signal(syscall.SIGSTOP)
-		} else {
-			r.command(subject.Hold)
-		}
+	if s.carrier.argv != nil {
+		s.carrier.signal(syscall.SIGSTOP)
+		return s.drain(s.ledgers[0])
 	}
-	deadline := time.Now().Add(startLimit)
-	for _, r := range s.runners {
-		if r.name == Program {
-			if err := s.drain(r); err != nil {
-				return err
-			}
-			continue
-		}
-		for !r.holds() {
-			if time.Now().After(deadline) {
-				return fmt.Errorf("%s does not hold: a call takes longer than %v", r.name, startLimit)
-			}
-			if err := s.sleep(time.Millisecond); err != nil {
-				return err
-			}
-		}
+	if !s.carrier.command(subject.Hold) {
+		return nil // it has no process
 	}
-	return nil
+	late, err := s.await(startLimit, true, func(l *ledger) bool { return locked(l, func() bool { return l.held }) })
+	if late != nil && err == nil {
+		err = fmt.Errorf("%s does not hold: a call takes longer than %v", late.place.Subject, startLimit)
+	}
+	return err
 }
 
 // drain waits until all lines of a process that is stopped have been read.
-func (s *Stage) drain(r *runner) error {
+func (s *Stage) drain(l *ledger) error {
 	for lines, quiet := -1, 0; quiet < 5; quiet++ {
-		if n := r.count(); n != lines {
+		if n := l.count(); n != lines {
 			lines, quiet = n, 0
 		}
 		if err := s.sleep(round); err != nil {
@@ -349,13 +364,16 @@ func (s *Stage) Release() { s.end(subject.Go) }
 func (s *Stage) Restored() { s.end(subject.Restored) }
 
 func (s *Stage) end(command string) {
-	for _, r := range s.runners {
-		r.hold(false)
-		if r.name == Program {
-			r.signal(syscall.SIGCONT)
-		} else {
-			r.command(command)
-		}
+	for _, l := range s.ledgers { // to wait is no call
+		l.do(func(now time.Duration) {
+			l.check.Idle(now, s.carrier.number())
+			l.held = false
+		})
+	}
+	if s.carrier.argv != nil {
+		s.carrier.signal(syscall.SIGCONT)
+	} else {
+		s.carrier.command(command)
 	}
 }
 

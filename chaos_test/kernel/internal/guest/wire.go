@@ -37,6 +37,7 @@ type Message struct {
 	Ask      string          `json:"ask,omitempty"`      // the host must do that to the machine, and answer: "pause 10s", "suspend 5s", "snapshot"
 	Ack      json.RawMessage `json:"ack,omitempty"`      // a fact that must survive a power cut
 	Result   *Result         `json:"result,omitempty"`
+	Finding  *Finding        `json:"finding,omitempty"`
 	Clock    *Clock          `json:"clock,omitempty"`
 	Done     string          `json:"done,omitempty"`   // name of the fault that has ended
 	Failed   string          `json:"failed,omitempty"` // the fault could not be run; with the cause
@@ -55,6 +56,14 @@ type Result struct {
 	IDs     []string      `json:"ids,omitempty"`
 	Crashed string        `json:"crashed,omitempty"` // how a process crashed, for example by a panic; a program's does so too
 	Stderr  string        `json:"stderr,omitempty"`  // the end of standard error, if calls failed, or after Copy
+}
+
+// Finding is the outcome of a fault that is Alone.
+type Finding struct {
+	Subject string   `json:"subject"`
+	IDs     int      `json:"ids"`
+	Note    string   `json:"note,omitempty"`
+	Broken  []string `json:"broken,omitempty"`
 }
 
 // Clock is how far each clock moved during a fault. All durations but Host are read in

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -15,25 +16,34 @@ import (
 	"github.com/cavaliergopher/cpio"
 )
 
-// initramfs writes the file system that the kernel begins with.
-func initramfs(w io.Writer, c Config) error {
-	files := map[string]string{} // path in the machine: path on the host
-	programs := maps.Clone(c.Files)
-	if programs == nil {
-		programs = map[string]string{}
+// initramfs makes the file with which the kernel begins, and returns its name.
+func initramfs(c Config) (name string, err error) {
+	f, err := os.CreateTemp("", "tickflake-initramfs-")
+	if err != nil {
+		return "", err
 	}
+	if err = errors.Join(archive(f, c), f.Close()); err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), err
+}
+
+func archive(w io.Writer, c Config) error {
+	files := map[string]string{} // path in the machine: path on the host
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	programs["/init"] = self
-	for to, from := range programs {
-		files[path.Join("/", to)] = from
+	for to, from := range map[string]string{"/init": self, "/program": c.Program} {
+		if from == "" {
+			continue
+		}
 		libs, err := libraries(from)
 		if err != nil {
 			return err
 		}
 		maps.Copy(files, libs)
+		files[to] = from
 	}
 	names := slices.Clone(c.Modules)
 	if len(c.Disks) > 0 {
@@ -54,29 +64,17 @@ func initramfs(w io.Writer, c Config) error {
 	}
 
 	out := cpio.NewWriter(w)
-	dirs := map[string]bool{"/": true}
-	for _, d := range []string{"/dev", "/proc", "/sys", "/tmp"} {
-		if err := addDir(out, dirs, d); err != nil {
-			return err
-		}
-	}
 	// Without a console, what process 1 prints before it has mounted /dev is lost.
-	err = out.WriteHeader(&cpio.Header{Name: "dev/console", Mode: cpio.TypeChar | 0o600, Links: 1, DeviceID: 5<<8 | 1})
-	if err != nil {
-		return err
-	}
+	dirs := map[string]bool{"/": true}
+	err = errors.Join(addDir(out, dirs, "/dev"), addDir(out, dirs, "/proc"), addDir(out, dirs, "/sys"), addDir(out, dirs, "/tmp"),
+		out.WriteHeader(&cpio.Header{Name: "dev/console", Mode: cpio.TypeChar | 0o600, Links: 1, DeviceID: 5<<8 | 1}),
+		add(out, "/modules", 0o644, int64(list.Len()), strings.NewReader(list.String())))
 	for _, to := range slices.Sorted(maps.Keys(files)) {
-		if err := addDir(out, dirs, path.Dir(to)); err != nil {
-			return err
-		}
-		if err := addFile(out, to, files[to]); err != nil {
-			return err
+		if err == nil {
+			err = errors.Join(addDir(out, dirs, path.Dir(to)), addFile(out, to, files[to]))
 		}
 	}
-	if err := add(out, "/modules", 0o644, int64(list.Len()), strings.NewReader(list.String())); err != nil {
-		return err
-	}
-	return out.Close()
+	return errors.Join(err, out.Close())
 }
 
 func addDir(out *cpio.Writer, have map[string]bool, dir string) error {
@@ -114,71 +112,28 @@ func add(out *cpio.Writer, to string, mode cpio.FileMode, size int64, r io.Reade
 	return err
 }
 
-// libraryDirs is where Debian's and Red Hat's ld.so look without a configuration.
-var libraryDirs = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
-
-// libraries returns the loader and the shared libraries of a program, and theirs. A file
-// that is no program has none.
+// libraries returns the loader and the shared libraries of a program, as ldd lists them. A
+// program that is not dynamic has none.
 func libraries(program string) (map[string]string, error) {
+	f, err := elf.Open(program)
+	if _, bad := errors.AsType[*elf.FormatError](err); bad || errors.Is(err, io.EOF) {
+		return nil, nil // a script, or data
+	} else if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
 	found := map[string]string{}
-	todo := []string{program}
-	for len(todo) > 0 {
-		name := todo[0]
-		todo = todo[1:]
-		f, err := elf.Open(name)
-		if bad := (*elf.FormatError)(nil); errors.As(err, &bad) || errors.Is(err, io.EOF) {
-			continue // a script, or data
-		}
-		if err != nil {
-			return nil, err
-		}
-		needed, loader, err := dynamic(f)
-		f.Close()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if loader != "" {
-			found[loader] = loader
-		}
-		for _, lib := range needed {
-			if slices.ContainsFunc(slices.Collect(maps.Keys(found)), func(p string) bool { return path.Base(p) == lib }) {
-				continue
-			}
-			p, err := library(lib)
-			if err != nil {
-				return nil, fmt.Errorf("%s needs %w", name, err)
-			}
-			found[p] = p
-			todo = append(todo, p)
+	if !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		return found, nil
+	}
+	out, err := exec.Command("ldd", program).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "not found") {
+		return nil, fmt.Errorf("the libraries of %s: ldd: %v: %s", program, err, out)
+	}
+	for _, word := range strings.Fields(string(out)) {
+		if path.IsAbs(word) {
+			found[word] = word
 		}
 	}
 	return found, nil
-}
-
-// dynamic returns the libraries of a program, and its loader.
-func dynamic(f *elf.File) (needed []string, loader string, err error) {
-	if f.Machine != elf.EM_X86_64 {
-		return nil, "", fmt.Errorf("a program for %s, and the machine is x86_64", f.Machine)
-	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			b, err := io.ReadAll(io.LimitReader(p.Open(), 4<<10))
-			if err != nil {
-				return nil, "", err
-			}
-			loader = strings.TrimRight(string(b), "\x00")
-		}
-	}
-	needed, err = f.ImportedLibraries()
-	return needed, loader, err
-}
-
-func library(name string) (string, error) {
-	for _, dir := range libraryDirs {
-		p := filepath.Join(dir, name)
-		if s, err := os.Stat(p); err == nil && s.Mode().IsRegular() {
-			return p, nil
-		}
-	}
-	return "", fmt.Errorf("the library %s, which is not in %s", name, strings.Join(libraryDirs, " or "))
 }

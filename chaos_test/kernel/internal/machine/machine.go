@@ -4,13 +4,11 @@ package machine
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,17 +19,18 @@ import (
 // Config is a machine to boot.
 type Config struct {
 	Kernel  Kernel
-	Files   map[string]string // further files of the initramfs: path in the machine, path on the host
-	Modules []string          // kernel modules that process 1 loads; /modules lists their files, dependencies first
-	Disks   []Disk            // /dev/vda, /dev/vdb, ...; their modules are in /modules
-	NoRTC   bool              // boots at 1970
-	Network bool              // eth0, where the host is 10.0.2.2; its modules are in /modules
-	Saved   string            // a file of Save: the machine continues there instead of booting
-	Log     io.Writer         // what the kernel prints
+	Program string    // of the host, /program of the machine; "": none
+	Modules []string  // kernel modules that process 1 loads; /modules lists their files, dependencies first
+	Disks   []Disk    // /dev/vda, /dev/vdb, ...; their modules are in /modules
+	NoRTC   bool      // boots at 1970
+	Network bool      // eth0, where the host is 10.0.2.2; its modules are in /modules
+	Saved   string    // a file of Save: the machine continues there instead of booting
+	Log     io.Writer // what the kernel prints
 }
 
-// Disk is a disk of the machine: a raw image, or an NBD server on a Unix socket.
-type Disk struct{ Image, NBD string }
+// Disk is a disk of the machine: a raw image, and the log that QEMU makes of its writes and
+// flushes, an empty file; "": none.
+type Disk struct{ Image, Log string }
 
 // Bounds of a machine.
 const (
@@ -45,8 +44,8 @@ const (
 // Kill must be called in the end, also if the machine has ended by itself.
 type Machine struct {
 	cmd     *exec.Cmd
-	console net.Conn
-	qmp     *qmp
+	console *os.File
+	control control
 	lines   chan []byte
 	killed  chan struct{} // closed by Kill
 	once    sync.Once
@@ -59,65 +58,57 @@ type Machine struct {
 
 // Boot starts a machine. It ends when ctx ends, by Kill, or when its guest turns it off.
 // It also ends with this program, however that ends.
-func Boot(ctx context.Context, c Config) (*Machine, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+func Boot(ctx context.Context, c Config) (_ *Machine, err error) {
 	program, err := find()
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(program, c)
+	m := &Machine{lines: make(chan []byte, 64), killed: make(chan struct{}), done: make(chan struct{}), tail: tail{out: c.Log}}
+	var image string
+	if c.Saved == "" {
+		if image, err = initramfs(c); err != nil {
+			return nil, fmt.Errorf("machine: initramfs: %w", err)
+		}
+		defer func() { _ = os.Remove(image) }() // QEMU has read it when it answers
+	}
+	m.cmd = exec.Command(program, arguments(c, image)...)
+	m.cmd.Stderr = &m.tail        // QEMU writes what the kernel prints there, too
+	m.cmd.WaitDelay = time.Second // for a child that keeps standard error open
+	console, theirConsole, err := pair()
 	if err != nil {
-		return nil, fmt.Errorf("machine: %w", err)
+		return nil, err
 	}
-	m := &Machine{
-		cmd: p.cmd, console: p.console, qmp: newQMP(p.qmp),
-		lines: make(chan []byte, 64), killed: make(chan struct{}), done: make(chan struct{}),
-		tail: tail{out: c.Log},
+	conn, theirControl, err := pair()
+	if err != nil {
+		return nil, errors.Join(err, console.Close(), theirConsole.Close())
 	}
-	var readers sync.WaitGroup
-	readers.Go(func() { io.Copy(&m.tail, p.serial) })
-	readers.Go(func() { io.Copy(&m.tail, p.stderr) })
-	readers.Go(m.qmp.read)
+	m.console, m.control = console, control{conn: conn, values: json.NewDecoder(conn)}
+	m.cmd.ExtraFiles = []*os.File{theirConsole, theirControl}
+	ended, err := Start(m.cmd)
+	_, _ = theirConsole.Close(), theirControl.Close()
+	if err != nil {
+		return nil, fmt.Errorf("machine: %w", errors.Join(err, console.Close(), conn.Close()))
+	}
 	go m.readLines()
 	stop := context.AfterFunc(ctx, m.kill)
 	go func() {
-		err := <-p.ended
-		readers.Wait()
+		err := <-ended
 		stop()
-		for _, c := range []io.Closer{p.serial, p.stderr, p.qmp} {
-			c.Close()
-		}
 		m.tail.flush()
 		m.err = m.verdict(ctx, err)
 		close(m.done)
 	}()
 	if err := m.begin(c); err != nil {
-		if !errors.Is(err, errGone) { // Otherwise Wait knows more.
-			m.Kill()
-		}
-		return nil, cmp.Or(m.Wait(), fmt.Errorf("machine: %w", err))
+		_ = m.Kill()
+		return nil, fmt.Errorf("machine: %w; the last lines were:\n%s", err, m.tail.last())
 	}
 	return m, nil
 }
 
 // begin greets QEMU, and loads a saved machine.
 func (m *Machine) begin(c Config) error {
-	if _, err := m.qmp.execute("qmp_capabilities", nil); err != nil {
+	if err := m.control.execute("qmp_capabilities", nil, nil); err != nil || c.Saved == "" {
 		return err
-	}
-	if c.Saved == "" {
-		return nil
-	}
-	// QEMU would wait for ever for a file that cannot be read.
-	f, err := os.Open(c.Saved)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if s, err := f.Stat(); err != nil || s.Size() == 0 {
-		return fmt.Errorf("%s is empty: nothing was saved there", c.Saved)
 	}
 	if err := m.migrate("migrate-incoming", "exec:cat "+quote(c.Saved)); err != nil {
 		return fmt.Errorf("continue from %s: %w", c.Saved, err)
@@ -129,13 +120,11 @@ func (m *Machine) begin(c Config) error {
 // machine ended are still delivered, until Kill.
 func (m *Machine) readLines() {
 	defer close(m.lines)
-	defer m.console.Close()
 	r := bufio.NewScanner(m.console)
 	r.Buffer(make([]byte, 64<<10), maxLine)
 	for r.Scan() {
-		line := append([]byte(nil), r.Bytes()...)
 		select {
-		case m.lines <- line:
+		case m.lines <- append([]byte(nil), r.Bytes()...):
 		case <-m.killed:
 			return
 		}
@@ -155,18 +144,8 @@ func (m *Machine) verdict(ctx context.Context, err error) error {
 	case <-m.killed:
 		return nil
 	default:
+		return fmt.Errorf("machine: it was turned off, or its kernel panicked (%v); the last lines were:\n%s", err, m.tail.last())
 	}
-	if err == nil {
-		reason := m.qmp.shutdown()
-		if reason == "guest-shutdown" {
-			return nil
-		}
-		err = fmt.Errorf("QEMU ended by itself (%s)", reason)
-		if reason == "guest-reset" {
-			err = errors.New("the kernel panicked or rebooted")
-		}
-	}
-	return fmt.Errorf("machine: %w; the last lines were:\n%s", err, m.tail.last())
 }
 
 // Send writes one line to the guest. It waits while the guest does not read, until Kill.
@@ -184,103 +163,57 @@ func (m *Machine) Send(line []byte) error {
 func (m *Machine) Lines() <-chan []byte { return m.lines }
 
 // Pause stops the processors.
-func (m *Machine) Pause() error {
-	_, err := m.qmp.execute("stop", nil)
-	return err
-}
+func (m *Machine) Pause() error { return m.control.execute("stop", nil, nil) }
 
 // Resume lets a paused or saved machine go on.
-func (m *Machine) Resume() error {
-	_, err := m.qmp.execute("cont", nil)
-	return err
-}
+func (m *Machine) Resume() error { return m.control.execute("cont", nil, nil) }
 
 // Save writes the memory and the devices to a file, but not the disks. The machine is
 // paused then, and a copy can be booted with [Config.Saved] and the same Config.
 func (m *Machine) Save(file string) error {
-	if err := m.Pause(); err != nil {
-		return err
+	err := m.Pause()
+	if err == nil {
+		err = m.migrate("migrate", "exec:cat >"+quote(file))
 	}
-	// The file is of the caller, so QEMU's errors about it would be those of cat.
-	f, err := os.Create(file)
+	if err == nil {
+		// QEMU says that it has written the memory shortly before it can go on.
+		err = m.control.await("query-status", qmpLimit, "postmigrate")
+	}
 	if err != nil {
-		return fmt.Errorf("machine: save: %w", err)
+		return fmt.Errorf("machine: save to %s: %w; the last lines were:\n%s", file, err, m.tail.last())
 	}
-	f.Close()
-	if err := m.migrate("migrate", "exec:cat >"+quote(file)); err != nil {
-		return fmt.Errorf("machine: save to %s: %w", file, err)
-	}
-	// QEMU says that it has written the memory shortly before it can go on, and says
-	// nothing when it can.
-	for end := time.Now().Add(qmpLimit); ; time.Sleep(time.Millisecond) {
-		s, err := m.qmp.execute("query-status", nil)
-		if err != nil {
-			return fmt.Errorf("machine: save to %s: %w", file, err)
-		}
-		if strings.Contains(string(s), `"postmigrate"`) {
-			return nil
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("machine: save to %s: QEMU did not end it in %v: %s", file, qmpLimit, s)
-		}
-	}
+	return nil
 }
 
 // migrate writes or reads the memory, and waits until that has ended.
 func (m *Machine) migrate(command, uri string) error {
-	events := map[string]any{"capabilities": []any{map[string]any{"capability": "events", "state": true}}}
-	if _, err := m.qmp.execute("migrate-set-capabilities", events); err != nil {
+	// QEMU's default is 128 MiB/s, which is for networks.
+	if err := m.control.execute("migrate-set-parameters", map[string]any{"max-bandwidth": int64(16 << 30)}, nil); err != nil {
 		return err
 	}
-	if command == "migrate" {
-		// QEMU's default is 128 MiB/s, which is for networks.
-		if _, err := m.qmp.execute("migrate-set-parameters", map[string]any{"max-bandwidth": int64(16 << 30)}); err != nil {
-			return err
-		}
-	}
-	n := m.qmp.seen()
-	if _, err := m.qmp.execute(command, map[string]any{"uri": uri}); err != nil {
+	if err := m.control.execute(command, map[string]any{"uri": uri}, nil); err != nil {
 		return err
 	}
-	var outcome string
-	err := m.qmp.await(saveLimit, func(events []event) bool {
-		outcome = last(events[n:], "MIGRATION").Data.Status
-		return outcome == "completed" || outcome == "failed"
-	})
-	if err == nil && outcome == "failed" {
-		if command == "migrate-incoming" {
-			return errGone // QEMU ends then, and says why.
-		}
-		err = fmt.Errorf("QEMU failed; the last lines were:\n%s", m.tail.last())
-	}
-	return err
+	return m.control.await("query-migrate", saveLimit, "completed")
 }
 
 // Wake ends suspend to RAM. It waits until the machine is suspended, and then for d.
 func (m *Machine) Wake(d time.Duration) error {
-	err := m.qmp.await(qmpLimit, func(events []event) bool {
-		return last(events, "SUSPEND", "WAKEUP").Event == "SUSPEND"
-	})
-	if err != nil {
+	if err := m.control.await("query-status", qmpLimit, "suspended"); err != nil {
 		return fmt.Errorf("machine: the guest did not suspend: %w", err)
 	}
 	select {
 	case <-m.done:
 	case <-time.After(d):
 	}
-	_, err = m.qmp.execute("system_wakeup", nil)
-	return err
+	return m.control.execute("system_wakeup", nil, nil)
 }
 
 // State returns where the processors are, and the last lines of the kernel: for an error
 // about a machine that hangs.
 func (m *Machine) State() string {
-	answer, err := m.qmp.execute("human-monitor-command", map[string]any{"command-line": "info registers -a"})
 	var registers string
-	if err == nil {
-		err = json.Unmarshal(answer, &registers)
-	}
-	if err != nil {
+	if err := m.control.execute("human-monitor-command", map[string]any{"command-line": "info registers -a"}, &registers); err != nil {
 		return err.Error() + "\n" + m.tail.last()
 	}
 	var lines []string
@@ -296,8 +229,8 @@ func (m *Machine) State() string {
 func (m *Machine) kill() {
 	m.once.Do(func() {
 		close(m.killed)
-		m.cmd.Process.Kill()
-		m.console.Close()
+		_ = m.cmd.Process.Kill()
+		_, _ = m.console.Close(), m.control.conn.Close()
 	})
 }
 
@@ -308,11 +241,65 @@ func (m *Machine) Kill() error {
 	return nil
 }
 
-// Wait returns when the machine has ended: nil if the guest turned it off or Kill was
-// called, the cause if ctx of Boot ended, and otherwise an error with the last lines of the kernel.
+// Wait returns when the machine has ended: nil if Kill was called, the cause if ctx of Boot
+// ended, and otherwise an error with the last lines of the kernel.
 func (m *Machine) Wait() error {
 	<-m.done
 	return m.err
+}
+
+// control speaks QEMU's control protocol: JSON answers in the order of the commands, and
+// events between them, which nothing here needs.
+type control struct {
+	mu     sync.Mutex
+	conn   *os.File
+	values *json.Decoder
+}
+
+// execute runs a command. answer may be nil.
+func (c *control) execute(command string, arguments, answer any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := json.NewEncoder(c.conn).Encode(struct {
+		Execute   string `json:"execute"`
+		Arguments any    `json:"arguments,omitempty"`
+	}{command, arguments})
+	_ = c.conn.SetReadDeadline(time.Now().Add(qmpLimit)) // a late answer is never read: the decoder keeps its error
+	for err == nil {
+		var is struct {
+			Return json.RawMessage
+			Error  struct{ Desc string }
+		}
+		if err = c.values.Decode(&is); err != nil {
+			break
+		}
+		if is.Error.Desc != "" {
+			return fmt.Errorf("QEMU: %s: %s", command, is.Error.Desc)
+		}
+		if is.Return != nil && answer != nil {
+			err = json.Unmarshal(is.Return, answer)
+		}
+		if is.Return != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("QEMU: %s: no answer: %w", command, err)
+}
+
+// await returns when a query tells of a status.
+func (c *control) await(query string, limit time.Duration, wanted string) error {
+	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
+		var is struct{ Status string }
+		if err := c.execute(query, nil, &is); err != nil {
+			return err
+		}
+		switch {
+		case is.Status == wanted:
+			return nil
+		case is.Status == "failed" || time.Now().After(end):
+			return fmt.Errorf("QEMU: %s: %q, want %q within %v", query, is.Status, wanted, limit)
+		}
+	}
 }
 
 // tail copies what the kernel and QEMU print, and keeps the last lines.
@@ -327,7 +314,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.out != nil {
-		t.out.Write(p) // A log that fails is no reason to stop the machine.
+		_, _ = t.out.Write(p) // a log that fails is no reason to stop the machine
 	}
 	for line := range strings.SplitAfterSeq(string(p), "\n") {
 		t.part = append(t.part, line...)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
 )
 
@@ -43,36 +42,40 @@ func Version(ctx context.Context) (string, error) {
 	return strings.Fields(v + " ?")[0], nil
 }
 
-// arguments returns the command line of QEMU. The console ttyS1 and the control are
-// sockets that are inherited as these numbers, the serial line is a file.
-func arguments(c Config, console, control int, serial string) []string {
+// arguments returns the command line of QEMU: the kernel prints to its standard error, and the
+// console ttyS1 and the control are sockets that it inherits as 3 and 4.
+func arguments(c Config, initramfs string) []string {
 	a := []string{
 		// Page tables of five levels, which the newest processors have, cost boot time.
 		"-accel", "tcg,thread=multi", "-cpu", "max,la57=off",
 		"-m", "512", "-smp", "2",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", c.Kernel.Image, "-append", commandLine,
-		"-chardev", "file,id=log,path=" + serial, "-serial", "chardev:log",
-		"-chardev", "socket,id=console,fd=" + strconv.Itoa(console), "-serial", "chardev:console",
-		"-chardev", "socket,id=control,fd=" + strconv.Itoa(control), "-mon", "chardev=control,mode=control",
+		"-chardev", "file,id=log,path=/dev/stderr,append=on", "-serial", "chardev:log",
+		"-chardev", "socket,id=console,fd=3", "-serial", "chardev:console",
+		"-chardev", "socket,id=control,fd=4", "-mon", "chardev=control,mode=control",
+	}
+	if c.Saved != "" {
+		a = append(a, "-incoming", "defer")
+	} else {
+		a = append(a, "-initrd", initramfs)
 	}
 	for i, d := range c.Disks {
 		// An image need not be flushed: only QEMU is killed, not its host.
-		drive := "driver=raw,file.driver=file,cache=unsafe,file.filename=" + comma(d.Image)
-		if d.NBD != "" {
-			drive = "driver=raw,file.driver=nbd,file.server.type=unix,file.server.path=" + comma(d.NBD)
+		file := `{"driver":"file","filename":%q,"cache":{"no-flush":true}}`
+		node := fmt.Sprintf(`"driver":"raw","file":`+file, d.Image)
+		if d.Log != "" {
+			node = fmt.Sprintf(`"driver":"blklogwrites","file":`+file+`,"log":`+file, d.Image, d.Log)
 		}
-		a = append(a, "-drive", fmt.Sprintf("if=none,id=disk%d,%s", i, drive),
-			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d", i))
+		// The driver's log of a request that writes zeroes has gaps.
+		a = append(a, "-blockdev", fmt.Sprintf(`{"node-name":"disk%d",%s}`, i, node),
+			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d,write-zeroes=off,discard=off", i))
 	}
 	if c.NoRTC {
 		a = append(a, "-rtc", "base=1970-01-01T00:00:00")
 	}
 	if c.Network {
 		a = append(a, "-netdev", "user,id=net,ipv6=off", "-device", "virtio-net-pci,netdev=net,romfile=")
-	}
-	if c.Saved != "" {
-		a = append(a, "-incoming", "defer")
 	}
 	return a
 }
@@ -86,6 +89,3 @@ const InitVariable = "TICKFLAKE_KERNEL_INIT"
 // ciphers, and the search for absent devices.
 const commandLine = InitVariable + "=1 console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc " +
 	"nokaslr mitigations=off init_on_alloc=0 cryptomgr.notests i8042.noaux i8042.nokbd 8250.nr_uarts=2 no_timer_check"
-
-// comma quotes a value of an option of QEMU.
-func comma(s string) string { return strings.ReplaceAll(s, ",", ",,") }

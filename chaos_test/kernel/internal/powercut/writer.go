@@ -221,10 +221,11 @@ func Read(ctx context.Context, dir string) (Found, error) {
 	return f, nil
 }
 
-// Line is a line to the host. One field is set.
+// Line is a line to the host: a fact, or what a disk has after a power cut.
 type Line struct {
 	Fact  *Fact  `json:"fact,omitempty"`
 	Found *Found `json:"found,omitempty"`
+	Image int    `json:"image,omitempty"` // 0: the disk that the writers go on with
 }
 
 // Writers is how many processes write at each cut.

@@ -11,10 +11,12 @@ import (
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/check"
 )
 
-// Lines that tell no call: the subject holds, or has made its generator.
+// Lines that tell no call: the subject holds, has made its generator, or has logged the rest
+// of the line.
 const (
 	Held = "="
 	Made = "+"
+	Log  = "# "
 )
 
 // errorText is how much of an error is printed, in bytes.
@@ -61,15 +63,20 @@ func parseDuration(text string) (time.Duration, error) {
 	return time.Duration(n), err
 }
 
-// appendLine appends the line of a call.
-func appendLine(b []byte, id string, took, lead time.Duration, err error) []byte {
+// line is the line of a call.
+func line(id string, took, lead time.Duration, err error) []byte {
 	switch {
 	case err != nil:
-		return fmt.Appendf(b, "! %d %s\n", took, oneLine(err.Error()))
+		return failure(took, err)
 	case id == "" || id == Held || id == Made || id == "!" || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsSpace):
-		return fmt.Appendf(b, "! %d %s\n", took, oneLine(fmt.Sprintf("the ID %q is no word", id)))
+		return failure(took, fmt.Errorf("the ID %q is no word", id))
 	}
-	return fmt.Appendf(b, "%s %d %d\n", id, took, lead)
+	return fmt.Appendf(nil, "%s %d %d", id, took, lead)
+}
+
+// failure is the line of a call that failed.
+func failure(took time.Duration, err error) []byte {
+	return fmt.Appendf(nil, "! %d %s", took, oneLine(err.Error()))
 }
 
 // oneLine makes a text of at most errorText bytes without line breaks.

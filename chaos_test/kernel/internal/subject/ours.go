@@ -80,7 +80,7 @@ var clockOf = map[bool]string{true: monotonic, false: raw}
 // with a lease there are two.
 func strategySubject(name, how, clock string, leased bool, strategy strategies.Strategy, more ...generator.Option) Subject {
 	s := Subject{
-		Name: name + ", " + clock, Group: Tickflake, Numbers: true, Ordered: true, Restarts: leased, Shares: leased, Leased: leased, Clock: clock,
+		Name: name + ", " + clock, Group: Tickflake, Numbers: true, Ordered: true, Restarts: leased, Shares: leased, Leased: leased,
 		Bound: strategies.WaitLimit(strategy),
 	}
 	options := append([]generator.Option{generator.WithStrategy(strategy)}, more...)

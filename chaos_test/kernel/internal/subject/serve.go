@@ -7,26 +7,59 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// restoreLimit is how long a subject may take to hear that its memory was restored.
-const restoreLimit = 10 * time.Second
+const (
+	// restoreLimit is how long a subject may take to hear that its memory was restored.
+	restoreLimit = 10 * time.Second
+	// Again is the pause before a generator that has ended is made again.
+	Again = 500 * time.Millisecond
+)
 
-// Files is how many files each place of [Serve] has: input, output and log, from
-// descriptor 3 on.
-const Files = 3
+// Pace: a process issues burst IDs as fast as it can, or fewer if they take longer than
+// interval, and then it sleeps for interval, give or take up to jitter. It is that of about
+// thirty subjects beside each other on two emulated processors. Without jitter, bursts would
+// meet the milliseconds of an earlier process always or never.
+const (
+	burst    = 10
+	interval = 10 * time.Millisecond
+	jitter   = 5 * time.Millisecond
+)
 
-// Serve runs the subjects of the places, in JSON, in this process. Each ends when its
-// output is closed, its input ends, or its generator cannot be made. It returns the exit
-// code.
+// printer prints the lines of one subject, each after its number.
+type printer struct {
+	number int
+	mu     *sync.Mutex // of standard output
+	end    func()      // of all subjects, when nobody reads
+}
+
+// print prints lines at once.
+func (p printer) print(lines ...[]byte) {
+	var all []byte
+	for _, line := range lines {
+		all = fmt.Appendf(all, "%d %s\n", p.number, line)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, err := os.Stdout.Write(all); err != nil {
+		p.end()
+	}
+}
+
+// Write prints a record of the log.
+func (p printer) Write(record []byte) (int, error) {
+	p.print([]byte(Log + oneLine(string(record))))
+	return len(record), nil
+}
+
+// Serve runs the subjects of the places, in JSON, in this process, until its output is closed
+// or its input ends. It returns the exit code.
 func Serve(places string) int {
 	// A write to a pipe that was closed is an error then, and does not kill the process
 	// before it has closed its generators.
@@ -36,53 +69,54 @@ func Serve(places string) int {
 		fmt.Fprintf(os.Stderr, "the places of the subjects: %v\n", err)
 		return 2
 	}
-	var running sync.WaitGroup
-	var failed atomic.Bool // set once a subject has failed, and never cleared
-	for i, at := range all {
-		file := func(n int, name string) *os.File { return os.NewFile(uintptr(3+Files*i+n), name) }
-		in, out, log := file(0, "input"), file(1, "output"), file(2, "log")
-		at.Log = log
-		running.Go(func() {
-			defer func() { _, _, _ = in.Close(), out.Close(), log.Close() }()
-			err := fmt.Errorf("there is no subject %q", at.Subject)
-			if s, ok := Find(at.Subject); ok {
-				err = serve(s, Default, at, in, out)
-			}
-			if err != nil {
-				fmt.Fprintf(log, "%s: %v\n", at.Subject, err)
-				failed.Store(true)
-			}
-		})
-	}
-	running.Wait()
-	if failed.Load() {
-		return 1
-	}
-	return 0
-}
-
-func serve(s Subject, p Pace, at Place, in io.Reader, out io.Writer) (err error) {
-	if s.Open == nil {
-		return errors.New(cmp.Or(s.Skipped, "it has no generator"))
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	commands := make(chan string)
+	var output sync.Mutex
+	var running sync.WaitGroup
+	commands := make([]chan string, len(all))
+	for i, at := range all {
+		commands[i] = make(chan string, 2) // the host waits for an answer before it sends a third
+		out := printer{i, &output, cancel}
+		at.Log = out
+		running.Go(func() { serve(ctx, at, commands[i], out) })
+	}
+	lines := bufio.NewScanner(os.Stdin)
 	go func() { // ends with the process, or with standard input
 		defer cancel()
-		lines := bufio.NewScanner(in)
 		for lines.Scan() {
-			select {
-			case commands <- lines.Text():
-			case <-ctx.Done():
-				return
+			for _, c := range commands {
+				select {
+				case c <- lines.Text():
+				case <-ctx.Done():
+				}
 			}
 		}
 	}()
+	running.Wait()
+	return 0
+}
+
+// serve runs a subject, again when it has ended.
+func serve(ctx context.Context, at Place, commands <-chan string, out printer) {
 	if at.Wait {
-		if done, err := wait(ctx, commands, out); done || err != nil {
-			return err
+		hold(ctx, commands, out)
+	}
+	for ctx.Err() == nil {
+		if err := live(ctx, at, commands, out); err != nil && ctx.Err() == nil {
+			out.print(failure(0, fmt.Errorf("its generator has ended: %w", err)))
 		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(Again):
+		}
+	}
+}
+
+// live makes the generator, and issues until ctx ends.
+func live(ctx context.Context, at Place, commands <-chan string, out printer) (err error) {
+	s, ok := Find(at.Subject)
+	if !ok || s.Open == nil {
+		return errors.New(cmp.Or(s.Skipped, "there is no such generator"))
 	}
 	source, err := s.Open(ctx, at)
 	if err != nil {
@@ -91,96 +125,50 @@ func serve(s Subject, p Pace, at Place, in io.Reader, out io.Writer) (err error)
 	if source.Close != nil {
 		defer func() { err = errors.Join(err, source.Close()) }()
 	}
-	if _, err := io.WriteString(out, Made+"\n"); err != nil {
-		return closed(err)
-	}
-	return issue(ctx, source, p, commands, out)
-}
-
-// issue issues bursts until ctx ends or out is closed.
-func issue(ctx context.Context, source Source, p Pace, commands <-chan string, out io.Writer) error {
+	out.print([]byte(Made))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var burst []byte
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case command := <-commands:
-			if done, err := obey(ctx, source, command, commands, out); done || err != nil {
-				return err
+			if command == Hold {
+				command = hold(ctx, commands, out)
+			}
+			if command == Restored && source.Restored != nil {
+				begin := time.Now()
+				bounded, cancel := context.WithTimeout(ctx, restoreLimit)
+				if err := source.Restored(bounded); err != nil {
+					out.print(failure(time.Since(begin), fmt.Errorf("restored: %w", err)))
+				}
+				cancel()
 			}
 			continue
 		case <-timer.C:
 		}
-		burst = burst[:0]
-		for n, began := 0, time.Now(); n < p.Burst && (n == 0 || time.Since(began) < p.Interval); n++ {
+		var lines [][]byte
+		for began := time.Now(); len(lines) < burst && (len(lines) == 0 || time.Since(began) < interval); {
 			begin := time.Now()
 			id, lead, err := source.Next(ctx)
 			took := time.Since(begin)
 			if err != nil && ctx.Err() != nil {
 				break // the call was ended from here
 			}
-			burst = appendLine(burst, id, took, lead, err)
+			lines = append(lines, line(id, took, lead, err))
 		}
-		if _, err := out.Write(burst); err != nil {
-			return closed(err)
-		}
-		timer.Reset(p.Interval - p.Jitter + rand.N(2*p.Jitter+1))
+		out.print(lines...)
+		timer.Reset(interval - jitter + rand.N(2*jitter+1))
 	}
 }
 
-// wait holds the subject before it makes its generator. It returns true at its end.
-func wait(ctx context.Context, commands <-chan string, out io.Writer) (done bool, err error) {
-	if _, err := io.WriteString(out, Held+"\n"); err != nil {
-		return true, closed(err)
-	}
+// hold holds the subject until the next command, which it returns.
+func hold(ctx context.Context, commands <-chan string, out printer) string {
+	out.print([]byte(Held))
 	select {
 	case <-ctx.Done():
-		return true, nil
-	case <-commands:
-		return false, nil
+		return ""
+	case command := <-commands:
+		return command
 	}
-}
-
-// obey does what a command says, and those that follow it while the subject holds. It
-// returns true at the end of the subject.
-func obey(ctx context.Context, source Source, command string, commands <-chan string, out io.Writer) (done bool, err error) {
-	for command == Hold {
-		if _, err := io.WriteString(out, Held+"\n"); err != nil {
-			return true, closed(err)
-		}
-		select {
-		case <-ctx.Done():
-			return true, nil
-		case command = <-commands:
-		}
-	}
-	switch command {
-	case Go:
-		return false, nil
-	case Restored:
-		if source.Restored == nil {
-			return false, nil
-		}
-		begin := time.Now()
-		bounded, cancel := context.WithTimeout(ctx, restoreLimit)
-		defer cancel()
-		if failed := source.Restored(bounded); failed != nil {
-			line := appendLine(nil, "", time.Since(begin), 0, fmt.Errorf("restored: %w", failed))
-			if _, err := out.Write(line); err != nil {
-				return true, closed(err)
-			}
-		}
-		return false, nil
-	}
-	return true, fmt.Errorf("%q is no command: want %s, %s or %s", command, Hold, Restored, Go)
-}
-
-// closed returns nil for the error of a write to a pipe that was closed.
-func closed(err error) error {
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	return fmt.Errorf("print IDs: %w", err)
 }

@@ -1,22 +1,20 @@
-// Package subject has the generators that meet the faults, and the protocol by which a
-// process of each tells its IDs.
+// Package subject has the generators that meet the faults, and the protocol by which their
+// process tells their IDs.
 //
-// A subject prints one line per ID to its output:
+// Many subjects share a process, since a start of a process takes a third of a second of an
+// emulated processor. They meet the same faults: a signal is for all of them. The process prints
+// lines to its standard output, each after the number of the subject:
 //
-//	ID                     an ID, as text without spaces
-//	ID TOOK LEAD           and how many nanoseconds the call took, and how many the ID is ahead of the generator's clock
+//	ID TOOK LEAD           an ID, as text without spaces, how many nanoseconds the call took, and how many the ID is ahead of the generator's clock
 //	! TOOK TEXT            a call failed, with the text of its error
+//	# TEXT                 a record of its log
 //	+                      its generator is made
 //	=                      it holds: it issues nothing before the next command
 //
-// A program of a user prints only IDs, to standard output. A subject that ends
-// by itself counts as one failed call. Its input has commands, one per line: see
-// [Restored] and [Hold]. Its log is kept for the report. Its directory is its state: it is
-// the same for each of its processes under one fault, and empty before.
-//
-// Many subjects share a process, each with pipes of its own, since a start of a process
-// takes a third of a second of an emulated processor. They meet the same faults: a signal
-// is for all of them.
+// A program of a user prints only IDs, alone in a process. A generator that ends by itself counts
+// as one failed call, and is made again. Standard input has commands, one per line, for all
+// subjects: see [Restored] and [Hold]. The directory of a subject is its state: it is the same for
+// each of its processes under one fault, and empty before.
 //
 // The lines of a burst are written at once, before the next burst begins. So a process
 // that is killed has issued no more than one burst of IDs that were not printed.
@@ -50,8 +48,6 @@ type Subject struct {
 	Reserve int
 	// Bound is the longest that a call may wait by its strategy; less than 0: nothing promised.
 	Bound time.Duration
-	// Clock is the clock that it reads: "monoclock", "raw", or "" if that is not known.
-	Clock string
 	// Open makes the generator, in its process.
 	Open func(ctx context.Context, at Place) (Source, error)
 }
@@ -74,17 +70,6 @@ type Source struct {
 	Restored func(ctx context.Context) error // nil: it has no such call
 	Close    func() error                    // nil: nothing to do
 }
-
-// Pace is how a process issues: Burst IDs as fast as it can, or fewer if they take longer
-// than Interval, and then it sleeps for Interval, give or take up to Jitter.
-type Pace struct {
-	Burst            int
-	Interval, Jitter time.Duration
-}
-
-// Default is the pace of about thirty subjects beside each other on two emulated processors.
-// Without jitter, bursts would meet the milliseconds of an earlier process always or never.
-var Default = Pace{Burst: 10, Interval: 10 * time.Millisecond, Jitter: 5 * time.Millisecond}
 
 // The commands. Hold lets the subject finish its burst, answer with "=", and issue nothing
 // before the next command: a snapshot that is taken then has no call in flight. Restored

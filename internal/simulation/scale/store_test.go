@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"math"
@@ -15,7 +15,7 @@ const (
 )
 
 // store serves operations one after the other, in the order of their arrival. It knows when
-// it answers, not what: cells are kept elsewhere. Real keepers and simulated ones both use it.
+// it answers, not what: cells are kept elsewhere.
 type store struct {
 	rng   *rand.Rand
 	each  int64 // the time that one operation takes

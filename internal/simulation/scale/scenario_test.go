@@ -1,10 +1,18 @@
-package main
+package scale
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 )
+
+// plans are the fleets of the page, a column each.
+var plans = []plan{
+	{nodes: 1 << 10, window: 30 * time.Second, seed: 1},
+	{nodes: 1 << 10, window: 5 * time.Minute, serves: 303, seed: 1},
+}
 
 // plan is a fleet, a store for it, and what happens to them.
 type plan struct {
@@ -78,26 +86,19 @@ type figures struct {
 	Restart      float64 // seconds from the end of the last batch until all issue
 }
 
-// driver runs a fleet: without goroutines, or as real keepers.
-type driver interface {
-	start(i int32, now int64)
-	stop(i int32, now int64)
-	run(end int64)
-}
-
 // carryOut runs a plan, and returns what the meter has counted.
-func carryOut(p plan, s *store, d driver) figures {
+func carryOut(p plan, s *store, d *fleet) figures {
 	m := &s.meter
 	unit, second := p.unit(), float64(time.Second)
 	var f figures
 	for i := range p.first() {
-		d.start(int32(i), 0)
+		d.start(int32(i))
 	}
 	d.run(lastStart * unit)
 	f.Start = float64(m.joined) / second
 
 	for i := p.first(); i < p.processes(); i++ {
-		d.start(int32(i), lastStart*unit)
+		d.start(int32(i))
 	}
 	d.run(restFrom * unit)
 	f.Last = float64(m.joined-lastStart*unit) / second
@@ -123,11 +124,11 @@ func carryOut(p plan, s *store, d driver) figures {
 		from, to := p.batch(i)
 		d.run(begin + int64(i)*unit)
 		for k := from; k < to; k++ {
-			d.stop(int32(k), begin+int64(i)*unit)
+			d.stop(int32(k))
 		}
 		d.run(begin + int64(i+down)*unit)
 		for k := from; k < to; k++ {
-			d.start(int32(k), begin+int64(i+down)*unit)
+			d.start(int32(k))
 		}
 	}
 	end := begin + (batches+30)*unit
@@ -150,8 +151,55 @@ func tripsOf(claimed []int32) (median, most int32) {
 	return sorted[len(sorted)/2], sorted[len(sorted)*99/100]
 }
 
-// simulate runs a plan without goroutines.
-func simulate(p plan) figures {
-	s := newStore(p.seed, p.capacity(), p.processes(), p.outages())
-	return carryOut(p, s, newFleet(s, p.seed, p.processes(), int64(p.nodes), p.window))
+// rows are the names of what column returns.
+var rows = []string{
+	"node numbers, window",
+	"processes",
+	"the store serves, operations per second",
+	"writes per second at rest",
+	"99% of the processes start at once: all issue after",
+	"the last 1% start at once, and 99% of the numbers are taken then: all issue after",
+	"round trips of their claims: median, 99 of 100",
+	"after 10 minutes of refused requests: most writes in a second, × the rate at rest",
+	"all issue again after",
+	"after 10 minutes without answers: most writes in a second, × the rate at rest",
+	"all issue again after",
+	"rolling restart, 1% at a time: most writes in a second, × the rate at rest",
+	"all issue after the last batch after",
+}
+
+// column has the figures of a plan, one for each of rows.
+func column(p plan, f figures) []string {
+	times := func(peak float64) string { return fmt.Sprintf("%s, %.2f×", count(peak), peak/f.Rest) }
+	return []string{
+		fmt.Sprintf("%s, %s", count(float64(p.nodes)), p.window),
+		count(float64(p.processes())),
+		count(float64(p.capacity())),
+		count(f.Rest),
+		fmt.Sprintf("%.1f s", f.Start),
+		fmt.Sprintf("%.1f s", f.Last),
+		fmt.Sprintf("%d, %d", f.Trips, f.TripsMost),
+		times(f.AfterPeak[0]), seconds(f.AfterSeconds[0]),
+		times(f.AfterPeak[1]), seconds(f.AfterSeconds[1]),
+		times(f.RestartPeak), fmt.Sprintf("%.1f s", f.Restart),
+	}
+}
+
+func seconds(x float64) string {
+	if math.IsInf(x, 1) {
+		return "not within two thirds of a window"
+	}
+	return fmt.Sprintf("%.1f s", x)
+}
+
+// count is a number with commas, and one decimal if it is small.
+func count(x float64) string {
+	if x < 1000 {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	text := strconv.FormatInt(int64(x+0.5), 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
