@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -236,7 +237,9 @@ func (c *Checker) remember(k key, by int) {
 }
 
 func (c *Checker) key(text string) (key, error) {
-	if c.order == Numbers {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && c.order == Numbers {
+		text = strconv.FormatInt(n, 10)
+	} else if c.order == Numbers {
 		n, ok := new(big.Int).SetString(text, 10)
 		if !ok {
 			return key{}, fmt.Errorf("the ID %.60q is no integer", text)
@@ -257,6 +260,11 @@ func (c *Checker) key(text string) (key, error) {
 func (c *Checker) less(a, b string) bool {
 	if c.order == Text {
 		return a < b
+	}
+	if m, err := strconv.ParseInt(a, 10, 64); err == nil {
+		if n, err := strconv.ParseInt(b, 10, 64); err == nil { // the numbers of most, and faster
+			return m < n
+		}
 	}
 	x, ok := new(big.Int).SetString(a, 10)
 	y, both := new(big.Int).SetString(b, 10)

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -44,13 +43,13 @@ type carrier struct {
 	done chan struct{}
 }
 
-// child is a process.
+// child is a process. Each subject has an output of its own: one that is read slowly must not
+// hold up the others.
 type child struct {
 	number int // in the fault
 	pid    int
 	in     io.WriteCloser
-	out    *os.File
-	lines  *bufio.Reader // of out
+	out    []*os.File // by ledger
 	ended  chan struct{}
 	err    error // how it ended; set before ended is closed
 }
@@ -62,7 +61,13 @@ func (c *child) signal(n syscall.Signal) { _ = syscall.Kill(-c.pid, n) }
 func (c *child) end() {
 	c.signal(syscall.SIGKILL)
 	<-c.ended
-	_ = c.out.Close()
+	closeAll(c.out)
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
 }
 
 // number is that of the process that runs.
@@ -119,16 +124,27 @@ func (c *carrier) spawn(wait bool) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, theirs, err := os.Pipe()
-	if err != nil {
+	var ours, theirs []*os.File
+	defer func() { closeAll(theirs) }()
+	for range c.ledgers {
+		out, their, err := os.Pipe()
+		if err != nil {
+			closeAll(ours)
+			return nil, errors.Join(err, in.Close())
+		}
+		ours, theirs = append(ours, out), append(theirs, their)
+	}
+	if c.argv != nil {
+		cmd.Stdout = theirs[0]
+	} else {
+		cmd.ExtraFiles = theirs
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		closeAll(ours)
 		return nil, errors.Join(err, in.Close())
 	}
-	defer func() { _ = theirs.Close() }()
-	cmd.Stdout, cmd.SysProcAttr = theirs, &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(err, in.Close(), out.Close())
-	}
-	n := &child{number: int(c.stage.spawned.Add(1)), pid: cmd.Process.Pid, in: in, out: out, lines: bufio.NewReaderSize(out, lineLength), ended: make(chan struct{})}
+	n := &child{number: int(c.stage.spawned.Add(1)), pid: cmd.Process.Pid, in: in, out: ours, ended: make(chan struct{})}
 	go func() { // ends with the process, which its stage kills
 		n.err = cmd.Wait()
 		close(n.ended)
@@ -146,14 +162,14 @@ func (c *carrier) prepare() error {
 	if err != nil {
 		return fmt.Errorf("start the subjects: %w", err)
 	}
-	_ = n.out.SetReadDeadline(time.Now().Add(startLimit))
-	for range c.ledgers {
-		if line, err := n.lines.ReadString('\n'); err != nil || !strings.HasSuffix(line, " "+subject.Held+"\n") {
+	for i, out := range n.out {
+		_ = out.SetReadDeadline(time.Now().Add(startLimit))
+		if _, err := io.ReadFull(out, make([]byte, len(subject.Held+"\n"))); err != nil {
 			n.end()
-			return fmt.Errorf("start the subjects: one does not wait for a command: %w: %q", err, line)
+			return fmt.Errorf("start %s: it does not wait for a command: %w", c.ledgers[i].place.Subject, err)
 		}
+		_ = out.SetReadDeadline(time.Time{})
 	}
-	_ = n.out.SetReadDeadline(time.Time{})
 	c.next = n
 	return nil
 }
@@ -223,17 +239,23 @@ func (c *carrier) process(n *child) {
 	}
 	c.run = n
 	c.mu.Unlock()
-	read := make(chan error, 1)
-	go func() { read <- c.read(n) }()
+	var reading sync.WaitGroup
+	failed := make([]error, len(n.out))
+	for i, l := range c.ledgers {
+		reading.Go(func() { failed[i] = c.read(n, l, n.out[i]) })
+	}
 	<-n.ended
 	end := c.stage.now()
 	c.mu.Lock()
 	c.run = nil
 	c.mu.Unlock()
 	n.signal(syscall.SIGKILL) // its children
-	_ = n.out.SetReadDeadline(time.Now().Add(drain))
-	err := <-read
-	_ = n.out.Close()
+	for _, out := range n.out {
+		_ = out.SetReadDeadline(time.Now().Add(drain))
+	}
+	reading.Wait()
+	closeAll(n.out)
+	err := errors.Join(failed...)
 	how := ""
 	select {
 	case <-c.quit:
@@ -250,35 +272,29 @@ func (c *carrier) process(n *child) {
 	}
 }
 
-// read reads all lines of a process, those of a program at a bounded rate while it runs. It
-// prints the number of the ledger before each line, unless it is a program.
-func (c *carrier) read(n *child) error {
+// read reads all lines of a subject, those of a program at a bounded rate while it runs.
+func (c *carrier) read(n *child, l *ledger, out io.Reader) error {
+	lines := bufio.NewReaderSize(out, lineLength)
 	begin, count := time.Now(), 0
 	for {
-		line, err := n.lines.ReadSlice('\n')
+		line, err := lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
 			n.signal(syscall.SIGKILL)
-			_, _ = io.Copy(io.Discard, n.out)
+			_, _ = io.Copy(io.Discard, out)
 			return fmt.Errorf("it printed a line of more than %d bytes", lineLength)
 		}
 		if err != nil { // the rest of a line without its end is no ID: the process was killed
 			return nil
 		}
 		text := strings.TrimSpace(string(line))
-		if c.argv == nil {
-			number, rest, _ := strings.Cut(text, " ")
-			i, err := strconv.Atoi(number)
-			if err != nil || i < 0 || i >= len(c.ledgers) {
-				return fmt.Errorf("the line %.100q has no number of a subject", text)
-			}
-			if log, ok := strings.CutPrefix(rest, subject.Log); ok {
-				_, _ = c.ledgers[i].Write([]byte(log + "\n"))
-			} else {
-				c.ledgers[i].line(n.number, rest)
-			}
+		if log, ok := strings.CutPrefix(text, subject.Log); ok && c.argv == nil {
+			_, _ = l.Write([]byte(log + "\n"))
 			continue
 		}
-		c.ledgers[0].line(n.number, text)
+		l.line(n.number, text)
+		if c.argv == nil {
+			continue
+		}
 		count++
 		if time.Since(begin) > round {
 			begin, count = time.Now(), 0

@@ -63,20 +63,20 @@ func parseDuration(text string) (time.Duration, error) {
 	return time.Duration(n), err
 }
 
-// line is the line of a call.
-func line(id string, took, lead time.Duration, err error) []byte {
+// appendLine appends the line of a call.
+func appendLine(b []byte, id string, took, lead time.Duration, err error) []byte {
 	switch {
 	case err != nil:
-		return failure(took, err)
+		return appendFailure(b, took, err)
 	case id == "" || id == Held || id == Made || id == "!" || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsSpace):
-		return failure(took, fmt.Errorf("the ID %q is no word", id))
+		return appendFailure(b, took, fmt.Errorf("the ID %q is no word", id))
 	}
-	return fmt.Appendf(nil, "%s %d %d", id, took, lead)
+	return fmt.Appendf(b, "%s %d %d\n", id, took, lead)
 }
 
-// failure is the line of a call that failed.
-func failure(took time.Duration, err error) []byte {
-	return fmt.Appendf(nil, "! %d %s", took, oneLine(err.Error()))
+// appendFailure appends the line of a call that failed.
+func appendFailure(b []byte, took time.Duration, err error) []byte {
+	return fmt.Appendf(b, "! %d %s\n", took, oneLine(err.Error()))
 }
 
 // oneLine makes a text of at most errorText bytes without line breaks.

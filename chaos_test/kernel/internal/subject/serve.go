@@ -32,29 +32,22 @@ const (
 	jitter   = 5 * time.Millisecond
 )
 
-// printer prints the lines of one subject, each after its number.
+// printer prints the lines of one subject to a pipe of its own.
 type printer struct {
-	number int
-	mu     *sync.Mutex // of standard output
-	end    func()      // of all subjects, when nobody reads
+	pipe *os.File
+	end  func() // of all subjects, when nobody reads
 }
 
 // print prints lines at once.
-func (p printer) print(lines ...[]byte) {
-	var all []byte
-	for _, line := range lines {
-		all = fmt.Appendf(all, "%d %s\n", p.number, line)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, err := os.Stdout.Write(all); err != nil {
+func (p printer) print(lines []byte) {
+	if _, err := p.pipe.Write(lines); err != nil {
 		p.end()
 	}
 }
 
 // Write prints a record of the log.
 func (p printer) Write(record []byte) (int, error) {
-	p.print([]byte(Log + oneLine(string(record))))
+	p.print([]byte(Log + oneLine(string(record)) + "\n"))
 	return len(record), nil
 }
 
@@ -71,12 +64,11 @@ func Serve(places string) int {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var output sync.Mutex
 	var running sync.WaitGroup
 	commands := make([]chan string, len(all))
 	for i, at := range all {
 		commands[i] = make(chan string, 2) // the host waits for an answer before it sends a third
-		out := printer{i, &output, cancel}
+		out := printer{os.NewFile(uintptr(3+i), at.Subject), cancel}
 		at.Log = out
 		running.Go(func() { serve(ctx, at, commands[i], out) })
 	}
@@ -103,7 +95,7 @@ func serve(ctx context.Context, at Place, commands <-chan string, out printer) {
 	}
 	for ctx.Err() == nil {
 		if err := live(ctx, at, commands, out); err != nil && ctx.Err() == nil {
-			out.print(failure(0, fmt.Errorf("its generator has ended: %w", err)))
+			out.print(appendFailure(nil, 0, fmt.Errorf("its generator has ended: %w", err)))
 		}
 		select {
 		case <-ctx.Done():
@@ -125,9 +117,10 @@ func live(ctx context.Context, at Place, commands <-chan string, out printer) (e
 	if source.Close != nil {
 		defer func() { err = errors.Join(err, source.Close()) }()
 	}
-	out.print([]byte(Made))
+	out.print([]byte(Made + "\n"))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var lines []byte
 	for {
 		select {
 		case <-ctx.Done():
@@ -140,31 +133,31 @@ func live(ctx context.Context, at Place, commands <-chan string, out printer) (e
 				begin := time.Now()
 				bounded, cancel := context.WithTimeout(ctx, restoreLimit)
 				if err := source.Restored(bounded); err != nil {
-					out.print(failure(time.Since(begin), fmt.Errorf("restored: %w", err)))
+					out.print(appendFailure(nil, time.Since(begin), fmt.Errorf("restored: %w", err)))
 				}
 				cancel()
 			}
 			continue
 		case <-timer.C:
 		}
-		var lines [][]byte
-		for began := time.Now(); len(lines) < burst && (len(lines) == 0 || time.Since(began) < interval); {
+		lines = lines[:0]
+		for n, began := 0, time.Now(); n < burst && (n == 0 || time.Since(began) < interval); n++ {
 			begin := time.Now()
 			id, lead, err := source.Next(ctx)
 			took := time.Since(begin)
 			if err != nil && ctx.Err() != nil {
 				break // the call was ended from here
 			}
-			lines = append(lines, line(id, took, lead, err))
+			lines = appendLine(lines, id, took, lead, err)
 		}
-		out.print(lines...)
+		out.print(lines)
 		timer.Reset(interval - jitter + rand.N(2*jitter+1))
 	}
 }
 
 // hold holds the subject until the next command, which it returns.
 func hold(ctx context.Context, commands <-chan string, out printer) string {
-	out.print([]byte(Held))
+	out.print([]byte(Held + "\n"))
 	select {
 	case <-ctx.Done():
 		return ""

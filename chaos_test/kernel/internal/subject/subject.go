@@ -2,8 +2,8 @@
 // process tells their IDs.
 //
 // Many subjects share a process, since a start of a process takes a third of a second of an
-// emulated processor. They meet the same faults: a signal is for all of them. The process prints
-// lines to its standard output, each after the number of the subject:
+// emulated processor. They meet the same faults: a signal is for all of them. Each prints lines to
+// a pipe of its own, from descriptor 3 on:
 //
 //	ID TOOK LEAD           an ID, as text without spaces, how many nanoseconds the call took, and how many the ID is ahead of the generator's clock
 //	! TOOK TEXT            a call failed, with the text of its error
