@@ -139,7 +139,7 @@ func TestNextN(t *testing.T) {
 		go func() { assert.NoError(t, c.NextN(t.Context(), make([]snowflake.ID, 20_000))) }()
 		time.Sleep(longestHold - 1)
 		assert.Zero(t, c.Stats().Issued)
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
 		assert.Equal(t, uint64(10_000), c.Stats().Issued)
 		time.Sleep(time.Second)

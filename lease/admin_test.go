@@ -261,6 +261,7 @@ func TestReserveRefuses(t *testing.T) {
 		w.refuses("Reserve", err)
 	}
 	require.NoError(t, reserve(0, 1, soon, 2))
+	require.NotZero(t, w.cells.Peek(cell.LayoutKey).Version)
 	require.ErrorAs(t, reserve(0, 1, soon, 3), new(*lease.LayoutMismatchError))
 
 	// A process that an operator took for dead may issue until the end of its grant.

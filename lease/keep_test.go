@@ -609,3 +609,26 @@ func TestResumed(t *testing.T) {
 		})
 	}
 }
+
+// TestClaimLandsLate: a claim of unknown outcome that lands is adopted, and no other is written.
+func TestClaimLandsLate(t *testing.T) {
+	w, swaps, late := newWorld(t), 0, false
+	k := w.claim(w.client(func(op storetest.Op) storetest.Fault {
+		if isSwap(op) && late {
+			if swaps++; swaps == 2 { // the claim that follows the loss
+				return storetest.Delayed
+			}
+		}
+		return storetest.None
+	}), lease.WithWindow(3*time.Second))
+	w.claim(nil, pin(k.Node()))
+	late = true
+	w.clock.Advance(2 * time.Second)
+	k.Poll(t.Context())
+	node := nodeOf(w.cells.Late()[0].Key)
+	require.True(t, w.cells.Deliver(0))
+	w.clock.Advance(time.Second)
+	k.Poll(t.Context())
+	require.Equal(t, node, k.Node())
+	require.Equal(t, 2, swaps)
+}

@@ -142,8 +142,8 @@ func week(t *testing.T, length time.Duration, name string, flips bool) {
 	}
 	failed := k.Err() != nil
 	back, flips = true, true
-	for range 10 {
-		tr.clock.Advance(time.Minute)
+	for range 60 {
+		tr.clock.Advance(third)
 		k.Poll(t.Context())
 	}
 	require.NoError(t, k.Err())
@@ -158,4 +158,25 @@ func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// TestTheLastLineIsLogged: after many outages the log still says, late, that the last one is over.
+func TestTheLastLineIsLogged(t *testing.T) {
+	const length = 60 * time.Millisecond
+	w, gone := newWorld(t), away(false)
+	k := w.claim(w.client(gone.fault), small(7), lease.WithWindow(length))
+	live := func(d time.Duration) {
+		for end := w.clock.Elapsed() + d; w.clock.Elapsed() < end; {
+			w.clock.Advance(max(first(k.Poll(t.Context())), time.Millisecond))
+		}
+	}
+	for range 100 {
+		gone = true
+		live(2 * length)
+		gone = false
+		live(2 * length)
+	}
+	lines := w.log.count("lease: recovered")
+	live(2 * time.Minute)
+	require.Greater(t, w.log.count("lease: recovered"), lines)
 }

@@ -98,7 +98,7 @@ func list() (all []*way) {
 		name: "Redis INCRBY in segments of 1000, appendfsync always", needs: []place{redisSynced},
 		note: "one request and one sync in 1000 IDs",
 		open: redisClient(func(c *redis.Client) func(context.Context) (int64, error) {
-			return newSegments(func(ctx context.Context, n int64) (int64, error) { return c.IncrBy(ctx, "segments", n).Result() }).Next
+			return newSegments(func(ctx context.Context, n int64) (int64, error) { return c.IncrBy(ctx, "segments", n).Result() }, false, 0).Next
 		}),
 	})
 	add(ours("Redis", redisSynced)...)
@@ -112,7 +112,7 @@ func list() (all []*way) {
 		note:  "two requests and one sync in 1000 IDs: a node is read, and set if it still has the same version",
 		setUp: makeNode("/counter", "0"),
 		open: zooKeeperClient(func(conn *zk.Conn) func(context.Context) (int64, error) {
-			return newSegments(func(ctx context.Context, n int64) (int64, error) { return addTo(ctx, conn, "/counter", n) }).Next
+			return newSegments(func(ctx context.Context, n int64) (int64, error) { return addTo(ctx, conn, "/counter", n) }, false, 0).Next
 		}),
 	})
 	add(ours("ZooKeeper", zooKeeper)...)
@@ -186,7 +186,7 @@ func inSegments(most int64, fetch func(ctx context.Context, db *sql.DB, n int64)
 		if err != nil {
 			return client{}, err
 		}
-		s := newPrefetched(func(ctx context.Context, n int64) (int64, error) { return fetch(ctx, db, n) }, most)
+		s := newSegments(func(ctx context.Context, n int64) (int64, error) { return fetch(ctx, db, n) }, true, most)
 		return client{next: s.Next, close: func() error {
 			s.Close()
 			return db.Close()

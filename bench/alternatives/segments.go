@@ -10,36 +10,12 @@ type reserve func(ctx context.Context, n int64) (last int64, err error)
 
 const segmentSize = 1000
 
-// segments hands out the numbers of one segment after the other. It fetches the next one
-// when a segment is used up. It is safe for use by several goroutines, as a generator of
-// tickflake is.
+// segments hands out the numbers of one segment after the other. It fetches the next one when a
+// segment is used up, or, if it is early, from the moment when a tenth is used. It is safe for use
+// by several goroutines, as a generator of tickflake is.
 type segments struct {
 	fetch reserve
-
-	mu         sync.Mutex
-	next, last int64
-}
-
-func newSegments(fetch reserve) *segments { return &segments{fetch: fetch, next: 1} }
-
-func (s *segments) Next(ctx context.Context) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.next > s.last {
-		last, err := s.fetch(ctx, segmentSize)
-		if err != nil {
-			return 0, err
-		}
-		s.next, s.last = last-segmentSize+1, last
-	}
-	s.next++
-	return s.next - 1, nil
-}
-
-// prefetched hands out the numbers of one segment while it fetches the next, from the
-// moment when a tenth of the segment is used. It is safe for use by several goroutines.
-type prefetched struct {
-	fetch reserve
+	early bool
 	// most bounds the size of segments. Each is twice as large as the one before, as
 	// Leaf does it with segments that last for less than 15 minutes. 0 keeps the size.
 	most int64
@@ -61,17 +37,17 @@ type segment struct {
 	err         error
 }
 
-func newPrefetched(fetch reserve, most int64) *prefetched {
-	p := &prefetched{fetch: fetch, most: most, fetched: make(chan segment, 1), current: segment{first: 1}, next: 1, size: segmentSize}
+func newSegments(fetch reserve, early bool, most int64) *segments {
+	p := &segments{fetch: fetch, early: early, most: most, fetched: make(chan segment, 1), current: segment{first: 1}, next: 1, size: segmentSize}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
-func (p *prefetched) Next(ctx context.Context) (int64, error) {
+func (p *segments) Next(ctx context.Context) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	used, size := p.next-p.current.first, p.current.last-p.current.first+1
-	if !p.asked && used*10 >= size {
+	if !p.asked && (used >= size || p.early && used*10 >= size) {
 		p.ask(size > 0)
 	}
 	if p.next > p.current.last {
@@ -92,7 +68,7 @@ func (p *prefetched) Next(ctx context.Context) (int64, error) {
 }
 
 // ask has the next segment fetched.
-func (p *prefetched) ask(grow bool) {
+func (p *segments) ask(grow bool) {
 	if grow && p.size*2 <= p.most {
 		p.size *= 2
 	}
@@ -105,7 +81,7 @@ func (p *prefetched) ask(grow bool) {
 }
 
 // Close ends a fetch that is under way.
-func (p *prefetched) Close() {
+func (p *segments) Close() {
 	p.cancel()
 	p.fetches.Wait()
 }

@@ -47,9 +47,6 @@ func Others(names ...string) []Case {
 	return slices.DeleteFunc(all, func(c Case) bool { return len(names) > 0 && !slices.Contains(names, c.Name) && !Added(c.Name) })
 }
 
-// other is one of the other generators.
-func other(name string) Case { return Others(name)[0] }
-
 // bits guards snowflake.NodeBits and StepBits, which NewNode reads.
 var bits sync.Mutex
 

@@ -105,13 +105,12 @@ func measureIdle(ctx context.Context, server *rig.Server, each int) *measure.Loa
 			_ = conn.Close()
 		}
 	}()
-	first, err := metrics(ctx, server)
+	first, failed := metrics(ctx, server)
 	before := first
 	for range 10 {
 		for range each {
-			var conn net.Conn
-			if conn, err = idle(ctx, server.RESP); err != nil {
-				l.Err = err
+			conn, err := idle(ctx, server.RESP)
+			if l.Err = errors.Join(failed, err); l.Err != nil {
 				return l
 			}
 			conns = append(conns, conn)

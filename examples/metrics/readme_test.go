@@ -133,7 +133,7 @@ func TestReadmeCommands(t *testing.T) {
 	readme, err := os.ReadFile("../../otel/README.md")
 	require.NoError(t, err)
 	commands := regexp.MustCompile(`(?m)^    (\S.*)$`).FindAllStringSubmatch(string(readme), -1)
-	require.Len(t, commands, 11)
+	require.Len(t, commands, 10)
 	for _, found := range commands {
 		command := found[1]
 		config := servertest.Config{Path: bash, Args: []string{"-c", "set -o pipefail; " + elsewhere.Replace(command)}, Dir: "../..",

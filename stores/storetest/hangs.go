@@ -47,9 +47,10 @@ const (
 	// slack after it, soon, can be large.
 	hangTime = 200 * time.Millisecond
 
-	// In awayTime, an engine that begins with pauses of a millisecond and doubles them up to 50 ms
-	// dials some 30 times. mostDials is far below the dials without a pause.
-	awayTime  = time.Second
+	// In awayTime, an engine that pauses for a second, as ZooKeeper's driver does, dials again, and
+	// one whose pauses end at 50 ms dials some 60 times. mostDials is far below the dials without
+	// a pause.
+	awayTime  = 2500 * time.Millisecond
 	mostDials = 200
 )
 

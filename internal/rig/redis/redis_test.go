@@ -141,7 +141,10 @@ func TestReplicas(t *testing.T) {
 
 	replica := replicaOf(t, s)
 	admin := client(t, s)
-	require.Eventually(t, func() bool { return admin.Wait(within(t), 1, time.Second).Val() == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { // until the replica streams, which it begins up to a second after its copy
+		_, err := lonely.Read(within(t), "node/0000001")
+		return err == nil
+	}, 20*time.Second, time.Millisecond)
 	// A disk that takes longer than WAIT is not what is tried here.
 	toDisk := func(when string) {
 		for _, c := range []*driver.Client{admin, client(t, replica)} {

@@ -60,9 +60,6 @@ func (s *store) admit(now int64, cells int64) (back int64, served bool) {
 	return s.free + way + int64(-tail*math.Log(1-s.rng.Float64())), true
 }
 
-// lost reports whether an answer at back comes too late for a request that was sent now.
-func lost(now, back int64) bool { return back-now >= timeout }
-
 // meter counts what a fleet does to a store.
 type meter struct {
 	away     []outage
