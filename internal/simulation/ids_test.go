@@ -17,8 +17,6 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-const maxNode = 3
-
 // errRefused is the error of a keeper that grants nothing at the moment.
 var errRefused = errors.New("refused")
 
