@@ -274,10 +274,18 @@ func (c *conn) close() {
 		}
 	}
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && half.CloseWrite() == nil {
-		c.nc.SetReadDeadline(time.Now().Add(min(time.Second, c.server.issuer.Config().ReadTimeout)))
+		end := time.Now().Add(min(time.Second, c.server.issuer.Config().ReadTimeout))
+		c.nc.SetReadDeadline(end)
 		var rest [4096]byte
-		for err := error(nil); err == nil && c.server.ctx.Err() == nil; {
-			_, err = c.nc.Read(rest[:])
+		for c.server.ctx.Err() == nil {
+			_, err := c.nc.Read(rest[:])
+			switch {
+			case errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(end):
+				c.nc.SetReadDeadline(end) // a wake came late
+			case err != nil:
+				c.nc.Close()
+				return
+			}
 		}
 	}
 	c.nc.Close()

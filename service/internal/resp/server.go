@@ -87,7 +87,7 @@ func (s *Server) start(nc net.Conn) {
 		c := newConn(s, nc)
 		defer context.AfterFunc(s.draining, c.wake)()
 		defer context.AfterFunc(s.ctx, c.abort)()
-		defer c.close() // which wake and abort end as well
+		defer c.close() // which abort ends as well
 		c.serve()
 	})
 }

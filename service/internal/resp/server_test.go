@@ -41,6 +41,20 @@ func TestDrainOfAnError(t *testing.T) {
 	})
 }
 
+// The wake of a drain that comes late does not cut off a client that still reads its answers.
+func TestLateWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer there.Close()
+		c := newConn(newBed(t, nil).Server, half{here})
+		c.linger = true
+		began := time.Now()
+		time.AfterFunc(50*time.Millisecond, c.wake)
+		c.close()
+		assert.Equal(t, time.Second, time.Since(began))
+	})
+}
+
 // TestAllocations: in steady state a command for an ID or a number that is there allocates
 // nothing.
 func TestAllocations(t *testing.T) {
