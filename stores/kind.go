@@ -77,7 +77,11 @@ func (c *classified) Is(target error) bool { return target == c.kind }
 // classify gives an error a kind, if nothing in it has one and its type tells: a file that may not
 // be used is Refused; no connection, no answer in time, and a context that has ended are Passing.
 func classify(err error) error {
-	if KindOf(err) != Unknown {
+	kind := KindOf(err)
+	if kind.Retryable() && kind != Unknown && errors.Is(err, fs.ErrPermission) {
+		return &classified{err, Refused} // ErrOverloaded, of the end of the context, is Passing
+	}
+	if kind != Unknown {
 		return err
 	}
 	_, network := errors.AsType[*net.OpError](err)

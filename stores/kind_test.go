@@ -38,6 +38,7 @@ func TestKindOf(t *testing.T) {
 		{stores.ErrConflict, stores.Passing},
 		{stores.ErrLocked, stores.Passing},
 		{stores.ErrOverloaded, stores.Passing},
+		{failed(fmt.Errorf("%w: %w", stores.ErrOverloaded, fs.ErrPermission)), stores.Refused},
 		{failed(&fs.PathError{Err: syscall.EACCES}), stores.Refused},
 		{stores.OpenFailed(t.Context(), "pack", fs.ErrPermission), stores.Refused},
 		{failed(refused), stores.Refused},

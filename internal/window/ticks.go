@@ -29,9 +29,17 @@ func NewTicks(bits uint8, end uint64) *Ticks {
 // Start skips the slots before tick. It works only until the first slot
 // is taken: an issuer calls it with its clock's tick before it issues.
 func (w *Ticks) Start(tick uint64) {
-	s := w.span.Load()
-	if free := s.free.Load(); free == s.begin.Load() && free < w.slot(tick) && s.free.CompareAndSwap(free, w.slot(tick)) {
-		s.begin.Store(w.slot(tick))
+	// A keeper that changes the node number meanwhile seals the word: then the next span starts there.
+	for slot := w.slot(tick); ; {
+		s := w.current()
+		free := s.free.Load()
+		if s.ended || free&sealed == 0 && (free != s.begin.Load() || free >= slot) {
+			return
+		}
+		if free&sealed == 0 && s.free.CompareAndSwap(free, slot) {
+			s.begin.Store(slot)
+			return
+		}
 	}
 }
 

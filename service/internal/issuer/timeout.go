@@ -3,6 +3,7 @@ package issuer
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,9 +14,14 @@ type Timeout struct {
 	parent context.Context
 	err    *timeoutError
 
-	mu      sync.Mutex
-	running context.Context // nil until the timer starts; set once
-	cancel  context.CancelFunc
+	mu      sync.Mutex            // held to set running
+	running atomic.Pointer[timer] // nil until the timer starts; set once
+}
+
+// timer is a context with the function that ends it.
+type timer struct {
+	context.Context
+	cancel context.CancelFunc
 }
 
 // Timeout returns ctx with the timeout of a request. Call [Timeout.Cancel] after the request. Unless
@@ -25,12 +31,12 @@ func (i *Issuer) Timeout(ctx context.Context) *Timeout {
 }
 
 // Started reports whether the timer has started.
-func (t *Timeout) Started() bool { return t.now() != t.parent }
+func (t *Timeout) Started() bool { return t.running.Load() != nil }
 
 // Cancel frees the timer, and ends the context, if the timer has started.
 func (t *Timeout) Cancel() {
-	if t.Started() {
-		t.cancel()
+	if running := t.running.Load(); running != nil {
+		running.cancel()
 	}
 }
 
@@ -38,20 +44,20 @@ func (t *Timeout) Cancel() {
 func (t *Timeout) start() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.running == nil {
-		t.running, t.cancel = context.WithTimeoutCause(t.parent, t.err.after, t.err)
+	if t.running.Load() == nil {
+		ctx, cancel := context.WithTimeoutCause(t.parent, t.err.after, t.err)
+		t.running.Store(&timer{ctx, cancel})
 	}
-	return t.running
+	return t.running.Load()
 }
 
-// now returns the context that holds without a start of the timer.
+// now returns the context that holds without a start of the timer. Each command calls it, so it
+// takes no lock.
 func (t *Timeout) now() context.Context {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running == nil {
-		return t.parent
+	if running := t.running.Load(); running != nil {
+		return running
 	}
-	return t.running
+	return t.parent
 }
 
 // Deadline is that of [context.Context]. It starts the timer.
