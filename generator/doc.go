@@ -7,6 +7,7 @@
 //   - [Generator.Next] and [Generator.NextContext]: one ID.
 //   - [Generator.NextN]: many at once. [Generator.NextRun] describes them instead.
 //   - [Generator.Close]: releases the node number.
+//   - [Generator.Ready]: whether a call would be served now, for a readiness probe.
 //   - [Generator.Stats]: counts for a dashboard.
 //   - [Generator.Store]: the store that Open opened, for package sequence.
 //   - [WithFloor]: IDs above those of another system.

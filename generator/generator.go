@@ -16,9 +16,15 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Generator issues IDs. Make one with [New] and share it: its methods are safe
-// for use by any number of goroutines, and one is enough for a process. The zero
-// Generator is not usable.
+// Generator issues IDs. Make one with [Open], which claims a node number in a store, or with
+// [New] for a node number or a lease of your own:
+//
+//	gen, err := generator.Open(ctx, "ids") // a directory, or the URL of a server
+//	defer gen.Close()
+//	id, err := gen.Next()
+//
+// One is enough for a process: its methods are safe for use by any number of goroutines. The
+// zero Generator is not usable.
 //
 // The methods that issue IDs share one core. Choose by the caller's need:
 //
@@ -41,11 +47,12 @@ type Generator struct {
 	began    time.Time
 	base     int64
 	tickNs   int64
-	perTick  divisor // divides by tickNs
-	lifetime uint64  // nanoseconds from the epoch to issuingEnd
-	end      uint64  // the slot after the last that is issued
-	sequence uint64  // mask of the sequence in a slot
-	allowed  uint64  // ticks ahead of the clock that the strategy always borrows
+	perTick  divisor       // divides by tickNs
+	lifetime uint64        // nanoseconds from the epoch to issuingEnd
+	end      uint64        // the slot after the last that is issued
+	sequence uint64        // mask of the sequence in a slot
+	allowed  uint64        // ticks ahead of the clock that the strategy always borrows
+	patience time.Duration // of a call without a deadline, for a grant
 	seqBits  uint8
 	below    uint64 // the first slot of a tick is drawn from so many
 	strategy strategies.Strategy
@@ -128,7 +135,7 @@ func newGenerator(c config) (*Generator, error) {
 		lifetime: uint64(issuingEnd(c.layout).Sub(c.layout.Epoch)),
 		seqBits:  uint8(c.layout.SequenceBits),
 		sequence: 1<<c.layout.SequenceBits - 1,
-		below:    uint64(c.start.Below()),
+		below:    c.below,
 		strategy: c.strategy,
 		layout:   &c.layout,
 		ids:      newAssembly(c.layout),
@@ -145,7 +152,9 @@ func newGenerator(c config) (*Generator, error) {
 	g.queue.gate.Store(g.lifetime)
 	endTick := g.tick(int64(g.lifetime-1)) + 1
 	g.end = endTick << g.seqBits
-	g.allowed = g.tick(int64(strategies.BorrowLimit(c.strategy)))
+	exhausted, behind := seam.LimitsOf(c.strategy)
+	g.allowed = g.tick(int64(min(exhausted.Always, behind.Always)))
+	g.patience = max(exhausted.Wait, behind.Wait)
 	switch {
 	case c.window != nil:
 		g.window = c.window
@@ -324,7 +333,9 @@ func (g *Generator) Node() int64 { return g.window.Front().Node }
 func (g *Generator) Keeper() *lease.Keeper { return g.lease }
 
 // Store returns the store that [Open] opened, for the sequences of the same process, or nil if Open
-// did not make the generator. Closing the generator closes the store, so close the sequences first.
+// did not make the generator. Closing the generator closes the store, so close the sequences first:
+// afterwards the operations of a store with a connection fail, while a directory has nothing to
+// close and goes on answering.
 func (g *Generator) Store() stores.Store { return g.store }
 
 // Restored says that the process's memory was restored or copied: from a VM's snapshot,

@@ -10,7 +10,6 @@ import (
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 // ErrNotGranted matches a [GrantError], by [errors.Is].
@@ -72,7 +71,7 @@ func (e *GrantError) Is(target error) bool {
 // before, there was a grant that other calls used up, and the patience begins anew.
 func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struct{}) error {
 	g.window.Ask() // no Take did if the clock is behind
-	patience := strategies.WaitLimit(g.strategy)
+	patience := g.patience
 	if _, ok := c.ctx.Deadline(); ok {
 		patience = math.MaxInt64
 	}

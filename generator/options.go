@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/lease"
@@ -25,6 +26,7 @@ type config struct {
 	clock    monoclock.Interface
 	strategy strategies.Strategy
 	start    strategies.SequenceStart
+	below    uint64 // of start
 
 	node   int64
 	parts  []int64 // WithNodeParts, or nil
@@ -143,9 +145,11 @@ func (c *config) check() (time.Time, error) {
 	if end := issuingEnd(c.layout); !now.Before(end) {
 		return fail("WithClock", endOfTime(end))
 	}
-	if err := c.start.Validate(1 << c.layout.SequenceBits); err != nil {
+	below, err := seam.StartOf(c.start, 1<<c.layout.SequenceBits)
+	if err != nil {
 		return fail("WithSequenceStart", err)
 	}
+	c.below = below
 	if option, err := c.resolveNode(); err != nil {
 		return fail(option, err)
 	}

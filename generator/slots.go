@@ -39,12 +39,9 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 		// The clock is read after the front, so that a slot is not ahead of it only
 		// because another caller, who took it, read the clock later.
 		front := g.window.Front()
-		if front.Sealed {
-			return nil, 0, 0, ErrClosed
-		}
 		now := g.now()
-		if front.Slot >= g.end || now >= int64(g.lifetime) {
-			return nil, 0, 0, endOfTime(g.layout.Epoch.Add(time.Duration(g.lifetime)).UTC())
+		if err := g.over(front, now); err != nil {
+			return nil, 0, 0, err
 		}
 		if c.place != nil || g.queue.gate.Load() == 0 {
 			if p := c.place; g.serve(p) {
@@ -66,10 +63,7 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 		if now >= 0 && next <= tick+g.allowed {
 			continue // another caller got ahead
 		}
-		s := strategies.Situation{Cause: strategies.Behind, Lead: g.leadOf(next, now), Waited: c.waited - c.ungranted}
-		if now >= 0 && !front.Fresh && (front.Slot-1)>>g.seqBits == tick {
-			s.Cause = strategies.Exhausted
-		}
+		s := strategies.Situation{Cause: g.cause(front, now), Lead: g.leadOf(next, now), Waited: c.waited - c.ungranted}
 		g.counters.lead(s.Lead)
 		switch d := g.strategy.Decide(s); d.Action {
 		case strategies.ActionBorrow:
@@ -78,11 +72,7 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 				return front.Span, front.Slot, end, nil
 			}
 		case strategies.ActionWait:
-			wait := d.Wait
-			if wait <= 0 {
-				wait = s.Lead
-			}
-			if err := c.wait(g, front.Slot, wait, s.Lead, changed); err != nil {
+			if err := c.wait(g, front.Slot, waitOf(d, s), s.Lead, changed); err != nil {
 				return nil, 0, 0, err
 			}
 		default:
@@ -90,6 +80,33 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 			return nil, 0, 0, &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: d.Limit, Waited: s.Waited}
 		}
 	}
+}
+
+// over returns the error of a generator that issues no ID any more, or nil.
+func (g *Generator) over(front window.Front, now int64) error {
+	if front.Sealed {
+		return ErrClosed
+	}
+	if front.Slot >= g.end || now >= int64(g.lifetime) {
+		return endOfTime(g.layout.Epoch.Add(time.Duration(g.lifetime)).UTC())
+	}
+	return nil
+}
+
+// cause is why the next slot lies ahead of now.
+func (g *Generator) cause(front window.Front, now int64) strategies.Cause {
+	if now >= 0 && !front.Fresh && (front.Slot-1)>>g.seqBits == g.tick(now) {
+		return strategies.Exhausted
+	}
+	return strategies.Behind
+}
+
+// waitOf is how long d waits in s.
+func waitOf(d strategies.Decision, s strategies.Situation) time.Duration {
+	if d.Wait <= 0 {
+		return s.Lead
+	}
+	return d.Wait
 }
 
 // noteBorrow notes that a slot of tick was taken by a reading of now. It writes

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/word"
+	"github.com/tickflake/tickflake/strategies"
 )
 
 // Stats is what a [Generator] counted since it was made. Issued IDs are not
@@ -60,6 +61,35 @@ func (g *Generator) Stats() Stats {
 		s.Drift = d.Drift()
 	}
 	return s
+}
+
+// Ready returns nil if a call that can wait for up to wait, such as the timeout of a request, would
+// be served now, and else the error of such a call as [Generator.NextContext] returns it. It takes no
+// ID, counts nothing, never waits, and asks no store, so a probe for readiness can call it at any
+// rate: a generator whose store is away is ready until its grant ends, and one that took over the
+// node number of a crashed process only when its strategy bridges the lead. A tick that is used up
+// counts as ready: the next one is about to begin. For time to spare, compare [Stats].Granted.
+func (g *Generator) Ready(wait time.Duration) error {
+	front, now := g.window.Front(), g.now()
+	if err := g.over(front, now); err != nil {
+		return err
+	}
+	tick, next := g.tick(now), front.Slot>>g.seqBits
+	if max(tick, next) >= front.Limit>>g.seqBits {
+		return new(call).notGranted(g, front, nil)
+	}
+	s := strategies.Situation{Cause: g.cause(front, now), Lead: g.leadOf(next, now)}
+	if now >= 0 && next <= tick+g.allowed || s.Cause == strategies.Exhausted {
+		return nil
+	}
+	switch d := g.strategy.Decide(s); {
+	case d.Action == strategies.ActionBorrow, d.Action == strategies.ActionWait && waitOf(d, s) <= wait:
+		return nil
+	case d.Action == strategies.ActionWait:
+		return &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: s.Lead - waitOf(d, s) + wait}
+	default:
+		return &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: d.Limit}
+	}
 }
 
 // counters are written off the fast path only.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Chain returns the strategy that asks each of its members in order and takes
@@ -33,7 +32,7 @@ func (c chain) Decide(s Situation) Decision {
 			if d.Wait <= 0 {
 				d.Wait = s.Lead
 			}
-			d.Wait = min(d.Wait, s.Lead-c.borrowLimit()) // above 0: else this member, or one before it, borrows
+			d.Wait = min(d.Wait, s.Lead-c.limits(s.Cause).Always) // above 0: else this member, or one before it, borrows
 			return d
 		}
 		rejected.Limit = max(rejected.Limit, d.Limit)
@@ -50,19 +49,6 @@ func (c chain) String() string {
 		}
 	}
 	return strings.Join(members, ",")
-}
-
-// borrowLimit is the largest of the members up to the first that may wait. A member that
-// waits must be asked before the members after it.
-func (c chain) borrowLimit() time.Duration {
-	var limit time.Duration
-	for _, member := range c {
-		limit = max(limit, BorrowLimit(member))
-		if b, ok := member.(bound); !ok || b.wait != 0 {
-			break
-		}
-	}
-	return limit
 }
 
 func (c chain) validate() error {
@@ -89,19 +75,17 @@ func PerCause(exhausted, behind Strategy) Strategy { return perCause{exhausted, 
 
 type perCause struct{ exhausted, behind Strategy }
 
-func (p perCause) Decide(s Situation) Decision {
-	if s.Cause == Exhausted {
-		return p.exhausted.Decide(s)
+func (p perCause) Decide(s Situation) Decision { return p.of(s.Cause).Decide(s) }
+
+func (p perCause) of(cause Cause) Strategy {
+	if cause == Exhausted {
+		return p.exhausted
 	}
-	return p.behind.Decide(s)
+	return p.behind
 }
 
 func (p perCause) String() string {
 	return "exhausted=" + text(p.exhausted) + "/behind=" + text(p.behind)
-}
-
-func (p perCause) borrowLimit() time.Duration {
-	return min(BorrowLimit(p.exhausted), BorrowLimit(p.behind))
 }
 
 func (p perCause) validate() error {

@@ -1,56 +1,45 @@
 package strategies
 
-import (
-	"math"
-	"time"
-)
+import "github.com/tickflake/tickflake/internal/seam"
 
-// Limits returns the bounds of s for a cause: a call waits no longer than wait, and its
-// ID is no further ahead of the clock than borrow. A call whose lead is within either is
-// served. For a [Strategy] made outside this package, both are the longest
-// [time.Duration].
-func Limits(s Strategy, cause Cause) (wait, borrow time.Duration) {
+// bounded is implemented by the strategies of this package.
+type bounded interface {
+	limits(Cause) seam.Limits
+	validate() error
+}
+
+func init() {
+	seam.LimitsOf = func(s any) (exhausted, behind seam.Limits) {
+		strategy, _ := s.(Strategy)
+		return limits(strategy, Exhausted), limits(strategy, Behind)
+	}
+	seam.StartOf = func(s any, perTick int64) (below uint64, err error) {
+		start := s.(SequenceStart)
+		return uint64(start.bound()), start.validate(perTick)
+	}
+}
+
+func limits(s Strategy, cause Cause) seam.Limits {
 	if s, ok := s.(bounded); ok {
 		return s.limits(cause)
 	}
-	return math.MaxInt64, math.MaxInt64
+	return seam.Limits{Foreign: true}
 }
 
-// WaitLimit returns the longest time that s makes a call wait for slots, for any cause. It
-// is also how long a call without a deadline waits while a lease has no grant. A strategy
-// made outside this package counts as 0, also inside a [Chain] or [PerCause].
-func WaitLimit(s Strategy) time.Duration {
-	if s, ok := s.(bounded); ok {
-		return s.waitLimit()
-	}
-	return 0
+func (b bound) limits(Cause) seam.Limits {
+	return seam.Limits{Always: b.borrow, Borrow: b.borrow, Wait: b.wait}
 }
 
-func (b bound) waitLimit() time.Duration { return b.wait }
-
-func (c chain) waitLimit() time.Duration {
-	var limit time.Duration
+func (c chain) limits(cause Cause) (all seam.Limits) {
 	for _, member := range c {
-		limit = max(limit, WaitLimit(member))
+		m := limits(member, cause)
+		if all.Wait == 0 && !all.Foreign { // a member that waits is asked before those after it
+			all.Always = max(all.Always, m.Always)
+		}
+		all.Borrow, all.Wait = max(all.Borrow, m.Borrow), max(all.Wait, m.Wait)
+		all.Foreign = all.Foreign || m.Foreign
 	}
-	return limit
+	return all
 }
 
-func (p perCause) waitLimit() time.Duration { return max(WaitLimit(p.exhausted), WaitLimit(p.behind)) }
-
-func (b bound) limits(Cause) (wait, borrow time.Duration) { return b.wait, b.borrow }
-
-func (c chain) limits(cause Cause) (wait, borrow time.Duration) {
-	for _, member := range c {
-		w, b := Limits(member, cause)
-		wait, borrow = max(wait, w), max(borrow, b)
-	}
-	return wait, borrow
-}
-
-func (p perCause) limits(cause Cause) (wait, borrow time.Duration) {
-	if cause == Exhausted {
-		return Limits(p.exhausted, cause)
-	}
-	return Limits(p.behind, cause)
-}
+func (p perCause) limits(cause Cause) seam.Limits { return limits(p.of(cause), cause) }

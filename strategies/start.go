@@ -29,18 +29,18 @@ func StartZero() SequenceStart { return SequenceStart{} }
 // The generator's constructor refuses a below outside 1 to the number of IDs per tick.
 func StartRandom(below int64) SequenceStart { return SequenceStart{random: true, below: below} }
 
-// Below returns the bound of [StartRandom], or 1 for [StartZero].
-func (s SequenceStart) Below() int64 {
+// bound is that of [StartRandom], or 1 for [StartZero].
+func (s SequenceStart) bound() int64 {
 	if !s.random {
 		return 1
 	}
 	return s.below
 }
 
-// Validate returns an error that wraps [ErrInvalid] unless the start fits a sequence of
+// validate returns an error that wraps [ErrInvalid] unless the start fits a sequence of
 // perTick IDs per tick.
-func (s SequenceStart) Validate(perTick int64) error {
-	switch below := s.Below(); {
+func (s SequenceStart) validate(perTick int64) error {
+	switch below := s.bound(); {
 	case below < 1:
 		return fmt.Errorf("%w sequence start: random below %d: the bound must be 1 or more", ErrInvalid, below)
 	case below > perTick:

@@ -103,11 +103,11 @@ type Decision struct {
 // Strategy decides what happens to a call whose slot lies ahead of the clock.
 //
 // Decide must be a pure function, safe for use by several goroutines at once.
-// The generator asks the strategies of this package once how far they borrow
-// ([BorrowLimit]), so their borrowed IDs come at full speed; it asks a Strategy of your
-// own for every borrowed ID. It also asks how long they wait ([WaitLimit]), which is how
-// long a call waits for a lease's next grant. With a Strategy of your own such a call fails
-// at once if its context has no deadline.
+// The generator knows how far the strategies of this package borrow, so their borrowed IDs
+// come at full speed; it asks a Strategy of your own for every borrowed ID. It also knows how
+// long they wait: for so long a call waits for a lease's next grant. With a Strategy of your own
+// such a call fails at once if its context has no deadline; inside a [Chain] or [PerCause] it adds
+// nothing to that wait.
 type Strategy interface {
 	Decide(Situation) Decision
 }
@@ -173,31 +173,11 @@ func (b bound) String() string {
 	return "reject"
 }
 
-func (b bound) borrowLimit() time.Duration { return b.borrow }
-
 func (b bound) validate() error {
 	if limit := min(b.borrow, b.wait); limit < 0 {
 		return fmt.Errorf("%w strategy %s: the limit %s is negative: give 0s or more", ErrInvalid, b, limit)
 	}
 	return nil
-}
-
-// bounded is implemented by the strategies of this package: their limits, which a
-// generator reads once.
-type bounded interface {
-	borrowLimit() time.Duration
-	waitLimit() time.Duration
-	limits(Cause) (wait, borrow time.Duration)
-	validate() error
-}
-
-// BorrowLimit returns the lead up to which s borrows in every situation, so that
-// a generator need not ask for each ID. It is zero for a Strategy made outside this package.
-func BorrowLimit(s Strategy) time.Duration {
-	if s, ok := s.(bounded); ok {
-		return s.borrowLimit()
-	}
-	return 0
 }
 
 // Validate returns an error that wraps [ErrInvalid] if s is nil, has a negative limit, or

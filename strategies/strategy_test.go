@@ -2,12 +2,14 @@ package strategies_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -102,39 +104,67 @@ func (waiter) Decide(strategies.Situation) strategies.Decision {
 	return strategies.Decision{Action: strategies.ActionWait}
 }
 
-// BorrowLimit must never promise a borrow that Decide would not make.
-func TestBorrowLimit(t *testing.T) {
+// What a generator knows of a strategy. Always must never promise a borrow that Decide would not
+// make, and a strategy from outside adds nothing to the waits.
+func TestLimits(t *testing.T) {
+	const forever = time.Duration(math.MaxInt64)
+	type limits = seam.Limits
 	borrow, longer, wait := strategies.BorrowUpTo(ms), strategies.BorrowUpTo(10*ms), strategies.WaitUpTo(5*ms)
 	for _, tt := range []struct {
-		strategy strategies.Strategy
-		want     time.Duration
+		strategy          strategies.Strategy
+		exhausted, behind limits
 	}{
-		{strategies.Reject(), 0},
-		{wait, 0},
-		{borrow, ms},
-		{strategies.Chain(borrow, wait), ms},
-		{strategies.Chain(wait, borrow), 0},
-		{strategies.Chain(borrow, wait, longer), ms},
-		{strategies.Chain(borrow, longer), 10 * ms},
-		{strategies.Chain(strategies.Reject(), longer), 10 * ms},
-		{strategies.Chain(borrow, waiter{}, longer), ms},
-		{strategies.Chain(strategies.Chain(borrow, wait), longer), ms},
-		{strategies.Chain(strategies.PerCause(borrow, wait), longer), 0},
-		{strategies.PerCause(borrow, longer), ms},
-		{strategies.PerCause(wait, longer), 0},
-		{waiter{}, 0},
+		{strategies.Reject(), limits{}, limits{}},
+		{wait, limits{Wait: 5 * ms}, limits{Wait: 5 * ms}},
+		{strategies.Wait(), limits{Wait: forever}, limits{Wait: forever}},
+		{borrow, limits{Always: ms, Borrow: ms}, limits{Always: ms, Borrow: ms}},
+		{strategies.Chain(borrow, wait), limits{ms, ms, 5 * ms, false}, limits{ms, ms, 5 * ms, false}},
+		{strategies.Chain(wait, borrow), limits{0, ms, 5 * ms, false}, limits{0, ms, 5 * ms, false}},
+		{strategies.Chain(borrow, wait, longer), limits{ms, 10 * ms, 5 * ms, false}, limits{ms, 10 * ms, 5 * ms, false}},
+		{strategies.Chain(strategies.Reject(), borrow, longer), limits{10 * ms, 10 * ms, 0, false}, limits{10 * ms, 10 * ms, 0, false}},
+		{strategies.Chain(strategies.Chain(borrow, wait), longer), limits{ms, 10 * ms, 5 * ms, false}, limits{ms, 10 * ms, 5 * ms, false}},
+		{strategies.PerCause(wait, longer), limits{0, 0, 5 * ms, false}, limits{10 * ms, 10 * ms, 0, false}},
+		{strategies.Chain(strategies.PerCause(borrow, wait), longer), limits{10 * ms, 10 * ms, 0, false}, limits{0, 10 * ms, 5 * ms, false}},
+		{waiter{}, limits{Foreign: true}, limits{Foreign: true}},
+		{strategies.Chain(borrow, waiter{}, longer), limits{ms, 10 * ms, 0, true}, limits{ms, 10 * ms, 0, true}},
+		{strategies.PerCause(strategies.Chain(waiter{}), wait), limits{Foreign: true}, limits{Wait: 5 * ms}},
 	} {
-		limit := strategies.BorrowLimit(tt.strategy)
-		assert.Equal(t, tt.want, limit, "%v", tt.strategy)
-		for _, cause := range []strategies.Cause{strategies.Exhausted, strategies.Behind} {
-			for _, lead := range []time.Duration{1, limit / 2, limit} {
-				if lead == 0 || lead > limit {
-					continue
-				}
+		exhausted, behind := seam.LimitsOf(tt.strategy)
+		assert.Equal(t, tt.exhausted, exhausted, "%v", tt.strategy)
+		assert.Equal(t, tt.behind, behind, "%v", tt.strategy)
+		for cause, limit := range map[strategies.Cause]time.Duration{strategies.Exhausted: exhausted.Always, strategies.Behind: behind.Always} {
+			for lead := limit; lead > 0; lead /= 2 {
 				d := tt.strategy.Decide(strategies.Situation{Cause: cause, Lead: lead, Waited: time.Hour})
 				assert.Equal(t, strategies.ActionBorrow, d.Action, "%v at %s", tt.strategy, lead)
 			}
 		}
+	}
+}
+
+func TestSequenceStart(t *testing.T) {
+	for _, tt := range []struct {
+		start strategies.SequenceStart
+		text  string
+		below uint64 // 0: refused for a sequence of 256 IDs
+	}{
+		{strategies.SequenceStart{}, "zero", 1},
+		{strategies.StartZero(), "zero", 1},
+		{strategies.StartRandom(1), "random:1", 1},
+		{strategies.LeafStart(), "random:100", 100},
+		{strategies.StartRandom(256), "random:256", 256},
+		{strategies.StartRandom(257), "random:257", 0},
+		{strategies.StartRandom(0), "random:0", 0},
+		{strategies.StartRandom(-5), "random:-5", 0},
+	} {
+		assert.Equal(t, tt.text, tt.start.String())
+		below, err := seam.StartOf(tt.start, 256)
+		if tt.below > 0 {
+			require.NoError(t, err)
+			assert.Equal(t, tt.below, below, tt.text)
+			continue
+		}
+		require.ErrorIs(t, err, strategies.ErrInvalid, tt.text)
+		assert.ErrorContains(t, err, strings.TrimPrefix(tt.text, "random:"))
 	}
 }
 

@@ -102,7 +102,7 @@ func run(ctx context.Context, s settings) (err error) {
 		err = errors.Join(err, gen.CloseContext(release))
 	}()
 
-	return serve(ctx, s, &service{gen: gen, strategy: strategy, batchLimit: s.batchLimit, timeout: s.requestTimeout})
+	return serve(ctx, s, &service{gen: gen, batchLimit: s.batchLimit, timeout: s.requestTimeout})
 }
 
 // releaseTimeout bounds the release of the node number. A number that is not released

@@ -15,13 +15,11 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 // service answers requests. It is safe for concurrent use, as a generator is.
 type service struct {
 	gen        *generator.Generator
-	strategy   strategies.Strategy // of gen
 	batchLimit int
 	timeout    time.Duration // for the IDs of a request
 }
@@ -92,15 +90,10 @@ func complaint(err error) string {
 	return "the body did not arrive"
 }
 
-// ready tells a load balancer whether the service can issue IDs. It can as long as the
-// grant lasts, even while the store is away. It cannot yet if it took over the node number
-// of a process that crashed: the grant of that process ends up to a window ahead of the
-// clock, and the next ID must come after it.
+// ready tells a load balancer whether the service can issue IDs: as long as the grant lasts, even
+// while the store is away.
 func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
-	stats := s.gen.Stats()
-	wait, borrow := strategies.Limits(s.strategy, strategies.Behind)
-	ready := stats.Granted > 0 && stats.Lead <= max(min(wait, s.timeout), borrow)
-	status := http.StatusOK
+	stats, ready, status := s.gen.Stats(), s.gen.Ready(s.timeout) == nil, http.StatusOK
 	if !ready {
 		status = http.StatusServiceUnavailable
 	}

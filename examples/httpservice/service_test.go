@@ -63,7 +63,7 @@ func leased(t *testing.T, clock *clocktest.Virtual, store stores.Store, strategy
 	require.NoError(t, err)
 	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategy))
 	require.NoError(t, err)
-	return keeper, (&service{gen: gen, strategy: strategy, batchLimit: 100, timeout: timeout}).handler()
+	return keeper, (&service{gen: gen, batchLimit: 100, timeout: timeout}).handler()
 }
 
 // A process that had to have a certain node number, and lost it, must be restarted,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
@@ -62,9 +63,9 @@ func (k ClockKind) Of(fault FaultClock) monoclock.Interface {
 }
 
 // Tickflake returns the [Subject] for tickflake's own generator with a strategy, a
-// clock and options. Its claim follows from [strategies.Limits]. Its layout is the
-// default one with 4 bits of sequence, so that 16 IDs use up a tick, unless the options
-// give another.
+// clock and options. Its claim follows from the strategy; a strategy of your own may do anything.
+// Its layout is the default one with 4 bits of sequence, so that 16 IDs use up a tick, unless the
+// options give another.
 //
 // Its node number is fixed, so it keeps no state across a restart. For a generator
 // under a lease, which does, see
@@ -85,10 +86,7 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 	if err == nil {
 		layout = gen.Layout()
 	}
-	claim := func(cause strategies.Cause) Bound {
-		wait, borrow := strategies.Limits(s, cause)
-		return Bound{Wait: wait, Borrow: borrow}
-	}
+	exhausted, behind := seam.LimitsOf(s)
 	epoch, tick, shift := layout.Epoch, layout.Tick, layout.NodeBits+layout.SequenceBits
 	end := layout.End()
 	if layout.TimeBits+layout.SequenceBits == 63 {
@@ -110,7 +108,7 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 				Close:  gen.Close,
 			}, nil
 		},
-		Claim: Claim{Exhausted: claim(strategies.Exhausted), Behind: claim(strategies.Behind)},
+		Claim: Claim{Exhausted: boundOf(exhausted), Behind: boundOf(behind)},
 		// As Layout.Decode does, without its checks.
 		Time:       func(id snowflake.ID) time.Time { return epoch.Add(time.Duration(id>>shift) * tick) },
 		Tick:       tick,
@@ -118,6 +116,13 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 		End:        end,
 		CheckError: checkTickflakeError,
 	}
+}
+
+func boundOf(l seam.Limits) Bound {
+	if l.Foreign {
+		return Bound{Wait: Forever, Borrow: Forever}
+	}
+	return Bound{Wait: l.Wait, Borrow: l.Borrow}
 }
 
 // checkTickflakeError returns what is wrong with an error of a tickflake generator that

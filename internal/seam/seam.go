@@ -19,3 +19,17 @@ var Waiting func(clock any) (after func(time.Duration) <-chan time.Time, elapsed
 // Bind returns the *window.Ticks of a *lease.Keeper, from which one generator takes its slots. It
 // fails if the keeper is closed, or bound already. Package lease sets it.
 var Bind func(keeper any) (ticks any, err error)
+
+// Limits are the bounds of a strategy for one cause.
+type Limits struct {
+	Always       time.Duration // it borrows up to this in every situation, so a generator need not ask
+	Borrow, Wait time.Duration // it goes no further, as far as package strategies knows it
+	Foreign      bool          // a part of it was made outside that package, and may go further
+}
+
+// LimitsOf returns the limits of a strategies.Strategy. Package strategies sets it.
+var LimitsOf func(strategy any) (exhausted, behind Limits)
+
+// StartOf returns the bound below which a strategies.SequenceStart draws, 1 for no draw. It fails
+// unless the start fits a sequence of perTick IDs. Package strategies sets it.
+var StartOf func(start any, perTick int64) (below uint64, err error)

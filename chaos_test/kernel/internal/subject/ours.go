@@ -46,21 +46,22 @@ func ours() []Subject {
 	for _, s := range []struct {
 		name, how string
 		strategy  strategies.Strategy
+		waits     time.Duration // at most
 	}{
-		{"default", "Default()", strategies.Default()},
-		{"reject", "Reject()", strategies.Reject()},
-		{"wait 5ms", "WaitUpTo(5ms)", strategies.WaitUpTo(5 * time.Millisecond)},
-		{"borrow 1s", "BorrowUpTo(1s)", strategies.BorrowUpTo(time.Second)},
+		{"default", "Default()", strategies.Default(), time.Second},
+		{"reject", "Reject()", strategies.Reject(), 0},
+		{"wait 5ms", "WaitUpTo(5ms)", strategies.WaitUpTo(5 * time.Millisecond), 5 * time.Millisecond},
+		{"borrow 1s", "BorrowUpTo(1s)", strategies.BorrowUpTo(time.Second), 0},
 	} {
 		for _, clock := range []string{monotonic, raw} {
 			for _, leased := range []bool{true, false} {
-				all = append(all, strategySubject(s.name, s.how, clock, leased, s.strategy))
+				all = append(all, strategySubject(s.name, s.how, clock, leased, s.strategy, s.waits))
 			}
 		}
 	}
 	random := generator.WithSequenceStart(strategies.StartRandom(randomBelow))
 	for _, leased := range []bool{true, false} {
-		s := strategySubject("random start", "Default()", clockOf[leased], leased, strategies.Default(), random)
+		s := strategySubject("random start", "Default()", clockOf[leased], leased, strategies.Default(), time.Second, random)
 		s.How += fmt.Sprintf(", WithSequenceStart(StartRandom(%d))", randomBelow)
 		all = append(all, s)
 	}
@@ -78,10 +79,10 @@ var clockOf = map[bool]string{true: monotonic, false: raw}
 // process, whatever the clock does; no duplicate across restarts with a lease only; and
 // no wait beyond the strategy's. Waits for slots and for a grant are counted apart, so
 // with a lease there are two.
-func strategySubject(name, how, clock string, leased bool, strategy strategies.Strategy, more ...generator.Option) Subject {
+func strategySubject(name, how, clock string, leased bool, strategy strategies.Strategy, waits time.Duration, more ...generator.Option) Subject {
 	s := Subject{
 		Name: name + ", " + clock, Group: Tickflake, Numbers: true, Ordered: true, Restarts: leased, Shares: leased, Leased: leased,
-		Bound: strategies.WaitLimit(strategy),
+		Bound: waits,
 	}
 	options := append([]generator.Option{generator.WithStrategy(strategy)}, more...)
 	source := fmt.Sprintf("New(WithNode(%d))", fixedNode)
