@@ -34,15 +34,12 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("service: %w", err)
 	}
 	s.ctx, s.abort = context.WithCancelCause(context.Background())
-	s.issuer, err = issuer.New(issuer.Config{
+	s.issuer = issuer.New(issuer.Config{
 		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Create: rules(c.Create), Clients: credentials, Strategy: c.Strategy, Opened: s.opened, Observer: issuer.NewObserver(c.Logger, c.AccessLog),
 		MaxBatch: c.MaxBatch, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences,
 		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
 		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("service: %w", err)
-	}
 	s.connections.most = maxConnections(maxFiles())
 	s.add(issuer.RESP, c.RESP, func() server { return resp.New(s.issuer) })
 	s.add(issuer.GRPC, c.GRPC, func() server { return rpc.New(s.issuer) })

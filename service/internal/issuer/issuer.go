@@ -20,7 +20,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Config has the parts and limits of an Issuer. New checks it.
+// Config has the parts and limits of an Issuer, which package service has checked.
 type Config struct {
 	Generator *generator.Generator // required
 	Store     stores.Store         // of the sequences; nil: there are none
@@ -75,19 +75,15 @@ type Issuer struct {
 
 // New returns an Issuer. The caller keeps the generator and the store, and closes them after
 // [Issuer.Close].
-func New(c Config) (*Issuer, error) {
+func New(c Config) *Issuer {
 	c.IdleTimeout, c.ReadTimeout = cmp.Or(c.IdleTimeout, time.Hour), cmp.Or(c.ReadTimeout, 10*time.Second)
 	c.MaxStreams, c.Sequences = cmp.Or(c.MaxStreams, 16_384), slices.Clip(c.Sequences)
-	access, err := newAccess(c.Clients)
-	if err != nil {
-		return nil, err
-	}
 	if c.Observer == nil {
 		c.Observer = NewObserver(slog.New(slog.DiscardHandler), 0)
 	}
-	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), access: access, timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
+	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), access: newAccess(c.Clients), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
-	return i, nil
+	return i
 }
 
 // Config returns the configuration.

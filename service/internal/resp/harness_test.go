@@ -46,8 +46,7 @@ func newBed(t testing.TB, change func(*issuer.Config)) *bed {
 	if change != nil {
 		change(&config)
 	}
-	i, err := issuer.New(config)
-	require.NoError(t, err)
+	i := issuer.New(config)
 	t.Cleanup(func() { assert.NoError(t, i.Close(context.Background())) })
 	return &bed{New(i)}
 }

@@ -116,8 +116,7 @@ func newServer(t testing.TB, change func(*issuer.Config, *Options)) *service {
 		change(&c, &o)
 	}
 	c.Observer = issuer.NewObserver(o.Logger, 1)
-	i, err := issuer.New(c)
-	require.NoError(t, err)
+	i := issuer.New(c)
 	t.Cleanup(func() { assert.NoError(t, i.Close(context.Background())) })
 	return &service{New(i, o), log}
 }
