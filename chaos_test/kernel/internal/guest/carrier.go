@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/subject"
 )
 
@@ -25,6 +27,9 @@ const (
 	linesPerRound = 40
 	round         = 20 * time.Millisecond
 	lineLength    = 4096
+	// pipeSize holds what all subjects print in more than a second: one that waits to print
+	// looks as one whose call takes long.
+	pipeSize = 2 << 20
 	// drain is how long the pipe of a dead process may stay open: a child of it has it.
 	drain = time.Second
 )
@@ -120,6 +125,7 @@ func (c *carrier) spawn(wait bool) (*process, error) {
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
+	_, _ = unix.FcntlInt(theirs.Fd(), unix.F_SETPIPE_SZ, pipeSize) // less is fine, too
 	cmd.Stdout = theirs
 	err = cmd.Start()
 	_ = theirs.Close()
