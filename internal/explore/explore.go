@@ -141,7 +141,7 @@ type search[S any] struct {
 // found is a state that waits to be searched.
 type found[S any] struct {
 	visited
-	state S
+	state *S
 }
 
 // batch is a list of states: some that wait, with numbers in a row, or some that one goroutine has found.
@@ -165,8 +165,8 @@ func Search[S any](m Model[S], limits Limits) Report {
 
 func (s *search[S]) run(over func() bool) {
 	// There is much garbage, and little else.
-	defer debug.SetGCPercent(debug.SetGCPercent(800))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(3 << 30))
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(6 << 30))
 	var start batch[S]
 	var buf []byte
 	for _, state := range s.m.Start() {
@@ -231,7 +231,7 @@ func (s *search[S]) expand(b *batch[S]) (r result[S]) {
 	var buf []byte
 	for i := range b.states {
 		number := uint32(b.first + i)
-		s.m.Steps(&b.states[i].state, func(_ Step, next *S, err error) {
+		s.m.Steps(b.states[i].state, func(_ Step, next *S, err error) {
 			r.transitions++
 			switch {
 			case err == nil:
@@ -252,7 +252,8 @@ func (s *search[S]) found(b *batch[S], parent uint32, state *S, buf []byte) []by
 	buf = s.m.Key(state, buf[:0])
 	h := hashOf(buf)
 	if _, known := s.known[h]; !known {
-		b.states = append(b.states, found[S]{visited{h, parent}, *state})
+		kept := *state
+		b.states = append(b.states, found[S]{visited{h, parent}, &kept})
 	}
 	return buf
 }

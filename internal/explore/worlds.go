@@ -41,7 +41,7 @@ func Worlds[S any, M Model[S]](t *testing.T, small, large map[string]M) {
 }
 
 // most is how many states of each small world Worlds checks the keys of.
-const most = 500
+const most = 300
 
 // Mutant is a way to break a protocol.
 type Mutant[S any] struct {
