@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type Config struct {
 	Create    []Create             // sequences that are created when they are first asked for
 	Clients   []Credential         // empty: anybody may do anything
 	Strategy  string               // of the generator, as text
+	Observer  *Observer            // counts and logs the requests; by default one that logs nothing
 
 	// Opened is called with each sequence that is opened, and the function that it returns
 	// when the sequence is dropped or closed. Nil: nothing is called.
@@ -55,6 +57,7 @@ type Create struct {
 
 // Issuer answers requests. Its methods are safe for concurrent use.
 type Issuer struct {
+	*Observer
 	config   Config
 	layout   snowflake.Layout
 	access   *access
@@ -79,7 +82,10 @@ func New(c Config) (*Issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Issuer{config: c, layout: c.Generator.Layout(), access: access, timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
+	if c.Observer == nil {
+		c.Observer = NewObserver(slog.New(slog.DiscardHandler), 0)
+	}
+	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), access: access, timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	return i, nil
 }

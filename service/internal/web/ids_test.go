@@ -48,7 +48,7 @@ func TestIDs(t *testing.T) {
 			next(id)
 		}
 	}
-	assert.EqualValues(t, 2*(1+1+2+1000+10_000), s.observer.Items())
+	assert.EqualValues(t, 2*(1+1+2+1000+10_000), s.issuer.Items())
 }
 
 // Runs of any IDs are written as strconv writes each.
@@ -114,7 +114,7 @@ func TestSequences(t *testing.T) {
 	assert.Equal(t, `{"name":"tickets","mode":"ordered","start":"1","stride":1,"offset":0,"max":"3","next":"1","last":"0","left":"3"}`+"\n", s.ask(t, "GET", "/v1/sequences/tickets").body)
 	assert.Equal(t, `{"name":"tickets","mode":"ordered","first":"1","last":"3","count":3,"stride":1}`+"\n", s.ask(t, "POST", "/v1/sequences/tickets?n=3").body)
 	assert.Equal(t, `{"name":"tickets","mode":"ordered","start":"1","stride":1,"offset":0,"max":"3","next":null,"last":"3","left":"0"}`+"\n", s.ask(t, "GET", "/v1/sequences/tickets").body)
-	assert.EqualValues(t, 1+10+3, s.observer.Items())
+	assert.EqualValues(t, 1+10+3, s.issuer.Items())
 }
 
 func TestStatus(t *testing.T) {
