@@ -47,12 +47,11 @@ type Generator struct {
 	began    time.Time
 	base     int64
 	tickNs   int64
-	perTick  divisor       // divides by tickNs
-	lifetime uint64        // nanoseconds from the epoch to issuingEnd
-	end      uint64        // the slot after the last that is issued
-	sequence uint64        // mask of the sequence in a slot
-	allowed  uint64        // ticks ahead of the clock that the strategy always borrows
-	patience time.Duration // of a call without a deadline, for a grant
+	perTick  divisor // divides by tickNs
+	lifetime uint64  // nanoseconds from the epoch to issuingEnd
+	end      uint64  // the slot after the last that is issued
+	sequence uint64  // mask of the sequence in a slot
+	allowed  uint64  // ticks ahead of the clock that the strategy always borrows
 	seqBits  uint8
 	below    uint64 // the first slot of a tick is drawn from so many
 	strategy strategies.Strategy
@@ -64,6 +63,7 @@ type Generator struct {
 	closed   atomic.Bool                          // the lease is being released, or was: set once
 	after    func(time.Duration) <-chan time.Time // waits by a clock that is not the machine's, or nil
 	elapsed  func() time.Duration                 // measures a wait that was cut short
+	patience time.Duration                        // for a grant, of a call without a deadline
 
 	queue queue
 	turn  chan struct{} // capacity 1: held by the one caller that sleeps for the next tick

@@ -69,6 +69,55 @@ func TestFloorAheadOfTheClock(t *testing.T) {
 	}
 }
 
+// Ready tells what a call would meet, also beyond the time that the caller has, and takes nothing.
+func TestReady(t *testing.T) {
+	const lead = 5 * time.Millisecond
+	for _, tt := range []struct {
+		strategy strategies.Strategy
+		wait     time.Duration
+		limit    time.Duration // of the error; negative: it is ready
+	}{
+		{strategies.Reject(), time.Hour, 0},
+		{strategies.WaitUpTo(lead), lead, -1},
+		{strategies.WaitUpTo(lead), lead - 1, lead - 1},
+		{strategies.WaitUpTo(lead - 1), time.Hour, lead - 1},
+		{strategies.BorrowUpTo(lead), 0, -1},
+		{strategies.BorrowUpTo(lead - 1), time.Hour, lead - 1},
+		{strategies.Chain(strategies.BorrowUpTo(lead/5), strategies.Wait()), lead - lead/5, -1},
+		{strategies.Chain(strategies.BorrowUpTo(lead/5), strategies.Wait()), 0, lead / 5},
+		{borrower{}, 0, -1},
+		{strategies.Func(func(strategies.Situation) strategies.Decision {
+			return strategies.Decision{Action: strategies.ActionWait} // for the lead
+		}), lead - 1, lead - 1},
+	} {
+		c := newHandClock()
+		g, w := granted(t, narrow(), c, grant(1, 5, 9), generator.WithStrategy(tt.strategy))
+		err := g.Ready(tt.wait)
+		if tt.limit < 0 {
+			assert.NoError(t, err, "%v, %s", tt.strategy, tt.wait)
+		} else {
+			var ahead *generator.LeadError
+			require.ErrorAs(t, err, &ahead)
+			assert.Equal(t, generator.LeadError{Cause: strategies.Behind, Lead: lead, Limit: tt.limit}, *ahead)
+		}
+		c.step(lead)
+		require.NoError(t, g.Ready(0))
+		assert.Equal(t, generator.Stats{Granted: 4 * time.Millisecond}, g.Stats(), "nothing is counted")
+		for range 4 {
+			mustNext(t, g)
+		}
+		assert.NoError(t, g.Ready(0), "the next tick is about to begin")
+		c.step(4 * time.Millisecond)
+		assert.ErrorIs(t, g.Ready(time.Hour), generator.ErrNotGranted)
+		assert.Empty(t, w.More(), "the keeper is not asked")
+		assert.Empty(t, c.waited())
+		c.set(narrow().End())
+		assert.ErrorIs(t, g.Ready(0), lease.ErrEndOfTime)
+		w.Seal()
+		assert.ErrorIs(t, g.Ready(0), generator.ErrClosed)
+	}
+}
+
 func TestGrantEnds(t *testing.T) {
 	g, w, c := leased(t, 2, generator.WithStrategy(strategies.Reject()))
 	away := errors.New("store is away")

@@ -48,22 +48,25 @@ func (p *place) claim(whole context.Context, layout snowflake.Layout, strategy s
 		_ = store.Close()
 		return nil, configError(err)
 	}
-	floor, _ := keeper.Granted()
-	awaitFloor(ctx, time.Until(floor)-strategies.BorrowLimit(strategy))
+	awaitFloor(ctx, gen)
 	return &claimed{gen, store, p}, nil
 }
 
 // awaitFloor waits for the grant to begin: up to a window ahead of the clock if the last
 // process with this node number was killed. A grant beyond ctx means that the clock was
 // set back, and then the strategy decides.
-func awaitFloor(ctx context.Context, lead time.Duration) {
-	deadline, ok := ctx.Deadline()
-	if lead <= 0 || !ok || lead > time.Until(deadline) {
-		return
-	}
-	select {
-	case <-time.After(lead):
-	case <-ctx.Done():
+func awaitFloor(ctx context.Context, gen *generator.Generator) {
+	var ahead *generator.LeadError
+	for errors.As(gen.Ready(0), &ahead) {
+		wait := ahead.Lead - ahead.Limit // above zero: Ready has refused a longer lead than Limit
+		if deadline, ok := ctx.Deadline(); !ok || wait > time.Until(deadline) {
+			return
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
