@@ -86,6 +86,7 @@ func TestReady(t *testing.T) {
 		{strategies.Chain(strategies.BorrowUpTo(lead/5), strategies.Wait()), lead - lead/5, -1},
 		{strategies.Chain(strategies.BorrowUpTo(lead/5), strategies.Wait()), 0, lead / 5},
 		{borrower{}, 0, -1},
+		{strategies.Func(func(strategies.Situation) strategies.Decision { return strategies.Decision{} }), time.Hour, 0},
 		{strategies.Func(func(strategies.Situation) strategies.Decision {
 			return strategies.Decision{Action: strategies.ActionWait} // for the lead
 		}), lead - 1, lead - 1},

@@ -119,6 +119,11 @@ func TestBehind(t *testing.T) {
 				_, err := g.Next()
 				assert.ErrorIs(t, err, generator.ErrBehind)
 			})
+			t.Run("borrow for the other cause", func(t *testing.T) {
+				g, _, _ := stepped(t, strategies.PerCause(strategies.BorrowUpTo(step), strategies.Reject()))
+				_, err := g.Next()
+				assert.ErrorIs(t, err, generator.ErrBehind)
+			})
 			t.Run("borrow, then wait", func(t *testing.T) {
 				g, c, last := stepped(t, strategies.Chain(strategies.BorrowUpTo(step/4), strategies.WaitUpTo(step)))
 				assert.Equal(t, last+1, mustNext(t, g))

@@ -79,7 +79,7 @@ func (g *Generator) Ready(wait time.Duration) error {
 		return new(call).notGranted(g, front, nil)
 	}
 	s := strategies.Situation{Cause: g.cause(front, now), Lead: g.leadOf(next, now)}
-	if now >= 0 && next <= tick+g.allowed || s.Cause == strategies.Exhausted {
+	if s.Lead <= 0 || s.Cause == strategies.Exhausted {
 		return nil
 	}
 	switch d := g.strategy.Decide(s); {
