@@ -109,6 +109,9 @@ func (waiter) Decide(strategies.Situation) strategies.Decision {
 func TestLimits(t *testing.T) {
 	const forever = time.Duration(math.MaxInt64)
 	type limits = seam.Limits
+	bounds := func(always, borrow, wait time.Duration) limits {
+		return limits{Always: always, Borrow: borrow, Wait: wait}
+	}
 	borrow, longer, wait := strategies.BorrowUpTo(ms), strategies.BorrowUpTo(10*ms), strategies.WaitUpTo(5*ms)
 	for _, tt := range []struct {
 		strategy          strategies.Strategy
@@ -118,15 +121,15 @@ func TestLimits(t *testing.T) {
 		{wait, limits{Wait: 5 * ms}, limits{Wait: 5 * ms}},
 		{strategies.Wait(), limits{Wait: forever}, limits{Wait: forever}},
 		{borrow, limits{Always: ms, Borrow: ms}, limits{Always: ms, Borrow: ms}},
-		{strategies.Chain(borrow, wait), limits{ms, ms, 5 * ms, false}, limits{ms, ms, 5 * ms, false}},
-		{strategies.Chain(wait, borrow), limits{0, ms, 5 * ms, false}, limits{0, ms, 5 * ms, false}},
-		{strategies.Chain(borrow, wait, longer), limits{ms, 10 * ms, 5 * ms, false}, limits{ms, 10 * ms, 5 * ms, false}},
-		{strategies.Chain(strategies.Reject(), borrow, longer), limits{10 * ms, 10 * ms, 0, false}, limits{10 * ms, 10 * ms, 0, false}},
-		{strategies.Chain(strategies.Chain(borrow, wait), longer), limits{ms, 10 * ms, 5 * ms, false}, limits{ms, 10 * ms, 5 * ms, false}},
-		{strategies.PerCause(wait, longer), limits{0, 0, 5 * ms, false}, limits{10 * ms, 10 * ms, 0, false}},
-		{strategies.Chain(strategies.PerCause(borrow, wait), longer), limits{10 * ms, 10 * ms, 0, false}, limits{0, 10 * ms, 5 * ms, false}},
+		{strategies.Chain(borrow, wait), bounds(ms, ms, 5 * ms), bounds(ms, ms, 5 * ms)},
+		{strategies.Chain(wait, borrow), bounds(0, ms, 5 * ms), bounds(0, ms, 5 * ms)},
+		{strategies.Chain(borrow, wait, longer), bounds(ms, 10 * ms, 5 * ms), bounds(ms, 10 * ms, 5 * ms)},
+		{strategies.Chain(strategies.Reject(), borrow, longer), bounds(10 * ms, 10 * ms, 0), bounds(10 * ms, 10 * ms, 0)},
+		{strategies.Chain(strategies.Chain(borrow, wait), longer), bounds(ms, 10 * ms, 5 * ms), bounds(ms, 10 * ms, 5 * ms)},
+		{strategies.PerCause(wait, longer), bounds(0, 0, 5 * ms), bounds(10 * ms, 10 * ms, 0)},
+		{strategies.Chain(strategies.PerCause(borrow, wait), longer), bounds(10 * ms, 10 * ms, 0), bounds(0, 10 * ms, 5 * ms)},
 		{waiter{}, limits{Foreign: true}, limits{Foreign: true}},
-		{strategies.Chain(borrow, waiter{}, longer), limits{ms, 10 * ms, 0, true}, limits{ms, 10 * ms, 0, true}},
+		{strategies.Chain(borrow, waiter{}, longer), limits{Always: ms, Borrow: 10 * ms, Foreign: true}, limits{Always: ms, Borrow: 10 * ms, Foreign: true}},
 		{strategies.PerCause(strategies.Chain(waiter{}), wait), limits{Foreign: true}, limits{Wait: 5 * ms}},
 	} {
 		exhausted, behind := seam.LimitsOf(tt.strategy)
