@@ -31,14 +31,17 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require go.etcd.io/etcd/server/v3 v3.7.3 // indirect
+require (
+	github.com/tickflake/tickflake/api v0.0.0 // indirect
+	github.com/tickflake/tickflake/client v0.0.0 // indirect
+	go.etcd.io/etcd/server/v3 v3.7.3 // indirect
+)
 
 require (
 	ariga.io/atlas v0.32.1-0.20250325101103-175b25e1c1b9 // indirect
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/agext/levenshtein v1.2.3 // indirect
 	github.com/apparentlymart/go-textseg/v15 v15.0.0 // indirect
-	github.com/benbjohnson/clock v1.3.5 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/bmatcuk/doublestar v1.3.4 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect

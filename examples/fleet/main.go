@@ -1,13 +1,10 @@
 // Command fleet runs three workers on one etcd, kills one of them as a crash would, starts
-// another, and stops all of them.
-//
-// It fails if two living workers had the same node number, or if an ID came twice.
+// another, and stops all of them. It fails if an ID came twice.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,38 +13,36 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	_ "github.com/tickflake/tickflake/internal/rig/servers/etcd"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/etcd" // etcd:// in stores.Open
 )
 
 func main() {
-	worker := flag.String("worker", "", "`path` of the program that is a worker (default: built from ./worker, which takes a clone of the repository, and go)")
-	ids := flag.Int("ids", 200, "number of IDs that each worker is to issue before something happens to it")
-	timeout := flag.Duration("timeout", 2*time.Minute, "time after which to give up")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, *timeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	if err := run(ctx, *worker, *ids); err != nil {
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, worker string, ids int) (err error) {
+func run(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "fleet")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if worker == "" {
-		if worker, err = buildWorker(ctx, dir); err != nil {
-			return err
-		}
+	path := filepath.Join(dir, "worker")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/tickflake/tickflake/examples/fleet/worker").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build the worker: %w\n%s", err, out)
 	}
 	// One server; a real fleet has three or more, on machines of their own.
 	server, err := servers.Start(ctx, servers.Etcd)
@@ -55,64 +50,79 @@ func run(ctx context.Context, worker string, ids int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	storeURL := server.URL
-	fmt.Println("the store is", storeURL)
+	fmt.Println("the store is", server.URL)
 
-	f := newFleet(worker, storeURL)
-	defer f.killAll()
-	if err := f.live(ctx, ids); err != nil {
+	var issued rig.Ledger
+	var workers []*rig.Process
+	defer func() {
+		for _, w := range workers {
+			err = errors.Join(err, w.Kill())
+		}
+	}()
+	start := func(n int) error { // n workers, until each has issued 200 IDs
+		enough := make(chan error, n)
+		for range n {
+			name, ids := fmt.Sprint("worker ", len(workers)+1), 0
+			w, err := rig.Start(ctx, rig.Config{Path: path, Args: []string{"--store", server.URL}, Quit: syscall.SIGTERM, Line: func(text string) {
+				id, err := snowflake.Parse(text)
+				issued.Add(name, 0, 0, id.Int64())
+				if ids++; ids == 200 || err != nil {
+					select {
+					case enough <- err:
+					default: // a further error
+					}
+				}
+			}})
+			if err != nil {
+				return err
+			}
+			workers = append(workers, w)
+			fmt.Println(name, "is process", w.PID())
+		}
+		for range n {
+			select {
+			case err = <-enough:
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := start(3); err != nil {
 		return err
 	}
-	if err := printNodes(ctx, storeURL); err != nil {
+	if err := workers[1].Kill(); err != nil {
 		return err
 	}
-	fmt.Printf("%d IDs by %d processes, none twice\n", len(f.issued), len(f.workers))
-	return nil
-}
-
-// buildWorker builds the program that is a worker, in dir, and returns its path.
-func buildWorker(ctx context.Context, dir string) (path string, err error) {
-	path = filepath.Join(dir, "worker")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/tickflake/tickflake/examples/fleet/worker").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build a worker (or say with --worker where one is): %w\n%s", err, out)
+	fmt.Println("worker 2 was killed")
+	if err := start(1); err != nil {
+		return err
 	}
-	return path, nil
-}
-
-// live starts three workers, kills one, starts another, and stops all.
-func (f *fleet) live(ctx context.Context, ids int) error {
-	for range 3 {
-		if err := f.start(); err != nil {
+	for _, w := range []*rig.Process{workers[0], workers[2], workers[3]} {
+		if err := w.End(); err != nil {
 			return err
 		}
 	}
-	if err := f.work(ctx, ids); err != nil {
-		return err
+	if n, example := issued.Twice(); n > 0 {
+		return fmt.Errorf("%d IDs came twice: %s", n, example)
 	}
-	if err := f.kill(ctx, f.workers[1]); err != nil {
-		return err
-	}
-	if err := f.start(); err != nil {
-		return err
-	}
-	if err := f.work(ctx, ids); err != nil {
-		return err
-	}
-	return f.endAll(ctx)
+	n, _ := issued.Count()
+	fmt.Printf("%d IDs by %d processes, none twice\n", n, len(workers))
+	return printNodes(ctx, server.URL)
 }
 
-// printNodes prints the state of each node number in the store, as the command
-// "tickflake lease list" does.
-func printNodes(ctx context.Context, storeURL string) (err error) {
-	store, err := stores.Open(ctx, storeURL)
+// printNodes prints the state of each node number in the store, as "tickflake lease list" does.
+func printNodes(ctx context.Context, url string) error {
+	store, err := stores.Open(ctx, url)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
 	holdings, err := lease.List(ctx, store)
 	for _, h := range holdings {
 		fmt.Printf("node %d: %s, limit %s\n", h.Node, h.State, h.Limit.Format(time.RFC3339))
 	}
-	return err
+	return errors.Join(err, store.Close())
 }

@@ -1,148 +1,147 @@
 // Command httpservice answers HTTP requests with IDs.
 //
-//	POST /id                  {"id":"283563419238400000"}
-//	POST /ids  {"count":2}    {"ids":["283563419238400001","283563419238400002"]}
-//	GET  /readyz              200 if it can issue IDs, 503 if not
-//	GET  /livez               503 if only a restart can help, or else 200
+//	POST /id      {"id":"283563419238400000"}
+//	GET  /readyz  200 if it can issue IDs, or else 503
+//	GET  /livez   503 if only a restart helps, or else 200
 //
 // The method is POST, because a proxy may cache the answer to a GET and give it to two
-// callers. IDs are strings, because JavaScript rounds large numbers.
-//
-// The store of node numbers is the URL --store: a directory for any number of processes on
-// one host, or etcd:// or etcds:// as package stores/etcd documents them. A URL with a
-// password goes into $TICKFLAKE_STORE, because every user of a host can read the command
-// lines of its processes.
+// callers. The ID is a string, because JavaScript rounds large numbers.
 //
 // On SIGTERM or an interrupt the service accepts no new requests, completes those it has,
 // releases its node number, and exits with 0.
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"log/slog"
-	"net"
+	"math"
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	_ "github.com/tickflake/tickflake/stores/etcd" // etcd:// in generator.Open
 	"github.com/tickflake/tickflake/strategies"
 )
 
-type settings struct {
-	listen         string
-	store          string
-	node           string
-	owner          string
-	strategy       string
-	window         time.Duration
-	claimTimeout   time.Duration
-	requestTimeout time.Duration
-	grace          time.Duration
-	batchLimit     int
-}
+const (
+	claimTimeout   = 30 * time.Second // for the store and a node number at the start
+	requestTimeout = 2 * time.Second  // for the ID of a request
+	grace          = 20 * time.Second // for requests to end after SIGTERM
+	releaseTimeout = 5 * time.Second  // a number that is not released rests for up to two windows
+)
 
 func main() {
-	var s settings
-	flag.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`address` to serve on")
-	flag.StringVar(&s.store, "store", "", "`URL` of the store of node numbers: a directory, etcd://HOST:PORT or etcds://HOST:PORT (default $TICKFLAKE_STORE)")
-	flag.StringVar(&s.node, "node", "any", "node `number`, or any, or statefulset: the ordinal at the end of the host name")
-	flag.StringVar(&s.owner, "owner", "", "`name` of the holder of the node number, for people who look (default host name and process id)")
-	flag.StringVar(&s.strategy, "strategy", "default", "`strategy` for IDs that lie ahead of the clock, such as borrow:30s,wait:1s")
-	flag.DurationVar(&s.window, "window", 0, "length of a grant; the store may be away for two thirds of it (default 30s, in a directory 3s)")
-	flag.DurationVar(&s.claimTimeout, "claim-timeout", 30*time.Second, "time to wait for the store and a node number at start")
-	flag.DurationVar(&s.requestTimeout, "request-timeout", 2*time.Second, "time that a request may wait for its IDs")
-	flag.DurationVar(&s.grace, "grace", 15*time.Second, fmt.Sprintf("time that requests have to end after SIGTERM; releasing the node number has %s more", releaseTimeout))
-	flag.IntVar(&s.batchLimit, "batch-limit", 1000, "most IDs in one answer")
+	listen := flag.String("listen", "127.0.0.1:8080", "`address` to serve on")
+	// A URL with a password belongs in the environment: every user of a host can read command lines.
+	store := flag.String("store", "", "`URL` of the store of node numbers: a directory, or etcd://HOST:PORT (default $TICKFLAKE_STORE)")
+	node := flag.Int64("node", -1, "node `number`, or -1 for any that is free")
+	strategy := flag.String("strategy", "default", "`strategy` for IDs that lie ahead of the clock, such as borrow:30s,wait:1s")
 	flag.Parse()
-	if s.store == "" {
-		s.store = os.Getenv("TICKFLAKE_STORE")
-	}
-	if flag.NArg() > 0 || s.batchLimit < 1 {
-		fmt.Fprintln(os.Stderr, "httpservice: want no arguments but flags, and a batch limit of 1 or more")
-		os.Exit(2)
-	}
-
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the process at once, but not one to its group, with the first.
-	context.AfterFunc(ctx, func() { time.AfterFunc(100*time.Millisecond, stop) })
-	if err := run(ctx, s); err != nil {
+	if err := run(ctx, *listen, cmp.Or(*store, os.Getenv("TICKFLAKE_STORE")), *node, *strategy); err != nil {
 		slog.Error("httpservice failed", "err", err)
 		os.Exit(1)
 	}
 }
 
 // run serves until ctx ends.
-func run(ctx context.Context, s settings) (err error) {
-	strategy, err := strategies.Parse(s.strategy)
-	if err != nil {
-		return fmt.Errorf("--strategy: %w", err)
-	}
-	options, err := leaseOptions(s)
+func run(ctx context.Context, listen, store string, node int64, text string) (err error) {
+	strategy, err := strategies.Parse(text)
 	if err != nil {
 		return err
 	}
-	opening, cancel := context.WithTimeout(ctx, s.claimTimeout)
+	options := []generator.Option{generator.WithStrategy(strategy)}
+	if node >= 0 {
+		options = append(options, generator.WithNode(node))
+	}
+	opening, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	gen, err := generator.Open(opening, s.store, generator.WithStrategy(strategy), generator.WithLeaseOptions(options...))
+	gen, err := generator.Open(opening, store, options...)
 	if err != nil {
 		return err
 	}
-	// The node number is released last, when no request needs it.
-	defer func() {
+	defer func() { // last, when no request needs the node number
 		release, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 		defer cancel()
 		err = errors.Join(err, gen.CloseContext(release))
 	}()
 
-	return serve(ctx, s, &service{gen: gen, batchLimit: s.batchLimit, timeout: s.requestTimeout})
-}
-
-// releaseTimeout bounds the release of the node number. A number that is not released
-// rests for up to two windows before another process can claim it.
-const releaseTimeout = 5 * time.Second
-
-// readTimeout bounds the arrival of a request and its body.
-const readTimeout = 10 * time.Second
-
-// serve answers requests until ctx ends, and then completes those in flight.
-func serve(ctx context.Context, s settings, service *service) error {
-	listener, err := net.Listen("tcp", s.listen)
-	if err != nil {
-		return err
-	}
-	server := &http.Server{
-		Handler:           service.handler(),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       readTimeout,
-		// Without a limit, a client that never reads its answers would keep its
-		// connection, and the shutdown would wait for it.
-		WriteTimeout:   s.requestTimeout + readTimeout,
-		IdleTimeout:    2 * time.Minute,
-		MaxHeaderBytes: 16 << 10, // no request here needs more
-	}
+	s := &service{gen}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /id", s.id)
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /livez", s.live)
+	server := &http.Server{Addr: listen, Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	slog.Info("serving", "address", listener.Addr().String(), "node", service.gen.Node())
-
+	go func() { failed <- server.ListenAndServe() }()
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
-	slog.Info("shutting down", "grace", s.grace)
-	ending, cancel := context.WithTimeout(context.Background(), s.grace)
+	ending, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	if err := server.Shutdown(ending); err != nil {
-		err = fmt.Errorf("requests did not end within %s and were cut off: %w", s.grace, err)
-		return errors.Join(err, server.Close())
+	return server.Shutdown(ending)
+}
+
+// service answers requests. It is safe for concurrent use, as a generator is.
+type service struct{ gen *generator.Generator }
+
+func (s *service) id(w http.ResponseWriter, r *http.Request) {
+	// The context also ends the wait when the client hangs up.
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	defer cancel()
+	id, err := s.gen.NextContext(ctx)
+	var lead *generator.LeadError
+	switch after := time.Second; {
+	case err == nil:
+		reply(w, http.StatusOK, map[string]snowflake.ID{"id": id})
+	case errors.Is(err, lease.ErrEndOfTime):
+		reply(w, http.StatusInternalServerError, map[string]string{"error": "the layout has no more IDs"})
+	default: // the log has the error, which may name servers
+		slog.Warn("no ID", "err", err)
+		if errors.As(err, &lead) { // too many requests at once, or the clock is behind
+			after = max(after, lead.Lead-lead.Limit)
+		}
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+		reply(w, http.StatusServiceUnavailable, map[string]string{"error": "no ID now, try again"})
 	}
-	return nil
+}
+
+// ready tells a load balancer whether the service can issue IDs. It can while the grant lasts,
+// also while the store is away. It cannot yet if it took over the number of a process that
+// crashed: the next ID must come after that process's grant, up to a window ahead of the clock.
+func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
+	stats, status := s.gen.Stats(), http.StatusOK
+	if s.gen.Ready(requestTimeout) != nil {
+		status = http.StatusServiceUnavailable
+	}
+	reply(w, status, map[string]any{"node": s.gen.Node(), "granted": stats.Granted.String(), "lead": stats.Lead.String()})
+}
+
+// live fails if only a restart helps: another process took over the number of --node, and the
+// grant is used up. It succeeds while the store is away: a new process could not start either.
+func (s *service) live(w http.ResponseWriter, _ *http.Request) {
+	status := http.StatusOK
+	if s.gen.Stats().Granted <= 0 && errors.Is(s.gen.Keeper().Err(), lease.ErrLost) {
+		status = http.StatusServiceUnavailable
+	}
+	reply(w, status, map[string]bool{"live": status == http.StatusOK})
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // an error: the client hung up
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/tickflake/tickflake/examples/databases/ent/schema" // run again when it changes
-	"github.com/tickflake/tickflake/examples/internal/exampletest"
+	"github.com/tickflake/tickflake/internal/rig"
 )
 
 // orders is the package that uses ent. It imports the package orderdb, which ent generates
@@ -51,7 +51,7 @@ func TestOrders(t *testing.T) {
 
 	// Vet wants to enter the directories of packages, and those of orderdb do not exist.
 	args := []string{"test", "-count=1", "-v", "-vet=off", "-overlay=" + file}
-	if exampletest.Race {
+	if rig.Race {
 		args = append(args, "-race")
 	}
 	out := run(t, append(args, "./"+orders)...)

@@ -12,55 +12,45 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
 	_ "github.com/tickflake/tickflake/stores/etcd" // etcd:// in generator.Open
 	"github.com/tickflake/tickflake/strategies"
 )
 
 func main() {
 	store := flag.String("store", "etcd://127.0.0.1:2379", "`URL` of the etcd that keeps node numbers")
-	every := flag.Duration("every", 10*time.Millisecond, "time that a piece of work takes")
-	window := flag.Duration("window", lease.DefaultWindow, "time that a grant lasts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *store, *every, *window); err != nil {
-		slog.Error("worker failed", "err", err)
-		os.Exit(1)
+	if err := run(ctx, *store); err != nil && ctx.Err() == nil {
+		log.Fatal("worker: ", err)
 	}
 }
 
-func run(ctx context.Context, storeURL string, every, window time.Duration) (err error) {
+func run(ctx context.Context, store string) (err error) {
 	opening, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	// No caller waits for a worker's answer, so a worker may wait for an ID without limit.
-	gen, err := generator.Open(opening, storeURL, generator.WithStrategy(strategies.Wait()),
-		generator.WithLeaseOptions(lease.WithWindow(window)))
+	gen, err := generator.Open(opening, store, generator.WithStrategy(strategies.Wait()))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, gen.Close()) }()
-
-	work := time.NewTicker(every)
-	defer work.Stop()
+	work := time.NewTicker(10 * time.Millisecond)
 	for {
 		select {
+		case <-work.C:
 		case <-ctx.Done():
 			return nil
-		case <-work.C:
 		}
 		id, err := gen.NextContext(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if err != nil {
 			return err
 		}
 		if _, err := fmt.Println(id); err != nil {

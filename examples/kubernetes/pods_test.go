@@ -1,0 +1,215 @@
+//go:build unix
+
+// Package kubernetes tests the manifests in this directory: Kubernetes's own types accept
+// them, and the HTTP service and "tickflake serve" run with them.
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
+	_ "github.com/tickflake/tickflake/stores/directory" // a path in stores.Open
+)
+
+func TestMain(m *testing.M) { rig.Main(m, nil) }
+
+// manifest is what a file holds.
+type manifest struct {
+	services []corev1.Service
+	selector *metav1.LabelSelector
+	headless string // that a StatefulSet names
+	pod      corev1.PodTemplateSpec
+}
+
+// load reads a file as the API server does with strict validation: a field that Kubernetes does not
+// have, or that comes twice, is an error, as is a value that its field cannot hold.
+func load(t *testing.T, file string) (m manifest) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		var is metav1.TypeMeta
+		require.NoError(t, yaml.Unmarshal(document, &is))
+		var service corev1.Service
+		var set appsv1.StatefulSet
+		var deployment appsv1.Deployment
+		into := map[string]any{"v1 Service": &service, "policy/v1 PodDisruptionBudget": &policyv1.PodDisruptionBudget{},
+			"apps/v1 StatefulSet": &set, "apps/v1 Deployment": &deployment}[is.APIVersion+" "+is.Kind]
+		require.NotNil(t, into, is)
+		require.NoError(t, yaml.UnmarshalStrict(document, into), is.Kind)
+		switch into {
+		case &service:
+			m.services = append(m.services, service)
+		case &set:
+			m.selector, m.headless, m.pod = set.Spec.Selector, set.Spec.ServiceName, set.Spec.Template
+		case &deployment:
+			m.selector, m.pod = deployment.Spec.Selector, deployment.Spec.Template
+		}
+	}
+	require.Len(t, m.pod.Spec.Containers, 1)
+	return m
+}
+
+// names checks that each label, port and service that one part of a file names is in another.
+func names(t *testing.T, m manifest) {
+	assert.Subset(t, m.pod.Labels, m.selector.MatchLabels)
+	ports, headless := map[string]bool{}, m.headless == ""
+	for _, port := range m.pod.Spec.Containers[0].Ports {
+		ports[port.Name] = true
+	}
+	for _, service := range m.services {
+		assert.Subset(t, m.pod.Labels, service.Spec.Selector, service.Name)
+		for _, port := range service.Spec.Ports {
+			assert.Contains(t, ports, port.TargetPort.StrVal, service.Name)
+		}
+		headless = headless || service.Name == m.headless && service.Spec.ClusterIP == corev1.ClusterIPNone
+	}
+	assert.True(t, headless, "no headless service is called %q", m.headless)
+}
+
+// certificate writes what cert-manager would: a certificate for 127.0.0.1, and its key.
+func certificate(t *testing.T, dir string) *x509.CertPool {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	require.NoError(t, err)
+	key, err := x509.MarshalECPrivateKey(private)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: signed}, "tls.key": {Type: "EC PRIVATE KEY", Bytes: key}} {
+		text := pem.EncodeToMemory(block)
+		pool.AppendCertsFromPEM(text)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	return pool
+}
+
+// The container of each manifest runs as it says: it takes the arguments and the environment, listens
+// at the ports, answers the probes, serves, and releases its node number when it ends.
+func TestPodsRun(t *testing.T) {
+	for _, c := range []struct {
+		file, program, issue string
+		node                 int64
+	}{
+		{"deployment.yaml", "./examples/httpservice", "http /id", 0},
+		{"statefulset.yaml", "./examples/httpservice", "http /id", 2},
+		{"serve.yaml", "./cmd/tickflake", "https /v1/ids", 0},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			if testing.Short() {
+				t.Skip("-short builds no program")
+			}
+			m := load(t, c.file)
+			names(t, m)
+			container, root, store := m.pod.Spec.Containers[0], t.TempDir(), t.TempDir()
+			path, err := rig.Build(c.program, false)
+			require.NoError(t, err)
+
+			// The files that the manifest mounts, and ports that are free here.
+			var pool *x509.CertPool
+			var token string
+			for _, mount := range container.VolumeMounts {
+				dir := filepath.Join(root, mount.MountPath)
+				require.NoError(t, os.MkdirAll(dir, 0o700))
+				switch mount.Name {
+				case "tls":
+					pool = certificate(t, dir)
+				case "config":
+					made := strings.Fields(servertest.Run(t, servertest.Config{Path: path, Args: []string{"serve", "token"}}))
+					token = made[1]
+					require.NoError(t, os.WriteFile(filepath.Join(dir, "serve.yaml"), []byte("clients:\n  - {name: shop, token-hash: "+made[3]+"}\n"), 0o600))
+				}
+			}
+			replace, ports := []string{"=/etc/", "=" + root + "/etc/"}, map[string]string{}
+			for _, port := range container.Ports {
+				free := strconv.Itoa(servertest.Port(t))
+				replace = append(replace, "=:"+strconv.Itoa(int(port.ContainerPort)), "=127.0.0.1:"+free)
+				ports[port.Name] = "127.0.0.1:" + free
+			}
+			env := []string{"TICKFLAKE_PORT=tcp://10.0.0.1:443"} // as a service of the name tickflake would set it
+			for _, e := range container.Env {
+				value := e.Value
+				switch from := e.ValueFrom; {
+				case from == nil:
+				case from.SecretKeyRef != nil:
+					value = "file:" + store
+				case from.FieldRef.FieldPath == "metadata.labels['apps.kubernetes.io/pod-index']":
+					value = "2"
+				default:
+					t.Fatalf("%s: from where?", e.Name)
+				}
+				env = append(env, e.Name+"="+value)
+				replace = append(replace, "$("+e.Name+")", value)
+			}
+			config := servertest.Config{Path: path, Env: env, Quit: syscall.SIGTERM}
+			for _, arg := range container.Args {
+				config.Args = append(config.Args, strings.NewReplacer(replace...).Replace(arg))
+			}
+			probe := func(ctx context.Context, p *corev1.Probe) error {
+				_, err := rig.Get(ctx, "http://"+ports[p.HTTPGet.Port.StrVal]+p.HTTPGet.Path)
+				return err
+			}
+			config.Ready = func(ctx context.Context) error { return probe(ctx, container.StartupProbe) }
+			p := servertest.Start(t, config)
+			require.NoError(t, probe(t.Context(), container.LivenessProbe))
+			require.NoError(t, probe(t.Context(), container.ReadinessProbe))
+
+			port, url, _ := strings.Cut(c.issue, " ")
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+			post := func(token string) int {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, port+"://"+ports[port]+url, nil)
+				require.NoError(t, err)
+				request.Header.Set("Authorization", "Bearer "+token)
+				answer, err := client.Do(request)
+				require.NoError(t, err)
+				require.NoError(t, answer.Body.Close())
+				return answer.StatusCode
+			}
+			assert.Equal(t, http.StatusOK, post(token))
+			if token != "" {
+				assert.Equal(t, http.StatusUnauthorized, post("another"))
+			}
+			opened, err := stores.Open(t.Context(), store)
+			require.NoError(t, err)
+			defer func() { _ = opened.Close() }()
+			held, err := lease.List(t.Context(), opened)
+			require.NoError(t, err)
+			require.Len(t, held, 1)
+			assert.Equal(t, c.node, held[0].Node)
+			require.NoError(t, p.End())
+			held, err = lease.List(t.Context(), opened)
+			require.NoError(t, err)
+			assert.Equal(t, lease.Released, held[0].State)
+		})
+	}
+}

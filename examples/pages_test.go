@@ -1,0 +1,184 @@
+//go:build unix
+
+// Package examples runs the examples as users do: by the commands of their pages.
+package examples
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/internal/rig/server"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
+)
+
+func TestMain(m *testing.M) { rig.Main(m, nil) }
+
+// read returns the text of a file of the repository.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(rig.Top(), path))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// blocks returns the fenced blocks of a page by language, in the section of a heading or, with "",
+// in the whole page.
+func blocks(t *testing.T, page, heading string) map[string][]string {
+	t.Helper()
+	text := read(t, page)
+	if heading != "" {
+		_, section, found := strings.Cut(text, "\n## "+heading+"\n")
+		require.True(t, found, "%s has no heading %q", page, heading)
+		text, _, _ = strings.Cut(section, "\n## ")
+	}
+	found := map[string][]string{}
+	for _, b := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		found[b[1]] = append(found[b[1]], b[2])
+	}
+	return found
+}
+
+// otherPorts returns what puts free ports in the place of those that pages have.
+func otherPorts(t *testing.T) *strings.Replacer {
+	var pairs []string
+	for _, port := range []string{"6380", "8080", "8081", "8082", "8380"} {
+		pairs = append(pairs, port, strconv.Itoa(servertest.Port(t)))
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// bash runs commands in the top directory of the repository, and returns what they print. If one
+// fails the test fails, and those in the background are killed.
+func bash(t *testing.T, commands string, env ...string) string {
+	t.Helper()
+	for name, debian := range map[string]string{"curl": "curl", "redis-cli": "redis-tools", "npm": "npm", "node": "nodejs"} {
+		if strings.Contains(commands, name+" ") {
+			servertest.Find(t, name, debian)
+		}
+	}
+	if strings.Contains(commands, "python3 ") {
+		commands = strings.ReplaceAll(commands, "python3 ", interpreter(t, "python")+" ")
+	}
+	return servertest.Run(t, servertest.Config{
+		Path: servertest.Find(t, "bash", "bash"), Dir: rig.Top(), Wait: 5 * time.Minute,
+		Args: []string{"-euo", "pipefail", "-c", "trap 'jobs -p | xargs -r kill -9' EXIT\n" + commands},
+		Env:  append(env, "TMPDIR="+t.TempDir()),
+	})
+}
+
+// languages are those of docs/service.md: how the code of each runs, and what it prints.
+var languages = map[string]struct {
+	extension, name, debian string
+	library                 string   // the package of Debian with the Redis client
+	probe                   []string // fails without it
+	prints                  string
+}{
+	"python": {"py", "python3", "python3", "python3-redis", []string{"-c", "import redis"}, fourLines + `\['\d+', \d+\]\n$`},
+	"js":     {"mjs", "node", "nodejs", "", nil, fourLines + `\[ '\d+', \d+ \]\n$`},
+	"php":    {"php", "php", "php-cli", "php-redis", []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`}, fourLines + "$"},
+	"ruby":   {"rb", "ruby", "ruby", "ruby-redis", []string{"-e", "require 'redis'"}, fourLines + "$"},
+}
+
+// fourLines are an ID, three IDs, a number, and the last of ten numbers after it.
+const fourLines = `^\d{15,19}\n\W*(\d{15,19}\W+){3}(\d+)\n(\d+)\n`
+
+// interpreter returns the path of a language's command, if it has the Redis client.
+func interpreter(t *testing.T, language string) string {
+	t.Helper()
+	l := languages[language]
+	path := servertest.Find(t, l.name, l.debian, "/usr/bin")
+	if l.probe != nil && exec.Command(path, l.probe...).Run() != nil {
+		servertest.Need(t, &server.MissingError{Name: "the Redis client of " + l.name, Package: l.library})
+	}
+	return path
+}
+
+// The commands of the pages run when they are pasted, but for the ports.
+func TestPages(t *testing.T) {
+	for _, c := range []struct {
+		page, heading string
+		prints        []string
+	}{
+		{"examples/README.md", "An HTTP service", []string{
+			`\{"granted":"[1-9].*"node":0\}\n`, `\{"id":"\d+"\}\n`, `lease: released node=0`}},
+		{"examples/README.md", "A fleet on etcd", []string{
+			`(?m)^\d{3,} IDs by 4 processes, none twice$`, `(?s)(: released,.*){3}`, `: (held|expired),`}},
+		{"examples/README.md", "A bulk import", []string{
+			`(?m)^1000000 rows, \d+ per second; [\d.]+ ns per ID$`, `(?m)^\d+,user 1,Bonn$`}},
+		{"examples/README.md", "Kubernetes", []string{`(?m)^Dockerfile\nhttpservice$`}},
+		{"examples/orders/README.md", "", []string{
+			`\{"id": ?"\d+", ?"number": ?1, ?"customer": ?"Ada"\}`,
+			`\{"id": ?"\d+", ?"number": ?2, ?"customer": ?"Grace"\}`,
+			`\{"id": ?"\d+", ?"number": ?\d+, ?"customer": ?"Edsger"\}`}},
+	} {
+		t.Run(c.page+" "+c.heading, func(t *testing.T) {
+			t.Parallel()
+			commands := otherPorts(t).Replace(strings.Join(blocks(t, c.page, c.heading)["sh"], ""))
+			out := bash(t, commands)
+			for _, pattern := range c.prints {
+				assert.Regexp(t, pattern, out)
+			}
+		})
+	}
+}
+
+// The commands of docs/service.md run in their order, and those of the README of the repository;
+// then the code in each language. All but the ports are as they stand.
+func TestServicePage(t *testing.T) {
+	t.Parallel()
+	store := filepath.Join(t.TempDir(), "store")
+	ports := otherPorts(t)
+	serve := servertest.Config{Args: []string{"serve", "--store", store, "--grpc", "off",
+		"--resp", ports.Replace("127.0.0.1:6380"), "--http", ports.Replace("127.0.0.1:8380")}}
+	serve.Path, _ = rig.Build("./cmd/tickflake", false)
+	serve.Ready = func(ctx context.Context) error {
+		_, err := rig.Get(ctx, ports.Replace("http://127.0.0.1:8380/readyz"))
+		return err
+	}
+	servertest.Start(t, serve)
+
+	page := blocks(t, "docs/service.md", "")
+	prints := []string{
+		`^\d{15,19}\n\{"ids":\["\d+"\]\}\n\{"ids":\["\d+","\d+","\d+"\]\}\n$`,
+		`(?s)\n1\n\{"name":"orders","mode":"segmented","first":"2","last":"2","count":1,"stride":1\}\n$`,
+		`(?s)^id\n\d+\ntime\n20\d\d-.*\n(\d{15,19}\n){3}\{"id":.*\n(\d{15,19}\n){5}\{"name":"orders",.*"first":"3","last":"12",.*\n\{"name":"orders",.*\n$`,
+		`\{"ids":\["\d+","\d+","\d+"\]\}\n\d{15,19}\n$`,
+		`\nclients:\n    - name: `,
+	}
+	readme := regexp.MustCompile(`(?m)^    ((?:redis-cli|curl) .*\n)`).FindAllStringSubmatch(read(t, "README.md"), -1)
+	require.Len(t, readme, 2)
+	commands := append(page["sh"], readme[0][1]+readme[1][1],
+		"cat > $TMPDIR/serve.yaml <<END\n"+page["yaml"][0]+"END\ngo run ./cmd/tickflake serve --config $TMPDIR/serve.yaml --print-config")
+	require.Len(t, commands, len(prints))
+	for i, block := range commands {
+		assert.Regexp(t, prints[i], bash(t, ports.Replace(block), "TICKFLAKE_STORE="+store), block)
+	}
+	for name, l := range languages {
+		require.Len(t, page[name], 1, name)
+		t.Run(name, func(t *testing.T) {
+			command, dir := interpreter(t, name), t.TempDir()
+			if name == "js" {
+				bash(t, "cp examples/orders/package*.json "+dir+"\nnpm ci --prefix "+dir+" --ignore-scripts --no-audit --no-fund --loglevel error")
+			}
+			path := filepath.Join(dir, "page."+l.extension)
+			require.NoError(t, os.WriteFile(path, []byte(ports.Replace(page[name][0])), 0o600))
+			out := servertest.Run(t, servertest.Config{Path: command, Args: []string{path}})
+			match := regexp.MustCompile(l.prints).FindStringSubmatch(out)
+			require.NotNil(t, match, "%s", out)
+			number, err := strconv.Atoi(match[2])
+			require.NoError(t, err)
+			assert.Equal(t, strconv.Itoa(number+10), match[3])
+		})
+	}
+}
