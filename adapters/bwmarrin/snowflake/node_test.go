@@ -52,10 +52,11 @@ func TestGenerateWaits(t *testing.T) {
 
 // Nodes of one number, made at any time by any goroutine, never issue the same ID, also after Close.
 func TestNodesOfOneNumber(t *testing.T) {
-	ids := make(chan snowflake.ID, 4000)
+	ids, start := make(chan snowflake.ID, 4000), make(chan struct{})
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
+			<-start
 			for range 500 {
 				node, err := snowflake.NewNode(5)
 				assert.NoError(t, err)
@@ -64,6 +65,7 @@ func TestNodesOfOneNumber(t *testing.T) {
 			}
 		})
 	}
+	close(start)
 	group.Wait()
 	seen := map[snowflake.ID]bool{}
 	for range 4000 {
