@@ -6,9 +6,8 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// The layout of IDs. Set these before any other use of this package, or leave them
-// unchanged, which is Twitter's layout. They must not change while other
-// goroutines use the package, nor once IDs have been stored.
+// The layout of IDs, by default Twitter's. Set these before any other use of this package, and not
+// once IDs have been stored.
 var (
 	// Epoch is the instant from which IDs count time, in milliseconds since 1970.
 	Epoch int64 = 1288834974657

@@ -11,54 +11,36 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Node issues IDs. Make one with [NewNode] or [NewLeasedNode]; it may be used by several
-// goroutines at once.
+// Node issues IDs, to any number of goroutines. Make one with [NewNode] or [NewLeasedNode].
 type Node struct {
 	gen    *generator.Generator
 	leased bool
 }
 
-// maxLead is how far the IDs of a leased node may run ahead of a clock that was stepped
-// back before it was made.
-const maxLead = time.Hour
-
-// patient waits without a limit, since Generate returns no error. For a clock that is
-// behind the grant it borrows up to maxLead: with a lease that is safe, and a service that
-// starts again after a crash cannot pause.
-func patient() strategies.Strategy {
-	return strategies.PerCause(strategies.Wait(),
-		strategies.Chain(strategies.BorrowUpTo(maxLead), strategies.Wait()))
+// patient waits without a limit, since Generate returns no error. For a clock that is behind the grant
+// it borrows up to an hour: with a lease that is safe, and a service that starts again cannot pause.
+func patient() generator.Option {
+	return generator.WithStrategy(strategies.PerCause(strategies.Wait(), strategies.Chain(strategies.BorrowUpTo(time.Hour), strategies.Wait())))
 }
 
-// byHand is the key of the generators of NewNode.
-type byHand struct {
-	epoch              int64
-	nodeBits, stepBits uint8
-	node               int64
-}
-
+// shared has the generators of NewNode, by the layout and the number.
 var (
 	sharedMu sync.Mutex
-	shared   = map[byHand]*generator.Generator{}
+	shared   = map[string]*generator.Generator{}
 )
 
-// NewNode returns a node with a number of the caller's choice, 0 to 1023 unless
-// [NodeBits] was changed. Give every process that runs at the same time its own
-// number. Start a process again only with a clock later than its last ID: no state is kept.
-// [NewLeasedNode] needs neither.
-//
-// All nodes of one number in the process share their sequence.
-//
-// The error is a [*stores.OptionError] for a number that is out of range, and for a
-// layout with which no IDs can be issued now.
+// NewNode returns a node with a number of the caller's choice, 0 to 1023 unless [NodeBits] was changed,
+// which every process that runs at the same time must have for itself. No state is kept: start a process
+// again only with a clock later than its last ID. [NewLeasedNode] needs neither. All nodes of one number
+// in the process share their sequence. The error is a [*stores.OptionError].
 func NewNode(node int64) (*Node, error) {
-	key := byHand{Epoch, NodeBits, StepBits, node}
+	key := fmt.Sprint(Epoch, NodeBits, StepBits, node)
 	sharedMu.Lock()
 	defer sharedMu.Unlock()
 	gen := shared[key]
 	if gen == nil {
 		var err error
-		gen, err = generator.New(generator.WithLayout(Layout()), generator.WithNode(node), generator.WithStrategy(patient()))
+		gen, err = generator.New(generator.WithLayout(Layout()), generator.WithNode(node), patient())
 		if err != nil {
 			return nil, err
 		}
@@ -67,41 +49,33 @@ func NewNode(node int64) (*Node, error) {
 	return &Node{gen: gen}, nil
 }
 
-// NewLeasedNode returns a node whose number and time are granted by a store, so its
-// IDs are unique across restarts and all processes that use the store, whatever the clocks
-// do:
+// NewLeasedNode returns a node whose number and time are granted by a store, so its IDs are unique across
+// restarts and all processes that use the store, whatever the clocks do:
 //
 //	keeper, err := lease.Claim(ctx, store, lease.WithLayout(snowflake.Layout()))
-//	…
 //	node, err := snowflake.NewLeasedNode(keeper)
-//	…
 //	defer node.Close()
 //
-// If the clock was stepped back before the process started again, so that it is behind
-// the grant, IDs begin where the grant does, at most an hour ahead of the clock. Further options
-// go to the generator, such as [generator.WithFloor] with the largest ID of the original.
-//
-// The error is a [*stores.OptionError], such as for a lease of another layout than
-// [Layout].
+// If the clock is behind the grant after a restart, IDs begin where the grant does, at most an hour
+// ahead of the clock. Further options go to the generator, such as [generator.WithFloor] with the
+// largest ID of the original. The error is a [*stores.OptionError], such as for a lease of another
+// layout than [Layout].
 func NewLeasedNode(keeper *lease.Keeper, options ...generator.Option) (*Node, error) {
-	gen, err := generator.New(append([]generator.Option{generator.WithLease(keeper), generator.WithLayout(Layout()), generator.WithStrategy(patient())}, options...)...)
+	gen, err := generator.New(append([]generator.Option{generator.WithLease(keeper), generator.WithLayout(Layout()), patient()}, options...)...)
 	if err != nil {
 		return nil, err
 	}
 	return &Node{gen: gen, leased: true}, nil
 }
 
-// Generate issues one ID. It waits while the present millisecond is full; while the lease
-// has no grant, which happens after an outage of its store of two thirds of the lease's
-// window; and while the clock is more than an hour behind the grant. Callers that cannot
-// wait so long use [Node.GenerateContext].
+// Generate issues one ID. It waits while the present millisecond is full, while the lease has no
+// grant because its store is away, and while the clock is more than an hour behind the grant.
+// Callers that cannot wait so long use [Node.GenerateContext].
 //
-// It panics with an error when a wait does not help: after [Node.Close]; after the end of the
-// layout's time, which is in the year 2080 by default; when the lease is lost for good, because
-// another process claimed the node number that lease.WithNode asked for; and when the grant has
-// ended and the error is of the kind stores.Refused, as after a change of the store's password,
-// or a move of the fleet to another store. Generate has no error result, as in the original, and any returned number could be
-// in use.
+// It panics with an error when a wait does not help, since it has no error result and any returned
+// number could be in use: after [Node.Close], after the end of the layout's time (2080 by default),
+// when another process has claimed the node number of lease.WithNode, and when the grant has ended
+// and the store refuses the process (stores.Refused).
 func (n *Node) Generate() ID {
 	id, err := n.gen.Next()
 	if err != nil {
@@ -117,13 +91,11 @@ func (n *Node) GenerateContext(ctx context.Context) (ID, error) {
 	return ID(id), err
 }
 
-// Generator returns the generator behind the node: for its counts, for many IDs at once,
-// and for IDs of type snowflake.ID. Do not close it; close the node.
+// Generator returns the generator behind the node, with all its methods. Close the node, not it.
 func (n *Node) Generator() *generator.Generator { return n.gen }
 
-// Close releases the lease and ends the node: [Node.Generate] panics from then on. The
-// error is that of [generator.Generator.Close]. For a node without a lease Close does
-// nothing, and the node can still be used.
+// Close releases the lease, and [Node.Generate] panics from then on. The error is that of
+// [generator.Generator.Close]. It does nothing to a node without a lease.
 func (n *Node) Close() error {
 	if !n.leased {
 		return nil

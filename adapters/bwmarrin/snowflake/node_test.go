@@ -1,8 +1,9 @@
 package snowflake_test
 
 import (
+	"context"
 	"fmt"
-	"slices"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,15 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
 	flake "github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-func newNode(t *testing.T, number int64) *snowflake.Node {
-	t.Helper()
-	node, err := snowflake.NewNode(number)
-	require.NoError(t, err)
-	return node
-}
+var quiet = lease.WithLogger(slog.New(slog.DiscardHandler))
 
 // layout sets the package's layout for a test.
 func layout(t *testing.T, epoch time.Time, nodeBits, stepBits uint8) {
@@ -29,85 +30,76 @@ func layout(t *testing.T, epoch time.Time, nodeBits, stepBits uint8) {
 	snowflake.Epoch, snowflake.NodeBits, snowflake.StepBits = epoch.UnixMilli(), nodeBits, stepBits
 }
 
-// With two IDs per millisecond nearly every other call waits.
-func TestGenerateAscends(t *testing.T) {
-	layout(t, time.UnixMilli(snowflake.Epoch), 10, 1)
-	node := newNode(t, 1)
-	before := time.Now().UnixMilli()
-	last := node.Generate()
-	for range 100 {
-		id := node.Generate()
-		require.Greater(t, id, last)
-		last = id
-	}
-	assert.GreaterOrEqual(t, last.Time(), before)
-	assert.LessOrEqual(t, last.Time(), time.Now().UnixMilli()+1)
-	stats := node.Generator().Stats()
-	assert.Positive(t, stats.Waits)
-	assert.Zero(t, stats.BorrowedTicks, "a full millisecond is waited for")
-	assert.EqualValues(t, 1, last.Node())
+// A full millisecond is waited for. In a bubble, whose time begins in 2000, a node works with an epoch
+// before that.
+func TestGenerateWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := snowflake.NewNode(901)
+		assert.ErrorContains(t, err, "epoch")
+		layout(t, time.Unix(0, 0), 10, 1)
+		node, err := snowflake.NewNode(901)
+		require.NoError(t, err)
+		begin, last := time.Now(), snowflake.ID(0)
+		for range 10 { // a millisecond has two
+			id := node.Generate()
+			require.Greater(t, id, last)
+			last = id
+		}
+		assert.Equal(t, 4*time.Millisecond, time.Since(begin).Truncate(time.Millisecond))
+		assert.Zero(t, node.Generator().Stats().BorrowedTicks)
+	})
 }
 
-// Nodes of one number, made at any time by any goroutine, never issue the same ID.
+// Nodes of one number, made at any time by any goroutine, never issue the same ID, also after Close.
 func TestNodesOfOneNumber(t *testing.T) {
-	const callers, each = 8, 2000
-	ids := make([][]snowflake.ID, callers)
+	ids, start := make(chan snowflake.ID, 4000), make(chan struct{})
 	var group sync.WaitGroup
-	for i := range callers {
+	for range 8 {
 		group.Go(func() {
-			for range each {
+			<-start
+			for range 500 {
 				node, err := snowflake.NewNode(5)
-				if !assert.NoError(t, err) {
-					return
-				}
-				ids[i] = append(ids[i], node.Generate())
+				assert.NoError(t, err)
+				ids <- node.Generate()
+				assert.NoError(t, node.Close())
 			}
 		})
 	}
+	close(start)
 	group.Wait()
-	all := slices.Concat(ids...)
-	require.Len(t, all, callers*each)
-	slices.Sort(all)
-	assert.Len(t, slices.Compact(all), callers*each)
-
-	// The number is what they have in common, and nothing else.
-	assert.EqualValues(t, 6, newNode(t, 6).Generate().Node())
-	layout(t, time.UnixMilli(snowflake.Epoch).Add(time.Hour), 10, 12)
-	assert.InDelta(t, time.Now().UnixMilli(), newNode(t, 5).Generate().Time(), 60_000)
+	seen := map[snowflake.ID]bool{}
+	for range 4000 {
+		seen[<-ids] = true
+	}
+	assert.Len(t, seen, 4000)
 }
 
-func TestNodeNumbers(t *testing.T) {
-	for _, n := range []int64{0, 1023} {
-		assert.Equal(t, n, newNode(t, n).Generate().Node())
-	}
-	for _, n := range []int64{-1, 1024} {
-		_, err := snowflake.NewNode(n)
-		require.ErrorIs(t, err, flake.ErrRange)
-		assert.ErrorContains(t, err, fmt.Sprintf("node %d is", n))
-	}
-	layout(t, time.UnixMilli(snowflake.Epoch), 3, 12)
-	_, err := snowflake.NewNode(8)
-	assert.Error(t, err)
-	newNode(t, 7)
-}
-
+// The parts of an ID are those that the layout says, the default one is Twitter's, and what cannot
+// work is refused.
 func TestLayouts(t *testing.T) {
-	for widths, timeBits := range map[[2]uint8]int{{10, 12}: 41, {1, 21}: 41, {22, 0}: 41, {5, 5}: 53, {0, 1}: 62, {0, 0}: 62} {
-		layout(t, time.Date(2020, 1, 2, 3, 4, 5, 678e6, time.UTC), widths[0], widths[1])
-		assert.Equal(t, timeBits, snowflake.Layout().TimeBits)
-		require.NoError(t, snowflake.Layout().Validate(), "%v", widths)
-		id := newNode(t, 0).Generate()
-		parts, err := snowflake.Layout().Decode(flake.ID(id))
-		require.NoError(t, err)
-		assert.Equal(t, parts.Time.UnixMilli(), id.Time(), "%v", widths)
-		assert.Equal(t, parts.Node, id.Node())
-		assert.Equal(t, parts.Sequence, id.Step())
-		assert.InDelta(t, time.Now().UnixMilli(), id.Time(), 60_000)
-	}
-	assert.Equal(t, flake.Twitter().Epoch, time.UnixMilli(1288834974657).UTC())
-}
+	twitter := flake.Twitter()
+	twitter.Name, twitter.Parts = "", nil
+	assert.Equal(t, twitter, snowflake.Layout())
+	id := snowflake.ID(1541815603606036480)
+	assert.Equal(t, []int64{1656432460105, 378, 0}, []int64{id.Time(), id.Node(), id.Step()})
 
-func TestLayoutsThatCannotWork(t *testing.T) {
+	for c, timeBits := range map[[3]int]int{{2020, 10, 12}: 41, {2021, 10, 12}: 41, {2020, 1, 21}: 41, {2020, 22, 0}: 41, {2020, 5, 5}: 53, {2020, 0, 1}: 62, {2020, 0, 0}: 62} {
+		layout(t, time.Date(c[0], 1, 2, 3, 4, 5, 678e6, time.UTC), uint8(c[1]), uint8(c[2]))
+		l := snowflake.Layout()
+		assert.Equal(t, timeBits, l.TimeBits)
+		node, err := snowflake.NewNode(l.MaxNode())
+		require.NoError(t, err)
+		id := node.Generate()
+		parts, err := l.Decode(flake.ID(id))
+		require.NoError(t, err)
+		assert.Equal(t, []int64{parts.Time.UnixMilli(), l.MaxNode(), parts.Sequence}, []int64{id.Time(), id.Node(), id.Step()}, "%v", c)
+		assert.InDelta(t, time.Now().UnixMilli(), id.Time(), 60_000, "%v", c)
+		for _, outside := range []int64{-1, l.MaxNode() + 1} {
+			_, err = snowflake.NewNode(outside)
+			require.ErrorIs(t, err, flake.ErrRange)
+			assert.ErrorContains(t, err, fmt.Sprintf("node %d is", outside))
+		}
+	}
 	for name, set := range map[string]func(){
 		"no bits for the time":     func() { layout(t, time.UnixMilli(0), 40, 30) },
 		"more bits than there are": func() { layout(t, time.UnixMilli(0), 255, 255) },
@@ -118,39 +110,75 @@ func TestLayoutsThatCannotWork(t *testing.T) {
 		set()
 		_, err := snowflake.NewNode(0)
 		assert.ErrorIs(t, err, flake.ErrLayout, name)
-		id := snowflake.ID(1) << 40
-		_, _, _ = id.Time(), id.Node(), id.Step() // whatever they are
 	}
 }
 
-func TestDefaultLayoutIsTwitters(t *testing.T) {
-	twitter := flake.Twitter()
-	twitter.Name, twitter.Parts = "", nil
-	assert.Equal(t, twitter, snowflake.Layout())
-	id := snowflake.ID(1541815603606036480)
-	assert.Equal(t, []int64{1656432460105, 378, 0}, []int64{id.Time(), id.Node(), id.Step()})
+// leased returns a node with the number 1 under a lease.
+func leased(t *testing.T, store stores.Store, options ...lease.Option) *snowflake.Node {
+	t.Helper()
+	options = append([]lease.Option{quiet, lease.WithLayout(snowflake.Layout()), lease.WithNode(lease.NodeNumber(1))}, options...)
+	keeper, err := lease.Claim(t.Context(), store, options...)
+	require.NoError(t, err)
+	node, err := snowflake.NewLeasedNode(keeper)
+	require.NoError(t, err)
+	return node
 }
 
-func TestCloseWithoutLease(t *testing.T) {
-	node := newNode(t, 9)
-	id := node.Generate()
-	require.NoError(t, node.Close())
-	assert.Greater(t, node.Generate(), id)
-	assert.Greater(t, newNode(t, 9).Generate(), id)
-}
-
-// In a bubble, whose time begins in 2000, a node works that is of the bubble, with an
-// epoch before that.
-func TestInABubble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, err := snowflake.NewNode(901)
-		assert.ErrorContains(t, err, "epoch")
-		layout(t, time.Unix(0, 0), 10, 1)
-		node := newNode(t, 901)
-		begin := time.Now()
-		for range 10 { // a millisecond has two
-			node.Generate()
+// A process crashes at noon, and starts again with its clock back. Up to an hour is borrowed, and more is
+// waited for, as long as the caller says.
+func TestBehindTheGrant(t *testing.T) {
+	noon := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for back, wait := range map[time.Duration]time.Duration{time.Second: 0, 50 * time.Minute: 0, 2 * time.Hour: time.Hour} {
+		store := storetest.NewMemory()
+		start := func(clock *clocktest.Virtual) *snowflake.Node {
+			clock.AutoAdvance(true) // a wait makes the time pass
+			return leased(t, store.Client(), lease.WithClock(clock), lease.WithPolling())
 		}
-		assert.Equal(t, 4*time.Millisecond, time.Since(begin).Truncate(time.Millisecond))
+		start(clocktest.NewVirtual(noon))
+		clock := clocktest.NewVirtual(noon.Add(-back))
+		node := start(clock)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := node.GenerateContext(ended)
+		assert.ErrorIs(t, err, context.Canceled)
+		id, err := node.GenerateContext(t.Context())
+		require.NoError(t, err)
+		assert.InDelta(t, noon.UnixMilli(), id.Time(), 60_000)
+		assert.InDelta(t, wait, clock.Passed(), float64(time.Minute))
+	}
+}
+
+// Generate waits for a store that is away, and panics where waiting is in vain.
+func TestGenerateWithoutGrant(t *testing.T) {
+	layout(t, time.Unix(0, 0), 10, 12) // before the time of a bubble
+	failure := func(node *snowflake.Node) (err error) {
+		defer func() { err, _ = recover().(error) }()
+		node.Generate()
+		return nil
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		node := leased(t, store)
+		store.Fail(storetest.Unavailable, 1_000_000)
+		time.Sleep(time.Minute) // the grant ends
+		began := time.Now()
+		time.AfterFunc(time.Minute, store.Heal)
+		node.Generate()
+		assert.GreaterOrEqual(t, time.Since(began), time.Minute)
+
+		other := leased(t, store.Client()) // takes the number over
+		time.Sleep(2 * time.Minute)
+		other.Generate()
+		err := failure(node)
+		require.ErrorIs(t, err, lease.ErrLost)
+		require.ErrorContains(t, err, "snowflake: no ID can be issued any more")
+		require.NoError(t, other.Close())
+		require.ErrorIs(t, failure(other), generator.ErrClosed)
+		_ = node.Close()
 	})
+	keeper, err := lease.Claim(t.Context(), storetest.NewMemory(), quiet)
+	require.NoError(t, err)
+	defer keeper.Close()
+	_, err = snowflake.NewLeasedNode(keeper)
+	require.ErrorContains(t, err, "the lease is for the layout")
 }
