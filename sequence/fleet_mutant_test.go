@@ -60,14 +60,12 @@ func (s twice) Swap(ctx context.Context, key string, version uint64, value []byt
 	return now, err
 }
 
-var segmented, ordered = sequence.Segmented, sequence.Ordered
-
 var mutants = []mutant{
 	{
 		name: "S1 an unknown outcome is taken for a failure", seeds: 500, caught: "duplicate",
 		store: func(_ *process, s stores.Store) stores.Store { return fleettest.Retrying{Store: s} },
 	}, {
-		name: "S2 the rest is given back before the seal", seeds: 500, caught: "duplicate", mode: &segmented,
+		name: "S2 the rest is given back before the seal", seeds: 500, caught: "duplicate", mode: new(segmented),
 		faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown},
 		close: func(s *opened, t *thread, ctx context.Context) error {
 			m, in := s.s.Machine(), count.Input{Name: "early", Closing: true}
@@ -79,7 +77,7 @@ var mutants = []mutant{
 			return s.s.CloseContext(ctx)
 		},
 	}, {
-		name: "S3 the rest is given back over another's segment", seeds: 500, caught: "duplicate", mode: &segmented,
+		name: "S3 the rest is given back over another's segment", seeds: 500, caught: "duplicate", mode: new(segmented),
 		faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown},
 		next: func(s *opened, m *count.Machine, in count.Input, op count.Op) count.Op {
 			grants := s.life().grants
@@ -97,10 +95,10 @@ var mutants = []mutant{
 	}, {
 		// The refill of a call that waits hands numbers out by itself, and the window gets the
 		// same range as a prefetched one.
-		name: "S4 a segment is handed out by a call's own refill and as the next one", seeds: 500, caught: "duplicate", mode: &segmented,
+		name: "S4 a segment is handed out by a call's own refill and as the next one", seeds: 500, caught: "duplicate", mode: new(segmented),
 		store: func(p *process, s stores.Store) stores.Store { return twice{s, p} },
 	}, {
-		name: "S5 a call gets a number of a write that was sent before it began", seeds: 500, caught: "granted before the call", mode: &ordered,
+		name: "S5 a call gets a number of a write that was sent before it began", seeds: 500, caught: "granted before the call", mode: new(ordered),
 		done: func(s *opened, _ *count.Machine, op *count.Op, _ count.Result) { op.Upto = s.s.Arrived() },
 	}, {
 		name: "S6 a store that went back goes unnoticed", seeds: 500, caught: "went back unnoticed",

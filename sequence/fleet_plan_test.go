@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/fleettest"
@@ -51,13 +52,11 @@ const (
 	steps                                 // Set changes the steps
 	raise                                 // Set raises, or would lower, the next number
 	maximum                               // Set changes the maximum
-	another                               // a second definition under the same name
+	another                               // a int64(time.Second) definition under the same name
 	recreate                              // the sequence is deleted, and created anew
 	clone                                 // the memory of a process runs twice
 	last
 )
-
-const second = int64(1e9)
 
 // newFleet makes the run of a seed.
 func newFleet(seed uint64, m *mutant) *fleet {
@@ -101,7 +100,7 @@ func (f *fleet) drawSize() {
 	if f.alone {
 		f.count = 1
 	}
-	f.Period = second / 16 << f.Rng.IntN(6)
+	f.Period = int64(time.Second) / 16 << f.Rng.IntN(6)
 	f.Period += f.Rng.Int64N(f.Period)
 	f.Length = int64(6+f.Rng.IntN(20)) * f.Period
 	f.MostProcesses, f.Room = 4*f.count+4, math.MaxInt

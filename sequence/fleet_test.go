@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/tickflake/tickflake/internal/fleettest"
 )
@@ -69,7 +70,7 @@ func (f *fleet) Play() {
 
 // bound is within what time every process issues again once the faults are over. A call
 // that found that it must fail for good is repeated after a second.
-func (f *fleet) bound() int64 { return 4*f.Period + 4*second }
+func (f *fleet) bound() int64 { return 4*f.Period + int64(4*time.Second) }
 
 // tally has the counts of a run.
 type tally struct {
