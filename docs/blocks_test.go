@@ -63,7 +63,6 @@ var notRun = map[string]string{
 	"step = rate × outage":            "a formula",
 	"GapBound = 2 × MaxStep":          "a formula",
 	"try (JedisPooled ids":            "Java; the page says that no test runs it",
-	"ProtocolKeyword idCommand":       "Java; the page says that no test runs it",
 	"strategy borrow:1s":              "a script; TestChaosPage parses it",
 	"func process(clock *clocktest.V": "its package mine is the reader's; it is parsed",
 }

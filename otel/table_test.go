@@ -1,9 +1,10 @@
 package oteltickflake
 
 import (
+	"flag"
 	"fmt"
 	"os"
-	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,36 +16,42 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 )
 
-// TestTables guards that each metric has its value, and that the table of README.md has all metrics,
-// with their kinds and units.
+var update = flag.Bool("update", false, "write the table of README.md")
+
+// TestTables guards that each metric has its value, and that README.md has the table of all metrics.
 func TestTables(t *testing.T) {
+	table := "| metric | kind, unit | says |\n|---|---|---|\n" +
+		check(t, generatorMetrics, issuer{generator.Stats{Waits: 1, Waited: 2 * time.Second, BorrowedTicks: 3, Rejections: 4,
+			Lead: 5 * time.Second, MaxLead: 6 * time.Second, Granted: 7 * time.Second, Drift: 8 * time.Second}, 9}) +
+		check(t, idMetrics, 1) +
+		check(t, leaseMetrics, lease.Stats{Claims: 1, Extensions: 2, Conflicts: 3, Releases: 4, Failures: 5, WentBack: 6, Pauses: 7,
+			Skew: 8 * time.Second, Remaining: 9 * time.Second, Window: 10 * time.Second}) +
+		check(t, sequenceMetrics, numbers{sequence.Stats{Issued: 1, Refills: 2, Waited: 3 * time.Second, Starved: 4, Lost: 5, Conflicts: 6,
+			Failures: 7, WentBack: 8, Rate: 9, Step: 10, Reserved: 11, GapBound: 12, Last: 13, Left: 14}, 15})
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	listed := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|[^|]+\\| ([a-z]+, [a-z1{}/]+) \\|").FindAllStringSubmatch(string(readme), -1) {
-		listed[row[1]] = row[2]
+	before, rest, found := strings.Cut(string(readme), "-update. Edits are lost. -->\n\n")
+	require.True(t, found)
+	_, after, found := strings.Cut(rest, "\n<!-- end -->")
+	require.True(t, found)
+	want := before + "-update. Edits are lost. -->\n\n" + table + "\n<!-- end -->" + after
+	if *update {
+		require.NoError(t, os.WriteFile("README.md", []byte(want), 0o644))
+		return
 	}
-	n := len(listed)
-	check(t, listed, generatorMetrics, issuer{generator.Stats{Waits: 1, Waited: 2 * time.Second, BorrowedTicks: 3, Rejections: 4,
-		Lead: 5 * time.Second, MaxLead: 6 * time.Second, Granted: 7 * time.Second, Drift: 8 * time.Second}, 9})
-	check(t, listed, leaseMetrics, lease.Stats{Claims: 1, Extensions: 2, Conflicts: 3, Releases: 4, Failures: 5, WentBack: 6, Pauses: 7,
-		Skew: 8 * time.Second, Remaining: 9 * time.Second, Window: 10 * time.Second})
-	check(t, listed, sequenceMetrics, numbers{sequence.Stats{Issued: 1, Refills: 2, Waited: 3 * time.Second, Starved: 4, Lost: 5, Conflicts: 6,
-		Failures: 7, WentBack: 8, Rate: 9, Step: 10, Reserved: 11, GapBound: 12, Last: 13, Left: 14}, 15})
-	check(t, listed, idMetrics, 1)
-	assert.Equal(t, map[string]string{"tickflake.store.operation.duration": "histogram, s"}, listed, "of %d", n)
+	assert.Equal(t, want, string(readme), "go test ./otel -run TestTables -update")
 }
 
-// check checks that the rows have the values 1, 2, 3 …, and takes them out of listed.
-func check[S any](t *testing.T, listed map[string]string, rows []row[S], s S) {
+// check checks that the rows have the values 1, 2, 3 …, and returns them as rows of the table.
+func check[S any](t *testing.T, rows []row[S], s S) (table string) {
 	for i, r := range rows {
 		kind := "gauge"
 		if r.kind == counter {
 			kind = "counter"
 		}
 		assert.EqualValues(t, i+1, number(r.value(s)), r.name)
-		assert.Equal(t, listed[r.name], fmt.Sprintf("%s, %s", kind, r.unit), r.name)
-		assert.NotEmpty(t, r.description, r.name)
-		delete(listed, r.name)
+		require.NotEmpty(t, r.description, r.name)
+		table += fmt.Sprintf("| `%s` | %s, %s | %s |\n", r.name, kind, r.unit, strings.TrimSuffix(r.description, "."))
 	}
+	return table
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 	"github.com/tickflake/tickflake/service/internal/resp"
 	"github.com/tickflake/tickflake/service/internal/rpc"
 	"github.com/tickflake/tickflake/service/internal/web"
@@ -30,27 +29,24 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, observer: observe.New(c.Logger, c.AccessLog)}
+	s := &Server{config: c}
 	if s.meters, err = newMeters(&c); err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
 	s.ctx, s.abort = context.WithCancelCause(context.Background())
-	s.issuer, err = issuer.New(issuer.Config{
-		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Create: rules(c.Create), Clients: credentials, Strategy: c.Strategy, Opened: s.opened,
+	s.issuer = issuer.New(issuer.Config{
+		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Create: rules(c.Create), Clients: credentials, Strategy: c.Strategy, Opened: s.opened, Observer: issuer.NewObserver(c.Logger, c.AccessLog),
 		MaxBatch: c.MaxBatch, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences,
 		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
 		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("service: %w", err)
-	}
 	s.connections.most = maxConnections(maxFiles())
-	s.add(observe.RESP, c.RESP, func() server { return resp.New(s.issuer, s.observer) })
-	s.add(observe.GRPC, c.GRPC, func() server { return rpc.New(s.issuer, s.observer) })
+	s.add(issuer.RESP, c.RESP, func() server { return resp.New(s.issuer) })
+	s.add(issuer.GRPC, c.GRPC, func() server { return rpc.New(s.issuer) })
 	options := web.Options{Hosts: c.Hosts, Logger: c.Logger, Metrics: s.meters.handler}
-	s.add(observe.HTTP, c.HTTP, func() server { return web.New(s.issuer, s.observer, options) })
+	s.add(issuer.HTTP, c.HTTP, func() server { return web.New(s.issuer, options) })
 	options.Probes = true
-	s.add(observe.Probes, c.Probes, func() server { return web.New(s.issuer, s.observer, options) })
+	s.add(issuer.Probes, c.Probes, func() server { return web.New(s.issuer, options) })
 	if s.connections.most < int64(c.MaxConnections) {
 		c.Logger.Warn("the limit of open files is too low for MaxConnections: connections beyond it are refused", "connections", s.connections.most, "max_connections", c.MaxConnections)
 	}
@@ -65,20 +61,20 @@ const spareFiles = 256
 func maxConnections(files int64) int64 { return files - min(spareFiles, files/2) }
 
 // add adds the server of a protocol that has a listener.
-func (s *Server) add(p observe.Protocol, l net.Listener, create func() server) {
+func (s *Server) add(p issuer.Protocol, l net.Listener, create func() server) {
 	if l == nil {
 		return
 	}
 	c := &s.config
-	limited := &limited{Listener: l, protocol: p, observer: s.observer, log: c.Logger, most: c.MaxConnections, all: &s.connections}
-	if p == observe.Probes {
+	limited := &limited{Listener: l, protocol: p, observer: s.issuer.Observer, log: c.Logger, most: c.MaxConnections, all: &s.connections}
+	if p == issuer.Probes {
 		// No peer is ever known: where many connect, the newest are answered.
 		limited.most, limited.all, limited.patience = maxProbes, &total{most: maxProbes}, c.ReadTimeout
 	} else if len(c.Clients) > 0 || c.TLS != nil {
 		limited.patience = c.ReadTimeout
 	}
 	one := part{protocol: p, limited: limited.limit(), listener: limited, server: create()}
-	if p == observe.RESP && c.TLS != nil { // the other servers have TLS themselves
+	if p == issuer.RESP && c.TLS != nil { // the other servers have TLS themselves
 		one.listener = tls.NewListener(limited, c.TLS)
 	}
 	s.parts = append(s.parts, one)
@@ -234,10 +230,10 @@ func (c *Config) exposure() error {
 			continue
 		}
 		if c.TLS == nil && !c.Plaintext {
-			return bad(l.field, "%s can be reached from other machines, and there is no TLS: give a certificate, listen on loopback, or set Plaintext (--plaintext) if the network can be trusted or a proxy in front has TLS", address)
+			return &FieldError{Field: l.field, Accept: "Plaintext", Err: fmt.Errorf("%s can be reached from other machines, and there is no TLS: give a certificate, listen on loopback, or, if the network can be trusted or a proxy in front has TLS, set ", address)}
 		}
 		if len(c.Clients) == 0 && !asksForCertificate(c.TLS) && !c.Open {
-			return bad(l.field, "%s can be reached from other machines, and every program may ask: name clients, ask for client certificates, listen on loopback, or set Open (--open) to serve every program", address)
+			return &FieldError{Field: l.field, Accept: "Open", Err: fmt.Errorf("%s can be reached from other machines, and every program may ask: name clients, ask for client certificates, listen on loopback, or, to serve every program, set ", address)}
 		}
 	}
 	if listeners == 0 {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tickflake/tickflake/service/internal/observe"
+	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
 const (
@@ -27,8 +27,8 @@ const (
 // Connections of package net have TCP keep-alive.
 type limited struct {
 	net.Listener
-	protocol observe.Protocol
-	observer *observe.Observer
+	protocol issuer.Protocol
+	observer *issuer.Observer
 	log      *slog.Logger
 	most     int
 	patience time.Duration // how long a connection may be unknown; 0: each is known from its start
@@ -184,7 +184,7 @@ func (l *limited) Close() error {
 	return l.Listener.Close()
 }
 
-// counted is a connection of a limited listener. It is an [observe.Peer].
+// counted is a connection of a limited listener. It is an [issuer.Peer].
 type counted struct {
 	net.Conn
 	listener *limited

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/service/internal/observe"
+	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
 // TestRoom: the limits hold for a listener and for all together, and a flood of connections leaves
@@ -26,9 +26,9 @@ func TestRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience = 10 * time.Second
 		all := &total{most: 3}
-		observer := observe.New(slog.New(slog.DiscardHandler), 0)
-		resp := (&limited{protocol: observe.RESP, observer: observer, most: 2, patience: patience, all: all}).limit()
-		grpc := (&limited{protocol: observe.GRPC, observer: observer, most: 2, patience: patience, all: all}).limit()
+		observer := issuer.NewObserver(slog.New(slog.DiscardHandler), 0)
+		resp := (&limited{protocol: issuer.RESP, observer: observer, most: 2, patience: patience, all: all}).limit()
+		grpc := (&limited{protocol: issuer.GRPC, observer: observer, most: 2, patience: patience, all: all}).limit()
 		type connection struct {
 			net.Conn             // of the server
 			client   net.Conn    // the other end
@@ -52,7 +52,7 @@ func TestRoom(t *testing.T) {
 				}
 			}}
 		}
-		known := func(c connection) { observe.PeerOf(c.Conn).Known() }
+		known := func(c connection) { issuer.PeerOf(c.Conn).Known() }
 		open := func() [3]int { return [3]int{len(resp.open), len(grpc.open), int(all.open)} }
 
 		first, second := connect(resp), connect(resp)

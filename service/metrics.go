@@ -15,7 +15,7 @@ import (
 
 	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/sequence"
-	"github.com/tickflake/tickflake/service/internal/observe"
+	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
 // scrapesAtOnce bounds the cost of requests for /metrics.
@@ -53,15 +53,15 @@ func newMeters(c *Config) (*meters, error) {
 
 // observe reports the generator and the server to all providers.
 func (s *Server) observe() error {
-	state := observe.State{
-		MaxConnections: min(int64(s.config.MaxConnections), s.connections.most), Issuer: s.issuer,
-		Expiry: func() (time.Time, bool) { return expiry(s.config.TLS) },
+	state := issuer.State{
+		MaxConnections: min(int64(s.config.MaxConnections), s.connections.most),
+		Expiry:         func() (time.Time, bool) { return expiry(s.config.TLS) },
 	}
 	for _, p := range s.parts {
 		state.Protocols = append(state.Protocols, p.protocol)
 	}
 	for _, provider := range s.meters.providers {
-		unregister, err := s.observer.Measure(provider, state)
+		unregister, err := s.issuer.Measure(provider, state)
 		if err != nil {
 			return fmt.Errorf("metrics: %w", err)
 		}

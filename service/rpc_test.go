@@ -130,6 +130,7 @@ func TestRuns(t *testing.T) {
 		require.NoError(t, stream.CloseSend())
 		_, err = stream.Recv()
 		require.ErrorIs(t, err, io.EOF, "more than the credit")
+		ends(t, codes.InvalidArgument, ended(open(t, conn, 10_001)))
 		require.IsIncreasing(t, all)
 
 		decoded, err := client.Decode(t.Context(), &tickflakev1.DecodeRequest{Id: int64(all[0])})
@@ -213,19 +214,6 @@ func TestDrainOfStreams(t *testing.T) {
 		require.Equal(t, codes.Unavailable, status.Code(err), "the request that waits is not answered: %v", err)
 		require.NoError(t, <-r.ended)
 	})
-}
-
-// A stream ends with the status of the request that fails.
-func TestStreamFails(t *testing.T) {
-	t.Parallel()
-	r := start(t, listen, func(c *service.Config) {
-		c.Generator, c.UseWithin = four(t, strategies.Reject()), 1500*time.Millisecond
-	})
-	conn := r.rpc()
-	for _, credit := range []int64{0, -1, 10_001, 1 << 62} {
-		ends(t, codes.InvalidArgument, ended(open(t, conn, credit)), credit)
-	}
-	ends(t, codes.ResourceExhausted, ended(open(t, conn, 5)))
 }
 
 // A client that cancels its call or stream, or goes away, frees it.

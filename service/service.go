@@ -27,7 +27,6 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -95,9 +94,10 @@ type Config struct {
 // FieldError is the error of [New] and [Config.Check] about a field of the [Config]. A program
 // that fills the Config names its own setting by it.
 type FieldError struct {
-	Field string // such as MaxBatch
-	Index int    // of the element, if Field is Clients
-	Err   error  // without the name of the field
+	Field  string // such as MaxBatch
+	Index  int    // of the element, if Field is Clients
+	Err    error  // without the name of the field
+	Accept string // the field with which the message ends, since it accepts the danger: Open or Plaintext; else empty
 }
 
 func (e *FieldError) Error() string {
@@ -105,7 +105,7 @@ func (e *FieldError) Error() string {
 	if name == "Clients" {
 		name = fmt.Sprintf("Clients[%d]", e.Index)
 	}
-	return "service: Config." + name + ": " + e.Err.Error()
+	return "service: Config." + name + ": " + e.Err.Error() + e.Accept
 }
 
 func (e *FieldError) Unwrap() error { return e.Err }
@@ -120,11 +120,10 @@ type Create struct {
 
 // Server serves the protocols of a [Config]. Its methods are safe for concurrent use.
 type Server struct {
-	config   Config // complete
-	issuer   *issuer.Issuer
-	observer *observe.Observer
-	parts    []part
-	meters   *meters
+	config Config // complete
+	issuer *issuer.Issuer
+	parts  []part
+	meters *meters
 
 	connections total // of all listeners
 
@@ -135,7 +134,7 @@ type Server struct {
 
 // part is a protocol with its listener.
 type part struct {
-	protocol observe.Protocol
+	protocol issuer.Protocol
 	limited  *limited
 	listener net.Listener // limited, or one on top of it
 	server   server
@@ -197,7 +196,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for range serving {
 		<-ended
 	}
-	s.observer.Flush()
+	s.issuer.Flush()
 	return errors.Join(failed, err, s.meters.end())
 }
 

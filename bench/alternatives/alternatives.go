@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -174,13 +173,7 @@ func (w *way) start(ctx context.Context, run *measure.Run, started []*servers.Se
 		return w.clients[0].take(ctx, n)
 	})
 	load("2", unit, func(ctx context.Context, n int) error {
-		var errs [2]error
-		var both sync.WaitGroup
-		for i, c := range w.clients {
-			both.Go(func() { errs[i] = c.take(ctx, n) })
-		}
-		both.Wait()
-		return errors.Join(errs[:]...)
+		return measure.Together(2, func(i int) error { return w.clients[i].take(ctx, n) })
 	})
 	if w.crowd {
 		load("crowd", callers, func(ctx context.Context, n int) error {
@@ -205,17 +198,12 @@ func (c *client) take(ctx context.Context, n int) (err error) {
 // rush has a crowd take n IDs between them.
 func (c *client) rush(ctx context.Context, n int) error {
 	var taken atomic.Int64
-	var crowd sync.WaitGroup
-	errs := make([]error, callers)
-	for i := range errs {
-		crowd.Go(func() {
-			for at := taken.Add(1); at <= int64(n) && errs[i] == nil; at = taken.Add(1) {
-				c.ids[at-1], errs[i] = c.next(ctx)
-			}
-		})
-	}
-	crowd.Wait()
-	err := errors.Join(errs...)
+	err := measure.Together(callers, func(int) (err error) {
+		for at := taken.Add(1); at <= int64(n) && err == nil; at = taken.Add(1) {
+			c.ids[at-1], err = c.next(ctx)
+		}
+		return err
+	})
 	if err != nil {
 		c.ids = nil // some are missing
 	}

@@ -83,7 +83,7 @@ func list() (all []*way) {
 		name: "MariaDB segments, doubled while used up quickly", needs: maria, published: cosID,
 		note:  "as Leaf does it: from 1000 up to 512,000, the next prefetched",
 		setUp: segmentTable("growing"),
-		open:  inSegments(1_000_000, update("growing")),
+		open:  inSegments(512_000, update("growing")),
 	})
 	add(ours("MariaDB", maria[0])...)
 	add(&way{
@@ -98,7 +98,7 @@ func list() (all []*way) {
 		name: "Redis INCRBY in segments of 1000, appendfsync always", needs: []place{redisSynced},
 		note: "one request and one sync in 1000 IDs",
 		open: redisClient(func(c *redis.Client) func(context.Context) (int64, error) {
-			return newSegments(func(ctx context.Context, n int64) (int64, error) { return c.IncrBy(ctx, "segments", n).Result() }, false, 0).Next
+			return numbers(whenUsedUp(func(ctx context.Context, n int64) (int64, error) { return c.IncrBy(ctx, "segments", n).Result() }))
 		}),
 	})
 	add(ours("Redis", redisSynced)...)
@@ -112,7 +112,7 @@ func list() (all []*way) {
 		note:  "two requests and one sync in 1000 IDs: a node is read, and set if it still has the same version",
 		setUp: makeNode("/counter", "0"),
 		open: zooKeeperClient(func(conn *zk.Conn) func(context.Context) (int64, error) {
-			return newSegments(func(ctx context.Context, n int64) (int64, error) { return addTo(ctx, conn, "/counter", n) }, false, 0).Next
+			return numbers(whenUsedUp(func(ctx context.Context, n int64) (int64, error) { return addTo(ctx, conn, "/counter", n) }))
 		}),
 	})
 	add(ours("ZooKeeper", zooKeeper)...)
@@ -186,9 +186,9 @@ func inSegments(most int64, fetch func(ctx context.Context, db *sql.DB, n int64)
 		if err != nil {
 			return client{}, err
 		}
-		s := newSegments(func(ctx context.Context, n int64) (int64, error) { return fetch(ctx, db, n) }, true, most)
-		return client{next: s.Next, close: func() error {
-			s.Close()
+		next, end := prefetched(func(ctx context.Context, n int64) (int64, error) { return fetch(ctx, db, n) }, most)
+		return client{next: numbers(next), close: func() error {
+			end()
 			return db.Close()
 		}}, nil
 	}

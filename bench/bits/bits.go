@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
@@ -143,13 +142,11 @@ func busy(run *measure.Run) (loads []*measure.Load, err error) {
 		streams := [2]issuer{stream(g), stream(g)}
 		return func(into []slot, ticks int) ([]slot, error) {
 			var slots [2][]slot
-			var errs [2]error
-			var both sync.WaitGroup
-			for i, issue := range streams {
-				both.Go(func() { slots[i], errs[i] = issue(nil, ticks) })
-			}
-			both.Wait()
-			return slices.Concat(into, slots[0], slots[1]), errors.Join(errs[:]...)
+			err := measure.Together(2, func(i int) (err error) {
+				slots[i], err = streams[i](nil, ticks)
+				return err
+			})
+			return slices.Concat(into, slots[0], slots[1]), err
 		}
 	})
 	for _, p := range peers.List() {

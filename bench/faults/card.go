@@ -10,6 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/chaos_test/kernel"
 )
 
 // Sections returns the two sections.
@@ -17,18 +18,11 @@ func Sections() []measure.Section { return []measure.Section{catalogueSection(),
 
 // card has what every fault did to every subject.
 type card struct {
-	prefix   string // of the IDs of its tables
-	subjects []subject
-	faults   []fault
+	prefix   string       // of the IDs of its tables
+	subjects []report.Row // without cells
+	faults   []kernel.Fault
 	outcomes map[[2]string]outcome // by subject and fault
 }
-
-type subject struct {
-	name  string
-	group report.Group
-}
-
-type fault struct{ name, about string }
 
 // outcome is what a fault did to a subject.
 type outcome struct {
@@ -80,16 +74,16 @@ const notRun = "–"
 
 // grid fills a table with a row per subject and a column per fault. A subject without any of the
 // faults has no row.
-func (c card) grid(t report.Table, faults []fault, column report.Column, cell func(outcome) report.Cell) report.Table {
+func (c card) grid(t report.Table, faults []kernel.Fault, column report.Column, cell func(outcome) report.Cell) report.Table {
 	t.ID, t.RowName = c.prefix+t.ID, "generator"
 	for _, f := range faults {
-		column.ID, column.Title = f.name, f.name
+		column.ID, column.Title = f.Name, f.Name
 		t.Columns = append(t.Columns, column)
 	}
 	for _, s := range c.subjects {
-		row, any := report.Row{Name: s.name, Group: s.group}, false
+		row, any := s, false
 		for _, f := range faults {
-			o, ok := c.outcomes[[2]string{s.name, f.name}]
+			o, ok := c.outcomes[[2]string{s.Name, f.Name}]
 			any = any || ok
 			if ok && o.skipped == "" {
 				row.Cells = append(row.Cells, cell(o))
@@ -105,12 +99,6 @@ func (c card) grid(t report.Table, faults []fault, column report.Column, cell fu
 }
 
 func shown(o outcome) report.Cell { return o.cell }
-
-// only is the card of some of the subjects.
-func (c card) only(want func(subject) bool) card {
-	c.subjects = slices.DeleteFunc(slices.Clone(c.subjects), func(s subject) bool { return !want(s) })
-	return c
-}
 
 // summary counts the outcomes of each subject.
 func (c card) summary(title string) report.Table {
@@ -159,7 +147,7 @@ func (c card) quantities(list []quantity) (all []report.Table) {
 func (c card) list(title string) report.Table {
 	t := report.Table{ID: c.prefix + "list", Title: title, RowName: "fault", Detail: true, Columns: []report.Column{{ID: "what", Title: "what happens"}}}
 	for _, f := range c.faults {
-		t.Rows = append(t.Rows, report.Row{Name: f.name, Cells: report.Texts(f.about)})
+		t.Rows = append(t.Rows, report.Row{Name: f.Name, Cells: report.Texts(f.About)})
 	}
 	return t
 }
@@ -169,11 +157,11 @@ func (c card) texts(of func(fault string) string) string {
 	var texts []string
 	about := map[string][]string{}
 	for _, f := range c.faults {
-		if text := of(f.name); text != "" {
+		if text := of(f.Name); text != "" {
 			if about[text] == nil {
 				texts = append(texts, text)
 			}
-			about[text] = append(about[text], f.name)
+			about[text] = append(about[text], f.Name)
 		}
 	}
 	for i, text := range texts {
@@ -183,8 +171,8 @@ func (c card) texts(of func(fault string) string) string {
 }
 
 // skipped says which faults a subject did not meet.
-func (c card) skipped(s subject) string {
-	return c.texts(func(fault string) string { return c.outcomes[[2]string{s.name, fault}].skipped })
+func (c card) skipped(subject string) string {
+	return c.texts(func(fault string) string { return c.outcomes[[2]string{subject, fault}].skipped })
 }
 
 // twice returns the subjects, and by subject the faults, whose cells of a table match.

@@ -3,12 +3,14 @@ package faults
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/generators"
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/chaos_test/kernel"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -55,16 +57,17 @@ func measureCatalogue(ctx context.Context, run *measure.Run) report.Section {
 	c := card{prefix: "faults-", outcomes: map[[2]string]outcome{}}
 	all := generatortest.Catalogue()
 	for _, f := range all {
-		c.faults = append(c.faults, fault{f.Fault, f.Name + ": " + f.What})
+		c.faults = append(c.faults, kernel.Fault{Name: f.Fault, About: f.Name + ": " + f.What})
 	}
 	// Two processes of peers never answer; the other subjects run beside them.
 	for i, got := range generators.Run(ctx, list, measure.Pick(run, 1500*time.Millisecond, 3*time.Second)) {
-		c.subjects = append(c.subjects, subject{list[i].Name, list[i].Group})
+		c.subjects = append(c.subjects, report.Row{Name: list[i].Name, Group: list[i].Group})
 		for _, f := range all {
 			c.outcomes[[2]string{list[i].Name, f.Fault}] = judge(list[i], got[f.Fault])
 		}
 	}
-	short := c.only(func(s subject) bool { return s.group == report.Peers || strings.Contains(s.name, defaultName) })
+	short := c
+	short.subjects = slices.DeleteFunc(slices.Clone(c.subjects), func(s report.Row) bool { return s.Group == report.Ours && !strings.Contains(s.Name, defaultName) })
 	return report.Section{Tables: append([]report.Table{
 		short.grid(report.Table{ID: "default", Title: "Score card of the default strategy, and of peers", Detail: true}, c.faults, report.Column{}, shown),
 		c.list("The faults"), short.summary("Faults by outcome"),
@@ -120,17 +123,15 @@ func how(c card, list []generators.Subject) report.Table {
 		{ID: "version", Title: "version"}, {ID: "driven", Title: "driven by"}, {ID: "time", Title: "where its time comes in"},
 		{ID: "promised", Title: "held to"}, {ID: "remarks", Title: "remarks"}, {ID: "none", Title: "not run"}}}
 	for _, s := range list {
-		for _, of := range c.subjects {
-			if of.name != s.Name {
-				continue
-			}
-			claim := cmp.Or(s.Claim, "the bounds of its strategy")
-			if s.Ordered {
-				claim += "; order, whatever the clock does"
-			}
-			t.Rows = append(t.Rows, report.Row{Name: s.Name, Group: s.Group, Cells: report.Texts(cmp.Or(s.Version(), "–"), string(s.Driven), s.Through, claim,
-				c.texts(func(fault string) string { return s.Instead(fault).Note }), c.skipped(of))})
+		if !slices.ContainsFunc(c.subjects, func(of report.Row) bool { return of.Name == s.Name }) {
+			continue
 		}
+		claim := cmp.Or(s.Claim, "the bounds of its strategy")
+		if s.Ordered {
+			claim += "; order, whatever the clock does"
+		}
+		t.Rows = append(t.Rows, report.Row{Name: s.Name, Group: s.Group, Cells: report.Texts(cmp.Or(s.Version(), "–"), string(s.Driven), s.Through, claim,
+			c.texts(func(fault string) string { return s.Instead(fault).Note }), c.skipped(s.Name))})
 	}
 	return t
 }

@@ -76,66 +76,51 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 		key := [2]string{name(r.Subject, r.Group), r.Fault}
 		rows[key], c.outcomes[key] = r, judgeRow(r)
 	}
-	ran := func(i int, name string) bool {
-		for key := range rows {
-			if key[i] == name {
-				return true
-			}
-		}
-		return false
-	}
 	for _, f := range faults {
-		if ran(1, f.Name) {
-			c.faults = append(c.faults, fault{f.Name, f.About})
+		if slices.ContainsFunc(got.Rows, func(r kernel.Row) bool { return r.Fault == f.Name }) {
+			c.faults = append(c.faults, f)
 		}
 	}
 	made := map[string]string{}
-	add := func(subjectName string, group kernel.Group, how string) {
-		s := subject{name(subjectName, group), report.Peers}
-		if group == kernel.Ours {
-			s.group = report.Ours
+	for _, r := range got.Rows { // in the order of subjects; some meet one fault only
+		s := report.Row{Name: name(r.Subject, r.Group), Group: report.Peers}
+		if r.Group == kernel.Ours {
+			s.Group = report.Ours
 		}
-		if ran(0, s.name) && !slices.Contains(c.subjects, s) {
-			c.subjects, made[s.name] = append(c.subjects, s), how
+		if !slices.ContainsFunc(c.subjects, func(is report.Row) bool { return is.Name == s.Name }) {
+			c.subjects = append(c.subjects, s)
 		}
 	}
 	for _, s := range subjects {
-		add(s.Name, s.Group, s.How)
-	}
-	for _, r := range got.Rows { // those that meet one fault only
-		add(r.Subject, r.Group, "")
+		made[name(s.Name, s.Group)] = s.How
 	}
 
 	out := report.Section{Targets: targets(got, len(c.faults), len(faults)), Tables: []report.Table{facts(got, c)}}
 	for _, g := range groups {
-		var some []fault
-		for _, f := range faults {
-			if ran(1, f.Name) && f.Kind == g.kind && strings.HasPrefix(f.Name, "restart-") == g.restarts {
-				some = append(some, fault{f.Name, f.About})
-			}
-		}
+		some := slices.DeleteFunc(slices.Clone(c.faults), func(f kernel.Fault) bool {
+			return f.Kind != g.kind || strings.HasPrefix(f.Name, "restart-") != g.restarts
+		})
 		out.Tables = append(out.Tables, c.grid(report.Table{ID: "card-" + g.id, Title: g.title, Detail: true}, some, report.Column{}, shown))
 	}
 	for _, q := range []struct {
 		id, title string
-		detail    bool
 		of        func(kernel.Row) string
 	}{
-		{"known", "Documented exceptions", true, func(r kernel.Row) string {
+		{"known", "Documented exceptions", func(r kernel.Row) string {
 			if r.Group != kernel.Ours {
 				return "" // the documentation of others is not ours to quote
 			}
 			return r.Known
 		}},
-		{"counts", "Power cuts, and NFS", true, func(r kernel.Row) string { return r.Note }},
-		{"broken", "Promises that did not hold", true, func(r kernel.Row) string { return strings.Join(r.Broken, "; ") }},
-		{"error", "First call or start that failed", true, func(r kernel.Row) string { return r.Verdict.Error }},
+		{"counts", "Power cuts, and NFS", func(r kernel.Row) string { return r.Note }},
+		{"broken", "Promises that did not hold", func(r kernel.Row) string { return strings.Join(r.Broken, "; ") }},
+		{"error", "First call or start that failed", func(r kernel.Row) string { return r.Verdict.Error }},
 	} {
-		out.Tables = append(out.Tables, c.sentences(q.id, q.title, q.detail, func(subject, fault string) string { return q.of(rows[[2]string{subject, fault}]) }))
+		out.Tables = append(out.Tables, c.sentences(q.id, q.title, func(subject, fault string) string { return q.of(rows[[2]string{subject, fault}]) }))
 	}
 	how := report.Table{ID: "kernel-how", Title: "How each was made", RowName: "generator", Detail: true, Columns: []report.Column{{ID: "made", Title: "made by"}, {ID: "none", Title: "cannot be driven"}}}
 	for _, s := range c.subjects {
-		how.Rows = append(how.Rows, report.Row{Name: s.name, Group: s.group, Cells: report.Texts(made[s.name], c.skipped(s))})
+		how.Rows = append(how.Rows, report.Row{Name: s.Name, Group: s.Group, Cells: report.Texts(made[s.Name], c.skipped(s.Name))})
 	}
 	out.Tables = append(out.Tables, clocks(got), c.list("The faults on a real kernel"), c.summary("Faults on a real kernel by outcome"), how)
 	out.Tables = append(out.Tables, c.quantities([]quantity{
@@ -180,23 +165,23 @@ func judgeRow(r kernel.Row) outcome {
 
 // sentences lists texts of outcomes, in the order of faults. Equal texts of one fault stand in
 // one row.
-func (c card) sentences(id, title string, detail bool, of func(subject, fault string) string) report.Table {
-	t := report.Table{ID: c.prefix + id, Title: title, RowName: "fault", Detail: detail, Columns: []report.Column{{ID: "who", Title: "generators"}, {ID: "what", Title: "what"}}}
+func (c card) sentences(id, title string, of func(subject, fault string) string) report.Table {
+	t := report.Table{ID: c.prefix + id, Title: title, RowName: "fault", Detail: true, Columns: []report.Column{{ID: "who", Title: "generators"}, {ID: "what", Title: "what"}}}
 	for _, f := range c.faults {
 		who := map[string][]string{}
 		var said []string
 		for _, s := range c.subjects {
-			if text := of(s.name, f.name); text != "" {
+			if text := of(s.Name, f.Name); text != "" {
 				if who[text] == nil {
 					said = append(said, text)
 				}
-				who[text] = append(who[text], s.name)
+				who[text] = append(who[text], s.Name)
 			}
 		}
 		for i, text := range said {
-			row := f.name
+			row := f.Name
 			if i > 0 {
-				row = fmt.Sprintf("%s (%d)", f.name, i+1)
+				row = fmt.Sprintf("%s (%d)", f.Name, i+1)
 			}
 			t.Rows = append(t.Rows, report.Row{Name: row, Cells: report.Texts(strings.Join(who[text], "; "), text)})
 		}

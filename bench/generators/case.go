@@ -8,9 +8,7 @@ package generators
 
 import (
 	"context"
-	"errors"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -110,7 +108,7 @@ type Set struct {
 	// turn: how fast goroutines share a word depends on its address.
 	Places  int
 	Loads   []*measure.Load
-	closers []func() error
+	closers measure.Closers
 }
 
 // Load makes a load of goroutines that share a source of the case, or of as many as there are
@@ -128,7 +126,7 @@ func (s *Set) Load(ctx context.Context, c Case, base *Case, goroutines int) *mea
 			break
 		}
 		if source.Close != nil {
-			s.closers = append(s.closers, source.Close)
+			s.closers.Add(source.Close)
 		}
 		loops := make([]Loop, goroutines)
 		for i := range loops {
@@ -155,10 +153,8 @@ func (s *Set) Add(ctx context.Context, c Case, base *Case, goroutines int) *meas
 // End closes the sources, and notes what has failed.
 func (s *Set) End(out *report.Section) {
 	measure.Failed(out, s.Loads)
-	for _, closer := range s.closers {
-		if err := closer(); err != nil {
-			out.Note("A generator could not be closed: %v.", err)
-		}
+	if err := s.closers.Close(); err != nil {
+		out.Note("A generator could not be closed: %v.", err)
 	}
 }
 
@@ -173,19 +169,12 @@ func together(loops []Loop, n int) error {
 	if len(loops) == 1 {
 		return loops[0](n)
 	}
-	var done sync.WaitGroup
 	var there atomic.Int64 // goroutines that run; each adds one
 	wanted := int64(min(len(loops), runtime.GOMAXPROCS(0)))
-	errs := make([]error, len(loops))
-	for i, l := range loops {
-		share := n*(i+1)/len(loops) - n*i/len(loops)
-		done.Go(func() {
-			there.Add(1)
-			for began := time.Now(); there.Load() < wanted && time.Since(began) < patience; {
-			}
-			errs[i] = l(share)
-		})
-	}
-	done.Wait()
-	return errors.Join(errs...)
+	return measure.Together(len(loops), func(i int) error {
+		there.Add(1)
+		for began := time.Now(); there.Load() < wanted && time.Since(began) < patience; {
+		}
+		return loops[i](n*(i+1)/len(loops) - n*i/len(loops))
+	})
 }

@@ -144,7 +144,7 @@ func (p Pair) Cell() report.Cell {
 func (p Pair) Judge(t report.Target) report.Target {
 	ratios := counted(p.wall)
 	if len(ratios) < len(p.wall) {
-		t = t.With(fmt.Sprintf("%d of %d rounds count", len(ratios), len(p.wall)))
+		t.Beside = fmt.Sprintf("%d of %d rounds count", len(ratios), len(p.wall))
 	}
 	t.Got = report.Cell{Samples: ratios, Quartiles: true}
 	t = t.Judge(counted(p.cpu))

@@ -8,11 +8,9 @@ package report
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -76,7 +74,7 @@ type Target struct {
 	Want   float64 `json:"want"`             //
 	AtMost bool    `json:"atMost"`           // false: at least
 	Got    Cell    `json:"got"`              // one sample per round
-	Beside string  `json:"beside,omitempty"` // figures to read beside it, such as the distances to the floor
+	Beside string  `json:"beside,omitempty"` // how many rounds count, if not all do
 	Why    string  `json:"why,omitempty"`    // the cause of a miss, if the samples show it
 	Open   string  `json:"open,omitempty"`   // why this run does not decide the target
 }
@@ -252,41 +250,26 @@ func (r *Report) Clean() {
 	r.cells(func(_ *Table, _ *Row, _ *Column, c *Cell) { clean(c) })
 }
 
-// plain matches an ID that can name a file, a link and an element.
-var plain = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
-
-// Check returns an error if the report cannot be rendered: an ID is used twice or cannot name a
-// file, or a row does not fit its table.
+// Check returns an error if the report cannot be rendered.
 func (r *Report) Check() error {
 	if r.Schema != Schema {
 		return fmt.Errorf("the report has schema %d, and this program reads schema %d: use the bench that wrote it, or measure again", r.Schema, Schema)
 	}
-	var errs []error
 	seen := map[string]bool{}
-	unique := func(kind, id string) {
-		if !plain.MatchString(id) || seen[kind+id] {
-			errs = append(errs, fmt.Errorf("%s ID %q: want lower-case letters, digits and dashes, and each ID once", kind, id))
-		}
-		seen[kind+id] = true
-	}
 	for _, s := range r.Sections {
-		unique("section", s.ID)
-		for _, t := range s.Targets {
-			unique("target", t.ID)
-		}
 		for _, t := range s.Tables {
-			unique("table", t.ID)
-			for _, c := range t.Charts {
-				unique("chart", c.ID)
+			if seen[t.ID] {
+				return fmt.Errorf("two tables have the ID %q", t.ID)
 			}
+			seen[t.ID] = true
 			for _, row := range t.Rows {
 				if len(row.Cells) != len(t.Columns) {
-					errs = append(errs, fmt.Errorf("table %s: row %q has %d cells for %d columns", t.ID, row.Name, len(row.Cells), len(t.Columns)))
+					return fmt.Errorf("table %s: row %q has %d cells for %d columns", t.ID, row.Name, len(row.Cells), len(t.Columns))
 				}
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Read reads a report from a JSON file and checks it.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"golang.org/x/perf/benchmath"
 )
@@ -155,12 +154,6 @@ func (t Target) Judge(byCPU []float64) Target {
 	case got.Lo <= t.Want && t.Want <= got.Hi:
 		t.Why = "within the noise"
 	}
-	return t
-}
-
-// With adds figures to read beside the target.
-func (t Target) With(beside string) Target {
-	t.Beside = strings.TrimPrefix(strings.TrimSuffix(t.Beside+"; "+beside, "; "), "; ")
 	return t
 }
 

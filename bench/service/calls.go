@@ -33,23 +33,23 @@ const (
 
 // paced makes loads of one goroutine's calls for one ID at the pace, of a generator in this
 // process and of a client of the server.
-func paced(ctx context.Context, server *rig.Server, box time.Duration, open *closers) []*measure.Load {
+func paced(ctx context.Context, server *rig.Server, box time.Duration, open *measure.Closers) []*measure.Load {
 	library := &measure.Load{Row: libraryRow, Group: report.Ours, Served: true}
 	ours := &measure.Load{Row: clientRow, Group: report.Ours, Served: true}
 	dir, err := servers.Dir()
-	open.add(func() error { return os.RemoveAll(dir) })
+	open.Add(func() error { return os.RemoveAll(dir) })
 	wide := snowflake.Default()
 	wide.NodeBits, wide.SequenceBits = 4, 18
 	g, failed := generator.Open(ctx, filepath.Join(dir, "nodes"), generator.WithLayout(wide), generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler))))
 	if library.Err = errors.Join(err, failed); library.Err == nil {
-		open.add(g.Close)
+		open.Add(g.Close)
 		library.Turn = func(context.Context) (measure.Figures, error) {
 			return pace(box, func() error { _, err := g.NextContext(ctx); return err }, nil)
 		}
 	}
 	var ids *client.Client
 	if ids, ours.Err = client.Open(ctx, []string{server.GRPC}); ours.Err == nil {
-		open.add(ids.Close)
+		open.Add(ids.Close)
 		next := func() error { _, err := ids.Next(ctx); return err }
 		ours.Turn = func(context.Context) (measure.Figures, error) {
 			if _, err := pace(box, next, nil); err != nil { // until the client knows the pace

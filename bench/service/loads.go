@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -91,30 +90,26 @@ func parseBenchmark(out string) (measure.Figures, error) {
 
 // together runs f in n goroutines, and returns what they did in all.
 func together(n int, f func(i int) (done int, err error)) (measure.Figures, error) {
-	var all sync.WaitGroup
-	done, errs := make([]int, n), make([]error, n)
-	for i := range n {
-		all.Go(func() { done[i], errs[i] = f(i) })
-	}
-	all.Wait()
-	sum := 0.0
-	for _, d := range done {
-		sum += float64(d)
-	}
-	return measure.Figures{"done": sum}, errors.Join(errs...)
+	var sum atomic.Int64
+	err := measure.Together(n, func(i int) error {
+		done, err := f(i)
+		sum.Add(int64(done))
+		return err
+	})
+	return measure.Figures{"done": float64(sum.Load())}, err
 }
 
 // rpc is a client of a gRPC server, with a few connections.
 type rpc []tickflakev1.TickflakeClient
 
 // dialGRPC makes a client of the server at an address, unless that could not be had.
-func dialGRPC(addr string, failed error, open *closers) (r rpc, err error) {
+func dialGRPC(addr string, failed error, open *measure.Closers) (r rpc, err error) {
 	for range streams {
 		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil || failed != nil {
 			return nil, errors.Join(err, failed)
 		}
-		open.add(conn.Close)
+		open.Add(conn.Close)
 		r = append(r, tickflakev1.NewTickflakeClient(conn))
 	}
 	return r, nil
@@ -181,14 +176,14 @@ type batches struct {
 	readers []*bufio.Reader
 }
 
-func dialBatches(ctx context.Context, addr, request string, skim func(*bufio.Reader) (int, error), open *closers) (*batches, error) {
+func dialBatches(ctx context.Context, addr, request string, skim func(*bufio.Reader) (int, error), open *measure.Closers) (*batches, error) {
 	b := &batches{request: []byte(request), skim: skim}
 	for range clients {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 		if err != nil {
 			return b, err
 		}
-		open.add(conn.Close)
+		open.Add(conn.Close)
 		context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 		b.conns, b.readers = append(b.conns, conn), append(b.readers, bufio.NewReaderSize(conn, 64<<10))
 	}
@@ -287,7 +282,7 @@ func (emptyHandler) Take(context.Context, *tickflakev1.TakeRequest) (*tickflakev
 }
 
 // startEmpty runs the empty handler.
-func startEmpty(ctx context.Context, open *closers) (addr string, pid int, err error) {
+func startEmpty(ctx context.Context, open *measure.Closers) (addr string, pid int, err error) {
 	if addr, err = rig.FreeAddress(); err != nil {
 		return "", 0, err
 	}
@@ -306,6 +301,6 @@ func startEmpty(ctx context.Context, open *closers) (addr string, pid int, err e
 	if err != nil {
 		return "", 0, err
 	}
-	open.add(p.Kill)
+	open.Add(p.Kill)
 	return addr, p.PID(), nil
 }

@@ -52,28 +52,15 @@ const (
 // counted is the sequence of the server and the key of Redis.
 const counted = "orders"
 
-// closers end what was opened, the last first.
-type closers []func() error
-
-func (c *closers) add(f func() error) { *c = append(*c, f) }
-
-func (c *closers) close() (err error) {
-	for i := range *c {
-		err = errors.Join(err, (*c)[len(*c)-1-i]())
-	}
-	*c = nil
-	return err
-}
-
 func measureService(ctx context.Context, run *measure.Run) (s report.Section) {
-	var open closers
-	defer func() { _ = open.close() }() // on a panic
+	var open measure.Closers
+	defer func() { _ = open.Close() }() // on a panic
 	server, err := start(ctx, &open)
 	if err != nil {
 		return report.Section{Skipped: fmt.Sprintf("The server does not start: %s.", servers.Reason(err)), Failed: true}
 	}
 	started, stop := servers.All(ctx, wantedRedis)
-	open.add(stop)
+	open.Add(stop)
 	redis := started[0]
 	if redis.Err == nil {
 		_, redis.Err = exec.LookPath("redis-benchmark")
@@ -91,32 +78,32 @@ func measureService(ctx context.Context, run *measure.Run) (s report.Section) {
 	run.Measure(ctx, measure.Pick(run, 1, 3), 0, loads...)
 	s.Tables, s.Targets = tables(loads, resting), targets(loads, resting)
 	measure.Failed(&s, append(loads, resting))
-	if err := open.close(); err != nil && ctx.Err() == nil {
+	if err := open.Close(); err != nil && ctx.Err() == nil {
 		s.Note("Stopping the servers failed: %s.", servers.Reason(err))
 	}
 	return s
 }
 
 // start runs the server, with its sequence.
-func start(ctx context.Context, open *closers) (*rig.Server, error) {
+func start(ctx context.Context, open *measure.Closers) (*rig.Server, error) {
 	dir, err := servers.Dir()
 	if err != nil {
 		return nil, err
 	}
-	open.add(func() error { return errors.Join(os.RemoveAll(dir), rig.Clean()) })
+	open.Add(func() error { return errors.Join(os.RemoveAll(dir), rig.Clean()) })
 	store := filepath.Join(dir, "store")
 	if _, err := rig.Tickflake(ctx, false, "sequence", "create", counted, "--store", store); err != nil {
 		return nil, err
 	}
 	server, err := rig.Serve(ctx, rig.ServeConfig{Store: store, Args: []string{"--layout", layout}})
 	if err == nil {
-		open.add(server.Close)
+		open.Add(server.Close)
 	}
 	return server, err
 }
 
 // list returns all loads but the connections at rest.
-func list(ctx context.Context, server *rig.Server, redis *servers.Server, box time.Duration, open *closers) (all []*measure.Load) {
+func list(ctx context.Context, server *rig.Server, redis *servers.Server, box time.Duration, open *measure.Closers) (all []*measure.Load) {
 	add := func(row, at string, group report.Group, pid, unit int, base *measure.Load, err error, do func(context.Context, int) (measure.Figures, error)) *measure.Load {
 		b := &measure.Batch{Do: do, Unit: 1, Target: box, LeadIn: -1, Floor: unit, CPU: func() (time.Duration, error) { return measure.CPUOf(pid) }}
 		l := &measure.Load{Row: row, At: at, Group: group, Turn: b.Turn, Base: base, Served: true, Samples: measure.Samples{Err: err}}

@@ -2,10 +2,8 @@ package speed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -158,9 +156,12 @@ func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 	cases := append([]generators.Case{
 		generators.EmptyLoop, generators.Next(ceilingName, snowflake.Default()), generators.Leased(leasedDefaultName, snowflake.Default()),
 	}, generators.Others(generators.Bwmarrin, generators.Sonyflake, "rs/xid", "MongoDB ObjectID", "google/uuid v7")...)
+	var open measure.Closers
 	sources, errs := make([]generators.Source, len(cases)), make([]error, len(cases))
 	for i, c := range cases {
-		sources[i], errs[i] = c.Open(ctx)
+		if sources[i], errs[i] = c.Open(ctx); sources[i].Close != nil {
+			open.Add(sources[i].Close)
+		}
 	}
 	var lines []*line
 	for _, rate := range rates {
@@ -203,12 +204,8 @@ func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 	// On a machine whose stalls are the empty loop's tail, it shows that Next adds none, and
 	// nothing about the time of a call: the cost section shows that.
 	s.Targets = []report.Target{next.Pair().Judge(report.Target{ID: "latency-tail", Text: "p99.9 at 1 million IDs per second: at most 2× that of the empty loop", Unit: "×", Want: 2, AtMost: true})}
-	for _, source := range sources {
-		if source.Close != nil {
-			if err := source.Close(); err != nil {
-				s.Note("A generator could not be closed: %v.", err)
-			}
-		}
+	if err := open.Close(); err != nil {
+		s.Note("A generator could not be closed: %v.", err)
 	}
 	return s
 }
@@ -233,25 +230,22 @@ func crowds(c generators.Case, source generators.Source, err error, budget time.
 					return 0, false, err
 				}
 				began := time.Now()
-				errs, times := make([]error, n), make([]time.Duration, n*each)
-				var all sync.WaitGroup
-				for i, issue := range loops {
-					all.Go(func() {
-						for k := range each {
-							before := time.Now()
-							if errs[i] = issue(1); errs[i] != nil {
-								return
-							}
-							times[i*each+k] = time.Since(before)
+				times := make([]time.Duration, n*each)
+				err := measure.Together(n, func(i int) error {
+					for k := range each {
+						before := time.Now()
+						if err := loops[i](1); err != nil {
+							return err
 						}
-					})
-				}
-				all.Wait()
+						times[i*each+k] = time.Since(before)
+					}
+					return nil
+				})
 				took := time.Since(began)
 				for _, t := range times {
 					record(t)
 				}
-				return float64(len(times)) / took.Seconds(), false, errors.Join(errs...)
+				return float64(len(times)) / took.Seconds(), false, err
 			}))
 		}
 	}

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,10 +64,7 @@ func cutPower(ctx context.Context, b *bench, f guest.Fault, kind string, deaf bo
 	if err := format(ctx, c.image(0), kind, cutSize); err != nil {
 		return out, err
 	}
-	cuts := b.o.Cuts
-	if cuts == 0 {
-		cuts = defaultCuts
-	}
+	cuts := cmp.Or(b.o.Cuts, defaultCuts)
 	for life := 0; life <= cuts && err == nil && len(c.broken) == 0; life++ {
 		if err = c.live(ctx, life < cuts); err != nil {
 			err = fmt.Errorf("in life %d: %w", life+1, err)
@@ -74,7 +72,7 @@ func cutPower(ctx context.Context, b *bench, f guest.Fault, kind string, deaf bo
 		b.progress(f.Name, fmt.Sprintf("%d of %d lives: %d acknowledged writes; %d IDs and numbers, %d failed calls; %d power cuts, %d findings",
 			life+1, cuts+1, c.book.Writes, c.book.IDs, c.book.Failed, c.cuts, len(c.broken)))
 	}
-	row := Row{Fault: f.Name, Subject: fmt.Sprintf("directory store, %d processes", powercut.Writers), Group: Ours, Broken: c.broken}
+	row := Row{Fault: f.Name, Subject: fmt.Sprintf("directory store, %d writers", powercut.Writers), Group: Ours, Broken: c.broken}
 	row.Verdict.IDs, row.Verdict.Duplicates = c.book.IDs, c.book.Duplicates
 	row.Verdict.Failed, row.Verdict.Error = c.book.Failed, c.book.FirstFailed
 	row.Note = fmt.Sprintf("%d acknowledged writes; %d of %d power cuts lost writes that were not flushed, %d in all", c.book.Writes, c.lossy, c.cuts, c.lost)
@@ -103,7 +101,7 @@ func (c *cutter) live(ctx context.Context, cut bool) error {
 		return err
 	}
 	defer s.close()
-	c.kernel = s.ready.Kernel
+	c.kernel = s.kernel
 	if err := s.send(guest.Request{Run: c.fault.Name, Seed: c.random.Uint64()}); err != nil {
 		return err
 	}
@@ -128,12 +126,7 @@ func (c *cutter) hear(ctx context.Context, s *session, log string) (facts []inst
 				return facts, errors.Join(fmt.Errorf("the machine has ended, with %d of %d writers", len(issued), powercut.Writers), s.m.Wait())
 			}
 			var m guest.Message
-			var l powercut.Line
-			err := json.Unmarshal(line, &m)
-			if err == nil && m.Ack != nil {
-				err = json.Unmarshal(m.Ack, &l)
-			}
-			if err != nil {
+			if err := json.Unmarshal(line, &m); err != nil {
 				return facts, fmt.Errorf("a message of the guest is damaged: %w: %.200q", err, line)
 			}
 			switch {
@@ -143,22 +136,22 @@ func (c *cutter) hear(ctx context.Context, s *session, log string) (facts []inst
 				}
 			case m.Failed != "":
 				c.broken = append(c.broken, m.Failed)
-			case l.Found != nil:
+			case m.Found != nil:
 				book := c.book
-				if l.Image > 0 {
-					book = c.others[l.Image-1]
+				if m.Found.Image > 0 {
+					book = c.others[m.Found.Image-1]
 				} else {
 					latest = time.After(startTime)
 				}
-				c.broken = append(c.broken, book.Compare(*l.Found)...)
-			case l.Fact != nil:
+				c.broken = append(c.broken, book.Compare(*m.Found)...)
+			case m.Fact != nil:
 				is, err := os.Stat(log)
 				if err != nil {
 					return facts, err
 				}
-				facts = append(facts, instant{is.Size(), *l.Fact})
-				if l.Fact.ID != 0 {
-					issued[l.Fact.Writer] = true
+				facts = append(facts, instant{is.Size(), *m.Fact})
+				if m.Fact.ID != 0 {
+					issued[m.Fact.Writer] = true
 				}
 				if latest != nil && len(issued) == powercut.Writers && end == nil {
 					end = time.After(time.Duration(c.random.Int64N(int64(writeTime))))

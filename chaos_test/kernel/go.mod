@@ -3,6 +3,7 @@ module github.com/tickflake/tickflake/chaos_test/kernel
 go 1.26.0
 
 require (
+	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/bwmarrin/snowflake v0.3.0
 	github.com/cavaliergopher/cpio v1.0.1
 	github.com/gofrs/uuid/v5 v5.5.1
@@ -34,6 +35,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/tickflake/tickflake/api v0.0.0 // indirect
 	github.com/tickflake/tickflake/otel v0.0.0-00010101000000-000000000000 // indirect
+	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.45.0 // indirect
 	go.opentelemetry.io/otel/exporters/prometheus v0.67.0 // indirect

@@ -1,7 +1,26 @@
+// Package kernel puts generators through clock faults on a real Linux kernel, in a virtual
+// machine: clocks that are really stepped, slewed and suspended, processes that are really
+// killed, disks that really lose writes.
+//
+// You need these names: [Main] must come first in the program, [Run] runs [Faults] and
+// returns a [Report], [Find] finds the kernel, [Fetch] downloads one, and [Subjects] lists
+// the generators. The command tickflake-chaos kernel does all of this, also with a program
+// of yours; docs/kernel.md of the repository says what each fault does to the clocks, and
+// what the bench cannot show.
+//
+// The machine is QEMU with software emulation, so it needs no rights and no nested
+// virtualization. It boots a kernel of Debian with an initramfs whose /init is the running
+// program itself: [Main] notices that, and does the work of process 1. The generators run in
+// another process of the same program. Package internal/guest makes the faults in the machine;
+// package internal/machine pauses, suspends and copies the machine, and cuts its power.
 package kernel
 
 import (
+	"context"
+
+	"github.com/tickflake/tickflake/chaos_test/kernel/internal/check"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/guest"
+	"github.com/tickflake/tickflake/chaos_test/kernel/internal/machine"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/subject"
 )
 
@@ -9,6 +28,22 @@ import (
 // program is process 1 or a subject, it does their work and never returns. Elsewhere it
 // does nothing.
 func Main() { guest.Main() }
+
+// Kernel is a kernel of Debian on the host's disk.
+type Kernel = machine.Kernel
+
+// Find returns the newest kernel of this host that the bench can boot. Its error says how
+// to get one.
+func Find() (Kernel, error) { return machine.Find() }
+
+// Fetch downloads a kernel into the user's cache directory, unless QEMU is missing. It needs
+// apt-get, and no rights. It tells said, which may be nil, what is downloaded.
+func Fetch(ctx context.Context, said func(string)) (Kernel, error) {
+	if _, err := machine.Version(ctx); err != nil {
+		return Kernel{}, err
+	}
+	return machine.Fetch(ctx, said)
+}
 
 // Fault is something that happens to a clock, a process, a disk or the machine.
 type Fault struct {
@@ -29,8 +64,7 @@ const (
 )
 
 // Faults returns all faults, in the order of the report.
-func Faults() []Fault {
-	var all []Fault
+func Faults() (all []Fault) {
 	for _, f := range guest.List() {
 		all = append(all, Fault{f.Name, f.About, Kind(f.Kind)})
 	}
@@ -45,17 +79,27 @@ type SubjectInfo struct {
 }
 
 // Subjects returns all generators, in the order of the report, the mutants last.
-func Subjects() []SubjectInfo {
-	var all []SubjectInfo
+func Subjects() (all []SubjectInfo) {
 	for _, s := range subject.All() {
 		how := s.How
 		if s.Skipped != "" {
 			how = "not run: " + s.Skipped
 		}
-		all = append(all, SubjectInfo{s.Name, Group(s.Group), how})
+		all = append(all, SubjectInfo{s.Name, s.Group, how})
 	}
 	return all
 }
+
+// Group tells which subjects belong together.
+type Group = subject.Group
+
+// The groups of subjects.
+const (
+	Ours    = subject.Ours
+	Peers   = subject.Peers
+	Mutants = subject.Mutants
+	Program = subject.Program // of the user: Options.Program
+)
 
 // Options are those of a [Run]. The zero value runs all faults on all subjects.
 type Options struct {
@@ -75,4 +119,41 @@ type Options struct {
 	Progress func(fault, text string) // called from one goroutine at a time; may be nil
 	Log      string                   // directory for the logs of the machines; "": none are kept
 	Kernel   Kernel                   // from Find
+}
+
+// Report is the outcome of one [Run].
+type Report struct {
+	Kernel  string  `json:"kernel"`  // as uname -sr prints it, with the distribution's version
+	QEMU    string  `json:"qemu"`    // its version
+	Rows    []Row   `json:"rows"`    // in the order of faults, then of subjects
+	Clocks  []Clock `json:"clocks"`  // one per fault that moves a clock
+	Skipped []Skip  `json:"skipped"` // faults that were not run
+}
+
+// Row is one subject under one fault.
+type Row struct {
+	Fault   string  `json:"fault"`
+	Subject string  `json:"subject"`
+	Group   Group   `json:"group"`
+	Skipped string  `json:"skipped,omitempty"` // why the subject cannot be driven
+	Verdict Verdict `json:"verdict"`
+	// Broken lists the promises of the subject that did not hold, one sentence each. It
+	// is empty if all held. A peer's promises are those of its documentation.
+	Broken []string `json:"broken,omitempty"`
+	// Known is the documented exception that explains the duplicates, if there is one.
+	Known string `json:"known,omitempty"`
+	Note  string `json:"note,omitempty"` // what else was counted
+}
+
+// Verdict is what was counted.
+type Verdict = check.Verdict
+
+// Clock is how far each clock of the kernel moved during a fault, beside the time that
+// passed on the host.
+type Clock = guest.Clock
+
+// Skip is a fault that was not run, and why.
+type Skip struct {
+	Fault string `json:"fault"`
+	Why   string `json:"why"`
 }

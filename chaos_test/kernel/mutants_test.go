@@ -1,4 +1,4 @@
-package kernel_test
+package kernel
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func subjects() []subject.Subject {
 			bound = m.Wait
 		}
 		all = append(all, subject.Subject{
-			Name: m.Name, Group: "mutant", How: m.How, Numbers: true, Restarts: true, Shares: m.Shares, Bound: bound,
+			Name: m.Name, Group: Mutants, How: m.How, Restarts: true, Shares: m.Shares, Bound: bound,
 			Open: func(_ context.Context, at subject.Place) (subject.Source, error) {
 				next, err := m.Open(mutants.World{Now: time.Now, Sleep: time.Sleep, State: file(filepath.Join(at.Dir, "state")), Tick: 100 * time.Millisecond, Bits: 16})
 				if err != nil {

@@ -1,8 +1,8 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/guest"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/machine"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/subject"
@@ -18,26 +20,11 @@ import (
 
 // outcome is what one fault has shown.
 type outcome struct {
-	results []guest.Result
-	ids     map[string][]string // by subject, until its result comes
-	rows    []Row               // of a fault that has subjects of its own
-	again   map[string]again    // by subject, if the machine was copied
+	results map[string]guest.Result // by subject
+	rows    []Row                   // of a fault that has subjects of its own
+	again   map[string]again        // by subject, if the machine was copied
 	clock   *guest.Clock
-	acks    []json.RawMessage // facts that must survive a power cut
 	kernel  string
-}
-
-// add adds a result, or the IDs that come before it: they are cut into several messages.
-func (o *outcome) add(r guest.Result) {
-	if len(r.IDs) == 0 {
-		r.IDs = o.ids[r.Subject]
-		o.results = append(o.results, r)
-		return
-	}
-	if o.ids == nil {
-		o.ids = map[string][]string{}
-	}
-	o.ids[r.Subject] = append(o.ids[r.Subject], r.IDs...)
 }
 
 // errSkip is the error of a fault that cannot be run here: its text is the reason.
@@ -55,7 +42,7 @@ type bench struct {
 	machines int // booted so far
 	jobs     []*job
 
-	stores redis
+	stores *miniredis.Miniredis // that machines share
 }
 
 // job is one fault to run.
@@ -86,12 +73,20 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		return report, err
 	}
 	defer os.RemoveAll(b.dir)
-	defer b.stores.close()
+	if b.stores, err = miniredis.Run(); err != nil {
+		return report, err
+	}
+	defer b.stores.Close()
 	n := o.Parallel
 	if n <= 0 {
 		n = max(1, runtime.NumCPU()/2)
 	}
-	todo := &queue{jobs: slices.Clone(b.jobs)}
+	// Those that can share a machine come one after the other.
+	todo := make(chan *job, len(b.jobs))
+	for _, j := range slices.SortedStableFunc(slices.Values(b.jobs), func(a, b *job) int { return cmp.Compare(needs(a.fault), needs(b.fault)) }) {
+		todo <- j
+	}
+	close(todo)
 	var workers sync.WaitGroup
 	for range n {
 		workers.Go(func() { b.work(ctx, todo) })
@@ -104,66 +99,44 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	return report, err
 }
 
+// chosen returns the items that are named, or all that are wanted if no name is given.
+func chosen[T any](what string, all []T, names []string, name func(T) string, wanted func(T) bool) (some []T, err error) {
+	left := slices.Clone(names)
+	for _, item := range all {
+		if i := slices.Index(left, name(item)); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+		} else if len(names) > 0 || !wanted(item) {
+			continue
+		}
+		some = append(some, item)
+	}
+	if len(left) > 0 {
+		return nil, fmt.Errorf("there is no %s %q", what, left[0])
+	}
+	if len(some) == 0 {
+		return nil, fmt.Errorf("no %s is chosen", what)
+	}
+	return some, nil
+}
+
 // choose selects the faults and the subjects.
 func (b *bench) choose() error {
-	names := slices.Clone(b.o.Faults)
-	for _, f := range guest.List() {
-		if i := slices.Index(names, f.Name); i >= 0 {
-			names = slices.Delete(names, i, i+1)
-		} else if len(b.o.Faults) > 0 {
-			continue
-		}
+	faults, err := chosen("fault", guest.List(), b.o.Faults, func(f guest.Fault) string { return f.Name }, func(guest.Fault) bool { return true })
+	for _, f := range faults {
 		b.jobs = append(b.jobs, &job{fault: f, err: errNotRun})
 	}
-	if len(names) > 0 {
-		return fmt.Errorf("there is no fault %q", names[0])
+	if err != nil {
+		return err
 	}
 	if b.o.Program != "" {
-		path, err := filepath.Abs(b.o.Program)
-		if err != nil {
-			return err
-		}
-		b.o.Program = path
-		b.subjects = []subject.Subject{{Name: guest.Program, Group: string(Program), Ordered: b.o.Ordered, Restarts: true, Bound: -1, How: path}}
-		return nil
+		b.o.Program, err = filepath.Abs(b.o.Program)
+		b.subjects = []subject.Subject{{Name: guest.Program, Group: Program, Ordered: b.o.Ordered, Restarts: true, Bound: -1, How: b.o.Program}}
+		return err
 	}
-	names = slices.Clone(b.o.Subjects)
-	for _, s := range subject.All() {
-		group := Group(s.Group)
-		if i := slices.Index(names, s.Name); i >= 0 {
-			names = slices.Delete(names, i, i+1)
-		} else if len(b.o.Subjects) > 0 ||
-			len(b.o.Groups) > 0 && !slices.Contains(b.o.Groups, group) || len(b.o.Groups) == 0 && group == Mutants {
-			continue
-		}
-		b.subjects = append(b.subjects, s)
-	}
-	if len(names) > 0 {
-		return fmt.Errorf("there is no subject %q", names[0])
-	}
-	if len(b.subjects) == 0 {
-		return errors.New("no subject is chosen")
-	}
-	return nil
-}
-
-// queue has the faults that are still to run.
-type queue struct {
-	mu   sync.Mutex
-	jobs []*job
-}
-
-// next takes a fault: one for the machine that is up, if there is one.
-func (q *queue) next(up string) *job {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.jobs) == 0 {
-		return nil
-	}
-	i := max(0, slices.IndexFunc(q.jobs, func(j *job) bool { return up != "" && needs(j.fault) == up }))
-	j := q.jobs[i]
-	q.jobs = slices.Delete(q.jobs, i, i+1)
-	return j
+	b.subjects, err = chosen("subject", subject.All(), b.o.Subjects, func(s subject.Subject) string { return s.Name }, func(s subject.Subject) bool {
+		return slices.Contains(b.o.Groups, s.Group) || len(b.o.Groups) == 0 && s.Group != Mutants
+	})
+	return err
 }
 
 // needs is the key of faults that can share a machine; "" of one that shares none.
@@ -175,9 +148,9 @@ func needs(f guest.Fault) string {
 }
 
 // work runs faults on one machine after another until none is left.
-func (b *bench) work(ctx context.Context, todo *queue) {
+func (b *bench) work(ctx context.Context, todo <-chan *job) {
 	var s *session
-	var up string
+	var up string // what the machine is fit for
 	end := func() {
 		if s != nil {
 			s.close()
@@ -185,18 +158,13 @@ func (b *bench) work(ctx context.Context, todo *queue) {
 		}
 	}
 	defer end()
-	for ctx.Err() == nil {
-		j := todo.next(up)
-		if j == nil {
+	for j := range todo {
+		if ctx.Err() != nil {
 			return
 		}
 		if kind := j.fault.CutsPower; kind != "" {
 			end() // no more machines than workers
 			j.out, j.err = cutPower(ctx, b, j.fault, kind, false)
-			continue
-		}
-		if j.fault.Shared && !haveRedis() {
-			j.err = errNoRedis
 			continue
 		}
 		if key := needs(j.fault); key == "" || key != up {
@@ -208,74 +176,43 @@ func (b *bench) work(ctx context.Context, todo *queue) {
 			}
 			up = key
 		}
-		s.fault = j.fault
-		j.out, j.err = s.run(ctx, b.request(j.fault), j.fault.Limit)
+		j.out, j.err = s.run(ctx, j.fault)
 		if j.err != nil || up == "" {
 			end()
 		}
 	}
 }
 
-// request starts a fault on all subjects.
-func (b *bench) request(f guest.Fault) guest.Request {
-	r := guest.Request{Run: f.Name, Args: b.o.Args, Seed: b.o.Seed, Kills: b.o.Kills}
-	for _, s := range b.subjects {
-		if s.Skipped == "" && !f.Alone {
-			r.Subjects = append(r.Subjects, s.Name)
-		}
-	}
-	return r
-}
-
+// report makes the rows of all faults.
 func (b *bench) report(r *Report) error {
 	var failed []error
 	for _, j := range b.jobs {
 		var skip errSkip
-		if errors.As(j.err, &skip) {
+		switch {
+		case errors.As(j.err, &skip):
 			r.Skipped = append(r.Skipped, Skip{j.fault.Name, skip.Error()})
 			continue
-		}
-		if j.err != nil {
+		case j.err != nil:
 			failed = append(failed, fmt.Errorf("%s: %w", j.fault.Name, j.err))
 			continue
 		}
-		if r.Kernel == "" {
-			r.Kernel = j.out.kernel
+		r.Kernel = cmp.Or(r.Kernel, j.out.kernel)
+		if r.Rows = append(r.Rows, j.out.rows...); len(j.out.rows) > 0 {
+			continue
 		}
-		r.Rows = append(r.Rows, j.out.rows...)
-		if c := j.out.clock; c != nil && !j.fault.Alone {
-			r.Clocks = append(r.Clocks, *c)
+		if j.out.clock != nil {
+			r.Clocks = append(r.Clocks, *j.out.clock)
 		}
 		for _, s := range b.subjects {
-			if s.Skipped != "" && len(j.out.rows) == 0 {
-				r.Rows = append(r.Rows, Row{Fault: j.fault.Name, Subject: s.Name, Group: Group(s.Group), Skipped: s.Skipped})
-				continue
+			result, ok := j.out.results[s.Name]
+			switch {
+			case s.Skipped != "":
+				r.Rows = append(r.Rows, Row{Fault: j.fault.Name, Subject: s.Name, Group: s.Group, Skipped: s.Skipped})
+			case !ok:
+				failed = append(failed, fmt.Errorf("%s: the machine sent no result of %s", j.fault.Name, s.Name))
+			default:
+				r.Rows = append(r.Rows, judged(j.fault, s, result, j.out.again[s.Name]))
 			}
-			i := slices.IndexFunc(j.out.results, func(r guest.Result) bool { return r.Subject == s.Name })
-			if i < 0 {
-				if len(j.out.rows) == 0 {
-					failed = append(failed, fmt.Errorf("%s: the machine sent no result of %s", j.fault.Name, s.Name))
-				}
-				continue
-			}
-			result := j.out.results[i]
-			row := Row{Fault: j.fault.Name, Subject: s.Name, Group: Group(s.Group), Verdict: result.Verdict}
-			a := j.out.again[s.Name]
-			alone := result.Verdict
-			alone.Duplicates -= a.ids
-			row.Broken, row.Known = judge(j.fault, s, alone)
-			if row.Group == Ours && result.Crashed != "" {
-				row.Broken = append(row.Broken, "its process ended by itself, with all generators in it: "+result.Crashed)
-			}
-			if broken, known := judgeCopy(j.fault, s, a, result.Stderr); broken != "" {
-				row.Broken = append(row.Broken, broken)
-			} else if known != "" {
-				row.Known = known
-			}
-			if len(row.Broken) > 0 {
-				row.Known = "" // it does not explain all
-			}
-			r.Rows = append(r.Rows, row)
 		}
 	}
 	return errors.Join(failed...)

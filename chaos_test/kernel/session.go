@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,8 +18,8 @@ import (
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/machine"
 )
 
-// bootLimit is how long a boot may take, on a host that does other work too.
-const bootLimit = time.Minute
+// bootLimit is how long a boot may take: a few seconds, or minutes on a host that does other work.
+const bootLimit = 4 * time.Minute
 
 // bootTries is how often a machine is booted that hangs before its process 1 is up, as the
 // emulation of two processors does rarely. No subject has run by then.
@@ -29,30 +30,20 @@ var errHangs = errors.New("the machine hangs, and was ended")
 // stateSize is the disk of the subjects, which is sparse.
 const stateSize = 256 << 20
 
-// ask is something that a guest asks for; arg is the text after the verb.
-type ask func(ctx context.Context, s *session, arg string) (answer string, err error)
-
-// asks has what a host does for a guest, by verb.
-var asks = map[string]ask{
-	"time": func(context.Context, *session, string) (string, error) {
-		return strconv.FormatInt(time.Now().UnixNano(), 10), nil
-	},
-}
-
 // session is a machine that is up, and the conversation with its process 1.
 type session struct {
-	b     *bench
-	m     *machine.Machine
-	ready guest.Ready
-	asks  map[string]ask // further ones, or instead of those of the table
-	log   *os.File
-	disk  string
+	b      *bench
+	m      *machine.Machine
+	kernel string // its name and version
+	log    *os.File
+	disk   string
 
 	fault    guest.Fault // the one that runs
 	deadline time.Time   // for it
+	out      outcome     // of it
 	twin     *twin       // that runs beside it
 
-	waking sync.WaitGroup // see wake
+	waking sync.WaitGroup // see answer
 }
 
 // config is the machine that a fault needs.
@@ -111,41 +102,28 @@ func (b *bench) bootOnce(ctx context.Context, fault string, c machine.Config) (s
 	if err != nil {
 		return nil, fmt.Errorf("boot a machine: %w", err)
 	}
-	if m.Ready == nil {
+	if s.kernel = m.Ready; s.kernel == "" {
 		return nil, fmt.Errorf("boot a machine: process 1 says: %s", m.Failed)
 	}
-	s.ready = *m.Ready
 	return s, nil
 }
 
 // format makes a file system in a sparse file.
 func format(ctx context.Context, path, kind string, size int64) error {
-	f, err := os.Create(path)
-	if err != nil {
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, size)); err != nil {
 		return err
 	}
-	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
-		return err
-	}
-	tool := "mkfs." + kind
+	args := map[string][]string{"ext4": {"-F"}}[kind]
+	cmd := exec.CommandContext(ctx, "mkfs."+kind, append(args, "-q", path)...)
 	for _, dir := range []string{"/usr/sbin", "/sbin"} { // not in the PATH of each user
-		if p := filepath.Join(dir, tool); exists(p) {
-			tool = p
+		if tool, err := exec.LookPath(filepath.Join(dir, "mkfs."+kind)); err == nil {
+			cmd.Path, cmd.Err = tool, nil
 		}
 	}
-	args := []string{"-q", path}
-	if kind == "ext4" {
-		args = []string{"-q", "-F", path}
-	}
-	if out, err := exec.CommandContext(ctx, tool, args...).CombinedOutput(); err != nil {
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("make a file system %s (Debian: e2fsprogs, xfsprogs, btrfs-progs): %w: %s", kind, err, out)
 	}
 	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // close ends the machine.
@@ -196,67 +174,80 @@ func (s *session) next(ctx context.Context, deadline time.Time) (m guest.Message
 	}
 }
 
-// run runs one fault, and answers what it asks for, until it has ended. limit 0 is
-// guest.DefaultLimit.
-func (s *session) run(ctx context.Context, r guest.Request, limit time.Duration) (out outcome, err error) {
-	if limit == 0 {
-		limit = guest.DefaultLimit
+// run runs one fault on all subjects, and answers what it asks for, until it has ended.
+func (s *session) run(ctx context.Context, f guest.Fault) (outcome, error) {
+	s.fault, s.out = f, outcome{}
+	s.deadline = time.Now().Add(cmp.Or(f.Limit, guest.DefaultLimit))
+	s.b.progress(f.Name, "begins")
+	r := guest.Request{Run: f.Name, Args: s.b.o.Args, Seed: s.b.o.Seed, Kills: s.b.o.Kills}
+	for _, sub := range s.b.subjects {
+		if sub.Skipped == "" && !f.Alone {
+			r.Subjects = append(r.Subjects, sub.Name)
+		}
 	}
-	s.b.progress(r.Run, "begins")
-	if err := s.send(r); err != nil {
-		return out, err
+	err := s.send(r)
+	if err == nil {
+		err = s.join(s.follow(ctx))
 	}
-	s.deadline = time.Now().Add(limit)
-	out, err = s.follow(ctx, r.Run, s.deadline)
-	return s.join(out, err)
+	return s.out, err
 }
 
 // follow reads messages until the fault has ended.
-func (s *session) follow(ctx context.Context, fault string, deadline time.Time) (out outcome, err error) {
-	out.kernel = s.ready.Kernel
+func (s *session) follow(ctx context.Context) error {
+	s.out = outcome{kernel: s.kernel, results: map[string]guest.Result{}}
 	for {
-		m, err := s.next(ctx, deadline)
+		m, err := s.next(ctx, s.deadline)
 		if err != nil {
-			return out, err
+			return err
 		}
 		switch {
 		case m.Progress != "":
-			s.b.progress(fault, m.Progress)
+			s.b.progress(s.fault.Name, m.Progress)
 		case m.Ask != "":
 			if err := s.answer(ctx, m.Ask); err != nil {
-				return out, err
+				return err
 			}
-		case m.Ack != nil:
-			out.acks = append(out.acks, m.Ack)
 		case m.Clock != nil:
-			out.clock = m.Clock
-		case m.Finding != nil:
-			out.rows = append(out.rows, Row{Fault: fault, Subject: m.Finding.Subject, Group: Ours, Broken: m.Finding.Broken, Note: m.Finding.Note, Verdict: Verdict{IDs: m.Finding.IDs}})
+			s.out.clock = m.Clock
+		case m.Result != nil && s.fault.Alone:
+			s.out.rows = append(s.out.rows, Row{Fault: s.fault.Name, Subject: m.Result.Subject, Group: Ours, Broken: m.Result.Broken, Note: m.Result.Note, Verdict: m.Result.Verdict})
 		case m.Result != nil:
-			out.add(*m.Result)
+			s.out.results[m.Result.Subject] = *m.Result
 		case m.Failed != "":
-			return out, errors.New(m.Failed)
+			return errors.New(m.Failed)
 		case m.Done != "":
-			s.b.progress(fault, "is done")
-			return out, nil
+			s.b.progress(s.fault.Name, "is done")
+			return nil
 		}
 	}
 }
 
 // answer does what the guest asks for.
-func (s *session) answer(ctx context.Context, question string) error {
+func (s *session) answer(ctx context.Context, question string) (err error) {
 	verb, arg, _ := strings.Cut(question, " ")
-	do := asks[verb]
-	if own := s.asks[verb]; own != nil {
-		do = own
-	}
 	var a guest.Answer
-	if do == nil {
-		a.Error = "the host cannot do that"
-	} else if text, err := do(ctx, s, arg); err != nil {
+	switch verb {
+	case "time":
+		a.Text = strconv.FormatInt(time.Now().UnixNano(), 10)
+	case "pause": // stops the processors
+		if err = s.m.Pause(); err == nil {
+			err = errors.Join(sleep(ctx, arg), s.m.Resume())
+		}
+	case "wake": // the guest suspends the machine after the answer
+		s.waking.Go(func() { // ends with the machine
+			if err := errors.Join(s.m.Suspended(), sleep(ctx, arg), s.m.Wake()); err != nil {
+				s.b.progress(s.fault.Name, err.Error())
+			}
+		})
+	case guest.Stores: // all that is asked for consents to a store that is gone with this program
+		a.Text = fmt.Sprintf("redis://10.0.2.2:%s/0?forgetful=allow", s.b.stores.Port())
+	case guest.Copy:
+		err = s.copy(ctx)
+	default:
+		err = errors.New("the host cannot do that")
+	}
+	if err != nil {
 		a.Error = err.Error()
-	} else {
-		a.Text = text
 	}
 	return s.send(guest.Request{Answer: &a})
 }

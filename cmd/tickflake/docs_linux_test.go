@@ -73,6 +73,7 @@ func TestReference(t *testing.T) {
 	row := func(cells ...string) {
 		page += "| " + strings.ReplaceAll(strings.ReplaceAll(strings.Join(cells, "\x00"), "|", "\\|"), "\x00", " | ") + " |\n"
 	}
+	inText := regexp.MustCompile(` \(default (.*)\)$`)
 	var add func(*cobra.Command)
 	add = func(cmd *cobra.Command) {
 		if cmd.Runnable() {
@@ -89,11 +90,12 @@ func TestReference(t *testing.T) {
 	page += "\n## Settings of the service\n\nEach is a flag, a variable and a key of the [file](service.md#settings).\n\n| flag | default | meaning |\n|---|---|---|\n"
 	serve.Flags().VisitAll(func(f *pflag.Flag) {
 		value, usage := pflag.UnquoteUsage(f)
-		shown := f.DefValue
-		if strings.Contains(usage, "(default") {
-			shown = ""
+		shown := strings.Trim(f.DefValue, "[]")
+		if found := inText.FindStringSubmatchIndex(usage); found != nil {
+			shown, usage = strings.Trim(usage[found[2]:found[3]], `"`), usage[:found[0]]
 		}
-		row("`--"+strings.TrimSpace(f.Name+" "+value)+"`", cmp.Or(strings.Trim(shown, "[]"), "–"), usage)
+		usage = strings.ReplaceAll(strings.TrimPrefix(usage, value+" "), ", see above", "") // the column before has the value's name
+		row("`--"+strings.TrimSpace(f.Name+" "+value)+"`", cmp.Or(shown, "–"), usage)
 	})
 	if *update {
 		require.NoError(t, os.WriteFile("../../docs/reference.md", []byte(page), 0o644))

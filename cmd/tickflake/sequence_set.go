@@ -44,8 +44,9 @@ give --next with a number above all that were used.`
 
 const sequenceDeleteHelp = `Delete a sequence. The processes that use it issue the numbers that they have
 reserved, get no further segment, and fail. A sequence that is created with the same
-name begins above all numbers that were granted. A sequence that went back is not
-deleted: raise its next number first, with 'tickflake sequence set'.
+name begins above all numbers that were ever granted, also those that were given
+back. A sequence that went back is not deleted: raise its next number first, with
+'tickflake sequence set'.
 
 The command asks first, unless --yes is given. Without a terminal, give --yes.`
 
@@ -233,7 +234,7 @@ func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name begins above them\ndelete it?", name, summary(info), grantedText(info))
+	question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name begins above all that were ever granted\ndelete it?", name, summary(info), grantedText(info))
 	yes = yes || info.WentBack // that one is refused
 	if err := s.Confirm(ctx, yes, "deletion", question, fmt.Errorf("sequence %q was not deleted", name)); err != nil {
 		return err
@@ -255,5 +256,5 @@ func grantedText(info sequence.Info) string {
 	if !granted(info) {
 		return "no number was granted"
 	}
-	return fmt.Sprintf("the numbers from %d to %d were granted", info.Definition.First(), info.Last)
+	return fmt.Sprintf("the numbers from %d to %d were granted and not given back", info.Definition.First(), info.Last)
 }

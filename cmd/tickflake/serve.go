@@ -10,13 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/service"
-	"github.com/tickflake/tickflake/service/systemd"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
@@ -251,7 +251,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 		return s.refused(err)
 	}
 	s.greet(log, listeners)
-	s.notify(log, systemd.Ready)
+	s.notify(log, daemon.SdNotifyReady)
 	return s.until(ctx, log, running, gen.Keeper().Err)
 }
 
@@ -270,7 +270,7 @@ func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.
 	})
 	helpers.Go(func() {
 		<-bounded.Done()
-		s.notify(log, systemd.Stopping)
+		s.notify(log, daemon.SdNotifyStopping)
 	})
 	err := running.Run(bounded)
 	lost := context.Cause(bounded)

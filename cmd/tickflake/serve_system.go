@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -8,9 +9,10 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/coreos/go-systemd/v22/daemon"
+
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/service"
-	"github.com/tickflake/tickflake/service/systemd"
 )
 
 // tls returns the configuration of TLS, or nil without a certificate.
@@ -32,7 +34,7 @@ func (s *serving) tls(log *slog.Logger) (*tls.Config, error) {
 // notify tells systemd the state of the server, if systemd started it. A server that cannot
 // tell it serves all the same.
 func (s *serving) notify(log *slog.Logger, state string) {
-	if err := systemd.Notify(state); err != nil {
+	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("systemd is not told the state", "state", state, "error", err)
 	}
 }
@@ -43,16 +45,17 @@ func (s *serving) refused(err error) error {
 	if !ok {
 		return cli.Usage(err)
 	}
-	source := strings.ToLower(field.Field)
-	switch known, _ := reflect.TypeFor[service.Config]().FieldByName(field.Field); {
-	case field.Field == "Clients":
-		source = fmt.Sprintf("%s: client %s", s.file.path, s.file.Clients[field.Index].Name)
-	case field.Field == "Create":
-		source = s.file.path + ": create"
-	case known.Tag.Get("setting") != "":
-		source = s.source(known.Tag.Get("setting"))
-	default:
-		source = s.source(source)
+	setting := func(name string) string {
+		known, _ := reflect.TypeFor[service.Config]().FieldByName(name)
+		return known.Tag.Get("setting")
 	}
-	return cli.Usage(fmt.Errorf("%s: %w", source, field.Err))
+	accept := choose(field.Accept == "", "", "--"+setting(field.Accept))
+	source := s.source(cmp.Or(setting(field.Field), strings.ToLower(field.Field)))
+	switch field.Field {
+	case "Clients":
+		source = fmt.Sprintf("%s: client %s", s.file.path, s.file.Clients[field.Index].Name)
+	case "Create":
+		source = s.file.path + ": create"
+	}
+	return cli.Usage(fmt.Errorf("%s: %w%s", source, field.Err, accept))
 }

@@ -83,7 +83,7 @@ type place struct {
 // placeFlags adds --store and --timeout.
 func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
 	p := &place{kept: k, directory: directory, url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: 5 * time.Second}
-	cmd.Flags().Func("store", "`URL` or directory of the store that keeps "+k.what+", see "+k.see+" (default $"+storeVariable+", or else the per-user state directory)", func(s string) error {
+	cmd.Flags().Func("store", "`URL` of the store that keeps "+k.what+", or a directory, see "+k.see+" (default $"+storeVariable+", or else the per-user state directory)", func(s string) error {
 		if s == "" {
 			return errors.New("want a directory or a URL")
 		}

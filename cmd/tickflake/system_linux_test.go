@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +61,17 @@ func TestServeSystemd(t *testing.T) {
 		n, err := told.Read(buffer)
 		require.NoError(t, err)
 		return string(buffer[:n])
+	}
+	for names, want := range map[string]string{"resp:resp": "two sockets with the name resp", "redis": `the name "redis": set FileDescriptorName`, "resp:file": "the socket file, which takes no connections"} {
+		refused := exec.Command("sh", "-c", `LISTEN_PID=$$ exec tickflake serve`)
+		refused.ExtraFiles = append(slices.Clone(files[:1]), files[1])
+		if strings.HasSuffix(names, "file") {
+			refused.ExtraFiles[1] = os.Stdin
+		}
+		refused.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), fmt.Sprint("LISTEN_FDS=", strings.Count(names, ":")+1), "LISTEN_FDNAMES="+names)
+		out, err := refused.CombinedOutput()
+		assert.Error(t, err)
+		assert.Contains(t, string(out), want)
 	}
 	// systemd passes the sockets to one process, whose number they name.
 	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec tickflake serve --resp 127.0.0.1:1 --grpc off`)

@@ -1,7 +1,8 @@
 // Package explore searches all states of a model, for tests: every order of its steps, from every
 // start. Of all ways to break what must hold it finds a shortest one, as a script that runs again.
 //
-// You need these names: [Model], [Search], [Replay], and [Check], which checks a model's Key.
+// You need these names: [Model] and its [Step]s, [Key] to write what matters in a state, [Worlds] and
+// [Mutants] to test a model and models that are broken, [Replay] to run a script again.
 //
 // A visited state is held as the first 128 bits of the SHA-256 of its key. Two states of n have the
 // same 128 bits with a chance below n²/2^129, and then one of them is not searched: for 20 million
@@ -9,40 +10,57 @@
 package explore
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
 // Model is what can happen, step by step. S is a state, a value whose copies by assignment are
-// independent. A is a step: it has a text only when a script needs it, so a small value is best.
+// independent.
 //
 // The methods are called by several goroutines at once. They depend on their arguments only, and
 // change nothing but what they return.
-type Model[S any, A fmt.Stringer] interface {
+type Model[S any] interface {
 	// Start returns the states to begin with.
 	Start() []S
 	// Steps calls yield for each step that is possible in s, with the state after it, or an error
 	// if it breaks what must hold: nothing is searched beyond it. yield keeps no pointer, so next
 	// may be the same variable in all calls. The texts of the steps of a state differ.
-	Steps(s *S, yield func(step A, next *S, err error))
+	Steps(s *S, yield func(step Step, next *S, err error))
 	// Key appends the canonical bytes of s: the same for states that are alike, so that whatever
 	// can happen after one of them can happen after the other.
 	Key(s *S, buf []byte) []byte
 }
 
-// A Loader is a Model whose keys tell the whole state. States that wait to be searched are held as
-// keys then, which takes less memory.
-type Loader[S any] interface {
-	// Load returns a state with that key.
-	Load(key []byte) S
+// Step is one thing that happens: a text, as of [fmt.Sprintf], and the numbers in it.
+type Step struct {
+	text    string
+	numbers [8]int16
+	n       int8
+}
+
+// Say returns a step with at most 8 numbers.
+func Say(text string, numbers ...int) Step {
+	s := Step{text: text, n: int8(len(numbers))}
+	for i, x := range numbers {
+		s.numbers[i] = int16(x)
+	}
+	return s
+}
+
+// String is the text of the step in a script.
+func (s Step) String() string {
+	var args []any
+	for _, x := range s.numbers[:s.n] {
+		args = append(args, x)
+	}
+	return fmt.Sprintf(s.text, args...)
 }
 
 // Limits say when a search ends before it is complete. A limit of 0 is none.
@@ -95,58 +113,66 @@ const (
 	inRow       = 8    // batches of each goroutine between two merges
 )
 
+// hash stands for a state.
+type hash [16]byte
+
+func hashOf(key []byte) hash {
+	sum := sha256.Sum256(key)
+	return hash(sum[:])
+}
+
+// visited is a state that was found, by its number.
+type visited struct {
+	hash   hash
+	parent uint32 // the number of the state that it was found from, or noParent
+}
+
+// noParent is the parent of a state at the start.
+const noParent = 1<<32 - 1
+
 // search is the state of a search.
-type search[S any, A fmt.Stringer] struct {
-	m       Model[S, A]
-	load    func([]byte) S // nil: waiting states are held as they are
-	visited table
+type search[S any] struct {
+	m       Model[S]
+	known   map[hash]struct{}
+	visited []visited
 	report  Report
 }
 
-// batch is a list of states: some that wait, with numbers in a row, or some that one goroutine
-// has found.
-type batch[S any] struct {
-	first   int // the number of the first
-	parents []uint32
-	hashes  []hash
-	keys    []byte // of a Loader: all keys,
-	ends    []int  // and where each ends
-	states  []S    // else
+// found is a state that waits to be searched.
+type found[S any] struct {
+	visited
+	state *S
 }
 
-func (b *batch[S]) key(i int) []byte {
-	if i == 0 {
-		return b.keys[:b.ends[0]]
-	}
-	return b.keys[b.ends[i-1]:b.ends[i]]
+// batch is a list of states: some that wait, with numbers in a row, or some that one goroutine has found.
+type batch[S any] struct {
+	first  int // the number of the first
+	states []found[S]
 }
 
 // Search searches all states of a model, those that need fewer steps first, until a step breaks
 // what must hold, or a limit is reached. The result is the same in each run, but for its time and
 // memory and a limit of time.
-func Search[S any, A fmt.Stringer](m Model[S, A], limits Limits) Report {
+func Search[S any](m Model[S], limits Limits) Report {
 	began := time.Now()
-	s := &search[S, A]{m: m, visited: table{index: make([]uint32, 1<<10)}}
-	if l, ok := m.(Loader[S]); ok {
-		s.load = l.Load
-	}
+	s := &search[S]{m: m, known: map[hash]struct{}{}}
 	s.run(func() bool {
-		return limits.States > 0 && s.visited.n >= limits.States || limits.Time > 0 && time.Since(began) >= limits.Time
+		return limits.States > 0 && len(s.visited) >= limits.States || limits.Time > 0 && time.Since(began) >= limits.Time
 	})
-	s.report.States, s.report.Time = s.visited.n, time.Since(began)
+	s.report.States, s.report.Time = len(s.visited), time.Since(began)
 	return s.report
 }
 
-func (s *search[S, A]) run(over func() bool) {
+func (s *search[S]) run(over func() bool) {
 	// There is much garbage, and little else.
-	defer debug.SetGCPercent(debug.SetGCPercent(800))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(3 << 30))
-	var first batch[S]
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(6 << 30))
+	var start batch[S]
 	var buf []byte
-	for _, start := range s.m.Start() {
-		buf = s.found(&first, noParent, &start, buf)
+	for _, state := range s.m.Start() {
+		buf = s.found(&start, noParent, &state, buf)
 	}
-	level := s.merge(nil, &first)
+	level := s.merge(nil, &start)
 	workers := runtime.GOMAXPROCS(0)
 	for ; ; s.report.Depth++ {
 		var next []*batch[S]
@@ -201,11 +227,11 @@ type result[S any] struct {
 }
 
 // expand tries the steps of the states of a batch. It only reads what goroutines share.
-func (s *search[S, A]) expand(b *batch[S]) (r result[S]) {
+func (s *search[S]) expand(b *batch[S]) (r result[S]) {
 	var buf []byte
-	for i := range b.hashes {
-		state, number := s.state(b, i), uint32(b.first+i)
-		s.m.Steps(&state, func(_ A, next *S, err error) {
+	for i := range b.states {
+		number := uint32(b.first + i)
+		s.m.Steps(b.states[i].state, func(_ Step, next *S, err error) {
 			r.transitions++
 			switch {
 			case err == nil:
@@ -221,59 +247,41 @@ func (s *search[S, A]) expand(b *batch[S]) (r result[S]) {
 	return r
 }
 
-func (s *search[S, A]) state(b *batch[S], i int) S {
-	if s.load != nil {
-		return s.load(b.key(i))
-	}
-	return b.states[i]
-}
-
 // found appends a state, unless it was visited. It returns buf, to be used again.
-func (s *search[S, A]) found(b *batch[S], parent uint32, state *S, buf []byte) []byte {
+func (s *search[S]) found(b *batch[S], parent uint32, state *S, buf []byte) []byte {
 	buf = s.m.Key(state, buf[:0])
 	h := hashOf(buf)
-	if s.visited.has(h) {
-		return buf
+	if _, known := s.known[h]; !known {
+		kept := *state
+		b.states = append(b.states, found[S]{visited{h, parent}, &kept})
 	}
-	b.parents, b.hashes = append(b.parents, parent), append(b.hashes, h)
-	if s.load == nil {
-		b.states = append(b.states, *state)
-		return buf
-	}
-	b.keys = append(b.keys, buf...)
-	b.ends = append(b.ends, len(b.keys))
 	return buf
 }
 
 // merge numbers the new states of a batch, and appends them to the level.
-func (s *search[S, A]) merge(level []*batch[S], from *batch[S]) []*batch[S] {
-	for i, h := range from.hashes {
-		if s.visited.has(h) {
+func (s *search[S]) merge(level []*batch[S], from *batch[S]) []*batch[S] {
+	for i := range from.states {
+		f := &from.states[i]
+		if _, known := s.known[f.hash]; known {
 			continue
 		}
-		if len(level) == 0 || len(level[len(level)-1].hashes) == batchStates {
-			level = append(level, &batch[S]{first: s.visited.n})
+		if len(level) == 0 || len(level[len(level)-1].states) == batchStates {
+			level = append(level, &batch[S]{first: len(s.visited)})
 		}
-		s.visited.add(h, from.parents[i])
+		s.known[f.hash] = struct{}{}
+		s.visited = append(s.visited, f.visited)
 		to := level[len(level)-1]
-		to.hashes = append(to.hashes, h)
-		if s.load == nil {
-			to.states = append(to.states, from.states[i])
-			continue
-		}
-		to.keys = append(to.keys, from.key(i)...)
-		to.ends = append(to.ends, len(to.keys))
+		to.states = append(to.states, *f)
 	}
 	return level
 }
 
 // script returns the violation after the state of that number. It takes the steps again, and
-// looks for the states on the way by their hashes. No state is loaded on the way, so the texts
-// name the same thing in the same way from the start to the end.
-func (s *search[S, A]) script(number uint32) *Violation {
+// looks for the states on the way by their hashes.
+func (s *search[S]) script(number uint32) *Violation {
 	var path []hash
-	for n := number; n != noParent; n = s.visited.entry(n).parent {
-		path = append(path, s.visited.entry(n).hash)
+	for n := number; n != noParent; n = s.visited[n].parent {
+		path = append(path, s.visited[n].hash)
 	}
 	var at S
 	for _, start := range s.m.Start() {
@@ -283,35 +291,35 @@ func (s *search[S, A]) script(number uint32) *Violation {
 		}
 	}
 	v := &Violation{Err: errors.New("the model's Key is wrong: states with one key have different steps: see explore.Check")}
-	for i := len(path) - 2; i >= 0; i-- {
-		here, ok := at, false
-		s.m.Steps(&here, func(step A, next *S, err error) {
-			if !ok && err == nil && hashOf(s.m.Key(next, nil)) == path[i] {
-				v.Script, at, ok = append(v.Script, step.String()), *next, true
+	step := func(wanted func(next *S, err error) bool) (err error, ok bool) {
+		here := at
+		s.m.Steps(&here, func(step Step, next *S, broken error) {
+			if !ok && wanted(next, broken) {
+				v.Script, at, err, ok = append(v.Script, step.String()), *next, broken, true
 			}
 		})
-		if !ok {
+		return err, ok
+	}
+	for i := len(path) - 2; i >= 0; i-- {
+		if _, ok := step(func(next *S, err error) bool { return err == nil && hashOf(s.m.Key(next, nil)) == path[i] }); !ok {
 			return v
 		}
 	}
-	ok := false
-	s.m.Steps(&at, func(step A, _ *S, err error) {
-		if !ok && err != nil {
-			v.Script, v.Err, ok = append(v.Script, step.String()), err, true
-		}
-	})
+	if err, ok := step(func(_ *S, err error) bool { return err != nil }); ok {
+		v.Err = err
+	}
 	return v
 }
 
 // Replay takes the steps of a script, and returns the error of the last one. If a step before
 // breaks what must hold, or is not possible, the error says so.
-func Replay[S any, A fmt.Stringer](m Model[S, A], script []string) error {
+func Replay[S any](m Model[S], script []string) error {
 	states := m.Start() // all those in which the script may be so far
 	for i, text := range script {
 		var next []S
 		var broken error
 		for _, state := range states {
-			m.Steps(&state, func(step A, to *S, err error) {
+			m.Steps(&state, func(step Step, to *S, err error) {
 				switch {
 				case step.String() != text:
 				case err != nil:
@@ -338,10 +346,10 @@ func Replay[S any, A fmt.Stringer](m Model[S, A], script []string) error {
 const deviates = 2
 
 // Check compares a model with its Key: of all states that have one key, each must have the same
-// steps, as seen by the keys of the states after them; and so must a state that was loaded from its
-// key. It takes the first state of each key for the one to compare with, and goes on from another
-// one for a few steps only. It stops after most states, and returns how many states and how many keys it saw.
-func Check[S any, A fmt.Stringer](m Model[S, A], most int) (states, keys int, err error) {
+// steps, as seen by the keys of the states after them. It takes the first state of each key for the one
+// to compare with, and goes on from another one for a few steps only. It stops after most states, and
+// returns how many states and how many keys it saw.
+func Check[S any](m Model[S], most int) (states, keys int, err error) {
 	type item struct {
 		state S
 		off   int // so many steps from a first state
@@ -352,7 +360,6 @@ func Check[S any, A fmt.Stringer](m Model[S, A], most int) (states, keys int, er
 	for _, start := range m.Start() {
 		wait = append(wait, item{state: start})
 	}
-	loader, _ := m.(Loader[S])
 	for len(wait) > 0 && len(seen) < most {
 		at := wait[0]
 		wait = wait[1:]
@@ -361,64 +368,39 @@ func Check[S any, A fmt.Stringer](m Model[S, A], most int) (states, keys int, er
 			continue
 		}
 		seen[text] = true
-		key := m.Key(&at.state, nil)
-		h := hashOf(key)
+		h := hashOf(m.Key(&at.state, nil))
 		want, again := first[h]
 		at.off++
 		if !again {
 			at.off = 0
 		}
-		after := stepsOf(m, &at.state, func(next *S) {
+		after := map[hash]string{} // the keys of the other states after it, each with the text of a step to it
+		m.Steps(&at.state, func(step Step, next *S, err error) {
+			if err != nil {
+				after[hash{}] = step.String()
+				return
+			}
+			if to := hashOf(m.Key(next, nil)); to != h {
+				after[to] = step.String()
+			}
 			if at.off <= deviates {
 				wait = append(wait, item{*next, at.off})
 			}
 		})
 		if !again {
 			first[h] = after
-		} else if d := differ(want, after); d != "" {
-			return len(seen), len(first), fmt.Errorf("this state has the key of another, but not its steps: %s: %+v", d, at.state)
-		}
-		if loader == nil {
-			continue
-		}
-		loaded := loader.Load(slices.Clone(key))
-		if !bytes.Equal(m.Key(&loaded, nil), key) {
-			return len(seen), len(first), fmt.Errorf("loaded from its key, this state has another key: %+v, and loaded %+v", at.state, loaded)
-		}
-		if d := differ(after, stepsOf(m, &loaded, func(*S) {})); d != "" {
-			return len(seen), len(first), fmt.Errorf("loaded from its key, this state has other steps: %s: %+v, and loaded %+v", d, at.state, loaded)
+		} else if d := differ(want, after) + differ(after, want); d != "" {
+			return len(seen), len(first), fmt.Errorf("this state has the key of another, and only one of them has%s: %+v", d, at.state)
 		}
 	}
 	return len(seen), len(first), nil
 }
 
-// stepsOf returns the keys of the other states after a state, each with the text of a step to it.
-func stepsOf[S any, A fmt.Stringer](m Model[S, A], s *S, each func(*S)) map[hash]string {
-	all := map[hash]string{}
-	own := hashOf(m.Key(s, nil))
-	m.Steps(s, func(step A, next *S, err error) {
-		if err != nil {
-			all[hash{}] = step.String()
-			return
-		}
-		if h := hashOf(m.Key(next, nil)); h != own {
-			all[h] = step.String()
-		}
-		each(next)
-	})
-	return all
-}
-
-// differ returns a step that only one of two states has.
+// differ returns a step that a has and b has not.
 func differ(a, b map[hash]string) string {
 	for h, step := range a {
 		if _, ok := b[h]; !ok {
-			return fmt.Sprintf("it lacks %q", step)
-		}
-	}
-	for h, step := range b {
-		if _, ok := a[h]; !ok {
-			return fmt.Sprintf("it alone has %q", step)
+			return fmt.Sprintf(" %q", step)
 		}
 	}
 	return ""

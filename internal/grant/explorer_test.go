@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/explore"
 	"github.com/tickflake/tickflake/internal/window"
 )
 
@@ -13,11 +14,9 @@ import (
 // with every fate of their writes, on a store of a few cells and with windows of a few lines:
 //
 //	go test -run TestExplorer -v                              # small worlds, with their figures
-//	go test -run TestExplorer -v -explore.full -timeout 3h    # large ones, at most 10 minutes each
-//	go test -run TestExplorer -coverprofile c.out             # what the searches execute
+//	go test -run TestExplorer -v -explore.full -timeout 3h    # large ones as well
 //
-// They execute every statement but those of pace.go and, in hold.go, what follows from a cell that was written
-// more often than it keeps names: in these worlds it keeps fewer than a real one. TestSecondRead has that.
+// A cell keeps fewer names of writes here than a real one: TestSecondRead has what follows from that.
 //
 // A process *stamps* a tick when it issues an ID of that tick. What must hold:
 //
@@ -44,12 +43,12 @@ import (
 //
 // What keeps the search small:
 //
-//   - [world.Key] tells apart only what matters; TestExplorerKeys checks it.
+//   - [world.Key] tells apart only what matters.
 //   - A process knows at once what it can learn at any time, if it can do no less then: see
 //     [world.tidy], [world.sent] and [world.restart]. The worlds plain, waits and apart leave that out.
 
-// bounds says how large a world is, and what may happen in it.
-type bounds struct {
+// world is a model for [explore.Search]: how large it is, and what may happen in it.
+type world struct {
 	procs, cells int    // the dead are replaced at once
 	ticks        uint64 // from 1 on
 	window       uint64
@@ -57,7 +56,7 @@ type bounds struct {
 	order        bool // stamps of the tick of the last stamp
 	plain        bool // no step of tidy, and writes of the dead are kept
 	waits        bool // the answer to a write may come late
-	apart        bool // each operation of a machine is a step of its own; only Key, no Load
+	apart        bool // each operation of a machine is a step of its own
 
 	back   bool // the store goes back, once
 	twice  bool // and a write that has landed may land there again
@@ -78,9 +77,6 @@ type bounds struct {
 
 	broken mutant
 }
-
-// world is the model of some bounds.
-type world struct{ bounds }
 
 const (
 	maxProcs = 3
@@ -159,11 +155,11 @@ type proc struct {
 	fate    fate
 	landed  uint64 // the version of its write
 	early   bool   // mutant early: it releases before it seals
-	told    bool   // bounds.copied: the memory is a copy, and the machine learns it next
-	untold  uint64 // bounds.untold: ticks below are not looked at
-	limit   uint64 // bounds.back: the highest that it read or owned until it noticed
-	noticed bool   // bounds.back: and it found that the store went back
-	since   bool   // bounds.back: it claimed the cell after the store went back
+	told    bool   // world.copied: the memory is a copy, and the machine learns it next
+	untold  uint64 // world.untold: ticks below are not looked at
+	limit   uint64 // world.back: the highest that it read or owned until it noticed
+	noticed bool   // world.back: and it found that the store went back
+	since   bool   // world.back: it claimed the cell after the store went back
 }
 
 // fate of an operation.
@@ -182,10 +178,10 @@ type few struct {
 	sealed       bool
 
 	given window.Range // the same, also after it was revoked
-	since window.Range // bounds.back: the last that was claimed after the store went back
+	since window.Range // world.back: the last that was claimed after the store went back
 
-	open   bool   // bounds.order: the last tick, used-1, may be stamped again
-	where  int64  // bounds.order: the node of the last stamp
+	open   bool   // world.order: the last tick, used-1, may be stamped again
+	where  int64  // world.order: the node of the last stamp
 	issued uint64 // the last stamped tick + 1, for the mutant M13
 }
 
@@ -256,7 +252,7 @@ func (s *state) name() string {
 	return fmt.Sprintf("drawn %d", s.names)
 }
 
-var drawn = texts("drawn %d", 16)
+var drawn = texts("drawn %d", 256)
 
 func texts(format string, n int) (all []string) {
 	for i := range n {
@@ -292,94 +288,6 @@ func (s *state) remove(k int) {
 	s.net[s.inNet] = message{}
 }
 
-// kind of a step.
-type kind uint8
-
-const (
-	stamps kind = iota
-	takes
-	seals
-	works
-	answers
-	fails
-	conflicts
-	spoils
-	lands
-	lost
-	foreign
-	crashes
-	backsUp
-	goesBack
-	copies
-	damages
-	resends
-	releasesEarly
-	operates
-	begins
-	forgets
-)
-
-// step is one thing that happens.
-type step struct {
-	kind    kind
-	i       int    // the process
-	a       uint64 // a tick, a limit
-	b       int64  // a node
-	due     bool
-	read    uint8 // 1: of an older state
-	fault   uint8 // of an operation: 4 times its number plus 0 if it fails, 1 damaged, 2 conflict or locked
-	fate    uint8 // of a write: see String; "no write" also if it is sent now and its answer is a step of its own
-	variant uint8 // which of several candidates a claim takes, or what a foreign write is
-}
-
-// String is the text of the step in a script.
-func (x step) String() string {
-	switch x.kind {
-	case stamps:
-		return fmt.Sprintf("process %d stamps tick %d", x.i, x.a)
-	case takes:
-		return fmt.Sprintf("process %d takes its grant into use", x.i)
-	case seals:
-		return fmt.Sprintf("process %d seals its window", x.i)
-	case works:
-		return fmt.Sprintf("process %d works: clock %d, due %v, node %d, %s read, fault %d, %s, variant %d", x.i, x.a, x.due, x.b, [...]string{"new", "old"}[x.read], x.fault,
-			[...]string{"no write", "write in flight", "write answered", "write sent twice", "conflict"}[x.fate], x.variant)
-	case answers:
-		return fmt.Sprintf("process %d is answered", x.i)
-	case fails:
-		return fmt.Sprintf("process %d gets no answer, %s", x.i, [...]string{"its write lands later", "its write is lost", "its write is gone"}[x.variant])
-	case conflicts:
-		return fmt.Sprintf("process %d is answered: conflict", x.i)
-	case spoils:
-		return fmt.Sprintf("process %d is answered: damaged", x.i)
-	case lands:
-		return fmt.Sprintf("write %d lands, variant %d", x.i, x.variant)
-	case lost:
-		return fmt.Sprintf("write %d is lost", x.i)
-	case foreign:
-		return fmt.Sprintf("a foreign write raises node %d to %d, %s", x.b, x.a, [...]string{"by a claim", "by an extension", "and reserves it"}[x.variant])
-	case crashes:
-		return fmt.Sprintf("process %d crashes", x.i)
-	case backsUp:
-		return "the store is backed up"
-	case goesBack:
-		return "the store goes back"
-	case copies:
-		return fmt.Sprintf("the memory of process %d is copied to process %d", x.i, x.b)
-	case damages:
-		return fmt.Sprintf("the cell of node %d is damaged", x.b)
-	case resends:
-		return fmt.Sprintf("process %d sends its write again, with the version of now", x.i)
-	case begins:
-		return fmt.Sprintf("process %d begins anew", x.i)
-	case operates:
-		return [...]string{exported: "an operator exports the layout", fenced: "an operator exports the node number", imported: "an operator imports it"}[x.variant]
-	case releasesEarly:
-		return fmt.Sprintf("process %d releases before it seals", x.i)
-	}
-	return "the store forgets node 0"
-}
-
 // What must hold.
 var (
 	errUnique  = errors.New("unique: a tick is stamped twice")
@@ -394,7 +302,7 @@ var (
 )
 
 // Steps calls yield for each step that is possible.
-func (w *world) Steps(s *state, yield func(step, *state, error)) {
+func (w *world) Steps(s *state, yield func(explore.Step, *state, error)) {
 	emit := &emitter{w: w, s: s, yield: yield}
 	fresh := false
 	for i := range w.procs {
@@ -409,22 +317,22 @@ func (w *world) Steps(s *state, yield func(step, *state, error)) {
 		if w.mayTake(p) {
 			next := emit.copy()
 			w.take(&next.procs[i])
-			emit.step(step{kind: takes, i: i}, nil)
+			emit.step(explore.Say("process %d takes its grant into use", i), nil)
 		}
 		if !p.win.sealed && (p.wait || p.m.held.Version != 0 || p.win.free() || p.told || s.claims(p)) {
 			next := emit.copy()
 			next.procs[i].win.sealed = true
-			emit.step(step{kind: seals, i: i}, nil)
+			emit.step(explore.Say("process %d seals its window", i), nil)
 		}
 		if w.apart && !p.m.probe.isNew() {
 			next := emit.copy()
 			next.procs[i].m.Begin()
-			emit.step(step{kind: begins, i: i}, nil)
+			emit.step(explore.Say("process %d begins anew", i), nil)
 		}
 		if w.broken == early && !p.early && p.m.held.Version != 0 {
 			next := emit.copy()
 			next.procs[i].early = true
-			emit.step(step{kind: releasesEarly, i: i}, nil)
+			emit.step(explore.Say("process %d releases before it seals", i), nil)
 		}
 		if p.wait {
 			w.answer(s, i, emit)
@@ -434,7 +342,7 @@ func (w *world) Steps(s *state, yield func(step, *state, error)) {
 		if !s.isNew(p) {
 			next := emit.copy()
 			w.restart(next, i)
-			emit.step(step{kind: crashes, i: i}, nil)
+			emit.step(explore.Say("process %d crashes", i), nil)
 		}
 	}
 	w.network(s, emit)
@@ -475,7 +383,7 @@ type emitter struct {
 	w     *world
 	s     *state
 	next  state
-	yield func(step, *state, error)
+	yield func(explore.Step, *state, error)
 }
 
 // copy returns a copy of the state, to be changed by the next step.
@@ -485,7 +393,7 @@ func (e *emitter) copy() *state {
 }
 
 // step yields the copy.
-func (e *emitter) step(x step, err error) {
+func (e *emitter) step(x explore.Step, err error) {
 	if err == nil {
 		err = e.w.tidy(&e.next)
 	}
@@ -519,7 +427,7 @@ func (w *world) stamp(s *state, i int, emit *emitter) {
 			next.stamper = i
 			err = errors.Join(err, w.covered(next))
 		}
-		emit.step(step{kind: stamps, i: i, a: t}, err)
+		emit.step(explore.Say("process %d stamps tick %d", i, int(t)), err)
 	}
 }
 
@@ -569,7 +477,7 @@ func (w *world) work(s *state, i int, emit *emitter) {
 					if w.moves && !w.mayUse(s, i, node) {
 						continue
 					}
-					x := step{kind: works, i: i, a: now, b: node, due: due, read: how.read, fault: how.fault}
+					x := work{i, now, node, due, how.read, how.fault}
 					next := emit.copy()
 					in := w.input(next, i)
 					in.Now, in.Due = now, due
@@ -582,7 +490,7 @@ func (w *world) work(s *state, i int, emit *emitter) {
 					switch {
 					case !ok:
 					case err != nil || !p.wait:
-						emit.step(x, err)
+						emit.step(x.says(quiet, 0), err)
 					case slices.ContainsFunc(seen[:n], p.op.alike), !w.plain && p.op.Why == Extend && p.op.Record.Limit == p.m.held.Limit:
 					default:
 						seen[n] = p.op
@@ -601,68 +509,96 @@ func (w *world) work(s *state, i int, emit *emitter) {
 	}
 }
 
+// work is how a process does its next operations: by which clock, at which candidate, reading an older
+// state, with a fault of one operation, which is 4 times its number plus 0 if it fails, 1 damaged, 2 conflict
+// or locked.
+type work struct {
+	i           int
+	now         uint64
+	node        int64
+	due         bool
+	read, fault uint8
+}
+
+// What becomes of the write of a work.
+const (
+	quiet = iota // it writes nothing
+	sent         // a later step tells
+	hangs        // there is no answer
+	answered
+	sentTwice // and the answer is a conflict
+	conflicts
+)
+
+// says is the work as a step. With variant 1 the state before the write may be read later.
+func (x work) says(fate, variant int) explore.Step {
+	due := 0
+	if x.due {
+		due = 1
+	}
+	return explore.Say("process %d works: clock %d, node %d, due %d, old read %d, fault %d, write %d, variant %d",
+		x.i, int(x.now), int(x.node), due, int(x.read), int(x.fault), fate, variant)
+}
+
 // how returns the ways in which operations are carried out: as they are, on an older state, or
 // with a fault.
-func (w *world) how(s *state) []step {
-	all := []step{{}}
+func (w *world) how(s *state) []work {
+	all := []work{{}}
 	if w.staleReads(s) > 0 {
-		all = append(all, step{read: 1})
+		all = append(all, work{read: 1})
 	}
 	for fault := uint8(4); w.failing && fault < 4*8; fault++ {
 		if fault%4 < 3 {
-			all = append(all, step{fault: fault})
+			all = append(all, work{fault: fault})
 		}
 	}
 	return all
 }
 
 // sent yields what may become of a write that was just sent.
-func (w *world) sent(s *state, x step, emit *emitter) {
+func (w *world) sent(s *state, x work, emit *emitter) {
 	if w.waits {
 		if s.inNet <= w.net {
-			emit.step(x, nil)
+			emit.step(x.says(sent, 0), nil)
 		}
 		return
 	}
-	sent := *s
-	p := &sent.procs[x.i]
-	outcome := func(fate uint8, r Result) {
-		x.fate = fate
-		emit.step(x, w.done(s, x.i, r))
+	before := *s
+	p := &before.procs[x.i]
+	outcome := func(fate int, r Result) {
+		emit.step(x.says(fate, 0), w.done(s, x.i, r))
 	}
 	if p.fate == isGone {
-		outcome(4, Result{Status: Conflict})
+		outcome(conflicts, Result{Status: Conflict})
 		return
 	}
 	if s.inNet <= w.net {
-		outcome(1, Result{Status: Failed})
-		*s = sent
+		outcome(hangs, Result{Status: Failed})
+		*s = before
 	}
-	m := sent.net[sent.inNet-1]
+	m := before.net[before.inNet-1]
 	if s.cells[m.node].version != m.version && w.broken != noCAS { // it may land after the store went back
 		s.remove(s.inNet - 1)
-		outcome(4, Result{Status: Conflict})
+		outcome(conflicts, Result{Status: Conflict})
 		return
 	}
 	for variant := range uint8(1 + w.remembers(s)) {
-		x.variant = variant
 		for _, conflict := range []bool{false, true} {
 			if conflict && !w.exact() && !w.pinned && !w.locker {
 				break // the process finds out at once what it was not told, and a lost claim is foreign
 			}
-			*s = sent
+			*s = before
 			s.remove(s.inNet - 1)
 			s.again(w, m)
 			err := w.land(s, m, variant > 0)
-			x.fate = 2
-			r := Result{Version: s.procs[x.i].landed}
-			if conflict { // it was sent twice
-				x.fate, r = 3, Result{Status: Conflict}
+			fate, r := answered, Result{Version: s.procs[x.i].landed}
+			if conflict {
+				fate, r = sentTwice, Result{Status: Conflict}
 			}
 			if err == nil {
 				err = w.done(s, x.i, r)
 			}
-			emit.step(x, err)
+			emit.step(x.says(fate, int(variant)), err)
 		}
 	}
 }
@@ -687,7 +623,7 @@ func (w *world) staleReads(s *state) int {
 
 // chain carries out operations of process x.i. depends says that another node may be claimed
 // instead; ok is false if there is no older state to be read, or no operation to be faulty.
-func (w *world) chain(s *state, in Input, x step) (depends, ok bool, err error) {
+func (w *world) chain(s *state, in Input, x work) (depends, ok bool, err error) {
 	p := &s.procs[x.i]
 	plain := x.read == 0 && x.fault == 0
 	for n := uint8(1); ; n++ {
@@ -756,8 +692,8 @@ func (w *world) mayUse(s *state, i int, node int64) bool {
 }
 
 // read carries out an operation that writes no cell of a node number.
-func (w *world) read(s *state, x step, op Op) (r Result, stale bool) {
-	i, node := x.i, x.b
+func (w *world) read(s *state, x work, op Op) (r Result, stale bool) {
+	i, node := x.i, x.node
 	at := func(n int64) Cell {
 		c := &s.cells[n]
 		if o := &s.older[n]; x.read > 0 && o.last > 0 && op.Why != Layout && s.stale < w.stale {
@@ -877,7 +813,7 @@ func (w *world) mayReturn(s *state, node int64, version uint64) bool {
 // answer gives a process that waits the outcome of its write.
 func (w *world) answer(s *state, i int, emit *emitter) {
 	p := &s.procs[i]
-	done := func(x step, r Result, drop bool) {
+	done := func(x explore.Step, r Result, drop bool) {
 		next := emit.copy()
 		if drop {
 			next.lose(i, p.op.Record.Write)
@@ -886,19 +822,19 @@ func (w *world) answer(s *state, i int, emit *emitter) {
 	}
 	switch p.fate {
 	case inFlight:
-		done(step{kind: fails, i: i}, Result{Status: Failed}, false)
-		done(step{kind: fails, i: i, variant: 1}, Result{Status: Failed}, true)
+		done(explore.Say("process %d gets no answer, and its write lands later", i), Result{Status: Failed}, false)
+		done(explore.Say("process %d gets no answer, and its write is lost", i), Result{Status: Failed}, true)
 	case hasLanded:
-		done(step{kind: answers, i: i}, Result{Version: p.landed}, false)
+		done(explore.Say("process %d is answered", i), Result{Version: p.landed}, false)
 		fallthrough
 	default:
-		done(step{kind: fails, i: i, variant: 2}, Result{Status: Failed}, false)
+		done(explore.Say("process %d gets no answer", i), Result{Status: Failed}, false)
 	}
 	if s.cells[p.op.Node].version != p.op.Version { // it was perhaps sent twice
-		done(step{kind: conflicts, i: i}, Result{Status: Conflict}, true)
+		done(explore.Say("process %d is answered: conflict", i), Result{Status: Conflict}, true)
 	}
 	if s.cells[p.op.Node].damaged {
-		done(step{kind: spoils, i: i}, Result{Status: Damaged}, true)
+		done(explore.Say("process %d is answered: damaged", i), Result{Status: Damaged}, true)
 	}
 	if w.broken == refresh && p.op.Why == Claim && p.fate != inFlight && s.inNet < w.net {
 		next := emit.copy()
@@ -906,7 +842,7 @@ func (w *world) answer(s *state, i int, emit *emitter) {
 		q.op.Version, q.fate = s.cells[p.op.Node].version, inFlight
 		next.net[next.inNet] = message{by: i, node: q.op.Node, version: q.op.Version, record: q.op.Record}
 		next.inNet++
-		emit.step(step{kind: resends, i: i}, nil)
+		emit.step(explore.Say("process %d sends its write again, with the version of now", i), nil)
 	}
 }
 
@@ -946,13 +882,13 @@ func (w *world) network(s *state, emit *emitter) {
 				next := emit.copy()
 				next.remove(k)
 				next.again(w, *m)
-				emit.step(step{kind: lands, i: k, variant: variant}, w.land(next, *m, variant > 0))
+				emit.step(explore.Say("write %d lands, variant %d", k, int(variant)), w.land(next, *m, variant > 0))
 			}
 		}
 		if m.by == nobody || !s.procs[m.by].wait || s.procs[m.by].op.Record.Write != m.record.Write { // else see fails
 			next := emit.copy()
 			next.remove(k)
-			emit.step(step{kind: lost, i: k}, nil)
+			emit.step(explore.Say("write %d is lost", k), nil)
 		}
 	}
 	if w.plain || w.back {
@@ -985,7 +921,7 @@ func (w *world) network(s *state, emit *emitter) {
 				r.Last = c.record.Names()
 				r.Last = r.Last[:min(len(r.Last), w.kept)]
 				err := w.land(next, message{by: nobody, node: n, version: c.version, record: r}, w.remembers(s) > 0)
-				emit.step(step{kind: foreign, a: limit, b: n, variant: variant}, err)
+				emit.step(explore.Say("a foreign write raises node %d to %d: %d of a claim, an extension, a reservation", int(n), int(limit), int(variant)), err)
 			}
 		}
 	}
@@ -1041,12 +977,12 @@ func (w *world) faults(s *state, emit *emitter) {
 	if w.broken == forget && s.cells[0].version != 0 {
 		next := emit.copy()
 		next.drop(0)
-		emit.step(step{kind: forgets}, nil)
+		emit.step(explore.Say("the store forgets node 0"), nil)
 	}
 	if w.back && s.phase == before {
 		next := emit.copy()
 		next.saved, next.phase = s.cells, backedUp
-		emit.step(step{kind: backsUp}, nil)
+		emit.step(explore.Say("the store is backed up"), nil)
 	}
 	if w.back && s.phase == backedUp {
 		next := emit.copy()
@@ -1057,13 +993,13 @@ func (w *world) faults(s *state, emit *emitter) {
 			next.cells[c] = s.saved[c]
 			next.cells[c].last = last
 		}
-		emit.step(step{kind: goesBack}, nil)
+		emit.step(explore.Say("the store goes back"), nil)
 	}
 	for n := range int64(w.cells) {
 		if w.damaged && s.cells[n].version != 0 && !s.cells[n].damaged {
 			next := emit.copy()
 			next.cells[n].damaged = true
-			emit.step(step{kind: damages, b: n}, nil)
+			emit.step(explore.Say("the cell of node %d is damaged", int(n)), nil)
 		}
 	}
 	w.operator(s, emit)
@@ -1074,7 +1010,7 @@ func (w *world) faults(s *state, emit *emitter) {
 			}
 			next := emit.copy()
 			w.copyTo(next, i, j)
-			emit.step(step{kind: copies, i: i, b: int64(j)}, nil)
+			emit.step(explore.Say("the memory of process %d is copied to process %d", i, j), nil)
 		}
 	}
 }
@@ -1101,7 +1037,7 @@ func (w *world) operator(s *state, emit *emitter) {
 		}
 		name(1, cell.Node{Floor: old.Floor, Limit: old.Floor})
 	}
-	emit.step(step{kind: operates, variant: uint8(next.moved)}, err)
+	emit.step(explore.Say("an operator moves the fleet, stage %d", int(next.moved)), err)
 }
 
 // drop has the store forget a cell.
@@ -1202,6 +1138,9 @@ func (w *world) tidy(s *state) error {
 	for i := range w.procs {
 		p := &s.procs[i]
 		w.takeAtOnce(p)
+		if !w.back && w.broken == "" { // then they only raise floors: what holds without them holds with them
+			p.m.most, p.m.least = 0, 0
+		}
 		if len(p.m.claims) > 0 && !w.plain && !w.apart && w.broken != version {
 			p.m.claims = slices.DeleteFunc(slices.Clone(p.m.claims), func(c Pending) bool { return !s.mayLand(c.Name) })
 		}
@@ -1239,7 +1178,7 @@ func (w *world) findOut(s *state, i int) error {
 		op := w.broken.next(p, in, p.m.Next(in))
 		r := Result{Status: Conflict}
 		if op.Kind != Swap {
-			r, _ = w.read(s, step{i: i}, op)
+			r, _ = w.read(s, work{i: i}, op)
 		}
 		held := p.m.Held()
 		events := p.m.Done(in, op, w.broken.result(p, in, op, r))

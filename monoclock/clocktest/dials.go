@@ -84,34 +84,19 @@ func (d *dials) runWall(by int64) {
 	d.wall = next
 }
 
-func (d *dials) step(by int64) { d.wall = add(d.wall, by) }
-
 func (d *dials) slew(rate float64, last int64) {
-	switch {
-	case math.IsNaN(rate):
+	if math.IsNaN(rate) {
 		rate = 1
-	case rate < 0:
-		rate = 0
 	}
-	d.rate = min(rate, maxRate)
+	d.rate = min(max(rate, 0), maxRate)
 	d.slewEnd = add(d.now, max(last, 0))
 	d.slewRan, d.slewGave = 0, 0
 }
-
-func (d *dials) freeze(last int64) { d.thaw = add(d.now, max(last, 0)) }
 
 func (d *dials) coarse(grain int64) {
 	d.wallHold, d.monoHold = d.read()
 	d.grain = max(grain, 0)
 }
-
-func (d *dials) suspend(last int64) {
-	if last > 0 {
-		d.runWall(last)
-	}
-}
-
-func (d *dials) restart() { d.mono = 0 }
 
 // read returns the two readings.
 func (d *dials) read() (wall, mono int64) {

@@ -7,7 +7,7 @@
 //   - [Virtual.Advance]: lets true time pass.
 //   - Virtual.Step: makes the wall jump. Slew, Freeze, Coarse, Suspend, LeapSecond and
 //     Restart are the other faults.
-//   - Virtual.BlockUntil: returns when n callers wait for the clock.
+//   - [Virtual.BlockUntil]: returns when n callers wait for the clock.
 //   - [NewMock]: the same faults on a clock of github.com/benbjohnson/clock.
 //
 // # Three times
@@ -61,13 +61,9 @@
 //
 // # Which clock
 //
-// Take a [Virtual]. It spends no real time and serves for millions of steps. Its After
-// and Sleep are all that a generator needs.
-//
-// Take a [Mock] if the code under test wants the Clock of github.com/benbjohnson/clock,
-// with its timers and tickers. It sleeps a real millisecond whenever the test moves the
-// time, so it is for short scenarios. (Inside a testing/synctest bubble that
-// millisecond is free.)
+// Take a [Virtual]. Its After and Sleep are all that a generator needs. Take a [Mock] only if the
+// code under test wants the Clock of github.com/benbjohnson/clock, with its timers and tickers: a
+// Mock sleeps a real millisecond whenever the test moves the time, and has no BlockUntil.
 //
 // Each is a [github.com/tickflake/tickflake/monoclock.Interface], which serves as a raw
 // wall clock, and a [github.com/tickflake/tickflake/monoclock.Source], from which a

@@ -20,7 +20,7 @@ type faulty struct {
 
 	mu    sync.Mutex // of all below
 	dials dials
-	queue queue
+	waiters
 }
 
 // begin sets the wall to start and returns its reading.
@@ -37,7 +37,7 @@ func (c *faulty) begin(start time.Time) time.Time {
 // A Step while the clock is frozen shows at once. The wall saturates in the years 1677
 // and 2262 and stands still there.
 func (c *faulty) Step(d time.Duration) {
-	c.change(func() { c.dials.step(int64(d)) })
+	c.change(func() { c.dials.wall = add(c.dials.wall, int64(d)) })
 }
 
 // Slew makes the wall run at rate times true time for the next d of true time, while
@@ -59,7 +59,7 @@ func (c *faulty) Slew(rate float64, d time.Duration) {
 //
 // A Freeze replaces the one before. One of d <= 0 ends it now.
 func (c *faulty) Freeze(d time.Duration) {
-	c.change(func() { c.dials.freeze(int64(d)) })
+	c.change(func() { c.dials.thaw = add(c.dials.now, max(int64(d), 0)) })
 }
 
 // Coarse makes both readings advance only to multiples of granularity: the wall's
@@ -83,7 +83,9 @@ func (c *faulty) Coarse(granularity time.Duration) {
 // wakes takes the time from its hardware clock, and at true speed while it is slewed.
 // It saturates in the year 2262.
 func (c *faulty) Suspend(d time.Duration) {
-	c.change(func() { c.dials.suspend(int64(d)) })
+	if d > 0 {
+		c.change(func() { c.dials.runWall(int64(d)) })
+	}
 }
 
 // LeapSecond makes the wall repeat one second: when it next reaches a whole second, it
@@ -96,25 +98,15 @@ func (c *faulty) LeapSecond() {
 	c.change(func() { c.dials.leap = true })
 }
 
-// Restart is a reboot: the monotonic reading begins again at zero, and all waiters are
-// forgotten and never woken. The wall and true time go on, and the other faults stay.
+// Restart is a reboot: the monotonic reading begins again at zero, and the waiters of a [Virtual]
+// are forgotten and never woken. The wall and true time go on, and the other faults stay.
 // The reboot itself takes no time; call Suspend for its duration.
 //
 // The processes of before are gone too: make a new
 // [github.com/tickflake/tickflake/monoclock.Clock] and a new generator. An old one
 // would see its monotonic time go back.
-//
-// On a [Mock] it stops every Timer, Ticker and AfterFunc; a Reset would start them
-// again. Contexts made by WithTimeout and WithDeadline end nevertheless.
 func (c *faulty) Restart() {
-	var stops []func()
-	c.change(func() {
-		c.dials.restart()
-		stops = c.queue.clear()
-	})
-	for _, stop := range stops {
-		stop() // takes the other clock's lock
-	}
+	c.change(func() { c.dials.mono, c.waiters.queue = 0, nil })
 }
 
 // Wall returns the wall reading in UTC, without a monotonic part.
@@ -184,7 +176,6 @@ func (c *faulty) change(do func()) {
 	defer c.mu.Unlock()
 	if c.truth != nil {
 		c.dials.advance(now)
-		c.queue.drop(c.dials.now) // the other clock has woken these
 	}
 	do()
 	c.publish()

@@ -1,6 +1,12 @@
 package clocktest
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+)
 
 // Virtual is a clock whose true time passes only when the test says so, and in no real
 // time. Take it for everything but timers and tickers. Make one with [NewVirtual]; the
@@ -14,6 +20,25 @@ import "time"
 type Virtual struct {
 	faulty
 	auto bool // guarded by mu
+}
+
+// waiters are the waits on a Virtual, in the order in which they end, and the callers of
+// BlockUntil.
+type waiters struct {
+	queue   []waiter
+	blocked []blocked
+}
+
+// waiter is one wait that has not ended.
+type waiter struct {
+	deadline int64 // in true time since construction
+	wake     chan<- time.Time
+}
+
+// blocked is a caller of BlockUntil, which waits until enough closes.
+type blocked struct {
+	n      int
+	enough chan struct{}
 }
 
 // NewVirtual returns a Virtual whose wall stands at start, with nothing wrong. A
@@ -40,7 +65,7 @@ func (v *Virtual) After(d time.Duration) <-chan time.Time {
 		v.move(w.deadline)
 		v.wake(w)
 	default:
-		v.queue.join(w)
+		v.join(w)
 	}
 	return c
 }
@@ -68,13 +93,12 @@ func (v *Virtual) Advance(d time.Duration) int {
 func (v *Virtual) WakeNext() (time.Duration, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	began := v.dials.now
-	if len(v.queue.waiters) == 0 {
+	if len(v.queue) == 0 {
 		return 0, false
 	}
-	w, _ := v.queue.next(v.queue.waiters[0].deadline)
-	v.wake(w)
-	return time.Duration(w.deadline - began), true
+	passes := v.queue[0].deadline - v.dials.now
+	v.wakeFirst()
+	return time.Duration(passes), true
 }
 
 // AutoAdvance, while on, lets a caller that waits move true time itself, by its own
@@ -88,15 +112,63 @@ func (v *Virtual) AutoAdvance(on bool) {
 	v.auto = on
 }
 
-// move lets true time pass up to the instant to, wakes the waiters that are due, and
-// returns their number. The caller holds the lock.
-func (v *Virtual) move(to int64) (woken int) {
-	for {
-		w, ok := v.queue.next(to)
-		if !ok {
-			break
+// Waiting returns the rest of each wait, in true time and in the order in which the
+// waiters wake. A wait that its caller gave up, as at the end of a context, counts until
+// its deadline: the clock cannot see that the receiver has gone.
+func (v *Virtual) Waiting() []time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	left := make([]time.Duration, len(v.queue))
+	for i, w := range v.queue {
+		left[i] = time.Duration(w.deadline - v.dials.now)
+	}
+	return left
+}
+
+// BlockUntil returns once at least n callers wait, as Waiting counts them. It neither
+// spins nor sleeps. If ctx ends first, the error says how many wait, and wraps the
+// error of ctx. An n <= 0 returns at once.
+func (v *Virtual) BlockUntil(ctx context.Context, n int) error {
+	v.mu.Lock()
+	if len(v.queue) >= n {
+		v.mu.Unlock()
+		return nil
+	}
+	b := blocked{n, make(chan struct{})}
+	v.blocked = append(v.blocked, b)
+	v.mu.Unlock()
+	select {
+	case <-b.enough:
+		return nil
+	case <-ctx.Done():
+	}
+	// b stays until enough wait. Closing its channel then does no harm.
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return fmt.Errorf("clocktest: %d wait, not %d: %w", len(v.queue), n, ctx.Err())
+}
+
+// The methods below are for callers that hold the lock.
+
+// join adds w behind all waiters whose deadline is not later, and ends the calls of BlockUntil that
+// it is enough for.
+func (v *Virtual) join(w waiter) {
+	i := sort.Search(len(v.queue), func(i int) bool { return v.queue[i].deadline > w.deadline })
+	v.queue = slices.Insert(v.queue, i, w)
+	v.blocked = slices.DeleteFunc(v.blocked, func(b blocked) bool {
+		if len(v.queue) < b.n {
+			return false
 		}
-		v.wake(w)
+		close(b.enough)
+		return true
+	})
+}
+
+// move lets true time pass up to the instant to, wakes the waiters that are due, and
+// returns their number.
+func (v *Virtual) move(to int64) (woken int) {
+	for len(v.queue) > 0 && v.queue[0].deadline <= to {
+		v.wakeFirst()
 		woken++
 	}
 	v.dials.advance(to)
@@ -104,7 +176,14 @@ func (v *Virtual) move(to int64) (woken int) {
 	return woken
 }
 
-// wake wakes w with the clock at its deadline. The caller holds the lock.
+// wakeFirst wakes the first waiter with the clock at its deadline.
+func (v *Virtual) wakeFirst() {
+	w := v.queue[0]
+	v.queue = slices.Delete(v.queue, 0, 1)
+	v.wake(w)
+}
+
+// wake wakes w with the clock at its deadline.
 func (v *Virtual) wake(w waiter) {
 	v.dials.advance(w.deadline)
 	v.publish()

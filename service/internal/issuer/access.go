@@ -41,14 +41,9 @@ var (
 	errBadToken = errors.New("the token is not known")
 )
 
-func newAccess(credentials []Credential) (*access, error) {
+func newAccess(credentials []Credential) *access {
 	a := &access{}
-	names := make(map[string]bool)
 	for _, c := range credentials {
-		if c.Name == "" || names[c.Name] {
-			return nil, fmt.Errorf("client %q: every client needs a name of its own", c.Name)
-		}
-		names[c.Name] = true
 		client := &Client{Name: c.Name, ids: !c.NoIDs, sequences: c.Sequences}
 		if c.Rate > 0 {
 			client.limiter = rate.NewLimiter(rate.Limit(c.Rate), max(c.Burst, 1))
@@ -59,7 +54,7 @@ func newAccess(credentials []Credential) (*access, error) {
 	if len(a.clients) == 0 {
 		a.anyone = &Client{ids: true, sequences: []string{"*"}}
 	}
-	return a, nil
+	return a
 }
 
 // Anyone returns the client of a connection that has given no token: nil if the

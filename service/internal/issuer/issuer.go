@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Config has the parts and limits of an Issuer. New checks it.
+// Config has the parts and limits of an Issuer, which package service has checked.
 type Config struct {
 	Generator *generator.Generator // required
 	Store     stores.Store         // of the sequences; nil: there are none
@@ -27,6 +28,7 @@ type Config struct {
 	Create    []Create             // sequences that are created when they are first asked for
 	Clients   []Credential         // empty: anybody may do anything
 	Strategy  string               // of the generator, as text
+	Observer  *Observer            // counts and logs the requests; by default one that logs nothing
 
 	// Opened is called with each sequence that is opened, and the function that it returns
 	// when the sequence is dropped or closed. Nil: nothing is called.
@@ -55,6 +57,7 @@ type Create struct {
 
 // Issuer answers requests. Its methods are safe for concurrent use.
 type Issuer struct {
+	*Observer
 	config   Config
 	layout   snowflake.Layout
 	access   *access
@@ -72,16 +75,15 @@ type Issuer struct {
 
 // New returns an Issuer. The caller keeps the generator and the store, and closes them after
 // [Issuer.Close].
-func New(c Config) (*Issuer, error) {
+func New(c Config) *Issuer {
 	c.IdleTimeout, c.ReadTimeout = cmp.Or(c.IdleTimeout, time.Hour), cmp.Or(c.ReadTimeout, 10*time.Second)
 	c.MaxStreams, c.Sequences = cmp.Or(c.MaxStreams, 16_384), slices.Clip(c.Sequences)
-	access, err := newAccess(c.Clients)
-	if err != nil {
-		return nil, err
+	if c.Observer == nil {
+		c.Observer = NewObserver(slog.New(slog.DiscardHandler), 0)
 	}
-	i := &Issuer{config: c, layout: c.Generator.Layout(), access: access, timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
+	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), access: newAccess(c.Clients), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
-	return i, nil
+	return i
 }
 
 // Config returns the configuration.

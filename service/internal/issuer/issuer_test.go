@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,8 +36,7 @@ func newIssuer(t *testing.T, change func(*Config), options ...generator.Option) 
 	if change != nil {
 		change(&c)
 	}
-	i, err := New(c)
-	require.NoError(t, err)
+	i := New(c)
 	t.Cleanup(func() {
 		_ = i.Close(context.Background()) // tests that look at its error call it first
 		assert.NoError(t, g.Close())
@@ -111,27 +108,6 @@ func TestRefusals(t *testing.T) {
 	assert.NotContains(t, RefusalOf(errors.New(secret)).Error(), secret)
 }
 
-// The time that a client is told to wait is long enough, and no longer.
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	clock := clocktest.NewMock(noon)
-	i := newIssuer(t, nil, generator.WithClock(clock), generator.WithStrategy(strategies.Reject()))
-	anyone := i.Anyone()
-	var err error
-	for err == nil {
-		_, err = i.ID(t.Context(), anyone)
-	}
-	require.Equal(t, Busy, codeOf(t, err))
-	retry := RefusalOf(err).RetryAfter
-	assert.Positive(t, retry)
-	clock.Add(retry - time.Nanosecond)
-	_, err = i.ID(t.Context(), anyone)
-	require.Equal(t, Busy, codeOf(t, err))
-	clock.Add(time.Nanosecond)
-	_, err = i.ID(t.Context(), anyone)
-	require.NoError(t, err)
-}
-
 // The time of a run counts from its tick, where that lies ahead of the clock.
 func TestUseWithinOfBorrowedIDs(t *testing.T) {
 	t.Parallel()
@@ -146,46 +122,6 @@ func TestUseWithinOfBorrowedIDs(t *testing.T) {
 		assert.Equal(t, time.Second+d.Time.Sub(noon), run.UseWithin)
 	}
 	assert.Greater(t, runs[len(runs)-1].UseWithin, runs[0].UseWithin)
-}
-
-func TestReady(t *testing.T) {
-	t.Parallel()
-	clock := clocktest.NewMock(noon)
-	i := newIssuer(t, func(c *Config) { c.Spare = 2 * time.Second }, generator.WithClock(clock))
-	require.NoError(t, i.Ready())
-	clock.Add(i.Layout().End().Sub(noon) - 2*time.Second)
-	require.NoError(t, i.Ready())
-	clock.Add(time.Second)
-	assert.ErrorContains(t, i.Ready(), "the grant has 1s left, and readiness asks for 2s")
-	i.Drain()
-	assert.Equal(t, Unavailable, codeOf(t, i.Ready()))
-	_, err := i.ID(t.Context(), i.Anyone())
-	assert.NoError(t, err, "requests are served while the server drains")
-}
-
-// package servicetest tests what a client may do.
-func TestAccess(t *testing.T) {
-	t.Parallel()
-	hash := func(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
-	i := newIssuer(t, func(c *Config) {
-		c.Clients = []Credential{{Name: "b", Token: hash("b")}, {Name: "a", Token: hash("a")}}
-	})
-	assert.Nil(t, i.Anyone())
-	near := "" // its hash and that of a differ, but not in the first byte
-	for n := 0; near == ""; n++ {
-		if text := strconv.Itoa(n); hash(text)[0] == hash("a")[0] {
-			near = text
-		}
-	}
-	for _, token := range []string{"", "A", "aa", strings.Repeat("a", 1<<20), "\x00", near} {
-		_, err := i.Authenticate(token)
-		assert.Equal(t, Unauthenticated, codeOf(t, err))
-	}
-	a, err := i.Authenticate("a")
-	require.NoError(t, err)
-	assert.Equal(t, "a", a.Name)
-	_, err = New(Config{Generator: i.config.Generator, Clients: []Credential{{Name: "a"}, {Name: "a"}}})
-	assert.ErrorContains(t, err, "a name of its own")
 }
 
 // Connections of a client share its rate, and the wait that it is told is long enough.

@@ -285,7 +285,11 @@ func (i *Issuer) refuseSequence(name string, err error) error {
 		return r
 	}
 	if errors.Is(err, sequence.ErrNotFound) {
-		return &Refusal{Code: NotFound, Err: &hidden{fmt.Errorf("there is no sequence %s: create it in the store of the servers, with 'tickflake sequence create %s'", name, name), err}}
+		shown := fmt.Errorf("there is no sequence %s: create it in the store of the servers, with 'tickflake sequence create %s'", name, name)
+		if i.Creates(name) {
+			shown = fmt.Errorf("there is no sequence %s yet: the first request for a number creates it, by a rule of this server", name)
+		}
+		return &Refusal{Code: NotFound, Err: &hidden{shown, err}}
 	}
 	return i.refuse(err)
 }

@@ -253,23 +253,6 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// Two servers with different rules number together what one of them creates.
-func TestRulesOfTwo(t *testing.T) {
-	t.Parallel()
-	ordered := newIssuer(t, func(c *Config) { c.Create[0].Definition = sequence.Definition{Mode: sequence.Ordered, Start: 50} })
-	segmented := newIssuer(t, func(c *Config) { c.Store = ordered.config.Store })
-	var both [2]Numbers
-	var errs [2]error
-	var callers sync.WaitGroup
-	for k, i := range []*Issuer{ordered, segmented} {
-		callers.Go(func() { both[k], errs[k] = i.Number(t.Context(), i.Anyone(), "new-both", 1) })
-	}
-	callers.Wait()
-	require.NoError(t, errors.Join(errs[:]...))
-	assert.Equal(t, both[0].Mode, both[1].Mode)
-	assert.NotEqual(t, both[0].First, both[1].First)
-}
-
 // A request that need not wait starts no timer, and one that waits ends with the timeout.
 func TestTimeout(t *testing.T) {
 	t.Parallel()

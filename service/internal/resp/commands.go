@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -86,7 +85,7 @@ func lowerCase(b, name []byte) []byte {
 
 // began returns the time for the duration of a request, if the log asks for it.
 func (c *conn) began() (t time.Time) {
-	if c.server.observer.Logs() {
+	if c.server.issuer.Logs() {
 		t = time.Now()
 	}
 	return t
@@ -107,14 +106,14 @@ func (c *conn) done(r *reply, method string, began time.Time, items int64, err e
 	if err != nil {
 		items = 0
 	}
-	request := observe.Request{Protocol: observe.RESP, Method: method, Remote: c.nc.RemoteAddr().String(), Items: items, Err: err}
+	request := issuer.Request{Protocol: issuer.RESP, Method: method, Remote: c.nc.RemoteAddr().String(), Items: items, Err: err}
 	if c.client != nil {
 		request.Client = c.client.Name
 	}
 	if !began.IsZero() {
 		request.Duration = time.Since(began)
 	}
-	c.server.observer.Done(request)
+	c.server.issuer.Done(request)
 	if err == nil {
 		return nil
 	}
@@ -158,11 +157,8 @@ func (c *conn) takeIDs(r *reply, args [][]byte) error {
 	}
 	r.array(int(n))
 	for _, run := range b.runs {
-		for run.Count > 0 {
-			few := min(run.Count, 500) // so that replies never exceed Pending by much
-			r.decimals(int64(run.First), few, run.Stride)
-			run.First, run.Count = run.At(few), run.Count-few
-			if len(r.b) >= maxPending {
+		for k := range run.Count {
+			if r.decimal(int64(run.At(k))); len(r.b) >= maxPending {
 				if err := c.flush(); err != nil {
 					return err
 				}

@@ -119,3 +119,11 @@ func TestAuthentication(t *testing.T) {
 		})
 	}
 }
+
+// TestErrorsAreLines: no text makes two lines of an error, or a long one.
+func TestErrorsAreLines(t *testing.T) {
+	t.Parallel()
+	var r reply
+	r.fail("ERR", "a\r\n+OK\x00\x1b"+strings.Repeat("x", 5000))
+	assert.Equal(t, "-ERR a  +OK  "+strings.Repeat("x", 992)+"\r\n", string(r.b))
+}

@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
 // conn is one connection. Its goroutine alone uses it, but for wake and abort.
 type conn struct {
 	server *Server
 	nc     net.Conn
-	peer   observe.Peer    // of nc
+	peer   issuer.Peer     // of nc
 	ctx    *issuer.Timeout // of the commands
 	client *issuer.Client  // nil until a token is given, where one is needed
 	id     int64
@@ -30,9 +29,8 @@ type conn struct {
 
 	buffer  *buffer   // while bytes are there that are not answered
 	have    int       // bytes in buffer.in
-	more    bool      // the last read filled the buffer
 	quit    bool      // no further command is read
-	linger  bool      // the client may still send, and shall read the error all the same
+	linger  bool      // the client may still send, and shall read its replies all the same
 	last    time.Time // when the last pipeline was answered
 	begun   time.Time // when the first byte of an unfinished command came; zero if there is none
 	due     time.Time // the read deadline of nc
@@ -53,7 +51,7 @@ type buffer struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	return &conn{server: s, nc: nc, peer: observe.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now()}
+	return &conn{server: s, nc: nc, peer: issuer.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now()}
 }
 
 // serve answers commands until the connection ends.
@@ -101,7 +99,6 @@ func (c *conn) read() error {
 	if err != nil {
 		return err
 	}
-	c.more = n == len(target)
 	if c.buffer == nil {
 		c.take()
 		copy(c.buffer.in, target[:n])
@@ -139,9 +136,9 @@ func (c *conn) wait(p []byte) (int, error) {
 			c.deadline(limit)
 		}
 		if c.server.closing() {
-			// What the client still sends is not carried out, and must not cut off the replies that are
-			// on their way.
-			c.linger = c.more || !c.begun.IsZero()
+			// What the client still sends is not carried out, and must not cut off replies that may
+			// be on their way.
+			c.linger = !c.written.IsZero() && time.Since(c.last) < c.server.issuer.Config().ReadTimeout
 			return 0, context.Canceled
 		}
 		n, err := c.nc.Read(p)
@@ -213,7 +210,7 @@ func (c *conn) answer() error {
 	c.count()
 	c.last = time.Now()
 	if !began.IsZero() && pos > 0 {
-		c.server.observer.Took(observe.RESP, c.last.Sub(began))
+		c.server.issuer.Took(issuer.RESP, c.last.Sub(began))
 	}
 	switch {
 	case c.have == 0:
@@ -228,7 +225,7 @@ func (c *conn) answer() error {
 // count reports the commands of a pipeline.
 func (c *conn) count() {
 	if c.requests > 0 {
-		c.server.observer.Served(observe.RESP, c.requests, c.items)
+		c.server.issuer.Served(issuer.RESP, c.requests, c.items)
 		c.requests, c.items = 0, 0
 	}
 }

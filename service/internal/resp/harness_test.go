@@ -20,7 +20,6 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -47,10 +46,9 @@ func newBed(t testing.TB, change func(*issuer.Config)) *bed {
 	if change != nil {
 		change(&config)
 	}
-	i, err := issuer.New(config)
-	require.NoError(t, err)
+	i := issuer.New(config)
 	t.Cleanup(func() { assert.NoError(t, i.Close(context.Background())) })
-	return &bed{New(i, observe.New(slog.New(slog.DiscardHandler), 0))}
+	return &bed{New(i)}
 }
 
 // script is a connection whose client sends parts, and then closes its side. It needs no

@@ -78,45 +78,6 @@ func (r *reply) decimal(n int64) {
 	r.b = append(r.b, '\r', '\n')
 }
 
-// decimals writes count numbers, each stride above the one before, as decimal does. It adds
-// to the digits of the last number, which is many times faster than to divide again.
-func (r *reply) decimals(first, count, stride int64) {
-	size := 0 // of the last number with its frame
-	for n := first; count > 0; count-- {
-		if size > 0 {
-			r.b = append(r.b, r.b[len(r.b)-size:]...)
-			last := r.b[len(r.b)-size:]
-			header := len("$19\r\n")
-			if size < len("$10\r\n1234567890\r\n") {
-				header--
-			}
-			if !add(last[header:size-2], stride) {
-				r.b = r.b[:len(r.b)-size]
-				size = 0
-			}
-		}
-		if size == 0 {
-			size = -len(r.b)
-			r.decimal(n)
-			size += len(r.b)
-		}
-		n += stride
-	}
-}
-
-// add adds n to digits. It reports false if there are too few digits, and has then spoilt them.
-func add(digits []byte, n int64) bool {
-	for i := len(digits) - 1; n > 0; i-- {
-		if i < 0 {
-			return false
-		}
-		n += int64(digits[i] - '0')
-		digits[i] = '0' + byte(n%10)
-		n /= 10
-	}
-	return true
-}
-
 // fail writes an error. Clients read its first word.
 func (r *reply) fail(code, text string) {
 	const most = 1000

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
 // These bound the memory that strangers take. The times are those of [issuer.Config].
@@ -23,10 +22,9 @@ const (
 
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
-	issuer   *issuer.Issuer
-	observer *observe.Observer
-	began    time.Time
-	buffers  sync.Pool // of *buffer: what a command and its reply need while they are under way
+	issuer  *issuer.Issuer
+	began   time.Time
+	buffers sync.Pool // of *buffer: what a command and its reply need while they are under way
 
 	// A connection looks at draining after it has set its deadline and before it waits.
 	// Shutdown ends draining before it ends all deadlines. So no connection waits on.
@@ -43,8 +41,8 @@ type Server struct {
 }
 
 // New returns a server.
-func New(i *issuer.Issuer, o *observe.Observer) *Server {
-	s := &Server{issuer: i, observer: o, began: time.Now()}
+func New(i *issuer.Issuer) *Server {
+	s := &Server{issuer: i, began: time.Now()}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.buffers.New = func() any { return &buffer{in: make([]byte, maxCommand)} }

@@ -55,6 +55,27 @@ func TestLateWake(t *testing.T) {
 	})
 }
 
+// A drain that begins as a client sends its next pipeline does not cut off the answers that this
+// client still reads: unread bytes would.
+func TestDrainReadsWhatComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, nil)
+		here, there := net.Pipe()
+		b.start(half{here})
+		_, err := io.WriteString(there, "PING\r\n")
+		require.NoError(t, err)
+		_, err = io.ReadFull(there, make([]byte, len("+PONG\r\n")))
+		require.NoError(t, err)
+		synctest.Wait()
+		b.drain()
+		synctest.Wait()
+		_, err = io.WriteString(there, "PING\r\n")
+		require.NoError(t, err)
+		require.NoError(t, there.Close())
+		require.NoError(t, b.Shutdown(t.Context()))
+	})
+}
+
 // TestAllocations: in steady state a command for an ID or a number that is there allocates
 // nothing.
 func TestAllocations(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
 // call is the context of a call, with its client. A type of its own costs one allocation
@@ -133,16 +132,16 @@ func (s *Server) receive(receive func(any) error, request any) error {
 // done tells the observer of a request that was answered, and returns err as a status. The timer
 // of ctx ends.
 func (s *Server) done(ctx *issuer.Timeout, c *call, method string, began time.Time, items int64, err error) error {
-	seen := observe.Request{Protocol: observe.GRPC, Method: method, Items: items, Duration: time.Since(began), Err: err}
+	seen := issuer.Request{Protocol: issuer.GRPC, Method: method, Items: items, Duration: time.Since(began), Err: err}
 	if c.client != nil {
 		seen.Client = c.client.Name
 	}
-	if err != nil || s.observer.Logs() {
+	if err != nil || s.issuer.Logs() {
 		if p, ok := peer.FromContext(ctx); ok {
 			seen.Remote = p.Addr.String()
 		}
 	}
-	s.observer.Done(seen)
+	s.issuer.Done(seen)
 	if err != nil {
 		err = statusOf(err)
 	}

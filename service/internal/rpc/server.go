@@ -21,7 +21,6 @@ import (
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
 // These limits hold for each connection. They have no configuration: a request has a few
@@ -43,7 +42,6 @@ type Server struct {
 	tickflakev1.UnimplementedTickflakeServer
 
 	issuer   *issuer.Issuer
-	observer *observe.Observer
 	config   *issuer.Config
 	grpc     *grpc.Server
 	draining context.Context // ends when Shutdown begins
@@ -54,8 +52,8 @@ type Server struct {
 }
 
 // New returns a server.
-func New(i *issuer.Issuer, o *observe.Observer) *Server {
-	s := &Server{issuer: i, observer: o, config: i.Config()}
+func New(i *issuer.Issuer) *Server {
+	s := &Server{issuer: i, config: i.Config()}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	transport := insecure.NewCredentials()
 	if s.config.TLS != nil {
@@ -101,7 +99,7 @@ type handshake struct {
 // connection is the AuthInfo of a connection, by which its calls find it.
 type connection struct {
 	credentials.AuthInfo
-	observe.Peer
+	issuer.Peer
 	open [kinds]atomic.Int64 // streams; never above the limit of their kind
 }
 
@@ -110,7 +108,7 @@ func (h handshake) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo,
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &connection{AuthInfo: info, Peer: observe.PeerOf(nc)}
+	c := &connection{AuthInfo: info, Peer: issuer.PeerOf(nc)}
 	if h.known {
 		c.Known()
 	}

@@ -41,7 +41,7 @@ type status struct {
 	Ready   bool    `json:"ready"`
 	Reason  string  `json:"reason,omitempty"` // why it is not
 	Uptime  float64 `json:"uptime"`
-	Items   uint64  `json:"items"` // IDs and numbers since the start, by all protocols
+	Items   int64   `json:"items"` // IDs and numbers since the start, by all protocols
 	Node    int64   `json:"node"`
 	Lead    float64 `json:"lead"`
 	MaxLead float64 `json:"max_lead"`
@@ -74,7 +74,7 @@ func (s *Server) status(_ *http.Request, c *issuer.Client) (any, int64, error) {
 	g := s.issuer.Config().Generator
 	stats := g.Stats()
 	answer := status{
-		Ready: true, Uptime: time.Since(s.began).Seconds(), Items: s.observer.Items(), Node: g.Node(),
+		Ready: true, Uptime: time.Since(s.began).Seconds(), Items: s.issuer.Items(), Node: g.Node(),
 		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Granted.Seconds(), Drift: stats.Drift.Seconds(),
 		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{},
 	}

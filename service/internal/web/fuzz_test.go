@@ -40,17 +40,17 @@ func FuzzHandlers(f *testing.F) {
 			if err != nil {
 				return // net/http answers this
 			}
-			before := s.observer.Items()
+			before := s.issuer.Items()
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r)
 			got := w.Result()
 			if err := conforms(r.Method, r.URL.EscapedPath(), got, w.Body.Bytes()); err != nil {
 				t.Fatalf("%s %q: status %d: %v\n%s", r.Method, r.URL, got.StatusCode, err, w.Body)
 			}
-			if got.StatusCode != http.StatusOK && s.observer.Items() != before {
+			if got.StatusCode != http.StatusOK && s.issuer.Items() != before {
 				t.Fatalf("%s %q: status %d, but IDs were counted", r.Method, r.URL, got.StatusCode)
 			}
-			if s == closed && got.StatusCode == http.StatusOK && s.observer.Items() != before && !strings.Contains(headers, token) {
+			if s == closed && got.StatusCode == http.StatusOK && s.issuer.Items() != before && !strings.Contains(headers, token) {
 				t.Fatalf("%s %q: IDs without a token", r.Method, r.URL)
 			}
 			for name, values := range got.Header {

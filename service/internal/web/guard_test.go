@@ -78,7 +78,7 @@ func TestOrigin(t *testing.T) {
 		{"GET", "/v1/ids/1", "Sec-Fetch-Site: cross-site|Sec-Fetch-Mode: no-cors|Sec-Fetch-Dest: image", 403},
 		{"GET", "/", "Sec-Fetch-Site: cross-site|Sec-Fetch-Mode: navigate|Sec-Fetch-Dest: iframe", 403},
 	} {
-		before := s.observer.Items()
+		before := s.issuer.Items()
 		var headers []string
 		if c.headers != "" {
 			headers = strings.Split(c.headers, "|")
@@ -87,7 +87,7 @@ func TestOrigin(t *testing.T) {
 		assert.Equal(t, c.status, got.StatusCode, "%s %s, %s: %s", c.method, c.target, c.headers, got.body)
 		if c.status == 403 {
 			assert.Equal(t, "forbidden", refusal(t, got).Code)
-			assert.Equal(t, before, s.observer.Items(), c.headers)
+			assert.Equal(t, before, s.issuer.Items(), c.headers)
 		}
 	}
 	page := s.ask(t, "GET", "/").Header
@@ -189,7 +189,7 @@ func TestRefused(t *testing.T) {
 		assert.Equal(t, c.status == http.StatusMethodNotAllowed, got.Header.Get("Allow") != "", name)
 		assert.Empty(t, got.Header.Get("Retry-After"), name)
 	}
-	assert.Zero(t, s.observer.Items())
+	assert.Zero(t, s.issuer.Items())
 	assert.Equal(t, "GET, HEAD, POST", s.ask(t, "PUT", "/v1/sequences/orders").Header.Get("Allow"))
 }
 

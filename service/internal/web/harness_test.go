@@ -24,7 +24,6 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -116,10 +115,10 @@ func newServer(t testing.TB, change func(*issuer.Config, *Options)) *service {
 	if change != nil {
 		change(&c, &o)
 	}
-	i, err := issuer.New(c)
-	require.NoError(t, err)
+	c.Observer = issuer.NewObserver(o.Logger, 1)
+	i := issuer.New(c)
 	t.Cleanup(func() { assert.NoError(t, i.Close(context.Background())) })
-	return &service{New(i, observe.New(o.Logger, 1), o), log}
+	return &service{New(i, o), log}
 }
 
 // clients are those of a server that asks for tokens.

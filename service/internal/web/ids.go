@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
 // chunkSize is how many bytes of an answer are written at once. A request holds one chunk
@@ -110,7 +109,7 @@ func (s *Server) count(r *http.Request, what string, most int64) (int64, error) 
 		if _, err := io.ReadFull(r.Body, make([]byte, 1)); err != io.EOF {
 			return 0, errBody
 		}
-		if peer, ok := r.Context().Value(peerKey{}).(observe.Peer); ok {
+		if peer, ok := r.Context().Value(peerKey{}).(issuer.Peer); ok {
 			peer.Asked()
 		}
 	}

@@ -1,9 +1,7 @@
 package web
 
 import (
-	"bytes"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -20,7 +19,12 @@ import (
 // IDs of all requests, in JSON and as text, ascend, and are as many as were asked for.
 func TestIDs(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, nil)
+	s := newServer(t, func(c *issuer.Config, _ *Options) { // runs whose stride is above 1
+		layout, err := snowflake.ParseLayout("time=41,sequence=12,node=10,epoch=2025-01-01")
+		require.NoError(t, err)
+		c.Generator, err = generator.New(generator.WithNode(1), generator.WithLayout(layout))
+		require.NoError(t, err)
+	})
 	last := int64(0)
 	next := func(text string) {
 		id, err := strconv.ParseInt(text, 10, 64)
@@ -48,119 +52,40 @@ func TestIDs(t *testing.T) {
 			next(id)
 		}
 	}
-	assert.EqualValues(t, 2*(1+1+2+1000+10_000), s.observer.Items())
+	assert.EqualValues(t, 2*(1+1+2+1000+10_000), s.issuer.Items())
 }
 
-// Runs of any IDs are written as strconv writes each.
-func TestForms(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
-	edges := []int64{0, 1, 9, 10, 99, 9_998, 9_999, 10_000, 99_990, 99_999_999, 999_999_999_999_999_999, math.MaxInt64 - 1<<20}
-	for range 300 {
-		var b batch
-		var texts []string
-		for range 1 + random.IntN(3) {
-			first := edges[random.IntN(len(edges))] - random.Int64N(20)
-			run := snowflake.Run{First: snowflake.ID(max(first, 0)), Count: 1 + random.Int64N(3000), Stride: 1}
-			if random.IntN(2) == 0 {
-				run.Stride = 1 << random.IntN(6)
-			}
-			b.runs = append(b.runs, issuer.Run{Run: run})
-			for i := range run.Count {
-				texts = append(texts, strconv.FormatInt(int64(run.At(i)), 10))
-			}
-		}
-		b.chunk = make([]byte, 0, chunkSize)
-		for _, c := range []struct {
-			form form
-			want string
-		}{
-			{formJSON, `{"ids":["` + strings.Join(texts, `","`) + "\"]}\n"},
-			{formText, strings.Join(texts, "\n") + "\n"},
-		} {
-			var out bytes.Buffer
-			b.form = &c.form
-			b.write(&out)
-			require.Equal(t, c.want, out.String())
-		}
-	}
-}
-
-// An ID is decoded as "tickflake decode --format json" prints it.
-func TestDecode(t *testing.T) {
+// What each route answers: N stands for a number, ID for the ID of the first row, and T for its time.
+func TestAnswers(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, nil)
 	id := strings.TrimSpace(s.ask(t, "POST", "/v1/ids", "Accept: text/plain").body)
-	got := s.ask(t, "GET", "/v1/ids/"+id)
-	parsed, err := snowflake.Parse(id)
-	require.NoError(t, err)
-	d, err := s.issuer.Layout().Decode(parsed)
-	require.NoError(t, err)
-	want, err := d.MarshalJSON()
-	require.NoError(t, err)
-	assert.Equal(t, string(want)+"\n", got.body)
-	assert.EqualValues(t, 1, decode[struct{ Node int64 }](t, got).Node)
-
-	head := s.ask(t, "HEAD", "/v1/ids/"+id)
-	assert.Equal(t, http.StatusOK, head.StatusCode)
-	assert.Equal(t, got.Header.Get("Content-Length"), head.Header.Get("Content-Length"))
-}
-
-func TestSequences(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, nil)
-	assert.Equal(t, `{"name":"orders","mode":"segmented","first":"1","last":"1","count":1,"stride":1}`+"\n", s.ask(t, "POST", "/v1/sequences/orders").body)
-	assert.Equal(t, `{"name":"orders","mode":"segmented","first":"2","last":"11","count":10,"stride":1}`+"\n", s.ask(t, "POST", "/v1/sequences/orders?n=10").body)
-	assert.Equal(t, `{"name":"tickets","mode":"ordered","start":"1","stride":1,"offset":0,"max":"3","next":"1","last":"0","left":"3"}`+"\n", s.ask(t, "GET", "/v1/sequences/tickets").body)
-	assert.Equal(t, `{"name":"tickets","mode":"ordered","first":"1","last":"3","count":3,"stride":1}`+"\n", s.ask(t, "POST", "/v1/sequences/tickets?n=3").body)
-	assert.Equal(t, `{"name":"tickets","mode":"ordered","start":"1","stride":1,"offset":0,"max":"3","next":null,"last":"3","left":"0"}`+"\n", s.ask(t, "GET", "/v1/sequences/tickets").body)
-	assert.EqualValues(t, 1+10+3, s.observer.Items())
-}
-
-func TestStatus(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, nil)
-	before := decode[status](t, s.ask(t, "GET", "/v1/status"))
-	assert.True(t, before.Ready)
-	assert.Empty(t, before.Sequences)
-	s.ask(t, "POST", "/v1/ids?n=100")
-	s.ask(t, "POST", "/v1/sequences/orders?n=7")
-	after := decode[status](t, s.ask(t, "GET", "/v1/status"))
-	assert.EqualValues(t, 107, after.Items-before.Items)
-	assert.Greater(t, after.Uptime, before.Uptime)
-	assert.EqualValues(t, 1, after.Node)
-	if assert.Len(t, after.Sequences, 1) {
-		assert.Equal(t, "orders", after.Sequences[0].Name)
-		assert.EqualValues(t, 7, after.Sequences[0].Issued)
-		assert.GreaterOrEqual(t, after.Sequences[0].Last, int64(7))
+	pattern := strings.NewReplacer("ID", id, `"T"`, `"2[-0-9T:.]*Z"`, "N", `[0-9.e-]+`)
+	for _, c := range []struct{ method, target, want string }{
+		{"GET", "/v1/ids/" + id, `{"id":"ID","time":"T","node":1,"parts":{},"sequence":N}`},
+		{"GET", "/v1/layout", `{"layout":".*","epoch":"2025-01-01T00:00:00Z","tick_seconds":0.001,"time_bits":41,"node_bits":10,"sequence_bits":12,"node_last":false,"node":1,"strategy":"wait up to 1s","max_batch":10000,"max_numbers":1000000}`},
+		{"GET", "/v1/status", `{"ready":true,"uptime":N,"items":1,"node":1,.*"sequences":\[\],"more":0}`},
+		{"POST", "/v1/sequences/orders", `{"name":"orders","mode":"segmented","first":"1","last":"1","count":1,"stride":1}`},
+		{"POST", "/v1/sequences/orders?n=10", `{"name":"orders","mode":"segmented","first":"2","last":"11","count":10,"stride":1}`},
+		{"GET", "/v1/sequences/tickets", `{"name":"tickets","mode":"ordered","start":"1","stride":1,"offset":0,"max":"3","next":"1","last":"0","left":"3"}`},
+		{"POST", "/v1/sequences/tickets?n=3", `{"name":"tickets","mode":"ordered","first":"1","last":"3","count":3,"stride":1}`},
+		{"GET", "/v1/sequences/tickets", `{"name":"tickets","mode":"ordered","start":"1","stride":1,"offset":0,"max":"3","next":null,"last":"3","left":"0"}`},
+		{"GET", "/v1/status", `{.*"items":15,.*"sequences":\[{"name":"orders","mode":"segmented","issued":11,.*"last":"N","left":"N"},{"name":"tickets",.*}\],"more":0}`},
+		{"GET", "/readyz", "ok"},
+	} {
+		got := s.ask(t, c.method, c.target)
+		assert.Regexp(t, "^"+pattern.Replace(c.want)+"\n$", got.body, c.target)
+		if c.method == "GET" && !strings.HasSuffix(c.target, "status") {
+			assert.Equal(t, got.Header.Get("Content-Length"), s.ask(t, "HEAD", c.target).Header.Get("Content-Length"))
+		}
 	}
-
-	s.issuer.Drain()
-	draining := decode[status](t, s.ask(t, "GET", "/v1/status"))
-	assert.False(t, draining.Ready)
-	assert.Contains(t, draining.Reason, "about to stop")
-}
-
-func TestDescribe(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, nil)
-	got := decode[layout](t, s.ask(t, "GET", "/v1/layout"))
-	assert.Equal(t, layout{
-		Layout: s.issuer.Layout().String(), Epoch: "2025-01-01T00:00:00Z", Tick: 0.001, TimeBits: 41, NodeBits: 10, SequenceBits: 12,
-		Node: 1, Strategy: "wait up to 1s", MaxBatch: 10_000, MaxNumbers: 1_000_000,
-	}, got)
-}
-
-// Readiness follows the grant; being alive does not, and does not need a generator.
-func TestProbes(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, nil)
-	assert.Equal(t, http.StatusOK, s.ask(t, "GET", "/readyz").StatusCode)
+	// Readiness follows the grant and the drain; being alive does not, and needs no generator.
 	s.issuer.Config().Spare = math.MaxInt64
 	p := refusal(t, s.ask(t, "GET", "/readyz"))
 	assert.Equal(t, http.StatusServiceUnavailable, p.Status)
 	assert.True(t, strings.HasPrefix(p.Detail, "the grant has "), p.Detail)
-
+	s.issuer.Drain()
+	assert.Contains(t, s.ask(t, "GET", "/v1/status").body, `{"ready":false,"reason":"the server is about to stop`)
 	s.issuer.Config().Generator, s.issuer.Config().Store = nil, nil
 	assert.Equal(t, "ok\n", s.ask(t, "GET", "/livez").body)
 }

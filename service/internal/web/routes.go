@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
 // route is a method and a path that the server answers.
@@ -57,7 +56,7 @@ func (s *Server) list() []route {
 // [http.ServeMux], in whose place the server writes a problem.
 type exchange struct {
 	http.ResponseWriter
-	done  observe.Request
+	done  issuer.Request
 	found bool
 }
 
@@ -83,7 +82,7 @@ const unknown = "other"
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	x := &exchange{ResponseWriter: w, done: observe.Request{Protocol: s.protocol, Method: unknown, Remote: r.RemoteAddr}}
+	x := &exchange{ResponseWriter: w, done: issuer.Request{Protocol: s.protocol, Method: unknown, Remote: r.RemoteAddr}}
 	defer func() {
 		bug := recover()
 		if bug != nil {
@@ -91,7 +90,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			x.done.Err = &issuer.Refusal{Code: issuer.Internal, Err: errBug}
 		}
 		x.done.Duration = time.Since(began)
-		s.observer.Done(x.done)
+		s.issuer.Done(x.done)
 		// The answer may have begun, or the client has gone away: cut the connection.
 		if bug != nil || gone(x.done.Err) {
 			panic(http.ErrAbortHandler)
@@ -139,7 +138,7 @@ func (s *Server) serve(to route) http.HandlerFunc {
 // admit makes the connection of a client one that stays. Another connection ends with its
 // request, so that it does not end during a later one.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, client *issuer.Client) {
-	peer, ok := r.Context().Value(peerKey{}).(observe.Peer)
+	peer, ok := r.Context().Value(peerKey{}).(issuer.Peer)
 	switch {
 	case !ok: // a test without a connection
 	case client == nil || s.options.Probes:

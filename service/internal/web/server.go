@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/observe"
 )
 
 // Options are what a server has beside the configuration of its issuer.
@@ -28,16 +27,15 @@ const (
 	maxStreams = 64       // requests at a time of one HTTP/2 connection; each holds a chunk
 )
 
-// peerKey is the key of the [observe.Peer] in the context of a request.
+// peerKey is the key of the [issuer.Peer] in the context of a request.
 type peerKey struct{}
 
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
 	issuer   *issuer.Issuer
-	observer *observe.Observer
 	options  Options
 	log      *slog.Logger
-	protocol observe.Protocol
+	protocol issuer.Protocol
 	tls      bool
 
 	hosts   map[string]bool // names in lower case
@@ -49,10 +47,10 @@ type Server struct {
 }
 
 // New returns a server.
-func New(i *issuer.Issuer, o *observe.Observer, options Options) *Server {
+func New(i *issuer.Issuer, options Options) *Server {
 	config := i.Config()
 	s := &Server{
-		issuer: i, observer: o, options: options, log: options.Logger, protocol: observe.HTTP, tls: config.TLS != nil,
+		issuer: i, options: options, log: options.Logger, protocol: issuer.HTTP, tls: config.TLS != nil,
 		hosts:   map[string]bool{"localhost": true},
 		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(),
@@ -60,7 +58,7 @@ func New(i *issuer.Issuer, o *observe.Observer, options Options) *Server {
 		began:   time.Now(),
 	}
 	if options.Probes {
-		s.protocol, s.tls = observe.Probes, false
+		s.protocol, s.tls = issuer.Probes, false
 	}
 	for _, host := range options.Hosts {
 		s.hosts[strings.ToLower(host)] = true
@@ -85,7 +83,7 @@ func New(i *issuer.Issuer, o *observe.Observer, options Options) *Server {
 		WriteTimeout: config.Timeout + config.ReadTimeout,
 		IdleTimeout:  config.IdleTimeout,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, peerKey{}, observe.PeerOf(c))
+			return context.WithValue(ctx, peerKey{}, issuer.PeerOf(c))
 		},
 		MaxHeaderBytes: maxHeader,
 		// Every answer comes from the handlers, also the one to OPTIONS *.

@@ -3,9 +3,6 @@
 package check
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -40,22 +37,8 @@ type ID struct {
 	Start int           // which process of the subject: 0 is the first
 }
 
-// Order is how the IDs of a subject are compared.
-type Order int
-
-// The orders. In Auto, two IDs that are integers in decimal are compared as Numbers, and
-// others as Text.
-const (
-	Auto Order = iota
-	Text
-	Numbers
-)
-
 // Bounds of a checker.
 const (
-	// Remembered is how many IDs of one subject a checker remembers, the last ones. It
-	// sees a duplicate of these, in about 50 bytes for each.
-	Remembered = 1 << 18
 	// silence is the shortest time without a line that counts as a call that did not
 	// return. It is far above the pause of a subject between two bursts.
 	silence = 100 * time.Millisecond
@@ -66,16 +49,11 @@ const (
 	errorText = 600
 )
 
-type key [16]byte
-
 // Checker counts one subject under one fault. Instants are durations since any start. It
 // is for one goroutine at a time.
 type Checker struct {
-	order Order
-	v     Verdict
-	seen  map[key]int // by which process, the last one
-	ring  []key       // the keys of seen, the oldest at next once it is full
-	next  int
+	v    Verdict
+	seen map[string]int // by which process, the last one
 
 	longest time.Duration    // call
 	running map[int]*process // by number
@@ -104,10 +82,8 @@ func (p *process) ran(took, by time.Duration) time.Duration {
 	return took
 }
 
-// New returns a checker of IDs that are compared in this order.
-func New(o Order) *Checker {
-	return &Checker{order: o, seen: map[key]int{}, running: map[int]*process{}}
-}
+// New returns a checker.
+func New() *Checker { return &Checker{seen: map[string]int{}, running: map[int]*process{}} }
 
 // Mark notes that the fault happens at this instant: Recovery is measured from here. The
 // first of several marks counts.
@@ -175,23 +151,16 @@ func (c *Checker) Add(at time.Duration, id ID) {
 		c.fail(id.Err)
 		return
 	}
-	k, err := c.key(id.Text)
-	if err != nil {
-		c.fail(err.Error())
-		return
-	}
 	c.v.IDs++
 	c.v.Stuck = false
-	if by, dup := c.seen[k]; dup {
+	if by, dup := c.seen[id.Text]; dup {
 		c.v.Duplicates++
 		if by == id.Start {
 			c.v.Again++
 		}
-		c.seen[k] = id.Start
-	} else {
-		c.remember(k, id.Start)
 	}
-	if p.last != "" && !c.less(p.last, id.Text) {
+	c.seen[id.Text] = id.Start
+	if p.last != "" && !less(p.last, id.Text) {
 		c.v.Disorder++
 	}
 	p.last = id.Text
@@ -225,51 +194,15 @@ func (c *Checker) Verdict(control time.Duration) Verdict {
 	return v
 }
 
-func (c *Checker) remember(k key, by int) {
-	c.seen[k] = by
-	if len(c.ring) < Remembered {
-		c.ring = append(c.ring, k)
-		return
+// less compares integers in decimal as such, and other IDs as text.
+func less(a, b string) bool {
+	m, err := strconv.ParseInt(a, 10, 64)
+	n, failed := strconv.ParseInt(b, 10, 64)
+	switch {
+	case err == nil && failed == nil:
+		return m < n
+	case len(a) != len(b) && strings.Trim(a+b, "0123456789") == "": // of more than 64 bits
+		return len(a) < len(b)
 	}
-	delete(c.seen, c.ring[c.next])
-	c.ring[c.next] = k
-	c.next = (c.next + 1) % Remembered
-}
-
-func (c *Checker) key(text string) (key, error) {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && c.order == Numbers {
-		text = strconv.FormatInt(n, 10)
-	} else if c.order == Numbers {
-		n, ok := new(big.Int).SetString(text, 10)
-		if !ok {
-			return key{}, fmt.Errorf("the ID %.60q is no integer", text)
-		}
-		text = n.String()
-	}
-	if len(text) < len(key{}) {
-		var k key
-		copy(k[1:], text)
-		k[0] = byte(len(text))
-		return k, nil
-	}
-	sum := sha256.Sum256([]byte(text))
-	sum[0] = 255 // the key of no short text
-	return key(sum[:16]), nil
-}
-
-func (c *Checker) less(a, b string) bool {
-	if c.order == Text {
-		return a < b
-	}
-	if m, err := strconv.ParseInt(a, 10, 64); err == nil {
-		if n, err := strconv.ParseInt(b, 10, 64); err == nil { // the numbers of most, and faster
-			return m < n
-		}
-	}
-	x, ok := new(big.Int).SetString(a, 10)
-	y, both := new(big.Int).SetString(b, 10)
-	if !ok || !both {
-		return a < b
-	}
-	return x.Cmp(y) < 0
+	return a < b
 }

@@ -10,10 +10,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/subject"
 )
@@ -24,168 +27,156 @@ const (
 	linesPerRound = 40
 	round         = 20 * time.Millisecond
 	lineLength    = 4096
+	// pipeSize holds what all subjects print in more than a second: one that waits to print
+	// looks as one whose call takes long.
+	pipeSize = 2 << 20
 	// drain is how long the pipe of a dead process may stay open: a child of it has it.
 	drain = time.Second
 )
 
-// carrier runs one process after another. Each has all subjects of the fault, or is the program
-// of a user, which has one ledger.
+// carrier keeps one process running. Each has all subjects of the fault, or is the program of a
+// user, which has one ledger.
 type carrier struct {
 	stage   *Stage
 	ledgers []*ledger
-	argv    []string // of the user's program
+	program []string // of a user, with its arguments
 
-	mu   sync.Mutex // of child
-	run  *child     // the process that runs
-	next *child     // the one that waits to run: see Stage.Prepare
+	mu   sync.Mutex // of run
+	run  *process   // the process that runs
+	next *process   // the one that waits to run: see prepare
 
 	quit chan struct{} // closed by kill; nil: not started
 	done chan struct{}
 }
 
-// child is a process. Each subject has an output of its own: one that is read slowly must not
-// hold up the others.
-type child struct {
+// process is one of a carrier.
+type process struct {
 	number int // in the fault
 	pid    int
 	in     io.WriteCloser
-	out    []*os.File // by ledger
+	pipe   *os.File // its standard output
+	lines  *bufio.Reader
 	ended  chan struct{}
 	err    error // how it ended; set before ended is closed
 }
 
 // signal sends a signal to the process and its children. They may have ended.
-func (c *child) signal(n syscall.Signal) { _ = syscall.Kill(-c.pid, n) }
+func (p *process) signal(n syscall.Signal) { _ = syscall.Kill(-p.pid, n) }
 
 // end kills a process that has no reader.
-func (c *child) end() {
-	c.signal(syscall.SIGKILL)
-	<-c.ended
-	closeAll(c.out)
+func (p *process) end() {
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+	_ = p.pipe.Close()
 }
 
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close()
+// running calls do with the process that runs, if there is one.
+func (c *carrier) running(do func(*process)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.run != nil {
+		do(c.run)
 	}
 }
 
 // number is that of the process that runs.
-func (c *carrier) number() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.run == nil {
-		return 0
-	}
-	return c.run.number
+func (c *carrier) number() (n int) {
+	c.running(func(p *process) { n = p.number })
+	return n
 }
 
 // signal sends a signal to the process that runs.
-func (c *carrier) signal(n syscall.Signal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.run != nil {
-		c.run.signal(n)
-	}
-}
+func (c *carrier) signal(n syscall.Signal) { c.running(func(p *process) { p.signal(n) }) }
 
 // command sends a command to the process that runs. It reports whether there is one.
-func (c *carrier) command(line string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.run != nil {
-		_, _ = io.WriteString(c.run.in, line+"\n") // to a process that may have ended
-	}
-	return c.run != nil
+func (c *carrier) command(line string) (sent bool) {
+	c.running(func(p *process) {
+		_, _ = io.WriteString(p.in, line+"\n") // to a process that may have ended
+		sent = true
+	})
+	return sent
 }
 
 // spawn starts a process. If wait is set, its subjects wait for subject.Go before they make
 // their generators.
-func (c *carrier) spawn(wait bool) (*child, error) {
-	var cmd *exec.Cmd
-	if c.argv != nil {
-		cmd = exec.Command(c.argv[0], c.argv[1:]...)
+func (c *carrier) spawn(wait bool) (*process, error) {
+	cmd := exec.Command("/proc/self/exe")
+	if c.program != nil {
+		cmd = exec.Command(c.program[0], c.program[1:]...)
 		cmd.Dir, cmd.Stderr, cmd.WaitDelay = c.ledgers[0].place.Dir, c.ledgers[0], drain
 	} else {
-		var places []subject.Place
-		for _, l := range c.ledgers {
-			place := l.place
-			place.Wait = wait
-			places = append(places, place)
+		places := make([]subject.Place, len(c.ledgers))
+		for i, l := range c.ledgers {
+			places[i] = l.place
+			places[i].Wait = wait
 		}
 		text, err := json.Marshal(places)
 		if err != nil {
 			return nil, err
 		}
-		cmd = exec.Command("/proc/self/exe")
 		cmd.Env, cmd.Stderr = append(os.Environ(), subjectsEnv+"="+string(text)), os.Stderr // a panic goes to the console
 	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	var ours, theirs []*os.File
-	defer func() { closeAll(theirs) }()
-	for range c.ledgers {
-		out, their, err := os.Pipe()
-		if err != nil {
-			closeAll(ours)
-			return nil, errors.Join(err, in.Close())
-		}
-		ours, theirs = append(ours, out), append(theirs, their)
-	}
-	if c.argv != nil {
-		cmd.Stdout = theirs[0]
-	} else {
-		cmd.ExtraFiles = theirs
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		closeAll(ours)
+	pipe, theirs, err := os.Pipe()
+	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
-	n := &child{number: int(c.stage.spawned.Add(1)), pid: cmd.Process.Pid, in: in, out: ours, ended: make(chan struct{})}
+	_, _ = unix.FcntlInt(theirs.Fd(), unix.F_SETPIPE_SZ, pipeSize) // less is fine, too
+	cmd.Stdout = theirs
+	err = cmd.Start()
+	_ = theirs.Close()
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), pipe.Close())
+	}
+	p := &process{number: int(c.stage.spawned.Add(1)), pid: cmd.Process.Pid, in: in, pipe: pipe, lines: bufio.NewReaderSize(pipe, lineLength), ended: make(chan struct{})}
 	go func() { // ends with the process, which its stage kills
-		n.err = cmd.Wait()
-		close(n.ended)
+		p.err = cmd.Wait()
+		close(p.ended)
 	}()
-	return n, nil
+	return p, nil
 }
 
 // prepare starts the process that the next start runs, and waits until its subjects are about
-// to make their generators.
+// to make their generators. A start takes up to some seconds under emulation: a step of the
+// clock by a second would be over before the generator reads the clock. A program of a user is
+// not prepared.
 func (c *carrier) prepare() error {
-	if c.argv != nil || c.next != nil {
+	if c.program != nil || c.next != nil {
 		return nil
 	}
-	n, err := c.spawn(true)
+	p, err := c.spawn(true)
 	if err != nil {
 		return fmt.Errorf("start the subjects: %w", err)
 	}
-	for i, out := range n.out {
-		_ = out.SetReadDeadline(time.Now().Add(startLimit))
-		if _, err := io.ReadFull(out, make([]byte, len(subject.Held+"\n"))); err != nil {
-			n.end()
-			return fmt.Errorf("start %s: it does not wait for a command: %w", c.ledgers[i].place.Subject, err)
+	_ = p.pipe.SetReadDeadline(time.Now().Add(startLimit))
+	for range c.ledgers {
+		if _, err := p.lines.ReadSlice('\n'); err != nil {
+			p.end()
+			return fmt.Errorf("start the subjects: one does not wait for a command: %w", err)
 		}
-		_ = out.SetReadDeadline(time.Time{})
 	}
-	c.next = n
+	_ = p.pipe.SetReadDeadline(time.Time{})
+	c.next = p
 	return nil
 }
 
-// start starts the goroutine that keeps a process running.
+// start starts a process for the subjects, unless they have one, and keeps one running.
 func (c *carrier) start() {
 	if c.quit != nil {
 		return
 	}
+	_ = c.prepare() // else it starts a process that does not wait, and tells the error
 	first := c.next
 	c.next = nil
 	c.quit, c.done = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(c.done)
 		for {
-			c.process(first)
+			c.carry(first)
 			first = nil
 			select {
 			case <-c.quit:
@@ -196,7 +187,8 @@ func (c *carrier) start() {
 	}()
 }
 
-// kill kills the process that runs, and reads what it had printed.
+// kill kills the process that runs with SIGKILL, and reads what it had printed. None is started
+// before start.
 func (c *carrier) kill() {
 	if c.quit == nil {
 		return
@@ -207,23 +199,32 @@ func (c *carrier) kill() {
 	c.quit = nil
 }
 
-// process runs the process that was prepared, or a new one, until it ends.
-func (c *carrier) process(n *child) {
+// stop ends all processes.
+func (c *carrier) stop() {
+	c.kill()
+	if c.next != nil {
+		c.next.end()
+		c.next = nil
+	}
+}
+
+// carry runs the process that was prepared, or a new one, until it ends.
+func (c *carrier) carry(p *process) {
 	c.mu.Lock()
 	select {
 	case <-c.quit: // before its start
 		c.mu.Unlock()
-		if n != nil {
-			n.end()
+		if p != nil {
+			p.end()
 		}
 		return
 	default:
 	}
-	if n != nil {
-		_, _ = io.WriteString(n.in, subject.Go+"\n")
+	if p != nil {
+		_, _ = io.WriteString(p.in, subject.Go+"\n")
 	} else {
 		var err error
-		if n, err = c.spawn(false); err != nil {
+		if p, err = c.spawn(false); err != nil {
 			c.mu.Unlock()
 			for _, l := range c.ledgers {
 				l.ended(c.stage.now(), 0, err.Error())
@@ -233,68 +234,60 @@ func (c *carrier) process(n *child) {
 	}
 	for _, l := range c.ledgers {
 		l.do(func(now time.Duration) {
-			l.check.Started(now, n.number)
+			l.check.Started(now, p.number)
 			l.held = false
 		})
 	}
-	c.run = n
+	c.run = p
 	c.mu.Unlock()
-	var reading sync.WaitGroup
-	failed := make([]error, len(n.out))
-	for i, l := range c.ledgers {
-		reading.Go(func() { failed[i] = c.read(n, l, n.out[i]) })
-	}
-	<-n.ended
+	read := make(chan error, 1)
+	go func() { read <- c.read(p) }()
+	<-p.ended
 	end := c.stage.now()
 	c.mu.Lock()
 	c.run = nil
 	c.mu.Unlock()
-	n.signal(syscall.SIGKILL) // its children
-	for _, out := range n.out {
-		_ = out.SetReadDeadline(time.Now().Add(drain))
-	}
-	reading.Wait()
-	closeAll(n.out)
-	err := errors.Join(failed...)
+	p.signal(syscall.SIGKILL) // its children
+	_ = p.pipe.SetReadDeadline(time.Now().Add(drain))
+	err := <-read
+	_ = p.pipe.Close()
 	how := ""
 	select {
 	case <-c.quit:
 	default:
-		if how = "exit status 0"; err != nil || n.err != nil {
-			how = errors.Join(err, n.err).Error()
+		if how = "exit status 0"; err != nil || p.err != nil {
+			how = errors.Join(err, p.err).Error()
 		}
 	}
 	for _, l := range c.ledgers {
-		l.ended(end, n.number, how)
-		if how != "" {
-			l.do(func(time.Duration) { l.crashed = how })
-		}
+		l.ended(end, p.number, how)
 	}
 }
 
-// read reads all lines of a subject, those of a program at a bounded rate while it runs.
-func (c *carrier) read(n *child, l *ledger, out io.Reader) error {
-	lines := bufio.NewReaderSize(out, lineLength)
+// read reads all lines of a process, those of a program at a bounded rate while it runs.
+func (c *carrier) read(p *process) error {
 	begin, count := time.Now(), 0
 	for {
-		line, err := lines.ReadSlice('\n')
+		line, err := p.lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			n.signal(syscall.SIGKILL)
-			_, _ = io.Copy(io.Discard, out)
+			p.signal(syscall.SIGKILL)
+			_, _ = io.Copy(io.Discard, p.pipe)
 			return fmt.Errorf("it printed a line of more than %d bytes", lineLength)
 		}
 		if err != nil { // the rest of a line without its end is no ID: the process was killed
 			return nil
 		}
 		text := strings.TrimSpace(string(line))
-		if log, ok := strings.CutPrefix(text, subject.Log); ok && c.argv == nil {
-			_, _ = l.Write([]byte(log + "\n"))
+		if c.program == nil {
+			number, rest, _ := strings.Cut(text, " ")
+			i, err := strconv.Atoi(number)
+			if err != nil || i >= len(c.ledgers) {
+				return fmt.Errorf("a line of the subjects is damaged: %.100q", text)
+			}
+			c.ledgers[i].line(p.number, rest)
 			continue
 		}
-		l.line(n.number, text)
-		if c.argv == nil {
-			continue
-		}
+		c.ledgers[0].line(p.number, text)
 		count++
 		if time.Since(begin) > round {
 			begin, count = time.Now(), 0
@@ -304,7 +297,7 @@ func (c *carrier) read(n *child, l *ledger, out io.Reader) error {
 		}
 		select {
 		case <-c.quit: // what is left in the pipe is read at once
-		case <-n.ended:
+		case <-p.ended:
 		case <-time.After(round - time.Since(begin)):
 		}
 		begin, count = time.Now(), 0

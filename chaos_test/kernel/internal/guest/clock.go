@@ -176,9 +176,6 @@ func setLeap(status int32) error {
 
 // reset undoes what a fault may have done to the clocks: rate, leap second, source, time.
 func (s *Stage) reset(now Reading) error {
-	if !s.alone {
-		return nil
-	}
 	// To leave the phase-locked loop ends a leap second at once. Without it the kernel
 	// takes up to two seconds, and ignores another one meanwhile.
 	for _, t := range []unix.Timex{

@@ -85,7 +85,7 @@ func stepsBack(size time.Duration) func(*Stage) {
 func restarts(size time.Duration) func(*Stage) {
 	return func(s *Stage) {
 		s.Issue(before)
-		s.must(s.Prepare())
+		s.must(s.prepare())
 		s.Mark()
 		killed := read(unix.CLOCK_REALTIME)
 		s.must(s.Restart(func() error { return setTime(killed + size) }))

@@ -25,8 +25,7 @@ func diskFaults() []Fault {
 			Causes: []string{unix.ENOSPC.Error()}, Run: diskFull},
 		{Name: "disk-read-only", About: "the file system of the state is read-only for 3 s, as after an error", Kind: "disk", Window: diskWindow,
 			Causes: []string{unix.EROFS.Error()}, Run: diskReadOnly},
-		{Name: "disk-error", About: "every write and flush of the disk fails until the end", Kind: "disk",
-			Window: diskWindow, Own: true, Modules: []string{"dm-mod", "dm-flakey"}, Before: mapState,
+		{Name: "disk-error", About: "every write and flush of the disk fails until the end", Kind: "disk", Window: diskWindow, Own: true,
 			Causes: []string{unix.EIO.Error(), unix.EROFS.Error()}, Run: diskError},
 	}
 }
@@ -41,7 +40,7 @@ func (s *Stage) goOn() {
 	for _, l := range s.ledgers {
 		l.do(func(time.Duration) { l.check.Over() })
 	}
-	_, err := s.await(overLimit, false, func(l *ledger) bool { return !l.stuck() })
+	_, err := s.await(overLimit, false, (*ledger).unstuck)
 	s.must(err)
 }
 
@@ -99,21 +98,13 @@ func diskReadOnly(s *Stage) {
 	s.goOn()
 }
 
-// mapState mounts the disk of the state by the device mapper, so that it can fail.
-func mapState() error {
-	if err := unix.Unmount(stateDir, 0); err != nil {
-		return fmt.Errorf("unmount %s: %w", stateDir, err)
-	}
-	if err := createMapping(stateDisk); err != nil {
-		return err
-	}
-	return mount(mapping, stateDir, "ext4")
-}
-
+// diskError pulls the disk out: the kernel answers each request with an error from then on.
 func diskError(s *Stage) {
 	s.Issue(time.Second)
 	s.Mark()
-	s.must(loadMapping(stateDisk, "flakey", "0 0 86400 1 error_writes"))
+	device, err := filepath.EvalSymlinks("/sys/block/" + filepath.Base(stateDisk) + "/device")
+	s.must(err)
+	s.must(os.WriteFile(filepath.Join(filepath.Dir(device), "remove"), []byte("1"), 0))
 	s.Issue(diskFails)
 	probe := filepath.Join(stateDir, "probe")
 	f, err := os.Create(probe)

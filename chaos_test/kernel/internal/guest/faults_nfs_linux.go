@@ -30,13 +30,13 @@ func onNFS(s *Stage) {
 		s.must(fmt.Errorf("mount NFS: %w", err))
 	}
 	defer func() { _ = unix.Unmount(nfsDir, unix.MNT_DETACH) }()
-	r := refusal(s.Context(), filepath.Join(nfsDir, "ids"))
-	if r.IDs > 0 { // it is the server's directory that has the cells
+	r := refusal(s.ctx, filepath.Join(nfsDir, "ids"))
+	if r.Verdict.IDs > 0 { // it is the server's directory that has the cells
 		if _, err := os.Stat(filepath.Join(export, "ids")); err != nil {
 			s.must(fmt.Errorf("the directory on NFS is not the one that is exported: %w", err))
 		}
 	}
-	s.link.send(Message{Finding: &r})
+	s.host.send(Message{Result: &r})
 }
 
 // serveNFS makes the kernel's NFS server export a directory to this machine, as rpc.nfsd,

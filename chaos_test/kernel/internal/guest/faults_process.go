@@ -34,16 +34,16 @@ func kills(s *Stage) {
 
 func (s *Stage) killTwice(twice bool) {
 	issue := func(limit time.Duration) { s.Issue(time.Duration(s.Rand.Int64N(int64(limit)))) }
-	s.must(s.Prepare())
+	s.must(s.prepare())
 	issue(100 * time.Millisecond)
 	s.must(s.Restart(nil))
 	if !twice {
 		return
 	}
 	issue(30 * time.Millisecond)
-	s.Kill()
-	s.must(s.Prepare())
-	s.Start()
+	s.kill()
+	s.must(s.prepare())
+	s.start()
 }
 
 // The stop is longer than the default window of a lease in a directory, which is 3 s.

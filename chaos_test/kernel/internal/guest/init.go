@@ -3,15 +3,12 @@
 package guest
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -36,34 +33,29 @@ func Main() {
 	if places := os.Getenv(subjectsEnv); places != "" {
 		os.Exit(subject.Serve(places))
 	}
-	if what := os.Getenv(writerEnv); what != "" {
-		os.Exit(serveWriter(what))
-	}
 	// The kernel gives its process 1 the variables of its command line. Process 1 of a
 	// container has not this one.
 	if os.Getpid() != 1 || os.Getenv(machine.InitVariable) == "" {
 		return
 	}
-	err := processOne()
-	fmt.Fprintln(os.Stderr, "tickflake: process 1 ends:", err)
+	fmt.Fprintln(os.Stderr, "tickflake: process 1 ends:", processOne()) // on the kernel's console
 	unix.Sync()
 	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 	select {} // the power is off in a moment; process 1 must not end before
 }
 
-func processOne() (err error) {
-	if err := setUp(); err != nil {
-		fmt.Fprintln(os.Stderr, "tickflake:", err) // on the kernel's console, if there is one
-		if port, e := openPort(); e == nil {
-			(&link{out: port}).send(Message{Failed: err.Error()})
-		}
-		return err
-	}
+func processOne() error {
+	failed := setUp()
 	port, err := openPort()
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
-	return serve(context.Background(), port, port, stateDir, true)
+	h := &host{port: port, answers: make(chan Answer, 1)}
+	if failed != nil {
+		h.send(Message{Failed: failed.Error()})
+		return failed
+	}
+	return h.serve()
 }
 
 // openPort opens the serial line to the host, without echo and line editing.
@@ -135,25 +127,20 @@ func mount(from, to, kind string) error {
 // loadModules loads the modules that a file lists, dependencies first.
 func loadModules(list string) error {
 	paths, err := os.ReadFile(list)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	for _, path := range strings.Fields(string(paths)) {
-		if err := loadModule(path); err != nil {
-			return fmt.Errorf("load %s: %w", path, err)
-		}
-	}
-	return nil
-}
-
-func loadModule(path string) error {
-	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if err := unix.FinitModule(int(f.Fd()), "", 0); err != nil && !errors.Is(err, unix.EEXIST) {
-		return err
+	for _, path := range strings.Fields(string(paths)) {
+		f, err := os.Open(path)
+		if err == nil {
+			if err = unix.FinitModule(int(f.Fd()), "", 0); errors.Is(err, unix.EEXIST) {
+				err = nil
+			}
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			return fmt.Errorf("load %s: %w", path, err)
+		}
 	}
 	return nil
 }
@@ -192,106 +179,59 @@ func interfaceUp(fd int, name string, address []byte) error {
 	return nil
 }
 
-// link is the connection with the host.
-type link struct {
-	mu      sync.Mutex
-	out     io.Writer
+// host is the connection with the host.
+type host struct {
+	port    *os.File
+	mu      sync.Mutex // of writing
 	answers chan Answer
 }
 
-func (l *link) send(m Message) {
-	line, err := json.Marshal(m)
-	if err != nil { // of a RawMessage that is no JSON
-		line, _ = json.Marshal(Message{Failed: fmt.Sprintf("a message cannot be encoded: %v", err)})
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	// A host that is gone ends the machine.
-	_, _ = l.out.Write(append(line, '\n'))
+func (h *host) send(m Message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_ = json.NewEncoder(h.port).Encode(m) // a host that is gone ends the machine
 }
 
-// serve does what the host requests, one fault after another, until in ends or a request
-// says PowerOff.
-func serve(ctx context.Context, in io.Reader, out io.Writer, dir string, alone bool) error {
-	l := &link{out: out, answers: make(chan Answer, 1)}
+// serve does what the host requests, one fault after another, until the line ends.
+func (h *host) serve() error {
+	ctx, cancel := context.WithCancel(context.Background())
 	requests := make(chan Request, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	go func() {
 		defer close(requests)
 		defer cancel()
-		lines := bufio.NewReaderSize(in, 1<<16)
-		for {
-			line, err := lines.ReadBytes('\n')
-			if err != nil {
-				return
-			}
+		for in := json.NewDecoder(h.port); ; {
 			var r Request
-			if err := json.Unmarshal(line, &r); err != nil {
-				l.send(Message{Failed: fmt.Sprintf("a request is damaged: %v: %.100q", err, line)})
-				continue
-			}
-			if r.PowerOff {
+			if err := in.Decode(&r); err != nil {
 				return
 			}
 			if r.Answer != nil {
-				select {
-				case l.answers <- *r.Answer:
-				default: // to no question
-				}
-				continue
-			}
-			select {
-			case requests <- r:
-			default:
-				l.send(Message{Failed: "a fault is running already"})
+				h.answers <- *r.Answer
+			} else {
+				requests <- r
 			}
 		}
 	}()
-	l.send(Message{Ready: &Ready{Kernel: kernelName()}})
+	h.send(Message{Ready: kernelName()})
 	for r := range requests {
-		if err := runFault(ctx, l, r, dir, alone); err != nil {
-			l.send(Message{Failed: fmt.Sprintf("%s: %v", r.Run, err)})
+		if err := runFault(ctx, h, r); err != nil {
+			h.send(Message{Failed: fmt.Sprintf("%s: %v", r.Run, err)})
 			continue
 		}
-		l.send(Message{Done: r.Run})
+		h.send(Message{Done: r.Run})
 	}
 	return ctx.Err()
 }
 
 func readLine(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
+	b, _ := os.ReadFile(path) // nothing, if there is none
 	return strings.TrimSpace(string(b))
 }
 
-// kernelName is "Linux 6.1.0-56-cloud-amd64 (Debian 6.1.187-1)", from /proc/version.
+// kernelName is "Linux 6.1.0-56-cloud-amd64 (Debian 6.1.187-1)".
 func kernelName() string {
-	name := "Linux " + readLine("/proc/sys/kernel/osrelease")
-	for _, word := range strings.Split(readLine("/proc/sys/kernel/version"), " (") {
-		if i := strings.Index(word, "Debian "); i >= 0 {
-			rest := strings.Fields(word[i:])
-			if len(rest) > 1 {
-				name += " (Debian " + rest[1] + ")"
-			}
-		}
+	text := readLine("/proc/version")
+	if words := regexp.MustCompile(`version (\S+).* (Debian \S+)`).FindStringSubmatch(text); words != nil {
+		return fmt.Sprintf("Linux %s (%s)", words[1], words[2])
 	}
-	return name
-}
-
-// runFault runs one fault on its subjects, and sends the results.
-func runFault(ctx context.Context, l *link, r Request, dir string, alone bool) error {
-	all := List()
-	i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == r.Run })
-	if i < 0 {
-		return errors.New("there is no such fault")
-	}
-	s, err := newStage(ctx, l, r, all[i], filepath.Join(dir, r.Run), alone)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	return s.run(all[i])
+	return text
 }

@@ -16,8 +16,6 @@ const (
 	logKept = 2000
 	// kept is how many IDs of one subject go to the host.
 	kept = 1 << 17
-	// idsPerMessage keeps messages short.
-	idsPerMessage = 500
 )
 
 // ledger is what all processes of a subject have printed.
@@ -39,11 +37,11 @@ type ledger struct {
 	crashed string
 }
 
-// locked reads or changes what belongs to mu.
-func locked[T any](l *ledger, do func() T) T {
+// locked reads what belongs to mu.
+func locked[T any](l *ledger, read func() T) T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return do()
+	return read()
 }
 
 // do changes what belongs to mu, at an instant of the stage.
@@ -55,6 +53,10 @@ func (l *ledger) do(change func(now time.Duration)) {
 
 // line takes a line of the process with this number.
 func (l *ledger) line(number int, text string) {
+	if log, ok := strings.CutPrefix(text, subject.Log); ok {
+		_, _ = l.Write([]byte(log + "\n"))
+		return
+	}
 	l.do(func(now time.Duration) {
 		switch text {
 		case "":
@@ -104,6 +106,7 @@ func (l *ledger) ended(at time.Duration, number int, how string) {
 	if how == "" {
 		return
 	}
+	l.crashed = how
 	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(l.log), "")), "\n")
 	if last := lines[len(lines)-1]; last != "" {
 		how += ": " + last
@@ -111,27 +114,26 @@ func (l *ledger) ended(at time.Duration, number int, how string) {
 	l.add(at, check.ID{Err: "the process ended by itself: " + how, Start: number})
 }
 
-func (l *ledger) issued() bool { return l.count() > 0 }
-
 // count returns how many lines its processes have printed.
 func (l *ledger) count() int { return locked(l, func() int { return l.lines }) }
 
+func (l *ledger) issued() bool { return l.count() > 0 }
+
+func (l *ledger) holds() bool { return locked(l, func() bool { return l.held }) }
+
 func (l *ledger) recovers() bool { return locked(l, func() bool { return l.check.Recovers() }) }
 
-// stuck says that no ID was issued after the fault was over.
-func (l *ledger) stuck() bool { return locked(l, func() bool { return l.check.Verdict(0).Stuck }) }
+// unstuck says that an ID was issued after the fault was over.
+func (l *ledger) unstuck() bool { return !locked(l, func() bool { return l.check.Verdict(0).Stuck }) }
 
-// send sends the results, after the end of all processes.
-func (l *ledger) send(control time.Duration) {
+// result is what there is to tell after the end of all processes.
+func (l *ledger) result(control time.Duration) *Result {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for ids := range slices.Chunk(l.ids, idsPerMessage) {
-		l.stage.link.send(Message{Result: &Result{Subject: l.place.Subject, IDs: ids}})
+	r := &Result{Subject: l.place.Subject, Verdict: l.check.Verdict(control), IDs: l.ids, Crashed: l.crashed}
+	r.Verdict.Named = l.cause
+	if r.Verdict.Failed > 0 || l.keep {
+		r.Stderr = strings.ToValidUTF8(string(l.log), "")
 	}
-	result := Result{Subject: l.place.Subject, Verdict: l.check.Verdict(control), Crashed: l.crashed}
-	result.Verdict.Named = l.cause
-	if result.Verdict.Failed > 0 || l.keep {
-		result.Stderr = strings.ToValidUTF8(string(l.log), "")
-	}
-	l.stage.link.send(Message{Result: &result})
+	return r
 }

@@ -1,16 +1,10 @@
 package guest
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"unsafe"
 
@@ -19,11 +13,7 @@ import (
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/powercut"
 )
 
-const (
-	// writerEnv has the number of the writer that a process is, and its directory.
-	writerEnv = "TICKFLAKE_KERNEL_WRITER"
-	cutDir    = "/cut"
-)
+const cutDir = "/cut"
 
 // powerCutFaults are those that package kernel runs on several machines.
 func powerCutFaults() (all []Fault) {
@@ -34,7 +24,7 @@ func powerCutFaults() (all []Fault) {
 		}
 		all = append(all, Fault{
 			Name:      powercut.Prefix + kind,
-			About:     "the disk loses its power, and all or some of the writes that were not flushed, while 8 processes write to a directory on " + kind,
+			About:     "the disk loses its power, and all or some of the writes that were not flushed, while 8 writers use a directory on " + kind,
 			Kind:      "disk",
 			CutsPower: kind,
 			Modules:   modules,
@@ -57,11 +47,12 @@ func cutPower(s *Stage, kind string) {
 			s.must(forgetDisks())
 		}
 		s.must(mount(disk, cutDir, kind))
-		found, err := powercut.Read(s.Context(), dir)
+		found, err := powercut.Read(s.ctx, dir)
 		if err != nil {
 			s.must(fmt.Errorf("read the directory of %s after a power cut: %w", disk, err))
 		}
-		s.must(s.Ack(powercut.Line{Found: &found, Image: image}))
+		found.Image = image
+		s.host.send(Message{Found: &found})
 		if image > 0 {
 			s.must(unix.Unmount(cutDir, 0))
 		}
@@ -70,13 +61,17 @@ func cutPower(s *Stage, kind string) {
 	var running sync.WaitGroup
 	for i := range powercut.Writers {
 		running.Go(func() {
-			if err := writer(s, i, dir); s.Context().Err() == nil {
-				_ = s.Ack(powercut.Line{Fact: &powercut.Fact{Writer: i, Failed: "it has ended: " + err.Error()}})
+			tell := func(f powercut.Fact) {
+				f.Writer = i
+				s.host.send(Message{Fact: &f})
+			}
+			if err := powercut.Write(s.ctx, dir, i, tell); s.ctx.Err() == nil {
+				tell(powercut.Fact{Failed: fmt.Sprintf("it has ended: %v", err)})
 			}
 		})
 	}
 	running.Wait()
-	s.must(fmt.Errorf("all writers have ended: %w", s.Context().Err()))
+	s.must(fmt.Errorf("all writers have ended: %w", s.ctx.Err()))
 }
 
 func exists(path string) bool {
@@ -97,48 +92,4 @@ func forgetDisks() error {
 		return fmt.Errorf("forget the disks of btrfs: %w", number)
 	}
 	return nil
-}
-
-// writer runs one writer as a process, and tells its facts to the host. It returns how it
-// ended.
-func writer(s *Stage, number int, dir string) error {
-	c := exec.CommandContext(s.Context(), "/proc/self/exe")
-	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", writerEnv, number, dir))
-	var text strings.Builder
-	c.Stderr = &text
-	out, err := c.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := c.Start(); err != nil {
-		return err
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		var fact powercut.Fact
-		if err = json.Unmarshal(lines.Bytes(), &fact); err == nil {
-			err = s.Ack(powercut.Line{Fact: &fact})
-		}
-		if err != nil {
-			break
-		}
-	}
-	_ = c.Process.Kill()
-	if ended := c.Wait(); err == nil {
-		err = ended
-	}
-	return fmt.Errorf("%v: %s", err, strings.TrimSpace(text.String()))
-}
-
-// serveWriter is a process that writes. It returns the exit code.
-func serveWriter(what string) int {
-	number, dir, _ := strings.Cut(what, " ")
-	n, err := strconv.Atoi(number)
-	if err == nil {
-		err = powercut.Write(context.Background(), dir, n, os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
 }

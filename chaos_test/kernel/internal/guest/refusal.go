@@ -14,7 +14,7 @@ import (
 
 // refusal opens a directory that many hosts may share, which must be refused, and then with
 // the user's consent.
-func refusal(ctx context.Context, dir string) (r Finding) {
+func refusal(ctx context.Context, dir string) (r Result) {
 	r.Subject = "directory store on NFS"
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -53,11 +53,11 @@ func refusal(ctx context.Context, dir string) (r Finding) {
 		broken("forgetful=allow does not accept it: %v", err)
 		return r
 	}
-	for ; r.IDs < 1000 && err == nil; r.IDs++ {
+	for ; r.Verdict.IDs < 1000 && err == nil; r.Verdict.IDs++ {
 		_, err = gen.NextContext(ctx)
 	}
 	if err := errors.Join(err, gen.Close()); err != nil {
-		broken("with forgetful=allow, after %d IDs: %v", r.IDs, err)
+		broken("with forgetful=allow, after %d IDs: %v", r.Verdict.IDs, err)
 	}
 	return r
 }

@@ -4,94 +4,99 @@ package guest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/check"
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/subject"
-	"golang.org/x/sys/unix"
 )
 
 // Stage is where a fault happens: the subjects are running when Run begins, and are
 // stopped when it returns. Its methods are for the goroutine of Run.
 type Stage struct {
+	*carrier          // of all subjects
+	second   *carrier // of beside
+
 	Name  string     // of the fault
 	Rand  *rand.Rand // from the seed of the run
 	Kills int        // how often a fault that kills does so; 0: as often as it likes
 	Dir   string     // on the disk; it has a directory for each subject
 	Note  string     // for the row of clocks
 
-	ctx     context.Context
-	cancel  context.CancelFunc
-	link    *link
+	ctx     context.Context // of the run
+	host    *host
 	begin   time.Time
-	ledgers []*ledger // one per subject
-	carrier *carrier
-	second  *carrier     // of Beside
 	spawned atomic.Int64 // processes
-	control *control
 	sampler *sampler
 	first   Reading // of the clocks, by measure
 	causes  []string
-	alone   bool // this is process 1: what is left of a fault is killed
 
 	stopped time.Duration // when the subjects were, by SIGSTOP; 0: they are not
 }
 
 // programPath is where the initramfs has the user's program.
-var programPath = "/program"
+const programPath = "/program"
 
-func newStage(ctx context.Context, l *link, r Request, f Fault, dir string, alone bool) (*Stage, error) {
-	if err := os.RemoveAll(dir); err != nil {
-		return nil, fmt.Errorf("empty the state of an earlier run: %w", err)
+// runFault runs one fault on its subjects, and sends the results.
+func runFault(ctx context.Context, h *host, r Request) error {
+	all := List()
+	i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == r.Run })
+	if i < 0 {
+		return errors.New("there is no such fault")
 	}
-	s := &Stage{
-		Name: r.Run, Kills: r.Kills, Dir: dir, alone: alone, causes: f.Causes, link: l, begin: time.Now(),
-		Rand: rand.New(rand.NewPCG(r.Seed, uint64(len(r.Run)))),
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &Stage{Name: r.Run, Kills: r.Kills, Dir: filepath.Join(stateDir, r.Run), causes: all[i].Causes, ctx: ctx, host: h, begin: time.Now(),
+		Rand: rand.New(rand.NewPCG(r.Seed, uint64(len(r.Run))))}
+	s.carrier, s.second = &carrier{stage: s}, &carrier{stage: s}
+	if err := s.addSubjects(r, all[i]); err != nil {
+		return err
 	}
-	s.ctx, s.cancel = context.WithCancel(ctx)
+	defer s.close()
+	return s.run(all[i])
+}
+
+func (s *Stage) addSubjects(r Request, f Fault) (err error) {
+	if err := os.RemoveAll(s.Dir); err != nil {
+		return fmt.Errorf("empty the state of an earlier run: %w", err)
+	}
 	var server string
 	if f.Shared {
-		var err error
 		if server, err = s.Ask(Stores); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	s.carrier = &carrier{stage: s}
 	for i, name := range r.Subjects {
-		l := &ledger{stage: s, place: subject.Place{Subject: name, Dir: filepath.Join(dir, name), Window: f.Window}}
+		l := &ledger{stage: s, check: check.New(), place: subject.Place{Subject: name, Dir: filepath.Join(s.Dir, name), Window: f.Window}}
 		if server != "" {
-			l.place.Store = fmt.Sprintf("%s?namespace=%s-%d", server, r.Run, i)
+			l.place.Store = fmt.Sprintf("%s&namespace=%s-%d", server, r.Run, i)
 		}
 		if name == Program {
-			s.carrier.argv, l.check = append([]string{programPath}, r.Args...), check.New(check.Auto)
+			s.program = append([]string{programPath}, r.Args...)
 		} else {
-			sub, ok := subject.Find(name)
+			of, ok := subject.Find(name)
 			if !ok {
-				return nil, fmt.Errorf("there is no subject %q", name)
+				return fmt.Errorf("there is no subject %q", name)
 			}
-			order := check.Text
-			if sub.Numbers {
-				order = check.Numbers
-			}
-			l.check, l.other, l.shares = check.New(order), sub.Group != subject.Tickflake, sub.Shares
+			l.other, l.shares = of.Group != subject.Ours, of.Shares
 		}
 		if err := os.MkdirAll(l.place.Dir, 0o755); err != nil {
-			return nil, fmt.Errorf("make the state of %s: %w", name, err)
+			return fmt.Errorf("make the state of %s: %w", name, err)
 		}
 		s.ledgers = append(s.ledgers, l)
 	}
-	s.carrier.ledgers = s.ledgers
-	return s, nil
+	return os.MkdirAll(s.Dir, 0o755)
 }
 
 func (s *Stage) run(f Fault) error {
@@ -102,8 +107,10 @@ func (s *Stage) run(f Fault) error {
 		}
 	}
 	s.Progress("starts %d subjects", len(s.ledgers))
-	s.control = startControl()
-	s.Start()
+	control := startControl()
+	if len(s.ledgers) > 0 {
+		s.start()
+	}
 	err := s.ready()
 	if err == nil {
 		s.Progress("all subjects issue")
@@ -112,11 +119,12 @@ func (s *Stage) run(f Fault) error {
 		}
 	}
 	s.stop()
+	s.second.stop()
 	clock := Clock{Fault: s.Name, Note: s.Note}
 	if s.sampler != nil {
 		s.sampler.fill(&clock)
 	}
-	stall := s.control.stop()
+	stall := control.stop()
 	after, failed := s.clocks()
 	if err = errors.Join(err, failed, s.reset(after)); err != nil {
 		return err
@@ -124,9 +132,9 @@ func (s *Stage) run(f Fault) error {
 	clock.Host, clock.Realtime = after.Host-s.first.Host, after.Realtime-s.first.Realtime
 	clock.Monotonic, clock.Boottime = after.Monotonic-s.first.Monotonic, after.Boottime-s.first.Boottime
 	clock.Raw = after.Raw - s.first.Raw
-	s.link.send(Message{Clock: &clock})
+	s.host.send(Message{Clock: &clock})
 	for _, l := range s.ledgers {
-		l.send(stall)
+		s.host.send(Message{Result: l.result(stall)})
 	}
 	return nil
 }
@@ -142,12 +150,13 @@ func (s *Stage) measure() error {
 	return err
 }
 
-// startLimit is how long the first IDs of all subjects may take, on a busy host.
-const startLimit = 2 * time.Minute
-
-// peerLimit is how long the first ID of another generator may take after those of ours:
-// one sleeps until its epoch, for decades.
-const peerLimit = 3 * time.Second
+const (
+	// startLimit is how long the first IDs of all subjects may take, on a busy host.
+	startLimit = 2 * time.Minute
+	// peerLimit is how long the first ID of another generator may take after those of ours:
+	// one sleeps until its epoch, for decades.
+	peerLimit = 3 * time.Second
+)
 
 // await waits until all subjects of ours are done, or all at all, but not for longer than the
 // limit. It returns one that is late.
@@ -180,19 +189,14 @@ func (s *Stage) ready() error {
 
 // close ends all that a stage has started.
 func (s *Stage) close() {
-	s.cancel()
 	s.stop()
-	if s.alone {
-		_ = unix.Kill(-1, unix.SIGKILL)                                    // orphans
-		for err := error(nil); err == nil || errors.Is(err, unix.EINTR); { // until there is none
-			_, err = unix.Wait4(-1, nil, 0, nil)
-		}
+	s.second.stop()
+	_ = unix.Kill(-1, unix.SIGKILL)                                    // orphans
+	for err := error(nil); err == nil || errors.Is(err, unix.EINTR); { // until there is none
+		_, err = unix.Wait4(-1, nil, 0, nil)
 	}
 	_ = os.RemoveAll(s.Dir)
 }
-
-// Context ends when the run ends.
-func (s *Stage) Context() context.Context { return s.ctx }
 
 // Mark notes that the fault happens now: Recovery is measured from here. The first of
 // several marks counts.
@@ -245,24 +249,9 @@ func (s *Stage) perform(run func(*Stage)) (err error) {
 // Issue lets the subjects issue for d, by CLOCK_MONOTONIC.
 func (s *Stage) Issue(d time.Duration) { s.must(s.sleep(d)) }
 
-// Prepare starts the process that the next Start runs, and waits until its subjects are
-// about to make their generators. A start takes up to some seconds under emulation: a
-// step of the clock by a second would be over before the generator reads the clock. A
-// program of a user is not prepared.
-func (s *Stage) Prepare() error { return s.carrier.prepare() }
-
-// Start starts a process for the subjects, unless they have one.
-func (s *Stage) Start() {
-	if s.carrier.quit == nil {
-		_ = s.carrier.prepare() // else it starts a process that does not wait, and tells the error
-		s.carrier.start()
-	}
-}
-
 // Beside starts a second process of the subjects that can share their state, beside the
-// first. It runs until the end of the fault. Signals, Kill and Start are for the first.
+// first. It runs until the end of the fault.
 func (s *Stage) Beside() error {
-	s.second = &carrier{stage: s}
 	for _, l := range s.ledgers {
 		if l.shares {
 			s.second.ledgers = append(s.second.ledgers, l)
@@ -278,38 +267,20 @@ func (s *Stage) Beside() error {
 	return err
 }
 
-// stop ends all processes.
-func (s *Stage) stop() {
-	for _, c := range []*carrier{s.carrier, s.second} {
-		if c == nil {
-			continue
-		}
-		c.kill()
-		if c.next != nil {
-			c.next.end()
-			c.next = nil
-		}
-	}
-}
-
 // Restart kills all processes with SIGKILL, calls between, and starts them again.
 func (s *Stage) Restart(between func() error) error {
-	if err := s.Prepare(); err != nil {
+	if err := s.prepare(); err != nil {
 		return err
 	}
-	s.Kill()
+	s.kill()
 	if between != nil {
 		if err := between(); err != nil {
 			return err
 		}
 	}
-	s.Start()
+	s.start()
 	return nil
 }
-
-// Kill kills all processes of all subjects with SIGKILL. They are not started again
-// before Start.
-func (s *Stage) Kill() { s.carrier.kill() }
 
 // Signal sends a signal to all processes. The time between SIGSTOP and SIGCONT is no
 // stall of a subject.
@@ -320,60 +291,53 @@ func (s *Stage) Signal(n syscall.Signal) {
 		s.stopped = now
 	case n == syscall.SIGCONT && s.stopped != 0:
 		for _, l := range s.ledgers {
-			l.do(func(time.Duration) { l.check.Stopped(s.stopped, now, s.carrier.number()) })
+			l.do(func(time.Duration) { l.check.Stopped(s.stopped, now, s.number()) })
 		}
 		s.stopped = 0
 	}
-	s.carrier.signal(n)
+	s.signal(n)
 }
 
 // Hold lets all subjects finish their calls, and waits until they hold: they issue
-// nothing before Release or Restored. A program of a user is stopped by a signal.
+// nothing before Release. A program of a user is stopped by a signal.
 func (s *Stage) Hold() error {
-	if s.carrier.argv != nil {
-		s.carrier.signal(syscall.SIGSTOP)
-		return s.drain(s.ledgers[0])
+	if s.program != nil {
+		s.signal(syscall.SIGSTOP)
+		for lines, quiet := -1, 0; quiet < 5; quiet++ { // until all that it had printed is read
+			if n := s.ledgers[0].count(); n != lines {
+				lines, quiet = n, 0
+			}
+			if err := s.sleep(round); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	if !s.carrier.command(subject.Hold) {
+	if !s.command(subject.Hold) {
 		return nil // it has no process
 	}
-	late, err := s.await(startLimit, true, func(l *ledger) bool { return locked(l, func() bool { return l.held }) })
+	late, err := s.await(startLimit, true, (*ledger).holds)
 	if late != nil && err == nil {
 		err = fmt.Errorf("%s does not hold: a call takes longer than %v", late.place.Subject, startLimit)
 	}
 	return err
 }
 
-// drain waits until all lines of a process that is stopped have been read.
-func (s *Stage) drain(l *ledger) error {
-	for lines, quiet := -1, 0; quiet < 5; quiet++ {
-		if n := l.count(); n != lines {
-			lines, quiet = n, 0
-		}
-		if err := s.sleep(round); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Release ends a hold.
-func (s *Stage) Release() { s.end(subject.Go) }
-
-// Restored tells all subjects that their memory was restored. It ends a hold.
-func (s *Stage) Restored() { s.end(subject.Restored) }
-
-func (s *Stage) end(command string) {
+// Release ends a hold. If restored is set, the subjects are told that their memory was restored.
+func (s *Stage) Release(restored bool) {
 	for _, l := range s.ledgers { // to wait is no call
 		l.do(func(now time.Duration) {
-			l.check.Idle(now, s.carrier.number())
+			l.check.Idle(now, s.number())
 			l.held = false
 		})
 	}
-	if s.carrier.argv != nil {
-		s.carrier.signal(syscall.SIGCONT)
-	} else {
-		s.carrier.command(command)
+	switch {
+	case s.program != nil:
+		s.signal(syscall.SIGCONT)
+	case restored:
+		s.command(subject.Restored)
+	default:
+		s.command(subject.Go)
 	}
 }
 
@@ -386,11 +350,11 @@ func (s *Stage) ask(what string) string {
 
 // Ask tells the host to do something to the machine, and waits for the answer.
 func (s *Stage) Ask(what string) (answer string, err error) {
-	s.link.send(Message{Ask: what})
+	s.host.send(Message{Ask: what})
 	select {
 	case <-s.ctx.Done():
 		return "", s.ctx.Err()
-	case a := <-s.link.answers:
+	case a := <-s.host.answers:
 		if a.Error != "" {
 			return "", fmt.Errorf("ask the host for %q: %s", what, a.Error)
 		}
@@ -400,17 +364,7 @@ func (s *Stage) Ask(what string) (answer string, err error) {
 
 // Progress sends a line for a person.
 func (s *Stage) Progress(format string, args ...any) {
-	s.link.send(Message{Progress: fmt.Sprintf(format, args...)})
-}
-
-// Ack sends a fact that must survive a power cut.
-func (s *Stage) Ack(fact any) error {
-	b, err := json.Marshal(fact)
-	if err != nil {
-		return err
-	}
-	s.link.send(Message{Ack: b})
-	return nil
+	s.host.send(Message{Progress: fmt.Sprintf(format, args...)})
 }
 
 // hostTime asks for the clock of the host.

@@ -3,16 +3,15 @@
 package guest
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/check"
+	"github.com/tickflake/tickflake/chaos_test/kernel/internal/powercut"
 )
 
-// Request is a line from the host.
+// Request is a line from the host: a fault to run, or an answer.
 type Request struct {
-	// Run starts a fault, on these subjects. The guest answers with Messages until one
-	// has Done or Failed.
+	// Run starts a fault, on these subjects. The guest sends Messages until one has Done or Failed.
 	Run      string   `json:"run,omitempty"`
 	Subjects []string `json:"subjects,omitempty"` // names; "program" is /program of the initramfs
 	Args     []string `json:"args,omitempty"`     // of /program
@@ -20,8 +19,6 @@ type Request struct {
 	Kills    int      `json:"kills,omitempty"` // kernel.Options.Kills
 
 	Answer *Answer `json:"answer,omitempty"` // to an Ask
-
-	PowerOff bool `json:"powerOff,omitempty"`
 }
 
 // Answer is what the host did.
@@ -32,38 +29,27 @@ type Answer struct {
 
 // Message is a line from the guest. One field is set.
 type Message struct {
-	Ready    *Ready          `json:"ready,omitempty"`    // process 1 is up
+	Ready    string          `json:"ready,omitempty"`    // process 1 is up: uname -sr, with the distribution's version
 	Progress string          `json:"progress,omitempty"` // a line for a person
-	Ask      string          `json:"ask,omitempty"`      // the host must do that to the machine, and answer: "pause 10s", "suspend 5s", "snapshot"
-	Ack      json.RawMessage `json:"ack,omitempty"`      // a fact that must survive a power cut
+	Ask      string          `json:"ask,omitempty"`      // the host must do that to the machine, and answer: "time", "pause 10s", "wake 5s", Stores, Copy
 	Result   *Result         `json:"result,omitempty"`
-	Finding  *Finding        `json:"finding,omitempty"`
 	Clock    *Clock          `json:"clock,omitempty"`
+	Fact     *powercut.Fact  `json:"fact,omitempty"`   // it must survive a power cut
+	Found    *powercut.Found `json:"found,omitempty"`  // what a disk has after a power cut
 	Done     string          `json:"done,omitempty"`   // name of the fault that has ended
 	Failed   string          `json:"failed,omitempty"` // the fault could not be run; with the cause
 }
 
-// Ready is the state of the machine when process 1 is up.
-type Ready struct {
-	Kernel string `json:"kernel"` // uname -sr, with the distribution's version
-}
-
-// Result is one subject under the fault that runs. Results that have only IDs, those after
-// Copy, come before the one with the verdict.
+// Result is one subject under the fault that runs.
 type Result struct {
 	Subject string        `json:"subject"`
 	Verdict check.Verdict `json:"verdict"`
-	IDs     []string      `json:"ids,omitempty"`
+	IDs     []string      `json:"ids,omitempty"`     // those after Copy
 	Crashed string        `json:"crashed,omitempty"` // how a process crashed, for example by a panic; a program's does so too
 	Stderr  string        `json:"stderr,omitempty"`  // the end of standard error, if calls failed, or after Copy
-}
-
-// Finding is the outcome of a fault that is Alone.
-type Finding struct {
-	Subject string   `json:"subject"`
-	IDs     int      `json:"ids"`
-	Note    string   `json:"note,omitempty"`
-	Broken  []string `json:"broken,omitempty"`
+	// Of a fault that is Alone: the promises that did not hold, and what else there is to say.
+	Broken []string `json:"broken,omitempty"`
+	Note   string   `json:"note,omitempty"`
 }
 
 // Clock is how far each clock moved during a fault. All durations but Host are read in

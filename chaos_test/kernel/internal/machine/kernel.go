@@ -87,69 +87,64 @@ func compareVersions(a, b string) int {
 // Fetch downloads Debian's cloud kernel with apt-get into the user's cache directory,
 // unless it is there already. It needs no rights. It tells said what is downloaded, and how
 // large it is; said may be nil.
-func Fetch(ctx context.Context, said func(string)) (Kernel, error) {
+func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
 	const meta = "linux-image-cloud-amd64"
-	for _, program := range []string{"apt-cache", "apt-get", "dpkg-deb"} {
-		if _, err := exec.LookPath(program); err != nil {
-			return Kernel{}, fmt.Errorf("machine: a kernel cannot be downloaded: %w: unpack Debian's package %s by hand, and name its directory in TICKFLAKE_KERNEL", err, meta)
-		}
-	}
 	dir, err := cache()
 	if err != nil {
-		return Kernel{}, fmt.Errorf("machine: %w", err)
+		return k, fmt.Errorf("machine: %w", err)
 	}
-	out, err := output(ctx, "", "apt-cache", "depends", meta)
+	depends, err := output(ctx, "", "apt-cache", "depends", meta)
 	if err != nil {
-		return Kernel{}, err
+		return k, fmt.Errorf("machine: a kernel cannot be downloaded: %w: unpack Debian's package %s by hand, and name its directory in TICKFLAKE_KERNEL", err, meta)
 	}
-	name := regexp.MustCompile(`linux-image-\d\S*-cloud-amd64`).FindString(out)
+	name := regexp.MustCompile(`linux-image-\d\S*-cloud-amd64`).FindString(depends)
 	if name == "" {
-		return Kernel{}, fmt.Errorf("machine: apt-cache knows no package %s: run apt-get update; distributions other than Debian do not have it", meta)
+		return k, fmt.Errorf("machine: apt-cache knows no package %s: run apt-get update; distributions other than Debian do not have it", meta)
 	}
 	version := strings.TrimPrefix(name, "linux-image-")
 	if k, ok := kernelIn(dir); ok && k.Version == version {
 		return k, nil
 	}
-	modules := filepath.Join("lib", "modules", version)
-	image := filepath.Join("boot", "vmlinuz-"+version)
-	for _, d := range []string{modules, image} {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(d)), 0o755); err != nil {
-			return Kernel{}, fmt.Errorf("machine: %w", err)
-		}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return k, fmt.Errorf("machine: %w", err)
 	}
 	temp, err := os.MkdirTemp(dir, "download-")
 	if err != nil {
-		return Kernel{}, fmt.Errorf("machine: %w", err)
+		return k, fmt.Errorf("machine: %w", err)
 	}
 	defer os.RemoveAll(temp)
 	about, err := output(ctx, "", "apt-cache", "show", "--no-all-versions", name)
-	if err != nil {
-		return Kernel{}, err
+	if size := regexp.MustCompile(`(?m)^Size: (\d+)\d{6}`).FindStringSubmatch(about); size != nil && said != nil {
+		said(fmt.Sprintf("downloads the kernel %s, %s MB", version, size[1]))
 	}
-	if size := regexp.MustCompile(`(?m)^Size: (\d+)`).FindStringSubmatch(about); size != nil && said != nil {
-		n, _ := strconv.Atoi(size[1])
-		said(fmt.Sprintf("downloads the kernel %s, %d MB", version, n/1_000_000))
-	}
-	if _, err := output(ctx, temp, "apt-get", "download", name); err != nil {
-		return Kernel{}, err
+	if err == nil {
+		_, err = output(ctx, temp, "apt-get", "download", name)
 	}
 	packages, _ := filepath.Glob(filepath.Join(escape(temp), "*.deb"))
-	if len(packages) != 1 {
-		return Kernel{}, fmt.Errorf("machine: apt-get download %s left %d packages, and one was expected", name, len(packages))
+	if err == nil && len(packages) != 1 {
+		err = fmt.Errorf("machine: apt-get download %s left %d packages, and one was expected", name, len(packages))
 	}
-	if _, err := output(ctx, temp, "dpkg-deb", "-x", packages[0], "."); err != nil {
-		return Kernel{}, err
+	if err == nil {
+		_, err = output(ctx, temp, "dpkg-deb", "-x", packages[0], ".")
 	}
 	// Find takes an image that has modules, so the image comes last. Another process may
 	// have put the same files there first.
-	for _, p := range []string{modules, image} {
-		if err := os.Rename(filepath.Join(temp, p), filepath.Join(dir, p)); err != nil && !errors.Is(err, fs.ErrExist) {
-			return Kernel{}, fmt.Errorf("machine: %w", err)
+	for _, p := range []string{filepath.Join("lib", "modules", version), filepath.Join("boot", "vmlinuz-"+version)} {
+		if err == nil {
+			err = os.MkdirAll(filepath.Join(dir, filepath.Dir(p)), 0o755)
 		}
+		if err == nil {
+			if err = os.Rename(filepath.Join(temp, p), filepath.Join(dir, p)); errors.Is(err, fs.ErrExist) {
+				err = nil
+			}
+		}
+	}
+	if err != nil {
+		return k, err
 	}
 	k, ok := kernelIn(dir)
 	if !ok {
-		return Kernel{}, fmt.Errorf("machine: package %s has no kernel and modules that could be moved to %s", name, dir)
+		return k, fmt.Errorf("machine: package %s has no kernel and modules that could be moved to %s", name, dir)
 	}
 	return k, nil
 }

@@ -35,7 +35,7 @@ type Disk struct{ Image, Log string }
 // Bounds of a machine.
 const (
 	maxLine   = 64 << 20         // bytes of a line from the guest
-	tailLines = 80               // of the kernel, that an error shows; a panic has about 60
+	tailSize  = 8 << 10          // bytes of the kernel that an error shows; a panic has about half of it
 	qmpLimit  = 30 * time.Second // for an answer of QEMU
 	saveLimit = 2 * time.Minute  // for writing or reading the memory
 )
@@ -84,7 +84,7 @@ func Boot(ctx context.Context, c Config) (_ *Machine, err error) {
 	}
 	m.console, m.control = console, control{conn: conn, values: json.NewDecoder(conn)}
 	m.cmd.ExtraFiles = []*os.File{theirConsole, theirControl}
-	ended, err := Start(m.cmd)
+	ended, err := start(m.cmd)
 	_, _ = theirConsole.Close(), theirControl.Close()
 	if err != nil {
 		return nil, fmt.Errorf("machine: %w", errors.Join(err, console.Close(), conn.Close()))
@@ -94,7 +94,6 @@ func Boot(ctx context.Context, c Config) (_ *Machine, err error) {
 	go func() {
 		err := <-ended
 		stop()
-		m.tail.flush()
 		m.err = m.verdict(ctx, err)
 		close(m.done)
 	}()
@@ -197,17 +196,16 @@ func (m *Machine) migrate(command, uri string) error {
 	return m.control.await("query-migrate", saveLimit, "completed")
 }
 
-// Wake ends suspend to RAM. It waits until the machine is suspended, and then for d.
-func (m *Machine) Wake(d time.Duration) error {
+// Suspended waits until the guest has suspended the machine to RAM.
+func (m *Machine) Suspended() error {
 	if err := m.control.await("query-status", qmpLimit, "suspended"); err != nil {
 		return fmt.Errorf("machine: the guest did not suspend: %w", err)
 	}
-	select {
-	case <-m.done:
-	case <-time.After(d):
-	}
-	return m.control.execute("system_wakeup", nil, nil)
+	return nil
 }
+
+// Wake ends suspend to RAM.
+func (m *Machine) Wake() error { return m.control.execute("system_wakeup", nil, nil) }
 
 // State returns where the processors are, and the last lines of the kernel: for an error
 // about a machine that hangs.
@@ -302,12 +300,11 @@ func (c *control) await(query string, limit time.Duration, wanted string) error 
 	}
 }
 
-// tail copies what the kernel and QEMU print, and keeps the last lines.
+// tail copies what the kernel and QEMU print, and keeps the end.
 type tail struct {
-	mu    sync.Mutex
-	out   io.Writer
-	lines []string
-	part  []byte
+	mu   sync.Mutex
+	out  io.Writer
+	text []byte
 }
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -316,34 +313,15 @@ func (t *tail) Write(p []byte) (int, error) {
 	if t.out != nil {
 		_, _ = t.out.Write(p) // a log that fails is no reason to stop the machine
 	}
-	for line := range strings.SplitAfterSeq(string(p), "\n") {
-		t.part = append(t.part, line...)
-		if strings.HasSuffix(line, "\n") || len(t.part) > 4<<10 {
-			t.add()
-		}
-	}
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-tailSize):]
 	return len(p), nil
-}
-
-func (t *tail) add() {
-	if line := strings.TrimSpace(string(t.part)); line != "" {
-		t.lines = append(t.lines, line)
-		t.lines = t.lines[max(0, len(t.lines)-tailLines):]
-	}
-	t.part = t.part[:0]
-}
-
-// flush takes a last line that has no end.
-func (t *tail) flush() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.add()
 }
 
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.Join(t.lines, "\n")
+	return strings.ReplaceAll(strings.TrimSpace(string(t.text)), "\r", "")
 }
 
 // quote makes a path one word of a shell.

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Start starts a program of the host, such as a server that machines use. It ends with
-// this program, however that ends. The channel has the error of cmd.Wait.
-func Start(cmd *exec.Cmd) (ended <-chan error, err error) {
+// start starts a program, which ends with this one, however that ends. The channel has the error
+// of cmd.Wait.
+func start(cmd *exec.Cmd) (ended <-chan error, err error) {
 	// The kernel kills the program when the thread that started it ends. That thread
 	// therefore stays in Wait, and ends only with this program.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

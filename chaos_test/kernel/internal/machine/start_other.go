@@ -7,7 +7,6 @@ import (
 	"os/exec"
 )
 
-// Start starts a program of the host.
-func Start(*exec.Cmd) (ended <-chan error, err error) { return nil, errHost }
+func start(*exec.Cmd) (ended <-chan error, err error) { return nil, errHost }
 
 func pair() (ours, theirs *os.File, err error) { return nil, nil, errHost }

@@ -1,13 +1,11 @@
-// Package powercut checks what the directory store promises for a power cut: processes
-// write and tell each write that was acknowledged, and after the cut a [Book] compares.
+// Package powercut checks what the directory store promises for a power cut: writers
+// tell each write that was acknowledged, and after the cut a [Book] compares.
 package powercut
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -77,21 +75,9 @@ func (s told) Swap(ctx context.Context, key string, version uint64, value []byte
 
 var _ stores.Locker = told{}
 
-// Write issues IDs and numbers on the directory until ctx ends, and writes each fact to out
-// as a line of JSON. It returns an error if out fails, or if nothing can be claimed.
-func Write(ctx context.Context, dir string, writer int, out io.Writer) error {
-	var mu sync.Mutex
-	var broken error
-	tell := func(f Fact) {
-		f.Writer = writer
-		line, err := json.Marshal(f)
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			_, err = out.Write(append(line, '\n'))
-		}
-		broken = errors.Join(broken, err)
-	}
+// Write issues IDs and numbers on the directory until ctx ends, and tells each fact. It returns an
+// error if nothing can be claimed.
+func Write(ctx context.Context, dir string, writer int, tell func(Fact)) error {
 	begin, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	opened, err := directory.Open(begin, dir)
@@ -152,18 +138,12 @@ func Write(ctx context.Context, dir string, writer int, out io.Writer) error {
 				if ctx.Err() == nil && fact != (Fact{}) {
 					tell(fact)
 				}
-				mu.Lock()
-				failed := broken
-				mu.Unlock()
-				if failed != nil {
-					return
-				}
 				pause(ctx, pace)
 			}
 		})
 	}
 	running.Wait()
-	return broken
+	return ctx.Err()
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -181,6 +161,7 @@ type Found struct {
 	Limits   map[int64]int64   `json:"limits"`   // by node number, Unix time in ns
 	Next     map[string]int64  `json:"next"`     // by name of the sequence
 	Damaged  []string          `json:"damaged,omitempty"`
+	Image    int               `json:"image,omitempty"` // 0: the disk that the writers go on with
 }
 
 // Read reads a directory, which it makes if there is none.
@@ -221,14 +202,7 @@ func Read(ctx context.Context, dir string) (Found, error) {
 	return f, nil
 }
 
-// Line is a line to the host: a fact, or what a disk has after a power cut.
-type Line struct {
-	Fact  *Fact  `json:"fact,omitempty"`
-	Found *Found `json:"found,omitempty"`
-	Image int    `json:"image,omitempty"` // 0: the disk that the writers go on with
-}
-
-// Writers is how many processes write at each cut.
+// Writers is how many write at each cut, each as a process does: with a store of its own.
 const Writers = 8
 
 // Prefix begins the names of the faults that cut the power.

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/tickflake/tickflake/chaos_test/kernel/internal/check"
@@ -22,61 +21,26 @@ const (
 // errorText is how much of an error is printed, in bytes.
 const errorText = 600
 
-// Parse reads a line that is neither empty nor [Held] nor [Made]. A line of another form is a failed
-// call.
+// Parse reads a line that tells a call. A line of another form is a failed call.
 func Parse(line string) check.ID {
-	words := strings.Fields(line)
+	id, rest, more := strings.Cut(line, " ")
+	took, rest, _ := strings.Cut(rest, " ")
+	n, err := strconv.ParseInt(took, 10, 64)
 	switch {
-	case !utf8.ValidString(line):
-		return check.ID{Took: -1, Err: fmt.Sprintf("a line is no text in UTF-8: %.100q", line)}
-	case len(words) == 0:
-		return check.ID{Took: -1, Err: "an empty line"}
-	case words[0] == "!":
-		return parseFailure(words[1:])
-	case len(words) == 1:
-		return check.ID{Text: words[0], Took: -1}
-	case len(words) == 3:
-		took, err := parseDuration(words[1])
-		lead, failed := parseDuration(words[2])
-		if err == nil && failed == nil && took >= 0 {
-			return check.ID{Text: words[0], Took: took, Lead: lead}
-		}
+	case !utf8.ValidString(line) || more && err != nil:
+		return check.ID{Took: -1, Err: fmt.Sprintf("a line is neither an ID nor \"ID TOOK LEAD\": %.100q", line)}
+	case !more:
+		return check.ID{Text: id, Took: -1}
+	case id == "!":
+		return check.ID{Took: time.Duration(n), Err: rest}
 	}
-	return check.ID{Took: -1, Err: fmt.Sprintf("a line is neither an ID nor \"ID TOOK LEAD\": %.100q", line)}
+	lead, _ := strconv.ParseInt(rest, 10, 64) // 0 is none
+	return check.ID{Text: id, Took: time.Duration(n), Lead: time.Duration(lead)}
 }
 
-func parseFailure(words []string) check.ID {
-	id := check.ID{Took: -1}
-	if len(words) > 0 {
-		if took, err := parseDuration(words[0]); err == nil && took >= 0 {
-			id.Took, words = took, words[1:]
-		}
-	}
-	if id.Err = strings.Join(words, " "); id.Err == "" {
-		id.Err = "a call failed, without a text"
-	}
-	return id
-}
-
-func parseDuration(text string) (time.Duration, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	return time.Duration(n), err
-}
-
-// appendLine appends the line of a call.
-func appendLine(b []byte, id string, took, lead time.Duration, err error) []byte {
-	switch {
-	case err != nil:
-		return appendFailure(b, took, err)
-	case id == "" || id == Held || id == Made || id == "!" || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsSpace):
-		return appendFailure(b, took, fmt.Errorf("the ID %q is no word", id))
-	}
-	return fmt.Appendf(b, "%s %d %d\n", id, took, lead)
-}
-
-// appendFailure appends the line of a call that failed.
-func appendFailure(b []byte, took time.Duration, err error) []byte {
-	return fmt.Appendf(b, "! %d %s\n", took, oneLine(err.Error()))
+// failure is the line of a call that failed.
+func failure(took time.Duration, err error) string {
+	return fmt.Sprintf("! %d %s", took, oneLine(err.Error()))
 }
 
 // oneLine makes a text of at most errorText bytes without line breaks.

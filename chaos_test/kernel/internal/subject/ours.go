@@ -19,20 +19,15 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Tickflake is the group of our own generators.
-const Tickflake = "tickflake"
-
-// The clocks of a subject.
 const (
+	// The clocks of a subject.
 	monotonic = "monoclock"
 	raw       = "raw"
+
+	openLimit   = 10 * time.Second // for a store
+	fixedNode   = 7                // the node number of generators without a lease
+	randomBelow = 64               // bounds a random start of each tick's sequence
 )
-
-// openLimit is how long a subject may take to open a store.
-const openLimit = 10 * time.Second
-
-// fixedNode is the node number of generators without a lease.
-const fixedNode = 7
 
 // wall is the raw wall clock: every step reaches the generator.
 type wall struct{}
@@ -58,21 +53,15 @@ func ours() []Subject {
 			}
 		}
 	}
-	random := generator.WithSequenceStart(strategies.StartRandom(randomBelow))
+	// A random start needs no more than the best and the worst setting.
 	for _, leased := range []bool{true, false} {
-		s := strategySubject("random start", "Default()", clockOf[leased], leased, strategies.Default(), random)
+		clock := map[bool]string{true: monotonic, false: raw}[leased]
+		s := strategySubject("random start", "Default()", clock, leased, strategies.Default(), generator.WithSequenceStart(strategies.StartRandom(randomBelow)))
 		s.How += fmt.Sprintf(", WithSequenceStart(StartRandom(%d))", randomBelow)
 		all = append(all, s)
 	}
 	return append(all, sequenceSubject(sequence.Segmented), sequenceSubject(sequence.Ordered), serviceSubject())
 }
-
-// randomBelow bounds the random start of each tick's sequence.
-const randomBelow = 64
-
-// clockOf is the clock of a random start, which needs no more than the best and the worst
-// setting: with a lease, and without.
-var clockOf = map[bool]string{true: monotonic, false: raw}
 
 // strategySubject promises what the documentation of package generator does: order in one
 // process, whatever the clock does; no duplicate across restarts with a lease only; and
@@ -80,7 +69,7 @@ var clockOf = map[bool]string{true: monotonic, false: raw}
 // with a lease there are two.
 func strategySubject(name, how, clock string, leased bool, strategy strategies.Strategy, more ...generator.Option) Subject {
 	s := Subject{
-		Name: name + ", " + clock, Group: Tickflake, Numbers: true, Ordered: true, Restarts: leased, Shares: leased, Leased: leased,
+		Name: name + ", " + clock, Group: Ours, Ordered: true, Restarts: leased, Shares: leased, Leased: leased,
 		Bound: strategies.WaitLimit(strategy),
 	}
 	options := append([]generator.Option{generator.WithStrategy(strategy)}, more...)
@@ -156,8 +145,8 @@ func sequenceSubject(mode sequence.Mode) Subject {
 		reserve = 0
 	}
 	return Subject{
-		Name: mode.String() + " sequence", Group: Tickflake, How: fmt.Sprintf("sequence.Open, %s, a directory", mode),
-		Numbers: true, Ordered: true, Restarts: true, Shares: true, Reserve: reserve, Bound: sequence.DefaultTimeout,
+		Name: mode.String() + " sequence", Group: Ours, How: fmt.Sprintf("sequence.Open, %s, a directory", mode),
+		Ordered: true, Restarts: true, Shares: true, Reserve: reserve, Bound: sequence.DefaultTimeout,
 		Open: func(ctx context.Context, at Place) (Source, error) {
 			bounded, cancel := context.WithTimeout(ctx, openLimit)
 			defer cancel()

@@ -32,22 +32,29 @@ const (
 	jitter   = 5 * time.Millisecond
 )
 
-// printer prints the lines of one subject to a pipe of its own.
+// printer prints the lines of one subject. A process that nobody reads ends.
 type printer struct {
-	pipe *os.File
-	end  func() // of all subjects, when nobody reads
+	number int
+	all    *sync.Mutex // of all subjects: a line stands as a whole
+	end    func()      // of all subjects
 }
 
 // print prints lines at once.
-func (p printer) print(lines []byte) {
-	if _, err := p.pipe.Write(lines); err != nil {
+func (p printer) print(lines ...string) {
+	var text []byte
+	for _, line := range lines {
+		text = fmt.Appendf(text, "%d %s\n", p.number, line)
+	}
+	p.all.Lock()
+	defer p.all.Unlock()
+	if _, err := os.Stdout.Write(text); err != nil {
 		p.end()
 	}
 }
 
 // Write prints a record of the log.
 func (p printer) Write(record []byte) (int, error) {
-	p.print([]byte(Log + oneLine(string(record)) + "\n"))
+	p.print(Log + oneLine(string(record)))
 	return len(record), nil
 }
 
@@ -64,11 +71,12 @@ func Serve(places string) int {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	var printing sync.Mutex
 	var running sync.WaitGroup
 	commands := make([]chan string, len(all))
 	for i, at := range all {
 		commands[i] = make(chan string, 2) // the host waits for an answer before it sends a third
-		out := printer{os.NewFile(uintptr(3+i), at.Subject), cancel}
+		out := printer{i, &printing, cancel}
 		at.Log = out
 		running.Go(func() { serve(ctx, at, commands[i], out) })
 	}
@@ -95,7 +103,7 @@ func serve(ctx context.Context, at Place, commands <-chan string, out printer) {
 	}
 	for ctx.Err() == nil {
 		if err := live(ctx, at, commands, out); err != nil && ctx.Err() == nil {
-			out.print(appendFailure(nil, 0, fmt.Errorf("its generator has ended: %w", err)))
+			out.print(failure(0, fmt.Errorf("its generator has ended: %w", err)))
 		}
 		select {
 		case <-ctx.Done():
@@ -117,10 +125,10 @@ func live(ctx context.Context, at Place, commands <-chan string, out printer) (e
 	if source.Close != nil {
 		defer func() { err = errors.Join(err, source.Close()) }()
 	}
-	out.print([]byte(Made + "\n"))
+	out.print(Made)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var lines []byte
+	var lines []string
 	for {
 		select {
 		case <-ctx.Done():
@@ -133,7 +141,7 @@ func live(ctx context.Context, at Place, commands <-chan string, out printer) (e
 				begin := time.Now()
 				bounded, cancel := context.WithTimeout(ctx, restoreLimit)
 				if err := source.Restored(bounded); err != nil {
-					out.print(appendFailure(nil, time.Since(begin), fmt.Errorf("restored: %w", err)))
+					out.print(failure(time.Since(begin), fmt.Errorf("restored: %w", err)))
 				}
 				cancel()
 			}
@@ -148,16 +156,20 @@ func live(ctx context.Context, at Place, commands <-chan string, out printer) (e
 			if err != nil && ctx.Err() != nil {
 				break // the call was ended from here
 			}
-			lines = appendLine(lines, id, took, lead, err)
+			line := fmt.Sprintf("%s %d %d", id, took, lead)
+			if err != nil {
+				line = failure(took, err)
+			}
+			lines = append(lines, line)
 		}
-		out.print(lines)
+		out.print(lines...)
 		timer.Reset(interval - jitter + rand.N(2*jitter+1))
 	}
 }
 
 // hold holds the subject until the next command, which it returns.
 func hold(ctx context.Context, commands <-chan string, out printer) string {
-	out.print([]byte(Held + "\n"))
+	out.print(Held)
 	select {
 	case <-ctx.Done():
 		return ""

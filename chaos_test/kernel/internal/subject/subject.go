@@ -2,8 +2,8 @@
 // process tells their IDs.
 //
 // Many subjects share a process, since a start of a process takes a third of a second of an
-// emulated processor. They meet the same faults: a signal is for all of them. Each prints lines to
-// a pipe of its own, from descriptor 3 on:
+// emulated processor. They meet the same faults: a signal is for all of them. Each prints lines, which
+// begin with its number in the process:
 //
 //	ID TOOK LEAD           an ID, as text without spaces, how many nanoseconds the call took, and how many the ID is ahead of the generator's clock
 //	! TOOK TEXT            a call failed, with the text of its error
@@ -23,19 +23,30 @@ package subject
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
+
+	"github.com/tickflake/tickflake/chaos_test/kernel/peers"
+)
+
+// Group tells which subjects belong together.
+type Group string
+
+// The groups of subjects.
+const (
+	Ours    Group = "tickflake"
+	Peers   Group = "peer"
+	Mutants Group = "mutant"
+	Program Group = "program" // of the user
 )
 
 // Subject is a generator.
 type Subject struct {
 	Name  string // "default, monoclock, lease"; unique
-	Group string // kernel.Group
+	Group Group
 	How   string // how it is made, as its README says: "snowflake.NewNode(1)"
 	// Skipped says why the generator cannot be driven; Open is nil then.
 	Skipped string
-	// Numbers says that its IDs are integers in decimal, compared as such; else IDs are
-	// compared as text.
-	Numbers bool
 	// Ordered says that the IDs of one process ascend, whatever the clock does.
 	Ordered bool
 	// Restarts says that it promises no duplicate across a restart.
@@ -79,3 +90,47 @@ const (
 	Restored = "restored"
 	Go       = "go"
 )
+
+// further are the subjects that only tests have.
+var further []Subject
+
+// Add makes further subjects known, such as mutants. It must be called before the program notices
+// that it is process 1 or a subject.
+func Add(s ...Subject) { further = append(further, s...) }
+
+// All returns all subjects in the order of the report, those that were added last.
+func All() []Subject { return slices.Concat(ours(), others(), further) }
+
+// Find returns the subject with a name.
+func Find(name string) (Subject, bool) {
+	for _, s := range All() {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Subject{}, false
+}
+
+// others returns the generators of other projects. Of those without a time in their IDs no
+// fault of a clock can be seen.
+func others() (all []Subject) {
+	for _, p := range peers.List() {
+		s := Subject{Name: p.Name, Group: Peers, How: p.How, Ordered: p.Ordered, Restarts: p.Restarts, Bound: -1}
+		switch {
+		case p.Refused:
+			s.Skipped = "the Go module proxy of the build refuses " + p.Module
+		case p.Tick == 0:
+			continue
+		default:
+			s.Open = func(context.Context, Place) (Source, error) {
+				gen, err := p.New(peers.System)
+				return Source{Next: func(context.Context) (string, time.Duration, error) {
+					id, err := gen.Next()
+					return id, max(p.Time(id).Sub(peers.System.Now()), 0), err
+				}}, err
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}

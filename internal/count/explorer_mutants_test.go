@@ -3,10 +3,7 @@ package count
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/tickflake/tickflake/internal/cell"
-
 	"github.com/tickflake/tickflake/internal/explore"
 )
 
@@ -35,12 +32,12 @@ type mutated struct {
 
 func (m *mutated) key(k *keys) {
 	if m.again != nil {
-		k.add(uint8(m.again.Range.From), uint8(m.again.Range.To))
+		k.Add(m.again.Range.From, m.again.Range.To)
 	}
 	if k.recall {
-		k.add(m.from)
+		k.Add(uint64(m.from))
 	}
-	k.add(k.role(m.token))
+	k.Add(k.role(m.token))
 }
 
 func (t *try) ops(p *process, in Input) Op {
@@ -281,40 +278,10 @@ var mutants = []struct {
 
 // TestMutants makes sure that a search finds each way to break the protocol.
 func TestMutants(t *testing.T) {
+	var list []explore.Mutant[state]
 	for _, m := range mutants {
-		t.Run(m.mutant.name, func(t *testing.T) {
-			w := m.world
-			w.mutant = m.mutant
-			r := explore.Search(&w, explore.Limits{States: 300e3})
-			t.Log(r)
-			require.NotNil(t, r.Violation, m.change)
-			t.Log(r.Violation)
-			require.ErrorIs(t, r.Violation.Err, m.catch, m.change)
-			require.ErrorIs(t, explore.Replay(&w, r.Violation.Script), m.catch)
-		})
+		m.world.mutant = m.mutant
+		list = append(list, explore.Mutant[state]{Name: m.mutant.name, Change: m.change, Model: &m.world, Err: m.catch})
 	}
-}
-
-// TestReplay runs the counterexample of S3_AGAIN again, in the world of the mutant and in the real one.
-func TestReplay(t *testing.T) {
-	script := []string{
-		"A writes, asked for 1",
-		"A closes",
-		"A writes and hears nothing, asked for",
-		"A's give-back lands",
-		"B writes, asked for 2",
-		"B issues 1",
-		"B closes",
-		"B writes and hears nothing, asked for",
-		"B's give-back lands 1",
-		"A writes, asked for",
-	}
-	for _, m := range mutants {
-		if m.mutant.name == "S3_AGAIN" {
-			w := m.world
-			require.ErrorContains(t, explore.Replay(&w, script), `step 10 of 10, "A writes, asked for", is not possible`)
-			w.mutant = m.mutant
-			require.ErrorIs(t, explore.Replay(&w, script), errTwice)
-		}
-	}
+	explore.Mutants(t, list)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/explore"
 )
 
 // world is a model for [explore.Search]: processes that run the real Machine, one cell of a store, a
@@ -27,7 +28,6 @@ type world struct {
 
 	others  bool // processes beyond procs are granted numbers, and an operator raises next
 	maximum bool // an operator changes the maximum
-	worn    bool // a process begins with as many writes of unknown outcome as it remembers
 	clean   bool // one process at a time that is closed before the next begins, and no fault: no gap
 	lose    bool // answers are lost, processes crash
 	back    bool // the store goes back, once
@@ -127,32 +127,6 @@ const (
 	dead // the cell has another version
 )
 
-// action is a step.
-type action struct {
-	who  int8
-	what string
-	n, m uint64
-}
-
-func (a action) String() string {
-	text := a.what
-	if a.n|a.m != 0 {
-		text += " " + strconv.FormatUint(a.n, 10)
-	}
-	if a.m != 0 {
-		text += ", " + strconv.FormatUint(a.m, 10)
-	}
-	switch {
-	case a.who == nobody && a.what[0] == '\'':
-		return "an ended process" + text
-	case a.who == nobody:
-		return text
-	case a.what[0] == '\'':
-		return string('A'+rune(a.who)) + text
-	}
-	return string('A'+rune(a.who)) + " " + text
-}
-
 // tokens are the names of writes.
 var tokens = func() (list [1 << 12]string) {
 	for i := range list {
@@ -187,7 +161,7 @@ func (w *world) Start() []state {
 }
 
 // Steps tries all steps.
-func (w *world) Steps(s *state, yield func(action, *state, error)) {
+func (w *world) Steps(s *state, yield func(explore.Step, *state, error)) {
 	t := &try{world: w, was: s, yield: yield}
 	idle := false // dead processes are alike
 	for i := range w.procs {
@@ -209,7 +183,7 @@ type try struct {
 	was   *state
 	next  state
 	again bool // a write has met another one, and the process tries again at once
-	yield func(action, *state, error)
+	yield func(explore.Step, *state, error)
 }
 
 // copy returns a state that is like the one before the step.
@@ -227,7 +201,7 @@ func (t *try) copyOf(i int8) (*state, *process) {
 }
 
 // done ends a step: it drops what does not matter any more, and checks what must hold.
-func (t *try) done(a action, s *state, err error) {
+func (t *try) done(a explore.Step, s *state, err error) {
 	if err == nil {
 		t.tidy(s)
 		err = t.check(s)
@@ -447,11 +421,6 @@ func (w *world) open(s *state) *process {
 		_, p.mutated.token = s.draw()
 	}
 	p.learn(&s.now.Record)
-	for i := range maxPending {
-		if w.worn {
-			p.machine.pending = append(p.machine.pending, Pending{Name: tokens[len(tokens)-1-i]})
-		}
-	}
 	return p
 }
 
@@ -459,7 +428,7 @@ func (w *world) open(s *state) *process {
 func (t *try) begin(i int8) {
 	if s := t.copy(); s.mayOpen() {
 		s.running[i] = t.open(s)
-		t.done(action{who: i, what: "opens"}, s, nil)
+		t.done(say(i, "opens"), s, nil)
 	}
 }
 
@@ -487,12 +456,12 @@ func (t *try) process(i int8, p *process) {
 			p.restored = false
 			_, err = t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
 		}
-		t.done(action{who: i, what: "closes"}, s, err)
+		t.done(say(i, "closes"), s, err)
 	}
 	if t.lose {
 		s := t.copy()
 		t.end(s, i)
-		t.done(action{who: i, what: "ends"}, s, nil)
+		t.done(say(i, "ends"), s, nil)
 	}
 }
 
@@ -542,20 +511,20 @@ func (t *try) issues(i int8, p *process) {
 				s, p := t.copyOf(i)
 				p.arrived++
 				p.calls = append(p.calls[:len(p.calls):len(p.calls)], call{p.arrived, s.high, n})
-				t.done(action{who: i, what: "begins a call for", n: uint64(n)}, s, nil)
+				t.done(say(i, "begins a call for %d", int(n)), s, nil)
 			}
 		}
 		for k := range p.calls {
 			s, p := t.copyOf(i)
 			p.calls = append(p.calls[:k:k], p.calls[k+1:]...)
-			t.done(action{who: i, what: "ends call", n: uint64(k + 1)}, s, nil)
+			t.done(say(i, "ends call %d", k+1), s, nil)
 		}
 		return
 	}
 	for n := uint8(1); uint64(n) <= t.batch; n++ {
 		s, p := t.copyOf(i)
 		if from, ok := p.window.count(n); ok {
-			t.done(action{who: i, what: "issues", n: uint64(n)}, s, t.issue(s, p, from, n))
+			t.done(say(i, "issues %d", int(n)), s, t.issue(s, p, from, n))
 		}
 	}
 }
@@ -608,24 +577,30 @@ func (t *try) step1(s *state, i int8, p *process, want, need uint64) {
 	in.Want, in.Need = want, need
 	op := t.ops(p, in)
 	p.restored = false
-	a := action{i, "", want, need}
 	switch op.Kind {
 	case None:
-		a.what = "has nothing to do, asked for"
 		var err error
 		if p.closing {
-			a.what = "has nothing to give back"
 			err = t.leave(s, i)
 		}
-		t.done(a, s, err)
+		t.done(in.says(i, "has nothing to do"), s, err)
 	case Read:
-		t.reads(i, p, s, a, in, op)
+		t.reads(i, p, s, in, op)
 	case Seal:
 		p.window.sealed = !t.early
 		_, err := t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
-		a.what = "seals, asked for"
-		t.done(a, s, err)
+		t.done(in.says(i, "seals"), s, err)
 	default:
-		t.sends(i, p, s, a, in, op)
+		t.sends(i, p, s, in, op)
 	}
+}
+
+// say is a step of process i.
+func say(i int8, what string, numbers ...int) explore.Step {
+	return explore.Say("process %d "+what, append([]int{int(i)}, numbers...)...)
+}
+
+// says is a step of process i that was asked for something.
+func (in *Input) says(i int8, what string) explore.Step {
+	return explore.Say("process %d "+what+", asked for %d, %d", int(i), int(in.Want), int(in.Need))
 }

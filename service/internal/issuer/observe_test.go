@@ -1,4 +1,4 @@
-package observe
+package issuer
 
 import (
 	"bytes"
@@ -11,23 +11,19 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-
-	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
 // logged returns an observer, and a function that returns the lines of its log so far.
 func logged(sample int64) (*Observer, func() []string) {
 	b := &bytes.Buffer{}
-	return New(slog.New(slog.NewTextHandler(b, nil)), sample), func() []string {
+	return NewObserver(slog.New(slog.NewTextHandler(b, nil)), sample), func() []string {
 		defer b.Reset()
 		return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	}
 }
 
-func refused(code issuer.Code) Request {
-	return Request{Method: "INCR", Err: &issuer.Refusal{Code: code, Err: errors.New("away")}}
+func refusal(code Code) Request {
+	return Request{Method: "INCR", Err: &Refusal{Code: code, Err: errors.New("away")}}
 }
 
 func TestSample(t *testing.T) {
@@ -52,25 +48,25 @@ func TestRefusedLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, lines := logged(0)
 		for range 100 {
-			o.Done(refused(issuer.BadInput))
-			o.Done(refused(issuer.Canceled))
+			o.Done(refusal(BadInput))
+			o.Done(refusal(Canceled))
 		}
-		o.Done(refused(issuer.Unavailable))
-		o.Done(refused(issuer.Internal))
+		o.Done(refusal(Unavailable))
+		o.Done(refusal(Internal))
 		found := lines()
 		require.Len(t, found, linesPerSecond+2)
 		assert.Contains(t, found[0], "level=INFO")
 		assert.Contains(t, found[linesPerSecond], "level=WARN")
 		assert.Contains(t, found[linesPerSecond+1], "level=ERROR")
 		time.Sleep(time.Second)
-		o.Done(refused(issuer.BadInput))
-		o.Done(refused(issuer.BadInput))
+		o.Done(refusal(BadInput))
+		o.Done(refusal(BadInput))
 		found = lines()
 		require.Len(t, found, 2)
 		assert.Contains(t, found[0], "suppressed=95")
 		assert.NotContains(t, found[1], "suppressed")
 		for range 10 {
-			o.Done(refused(issuer.BadInput))
+			o.Done(refusal(BadInput))
 		}
 		lines()
 		o.Flush()
@@ -83,21 +79,6 @@ func TestRefusedLines(t *testing.T) {
 func TestLongErrorsAreCut(t *testing.T) {
 	t.Parallel()
 	o, lines := logged(0)
-	o.Done(Request{Err: &issuer.Refusal{Err: errors.New(strings.Repeat("é", 100_000))}})
+	o.Done(Request{Err: &Refusal{Err: errors.New(strings.Repeat("é", 100_000))}})
 	assert.Less(t, len(lines()[0]), 2*maxText)
-}
-
-func BenchmarkTook(b *testing.B) {
-	g, err := generator.New(generator.WithNode(1))
-	require.NoError(b, err)
-	i, err := issuer.New(issuer.Config{Generator: g})
-	require.NoError(b, err)
-	o, _ := logged(0)
-	unregister, err := o.Measure(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())), State{Issuer: i, Protocols: []Protocol{RESP}})
-	require.NoError(b, err)
-	defer func() { require.NoError(b, unregister()) }()
-	b.ReportAllocs()
-	for b.Loop() {
-		o.Took(RESP, time.Millisecond)
-	}
 }

@@ -2,10 +2,11 @@ package count
 
 import (
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/explore"
 )
 
 // reads carries out a read: of the cell, or of one of its older states, or it fails.
-func (t *try) reads(i int8, p *process, s *state, a action, in Input, op Op) {
+func (t *try) reads(i int8, p *process, s *state, in Input, op Op) {
 	saved, before := *s, *p
 	read := func(c *stored, what string, status Status) {
 		*s = saved
@@ -22,20 +23,18 @@ func (t *try) reads(i int8, p *process, s *state, a action, in Input, op Op) {
 			t.step1(s, i, p, in.Want, in.Need)
 			return
 		}
-		a := a
-		a.what = what
-		t.done(a, s, err)
+		t.done(in.says(i, what), s, err)
 	}
 	if t.stale > 0 {
 		for k, c := range saved.past {
-			read(c, "reads state "+string('0'+rune(k))+", asked for", OK)
+			read(c, "reads state "+string('0'+rune(k))+"", OK)
 		}
 	}
 	if t.apart && t.lose {
-		read(nil, "cannot read, asked for", Failed)
-		read(nil, "reads damage, asked for", Damaged)
+		read(nil, "cannot read", Failed)
+		read(nil, "reads damage", Damaged)
 	}
-	read(saved.now, "reads, asked for", OK)
+	read(saved.now, "reads", OK)
 }
 
 // look notes what a process reads, for the checks. Fewer writes than it knows may be a stale read.
@@ -56,9 +55,9 @@ func (t *try) look(p *process, r *cell.Sequence) {
 }
 
 // sends sends a write.
-func (t *try) sends(i int8, p *process, s *state, a action, in Input, op Op) {
+func (t *try) sends(i int8, p *process, s *state, in Input, op Op) {
 	if op.Why == Refill && op.Range.To-op.Range.From > p.machine.Left(in.Used) {
-		t.done(a, s, errMaximum)
+		t.done(in.says(i, "sends a write"), s, errMaximum)
 		return
 	}
 	r := op.Record
@@ -69,8 +68,7 @@ func (t *try) sends(i int8, p *process, s *state, a action, in Input, op Op) {
 		}
 		p.op, p.fate, p.sent = op, sent, f
 		s.flight = append(s.flight[:len(s.flight):len(s.flight)], f)
-		a.what = "sends a write, asked for"
-		t.done(a, s, nil)
+		t.done(in.says(i, "sends a write"), s, nil)
 		return
 	}
 	saved, before := *s, *p
@@ -83,15 +81,13 @@ func (t *try) sends(i int8, p *process, s *state, a action, in Input, op Op) {
 			_, err = t.tell(s, i, p, in, op, r)
 		}
 		p.sent = write{}
-		a := a
-		a.what = what
 		if err == nil && r.Status == OK && op.Why == Close {
 			err = t.leave(s, i)
 		}
-		t.done(a, s, err)
+		t.done(in.says(i, what), s, err)
 	}
 	conflict := func() {
-		outcome("meets another write, asked for", Result{Status: Conflict}, nil)
+		outcome("meets another write", Result{Status: Conflict}, nil)
 		if t.apart || t.again {
 			return
 		}
@@ -111,7 +107,7 @@ func (t *try) sends(i int8, p *process, s *state, a action, in Input, op Op) {
 	}
 	if t.lose && t.mayFly(s) {
 		s.flight = append(s.flight[:len(s.flight):len(s.flight)], f)
-		outcome("writes and hears nothing, asked for", Result{Status: Failed}, nil)
+		outcome("writes and hears nothing", Result{Status: Failed}, nil)
 		*s = saved
 	}
 	switch {
@@ -119,7 +115,7 @@ func (t *try) sends(i int8, p *process, s *state, a action, in Input, op Op) {
 		conflict()
 	case t.room(s):
 		err := t.land(s, f)
-		outcome("writes, asked for", Result{Status: OK, Version: s.now.Version}, err)
+		outcome("writes", Result{Status: OK, Version: s.now.Version}, err)
 	}
 }
 
@@ -138,7 +134,7 @@ func (t *try) answers(i int8, p *process) {
 		if fate == landed && r.Status != OK { // the next read tells
 			p.sent = write{}
 		}
-		t.done(action{who: i, what: what}, s, err)
+		t.done(say(i, what), s, err)
 	}
 	if p.fate == landed {
 		answer("hears that it has written", Result{Status: OK, Version: p.landed})
@@ -160,14 +156,7 @@ func (t *try) network() {
 			continue
 		}
 		s := t.copy()
-		a := action{who: f.owner, what: "'s write lands", n: f.record.Next}
-		if f.why == Close {
-			a.what = "'s give-back lands"
-		}
-		if t.named() { // by its text, not by its owner
-			a.who, a.what = nobody, a.what[3:]
-		}
-		t.done(a, s, t.land(s, *f))
+		t.done(explore.Say("write %d lands, of process %d", k, int(f.owner)), s, t.land(s, *f))
 	}
 }
 
@@ -282,31 +271,31 @@ func (t *try) outside() {
 		change(s, &r)
 		r.From, r.Most = r.Next, max(r.Most, r.Next)
 		s.put(r, write{owner: nobody}, t.world)
-		t.done(action{who: nobody, what: what, n: n}, s, nil)
+		t.done(explore.Say(what, int(n)), s, nil)
 	}
 	if t.others && !r.Deleted && !r.Lost && !r.Move.Exported() {
 		for n := r.Next + 1; n <= min(t.numbers, r.Indexes()); n++ {
-			change("an operator raises next to", n, func(_ *state, r *cell.Sequence) { r.Next = n })
+			change("an operator raises next to %d", n, func(_ *state, r *cell.Sequence) { r.Next = n })
 		}
 	}
 	if t.maximum && !r.Deleted && !r.Lost && !r.Move.Exported() {
 		for n := max(r.Next, 1); n <= t.numbers; n++ {
 			if n != r.Indexes() {
-				change("an operator changes the maximum to", n-1, func(_ *state, r *cell.Sequence) { r.Max = int64(n) - 1 })
+				change("an operator changes the maximum to %d", n-1, func(_ *state, r *cell.Sequence) { r.Max = int64(n) - 1 })
 			}
 		}
 	}
 	if t.move && !r.Move.Exported() && !r.Deleted {
-		change("the sequence is exported", 0, func(s *state, r *cell.Sequence) {
+		change("the sequence is exported, %d", 0, func(s *state, r *cell.Sequence) {
 			r.Move = &cell.Move{Export: "e", To: "elsewhere"}
 			s.floor = uint8(r.Next) + 1
 		})
 	}
 	if t.remove && !r.Deleted {
-		change("the sequence is deleted", 0, func(_ *state, r *cell.Sequence) { r.Deleted = true })
+		change("the sequence is deleted, %d", 0, func(_ *state, r *cell.Sequence) { r.Deleted = true })
 	}
 	if t.remove && r.Deleted && r.Creation < 3 {
-		change("the sequence is created anew", 0, func(s *state, r *cell.Sequence) {
+		change("the sequence is created anew, %d", 0, func(s *state, r *cell.Sequence) {
 			r.Before = r.Granted()
 			_, r.ID = s.draw()
 			r.Creation++
@@ -316,17 +305,17 @@ func (t *try) outside() {
 		})
 	}
 	if t.lower && r.Next > 0 {
-		change("an operator lowers next to", r.Next-1, func(_ *state, r *cell.Sequence) { r.Next-- })
+		change("an operator lowers next to %d", r.Next-1, func(_ *state, r *cell.Sequence) { r.Next-- })
 	}
 	if n := len(t.was.past); n < t.stale && (n == 0 || t.was.past[n-1].Version != t.was.now.Version) {
 		s := t.copy()
 		s.past = append(s.past[:n:n], s.now)
-		t.done(action{who: nobody, what: "a replica stops here"}, s, nil)
+		t.done(explore.Say("a replica stops here"), s, nil)
 	}
 	if t.back {
 		t.goesBack()
 		if r.Lost && !r.Move.Exported() {
-			change("an operator raises next above all in use, to", uint64(t.was.history.peak), func(s *state, r *cell.Sequence) {
+			change("an operator raises next above all in use, to %d", uint64(t.was.history.peak), func(s *state, r *cell.Sequence) {
 				r.Next, r.Lost = uint64(s.history.peak), false
 				s.history.safe = s.history.peak
 				for i, p := range s.running {
@@ -352,12 +341,12 @@ func (t *try) goesBack() {
 		s := t.copy()
 		s.history.begun = true
 		s.past = []*stored{s.now}
-		t.done(action{who: nobody, what: "the store is copied"}, s, nil)
+		t.done(explore.Say("the store is copied"), s, nil)
 	case !b.over && t.was.past[0].Version != t.was.now.Version:
 		s := t.copy()
 		s.history.over = true
 		s.now, s.past = s.past[0], nil
-		t.done(action{who: nobody, what: "the store goes back"}, s, nil)
+		t.done(explore.Say("the store goes back"), s, nil)
 	}
 }
 
@@ -367,7 +356,7 @@ func (t *try) copies() {
 		if p := t.was.running[i]; p != nil && !t.was.history.begun {
 			s := t.copy()
 			s.copied, s.history.begun = p, true
-			t.done(action{who: int8(i), what: "is copied"}, s, nil)
+			t.done(say(int8(i), "is copied"), s, nil)
 		}
 	}
 	for i := range t.procs {
@@ -378,7 +367,7 @@ func (t *try) copies() {
 			p.restored, p.revoked = true, false
 			p.window.revoke()
 			s.running[i], s.copied = &p, nil
-			t.done(action{who: int8(i), what: "ends, and is restored from the copy"}, s, nil)
+			t.done(say(int8(i), "ends, and is restored from the copy"), s, nil)
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// Package observe counts the requests of the service, and writes its access log.
-package observe
+package issuer
 
 import (
 	"context"
@@ -11,8 +10,6 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/time/rate"
-
-	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
 // Protocol is how a request came.
@@ -70,7 +67,7 @@ type Request struct {
 	Remote   string // address of the peer
 	Items    int64  // IDs or numbers that it got
 	Duration time.Duration
-	Err      error // a *issuer.Refusal, or nil
+	Err      error // a *Refusal, or nil
 }
 
 // Observer counts requests. Its methods are safe for concurrent use.
@@ -80,21 +77,21 @@ type Observer struct {
 
 	samples atomic.Int64 // requests that could have been sampled
 	counts  [Protocols]counts
-	lines   [issuer.Codes]lines // a flood of one code does not hide another
+	lines   [Codes]lines // a flood of one code does not hide another
 
-	// Set by Measure, before the first request.
+	// Set by Issuer.Measure, before the first request.
 	durations  []metric.Float64Histogram
 	attributes [Protocols][]metric.RecordOption
 }
 
 type counts struct {
 	_       [64]byte // the protocols do not disturb each other
-	served  atomic.Uint64
-	items   atomic.Uint64
-	refused [issuer.Codes]atomic.Uint64
-	open    atomic.Int64  // connections
-	opened  atomic.Uint64 // connections, since the start
-	turned  atomic.Uint64 // connections beyond the limit
+	served  atomic.Int64
+	items   atomic.Int64
+	refused [Codes]atomic.Int64
+	open    atomic.Int64 // connections
+	opened  atomic.Int64 // connections, since the start
+	turned  atomic.Int64 // connections beyond the limit
 }
 
 // lines bounds the lines of refused requests of one code.
@@ -106,8 +103,8 @@ type lines struct {
 // linesPerSecond is how many refused requests of one code are logged in a second.
 const linesPerSecond = 5
 
-// New returns an Observer that logs one request in sample; 0 logs none.
-func New(log *slog.Logger, sample int64) *Observer {
+// NewObserver returns an Observer that logs one request in sample; 0 logs none.
+func NewObserver(log *slog.Logger, sample int64) *Observer {
 	o := &Observer{log: log, sample: sample}
 	for code := range o.lines {
 		o.lines[code].limit = rate.NewLimiter(linesPerSecond, linesPerSecond)
@@ -128,11 +125,11 @@ func (o *Observer) Done(r Request) {
 	}
 	if r.Err == nil {
 		c.served.Add(1)
-		c.items.Add(uint64(r.Items))
+		c.items.Add(r.Items)
 	} else {
-		code := issuer.RefusalOf(r.Err).Code
+		code := RefusalOf(r.Err).Code
 		c.refused[code].Add(1)
-		if code != issuer.Canceled {
+		if code != Canceled {
 			if l := &o.lines[code]; l.limit.Allow() {
 				o.write(level(code), r, l.suppressed.Swap(0))
 				return
@@ -148,13 +145,12 @@ func (o *Observer) Done(r Request) {
 // Served counts requests that were served together, without a line in the log: those of one
 // pipeline.
 func (o *Observer) Served(p Protocol, requests, items int64) {
-	o.counts[p].served.Add(uint64(requests))
-	o.counts[p].items.Add(uint64(items))
+	o.counts[p].served.Add(requests)
+	o.counts[p].items.Add(items)
 }
 
 // Items returns how many IDs and numbers clients got, by all protocols.
-func (o *Observer) Items() uint64 {
-	var items uint64
+func (o *Observer) Items() (items int64) {
 	for p := range o.counts {
 		items += o.counts[p].items.Load()
 	}
@@ -168,11 +164,11 @@ func (o *Observer) Turned(p Protocol) { o.counts[p].turned.Add(1) }
 
 // level returns the level of a line about a refused request: what an operator has to know is
 // above slog.LevelInfo.
-func level(c issuer.Code) slog.Level {
+func level(c Code) slog.Level {
 	switch c {
-	case issuer.Internal, issuer.Failed:
+	case Internal, Failed:
 		return slog.LevelError
-	case issuer.Unavailable:
+	case Unavailable:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -191,11 +187,11 @@ func (o *Observer) write(level slog.Level, r Request, suppressed int64) {
 		attributes = append(attributes, slog.Duration("took", r.Duration))
 	}
 	if r.Err != nil {
-		text := issuer.Cause(r.Err)
+		text := Cause(r.Err)
 		if len(text) > maxText {
 			text = strings.ToValidUTF8(text[:maxText], "") + "…"
 		}
-		attributes = append(attributes, slog.String("code", issuer.RefusalOf(r.Err).Code.String()), slog.String("error", text))
+		attributes = append(attributes, slog.String("code", RefusalOf(r.Err).Code.String()), slog.String("error", text))
 	}
 	if suppressed > 0 {
 		attributes = append(attributes, slog.Int64("suppressed", suppressed))
@@ -207,7 +203,7 @@ func (o *Observer) write(level slog.Level, r Request, suppressed int64) {
 func (o *Observer) Flush() {
 	for code := range o.lines {
 		if n := o.lines[code].suppressed.Swap(0); n > 0 {
-			o.log.LogAttrs(context.Background(), slog.LevelInfo, "requests refused", slog.String("code", issuer.Code(code).String()), slog.Int64("suppressed", n))
+			o.log.LogAttrs(context.Background(), slog.LevelInfo, "requests refused", slog.String("code", Code(code).String()), slog.Int64("suppressed", n))
 		}
 	}
 }

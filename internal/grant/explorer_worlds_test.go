@@ -1,0 +1,62 @@
+package grant
+
+import (
+	"testing"
+
+	"github.com/tickflake/tickflake/internal/explore"
+)
+
+// In these worlds nothing breaks what must hold.
+var (
+	small = map[string]*world{
+		"one cell":              {procs: 2, cells: 1, ticks: 3, window: 1, net: 2},
+		"window of two":         {procs: 2, cells: 1, ticks: 4, window: 2, net: 1},
+		"order":                 {procs: 2, cells: 2, ticks: 2, window: 1, net: 1, order: true},
+		"two cells":             {procs: 2, cells: 2, ticks: 2, window: 1, net: 1},
+		"waits":                 {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, waits: true},
+		"plain":                 {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, plain: true},
+		"plain, waits":          {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, plain: true, waits: true},
+		"apart":                 {procs: 2, cells: 1, ticks: 2, window: 1, apart: true},
+		"back":                  {procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 2},
+		"stale":                 {procs: 2, cells: 1, ticks: 2, window: 1, stale: 2, kept: 2},
+		"told":                  {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true},
+		"untold":                {procs: 2, cells: 1, ticks: 2, window: 1, untold: true},
+		"locker":                {procs: 2, cells: 2, ticks: 2, window: 1, locker: true},
+		"pinned":                {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, pinned: true},
+		"damaged":               {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, damaged: true},
+		"failing":               {procs: 2, cells: 1, ticks: 2, window: 1, failing: true, layout: true},
+		"failing, pinned":       {procs: 2, cells: 1, ticks: 2, window: 1, failing: true, pinned: true, damaged: true},
+		"failing, locker":       {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, failing: true, locker: true},
+		"failing, plain":        {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, failing: true, plain: true},
+		"failing, plain locker": {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, failing: true, plain: true, locker: true},
+		"failing, plain pinned": {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, failing: true, plain: true, pinned: true, damaged: true},
+		"stale, damaged":        {procs: 1, cells: 1, ticks: 2, window: 1, stale: 1, kept: 1, damaged: true},
+		"reserved":              {procs: 2, cells: 1, ticks: 3, window: 1, reserves: true},
+		"reserved, pinned":      {procs: 2, cells: 1, ticks: 3, window: 1, reserves: true, pinned: true},
+		"wide":                  {procs: 1, cells: 1, ticks: 2, window: 1, wide: true},
+		"chosen":                {procs: 1, cells: 2, ticks: 3, window: 1, chosen: true},
+		"chosen, one cell":      {procs: 1, cells: 1, ticks: 4, window: 1, chosen: true},
+		"moves":                 {procs: 2, cells: 2, ticks: 3, window: 1, net: 1, moves: true},
+		"told late":             {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true, waits: true},
+	}
+	large = map[string]*world{
+		"plain, two cells":          {procs: 2, cells: 2, ticks: 2, window: 1, plain: true},
+		"plain, waits, three ticks": {procs: 2, cells: 1, ticks: 3, window: 1, net: 1, plain: true, waits: true},
+		"apart, late writes":        {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, apart: true},
+		"back, writes land twice":   {procs: 2, cells: 1, ticks: 2, window: 1, back: true, twice: true, kept: 2},
+		"back, late writes":         {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, back: true, kept: 2},
+		"stale, late writes":        {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, stale: 2, kept: 2},
+		"untold, late writes":       {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, untold: true},
+		"damaged, two cells":        {procs: 2, cells: 2, ticks: 2, window: 1, net: 1, damaged: true},
+		"back three ticks":          {procs: 2, cells: 1, ticks: 3, window: 1, back: true, kept: 2},
+		"stale three ticks":         {procs: 2, cells: 1, ticks: 3, window: 1, stale: 2, kept: 3},
+		"chosen, four ticks":        {procs: 1, cells: 2, ticks: 4, window: 1, chosen: true},
+		"main":                      {procs: 3, cells: 2, ticks: 3, window: 1, net: 2},
+		"main window":               {procs: 2, cells: 2, ticks: 4, window: 2, net: 1},
+		"three processes":           {procs: 3, cells: 1, ticks: 3, window: 1, net: 2},
+		"three processes two ticks": {procs: 3, cells: 2, ticks: 2, window: 1, net: 1},
+		"two processes three ticks": {procs: 2, cells: 2, ticks: 3, window: 1, net: 2},
+	}
+)
+
+func TestExplorer(t *testing.T) { explore.Worlds(t, small, large) }

@@ -1,0 +1,112 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// scope names the instrumentation in metrics: the import path.
+const scope = "github.com/tickflake/tickflake/service"
+
+// The attributes of the metrics.
+const (
+	protocolKey = attribute.Key("tickflake.service.protocol")
+	codeKey     = attribute.Key("tickflake.service.code")
+)
+
+// State has the values that the metrics show beside requests and connections.
+type State struct {
+	Protocols      []Protocol // that are served
+	MaxConnections int64
+	Expiry         func() (time.Time, bool) // of the certificate; false: there is none
+}
+
+// Took records how long a request took. On RESP it is one pipeline in 16 of a connection.
+func (o *Observer) Took(p Protocol, d time.Duration) {
+	for _, h := range o.durations {
+		h.Record(context.Background(), d.Seconds(), o.attributes[p]...)
+	}
+}
+
+// Measure reports the requests, the connections and the state to a provider, until
+// unregister. Call it before the first request.
+func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister func() error, err error) {
+	meter := provider.Meter(scope)
+	var made []metric.Observable
+	var errs []error
+	counter := func(name, unit, description string) metric.Int64Observable {
+		c, err := meter.Int64ObservableCounter("tickflake.service."+name, metric.WithUnit(unit), metric.WithDescription(description))
+		made, errs = append(made, c), append(errs, err)
+		return c
+	}
+	gauge := func(name, unit, description string) metric.Int64Observable {
+		g, err := meter.Int64ObservableGauge("tickflake.service."+name, metric.WithUnit(unit), metric.WithDescription(description))
+		made, errs = append(made, g), append(errs, err)
+		return g
+	}
+	requests := counter("requests", "{request}", "Requests, by protocol and code: ok, or why they were refused.")
+	items := counter("items", "{item}", "IDs and numbers that clients got, by protocol.")
+	open := gauge("connections", "{connection}", "Connections that are open, by protocol.")
+	most := gauge("connections_limit", "{connection}", "Connections to a listener at most, by protocol; not of probes.")
+	opened := counter("connections_opened", "{connection}", "Connections that were accepted, by protocol.")
+	turned := counter("connections_refused", "{connection}", "Connections beyond the limit, or unknown ones that made room for others, by protocol.")
+	sequences := gauge("sequences", "{sequence}", "Sequences that are open.")
+	mostSequences := gauge("sequences_limit", "{sequence}", "Sequences that are open at most.")
+	ready := gauge("ready", "{server}", "1 while the server is ready, else 0.")
+	remaining, err := meter.Float64ObservableGauge("tickflake.service.certificate_remaining", metric.WithUnit("s"),
+		metric.WithDescription("Time until the TLS certificate expires; below 0, it has expired. Only with TLS."))
+	made, errs = append(made, remaining), append(errs, err)
+	duration, err := meter.Float64Histogram("tickflake.service.request.duration", metric.WithUnit("s"),
+		metric.WithDescription("Time of a request, by protocol; on RESP, of one pipeline in 16."),
+		metric.WithExplicitBucketBoundaries(5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, .01, .025, .05, .1, .25, .5, 1, 2.5, 5))
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	var protocols [Protocols]metric.MeasurementOption
+	var codes [Protocols][Codes + 1]metric.MeasurementOption // the last is of requests that were served
+	for _, p := range s.Protocols {
+		name := protocolKey.String(p.String())
+		protocols[p] = metric.WithAttributeSet(attribute.NewSet(name))
+		for c := range Codes {
+			codes[p][c] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String(Code(c).String())))
+		}
+		codes[p][Codes] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String("ok")))
+		i.attributes[p] = []metric.RecordOption{protocols[p]}
+	}
+	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		for _, p := range s.Protocols {
+			c := &i.counts[p]
+			to.ObserveInt64(requests, c.served.Load(), codes[p][Codes])
+			for code := range Codes {
+				to.ObserveInt64(requests, c.refused[code].Load(), codes[p][code])
+			}
+			to.ObserveInt64(items, c.items.Load(), protocols[p])
+			to.ObserveInt64(open, c.open.Load(), protocols[p])
+			if p != Probes { // it has a limit of its own, at which nobody is refused
+				to.ObserveInt64(most, s.MaxConnections, protocols[p])
+			}
+			to.ObserveInt64(opened, c.opened.Load(), protocols[p])
+			to.ObserveInt64(turned, c.turned.Load(), protocols[p])
+		}
+		to.ObserveInt64(sequences, int64(i.Count()))
+		to.ObserveInt64(mostSequences, int64(i.config.MaxSequences))
+		is := int64(1)
+		if i.Ready() != nil {
+			is = 0
+		}
+		to.ObserveInt64(ready, is)
+		if end, ok := s.Expiry(); ok {
+			to.ObserveFloat64(remaining, time.Until(end).Seconds())
+		}
+		return nil
+	}, made...)
+	if err != nil {
+		return nil, err
+	}
+	i.durations = append(i.durations, duration)
+	return registration.Unregister, nil
+}
