@@ -30,6 +30,9 @@ func (f *fleet) newStore() {
 	for node := range f.numbers() {
 		keys = append(keys, cell.NodeKey(node))
 	}
+	n := f.numbers()
+	f.ids = make(map[snowflake.ID]struct{}, 1024)
+	f.stamped, f.limits, f.undone = make([]uint64, n), make([]uint64, n), make([][][2]uint64, n)
 	f.Store = f.NewStore(append(keys, cell.LayoutKey))
 	f.Store.Landed = func(p *fleettest.Process, c int, value []byte) {
 		node := int64(c)
@@ -85,17 +88,17 @@ func (f *fleet) parts(id snowflake.ID) (tick uint64, node int64) {
 }
 
 // issued is told of each ID that a call returned.
-func (f *fleet) issued(t *thread, id snowflake.ID) {
+func (f *fleet) issued(t *caller, id snowflake.ID) {
 	p := t.p
 	tick, node := f.parts(id)
 	f.Note(uint64(id))
-	f.Issues++
+	f.Issued++
 	if f.Trace != nil {
 		t.Tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
 	}
 	undone := slices.ContainsFunc(f.undone[node], func(s [2]uint64) bool { return s[0] <= tick && tick < s[1] })
 	if _, ok := f.ids[id]; ok && undone {
-		f.Repeats++ // a process that came after the store went back could not know
+		f.Tally["repeats"]++ // a process that came after the store went back could not know
 	} else if ok {
 		f.Fail("duplicate", "%s issues tick %s of node %d, ID %d, a second time", p.Name, f.tickText(tick), node, id)
 	}
@@ -126,21 +129,19 @@ func (f *fleet) issued(t *thread, id snowflake.ID) {
 }
 
 // refused is told of each error that a call returned.
-func (f *fleet) refused(t *thread, err error) {
+func (f *fleet) refused(t *caller, err error) {
 	p := t.p
-	f.Refusals++
+	f.Tally["refusals"]++
 	f.Note(uint64(len(fmt.Sprintf("%T", err))))
-	if f.Trace != nil {
-		t.Tracef("fails: %T", err)
-	}
+	t.Tracef("fails: %T", err)
 	var none *generator.GrantError
 	var lead *generator.LeadError
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case errors.As(err, &none):
-		f.GrantErrors++
+		f.Tally["without a grant"]++
 		if none.Past > 0 {
-			f.Ended++
+			f.Tally["ended"]++
 		}
 		p.excuse = ""
 		if f.endsEarly() && (f.onlyEnd(p) || f.scarce() || errors.Is(p.k.Err(), lease.ErrEndOfTime)) {
@@ -215,15 +216,15 @@ func (f *fleet) checkLiveness(d int64) {
 			since = f.Now - f.bound()
 		}
 		switch {
-		case p.Dead, p.closing, p.Started > f.Now-f.bound():
+		case p.Dead, p.Closing, p.Started > f.Now-f.bound():
 		case p.last > since:
-			f.Live++
+			f.Tally["live"]++
 		case p.node >= 0 && f.holdsOther(p):
-			f.Excused["another has its number"]++
+			f.Tally["excused: another has its number"]++
 		case p.excuse != "":
-			f.Excused[p.excuse]++
+			f.Tally["excused: "+p.excuse]++
 		case f.endsEarly() && f.scarce():
-			f.Excused["too few numbers have time left"]++
+			f.Tally["excused: too few numbers have time left"]++
 		default:
 			state := "has no lease"
 			if p.k != nil && p.gen != nil {

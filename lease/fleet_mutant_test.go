@@ -15,16 +15,9 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// mutant breaks the protocol in a way in which others have got it wrong. What it does
-// not replace is as it is.
+// mutant breaks what it does not leave nil.
 type mutant struct {
-	name string
-	// seeds is within how many of them it must be caught.
-	seeds int
-	// faults are more frequent than they are drawn to be.
-	faults []fleettest.FaultKind
-	// caught is the check that must see it, if it is not a duplicate.
-	caught string
+	fleettest.Mutant
 
 	// store stands between the keeper and the store.
 	store func(*process, stores.Store) stores.Store
@@ -34,9 +27,9 @@ type mutant struct {
 	// unlimited takes the end of a grant away.
 	unlimited bool
 	// check is made before each call of the generator, and decides whether there is one.
-	check func(*process, *thread) bool
+	check func(*process) bool
 	// close closes the process.
-	close func(*process, *thread, context.Context) error
+	close func(*process, *fleettest.Thread, context.Context) error
 }
 
 // TestFleetCatches makes sure that a simulation of each mutant comes upon an ID that
@@ -44,10 +37,8 @@ type mutant struct {
 // out what a process does is often seen earlier; it is logged which check sees it.
 func TestFleetCatches(t *testing.T) {
 	for _, m := range mutants {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			fleettest.Catches(t, m.seeds, cmp.Or(m.caught, "duplicate"), func(seed uint64) *fleet { return newFleet(seed, &m, nil) })
-		})
+		m.Caught = cmp.Or(m.Caught, "duplicate")
+		fleettest.Catch(t, m.Mutant, func(seed uint64) *fleet { return newFleet(seed, &m, nil) })
 	}
 }
 
@@ -88,34 +79,36 @@ func (p *process) clockTick() uint64 {
 var mutants = []mutant{
 	{
 		// What a process issues is reported from time to time, and not before.
-		name: "M2 the last tick is reported after the fact", seeds: 500, unlimited: true,
+		Mutant:    fleettest.Mutant{Name: "M2 the last tick is reported after the fact", Seeds: 500},
+		unlimited: true,
 		next: func(p *process, in grant.Input, op *grant.Op) {
 			if op.Why == grant.Claim || op.Why == grant.Extend {
 				op.Record.Limit = max(op.Record.Limit-min(op.Record.Limit, op.Record.Window), in.Used)
 			}
 		},
 	}, {
-		name: "M5 the grant is checked before use, and not at use", seeds: 500, unlimited: true,
-		check: func(p *process, t *thread) bool {
+		Mutant:    fleettest.Mutant{Name: "M5 the grant is checked before use, and not at use", Seeds: 500},
+		unlimited: true,
+		check: func(p *process) bool {
 			return max(p.clockTick(), p.k.Window().Used()) < p.k.Limit()
 		},
 	}, {
 		// It asks for the cell's version anew, and goes by what it knew of the rest.
-		name: "M9 an unknown outcome is taken for a failure", seeds: 2000,
-		store: func(_ *process, s stores.Store) stores.Store { return fleettest.Retrying{Store: s} },
+		Mutant: fleettest.Mutant{Name: "M9 an unknown outcome is taken for a failure", Seeds: 2000},
+		store:  func(_ *process, s stores.Store) stores.Store { return fleettest.Retrying{Store: s} },
 	}, {
-		name: "M11 the release comes before the seal", seeds: 1000, faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown},
-		close: func(p *process, t *thread, ctx context.Context) error {
+		Mutant: fleettest.Mutant{Name: "M11 the release comes before the seal", Seeds: 1000, Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown}},
+		close: func(p *process, t *fleettest.Thread, ctx context.Context) error {
 			p.cancelLoop()
 			p.lock(t)
 			err := p.release(ctx)
 			p.unlock()
-			t.Pass(t.f.Between(0, 3*t.f.Period))
+			t.Pass(p.f.Between(0, 3*p.f.Period))
 			return errors.Join(err, p.close(t, ctx))
 		},
 	}, {
-		name: "M11 a release of unknown outcome undoes the seal", seeds: 1000, faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown},
-		close: func(p *process, t *thread, ctx context.Context) error {
+		Mutant: fleettest.Mutant{Name: "M11 a release of unknown outcome undoes the seal", Seeds: 1000, Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown}},
+		close: func(p *process, t *fleettest.Thread, ctx context.Context) error {
 			grant := p.k.Used()
 			err := p.close(t, ctx)
 			if err == nil {
@@ -125,7 +118,7 @@ var mutants = []mutant{
 			return errors.Join(err, p.goOn(grant))
 		},
 	}, {
-		name: "M12 the floor of a claim is the clock", seeds: 500,
+		Mutant: fleettest.Mutant{Name: "M12 the floor of a claim is the clock", Seeds: 500},
 		done: func(_ *process, in grant.Input, op *grant.Op, _ *grant.Result) {
 			if op.Why == grant.Claim {
 				op.Record.Floor = min(op.Record.Floor, in.Now)
@@ -133,7 +126,7 @@ var mutants = []mutant{
 		},
 	}, {
 		// What its own last ID is has no answer, and so the clock's tick stands in.
-		name: "M13 a release with no ID issued goes below the floor", seeds: 2000, faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.StepLarge},
+		Mutant: fleettest.Mutant{Name: "M13 a release with no ID issued goes below the floor", Seeds: 2000, Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.StepLarge}},
 		next: func(p *process, _ grant.Input, op *grant.Op) {
 			if op.Kind == grant.Swap && op.Why == grant.Release && p.last == 0 {
 				op.Record.Limit = min(op.Record.Limit, p.clockTick())
@@ -141,7 +134,7 @@ var mutants = []mutant{
 			}
 		},
 	}, {
-		name: "a store that went back is taken for another process", seeds: 500, faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind}, caught: "went back unnoticed",
+		Mutant: fleettest.Mutant{Name: "a store that went back is taken for another process", Seeds: 500, Faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind}, Caught: "went back unnoticed"},
 		done: func(p *process, _ grant.Input, op *grant.Op, r *grant.Result) {
 			if limit := p.k.Held().Limit; op.Why == grant.Doubt && r.Status == grant.OK && r.Cell.Record.Limit < limit {
 				r.Cell.Version, r.Cell.Record.Limit, r.Cell.Record.Floor, r.Cell.Record.Write = max(r.Cell.Version, 1), limit, limit, "another's"

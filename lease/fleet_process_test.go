@@ -23,8 +23,7 @@ import (
 // and the real Generator.
 type process struct {
 	*fleettest.Process
-	f       *fleet
-	threads []*thread
+	f *fleet
 
 	k        *lease.Keeper
 	gen      *generator.Generator
@@ -32,13 +31,9 @@ type process struct {
 	strategy strategies.Strategy
 	ctx      context.Context
 	cancel   func()
-	loop     *thread
-
-	busy bool // the keeper's mutex is held; a thread that waited for the real one would stop all of them
-	wait []*thread
-
-	closing bool
-	sealed  bool
+	loop     *fleettest.Thread // or nil
+	busy     bool              // the keeper's turn is taken; a thread that waited for the real one would stop all of them
+	closed   bool              // a Close has returned
 
 	changed <-chan struct{}  // of the window, when it was looked at last
 	used    window.Range     // that the window was granted last
@@ -54,18 +49,17 @@ type process struct {
 	err     error        // the last
 }
 
-// thread is one of a process's threads.
-type thread struct {
+// caller is a thread that issues IDs.
+type caller struct {
 	*fleettest.Thread
-	f *fleet
 	p *process
 
 	kind    callKind
 	calling bool            // is within a call of the generator
-	closed  bool            // a Close has returned
-	late    bool            // it had when the present call began
-	least   uint64          // that the process had noticed by then, see process
+	late    bool            // a Close had returned when it began
+	least   uint64          // that the process had noticed by then
 	changed <-chan struct{} // of the window, as the generator has it
+	stream  *generator.Stream
 
 	floor     snowflake.ID // the largest ID that was returned before the call
 	floorTick uint64
@@ -85,37 +79,16 @@ const (
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	p := &process{Process: base, f: f, node: -1, largest: -1, owned: map[int64]uint64{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.OnStep = p.look
 	p.OnEnd = func() { // the locks of a process that has ended are free
-		for key, token := range f.locks {
-			if token.by == p {
+		for key, by := range f.locks {
+			if by == p {
 				delete(f.locks, key)
 			}
 		}
 	}
 	f.all = append(f.all, p)
 	return p
-}
-
-// Begin starts the first thread.
-func (p *process) Begin() { p.spawn("main", p.main) }
-
-func (p *process) spawn(name string, body func(*thread)) *thread {
-	t := &thread{f: p.f, p: p, latest: -1}
-	t.Thread = p.Process.Spawn(name, func(*fleettest.Thread) { body(t) })
-	t.Self = t
-	t.Changed = func() bool { return t.calling && t.isChanged() }
-	p.threads = append(p.threads, t)
-	return t
-}
-
-// isChanged reports whether the window has changed since the generator took its channel.
-func (t *thread) isChanged() bool {
-	select {
-	case <-t.changed:
-		return true
-	default:
-		return false
-	}
 }
 
 // virtualClock is a process's view of its machine's clock.
@@ -125,45 +98,41 @@ type virtualClock struct {
 }
 
 func (c virtualClock) Now() time.Time {
-	if now := c.p.f.Current; now != nil && !now.Dead() {
-		if t := now.Self.(*thread); t.calling {
-			t.changed = c.p.k.Window().Changed() // as the generator has it
+	if t := c.p.f.Current; t != nil && !t.Dead() {
+		if c, ok := t.Self.(*caller); ok && c.calling {
+			c.changed = c.p.k.Window().Changed() // as the generator has it
 		}
-		now.Hiccup()
+		t.Hiccup()
 	}
 	return c.Clock.Now()
 }
 
-// main claims a lease, and starts the threads that use it.
-func (p *process) main(t *thread) {
+// Main claims a lease, and starts the threads that use it.
+func (p *process) Main(t *fleettest.Thread) {
 	f := p.f
 	k, err := p.newKeeper()
 	if err == nil {
 		p.k = k
 		err = p.claim(t)
 	}
-	if err != nil {
-		p.failed(t, err)
-		return
-	}
-	t.Hiccup()
 	issuers := 0
-	if !f.Often(16) { // else it is a keeper without a generator
+	if t.Hiccup(); err == nil && !f.Often(16) { // else it is a keeper without a generator
 		p.strategy = f.strategies[f.Rng.IntN(len(f.strategies))]
 		p.lock(t)
 		p.gen, err = generator.New(generator.WithLease(k), generator.WithStrategy(p.strategy))
 		p.unlock()
-		if err != nil {
-			p.failed(t, err)
-			return
-		}
-		issuers = 1 + f.Rng.IntN(f.issuers)
+		issuers = 1 + f.Rng.IntN(f.Issuers)
 	} else {
 		p.excuse = "it issues nothing"
 	}
-	p.loop = p.spawn("keeper", p.keep)
+	if err != nil {
+		p.failed(t, err)
+		return
+	}
+	p.loop = p.Spawn("keeper", p.keep)
 	for i := range issuers {
-		p.spawn("issuer "+strconv.Itoa(i), p.issue)
+		c := &caller{p: p, latest: -1}
+		p.Issue("issuer "+strconv.Itoa(i), c.issue)
 	}
 }
 
@@ -179,7 +148,7 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 		lease.WithLayout(f.layout), lease.WithClock(virtualClock{fleettest.Clock{P: p.Process}, p}), lease.WithWindow(max(time.Duration(window), 6*f.layout.Tick)),
 		lease.WithLogger(p.Log()), lease.WithOwner(p.Name), lease.WithTimeout(time.Hour), lease.WithFleetCheck(time.Minute, f.strict),
 	}
-	if f.pinned != 0 && (f.pinned == pinnedAll || f.Often(512)) {
+	if f.Often(f.pinned) {
 		p.node = int64(p.M.ID) % f.numbers()
 		options = append(options, pin(p.node))
 	}
@@ -206,8 +175,6 @@ type lockingClient struct {
 	p *process
 }
 
-type lockToken struct{ by *process }
-
 func (c lockingClient) TryLock(ctx context.Context, key string) (func(), error) {
 	f := c.p.f
 	f.Current.Hiccup()
@@ -217,43 +184,41 @@ func (c lockingClient) TryLock(ctx context.Context, key string) (func(), error) 
 	if f.locks[key] != nil {
 		return nil, fmt.Errorf("fleet: %w", stores.ErrLocked)
 	}
-	token := &lockToken{c.p}
-	f.locks[key] = token
+	f.locks[key] = c.p
 	return func() {
-		if f.locks[key] == token {
+		if f.locks[key] == c.p {
 			delete(f.locks, key)
 		}
 	}, nil
 }
 
 // claim is that of package lease; one in two is ready to wait.
-func (p *process) claim(t *thread) error {
+func (p *process) claim(t *fleettest.Thread) error {
 	f := p.f
-	ctx, cancel := context.WithCancel(context.Background())
-	if f.Calm || f.Often(768) {
-		ctx, cancel = context.WithTimeout(context.Background(), time.Hour)
-	}
-	defer cancel()
-	t.Ctx = ctx
-	defer func() { t.Ctx = nil }()
+	d := fleettest.Never
+	waits := f.Calm || f.Often(768)
 	if !f.Calm && f.Often(256) {
-		f.At(f.Between(0, 4*f.Period), func() {
-			if !f.Calm {
-				t.Cancelled(ctx, cancel)
-			}
-		})
+		d = f.Between(0, 4*f.Period)
+	}
+	ctx, end := t.Within(d)
+	defer end()
+	if !waits {
+		ctx = endless{ctx}
 	}
 	p.lock(t)
 	defer p.unlock()
 	return p.k.ClaimFirst(ctx)
 }
 
+// endless is a context without a deadline.
+type endless struct{ context.Context }
+
+func (endless) Deadline() (at time.Time, ok bool) { return }
+
 // failed ends a process that could not start; another one is started later.
-func (p *process) failed(t *thread, err error) {
+func (p *process) failed(t *fleettest.Thread, err error) {
 	f := p.f
-	if f.Trace != nil {
-		t.Tracef("cannot start: %v", err)
-	}
+	t.Tracef("cannot start: %v", err)
 	switch {
 	case errors.As(err, new(*lease.NoFreeNodeError)), errors.Is(err, lease.ErrStore), errors.Is(err, lease.ErrHeld), errors.Is(err, stores.ErrConflict),
 		errors.Is(err, context.Canceled), errors.Is(err, lease.ErrClosed):
@@ -265,12 +230,11 @@ func (p *process) failed(t *thread, err error) {
 	default:
 		f.Fail("error", "%s cannot start: %T %v", p.Name, err, err)
 	}
-	p.End()
-	p.M.StartLater(f.Between(f.Period/16, f.Period/2))
+	p.Replace(f.Between(f.Period/16, f.Period/2))
 }
 
 // keep polls the keeper, or does what the goroutine of Claim does.
-func (p *process) keep(t *thread) {
+func (p *process) keep(t *fleettest.Thread) {
 	for p.ctx.Err() == nil {
 		p.lock(t)
 		next, _ := p.k.Poll(p.ctx)
@@ -285,92 +249,76 @@ func (p *process) keep(t *thread) {
 	}
 }
 
-// issue is what a thread that issues IDs does.
-func (p *process) issue(t *thread) {
+// issue makes one call of the generator.
+func (c *caller) issue(t *fleettest.Thread, _ int) (err error) {
+	p := c.p
 	f := p.f
-	var stream *generator.Stream
-	for round := 0; !f.Over; round++ {
-		if f.Calm {
-			t.Pass(f.Between(1, f.Period/4))
-		} else if round > 0 && !f.Often(f.pBurst) {
-			t.Pass(f.Between(1, f.think))
+	c.Thread, t.Self = t, c
+	t.Changed = func() bool { return c.calling && isClosed(c.changed) }
+	c.kind = f.calls[f.Rng.IntN(len(f.calls))]
+	c.floor, c.floorTick = p.largest, p.tick
+	if f.mutant != nil && f.mutant.check != nil && !f.mutant.check(p) {
+		return nil
+	}
+	c.late, c.calling, c.least = p.closed, true, p.noticed
+	n, ids := 1, c.batch[:]
+	switch c.kind {
+	case single:
+		ids[0], err = p.gen.Next()
+	case batched:
+		n, err = p.gen.NextN(ids[:1+f.Rng.IntN(f.batch)])
+	case streamed:
+		if c.stream == nil {
+			c.stream = p.gen.Stream()
 		}
-		if f.Issues > f.most && !f.Calm {
-			t.Pass(f.Period)
+		ids[0], err = c.stream.Next()
+	case bounded:
+		patience := 2 * f.longest
+		if !f.Calm || f.Often(256) {
+			patience = f.Between(0, f.Period)
 		}
-		t.kind = f.calls[f.Rng.IntN(len(f.calls))]
-		t.floor, t.floorTick = p.largest, p.tick
-		if f.mutant != nil && f.mutant.check != nil && !f.mutant.check(p, t) {
-			continue
+		ctx, end := t.Within(patience)
+		ids[0], err = p.gen.NextContext(ctx)
+		end()
+	}
+	c.calling = false
+	if err != nil && c.kind != batched {
+		n = 0
+	}
+	for _, id := range ids[:n] {
+		if c.late {
+			f.Fail("close", "%s was closed, and issues %d", p.Name, id)
 		}
-		t.late, t.calling, t.least = t.closed, true, p.noticed
-		n, ids := 1, t.batch[:]
-		var err error
-		switch t.kind {
-		case single:
-			ids[0], err = p.gen.Next()
-		case batched:
-			n, err = p.gen.NextN(ids[:1+f.Rng.IntN(f.batch)])
-		case streamed:
-			if stream == nil {
-				stream = p.gen.Stream()
-			}
-			ids[0], err = stream.Next()
-		case bounded:
-			ids[0], err = p.bounded(t)
-		}
-		t.calling = false
-		if err != nil && t.kind != batched {
-			n = 0
-		}
-		for _, id := range ids[:n] {
-			if t.late {
-				f.Fail("close", "%s was closed, and issues %d", p.Name, id)
-			}
-			f.issued(t, id)
-		}
-		if err != nil {
-			p.err = err
-			f.refused(t, err)
-			t.Pass(f.Between(f.Period/64+1, f.Period/8+2)) // as a caller who tries again does
-		}
+		f.issued(c, id)
+	}
+	if err != nil {
+		p.err = err
+		f.refused(c, err)
+	}
+	return err
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
-// bounded issues one ID with a context that ends after some time.
-func (p *process) bounded(t *thread) (snowflake.ID, error) {
-	f := p.f
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	defer cancel()
-	t.Ctx = ctx
-	defer func() { t.Ctx = nil }()
-	patience := 2 * f.longest
-	if !f.Calm || f.Often(256) {
-		patience = f.Between(0, f.Period)
-	}
-	f.At(patience, func() { t.Cancelled(ctx, cancel) })
-	return p.gen.NextContext(ctx)
-}
-
-// lock waits for the keeper's mutex.
-func (p *process) lock(t *thread) {
-	for p.busy {
-		p.wait = append(p.wait, t)
-		t.Block()
-	}
+// lock waits for the keeper's turn.
+func (p *process) lock(t *fleettest.Thread) {
+	t.Await(func() bool { return !p.busy })
 	p.busy = true
 }
 
 func (p *process) unlock() {
 	p.busy = false
 	if n := p.k.Stats().Conflicts; n > p.losses {
-		p.f.Losses += int(n - p.losses)
+		p.f.Tally["losses"] += int(n - p.losses)
 		p.losses, p.lost = n, p.f.Now
 	}
-	for _, t := range p.wait {
-		t.Wake(0)
-	}
-	p.wait = p.wait[:0]
 }
 
 // cancelLoop ends the keeper's loop, and the request that it may be waiting for.
@@ -384,46 +332,30 @@ func (p *process) cancelLoop() {
 	}
 }
 
-// Shutdown closes the process in good order.
-func (p *process) Shutdown() {
-	if p.closing || p.k == nil || !p.k.Holds() && p.gen == nil {
-		return
-	}
-	p.closing = true
+// Ready reports whether p holds a number, or has held one.
+func (p *process) Ready() bool { return p.k != nil && (p.k.Holds() || p.gen != nil) }
+
+// Close closes p in good order.
+func (p *process) Close(t *fleettest.Thread) bool {
 	f := p.f
-	f.Shutdowns++
-	p.spawn("closer", func(t *thread) {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		if f.Often(256) {
-			f.At(f.Between(0, p.Timeout), func() { cancel(); t.Wake(0) })
-		}
-		var err error
-		if f.mutant != nil && f.mutant.close != nil && p.gen != nil {
-			err = f.mutant.close(p, t, ctx)
-		} else {
-			err = p.close(t, ctx)
-		}
-		if f.Trace != nil {
-			t.Tracef("has closed: %v", err)
-		}
-		p.sealed = p.k.Window().Front().Sealed
-		if p.gen != nil && !p.sealed { // only a mutant would
-			p.closing = false
-			return
-		}
-		for _, t := range p.threads { // from now on there are no IDs
-			t.closed = p.gen != nil && p.sealed
-		}
-		t.Pass(f.Between(0, f.Period)) // others may still try
-		p.End()
-		p.M.StartLater(f.Between(0, f.Period))
-	})
+	d := fleettest.Never
+	if f.Often(256) {
+		d = f.Between(0, p.Timeout)
+	}
+	ctx, end := t.Within(d)
+	defer end()
+	closing := p.close
+	if f.mutant != nil && f.mutant.close != nil && p.gen != nil {
+		closing = func(t *fleettest.Thread, ctx context.Context) error { return f.mutant.close(p, t, ctx) }
+	}
+	t.Tracef("has closed: %v", closing(t, ctx))
+	p.closed = p.gen != nil && p.k.Window().Front().Sealed // from now on there are no IDs
+	return p.closed || p.gen == nil                        // else a mutant has undone it
 }
 
 // close closes the generator, or the keeper. The window is sealed whatever the keeper is
 // doing; only then is the keeper's turn waited for.
-func (p *process) close(t *thread, ctx context.Context) error {
+func (p *process) close(t *fleettest.Thread, ctx context.Context) error {
 	t.Hiccup()
 	p.k.SealNow()
 	t.Hiccup()
@@ -437,19 +369,13 @@ func (p *process) close(t *thread, ctx context.Context) error {
 }
 
 // Restored is the work of a process that is told that its memory was restored.
-func (p *process) Restored() {
-	if p.closing || p.gen == nil {
-		return
-	}
-	p.f.Restores++
-	p.spawn("restored", func(t *thread) {
-		t.Hiccup()
-		p.k.Distrust()
-		t.Hiccup()
-		p.lock(t)
-		defer p.unlock()
-		_ = p.k.Restored(p.ctx)
-	})
+func (p *process) Restored(t *fleettest.Thread) {
+	t.Hiccup()
+	p.k.Distrust()
+	t.Hiccup()
+	p.lock(t)
+	defer p.unlock()
+	_ = p.k.Restored(p.ctx)
 }
 
 // hooked is what p's keeper runs: the machine, or a mutant of it. Each of its steps is a place at
@@ -469,30 +395,30 @@ func (h hooked) Next(in grant.Input) grant.Op {
 }
 
 func (h hooked) Done(in grant.Input, op grant.Op, r grant.Result) []grant.Event {
-	p, held := h.p, h.m.Held()
+	p, f, held := h.p, h.p.f, h.m.Held()
 	back := op.Why == grant.Doubt && r.Status == grant.OK && r.Cell.Record.Limit < min(held.Limit, p.owned[held.Node]) &&
 		!slices.Contains(held.Pending, r.Cell.Record.Write) && !in.Restored
-	if mutant := p.f.mutant; mutant != nil && mutant.done != nil {
-		mutant.done(h.p, in, &op, &r)
+	if f.mutant != nil && f.mutant.done != nil {
+		f.mutant.done(h.p, in, &op, &r)
 	}
 	events := h.m.Done(in, op, r)
 	for _, e := range events {
 		switch {
-		case e.Kind == grant.Suspected && p.f.Rewinds == 0 && p.f.PStale == 0, e.Kind == grant.WentBack && p.f.Rewinds == 0:
-			p.f.Fail("went back for no reason", "%s, of node %d, event %d", p.Name, e.Range.Node, e.Kind)
+		case e.Kind == grant.Suspected && f.Tally["rewinds"] == 0 && f.PStale == 0, e.Kind == grant.WentBack && f.Tally["rewinds"] == 0:
+			f.Fail("went back for no reason", "%s, of node %d, event %d", p.Name, e.Range.Node, e.Kind)
 		case e.Kind == grant.WentBack:
-			p.f.WentBack++
-			p.noticed, p.lost = max(p.noticed, p.owned[e.Range.Node]), p.f.Now
+			f.Tally["went back"]++
+			p.noticed, p.lost = max(p.noticed, p.owned[e.Range.Node]), f.Now
 		case e.Kind == grant.Trusted:
-			p.f.Trusted++
+			f.Tally["trusted"]++
 		}
 		back = back && e.Kind != grant.Suspected && e.Kind != grant.WentBack
 	}
 	if back {
-		p.f.Fail("went back unnoticed", "%s was granted node %d up to %s, and reads a limit of %s",
-			p.Name, held.Node, p.f.tickText(p.owned[held.Node]), p.f.tickText(r.Cell.Record.Limit))
+		f.Fail("went back unnoticed", "%s was granted node %d up to %s, and reads a limit of %s",
+			p.Name, held.Node, f.tickText(p.owned[held.Node]), f.tickText(r.Cell.Record.Limit))
 	}
-	p.f.Current.Hiccup()
+	f.Current.Hiccup()
 	return events
 }
 
@@ -504,31 +430,23 @@ func (h hooked) Grant() window.Range {
 	return g
 }
 
-// Looks is called after each step of one of p's threads. It sees what became of the window,
-// and wakes the threads that wait for that.
-func (p *process) Looks() {
-	k := p.k
-	if k == nil || p.Dead {
+// look sees what became of the window after a step of a thread, and wakes the keeper if it is to look, too.
+func (p *process) look() {
+	if p.k == nil {
 		return
 	}
-	if len(k.Window().More()) > 0 && p.loop != nil && p.loop.Asleep() {
+	if len(p.k.Window().More()) > 0 && p.loop != nil {
 		p.loop.CutShort()
 	}
-	if now := k.Window().Changed(); now != p.changed {
+	if now := p.k.Window().Changed(); now != p.changed {
 		p.changed = now
-		if used := k.Used(); used != p.used {
+		if used := p.k.Used(); used != p.used {
 			if p.used = used; used.To > 0 {
 				p.owned[used.Node] = max(p.owned[used.Node], used.To)
-				p.f.Grants++
+				p.f.Tally["grants"]++
 			}
 			if p.f.Trace != nil {
 				p.f.Tracef("%s: is granted node %d, %s to %s", p.Name, used.Node, p.f.tickText(used.From), p.f.tickText(used.To))
-			}
-		}
-		p.sealed = k.Window().Front().Sealed
-		for _, t := range p.threads {
-			if t.calling && t.Asleep() && t.isChanged() {
-				t.CutShort()
 			}
 		}
 	}

@@ -1,75 +1,66 @@
 package lease_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/tickflake/tickflake/internal/fleettest"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/strategies"
 )
-
-// fleetSeeds is how many seeds TestFleet runs unless a flag says otherwise.
-const fleetSeeds = 500
-
-func correct(seed uint64) *fleet { return newFleet(seed, nil, nil) }
 
 // TestFleet runs processes that share node numbers, each on a clock that wanders,
 // through everything that can happen to them and to their store. See fleet.
 func TestFleet(t *testing.T) {
-	var sum tally
-	var base fleettest.Tally
-	fleettest.Test(t, fleetSeeds, correct, func(f *fleet) {
-		fleettest.Sum(&sum, f.tally)
-		fleettest.Sum(&base, f.Tally)
-	})
-	t.Logf("%+v\n%+v", base, sum)
+	fleettest.Test(t, 500, func(seed uint64) *fleet { return newFleet(seed, nil, nil) })
 }
 
-// profile has a fleet meet one fault of the catalogue, and no other.
-type profile struct {
+// profiles have a fleet meet one fault of the catalogue, and no other: draw changes what was drawn, and
+// check looks at the sums of all seeds.
+var profiles = []struct {
 	name  string
-	draw  func(*fleet)                                          // changes what was drawn
-	check func(t *testing.T, sum *tally, base *fleettest.Tally) // of all seeds
-}
-
-var profiles = []profile{
+	draw  func(*fleet)
+	check func(t *testing.T, sums map[string]int)
+}{
 	{"F14-skewed-fleet", func(f *fleet) {
 		f.Skewed, f.PStore = true, 0
 		f.Kinds = []fleettest.FaultKind{fleettest.StepHours, fleettest.StepLarge, fleettest.Kill, fleettest.Shutdown, fleettest.PauseAll, fleettest.Zombie}
-	}, func(t *testing.T, sum *tally, _ *fleettest.Tally) {
-		assert.Positive(t, sum.Losses, "no fast clock took the number of a slow one")
+	}, func(t *testing.T, sums map[string]int) {
+		assert.Positive(t, sums["losses"], "no fast clock took the number of a slow one")
 	}},
 	// The store is away, refuses, loses requests and answers, and takes late ones.
 	{"F15-store-outage", func(f *fleet) {
 		f.Kinds, f.Fates, f.PStore = []fleettest.FaultKind{fleettest.Partition, fleettest.Outage}, fleettest.AllFates(), 300
-	}, func(t *testing.T, sum *tally, base *fleettest.Tally) {
-		assert.Positive(t, sum.GrantErrors)
-		assert.Positive(t, base.LateWrites)
+	}, func(t *testing.T, sums map[string]int) {
+		assert.Positive(t, sums["without a grant"])
+		assert.Positive(t, sums["late writes"])
 	}},
 	// It is slow, but answers in time.
 	{"F15-slow-store", func(f *fleet) {
 		f.alone()
 		f.PStore, f.Latency = 0, f.Period/40
-	}, func(t *testing.T, sum *tally, _ *fleettest.Tally) {
-		assert.Zero(t, sum.Ended, "grants ended")
-		assert.Zero(t, sum.Losses, "processes lost their numbers")
+	}, func(t *testing.T, sums map[string]int) {
+		assert.Zero(t, sums["ended"], "grants ended")
+		assert.Zero(t, sums["losses"], "processes lost their numbers")
 	}},
 	// Answers to writes are lost as well, since a keeper reads its cell only then.
 	{"F21-stale-read", func(f *fleet) {
 		f.alone()
 		f.PStale, f.Fates, f.PStore = 200, []fleettest.Fate{fleettest.Unanswered}, 150
-	}, func(t *testing.T, sum *tally, base *fleettest.Tally) {
-		assert.Positive(t, base.StaleReads)
+	}, func(t *testing.T, sums map[string]int) {
+		assert.Positive(t, sums["stale reads"])
 		// A number whose grant ended two windows ago is free, so another may take it: 13 of 113,398.
-		assert.Less(t, 1000*sum.Losses, sum.Ended, "processes lost their numbers")
-		assert.Less(t, 9*sum.Ended, sum.Issues)
+		assert.Less(t, 1000*sums["losses"], sums["ended"], "processes lost their numbers")
+		assert.Less(t, 9*sums["ended"], sums["issued"])
 	}},
 }
 
 // alone has each process a number that no other wants.
 func (f *fleet) alone() {
-	f.Kinds, f.pinned, f.windows, f.longest, f.strict = nil, pinnedNone, false, f.Period, false
+	f.Kinds, f.pinned, f.windows, f.longest, f.strict = nil, 0, false, f.Period, false
 	f.count = min(f.count, int(f.numbers()))
 }
 
@@ -78,33 +69,157 @@ func (f *fleet) alone() {
 func TestFleetUnder(t *testing.T) {
 	for _, p := range profiles {
 		t.Run(p.name, func(t *testing.T) {
-			var sum tally
-			var base fleettest.Tally
-			fleettest.Test(t, 150, func(seed uint64) *fleet { return newFleet(seed, nil, p.draw) }, func(f *fleet) {
-				fleettest.Sum(&sum, f.tally)
-				fleettest.Sum(&base, f.Tally)
-			})
-			t.Logf("%+v\n%+v", base, sum)
-			p.check(t, &sum, &base)
+			p.check(t, fleettest.Test(t, 150, func(seed uint64) *fleet { return newFleet(seed, nil, p.draw) }))
 		})
 	}
 }
 
-// TestFleetRepeats makes sure that a seed is one run.
-func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, correct) }
+// fleet is one run of the simulation: machines with processes that hold leases and issue
+// IDs, over one store.
+type fleet struct {
+	*fleettest.Fleet
+	plan
+	checks
+
+	all   []*process // in the order of their start
+	locks map[string]*process
+}
+
+// plan is drawn from a seed before the first step, beside what may go wrong.
+type plan struct {
+	layout  snowflake.Layout
+	longest int64 // window of any process; most have the period
+	windows bool  // they differ
+
+	count      int    // machines
+	locking    bool   // the store is a Locker
+	strict     bool   // of WithFleetCheck
+	pinned     uint64 // of 1024 processes: they want the number of their machine
+	strategies []strategies.Strategy
+	calls      []callKind
+	batch      int
+
+	mutant *mutant // or nil
+}
+
+// Plan shows what was drawn.
+func (f *fleet) Plan() string { return fmt.Sprintf("%+v %+v %+v", f.Chance, f.Load, f.plan) }
+
+// newFleet makes the run of a seed. Both m and alone, which draws the faults of a profile, may
+// be nil.
+func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
+	f := &fleet{Fleet: fleettest.New(seed), locks: map[string]*process{}}
+	f.mutant = m
+	f.drawSize()
+	var more []fleettest.FaultKind
+	if m != nil {
+		more = m.Faults
+	}
+	f.Draw(f.count, more...)
+	f.locking, f.strict = f.Often(128), f.Often(32)
+	if f.Often(160) {
+		f.pinned = []uint64{512, 1024}[f.Rng.IntN(2)]
+	}
+	f.drawCallers()
+	if f.Often(256) {
+		f.PStale = 1 + f.Rng.Uint64N(256)
+	}
+	if alone != nil {
+		f.Skewed, f.Slews, f.Stale, f.PPause, f.PDie, f.PStale = false, false, false, 0, 0, 0
+		f.layout.TimeBits, f.layout.Epoch = 41, fleettest.Start.AddDate(-3, 0, 0)
+		alone(f)
+	}
+	f.newStore()
+	f.Launch, f.Repair = f.launch, f.repair
+	for range f.count {
+		f.Boot()
+	}
+	return f
+}
+
+func (f *fleet) numbers() int64 { return 1 << f.layout.NodeBits }
+
+func (f *fleet) drawSize() {
+	f.layout = snowflake.Layout{Tick: time.Millisecond, TimeBits: 41, NodeBits: f.Rng.IntN(5), SequenceBits: f.Rng.IntN(5),
+		Order: snowflake.Order(f.Rng.IntN(2)), Epoch: fleettest.Start.AddDate(-3, 0, 0)}
+	if f.Often(256) { // streams take more than one slot at a time
+		f.layout.SequenceBits += 4
+	}
+	f.count = 1 + f.Rng.IntN(int(f.numbers())+3)
+	if f.Seed%1000 == 999 { // hundreds of processes
+		f.layout.NodeBits = 7
+		f.count = 100 + f.Rng.IntN(200)
+	}
+	f.MostProcesses = 3*f.count + 2
+	ticks := int64(6) << f.Rng.IntN(6) // 6 to 192, and up to as many more
+	ticks += f.Rng.Int64N(ticks)
+	if f.Often(256) {
+		f.layout.Tick = 10 * time.Millisecond
+	}
+	f.Period = ticks * int64(f.layout.Tick)
+	f.longest = f.Period
+	if f.Often(128) {
+		f.windows = true
+		f.longest = 2 * f.Period
+	}
+	windows := int64(4 + f.Rng.IntN(12))
+	if f.count > 32 {
+		windows = 4
+	}
+	f.Length, f.Room = windows*f.Period, int(f.numbers())
+	switch r := f.Rng.IntN(32); r {
+	case 0: // time ends in the course of the run
+		f.layout.TimeBits = 20
+		left := time.Duration(f.Between(2*f.Period, f.Length+f.Period))
+		f.layout.Epoch = fleettest.Start.Add(left - f.layout.Tick<<20)
+	case 1: // a clock may go back to before the epoch
+		f.layout.Epoch = fleettest.Start.Add(-time.Duration(f.Between(1, 3*f.Period)))
+	}
+}
+
+// endsEarly reports whether time ends in the course of the run.
+func (f *fleet) endsEarly() bool { return f.layout.TimeBits < 41 }
+
+func (f *fleet) drawCallers() {
+	w := time.Duration(f.Period)
+	ages := strategies.BorrowUpTo(100 * time.Hour)
+	for _, s := range []strategies.Strategy{
+		strategies.Reject(), strategies.WaitUpTo(w / 4), strategies.WaitUpTo(w), strategies.BorrowUpTo(f.layout.Tick), strategies.BorrowUpTo(w / 2),
+		strategies.BorrowUpTo(3 * w), ages, strategies.Chain(strategies.BorrowUpTo(w/8), strategies.WaitUpTo(w/2)),
+		strategies.PerCause(strategies.WaitUpTo(w/2), strategies.Reject()), strategies.PerCause(strategies.Reject(), ages),
+	} {
+		if f.Often(384) {
+			f.strategies = append(f.strategies, s)
+		}
+	}
+	if len(f.strategies) == 0 {
+		f.strategies = append(f.strategies, ages)
+	}
+	for kind := single; kind <= bounded; kind++ {
+		if f.Often(512) {
+			f.calls = append(f.calls, kind)
+		}
+	}
+	if len(f.calls) == 0 {
+		f.calls = append(f.calls, single)
+	}
+	f.Issuers = 1 + f.Rng.IntN(3)
+	f.batch = 1 + f.Rng.IntN(64)
+	f.PBurst = uint64(f.Rng.IntN(900))
+	f.Think, f.Rest = f.Between(f.Period/128, f.Period/3)+2, f.Period/4
+	f.Most = 200 + 100*min(f.count, 20)
+}
 
 // Play runs a fleet to its end.
 func (f *fleet) Play() {
 	defer f.End()
 	f.Chaos()
 	f.batch = min(f.batch, 4)
-	f.Run(f.Now + f.bound())
-	if !f.Over {
-		f.checkLiveness(f.bound())
-	}
-	f.Run(f.Now + f.bound())
-	if !f.Over {
-		f.checkLiveness(f.longest)
+	for _, since := range []int64{f.bound(), f.longest} {
+		f.Run(f.Now + f.bound())
+		if !f.Over {
+			f.checkLiveness(since)
+		}
 	}
 }
 

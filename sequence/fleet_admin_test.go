@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/sequence"
@@ -17,15 +18,11 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 		site.store.Empty()
 		return
 	}
-	p, ok := (*process)(nil), false
-	for _, o := range f.all {
-		if o.Process == m.P && !o.Dead && !o.closing && len(o.opened) == len(f.names) {
-			p, ok = o, true
-		}
-	}
-	if !ok {
+	at := slices.IndexFunc(f.all, func(o *process) bool { return o.Process == m.P && !o.Dead && !o.Closing && o.Ready() })
+	if at < 0 {
 		return
 	}
+	p := f.all[at]
 	i := f.Rng.IntN(len(f.names))
 	if kind == clone {
 		if len(f.Processes) < f.MostProcesses {
@@ -34,14 +31,12 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 		}
 		return
 	}
-	f.Changes++
-	p.spawn("admin", func(t *thread) {
-		ctx, cancel := t.deadline(2 * f.Period)
-		defer cancel()
+	f.Tally["changes"]++
+	p.Spawn("admin", func(t *fleettest.Thread) {
+		ctx, end := t.Within(2 * f.Period)
+		defer end()
 		err := p.change(ctx, kind, i)
-		if f.Trace != nil {
-			t.Tracef("fault %d on %s: %v", kind, f.names[i], err)
-		}
+		t.Tracef("fault %d on %s: %v", kind, f.names[i], err)
 		if err != nil && !errors.Is(err, sequence.ErrLowered) && !errors.As(err, new(*stores.OptionError)) {
 			p.expect(t, err)
 		}
@@ -92,34 +87,27 @@ func (f *fleet) repairSequences() {
 	f.Machines[f.count].StartLater(f.Period / 2)
 }
 
-func (o *operator) Looks()    {}
-func (o *operator) Shutdown() {}
-func (o *operator) Restored() {}
-func (o *operator) Begin() {
-	f := o.f
-	o.Spawn("operator", func(t *fleettest.Thread) {
-		for at, site := range f.sites {
-			for i, name := range f.names {
-				store := fleettest.Client{P: o.Process, Store: site.store}
-				f.At(0, func() { o.watch(store, name, f.definition(i, at)) })
-			}
-		}
-	})
-}
+func (operator) Ready() bool                  { return false }
+func (operator) Close(*fleettest.Thread) bool { return false }
+func (operator) Restored(*fleettest.Thread)   {}
 
-// watch repairs a sequence, and does so again while processes may still find that the store
+// Main repairs each sequence, and does so again while processes may still find that the store
 // went back.
-func (o *operator) watch(store stores.Store, name string, d sequence.Definition) {
+func (o operator) Main(*fleettest.Thread) {
 	f := o.f
-	o.Spawn("operator of "+name, func(t *fleettest.Thread) {
-		t.Self = &thread{Thread: t}
-		for f.Now < f.CalmSince+2*f.bound() {
-			if err := repair(store, name, d); err != nil && !errors.Is(err, stores.ErrConflict) && !errors.Is(err, sequence.ErrLowered) {
-				f.Fail("operator", "cannot repair %s: %v", name, err)
-			}
-			t.Pass(f.bound() / 16)
+	for at, site := range f.sites {
+		for i, name := range f.names {
+			store := fleettest.Client{P: o.Process, Store: site.store}
+			o.Spawn("operator of "+name, func(t *fleettest.Thread) {
+				for f.Now < f.CalmSince+2*f.bound() {
+					if err := repair(store, name, f.definition(i, at)); err != nil && !errors.Is(err, stores.ErrConflict) && !errors.Is(err, sequence.ErrLowered) {
+						f.Fail("operator", "cannot repair %s: %v", name, err)
+					}
+					t.Pass(f.bound() / 16)
+				}
+			})
 		}
-	})
+	}
 }
 
 // repair does as the docs say.

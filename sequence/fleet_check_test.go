@@ -1,7 +1,6 @@
 package sequence_test
 
 import (
-	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -68,19 +67,19 @@ func (c *ledger) landed(p *fleettest.Process, r cell.Sequence) {
 		}
 		return
 	case r.Lost && !was.Lost:
-		f.Marks++
-		if f.Rewinds == 0 {
+		f.Tally["marks"]++
+		if f.Tally["rewinds"] == 0 {
 			f.Fail("marked for no reason", "%s marks %s: %s, %s before", p.Name, c.name, text(r), text(was))
 		}
 	case r.Next > was.Next && r.From == was.Next: // a grant
-		f.Grants++
+		f.Tally["grants"]++
 		if was.Lost || was.Deleted {
 			f.Fail("grant of a marked or deleted sequence", "%s: %s", p.Name, text(was))
 		}
 		l.grants = append(l.grants, grant{count.Range{From: r.From, To: r.Next}, p, r.Write, f.Now})
 		return
 	case r.Next < was.Next:
-		f.GivenBack++
+		f.Tally["given back"]++
 	}
 	l.lower(p, r.Next)
 }
@@ -161,14 +160,12 @@ func (l *life) holder(index uint64) *grant {
 }
 
 // issued is told of the numbers that a call has returned.
-func (f *fleet) issued(t *thread, s *opened, number, n int64) {
-	p, l := t.p, s.life()
+func (f *fleet) issued(t call, number int64) {
+	s, p, l, n := t.s, t.s.p, t.s.life(), t.n
 	r := l.most
-	f.Numbers += int(n)
+	f.Issued += int(n)
 	f.Note(uint64(number))
-	if f.Trace != nil {
-		t.Tracef("%s issues %d, and %d in all", l.c.name, number, n)
-	}
+	t.Tracef("%s issues %d, and %d in all", l.c.name, number, n)
 	if t.late {
 		f.Fail("close", "%s has closed %s, and issues %d", p.Name, l.c.name, number)
 	}
@@ -199,12 +196,12 @@ func (f *fleet) issued(t *thread, s *opened, number, n int64) {
 		}
 		l.c.issued[x] = l
 		index := uint64(x-r.Start-r.Offset) / uint64(r.Stride)
-		f.issuedIndex(t, s, l, index)
+		f.issuedIndex(t, l, index)
 	}
 }
 
-func (f *fleet) issuedIndex(t *thread, s *opened, l *life, index uint64) {
-	p := t.p
+func (f *fleet) issuedIndex(t call, l *life, index uint64) {
+	s, p := t.s, t.s.p
 	lost, ours := l.lost(p, index)
 	l.issued[index]++
 	s.issued++
@@ -212,7 +209,7 @@ func (f *fleet) issuedIndex(t *thread, s *opened, l *life, index uint64) {
 	case times > 1+lost:
 		f.Fail("duplicate", "%s issues index %d of %s, which was issued %d times before, and the store lost it %d times", p.Name, index, l.c.name, times-1, lost)
 	case times > 1:
-		f.Repeats++
+		f.Tally["repeats"]++
 	}
 	g := l.holder(index)
 	switch {
@@ -231,9 +228,9 @@ func (f *fleet) checkLiveness(since int64) {
 	for _, p := range f.all {
 		for _, s := range p.opened {
 			switch {
-			case p.Dead, p.closing, p.issuers == 0, p.Started > since-f.bound()/2:
+			case p.Dead, p.Closing, p.issuers == 0, p.Started > since-f.bound()/2:
 			case s.served > since:
-				f.Live++
+				f.Tally["live"]++
 			default:
 				f.Fail("liveness", "%s has had no number of %s since %s, and the faults were over at %s: cell %s; last error %v",
 					p.Name, s.life().c.name, time.Duration(s.served), time.Duration(f.CalmSince), text(s.life().c.record), s.err)
@@ -267,12 +264,12 @@ func (f *fleet) checkMissing() {
 					unknown += n
 				}
 			}
-			f.Missing += int(missing)
+			f.Tally["missing"] += int(missing)
 			stats := s.s.Stats()
 			bound := int64(stats.Lost) + unknown
 			switch {
 			case p.clean:
-				f.Clean++
+				f.Tally["clean"]++
 				if int64(stats.Issued) != s.issued {
 					f.Fail("stats", "%s has issued %d numbers of %s, and says %d", p.Name, s.issued, l.c.name, stats.Issued)
 				}
@@ -302,7 +299,7 @@ func (f *fleet) checkMissing() {
 
 // checkGaps makes sure that the grants of a sequence adjoin, unless Set raised it.
 func (f *fleet) checkGaps(l *life) {
-	if l.rewound || slices.Contains(f.Kinds, raise) {
+	if l.rewound || f.has(raise) {
 		return
 	}
 	next := l.most.Next // where it was created

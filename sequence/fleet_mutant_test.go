@@ -10,18 +10,11 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// mutant breaks the protocol as others have got it wrong. It leaves all that it does not
-// replace as it is.
+// mutant breaks what it does not leave nil.
 type mutant struct {
-	name string
-	// seeds is within how many of them it must be caught.
-	seeds int
-	// faults are more frequent than they are drawn to be.
-	faults []fleettest.FaultKind
-	// caught is the check that must see it.
-	caught string
-	mode   *sequence.Mode // of all sequences, or nil
-	recur  bool           // versions begin again when the store goes back
+	fleettest.Mutant
+	mode  *sequence.Mode // of all sequences, or nil
+	recur bool           // versions begin again when the store goes back
 
 	// store stands between the process and the store.
 	store func(*process, stores.Store) stores.Store
@@ -29,17 +22,13 @@ type mutant struct {
 	next func(*opened, *count.Machine, count.Input, count.Op) count.Op
 	done func(*opened, *count.Machine, *count.Op, count.Result)
 	// close closes the sequence.
-	close func(*opened, *thread, context.Context) error
+	close func(*opened, *fleettest.Thread, context.Context) error
 }
 
 // TestFleetCatches makes sure that a simulation of each mutant comes upon a broken promise.
-// It logs the checks that see it earlier.
 func TestFleetCatches(t *testing.T) {
 	for _, m := range mutants {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			fleettest.Catches(t, m.seeds, m.caught, func(seed uint64) *fleet { return newFleet(seed, &m) })
-		})
+		fleettest.Catch(t, m.Mutant, func(seed uint64) *fleet { return newFleet(seed, &m) })
 	}
 }
 
@@ -60,16 +49,14 @@ func (s twice) Swap(ctx context.Context, key string, version uint64, value []byt
 	return now, err
 }
 
-var segmented, ordered = sequence.Segmented, sequence.Ordered
-
 var mutants = []mutant{
 	{
-		name: "S1 an unknown outcome is taken for a failure", seeds: 500, caught: "duplicate",
-		store: func(_ *process, s stores.Store) stores.Store { return fleettest.Retrying{Store: s} },
+		Mutant: fleettest.Mutant{Name: "S1 an unknown outcome is taken for a failure", Seeds: 500, Caught: "duplicate"},
+		store:  func(_ *process, s stores.Store) stores.Store { return fleettest.Retrying{Store: s} },
 	}, {
-		name: "S2 the rest is given back before the seal", seeds: 500, caught: "duplicate", mode: &segmented,
-		faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown},
-		close: func(s *opened, t *thread, ctx context.Context) error {
+		Mutant: fleettest.Mutant{Name: "S2 the rest is given back before the seal", Seeds: 500, Caught: "duplicate", Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown}},
+		mode:   new(segmented),
+		close: func(s *opened, t *fleettest.Thread, ctx context.Context) error {
 			m, in := s.s.Machine(), count.Input{Name: "early", Closing: true}
 			m.Done(in, m.Next(in), count.Result{Used: s.s.Used()})
 			if op := m.Next(in); op.Kind == count.Swap {
@@ -79,8 +66,8 @@ var mutants = []mutant{
 			return s.s.CloseContext(ctx)
 		},
 	}, {
-		name: "S3 the rest is given back over another's segment", seeds: 500, caught: "duplicate", mode: &segmented,
-		faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown},
+		Mutant: fleettest.Mutant{Name: "S3 the rest is given back over another's segment", Seeds: 500, Caught: "duplicate", Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown}},
+		mode:   new(segmented),
 		next: func(s *opened, m *count.Machine, in count.Input, op count.Op) count.Op {
 			grants := s.life().grants
 			for i := len(grants) - 1; i >= 0 && in.Closing && op.Kind == count.None; i-- {
@@ -97,25 +84,26 @@ var mutants = []mutant{
 	}, {
 		// The refill of a call that waits hands numbers out by itself, and the window gets the
 		// same range as a prefetched one.
-		name: "S4 a segment is handed out by a call's own refill and as the next one", seeds: 500, caught: "duplicate", mode: &segmented,
-		store: func(p *process, s stores.Store) stores.Store { return twice{s, p} },
+		Mutant: fleettest.Mutant{Name: "S4 a segment is handed out by a call's own refill and as the next one", Seeds: 500, Caught: "duplicate"},
+		mode:   new(segmented),
+		store:  func(p *process, s stores.Store) stores.Store { return twice{s, p} },
 	}, {
-		name: "S5 a call gets a number of a write that was sent before it began", seeds: 500, caught: "granted before the call", mode: &ordered,
-		done: func(s *opened, _ *count.Machine, op *count.Op, _ count.Result) { op.Upto = s.s.Arrived() },
+		Mutant: fleettest.Mutant{Name: "S5 a call gets a number of a write that was sent before it began", Seeds: 500, Caught: "granted before the call"},
+		mode:   new(ordered),
+		done:   func(s *opened, _ *count.Machine, op *count.Op, _ count.Result) { op.Upto = s.s.Arrived() },
 	}, {
-		name: "S6 a store that went back goes unnoticed", seeds: 500, caught: "went back unnoticed",
-		faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind},
+		Mutant: fleettest.Mutant{Name: "S6 a store that went back goes unnoticed", Seeds: 500, Caught: "went back unnoticed", Faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind}},
 		done:   unnoticed,
 	}, {
-		name: "S6 a store that went back goes unnoticed, and its versions begin again", seeds: 500, caught: "went back unnoticed", recur: true,
-		faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind},
+		Mutant: fleettest.Mutant{Name: "S6 a store that went back goes unnoticed, and its versions begin again", Seeds: 500, Caught: "went back unnoticed", Faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind}},
+		recur:  true,
 		done:   unnoticed,
 	}, {
 		// Of the store: a process that knows an old version writes over another history.
-		name: "S6 the versions of a store begin again", seeds: 500, caught: "write over another history", recur: true,
-		faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind},
+		Mutant: fleettest.Mutant{Name: "S6 the versions of a store begin again", Seeds: 500, Caught: "write over another history", Faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind}},
+		recur:  true,
 	}, {
-		name: "S7 a segment crosses the maximum", seeds: 500, caught: "above the maximum",
+		Mutant: fleettest.Mutant{Name: "S7 a segment crosses the maximum", Seeds: 500, Caught: "above the maximum"},
 		next: func(s *opened, _ *count.Machine, in count.Input, op count.Op) count.Op {
 			if op.Why == count.Refill {
 				op.Range.To = max(op.Range.To, op.Range.From+in.Want)

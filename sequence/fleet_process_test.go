@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,17 +21,14 @@ type process struct {
 	*fleettest.Process
 	f       *fleet
 	site    int
-	threads []*thread
 	opened  []*opened
 	origin  *process // whose memory it has a copy of, or nil
 	issuers int
 	known   map[string]bool // by the name of a write: it knows that it has landed
 
-	closing bool
-	closed  bool
-	clean   bool // all sequences were closed, and the rests are settled
-	cloned  bool
-	last    bool // none is started after it
+	closed bool // a Close has returned
+	clean  bool // all sequences were closed, and the rests are settled
+	cloned bool
 }
 
 // opened is a Sequence of a process.
@@ -58,63 +56,44 @@ type opened struct {
 
 func (s *opened) life() *life { return s.c.lives[s.id] }
 
-// thread is one of a process's threads.
-type thread struct {
-	*fleettest.Thread
-	p     *process
-	ready func() bool // what it waits for, or nil
-
-	began         int64 // true time of the present call
-	late          bool  // a Close had returned when it began
-	warned        bool  // the process had noticed that the store went back
-	grants        int   // of the sequence, by then
-	floor, latest int64 // returned before it, by the process and by any process; or -1
-}
-
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	if base.M.ID >= f.count {
-		return &operator{base, f}
+		return operator{base, f}
 	}
 	p := &process{Process: base, f: f, site: base.M.ID % len(f.sites), known: map[string]bool{}}
-	if n := len(f.all); n > 0 {
-		for _, o := range f.all {
-			if o.M == base.M && o.cloned {
-				p.origin, o.cloned = o, false
-			}
+	for _, o := range f.all {
+		if o.M == base.M && o.cloned {
+			p.origin, o.cloned = o, false
 		}
 	}
 	f.all = append(f.all, p)
 	return p
 }
 
-// Begin starts the first thread.
-func (p *process) Begin() {
-	p.spawn("main", func(t *thread) {
-		if p.origin != nil && !p.origin.closing {
-			p.copy(t)
-		} else if err := p.open(t); err != nil {
-			p.failed(t, err)
-			return
+// Main opens the sequences, and starts the threads that use them.
+func (p *process) Main(t *fleettest.Thread) {
+	f := p.f
+	if p.origin != nil && !p.origin.Closing {
+		f.Tally["clones"]++
+		for i, o := range p.origin.opened {
+			s := p.add(i, o.s.Clone(p.client(), p.options()...))
+			s.writes, s.most = o.writes, o.most
 		}
-		p.spawn("keeper", p.keep)
-		if !p.f.Often(16) {
-			p.issuers = 1 + p.f.Rng.IntN(p.f.issuers)
-		}
-		for i := range p.issuers {
-			p.spawn("issuer "+strconv.Itoa(i), p.issue)
-		}
-	})
+		p.Restored(t)
+	} else if err := p.open(t); err != nil {
+		t.Tracef("cannot start: %v", err)
+		p.expect(t, err)
+		p.Replace(f.Between(f.Period/16, f.Period/2))
+		return
+	}
+	p.Spawn("keeper", p.keep)
+	if !f.Often(16) {
+		p.issuers = 1 + f.Rng.IntN(f.Issuers)
+	}
+	for i := range p.issuers {
+		p.Issue("issuer "+strconv.Itoa(i), p.issue)
+	}
 }
-
-func (p *process) spawn(name string, body func(*thread)) *thread {
-	t := &thread{p: p}
-	t.Thread = p.Process.Spawn(name, func(*fleettest.Thread) { body(t) })
-	t.Self = t
-	p.threads = append(p.threads, t)
-	return t
-}
-
-func (f *fleet) current() *thread { return f.Current.Self.(*thread) }
 
 // client is the process's way to the store of its site.
 func (p *process) client() stores.Store {
@@ -157,10 +136,10 @@ func (p *process) options() []sequence.Option {
 }
 
 // open opens all sequences of the site, and creates those that are missing.
-func (p *process) open(t *thread) error {
+func (p *process) open(t *fleettest.Thread) error {
 	f := p.f
 	for i, name := range f.names {
-		ctx, cancel := t.deadline(2 * f.Period)
+		ctx, end := t.Within(2 * f.Period)
 		options := p.options()
 		if f.Often(512) {
 			options = append(options, sequence.WithDefinition(f.definition(i, p.site)))
@@ -172,7 +151,7 @@ func (p *process) open(t *thread) error {
 				s, err = sequence.Open(ctx, p.client(), name, p.options()...)
 			}
 		}
-		cancel()
+		end()
 		if err != nil {
 			return err
 		}
@@ -190,74 +169,19 @@ func (p *process) add(i int, s *sequence.Sequence) *opened {
 	rng := rand.New(rand.NewPCG(p.f.Rng.Uint64(), 0))
 	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, func(m *count.Machine) drive.Machine[count.Input, count.Op, count.Result, count.Event] {
 		return watched{m, o}
-	}, p.await)
+	}, func(ready func() bool) { p.f.Current.Await(ready) })
 	p.opened = append(p.opened, o)
 	return o
 }
 
-// copy gives p a copy of another process's memory, and tells it so.
-func (p *process) copy(t *thread) {
-	p.f.Clones++
-	for i, o := range p.origin.opened {
-		s := p.add(i, o.s.Clone(p.client(), p.options()...))
-		s.writes, s.most = o.writes, o.most
-	}
-	p.restored(t)
-}
-
-// await lets others run until a call can go on.
-func (p *process) await(ready func() bool) {
-	t := p.f.current()
-	for !ready() && !t.Dead() {
-		t.ready = ready
-		t.Block()
-	}
-	t.ready = nil
-}
-
-// Looks wakes the threads that can go on.
-func (p *process) Looks() {
-	for _, t := range p.threads {
-		if t.ready != nil && t.ready() {
-			t.ready = nil
-			t.Wake(0)
-		}
-	}
-}
-
-// deadline returns a context that ends after d of true time.
-func (t *thread) deadline(d int64) (context.Context, func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Ctx = ctx
-	t.p.f.At(d, func() {
-		cancel()
-		if t.Ctx == ctx {
-			t.Wake(0)
-		}
-	})
-	return ctx, func() {
-		t.Ctx = nil
-		cancel()
-	}
-}
-
-// failed ends a process that could not start; another one is started later.
-func (p *process) failed(t *thread, err error) {
-	if p.f.Trace != nil {
-		t.Tracef("cannot start: %v", err)
-	}
-	p.expect(t, err)
-	p.End()
-	p.M.StartLater(p.f.Between(p.f.Period/16, p.f.Period/2))
-}
-
 // expect makes sure that an error is one that can be.
-func (p *process) expect(t *thread, err error) {
+func (p *process) expect(t *fleettest.Thread, err error) {
 	f := p.f
+	back := f.Tally["rewinds"] > 0
 	switch {
 	case errors.Is(err, sequence.ErrStore), errors.Is(err, context.Canceled), errors.Is(err, sequence.ErrClosed),
-		errors.Is(err, stores.ErrWentBack) && f.Rewinds > 0,
-		(errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)) && (f.has(recreate) || f.Rewinds > 0 || f.PStale > 0),
+		errors.Is(err, stores.ErrWentBack) && back,
+		(errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)) && (f.has(recreate) || back || f.PStale > 0),
 		errors.As(err, new(*sequence.DefinitionError)) && (f.has(recreate) || f.has(another)),
 		errors.As(err, new(*stores.OptionError)) && f.has(recreate), // none is left above the deleted one
 		errors.As(err, new(*sequence.ExhaustedError)):
@@ -266,13 +190,127 @@ func (p *process) expect(t *thread, err error) {
 	}
 }
 
-func (f *fleet) has(kind fleettest.FaultKind) bool {
-	for _, k := range f.Kinds {
-		if k == kind {
-			return true
+func (f *fleet) has(kind fleettest.FaultKind) bool { return slices.Contains(f.Kinds, kind) }
+
+// keep polls the sequences, as the goroutines of a Sequence do by themselves.
+func (p *process) keep(t *fleettest.Thread) {
+	for !p.Closing {
+		for _, s := range p.opened {
+			ctx, end := t.Within(p.f.timeout)
+			_, err := s.s.Poll(ctx)
+			end()
+			if err != nil {
+				p.expect(t, err)
+			}
+		}
+		often := p.f.Period / 16
+		if p.f.Calm {
+			often = p.f.bound() / 32
+		}
+		t.Sleep(time.Duration(p.f.Between(often/16, often)))
+	}
+}
+
+// call is a call for n numbers.
+type call struct {
+	*fleettest.Thread
+	s *opened
+	n int64
+
+	began         int64 // true time
+	late          bool  // a Close had returned
+	warned        bool  // the process had noticed that the store went back
+	grants        int   // of the sequence, by then
+	floor, latest int64 // returned before it, by the process and by any process; or -1
+}
+
+// issue makes one call.
+func (p *process) issue(t *fleettest.Thread, round int) error {
+	f := p.f
+	s := p.opened[f.Rng.IntN(len(p.opened))]
+	if f.Calm {
+		s = p.opened[round%len(p.opened)]
+	}
+	c := call{t, s, 1, f.Now, p.closed, s.noticed, s.grants, s.returned, s.life().latest}
+	timeout := f.timeout
+	if f.batch > 1 && f.Often(f.pBatch) {
+		c.n += f.Rng.Int64N(f.batch)
+	}
+	if f.Calm || f.alone {
+		timeout = 4 * f.Period
+	}
+	s.running += c.n
+	s.largest = max(s.largest, c.n)
+	ctx, end := t.Within(timeout)
+	next := s.s.Next
+	if c.n > 1 {
+		next = func(ctx context.Context) (int64, error) { return s.s.NextN(ctx, c.n) }
+	}
+	first, err := next(ctx)
+	end()
+	s.running -= c.n
+	if err == nil {
+		s.served = f.Now
+		f.issued(c, first)
+		return nil
+	}
+	f.Tally["refusals"]++
+	s.err = err
+	if c.n > s.s.Definition().MaxStep {
+		s.abandoned += c.n
+	}
+	t.Tracef("fails: %v", err)
+	p.expect(t, err)
+	switch {
+	case errors.Is(err, sequence.ErrDeleted):
+		p.Shutdown()
+	case errors.As(err, new(*sequence.ExhaustedError)):
+		s.served = f.Now
+	}
+	return err
+}
+
+// Ready reports whether p has opened its sequences.
+func (p *process) Ready() bool { return len(p.opened) == len(p.f.names) }
+
+// Close closes p in good order.
+func (p *process) Close(t *fleettest.Thread) bool {
+	f := p.f
+	timeout := int64(time.Hour)
+	if !f.Calm && !f.alone && f.Often(256) {
+		timeout = f.Between(0, p.Timeout)
+	}
+	clean := true
+	for _, s := range p.opened {
+		ctx, end := t.Within(timeout)
+		var err error
+		if f.mutant != nil && f.mutant.close != nil {
+			err = f.mutant.close(s, t, ctx)
+		} else {
+			err = s.s.CloseContext(ctx)
+		}
+		end()
+		if f.Trace != nil {
+			t.Tracef("has closed %s: %v; %+v", s.c.name, err, s.s.Stats())
+		}
+		clean = clean && !errors.Is(err, context.Canceled)
+		if err != nil && !errors.Is(err, sequence.ErrNotGivenBack) {
+			f.Fail("close", "%s: %v", p.Name, err)
 		}
 	}
-	return false
+	p.closed, p.clean = true, clean
+	return true
+}
+
+// Restored is the work of a process that is told that its memory was restored.
+func (p *process) Restored(t *fleettest.Thread) {
+	for _, s := range p.opened {
+		ctx, end := t.Within(p.f.timeout)
+		if err := s.s.Restored(ctx); err != nil {
+			p.expect(t, err)
+		}
+		end()
+	}
 }
 
 // watched is a machine whose steps the run sees.
@@ -301,32 +339,28 @@ func (w watched) Done(in count.Input, op count.Op, r count.Result) []count.Event
 		f.mutant.done(s, m, &op, r)
 	}
 	events := m.Done(in, op, r)
-	if f.Trace != nil {
-		for _, e := range events {
-			f.current().Tracef("%s: operation %d for %d ended with %d: event %d, %v %v, lost %d", s.c.name, op.Kind, op.Why, r.Status, e.Kind, e.Range, e.Ranges, e.Lost)
-		}
-	}
 	if op.Kind == count.Read && r.Status == count.OK && !in.Restored {
 		s.looks(m, r.Cell, events)
 	}
 	for _, e := range events {
+		f.Current.Tracef("%s: operation %d for %d ended with %d: event %d, %v %v, lost %d", s.c.name, op.Kind, op.Why, r.Status, e.Kind, e.Range, e.Ranges, e.Lost)
 		switch e.Kind {
 		case count.Suspected, count.WentBack, count.Marked:
 			s.noticed = true
 		case count.Trusted:
-			f.Trusted++
+			f.Tally["trusted"]++
 			s.noticed = false
 			s.grants++
 			if !s.c.past(r.Cell.Record, known.Write) {
 				f.Fail("trusted a store that went back", "%s knows write %d of %s, which is not in the past of %s", p.Name, known.Writes, s.c.name, text(r.Cell.Record))
 			}
 		case count.Unclear:
-			f.Unclear++
+			f.Tally["unclear"]++
 		case count.Granted:
 			s.noticed = false
 			s.grants++
 			if op.Kind == count.Read {
-				f.Adopted++
+				f.Tally["adopted"]++
 				s.adopts(e.Range)
 			}
 		}

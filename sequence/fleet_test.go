@@ -2,46 +2,206 @@ package sequence_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
+	"time"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/fleettest"
+	"github.com/tickflake/tickflake/sequence"
 )
-
-// fleetSeeds is how many seeds TestFleet runs unless a flag says otherwise.
-const fleetSeeds = 300
-
-func correct(seed uint64) *fleet { return newFleet(seed, nil) }
 
 // TestFleet runs processes that share sequences through everything that can happen to them
 // and to their store. See fleet.
 func TestFleet(t *testing.T) {
-	var sum tally
-	var base fleettest.Tally
-	fleettest.Test(t, fleetSeeds, correct, func(f *fleet) {
-		fleettest.Sum(&sum, f.tally)
-		fleettest.Sum(&base, f.Tally)
-	})
-	t.Logf("%+v\n%+v", base, sum)
+	fleettest.Test(t, 300, func(seed uint64) *fleet { return newFleet(seed, nil) })
 }
-
-// TestFleetRepeats makes sure that a seed is one run.
-func TestFleetRepeats(t *testing.T) { fleettest.Repeats(t, correct) }
 
 // TestFleetStale makes sure that stale reads, every fifth one, cost few numbers: a process that takes
 // one for a store that went back soon finds that it was wrong.
 func TestFleetStale(t *testing.T) {
 	var numbers [2]int
 	for i, p := range []uint64{0, 205} {
-		fleettest.Test(t, fleetSeeds/5, func(seed uint64) *fleet {
-			f := correct(seed)
+		numbers[i] = fleettest.Test(t, 60, func(seed uint64) *fleet {
+			f := newFleet(seed, nil)
 			f.PStale = p
 			return f
-		}, func(f *fleet) { numbers[i] += f.Numbers })
+		})["issued"]
 	}
 	t.Logf("%d numbers, and %d with stale reads", numbers[0], numbers[1])
 	if numbers[1] < numbers[0]*3/4 {
 		t.Error("too few")
 	}
+}
+
+// fleet is one run of the simulation: machines with processes that share sequences on one
+// store, or on two stores with an offset each.
+type fleet struct {
+	*fleettest.Fleet
+	plan
+
+	all   []*process // in the order of their start
+	sites []*site
+}
+
+// site is a store, and what the run knows of its cells that no process does.
+type site struct {
+	store *fleettest.Store
+	cells []*ledger // by sequence
+}
+
+// plan is drawn from a seed before the first step, beside what may go wrong.
+type plan struct {
+	count       int // machines
+	definitions []sequence.Definition
+	names       []string
+	alone       bool // one clean process at a time, and no batches: no number may be missing
+
+	batch   int64
+	pBatch  uint64 // of 1024: a call of NextN
+	timeout int64  // of a call, at most
+	outage  int64
+
+	mutant *mutant // or nil
+}
+
+// The faults of sequences.
+const (
+	empty    = fleettest.OwnFaults + iota // the store loses all cells
+	steps                                 // Set changes the steps
+	raise                                 // Set raises, or would lower, the next number
+	maximum                               // Set changes the maximum
+	another                               // a int64(time.Second) definition under the same name
+	recreate                              // the sequence is deleted, and created anew
+	clone                                 // the memory of a process runs twice
+	last
+)
+
+// newFleet makes the run of a seed.
+func newFleet(seed uint64, m *mutant) *fleet {
+	f := &fleet{Fleet: fleettest.New(seed)}
+	f.mutant = m
+	f.drawSize()
+	var more []fleettest.FaultKind
+	for kind := empty; kind < last; kind++ {
+		often := uint64(256)
+		if kind == empty || kind == recreate {
+			often = 64
+		}
+		if f.Often(often) {
+			more = append(more, kind)
+		}
+	}
+	if m != nil {
+		more = append(more, m.Faults...)
+	}
+	f.Draw(f.count, more...)
+	if f.Often(256) {
+		f.PStale = uint64(f.Between(1, 256))
+	}
+	if f.alone {
+		f.PStale = 0
+		f.Kinds = []fleettest.FaultKind{fleettest.Shutdown, fleettest.PauseAll}
+		f.PDie, f.PStore, f.Latency = 0, 0, f.Period/64 // no request times out
+		f.batch = 1
+	}
+	f.drawSequences()
+	f.Launch, f.Fault = f.launch, f.fault
+	for range f.count {
+		f.Boot()
+	}
+	return f
+}
+
+func (f *fleet) drawSize() {
+	f.count = 1 + f.Rng.IntN(5)
+	f.alone = f.Often(64)
+	if f.alone {
+		f.count = 1
+	}
+	f.Period = int64(time.Second) / 16 << f.Rng.IntN(6)
+	f.Period += f.Rng.Int64N(f.Period)
+	f.Length = int64(6+f.Rng.IntN(20)) * f.Period
+	f.MostProcesses, f.Room = 4*f.count+4, math.MaxInt
+
+	f.Issuers = 1 + f.Rng.IntN(4)
+	f.batch = 1
+	if f.Often(512) {
+		f.batch = 1 + f.Rng.Int64N(64)
+	}
+	f.PBurst, f.pBatch = uint64(f.Rng.IntN(1000)), uint64(f.Rng.IntN(512))
+	f.Think, f.Rest = f.Between(f.Period/256, f.Period/4)+2, f.bound()/8
+	f.timeout = f.Between(f.Period/32, 2*f.Period)
+	f.outage = f.Between(0, 4*f.Period)
+	f.Most = 600
+}
+
+func (f *fleet) drawSequences() {
+	sites := 1
+	if f.Often(192) && !f.alone {
+		sites = 2
+	}
+	for i := range 1 + f.Rng.IntN(2) {
+		d := sequence.Definition{Mode: sequence.Mode(f.Rng.IntN(2)), Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
+		if f.mutant != nil && f.mutant.mode != nil {
+			d.Mode = *f.mutant.mode
+		}
+		d.MaxStep = d.MinStep << f.Rng.IntN(7)
+		if f.Often(256) {
+			d.Max = d.Start + 4 + f.Rng.Int64N(400)
+		}
+		f.definitions = append(f.definitions, d)
+		f.names = append(f.names, fmt.Sprintf("s%d", i))
+	}
+	for range sites {
+		s := &site{}
+		var keys []string
+		for _, name := range f.names {
+			keys = append(keys, cell.SequenceKey(name))
+			s.cells = append(s.cells, &ledger{f: f, name: name, before: map[string]string{}, lives: map[string]*life{}, issued: map[int64]*life{}})
+		}
+		s.store = f.NewStore(keys)
+		s.store.Landed = func(p *fleettest.Process, i int, value []byte) { s.cells[i].landed(p, decode(value)) }
+		s.store.Rewound = func(i int, value []byte) { s.cells[i].rewound(decode(value)) }
+		s.store.Text = func(value []byte) string { return text(decode(value)) }
+		f.sites = append(f.sites, s)
+	}
+	f.Store = f.sites[0].store
+	if f.mutant != nil && f.mutant.recur {
+		f.Store.Recur = true
+	}
+}
+
+// definition is that of a sequence at a site: each site has an offset of its own.
+func (f *fleet) definition(i int, site int) sequence.Definition {
+	d := f.definitions[i]
+	if n := int64(len(f.sites)); n > 1 {
+		d.Stride = sequence.Every(n, int64(site))
+	}
+	return d
+}
+
+func decode(value []byte) cell.Sequence {
+	if value == nil {
+		return cell.Sequence{}
+	}
+	r, err := cell.DecodeSequence(value)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// text shows a record without its random names.
+func text(r cell.Sequence) string {
+	s := fmt.Sprintf("next %d, from %d, most %d, writes %d, steps %d to %d, max %d", r.Next, r.From, r.Most, r.Writes, r.MinStep, r.MaxStep, r.Max)
+	if r.Lost {
+		s += ", lost"
+	}
+	if r.Deleted {
+		s += ", deleted"
+	}
+	return s
 }
 
 // Play runs a fleet to its end.
@@ -55,9 +215,9 @@ func (f *fleet) Play() {
 	if !f.Over {
 		f.checkLiveness(since)
 	}
+	f.Ending = true
 	for _, p := range f.all {
 		if !p.Dead {
-			p.last = true
 			p.Shutdown()
 		}
 	}
@@ -69,14 +229,7 @@ func (f *fleet) Play() {
 
 // bound is within what time every process issues again once the faults are over. A call
 // that found that it must fail for good is repeated after a second.
-func (f *fleet) bound() int64 { return 4*f.Period + 4*second }
-
-// tally has the counts of a run.
-type tally struct {
-	Numbers, Batches, Refusals, Grants, Adopted, GivenBack, Marks, Repeats int
-	Trusted, Unclear                                                       int // suspicions that have ended
-	Shutdowns, Clean, Restores, Clones, Changes, Missing, Live             int
-}
+func (f *fleet) bound() int64 { return 4*f.Period + int64(4*time.Second) }
 
 // Plan shows what was drawn.
-func (f *fleet) Plan() string { return fmt.Sprintf("%+v %+v", f.Chance, f.plan) }
+func (f *fleet) Plan() string { return fmt.Sprintf("%+v %+v %+v", f.Chance, f.Load, f.plan) }

@@ -98,7 +98,7 @@ func (f *Fleet) nextFault() {
 func (f *Fleet) fault() {
 	m := f.Machines[f.Rng.IntN(len(f.Machines))]
 	kind := f.Kinds[f.Rng.IntN(len(f.Kinds))]
-	f.Faults++
+	f.Tally["faults"]++
 	w := f.Period
 	alive := m.P != nil && !m.P.Dead
 	switch kind {
@@ -133,16 +133,17 @@ func (f *Fleet) fault() {
 	case Zombie: // it is thought dead, replaced, and wakes again
 		if alive && len(f.Processes) < f.MostProcesses {
 			m.P.Stop(f.Between(0, 6*w))
-			f.Zombies++
+			f.Tally["zombies"]++
 			m.StartLater(f.Between(0, w))
 		}
 	case Shutdown:
 		if alive {
-			m.P.program.Shutdown()
+			m.P.Shutdown()
 		}
 	case Restored:
-		if alive {
-			m.P.program.Restored()
+		if alive && !m.P.Closing && m.P.program.Ready() {
+			f.Tally["restores"]++
+			m.P.Spawn("restored", m.P.program.Restored)
 		}
 	case Rewind:
 		f.Store.rewind()

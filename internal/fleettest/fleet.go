@@ -6,19 +6,27 @@
 //
 //   - [Fleet] is one run. A simulation embeds one from [New], draws what may go wrong with
 //     [Fleet.Draw], and makes the [Store] and the machines.
-//   - [Program] is the process of a simulation. Its threads are made by [Process.Spawn], and
-//     call [Thread.Hiccup] where others may come first.
+//   - [Program] is the process of a simulation. Its threads are made by [Process.Spawn] and
+//     [Process.Issue], and call [Thread.Hiccup] where others may come first.
 //   - [Client] is a process's way to the store.
-//   - [Test], [Repeats] and [Catches] run the seeds.
+//   - [Test] and [Mutant] run the seeds.
 package fleettest
 
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"time"
 )
+
+// Load is how often the callers of each process call.
+type Load struct {
+	Issuers int    // threads of a process that issue, at most
+	PBurst  uint64 // of 1024: a call that follows at once
+	Think   int64  // before each of the others, at most
+	Rest    int64  // before each when the faults are over, at most
+	Most    int    // values that are issued, after which there are few calls
+}
 
 // Fleet is one run of a simulation: machines with processes, over one store, on a scheduler
 // that a seed drives. True time is in nanoseconds from the start of the run.
@@ -36,13 +44,17 @@ type Fleet struct {
 	Steps   int
 	Current *Thread // who runs, or nil
 	Calm    bool    // the faults are over
+	Ending  bool    // no process is started any more
 	Over    bool
 
 	CalmSince int64
 	Machines  []*Machine
 	Processes []*Process // in the order of their start
 	Store     *Store
-	Tally
+	Issued    int            // values, by all
+	Tally     map[string]int // what else has happened, and how often
+
+	Load
 
 	Failures  []Failure
 	KeepGoing bool // past the first failure, to see others
@@ -59,33 +71,10 @@ type Fleet struct {
 	// so that the process can work. It may be nil.
 	Repair func(*Machine) int64
 
-	queue []entry
-	order uint64
-	late  []*request // those that are, or were, held up
-}
-
-// Tally has the counts of a run.
-type Tally struct {
-	Threads, Requests, Pauses, Faults, Crashes, Zombies, LateWrites, StaleReads, Rewinds int
-}
-
-// Sum adds the counts of a run to those of all: the fields of two structs of one type, which are
-// numbers, and numbers by name.
-func Sum[T any](all *T, run T) {
-	to, from := reflect.ValueOf(all).Elem(), reflect.ValueOf(run)
-	for i := range to.NumField() {
-		switch sum := to.Field(i).Addr().Interface().(type) {
-		case *int:
-			*sum += int(from.Field(i).Int())
-		case *map[string]int:
-			if *sum == nil {
-				*sum = map[string]int{}
-			}
-			for name, n := range from.Field(i).Interface().(map[string]int) {
-				(*sum)[name] += n
-			}
-		}
-	}
+	queue   []entry
+	order   uint64
+	serials int
+	late    []*request // those that are, or were, held up
 }
 
 // Start is the true time at which every run starts.
@@ -93,7 +82,12 @@ var Start = time.Date(2029, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // New makes the run of a seed, with nothing in it.
 func New(seed uint64) *Fleet {
-	return &Fleet{Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0x666c656574))}
+	return &Fleet{Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0x666c656574)), Tally: map[string]int{}}
+}
+
+func (f *Fleet) serial() int {
+	f.serials++
+	return f.serials
 }
 
 // Base returns f. It is how a simulation that embeds f shows it.

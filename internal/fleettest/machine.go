@@ -108,8 +108,7 @@ func (m *Machine) StartLater(d int64) {
 	if m.waiting != 0 {
 		return
 	}
-	m.f.Threads++
-	serial := m.f.Threads
+	serial := m.f.serial()
 	m.waiting = serial
 	m.f.At(d, func() {
 		if m.waiting == serial {
@@ -129,7 +128,7 @@ func (m *Machine) start() {
 	m.P = p
 	f.Processes = append(f.Processes, p)
 	p.program = f.Launch(p)
-	p.program.Begin()
+	p.Spawn("main", p.program.Main)
 }
 
 // stop stops all processes of a machine for d.
@@ -149,7 +148,9 @@ type Process struct {
 	Started int64 // true time
 	Timeout int64 // of a request to the store
 	Dead    bool
+	Closing bool   // it closes in good order, or has closed
 	OnEnd   func() // is called when it ends, in any way; may be nil
+	OnStep  func() // is called after each step of one of its threads; may be nil
 
 	program Program
 	threads []*Thread
@@ -158,10 +159,55 @@ type Process struct {
 
 // Program is what a process does.
 type Program interface {
-	Begin()    // spawns the first thread
-	Looks()    // is called after each step of one of its threads
-	Shutdown() // closes it in good order
-	Restored() // its memory was restored, and it is told
+	Main(*Thread)       // is the first thread
+	Ready() bool        // reports whether the next two may come
+	Close(*Thread) bool // closes it in good order, and reports whether it has closed
+	Restored(*Thread)   // its memory was restored, and it is told
+}
+
+// Shutdown closes p in good order, and starts another process after some time.
+func (p *Process) Shutdown() {
+	f := p.F
+	if p.Closing || !p.program.Ready() {
+		return
+	}
+	p.Closing = true
+	f.Tally["shutdowns"]++
+	p.Spawn("closer", func(t *Thread) {
+		if p.Closing = p.program.Close(t); p.Closing {
+			t.Pass(f.Between(0, f.Period)) // others may still try
+			p.Replace(f.Between(0, f.Period))
+		}
+	})
+}
+
+// Replace takes p away, and starts another process on its machine when d has passed.
+func (p *Process) Replace(d int64) {
+	p.End()
+	if !p.F.Ending {
+		p.M.StartLater(d)
+	}
+}
+
+// Issue starts a thread that makes calls at the pace of the run, as [Load] says.
+func (p *Process) Issue(name string, call func(t *Thread, round int) error) {
+	f := p.F
+	p.Spawn(name, func(t *Thread) {
+		for round := 0; !f.Over; round++ {
+			switch {
+			case f.Calm:
+				t.Pass(f.Between(1, f.Rest))
+			case round > 0 && !f.Often(f.PBurst):
+				t.Pass(f.Between(1, f.Think))
+			}
+			if f.Issued > f.Most && !f.Calm {
+				t.Pass(f.Period)
+			}
+			if call(t, round) != nil {
+				t.Pass(f.Between(f.Period/64+1, f.Period/8+2)) // as a caller who tries again does
+			}
+		}
+	})
 }
 
 // Stop keeps all threads of p from running for d.
@@ -178,7 +224,7 @@ func (p *Process) Crash(why string) {
 	if p.Dead {
 		return
 	}
-	p.F.Crashes++
+	p.F.Tally["crashes"]++
 	p.F.Tracef("%s: crashes, %s", p.Name, why)
 	p.End()
 	if !p.F.Calm {

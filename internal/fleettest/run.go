@@ -28,16 +28,15 @@ type Simulation interface {
 	Plan() string // the draws that were made before the first step
 }
 
-// Test runs seeds, or the one seed that a flag names. sum is told of each run that has
-// ended, by one goroutine at a time.
-func Test[S Simulation](t *testing.T, seeds int, make func(seed uint64) S, sum func(S)) {
+// Test runs seeds, or the one seed that a flag names, and returns the sums of their tallies.
+func Test[S Simulation](t *testing.T, seeds int, make func(seed uint64) S) (sums map[string]int) {
 	if *oneSeed >= 0 {
 		s := traced(uint64(*oneSeed), make, 1<<20)
 		os.Stdout.WriteString(text(s))
 		if failures := s.Base().Failures; len(failures) > 0 {
 			t.Fatal(failures)
 		}
-		return
+		return s.Base().Tally
 	}
 	if *manySeeds > 0 {
 		seeds = *manySeeds
@@ -46,53 +45,46 @@ func Test[S Simulation](t *testing.T, seeds int, make func(seed uint64) S, sum f
 		seeds = min(seeds, raceSeeds)
 	}
 	begin := time.Now()
-	run(t, *fromSeed, seeds, make, sum)
-	t.Logf("%d seeds, %.0f a second", seeds, float64(seeds)/time.Since(begin).Seconds())
+	sums = run(t, *fromSeed, seeds, make)
+	t.Logf("%d seeds, %.0f a second: %v", seeds, float64(seeds)/time.Since(begin).Seconds(), sums)
+	return sums
 }
 
 // raceSeeds is how many seeds run under the race detector. One goroutine runs at a time, so
 // it has nothing to find, and takes ten times as long.
 const raceSeeds = 90
 
-// Repeats makes sure that a seed is one run, to the byte of its trace, and that to trace it
-// changes nothing.
-func Repeats[S Simulation](t *testing.T, make func(seed uint64) S) {
-	for seed := range uint64(5) {
-		a, b, plain := traced(seed, make, 1<<20).Base(), traced(seed, make, 1<<20).Base(), make(seed)
-		plain.Play()
-		for i, line := range a.Trace.Lines {
-			if i >= len(b.Trace.Lines) || b.Trace.Lines[i] != line {
-				t.Fatalf("seed %d, line %d of the trace is another the second time: %s", seed, i, line)
-			}
-		}
-		for _, f := range []*Fleet{b, plain.Base()} {
-			if f.Hash != a.Hash || f.Steps != a.Steps {
-				t.Fatalf("seed %d: %x after %d steps, then %x after %d; with a trace: %t", seed, a.Hash, a.Steps, f.Hash, f.Steps, f.Trace != nil)
-			}
-		}
-	}
+// Mutant breaks the protocol in a way in which others have got it wrong.
+type Mutant struct {
+	Name   string
+	Seeds  int         // within how many of them it must be caught
+	Faults []FaultKind // that are more frequent than they are drawn to be
+	Caught string      // the check that must see it
 }
 
-// Catches makes sure that one of the seeds comes upon a failure, caught, of a simulation
-// that is broken on purpose. It logs the other checks that saw it earlier.
-func Catches[S Simulation](t *testing.T, seeds int, caught string, make func(seed uint64) S) {
-	earliest := map[string]uint64{}
-	for seed := range uint64(seeds) {
-		s := make(seed)
-		f := s.Base()
-		f.KeepGoing = true
-		s.Play()
-		for _, v := range f.Failures {
-			if _, ok := earliest[v.What]; !ok {
-				earliest[v.What] = seed
-				t.Logf("seed %d: %s", seed, v)
+// Catch makes sure that a seed comes upon the failure by which a mutant is caught. It logs the other
+// checks that saw it earlier.
+func Catch[S Simulation](t *testing.T, m Mutant, make func(seed uint64) S) {
+	t.Run(m.Name, func(t *testing.T) {
+		t.Parallel()
+		earliest := map[string]uint64{}
+		for seed := range uint64(m.Seeds) {
+			s := make(seed)
+			f := s.Base()
+			f.KeepGoing = true
+			s.Play()
+			for _, v := range f.Failures {
+				if _, ok := earliest[v.What]; !ok {
+					earliest[v.What] = seed
+					t.Logf("seed %d: %s", seed, v)
+				}
+			}
+			if _, ok := earliest[m.Caught]; ok {
+				return
 			}
 		}
-		if _, ok := earliest[caught]; ok {
-			return
-		}
-	}
-	t.Fatalf("%d seeds, and no failure %q; other checks at seeds %v", seeds, caught, earliest)
+		t.Fatalf("%d seeds, and no failure %q; other checks at seeds %v", m.Seeds, m.Caught, earliest)
+	})
 }
 
 // traced runs a seed and keeps the last lines of its trace.
@@ -107,12 +99,14 @@ func text[S Simulation](s S) string {
 	return fmt.Sprintf("seed %d: %s\n%s\n", s.Base().Seed, s.Plan(), strings.Join(s.Base().Trace.Lines, "\n"))
 }
 
-// run runs seeds on all cores, and tells of the first that fails.
-func run[S Simulation](t *testing.T, from uint64, seeds int, make func(seed uint64) S, sum func(S)) {
+// run runs seeds on all cores, and tells of the first that fails. A seed is one run, to the byte of its
+// trace, and to trace it changes nothing: else it says so.
+func run[S Simulation](t *testing.T, from uint64, seeds int, make func(seed uint64) S) (sums map[string]int) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var group errgroup.Group
 	var next atomic.Uint64
 	var mu sync.Mutex
+	sums = map[string]int{"issued": 0}
 	failed := atomic.Bool{}
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
@@ -123,7 +117,10 @@ func run[S Simulation](t *testing.T, from uint64, seeds int, make func(seed uint
 				s.Play()
 				stuck.Stop()
 				mu.Lock()
-				sum(s)
+				sums["issued"] += f.Issued
+				for what, n := range f.Tally {
+					sums[what] += n
+				}
 				mu.Unlock()
 				if len(f.Failures) > 0 {
 					failed.Store(true)
@@ -140,4 +137,5 @@ func run[S Simulation](t *testing.T, from uint64, seeds int, make func(seed uint
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
+	return sums
 }

@@ -93,11 +93,25 @@ func (f *Fleet) step(t *Thread) {
 	f.Current = t
 	_, alive := t.resume()
 	f.Current = nil
-	if !alive {
-		t.ended = true
-	}
+	t.ended = !alive
 	if !t.P.Dead {
-		t.P.program.Looks()
+		t.P.wakeThreads()
+	}
+}
+
+// wakeThreads wakes the threads whose wait is over by what a thread of p has done.
+func (p *Process) wakeThreads() {
+	if p.OnStep != nil {
+		p.OnStep()
+	}
+	for _, t := range p.threads {
+		switch {
+		case t.ready != nil && t.ready():
+			t.ready = nil
+			t.Wake(0)
+		case t.asleep && t.Changed != nil && t.Changed():
+			t.CutShort()
+		}
 	}
 }
 
@@ -120,8 +134,9 @@ type Thread struct {
 	ended  bool
 	dead   bool // is being unwound
 
-	asleep bool // waits for elapsed time
-	cut    bool // is to wait no longer
+	ready  func() bool // what it waits for, or nil
+	asleep bool        // waits for elapsed time
+	cut    bool        // is to wait no longer
 }
 
 type unwind struct{}
@@ -129,8 +144,7 @@ type unwind struct{}
 // Spawn starts a thread of p.
 func (p *Process) Spawn(name string, body func(*Thread)) *Thread {
 	f := p.F
-	f.Threads++
-	t := &Thread{f: f, P: p, id: f.Threads, Name: name}
+	t := &Thread{f: f, P: p, id: f.serial(), Name: name}
 	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
 		defer t.guard()
@@ -216,16 +230,13 @@ func (t *Thread) sleep(d time.Duration) {
 // shortestSleep is how long a wait takes at least, as on a real machine.
 const shortestSleep = int64(20 * time.Microsecond)
 
-// CutShort ends a wait of t on the clock.
+// CutShort ends a wait of t on the clock, if it waits.
 func (t *Thread) CutShort() {
 	t.cut = true
 	if t.asleep {
 		t.Wake(0)
 	}
 }
-
-// Asleep reports whether t waits on the clock.
-func (t *Thread) Asleep() bool { return t.asleep }
 
 // Dead reports whether t is being unwound: its process has ended.
 func (t *Thread) Dead() bool { return t.dead }
@@ -235,13 +246,35 @@ func (t *Thread) waitIsOver() bool {
 	return t.dead || t.Ctx != nil && t.Ctx.Err() != nil || t.Changed != nil && t.Changed()
 }
 
-// Cancelled ends the context of a call of t.
-func (t *Thread) Cancelled(ctx context.Context, cancel func()) {
-	cancel()
-	if t.Ctx == ctx {
-		t.CutShort()
+// Await lets others run until t can go on.
+func (t *Thread) Await(ready func() bool) {
+	for !ready() && !t.dead {
+		t.ready = ready
+		t.Block()
+	}
+	t.ready = nil
+}
+
+// Within returns a context for a call of t, with a deadline, that ends after d of true time, or is
+// given up with end.
+func (t *Thread) Within(d int64) (ctx context.Context, end func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Ctx = ctx
+	t.f.At(d, func() {
+		cancel()
+		if t.Ctx == ctx {
+			t.cut = true
+			t.Wake(0)
+		}
+	})
+	return ctx, func() {
+		t.Ctx = nil
+		cancel()
 	}
 }
+
+// Never is a time that no run reaches.
+const Never = int64(1) << 60
 
 // Hiccup is where a thread may be held up: for a moment, or for a long time, and alone or
 // with its whole process.
@@ -259,13 +292,11 @@ func (t *Thread) Hiccup() {
 	}
 	if r>>8&1023 < f.PPause && !f.Calm {
 		d := f.Between(0, 3*f.Period)
-		f.Pauses++
+		f.Tally["pauses"]++
 		if r>>20&1 == 0 {
 			t.P.Stop(d)
 		}
-		if f.Trace != nil {
-			t.Tracef("is held up for %s", time.Duration(d))
-		}
+		t.Tracef("is held up for %s", time.Duration(d))
 		t.Pass(d)
 	}
 	if r>>40&4095 < f.PDie && !f.Calm {
@@ -276,5 +307,7 @@ func (t *Thread) Hiccup() {
 
 // Tracef adds a line to the trace.
 func (t *Thread) Tracef(format string, args ...any) {
-	t.f.Tracef("%s %s: %s", t.P.Name, t.Name, fmt.Sprintf(format, args...))
+	if t.f.Trace != nil {
+		t.f.Tracef("%s %s: %s", t.P.Name, t.Name, fmt.Sprintf(format, args...))
+	}
 }

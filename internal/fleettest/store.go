@@ -40,7 +40,7 @@ func (c *storedCell) stale(f *Fleet, most int) stores.Cell {
 	if c.Version == 0 {
 		return c.Cell
 	}
-	f.StaleReads++
+	f.Tally["stale reads"]++
 	return c.earlier[f.Rng.IntN(most)]
 }
 
@@ -48,9 +48,6 @@ func (c *storedCell) stale(f *Fleet, most int) stores.Cell {
 func (f *Fleet) NewStore(keys []string) *Store {
 	return &Store{f: f, keys: keys, cells: make([]storedCell, len(keys))}
 }
-
-// Value returns the value of a cell, without a request. It is nil if there is no cell.
-func (s *Store) Value(cell int) []byte { return s.cells[cell].Value }
 
 func (s *Store) index(key string) int { return slices.Index(s.keys, key) }
 
@@ -60,7 +57,7 @@ func (s *Store) index(key string) int { return slices.Index(s.keys, key) }
 func (s *Store) rewind() {
 	f := s.f
 	if s.backup != nil {
-		f.Rewinds++
+		f.Tally["rewinds"]++
 		f.Tracef("store: goes back")
 		for i := range s.cells {
 			s.Rewound(i, s.backup[i].Value)
@@ -72,7 +69,7 @@ func (s *Store) rewind() {
 
 // Empty takes all cells away.
 func (s *Store) Empty() {
-	s.f.Rewinds++
+	s.f.Tally["rewinds"]++
 	s.f.Tracef("store: is emptied")
 	for i := range s.cells {
 		s.Rewound(i, nil)
@@ -179,14 +176,12 @@ func (c Client) send(ctx context.Context, r *request) error {
 		return ctx.Err()
 	}
 	r.f, r.p, r.t = f, p, t
-	f.Requests++
+	f.Tally["requests"]++
 	over := f.Now + p.Timeout
 	there := f.Between(1, f.Latency)
 	r.back = f.Between(1, f.Latency)
 	fate := f.fate(p.M)
-	if f.Trace != nil {
-		t.Tracef("sends %s (%s)", r, fate)
-	}
+	t.Tracef("sends %s (%s)", r, fate)
 	switch fate {
 	case Served:
 		f.At(there, r.arrive)
@@ -219,13 +214,11 @@ func (c Client) send(ctx context.Context, r *request) error {
 	default:
 		r.err = ErrNoReply
 	}
-	if f.Trace != nil {
-		t.Tracef("has %s: %v", r, r.err)
-	}
-	err := r.err
+	t.Tracef("has %s: %v", r, r.err)
 	if !r.done {
 		r.cell, r.cells = stores.Cell{}, nil
 	}
+	err := r.err
 	t.Hiccup()
 	return err
 }
@@ -291,7 +284,7 @@ func (s *Store) swap(r *request) (stores.Cell, error) {
 		return stores.Cell{}, errVersion
 	}
 	if r.t == nil {
-		f.LateWrites++
+		f.Tally["late writes"]++
 	}
 	if cell.Version != 0 {
 		copy(cell.earlier[1:], cell.earlier[:])

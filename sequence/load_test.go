@@ -1,0 +1,229 @@
+package sequence_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// TestCallersAreServedTogether: calls that wait are served by one write, also callers who ask again as
+// soon as they have a number: not half of them by every other write. A slow store is no reason to fail.
+func TestCallersAreServedTogether(t *testing.T) {
+	for _, test := range []struct {
+		callers, each int
+		store         time.Duration // takes so long for an operation
+	}{
+		{1000, 1, 5 * time.Millisecond}, {2, 50, time.Millisecond}, {10, 50, time.Millisecond}, {100, 50, time.Millisecond},
+		{2, 300, 650 * time.Millisecond}, // a third of the timeout
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, slow(test.store)(), sequence.Definition{Mode: ordered})
+			var group sync.WaitGroup
+			for range test.callers {
+				group.Go(func() {
+					for range test.each {
+						assert.NoError(t, second(s.Next(context.Background())))
+					}
+				})
+			}
+			group.Wait()
+			stats := s.Stats()
+			assert.LessOrEqual(t, stats.Refills, uint64(test.each*3/2+1), "writes for %d callers", test.callers)
+			assert.EqualValues(t, test.callers*test.each, stats.Issued)
+			assert.EqualValues(t, test.callers*test.each-1, stats.Last)
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// TestUnderLoad: while calls wait all the time, others get their turn, and a call for more numbers than
+// are left fails at once, not by its timeout.
+func TestUnderLoad(t *testing.T) {
+	for _, mode := range bothModes {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, slow(5*time.Millisecond)(), sequence.Definition{Mode: mode, Max: 1_000_000, MaxStep: 1, MinStep: 1})
+			ctx, cancel := context.WithCancel(t.Context())
+			wait := callers(ctx, s, 300, func(i int) time.Duration { return time.Duration(i+1) * time.Millisecond })
+			time.Sleep(time.Second)
+			within, end := context.WithTimeout(ctx, 2*time.Second)
+			assert.NoError(t, s.Restored(within))
+			assert.NoError(t, second(s.Poll(within)))
+			end()
+			assert.ErrorAs(t, second(s.NextN(context.Background(), 2_000_000)), new(*sequence.ExhaustedError), mode)
+			cancel()
+			wait()
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// TestTurns has three processes under load on one sequence: each gets its share, and few
+// of its calls wait for long.
+func TestTurns(t *testing.T) {
+	for _, d := range []sequence.Definition{{Mode: ordered}, {MinStep: 1, MaxStep: 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			shared := storetest.NewMemory()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			var writes, long [3]int
+			var group sync.WaitGroup
+			for i := range writes {
+				store := shared.Client()
+				store.Before = func(context.Context, storetest.Op) storetest.Fault {
+					time.Sleep(2*time.Millisecond + rand.N(time.Millisecond))
+					return storetest.None
+				}
+				s := open(t, store, d)
+				group.Go(func() {
+					for began := time.Now(); second(s.Next(ctx)) == nil; began = time.Now() {
+						writes[i]++
+						if time.Since(began) > 50*time.Millisecond {
+							long[i]++
+						}
+					}
+					require.NoError(t, s.Close())
+				})
+			}
+			group.Wait()
+			for i := range writes {
+				assert.Greater(t, writes[i], (writes[0]+writes[1]+writes[2])/6, d.Mode)
+			}
+			assert.Less(t, long[0]+long[1]+long[2], 90, "it is about 45, and without turns 140")
+		})
+	}
+}
+
+// TestSlowRate takes a number per second: the first ones, which come soon after each other
+// and after Open, do not look like a high rate, for which thousands would be reserved.
+func TestSlowRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow(time.Millisecond)(), sequence.Definition{Start: 1})
+		for range 100 {
+			next(t, s)
+			time.Sleep(time.Second)
+			stats := s.Stats()
+			require.EqualValues(t, sequence.DefaultMinStep, stats.Step, "after %d", stats.Issued)
+			require.LessOrEqual(t, stats.Reserved, int64(2*sequence.DefaultMinStep))
+		}
+		assert.InDelta(t, 1, s.Stats().Rate, 0.1)
+		require.NoError(t, s.Close())
+	})
+}
+
+// TestFewCallsStarveWhileTheRateDoubles every second, from one call per second to 1,048,576, and with 5 ms
+// per write: at most one call in a million waits for the store. Calls are due at their time,
+// so those that fall due while one waits are counted as well.
+func TestFewCallsStarveWhileTheRateDoubles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow(5*time.Millisecond)(), sequence.Definition{Start: 1})
+		const seconds, tick = 21, 100 * time.Microsecond
+		calls, starved := 0, 0
+		began := time.Now()
+		for second := range seconds {
+			rate, from := 1<<second, began.Add(time.Duration(second)*time.Second)
+			for done := 0; done < rate; {
+				now := time.Now()
+				for ; done < rate && from.Add(time.Duration(done)*time.Second/time.Duration(rate)).Before(now.Add(tick)); done++ {
+					_, err := s.Next(t.Context())
+					require.NoError(t, err)
+					calls++
+				}
+				if waited := time.Since(now); waited > 0 { // time passes only while a call waits
+					starved += max(1, int(waited*time.Duration(rate)/time.Second))
+				}
+				time.Sleep(tick)
+			}
+			time.Sleep(time.Until(from.Add(time.Second)))
+		}
+		require.Equal(t, 1<<seconds-1, calls)
+		assert.LessOrEqual(t, starved, calls/1_000_000)
+		assert.LessOrEqual(t, s.Stats().Starved, uint64(starved))
+	})
+}
+
+// TestEachCallHasItsTimeout: calls without a deadline each wait for the timeout, whenever they began, and
+// also behind calls that have a deadline.
+func TestEachCallHasItsTimeout(t *testing.T) {
+	for _, mode := range bothModes {
+		synctest.Test(t, func(t *testing.T) {
+			const timeout = 2 * time.Second
+			store, fault := faulty()
+			s := open(t, store, sequence.Definition{Mode: mode}, sequence.WithTimeout(timeout))
+			fault(hangs)
+			var group sync.WaitGroup
+			for i := range 10 {
+				group.Go(func() {
+					time.Sleep(time.Duration(i) * 300 * time.Millisecond)
+					ctx, want, wait := t.Context(), error(sequence.ErrTimeout), timeout
+					if i%4 == 0 {
+						longer, cancel := context.WithTimeout(ctx, 5*time.Second)
+						defer cancel()
+						ctx, want, wait = longer, context.DeadlineExceeded, 5*time.Second
+					}
+					began := time.Now()
+					assert.ErrorIs(t, second(s.Next(ctx)), want)
+					assert.Equal(t, wait, time.Since(began), "call %d", i)
+				})
+			}
+			group.Wait()
+			_ = s.Close() // it tells that the store hangs
+		})
+	}
+}
+
+// TestOutage takes a number each 100 ms while the store is away for 8 s, and then longer.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, fault := faulty()
+		s := open(t, store, sequence.Definition{MinStep: 1})
+		steady := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				next(t, s)
+			}
+		}
+		steady(3 * time.Minute)
+		stats := s.Stats()
+		assert.InDelta(t, 10, stats.Rate, 1)
+		assert.InDelta(t, 100, stats.Step, 10)
+		assert.LessOrEqual(t, stats.Reserved, int64(200))
+		fault(storetest.Unavailable)
+		steady(9 * time.Second)
+		fault(storetest.None)
+		steady(20 * time.Second)
+		assert.Equal(t, stats.Starved, s.Stats().Starved)
+		assert.NoError(t, s.Err())
+
+		fault(storetest.Unavailable)
+		for s.Stats().Reserved > 0 {
+			next(t, s)
+		}
+		began := time.Now()
+		err := second(s.Next(context.Background()))
+		for _, want := range []error{sequence.ErrTimeout, storetest.ErrFault, sequence.ErrStore} {
+			assert.ErrorIs(t, err, want)
+		}
+		assert.Equal(t, 2*time.Second, time.Since(began))
+		assert.ErrorIs(t, s.Err(), storetest.ErrFault)
+		cause := context.Canceled
+		ctx, cancel := context.WithTimeoutCause(context.Background(), 5*time.Second, cause)
+		defer cancel()
+		began = time.Now()
+		err = second(s.Next(ctx))
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorIs(t, err, cause)
+		assert.Equal(t, 5*time.Second, time.Since(began))
+		time.AfterFunc(time.Second, func() { fault(storetest.None) })
+		next(t, s)
+		assert.NoError(t, s.Close())
+	})
+}

@@ -1,0 +1,211 @@
+package sequence_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// TestProcesses has three processes of four callers on one sequence: each number was issued once, or is
+// counted as lost.
+func TestProcesses(t *testing.T) {
+	for _, mode := range bothModes {
+		synctest.Test(t, func(t *testing.T) {
+			store := slow(5 * time.Millisecond)
+			var mu sync.Mutex
+			issued := map[int64]bool{}
+			var all []*sequence.Sequence
+			var group sync.WaitGroup
+			for range 3 {
+				s := open(t, store(), sequence.Definition{Mode: mode, Start: 100, Stride: sequence.Every(3, 2)})
+				all = append(all, s)
+				for range 4 {
+					group.Go(func() {
+						last := int64(0)
+						for i := range int64(100) {
+							n := 1 + i%7
+							first := nextN(t, s, n)
+							assert.GreaterOrEqual(t, first, last)
+							mu.Lock()
+							for last = first; last < first+3*n; last += 3 {
+								assert.False(t, issued[last], "%d comes twice", last)
+								issued[last] = true
+							}
+							mu.Unlock()
+							time.Sleep(time.Duration(n) * time.Millisecond)
+						}
+					})
+				}
+			}
+			group.Wait()
+			var lost uint64
+			for _, s := range all {
+				require.NoError(t, s.Close())
+				lost += s.Stats().Lost
+			}
+			assert.EqualValues(t, (inspect(t, store()).Next-102)/3, uint64(len(issued))+lost)
+			if mode == ordered {
+				assert.Zero(t, lost)
+			}
+		})
+	}
+}
+
+// TestOrderedTakesLaterWrites has a call begin while a write is in flight: it gets no number of it.
+func TestOrderedTakesLaterWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow(5*time.Millisecond)(), sequence.Definition{Mode: ordered})
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { assert.ErrorIs(t, second(s.Next(ctx)), context.Canceled) })
+		time.Sleep(2 * time.Millisecond)
+		group.Go(func() { assert.EqualValues(t, 1, next(t, s)) })
+		synctest.Wait()
+		cancel() // its number is lost, and not for the second call
+		group.Wait()
+		assert.EqualValues(t, 1, s.Stats().Lost)
+	})
+}
+
+// TestNoReserve reserves a segment only when a call needs it.
+func TestNoReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, storetest.NewMemory(), sequence.Definition{MinStep: 3, MaxStep: 3}, sequence.WithOutage(0))
+		for i := range 7 {
+			next(t, s)
+			synctest.Wait()
+			require.EqualValues(t, 1+i/3, s.Stats().Refills)
+		}
+		require.NoError(t, s.Close())
+		assert.Zero(t, s.Stats().Lost)
+	})
+}
+
+// TestGivenBack: numbers that were given back are not granted, so the maximum can be set below them.
+func TestGivenBack(t *testing.T) {
+	store := storetest.NewMemory()
+	s := open(t, store, sequence.Definition{Start: 1, MinStep: 100}, sequence.WithPolling())
+	next(t, s)
+	assert.EqualValues(t, 100, inspect(t, store).Last, "all of them are reserved")
+	require.NoError(t, s.Close())
+	info := inspect(t, store)
+	assert.Equal(t, []int64{1, 2}, []int64{info.Last, info.Next})
+	require.NoError(t, set(t, store, sequence.Change{Max: 10}))
+	assert.EqualValues(t, 9, inspect(t, store).Left)
+	assert.ErrorIs(t, set(t, store, sequence.Change{Next: 1}), sequence.ErrLowered)
+}
+
+// TestMaximum goes up to a maximum that is raised then, and to the last number that there can be.
+func TestMaximum(t *testing.T) {
+	for _, mode := range bothModes {
+		synctest.Test(t, func(t *testing.T) {
+			store := storetest.NewMemory()
+			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, Max: 20, MinStep: 3})
+			for want := range int64(10) {
+				require.Equal(t, want+1, next(t, s))
+			}
+			exhausted := func(n, left int64) {
+				err, _ := second(s.NextN(t.Context(), n)).(*sequence.ExhaustedError)
+				require.Equal(t, &sequence.ExhaustedError{Name: "orders", Max: 20, Asked: n, Left: left}, err)
+			}
+			exhausted(11, 10)
+			require.EqualValues(t, 11, nextN(t, s, 10))
+			exhausted(1, 0)
+			info := inspect(t, store)
+			assert.Equal(t, []int64{20, 0, 0}, []int64{info.Last, info.Left, info.Next})
+			require.NoError(t, set(t, store, sequence.Change{Max: 22}))
+			time.Sleep(2 * time.Second) // the error is kept for a second
+			assert.EqualValues(t, 21, nextN(t, s, 2))
+			assert.EqualValues(t, 22, s.Definition().Max)
+			require.NoError(t, s.Close())
+		})
+	}
+	for name, d := range map[string]sequence.Definition{
+		"the last number": {Start: math.MaxInt64 - 5, Stride: sequence.Every(3, 1)},
+		"the last index":  {},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := storetest.NewMemory()
+			s := open(t, store, d)
+			if name == "the last index" {
+				require.NoError(t, set(t, store, sequence.Change{Next: inspect(t, store).Left - 2}))
+			}
+			first := next(t, s)
+			assert.Equal(t, first+d.Stride.By(), next(t, s))
+			err, _ := second(s.Next(t.Context())).(*sequence.ExhaustedError)
+			require.NotNil(t, err, name)
+			assert.True(t, err.End)
+			assert.Equal(t, first+d.Stride.By(), err.Max)
+			assert.NotContains(t, err.Error(), "raise")
+			assert.ErrorIs(t, second(s.NextN(t.Context(), math.MaxInt64)), stores.Refused)
+			assert.ErrorAs(t, second(s.NextN(t.Context(), 1<<62-1)), &err)
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// backwards is a clock whose monotonic time goes back at each reading.
+type backwards struct{ reads *atomic.Int64 }
+
+func (backwards) Now() time.Time                         { return time.Now() }
+func (backwards) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (c backwards) Elapsed() time.Duration               { return -time.Duration(c.reads.Add(1)) }
+
+func TestClockGoesBack(t *testing.T) {
+	for mode, outage := range map[sequence.Mode]time.Duration{ordered: time.Second, segmented: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, storetest.NewMemory(), sequence.Definition{Mode: mode}, sequence.WithClock(backwards{new(atomic.Int64)}), sequence.WithOutage(outage))
+			for want := range int64(1000) {
+				require.Equal(t, want, next(t, s))
+			}
+			require.Zero(t, s.Stats().Rate, mode)
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// TestAtRest has two thousand sequences on one store: each is small, and has no goroutine.
+func TestAtRest(t *testing.T) {
+	store := storetest.NewMemory()
+	const sequences, limit = 2000, 5 << 9
+	goroutines := runtime.NumGoroutine()
+	all := make([]*sequence.Sequence, sequences)
+	name := func(i int) string { return fmt.Sprintf("orders-of-shop-%d", i) }
+	for i := range all {
+		require.NoError(t, sequence.Create(t.Context(), store, name(i), sequence.Definition{}))
+		for range cell.Kept { // the names of these writes are kept
+			_, _, err := sequence.Set(t.Context(), store, name(i), sequence.Change{MaxStep: 1000})
+			require.NoError(t, err)
+		}
+	}
+	before := heap()
+	for i := range all {
+		all[i] = must(sequence.Open(t.Context(), store, name(i)))
+		next(t, all[i])
+	}
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+1 }, 10*time.Second, time.Millisecond)
+	assert.LessOrEqual(t, (heap()-before)/sequences, uint64(limit))
+	runtime.KeepAlive(all)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
