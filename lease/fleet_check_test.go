@@ -55,7 +55,14 @@ func (f *fleet) newStore() {
 			return
 		}
 		f.undone[node] = append(f.undone[node], [2]uint64{to, f.limits[node]})
-		f.limits[node], f.stamped[node] = to, min(f.stamped[node], to)
+		// Of the IDs only those below the limit that is back still bind, and not those of ticks lost
+		// earlier: the holder of that limit may have issued far less than it was granted.
+		f.limits[node], f.stamped[node] = to, 0
+		for id := range f.ids {
+			if tick, n := f.parts(id); n == node && tick < to && !f.isUndone(node, tick) {
+				f.stamped[node] = max(f.stamped[node], tick+1)
+			}
+		}
 	}
 	f.Store.Text = func(value []byte) string { return string(value) }
 }
@@ -87,6 +94,11 @@ func (f *fleet) parts(id snowflake.ID) (tick uint64, node int64) {
 	return tick, node & (f.numbers() - 1)
 }
 
+// isUndone reports whether the store has lost a grant of this tick.
+func (f *fleet) isUndone(node int64, tick uint64) bool {
+	return slices.ContainsFunc(f.undone[node], func(s [2]uint64) bool { return s[0] <= tick && tick < s[1] })
+}
+
 // issued is told of each ID that a call returned.
 func (f *fleet) issued(t *caller, id snowflake.ID) {
 	p := t.p
@@ -96,7 +108,7 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 	if f.Trace != nil {
 		t.Tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
 	}
-	undone := slices.ContainsFunc(f.undone[node], func(s [2]uint64) bool { return s[0] <= tick && tick < s[1] })
+	undone := f.isUndone(node, tick)
 	if _, ok := f.ids[id]; ok && undone {
 		f.Tally["repeats"]++ // a process that came after the store went back could not know
 	} else if ok {
