@@ -203,6 +203,7 @@ func TestRefusals(t *testing.T) {
 		*store.refuse = stores.Refused.New("the password is wrong")
 		began := time.Now()
 		err := second(s.Next(t.Context()))
+		synctest.Wait() // a line is logged when the call has its answer
 		assert.ErrorIs(t, err, sequence.ErrStore)
 		assert.ErrorIs(t, err, stores.Refused)
 		assert.ErrorContains(t, err, "store refuses")
@@ -211,10 +212,12 @@ func TestRefusals(t *testing.T) {
 		assert.ErrorIs(t, second(s.Next(t.Context())), stores.Refused, "no flood of calls")
 		time.Sleep(time.Second)
 		assert.ErrorContains(t, second(s.Next(t.Context())), "this process gets too little processor time: swap sequence")
+		synctest.Wait()
 		assert.Equal(t, 2, lines)
 		*store.refuse = nil
 		time.Sleep(time.Second)
 		assert.Zero(t, next(t, s))
+		synctest.Wait()
 		assert.NoError(t, s.Err())
 		assert.Equal(t, 3, lines, "it has recovered")
 		assert.NoError(t, s.Close())
