@@ -194,11 +194,11 @@ func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := refusing{storetest.NewMemory(), new(error)}
 		var s *sequence.Sequence
-		lines := 0
+		var lines atomic.Int64
 		s = open(t, store, sequence.Definition{}, sequence.WithLogger(slog.New(asking{slog.DiscardHandler, func() {
-			lines++
+			n := lines.Add(1)
 			s.Stats()
-			assert.Equal(t, lines < 3, s.Err() != nil)
+			assert.Equal(t, n < 3, s.Err() != nil)
 		}})))
 		*store.refuse = stores.Refused.New("the password is wrong")
 		began := time.Now()
@@ -213,13 +213,13 @@ func TestRefusals(t *testing.T) {
 		time.Sleep(time.Second)
 		assert.ErrorContains(t, second(s.Next(t.Context())), "this process gets too little processor time: swap sequence")
 		synctest.Wait()
-		assert.Equal(t, 2, lines)
+		assert.EqualValues(t, 2, lines.Load())
 		*store.refuse = nil
 		time.Sleep(time.Second)
 		assert.Zero(t, next(t, s))
 		synctest.Wait()
 		assert.NoError(t, s.Err())
-		assert.Equal(t, 3, lines, "it has recovered")
+		assert.EqualValues(t, 3, lines.Load(), "it has recovered")
 		assert.NoError(t, s.Close())
 	})
 }
