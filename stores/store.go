@@ -23,8 +23,10 @@ import (
 // engine's doc says what to configure, and [CheckDurability] asks the engine.
 //
 // A method returns soon after its context has ended. All methods are safe for use by
-// several goroutines at once. An error's text holds no password. A key that [CheckKey]
-// refuses, or a value that [CheckValue] refuses, is an error, and the method sends nothing.
+// several goroutines at once. An error without a [Kind] is Unknown, and is retried, a bare
+// fs.ErrPermission too: return it by [Failed], or as one of [Refused]. An error's text holds
+// no password. A key that [CheckKey] refuses, or a value that [CheckValue] refuses, is an
+// error, and the method sends nothing.
 type Store interface {
 	// List returns the cells whose keys are in [from, to), in the order of their keys
 	// as bytes, at most limit of them: a caller who gets limit cells goes on from the

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -37,6 +42,29 @@ func TestScripts(t *testing.T) {
 			os.WriteFile(env.Cd+"/huge.txt", []byte(huge), 0o600),
 			os.WriteFile(env.Cd+"/long.txt", []byte(strings.Repeat("# \n", maxScript/3+1)), 0o600))
 	}})
+}
+
+// TestDocs parses the command lines of the pages, so that no page has a command or a flag that does not exist.
+func TestDocs(t *testing.T) {
+	line := regexp.MustCompile("(?m)(?:^    |`)(?:go run [.]/cmd/|[.]/)?tickflake-chaos ((?:run|script|list|kernel)\\b[^`\n]*)")
+	parsed := 0
+	require.NoError(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range line.FindAllStringSubmatch(string(text), -1) {
+			args := strings.Fields(regexp.MustCompile(`[#>|].*`).ReplaceAllString(found[1], ""))
+			cmd, rest, err := newRoot(&command.Console{Out: bufio.NewWriter(io.Discard), Err: io.Discard}).Find(args)
+			if assert.NoError(t, err, "%s: %s", path, found[1]) {
+				cmd.InitDefaultHelpFlag()
+				assert.NoError(t, cmd.ParseFlags(rest), "%s: %s", path, found[1])
+			}
+			parsed++
+		}
+		return err
+	}))
+	assert.Greater(t, parsed, 8)
 }
 
 // proud makes the generator claim that it never waits.
