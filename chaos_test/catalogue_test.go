@@ -50,9 +50,13 @@ func everyStrategy(t *testing.T) {
 //
 // Where processes end, only a generator under a lease is safe, so there the generator
 // has a lease, on every clock, and also with its cells in files. Elsewhere a lease must
-// make no difference, and one clock is enough.
+// make no difference, and one clock is enough. With -short one clock is all there is.
 func onEveryStrategy(t *testing.T, script generatortest.Script) {
 	random := generator.WithSequenceStart(strategies.StartRandom(16))
+	clocks := clocksOf(script)
+	if testing.Short() {
+		clocks = clocks[:1]
+	}
 	for _, c := range claims {
 		t.Run(c.name, func(t *testing.T) {
 			subject := c.subject
@@ -68,12 +72,12 @@ func onEveryStrategy(t *testing.T, script generatortest.Script) {
 					mustRun(t, c.leased(generatortest.Raw), c.script(script, generatortest.Raw))
 				})
 			}
-			for _, kind := range clocksOf(script) {
+			for _, kind := range clocks {
 				t.Run(string(kind), func(t *testing.T) {
 					mustRun(t, subject(kind), c.script(script, kind))
 				})
 			}
-			if len(clocksOf(script)) == 1 {
+			if len(clocks) == 1 {
 				return
 			}
 			// Random starts change what a tick holds, and nothing else. The command line
