@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -153,8 +154,8 @@ func (i *Issuer) Decode(text string) (snowflake.Decoded, error) {
 	return d, nil
 }
 
-// Ready returns nil while the generator's grant has time to spare and the issuer does not
-// drain. It never asks the store.
+// Ready returns nil while the generator's grant has time to spare, a call that waits up to the
+// timeout would get an ID, and the issuer does not drain. It never asks the store.
 func (i *Issuer) Ready() error {
 	if i.draining.Load() {
 		return ErrDraining
@@ -162,6 +163,9 @@ func (i *Issuer) Ready() error {
 	if left := i.config.Generator.Stats().Granted; left < i.config.Spare {
 		return &Refusal{Code: Unavailable, RetryAfter: time.Second,
 			Err: fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare)}
+	}
+	if lead, ok := errors.AsType[*generator.LeadError](i.config.Generator.Ready(i.config.Timeout)); ok {
+		return &Refusal{Code: Unavailable, RetryAfter: max(lead.Lead-lead.Limit, i.layout.Tick), Err: lead}
 	}
 	return nil
 }

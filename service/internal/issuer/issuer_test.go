@@ -17,6 +17,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
@@ -150,5 +151,22 @@ func TestRate(t *testing.T) {
 		assert.Equal(t, Busy, codeOf(t, err), "it asks the store")
 		_, err = i.Runs(t.Context(), one, 21, nil)
 		assert.Equal(t, BadInput, codeOf(t, err), "it would never be served")
+	})
+}
+
+// An issuer whose generator stands ahead of the clock is not ready until a call is served again.
+func TestReadyAhead(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		layout := snowflake.Default()
+		floor, err := layout.Min(time.Now().Add(5 * time.Second))
+		require.NoError(t, err)
+		i := newIssuer(t, nil, generator.WithLayout(layout), generator.WithFloor(floor), generator.WithStrategy(strategies.WaitUpTo(10*time.Second)))
+		refusal, ok := errors.AsType[*Refusal](i.Ready())
+		require.True(t, ok)
+		assert.Equal(t, Unavailable, refusal.Code)
+		assert.InDelta(t, 4*time.Second, refusal.RetryAfter, float64(time.Millisecond), "the timeout is 1s")
+		time.Sleep(refusal.RetryAfter)
+		assert.NoError(t, i.Ready())
 	})
 }
