@@ -50,7 +50,8 @@ func everyStrategy(t *testing.T) {
 //
 // Where processes end, only a generator under a lease is safe, so there the generator
 // has a lease, on every clock, and also with its cells in files. Elsewhere a lease must
-// make no difference, and one clock is enough. With -short one clock is all there is.
+// make no difference, and one clock is enough. With -short every script runs on one clock,
+// without random starts.
 func onEveryStrategy(t *testing.T, script generatortest.Script) {
 	random := generator.WithSequenceStart(strategies.StartRandom(16))
 	clocks := clocksOf(script)

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -164,8 +163,9 @@ func (i *Issuer) Ready() error {
 		return &Refusal{Code: Unavailable, RetryAfter: time.Second,
 			Err: fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare)}
 	}
-	if lead, ok := errors.AsType[*generator.LeadError](i.config.Generator.Ready(i.config.Timeout)); ok {
-		return &Refusal{Code: Unavailable, RetryAfter: max(lead.Lead-lead.Limit, i.layout.Tick), Err: lead}
+	if err := i.config.Generator.Ready(i.config.Timeout); err != nil {
+		r := i.refuse(err)
+		return &Refusal{Code: Unavailable, RetryAfter: max(r.RetryAfter, time.Second), Err: r.Err}
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (e *timeoutError) Error() string {
 func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // refuse returns the Refusal for an error of the generator or of a sequence.
-func (i *Issuer) refuse(err error) error {
+func (i *Issuer) refuse(err error) *Refusal {
 	if lead, ok := errors.AsType[*generator.LeadError](err); ok {
 		return &Refusal{Code: Busy, RetryAfter: max(lead.Lead-lead.Limit, i.layout.Tick), Err: err}
 	}
