@@ -1,6 +1,9 @@
 package stores
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Durability describes the settings of an engine that can lose acknowledged writes. Each
 // sentence names a setting, its value, the effect, and the value to set.
@@ -41,4 +44,28 @@ func CheckDurability(ctx context.Context, store Store) (Durability, error) {
 	}
 	_, err := store.Read(ctx, "probe")
 	return Durability{}, err
+}
+
+// Prober is a [Store] that can prove by writes that its server keeps the promises of a Store, which some
+// servers of its protocol break under load. It is proved before the first process of a fleet writes, before a
+// sequence is created, and by "tickflake lease check"; [Probe] does it. The error is [Refused] if
+// the server breaks one. It is safe for use by several goroutines at once.
+type Prober interface {
+	Store
+	Probe(ctx context.Context) error
+}
+
+// Probe proves a store if it is a [Prober], and else returns nil.
+func Probe(ctx context.Context, store Store) error {
+	if prober, ok := store.(Prober); ok {
+		return prober.Probe(ctx)
+	}
+	return nil
+}
+
+// Windower is a [Store] whose writes are dear: Window is the length of the grants of a lease that was given
+// no other, above 0.
+type Windower interface {
+	Store
+	Window() time.Duration
 }

@@ -1,12 +1,8 @@
 package stores
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net"
 )
 
 // Kind says what helps against an error of a store, of a lease, or of a sequence. It is an error,
@@ -64,41 +60,11 @@ func KindOf(err error) Kind {
 	return Unknown
 }
 
-// classified is an error of a driver, with the kind that it has for every engine.
-type classified struct {
-	error
-	kind Kind
-}
-
-func (c *classified) Unwrap() error { return c.error }
-
-func (c *classified) Is(target error) bool { return target == c.kind }
-
-// classify gives an error a kind, if nothing in it has one and its type tells: a file that may not
-// be used is Refused; no connection, no answer in time, and a context that has ended are Passing.
-func classify(err error) error {
-	kind := KindOf(err)
-	if kind.Retryable() && kind != Unknown && errors.Is(err, fs.ErrPermission) {
-		return &classified{err, Refused} // ErrOverloaded, of the end of the context, is Passing
-	}
-	if kind != Unknown {
-		return err
-	}
-	_, network := errors.AsType[*net.OpError](err)
-	_, name := errors.AsType[*net.DNSError](err)
-	late, ok := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return &classified{err, Refused}
-	case network, name, ok && late.Timeout(), errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed),
-		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &classified{err, Passing}
-	}
-	return err
-}
+// ErrOverloaded is wrapped by the error of an operation whose deadline has passed while each
+// goroutine of this process that was ready to run waited for about half a second or longer:
+// the store may have answered in time. A [github.com/tickflake/tickflake/lease.Keeper] that was
+// woken late says so with it, too.
+var ErrOverloaded = Passing.New("this process gets too little processor time")
 
 // ErrWentBack is wrapped by the error for a cell that this process wrote and that is gone,
 // or holds an earlier state than the store has acknowledged: the store was restored from a

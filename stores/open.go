@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tickflake/tickflake/internal/pause"
 )
 
 // Opener opens a store by a URL of the scheme that it is registered for. It gets the
@@ -33,17 +35,6 @@ func Register(scheme string, open Opener) {
 	registry.openers[scheme] = open
 }
 
-// engines are the packages of the engines of this project, by scheme.
-var engines = map[string]string{
-	"": "directory", "file": "directory",
-	"etcd": "etcd", "etcds": "etcd",
-	"zk": "zookeeper", "zks": "zookeeper",
-	"postgres": "postgres", "postgresql": "postgres",
-	"mysql": "mysql",
-	"redis": "redis", "rediss": "redis",
-	"nats": "nats", "tls": "nats",
-}
-
 const (
 	consentName = "forgetful"
 	consent     = consentName + "=allow"
@@ -62,6 +53,8 @@ const (
 //	mysql://                               MySQL         stores/mysql
 //	redis://, rediss://                    Redis         stores/redis
 //	nats://, tls://                        NATS          stores/nats
+//	s3://BUCKET                            S3            stores/s3
+//	k8s://NAMESPACE                        Kubernetes    stores/kubernetes
 //
 // The package of each engine documents the rest of its URLs, and the settings of the
 // server that lose nothing. All URLs except bare paths have the option ?namespace=NAME,
@@ -127,13 +120,13 @@ func Open(ctx context.Context, url string) (Store, error) {
 // ask asks an engine for its settings, until it answers if again, else once.
 func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 	var last error // the last one that ctx has not caused
-	var pauses Backoff
+	var pauses pause.Backoff
 	for {
 		promises, err := CheckDurability(ctx, store)
 		if err == nil || !KindOf(err).Retryable() {
 			return promises, err
 		}
-		end := contextError(ctx)
+		end := pause.ContextError(ctx)
 		if last == nil || end == nil {
 			last = err
 		}
@@ -191,7 +184,7 @@ func SchemeOf(url string) (string, error) {
 	}
 	first, _, _ := strings.Cut(path, "/")
 	first = strings.ToLower(first)
-	_, known := engines[first]
+	known := first != "" && engineOf(first) != ""
 	switch {
 	case strings.ContainsAny(path, ":@?\x00"), first != "" && strings.ContainsAny(path, ",()"), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
 		return refuse("it has no scheme, and looks like a host; want SCHEME://HOST, such as etcd://localhost:2379, or file:PATH for a directory")
@@ -207,7 +200,7 @@ func SchemeOf(url string) (string, error) {
 
 // unknown returns the error for a scheme that no engine is registered for.
 func unknown(scheme string) error {
-	if name, ok := engines[scheme]; ok {
+	if name := engineOf(scheme); name != "" {
 		module := "github.com/tickflake/tickflake/stores/" + name
 		problem := fmt.Sprintf("the program does not import the engine for %s URLs; add import _ %q and run go get %s, since it is a module of its own", scheme, module, module)
 		if name == "directory" {
@@ -215,7 +208,7 @@ func unknown(scheme string) error {
 		}
 		return &URLError{Scheme: scheme, Problem: problem}
 	}
-	return &URLError{Problem: fmt.Sprintf("unknown scheme %q; want file:PATH, or one of etcd, etcds, zk, zks, postgres, mysql, redis, rediss, nats and tls before ://", scheme)}
+	return &URLError{Problem: fmt.Sprintf("unknown scheme %q; want file:PATH, or one of %s before ://", scheme, strings.Join(Schemes()[1:], ", "))}
 }
 
 // cutConsent takes the option forgetful out of a URL.

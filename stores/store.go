@@ -98,6 +98,14 @@ type Locker interface {
 	TryLock(ctx context.Context, key string) (unlock func(), err error)
 }
 
+// Scatterer is a [Store] that is easily taken for one store where there are several, as a directory is when each
+// pod has one of its own. So that these do not all begin with the same node number, which makes duplicates rarer and
+// not impossible, FirstNode draws the number with which a new store begins, from 0 up to nodes.
+type Scatterer interface {
+	Store
+	FirstNode(nodes int64) int64
+}
+
 // ErrLocked is wrapped by the error of a TryLock for a cell that is locked.
 var ErrLocked = Passing.New("cell is locked by a living process")
 

@@ -40,26 +40,6 @@ func TestCheckNamespace(t *testing.T) {
 	}
 }
 
-func TestNextVersion(t *testing.T) {
-	seen := map[uint64]bool{}
-	for range 1000 {
-		next, err := stores.NextVersion("k", 7, nil)
-		assert.NoError(t, err)
-		assert.True(t, next > 7 && next <= 7+1<<32, next)
-		seen[next] = true
-		next, err = stores.NextVersion("k", 1<<63-1-1<<32, nil)
-		assert.NoError(t, err)
-		assert.LessOrEqual(t, next, uint64(1<<63-1))
-	}
-	assert.Greater(t, len(seen), 990)
-	_, err := stores.NextVersion("k", 1<<63-1<<32, nil)
-	assert.ErrorIs(t, err, stores.ErrConflict)
-	_, err = stores.NextVersion("K", 7, nil)
-	assert.ErrorContains(t, err, "key \"K\"")
-	_, err = stores.NextVersion("k", 7, []byte("\xff"))
-	assert.ErrorContains(t, err, "value is not")
-}
-
 func TestURLError(t *testing.T) {
 	cause := errors.New("no such file")
 	err := &stores.URLError{Scheme: "etcd", Problem: "option cacert", Err: cause}

@@ -12,15 +12,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/stores/engine"
 	_ "github.com/tickflake/tickflake/stores/etcd"
+	_ "github.com/tickflake/tickflake/stores/kubernetes"
 	_ "github.com/tickflake/tickflake/stores/mysql"
 	_ "github.com/tickflake/tickflake/stores/nats"
 	_ "github.com/tickflake/tickflake/stores/postgres"
 	_ "github.com/tickflake/tickflake/stores/redis"
+	_ "github.com/tickflake/tickflake/stores/s3"
 	_ "github.com/tickflake/tickflake/stores/zookeeper"
 )
 
@@ -38,6 +42,8 @@ host, or the URL of a store that several hosts share:
   mysql://USER:PASSWORD@HOST:PORT/DATABASE
   redis://HOST:PORT              rediss:// with TLS
   nats://HOST:PORT               tls:// with TLS
+  s3://BUCKET/PREFIX             credentials as for every S3 client
+  k8s://NAMESPACE                in a pod, or by a kubeconfig
 
 ?namespace=NAME at the end of a URL separates fleets that share a store. The packages
 under stores/ document all options of their URLs. A store that forgets acknowledged
@@ -57,7 +63,13 @@ Any other store can hold sequences beside node numbers.`
 const sequenceDirectory = "sequences"
 
 // storeSchemes begin the URLs that completion offers.
-var storeSchemes = []string{"file:", "etcd://", "etcds://", "zk://", "zks://", "postgres://", "mysql://", "redis://", "rediss://", "nats://", "tls://"}
+func storeSchemes() []string {
+	all := []string{"file:"}
+	for _, scheme := range stores.Schemes()[1:] {
+		all = append(all, scheme+"://")
+	}
+	return all
+}
 
 // kept names the things that a command keeps in a store.
 type kept struct {
@@ -83,16 +95,14 @@ type place struct {
 // placeFlags adds --store and --timeout.
 func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
 	p := &place{kept: k, directory: directory, url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: 5 * time.Second}
-	cmd.Flags().Func("store", "`URL` of the store that keeps "+k.what+", or a directory, see "+k.see+" (default $"+storeVariable+", or else the per-user state directory)", func(s string) error {
+	usage := "`URL` of the store that keeps " + k.what + ", or a directory, see " + k.see + " (default $" + storeVariable + ", or else the per-user state directory)"
+	command.Flag(cmd, "store", usage, &p.url, func(s string) (string, error) {
 		if s == "" {
-			return errors.New("want a directory or a URL")
+			return "", errors.New("want a directory or a URL")
 		}
-		p.url, p.source = s, "--store"
-		return nil
-	})
-	if err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeSchemes, cobra.ShellCompDirectiveNoSpace)); err != nil {
-		panic(err) // no such flag
-	}
+		p.source = "--store"
+		return s, nil
+	}, storeSchemes()...)
 	durationFlag(cmd, "timeout", "`DURATION` to wait for "+k.toWait+", at most", &p.timeout)
 	return p
 }
@@ -224,7 +234,7 @@ func (p *place) missing(ctx context.Context) (string, error) {
 	}
 	ctx, cancel := p.within(ctx)
 	defer cancel()
-	found, err := stores.Wait(ctx, func() (bool, error) {
+	found, err := engine.Wait(ctx, func() (bool, error) {
 		_, err := os.Stat(path)
 		return !errors.Is(err, os.ErrNotExist), nil
 	})
@@ -235,14 +245,6 @@ func (p *place) missing(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	return path, nil
-}
-
-// existing is [place.with] for a store that must exist.
-func (p *place) existing(ctx context.Context, f func(context.Context, stores.Store) error) error {
-	if err := p.mustExist(ctx); err != nil {
-		return err
-	}
-	return p.with(ctx, f)
 }
 
 // mustExist returns an error if the store is a directory that does not exist.
@@ -258,23 +260,23 @@ func (p *place) missingError(path string) error {
 	return fmt.Errorf("%s: there is no directory %s: %s", p.never, path, p.remedy)
 }
 
-// list calls f, which lists things of the store. It returns the errors of damaged cells apart. A
+// list returns the things of the store that f lists, and the errors of damaged cells apart. A
 // directory that does not exist has nothing in it, and is an error only if it was named.
-func (p *place) list(ctx context.Context, f func(context.Context, stores.Store) error) (damaged []*stores.DamagedError, err error) {
+func list[T any](ctx context.Context, p *place, f func(context.Context, stores.Store) ([]T, error)) (all []T, damaged []*stores.DamagedError, err error) {
 	path, err := p.missing(ctx)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case path != "" && p.url != "":
-		return nil, p.missingError(path)
+		return nil, nil, p.missingError(path)
 	case path != "":
-		return nil, nil
+		return nil, nil, nil
 	}
-	err = p.with(ctx, f)
+	all, err = ask(ctx, p, f)
 	if damaged = damagedCells(err); len(damaged) > 0 {
 		err = nil
 	}
-	return damaged, err
+	return all, damaged, err
 }
 
 // damagedCells returns the errors of the cells that a store could not list.
@@ -302,6 +304,15 @@ func (p *place) with(ctx context.Context, f func(context.Context, stores.Store) 
 		_ = store.Close() // every write of f is complete
 	}
 	return p.ended(ctx, bounded, err)
+}
+
+// ask is [place.with] for an answer.
+func ask[T any](ctx context.Context, p *place, f func(context.Context, stores.Store) (T, error)) (answer T, err error) {
+	err = p.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		answer, err = f(ctx, store)
+		return err
+	})
+	return answer, err
 }
 
 // ended returns an error of work within bounded, which [place.within] made of ctx: the cause of

@@ -7,28 +7,23 @@ package kubernetes
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"math/big"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -62,7 +57,8 @@ func load(t *testing.T, file string) (m manifest) {
 		var set appsv1.StatefulSet
 		var deployment appsv1.Deployment
 		into := map[string]any{"v1 Service": &service, "policy/v1 PodDisruptionBudget": &policyv1.PodDisruptionBudget{},
-			"apps/v1 StatefulSet": &set, "apps/v1 Deployment": &deployment}[is.APIVersion+" "+is.Kind]
+			"v1 ServiceAccount": &corev1.ServiceAccount{}, "rbac.authorization.k8s.io/v1 Role": &rbacv1.Role{},
+			"rbac.authorization.k8s.io/v1 RoleBinding": &rbacv1.RoleBinding{}, "apps/v1 StatefulSet": &set, "apps/v1 Deployment": &deployment}[is.APIVersion+" "+is.Kind]
 		require.NotNil(t, into, is)
 		require.NoError(t, yaml.UnmarshalStrict(document, into), is.Kind)
 		switch into {
@@ -95,35 +91,35 @@ func names(t *testing.T, m manifest) {
 	assert.True(t, headless, "no headless service is called %q", m.headless)
 }
 
-// certificate writes what cert-manager would: a certificate for 127.0.0.1, and its key.
-func certificate(t *testing.T, dir string) *x509.CertPool {
+// certificate writes what cert-manager would, the certificate of a test server for 127.0.0.1 and its key, and
+// returns a client that trusts it.
+func certificate(t *testing.T, dir string) *http.Client {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	server := httptest.NewTLSServer(nil)
+	t.Cleanup(server.Close)
+	pair := server.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	require.NoError(t, err)
-	key, err := x509.MarshalECPrivateKey(private)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: signed}, "tls.key": {Type: "EC PRIVATE KEY", Bytes: key}} {
-		text := pem.EncodeToMemory(block)
-		pool.AppendCertsFromPEM(text)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	for name, block := range map[string]*pem.Block{
+		"tls.crt": {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, "tls.key": {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
-	return pool
+	return server.Client()
 }
 
 // The container of each manifest runs as it says: it takes the arguments and the environment, listens
 // at the ports, answers the probes, serves, and releases its node number when it ends.
 func TestPodsRun(t *testing.T) {
+	const anyNode = -1 // node number
 	for _, c := range []struct {
 		file, program, issue string
 		node                 int64
 	}{
-		{"deployment.yaml", "./examples/httpservice", "http /id", 0},
+		{"deployment.yaml", "./examples/httpservice", "http /id", anyNode},
 		{"statefulset.yaml", "./examples/httpservice", "http /id", 2},
-		{"serve.yaml", "./cmd/tickflake", "https /v1/ids", 0},
+		{"serve.yaml", "./cmd/tickflake", "https /v1/ids", anyNode},
+		{"store.yaml", "./cmd/tickflake", "http /v1/ids", anyNode},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			if testing.Short() {
@@ -136,14 +132,14 @@ func TestPodsRun(t *testing.T) {
 			require.NoError(t, err)
 
 			// The files that the manifest mounts, and ports that are free here.
-			var pool *x509.CertPool
+			client := http.DefaultClient
 			var token string
 			for _, mount := range container.VolumeMounts {
 				dir := filepath.Join(root, mount.MountPath)
 				require.NoError(t, os.MkdirAll(dir, 0o700))
 				switch mount.Name {
 				case "tls":
-					pool = certificate(t, dir)
+					client = certificate(t, dir)
 				case "config":
 					made := strings.Fields(servertest.Run(t, servertest.Config{Path: path, Args: []string{"serve", "token"}}))
 					token = made[1]
@@ -160,9 +156,13 @@ func TestPodsRun(t *testing.T) {
 			for _, e := range container.Env {
 				value := e.Value
 				switch from := e.ValueFrom; {
+				case e.Name == "TICKFLAKE_STORE" && from == nil: // no cluster is here
+					value = "file:" + store
 				case from == nil:
 				case from.SecretKeyRef != nil:
 					value = "file:" + store
+				case from.FieldRef.FieldPath == "metadata.namespace":
+					value = "shop"
 				case from.FieldRef.FieldPath == "metadata.labels['apps.kubernetes.io/pod-index']":
 					value = "2"
 				default:
@@ -185,7 +185,6 @@ func TestPodsRun(t *testing.T) {
 			require.NoError(t, probe(t.Context(), container.ReadinessProbe))
 
 			port, url, _ := strings.Cut(c.issue, " ")
-			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
 			post := func(token string) int {
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, port+"://"+ports[port]+url, nil)
 				require.NoError(t, err)
@@ -205,7 +204,9 @@ func TestPodsRun(t *testing.T) {
 			held, err := lease.List(t.Context(), opened)
 			require.NoError(t, err)
 			require.Len(t, held, 1)
-			assert.Equal(t, c.node, held[0].Node)
+			if c.node != anyNode {
+				assert.EqualValues(t, c.node, held[0].Node)
+			}
 			require.NoError(t, p.End())
 			held, err = lease.List(t.Context(), opened)
 			require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // maxCalls is how many calls of a process may run in one directory. A call that a hanging
@@ -54,11 +54,11 @@ func (c *call) leave() {
 	}
 }
 
-// wait is [stores.Wait] with at most maxCalls calls at a time. Further calls wait for a
+// wait is [engine.Wait] with at most maxCalls calls at a time. Further calls wait for a
 // place, and leave nothing behind when their context ends.
 func wait[T any](ctx context.Context, path string, do func(*call) (T, error)) (T, error) {
 	c, began := &call{Context: ctx}, time.Now()
-	value, err := stores.Wait(ctx, func() (T, error) {
+	value, err := engine.Wait(ctx, func() (T, error) {
 		t := join(path)
 		defer t.leave(path)
 		c.places = t.places

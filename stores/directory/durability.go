@@ -3,7 +3,9 @@ package directory
 import (
 	"context"
 	"fmt"
+	"os"
 
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -11,10 +13,11 @@ import (
 type place uint8
 
 const (
-	local   place = iota
-	network       // on another host
-	memory        // lost when this host restarts
-	program       // a program decides
+	local     place = iota
+	network         // on another host
+	memory          // lost when this host restarts
+	program         // a program decides
+	container       // in the container's own layer
 )
 
 // Durability asks Linux for the kind of the file system; on other systems it finds nothing.
@@ -42,3 +45,27 @@ func promisesOf(path, name string, kept place) (d stores.Durability) {
 	}
 	return d
 }
+
+// Private returns why no other host or container is likely to see the directory, so that each has a directory
+// of its own and issues the IDs of the others: the process runs under Kubernetes, or the directory
+// is in its container's own layer. Without such a sign, which only Linux shows, it returns "".
+func (s *Store) Private(ctx context.Context) string {
+	sign := ""
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		sign = "this process runs under Kubernetes"
+	}
+	own, err := wait(ctx, s.path, func(*call) (bool, error) {
+		_, kept, err := fileSystem(s.path)
+		return kept == container, err
+	})
+	if err == nil && own {
+		sign = "it is in the container's own layer"
+	}
+	if sign == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s is a directory, and %s: each pod with a directory of its own issues the IDs of the others; take k8s://NAMESPACE or s3://BUCKET", s.path, sign)
+}
+
+// FirstNode draws a random number: see [stores.Scatterer].
+func (*Store) FirstNode(nodes int64) int64 { return seam.FirstNode(nodes) }

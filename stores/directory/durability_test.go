@@ -66,6 +66,24 @@ func TestDoubtfulFileSystemIsAccepted(t *testing.T) {
 	assert.Empty(t, promises)
 }
 
+// What is seen by one container only is said, and only then.
+func TestPrivate(t *testing.T) {
+	const ext4, overlayfs = 0xef53, 0x794c7630
+	for _, tt := range []struct {
+		system uint32
+		pod    string
+		want   string
+	}{{ext4, "", ""}, {ext4, "10.0.0.1", "runs under Kubernetes"}, {overlayfs, "", "own layer"}, {overlayfs, "10.0.0.1", "own layer"}} {
+		pretend(t, tt.system)
+		t.Setenv("KUBERNETES_SERVICE_HOST", tt.pod)
+		s, err := Open(t.Context(), t.TempDir())
+		require.NoError(t, err)
+		says := s.Private(t.Context())
+		assert.Equal(t, tt.want == "", says == "", says)
+		assert.Contains(t, says, tt.want)
+	}
+}
+
 // The kernel is asked: procfs is none of the known kinds, and /dev/shm is in memory.
 func TestFileSystem(t *testing.T) {
 	name, kept, err := fileSystem("/proc")

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // ErrUnfit is wrapped by the error for a directory that cannot keep cells safely: it
@@ -34,7 +35,7 @@ func unfitFor(problem string, err error) error {
 
 // failed returns the error of an operation.
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	return stores.Failed(ctx, "directory "+s.path, op, key, "", err)
+	return engine.Failed(ctx, "directory "+s.path, op, key, "", err)
 }
 
 // causeOf returns an error without the paths that it would repeat.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // unlockTime is how long unlock waits for a disk that hangs.
@@ -69,7 +70,7 @@ func brief(unlock func()) func() {
 	return sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), unlockTime)
 		defer cancel()
-		_, _ = stores.Wait(ctx, func() (struct{}, error) {
+		_, _ = engine.Wait(ctx, func() (struct{}, error) {
 			unlock()
 			return struct{}{}, nil
 		})
@@ -134,7 +135,7 @@ func readHolder(f *os.File) string {
 // process that has the lock may be stopped.
 func (s *Store) waitLock(c *call, key string) (unlock func(), err error) {
 	path := s.file(key, swapFile)
-	pauses := stores.Backoff{First: 100 * time.Microsecond, Last: 5 * time.Millisecond}
+	pauses := engine.Backoff{First: 100 * time.Microsecond, Last: 5 * time.Millisecond}
 	for {
 		unlock, err := s.disk.lock(path)
 		if !errors.Is(err, errBusy) {

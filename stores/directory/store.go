@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // The files of a cell, by the end of their names.
@@ -66,7 +67,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 	}
 	l, err := wait(ctx, s.path, func(c *call) (listed, error) {
 		cells, damaged, err := s.list(c, from, to, limit)
-		return listed{cells, stores.JoinDamaged(damaged)}, err
+		return listed{cells, engine.JoinDamaged(damaged)}, err
 	})
 	if err == nil {
 		err = l.damaged
@@ -128,7 +129,7 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 // error then names that process. It does not wait for a lock of TryLock. After an error of the disk, it is unknown whether the value was
 // written, but the cell is the whole old one or the whole new one.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := stores.NextVersion(key, version, value)
+	next, err := engine.NextVersion(key, version, value)
 	if err != nil {
 		return 0, s.failed(ctx, "swap", key, err)
 	}

@@ -21,6 +21,7 @@ var kinds = map[uint32]struct {
 	0x01021994: {"tmpfs", memory},
 	0x858458f6: {"ramfs", memory},
 	0x65735546: {"FUSE", program},
+	0x794c7630: {"overlayfs", container},
 }
 
 // statfs returns the number of a file system. A test replaces it.

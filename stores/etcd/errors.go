@@ -45,9 +45,10 @@ var (
 	errNoSpace     = stores.Refused.New("the server is full and takes no writes: compact and defragment it, and disarm its alarm NOSPACE")
 )
 
-func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	// gRPC and the server, which knows the deadline, report the end of the context by their
-	// own errors. The server's may come a moment before the end.
+// explain adds that the context has ended, and gives refusals their kind. gRPC and the server, which knows
+// the deadline, report the end of the context by their own errors. The server's may come a moment before the
+// end.
+func explain(ctx context.Context, err error) error {
 	ended := ctx.Err()
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 10*time.Millisecond && ended == nil ||
 		status.Code(err) == codes.DeadlineExceeded {
@@ -56,5 +57,5 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	if ended != nil && !errors.Is(err, ended) && !errors.Is(err, stores.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	return stores.Failed(ctx, stores.At("etcd", s.endpoints()...), op, key, s.namespace, refused(err))
+	return refused(err)
 }

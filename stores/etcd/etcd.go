@@ -17,16 +17,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
-// Store is a [stores.Store] on etcd. It is safe for use by several goroutines at once.
-type Store struct {
-	kv        clientv3.KV
-	namespace string
-	prefix    string
-	endpoints func() []string
-	close     func() error
-}
+// Store is a [stores.Store] on etcd. It is safe for use by several goroutines at once. A Read is one round
+// trip: the server confirms with a majority that it is up to date. A Swap is two, or one for a
+// new cell, and a List one for each 4,096 cells.
+type Store struct{ engine.Skeleton[int64] }
 
 var _ stores.Store = (*Store)(nil)
 
@@ -44,19 +41,21 @@ func New(client *clientv3.Client, namespace string) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("etcd: New needs a client, but was given nil")
 	}
-	return &Store{
-		kv:        clientv3.NewKVFromKVClient(once{clientv3.RetryKVClient(client)}, client),
-		namespace: namespace,
-		// The slash ends the name, so that no namespace is the beginning of another.
-		prefix:    "/" + namespace + "/",
-		endpoints: client.Endpoints,
-		close:     func() error { return nil },
-	}, nil
+	return &Store{engine.Skeleton[int64]{
+		Texts: &texts{
+			kv: clientv3.NewKVFromKVClient(once{clientv3.RetryKVClient(client)}, client),
+			// The slash ends the name, so that no namespace is the beginning of another.
+			prefix: "/" + namespace + "/",
+		},
+		Namespace: namespace,
+		At:        func() string { return engine.At("etcd", client.Endpoints()...) },
+		Explain:   explain,
+	}}, nil
 }
 
-var urlFormat = stores.URLFormat{
-	Plain: stores.URLScheme{Name: "etcd", Port: "2379"},
-	TLS:   stores.URLScheme{Name: "etcds", Port: "2379"},
+var urlFormat = engine.URLFormat{
+	Plain: engine.URLScheme{Name: "etcd", Port: "2379"},
+	TLS:   engine.URLScheme{Name: "etcds", Port: "2379"},
 }
 
 func init() {
@@ -97,7 +96,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	// The client lives as long as this context. So the context must outlive ctx, and ends
 	// with ctx only during clientv3.New.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
-	dialer := &stores.Dialer{Most: most}
+	dialer := &engine.Dialer{Most: most}
 	config := clientv3.Config{
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
@@ -139,136 +138,61 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		end()
 		_ = dialer.Close()
-		return nil, stores.OpenFailed(ctx, stores.At("etcd", u.Hosts...), refused(err))
+		return nil, engine.OpenFailed(ctx, engine.At("etcd", u.Hosts...), refused(err))
 	}
 	s, err := New(client, u.Namespace)
 	if err != nil {
 		return nil, errors.Join(err, closeAll(client))
 	}
-	s.close = sync.OnceValue(func() error { return closeAll(client) })
+	s.Done = sync.OnceValue(func() error { return closeAll(client) })
 	return s, nil
 }
 
-// Close ends the client of a Store that was opened by a URL, and returns the driver's
-// error. It does nothing to a client given to [New].
-func (s *Store) Close() error { return s.close() }
+// texts are the keys of a namespace, for the skeleton. A revision is the ModRevision of a key.
+type texts struct {
+	kv     clientv3.KV
+	prefix string
+}
 
-// page is the largest number of cells that one request of List asks for.
+func (t *texts) Get(ctx context.Context, key string, _ bool) (engine.Text[int64], error) {
+	resp, err := t.kv.Get(ctx, t.prefix+key)
+	if err != nil || len(resp.Kvs) == 0 {
+		return engine.Text[int64]{Latest: true}, err
+	}
+	return engine.Text[int64]{Bytes: resp.Kvs[0].Value, Found: true, Revision: resp.Kvs[0].ModRevision, Latest: true}, nil
+}
+
+func (t *texts) Put(ctx context.Context, key string, revision int64, text []byte) error {
+	same := clientv3.Compare(clientv3.ModRevision(t.prefix+key), "=", revision) // 0: there is no such key
+	resp, err := t.kv.Txn(ctx).If(same).Then(clientv3.OpPut(t.prefix+key, string(text))).Commit()
+	if err == nil && !resp.Succeeded {
+		return stores.ErrConflict
+	}
+	return err
+}
+
+// page is the largest number of keys that one request of Scan asks for.
 const page = 4096
 
-// List returns the cells with keys in [from, to), at most limit of them, each page of
-// 4,096 as it is at one instant, in one round trip. A text that is no cell is a
-// [*stores.DamagedError].
-func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	var cells []stores.Cell
-	var damaged []error
-	for len(cells) < limit && from < to {
-		if err := ctx.Err(); err != nil {
-			return nil, s.failed(ctx, "list", "", err)
-		}
-		size := min(page, limit-len(cells))
-		resp, err := s.kv.Get(ctx, s.prefix+from, clientv3.WithRange(s.end(to)), clientv3.WithLimit(int64(size)))
-		if err != nil {
-			return nil, s.failed(ctx, "list", "", err)
-		}
-		for _, kv := range resp.Kvs {
-			key := string(kv.Key[len(s.prefix):])
-			if stores.CheckKey(key) != nil {
-				continue // another program's key
-			}
-			cell, err := stores.ParseCell(key, kv.Value)
-			if err != nil {
-				damaged = append(damaged, err)
-				continue
-			}
-			cells = append(cells, cell)
-		}
-		if !resp.More || len(resp.Kvs) == 0 {
-			break
-		}
-		from = string(resp.Kvs[len(resp.Kvs)-1].Key[len(s.prefix):]) + "\x00"
-	}
-	if err := stores.JoinDamaged(damaged); err != nil {
-		return cells, s.failed(ctx, "list", "", err)
-	}
-	return cells, nil
-}
-
-// end returns the end of a range in etcd, at most the end of the namespace.
-func (s *Store) end(to string) string {
-	return min(s.prefix+to, clientv3.GetPrefixRangeEnd(s.prefix))
-}
-
-// Read returns the cell of a key, in one round trip. It is linearizable: the server
-// confirms with a majority that it is up to date.
-func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
-	err := stores.CheckKey(key)
-	var cell stores.Cell
-	if err == nil {
-		cell, _, err = s.read(ctx, key)
-	}
-	if err != nil {
-		return stores.Cell{}, s.failed(ctx, "read", key, err)
-	}
-	return cell, nil
-}
-
-// read returns a cell and its revision.
-func (s *Store) read(ctx context.Context, key string) (stores.Cell, int64, error) {
-	if err := ctx.Err(); err != nil {
-		return stores.Cell{}, 0, err
-	}
-	resp, err := s.kv.Get(ctx, s.prefix+key)
-	if err != nil || len(resp.Kvs) == 0 {
-		return stores.Cell{Key: key}, 0, err
-	}
-	cell, err := stores.ParseCell(key, resp.Kvs[0].Value)
-	return cell, resp.Kvs[0].ModRevision, err
-}
-
-// Swap replaces the value of a cell if it has that version. A new cell
-// takes one round trip. Any other takes two: the first compares the version, and the
-// second writes on the condition that the key's revision is that of the first. The
-// revision alone would not do, since it goes back when a snapshot is restored.
-func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := stores.NextVersion(key, version, value)
-	if err == nil {
-		err = s.swap(ctx, key, version, stores.FormatCell(next, value))
-	}
-	if err != nil {
-		return 0, s.failed(ctx, "swap", key, err)
-	}
-	return next, nil
-}
-
-func (s *Store) swap(ctx context.Context, key string, version uint64, text []byte) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	var revision int64 // 0: there is no such key
-	if version != 0 {
-		cell, at, err := s.read(ctx, key)
+func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte) bool) error {
+	end := min(t.prefix+to, clientv3.GetPrefixRangeEnd(t.prefix))
+	for next := t.prefix + from; next < end; {
+		resp, err := t.kv.Get(ctx, next, clientv3.WithRange(end), clientv3.WithLimit(int64(min(page, most))))
 		if err != nil {
 			return err
 		}
-		if cell.Version != version {
-			return stores.ErrConflict
-		}
-		revision = at
-	}
-	same := clientv3.Compare(clientv3.ModRevision(s.prefix+key), "=", revision)
-	resp, err := s.kv.Txn(ctx).If(same).Then(clientv3.OpPut(s.prefix+key, string(text))).Else(clientv3.OpGet(s.prefix + key)).Commit()
-	if err != nil || resp.Succeeded {
-		return err
-	}
-	for _, found := range resp.Responses {
-		for _, kv := range found.GetResponseRange().GetKvs() {
-			if _, err := stores.ParseCell(key, kv.Value); err != nil {
-				return err
+		for _, kv := range resp.Kvs {
+			key := string(kv.Key[len(t.prefix):])
+			if stores.CheckKey(key) == nil && !found(key, kv.Value) {
+				return nil
 			}
+			next = string(kv.Key) + "\x00"
+		}
+		if !resp.More || len(resp.Kvs) == 0 {
+			return nil
 		}
 	}
-	return stores.ErrConflict
+	return nil
 }
 
 // once is a client that applies a transaction at most once. The driver repeats a

@@ -3,7 +3,7 @@ package mysql
 import (
 	"context"
 
-	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -18,7 +18,7 @@ func Open(ctx context.Context, url string) (*sqlstore.Store, error) {
 
 // Params returns the system variables that a URL sets.
 func Params(rawURL string) (map[string]string, error) {
-	u, err := stores.ParseDriverURL(rawURL, []string{"mysql"}, "table")
+	u, err := engine.ParseDriverURL(rawURL, []string{"mysql"}, "table")
 	if err != nil {
 		return nil, err
 	}

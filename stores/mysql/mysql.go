@@ -13,6 +13,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -39,7 +40,7 @@ func number(err error) uint16 {
 // open opens a URL, as the package's doc describes it. It sends nothing, and turns
 // off the driver's messages on standard error.
 func open(_ context.Context, rawURL string) (stores.Store, error) {
-	u, err := stores.ParseDriverURL(rawURL, []string{"mysql"}, "table")
+	u, err := engine.ParseDriverURL(rawURL, []string{"mysql"}, "table")
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +48,11 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := new(stores.Dialer)
+	dialer := new(engine.Dialer)
 	config.DialFunc = dialer.Dial
 	connector, err := driver.NewConnector(config)
 	if err != nil {
-		return nil, u.Refuse("the driver does not take it", stores.Withhold(err, err.Error()))
+		return nil, u.Refuse("the driver does not take it", engine.Withhold(err, err.Error()))
 	}
 	db := sqlstore.OpenDB(connector, dialer, 3*time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
@@ -69,7 +70,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 // configOf returns the driver's configuration. The driver parses only the parameters
 // and the address, which certificates are checked against; so a password with special
 // characters needs no second encoding.
-func configOf(source *stores.DriverURL) (*driver.Config, error) {
+func configOf(source *engine.DriverURL) (*driver.Config, error) {
 	u := source.URL
 	fail := func(problem string, err error) (*driver.Config, error) {
 		return nil, source.Refuse(problem, err)
@@ -108,7 +109,7 @@ func configOf(source *stores.DriverURL) (*driver.Config, error) {
 	}
 	config, err := driver.ParseDSN(address + "/?" + strings.Join(params, "&"))
 	if err != nil {
-		return fail("the driver does not take its parameters", stores.Withhold(err, culprit(params), words...))
+		return fail("the driver does not take its parameters", engine.Withhold(err, culprit(params), words...))
 	}
 	if socket != "" {
 		config.Net, config.Addr = "unix", socket

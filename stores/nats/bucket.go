@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // ErrBucket is wrapped by the error for a bucket that exists but could lose cells, or
@@ -65,7 +66,7 @@ func (s *Store) find(ctx context.Context, create bool) (*bucket, error) {
 // find looks for it, or makes it anew. It asks for half a second or longer: a server of a cluster
 // that has just begun to lead may not know the bucket yet.
 func (s *Store) gone(ctx context.Context, b *bucket) bool {
-	again := stores.Backoff{First: 100 * time.Millisecond, Last: 100 * time.Millisecond}
+	again := engine.Backoff{First: 100 * time.Millisecond, Last: 100 * time.Millisecond}
 	for range 10 {
 		if again.Wait(ctx) != nil {
 			return false
@@ -84,7 +85,7 @@ func (s *Store) gone(ctx context.Context, b *bucket) bool {
 
 // look is one attempt of find.
 func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
-	name := "KV_" + s.namespace
+	name := "KV_" + s.Namespace
 	stream, err := s.client.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if !create {
@@ -95,19 +96,19 @@ func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bucket %s: %w", s.namespace, err)
+		return nil, fmt.Errorf("bucket %s: %w", s.Namespace, err)
 	}
 	config := stream.CachedInfo().Config
 	if problems := unfit(config); len(problems) > 0 {
-		return nil, fmt.Errorf("%w: %s: %s; change it with \"nats stream edit %s\", or take another namespace", ErrBucket, s.namespace, strings.Join(problems, "; "), name)
+		return nil, fmt.Errorf("%w: %s: %s; change it with \"nats stream edit %s\", or take another namespace", ErrBucket, s.Namespace, strings.Join(problems, "; "), name)
 	}
-	kv, err := s.client.KeyValue(ctx, s.namespace)
+	kv, err := s.client.KeyValue(ctx, s.Namespace)
 	if err != nil {
-		return nil, fmt.Errorf("bucket %s: %w", s.namespace, err)
+		return nil, fmt.Errorf("bucket %s: %w", s.Namespace, err)
 	}
 	b := &bucket{
-		client: s.client, stream: stream, kv: kv, name: s.namespace,
-		prefix:   "$KV." + s.namespace + ".",
+		client: s.client, stream: stream, kv: kv, name: s.Namespace,
+		prefix:   "$KV." + s.Namespace + ".",
 		replicas: config.Replicas,
 	}
 	// With another JetStream domain or account, a key-value client publishes with the
@@ -135,9 +136,9 @@ func (s *Store) config() jetstream.StreamConfig {
 		}
 	}
 	return jetstream.StreamConfig{
-		Name:              "KV_" + s.namespace,
+		Name:              "KV_" + s.Namespace,
 		Description:       "Cells of tickflake. Deleting it makes duplicate IDs possible.",
-		Subjects:          []string{"$KV." + s.namespace + ".>"},
+		Subjects:          []string{"$KV." + s.Namespace + ".>"},
 		Storage:           jetstream.FileStorage,
 		Replicas:          replicas,
 		Discard:           jetstream.DiscardNew,
@@ -173,54 +174,34 @@ func unfit(c jetstream.StreamConfig) []string {
 	return problems
 }
 
-// entry is the last message of a key.
-type entry struct {
-	revision uint64 // 0: there is none
-	value    []byte
-	deleted  bool
-}
-
-// cell returns the cell of an entry.
-func (e entry) cell(key string) (stores.Cell, error) {
-	if e.deleted {
-		return stores.Cell{Key: key}, nil
-	}
-	return stores.ParseCell(key, e.value)
-}
-
-// get returns the entry of a cell as the bucket's leader has it.
-func (b *bucket) get(ctx context.Context, key string) (entry, error) {
+// get returns the text of a key as the bucket's leader has it.
+func (b *bucket) get(ctx context.Context, key string) (engine.Text[uint64], error) {
 	message, err := b.stream.GetLastMsgForSubject(ctx, b.prefix+toSubject.Replace(key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return entry{deleted: true}, nil
+		return engine.Text[uint64]{}, nil
 	}
 	if err != nil {
-		return entry{}, err
+		return engine.Text[uint64]{}, err
 	}
-	return entry{
-		revision: message.Sequence,
-		value:    message.Data,
-		deleted:  message.Header.Get("KV-Operation") != "" || message.Header.Get("Nats-Marker-Reason") != "",
+	return engine.Text[uint64]{
+		Bytes: message.Data, Revision: message.Sequence, Latest: b.replicas < 2,
+		Found: message.Header.Get("KV-Operation") == "" && message.Header.Get("Nats-Marker-Reason") == "",
 	}, nil
 }
 
-// latest returns a cell and its revision, confirmed by a majority.
-func (b *bucket) latest(ctx context.Context, key string) (stores.Cell, uint64, error) {
+// latest returns the text of a key, confirmed by a majority.
+func (b *bucket) latest(ctx context.Context, key string) (engine.Text[uint64], error) {
 	again := pauses()
 	for {
-		entry, err := b.get(ctx, key)
+		text, err := b.get(ctx, key)
 		if err == nil {
-			err = b.confirm(ctx, key, entry.revision)
-		}
-		if err == nil {
-			cell, err := entry.cell(key)
-			return cell, entry.revision, err
+			err = b.confirm(ctx, key, text.Revision)
 		}
 		if !isConflict(err) && !isBusy(err) {
-			return stores.Cell{}, 0, err
+			return text, err
 		}
 		if err := again.Wait(ctx); err != nil {
-			return stores.Cell{}, 0, fmt.Errorf("it changed again and again: %w", err)
+			return engine.Text[uint64]{}, fmt.Errorf("it changed again and again: %w", err)
 		}
 	}
 }

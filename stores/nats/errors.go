@@ -1,7 +1,6 @@
 package nats
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -10,10 +9,6 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 )
-
-func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	return stores.Failed(ctx, stores.At("nats", s.servers...), op, key, s.namespace, refused(err))
-}
 
 // refused makes the server's refusal wrap [stores.Refused].
 func refused(err error) error {

@@ -10,7 +10,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
-	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -61,7 +61,7 @@ func TestConnectTellsTheReason(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := &hanging{end: cancel, back: make(chan struct{})}
 	defer close(d.back)
-	_, err := connect(ctx, &stores.URL{Scheme: "nats", Hosts: []string{"127.0.0.1:1"}}, []natsgo.Option{natsgo.SetCustomDialer(d)})
+	_, err := connect(ctx, &engine.URL{Scheme: "nats", Hosts: []string{"127.0.0.1:1"}}, []natsgo.Option{natsgo.SetCustomDialer(d)})
 	if !errors.Is(err, natsgo.ErrNoServers) {
 		t.Error(err)
 	}

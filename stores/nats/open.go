@@ -12,11 +12,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
-var urlFormat = stores.URLFormat{
-	Plain:   stores.URLScheme{Name: "nats", Port: "4222"},
-	TLS:     stores.URLScheme{Name: "tls", Port: "4222"},
+var urlFormat = engine.URLFormat{
+	Plain:   engine.URLScheme{Name: "nats", Port: "4222"},
+	TLS:     engine.URLScheme{Name: "tls", Port: "4222"},
 	Options: []string{"replicas", "creds", "nkey"},
 }
 
@@ -46,17 +47,17 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	// The driver leaves a connection open that the server has refused, or has not answered.
-	d := &dialer{stores.Dialer{Most: most, One: true}}
+	d := &dialer{engine.Dialer{Most: most, One: true}}
 	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d)))
 	if err != nil {
 		_ = d.Close()
-		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), refused(err))
+		return nil, engine.OpenFailed(ctx, engine.At("nats", u.Hosts...), refused(err))
 	}
 	closeAll := func() error { conn.Close(); return d.Close() }
 	client, err := jetstream.New(conn)
 	if err != nil {
 		_ = closeAll()
-		return nil, stores.OpenFailed(ctx, stores.At("nats", u.Hosts...), err)
+		return nil, engine.OpenFailed(ctx, engine.At("nats", u.Hosts...), err)
 	}
 	s, err := New(client, u.Namespace)
 	if err != nil {
@@ -64,10 +65,10 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	s.replicas, s.dialer = replicas, &d.Dialer
-	s.close = func() error {
+	s.Done = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, _ = stores.Wait(ctx, func() (struct{}, error) { return struct{}{}, closeAll() })
+		_, _ = engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, closeAll() })
 		return nil
 	}
 	return s, nil
@@ -78,7 +79,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 const most = 4
 
 // dialer is a natsgo.CustomDialer.
-type dialer struct{ stores.Dialer }
+type dialer struct{ engine.Dialer }
 
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout)
@@ -86,7 +87,7 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	return d.Dialer.Dial(ctx, network, address)
 }
 
-func connectOptions(u *stores.URL) ([]natsgo.Option, error) {
+func connectOptions(u *engine.URL) ([]natsgo.Option, error) {
 	options := []natsgo.Option{
 		natsgo.Name("tickflake"),
 		natsgo.MaxReconnects(-1),
@@ -144,7 +145,7 @@ func tryCredentials(creds natsgo.Option) error {
 
 // connect is nats.Connect with a context. It tries again until ctx ends, unless the server
 // refuses; the timeout of each server ends its goroutine.
-func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*natsgo.Conn, error) {
+func connect(ctx context.Context, u *engine.URL, options []natsgo.Option) (*natsgo.Conn, error) {
 	servers := make([]string, len(u.Hosts))
 	for i, host := range u.Hosts {
 		servers[i] = u.Scheme + "://" + host
@@ -154,7 +155,7 @@ func connect(ctx context.Context, u *stores.URL, options []natsgo.Option) (*nats
 		err  error
 	}
 	var last error // of the last attempt
-	var pauses stores.Backoff
+	var pauses engine.Backoff
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, cmp.Or(last, err)

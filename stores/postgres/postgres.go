@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -33,7 +34,7 @@ func New(db *sql.DB, namespace string, opts ...sqlstore.Option) (*sqlstore.Store
 
 // open opens a URL, as the package's doc describes it. It sends nothing.
 func open(_ context.Context, rawURL string) (stores.Store, error) {
-	u, err := stores.ParseDriverURL(rawURL, []string{"postgres", "postgresql"}, "table")
+	u, err := engine.ParseDriverURL(rawURL, []string{"postgres", "postgresql"}, "table")
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +69,9 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	// The resolver does not end a lookup when the context is canceled.
 	lookup := config.LookupFunc
 	config.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
-		return stores.Wait(ctx, func() ([]string, error) { return lookup(ctx, host) })
+		return engine.Wait(ctx, func() ([]string, error) { return lookup(ctx, host) })
 	}
-	dialer := new(stores.Dialer)
+	dialer := new(engine.Dialer)
 	config.DialFunc = dialer.Dial
 	db := sqlstore.OpenDB(stdlib.GetConnector(*config), dialer, 10*time.Minute)
 	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
@@ -98,7 +99,7 @@ func (e noPrimary) Unwrap() error { return e.error }
 // URL, between backquotes, and leaves the password out only at its usual place.
 func withhold(err error) error {
 	_, message, _ := strings.Cut(err.Error(), "`: ")
-	return stores.Withhold(err, message, "port", "connect_timeout", "target_session_attrs", "service",
+	return engine.Withhold(err, message, "port", "connect_timeout", "target_session_attrs", "service",
 		"sslmode", "sslcertmode", "sslnegotiation", "sslrootcert", "CA", "sslcert", "sslkey", "sslpassword", "cert", "key", "TLS",
 		"channel_binding", "require_auth", "min_protocol_version", "max_protocol_version",
 		"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity")

@@ -10,6 +10,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // Durability asks the server for its settings, by CONFIG GET and INFO, in two round trips.
@@ -21,9 +22,9 @@ import (
 // risks, and appendonly no forgets. So do a maxmemory with an allkeys-… policy, which
 // evicts cells while the server runs, and a replica that takes writes.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := stores.Wait(ctx, func() (stores.Durability, error) { return s.durability(ctx) })
+	promises, err := engine.Wait(ctx, func() (stores.Durability, error) { return s.durability(ctx) })
 	if err != nil {
-		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", refused(err))
+		return stores.Durability{}, engine.Failed(ctx, s.engine(), "ask for", "settings", "", refused(err))
 	}
 	return promises, nil
 }

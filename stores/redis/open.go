@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 func init() {
@@ -25,7 +26,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	opt, err := driver.ParseURL(u.URL.String())
 	if err != nil {
-		return nil, u.Refuse("the driver does not take it", stores.Withhold(err, err.Error(), words...))
+		return nil, u.Refuse("the driver does not take it", engine.Withhold(err, err.Error(), words...))
 	}
 	if opt.PoolSize == 0 {
 		opt.PoolSize = 4
@@ -33,10 +34,10 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	opt.PipelinePoolSize = cmp.Or(opt.PipelinePoolSize, -1) // pipelines use the same connections
 	// A command keeps its connection until the server has answered, so that the pool counts
 	// the connections as the server does.
-	opt.ReadTimeout = cmp.Or(opt.ReadTimeout, stores.MaxSilence)
+	opt.ReadTimeout = cmp.Or(opt.ReadTimeout, engine.MaxSilence)
 	// The caller tries again. Five attempts for each of the four of a command hide the cause for seconds.
 	opt.DialerRetries = cmp.Or(opt.DialerRetries, 1)
-	opt.Dialer = (&stores.Dialer{TLS: opt.TLSConfig}).Dial // the driver then makes no handshake
+	opt.Dialer = (&engine.Dialer{TLS: opt.TLSConfig}).Dial // the driver then makes no handshake
 	if opt.MaxIdleConns == 0 {
 		opt.MaxIdleConns = 1 // so that a thousand processes do not keep thousands of connections
 	}
@@ -63,8 +64,8 @@ var words = []string{
 }
 
 // parseURL returns the URL without the parameters of this package, and the replicas.
-func parseURL(rawURL string) (u *stores.DriverURL, replicas int, err error) {
-	u, err = stores.ParseDriverURL(rawURL, []string{"redis", "rediss"}, "replicas")
+func parseURL(rawURL string) (u *engine.DriverURL, replicas int, err error) {
+	u, err = engine.ParseDriverURL(rawURL, []string{"redis", "rediss"}, "replicas")
 	if err != nil {
 		return nil, 0, err
 	}

@@ -12,6 +12,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // Store is a [stores.Store] in a hash of a Redis server. It is safe for use by several
@@ -92,7 +93,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// A field's text is that of stores.FormatCell. The sorted set has each key of the hash
+// A field's text is that of engine.FormatCell. The sorted set has each key of the hash
 // with the same score, and so in the order of bytes.
 const (
 	// The HDEL deletes nothing, since no field has that name. But it is a write. So a
@@ -142,7 +143,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 	var damaged []error
 	for len(cells) < limit && from < to {
 		size := min(page, limit-len(cells))
-		texts, err := stores.Wait(ctx, func() ([]any, error) {
+		texts, err := engine.Wait(ctx, func() ([]any, error) {
 			list := driver.NewCmd(ctx, "eval", listScript, 2, s.hash, s.index, from, to, size)
 			list.SetFirstKeyPos(3)
 			if err := s.client.Process(ctx, list); err != nil {
@@ -174,7 +175,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 		}
 		from = last + "\x00"
 	}
-	if err := stores.JoinDamaged(damaged); err != nil {
+	if err := engine.JoinDamaged(damaged); err != nil {
 		return cells, s.failed(ctx, "list", "", err)
 	}
 	return cells, nil
@@ -184,7 +185,7 @@ func (s *Store) parse(key, text string) (stores.Cell, error) {
 	if err := stores.CheckKey(key); err != nil {
 		return stores.Cell{}, &stores.DamagedError{Key: key, Problem: "it is in " + s.index, Err: err}
 	}
-	return stores.ParseCell(key, []byte(text))
+	return engine.ParseCell(key, []byte(text))
 }
 
 // Read returns the cell of a key, in one round trip. Its error is a [*stores.DamagedError]
@@ -206,7 +207,7 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 	if s.replicas > 0 {
 		script = confirmedReadScript
 	}
-	text, err := stores.Wait(ctx, func() (string, error) {
+	text, err := engine.Wait(ctx, func() (string, error) {
 		read := driver.NewCmd(ctx, "eval", script, 1, s.hash, key)
 		if err := s.run(ctx, read, read); err != nil {
 			return "", err
@@ -227,11 +228,11 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 // Its error is a [*stores.DamagedError] if the field is no cell. If it wraps [ErrReplicas], the
 // value was written, but too few replicas have received it.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := stores.NextVersion(key, version, value)
+	next, err := engine.NextVersion(key, version, value)
 	if err == nil {
-		text := string(stores.FormatCell(next, value))
+		text := string(engine.FormatCell(next, value))
 		var written bool
-		written, err = stores.Wait(ctx, func() (bool, error) { return s.write(ctx, key, version, text) })
+		written, err = engine.Wait(ctx, func() (bool, error) { return s.write(ctx, key, version, text) })
 		if err == nil && !written {
 			err = stores.ErrConflict
 		}
@@ -322,16 +323,16 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	if _, moved := driver.IsMovedError(err); moved {
 		err = fmt.Errorf("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster: %w", err)
 	}
-	return stores.Failed(ctx, s.engine(), op, key, s.namespace, refused(err))
+	return engine.Failed(ctx, s.engine(), op, key, s.namespace, refused(err))
 }
 
 // engine returns the name of the engine, and its servers if the client tells them.
 func (s *Store) engine() string {
 	switch client := s.client.(type) {
 	case *driver.Client:
-		return stores.At("redis", client.Options().Addr)
+		return engine.At("redis", client.Options().Addr)
 	case *driver.ClusterClient:
-		return stores.At("redis", client.Options().Addrs...)
+		return engine.At("redis", client.Options().Addrs...)
 	}
 	return "redis"
 }

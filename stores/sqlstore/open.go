@@ -6,13 +6,13 @@ import (
 	"database/sql/driver"
 	"time"
 
-	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // OpenDB returns a handle for one Store, with up to [MaxRunning] connections. It keeps one
 // of them for the given time without use. connector must connect with dialer. Closing the
 // handle closes both.
-func OpenDB(connector driver.Connector, dialer *stores.Dialer, idle time.Duration) *sql.DB {
+func OpenDB(connector driver.Connector, dialer *engine.Dialer, idle time.Duration) *sql.DB {
 	db := sql.OpenDB(patient{connector, dialer})
 	db.SetMaxOpenConns(MaxRunning)
 	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
@@ -24,11 +24,11 @@ func OpenDB(connector driver.Connector, dialer *stores.Dialer, idle time.Duratio
 // counts a connection before its login.
 type patient struct {
 	driver.Connector
-	dialer *stores.Dialer
+	dialer *engine.Dialer
 }
 
 func (p patient) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stores.MaxSilence)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.MaxSilence)
 	defer cancel()
 	return p.Connector.Connect(ctx)
 }

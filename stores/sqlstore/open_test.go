@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -39,7 +39,7 @@ func TestOpenDB(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer server.Close()
-	dialer := new(stores.Dialer)
+	dialer := new(engine.Dialer)
 	ended := make(chan error, 1)
 	dial := func(ctx context.Context) (net.Conn, error) { return dialer.Dial(ctx, "tcp", server.Addr().String()) }
 	db := sqlstore.OpenDB(silent{dial, ended}, dialer, time.Minute)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // MaxRunning is how many statements of one Store may wait for an answer. It bounds the
@@ -31,7 +31,7 @@ const attempts = 3
 // Invariant: s.running holds one element for each statement that may still be at the server
 // or waits for a connection; s.sent counts the former.
 func run[T any](ctx context.Context, s *Store, statement func(context.Context, *sql.Conn) (T, error)) (T, error) {
-	got, err := stores.Wait(ctx, func() (got T, err error) {
+	got, err := engine.Wait(ctx, func() (got T, err error) {
 		select {
 		case s.running <- struct{}{}:
 			defer func() { <-s.running }()
@@ -41,7 +41,7 @@ func run[T any](ctx context.Context, s *Store, statement func(context.Context, *
 		long := ctx
 		if !s.dialect.cancels {
 			var cancel context.CancelFunc
-			long, cancel = context.WithTimeout(context.WithoutCancel(ctx), stores.MaxSilence)
+			long, cancel = context.WithTimeout(context.WithoutCancel(ctx), engine.MaxSilence)
 			defer cancel()
 		}
 		for range attempts {

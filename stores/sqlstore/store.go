@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // DefaultTable is the name of the table if [WithTable] gives no other.
@@ -131,7 +132,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 		}
 		from = next
 	}
-	if err := stores.JoinDamaged(damaged); err != nil {
+	if err := engine.JoinDamaged(damaged); err != nil {
 		return cells, s.failed(ctx, "list", "", err)
 	}
 	return cells, nil
@@ -288,7 +289,7 @@ func (s *Store) state(ctx context.Context) (string, error) {
 // If the error wraps [ErrAutocommit], or says that the table is missing and cannot
 // be made, nothing was changed.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := stores.NextVersion(key, version, value)
+	next, err := engine.NextVersion(key, version, value)
 	if err == nil {
 		err = s.swap(ctx, version, stores.Cell{Key: key, Version: next, Value: value})
 	}
@@ -388,7 +389,7 @@ func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 		return s.dialect.durability(ctx, conn, s.dialect)
 	})
 	if err != nil {
-		return stores.Durability{}, stores.Failed(ctx, s.engine(), "ask for", "settings", "", s.refused(err))
+		return stores.Durability{}, engine.Failed(ctx, s.engine(), "ask for", "settings", "", s.refused(err))
 	}
 	return promises, nil
 }
@@ -397,7 +398,7 @@ func (s *Store) engine() string { return s.dialect.name + " table " + s.table }
 
 // failed returns the error of an operation.
 func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	return stores.Failed(ctx, s.engine(), op, key, s.namespace, s.refused(err))
+	return engine.Failed(ctx, s.engine(), op, key, s.namespace, s.refused(err))
 }
 
 // refused makes the server's refusal wrap [stores.Refused].

@@ -277,13 +277,19 @@ func (r *hangs) try(w way) {
 }
 
 // last makes a call again and again until its context has ended: a connection that is cut
-// ends a call early, and the next one meets the hang. A short call may fail for its own reason
-// just as the context ends, so the next one counts, which finds the context ended.
+// ends a call early, and the next one meets the hang. A call may fail for its own reason just before
+// the context ends, so the next one counts, which finds the context ended.
 func last(ctx context.Context, run func(context.Context) error) error {
+	ended := make(chan time.Time, 1)
+	defer context.AfterFunc(ctx, func() { ended <- time.Now() })()
 	for {
 		begin, over := time.Now(), ctx.Err() != nil
 		err := run(ctx)
-		if err == nil || over || ctx.Err() != nil && (errors.Is(err, ctx.Err()) || time.Since(begin) > hangTime/2) {
+		returned := time.Now()
+		if err == nil || over || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return err
+		}
+		if ctx.Err() != nil && returned.Sub(begin) > hangTime/2 && returned.After(<-ended) {
 			return err
 		}
 		pause()

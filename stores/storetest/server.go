@@ -23,7 +23,7 @@ type Server struct {
 	Open func(t testing.TB, addr, namespace string) stores.Store
 
 	// Damage puts a text in the place where the server keeps the cell of a key, as another
-	// program could. [stores.ParseCell] takes none of the texts for a cell. A server that keeps
+	// program could. [github.com/tickflake/tickflake/stores/engine.ParseCell] takes none of the texts for a cell. A server that keeps
 	// the version and the value apart takes both from a text that begins with a version and a
 	// space; any other text stands for a version that no cell has.
 	Damage func(t testing.TB, namespace, key, text string)

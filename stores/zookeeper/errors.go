@@ -1,21 +1,14 @@
 package zookeeper
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
-
-func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
-		err = withLast(s.dialer, err)
-	}
-	return stores.Failed(ctx, stores.At("zookeeper", s.servers()...), op, key, s.namespace, refused(err))
-}
 
 // refused makes the server's refusal wrap [stores.Refused].
 func refused(err error) error {
@@ -35,7 +28,7 @@ var (
 
 // withLast returns err with the error of the last attempt to connect, unless a connection was made
 // since. The driver does not return it, but tries again until the caller gives up.
-func withLast(dialer *stores.Dialer, err error) error {
+func withLast(dialer *engine.Dialer, err error) error {
 	if last := dialer.LastError(); last != nil {
 		return fmt.Errorf("%w: %w", err, last)
 	}

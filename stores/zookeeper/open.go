@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // sessionTime bounds the wait for a server that does not answer: the driver
@@ -42,9 +43,9 @@ func (c *impatient) Read(b []byte) (int, error) {
 // connection whose server is silent, and makes the next.
 const most = 4
 
-var urlFormat = stores.URLFormat{
-	Plain: stores.URLScheme{Name: "zk", Port: "2181"},
-	TLS:   stores.URLScheme{Name: "zks", Port: "2281"},
+var urlFormat = engine.URLFormat{
+	Plain: engine.URLScheme{Name: "zk", Port: "2181"},
+	TLS:   engine.URLScheme{Name: "zks", Port: "2281"},
 }
 
 func init() {
@@ -66,7 +67,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &stores.Dialer{Most: most, One: true, TLS: config}
+	dialer := &engine.Dialer{Most: most, One: true, TLS: config}
 	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
@@ -76,32 +77,32 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if (u.User == "") != (u.Password == "") {
 		return nil, u.Refuse("a user without a password, or a password without a user", nil)
 	}
-	engine := stores.At("zookeeper", u.Hosts...)
+	name := engine.At("zookeeper", u.Hosts...)
 	conn, _, err := zk.Connect(u.Hosts, sessionTime, zk.WithDialer(dial), zk.WithHostProvider(&servers{}),
 		zk.WithLogger(unspoken{}), zk.WithLogInfo(false))
 	if err != nil {
-		return nil, stores.OpenFailed(ctx, engine, err)
+		return nil, engine.OpenFailed(ctx, name, err)
 	}
 	closeAll := func() error { conn.Close(); return dialer.Close() }
 	var acl []zk.ACL
 	if u.User != "" {
 		acl = zk.AuthACL(zk.PermAll)
 		if err := login(ctx, conn, []byte(u.User+":"+u.Password)); err != nil {
-			err = stores.OpenFailed(ctx, engine, withLast(dialer, refused(err)))
+			err = engine.OpenFailed(ctx, name, withLast(dialer, refused(err)))
 			_ = closeAll()
 			return nil, err
 		}
 	}
-	s, err := newStore(conn, u.Path, u.Namespace, acl)
+	s, err := newStore(conn, dialer, u.Path, u.Namespace, acl)
 	if err != nil {
 		_ = closeAll()
 		return nil, err
 	}
-	s.servers, s.dialer = func() []string { return u.Hosts }, dialer
-	s.close = func() error {
+	s.At = func() string { return name }
+	s.Done = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, _ = stores.Wait(ctx, func() (struct{}, error) { return struct{}{}, closeAll() })
+		_, _ = engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, closeAll() })
 		return nil
 	}
 	return s, nil
@@ -110,9 +111,9 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 // login tries again until ctx ends, unless the server refuses: the driver returns an error when it
 // has tried each server once.
 func login(ctx context.Context, conn *zk.Conn, digest []byte) error {
-	var pauses stores.Backoff
+	var pauses engine.Backoff
 	for {
-		_, err := stores.Wait(ctx, func() (struct{}, error) { return struct{}{}, conn.AddAuth("digest", digest) })
+		_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, conn.AddAuth("digest", digest) })
 		if err == nil || !stores.KindOf(refused(err)).Retryable() || pauses.Wait(ctx) != nil {
 			return err
 		}

@@ -8,24 +8,20 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // Store is a [stores.Store] on ZooKeeper. It is safe for use by several goroutines at
-// once.
-type Store struct {
-	conn      *zk.Conn
-	namespace string
-	root      string // the znode above the cells
-	acl       []zk.ACL
-	servers   func() []string // for messages
-	dialer    *stores.Dialer  // unused by a connection given to New
-	close     func() error
-}
+// once. A Read is two round trips: it first writes to the znode of the namespace, which takes a majority
+// of the servers, and then reads from a server that has seen this write. A Swap is two, or one for a
+// new cell. A List asks for the names of all cells, and then for each cell that it returns, with up to 64
+// requests in flight; it may be out of date.
+type Store struct{ engine.Skeleton[revision] }
 
 var _ stores.Store = (*Store)(nil)
 
@@ -41,10 +37,10 @@ var _ stores.Store = (*Store)(nil)
 // times the session's time-out, unless its zk.Dialer bounds that. It logs each lost
 // connection to the package log, unless the connection was made with zk.WithLogger.
 func New(conn *zk.Conn, namespace string, acl ...zk.ACL) (*Store, error) {
-	return newStore(conn, "", namespace, acl)
+	return newStore(conn, new(engine.Dialer), "", namespace, acl)
 }
 
-func newStore(conn *zk.Conn, chroot, namespace string, acl []zk.ACL) (*Store, error) {
+func newStore(conn *zk.Conn, dialer *engine.Dialer, chroot, namespace string, acl []zk.ACL) (*Store, error) {
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
@@ -54,55 +50,107 @@ func newStore(conn *zk.Conn, chroot, namespace string, acl []zk.ACL) (*Store, er
 	if len(acl) == 0 {
 		acl = zk.WorldACL(zk.PermAll)
 	}
-	return &Store{
-		conn:      conn,
-		namespace: namespace,
-		root:      chroot + "/" + namespace,
-		acl:       acl,
-		servers:   func() []string { return []string{conn.Server()} },
-		dialer:    new(stores.Dialer),
-		close:     func() error { return nil },
-	}, nil
+	return &Store{engine.Skeleton[revision]{
+		Texts:     &texts{conn: conn, root: chroot + "/" + namespace, acl: acl},
+		Namespace: namespace,
+		At:        func() string { return engine.At("zookeeper", conn.Server()) },
+		Explain: func(ctx context.Context, err error) error {
+			if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
+				err = withLast(dialer, err)
+			}
+			return refused(err)
+		},
+	}}, nil
 }
 
-// Close ends the connection of a Store that was opened by a URL, and returns after at most
-// a second. It does nothing to a connection given to [New], and returns nil.
-func (s *Store) Close() error { return s.close() }
+// texts are the znodes of a namespace, for the skeleton. The driver sends each write at most once.
+type texts struct {
+	conn *zk.Conn
+	root string // the znode above the cells
+	acl  []zk.ACL
+}
 
-// List returns the cells with keys in [from, to), at most limit of them: one request for
-// the names of all cells, and then one for each cell that it returns, with up to 64 in
-// flight. It may be out of date. A text that is no cell is a
-// [*stores.DamagedError].
-func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	if limit < 1 || from >= to {
+// revision is the data version of a znode, and that there is a znode. It goes back when an older state is
+// restored, and begins again when the znode is deleted.
+type revision struct {
+	exists bool
+	data   int32
+}
+
+// Get first writes to the znode of the namespace if it is to be linearizable. The driver's Sync would not
+// do: the leader answers it alone, even a deposed leader that does not know yet.
+func (t *texts) Get(ctx context.Context, key string, latest bool) (engine.Text[revision], error) {
+	return engine.Wait(ctx, func() (text engine.Text[revision], err error) {
+		if latest {
+			_, err = t.conn.Set(t.root, nil, -1)
+		}
+		if err == nil {
+			err = ctx.Err() // if the caller has gone
+		}
+		if err == nil {
+			return t.get(key)
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			err = nil // a majority agrees that there is no namespace
+		}
+		return text, err
+	})
+}
+
+// get returns the text of a key as the connected server has it.
+func (t *texts) get(key string) (engine.Text[revision], error) {
+	text, stat, err := t.conn.Get(t.path(key))
+	if errors.Is(err, zk.ErrNoNode) {
+		return engine.Text[revision]{}, nil
+	}
+	if err != nil {
+		return engine.Text[revision]{}, err
+	}
+	return engine.Text[revision]{Bytes: text, Found: true, Revision: revision{true, stat.Version}}, nil
+}
+
+// Put makes or writes a znode. The first in a namespace makes the znodes above.
+func (t *texts) Put(ctx context.Context, key string, at revision, text []byte) error {
+	_, err := engine.Wait(ctx, func() (_ struct{}, err error) {
+		switch {
+		case !at.exists:
+			err = t.create(ctx, t.path(key), text)
+		case at.data == -1: // to the driver, -1 means any version
+			err = errors.New("the znode was written 2³²-1 times, and cannot be written any more")
+		default:
+			_, err = t.conn.Set(t.path(key), text, at.data)
+		}
+		return struct{}{}, err
+	})
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("%w (%w)", stores.ErrConflict, err)
+	}
+	return err
+}
+
+// Scan asks for the names of all cells, and then for the texts of most of them at once.
+func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte) bool) error {
+	keys, err := engine.Wait(ctx, func() ([]string, error) { return t.keys(from, to) })
+	for err == nil && len(keys) > 0 {
+		n := min(most, len(keys))
+		var got []engine.Text[revision]
+		got, err = engine.Wait(ctx, func() ([]engine.Text[revision], error) { return t.getAll(ctx, keys[:n]) })
+		for i, text := range got {
+			if text.Found && !found(keys[i], text.Bytes) {
+				return nil
+			}
+		}
+		keys = keys[n:]
+	}
+	return err
+}
+
+// keys returns the keys in [from, to) in their order.
+func (t *texts) keys(from, to string) (keys []string, err error) {
+	names, _, err := t.conn.Children(t.root)
+	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
-	type listed struct {
-		cells   []stores.Cell
-		damaged []error
-	}
-	l, err := stores.Wait(ctx, func() (l listed, err error) {
-		l.cells, l.damaged, err = s.list(ctx, from, to, limit)
-		return l, err
-	})
-	if err == nil {
-		err = stores.JoinDamaged(l.damaged)
-	}
-	if err != nil {
-		return l.cells, s.failed(ctx, "list", "", err)
-	}
-	return l.cells, nil
-}
-
-func (s *Store) list(ctx context.Context, from, to string, limit int) (cells []stores.Cell, damaged []error, err error) {
-	names, _, err := s.conn.Children(s.root)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	var keys []string
 	for _, name := range names {
 		key := strings.ReplaceAll(name, "+", "/")
 		if stores.CheckKey(key) == nil && from <= key && key < to {
@@ -110,177 +158,49 @@ func (s *Store) list(ctx context.Context, from, to string, limit int) (cells []s
 		}
 	}
 	slices.Sort(keys)
-	// A second round is needed if a cell of the first is damaged or gone.
-	for len(keys) > 0 && len(cells) < limit {
-		n := min(len(keys), limit-len(cells))
-		for _, got := range s.getAll(ctx, keys[:n]) {
-			switch {
-			case errors.Is(got.err, stores.ErrDamaged):
-				damaged = append(damaged, got.err)
-			case got.err != nil:
-				return nil, nil, got.err
-			case got.cell.Version != 0:
-				cells = append(cells, got.cell)
-			}
-		}
-		keys = keys[n:]
-	}
-	return cells, damaged, nil
+	return keys, err
 }
 
-// got is a result of get.
-type got struct {
-	cell stores.Cell
-	err  error
-}
-
-// getAll returns the result of get for each key.
-func (s *Store) getAll(ctx context.Context, keys []string) []got {
+// getAll returns the texts of keys, with up to 64 requests in flight.
+func (t *texts) getAll(ctx context.Context, keys []string) ([]engine.Text[revision], error) {
 	const workers = 64
-	all := make([]got, len(keys))
-	var next atomic.Int64 // the index of the next key that no worker has taken
-	var busy sync.WaitGroup
-	for range min(workers, len(keys)) {
-		busy.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(keys) {
-					return
-				}
-				if all[i].err = ctx.Err(); all[i].err == nil {
-					all[i].cell, _, all[i].err = s.get(keys[i])
-				}
+	all := make([]engine.Text[revision], len(keys))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	for i, key := range keys {
+		group.Go(func() (err error) {
+			if err = ctx.Err(); err == nil {
+				all[i], err = t.get(key)
 			}
+			return err
 		})
 	}
-	busy.Wait()
-	return all
-}
-
-// get returns a cell as the connected server has it, and its data version.
-func (s *Store) get(key string) (stores.Cell, int32, error) {
-	text, stat, err := s.conn.Get(s.path(key))
-	if errors.Is(err, zk.ErrNoNode) {
-		return stores.Cell{Key: key}, 0, nil
-	}
-	if err != nil {
-		return stores.Cell{}, 0, err
-	}
-	cell, err := stores.ParseCell(key, text)
-	return cell, stat.Version, err
-}
-
-// Read returns the cell of a key, in two round trips. It is linearizable: it first writes
-// to the znode of the namespace, which takes a majority of the servers, and then reads
-// from a server that has seen this write.
-//
-// The driver's Sync would not do: the leader answers it alone, even a deposed leader
-// that does not know yet.
-func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
-	err := stores.CheckKey(key)
-	var cell stores.Cell
-	if err == nil {
-		cell, err = stores.Wait(ctx, func() (stores.Cell, error) {
-			cell, _, err := s.latest(ctx, key)
-			return cell, err
-		})
-	}
-	if err != nil {
-		return stores.Cell{}, s.failed(ctx, "read", key, err)
-	}
-	return cell, nil
-}
-
-// latest returns the latest state of a cell, and its data version.
-func (s *Store) latest(ctx context.Context, key string) (stores.Cell, int32, error) {
-	_, err := s.conn.Set(s.root, nil, -1)
-	if errors.Is(err, zk.ErrNoNode) {
-		return stores.Cell{Key: key}, 0, nil // a majority agrees that there is no namespace
-	}
-	if err == nil {
-		err = ctx.Err() // if the caller has gone
-	}
-	if err != nil {
-		return stores.Cell{}, 0, err
-	}
-	return s.get(key)
-}
-
-// Swap replaces the value of a cell if it has that version. A new cell
-// takes one round trip, and the first one in a namespace makes the znodes above. Any
-// other takes two: the first compares the version, and the second writes on the condition
-// that the znode's data version is that of the first. The data version alone would not
-// do, since it goes back when an older state is restored, and begins again when the znode
-// is deleted. The driver sends each write at most once.
-func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := stores.NextVersion(key, version, value)
-	if err == nil {
-		text := stores.FormatCell(next, value)
-		_, err = stores.Wait(ctx, func() (struct{}, error) { return struct{}{}, s.swap(ctx, key, version, text) })
-	}
-	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
-		err = fmt.Errorf("%w (%w)", stores.ErrConflict, err)
-	}
-	if err != nil {
-		return 0, s.failed(ctx, "swap", key, err)
-	}
-	return next, nil
-}
-
-func (s *Store) swap(ctx context.Context, key string, version uint64, text []byte) error {
-	if version == 0 {
-		err := s.create(ctx, s.path(key), text)
-		if errors.Is(err, zk.ErrNodeExists) {
-			if _, _, damaged := s.get(key); errors.Is(damaged, stores.ErrDamaged) {
-				return damaged
-			}
-		}
-		return err
-	}
-	cell, at, err := s.get(key)
-	if err == nil && cell.Version != version {
-		// The server may lag behind.
-		cell, at, err = s.latest(ctx, key)
-	}
-	if err == nil {
-		err = ctx.Err() // if the caller has gone
-	}
-	if err != nil {
-		return err
-	}
-	if cell.Version != version {
-		return stores.ErrConflict
-	}
-	if at == -1 { // to the driver, -1 means any version
-		return errors.New("the znode was written 2³²-1 times, and cannot be written any more")
-	}
-	_, err = s.conn.Set(s.path(key), text, at)
-	return err
+	return all, group.Wait()
 }
 
 // create makes a znode and its missing parents. It makes a parent only when the server
 // says that it is missing, because the user may have no right to make it.
-func (s *Store) create(ctx context.Context, name string, value []byte) error {
-	_, err := s.conn.Create(name, value, zk.FlagPersistent, s.acl)
+func (t *texts) create(ctx context.Context, name string, value []byte) error {
+	_, err := t.conn.Create(name, value, zk.FlagPersistent, t.acl)
 	if !errors.Is(err, zk.ErrNoNode) || path.Dir(name) == "/" {
 		return err
 	}
-	if err := s.create(ctx, path.Dir(name), nil); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+	if err := t.create(ctx, path.Dir(name), nil); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return fmt.Errorf("create znode %s: %w", path.Dir(name), err)
 	}
 	if err := ctx.Err(); err != nil {
 		return err // the caller has gone
 	}
-	if _, err = s.conn.Create(name, value, zk.FlagPersistent, s.acl); errors.Is(err, zk.ErrNoNode) {
+	if _, err = t.conn.Create(name, value, zk.FlagPersistent, t.acl); errors.Is(err, zk.ErrNoNode) {
 		return errDeleted
 	}
 	return err
 }
 
-// errDeleted stands for a zk.ErrNoNode that is no conflict: Swap would report one.
+// errDeleted stands for a zk.ErrNoNode that is no conflict: Put would report one.
 var errDeleted = errors.New("the znode above it was deleted as soon as it was made")
 
-func (s *Store) path(key string) string { return s.root + "/" + strings.ReplaceAll(key, "/", "+") }
+func (t *texts) path(key string) string { return t.root + "/" + strings.ReplaceAll(key, "/", "+") }
 
 // unspoken discards the driver's log of lost connections. The errors of the methods report
 // them.

@@ -6,8 +6,8 @@
 // test ends. [Reason] shortens their errors.
 //
 // The servers have their default settings, but for ports, paths, passwords and the settings
-// of [Wanted]. Etcd and NATS are linked into the program: it is started again as the server.
-// A program that wants them imports servers/etcd or servers/nats.
+// of [Wanted]. Etcd, NATS and S3 are linked into the program: it is started again as the server.
+// A program that wants them imports servers/etcd, servers/nats or servers/s3.
 package servers
 
 import (
@@ -15,7 +15,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -35,6 +34,7 @@ const (
 	ZooKeeper  Kind = "ZooKeeper"
 	Etcd       Kind = "etcd"
 	NATS       Kind = "NATS"
+	S3         Kind = "S3"
 )
 
 // Wanted is a server to start.
@@ -157,14 +157,18 @@ func (s *Server) Port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':'
 
 // At is URL through another address, such as a proxy's, with options, "name=value".
 func (s *Server) At(addr string, options ...string) string {
-	u, _ := url.Parse(s.URL) // we have made it
-	u.Host = addr
-	query := u.RawQuery
-	for _, option := range options {
-		query = strings.TrimPrefix(query+"&"+option, "&")
+	at := strings.Replace(s.URL, s.Addr, addr, 1)
+	if s.Kind == Kubernetes {
+		at = "k8s://default?kubeconfig=" + s.Kubeconfig(addr, "admin")
 	}
-	u.RawQuery = query
-	return u.String()
+	for _, option := range options {
+		if strings.Contains(at, "?") {
+			at += "&" + option
+		} else {
+			at += "?" + option
+		}
+	}
+	return at
 }
 
 // password is that of all servers of this process. Every part of a URL, a DSN or a shell would

@@ -1,0 +1,94 @@
+package servers
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/tickflake/tickflake/internal/rig/server"
+)
+
+// Kubernetes is the API server alone: no controllers, and no nodes. It wants the address of an etcd
+// as its only setting, and is built by the command in kubeapiserver.
+const Kubernetes Kind = "Kubernetes"
+
+func init() {
+	kinds[Kubernetes] = how{prepareKubernetes, versionOfKubernetes}
+}
+
+// prepareKubernetes makes the user admin, who may do everything, and the user flake, who has the rights
+// that are bound to him. Their tokens are the server's password with their names.
+func prepareKubernetes(_ context.Context, s *Server, w Wanted) (server.Config, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return server.Config{}, err
+	}
+	path, err := server.Find("kubeapiserver", "nothing, but build it: see internal/rig/kubeapiserver/main.go", filepath.Join(cache, "tickflake"))
+	if err != nil {
+		return server.Config{}, err
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return server.Config{}, err
+	}
+	s.Password = rand.Text()
+	s.URL = "k8s://default?kubeconfig=" + s.Kubeconfig(s.Addr, "admin")
+	accounts := filepath.Join(s.Dir, "accounts.pem")
+	tokens := filepath.Join(s.Dir, "tokens.csv")
+	text := fmt.Sprintf("admin-%[1]s,admin,1,system:masters\nflake-%[1]s,flake,2\n", s.Password)
+	block := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	for file, content := range map[string][]byte{accounts: block, tokens: []byte(text)} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			return server.Config{}, err
+		}
+	}
+	return server.Config{Path: path, Dir: s.Dir, Args: append([]string{
+		"--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", w.Port), "--cert-dir=" + s.Dir + "/certs",
+		"--authorization-mode=RBAC", "--token-auth-file=" + tokens, "--service-cluster-ip-range=10.0.0.0/24",
+		"--service-account-issuer=https://tickflake.example", "--service-account-key-file=" + accounts, "--service-account-signing-key-file=" + accounts,
+	}, w.Settings...)}, nil
+}
+
+// Kubeconfig returns a file by which a user of a Kubernetes server reaches it through an address.
+func (s *Server) Kubeconfig(addr, user string) string {
+	file := filepath.Join(s.Dir, user+"-"+addr+".yaml")
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://%s", insecure-skip-tls-verify: true}}]
+users: [{name: u, user: {token: "%s-%s"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+current-context: c
+`, addr, user, s.Password)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err.Error() // the driver says that there is no such file
+	}
+	return file
+}
+
+// versionOfKubernetes asks for it once the server is ready.
+func versionOfKubernetes(ctx context.Context, s *Server) (string, error) {
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // its certificate is its own
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.Addr+"/readyz", nil)
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Authorization", "Bearer admin-"+s.Password)
+	answer, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("it is not ready: %s", text)
+	}
+	return "1.37", err
+}

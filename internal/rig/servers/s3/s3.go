@@ -1,0 +1,78 @@
+// Package s3 links versitygw, a server that speaks S3, into a program, for package servers: importing
+// it makes the kind servers.S3 known.
+package s3
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/embedgw"
+
+	"github.com/tickflake/tickflake/internal/rig/servers"
+)
+
+// Bucket is the only bucket of a server. User and Secret are its credentials, which no URL has.
+const (
+	Bucket = "ids"
+	User   = "rig"
+	Secret = "s3cret/@:?#&%x"
+)
+
+func init() {
+	servers.Linked(servers.S3, serve, prepare, ready)
+}
+
+// serve runs versitygw over the directory in the first line of a file, at the address in the
+// second, with TLS if a certificate and a key follow. It does not sync: a write outlives the
+// process, and not a loss of power.
+func serve(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		lines = append(lines, scan.Text())
+	}
+	_ = f.Close() // it was only read
+	dir, addr := lines[0], lines[1]
+	if err := os.MkdirAll(filepath.Join(dir, Bucket), 0o700); err != nil {
+		return err
+	}
+	back, err := posix.New(dir, meta.XattrMeta{}, posix.PosixOpts{Concurrency: 100})
+	if err != nil {
+		return err
+	}
+	return embedgw.RunVersityGW(context.Background(), back, &embedgw.Config{
+		RootUserAccess: User, RootUserSecret: Secret, Ports: []string{addr}, HealthPath: "/health",
+		MaxConnections: 1000, MaxRequests: 1000, MultipartMaxParts: 10000, KeepAlive: true, Quiet: true,
+	})
+}
+
+func prepare(s *servers.Server, w servers.Wanted) ([]string, error) {
+	s.URL = "s3://" + Bucket + "?endpoint=http://" + s.Addr
+	return append([]string{s.Dir + "/data", s.Addr}, w.Settings...), nil
+}
+
+func ready(ctx context.Context, s *servers.Server) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+"/health", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("its health is %s", strings.ToLower(answer.Status))
+	}
+	return nil
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package stores
-
-import "syscall"
-
-// limitUnheard does nothing: the timeout of the system applies.
-func limitUnheard(string, string, syscall.RawConn) error { return nil }

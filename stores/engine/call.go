@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tickflake/tickflake/internal/pause"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Wait runs call on a new goroutine, and returns the results of call, or, as soon as ctx
+// has ended, an error that wraps the context's. call then finishes in the background.
+// Wait is for drivers whose calls take no context, or do not end with it, and for
+// disks that hang. call must not use memory of the caller of the Store's method,
+// such as the value of a Swap, but a copy.
+//
+// If ctx has ended before, Wait does not run call.
+func Wait[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	if err := pause.Ended(ctx); err != nil {
+		return none, err
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := call()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-done: // both were ready
+		return r.value, r.err
+	default:
+		return none, fmt.Errorf("no answer yet: %w", pause.Ended(ctx))
+	}
+}
+
+// Failed returns the error of an operation on a store, in the form that all engines
+// have: "etcd at h:2379: swap node/0000017 in namespace "ids": CAUSE". It wraps err, and
+// that of ctx if ctx has ended, since a driver may return another error then. If the engine has
+// given err no [stores.Kind], and it is one of the network, of time or of permission, Failed gives it
+// the kind. A conflict stays a conflict when ctx has ended: it says for certain that nothing was changed.
+//
+// engine is the engine's name and the addresses of its servers, as [At] returns it; op is
+// list, read, swap or lock. A list has no key, and a store without namespaces no namespace.
+func Failed(ctx context.Context, engine, op, key, namespace string, err error) error {
+	if key == "" {
+		key = "cells"
+	}
+	if len(key) > stores.MaxKey {
+		key = key[:stores.MaxKey] + "…"
+	}
+	if namespace != "" {
+		key += fmt.Sprintf(" in namespace %q", namespace)
+	}
+	return fmt.Errorf("%s: %s %s: %w", engine, op, key, classify(withEnd(ctx, err)))
+}
+
+// OpenFailed returns the error of an engine whose server could not be used when the store
+// was opened. It wraps err, and that of ctx if ctx has ended. engine is as in [Failed].
+func OpenFailed(ctx context.Context, engine string, err error) error {
+	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, classify(withEnd(ctx, err)))
+}
+
+// withEnd adds to err that ctx has ended, and, if that is its deadline, that this process is
+// overloaded.
+func withEnd(ctx context.Context, err error) error {
+	end := pause.ContextError(ctx)
+	if end == nil || errors.Is(err, stores.ErrConflict) {
+		return err
+	}
+	if !errors.Is(err, end) {
+		err = fmt.Errorf("%w: %w", end, err)
+	}
+	if end == context.DeadlineExceeded {
+		if load := overloaded(); load != "" {
+			err = fmt.Errorf("%w: %w", load, err)
+		}
+	}
+	return err
+}
+
+// At returns the name of an engine, with the addresses of its servers if they are known. A
+// server is HOST:PORT or a URL. Of a URL, At shows the part after the user and password.
+func At(engine string, servers ...string) string {
+	var hosts []string
+	for _, server := range servers {
+		if _, rest, ok := strings.Cut(server, "://"); ok {
+			server = rest
+		}
+		if server = server[strings.LastIndex(server, "@")+1:]; server != "" {
+			hosts = append(hosts, server)
+		}
+	}
+	if len(hosts) == 0 {
+		return engine
+	}
+	return engine + " at " + strings.Join(hosts, ",")
+}

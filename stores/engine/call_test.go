@@ -1,0 +1,127 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
+)
+
+func TestFailed(t *testing.T) {
+	cause := errors.New("broken pipe")
+	err := engine.Failed(t.Context(), "pack", "swap", "node/7", "n", cause)
+	assert.EqualError(t, err, `pack: swap node/7 in namespace "n": broken pipe`)
+	assert.ErrorIs(t, err, cause)
+	assert.EqualError(t, engine.Failed(t.Context(), "pack", "list", "", "", cause), "pack: list cells: broken pipe")
+	assert.Less(t, len(engine.Failed(t.Context(), "pack", "read", strings.Repeat("k", 9999), "", cause).Error()), 200)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = engine.Failed(ended, "pack", "read", "k", "", cause)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorIs(t, err, cause)
+	err = engine.Failed(ended, "pack", "swap", "k", "", stores.ErrConflict)
+	assert.NotErrorIs(t, err, context.Canceled, "a conflict is certain")
+	assert.EqualError(t, engine.Failed(ended, "pack", "read", "k", "", context.Canceled), "pack: read k: context canceled")
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Hour))
+	defer cancel()
+	assert.ErrorIs(t, engine.Failed(late, "pack", "read", "k", "", cause), context.DeadlineExceeded)
+}
+
+// A store is not blamed for the time in which no goroutine of this process ran.
+func TestFailedOfAnOverloadedProcess(t *testing.T) {
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Hour))
+	defer cancel()
+	var over atomic.Bool
+	var running sync.WaitGroup
+	for range 100 * runtime.GOMAXPROCS(0) {
+		running.Go(func() {
+			for !over.Load() {
+				runtime.Gosched() // it is always ready to run
+			}
+		})
+	}
+	err := engine.Failed(late, "pack", "read", "k", "", context.DeadlineExceeded)
+	conflict := engine.Failed(late, "pack", "swap", "k", "", stores.ErrConflict)
+	over.Store(true)
+	running.Wait()
+	assert.ErrorIs(t, err, stores.ErrOverloaded)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Regexp(t, `^pack: read k: \d+ goroutines wait for GOMAXPROCS=\d+: let fewer compute at once: context deadline exceeded$`, err)
+	assert.NotErrorIs(t, conflict, stores.ErrOverloaded)
+	assert.NotErrorIs(t, engine.Failed(late, "pack", "read", "k", "", context.DeadlineExceeded), stores.ErrOverloaded)
+}
+
+func TestAt(t *testing.T) {
+	assert.Equal(t, "pack", engine.At("pack"))
+	assert.Equal(t, "pack", engine.At("pack", ""))
+	assert.Equal(t, "pack at h:1", engine.At("pack", "h:1"))
+	assert.Equal(t, "pack at h:1,[::1]:2,h:3", engine.At("pack", "http://h:1", "", "https://u:x9@cret@[::1]:2", "u:x9cret@h:3"))
+}
+
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, err := engine.Wait(t.Context(), func() (int, error) { return 7, nil })
+		require.NoError(t, err)
+		assert.Equal(t, 7, got)
+		cause := errors.New("refused")
+		_, err = engine.Wait(t.Context(), func() (int, error) { return 0, cause })
+		assert.Equal(t, cause, err)
+
+		hangs := make(chan struct{})
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
+		defer cancel()
+		begin := time.Now()
+		_, err = engine.Wait(ctx, func() (int, error) { <-hangs; return 7, nil })
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.EqualError(t, err, "no answer yet: context deadline exceeded: enough")
+		assert.Equal(t, time.Second, time.Since(begin))
+		close(hangs)
+		_, err = engine.Wait(ctx, func() (int, error) { t.Error("it runs after the end"); return 0, nil })
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+func TestCellText(t *testing.T) {
+	for _, value := range []string{"", "v", " a b ", "ä\n"} {
+		cell, err := engine.ParseCell("k", engine.FormatCell(1<<63-1, []byte(value)))
+		require.NoError(t, err)
+		assert.Equal(t, "k", cell.Key)
+		assert.Equal(t, uint64(1<<63-1), cell.Version)
+		assert.Equal(t, value, string(cell.Value))
+	}
+	for _, text := range []string{"", "7", " v", "0 v", "07 v", "-7 v", "+7 v", "7x v", "9223372036854775808 v", "7 \xff", "7 \x00"} {
+		_, err := engine.ParseCell("node/7", []byte(text))
+		require.ErrorIs(t, err, stores.ErrDamaged, "%q", text)
+		damaged, ok := errors.AsType[*stores.DamagedError](err)
+		require.True(t, ok)
+		assert.Equal(t, "node/7", damaged.Key)
+	}
+	err := &stores.DamagedError{Key: "k", Problem: "it cannot be read", Err: context.Canceled}
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorIs(t, err, stores.ErrDamaged)
+	assert.EqualError(t, err, `cell "k" is damaged: it cannot be read: context canceled`)
+}
+
+func TestJoinDamaged(t *testing.T) {
+	require.NoError(t, engine.JoinDamaged(nil))
+	var errs []error
+	for _, key := range []string{"a", "b", "c", "d", "e"} {
+		errs = append(errs, &stores.DamagedError{Key: key, Problem: "torn"})
+	}
+	err := engine.JoinDamaged(errs)
+	assert.ErrorIs(t, err, stores.ErrDamaged)
+	assert.ErrorIs(t, err, errs[4])
+	assert.EqualError(t, err, `cell "a" is damaged: torn; cell "b" is damaged: torn; cell "c" is damaged: torn; and 2 more`)
+}

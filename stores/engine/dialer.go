@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// unheard is the longest time that sent bytes stay without an acknowledgement: then the
+// connection is closed. A machine without power acknowledges nothing. The machine of a slow
+// or stopped server acknowledges.
+const unheard = 10 * time.Second
+
+// MaxSilence is how long an engine that was opened by a URL keeps a connection whose
+// operation was given up, while it waits for the answer. Until it answers, the server may
+// still work on the operation and count the connection, even if the client has closed it. If
+// another server has taken over the address, the engine reaches it after this time. A grant
+// of the default window lasts longer: it survives an outage of 20 seconds.
+const MaxSilence = 15 * time.Second
+
+// Dialer connects the driver of an engine to its server. It notices soon that the other
+// machine is gone, so an engine need not close a connection because an answer is late. Its
+// zero value is ready for use, by several goroutines at once.
+type Dialer struct {
+	// Most is the largest number of connections to one address; 0 is no bound. A connection
+	// that the driver has closed counts until the server has closed it too, or MaxSilence
+	// has passed. At the bound, Dial fails.
+	Most int
+
+	// One says that the driver has one connection at a time: Dial closes the one before, which
+	// the driver may have left open.
+	One bool
+
+	// TLS is the configuration of connections with TLS; nil is for plain ones, and for drivers
+	// that make the handshake. Without a ServerName, it is the host of the address.
+	TLS *tls.Config
+
+	mu     sync.Mutex
+	conns  map[*conn]struct{} // that are open
+	closed bool
+	last   error // of the last Dial
+}
+
+// Dial connects to an address, and makes the handshake of TLS, within 10 seconds. On Linux, the
+// connection is closed soon after the other machine has not acknowledged bytes for 10 seconds.
+func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, unheard)
+	defer cancel()
+	if d.One {
+		d.closeOpen()
+	}
+	conn, err := d.dial(ctx, network, address)
+	if err == nil && d.TLS != nil {
+		conn, err = d.secure(ctx, conn, address)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = err
+	return conn, err
+}
+
+// LastError returns the error of the last Dial that has ended, or nil if it made a connection. Some
+// drivers do not return it.
+func (d *Dialer) LastError() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last
+}
+
+// closeOpen closes the connections as the driver would.
+func (d *Dialer) closeOpen() {
+	d.mu.Lock()
+	var open []*conn
+	for c := range d.conns {
+		if c.Conn != nil { // it is connected
+			open = append(open, c)
+		}
+	}
+	d.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close() // the driver may have closed it
+	}
+}
+
+func (d *Dialer) secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
+	config := d.TLS
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			host = address
+		}
+		config = config.Clone()
+		config.ServerName = host
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // err has the reason
+		return nil, err
+	}
+	return secure, nil
+}
+
+func (d *Dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Control: limitUnheard,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: unheard / 2, Interval: unheard / 2, Count: 2}}
+	c := &conn{dialer: d, address: address}
+	if err := d.add(c); err != nil {
+		return nil, err
+	}
+	raw, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		d.remove(c)
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		_ = raw.Close()
+		return nil, net.ErrClosed
+	}
+	c.Conn = raw
+	return c, nil
+}
+
+func (d *Dialer) add(c *conn) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return net.ErrClosed
+	}
+	same := 0
+	for other := range d.conns {
+		if other.address == c.address {
+			same++
+		}
+	}
+	if d.Most > 0 && same >= d.Most {
+		return fmt.Errorf("%d connections are open, or the server has not closed them: look at the server and the network", d.Most)
+	}
+	if d.conns == nil {
+		d.conns = make(map[*conn]struct{})
+	}
+	d.conns[c] = struct{}{}
+	return nil
+}
+
+func (d *Dialer) remove(c *conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.conns, c)
+}
+
+// Close closes all connections, including those that wait for an answer. Later calls of Dial
+// fail with [net.ErrClosed].
+func (d *Dialer) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for c := range d.conns {
+		if c.Conn != nil { // it is connected
+			_ = c.Conn.Close() // an operation of the driver on it fails
+		}
+	}
+	d.conns = nil
+	return nil
+}
+
+// conn is a connection that its Dialer knows until it is closed.
+type conn struct {
+	net.Conn // dialer.mu guards it, until Dial returns
+	dialer   *Dialer
+	address  string
+	closed   atomic.Bool  // the driver has closed it; never reset
+	reading  sync.RWMutex // read-locked by a Read of the driver, locked by linger
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	c.reading.RLock()
+	defer c.reading.RUnlock()
+	if c.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *conn) Close() error {
+	if c.closed.Swap(true) {
+		return net.ErrClosed
+	}
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if c.dialer.Most == 0 || !ok || half.CloseWrite() != nil {
+		c.dialer.remove(c)
+		return c.Conn.Close()
+	}
+	_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // ends a Read of the driver
+	go c.linger()
+	return nil
+}
+
+// linger waits until the other end has closed the connection, or the Dialer is closed.
+func (c *conn) linger() {
+	c.reading.Lock()
+	_ = c.Conn.SetReadDeadline(time.Now().Add(MaxSilence))
+	c.reading.Unlock()
+	_, _ = io.Copy(io.Discard, c.Conn)
+	_ = c.Conn.Close()
+	c.dialer.remove(c)
+}
+
+// SyscallConn lets a driver check whether the other end has closed the connection.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	if raw, ok := c.Conn.(syscall.Conn); ok {
+		return raw.SyscallConn()
+	}
+	return nil, syscall.EINVAL
+}

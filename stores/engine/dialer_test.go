@@ -1,0 +1,123 @@
+package engine_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http/httptest"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/engine"
+)
+
+func TestDialer(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer server.Close()
+	var d engine.Dialer
+	first, err := d.Dial(t.Context(), "tcp", server.Addr().String())
+	require.NoError(t, err)
+	second, err := d.Dial(t.Context(), "tcp", server.Addr().String())
+	require.NoError(t, err)
+	limited(t, first)
+	require.NoError(t, first.Close())
+	assert.ErrorIs(t, first.Close(), net.ErrClosed)
+
+	// Close ends a wait for an answer.
+	read := make(chan error)
+	go func() {
+		_, err := second.Read(make([]byte, 1))
+		read <- err
+	}()
+	require.NoError(t, d.Close())
+	assert.ErrorIs(t, <-read, net.ErrClosed)
+	require.NoError(t, d.Close(), "again")
+	_, err = d.Dial(t.Context(), "tcp", server.Addr().String())
+	assert.ErrorIs(t, err, net.ErrClosed)
+	var refused engine.Dialer
+	_, err = refused.Dial(context.Background(), "tcp", "127.0.0.1:1")
+	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+// With Most, a connection counts until the other end has closed it.
+func TestDialerMost(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer server.Close()
+	d := engine.Dialer{Most: 2}
+	defer d.Close()
+	dial := func() (net.Conn, error) { return d.Dial(t.Context(), "tcp", server.Addr().String()) }
+	_, err = d.Dial(t.Context(), "tcp", "127.0.0.1:1")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED, "which does not count")
+	var theirs []net.Conn
+	for range 2 {
+		ours, err := dial()
+		require.NoError(t, err)
+		accepted, err := server.Accept()
+		require.NoError(t, err)
+		theirs = append(theirs, accepted)
+		defer accepted.Close()
+		read := make(chan error)
+		go func() {
+			for range 3 {
+				_, err := ours.Read(make([]byte, 1))
+				read <- err
+			}
+		}()
+		_, err = accepted.Write([]byte{1})
+		require.NoError(t, err)
+		require.NoError(t, <-read)
+		runtime.Gosched() // so that the next Read has most likely begun
+		require.NoError(t, ours.Close())
+		require.Error(t, <-read, "a Read ends with Close")
+		require.ErrorIs(t, <-read, net.ErrClosed)
+		_, err = accepted.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "the other end is told")
+	}
+	_, err = dial()
+	require.ErrorContains(t, err, "2 connections are open")
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer other.Close()
+	_, err = d.Dial(t.Context(), "tcp", other.Addr().String())
+	require.NoError(t, err, "another server of a cluster has its own bound")
+	require.NoError(t, theirs[0].Close())
+	require.Eventually(t, func() bool { _, err = dial(); return err == nil }, 20*time.Second, time.Millisecond)
+}
+
+// With TLS, the certificate is that of the address. With One, the next Dial closes a connection
+// that the driver has left open.
+func TestDialerTLS(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	address := server.Listener.Addr().String()
+	d := engine.Dialer{One: true, TLS: &tls.Config{}}
+	defer d.Close()
+	_, err := d.Dial(t.Context(), "tcp", address)
+	require.ErrorAs(t, err, new(*tls.CertificateVerificationError))
+	require.Equal(t, err, d.LastError())
+	d.TLS.RootCAs = x509.NewCertPool()
+	d.TLS.RootCAs.AddCert(server.Certificate())
+	first, err := d.Dial(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	require.NoError(t, d.LastError())
+	_, err = d.Dial(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	_, err = first.Read(make([]byte, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// A server that has taken over the address of a silent one is reached before the default
+// grants end.
+func TestMaxSilence(t *testing.T) {
+	assert.Less(t, engine.MaxSilence, lease.DefaultWindow*2/3)
+}

@@ -1,0 +1,17 @@
+// Package engine is what an engine of package stores is made of: the parts that its author would otherwise
+// write again. Programs that use stores do not need it.
+//
+// An engine is a package that calls [github.com/tickflake/tickflake/stores.Register] in an init, for the
+// schemes of its URLs, with a function that opens one:
+//
+//   - [URLFormat] or [ParseDriverURL] takes the URL apart without showing a password; [Withhold]
+//     hides what the driver says about it.
+//   - [Dialer] connects: it bounds the connections, and notices within seconds that a machine is gone.
+//   - [Skeleton] makes a Store of an engine that keeps one text by key, under a revision: [Texts] has its
+//     three methods. An engine with a table of its own, such as one of SQL, writes the Store itself,
+//     with [NextVersion], [FormatCell], [ParseCell] and [JoinDamaged].
+//   - [Wait] bounds the calls of a driver that does not end with its context.
+//   - [Failed], [OpenFailed] and [At] make the errors, which have a [github.com/tickflake/tickflake/stores.Kind].
+//
+// Package storetest, and the tests of the engines beside this package, prove the result.
+package engine

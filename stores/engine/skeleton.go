@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/tickflake/tickflake/internal/pause"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Texts is the part of an engine that keeps one text by key, and can write it on the condition that its
+// revision is still one that was read. R is the revision of the driver; its zero value means that there
+// is no text. [Skeleton] makes a [stores.Store] of it. All methods may be called by several goroutines
+// at once, and return soon after ctx has ended, as those of a Store.
+type Texts[R comparable] interface {
+	// Get returns the text of a key. With latest, it is linearizable; without, it may be from a server that
+	// lags behind.
+	Get(ctx context.Context, key string, latest bool) (Text[R], error)
+
+	// Put writes a text if the key still has the revision, and makes it if that is zero. If the revision
+	// is another, it changes nothing and its error wraps [stores.ErrConflict]. It must not
+	// do so because of its own write, as a driver could that sends again: the Skeleton notices that only
+	// until another process writes. After any other error the outcome is unknown.
+	Put(ctx context.Context, key string, revision R, text []byte) error
+
+	// Scan gives the texts of keys in [from, to) to found, in the order of the keys as bytes, while found
+	// returns true. Most is how many it takes at most, unless some are damaged. Other programs' keys, which
+	// [stores.CheckKey] refuses, are left out.
+	Scan(ctx context.Context, from, to string, most int, found func(key string, text []byte) bool) error
+}
+
+// Text is one from [Texts].
+type Text[R comparable] struct {
+	Bytes    []byte // which the Skeleton may keep
+	Found    bool   // else there is none
+	Revision R      // also that of a mark in the place of a deleted text, or zero
+	Latest   bool   // a Get without latest is linearizable, too
+}
+
+// Skeleton is a [stores.Store] on an engine that keeps texts. Each text is that of [FormatCell], with a
+// version that is drawn at random, since revisions go back when a server is restored from a backup. It is
+// safe for use by several goroutines at once.
+//
+// An engine embeds it in its Store, and adds what it knows besides, such as Durability.
+type Skeleton[R comparable] struct {
+	Texts     Texts[R]
+	Namespace string
+	At        func() string // the engine's name and its servers, as by [At]; for errors
+
+	// Explain returns the error of an operation with the kind of the server's refusal. nil leaves errors
+	// as they are.
+	Explain func(ctx context.Context, err error) error
+
+	// Done ends what the engine has opened, as Close of a Store. nil does nothing.
+	Done func() error
+}
+
+// List returns the cells with keys in [from, to), at most limit of them. A text that is no cell is a
+// [*stores.DamagedError].
+func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	if limit < 1 || from >= to {
+		return nil, nil
+	}
+	var cells []stores.Cell
+	var damaged []error
+	err := pause.Ended(ctx)
+	if err == nil {
+		err = s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
+			cell, err := ParseCell(key, text)
+			if err != nil {
+				damaged = append(damaged, err)
+				return true
+			}
+			cells = append(cells, cell)
+			return len(cells) < limit
+		})
+	}
+	if err != nil {
+		return nil, s.Failed(ctx, "list", "", err)
+	}
+	if err := JoinDamaged(damaged); err != nil {
+		return cells, s.Failed(ctx, "list", "", err)
+	}
+	return cells, nil
+}
+
+// Read returns the cell of a key, as by a linearizable Get.
+func (s *Skeleton[R]) Read(ctx context.Context, key string) (stores.Cell, error) {
+	err := stores.CheckKey(key)
+	cell := stores.Cell{}
+	if err == nil {
+		cell, _, err = s.get(ctx, key, true)
+	}
+	if err != nil {
+		return stores.Cell{}, s.Failed(ctx, "read", key, err)
+	}
+	return cell, nil
+}
+
+// get returns a cell and its text.
+func (s *Skeleton[R]) get(ctx context.Context, key string, latest bool) (stores.Cell, Text[R], error) {
+	if err := pause.Ended(ctx); err != nil {
+		return stores.Cell{}, Text[R]{}, err
+	}
+	text, err := s.Texts.Get(ctx, key, latest)
+	if err != nil || !text.Found {
+		return stores.Cell{Key: key}, text, err
+	}
+	cell, err := ParseCell(key, text.Bytes)
+	return cell, text, err
+}
+
+// Swap replaces the value of a cell if it has that version: by one Put for a new cell, and else by a Get that
+// compares the version, and a Put on the condition that the revision is still that of the Get.
+func (s *Skeleton[R]) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	next, err := NextVersion(key, version, value)
+	if err == nil {
+		err = s.swap(ctx, key, version, FormatCell(next, value))
+	}
+	if err != nil {
+		return 0, s.Failed(ctx, "swap", key, err)
+	}
+	return next, nil
+}
+
+func (s *Skeleton[R]) swap(ctx context.Context, key string, version uint64, text []byte) error {
+	var at R // there is no text
+	err := pause.Ended(ctx)
+	if err == nil && version != 0 {
+		at, err = s.revision(ctx, key, version)
+	}
+	if err != nil {
+		return err
+	}
+	conflict := s.Texts.Put(ctx, key, at, text)
+	if !errors.Is(conflict, stores.ErrConflict) {
+		return conflict
+	}
+	_, is, err := s.get(ctx, key, false)
+	var none R
+	switch {
+	case errors.Is(err, stores.ErrDamaged):
+		return err
+	case err != nil:
+		return conflict
+	case is.Found && bytes.Equal(is.Bytes, text):
+		// A proxy has sent the write twice, and the second found the first: no other process draws the
+		// same version.
+		return nil
+	case version == 0 && !is.Found && is.Revision != none:
+		return s.Texts.Put(ctx, key, is.Revision, text) // over the mark of a deleted text
+	}
+	return conflict
+}
+
+// revision returns that of a text with this version.
+func (s *Skeleton[R]) revision(ctx context.Context, key string, version uint64) (R, error) {
+	cell, is, err := s.get(ctx, key, false)
+	if err == nil && cell.Version != version && !is.Latest {
+		cell, is, err = s.get(ctx, key, true) // the server may lag behind
+	}
+	if err == nil && cell.Version != version {
+		err = stores.ErrConflict
+	}
+	if err == nil {
+		err = pause.Ended(ctx)
+	}
+	return is.Revision, err
+}
+
+// Close calls Done.
+func (s *Skeleton[R]) Close() error {
+	if s.Done == nil {
+		return nil
+	}
+	return s.Done()
+}
+
+// Failed is [Failed] with the engine's name, the namespace and the kind of the error by Explain.
+func (s *Skeleton[R]) Failed(ctx context.Context, op, key string, err error) error {
+	if s.Explain != nil {
+		err = s.Explain(ctx, err)
+	}
+	return Failed(ctx, s.At(), op, key, s.Namespace, err)
+}

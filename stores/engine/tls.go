@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+)
+
+// tlsOptions are the options that TLSConfig reads.
+var tlsOptions = []string{"cacert", "cert", "key"}
+
+// TLSConfig returns the TLS configuration that the URL asks for: the system's
+// certificate authorities or those in the file cacert, and the client's certificate
+// in the files cert and key, if there is one. It is nil if the scheme is the one without
+// TLS; an option that only TLS uses is then an error.
+func (u *URL) TLSConfig() (*tls.Config, error) {
+	if u.Scheme != u.format.TLS.Name {
+		for _, name := range tlsOptions {
+			if u.Options[name] != "" {
+				return nil, u.Refuse("option "+name+" needs the scheme "+u.format.TLS.Name+"://", nil)
+			}
+		}
+		return nil, nil
+	}
+	config, err := trust(u.Options["cacert"], u.Refuse)
+	if err != nil {
+		return nil, err
+	}
+	cert, key := u.Options["cert"], u.Options["key"]
+	if cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, u.Refuse("options cert and key", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// Trust returns a TLS configuration with the authorities in the file of the engine's own parameter cacert,
+// in PEM, or the system's.
+func (u *DriverURL) Trust() (*tls.Config, error) { return trust(u.Own["cacert"], u.Refuse) }
+
+func trust(file string, refuse func(string, error) error) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file == "" {
+		return config, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, refuse("option cacert", err)
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, refuse("option cacert: no certificate in "+file, nil)
+	}
+	return config, nil
+}

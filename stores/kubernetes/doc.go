@@ -1,0 +1,37 @@
+// Package kubernetes keeps cells as Lease objects of a Kubernetes cluster, so that each pod of
+// a fleet has a node number of its own, without a volume, a StatefulSet or a database.
+//
+// You need one name: [github.com/tickflake/tickflake/stores.Open] with a k8s:// URL; import this package
+// for it.
+//
+// # URLs
+//
+//	k8s://NAMESPACE[/PREFIX][?kubeconfig=FILE&context=NAME&namespace=NAME]
+//
+// NAMESPACE is one of Kubernetes; the option namespace separates fleets in it, as with every
+// store. In a pod, the server and the credentials are those of its service account; elsewhere,
+// those of a kubeconfig: the file of the option, else of KUBECONFIG, else ~/.kube/config.
+//
+// # Format
+//
+// One object per cell of the kind Lease (coordination.k8s.io/v1), with the version and the value of
+// the cell in the annotation tickflake.io/cell. Its name is PREFIX.NAMESPACE.KEY with dots for slashes; what Kubernetes'
+// names do not take becomes z and one more character, z too. "kubectl get lease" shows who holds a node
+// number; nothing reads that. A Read is one request, and a Swap two, or one for a new
+// cell. A List reads all Leases of the Kubernetes namespace, 500 in a request, so keep fleets
+// of more than some thousand processes in namespaces of their own.
+//
+// # To lose nothing
+//
+// The API server writes to etcd, which loses no acknowledged write with its defaults. Restoring a
+// backup of the cluster takes the fleet back to an older state: see stores/etcd. Deleting the
+// objects, or the namespace, does so too. Velero and other tools that copy objects into a second cluster
+// copy the fleet: give it another namespace there.
+//
+// # Rights
+//
+// A Role with get, list, create and update on leases in the API group coordination.k8s.io, and nothing else.
+// examples/kubernetes has it, with a Deployment.
+//
+// A server that asks to wait (429 with Retry-After) is not asked before that time.
+package kubernetes

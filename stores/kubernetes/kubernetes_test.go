@@ -1,0 +1,128 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// kubeconfig makes a file that names a server, and returns a URL with it.
+func kubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf("clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: SECRET}}]\n"+
+		"contexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n", server)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	return "k8s://default"
+}
+
+// Other bad URLs are tried in package stores.
+func TestBadURL(t *testing.T) {
+	storetest.TestURLs(t, open, kubeconfig(t, "http://127.0.0.1:1"), map[string]string{
+		"kube://x":               "k8s://",
+		"k8s://":                 "want k8s://NAMESPACE",
+		"k8s://h:6443":           "want k8s://NAMESPACE",
+		"k8s://u:SECRET@default": "credentials do not belong",
+		"k8s://default?x=SECRET": "unknown option",
+		"k8s://default/a b":      "bad prefix",
+		"k8s://default/" + strings.Repeat("_", 70): "take 151 characters",
+		"k8s://default?context=none":               "kubeconfig",
+		"k8s://default?kubeconfig=/none":           "kubeconfig",
+	})
+	t.Setenv("KUBECONFIG", "/none")
+	t.Setenv("HOME", t.TempDir())
+	if _, err := open(t.Context(), "k8s://default"); err == nil || !strings.Contains(err.Error(), "no cluster") {
+		t.Errorf("without a cluster: %v", err)
+	}
+}
+
+// Each key has a name of its own that Kubernetes takes, and comes back from it.
+func FuzzNames(f *testing.F) {
+	for _, key := range []string{"node/0000017", "seq/orders.2027", "layout", "seq/-a-b-/_.z/zz", "a./.b", "z1", strings.Repeat("z", 50)} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		if back, ok := keyOf(key); ok && nameOf(back) != key { // key as a name
+			t.Errorf("the name %q is that of %q, whose name is %q", key, back, nameOf(back))
+		}
+		if stores.CheckKey(key) != nil {
+			return
+		}
+		name := nameOf(key)
+		if back, ok := keyOf(name); !ok || back != key {
+			t.Errorf("key %q: the name %q is that of %q, %v", key, name, back, ok)
+		}
+		if problems := content.IsDNS1123Subdomain(name); len(name) <= maxName && problems != nil {
+			t.Errorf("key %q: Kubernetes refuses the name %q: %v", key, name, problems)
+		}
+	})
+}
+
+// A server that asks to wait is left alone for that long, by every request; one without an answer is asked
+// once.
+func TestAnswers(t *testing.T) {
+	asked := make(chan string, 100)
+	var status int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method
+		if status == http.StatusTooManyRequests { // as the server's fair queues answer
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many", status)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"m","code":%d}`, reasons[status], status)
+	}))
+	defer server.Close()
+	url := kubeconfig(t, server.URL)
+	for status = range reasons {
+		s, err := open(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Swap(t.Context(), "node/0000001", 0, []byte("value"))
+		want := stores.Passing
+		switch status {
+		case http.StatusForbidden, http.StatusUnauthorized, http.StatusUnprocessableEntity:
+			want = stores.Refused
+		}
+		if stores.KindOf(err) != want || strings.Contains(err.Error(), "SECRET") || len(asked) != 1 {
+			t.Errorf("%d: %v after %d requests, want %v", status, err, len(asked), want)
+		}
+		<-asked
+		if status == http.StatusTooManyRequests {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			_, err := s.Read(ctx, "node/0000001")
+			cancel()
+			if stores.KindOf(err) != stores.Passing || !strings.Contains(err.Error(), "asks to wait") || len(asked) != 0 {
+				t.Errorf("too early: %v after %d requests", err, len(asked))
+			}
+		}
+		_ = s.Close()
+	}
+}
+
+var reasons = map[int]string{
+	http.StatusForbidden:           "Forbidden",
+	http.StatusUnauthorized:        "Unauthorized",
+	http.StatusUnprocessableEntity: "Invalid",
+	http.StatusTooManyRequests:     "TooManyRequests",
+	http.StatusServiceUnavailable:  "ServiceUnavailable",
+	http.StatusGatewayTimeout:      "Timeout",
+	http.StatusInternalServerError: "InternalError",
+}

@@ -1,0 +1,58 @@
+// Package s3 keeps cells as objects of a bucket, on Amazon S3 or a server that speaks its protocol
+// and heeds conditional writes, so that every process of a fleet, on any machine, has a node number
+// of its own, without a server to run.
+//
+// You need one name: [github.com/tickflake/tickflake/stores.Open] with an s3:// URL; import this package
+// for it.
+//
+// # URLs
+//
+//	s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME&profile=NAME&cacert=FILE&namespace=NAME]
+//
+// endpoint is https://HOST[:PORT] or http://HOST[:PORT]; without it, the environment decides
+// (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), else the server is Amazon's. region defaults to AWS_REGION or
+// AWS_DEFAULT_REGION, which Amazon needs. cacert names a file of certificate authorities in PEM,
+// instead of the system's. Proxies of the environment are used (HTTPS_PROXY).
+//
+// Credentials never stand in the URL. As for every S3 client, they are those of the environment
+// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), of a profile in ~/.aws/credentials, or of the role of
+// the machine, the container or the pod. They are renewed before they expire. The machine's clock must
+// be within 15 minutes of the server's, since signatures have the time.
+//
+// # Which servers
+//
+// A process that opens the store proves that the server heeds If-None-Match and If-Match, and
+// refuses one that ignores them. Before the first process of a fleet writes, before a
+// sequence is created, and in "tickflake lease check", it also proves that of 32 writes at once on one condition
+// one succeeds. Two objects of the namespace in capitals, CONDITIONS and RACES, serve for that.
+// The tests use versitygw. Amazon S3, Cloudflare R2, Tigris, Ceph and MinIO document both
+// conditions. Directory buckets (S3 Express), whose listings have no order, are refused.
+//
+// # Format and costs
+//
+// One object per cell, PREFIX/NAMESPACE/KEY!, with a text of at most 1,100 bytes, the version and
+// the value. A Read is one request, and a Swap two, or one for a new cell; a List is one for each thousand
+// names, and one for each cell, eight at once. A process extends its grant three times a window, with a GET
+// and a PUT. At Amazon's prices of 2026 (5 USD for a million PUTs, 0.40 for GETs) it costs a month:
+//
+//	window     requests    USD
+//	30 s        518,400    1.40
+//	5 min        51,840    0.14
+//	1 h           4,320    0.01
+//
+// So the window is 5 minutes by default here; lease.WithWindow changes it. A process that ends cleanly
+// releases its number in two requests, and the next may have it at once. The number of a process that crashed is
+// free after two windows, 10 minutes; meanwhile others take other numbers.
+//
+// # To lose nothing
+//
+// Amazon S3 keeps acknowledged writes. What can still lose them: a lifecycle rule that expires objects
+// under PREFIX/, which "tickflake lease check" names if it may read the rules (s3:GetLifecycleConfiguration); a person who deletes or restores objects; replication to a second bucket that the fleet is
+// moved to. A versioned bucket is fine, and keeps an old version for each write, so let a rule expire noncurrent versions.
+// Object lock with a retention only keeps more versions; without versioning it cannot be on.
+//
+// # Rights
+//
+// s3:GetObject and s3:PutObject on BUCKET/PREFIX/NAMESPACE/*, and s3:ListBucket on BUCKET: without it the server
+// answers 403 for a cell that does not exist.
+package s3

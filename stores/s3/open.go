@@ -1,0 +1,103 @@
+package s3
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
+)
+
+func init() { stores.Register("s3", open) }
+
+// open opens a URL, as the package's doc describes it. It asks the server nothing yet.
+func open(_ context.Context, rawURL string) (stores.Store, error) {
+	u, err := engine.ParseDriverURL(rawURL, []string{"s3"}, "endpoint", "region", "profile", "cacert")
+	if err != nil {
+		return nil, err
+	}
+	name := u.URL.Host
+	region := cmp.Or(u.Own["region"], os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	at, err := url.Parse(cmp.Or(u.Own["endpoint"], os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")))
+	switch {
+	case u.URL.User != nil:
+		return nil, u.Refuse("credentials do not belong in it; they come from AWS's environment variables, a profile or a role", nil)
+	case s3utils.CheckValidBucketNameStrict(name) != nil:
+		return nil, u.Refuse("want s3://BUCKET or s3://BUCKET/PREFIX, and the server as ?endpoint=https://HOST", nil)
+	case u.URL.RawQuery != "":
+		return nil, u.Refuse("unknown option; there are endpoint, region, profile, cacert and namespace", nil)
+	case err != nil || at.String() != "" && (at.Host == "" || at.Scheme != "http" && at.Scheme != "https") || at.User != nil || strings.Trim(at.Path, "/") != "":
+		return nil, u.Refuse("option endpoint: want https://HOST or http://HOST", nil)
+	case at.Host == "" && region == "":
+		return nil, u.Refuse("no region; want region=NAME, or AWS_REGION in the environment, or another server by endpoint=https://HOST", nil)
+	case at.Host == "":
+		at = &url.URL{Scheme: "https", Host: "s3.amazonaws.com"} // the driver takes that of the region
+	}
+	trusted, err := u.Trust()
+	if err != nil {
+		return nil, err
+	}
+	dialer := &engine.Dialer{Most: most}
+	transport := engine.Transport(dialer, conns, trusted)
+	login := credentials.NewChainCredentials([]credentials.Provider{
+		&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: u.Own["profile"]}, &credentials.IAM{},
+	})
+	heard := &witness{RoundTripper: transport}
+	client, err := minio.New(at.Host, &minio.Options{
+		Creds: login, Secure: at.Scheme == "https", Region: cmp.Or(region, "us-east-1"), Transport: heard,
+		MaxRetries: 1, // one attempt only: the second would find the first, and fail
+	})
+	if err != nil {
+		return nil, u.Refuse("bucket or endpoint", err)
+	}
+	prefix := strings.Trim(u.URL.Path, "/")
+	if prefix != "" {
+		prefix += "/"
+	}
+	b := &bucket{client: client, name: name, prefix: prefix + u.Namespace + "/", server: heard.name, login: func() error {
+		value, err := login.GetWithContext(nil)
+		if err == nil && value.AccessKeyID == "" {
+			err = errLogin
+		}
+		return err
+	}}
+	return &Store{engine.Skeleton[string]{
+		Texts: b, Namespace: u.Namespace, At: func() string { return engine.At("s3", at.Host) },
+		Explain: func(_ context.Context, err error) error { return refused(err) },
+		Done: func() error {
+			transport.CloseIdleConnections()
+			return dialer.Close()
+		},
+	}, b}, nil
+}
+
+// witness remembers how the server calls itself.
+type witness struct {
+	http.RoundTripper
+	last atomic.Pointer[string] // of the last answer; nil before
+}
+
+func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := w.RoundTripper.RoundTrip(r)
+	if err == nil {
+		name := answer.Header.Get("Server")
+		w.last.Store(&name)
+	}
+	return answer, err
+}
+
+func (w *witness) name() string {
+	if name := w.last.Load(); name != nil && *name != "" {
+		return *name
+	}
+	return "a server without a name"
+}
