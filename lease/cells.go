@@ -132,11 +132,13 @@ func damagedError(node int64, err error) error {
 // layout if there is none.
 func (k *Keeper) checkLayout(ctx context.Context) error {
 	for range drive.InARow {
-		version, move, err := k.readLayout(ctx)
+		version, r, err := k.readLayout(ctx)
 		if err != nil || version != 0 {
-			return cmp.Or(err, movedError(move))
+			return cmp.Or(err, movedError(r.Move))
 		}
-		_, err = k.calls.Swap(ctx, cell.LayoutKey, 0, cell.Layout{Layout: k.spec}.Encode())
+		if err = k.calls.Probe(ctx); err == nil {
+			_, err = k.calls.Swap(ctx, cell.LayoutKey, 0, k.newLayout().Encode())
+		}
 		if !errors.Is(err, stores.ErrConflict) {
 			return err
 		}
@@ -146,19 +148,28 @@ func (k *Keeper) checkLayout(ctx context.Context) error {
 
 // readLayout reads the cell of the layout: its version is 0 if there is none. The error tells if it is
 // for another layout.
-func (k *Keeper) readLayout(ctx context.Context) (version uint64, move *cell.Move, err error) {
+func (k *Keeper) readLayout(ctx context.Context) (version uint64, r cell.Layout, err error) {
 	found, err := k.calls.Read(ctx, cell.LayoutKey)
 	if err != nil || found.Version == 0 {
-		return 0, nil, err
+		return 0, r, err
 	}
-	r, err := cell.DecodeLayout(found.Value)
+	r, err = cell.DecodeLayout(found.Value)
 	if err == nil {
 		err = k.fits(r.Layout)
 	}
 	if errors.Is(err, stores.ErrDamaged) {
 		err = fmt.Errorf("cell of the layout: %w", err)
 	}
-	return found.Version, r.Move, err
+	return found.Version, r, err
+}
+
+// newLayout is the cell of the layout that is made for a new store.
+func (k *Keeper) newLayout() cell.Layout {
+	r := cell.Layout{Layout: k.spec}
+	if s, ok := k.calls.Store.(stores.Scatterer); ok {
+		r.First = s.FirstNode(k.nodes())
+	}
+	return r
 }
 
 // fits returns a [*LayoutMismatchError] unless the layout of the text puts each slot into

@@ -155,11 +155,20 @@ func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err er
 		if err := d.layout.ValidateAt(d.clock.Now()); err != nil {
 			return &stores.OptionError{Option: "WithClock", Err: err}
 		}
-		r.Cell.Version, r.Move, err = d.readLayout(ctx)
+		var found cell.Layout
+		r.Cell.Version, found, err = d.readLayout(ctx)
+		r.Move, r.First = found.Move, found.First
 	case op.Kind == grant.Read:
 		r.Cell, err = d.readCell(ctx, op.Node)
 	case layout:
-		r.Version, err = d.calls.Swap(ctx, cell.LayoutKey, op.Version, cell.Layout{Layout: d.spec}.Encode())
+		if op.Version == 0 {
+			if err = d.calls.Probe(ctx); err != nil {
+				return err
+			}
+		}
+		made := d.newLayout()
+		r.First = made.First
+		r.Version, err = d.calls.Swap(ctx, cell.LayoutKey, op.Version, made.Encode())
 		d.created = err == nil
 	default:
 		r.Version, err = d.calls.Swap(ctx, cell.NodeKey(op.Node), op.Version, d.encode(op.Record))

@@ -359,7 +359,8 @@ func (k *Keeper) checkFloors(floors Floors) (err error) {
 // importing reads the cell of the layout, which it makes if the import has not begun, and reports
 // whether the import is complete.
 func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (c stores.Cell, complete bool, err error) {
-	r := cell.Layout{Layout: k.spec, Move: &cell.Move{Import: digest, Importing: true}}
+	r := k.newLayout()
+	r.Move = &cell.Move{Import: digest, Importing: true}
 	c, err = k.calls.Read(ctx, cell.LayoutKey)
 	switch {
 	case err != nil:
@@ -369,7 +370,9 @@ func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (c st
 	case begun:
 		err = importLost("it had no cell of the layout any more")
 	default:
-		_, err = k.calls.Swap(ctx, cell.LayoutKey, 0, r.Encode())
+		if err = k.calls.Probe(ctx); err == nil {
+			_, err = k.calls.Swap(ctx, cell.LayoutKey, 0, r.Encode())
+		}
 	}
 	switch {
 	case errors.Is(err, stores.ErrDamaged):

@@ -73,7 +73,7 @@ func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.cl
 // WithWindow sets the length of a grant: from 6 ticks to 366 days. The store is
 // written once per third of it, and an outage of up to two thirds has no effect. After a
 // crash, the rest of the grant is never issued. The default is [DefaultWindow], or
-// [DefaultLocalWindow] for a [stores.Locker].
+// [DefaultLocalWindow] for a [stores.Locker], or what a [stores.Windower] says.
 func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d } }
 
 // WithTimeout sets how long each operation of the store may take: [DefaultTimeout] by
@@ -162,6 +162,9 @@ func configure(store stores.Store, options []Option) (config, error) {
 		c.period = DefaultWindow
 		if c.locker != nil {
 			c.period = DefaultLocalWindow
+		}
+		if w, ok := store.(stores.Windower); ok {
+			c.period = w.Window()
 		}
 		c.period = max(c.period, 6*c.layout.Tick)
 	}

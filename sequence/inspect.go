@@ -200,6 +200,11 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 		if unknown != nil {
 			return found, unknown // the write has not landed so far
 		}
+		if found.Version == 0 {
+			if err := a.calls.Probe(ctx); err != nil {
+				return found, err
+			}
+		}
 		id = cell.Token()
 		r := cell.Sequence{
 			ID: id, Creation: found.Record.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,

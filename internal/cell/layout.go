@@ -15,7 +15,9 @@ const LayoutKey = "layout"
 type Layout struct {
 	Format int    `json:"format"`
 	Layout string `json:"layout"`
-	Move   *Move  `json:"move,omitempty"`
+	// First is the node number that the first process of the store takes, if all are free.
+	First int64 `json:"first,omitempty"`
+	Move  *Move `json:"move,omitempty"`
 }
 
 // Encode returns the value of the cell.
@@ -30,8 +32,12 @@ func DecodeLayout(value []byte) (Layout, error) {
 	if err := DecodeJSON(value, Format, &l); err != nil {
 		return Layout{}, err
 	}
-	if _, err := ParseLayout(l.Layout); err != nil {
+	layout, err := ParseLayout(l.Layout)
+	if err != nil {
 		return Layout{}, err
+	}
+	if layout.CheckNode(l.First) != nil {
+		return Layout{}, Damaged("its first node number is %d", l.First)
 	}
 	return l, nil
 }

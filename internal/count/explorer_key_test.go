@@ -185,7 +185,7 @@ func (k *keys) process(i int8, p *process) {
 	case m.gaveBack():
 		k.Add(0xf2, k.version(m.known.Version), k.role(known.Write), uint64(min(k.now.Record.Writes-known.Writes, uint64(k.kept)+1)))
 		k.Flags(m.doubt)
-	case spent && !k.apart: // whatever it knows, it writes, or meets another write, reads and writes
+	case spent: // whatever it knows, it writes, or meets another write, reads and writes
 		k.Add(0xf3)
 	case m.doubt:
 		k.Add(0xf0)
@@ -215,24 +215,14 @@ func (k *keys) process(i int8, p *process) {
 		}
 	}
 
-	// The operation that is out.
-	k.Add(uint64(p.op.Why), uint64(p.fate))
-	switch {
-	case p.op.Kind != Swap:
-	case k.exact():
-		k.Add(k.version(p.op.Version), uint64(uint64(p.sent.from)), uint64(uint64(p.sent.to)), p.rank(p.op.Upto), p.rank(p.sent.arrived), k.version(p.landed))
-		k.record(&p.op.Record)
-	case p.fate == sent:
-		k.Add(k.role(p.op.Record.Write), uint64(p.sent.from), uint64(p.sent.to), p.rank(p.op.Upto), p.rank(p.sent.arrived))
-	case p.fate == landed:
-		k.Add(uint64(p.sent.from), uint64(p.sent.to), p.rank(p.op.Upto), p.rank(p.sent.arrived))
-		k.Add(k.version(p.landed), k.role(p.op.Record.Write), uint64(min(k.now.Record.Writes-p.op.Record.Writes, uint64(k.kept)+1)))
-	}
 	if !k.named() {
 		k.flights(i, p)
 	}
-	if k.ordered && k.now.owner == i {
-		k.Add(p.rank(k.now.arrived))
+	if k.ordered {
+		k.Add(p.rank(p.sentBy))
+		if k.now.owner == i {
+			k.Add(p.rank(k.now.arrived))
+		}
 	}
 	if k.back {
 		k.Add(uint64(p.seen.writes), uint64(p.seen.most), uint64(p.seen.marks), k.role(p.seen.write), uint64(p.top))

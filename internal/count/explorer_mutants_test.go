@@ -91,7 +91,7 @@ var (
 	backFar      = world{procs: 2, numbers: 4, step: 2, batch: 1, writes: 4, flying: answered, back: true, lose: true}
 	backAgain    = world{procs: 2, numbers: 3, step: 1, batch: 1, writes: 4, flying: 1, back: true, lose: true}
 	backSet      = world{procs: 2, numbers: 2, step: 1, batch: 1, writes: 5, back: true}
-	orderedWorld = world{procs: 2, numbers: 4, step: 2, batch: 1, kept: 1, calls: 2, ordered: true, lose: true, apart: true}
+	orderedWorld = world{procs: 2, numbers: 4, step: 2, batch: 1, kept: 1, calls: 2, ordered: true, lose: true}
 )
 
 var mutants = []struct {

@@ -5,21 +5,17 @@ import (
 	"github.com/tickflake/tickflake/internal/explore"
 )
 
-// reads carries out a read: of the cell, or of one of its older states, or it fails.
+// reads carries out a read: of the cell, or of one of its older states.
 func (t *try) reads(i int8, p *process, s *state, in Input, op Op) {
 	saved, before := *s, *p
-	read := func(c *stored, what string, status Status) {
+	read := func(c *stored, what string) {
 		*s = saved
 		p := new(process)
 		*p = before
 		s.running[i] = p
-		r := Result{Status: status}
-		if status == OK {
-			r.Cell = c.Cell
-			t.look(p, &c.Cell.Record)
-		}
-		events, err := t.tell(s, i, p, in, op, r)
-		if err == nil && (events == 0 || p.closing) && status == OK && !t.apart {
+		t.look(p, &c.Cell.Record)
+		events, err := t.tell(s, i, p, in, op, Result{Cell: c.Cell})
+		if err == nil && (events == 0 || p.closing) {
 			t.step1(s, i, p, in.Want, in.Need)
 			return
 		}
@@ -27,14 +23,10 @@ func (t *try) reads(i int8, p *process, s *state, in Input, op Op) {
 	}
 	if t.stale > 0 {
 		for k, c := range saved.past {
-			read(c, "reads state "+string('0'+rune(k))+"", OK)
+			read(c, "reads state "+string('0'+rune(k)))
 		}
 	}
-	if t.apart && t.lose {
-		read(nil, "cannot read", Failed)
-		read(nil, "reads damage", Damaged)
-	}
-	read(saved.now, "reads", OK)
+	read(saved.now, "reads")
 }
 
 // look notes what a process reads, for the checks. Fewer writes than it knows may be a stale read.
@@ -62,33 +54,27 @@ func (t *try) sends(i int8, p *process, s *state, in Input, op Op) {
 	}
 	r := op.Record
 	f := write{owner: i, why: op.Why, version: op.Version, record: &r, from: uint8(op.Range.From), to: uint8(op.Range.To), arrived: p.arrived}
-	if t.apart {
-		if !t.mayFly(s) {
-			return
-		}
-		p.op, p.fate, p.sent = op, sent, f
-		s.flight = append(s.flight[:len(s.flight):len(s.flight)], f)
-		t.done(in.says(i, "sends a write"), s, nil)
-		return
-	}
+	p.sentBy = p.arrived
 	saved, before := *s, *p
-	outcome := func(what string, r Result, err error) {
+	outcome := func(what string, others bool, r Result, err error) {
 		p := new(process)
 		*p = before
-		p.sent = f
 		s.running[i] = p
+		if others { // while the answer is out, the calls end, and another one begins
+			p.arrived++
+			p.calls, in.Arrived = []call{{p.arrived, s.high, 1}}, p.arrived
+		}
 		if err == nil {
 			_, err = t.tell(s, i, p, in, op, r)
 		}
-		p.sent = write{}
 		if err == nil && r.Status == OK && op.Why == Close {
 			err = t.leave(s, i)
 		}
 		t.done(in.says(i, what), s, err)
 	}
 	conflict := func() {
-		outcome("meets another write", Result{Status: Conflict}, nil)
-		if t.apart || t.again {
+		outcome("meets another write", false, Result{Status: Conflict}, nil)
+		if t.again {
 			return
 		}
 		t.again = true
@@ -107,7 +93,7 @@ func (t *try) sends(i int8, p *process, s *state, in Input, op Op) {
 	}
 	if t.lose && t.mayFly(s) {
 		s.flight = append(s.flight[:len(s.flight):len(s.flight)], f)
-		outcome("writes and hears nothing", Result{Status: Failed}, nil)
+		outcome("writes and hears nothing", false, Result{Status: Failed}, nil)
 		*s = saved
 	}
 	switch {
@@ -115,37 +101,16 @@ func (t *try) sends(i int8, p *process, s *state, in Input, op Op) {
 		conflict()
 	case t.room(s):
 		err := t.land(s, f)
-		outcome("writes", Result{Status: OK, Version: s.now.Version}, err)
+		after := *s
+		outcome("writes", false, Result{Version: s.now.Version}, err)
+		if *s = after; t.ordered {
+			outcome("writes, and other calls are there when it is answered", true, Result{Version: s.now.Version}, err)
+		}
 	}
 }
 
 func (t *try) mayFly(s *state) bool {
 	return t.flying == 0 || len(s.flight) < t.flying
-}
-
-// answers ends the operation that is out.
-func (t *try) answers(i int8, p *process) {
-	answer := func(what string, r Result) {
-		s, p := t.copyOf(i)
-		op, fate := p.op, p.fate
-		p.op, p.fate = Op{}, sent
-		_, name := s.draw()
-		_, err := t.tell(s, i, p, p.input(name), op, r)
-		if fate == landed && r.Status != OK { // the next read tells
-			p.sent = write{}
-		}
-		t.done(say(i, what), s, err)
-	}
-	if p.fate == landed {
-		answer("hears that it has written", Result{Status: OK, Version: p.landed})
-	}
-	if p.fate == dead || p.fate == landed && t.lose { // a driver has sent it twice
-		answer("hears of a conflict", Result{Status: Conflict})
-	}
-	if t.lose {
-		answer("hears nothing", Result{Status: Failed})
-		answer("hears of damage", Result{Status: Damaged})
-	}
 }
 
 // network has writes land.
@@ -166,15 +131,8 @@ func (t *try) room(s *state) bool { return t.writes == 0 || s.now.Record.Writes 
 // land carries out a write.
 func (t *try) land(s *state, f write) error {
 	old, r := &s.now.Record, f.record
-	version := s.put(*r, f, t.world)
-	for i, p := range s.running {
-		if p != nil && p.op.Kind == Swap && p.fate != landed && p.op.Record.Write == r.Write {
-			copied := *p
-			copied.fate, copied.landed = landed, version
-			s.running[i] = &copied
-		}
-	}
-	if p := t.ownerOf(s, &f); p != nil && f.why == Refill && !t.lax && uint64(f.to-f.from) > p.machine.Unknown() && p.op.Kind == None && p.sent.record == nil {
+	s.put(*r, f, t.world)
+	if p := t.ownerOf(s, &f); p != nil && f.why == Refill && !t.lax && uint64(f.to-f.from) > p.machine.Unknown() {
 		return errCell
 	}
 	for i, p := range s.running { // it may land once more, in a store that went back: then nothing is lost
@@ -218,7 +176,7 @@ func (t *try) land(s *state, f write) error {
 			return errTwice
 		}
 		for i, p := range s.running {
-			if !t.back && !t.lax && p != nil && int8(i) != f.owner && !p.machine.gaveBack() && p.op.Why != Close && p.owned(s)&bits(uint8(r.Next), uint8(old.Next)) != 0 {
+			if !t.back && !t.lax && p != nil && int8(i) != f.owner && !p.machine.gaveBack() && p.owned(s)&bits(uint8(r.Next), uint8(old.Next)) != 0 {
 				return errOwners
 			}
 		}
@@ -246,14 +204,13 @@ func (t *try) ownerOf(s *state, f *write) *process {
 }
 
 // put gives the cell a new state.
-func (s *state) put(r cell.Sequence, f write, w *world) uint64 {
+func (s *state) put(r cell.Sequence, f write, w *world) {
 	version, _ := s.draw()
 	if len(r.Last) > w.kept {
 		r.Last = r.Last[:w.kept]
 	}
 	s.now = &stored{Cell: Cell{Version: version, Record: r}, write: f}
 	s.history.peak = max(s.history.peak, uint8(r.Next))
-	return version
 }
 
 // outside has the steps of an operator, of processes beyond ours, and of a store that goes back.
@@ -374,7 +331,7 @@ func (t *try) copies() {
 
 // tell gives the machine the outcome of its operation, and acts on the events as a driver does.
 func (t *try) tell(s *state, i int8, p *process, in Input, op Op, r Result) (int, error) {
-	sentBy := p.sent.arrived // the last call before the write that Granted is about
+	sentBy := p.sentBy
 	if op.Kind == Read && s.now.owner == i {
 		sentBy = s.now.arrived
 	}

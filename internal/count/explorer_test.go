@@ -12,9 +12,10 @@ import (
 // network, an operator, and what must hold after every step.
 //
 // A process may do any of its steps at any time, and never has to do one: so a pause, a slow
-// network and a context that ended need no steps of their own. A process reads the cell and writes in
-// one step: whatever happens in between is as if it happened before, or makes the write meet another one.
-// A write lands in this step and is answered, or its outcome is unknown: then it lands at any later time or never.
+// network and a context that ended need no steps of their own. A process reads the cell, writes and is
+// answered in one step: whatever happens in between is as if it happened before or after, or makes the write
+// meet another one. In ordered mode other calls may come in between. If the outcome of a write is
+// unknown, it lands at any later time or never.
 type world struct {
 	procs   int
 	numbers uint64 // the indexes are 0 to numbers-1
@@ -36,9 +37,6 @@ type world struct {
 	move    bool // the sequence is exported
 	remove  bool // the sequence is deleted, and created anew
 
-	// apart says that reading, sending, landing and being answered are steps apart. It is needed in
-	// ordered mode, where a call may come in between, and to check the shortcut at smaller bounds.
-	apart bool
 	plain bool // everything is in the key, to check that what is left out does not matter
 	mutant
 }
@@ -90,15 +88,12 @@ const nobody = -1
 type process struct {
 	machine  Machine
 	window   few
-	op       Op // that has no outcome yet, or of the kind None
-	sent     write
-	fate     fate   // of op
-	landed   uint64 // the version that it made
 	closing  bool
 	restored bool // and the machine was not told so far
 	revoked  bool // what it owns is not in the window
 
 	arrived uint64 // calls so far
+	sentBy  uint64 // the last call before the last write was sent
 	calls   []call // that wait
 	mutated mutated
 
@@ -117,15 +112,6 @@ type call struct {
 	floor   uint8 // above all numbers that were returned before it began
 	n       uint8
 }
-
-// fate is what has become of a write.
-type fate uint8
-
-const (
-	sent fate = iota
-	landed
-	dead // the cell has another version
-)
 
 // tokens are the names of writes.
 var tokens = func() (list [1 << 12]string) {
@@ -238,13 +224,6 @@ func (t *try) tidy(s *state) {
 			i--
 		}
 	}
-	for i, p := range s.running {
-		if p != nil && p.op.Kind == Swap && p.fate == sent && !s.mayLand(&p.sent, t.world) {
-			copied := *p
-			copied.fate = dead
-			s.running[i] = &copied
-		}
-	}
 	if !t.clean && !t.back {
 		s.issued |= s.gone()
 	}
@@ -301,9 +280,6 @@ func (p *process) owned(s *state) uint16 {
 	for _, r := range p.machine.owned {
 		all |= bits(max(uint8(r.From), p.window.used), uint8(r.To))
 	}
-	if p.op.Kind == Swap && p.fate == landed {
-		all |= bits(p.sent.from, p.sent.to)
-	}
 	for _, q := range p.machine.pending {
 		found := names(s.now.Cell, q.Name)
 		for _, c := range s.past {
@@ -345,7 +321,7 @@ func (t *try) check(s *state) error {
 		if t.stale > 0 && !p.flows(s.now.Cell) {
 			return errStarved
 		}
-		if t.back || p.restored || p.op.Kind != None || p.closing && !p.machine.doubt { // it does not read any more
+		if t.back || p.restored || p.closing && !p.machine.doubt { // it does not read any more
 			continue
 		}
 		// In a store that keeps its word, it must not look as if it had not, whenever a process reads. And
@@ -440,22 +416,15 @@ func (p *process) learn(r *cell.Sequence) {
 
 func (t *try) process(i int8, p *process) {
 	t.issues(i, p)
-	if p.op.Kind == None {
-		t.asks(i, p)
-	} else {
-		t.answers(i, p)
-	}
+	t.asks(i, p)
 	if !p.closing {
 		s, p := t.copyOf(i)
 		p.closing, p.window.sealed = true, !t.early
 		p.calls = nil
-		var err error
-		if !t.apart {
-			in := p.input("")
-			op := t.ops(p, in)
-			p.restored = false
-			_, err = t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
-		}
+		in := p.input("")
+		op := t.ops(p, in)
+		p.restored = false
+		_, err := t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
 		t.done(say(i, "closes"), s, err)
 	}
 	if t.lose {
@@ -476,7 +445,7 @@ func (t *try) end(s *state, i int8) {
 	for _, f := range flight {
 		if f.owner == i {
 			f.owner = nobody
-			if f.why == Refill && t.others && !t.apart {
+			if f.why == Refill && t.others {
 				continue // an operator's raise is alike
 			}
 		}
@@ -569,7 +538,7 @@ func (t *try) ask(i int8, want, need uint64) {
 	t.step1(s, i, p, want, need)
 }
 
-// step1 has the machine of a process say what it does next, and carries it out. Unless apart, reading
+// step1 has the machine of a process say what it does next, and carries it out: reading
 // is one step with the write that follows, and sending a write with what becomes of it.
 func (t *try) step1(s *state, i int8, p *process, want, need uint64) {
 	_, name := s.draw()

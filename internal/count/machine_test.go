@@ -144,7 +144,7 @@ func TestMachine(t *testing.T) {
 		{"less was granted", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.Most, r.Next, r.From = 39, 39, 39 })}, "[2] 1 4", nil},
 		{"a later grant begins below the end of ours", Machine{top: 40}, want, []Cell{far(func(r *cell.Sequence) { r.From = 39 })}, "[2] 1 4", nil},
 		{"fewer creations", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.Creation = 1 })}, "[2] 1 4", nil},
-		{"created anew without a deletion", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.ID = "b" })}, "[2] 1 4", nil},
+		{"created anew without a deletion", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Before = "b", 10+39*5+1 })}, "[2] 1 4", nil},
 		{"deleted and created anew", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Creation, r.Writes, r.Before = "b", 3, 1, 10+39*5+1 })}, "[8] 1 3", nil},
 		{"deleted with less than was granted, and created anew", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Creation, r.Before = "b", 3, 10+39*5 })}, "[2] 1 4", nil},
 		{"deleted with less than a grant of ours, and created anew", Machine{top: 41}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Creation, r.Before = "b", 3, 10+40*5 })}, "[2] 1 4", nil},

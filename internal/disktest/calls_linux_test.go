@@ -1,4 +1,4 @@
-package disktest_test
+package disktest
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/disktest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
@@ -30,14 +29,15 @@ const patience = 400 * time.Millisecond // of each call that a disk holds up
 // to: each returns when its context ends, few threads stay in the kernel, and a generator goes on
 // when the disk is back. What a hanging store does to a lease and a generator is tested there.
 func TestCallsWhileADiskHangs(t *testing.T) {
-	for _, kind := range disktest.Kinds {
-		t.Run(string(kind), func(t *testing.T) { testHang(t, disktest.New(t, kind)) })
+	for name, disk := range Disks {
+		t.Run(name, func(t *testing.T) { testHang(t, disk) })
 	}
 }
 
-func testHang(t *testing.T, disk *disktest.Disk) {
+func testHang(t *testing.T, disk Disk) {
 	goroutines := runtime.NumGoroutine()
-	path, number := filepath.Join(disk.Dir, "state"), new(atomic.Int64)
+	dir, hang := disk(t)
+	path, number := filepath.Join(dir, "state"), new(atomic.Int64)
 	key := func() string { return fmt.Sprintf("other/%07d", number.Add(1)) }
 	store, err := directory.Open(t.Context(), path)
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func testHang(t *testing.T, disk *disktest.Disk) {
 			}
 		})
 	}
-	disk.Hang()
+	back := hang()
 	close(hangs)
 	all.Wait()
 
@@ -98,7 +98,7 @@ func testHang(t *testing.T, disk *disktest.Disk) {
 	threads, err := os.ReadDir("/proc/self/task")
 	require.NoError(t, err)
 	assert.Less(t, len(threads), 150)
-	disk.Back()
+	back()
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -1,3 +1,6 @@
+// Package disktest has file systems that hang on demand, for tests on Linux as root. Its own
+// test makes every call of a directory while the disk hangs. Without the rights of root, loop devices
+// or FUSE, a test is skipped, or fails with TICKFLAKE_REQUIRE_SERVERS=1.
 package disktest
 
 import (
@@ -5,121 +8,82 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
-// A Disk is a directory on a file system that hangs from Hang to Back.
-type Disk struct {
-	Dir  string
-	Hang func()
-	Back func() // may be called more than once
-}
+// Disk makes a directory on a file system that hangs from hang until back, which may be called more than
+// once. It is removed when the test ends.
+type Disk func(t testing.TB) (dir string, hang func() (back func()))
 
-// Kind is a way to hang.
-type Kind string
+// Disks are the ways to hang: see [Frozen] and [Silent].
+var Disks = map[string]Disk{"frozen ext4": Frozen, "silent FUSE": Silent}
 
-const (
-	// Frozen is an ext4 on a loop device that fsfreeze has frozen. Writes wait, deep in the
-	// kernel: a killed process ends only when the disk is back. Reads still succeed.
-	Frozen Kind = "frozen ext4"
-	// Silent is a FUSE file system that does not answer, mounted over the directory. All
-	// operations on paths wait. They fail when the disk is back.
-	Silent Kind = "silent FUSE"
-)
-
-// Kinds are all kinds.
-var Kinds = []Kind{Frozen, Silent}
-
-// longest bounds a freeze. The tests' process cannot end while a thread of it
-// waits for a frozen disk.
-const longest = 2 * time.Minute
-
-// New returns a disk that answers. It is removed when the test ends; the test then fails
-// if a file of the frozen kind is still open.
-func New(t testing.TB, kind Kind) *Disk {
-	t.Helper()
+// Frozen is an ext4 on a loop device that fsfreeze freezes. Writes wait, deep in the kernel: a killed
+// process ends only when the disk is back. Reads still succeed.
+func Frozen(t testing.TB) (dir string, hang func() (back func())) {
 	if os.Geteuid() != 0 {
-		without(t, "%s: only root can mount a file system", kind)
+		without(t, "only root can mount a file system")
 	}
-	if kind == Frozen {
-		return frozen(t)
-	}
-	return silent(t)
-}
-
-func frozen(t testing.TB) *Disk {
 	top := t.TempDir()
 	image, dir := filepath.Join(top, "image"), filepath.Join(top, "disk")
-	run(t, "truncate", "--size=16M", image)
-	run(t, "mkfs.ext4", "-q", image)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	for _, command := range [][]string{{"truncate", "--size=16M", image}, {"mkfs.ext4", "-q", image}, {"mount", "-o", "loop", image, dir}} {
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			without(t, "%s: %v: %s", command, err, out)
+		}
 	}
-	run(t, "mount", "-o", "loop", image, dir)
 	t.Cleanup(func() {
-		var err error
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if err = syscall.Unmount(dir, 0); err == nil {
-				return
-			}
+		unmounted := func() bool { return syscall.Unmount(dir, 0) == nil }
+		if !assert.Eventually(t, unmounted, 20*time.Second, 10*time.Millisecond, "a file of %s is still open", dir) {
+			_ = syscall.Unmount(dir, syscall.MNT_DETACH)
 		}
-		t.Errorf("unmount %s: %v: a file of it is still open", dir, err)
-		_ = syscall.Unmount(dir, syscall.MNT_DETACH)
 	})
-	back := func() {}
-	t.Cleanup(func() { back() })
-	return &Disk{Dir: dir, Back: func() { back() }, Hang: func() {
-		watch := exec.Command("sh", "-c", `sleep "$0" && fsfreeze --unfreeze "$1"`, strconv.Itoa(int(longest.Seconds())), dir)
-		watch.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it outlives this process
-		if err := watch.Start(); err != nil {
-			t.Fatal(err)
-		}
-		back = sync.OnceFunc(func() {
+	return dir, func() (back func()) {
+		// The tests' process cannot end while a thread of it waits for a frozen disk. This one outlives it.
+		watch := exec.Command("sh", "-c", `sleep 120 && fsfreeze --unfreeze "$0"`, dir)
+		watch.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		require.NoError(t, watch.Start())
+		out, err := exec.Command("fsfreeze", "--freeze", dir).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return atOnce(t, func() {
 			_ = syscall.Kill(-watch.Process.Pid, syscall.SIGKILL)
 			_ = watch.Wait()
-			if out, err := exec.Command("fsfreeze", "--unfreeze", dir).CombinedOutput(); err != nil {
-				t.Errorf("thaw %s: %v: %s", dir, err, out)
-			}
+			out, err := exec.Command("fsfreeze", "--unfreeze", dir).CombinedOutput()
+			assert.NoError(t, err, string(out))
 		})
-		if out, err := exec.Command("fsfreeze", "--freeze", dir).CombinedOutput(); err != nil {
-			t.Fatalf("freeze %s: %v: %s", dir, err, out)
-		}
-	}}
-}
-
-func silent(t testing.TB) *Disk {
-	dir := t.TempDir()
-	back := func() {}
-	t.Cleanup(func() { back() })
-	return &Disk{Dir: dir, Back: func() { back() }, Hang: func() {
-		// No process reads the requests from this file.
-		fd, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
-		if err != nil {
-			without(t, "%s: open /dev/fuse: %v", Silent, err)
-		}
-		if err := syscall.Mount("silent", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd)); err != nil {
-			_ = syscall.Close(fd)
-			without(t, "%s: mount: %v", Silent, err)
-		}
-		back = sync.OnceFunc(func() {
-			_ = syscall.Close(fd) // all requests fail
-			if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-				t.Errorf("unmount %s: %v", dir, err)
-			}
-		})
-	}}
-}
-
-// run runs a command that needs the rights of root.
-func run(t testing.TB, name string, args ...string) {
-	t.Helper()
-	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		without(t, "%s: %s: %v: %s", Frozen, name, err, out)
 	}
+}
+
+// Silent is a FUSE file system that does not answer, mounted over the directory. All operations on paths
+// wait. They fail when the disk is back.
+func Silent(t testing.TB) (dir string, hang func() (back func())) {
+	dir = t.TempDir()
+	fd, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0) // no process reads the requests from it
+	if err != nil {
+		without(t, "open /dev/fuse: %v", err)
+	}
+	return dir, func() (back func()) {
+		if err := syscall.Mount("silent", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd)); err != nil {
+			without(t, "mount: %v", err)
+		}
+		return atOnce(t, func() {
+			_ = syscall.Close(fd) // all requests fail
+			assert.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH))
+		})
+	}
+}
+
+// atOnce calls back once: when the test says so, or when it ends.
+func atOnce(t testing.TB, back func()) func() {
+	back = sync.OnceFunc(back)
+	t.Cleanup(back)
+	return back
 }
 
 // without skips the test, or fails it with TICKFLAKE_REQUIRE_SERVERS=1.

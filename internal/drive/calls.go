@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // DefaultTimeout is how long a call of the store may take if neither an option nor a deadline of the
@@ -75,7 +76,7 @@ func (c *Calls) All(ctx context.Context, from, to string, each func(stores.Cell)
 			}
 		}
 		if len(cells) < page { // damaged ones do not count
-			return stores.JoinDamaged(damaged)
+			return engine.JoinDamaged(damaged)
 		}
 		from = cells[len(cells)-1].Key + "\x00"
 	}
@@ -87,6 +88,18 @@ func (c *Calls) Swap(ctx context.Context, key string, version uint64, value []by
 	defer end()
 	version, err := c.Store.Swap(ctx, key, version, value)
 	return version, c.error("swap", key, err)
+}
+
+// probeTimeout bounds Probe, which makes some sixty writes.
+const probeTimeout = 10 * time.Second
+
+// Probe proves a store before its first cell of a kind is made: see [stores.Probe].
+func (c *Calls) Probe(ctx context.Context) error {
+	bounded := *c
+	bounded.Timeout = max(c.Timeout, probeTimeout)
+	ctx, end := bounded.within(ctx)
+	defer end()
+	return c.error("probe", "store", stores.Probe(ctx, c.Store))
 }
 
 // TryLock locks a cell if the store is a [stores.Locker], and else does nothing. unlock is not nil,

@@ -97,13 +97,19 @@ func TestErrors(t *testing.T) {
 		{stores.ErrOverloaded, nil, "", stores.ErrOverloaded.Error() + ": %s k: " + stores.ErrOverloaded.Error(), true},
 		{errors.New("no"), late, "", stores.ErrOverloaded.Error() + ", and woke 1.5s late since 1970-01-01T00:00:00Z: %s k: no", true},
 	} {
-		counted := 0
+		counted, begun, ended := 0, 0, 0
 		c := drive.Calls{Store: failing{err: test.err}, What: test.what, Failed: func(e *drive.CallError) {
 			if counted++; test.failed != nil {
 				test.failed(e)
 			}
+		}, Watch: func() func() {
+			begun++
+			return func() { ended++ }
 		}}
+		bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
 		for op, call := range every(&c) {
+			_ = call(bounded)
 			counted = 0
 			err := call(t.Context())
 			require.ErrorIs(t, err, test.err, op)
@@ -115,6 +121,7 @@ func TestErrors(t *testing.T) {
 			}
 			require.Equal(t, test.failed != nil || errors.Is(test.err, stores.ErrOverloaded), errors.Is(err, stores.ErrOverloaded))
 		}
+		require.Equal(t, []int{10, 10}, []int{begun, ended}, "each call is watched, also if it fails")
 	}
 	unlock, err := (&drive.Calls{Store: struct{ stores.Store }{}}).TryLock(t.Context(), "k")
 	require.NoError(t, err, "a store without locks")

@@ -48,21 +48,3 @@ func TestErrorsOfBoth(t *testing.T) {
 	require.False(t, drive.IsNil(storetest.NewMemory()))
 	require.False(t, drive.IsNil(""))
 }
-
-// TestWatch: each call is watched from its beginning to its end, also if it fails.
-func TestWatch(t *testing.T) {
-	begun, ended := 0, 0
-	c := drive.Calls{Store: failing{err: errors.New("no")}, Watch: func() func() {
-		begun++
-		return func() { ended++ }
-	}}
-	bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for _, ctx := range []context.Context{t.Context(), bounded} {
-		for op, call := range every(&c) {
-			begun, ended = 0, 0
-			require.Error(t, call(ctx))
-			require.Equal(t, []int{1, 1}, []int{begun, ended}, op)
-		}
-	}
-}

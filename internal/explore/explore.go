@@ -1,8 +1,8 @@
 // Package explore searches all states of a model, for tests: every order of its steps, from every
-// start. Of all ways to break what must hold it finds a shortest one, as a script that runs again.
+// start. Of all ways to break what must hold it finds a shortest one, and prints its steps.
 //
 // You need these names: [Model] and its [Step]s, [Key] to write what matters in a state, [Worlds] and
-// [Mutants] to test a model and models that are broken, [Replay] to run a script again.
+// [Mutants] to test a model and models that are broken.
 //
 // A visited state is held as the first 128 bits of the SHA-256 of its key. Two states of n have the
 // same 128 bits with a chance below n²/2^129, and then one of them is not searched: for 20 million
@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -98,12 +99,12 @@ func (r Report) String() string {
 	return s
 }
 
-// String returns the error, and the script as lines of a Go table.
+// String returns the error, and the steps, one a line.
 func (v *Violation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v, after %d steps:\n", v.Err, len(v.Script))
 	for _, step := range v.Script {
-		fmt.Fprintf(&b, "\t%q,\n", step)
+		fmt.Fprintf(&b, "\t%s\n", step)
 	}
 	return b.String()
 }
@@ -144,12 +145,6 @@ type found[S any] struct {
 	state *S
 }
 
-// batch is a list of states: some that wait, with numbers in a row, or some that one goroutine has found.
-type batch[S any] struct {
-	first  int // the number of the first
-	states []found[S]
-}
-
 // Search searches all states of a model, those that need fewer steps first, until a step breaks
 // what must hold, or a limit is reached. The result is the same in each run, but for its time and
 // memory and a limit of time.
@@ -166,43 +161,44 @@ func Search[S any](m Model[S], limits Limits) Report {
 func (s *search[S]) run(over func() bool) {
 	// There is much garbage, and little else.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(6 << 30))
-	var start batch[S]
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(2 << 30))
+	var level []found[S]
 	var buf []byte
 	for _, state := range s.m.Start() {
-		buf = s.found(&start, noParent, &state, buf)
+		level, buf = s.found(level, noParent, &state, buf)
 	}
-	level := s.merge(nil, &start)
+	level = s.merge(nil, level)
 	workers := runtime.GOMAXPROCS(0)
 	for ; ; s.report.Depth++ {
-		var next []*batch[S]
+		var next []found[S]
+		first := len(s.visited) - len(level) // the number of the first state of the level
 		for len(level) > 0 {
-			turn := level[:min(len(level), workers*inRow)]
-			results := make([]result[S], len(turn))
+			turn := level[:min(len(level), workers*inRow*batchStates)]
+			batches := slices.Collect(slices.Chunk(turn, batchStates))
+			results := make([]result[S], len(batches))
 			var wg sync.WaitGroup
 			for w := range workers {
 				wg.Go(func() {
-					for i := w; i < len(turn); i += workers {
-						results[i] = s.expand(turn[i])
+					for i := w; i < len(batches); i += workers {
+						results[i] = s.expand(first+i*batchStates, batches[i])
 					}
 				})
 			}
 			wg.Wait()
 			s.report.Memory = max(s.report.Memory, memory())
-			for i := range results {
-				r := &results[i]
+			for _, r := range results {
 				s.report.Transitions += r.transitions
 				if r.broken != nil {
 					s.report.Violation = s.script(*r.broken)
 					return
 				}
-				next = s.merge(next, &r.found)
-				turn[i] = nil // frees its memory
+				next = s.merge(next, r.found)
 			}
 			if over() {
 				return
 			}
-			level = level[len(turn):]
+			clear(turn) // frees the states
+			first, level = first+len(turn), level[len(turn):]
 		}
 		if len(next) == 0 {
 			s.report.Complete = true
@@ -221,21 +217,21 @@ func memory() uint64 {
 
 // result is what was found from a batch.
 type result[S any] struct {
-	found       batch[S]
+	found       []found[S]
 	transitions int
 	broken      *uint32 // the first state with a step that breaks what must hold
 }
 
-// expand tries the steps of the states of a batch. It only reads what goroutines share.
-func (s *search[S]) expand(b *batch[S]) (r result[S]) {
+// expand tries the steps of states with numbers from first on. It only reads what goroutines share.
+func (s *search[S]) expand(first int, batch []found[S]) (r result[S]) {
 	var buf []byte
-	for i := range b.states {
-		number := uint32(b.first + i)
-		s.m.Steps(b.states[i].state, func(_ Step, next *S, err error) {
+	for i := range batch {
+		number := uint32(first + i)
+		s.m.Steps(batch[i].state, func(_ Step, next *S, err error) {
 			r.transitions++
 			switch {
 			case err == nil:
-				buf = s.found(&r.found, number, next, buf)
+				r.found, buf = s.found(r.found, number, next, buf)
 			case r.broken == nil:
 				r.broken = &number
 			}
@@ -248,30 +244,24 @@ func (s *search[S]) expand(b *batch[S]) (r result[S]) {
 }
 
 // found appends a state, unless it was visited. It returns buf, to be used again.
-func (s *search[S]) found(b *batch[S], parent uint32, state *S, buf []byte) []byte {
+func (s *search[S]) found(list []found[S], parent uint32, state *S, buf []byte) ([]found[S], []byte) {
 	buf = s.m.Key(state, buf[:0])
 	h := hashOf(buf)
 	if _, known := s.known[h]; !known {
 		kept := *state
-		b.states = append(b.states, found[S]{visited{h, parent}, &kept})
+		list = append(list, found[S]{visited{h, parent}, &kept})
 	}
-	return buf
+	return list, buf
 }
 
 // merge numbers the new states of a batch, and appends them to the level.
-func (s *search[S]) merge(level []*batch[S], from *batch[S]) []*batch[S] {
-	for i := range from.states {
-		f := &from.states[i]
-		if _, known := s.known[f.hash]; known {
-			continue
+func (s *search[S]) merge(level, batch []found[S]) []found[S] {
+	for _, f := range batch {
+		if _, known := s.known[f.hash]; !known {
+			s.known[f.hash] = struct{}{}
+			s.visited = append(s.visited, f.visited)
+			level = append(level, f)
 		}
-		if len(level) == 0 || len(level[len(level)-1].states) == batchStates {
-			level = append(level, &batch[S]{first: len(s.visited)})
-		}
-		s.known[f.hash] = struct{}{}
-		s.visited = append(s.visited, f.visited)
-		to := level[len(level)-1]
-		to.states = append(to.states, *f)
 	}
 	return level
 }
@@ -309,37 +299,6 @@ func (s *search[S]) script(number uint32) *Violation {
 		v.Err = err
 	}
 	return v
-}
-
-// Replay takes the steps of a script, and returns the error of the last one. If a step before
-// breaks what must hold, or is not possible, the error says so.
-func Replay[S any](m Model[S], script []string) error {
-	states := m.Start() // all those in which the script may be so far
-	for i, text := range script {
-		var next []S
-		var broken error
-		for _, state := range states {
-			m.Steps(&state, func(step Step, to *S, err error) {
-				switch {
-				case step.String() != text:
-				case err != nil:
-					broken = err
-				default:
-					next = append(next, *to)
-				}
-			})
-		}
-		switch {
-		case broken != nil && i < len(script)-1:
-			return fmt.Errorf("step %d of %d, %q: %w", i+1, len(script), text, broken)
-		case broken != nil:
-			return broken
-		case len(next) == 0:
-			return fmt.Errorf("step %d of %d, %q, is not possible", i+1, len(script), text)
-		}
-		states = next
-	}
-	return nil
 }
 
 // deviates is how many steps Check goes on from a state whose key another state had before.

@@ -94,18 +94,10 @@ func TestShortestViolation(t *testing.T) {
 				require.False(t, r.Complete)
 				require.ErrorIs(t, r.Violation.Err, errLost)
 				require.Equal(t, want, r.Violation.Script)
-				require.Equal(t, errLost, Replay(m, r.Violation.Script))
 			}
 		}()
 	}
-	require.Equal(t, "a step is lost, after 1 steps:\n\t\"0 writes\",\n", (&Violation{errLost, want[2:3]}).String())
-}
-
-func TestReplay(t *testing.T) {
-	m := counter{rounds: 2}
-	require.NoError(t, Replay(m, []string{"0 reads", "0 writes", "1 reads"}))
-	require.EqualError(t, Replay(m, []string{"0 reads", "0 reads"}), `step 2 of 2, "0 reads", is not possible`)
-	require.EqualError(t, Replay(m, []string{"0 reads", "1 reads", "0 writes", "1 writes", "1 reads"}), `step 4 of 5, "1 writes": a step is lost`)
+	require.Equal(t, "a step is lost, after 1 steps:\n\t0 writes\n", (&Violation{errLost, want[2:3]}).String())
 }
 
 func TestLimits(t *testing.T) {

@@ -71,7 +71,7 @@ type Fleet struct {
 	// so that the process can work. It may be nil.
 	Repair func(*Machine) int64
 
-	queue   []entry
+	queue   queue
 	order   uint64
 	serials int
 	late    []*request // those that are, or were, held up

@@ -2,4 +2,5 @@
 
 package fleettest
 
-const raceEnabled = true
+// Race says that the race detector is on: switching between threads takes ten times as long.
+const Race = true

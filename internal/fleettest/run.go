@@ -41,7 +41,7 @@ func Test[S Simulation](t *testing.T, seeds int, make func(seed uint64) S) (sums
 	if *manySeeds > 0 {
 		seeds = *manySeeds
 	}
-	if raceEnabled {
+	if Race {
 		seeds = min(seeds, raceSeeds)
 	}
 	begin := time.Now()

@@ -1,6 +1,7 @@
 package fleettest
 
 import (
+	"container/heap"
 	"context"
 	"fmt"
 	"iter"
@@ -18,46 +19,27 @@ type entry struct {
 	do     func()
 }
 
-func (e entry) before(o entry) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
+// queue is a heap. Of two entries for the same time, the one that was pushed first comes first.
+type queue []*entry
 
-// push and pop keep queue a heap. Of two entries for the same time, the one that was
-// pushed first comes first.
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(e any)   { *q = append(*q, e.(*entry)) }
+
+func (q *queue) Pop() any {
+	n := len(*q) - 1
+	e := (*q)[n]
+	*q = (*q)[:n]
+	return e
+}
+
 func (f *Fleet) push(e entry) {
 	f.order++
 	e.order = f.order
-	q := append(f.queue, e)
-	i := len(q) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !e.before(q[up]) {
-			break
-		}
-		q[i] = q[up]
-		i = up
-	}
-	q[i] = e
-	f.queue = q
-}
-
-func (f *Fleet) pop() entry {
-	q := f.queue
-	first, last := q[0], q[len(q)-1]
-	q[len(q)-1] = entry{}
-	q = q[:len(q)-1]
-	f.queue = q
-	for i := 0; len(q) > 0; {
-		down := 2*i + 1
-		if down+1 < len(q) && q[down+1].before(q[down]) {
-			down++
-		}
-		if down >= len(q) || !q[down].before(last) {
-			q[i] = last
-			break
-		}
-		q[i] = q[down]
-		i = down
-	}
-	return first
+	heap.Push(&f.queue, &e)
 }
 
 // At has do called when d has passed.
@@ -69,7 +51,7 @@ const mostSteps = 20_000_000
 // Run lets everything happen up to the time end.
 func (f *Fleet) Run(end int64) {
 	for len(f.queue) > 0 && !f.Over && f.queue[0].at <= end {
-		e := f.pop()
+		e := heap.Pop(&f.queue).(*entry)
 		f.Now = e.at
 		if f.Steps++; f.Steps > mostSteps {
 			f.Fail("stuck", "%d steps, and only %s have passed", f.Steps, time.Duration(f.Now))

@@ -16,7 +16,8 @@ const (
 
 // choose returns the best candidate among cells, or [NoRank].
 //
-// On a Locker, existing cells come first, to keep the store small, and then lower numbers.
+// On a Locker, existing cells come first, to keep the store small, and then the numbers that follow the
+// first one of the store.
 // On other stores the choice among equal candidates is random, so that processes that
 // start at the same time try different numbers. Of candidates with the rank Ahead, the
 // one with the lowest limit is best.
@@ -29,7 +30,7 @@ func (m *Machine) choose(in Input, cells []Cell) (best Cell, rank Rank) {
 			best, rank, n = cells[i], r, 1
 		case r == rank && r != NoRank:
 			n++
-			if better(&cells[i], &best, r) {
+			if m.better(&cells[i], &best, r) {
 				best = cells[i]
 			}
 		}
@@ -51,15 +52,18 @@ func (m *Machine) choose(in Input, cells []Cell) (best Cell, rank Rank) {
 }
 
 // better reports whether a is a better candidate than b, of the same rank.
-func better(a, b *Cell, r Rank) bool {
+func (m *Machine) better(a, b *Cell, r Rank) bool {
 	switch {
 	case r == Ahead && a.Record.Limit != b.Record.Limit:
 		return a.Record.Limit < b.Record.Limit
 	case (a.Version == 0) != (b.Version == 0):
 		return a.Version != 0
 	}
-	return a.Node < b.Node
+	return m.place(a) < m.place(b)
 }
+
+// place is how far a number is from the first one of the store.
+func (m *Machine) place(c *Cell) int64 { return (c.Node - m.probe.first + m.Nodes) % m.Nodes }
 
 func (m *Machine) rank(in Input, c *Cell) Rank {
 	switch {

@@ -13,6 +13,7 @@ type probe struct {
 	landed  Cell   // of one that has landed, until it is locked
 
 	stage   stage
+	first   int64 // the number that a Locker begins with
 	search  Search
 	cells   []Cell // candidates
 	others  int64  // numbers that are held, reserved or damaged
@@ -86,11 +87,10 @@ func (m *Machine) nextFirst(in Input) Op {
 	if m.Pinned >= 0 {
 		return Op{Kind: Read, Why: First, Node: m.Pinned}
 	}
-	pick := in.Pick
+	m.probe.search = NewSearch(m.Nodes, in.Pick)
 	if m.Locker {
-		pick = 0
+		m.probe.search = Search{Nodes: m.Nodes, First: m.probe.first}
 	}
-	m.probe.search = NewSearch(m.Nodes, pick)
 	return m.probe.list(First)
 }
 
@@ -180,6 +180,7 @@ func (m *Machine) doneAdopt(r Result) []Event {
 // doneLayout notes whether the store is for this layout, and was not moved.
 func (m *Machine) doneLayout(op Op, r Result) []Event {
 	p := &m.probe
+	p.first = r.First
 	switch {
 	case r.Status == Damaged:
 		return []Event{{Kind: Broken, Range: span(LayoutNode)}}

@@ -103,12 +103,12 @@ func (k *keys) version(node int64, x uint64) uint64 {
 
 // looked reports whether a machine may look at the floor and the holder of a cell.
 func (k *keys) looked(n int64, c *kept) bool {
-	if k.w.exact() && !k.w.plain || k.w.moves || k.w.chosen || k.w.reserves {
+	if k.w.exact() && !k.w.plain || k.w.moves || k.w.reserves {
 		return true
 	}
 	for i := range k.w.procs {
 		p := &k.procs[i]
-		if !p.told && p.m.held.Version != 0 && p.m.held.Node == n && p.m.held.Version != c.version || p.wait && p.op.Node == n && p.fate == hasLanded && p.landed != c.version || p.knows(c.record.Write) {
+		if !p.told && p.m.held.Version != 0 && p.m.held.Node == n && p.m.held.Version != c.version || p.knows(c.record.Write) {
 			return true
 		}
 	}
@@ -120,7 +120,7 @@ func (p *proc) knows(name string) bool {
 	switch {
 	case p.told:
 		return false
-	case p.m.held.Version != 0 && (p.m.held.Write == name || slices.Contains(p.m.held.Pending, name)), p.wait && p.op.Record.Write == name:
+	case p.m.held.Version != 0 && (p.m.held.Write == name || slices.Contains(p.m.held.Pending, name)):
 		return true
 	}
 	return slices.ContainsFunc(p.m.claims, func(c Pending) bool { return c.Name == name })
@@ -162,10 +162,8 @@ func (k *keys) look(i, by int) uint64 {
 		x |= 1
 	}
 	if by != nobody {
-		if p := &k.procs[by]; p.wait && p.op.Record.Write == m.record.Write {
+		if k.procs[by].knows(m.record.Write) {
 			x |= 2
-		} else if p.knows(m.record.Write) {
-			x |= 4
 		}
 	}
 	return x
@@ -272,29 +270,7 @@ func (k *keys) process(i int) {
 	}
 	k.Add(uint64(win.where), win.issued, p.untold)
 
-	if k.w.apart {
-		k.probe(m)
-	}
-	if !p.wait {
-		return
-	}
-	o := &p.op
-	k.Add(1, uint64(o.Why), uint64(o.Node), k.version(o.Node, o.Version), uint64(p.fate), k.version(o.Node, p.landed))
-	k.record(&o.Record, true)
-	k.name(o.Record.Write)
-}
-
-// probe appends what a claim has read so far.
-func (k *keys) probe(m *Machine) {
-	p := &m.probe
-	k.Add(uint64(len(m.claims)), uint64(p.asked), uint64(len(p.waiting)), uint64(p.stage), uint64(p.search.Done), uint64(p.others), uint64(len(p.cells)))
-	k.Flags(m.sealed)
-	for _, claim := range m.claims {
-		k.Flags(k.mayLand(claim.Name))
-	}
-	for _, cell := range p.cells {
-		k.Add(uint64(cell.Node), k.version(cell.Node, cell.Version))
-		k.record(&cell.Record, true)
-		k.Flags(cell.Taken)
+	if o := p.again; o != nil {
+		k.Add(uint64(o.Node), o.Record.Floor, o.Record.Limit)
 	}
 }

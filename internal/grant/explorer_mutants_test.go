@@ -28,8 +28,11 @@ const (
 )
 
 // next changes an operation.
-func (x mutant) next(p *proc, in Input, op Op) Op {
+func (x mutant) next(s *state, p *proc, in Input, op Op) Op {
 	switch {
+	case p.again != nil && !in.Closing:
+		op = *p.again
+		op.Version = s.cells[op.Node].version
 	case op.Kind != Swap:
 	case x == m12 && op.Why == Claim:
 		op.Record.Floor = in.Now
@@ -44,6 +47,11 @@ func (x mutant) next(p *proc, in Input, op Op) Op {
 // result changes what the machine is told.
 func (x mutant) result(p *proc, in Input, op Op, r Result) Result {
 	switch {
+	case x == refresh && op.Why == Claim:
+		p.again = nil
+		if r.Status == Failed {
+			p.again = &op
+		}
 	case x == success && op.Why == Claim && r.Status == Failed:
 		return Result{Version: 1 << 40} // any
 	case x == version && op.Why == Outcome && r.Status == OK:
@@ -65,7 +73,7 @@ var mutants = []struct {
 	in     world
 	err    error
 }{
-	{refresh, "a claim of unknown outcome is sent again with the cell's new version", world{procs: 2, cells: 1, ticks: 2, waits: true}, errUnique},
+	{refresh, "a claim of unknown outcome is sent again with the cell's new version", world{procs: 2, cells: 1, ticks: 2}, errUnique},
 	{success, "a claim of unknown outcome is taken for a success", world{procs: 2, cells: 1, ticks: 2, plain: true}, errUnique},
 	{version, "a claim of unknown outcome is read back by the version of the cell", world{procs: 2, cells: 1, ticks: 2}, errUnique},
 	{byToken, "an extension of unknown outcome is read back by the holder", world{procs: 2, cells: 1, ticks: 2, untold: true}, errUnique},

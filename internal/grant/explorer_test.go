@@ -44,8 +44,9 @@ import (
 // What keeps the search small:
 //
 //   - [world.Key] tells apart only what matters.
+//   - The reads of a process, its write and the answer are one step: see [world.work].
 //   - A process knows at once what it can learn at any time, if it can do no less then: see
-//     [world.tidy], [world.sent] and [world.restart]. The worlds plain, waits and apart leave that out.
+//     [world.tidy], [world.sent] and [world.restart]. The plain worlds leave that out.
 
 // world is a model for [explore.Search]: how large it is, and what may happen in it.
 type world struct {
@@ -55,8 +56,6 @@ type world struct {
 	net          int  // writes in flight at once
 	order        bool // stamps of the tick of the last stamp
 	plain        bool // no step of tidy, and writes of the dead are kept
-	waits        bool // the answer to a write may come late
-	apart        bool // each operation of a machine is a step of its own
 
 	back   bool // the store goes back, once
 	twice  bool // and a write that has landed may land there again
@@ -68,11 +67,7 @@ type world struct {
 	locker   bool
 	pinned   bool // all processes want node number 0
 	damaged  bool // a cell is damaged
-	failing  bool // each operation may fail
-	chosen   bool // a claim takes the candidate that the machine ranks first
-	wide     bool // there are more node numbers than a claim reads at once
 	reserves bool // an operator reserves cells
-	layout   bool // the store has no cell of the layout at the start
 	moves    bool // the fleet moves to another store: cell 1 is that of node number 0 there
 
 	broken mutant
@@ -81,7 +76,7 @@ type world struct {
 const (
 	maxProcs = 3
 	maxCells = 2
-	maxNet   = 4 // and one that was just sent
+	maxNet   = 4 // and one that is sent again
 )
 
 // state is that of a world.
@@ -117,16 +112,13 @@ const (
 	wentBack
 )
 
-// moved is how far a move has come, or, in worlds that do not move, whether there is a cell of
-// the layout.
+// moved is how far a move has come.
 type moved uint8
 
 const (
-	no moved = iota
-	yes
-	exported // the cell of the layout is final
-	fenced   // and that of the node number
-	imported // the new store can be used
+	exported moved = iota + 1 // the cell of the layout is final
+	fenced                    // and that of the node number
+	imported                  // the new store can be used
 )
 
 // kept is a cell of the store.
@@ -150,10 +142,7 @@ type message struct {
 type proc struct {
 	m       Machine
 	win     few
-	op      Op // that Next has returned, if wait
-	wait    bool
-	fate    fate
-	landed  uint64 // the version of its write
+	again   *Op    // mutant refresh: a claim of unknown outcome; not changed
 	early   bool   // mutant early: it releases before it seals
 	told    bool   // world.copied: the memory is a copy, and the machine learns it next
 	untold  uint64 // world.untold: ticks below are not looked at
@@ -161,15 +150,6 @@ type proc struct {
 	noticed bool   // world.back: and it found that the store went back
 	since   bool   // world.back: it claimed the cell after the store went back
 }
-
-// fate of an operation.
-type fate uint8
-
-const (
-	inFlight fate = iota
-	hasLanded
-	isGone // it can no longer land
-)
 
 // few is a window of a few lines.
 type few struct {
@@ -221,9 +201,6 @@ func (w *few) revoke() { w.Range, w.open = window.Range{}, false }
 func (w *world) Start() (all []state) {
 	for witness := uint64(1); witness <= w.ticks; witness++ {
 		s := state{witness: witness, stamper: nobody}
-		if !w.layout {
-			s.moved = yes
-		}
 		for i := range w.procs {
 			w.restart(&s, i)
 		}
@@ -236,9 +213,6 @@ func (w *world) config() Config {
 	c := Config{Layout: "layout", Window: w.window, End: w.ticks + 1, Nodes: int64(w.cells), Pinned: -1, Locker: w.locker}
 	if w.pinned {
 		c.Pinned = 0
-	}
-	if w.wide {
-		c.Nodes = firstBlock + 1
 	}
 	return c
 }
@@ -319,26 +293,17 @@ func (w *world) Steps(s *state, yield func(explore.Step, *state, error)) {
 			w.take(&next.procs[i])
 			emit.step(explore.Say("process %d takes its grant into use", i), nil)
 		}
-		if !p.win.sealed && (p.wait || p.m.held.Version != 0 || p.win.free() || p.told || s.claims(p)) {
+		if !p.win.sealed && (p.m.held.Version != 0 || p.win.free() || p.told || s.claims(p)) {
 			next := emit.copy()
 			next.procs[i].win.sealed = true
 			emit.step(explore.Say("process %d seals its window", i), nil)
-		}
-		if w.apart && !p.m.probe.isNew() {
-			next := emit.copy()
-			next.procs[i].m.Begin()
-			emit.step(explore.Say("process %d begins anew", i), nil)
 		}
 		if w.broken == early && !p.early && p.m.held.Version != 0 {
 			next := emit.copy()
 			next.procs[i].early = true
 			emit.step(explore.Say("process %d releases before it seals", i), nil)
 		}
-		if p.wait {
-			w.answer(s, i, emit)
-		} else {
-			w.work(s, i, emit)
-		}
+		w.work(s, i, emit)
 		if !s.isNew(p) {
 			next := emit.copy()
 			w.restart(next, i)
@@ -372,11 +337,8 @@ func (w *world) take(p *proc) {
 
 // isNew reports whether a process has done nothing yet.
 func (s *state) isNew(p *proc) bool {
-	return !p.wait && !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0 && p.m.probe.isNew()
+	return !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0 && p.again == nil
 }
-
-// isNew reports whether a claim has read nothing yet.
-func (p *probe) isNew() bool { return p.stage == layoutUnread && p.asked == 0 && p.landed.Version == 0 }
 
 // emitter yields the steps of a state. The states after them share one variable.
 type emitter struct {
@@ -457,15 +419,15 @@ func (w *world) input(s *state, i int) Input {
 	return Input{Now: 1, Used: used, Grant: p.win.given, Name: s.name(), Closing: p.win.sealed || p.early, Restored: p.told}
 }
 
-// work has the machine of a process do its next operations, until it sends a write or something
-// has happened. Reading and sending are one step: if another process writes in between, the write
-// meets a conflict, whichever of the two came first. Unless processes wait, the outcome of the write
-// is known at once, too: until then a process can only stamp and seal, which it can do as well
-// before the step, or after it.
+// work has the machine of a process do its next operations, until a write is answered or something
+// has happened. All that is one step. If another process writes between a read and the write, the write
+// meets a conflict, whichever of the two came first. Until the answer comes, the process can only stamp
+// and seal, which it can do as well before the step, or after it; and memory that is copied meanwhile
+// does as if it had got no answer.
 func (w *world) work(s *state, i int, emit *emitter) {
 	closing := s.procs[i].win.sealed || s.procs[i].early
 	holds := s.procs[i].m.held.Version != 0
-	for _, how := range w.how(s) {
+	for read := range 1 + w.staleReads(s) {
 		for _, due := range []bool{true, false} {
 			if !due && (!holds || closing || !s.procs[i].m.doubt && !s.procs[i].m.suspect) {
 				continue
@@ -477,25 +439,22 @@ func (w *world) work(s *state, i int, emit *emitter) {
 					if w.moves && !w.mayUse(s, i, node) {
 						continue
 					}
-					x := work{i, now, node, due, how.read, how.fault}
+					x := work{i, now, node, due, read}
 					next := emit.copy()
 					in := w.input(next, i)
 					in.Now, in.Due = now, due
 					in.Pick = uint64(node)
-					if w.wide {
-						in.Pick = firstBlock // the block with node comes last
-					}
-					depends, ok, err := w.chain(next, in, x)
-					p := &next.procs[i]
+					op, depends, ok, err := w.chain(next, in, x)
 					switch {
 					case !ok:
-					case err != nil || !p.wait:
+					case err != nil || op.Kind == None:
 						emit.step(x.says(quiet, 0), err)
-					case slices.ContainsFunc(seen[:n], p.op.alike), !w.plain && p.op.Why == Extend && p.op.Record.Limit == p.m.held.Limit:
+					case slices.ContainsFunc(seen[:n], op.alike):
+					case !w.plain && op.Why == Extend && op.Record.Limit == next.procs[i].m.held.Limit:
 					default:
-						seen[n] = p.op
+						seen[n] = op
 						n++
-						w.sent(next, x, emit)
+						w.sent(next, x, op, emit)
 					}
 					if !depends {
 						break
@@ -509,21 +468,19 @@ func (w *world) work(s *state, i int, emit *emitter) {
 	}
 }
 
-// work is how a process does its next operations: by which clock, at which candidate, reading an older
-// state, with a fault of one operation, which is 4 times its number plus 0 if it fails, 1 damaged, 2 conflict
-// or locked.
+// work is how a process does its next operations: by which clock, at which candidate, reading older
+// states.
 type work struct {
-	i           int
-	now         uint64
-	node        int64
-	due         bool
-	read, fault uint8
+	i    int
+	now  uint64
+	node int64
+	due  bool
+	read int
 }
 
 // What becomes of the write of a work.
 const (
 	quiet = iota // it writes nothing
-	sent         // a later step tells
 	hangs        // there is no answer
 	answered
 	sentTwice // and the answer is a conflict
@@ -536,69 +493,48 @@ func (x work) says(fate, variant int) explore.Step {
 	if x.due {
 		due = 1
 	}
-	return explore.Say("process %d works: clock %d, node %d, due %d, old read %d, fault %d, write %d, variant %d",
-		x.i, int(x.now), int(x.node), due, int(x.read), int(x.fault), fate, variant)
+	return explore.Say("process %d works: clock %d, node %d, due %d, old read %d, write %d, variant %d",
+		x.i, int(x.now), int(x.node), due, x.read, fate, variant)
 }
 
-// how returns the ways in which operations are carried out: as they are, on an older state, or
-// with a fault.
-func (w *world) how(s *state) []work {
-	all := []work{{}}
-	if w.staleReads(s) > 0 {
-		all = append(all, work{read: 1})
-	}
-	for fault := uint8(4); w.failing && fault < 4*8; fault++ {
-		if fault%4 < 3 {
-			all = append(all, work{fault: fault})
-		}
-	}
-	return all
-}
-
-// sent yields what may become of a write that was just sent.
-func (w *world) sent(s *state, x work, emit *emitter) {
-	if w.waits {
-		if s.inNet <= w.net {
-			emit.step(x.says(sent, 0), nil)
-		}
-		return
-	}
+// sent yields what may become of a write that a process sends.
+func (w *world) sent(s *state, x work, op Op, emit *emitter) {
 	before := *s
-	p := &before.procs[x.i]
-	outcome := func(fate int, r Result) {
-		emit.step(x.says(fate, 0), w.done(s, x.i, r))
-	}
-	if p.fate == isGone {
-		outcome(conflicts, Result{Status: Conflict})
-		return
-	}
-	if s.inNet <= w.net {
-		outcome(hangs, Result{Status: Failed})
+	outcome := func(fate, variant int, r Result, err error) {
+		if err == nil {
+			err = w.done(s, x.i, op, r)
+		}
+		emit.step(x.says(fate, variant), err)
 		*s = before
 	}
-	m := before.net[before.inNet-1]
-	if s.cells[m.node].version != m.version && w.broken != noCAS { // it may land after the store went back
-		s.remove(s.inNet - 1)
-		outcome(conflicts, Result{Status: Conflict})
+	now := s.cells[op.Node].version == op.Version || w.broken == noCAS
+	if !now && !w.mayReturn(s, op.Node, op.Version) {
+		outcome(conflicts, 0, Result{Status: Conflict}, nil)
 		return
 	}
-	for variant := range uint8(1 + w.remembers(s)) {
+	m := w.message(x.i, op)
+	if w.send(s, m); s.inNet <= w.net {
+		outcome(hangs, 0, Result{Status: Failed}, nil)
+		w.send(s, m)
+	}
+	s.remove(s.inNet - 1)
+	before = *s
+	if !now { // it may land after the store went back
+		outcome(conflicts, 0, Result{Status: Conflict}, nil)
+		return
+	}
+	for variant := range 1 + w.remembers(s) {
 		for _, conflict := range []bool{false, true} {
 			if conflict && !w.exact() && !w.pinned && !w.locker {
 				break // the process finds out at once what it was not told, and a lost claim is foreign
 			}
-			*s = before
-			s.remove(s.inNet - 1)
 			s.again(w, m)
 			err := w.land(s, m, variant > 0)
-			fate, r := answered, Result{Version: s.procs[x.i].landed}
+			fate, r := answered, Result{Version: s.cells[op.Node].version}
 			if conflict {
 				fate, r = sentTwice, Result{Status: Conflict}
 			}
-			if err == nil {
-				err = w.done(s, x.i, r)
-			}
-			emit.step(x.says(fate, int(variant)), err)
+			outcome(fate, variant, r, err)
 		}
 	}
 }
@@ -621,62 +557,39 @@ func (w *world) staleReads(s *state) int {
 	return n
 }
 
-// chain carries out operations of process x.i. depends says that another node may be claimed
-// instead; ok is false if there is no older state to be read, or no operation to be faulty.
-func (w *world) chain(s *state, in Input, x work) (depends, ok bool, err error) {
+// chain carries out operations of process x.i, and returns the write that comes next, or an operation of
+// the kind None. depends says that another node may be claimed instead; ok is false if there is no
+// older state to be read.
+func (w *world) chain(s *state, in Input, x work) (op Op, depends, ok bool, err error) {
 	p := &s.procs[x.i]
-	plain := x.read == 0 && x.fault == 0
-	for n := uint8(1); ; n++ {
-		op := w.broken.next(p, in, p.m.Next(in))
+	plain := x.read == 0
+	for {
+		op = w.broken.next(s, p, in, p.m.Next(in))
 		p.told, in.Restored = false, false
 		depends = depends || op.Kind == List || w.moves
 		if op.Why == Full && p.m.Sought().Busy && !w.locker {
-			return depends, true, errors.New("a cell is locked, though the store locks none")
+			return Op{}, depends, true, errors.New("a cell is locked, though the store locks none")
 		}
 		if op.Kind == None {
 			p.m.Begin()
-			return depends, plain, nil
+			return Op{}, depends, plain, nil
 		}
 		if op.Why == Raise && p.win.To > 0 { // on one read alone, or while it may still stamp
-			return depends, true, w.unless(errStopped)
+			return Op{}, depends, true, w.unless(errStopped)
 		}
 		if op.Kind == Swap && op.Why != Layout {
-			w.send(s, x.i, op)
-			return depends, plain, w.follows(s, op)
+			return op, depends, plain, w.follows(s, op)
 		}
 		held := p.m.Held()
 		r, was := w.read(s, x, op)
 		plain = plain || was
-		if x.fault/4 == n {
-			if r, ok = w.fault(op, x.fault%4); !ok {
-				return depends, false, nil
-			}
-			plain = true
-		}
 		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
 		quiet := len(events) == 0
-		if err := w.happened(s, x.i, held, events); err == nil && quiet && w.apart {
-			return depends, plain, nil
-		} else if err != nil || !quiet || x.fault/4 == n && r.Status == Failed {
+		if err := w.happened(s, x.i, held, events); err != nil || !quiet {
 			p.m.Begin()
-			return depends, plain, err
+			return Op{}, depends, plain, err
 		}
 	}
-}
-
-// fault is the result of an operation that goes wrong.
-func (w *world) fault(op Op, kind uint8) (r Result, ok bool) {
-	switch {
-	case op.Kind == Seal:
-		return r, false
-	case kind == 0:
-		return Result{Status: Failed}, true
-	case kind == 1:
-		return Result{Status: Damaged}, (op.Kind == Read || op.Kind == Lock) && op.Why != Doubt && op.Why != Suspicion
-	case op.Kind == Lock:
-		return Result{Status: Locked}, true
-	}
-	return Result{Status: Conflict}, op.Kind == Swap
 }
 
 // mayUse reports whether a process may work on the store with that cell: it uses one only.
@@ -704,7 +617,7 @@ func (w *world) read(s *state, x work, op Op) (r Result, stale bool) {
 				p.limit = max(p.limit, c.record.Limit)
 			}
 		}
-		return Cell{Node: n, Version: c.version, Record: c.record, Still: !w.chosen || node == 1, Damaged: c.damaged}
+		return Cell{Node: n, Version: c.version, Record: c.record, Still: true, Damaged: c.damaged}
 	}
 	switch op.Kind {
 	case Seal:
@@ -716,10 +629,6 @@ func (w *world) read(s *state, x work, op Op) (r Result, stale bool) {
 			r.Status = Locked
 		default:
 			c.lock = i + 1
-		}
-	case Swap:
-		if r.Status = Conflict; s.moved == no {
-			s.moved, r.Status = yes, OK
 		}
 	case Read:
 		if op.Node == LayoutNode {
@@ -734,7 +643,7 @@ func (w *world) read(s *state, x work, op Op) (r Result, stale bool) {
 		// The process claims node: the others look as if they were taken.
 		for n := op.Node; n < op.Node+op.N; n++ {
 			c := Cell{Node: n, Version: 1, Taken: true}
-			if n == node || w.chosen {
+			if n == node {
 				c = at(n)
 			}
 			if c.Version > 0 {
@@ -750,7 +659,7 @@ func (w *world) read(s *state, x work, op Op) (r Result, stale bool) {
 
 // fleet returns the cell of the layout, of the store with that cell.
 func (w *world) fleet(s *state, node int64) (Cell, *cell.Move) {
-	c := Cell{Node: LayoutNode, Version: uint64(min(s.moved, 1))}
+	c := Cell{Node: LayoutNode, Version: 1}
 	switch {
 	case !w.moves:
 	case node == 0 && s.moved >= exported:
@@ -775,20 +684,20 @@ func (w *world) follows(s *state, op Op) error {
 	return nil
 }
 
-// send puts a write into the network, as the last one. Of two writes of a process that are alike one is enough,
-// since only one can land.
-func (w *world) send(s *state, i int, op Op) {
-	p := &s.procs[i]
-	p.op, p.wait, p.fate, p.landed = op, true, inFlight, 0
-	if s.cells[op.Node].version != op.Version && !w.mayReturn(s, op.Node, op.Version) && w.broken != noCAS {
-		p.fate = isGone
-		return
-	}
+// message is a write of a process in the network.
+func (w *world) message(i int, op Op) message {
 	r := op.Record
 	r.Last = r.Last[:min(len(r.Last), w.kept)]
-	m := message{by: i, node: op.Node, version: op.Version, record: r}
+	return message{by: i, node: op.Node, version: op.Version, record: r}
+}
+
+// send puts a write into the network, as the last one. Of two writes of a process that are alike one is enough,
+// since only one can land.
+func (w *world) send(s *state, m message) {
 	for k := s.inNet - 1; k >= 0 && !w.plain && w.broken != noCAS; k-- {
-		if o := &s.net[k]; o.by == i && o.node == m.node && o.version == m.version && o.record.Limit == r.Limit && o.record.Floor == r.Floor && o.record.Holder == r.Holder {
+		o, r := &s.net[k], &m.record
+		same := o.record.Limit == r.Limit && o.record.Floor == r.Floor && o.record.Holder == r.Holder
+		if same && o.by == m.by && o.node == m.node && o.version == m.version {
 			s.remove(k)
 		}
 	}
@@ -810,67 +719,18 @@ func (w *world) mayReturn(s *state, node int64, version uint64) bool {
 	return s.phase == backedUp && s.saved[node].version == version
 }
 
-// answer gives a process that waits the outcome of its write.
-func (w *world) answer(s *state, i int, emit *emitter) {
-	p := &s.procs[i]
-	done := func(x explore.Step, r Result, drop bool) {
-		next := emit.copy()
-		if drop {
-			next.lose(i, p.op.Record.Write)
-		}
-		emit.step(x, w.done(next, i, r))
-	}
-	switch p.fate {
-	case inFlight:
-		done(explore.Say("process %d gets no answer, and its write lands later", i), Result{Status: Failed}, false)
-		done(explore.Say("process %d gets no answer, and its write is lost", i), Result{Status: Failed}, true)
-	case hasLanded:
-		done(explore.Say("process %d is answered", i), Result{Version: p.landed}, false)
-		fallthrough
-	default:
-		done(explore.Say("process %d gets no answer", i), Result{Status: Failed}, false)
-	}
-	if s.cells[p.op.Node].version != p.op.Version { // it was perhaps sent twice
-		done(explore.Say("process %d is answered: conflict", i), Result{Status: Conflict}, true)
-	}
-	if s.cells[p.op.Node].damaged {
-		done(explore.Say("process %d is answered: damaged", i), Result{Status: Damaged}, true)
-	}
-	if w.broken == refresh && p.op.Why == Claim && p.fate != inFlight && s.inNet < w.net {
-		next := emit.copy()
-		q := &next.procs[i]
-		q.op.Version, q.fate = s.cells[p.op.Node].version, inFlight
-		next.net[next.inNet] = message{by: i, node: q.op.Node, version: q.op.Version, record: q.op.Record}
-		next.inNet++
-		emit.step(explore.Say("process %d sends its write again, with the version of now", i), nil)
-	}
-}
-
-// done tells the machine of a process what has become of its write.
-func (w *world) done(s *state, i int, r Result) error {
+// done tells the machine of a process what has become of its write. The next claim begins anew.
+func (w *world) done(s *state, i int, op Op, r Result) error {
 	in := w.input(s, i)
 	p := &s.procs[i]
-	op := p.op
-	p.op, p.wait, p.fate, p.landed = Op{}, false, 0, 0
 	r = w.broken.result(p, in, op, r)
 	held := p.m.Held()
 	events := p.m.Done(in, op, r)
 	if w.broken == unseal && r.Status == Failed && op.Why == Release {
 		p.win.sealed = false
 	}
-	if !p.told { // the next claim begins anew
-		p.m.Begin()
-	}
+	p.m.Begin()
 	return w.happened(s, i, held, events)
-}
-
-// lose takes a write out of the network.
-func (s *state) lose(by int, name string) {
-	for k := s.inNet - 1; k >= 0; k-- {
-		if s.net[k].by == by && s.net[k].record.Write == name {
-			s.remove(k)
-		}
-	}
 }
 
 // network has writes reach the store, at any time or never.
@@ -878,18 +738,16 @@ func (w *world) network(s *state, emit *emitter) {
 	for k := range s.inNet {
 		m := &s.net[k]
 		if s.cells[m.node].version == m.version || w.broken == noCAS {
-			for variant := range uint8(1 + w.remembers(s)) {
+			for variant := range 1 + w.remembers(s) {
 				next := emit.copy()
 				next.remove(k)
 				next.again(w, *m)
-				emit.step(explore.Say("write %d lands, variant %d", k, int(variant)), w.land(next, *m, variant > 0))
+				emit.step(explore.Say("write %d lands, variant %d", k, variant), w.land(next, *m, variant > 0))
 			}
 		}
-		if m.by == nobody || !s.procs[m.by].wait || s.procs[m.by].op.Record.Write != m.record.Write { // else see fails
-			next := emit.copy()
-			next.remove(k)
-			emit.step(explore.Say("write %d is lost", k), nil)
-		}
+		next := emit.copy()
+		next.remove(k)
+		emit.step(explore.Say("write %d is lost", k), nil)
 	}
 	if w.plain || w.back {
 		return
@@ -954,16 +812,6 @@ func (w *world) land(s *state, m message, older bool) error {
 	}
 	c.last++
 	c.version, c.record, c.damaged = c.last, m.record, false
-	for i := range w.procs {
-		p := &s.procs[i]
-		switch {
-		case !p.wait || p.op.Node != m.node || p.fate != inFlight || w.broken == noCAS && m.by != i:
-		case p.op.Record.Write == m.record.Write:
-			p.fate, p.landed = hasLanded, c.version
-		case !w.mayReturn(s, m.node, p.op.Version):
-			p.fate = isGone
-		}
-	}
 	for k := s.inNet - 1; k >= 0 && w.broken != noCAS; k-- {
 		if o := &s.net[k]; o.node == m.node && !w.mayReturn(s, m.node, o.version) {
 			s.remove(k) // its version is past
@@ -1059,11 +907,6 @@ func (w *world) copyTo(s *state, i, j int) {
 	if w.copied { // and told
 		q.win.revoke()
 		q.told = true
-		if q.wait { // nothing comes of its call any more
-			in := w.input(s, j)
-			q.m.Done(in, q.op, Result{Status: Failed})
-			q.op, q.wait, q.fate, q.landed, q.told = Op{}, false, 0, 0, false
-		}
 		return
 	}
 	q.untold = max(q.win.To, q.m.held.Limit, s.cells[0].record.Limit)
@@ -1141,10 +984,10 @@ func (w *world) tidy(s *state) error {
 		if !w.back && w.broken == "" { // then they only raise floors: what holds without them holds with them
 			p.m.most, p.m.least = 0, 0
 		}
-		if len(p.m.claims) > 0 && !w.plain && !w.apart && w.broken != version {
+		if len(p.m.claims) > 0 && !w.plain && w.broken != version {
 			p.m.claims = slices.DeleteFunc(slices.Clone(p.m.claims), func(c Pending) bool { return !s.mayLand(c.Name) })
 		}
-		if w.plain || w.back || w.stale > 0 || w.untold || w.waits || w.apart || p.told {
+		if w.plain || w.back || w.stale > 0 || w.untold || p.told {
 			continue
 		}
 		if err := w.findOut(s, i); err != nil {
@@ -1175,7 +1018,7 @@ func (w *world) findOut(s *state, i int) error {
 	in := w.input(s, i)
 	in.Due = true
 	for {
-		op := w.broken.next(p, in, p.m.Next(in))
+		op := w.broken.next(s, p, in, p.m.Next(in))
 		r := Result{Status: Conflict}
 		if op.Kind != Swap {
 			r, _ = w.read(s, work{i: i}, op)
@@ -1226,4 +1069,4 @@ func (s *state) mayLand(name string) bool {
 }
 
 // exact reports whether it matters which records a process wrote that it does not know any more.
-func (w *world) exact() bool { return w.plain || w.apart || w.back || w.stale > 0 || w.untold }
+func (w *world) exact() bool { return w.plain || w.back || w.stale > 0 || w.untold }

@@ -187,6 +187,7 @@ type Result struct {
 	Cell    Cell       // of Read, but of the layout
 	Cells   []Cell     // of List: those that exist
 	Move    *cell.Move // of Read of the layout; Cell has its version
+	First   int64      // of Read and Swap of the layout: the number that a Locker begins with
 	Used    uint64     // of Seal
 }
 

@@ -348,6 +348,14 @@ func TestSought(t *testing.T) {
 	require.EqualValues(t, 3, m.Sought().Others)
 	m.probe.taken(2, false)
 	require.EqualValues(t, 3, m.Sought().Others, "each once")
+
+	m = mine(func(m *Machine) { m.Nodes, m.probe.stage = 1000, firstUnread })
+	var held []Cell
+	for n := range int64(256) {
+		held = append(held, theirs(256+n, 4, 1050))
+	}
+	m.Done(next, m.Next(next), Result{Cells: held})
+	require.Equal(t, Op{Kind: List, Why: Candidate, Node: 512, N: 488}, m.Next(next), "none is free, so it reads on")
 }
 
 // TestManyClaims has as many claims of unknown outcome as are remembered: one of their numbers is tried again.
@@ -402,26 +410,28 @@ func TestClaims(t *testing.T) {
 		version, from uint64
 		limit         uint64
 	}{
-		"a fresh number":                    {machine: mine(), cells: []Cell{none(3)}, why: Claim, from: 1000, limit: 1105},
-		"one at the limit that stood":       {machine: mine(), cells: []Cell{theirs(3, 4, 1500, free)}, why: Claim, version: 4, from: 1500, limit: 1600},
-		"one up to the end":                 {machine: mine(), cells: []Cell{theirs(3, 4, 9950, free)}, why: Claim, version: 4, from: 9950, limit: 10_000},
-		"one after the store went back":     {machine: mine(func(m *Machine) { m.least = 1300 }), cells: []Cell{theirs(3, 4, 1200, free)}, why: Claim, version: 4, from: 1300, limit: 1400},
-		"one that was still for long":       {machine: mine(), cells: []Cell{theirs(3, 4, 1050, still)}, why: Claim, version: 4, from: 1050, limit: 1150},
-		"one that is past by a grace":       {machine: mine(), cells: []Cell{theirs(3, 4, 899)}, why: Claim, version: 4, from: 1000, limit: 1105},
-		"none that is past by less":         {machine: mine(), cells: []Cell{theirs(3, 4, 900)}, why: Full},
-		"none that is held":                 {machine: mine(), cells: []Cell{theirs(3, 4, 1050)}, why: Full},
-		"none that another was faster for":  {machine: mine(), cells: []Cell{theirs(3, 4, 900, free, taken)}, why: Full},
-		"none that is damaged":              {machine: mine(), cells: []Cell{theirs(3, 4, 0, free, broken)}, why: Full},
-		"none that is reserved":             {machine: mine(), cells: []Cell{theirs(3, 4, 1001, reserved)}, why: Full},
-		"one that was reserved until now":   {machine: mine(), cells: []Cell{theirs(3, 4, 1000, reserved)}, why: Claim, version: 4, from: 1000, limit: 1105},
-		"a pinned one that is reserved":     {machine: mine(pinned), cells: []Cell{theirs(5, 4, 1050, reserved)}, why: Full},
-		"a pinned one, whoever holds it":    {machine: mine(pinned), cells: []Cell{theirs(5, 4, 1050)}, why: Claim, version: 4, from: 1050, limit: 1150},
-		"a pinned one at the end":           {machine: mine(pinned), cells: []Cell{theirs(5, 4, 10_000)}, why: EndOfTime},
-		"all are at the end":                {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free), theirs(4, 4, 10_000)}, why: EndOfTime},
-		"all are at the end, or held":       {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free)}, others: 1, why: Full},
-		"all that are left are at the end":  {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free), theirs(4, 4, 900)}, why: Full},
-		"the clock is past the end":         {machine: mine(func(m *Machine) { m.End = 1000 }), cells: []Cell{none(3)}, why: EndOfTime},
-		"a locker's lock is all that there": {machine: mine(locker, func(m *Machine) { m.probe.locked, m.probe.lock, m.probe.read = true, 3, true }), cells: []Cell{theirs(3, 4, 1050)}, why: Claim, version: 4, from: 1050, limit: 1150},
+		"a fresh number":                      {machine: mine(), cells: []Cell{none(3)}, why: Claim, from: 1000, limit: 1105},
+		"one at the limit that stood":         {machine: mine(), cells: []Cell{theirs(3, 4, 1500, free)}, why: Claim, version: 4, from: 1500, limit: 1600},
+		"one up to the end":                   {machine: mine(), cells: []Cell{theirs(3, 4, 9950, free)}, why: Claim, version: 4, from: 9950, limit: 10_000},
+		"one after the store went back":       {machine: mine(func(m *Machine) { m.least = 1300 }), cells: []Cell{theirs(3, 4, 1200, free)}, why: Claim, version: 4, from: 1300, limit: 1400},
+		"one that was still for long":         {machine: mine(), cells: []Cell{theirs(3, 4, 1050, still)}, why: Claim, version: 4, from: 1050, limit: 1150},
+		"one that is past by a grace":         {machine: mine(), cells: []Cell{theirs(3, 4, 899)}, why: Claim, version: 4, from: 1000, limit: 1105},
+		"none that is past by less":           {machine: mine(), cells: []Cell{theirs(3, 4, 900)}, why: Full},
+		"none that is held":                   {machine: mine(), cells: []Cell{theirs(3, 4, 1050)}, why: Full},
+		"none that another was faster for":    {machine: mine(), cells: []Cell{theirs(3, 4, 900, free, taken)}, why: Full},
+		"none that is damaged":                {machine: mine(), cells: []Cell{theirs(3, 4, 0, free, broken)}, why: Full},
+		"none that is reserved":               {machine: mine(), cells: []Cell{theirs(3, 4, 1001, reserved)}, why: Full},
+		"one that was reserved until now":     {machine: mine(), cells: []Cell{theirs(3, 4, 1000, reserved)}, why: Claim, version: 4, from: 1000, limit: 1105},
+		"a pinned one that is reserved":       {machine: mine(pinned), cells: []Cell{theirs(5, 4, 1050, reserved)}, why: Full},
+		"a pinned one, whoever holds it":      {machine: mine(pinned), cells: []Cell{theirs(5, 4, 1050)}, why: Claim, version: 4, from: 1050, limit: 1150},
+		"a pinned one at the end":             {machine: mine(pinned), cells: []Cell{theirs(5, 4, 10_000)}, why: EndOfTime},
+		"all are at the end":                  {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free), theirs(4, 4, 10_000)}, why: EndOfTime},
+		"all are at the end, or held":         {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free)}, others: 1, why: Full},
+		"all that are left are at the end":    {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free), theirs(4, 4, 900)}, why: Full},
+		"but one that another was faster for": {machine: mine(), cells: []Cell{theirs(3, 4, 10_000), theirs(4, 4, 10_000, taken)}, why: Full},
+		"but one that is damaged":             {machine: mine(), cells: []Cell{theirs(3, 4, 10_000), theirs(4, 4, 10_000, broken)}, why: Full},
+		"the clock is past the end":           {machine: mine(func(m *Machine) { m.End = 1000 }), cells: []Cell{none(3)}, why: EndOfTime},
+		"a locker's lock is all that there":   {machine: mine(locker, func(m *Machine) { m.probe.locked, m.probe.lock, m.probe.read = true, 3, true }), cells: []Cell{theirs(3, 4, 1050)}, why: Claim, version: 4, from: 1050, limit: 1150},
 	} {
 		m := test.machine
 		m.probe.stage, m.probe.search, m.probe.cells, m.probe.others = searching, Search{Nodes: 10, Done: 10}, test.cells, test.others
@@ -436,19 +446,21 @@ func TestClaims(t *testing.T) {
 // Free numbers whose limit is past come before guesses, and these before those ahead.
 func TestChoose(t *testing.T) {
 	ready, fresh, guess := theirs(1, 4, 900, free), none(2), theirs(3, 4, 800)
-	near, far, other := theirs(4, 4, 1100, free), theirs(5, 4, 5000, free), theirs(6, 4, 1050)
+	near, far, other := theirs(5, 4, 1100, free), theirs(4, 4, 5000, free), theirs(6, 4, 1050)
 	for name, test := range map[string]struct {
 		machine Machine
 		cells   []Cell
 		nodes   []int64 // any of them
 		rank    Rank
 	}{
+		"a locker's first number":       {mine(locker, func(m *Machine) { m.Nodes, m.probe.first = 10, 5 }), []Cell{none(4), none(7), none(6), none(0)}, []int64{6}, Ready},
+		"and what follows the last one": {mine(locker, func(m *Machine) { m.Nodes, m.probe.first = 10, 8 }), []Cell{none(4), none(7), none(6), none(0)}, []int64{0}, Ready},
 		"equal ones are drawn from":     {mine(), []Cell{far, guess, ready, fresh, other}, []int64{1, 2}, Ready},
 		"not from others":               {mine(), []Cell{fresh, guess}, []int64{2}, Ready},
 		"then guesses":                  {mine(), []Cell{far, guess, near, other}, []int64{3}, Guess},
 		"which are drawn from as well":  {mine(), []Cell{guess, theirs(7, 4, 100), theirs(8, 4, 100)}, []int64{3, 7, 8}, Guess},
-		"then the nearest ahead":        {mine(), []Cell{far, near, other}, []int64{4}, Ahead},
-		"of equal ones the lowest":      {mine(), []Cell{theirs(7, 4, 1100, free), near, far}, []int64{4}, Ahead},
+		"then the nearest ahead":        {mine(), []Cell{far, near, other}, []int64{5}, Ahead},
+		"of equal ones the lowest":      {mine(), []Cell{theirs(7, 4, 1100, free), near, far}, []int64{5}, Ahead},
 		"a limit at the clock is ready": {mine(), []Cell{near, theirs(7, 4, 1000, free)}, []int64{7}, Ready},
 		"and nothing else":              {mine(), []Cell{other}, []int64{0}, NoRank},
 		"a locker reuses cells":         {mine(locker), []Cell{none(0), other, ready}, []int64{1}, Ready},
@@ -465,21 +477,5 @@ func TestChoose(t *testing.T) {
 			seen[best.Node] = true
 		}
 		require.Len(t, seen, len(test.nodes), name)
-	}
-}
-
-func TestTimeIsOver(t *testing.T) {
-	over, m := theirs(1, 4, 10_000), mine()
-	for _, test := range []struct {
-		cells []Cell
-		want  bool
-	}{
-		{nil, true},
-		{[]Cell{over, over}, true},
-		{[]Cell{over, theirs(2, 4, 9_999)}, false},
-		{[]Cell{over, theirs(2, 4, 10_000, taken)}, false},
-		{[]Cell{over, theirs(2, 4, 10_000, broken)}, false},
-	} {
-		require.Equal(t, test.want, m.timeIsOver(test.cells), "%+v", test.cells)
 	}
 }

@@ -3,7 +3,10 @@
 // and never again.
 package seam
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Steady returns base and start such that a clock always reads base, in nanoseconds since 1970,
 // plus time.Since(start). A caller that reads the clock all the time computes this by itself, which
@@ -33,3 +36,7 @@ var LimitsOf func(strategy any) (exhausted, behind Limits)
 // StartOf returns the bound below which a strategies.SequenceStart draws, 1 for no draw. It fails
 // unless the start fits a sequence of perTick IDs. Package strategies sets it.
 var StartOf func(start any, perTick int64) (below uint64, err error)
+
+// FirstNode draws the node number with which a new directory begins, from 0 up to nodes. It is set before
+// main by tests alone, which want a number that they know.
+var FirstNode = rand.Int64N

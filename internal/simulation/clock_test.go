@@ -38,7 +38,7 @@ func (r *run) disturb(n int, also func()) {
 			default:
 				r.clock.Advance(pick(r, some(), ms, 50*ms))
 			}
-			r.note(1, uint64(r.clock.Now().UnixNano()), "a fault: the clock shows %s", r.clock.Now().Sub(epoch))
+			r.note("a fault: the clock shows %s", r.clock.Now().Sub(epoch))
 		}
 	})
 }
@@ -85,7 +85,7 @@ func readings(r *run) func() {
 			for range 4 + r.IntN(8) {
 				before := latest
 				now := clock.Now()
-				r.note(2, uint64(now.UnixNano()), "reads %s", now.Sub(epoch))
+				r.note("reads %s", now.Sub(epoch))
 				if now.Before(before) || now.After(r.clock.Wall()) {
 					r.failf("a reading of %s, after one of %s had returned, and the wall shows %s", now.Sub(epoch), before.Sub(epoch), r.clock.Wall().Sub(epoch))
 				}

@@ -155,7 +155,7 @@ func (p *ids) Now() time.Time {
 	now := p.clock.Now()
 	if c := p.current; c != nil {
 		reading := now.Sub(epoch)
-		p.note(4, uint64(reading), "reads %s", reading)
+		p.note("reads %s", reading)
 		c.call.reading, c.call.low, c.call.high = reading, min(c.call.low, reading), max(c.call.high, reading)
 		c.call.dry, c.call.asks = false, p.asks
 	}
@@ -176,7 +176,7 @@ func (p *ids) After(d time.Duration) <-chan time.Time {
 		over <- p.clock.Now()
 		return over
 	}
-	p.note(5, uint64(d), "waits for %s", d)
+	p.note("waits for %s", d)
 	if c.call.dry && len(p.window.More()) == 0 && p.asks == c.call.asks {
 		p.failf("not asked: a call waits for a grant, and the keeper does not know")
 	}
@@ -275,7 +275,7 @@ func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, issue func() (
 	ended := ctx != nil && ctx.err != nil
 	ids, err := issue()
 	p.progress = p.steps
-	p.note(6, uint64(len(ids)), "returns %d, %T", ids, err)
+	p.note("returns %d, %T", ids, err)
 	granted := p.changes == changes && changes%2 == 0 // and not amid a change
 	switch {
 	case len(ids) > 0 && (closed || ended || revoked && granted):
@@ -462,7 +462,7 @@ func (p *ids) give(g window.Range) {
 	if g.From = min(g.From, p.end); g.Extends(window.Range{Node: before.Node, To: before.Limit >> p.bits}) {
 		p.askFrom = max(p.askFrom, before.Limit) // a caller that asked earlier may raise the soft limit to that
 	}
-	p.note(7, g.To, "grants %+v, and is to be asked from %d on", g, more)
+	p.note("grants %+v, and is to be asked from %d on", g, more)
 	changed := p.window.Changed()
 	p.held, p.grants, p.revoked = g, append(p.grants, g), false
 	p.asked = p.asks

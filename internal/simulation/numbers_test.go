@@ -31,7 +31,7 @@ func numbers(r *run) func() {
 		next := window.Range{From: from, To: min(from+uint64(1+r.IntN(12)), window.MaxNumbers)}
 		more := next.From + r.Uint64N(next.To-next.From+2) // as early as can be, up to too late
 		ranges, put, after = append(ranges, next), put+next.To-next.From, next.To
-		r.note(1, next.From, "queues %+v, and is to be asked from %d on", next, more)
+		r.note("queues %+v, and is to be asked from %d on", next, more)
 		torn, queueing = torn || sealing, true
 		w.Queue(next, more)
 		if queueing = false; !sealing { // a sealed window takes no range
@@ -48,7 +48,7 @@ func numbers(r *run) func() {
 			r.failf("the end of a sealed window is %d, and was %d; %d was returned", at, end, top)
 		}
 		sealed, end, r.progress = true, at, r.steps
-		r.note(2, at, "seals at %d, first %t", at, first)
+		r.note("seals at %d, first %t", at, first)
 	}
 	count := func(want uint64) (ok bool) {
 		floor, closed, below := top, sealed, revoked
@@ -59,7 +59,7 @@ func numbers(r *run) func() {
 		}
 		asked = asked || more
 		r.progress = r.steps
-		r.note(3, first, "counts %d: from %d on, more %t, ok %t", want, first, more, ok)
+		r.note("counts %d: from %d on, more %t, ok %t", want, first, more, ok)
 		last := first + want - 1
 		next := first // the first number that is not found in a range
 		for _, g := range ranges {

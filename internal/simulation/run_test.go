@@ -42,9 +42,8 @@ type run struct {
 	urgency  []int // by caller
 	changes  []int // steps at which the most urgent loses it
 
-	steps, progress int    // so far, and when a call ended last
-	hash            uint64 // of every access and reading with its values
-	tells           int    // how often a change of the window was told
+	steps, progress int // so far, and when a call ended last
+	tells           int // how often a change of the window was told
 	tracing         bool
 	trace           []string // the last steps
 	failure         string
@@ -247,7 +246,7 @@ func (r *run) Below(n uint64) uint64 {
 func (r *run) After(a word.Access) {
 	c := r.current
 	if c != nil && !c.dead {
-		r.note(uint64(a.Op), a.New, "%s %s: %#x, %#x", a.Op, a.Name, a.Old, a.New)
+		r.note("%s %s: %#x, %#x", a.Op, a.Name, a.Old, a.New)
 	}
 	switch {
 	case a.Name == "changed" && a.Op != word.Load:
@@ -260,12 +259,8 @@ func (r *run) After(a word.Access) {
 	}
 }
 
-// note adds a step to the hash, and to the trace if there is one.
-func (r *run) note(a, b uint64, format string, args ...any) {
-	for _, v := range []uint64{uint64(slices.Index(r.callers, r.current)), a, b} {
-		h := (r.hash ^ v) * 0x9e3779b97f4a7c15
-		r.hash = h ^ h>>29
-	}
+// note adds a step to the trace if there is one.
+func (r *run) note(format string, args ...any) {
 	if r.tracing && r.failure == "" {
 		name := "-"
 		if r.current != nil {

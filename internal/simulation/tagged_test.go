@@ -14,12 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/tickflake/tickflake/generator" // what is simulated, so that a change runs the test anew
+	"github.com/tickflake/tickflake/internal/fleettest"
 )
 
 // simulate runs the tests of this package with the tag simulate.
 func simulate(t *testing.T, args ...string) (string, error) {
 	args = append([]string{"test", "-tags=simulate", "-timeout=30m"}, args...)
-	if raceEnabled {
+	if fleettest.Race {
 		args = append(args, "-race")
 	}
 	out, err := exec.CommandContext(t.Context(), "go", append(args, ".")...).CombinedOutput()

@@ -1,10 +1,15 @@
+// Package scale runs fleets of real keepers on a model of one store, in virtual time, and prints the
+// columns of docs/scale.md. It has tests only:
+//
+//	go test ./internal/simulation/scale -v -scale.full
 package scale
 
 import (
 	"context"
 	"flag"
-	"io"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,159 +19,212 @@ import (
 
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-const tick = int64(10 * time.Millisecond)
+var full = flag.Bool("scale.full", false, "run both fleets of the page to their ends, not the first until its first outage")
 
-var full = flag.Bool("scale.full", false, "run every fleet of the page through all that happens, not the first until its first outage")
+// The fleet: 99% of the 1,024 node numbers. All processes but the last of a hundred start at once, and
+// the last ones later.
+const (
+	processes = 1013
+	first     = processes - processes/100
+	batches   = 100 // of the rolling restart
+)
+
+// The model of the store. It serves operations one after the other, in the order of their arrival.
+const (
+	each    = time.Second / 303      // the time that one operation takes
+	way     = 500 * time.Microsecond // of a request to the store, and of the answer back at least
+	tail    = 2 * time.Millisecond   // the mean of what the answer takes more: exponential
+	timeout = 2 * time.Second        // of the sender
+)
+
+// outage is a time in which the store serves nothing. If it hangs, nothing is answered; else requests
+// are refused at once.
+type outage struct {
+	from, to time.Duration
+	hangs    bool
+}
+
+// fleet is a fleet of real keepers. All times count from its beginning.
+type fleet struct {
+	t      *testing.T
+	window time.Duration
+	begin  time.Time
+	memory *storetest.Memory
+	work   sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	rng     *rand.Rand
+	free    time.Duration // when the store has served all that has arrived
+	away    outage        // the present one, or the last
+	keepers [processes]*lease.Keeper
+	trips   [processes]int           // operations of the present process
+	wrote   [processes]time.Duration // the first write since the last outage, or 0
+	writes  []time.Duration          // all of them
+	joined  time.Duration            // when the last process had its claim
+}
 
 // TestScale holds fleets against the promises of the page, and prints their columns.
 func TestScale(t *testing.T) {
-	for i, p := range plans {
-		if i > 0 && !*full {
+	for _, window := range []time.Duration{30 * time.Second, 5 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fleet{t: t, window: window, begin: time.Now(), memory: storetest.NewMemory(), rng: rand.New(rand.NewPCG(1, 2))}
+			f.play()
+			for i := range processes {
+				f.stop(i)
+			}
+			f.work.Wait()
+		})
+		if !*full {
 			break
 		}
-		p.brief = !*full
-		var f figures
-		synctest.Test(t, func(t *testing.T) {
-			s := newStore(p.seed, p.capacity(), p.processes(), p.outages())
-			d := newFleet(t, p, s)
-			f = carryOut(p, s, d)
-			d.end()
-		})
-		for row, value := range column(p, f) {
-			t.Logf("%s: %s", rows[row], value)
-		}
-		assert.InEpsilon(t, p.rest(), f.Rest, 0.02)
-		assert.LessOrEqual(t, f.Start, 40.0)
-		assert.LessOrEqual(t, f.Trips, int32(6))
-		for i := range f.AfterPeak {
-			assert.LessOrEqual(t, f.AfterSeconds[i], 10.0)
-			if p.window <= time.Minute {
-				assert.LessOrEqual(t, f.AfterPeak[i], 2*f.Rest)
-			}
-		}
 	}
 }
 
-// fleet is a fleet of real keepers.
-type fleet struct {
-	t       *testing.T
-	plan    plan
-	store   *store
-	memory  *storetest.Memory
-	begin   time.Time
-	mu      sync.Mutex // guards the store and the keepers
-	keepers []*lease.Keeper
-	work    sync.WaitGroup
-}
+// play has happen to the fleet what the page tells, in units of a thirtieth of a window.
+func (f *fleet) play() {
+	unit := f.window / 30
+	f.t.Logf("window %s, %d processes, %d operations a second", f.window, processes, time.Second/each)
+	for i := range first {
+		f.start(i)
+	}
+	f.run(45 * unit)
+	f.t.Logf("99%% start at once, and all issue after %.1f s", f.joined.Seconds())
+	assert.LessOrEqual(f.t, f.joined, 40*time.Second)
 
-func newFleet(t *testing.T, p plan, s *store) *fleet {
-	return &fleet{t: t, plan: p, store: s, memory: storetest.NewMemory(), begin: time.Now(), keepers: make([]*lease.Keeper, p.processes())}
-}
+	for i := first; i < processes; i++ {
+		f.start(i)
+	}
+	f.run(60 * unit)
+	trips := slices.Sorted(slices.Values(f.trips[first:]))
+	median, most := trips[len(trips)/2], trips[len(trips)*99/100]
+	f.t.Logf("the last 1%% start, and all issue after %.1f s; round trips of a claim: median %d, 99 of 100 %d",
+		(f.joined - 45*unit).Seconds(), median, most)
+	assert.LessOrEqual(f.t, median, 6)
 
-func (r *fleet) now() int64 { return int64(time.Since(r.begin)) }
+	f.run(70 * unit)
+	rest, _ := f.rate(60*unit, 70*unit)
+	f.t.Logf("writes per second at rest: %.2f", rest)
+	assert.InEpsilon(f.t, 3*processes/f.window.Seconds(), rest, 0.02)
 
-func (r *fleet) start(i int32) {
-	layout := snowflake.Layout{Epoch: r.begin.AddDate(-1, 0, 0), Tick: time.Duration(tick), TimeBits: 38, NodeBits: 10, SequenceBits: 8}
-	r.work.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-		defer cancel()
-		c := &client{r: r, i: i}
-		k, err := lease.Claim(ctx, c, lease.WithLayout(layout), lease.WithWindow(r.plan.window),
-			lease.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
-		if !assert.NoError(r.t, err) {
+	end := 70 * unit
+	for _, hangs := range []bool{false, true} {
+		f.away = outage{end, end + 10*time.Minute, hangs}
+		f.run(f.away.to)
+		clear(f.wrote[:])
+		end = f.away.to + 20*unit
+		f.run(end)
+		_, peak := f.rate(f.away.to, end)
+		assert.NotContains(f.t, f.wrote, time.Duration(0), "a process that has not come back")
+		last := slices.Max(f.wrote[:]) - f.away.to
+		f.t.Logf("after an outage that hangs (%t): at most %.0f writes in a second, %.2f×; all issue after %.1f s",
+			hangs, peak, peak/rest, last.Seconds())
+		assert.LessOrEqual(f.t, last, 10*time.Second)
+		if f.window <= time.Minute {
+			assert.LessOrEqual(f.t, peak, 2*rest)
+		}
+		if !*full {
 			return
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.keepers[i] = k
-		r.store.meter.claim(int(i), r.now(), c.trips)
-	})
-}
-
-func (r *fleet) stop(i int32) {
-	r.mu.Lock()
-	k := r.keepers[i]
-	r.keepers[i] = nil
-	r.mu.Unlock()
-	if k != nil {
-		r.work.Go(func() { _ = k.Close() })
 	}
+
+	begin := end
+	for i := range batches {
+		from, to := processes*i/batches, processes*(i+1)/batches
+		for k := from; k < to; k++ {
+			f.stop(k)
+		}
+		f.run(begin + time.Duration(i+1)*unit)
+		for k := from; k < to; k++ {
+			f.start(k)
+		}
+	}
+	end = begin + (batches+30)*unit
+	f.run(end)
+	_, peak := f.rate(begin, end)
+	f.t.Logf("rolling restart: at most %.0f writes in a second, %.2f×; all issue %.1f s after the last batch",
+		peak, peak/rest, (f.joined - begin - batches*unit).Seconds())
 }
 
-func (r *fleet) run(end int64) {
-	time.Sleep(time.Duration(end - r.now()))
+func (f *fleet) now() time.Duration { return time.Since(f.begin) }
+
+// run lets time pass up to end.
+func (f *fleet) run(end time.Duration) {
+	time.Sleep(end - f.now())
 	synctest.Wait()
 }
 
-func (r *fleet) end() {
-	for i := range r.keepers {
-		r.stop(int32(i))
-	}
-	r.work.Wait()
-}
-
-// client is the way of one keeper to the store.
-type client struct {
-	r     *fleet
-	i     int32
-	trips int32
-}
-
-// request sends a request, whose effect takes place at once if the store serves it, and waits for
-// its end.
-func (c *client) request(ctx context.Context, cells int64, effect func(back int64)) error {
-	c.r.mu.Lock()
-	c.trips++
-	now := c.r.now()
-	back, served := c.r.store.admit(now, cells)
-	if served {
-		effect(back)
-	}
-	c.r.mu.Unlock()
-	select {
-	case <-time.After(time.Duration(back - now)):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if !served {
-		return storetest.ErrFault
-	}
-	return nil
-}
-
-func (c *client) List(ctx context.Context, from, to string, limit int) (cells []stores.Cell, err error) {
-	var failed error
-	err = c.request(ctx, int64(limit), func(int64) { cells, failed = c.r.memory.List(ctx, from, to, limit) })
-	if err != nil {
-		return nil, err
-	}
-	return cells, failed
-}
-
-func (c *client) Read(ctx context.Context, key string) (cell stores.Cell, err error) {
-	var failed error
-	err = c.request(ctx, 0, func(int64) { cell, failed = c.r.memory.Read(ctx, key) })
-	if err != nil {
-		return stores.Cell{}, err
-	}
-	return cell, failed
-}
-
-func (c *client) Swap(ctx context.Context, key string, version uint64, value []byte) (next uint64, err error) {
-	var failed error
-	err = c.request(ctx, 0, func(back int64) {
-		if next, failed = c.r.memory.Swap(ctx, key, version, value); failed == nil && key != "layout" {
-			c.r.store.meter.wrote(int(c.i), c.r.now(), back)
+func (f *fleet) start(i int) {
+	layout := snowflake.Layout{Epoch: f.begin, Tick: 10 * time.Millisecond, TimeBits: 38, NodeBits: 10, SequenceBits: 8}
+	client := f.memory.Client()
+	client.Before = func(ctx context.Context, op storetest.Op) storetest.Fault { return f.serve(ctx, i, op) }
+	f.trips[i] = 0
+	f.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		k, err := lease.Claim(ctx, client, lease.WithLayout(layout), lease.WithWindow(f.window),
+			lease.WithLogger(slog.New(slog.DiscardHandler)))
+		if !assert.NoError(f.t, err) {
+			return
 		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.keepers[i], f.joined = k, f.now()
 	})
-	if err != nil {
-		return 0, err
-	}
-	return next, failed
 }
 
-func (c *client) Close() error { return nil }
+func (f *fleet) stop(i int) {
+	if k := f.keepers[i]; k != nil {
+		f.work.Go(func() { _ = k.Close() })
+	}
+	f.keepers[i] = nil
+}
+
+// serve waits for as long as an operation of process i takes. One whose sender gives up before its turn
+// is dropped, and costs nothing.
+func (f *fleet) serve(ctx context.Context, i int, op storetest.Op) storetest.Fault {
+	f.mu.Lock()
+	now := f.now()
+	begin := max(now+way, f.free)
+	answer, fault := now+timeout, storetest.Unavailable
+	switch o := f.away; {
+	case now+way < o.to && begin+each > o.from: // it is not served
+		if !o.hangs && now+way >= o.from {
+			answer = now + 2*way
+		}
+	case begin-now < timeout:
+		f.free = begin + each
+		answer, fault = f.free+way+time.Duration(float64(tail)*f.rng.ExpFloat64()), storetest.None
+		if op.Kind == storetest.OpSwap && op.Key != "layout" {
+			f.writes = append(f.writes, now+way)
+			if f.wrote[i] == 0 {
+				f.wrote[i] = answer
+			}
+		}
+	}
+	if f.keepers[i] == nil {
+		f.trips[i]++
+	}
+	f.mu.Unlock()
+	select {
+	case <-time.After(answer - now):
+	case <-ctx.Done():
+	}
+	return fault
+}
+
+// rate is the mean number of writes per second, and the largest number in one second.
+func (f *fleet) rate(from, to time.Duration) (mean, peak float64) {
+	seconds := map[time.Duration]float64{}
+	for _, at := range f.writes {
+		if from <= at && at < to {
+			second := at / time.Second
+			seconds[second]++
+			mean += 1 / (to - from).Seconds()
+			peak = max(peak, seconds[second])
+		}
+	}
+	return mean, peak
+}
