@@ -1,6 +1,7 @@
 package generator_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,17 +17,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
-
-// wide holds 4,194,304 IDs per millisecond, so that callers contend for the word
-// and not for the clock.
-func wide() snowflake.Layout {
-	l := snowflake.Default()
-	l.NodeBits, l.SequenceBits = 0, 22
-	return l
-}
 
 var millions = flag.Int("generator.millions", 10, "so many million IDs in TestMillions")
 
@@ -64,11 +58,7 @@ func TestMillions(t *testing.T) {
 		require.NoError(t, group.Wait())
 		slices.Sort(ids)
 		require.Greater(t, ids[0], largest, "an ID of a round that is over comes again, or is overtaken")
-		for i := 1; i < len(ids); i++ {
-			if ids[i] == ids[i-1] {
-				t.Fatalf("%d twice", ids[i])
-			}
-		}
+		require.Len(t, slices.Compact(ids), perRound, "an ID twice")
 		largest = ids[len(ids)-1]
 	}
 }
@@ -76,49 +66,44 @@ func TestMillions(t *testing.T) {
 // operation is one call in a recorded history: the logical times of its begin
 // and its return, and what it returned.
 type operation struct {
-	begin, end  int64
-	first, last snowflake.ID
+	begin, end int64
+	ids        []snowflake.ID
+	stream     bool
 }
 
-// checkOrder fails unless each operation's IDs are larger, by less, than those of
-// every operation that had returned before it began.
-func checkOrder(t *testing.T, history []operation, less func(a, b snowflake.ID) bool) {
+// checkHistory lets goroutines call g in every way, calls times each, until at least two calls have
+// overlapped. Then each ID was issued once, and is above each that a call had returned before its own
+// call began; if one of the two is of a stream, its tick is not an earlier one.
+func checkHistory(t *testing.T, g *generator.Generator, calls int) {
 	t.Helper()
-	byEnd := slices.Clone(history)
-	slices.SortFunc(byEnd, func(a, b operation) int { return int(a.end - b.end) })
-	slices.SortFunc(history, func(a, b operation) int { return int(a.begin - b.begin) })
-	ended := 0
-	largest := snowflake.ID(-1)
-	for _, op := range history {
-		for ; byEnd[ended].end < op.begin; ended++ {
-			largest = max(largest, byEnd[ended].last)
-		}
-		if largest >= 0 && !less(largest, op.first) {
-			t.Fatalf("%d was issued after %d had been returned", op.first, largest)
-		}
-	}
-}
-
-// record runs callers on several goroutines at once and returns the history. It
-// goes on until at least two calls have overlapped, as they do at once unless the
-// machine is busy: a history of calls one after the other shows nothing.
-// Goroutines that share one processor hardly ever overlap, so they get threads.
-func record(t *testing.T, goroutines, calls int, caller func() func() (first, last snowflake.ID, err error)) []operation {
-	t.Helper()
+	const goroutines = 4
+	// Goroutines that share one processor hardly ever overlap, so they get threads.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(goroutines, runtime.GOMAXPROCS(0))))
 	var now atomic.Int64
 	var history []operation
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(goroutines, runtime.GOMAXPROCS(0))))
 	for round, overlaps := 0, false; !overlaps; round++ {
 		require.Less(t, round, 100, "no two calls overlapped: the history shows nothing")
 		histories := make([][]operation, goroutines)
 		var group errgroup.Group
 		for i := range goroutines {
-			call := caller()
 			group.Go(func() error {
-				for range calls {
-					op := operation{begin: now.Add(1)}
+				s, last := g.Stream(), snowflake.ID(-1)
+				for j := range calls {
+					op := operation{begin: now.Add(1), ids: make([]snowflake.ID, 1), stream: (i+j)%4 == 0}
 					var err error
-					if op.first, op.last, err = call(); err != nil {
+					switch {
+					case op.stream:
+						if op.ids[0], err = s.Next(); err == nil && op.ids[0] <= last {
+							err = fmt.Errorf("stream went from %d to %d", last, op.ids[0])
+						}
+						last = op.ids[0]
+					case j%7 == 0:
+						op.ids = make([]snowflake.ID, 10)
+						_, err = g.NextN(op.ids)
+					default:
+						op.ids[0], err = g.Next()
+					}
+					if err != nil {
 						return err
 					}
 					op.end = now.Add(1)
@@ -133,165 +118,103 @@ func record(t *testing.T, goroutines, calls int, caller func() func() (first, la
 			overlaps = overlaps || op.end > op.begin+1
 		}
 	}
-	return history
+
+	l := g.Layout()
+	tick := l.NodeBits + l.SequenceBits
+	var all []snowflake.ID
+	byEnd := slices.Clone(history)
+	slices.SortFunc(byEnd, func(a, b operation) int { return int(a.end - b.end) })
+	slices.SortFunc(history, func(a, b operation) int { return int(a.begin - b.begin) })
+	ended, ordered, any := 0, snowflake.ID(-1), snowflake.ID(-1)
+	for _, op := range history {
+		for ; byEnd[ended].end < op.begin; ended++ {
+			last := byEnd[ended].ids[len(byEnd[ended].ids)-1]
+			if any = max(any, last); !byEnd[ended].stream {
+				ordered = max(ordered, last)
+			}
+		}
+		require.GreaterOrEqual(t, op.ids[0]>>tick, max(any, 0)>>tick, "of an earlier tick than %d, which had been returned", any)
+		if !op.stream {
+			require.Greater(t, op.ids[0], ordered, "not above one that had been returned")
+		}
+		all = append(all, op.ids...)
+	}
+	slices.Sort(all)
+	require.Len(t, slices.Compact(slices.Clone(all)), len(all), "an ID twice")
 }
 
 // steppingClock is the machine's clock, stepped back by a millisecond or a few
 // at every so-manieth reading.
-type steppingClock struct {
-	readings, offset atomic.Int64
-}
-
-func (c *steppingClock) Now() time.Time {
-	if n := c.readings.Add(1); n%500 == 0 {
-		c.offset.Add(-(n / 500 % 5) * int64(time.Millisecond))
-	} else if n%700 == 0 {
-		c.offset.Add(2 * int64(time.Millisecond))
-	}
-	return time.Now().Round(0).Add(time.Duration(c.offset.Load()))
+func steppingClock() monoclock.Interface {
+	var readings, offset atomic.Int64
+	return clockFunc(func() time.Time {
+		if n := readings.Add(1); n%500 == 0 {
+			offset.Add(-(n / 500 % 5) * int64(time.Millisecond))
+		} else if n%700 == 0 {
+			offset.Add(2 * int64(time.Millisecond))
+		}
+		return time.Now().Round(0).Add(time.Duration(offset.Load()))
+	})
 }
 
 func TestOrderOfHistory(t *testing.T) {
-	less := func(a, b snowflake.ID) bool { return a < b }
-	clocks := map[string][]generator.Option{
+	stepping := generator.WithClock(steppingClock())
+	for name, opts := range map[string][]generator.Option{
 		"steady":    nil,
 		"exhausted": {generator.WithLayout(snowflake.Sonyflake()), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
-		"stepping":  {generator.WithClock(&steppingClock{}), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
-		"own":       {generator.WithClock(&steppingClock{}), generator.WithStrategy(borrower{})},
-		"waiting":   {generator.WithClock(&steppingClock{}), generator.WithStrategy(strategies.Wait())},
-	}
-	for name, opts := range clocks {
+		"stepping":  {stepping, generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
+		"own":       {stepping, generator.WithStrategy(borrower{})},
+		"waiting":   {stepping, generator.WithStrategy(strategies.Wait())},
+	} {
 		t.Run(name, func(t *testing.T) {
-			calls := 20_000
-			if name == "waiting" {
-				calls = 2_000
-			}
 			g := newGenerator(t, opts...)
-			if name != "steady" {
-				defer func() { require.Positive(t, g.Stats().MaxLead, "the clock was never behind") }()
+			if name == "waiting" {
+				checkHistory(t, g, 2_000)
+			} else {
+				checkHistory(t, g, 20_000)
 			}
-			t.Run("Next", func(t *testing.T) {
-				checkOrder(t, record(t, 4, calls, func() func() (a, b snowflake.ID, err error) {
-					return func() (a, b snowflake.ID, err error) { id, err := g.Next(); return id, id, err }
-				}), less)
-			})
-			t.Run("NextN", func(t *testing.T) {
-				checkOrder(t, record(t, 4, calls/10, func() func() (a, b snowflake.ID, err error) {
-					ids := make([]snowflake.ID, 10)
-					return func() (a, b snowflake.ID, err error) {
-						_, err = g.NextN(ids)
-						return ids[0], ids[len(ids)-1], err
-					}
-				}), less)
-			})
-			t.Run("Stream", func(t *testing.T) {
-				l := g.Layout()
-				// Order holds from tick to tick only.
-				tick := l.NodeBits + l.SequenceBits
-				history := record(t, 4, calls, func() func() (a, b snowflake.ID, err error) {
-					s, last := g.Stream(), snowflake.ID(-1)
-					return func() (a, b snowflake.ID, err error) {
-						id, err := s.Next()
-						if err == nil && id <= last {
-							err = fmt.Errorf("stream went from %d to %d", last, id)
-						}
-						last = id
-						return id, id, err
-					}
-				})
-				checkOrder(t, history, func(a, b snowflake.ID) bool { return a>>tick <= b>>tick })
-				seen := make(map[snowflake.ID]bool, len(history))
-				for _, op := range history {
-					require.False(t, seen[op.first], "%d twice", op.first)
-					seen[op.first] = true
-				}
-			})
+			assert.True(t, name == "steady" || g.Stats().MaxLead > 0, "the clock was never behind")
 		})
 	}
 }
-
-// Calls, batches and streams draw on one word.
-func TestMixedCallersAreUnique(t *testing.T) {
-	g := newGenerator(t, generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	const each = 50_000
-	found := make([][]snowflake.ID, 6)
-	var group errgroup.Group
-	for i := range found {
-		group.Go(func() error {
-			own := make([]snowflake.ID, 0, each+99)
-			s, batch := g.Stream(), make([]snowflake.ID, 99)
-			for len(own) < each {
-				var id snowflake.ID
-				var err error
-				switch i % 3 {
-				case 0:
-					id, err = g.Next()
-				case 1:
-					id, err = s.Next()
-				case 2:
-					_, err = g.NextN(batch)
-					own = append(own, batch[1:]...)
-					id = batch[0]
-				}
-				if err != nil {
-					return err
-				}
-				own = append(own, id)
-			}
-			found[i] = own
-			return nil
-		})
-	}
-	require.NoError(t, group.Wait())
-	all := slices.Concat(found...)
-	slices.Sort(all)
-	for i := 1; i < len(all); i++ {
-		require.NotEqual(t, all[i-1], all[i])
-	}
-}
-
-// stillClock stands still, and is read in no time.
-type stillClock struct{}
-
-func (stillClock) Now() time.Time { return noon }
 
 // Two close the generator at the same moment. It is closed for each of them when
 // its own Close returns, also for the one who came second. There is little time
 // for one to come between the other's steps, hence the many rounds.
 func TestCloseTwiceAtOnce(t *testing.T) {
-	const closers, rounds = 2, 10_000
-	generators, batches := make([]*generator.Generator, rounds), 5
+	const closers = 2
+	rounds := 50_000
 	if raceDetector { // which slows down the steps, so that they meet more often
-		batches = 1
+		rounds = 10_000
 	}
-	for range batches {
-		for i := range generators {
-			generators[i] = newGenerator(t, generator.WithLayout(wide()), generator.WithClock(stillClock{}))
-		}
-		var arrived atomic.Int64
-		var group errgroup.Group
-		for range closers {
-			group.Go(func() error {
-				for i, g := range generators {
-					arrived.Add(1)
-					for spins := 1; arrived.Load() < int64(closers*(i+1)); spins++ {
-						if spins%1000 == 0 { // the other may need this core
-							runtime.Gosched()
-						}
-					}
-					if err := g.Close(); err != nil {
-						return err
-					}
-					if id, err := g.Next(); id != 0 || !errors.Is(err, generator.ErrClosed) {
-						arrived.Add(closers * rounds) // the other need not wait
-						return fmt.Errorf("Next after Close: %d, %v", id, err)
+	still := generator.WithClock(clockFunc(func() time.Time { return noon }))
+	generators := make([]*generator.Generator, rounds)
+	for i := range generators {
+		generators[i] = newGenerator(t, generator.WithLayout(wide()), still)
+	}
+	var arrived atomic.Int64
+	var group errgroup.Group
+	for range closers {
+		group.Go(func() error {
+			for i, g := range generators {
+				arrived.Add(1)
+				for spins := 1; arrived.Load() < int64(closers*(i+1)); spins++ {
+					if spins%1000 == 0 { // the other may need this core
+						runtime.Gosched()
 					}
 				}
-				return nil
-			})
-		}
-		require.NoError(t, group.Wait())
+				if err := g.Close(); err != nil {
+					return err
+				}
+				if id, err := g.Next(); id != 0 || !errors.Is(err, generator.ErrClosed) {
+					arrived.Add(int64(closers * rounds)) // the other need not wait
+					return fmt.Errorf("Next after Close: %d, %v", id, err)
+				}
+			}
+			return nil
+		})
 	}
+	require.NoError(t, group.Wait())
 }
 
 // Several close the generator while others draw on it in every way. Once any
@@ -302,7 +225,10 @@ func TestCloseAmongCallers(t *testing.T) {
 		g := newGenerator(t, generator.WithLayout(wide()))
 		var closed atomic.Bool
 		var group, begun sync.WaitGroup
-		call := func(next func() (snowflake.ID, error)) {
+		for _, next := range []func() (snowflake.ID, error){g.Next, g.Stream().Next, func() (snowflake.ID, error) {
+			run, err := g.NextRun(t.Context(), 2)
+			return run.First, err
+		}} {
 			begun.Add(1)
 			group.Go(func() {
 				for first := true; ; first = false {
@@ -313,7 +239,6 @@ func TestCloseAmongCallers(t *testing.T) {
 					}
 					if err != nil {
 						assert.ErrorIs(t, err, generator.ErrClosed)
-						assert.Zero(t, id)
 						return
 					}
 					if !assert.False(t, over, "%d was issued after a Close had returned", id) {
@@ -322,15 +247,6 @@ func TestCloseAmongCallers(t *testing.T) {
 				}
 			})
 		}
-		call(g.Next)
-		call(g.Stream().Next)
-		ids := make([]snowflake.ID, 2)
-		call(func() (snowflake.ID, error) {
-			if _, err := g.NextN(ids); err != nil {
-				return 0, err // one may have been filled before
-			}
-			return ids[0], nil
-		})
 		begun.Wait()
 		for range 4 {
 			group.Go(func() {
@@ -340,4 +256,106 @@ func TestCloseAmongCallers(t *testing.T) {
 		}
 		group.Wait()
 	}
+}
+
+// A caller that is held up between its reading of the clock and its slot, which
+// another has taken meanwhile, neither borrows nor is rejected.
+func TestNoLeadOnAnEndlessSequence(t *testing.T) {
+	for _, strategy := range []strategies.Strategy{strategies.BorrowUpTo(time.Hour), strategies.Reject()} {
+		g := newGenerator(t, generator.WithLayout(wide()), generator.WithStrategy(strategy))
+		var group errgroup.Group
+		for range 16 {
+			group.Go(func() error {
+				for range 100_000 {
+					if _, err := g.Next(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		require.NoError(t, group.Wait())
+		assert.Zero(t, g.Stats().BorrowedTicks)
+		assert.Zero(t, g.Stats().MaxLead)
+	}
+}
+
+// Callers on one processor ask for more than the ceiling, under a lease with windows from
+// the smallest on. There are three quarters as many callers as IDs in the strategy's wait,
+// so none may give up, and IDs come at the ceiling.
+func TestNoCallStarvesAtTheCeiling(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const (
+		patience = 40 * time.Millisecond
+		callers  = 3 * 4 * int(patience/time.Millisecond) / 4
+		each     = 8
+	)
+	for _, text := range []string{"wait:40ms", "borrow:2ms,wait:42ms", "exhausted=wait:40ms/behind=reject"} {
+		strategy, err := strategies.Parse(text)
+		require.NoError(t, err)
+		for _, ticks := range []int64{6, 12, 100} {
+			t.Run(fmt.Sprint(text, " window of ", ticks), func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					g, w := granted(t, narrow(), monoclock.New(), grant(narrow(), 1, 0, ticks), generator.WithStrategy(strategy))
+					ctx, cancel := context.WithCancel(t.Context())
+					var keeper, all sync.WaitGroup
+					keeper.Go(func() { // when a third of the window is used, it extends the grant
+						for ctx.Err() == nil {
+							next := grant(narrow(), 1, 0, time.Since(noon).Milliseconds()+ticks)
+							w.Grant(next, next.To-uint64(2*ticks/3))
+							select {
+							case <-w.More():
+							case <-ctx.Done():
+							}
+						}
+					})
+					before := time.Now()
+					for range callers {
+						all.Go(func() {
+							for range each {
+								began := time.Now()
+								_, err := g.Next()
+								assert.NoError(t, err)
+								assert.LessOrEqual(t, time.Since(began), patience)
+							}
+						})
+					}
+					all.Wait()
+					assert.LessOrEqual(t, time.Since(before), time.Duration(callers*each/4)*time.Millisecond)
+					cancel()
+					keeper.Wait()
+				})
+			})
+		}
+	}
+}
+
+// The clock stops while a batch, which has waited before, queues behind callers
+// who have not. It must not have to wait for their time to be up.
+func TestQueueKeepsToTheBoundOfEach(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := &wallClock{}
+		const bound = 400 * time.Millisecond
+		g := newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()), generator.WithStrategy(strategies.WaitUpTo(bound)))
+		var all sync.WaitGroup
+		all.Go(func() {
+			before := time.Now()
+			_, err := g.NextN(make([]snowflake.ID, 1_000_000))
+			assert.ErrorIs(t, err, generator.ErrExhausted)
+			assert.LessOrEqual(t, time.Since(before), bound+20*time.Millisecond)
+		})
+		time.Sleep(300 * time.Millisecond)
+		for range 8 {
+			all.Go(func() {
+				for err := error(nil); err == nil; {
+					before := time.Now()
+					_, err = g.Next()
+					assert.LessOrEqual(t, time.Since(before), bound+20*time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(30 * time.Millisecond)
+		c.stop(c.Now())
+		all.Wait()
+	})
 }

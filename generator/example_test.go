@@ -72,8 +72,8 @@ func ExampleOpen() {
 		log.Fatal(err)
 	}
 	b, err := gen.Next()
-	fmt.Println(a < b, gen.Node(), err)
-	// Output: true 0 <nil>
+	fmt.Println(a < b, err)
+	// Output: true <nil>
 }
 
 // Twitter's layout, on datacenter 11, worker 26, for a service that would rather

@@ -1,11 +1,6 @@
 package generator_test
 
 import (
-	"context"
-	"errors"
-	"math"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,290 +10,84 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/window"
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// noonTick is the tick at which the tests' clocks begin.
-const noonTick = 202_478_400_000
-
-// granted returns a generator of a layout whose window the test fills by hand.
-func granted(t *testing.T, l snowflake.Layout, c monoclock.Interface, r window.Range, opts ...generator.Option) (*generator.Generator, *window.Ticks) {
-	t.Helper()
-	w := window.NewTicks(uint8(l.SequenceBits), 1<<l.TimeBits)
-	w.Grant(r, r.To)
-	return newGenerator(t, append([]generator.Option{generator.WithWindow(w), generator.WithLayout(l), generator.WithClock(c)}, opts...)...), w
-}
-
-// leased returns a generator of the narrow layout that holds node 1 from noon for
-// limit ticks.
-func leased(t *testing.T, limit int64, opts ...generator.Option) (*generator.Generator, *window.Ticks, *handClock) {
-	t.Helper()
-	c := newHandClock()
-	g, w := granted(t, narrow(), c, grant(1, 0, limit), opts...)
-	return g, w, c
-}
-
-// grant is one of node from tick from to tick to, counted from noon.
-func grant(node int64, from, to int64) window.Range {
-	return window.Range{Node: node, From: uint64(noonTick + from), To: uint64(noonTick + to)}
-}
-
-func TestNoonTick(t *testing.T) {
-	assert.EqualValues(t, int64(noonTick), noon.Sub(narrow().Epoch)/time.Millisecond)
-}
-
-func TestFloorAheadOfTheClock(t *testing.T) {
-	for _, s := range []strategies.Strategy{strategies.Reject(), strategies.BorrowUpTo(5 * time.Millisecond), strategies.WaitUpTo(5 * time.Millisecond)} {
-		g, _ := granted(t, narrow(), newHandClock(), grant(1, 5, 9), generator.WithStrategy(s))
-		assert.Equal(t, 5*time.Millisecond, g.Stats().Lead, "that of the ID to come")
-		id, err := g.Next()
-		if s == strategies.Reject() {
-			var lead *generator.LeadError
-			require.ErrorAs(t, err, &lead)
-			assert.ErrorIs(t, err, generator.ErrBehind)
-			assert.Equal(t, 5*time.Millisecond, lead.Lead)
-			continue
-		}
-		require.NoError(t, err)
-		at, sequence := decode(t, g, id)
-		assert.Equal(t, 5*time.Millisecond, at)
-		assert.Zero(t, sequence)
-	}
-}
-
-// Ready tells what a call would meet, also beyond the time that the caller has, and takes nothing.
-func TestReady(t *testing.T) {
-	const lead = 5 * time.Millisecond
-	for _, tt := range []struct {
-		strategy strategies.Strategy
-		wait     time.Duration
-		limit    time.Duration // of the error; negative: it is ready
-	}{
-		{strategies.Reject(), time.Hour, 0},
-		{strategies.WaitUpTo(lead), lead, -1},
-		{strategies.WaitUpTo(lead), lead - 1, lead - 1},
-		{strategies.WaitUpTo(lead - 1), time.Hour, lead - 1},
-		{strategies.BorrowUpTo(lead), 0, -1},
-		{strategies.BorrowUpTo(lead - 1), time.Hour, lead - 1},
-		{strategies.Chain(strategies.BorrowUpTo(lead/5), strategies.Wait()), lead - lead/5, -1},
-		{strategies.Chain(strategies.BorrowUpTo(lead/5), strategies.Wait()), 0, lead / 5},
-		{borrower{}, 0, -1},
-		{strategies.Func(func(strategies.Situation) strategies.Decision { return strategies.Decision{} }), time.Hour, 0},
-		{strategies.Func(func(strategies.Situation) strategies.Decision {
-			return strategies.Decision{Action: strategies.ActionWait} // for the lead
-		}), lead - 1, lead - 1},
-	} {
-		c := newHandClock()
-		g, w := granted(t, narrow(), c, grant(1, 5, 9), generator.WithStrategy(tt.strategy))
-		err := g.Ready(tt.wait)
-		if tt.limit < 0 {
-			assert.NoError(t, err, "%v, %s", tt.strategy, tt.wait)
-		} else {
-			var ahead *generator.LeadError
-			require.ErrorAs(t, err, &ahead)
-			assert.Equal(t, generator.LeadError{Cause: strategies.Behind, Lead: lead, Limit: tt.limit}, *ahead)
-		}
-		c.step(lead)
-		require.NoError(t, g.Ready(0))
-		assert.Equal(t, generator.Stats{Granted: 4 * time.Millisecond}, g.Stats(), "nothing is counted")
-		for range 4 {
-			mustNext(t, g)
-		}
-		assert.NoError(t, g.Ready(0), "the next tick is about to begin")
-		c.step(4 * time.Millisecond)
-		assert.ErrorIs(t, g.Ready(time.Hour), generator.ErrNotGranted)
-		assert.Empty(t, w.More(), "the keeper is not asked")
-		assert.Empty(t, c.waited())
-		c.set(narrow().End())
-		assert.ErrorIs(t, g.Ready(0), lease.ErrEndOfTime)
-		w.Seal()
-		assert.ErrorIs(t, g.Ready(0), generator.ErrClosed)
-	}
-}
-
+// TestGrantEnds guards what calls return when no slot is granted, how long they wait for a grant,
+// and that they go on with the next.
 func TestGrantEnds(t *testing.T) {
-	g, w, c := leased(t, 2, generator.WithStrategy(strategies.Reject()))
-	away := errors.New("store is away")
-	w.Fail(away)
-	assert.Equal(t, 2*time.Millisecond, g.Stats().Granted)
-	for range 2 {
-		for range 4 {
-			mustNext(t, g)
-		}
-		c.step(time.Millisecond)
-	}
-	c.step(time.Second)
-	for range 3 {
-		_, err := g.Next()
-		var end *generator.GrantError
-		require.ErrorAs(t, err, &end)
-		assert.Equal(t, generator.GrantError{Node: 1, Limit: noon.Add(2 * time.Millisecond), Past: time.Second, Err: away}, *end)
-		require.ErrorIs(t, err, generator.ErrNotGranted)
-		require.ErrorIs(t, err, away)
-		assert.EqualError(t, err, "grant of node 1 ended at 2026-06-01T12:00:00.002Z, 1s ago, and there is no further one: store is away")
-		assert.NotEmpty(t, w.More(), "the keeper is asked")
-		<-w.More()
-	}
-	assert.Equal(t, -time.Second, g.Stats().Granted)
+	scripts(t, map[string]row{
+		"and comes again": {"grant:0-2 reject",
+			"fail away; stats granted=2ms; next 0:0..3; +1ms; next 1:0..3; +1s; +1ms; " +
+				"next ungranted:2ms:1s,away; asked; next ungranted:2ms:1s,away; asked; stats granted=-1s; grant 1 0 2000; next 1002:0"},
+		"revoked": {"grant:0-100 reject", "next 0:0; revoke; next ungranted:1ms:-1ms; stats granted=1ms"},
+		"sealed":  {"grant:0-100 reject", "stream 0:0; seal; next closed; stream closed; close"},
+		"after the end of time": {"short grant:0-1000 borrow:1h",
+			"batch 9 8 0:0 3:1 end; grant 0 5000 9000; next end"},
 
-	w.Grant(grant(1, 0, 2_000), noonTick+2_000)
-	at, _ := decode(t, g, mustNext(t, g))
-	assert.Equal(t, 1002*time.Millisecond, at)
+		"no wait, by the strategy":     {"grant:0-1 borrow:1h", "+1m; next ungranted:1ms:59.999s"},
+		"no wait, by your own":         {"grant:0-1 own-wait", "+1m; next ungranted:1ms:59.999s"},
+		"a wait":                       {"grant:0-1 wait:250ms", "+1m; next ungranted:1ms:1m0.249s+250ms; stats waited=250ms"},
+		"lost for good":                {"grant:0-1 wait", "+1m; fail lost; next ungranted:1ms:59.999s,lost"},
+		"a wait until the deadline":    {"machine grant:0-1 reject", "sleep 2ms; deadline 1h; next ungranted:1ms:1h0m0.001s+1h0m0s,deadline"},
+		"another number comes":         {"machine grant:0-1 reject", "sleep 2ms; deadline 1h; go next; back -; asked; grant 2 0 100; back 2:0@2"},
+		"a wait until it is closed":    {"machine grant:0-1 reject", "sleep 2ms; deadline 1h; go next; go stream; back 2*-; close; back 2*closed"},
+		"the store refuses, meanwhile": {"machine grant:0-1 reject", "sleep 1ms; deadline 1h; fail away; go next; sleep 1m; back -; fail refused; back ungranted:1ms:1m0s+1m0s,refused; took 1m1ms; next ungranted:1ms:1m0s,refused; took 0s"},
+		"lost, meanwhile":              {"machine grant:0-1 reject", "sleep 1ms; deadline 1h; go next; sleep 1m; back -; fail lost; back ungranted:1ms:1m0s+1m0s,lost"},
+		"the store went back": {"machine grant:0-1 reject",
+			"sleep 1ms; fail went-back; deadline 1s; next ungranted:1ms:1s+1s,went-back,deadline; free; grant 2 1 9999; next 1001:0@2"},
+
+		// A wait for slots uses up no patience for a grant, nor one for a grant that for slots, nor
+		// one that others have used up that for the next.
+		"slots, then a grant": {"machine grant:0-10 wait:250ms",
+			"sleep 9ms; next 9:0..2; -200ms; batch 2 1 9:3 9:3 ungranted:10ms:249ms+450ms"},
+		"a grant, then slots": {"machine grant:0-10 wait:250ms",
+			"sleep 560ms; go next; sleep 200ms; back -; grant 2 1000 2000; sleep 240ms; back 1000:0@2"},
+		"grants for others": {"machine grant:0-10 wait:250ms",
+			"sleep 10ms; go next; sleep 200ms; grant 1 0 100; sleep 200ms; grant 1 0 300; sleep 200ms; back -; grant 1 0 1000; back 610:0"},
+
+		"begins ahead, reject": {"grant:5-9 reject", "stats lead=5ms; next behind:5ms/0s; +5ms; next 5:0"},
+		"begins ahead, borrow": {"grant:5-9 borrow:5ms", "next 5:0; waits"},
+		"begins ahead, wait":   {"grant:5-9 wait:5ms", "next 5:0; waits 5ms"},
+
+		// The tick in which a number changes counts as used up, not as a clock that is behind.
+		"another number costs the tick": {"grant:0-100 exhausted=wait/behind=reject", "next 0:0; grant 0 0 100; next 1:0@0; waits 1ms"},
+		"another number keeps the order": {"grant:0-1000 borrow:1h",
+			"next 0:0; stream 0:1; grant 3 0 1000; next 1:0@3; stream 1:1@3; grant 0 0 1000; next 2:0@0; grant 3 500 2000; grant 0 700 2000; next 700:0@0; stream 700:1@0"},
+	})
 }
 
 // A clock that jumps over the end of the grant must not reach beyond it.
 func TestClockPastTheGrant(t *testing.T) {
-	g, _, c := leased(t, 100, generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	mustNext(t, g)
-	c.step(100 * time.Millisecond)
-	_, err := g.Next()
-	require.ErrorIs(t, err, generator.ErrNotGranted)
-	n, err := g.NextN(make([]snowflake.ID, 3))
-	require.ErrorIs(t, err, generator.ErrNotGranted)
-	assert.Zero(t, n)
-	_, err = g.Stream().Next()
-	require.ErrorIs(t, err, generator.ErrNotGranted)
-}
-
-// A grant beyond the time field ends with it.
-func TestGrantBeyondTime(t *testing.T) {
-	layout := narrow()
-	layout.TimeBits = 38 // 2^38 ms end in September 2028
-	c := newHandClock()
-	c.set(layout.End().Add(-2 * time.Millisecond))
-	g, w := granted(t, layout, c, window.Range{Node: 1, To: math.MaxUint64}, generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	for range 8 {
-		mustNext(t, g)
-	}
-	_, err := g.Next()
-	require.ErrorIs(t, err, lease.ErrEndOfTime)
-	w.Grant(window.Range{Node: 2, From: 1 << 60, To: math.MaxUint64}, math.MaxUint64)
-	_, err = g.Next()
-	require.ErrorIs(t, err, lease.ErrEndOfTime)
-}
-
-// A call waits for a grant as long as its strategy lets it wait for anything.
-func TestWaitForAGrant(t *testing.T) {
-	for name, c := range map[string]struct {
-		strategy strategies.Strategy
-		waits    time.Duration
-	}{
-		"reject":       {strategies.Reject(), 0},
-		"borrow":       {strategies.BorrowUpTo(time.Hour), 0},
-		"wait":         {strategies.WaitUpTo(250 * time.Millisecond), 250 * time.Millisecond},
-		"one of yours": {strategies.Func(strategies.Wait().Decide), 0},
-		"in a chain":   {strategies.Chain(strategies.Func(strategies.Wait().Decide)), 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g, _, clock := leased(t, 1, generator.WithStrategy(c.strategy))
-			clock.step(time.Minute)
-			_, err := g.Next()
-			var end *generator.GrantError
-			require.ErrorAs(t, err, &end)
-			assert.Equal(t, c.waits, end.Waited)
-			assert.Equal(t, c.waits, g.Stats().Waited)
-		})
-	}
-	t.Run("lost for good", func(t *testing.T) {
-		g, w, clock := leased(t, 1, generator.WithStrategy(strategies.Wait()))
-		clock.step(time.Minute)
-		w.Fail(lease.ErrLost)
-		_, err := g.Next()
-		require.ErrorIs(t, err, lease.ErrLost)
+	scripts(t, map[string]row{
+		"jump":             {"grant:0-100 borrow:1h", "next 0:0; +100ms; next ungranted; batch 3 0 ungranted; run 3 0 ungranted; stream ungranted"},
+		"jump with blocks": {"grant:0-100 borrow:1h", "stream 0:0; +99ms; stream 99:0..2; +1ms; stream ungranted"},
 	})
 }
 
-func TestDeadlineWaitsForAGrant(t *testing.T) { inBubble(t, deadlineWaitsForAGrant) }
-
-func deadlineWaitsForAGrant(t *testing.T) {
-	spent := window.Range{Node: 1, To: 1}
-	all := uint64(math.MaxUint64)
-	g, w := granted(t, narrow(), monoclock.New(), spent, generator.WithStrategy(strategies.Reject()))
-
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	var group errgroup.Group
-	group.Go(func() error {
-		_, err := g.NextContext(ctx)
-		return err
+// Ready tells what a call would meet, also beyond the time that the caller has, and takes nothing.
+func TestReady(t *testing.T) {
+	scripts(t, map[string]row{
+		"reject":            {"grant:5-9 reject", "ready 1h behind:5ms/0s"},
+		"wait":              {"grant:5-9 wait:5ms", "ready 5ms ok; ready 4ms behind:5ms/4ms"},
+		"wait too short":    {"grant:5-9 wait:4ms", "ready 1h behind:5ms/4ms"},
+		"borrow":            {"grant:5-9 borrow:5ms", "ready 0s ok"},
+		"borrow too short":  {"grant:5-9 borrow:4ms", "ready 1h behind:5ms/4ms"},
+		"borrow, then wait": {"grant:5-9 borrow:1ms,wait", "ready 4ms ok; ready 0s behind:5ms/1ms"},
+		"own borrow":        {"grant:5-9 own-borrow", "ready 0s ok"},
+		"own wait":          {"grant:5-9 own-wait", "ready 5ms ok; ready 4ms behind:5ms/4ms"},
+		"own, unknown":      {"grant:5-9 own-unknown", "ready 1h behind:5ms/1m0s"},
+		"the tick is used up, the grant, the layout": {"short grant:0-3 reject",
+			"ready 0s ok; next 0:0 0:1; ready 0s ok; +3ms; ready 1h ungranted:3ms:0s; +1ms; ready 1h end; seal; ready 1h closed"},
 	})
-	<-w.More()
-	w.Grant(window.Range{Node: 2, From: 1, To: all}, all)
-	require.NoError(t, group.Wait(), "another node number will do")
-	assert.EqualValues(t, 2, g.Node())
-
-	g, w = granted(t, narrow(), monoclock.New(), spent, generator.WithStrategy(strategies.Reject()))
-	cause := errors.New("no more time")
-	short, cancelShort := context.WithTimeoutCause(t.Context(), time.Millisecond, cause)
-	defer cancelShort()
-	_, err := g.NextContext(short)
-	var end *generator.GrantError
-	require.ErrorAs(t, err, &end)
-	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	assert.ErrorIs(t, err, cause)
-
-	<-w.More()
-	group.Go(func() error {
-		_, err := g.NextContext(ctx)
-		return err
-	})
-	<-w.More()
-	require.NoError(t, g.Close())
-	require.ErrorIs(t, group.Wait(), generator.ErrClosed)
 }
 
-// A change of the node number keeps the order, whichever number is larger.
-func TestChangeOfNodeKeepsOrder(t *testing.T) {
-	for _, order := range []snowflake.Order{snowflake.TimeNodeSequence, snowflake.TimeSequenceNode} {
-		layout := narrow()
-		layout.Order = order
-		g, w := granted(t, layout, newHandClock(), grant(1, 0, 1_000), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-		s, last := g.Stream(), snowflake.ID(-1)
-		for i := range int64(50) {
-			id := mustNext(t, g)
-			require.Greater(t, id, last)
-			d, err := layout.Decode(id)
-			require.NoError(t, err)
-			require.Equal(t, g.Node(), d.Node)
-			if last, err = s.Next(); i%3 == 0 {
-				require.NoError(t, err)
-				require.Greater(t, last, id)
-			} else {
-				last = id
-			}
-			w.Grant(grant((i*7+2)%4, 0, 1_000+i), noonTick+1_000)
-		}
-		// A number that comes with a floor further ahead begins there.
-		w.Grant(grant(3, 500, 2_000), noonTick+2_000)
-		w.Grant(grant(0, 700, 2_000), noonTick+2_000)
-		d, err := layout.Decode(mustNext(t, g))
-		require.NoError(t, err)
-		assert.Equal(t, 700*time.Millisecond, d.Time.Sub(noon))
-		assert.Zero(t, d.Node)
-	}
-}
-
-// The tick in which a node number changes counts as used up, not as a clock that is
-// behind, so a caller that waits for the next tick goes on.
-func TestChangeOfNodeCostsTheTick(t *testing.T) {
-	g, w, _ := leased(t, 100, generator.WithStrategy(strategies.PerCause(strategies.Wait(), strategies.Reject())))
-	mustNext(t, g)
-	w.Grant(grant(0, 0, 100), noonTick+100)
-	at, _ := decode(t, g, mustNext(t, g))
-	assert.Equal(t, time.Millisecond, at)
-}
-
-// Callers of all kinds, while the node number changes under them: each slot once,
-// in order.
+// Callers of all kinds, while the node number changes under them: each slot once, in order.
 func TestChangesAmongCallers(t *testing.T) {
 	layout := wide()
-	layout.NodeBits, layout.SequenceBits = 2, 14
-	all := uint64(math.MaxUint64)
-	g, w := granted(t, layout, monoclock.New(), window.Range{Node: 1, To: all}, generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-
+	layout.NodeBits, layout.SequenceBits = 2, 2 // 4 IDs a tick: the callers run ahead of the clock
+	g, w := granted(t, layout, monoclock.New(), window.Range{Node: 1, To: forever}, generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
 	stop := make(chan struct{})
 	var changes errgroup.Group
 	changes.Go(func() error {
@@ -307,52 +96,12 @@ func TestChangesAmongCallers(t *testing.T) {
 			case <-stop:
 				return nil
 			default:
-				w.Grant(window.Range{Node: node, To: all}, all)
+				w.Grant(window.Range{Node: node, To: forever}, forever)
 			}
 		}
 	})
-	var mu sync.Mutex
-	var ids []snowflake.ID
-	callers := 0
-	history := record(t, 3, 3_000, func() func() (first, last snowflake.ID, err error) {
-		callers++
-		batch := make([]snowflake.ID, 1+callers%3)
-		return func() (first, last snowflake.ID, err error) {
-			n, err := g.NextN(batch)
-			mu.Lock()
-			defer mu.Unlock()
-			ids = append(ids, batch[:n]...)
-			return batch[0], batch[len(batch)-1], err
-		}
-	})
+	checkHistory(t, g, 3_000)
 	close(stop)
 	require.NoError(t, changes.Wait())
-	checkOrder(t, history, func(a, b snowflake.ID) bool { return a < b })
-	slices.Sort(ids)
-	assert.Equal(t, len(ids), len(slices.Compact(ids)))
-}
-
-// TestRevoked guards that the error after a grant was revoked names where IDs ended.
-func TestRevoked(t *testing.T) {
-	g, w, _ := leased(t, 100, generator.WithStrategy(strategies.Reject()))
-	mustNext(t, g)
-	w.Revoke()
-	_, err := g.Next()
-	var end *generator.GrantError
-	require.ErrorAs(t, err, &end)
-	assert.Equal(t, noon.Add(time.Millisecond), end.Limit)
-	assert.Equal(t, time.Millisecond, g.Stats().Granted)
-}
-
-func TestSealedWindow(t *testing.T) {
-	g, w, _ := leased(t, 100)
-	s := g.Stream()
-	_, err := s.Next()
-	require.NoError(t, err)
-	w.Seal()
-	_, err = g.Next()
-	require.ErrorIs(t, err, generator.ErrClosed)
-	_, err = s.Next()
-	require.ErrorIs(t, err, generator.ErrClosed)
-	require.NoError(t, g.Close())
+	assert.Positive(t, g.Stats().MaxLead)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -39,7 +40,7 @@ func hangingStore() *hanging {
 	stores.Register("hangtest", func(ctx context.Context, _ string) (stores.Store, error) {
 		if s.opening.Load() {
 			<-ctx.Done()
-			return nil, stores.OpenFailed(ctx, "test", ctx.Err())
+			return nil, engine.OpenFailed(ctx, "test", ctx.Err())
 		}
 		return s, nil
 	})

@@ -3,10 +3,12 @@ package generator
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/directory"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
 )
 
@@ -43,6 +45,11 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	store, err := stores.Open(ctx, url)
 	if err != nil {
 		return nil, err
+	}
+	if local, ok := store.(*directory.Store); ok {
+		if why := local.Private(ctx); why != "" {
+			slog.Warn(why)
+		}
 	}
 	keeper, err := lease.Claim(ctx, store, claim...)
 	if err != nil {

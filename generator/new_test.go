@@ -1,0 +1,202 @@
+package generator_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+func TestNewDefaults(t *testing.T) {
+	g := newGenerator(t)
+	assert.Equal(t, snowflake.Default(), g.Layout())
+	assert.Zero(t, g.Node())
+	d, err := g.Layout().Decode(mustNext(t, g))
+	require.NoError(t, err)
+	assert.WithinDuration(t, time.Now(), d.Time, time.Minute)
+}
+
+func TestNodeParts(t *testing.T) {
+	g := newGenerator(t, generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(11, 26))
+	assert.EqualValues(t, 378, g.Node())
+	g = newGenerator(t, generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(11, 26), generator.WithNode(5))
+	assert.EqualValues(t, 5, g.Node(), "the last option holds")
+}
+
+// What the caller does to its layout later is nothing to the generator.
+func TestLayoutIsCopied(t *testing.T) {
+	l := snowflake.Twitter()
+	g := newGenerator(t, generator.WithLayout(l))
+	l.Parts[0].Name = "changed"
+	assert.Equal(t, snowflake.Twitter(), g.Layout())
+	g.Layout().Parts[0].Name = "changed"
+	assert.Equal(t, snowflake.Twitter(), g.Layout())
+}
+
+func TestClocksOfOthersServe(t *testing.T) {
+	mock := clock.NewMock()
+	mock.Set(noon)
+	for name, c := range map[string]monoclock.Interface{
+		"benbjohnson real": clock.New(),
+		"benbjohnson mock": mock,
+		"monoclock":        monoclock.New(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGenerator(t, generator.WithClock(c))
+			d, err := g.Layout().Decode(mustNext(t, g))
+			require.NoError(t, err)
+			assert.WithinDuration(t, c.Now(), d.Time, time.Minute)
+		})
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	layout := func(change func(*snowflake.Layout)) generator.Option {
+		l := snowflake.Default()
+		change(&l)
+		return generator.WithLayout(l)
+	}
+	at := func(now time.Time) generator.Option {
+		return generator.WithClock(&handClock{wallClock: wallClock{stopped: true, now: now}})
+	}
+	for name, tt := range map[string]struct {
+		opts   []generator.Option
+		option string
+		says   []string
+		is     func(error) bool
+	}{
+		"node too large":       {[]generator.Option{generator.WithNode(1024)}, "WithNode", []string{"1024", "1023"}, is(snowflake.ErrRange)},
+		"node negative":        {[]generator.Option{generator.WithNode(-1)}, "WithNode", []string{"-1", "1023"}, is(snowflake.ErrRange)},
+		"part too large":       {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(32, 0)}, "WithNodeParts", []string{"datacenter", "32", "31"}, is(snowflake.ErrRange)},
+		"parts too few":        {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(3)}, "WithNodeParts", []string{"1", "2"}, nil},
+		"parts none":           {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts()}, "WithNodeParts", []string{"0", "2"}, nil},
+		"sums to 73":           {[]generator.Option{layout(func(l *snowflake.Layout) { l.TimeBits, l.NodeBits, l.SequenceBits = 37, 20, 16 })}, "WithLayout", []string{"73", "63", "4.36"}, is(snowflake.ErrLayout)},
+		"negative width":       {[]generator.Option{layout(func(l *snowflake.Layout) { l.SequenceBits = -1 })}, "WithLayout", []string{"-1"}, is(snowflake.ErrLayout)},
+		"over-wide":            {[]generator.Option{layout(func(l *snowflake.Layout) { l.NodeBits = 99 })}, "WithLayout", []string{"99"}, is(snowflake.ErrLayout)},
+		"zero layout":          {[]generator.Option{generator.WithLayout(snowflake.Layout{})}, "WithLayout", []string{"epoch"}, is(snowflake.ErrLayout)},
+		"epoch in the future":  {[]generator.Option{layout(func(l *snowflake.Layout) { l.Epoch = noon.Add(time.Hour) }), at(noon)}, "WithLayout", []string{"2026-06-01T13:00:00Z", "2026-06-01T12:00:00Z"}, is(snowflake.ErrLayout)},
+		"clock before epoch":   {[]generator.Option{at(time.Unix(0, 0))}, "WithLayout", []string{"2025-01-01", "1970-01-01"}, is(snowflake.ErrLayout)},
+		"time field over":      {[]generator.Option{generator.WithLayout(snowflake.Baidu()), at(noon)}, "WithLayout", []string{"2024-11-20T13:24:16Z", "2026-06-01T12:00:00Z"}, is(snowflake.ErrLayout)},
+		"nil clock":            {[]generator.Option{generator.WithClock(nil)}, "WithClock", []string{"nil"}, nil},
+		"nil *monoclock.Clock": {[]generator.Option{generator.WithClock((*monoclock.Clock)(nil))}, "WithClock", []string{"nil"}, nil},
+		"nil strategy":         {[]generator.Option{generator.WithStrategy(nil)}, "WithStrategy", []string{"nil"}, is(strategies.ErrInvalid)},
+		"nil in a chain":       {[]generator.Option{generator.WithStrategy(strategies.Chain(strategies.Reject(), nil))}, "WithStrategy", []string{"member 2 of 2"}, is(strategies.ErrInvalid)},
+		"negative limit":       {[]generator.Option{generator.WithStrategy(strategies.WaitUpTo(-time.Second))}, "WithStrategy", []string{"-1s"}, is(strategies.ErrInvalid)},
+		"start too wide":       {[]generator.Option{generator.WithSequenceStart(strategies.StartRandom(4097))}, "WithSequenceStart", []string{"4097", "4096"}, is(strategies.ErrInvalid)},
+		"nil option":           {[]generator.Option{generator.WithNode(1), nil}, "New", []string{"option 3 of 3"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := generator.New(append([]generator.Option{generator.WithNode(0)}, tt.opts...)...)
+			assert.Nil(t, g)
+			var config *stores.OptionError
+			require.ErrorAs(t, err, &config)
+			assert.Equal(t, tt.option, config.Option)
+			for _, text := range append(tt.says, tt.option) {
+				assert.ErrorContains(t, err, text)
+			}
+			if tt.is != nil {
+				assert.True(t, tt.is(err), "%T %v", config.Err, err)
+			}
+		})
+	}
+}
+
+func is(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
+// TestNewNeedsANode guards that two processes do not share a node number by default.
+func TestNewNeedsANode(t *testing.T) {
+	for _, opts := range [][]generator.Option{nil, {generator.WithLayout(snowflake.Twitter())}} {
+		_, err := generator.New(opts...)
+		require.ErrorContains(t, err, "generator.Open")
+	}
+}
+
+func TestRandomStart(t *testing.T) {
+	c := newHandClock()
+	g := newGenerator(t, generator.WithClock(c), generator.WithSequenceStart(strategies.StartRandom(100)),
+		generator.WithStrategy(strategies.BorrowUpTo(math.MaxInt64)))
+	seen := map[int64]bool{}
+	last := snowflake.ID(0)
+	for range 2000 {
+		c.step(time.Millisecond)
+		id := mustNext(t, g)
+		_, sequence := decode(t, g, id)
+		require.Less(t, sequence, int64(100))
+		require.Greater(t, id, last)
+		seen[sequence] = true
+		next := mustNext(t, g)
+		require.Equal(t, id+1, next, "only a tick's first ID is drawn")
+		last = next
+	}
+	assert.Len(t, seen, 100, "each of 100 starts among 2000 draws")
+
+	for range 20 { // the first ID of all is drawn, too
+		_, sequence := decode(t, g, mustNext(t, newGenerator(t, generator.WithClock(c), generator.WithSequenceStart(strategies.StartRandom(4096)))))
+		seen[-sequence] = true
+	}
+	assert.Greater(t, len(seen), 110)
+
+	ids := make([]snowflake.ID, 4096)
+	_, err := g.NextN(ids)
+	require.NoError(t, err)
+	_, sequence := decode(t, g, ids[4095])
+	assert.Less(t, sequence, int64(4095), "a tick that is borrowed begins at zero")
+
+	c = newHandClock()
+	g = newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()), generator.WithSequenceStart(strategies.StartRandom(4)))
+	n, err := g.NextN(make([]snowflake.ID, 1000))
+	require.NoError(t, err)
+	assert.Equal(t, 1000, n)
+	assert.InDelta(t, 400, c.Now().Sub(noon).Milliseconds(), 80, "a tick of 4 that begins anywhere holds 2.5 on average")
+}
+
+// A lead of years is told in years.
+func TestTextOfALongLead(t *testing.T) {
+	const long = 198510 * time.Hour
+	for _, err := range []error{
+		&generator.LeadError{Cause: strategies.Behind, Lead: long}, &generator.LeadError{Cause: strategies.Exhausted, Lead: long},
+		&generator.GrantError{Past: -long}, &generator.GrantError{Past: long},
+	} {
+		assert.ErrorContains(t, err, "22.65 years")
+		assert.NotContains(t, err.Error(), "198510h")
+	}
+}
+
+func TestAll(t *testing.T) {
+	g := newGenerator(t)
+	last := snowflake.ID(-1)
+	n := 0
+	for id, err := range g.All(context.Background()) {
+		require.NoError(t, err)
+		require.Greater(t, id, last)
+		last = id
+		if n++; n == 1000 {
+			break
+		}
+	}
+	assert.Equal(t, 1000, n)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var errs []error
+	for _, err := range g.All(ctx) {
+		errs = append(errs, err)
+		cancel()
+	}
+	require.Len(t, errs, 2)
+	assert.NoError(t, errs[0])
+	assert.ErrorIs(t, errs[1], context.Canceled)
+}
